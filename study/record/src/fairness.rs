@@ -1,4 +1,4 @@
-//! How fairly competing flows share, and how soon.
+//! Fairness among competing flows, and the time until it is reached.
 //!
 //! **Jain's index** of n rates x is (sum x)^2 / (n sum x^2): 1 if all are equal, k/n if k of them share everything (Jain,
 //! Chiu and Hawe, DEC-TR-301, 1984).
@@ -19,7 +19,7 @@ const STABLE_WINDOWS: usize = 5;
 /// The least index of fair shares.
 const MIN_INDEX: f64 = 0.95;
 
-/// How fairly competing flows shared.
+/// Fairness among competing flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fairness {
     /// Each flow's share of what all got.
@@ -44,30 +44,31 @@ pub fn jain(rates: &[f64]) -> Option<f64> {
 pub fn between(totals: &[Vec<u64>], start: Instant, end: Instant) -> Option<Fairness> {
     let window = Span::from_secs(WINDOW_S);
     let (first, last) = (start.0.div_ceil(window.0), end.0 / window.0);
-    let got = |pair: &[Vec<u64>]| pair[1].iter().zip(&pair[0]).map(|(after, before)| after - before).collect();
+    let delivered = |pair: &[Vec<u64>]| pair[1].iter().zip(&pair[0]).map(|(after, before)| after - before).collect();
     let windows = totals.windows(2).skip(first as usize).take(last.saturating_sub(first) as usize);
-    let lead = (Instant::ZERO + window * first).since(start);
-    fairness(&windows.map(got).collect::<Vec<_>>(), lead.as_secs_f64())
+    let offset = (Instant::ZERO + window * first).since(start);
+    fairness(&windows.map(delivered).collect::<Vec<_>>(), offset.as_secs_f64())
 }
 
 /// Fairness from what each flow got in each window of [`WINDOW_S`]: a row a window, a column a flow. The first window
-/// begins `lead_s` seconds after the last flow's start. None if nothing was delivered.
+/// begins `offset_s` seconds after the last flow's start. None if nothing was delivered.
 #[must_use]
-pub fn fairness(windows: &[Vec<u64>], lead_s: f64) -> Option<Fairness> {
+pub fn fairness(windows: &[Vec<u64>], offset_s: f64) -> Option<Fairness> {
     let all = sums(windows)?;
     let total: f64 = all.iter().sum();
     Some(Fairness {
         jain: jain(&all)?,
-        convergence_s: convergence(windows).map(|window| lead_s + (window as u64 * WINDOW_S) as f64),
+        convergence_s: convergence(windows).map(|window| offset_s + (window as u64 * WINDOW_S) as f64),
         shares: all.iter().map(|bytes| bytes / total).collect(),
     })
 }
 
-/// How many windows went by before [`STABLE_WINDOWS`] fair ones in a row, from which on all together are fair.
+/// The number of windows before the first [`STABLE_WINDOWS`] fair ones in a row after which the rest together is fair, too.
 fn convergence(windows: &[Vec<u64>]) -> Option<usize> {
-    let fair = |part: &[Vec<u64>]| sums(part).and_then(|sums| jain(&sums)).is_some_and(|index| index >= MIN_INDEX);
-    let held = |from: &usize| windows[*from..from + STABLE_WINDOWS].chunks(1).all(fair) && fair(&windows[*from..]);
-    (0..(windows.len() + 1).saturating_sub(STABLE_WINDOWS)).find(held)
+    let is_fair = |part: &[Vec<u64>]| sums(part).and_then(|sums| jain(&sums)).is_some_and(|index| index >= MIN_INDEX);
+    let is_stable =
+        |from: &usize| windows[*from..from + STABLE_WINDOWS].chunks(1).all(is_fair) && is_fair(&windows[*from..]);
+    (0..(windows.len() + 1).saturating_sub(STABLE_WINDOWS)).find(is_stable)
 }
 
 fn sums(windows: &[Vec<u64>]) -> Option<Vec<f64>> {

@@ -1,4 +1,4 @@
-//! What a run writes: one schema for every driver.
+//! The record of a run: one schema for every driver.
 //!
 //! A driver turns one experiment and one seed into one [`Run`]. Reports read runs and nothing else.
 
@@ -28,11 +28,11 @@ pub struct Run {
     /// were on; none if fewer than two compete.
     #[serde(default)]
     pub jain: Option<f64>,
-    /// When these flows share fairly, seconds after the last one's start; none if never. See [`fairness`].
+    /// The time from the last of these flows' start until they share fairly, seconds; none if they never do. See [`fairness`].
     #[serde(default)]
     pub convergence_s: Option<f64>,
-    /// On a real kernel: how long the place of the run did not get the CPU when it wanted it, seconds; zero where time is
-    /// virtual. None in the simulator.
+    /// On a real kernel: the steal time, in which the run waited for the CPU, seconds; zero in virtual time. None in the
+    /// simulator.
     #[serde(default)]
     pub steal_s: Option<f64>,
     /// On a real kernel in real time: CPU time, of [`Cpu::MACHINE`] first.
@@ -55,11 +55,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// The share of a run's time that its place may lack the CPU before the run counts as disturbed: timers fire late
-    /// then, and a shaper's token bucket gives only little of the lost capacity back.
+    /// The greatest steal time of an undisturbed run, as a share of its duration. With more, timers fire late, and a shaper's
+    /// token bucket makes up for little of the lost capacity.
     pub const MAX_STEAL_SHARE: f64 = 0.01;
 
-    /// Whether the run lacked the CPU for more than [`Run::MAX_STEAL_SHARE`] of its time.
+    /// Whether the steal time exceeds [`Run::MAX_STEAL_SHARE`].
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
         self.steal_s.is_some_and(|stolen| stolen > Self::MAX_STEAL_SHARE * self.duration_s)
@@ -83,7 +83,7 @@ pub struct Cpu {
 impl Cpu {
     /// All of the machine that the run was on, whoever used it: the guest, or this machine with what else it did.
     pub const MACHINE: &str = "machine";
-    /// What the names of a tunnel's daemons begin with.
+    /// The prefix of the names of a tunnel's daemons.
     pub const TUNNEL: &str = "tunnel ";
 
     /// User, system and interrupt time together, seconds.
@@ -93,12 +93,12 @@ impl Cpu {
     }
 }
 
-/// What one flow did.
+/// The results of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Its name.
+    /// The flow's name.
     pub name: String,
-    /// Its congestion control; empty for UDP.
+    /// The congestion control; empty for UDP.
     pub congestion_control: String,
     /// Payload delivered in order to the application, over the time the flow was on, Mbit/s.
     pub goodput_mbps: f64,
@@ -137,16 +137,16 @@ pub struct Flow {
     /// Video: from the flow's start to the first frame played, seconds; none if none was.
     #[serde(default)]
     pub startup_s: Option<f64>,
-    /// Stored video: times the player stood still because it had no more frames.
+    /// Stored video: the number of stalls, when the player had no more frames.
     #[serde(default)]
     pub stalls: u64,
-    /// Stored video: time that it stood still, the startup not included, seconds.
+    /// Stored video: the time of all stalls, without the startup, seconds.
     #[serde(default)]
     pub stall_s: f64,
-    /// Video: frames whose turn has come, played or late.
+    /// Video: frames whose playback time has come, played or late.
     #[serde(default)]
     pub frames: u64,
-    /// Live video: of these, frames that were not complete at their turn, and were skipped.
+    /// Live video: frames that were incomplete at their playback time, and were skipped.
     #[serde(default)]
     pub late_frames: u64,
     /// Video: from the moment at which a frame was written to its last byte's delivery, of each frame that arrived.
@@ -183,18 +183,18 @@ pub struct Flow {
     /// MPTCP: packets sent as copies of what another subflow carries: the scheduler's redundancy.
     #[serde(default)]
     pub redundant_packets: u64,
-    /// MPTCP: packets sent again on another subflow because theirs failed or held up the window.
+    /// MPTCP: packets sent again on another subflow because their subflow failed or blocked the window.
     #[serde(default)]
     pub reinjected_packets: u64,
     /// MPTCP: payload that arrived on one subflow after it had arrived on another, bytes.
     #[serde(default)]
     pub duplicate_bytes: u64,
-    /// MPTCP: packets of which a copy or a reinjection arrived first: what redundancy bought.
+    /// MPTCP: packets of which a redundant copy or a reinjection arrived first.
     #[serde(default)]
     pub redundant_first_packets: u64,
 }
 
-/// What one subflow of an MPTCP flow did.
+/// The results of a subflow of an MPTCP flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subflow {
     /// The flow that it belongs to.
@@ -216,7 +216,7 @@ pub struct Subflow {
     pub recoveries: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Times it was taken for stale or failed.
+    /// The number of times that it was considered stale or failed.
     pub failures: u64,
     /// RTT samples.
     pub rtt_ms: Summary,
@@ -241,7 +241,7 @@ pub struct Summary {
     pub max: f64,
 }
 
-/// What one path carried, in the direction of the data.
+/// The results of a path, in the direction of the data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Path {
     /// Its name.
@@ -271,12 +271,12 @@ pub struct Path {
     pub failures: u64,
 }
 
-/// What a tunnel did with the packets of the data direction. Ropewalk's own counts fragments of packets where it says so.
+/// The results of a tunnel, in the direction of the data. Some counters of Ropewalk's tunnel count fragments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tunnel {
     /// Packets delivered at the far end.
     pub delivered_packets: u64,
-    /// Packets (Ropewalk: fragments) that had to wait for earlier ones.
+    /// Packets (Ropewalk: fragments) that waited in the reorder buffer for earlier ones.
     pub reorder_buffered_packets: u64,
     /// Packets (Ropewalk: fragments) dropped because later ones had already been delivered.
     pub late_packets: u64,
@@ -286,9 +286,9 @@ pub struct Tunnel {
     pub timeouts: u64,
     /// Times a packet beyond the window flushed everything.
     pub overflows: u64,
-    /// The most packets held at once.
+    /// The most packets in the reorder buffer at once.
     pub max_reorder_buffered_packets: u64,
-    /// Time packets were held. Of Ropewalk's the mean alone is known.
+    /// Time that packets spent in the reorder buffer; of Ropewalk's only the mean is known.
     pub reorder_delay_ms: Summary,
     /// Ropewalk: packets marked in the ingress queue instead of being dropped.
     #[serde(default)]
@@ -302,12 +302,12 @@ pub struct Tunnel {
     /// Ropewalk: fragments that arrived twice.
     #[serde(default)]
     pub duplicate_fragments: u64,
-    /// Ropewalk: fragments that were waited for in vain.
+    /// Ropewalk: fragments that never arrived.
     #[serde(default)]
     pub missing_fragments: u64,
 }
 
-/// The columns that a flow's or subflow's series begins with, whatever the driver; NaN where one cannot tell. Rates and counts are
+/// The columns that a flow's or subflow's series begins with, whatever the driver; NaN for a missing value. Rates and counts are
 /// those of one sample's interval, the others are as they were at its end.
 pub const FLOW_COLUMNS: [&str; 9] = [
     "goodput_mbps",
@@ -330,7 +330,7 @@ pub struct Series {
     pub columns: Vec<String>,
     /// Seconds since the start of the run.
     pub time_s: Vec<f64>,
-    /// One vector a column, as long as `time_s`; NaN where there is nothing to say.
+    /// One vector a column, as long as `time_s`; NaN for a missing value.
     pub values: Vec<Vec<f64>>,
 }
 

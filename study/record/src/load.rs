@@ -1,4 +1,4 @@
-//! How a multipath flow's load lies on one of its paths over time: how much of it, how it swings, how soon it moves.
+//! The share of a multipath flow's load on one of its paths over time: its mean, its flaps and its responsiveness.
 //!
 //! The **load** of a path is the share of what arrives over all paths of the flow, 0 to 1, in a window that is long against
 //! a round trip (the interval of the time series).
@@ -10,7 +10,7 @@
 //!   change of the network to the beginning of the first five windows whose mean load has gone 80 % of the way from the mean
 //!   before the change to the mean that is reached in the end. A load that hardly changes does not move: then there is none.
 
-/// Windows in a row that must have moved.
+/// The number of windows whose mean load must have moved.
 const STABLE_WINDOWS: usize = 5;
 /// Share of the way that their mean must have gone.
 const MOVED_SHARE: f64 = 0.75;
@@ -34,12 +34,12 @@ pub fn standard_deviation(loads: &[f64]) -> Option<f64> {
     Some((squares / loads.len() as f64).sqrt())
 }
 
-/// How often the load went over from one side to the other: from 3/4 or more to 1/4 or less, or back.
+/// The number of flaps: passages from 3/4 or more to 1/4 or less, or back.
 #[must_use]
 pub fn flaps(loads: &[f64]) -> usize {
-    let sides = loads.iter().filter(|load| **load <= LOW || **load >= HIGH).map(|load| *load >= HIGH);
-    let sides: Vec<bool> = sides.collect();
-    sides.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    let is_high = loads.iter().filter(|load| **load <= LOW || **load >= HIGH).map(|load| *load >= HIGH);
+    let is_high: Vec<bool> = is_high.collect();
+    is_high.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
 /// Number of the windows `after` a change until the load has moved from the mean of the windows `before` to the mean of the
@@ -47,8 +47,8 @@ pub fn flaps(loads: &[f64]) -> usize {
 #[must_use]
 pub fn responsiveness(before: &[f64], after: &[f64]) -> Option<usize> {
     let (old, new) = (mean(before)?, mean(&after[after.len() / 2..])?);
-    let gone = |windows: &[f64]| mean(windows).is_some_and(|load| (load - old) / (new - old) >= MOVED_SHARE);
-    ((new - old).abs() >= MIN_CHANGE).then(|| after.windows(STABLE_WINDOWS).position(gone))?
+    let has_moved = |windows: &[f64]| mean(windows).is_some_and(|load| (load - old) / (new - old) >= MOVED_SHARE);
+    ((new - old).abs() >= MIN_CHANGE).then(|| after.windows(STABLE_WINDOWS).position(has_moved))?
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What holds where a key is not given, from the very constants that resolving uses; the JSON Schema tells it.
+//! The defaults of keys for the JSON Schema, from the constants that resolving uses.
 
 use crate::model::Host;
 use crate::resolve::{multipath, network, traffic, tunnel, video};

@@ -149,7 +149,7 @@ fn name_becomes_table(node: &mut Node<'_>) {
     }
 }
 
-/// Where `key` was written, or the nearest thing above it.
+/// The position of `key`, or of the nearest table above it.
 pub(crate) fn locate(root: &Node<'_>, key: &str) -> Range<usize> {
     let mut node = root;
     for part in key.split('.') {

@@ -1,6 +1,6 @@
 //! An experiment as resolved, plain data: what a driver needs to run one cell of a sweep once.
 //!
-//! TOML, names and units belong to the reader (`read`); here everything is an index or a typed quantity.
+//! Names are resolved to indices, and quantities have types.
 
 mod application;
 mod tunnel;
@@ -18,7 +18,7 @@ use units::{Instant, Rate, Span};
 pub struct Experiment {
     /// Short name, from the file.
     pub name: String,
-    /// How long to run.
+    /// The length of a run.
     pub duration: Span,
     /// Interval of the time series, if the scenario asks for them.
     pub sample: Option<Span>,
@@ -30,7 +30,7 @@ pub struct Experiment {
     pub tunnel: Option<Tunnel>,
     /// Traffic.
     pub flows: Vec<Flow>,
-    /// What happens over time, in order.
+    /// Changes of links, in order of time.
     pub events: Vec<Change>,
 }
 
@@ -41,7 +41,7 @@ pub struct Link {
     pub name: String,
     /// From the sending to the receiving side.
     pub forward: PipeConfig,
-    /// Back.
+    /// From the receiving to the sending side.
     pub reverse: PipeConfig,
 }
 
@@ -61,19 +61,19 @@ pub struct Path {
 pub struct Flow {
     /// Name, unique.
     pub name: String,
-    /// Where it goes.
+    /// The route of its packets.
     pub route: Route,
-    /// When it begins, at the earliest.
+    /// The earliest start.
     pub start: Instant,
-    /// It begins up to this much later, at random.
+    /// The greatest random delay of its start.
     pub start_within: Span,
-    /// When its source stops, if before the end of the run.
+    /// The instant at which its source stops, if before the end of the run.
     pub stop: Option<Instant>,
-    /// What it is.
+    /// The kind of the flow.
     pub kind: FlowKind,
 }
 
-/// Where a flow's packets go.
+/// The route of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Over one path (index into [`Experiment::paths`]).
@@ -84,14 +84,14 @@ pub enum Route {
     Subflows,
 }
 
-/// What a flow is.
+/// The kind of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlowKind {
     /// A TCP connection.
     Tcp {
         /// The congestion control.
         congestion: AlgorithmChoice,
-        /// What the application does.
+        /// The application.
         application: Application,
         /// Bytes to send, or as much as possible.
         size: Option<u64>,
@@ -109,12 +109,12 @@ pub enum FlowKind {
     },
 }
 
-/// How an MPTCP connection is set up.
+/// The configuration of an MPTCP connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Multipath {
     /// Its subflows; the first opens the connection, the others join it.
     pub subflows: Vec<Subflow>,
-    /// Which subflow carries the next packet.
+    /// The scheduler, which picks the subflow of each packet.
     pub scheduler: AlgorithmChoice,
     /// One weight a subflow, for schedulers that have weights; empty if none are given.
     pub weights: Vec<u32>,
@@ -122,7 +122,7 @@ pub struct Multipath {
     pub stack: MptcpStack,
     /// While the receive window or the send buffer is full: send the oldest data again on a faster subflow.
     pub opportunistic_retransmission: bool,
-    /// And halve the window of the subflow that holds it.
+    /// Then also halve the congestion window of the subflow that has the data.
     pub penalisation: bool,
     /// Bytes of the DSS option on a data segment; the payload of a full segment is that much smaller.
     pub dss_option_bytes: u32,
@@ -135,13 +135,13 @@ pub struct Subflow {
     pub path: usize,
     /// Used only while no other subflow can be (RFC 8684, B bit).
     pub backup: bool,
-    /// It joins this much after the flow's start, and not before the connection is open.
+    /// The delay of its joining after the flow's start; it joins only when the connection is established.
     pub join: Span,
-    /// It is removed this much after the flow's start (RFC 8684, REMOVE_ADDR).
+    /// The time after the flow's start at which it is removed (RFC 8684, REMOVE_ADDR).
     pub leave: Option<Span>,
 }
 
-/// The stack whose rules an MPTCP sender follows in retransmitting on another subflow.
+/// The stack whose rules for reinjection an MPTCP sender follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MptcpStack {
     /// Linux 6.1: a timer of the connection as a whole sends its oldest data again; stale subflows are left out.
@@ -150,7 +150,7 @@ pub enum MptcpStack {
     OutOfTree,
 }
 
-/// TCP as its two hosts are set up. Defaults are Linux 6.1's.
+/// The TCP settings of a flow's two hosts. Defaults are Linux 6.1's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host {
     /// Payload of a full segment, bytes; `None`: what the path's or tunnel's MTU leaves.
@@ -181,7 +181,7 @@ pub struct Host {
     pub max_reordering: u32,
     /// The kernel's timer tick, 1/HZ: 4 ms on Debian and Ubuntu, 1 ms with HZ=1000, 10 ms in User-Mode Linux.
     pub tick: Span,
-    /// How losses are found and answered.
+    /// Loss detection and recovery.
     pub recovery: LossRecovery,
     /// The connection is opened by a handshake; without it data leaves at once.
     pub handshake: bool,
@@ -202,7 +202,7 @@ pub struct TcpRmem {
     pub max: u64,
 }
 
-/// How a sender finds losses and answers them.
+/// Loss detection and recovery of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossRecovery {
     /// RACK-TLP, proportional rate reduction, F-RTO, undo: Linux today.
@@ -267,14 +267,14 @@ impl Default for Host {
     }
 }
 
-/// One change of a link while the run goes on. `None` leaves a quantity as it is.
+/// A change of a link during the run. `None` leaves a quantity as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When.
+    /// The instant of the change.
     pub at: Instant,
     /// Index into [`Experiment::links`].
     pub link: usize,
-    /// Which directions.
+    /// The directions that change.
     pub directions: Directions,
     /// Down: everything sent into the link is lost.
     pub up: Option<bool>,
@@ -291,7 +291,7 @@ pub struct Change {
 pub enum Directions {
     /// From the sending side.
     Forward,
-    /// Towards it.
+    /// Towards the sending side.
     Reverse,
     /// Both.
     Both,

@@ -6,7 +6,7 @@ use crate::model::Experiment;
 use crate::renamed::explained;
 use crate::resolve;
 use crate::source::Source;
-use crate::sweep::{Draft, Sweep, affordable};
+use crate::sweep::{Sweep, SweepTemplate, check_run_count};
 use crate::trace::Traces;
 use parse::{Error, Fault};
 use serde::de::DeserializeOwned;
@@ -21,9 +21,9 @@ pub struct Scenario {
     pub title: String,
     /// A few sentences for the reader of a report.
     pub about: String,
-    /// What it follows.
+    /// The publication or measurement that it follows.
     pub source: String,
-    /// Each cell runs once with each.
+    /// The seeds; each cell runs once with each of them.
     pub seeds: Vec<u64>,
     /// The cells of the sweep, the last key turning fastest; one cell if nothing is swept.
     pub cells: Vec<Cell>,
@@ -41,23 +41,23 @@ pub struct Scenario {
 pub struct Cell {
     /// Swept key and shown value, in sweep order.
     pub parameters: Vec<(String, String)>,
-    /// What to run.
+    /// The experiment.
     pub experiment: Experiment,
 }
 
-/// What the command line says about a scenario.
+/// The command line's changes to a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// "KEY=VALUE" each, put into the scenario in this order.
     pub sets: Vec<String>,
-    /// Its short form: `[quick]` is laid over it.
+    /// Whether the short form is read: `[quick]` is laid over the file.
     pub quick: bool,
 }
 
 /// Reads the scenario at `path`, with `overrides`.
 ///
 /// # Errors
-/// Whatever is wrong with the file, a file that it names, or a set; with line, key and what would be right.
+/// A fault in the file, in a file that it names, or in a set; with line, key and a remedy.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     let origin = path.display().to_string();
     let text = std::fs::read_to_string(path)
@@ -76,28 +76,30 @@ pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Re
 
 /// Reads; a fault has its key, and a position inside `source`.
 fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario, Fault> {
-    let draft = Draft::read(source)?;
-    if let Some(axis) = draft.axes.first() {
-        affordable(draft.cells(), 1).map_err(|fault| Fault { span: axis.key.span.clone(), ..fault }.key("sweep"))?;
+    let template = SweepTemplate::read(source)?;
+    if let Some(axis) = template.axes.first() {
+        check_run_count(template.cells(), 1)
+            .map_err(|fault| Fault { span: axis.key.span.clone(), ..fault }.key("sweep"))?;
     }
-    let mut scenario = keyed(&draft, 0, |draft, _| heading(draft, source, base))?;
+    let mut scenario = with_key(&template, 0, |template, _| without_cells(template, source, base))?;
     let mut traces = Traces::new(base);
-    let cells = (0..draft.cells()).map(|index| keyed(&draft, index, |draft, index| cell(draft, index, &mut traces)));
+    let cells = (0..template.cells())
+        .map(|index| with_key(&template, index, |template, index| cell(template, index, &mut traces)));
     scenario.cells = cells.collect::<Result<_, _>>()?;
     scenario.hash = hash(&source.text, overrides, &traces);
     Ok(scenario)
 }
 
-/// What is the same in every cell.
-fn heading(draft: &Draft<'_>, source: &Source, base: &Path) -> Result<Scenario, Fault> {
-    let file: File = parse::typed(draft.cell(0)?.1)?;
+/// The scenario without its cells.
+fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> Result<Scenario, Fault> {
+    let file: File = parse::typed(template.cell(0)?.1)?;
     let name = file.name.get().0.clone();
     Ok(Scenario {
         title: file.title.clone().unwrap_or_else(|| name.clone()),
         name,
         about: file.about.clone().unwrap_or_default(),
         source: file.source.clone().unwrap_or_default(),
-        seeds: resolve::seeds(&file, draft.cells())?,
+        seeds: resolve::seeds(&file, template.cells())?,
         cells: Vec::new(),
         baseline: file.baseline.as_ref().map(|folder| base.join(folder.get())),
         text: source.text.clone(),
@@ -106,14 +108,18 @@ fn heading(draft: &Draft<'_>, source: &Source, base: &Path) -> Result<Scenario, 
     })
 }
 
-fn cell(draft: &Draft<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Fault> {
-    let (parameters, tree) = draft.cell(index)?;
+fn cell(template: &SweepTemplate<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Fault> {
+    let (parameters, tree) = template.cell(index)?;
     Ok(Cell { parameters, experiment: resolve::experiment(&parse::typed::<File>(tree)?, traces)? })
 }
 
-/// What `work` makes of the cell `index`; a fault is told with the key at its position.
-fn keyed<T>(draft: &Draft<'_>, index: u64, work: impl FnOnce(&Draft<'_>, u64) -> Result<T, Fault>) -> Result<T, Fault> {
-    work(draft, index).map_err(explained).map_err(|fault| match draft.cell(index) {
+/// The result of `work` on the cell `index`; a fault gets the key at its position.
+fn with_key<T>(
+    template: &SweepTemplate<'_>,
+    index: u64,
+    work: impl FnOnce(&SweepTemplate<'_>, u64) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    work(template, index).map_err(explained).map_err(|fault| match template.cell(index) {
         Ok((_, tree)) if fault.key.is_empty() => {
             let parts = [parse::key_at(&tree, &fault.span), fault.missing.clone()];
             fault.key(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("."))
@@ -123,17 +129,18 @@ fn keyed<T>(draft: &Draft<'_>, index: u64, work: impl FnOnce(&Draft<'_>, u64) ->
 }
 
 impl Scenario {
-    /// What `resolve` makes of the report's part of the file, typed as `T`, and of what is swept.
+    /// Resolves the report's part of the file, typed as `T`, with the swept keys.
     ///
     /// # Errors
-    /// What cannot be typed, and what `resolve` finds wrong; with line and key.
+    /// A fault in the types, or one that `resolve` finds; with line and key.
     pub fn section<T: DeserializeOwned, R>(
         &self,
         resolve: impl FnOnce(&T, &Sweep) -> Result<R, Fault>,
     ) -> Result<R, Error> {
-        let read =
-            |draft: &Draft<'_>, index| resolve(&parse::typed(keys::report(draft.cell(index)?.1))?, &draft.sweep());
-        let result = Draft::read(&self.positions).and_then(|draft| keyed(&draft, 0, read));
+        let read = |template: &SweepTemplate<'_>, index| {
+            resolve(&parse::typed(keys::report(template.cell(index)?.1))?, &template.sweep())
+        };
+        let result = SweepTemplate::read(&self.positions).and_then(|template| with_key(&template, 0, read));
         result.map_err(|fault| self.positions.error(fault))
     }
 
@@ -148,7 +155,7 @@ impl Scenario {
     /// sweep.
     #[must_use]
     pub fn error_in(&self, index: usize, key: &str, message: &str, help: &str) -> Error {
-        let tree = Draft::read(&self.positions).and_then(|draft| draft.cell(index as u64));
+        let tree = SweepTemplate::read(&self.positions).and_then(|template| template.cell(index as u64));
         let span = tree.map_or(0..0, |(_, tree)| keys::locate(&tree, key));
         self.positions.error(Fault::at(span, message).key(key).help(help))
     }

@@ -1,4 +1,4 @@
-//! Where the bytes come from: the file, and behind it, as if they were appended, the `--set` arguments.
+//! The source texts of a scenario: the file and, as if they were appended to it, the `--set` arguments.
 
 use parse::{Error, Fault};
 use std::ops::Range;

@@ -11,8 +11,8 @@ use parse::Node;
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// What describes a scenario, and so cannot differ between its cells.
-const FIXED: [&str; 13] = [
+/// The top-level keys of a scenario as a whole, which cannot differ between its cells.
+const SCENARIO_KEYS: [&str; 13] = [
     "name",
     "title",
     "about",
@@ -28,20 +28,20 @@ const FIXED: [&str; 13] = [
     QUICK,
 ];
 
-/// The axis of the cases, and where they stand in the file.
+/// The axis of the cases, and their key in the file.
 const CASE: &str = "case";
 
-/// Where the axes stand, in the file and in a case.
+/// The key of the axes, in the file and in a case.
 const SWEEP: &str = "sweep";
 
 /// The fragment for `--quick`.
 const QUICK: &str = "quick";
 
-/// Most runs (cells times seeds) of a scenario.
+/// The most runs (cells times seeds) of a scenario.
 const MAX_RUNS: u64 = 100_000;
 
-/// Refuses too many runs, before anything is made of them.
-pub(crate) fn affordable(cells: u64, seeds: u64) -> Result<(), Fault> {
+/// Refuses too many runs before any cell is made.
+pub(crate) fn check_run_count(cells: u64, seeds: u64) -> Result<(), Fault> {
     let runs = cells.saturating_mul(seeds);
     if runs <= MAX_RUNS {
         return Ok(());
@@ -50,27 +50,27 @@ pub(crate) fn affordable(cells: u64, seeds: u64) -> Result<(), Fault> {
     Err(Fault::at(0..0, message).help("sweep fewer values, or split the scenario"))
 }
 
-/// A scenario's tree with its sweep taken out, from which the tree of each cell is made.
+/// A scenario's tree without its sweep, and the sweep's axes: from them the tree of each cell is made.
 #[derive(Debug)]
-pub(crate) struct Draft<'t> {
+pub(crate) struct SweepTemplate<'t> {
     root: Node<'t>,
     /// In file order; the first turns slowest.
     pub(crate) axes: Vec<Axis<'t>>,
     sets: Vec<(Key<'t>, Node<'t>)>,
-    /// Swept keys that a `--set` above them did away with, or that belong to a case that is not run.
-    gone: Vec<String>,
-    as_written: bool,
+    /// Swept keys that a `--set` above them removed, or that only a skipped case sweeps.
+    removed_keys: Vec<String>,
+    is_unmodified: bool,
 }
 
-/// What is swept, for those who refer to it.
+/// The swept keys and their values, for the report's layout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
     /// Swept keys in file order; a key that two cases sweep stands here twice.
     pub keys: Vec<SweptKey>,
-    /// Keys that the file sweeps, and a `--set`, or the choice of cases, does not.
+    /// Keys that the file sweeps and that a `--set` or the choice of cases has removed.
     pub removed: Vec<String>,
     /// The sweep is the file's own: no `--set`, no `--quick`.
-    pub as_written: bool,
+    pub is_unmodified: bool,
 }
 
 /// A swept key with its values as they are shown.
@@ -87,20 +87,20 @@ pub struct SweptKey {
 pub(crate) struct Axis<'t> {
     pub(crate) key: Key<'t>,
     entries: Vec<Entry<'t>>,
-    /// The case that alone sweeps it.
+    /// The only case that sweeps the key, if not all do.
     case: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry<'t> {
-    shown: String,
+    label: String,
     value: Node<'t>,
 }
 
-/// One cell: what it shows of the sweep, and its tree.
-pub(crate) type Variant<'t> = (Vec<(String, String)>, Node<'t>);
+/// A cell: swept keys with their labels, and the cell's tree.
+pub(crate) type CellTree<'t> = (Vec<(String, String)>, Node<'t>);
 
-impl<'t> Draft<'t> {
+impl<'t> SweepTemplate<'t> {
     pub(crate) fn read(source: &'t Source) -> Result<Self, Fault> {
         let mut root = parse::parse(&source.text)?;
         let quick = take(&mut root, QUICK);
@@ -111,34 +111,38 @@ impl<'t> Draft<'t> {
         let mut axes = Vec::new();
         let (cases, sweep) = (take(&mut root, CASE), take(&mut root, SWEEP));
         sweep.map_or(Ok(()), |sweep| collect(source, None, None, sweep, &mut axes))?;
-        lay_out_cases(source, cases, &mut axes)?;
-        let as_written = source.sets.is_empty() && !source.quick;
-        let mut draft = Self { root, axes, sets: Vec::new(), gone: Vec::new(), as_written };
-        draft.forget_cases();
+        read_cases(source, cases, &mut axes)?;
+        let is_unmodified = source.sets.is_empty() && !source.quick;
+        let mut template = Self { root, axes, sets: Vec::new(), removed_keys: Vec::new(), is_unmodified };
+        template.remove_keys_of_skipped_cases();
         for set in &source.sets {
-            draft.set(source, set)?;
+            template.set(source, set)?;
         }
-        Ok(draft)
+        Ok(template)
     }
 
-    /// What is swept.
+    /// The swept keys.
     pub(crate) fn sweep(&self) -> Sweep {
         let key = |axis: &Axis<'_>| SweptKey {
             key: axis.key.text.clone().into_owned(),
             values: axis.labels().into_iter().map(str::to_owned).collect(),
         };
-        Sweep { keys: self.axes.iter().map(key).collect(), removed: self.gone.clone(), as_written: self.as_written }
+        Sweep {
+            keys: self.axes.iter().map(key).collect(),
+            removed: self.removed_keys.clone(),
+            is_unmodified: self.is_unmodified,
+        }
     }
 
-    /// Cells of all grids.
+    /// The number of cells of all grids.
     pub(crate) fn cells(&self) -> u64 {
         let size = |case| self.grid(case).fold(1, |cells: u64, axis| cells.saturating_mul(axis.entries.len() as u64));
         self.cases().map(size).fold(0, u64::saturating_add)
     }
 
-    /// The cell `index` of the grids in a row, rows first.
-    pub(crate) fn cell(&self, mut index: u64) -> Result<Variant<'t>, Fault> {
-        let (mut shown, mut root) = (Vec::new(), self.root.clone());
+    /// The cell `index`, counted through the grids of all cases; the last axis varies fastest.
+    pub(crate) fn cell(&self, mut index: u64) -> Result<CellTree<'t>, Fault> {
+        let (mut labels, mut root) = (Vec::new(), self.root.clone());
         for case in self.cases() {
             let mut rest = self.grid(case).map(|axis| axis.entries.len() as u64).product();
             if index >= rest {
@@ -147,46 +151,46 @@ impl<'t> Draft<'t> {
             }
             if let Some(case) = case {
                 keys::overlay(&mut root, case.value.clone());
-                shown.push((CASE.to_owned(), case.shown.clone()));
+                labels.push((CASE.to_owned(), case.label.clone()));
             }
             for axis in self.grid(case) {
                 rest /= axis.entries.len() as u64;
                 let entry = &axis.entries[(index / rest) as usize % axis.entries.len()];
                 keys::put(&mut root, &axis.key, entry.value.clone())?;
-                shown.push((axis.key.text.to_string(), entry.shown.clone()));
+                labels.push((axis.key.text.to_string(), entry.label.clone()));
             }
             break;
         }
         for (key, value) in &self.sets {
             keys::put(&mut root, key, value.clone())?;
         }
-        Ok((shown, root))
+        Ok((labels, root))
     }
 
-    /// The cases that are run; `None` alone where there are none.
+    /// The cases that are run; a single `None` if the scenario has no cases.
     fn cases(&self) -> impl Iterator<Item = Option<&Entry<'t>>> {
         let cases = self.axes.iter().find(|axis| axis.key.text == CASE);
         let none = cases.is_none().then_some(None);
         cases.into_iter().flat_map(|axis| &axis.entries).map(Some).chain(none)
     }
 
-    /// What is swept in a case, but for the cases.
+    /// The axes of a case, without that of the cases.
     fn grid(&self, case: Option<&Entry<'t>>) -> impl Iterator<Item = &Axis<'t>> {
-        let name = case.map(|case| case.shown.clone());
+        let name = case.map(|case| case.label.clone());
         self.axes.iter().filter(move |axis| axis.key.text != CASE && (axis.case.is_none() || axis.case == name))
     }
 
-    /// Takes away what only cases that are not run sweep.
-    fn forget_cases(&mut self) {
-        let run: Vec<String> = self.cases().flatten().map(|case| case.shown.clone()).collect();
+    /// Removes the axes of cases that are not run.
+    fn remove_keys_of_skipped_cases(&mut self) {
+        let run: Vec<String> = self.cases().flatten().map(|case| case.label.clone()).collect();
         let idle = |axis: &mut Axis<'_>| axis.case.as_ref().is_some_and(|case| !run.contains(case));
-        self.gone.extend(self.axes.extract_if(.., idle).map(|axis| axis.key.text.into()));
+        self.removed_keys.extend(self.axes.extract_if(.., idle).map(|axis| axis.key.text.into()));
     }
 
     fn set(&mut self, source: &Source, set: &'t Set) -> Result<(), Fault> {
         let (text, span) = set.key()?;
         match text.split('.').next() {
-            Some(SWEEP) => return self.narrow(source, set, text.trim_start_matches("sweep").trim_start_matches('.')),
+            Some(SWEEP) => return self.restrict(source, set, text.trim_start_matches("sweep").trim_start_matches('.')),
             Some(first @ (CASE | QUICK)) if text != CASE || self.axes.iter().all(|axis| axis.key.text != CASE) => {
                 let message = format!("`--set` cannot change `{first}`");
                 return Err(Fault::at(span, message).help("`case=NAME` runs one case"));
@@ -199,27 +203,27 @@ impl<'t> Draft<'t> {
             swept = true;
         }
         if swept {
-            self.forget_cases();
+            self.remove_keys_of_skipped_cases();
             return Ok(());
         }
-        self.gone
+        self.removed_keys
             .extend(self.axes.extract_if(.., |axis| keys::covers(text, &axis.key.text)).map(|a| a.key.text.into()));
         match text {
-            "seeds" => self.forget("repetitions"),
-            "repetitions" => self.forget("seeds"),
+            "seeds" => self.remove_key("repetitions"),
+            "repetitions" => self.remove_key("seeds"),
             _ => {}
         }
         self.sets.push((Key { text: text.into(), span }, value_of(set)));
         Ok(())
     }
 
-    /// Sweeps `key` over these values: those that show as their text, or new ones. There are no new cases.
-    fn narrow(&mut self, source: &Source, set: &'t Set, key: &str) -> Result<(), Fault> {
+    /// Restricts the axis `key` to some of its values, chosen by label, or new values. There are no new cases.
+    fn restrict(&mut self, source: &Source, set: &'t Set, key: &str) -> Result<(), Fault> {
         let mut swept = false;
         for axis in self.axes.iter_mut().filter(|axis| axis.key.text == key) {
             let name = Key { text: axis.key.text.clone(), span: set.key()?.1 };
             let asked = Axis::read(source, axis.case.as_deref(), name, value_of(set))?;
-            let chosen = asked.entries.into_iter().map(|entry| axis.own(entry));
+            let chosen = asked.entries.into_iter().map(|entry| axis.existing(entry));
             axis.entries = chosen.collect::<Result<_, _>>()?;
             swept = true;
         }
@@ -228,12 +232,12 @@ impl<'t> Draft<'t> {
             let message = format!("`{key}` is not swept");
             return Err(Fault::at(set.key()?.1, message).help(format!("there is {}", known.join(", "))));
         }
-        self.forget_cases();
+        self.remove_keys_of_skipped_cases();
         Ok(())
     }
 
-    /// Removes a top-level key: `seeds` and `repetitions` say the same thing, and the last that is set holds.
-    fn forget(&mut self, key: &str) {
+    /// Removes a top-level key: of `seeds` and `repetitions` the last that is set counts.
+    fn remove_key(&mut self, key: &str) {
         self.sets.retain(|(set, _)| set.text != key);
         if let DeValue::Table(table) = self.root.get_mut() {
             table.remove(key);
@@ -244,7 +248,9 @@ impl<'t> Draft<'t> {
 impl<'t> Axis<'t> {
     fn read(source: &Source, case: Option<&str>, key: Key<'t>, values: Node<'t>) -> Result<Self, Fault> {
         let first = key.text.split('.').next();
-        if let Some(fixed) = FIXED.iter().find(|fixed| first == Some(fixed) && (key.text != CASE || case.is_some())) {
+        if let Some(fixed) =
+            SCENARIO_KEYS.iter().find(|fixed| first == Some(fixed) && (key.text != CASE || case.is_some()))
+        {
             return Err(Fault::at(key.span, format!("`{fixed}` is the same in every cell and cannot be swept")));
         }
         let span = values.span();
@@ -257,8 +263,8 @@ impl<'t> Axis<'t> {
         let mut entries: Vec<Entry<'t>> = Vec::new();
         for value in values {
             let entry = Entry::read(source, value);
-            if entries.iter().any(|other| other.shown == entry.shown) {
-                let message = format!("`{}` is swept twice", entry.shown);
+            if entries.iter().any(|other| other.label == entry.label) {
+                let message = format!("`{}` is swept twice", entry.label);
                 return Err(
                     Fault::at(entry.value.span(), message).help("tell them apart: { label = ..., value = ... }")
                 );
@@ -268,27 +274,27 @@ impl<'t> Axis<'t> {
         Ok(Self { key, entries, case: case.map(str::to_owned) })
     }
 
-    /// The axis's own entry of this name, if it has one.
-    fn own(&self, entry: Entry<'t>) -> Result<Entry<'t>, Fault> {
-        match self.entries.iter().find(|own| own.shown == entry.shown) {
-            Some(own) => Ok(own.clone()),
+    /// The axis's entry of this name, if it has one.
+    fn existing(&self, entry: Entry<'t>) -> Result<Entry<'t>, Fault> {
+        match self.entries.iter().find(|existing| existing.label == entry.label) {
+            Some(existing) => Ok(existing.clone()),
             None if self.key.text == CASE => {
-                Err(Fault::unknown(entry.value.span(), CASE, &entry.shown, &self.labels()))
+                Err(Fault::unknown(entry.value.span(), CASE, &entry.label, &self.labels()))
             }
             None => Ok(entry),
         }
     }
 
-    /// The entry that `--set` means: one that shows as its text, or a new one. There are no new cases.
+    /// The entry that a `--set` chooses by its label, or a new one. There are no new cases.
     fn choose(&self, set: &'t Set) -> Result<Entry<'t>, Fault> {
         let value = value_of(set);
-        let shown = value.get_ref().as_str().unwrap_or(set.value().0.trim()).to_owned();
-        self.own(Entry { shown, value })
+        let label = value.get_ref().as_str().unwrap_or(set.value().0.trim()).to_owned();
+        self.existing(Entry { label, value })
     }
 
-    /// What its entries show.
+    /// The labels of the entries.
     fn labels(&self) -> Vec<&str> {
-        self.entries.iter().map(|entry| entry.shown.as_str()).collect()
+        self.entries.iter().map(|entry| entry.label.as_str()).collect()
     }
 }
 
@@ -299,22 +305,22 @@ impl<'t> Entry<'t> {
             && let Some(label) = table.get("label").and_then(|label| label.get_ref().as_str()).map(str::to_owned)
             && let Some(value) = table.remove("value")
         {
-            return Self { shown: label, value };
+            return Self { label: label, value };
         }
         let written = || source.slice(&node.span()).to_owned();
-        Self { shown: node.get_ref().as_str().map_or_else(written, str::to_owned), value: node }
+        Self { label: node.get_ref().as_str().map_or_else(written, str::to_owned), value: node }
     }
 
     /// A case is a table, without the keys that are the same in every cell.
-    fn only_what_may_differ(&self) -> Result<(), Fault> {
+    fn check_keys(&self) -> Result<(), Fault> {
         let DeValue::Table(table) = self.value.get_ref() else {
             let fault = Fault::at(self.value.span(), "a case is a table of what differs");
-            return Err(fault.key(format!("{CASE}.{}", self.shown)));
+            return Err(fault.key(format!("{CASE}.{}", self.label)));
         };
-        match table.keys().find(|key| FIXED.contains(&key.get_ref().as_ref())) {
+        match table.keys().find(|key| SCENARIO_KEYS.contains(&key.get_ref().as_ref())) {
             Some(key) => {
                 let message = format!("`{}` is the same in every case", key.get_ref());
-                Err(Fault::at(key.span(), message).key(format!("{CASE}.{}.{}", self.shown, key.get_ref())))
+                Err(Fault::at(key.span(), message).key(format!("{CASE}.{}.{}", self.label, key.get_ref())))
             }
             None => Ok(()),
         }
@@ -329,9 +335,9 @@ fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
     }
 }
 
-/// Turns the names in `sweep.case` into their fragments; without it all cases are swept. They turn slowest, and so come
-/// under what else is swept.
-fn lay_out_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Fault> {
+/// Replaces the names in `sweep.case` by the cases' fragments; without `sweep.case` all cases are swept. Cases are the first
+/// axis, which varies slowest: other swept values are put over them.
+fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Fault> {
     let axis = axes.iter().position(|axis| axis.key.text == CASE).map(|index| axes.remove(index));
     let Some(cases) = cases else {
         let none = |axis: Axis<'_>| Fault::at(axis.key.span, "the scenario has no [case.NAME]").key(CASE);
@@ -343,23 +349,23 @@ fn lay_out_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Ax
     };
     let mut all = Vec::new();
     for (name, fragment) in cases {
-        let mut entry = Entry { shown: name.get_ref().to_string(), value: fragment };
+        let mut entry = Entry { label: name.get_ref().to_string(), value: fragment };
         if let Some(sweep) = take(&mut entry.value, SWEEP) {
-            let told = |fault: Fault| {
+            let with_full_key = |fault: Fault| {
                 let below = fault.key.clone();
-                fault.key(format!("{CASE}.{}.{SWEEP}.{below}", entry.shown))
+                fault.key(format!("{CASE}.{}.{SWEEP}.{below}", entry.label))
             };
-            collect(source, Some(&entry.shown), None, sweep, axes).map_err(told)?;
+            collect(source, Some(&entry.label), None, sweep, axes).map_err(with_full_key)?;
         }
-        entry.only_what_may_differ()?;
+        entry.check_keys()?;
         all.push(entry);
     }
     let all = Axis { key: Key { text: CASE.into(), span }, entries: all, case: None };
     let chosen = match axis {
         Some(mut axis) => {
             for entry in &mut axis.entries {
-                let case = all.entries.iter().find(|case| case.shown == entry.shown);
-                let unknown = || Fault::unknown(entry.value.span(), CASE, &entry.shown, &all.labels()).key(CASE);
+                let case = all.entries.iter().find(|case| case.label == entry.label);
+                let unknown = || Fault::unknown(entry.value.span(), CASE, &entry.label, &all.labels()).key(CASE);
                 *entry = case.ok_or_else(unknown)?.clone();
             }
             axis
@@ -398,7 +404,7 @@ fn collect<'t>(
     }
 }
 
-/// A set's value: TOML if it is TOML, else the text itself.
+/// A set's value: parsed as TOML, or else the text itself.
 fn value_of(set: &Set) -> Node<'_> {
     let (text, span) = set.value();
     match parse::parse(&set.document).map(Spanned::into_inner) {

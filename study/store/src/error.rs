@@ -1,4 +1,4 @@
-//! What can go wrong with a results folder, said so that the reader knows what to do next.
+//! Errors of results folders; their messages say what to do next.
 
 use std::fmt;
 use std::io;
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// The operating system refused.
     Io {
-        /// `write`, `read`, `create`, ...
+        /// The operation: `write`, `read`, `create`, ...
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Its reason.
+        /// The operating system's error.
         why: io::Error,
     },
-    /// A file is not as Ropewalk left it.
+    /// A file is damaged.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// A file is compressed with Zstandard, as earlier versions wrote it; its codec is a C library and not linked.
@@ -28,11 +28,11 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The folder belongs to something else.
+    /// The folder belongs to another study.
     Occupied {
         /// The folder.
         path: PathBuf,
-        /// What it holds.
+        /// Its contents.
         holds: String,
     },
     /// The folder is not complete.

@@ -1,4 +1,4 @@
-//! `manifest.json`: what was run, with what, and whether it is complete.
+//! `manifest.json`: the scenario, the program that ran it, and whether the results are complete.
 
 use crate::{Error, files, names};
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Its name in a results folder.
+/// The manifest's name in a results folder.
 pub(crate) const FILE: &str = "manifest.json";
 
-/// What a results folder holds.
+/// The manifest of a results folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program that ran it.
     pub ropewalk_version: String,
     /// The commit it was built from.
     pub commit: String,
-    /// What carried it out: the simulator, or a kernel and its version.
+    /// The driver: the simulator, or a kernel and its version.
     #[serde(default)]
     pub driver: String,
     /// The scenario's name.
@@ -29,13 +29,13 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The scenario's title.
     pub title: String,
-    /// What it shows.
+    /// The scenario's description.
     pub about: String,
     /// The publication it follows, or empty.
     pub source: String,
-    /// What its report shows.
+    /// The layout of its report.
     pub layout: serde_json::Value,
-    /// Name of the results that it is compared with, of which the folder `baseline` is a copy.
+    /// Name of the baseline, of which the folder `baseline` is a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// Seeds each cell was run with, ascending.
@@ -55,7 +55,7 @@ impl Manifest {
         match fs::read(&path) {
             Ok(bytes) => {
                 let mut manifest: Self = serde_json::from_slice(&bytes).map_err(Error::damaged(&path))?;
-                names::in_layout(&mut manifest.layout);
+                names::rename_in_layout(&mut manifest.layout);
                 Ok(Some(manifest))
             }
             Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
@@ -69,15 +69,14 @@ impl Manifest {
         files::write(&dir.join(FILE), text.as_bytes())
     }
 
-    /// Whether the runs of `other` can stand beside ours: the same scenario run by the same program, on the same
-    /// driver.
+    /// Whether `other` is of the same scenario, program and driver, so that its runs belong to the same folder.
     pub(crate) fn same_study(&self, other: &Self) -> bool {
         let study =
             |m: &Self| (m.scenario_hash.clone(), m.ropewalk_version.clone(), m.commit.clone(), m.driver.clone());
         study(self) == study(other)
     }
 
-    /// How an error calls the folder's contents.
+    /// The folder's contents, for an error's message.
     pub(crate) fn describe(&self) -> String {
         let state = if self.complete { "complete" } else { "unfinished" };
         let Self { scenario, scenario_hash, ropewalk_version, commit, driver, .. } = self;

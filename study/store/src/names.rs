@@ -1,9 +1,9 @@
-//! Names that columns and values had in earlier versions: results folders with them are read, and never written.
+//! Earlier names of columns and values, which are read in results folders and never written.
 
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The earlier name, and today's. The name of a distribution stands for all its columns (`hold_ms.p95`).
+/// The earlier name, and the current one. The name of a distribution stands for all its columns (`hold_ms.p95`).
 const RENAMED: [(&str, &str); 26] = [
     ("window_packets", "cwnd_packets"),
     ("threshold_packets", "ssthresh_packets"),
@@ -36,26 +36,26 @@ const RENAMED: [(&str, &str); 26] = [
 /// The smoothed RTT of a time series. (The `rtt_ms` of a record is a distribution, `rtt_ms.mean`.)
 const SERIES_RTT: (&str, &str) = ("rtt_ms", "srtt_ms");
 
-/// Today's name.
+/// The current name.
 pub(crate) fn current(name: &str) -> Cow<'_, str> {
     if name == SERIES_RTT.0 {
         return SERIES_RTT.1.into();
     }
     let base = name.split('.').next().unwrap_or(name);
     match RENAMED.iter().find(|(earlier, _)| *earlier == base) {
-        Some((_, today)) => format!("{today}{}", &name[base.len()..]).into(),
+        Some((_, current)) => format!("{current}{}", &name[base.len()..]).into(),
         None => name.into(),
     }
 }
 
-/// Gives the values that a layout shows today's names.
-pub(crate) fn in_layout(layout: &mut Value) {
+/// Replaces earlier names in the values of a layout.
+pub(crate) fn rename_in_layout(layout: &mut Value) {
     match layout {
         Value::Object(entries) => entries.iter_mut().for_each(|(key, below)| match below {
             Value::String(name) if key == "value" => *name = current(name).into_owned(),
-            _ => in_layout(below),
+            _ => rename_in_layout(below),
         }),
-        Value::Array(items) => items.iter_mut().for_each(in_layout),
+        Value::Array(items) => items.iter_mut().for_each(rename_in_layout),
         _ => {}
     }
 }
@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn earlier_names_are_read_as_todays() {
+    fn earlier_names_are_read_as_current_ones() {
         let names = ["window_packets", "hold_ms.p95", "rtt_ms", "rtt_ms.p95", "goodput_mbps", "parameter.undone"];
-        let today =
+        let current_names =
             ["cwnd_packets", "reorder_delay_ms.p95", "srtt_ms", "rtt_ms.p95", "goodput_mbps", "parameter.undone"];
-        assert_eq!(names.map(current), today);
+        assert_eq!(names.map(current), current_names);
         let mut layout = serde_json::json!({"figures": [{"title": "undone", "value": "window_packets"}]});
-        in_layout(&mut layout);
+        rename_in_layout(&mut layout);
         assert_eq!(layout, serde_json::json!({"figures": [{"title": "undone", "value": "cwnd_packets"}]}));
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn folder(dir: &Path) -> PathBuf {
 /// Writes one run.
 pub(crate) fn write(dir: &Path, (cell, seed): Key, run: &Run) -> Result<(), Error> {
     let refused = |why: String| Error::Refused { cell, seed, why };
-    series::storable(&run.series).map_err(refused)?;
+    series::check(&run.series).map_err(refused)?;
     let part =
         Part { cell, run: Run { series: Vec::new(), ..run.clone() }, series: run.series.iter().map(to_part).collect() };
     let text = serde_json::to_string(&part).expect("text, numbers and lists");

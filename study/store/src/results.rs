@@ -59,7 +59,7 @@ impl Results {
             return Err(Error::Refused { cell, seed, why: "would be lost from the folder".to_owned() });
         }
         for ((cell, seed), run) in &sorted {
-            series::storable(&run.series).map_err(|why| Error::Refused { cell: *cell, seed: *seed, why })?;
+            series::check(&run.series).map_err(|why| Error::Refused { cell: *cell, seed: *seed, why })?;
         }
         tables::write(&self.dir, &sorted)?;
         self.manifest.digest = Some(digest(&sorted));

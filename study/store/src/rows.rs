@@ -8,7 +8,7 @@ use record::{Cpu, Flow, Path, Run, Subflow, Summary, Tunnel, Work};
 pub(crate) trait Fields {
     fn count(&mut self, name: &str, value: &mut u64);
     fn number(&mut self, name: &str, value: &mut f64);
-    fn maybe(&mut self, name: &str, value: &mut Option<f64>);
+    fn optional(&mut self, name: &str, value: &mut Option<f64>);
     fn text(&mut self, name: &str, value: &mut String);
 }
 
@@ -21,9 +21,9 @@ impl Row for Run {
     fn fields(&mut self, to: &mut dyn Fields) {
         to.text("digest", &mut self.digest);
         to.number("duration_s", &mut self.duration_s);
-        to.maybe("jain", &mut self.jain);
-        to.maybe("convergence_s", &mut self.convergence_s);
-        to.maybe("steal_s", &mut self.steal_s);
+        to.optional("jain", &mut self.jain);
+        to.optional("convergence_s", &mut self.convergence_s);
+        to.optional("steal_s", &mut self.steal_s);
         let Work { data_packet_hops, packet_hops, delivered_data_packets, events } = &mut self.work;
         to.count("work.data_packet_hops", data_packet_hops);
         to.count("work.packet_hops", packet_hops);
@@ -47,11 +47,11 @@ impl Row for Flow {
         to.count("timeouts", &mut self.timeouts);
         to.number("receive_window_limited_s", &mut self.receive_window_limited_s);
         to.number("send_buffer_limited_s", &mut self.send_buffer_limited_s);
-        to.maybe("completion_s", &mut self.completion_s);
-        to.maybe("share", &mut self.share);
+        to.optional("completion_s", &mut self.completion_s);
+        to.optional("share", &mut self.share);
         to.count("requests", &mut self.requests);
         summary("response_time_ms", &mut self.response_time_ms, to);
-        to.maybe("startup_s", &mut self.startup_s);
+        to.optional("startup_s", &mut self.startup_s);
         to.count("stalls", &mut self.stalls);
         to.number("stall_s", &mut self.stall_s);
         to.count("frames", &mut self.frames);
@@ -78,7 +78,7 @@ impl Row for Cpu {
         to.text("name", &mut self.name);
         to.number("user_s", &mut self.user_s);
         to.number("system_s", &mut self.system_s);
-        to.maybe("interrupt_s", &mut self.interrupt_s);
+        to.optional("interrupt_s", &mut self.interrupt_s);
     }
 }
 
@@ -171,10 +171,10 @@ impl Fields for Writer {
     }
 
     fn number(&mut self, name: &str, value: &mut f64) {
-        self.maybe(name, &mut Some(*value));
+        self.optional(name, &mut Some(*value));
     }
 
-    fn maybe(&mut self, name: &str, value: &mut Option<f64>) {
+    fn optional(&mut self, name: &str, value: &mut Option<f64>) {
         let Column::Numbers(column) = self.column(name, Column::Numbers(Vec::new())) else { unreachable!() };
         column.push(*value);
     }
@@ -234,11 +234,11 @@ impl Fields for Reader<'_> {
 
     fn number(&mut self, name: &str, value: &mut f64) {
         let mut found = Some(*value);
-        self.maybe(name, &mut found);
+        self.optional(name, &mut found);
         *value = self.found(name, found).unwrap_or_default();
     }
 
-    fn maybe(&mut self, name: &str, value: &mut Option<f64>) {
+    fn optional(&mut self, name: &str, value: &mut Option<f64>) {
         *value = match self.table.column(name) {
             Some(Column::Numbers(column)) => column[self.row],
             Some(_) => None,

@@ -70,8 +70,8 @@ fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
     bytes.as_utf8().map(str::to_owned).map_err(|why| why.to_string())
 }
 
-/// What the two functions above promise to give back: one series a subject, and as many values as times.
-pub(crate) fn storable(all: &[Series]) -> Result<(), String> {
+/// Refuses series that a table cannot hold: two of one subject, or columns whose length is not that of the instants.
+pub(crate) fn check(all: &[Series]) -> Result<(), String> {
     for (index, series) in all.iter().enumerate() {
         let whole = series.columns.len() == series.values.len()
             && !series.columns.is_empty()

@@ -64,8 +64,8 @@ impl Table {
         self.columns.first().map_or(0, |(_, column)| column.len())
     }
 
-    /// The same columns without rows.
-    pub(crate) fn emptied(mut self) -> Self {
+    /// The columns without their rows.
+    pub(crate) fn without_rows(mut self) -> Self {
         self.columns.iter_mut().for_each(|(_, column)| column.clear());
         self
     }

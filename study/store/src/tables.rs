@@ -36,7 +36,7 @@ fn write_series(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
 fn write_runs(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     let mut writer = Writer::default();
     writer.push((0, 0), &Run::default());
-    writer.table = writer.table.emptied();
+    writer.table = writer.table.without_rows();
     runs.iter().for_each(|(key, run)| writer.push(*key, *run));
     let names: BTreeSet<&String> = runs.iter().flat_map(|(_, run)| run.parameters.keys()).collect();
     for name in names {
@@ -44,7 +44,7 @@ fn write_runs(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
         let values = runs.iter().map(|(_, run)| of(run)).collect();
         writer.table.columns.push((format!("{PARAMETER}{name}"), Column::Texts(values)));
     }
-    table::write(path, &writer.table.clone().emptied(), std::iter::once(writer.table))
+    table::write(path, &writer.table.clone().without_rows(), std::iter::once(writer.table))
 }
 
 fn write_children<R: Row>(
@@ -55,11 +55,11 @@ fn write_children<R: Row>(
 ) -> Result<(), Error> {
     let mut writer = Writer::default();
     writer.push((0, 0), empty); // makes the columns, rows or not
-    writer.table = writer.table.emptied();
+    writer.table = writer.table.without_rows();
     for (key, run) in runs {
         children(run).iter().for_each(|child| writer.push(*key, child));
     }
-    table::write(path, &writer.table.clone().emptied(), std::iter::once(writer.table))
+    table::write(path, &writer.table.clone().without_rows(), std::iter::once(writer.table))
 }
 
 /// Reads all runs, by cell and seed.

@@ -195,7 +195,7 @@ impl Context<'_> {
 
     /// Refuses a value that is not swept, unless a `--set` or `--quick` has changed the sweep.
     fn check_absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Fault> {
-        match self.sweep.as_written {
+        match self.sweep.is_unmodified {
             true => Err(Fault::unknown(span, &format!("value of `{key}`"), value, known)),
             false => Ok(()),
         }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "host")]
 pub(crate) struct Host {
-    /// Where the defaults come from: "linux" (6.1), or "ns-2": TCP-Linux agents as in ns-2.35, which
+    /// The source of the defaults: "linux" (6.1), or "ns-2": TCP-Linux agents as in ns-2.35, which
     /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
     /// and have window = "20p".
     pub(crate) profile: Option<Profile>,
@@ -41,7 +41,7 @@ pub(crate) struct Host {
     pub(crate) max_reordering: Option<u32>,
     /// The kernel's timer tick, 1/HZ.
     pub(crate) tick: Option<At<Time>>,
-    /// How losses are found and answered.
+    /// Loss detection and recovery.
     pub(crate) recovery: Option<LossRecovery>,
     /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
     pub(crate) handshake: Option<bool>,
@@ -64,13 +64,13 @@ pub(crate) enum Profile {
     Ns2,
 }
 
-/// How losses are found and answered.
+/// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "recovery")]
 pub(crate) enum LossRecovery {
     /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
     Rack,
-    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, and nothing of the other.
+    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, without the other's methods.
     Fack,
 }

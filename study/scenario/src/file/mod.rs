@@ -1,6 +1,6 @@
 //! The scenario file as TOML has it: typed, with units read, before names are resolved.
 //!
-//! The doc comments here are the descriptions in the JSON Schema, so they speak to the author of a scenario.
+//! The doc comments here are the descriptions in the JSON Schema, written for authors of scenarios.
 
 mod host;
 mod mptcp;
@@ -42,7 +42,7 @@ impl TryFrom<String> for Name {
     }
 }
 
-/// A Ropewalk scenario: paths, traffic, what happens, and what is compared.
+/// A Ropewalk scenario: paths, traffic, events, sweep and report.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "scenario")]
@@ -55,7 +55,7 @@ pub(crate) struct File {
     pub(crate) about: Option<String>,
     /// Paper, RFC or measurement that it follows.
     pub(crate) source: Option<String>,
-    /// How long to run.
+    /// The length of a run.
     pub(crate) duration: At<Time>,
     /// Interval of the time series; without it there are none.
     pub(crate) sample: Option<At<Time>>,
@@ -77,7 +77,7 @@ pub(crate) struct File {
     /// Traffic.
     #[serde(default)]
     pub(crate) flow: Vec<At<Flow>>,
-    /// Changes while the run goes on.
+    /// Changes of links during the run.
     #[serde(default)]
     pub(crate) event: Vec<At<Event>>,
     /// A grid over dotted keys, such as "path.eno2.delay" = ["10ms", "20ms"]. An entry may be { label, value }.
@@ -96,7 +96,7 @@ pub(crate) struct File {
     /// Figures of the report.
     #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
     figure: Option<Vec<serde_json::Value>>,
-    /// What was claimed, and whether it holds.
+    /// Claims, which the report decides.
     #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
     claim: Option<Vec<serde_json::Value>>,
     /// A results folder beside the scenario, of the same cells, to compare with: tables, figures, trajectories.
@@ -122,11 +122,11 @@ macro_rules! with_pipe_keys {
             jitter: Option<Time>,
             /// Loss on the wire.
             loss: Option<Loss>,
-            /// What the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
+            /// The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
             overhead: Option<At<Size>>,
             /// The queue in front of the transmitter.
             queue: Option<At<Queue>>,
-            /// The queue stands in the sending host, which feels its drops at once.
+            /// The queue is in the sending host, which is told of its drops at once.
             local: Option<bool>,
             /// Most packets on the wire at once (netem's `limit`). Default: no limit.
             wire_limit: Option<Packets>,
@@ -175,7 +175,7 @@ with_pipe_keys! {
         pub(crate) links: Option<At<Vec<At<String>>>>,
         /// Largest packet, IP header included.
         pub(crate) mtu: Option<At<Size>>,
-        /// What differs on the way back.
+        /// The keys of the reverse direction that differ.
         pub(crate) reverse: Option<Reverse>,
     }
 }
@@ -186,13 +186,13 @@ with_pipe_keys! {
     Link {
         /// Unique name.
         pub(crate) name: At<Name>,
-        /// What differs on the way back.
+        /// The keys of the reverse direction that differ.
         pub(crate) reverse: Option<Reverse>,
     }
 }
 
 with_pipe_keys! {
-    /// The way back of a link; a key that is not given is as on the way there.
+    /// The reverse direction of a link; a key that is not given is that of the forward direction.
     #[schemars(rename = "reverse")]
     Reverse {}
 }
@@ -216,37 +216,37 @@ pub(crate) struct Flow {
     /// MPTCP: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
     /// { name = "blest", lambda = 1.1 }.
     pub(crate) scheduler: Option<At<Algorithm>>,
-    /// MPTCP: everything else.
+    /// MPTCP: the other settings.
     pub(crate) mptcp: Option<At<Mptcp>>,
     /// When it begins.
     pub(crate) start: Option<Time>,
-    /// It begins up to this much later, at random, so that seeds differ.
+    /// A random delay of the start, at most this long, so that seeds differ.
     pub(crate) start_within: Option<Time>,
     /// When its source stops. Default: the end.
     pub(crate) stop: Option<At<Time>>,
-    /// So many alike, called NAME-1, NAME-2 ...
+    /// The number of such flows, called NAME-1, NAME-2 ...
     pub(crate) count: Option<At<u32>>,
-    /// Each of `count` begins this much after the one before.
+    /// The delay between the starts of these flows.
     pub(crate) stagger: Option<At<Time>>,
     /// TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }.
     pub(crate) congestion: Option<At<Algorithm>>,
     /// TCP: bytes to send. Default: as much as possible.
     pub(crate) size: Option<At<Size>>,
-    /// TCP: what differs from `[host]`.
+    /// TCP: the keys that differ from `[host]`.
     pub(crate) host: Option<At<Host>>,
     /// UDP: rate, with IP and UDP headers. TCP: the application writes at this rate. Default for TCP: as fast as it can.
     pub(crate) rate: Option<At<BitRate>>,
     /// TCP with a rate: bytes of one write. Default: a segment.
     pub(crate) write: Option<At<Size>>,
-    /// TCP: a client asks, receives the answer, thinks, and asks again.
+    /// TCP: a client sends a request, receives the response, pauses, and sends the next.
     pub(crate) requests: Option<At<Requests>>,
-    /// TCP: a video is watched.
+    /// TCP: a video stream.
     pub(crate) video: Option<At<Video>>,
     /// UDP: size of a datagram with its IP and UDP headers.
     pub(crate) packet: Option<At<Size>>,
 }
 
-/// What a flow is.
+/// The kind of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "flow-kind")]
@@ -272,7 +272,7 @@ pub(crate) struct Event {
     pub(crate) path: Option<At<String>>,
     /// Name of a link.
     pub(crate) link: Option<At<String>>,
-    /// Which directions.
+    /// The directions that change.
     #[serde(default)]
     pub(crate) direction: Direction,
     /// false: everything sent into the link is lost.
@@ -292,7 +292,7 @@ pub(crate) struct Event {
 pub(crate) enum Direction {
     /// From the sending side.
     Forward,
-    /// Towards it.
+    /// Towards the sending side.
     Reverse,
     /// Both.
     #[default]

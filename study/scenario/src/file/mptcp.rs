@@ -20,7 +20,7 @@ pub(crate) struct Subflow {
     pub(crate) leave: Option<At<Time>>,
 }
 
-/// What else an MPTCP connection is set up with.
+/// The other settings of an MPTCP connection.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "mptcp")]
@@ -29,7 +29,7 @@ pub(crate) struct Mptcp {
     pub(crate) stack: Option<MptcpStack>,
     /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow.
     pub(crate) opportunistic_retransmission: Option<bool>,
-    /// And halve the window of the subflow that holds it. Default: as `opportunistic_retransmission`.
+    /// Then also halve the congestion window of the subflow that has the data. Default: as `opportunistic_retransmission`.
     pub(crate) penalisation: Option<bool>,
     /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
     pub(crate) weights: Option<At<Vec<u32>>>,

@@ -11,10 +11,10 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "queue")]
 pub(crate) struct Queue {
-    /// When it is full: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
+    /// The limit: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
     /// over this link times that path's round-trip time without queues.
     pub(crate) limit: Option<At<QueueSize>>,
-    /// What it does before that.
+    /// The queue discipline.
     #[serde(default)]
     pub(crate) discipline: Discipline,
     /// Mark ECN-capable packets where the discipline would drop them early.

@@ -1,4 +1,4 @@
-//! A quantity that may be random, drawn anew each time: `size = "20kB"`, or
+//! A quantity that may be random, drawn each time it is used: `size = "20kB"`, or
 //! `size = { mean = "20kB", distribution = "pareto", shape = 1.5 }`.
 
 use crate::model;
@@ -19,7 +19,7 @@ pub(crate) struct Random<Q> {
     shape: f64,
 }
 
-/// How a quantity is distributed.
+/// The distribution of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "distribution")]
@@ -38,7 +38,7 @@ enum Distribution {
 struct Written<Q> {
     /// The mean.
     mean: Q,
-    /// How it is distributed around its mean.
+    /// The distribution.
     distribution: Distribution,
     /// Pareto: exponent of the tail, more than 1; below 2 the variance is infinite.
     shape: Option<f64>,

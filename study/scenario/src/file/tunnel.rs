@@ -10,10 +10,10 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "tunnel")]
 pub(crate) struct Tunnel {
-    /// Whose tunnel: "mpt" or "ropewalk".
+    /// The implementation: "mpt" or "ropewalk".
     #[serde(default)]
     pub(crate) mode: Mode,
-    /// MPT: what kind of tunnel.
+    /// MPT: the kind of the tunnel.
     pub(crate) kind: Option<At<TunnelKind>>,
     /// Names of its paths. Default: all.
     pub(crate) paths: Option<At<Vec<At<String>>>>,
@@ -23,9 +23,9 @@ pub(crate) struct Tunnel {
     pub(crate) mtu: Option<At<Size>>,
     /// MPT: position in the weighted round-robin cycle of the first packet.
     pub(crate) first: Option<At<u32>>,
-    /// MPT: packets sent before the flows begin; they only shift the parity.
+    /// MPT: packets sent before the flows start, which shift the round-robin cycle.
     pub(crate) stray_packets: Option<At<u32>>,
-    /// MPT: what the encapsulation adds. By default outer IP 20 (with `ip = 6` in [host] 40), UDP 8,
+    /// MPT: the bytes that the encapsulation adds. By default outer IP 20 (with `ip = 6` in [host] 40), UDP 8,
     /// GRE with sequence number 8.
     pub(crate) overhead: Option<At<Size>>,
     /// MPT: resequencing at the far end; without it packets are delivered as they arrive.
@@ -41,7 +41,7 @@ pub(crate) struct Tunnel {
     pub(crate) retransmit: Option<At<bool>>,
     /// Ropewalk: packets are delivered in the order in which they were sent.
     pub(crate) in_order: Option<At<bool>>,
-    /// Ropewalk: what happens to a packet that comes after its turn.
+    /// Ropewalk: the treatment of a late packet, one that later packets have overtaken.
     pub(crate) late: Option<At<Late>>,
     /// Ropewalk: the longest that a missing fragment is waited for.
     pub(crate) max_reorder_timeout: Option<At<Time>>,
@@ -53,13 +53,13 @@ pub(crate) struct Tunnel {
     pub(crate) codel_interval: Option<At<Time>>,
     /// Ropewalk: bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the three.
     pub(crate) memory: Option<At<Size>>,
-    /// Ropewalk: names of paths that are used only while no other works. Default: none.
+    /// Ropewalk: names of paths that are used only while all others have failed. Default: none.
     pub(crate) backup: Option<At<Vec<At<String>>>>,
-    /// Ropewalk: names of paths of which every byte costs: backups, and seldom probed. Default: none.
+    /// Ropewalk: names of metered paths: backups that are seldom probed. Default: none.
     pub(crate) metered: Option<At<Vec<At<String>>>>,
 }
 
-/// Whose tunnel.
+/// The implementation of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "tunnel-mode")]
@@ -89,20 +89,20 @@ pub(crate) struct Resequence {
     pub(crate) window: Packets,
     /// The longest a packet is held.
     pub(crate) timeout: Time,
-    /// What happens to a packet that comes after its turn. MPT drops it.
+    /// The treatment of a late packet, one that later packets have overtaken. MPT drops it.
     #[serde(default)]
     pub(crate) late: Late,
 }
 
-/// The fate of a packet that comes after its turn.
+/// The treatment of a late packet.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "late")]
 pub(crate) enum Late {
-    /// It is dropped.
+    /// Drop it.
     #[default]
     Drop,
-    /// It is delivered out of order.
+    /// Deliver it out of order.
     Deliver,
 }
 

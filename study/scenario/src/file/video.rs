@@ -21,23 +21,23 @@ pub(crate) struct Video {
     pub(crate) fps: Option<At<u32>>,
     /// Frames of a group of pictures, which has one rate. Default: two seconds.
     pub(crate) gop: Option<At<u32>>,
-    /// How many times as large as the others a group's first frame is.
+    /// The size of a group's first frame, as a multiple of the others'.
     pub(crate) intra: Option<At<f64>>,
     /// Coefficient of variation of the frames' sizes around their mean, lognormal.
     pub(crate) variation: Option<At<f64>>,
-    /// The same of whole groups: quiet and busy scenes.
+    /// Coefficient of variation of the groups' sizes around their mean, lognormal: quiet and busy scenes.
     pub(crate) group_variation: Option<At<f64>>,
-    /// stored: media that the player has before it begins.
+    /// stored: playback time that the player buffers before it starts.
     pub(crate) startup: Option<At<Time>>,
-    /// stored: media that it has before it goes on after a stall. Default: as `startup`.
+    /// stored: playback time that it buffers before it continues after a stall. Default: as `startup`.
     pub(crate) resume: Option<At<Time>>,
-    /// stored: most media that are written ahead of what is played.
+    /// stored: the most playback time that is written ahead of the player.
     pub(crate) ahead: Option<At<Time>>,
-    /// live: from a frame's capture to its turn.
+    /// live: from the capture of a frame to its playback.
     pub(crate) latency: Option<At<Time>>,
 }
 
-/// Where a video comes from.
+/// The kind of a video.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "video-kind")]

@@ -1,79 +1,79 @@
-//! What runs on top of a TCP or MPTCP connection.
+//! The applications on top of a TCP or MPTCP connection.
 
 use serde::{Deserialize, Serialize};
 use units::{Rate, RngStream, Span};
 
-/// What the application on top of a TCP flow does.
+/// The application of a TCP flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Application {
-    /// It always has data.
+    /// Always has data to send.
     Greedy,
-    /// It writes at a constant rate, and what it cannot send yet waits.
+    /// Writes at a constant rate; data that cannot be sent yet waits.
     Steady {
         /// Rate of the payload.
         rate: Rate,
         /// Bytes of one write; `None`: a segment.
         write: Option<u64>,
     },
-    /// It answers requests, one at a time.
+    /// Responds to requests, one at a time.
     Requests(Requests),
-    /// It sends a video.
+    /// Sends a video.
     Video(Box<Video>),
 }
 
 /// A video and its player.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Video {
-    /// Its mean rate, or several, ascending, that it adapts between.
+    /// The mean rate, or the ascending rates of a bitrate ladder.
     pub ladder: Vec<Rate>,
     /// Frames a second.
     pub fps: u32,
     /// Frames of a group of pictures, which has one rate.
     pub gop: u32,
-    /// How many times as large as the others a group's first frame is.
+    /// The size of a group's first frame, as a multiple of the others'.
     pub intra: f64,
     /// Coefficient of variation of the frames' sizes around their mean, lognormal.
     pub variation: f64,
     /// Coefficient of variation of the groups' sizes around their mean, lognormal.
     pub group_variation: f64,
-    /// How it is sent and played.
+    /// The way in which it is sent and played.
     pub playback: Playback,
 }
 
-/// How a video is sent and played.
+/// The way in which a video is sent and played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Playback {
-    /// Written when captured; a frame that is not there at its turn is skipped.
+    /// Written when captured; a frame that has not arrived at its playback time is skipped.
     Live {
-        /// From a frame's capture to its turn.
+        /// From the capture of a frame to its playback.
         latency: Span,
     },
-    /// Written ahead; a frame that is not there at its turn stalls the player.
+    /// Written ahead; a frame that has not arrived at its playback time stalls the player.
     Stored {
-        /// Media that the player has before it begins.
+        /// Playback time that the player buffers before it starts.
         startup: Span,
-        /// Media that it has before it goes on after a stall.
+        /// Playback time that it buffers before it continues after a stall.
         resume: Span,
-        /// Most media that are written ahead of what is played; at least the greater of the two and a group.
+        /// The most playback time that is written ahead of the player; at least the greater of the two and a group.
         ahead: Span,
     },
 }
 
-/// A client that asks, receives the answer, thinks, and asks again.
+/// A client that sends a request, receives the response, pauses, and sends the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
-    /// Bytes of an answer.
+    /// Bytes of a response.
     pub size: Distribution,
-    /// Time between an answer and the next request, nanoseconds.
+    /// Time between a response and the next request, nanoseconds.
     pub think: Distribution,
     /// Each request opens a connection of its own.
     pub new_connections: bool,
 }
 
-/// How a random quantity is distributed; it is drawn anew each time.
+/// The distribution of a random quantity, drawn each time it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Distribution {
-    /// Always this.
+    /// A constant.
     Fixed(f64),
     /// Exponential with this mean.
     Exponential(f64),
@@ -90,18 +90,18 @@ impl Requests {
     /// Payload of a request, bytes: one packet, as most requests are.
     pub const REQUEST_BYTES: u32 = 400;
 
-    /// The random stream of the requests of flow `name`, from which each takes the size of its answer, then its pause.
+    /// The random stream of the requests of flow `name`, from which each takes the size of its response, then its pause.
     #[must_use]
     pub fn random_stream(seed: u64, name: &str) -> RngStream {
         RngStream::named(seed, &format!("flow {name} requests"))
     }
 
-    /// Bytes of the next answer, at least one.
+    /// Bytes of the next response, at least one.
     pub fn next_size(&self, rng: &mut RngStream) -> u64 {
         (self.size.next(rng) as u64).max(1)
     }
 
-    /// The pause after it.
+    /// The pause after the response.
     pub fn next_think(&self, rng: &mut RngStream) -> Span {
         Span::from_nanos(self.think.next(rng) as u64)
     }

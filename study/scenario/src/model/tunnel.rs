@@ -15,16 +15,16 @@ pub struct Tunnel {
     pub weights: Vec<u32>,
     /// Position in the weighted round-robin cycle of the first packet of each direction.
     pub first: u32,
-    /// Packets sent into the tunnel before the flows begin, per direction; they only shift the parity.
+    /// Packets sent into the tunnel before the flows start, in each direction, which shift the round-robin cycle.
     pub stray_packets: u32,
     /// Bytes the encapsulation adds: all of it in MPT (outer IPv4 20, UDP 8, GRE 8), outer IP and UDP headers in Ropewalk,
     /// whose own headers differ from datagram to datagram.
     pub overhead: u32,
     /// Largest inner packet, bytes.
     pub mtu: u32,
-    /// Resequencing at the far end, or packets are delivered as they arrive.
+    /// Resequencing at the far end; without it packets are delivered as they arrive.
     pub resequence: Option<Resequence>,
-    /// The tunnel device and its sockets, or a tunnel that never holds packets back.
+    /// The tunnel's device and sockets; without them the tunnel never holds packets back.
     pub device: Option<Device>,
     /// Ropewalk's own tunnel; `None` for MPT's, which has none of this.
     pub ropewalk: Option<Box<Ropewalk>>,
@@ -37,7 +37,7 @@ pub struct Resequence {
     pub window: u32,
     /// The longest a packet is held.
     pub timeout: Span,
-    /// Packets that come after their turn are delivered out of order instead of being dropped.
+    /// Late packets, which later ones have overtaken, are delivered out of order instead of being dropped.
     pub deliver_late: bool,
 }
 
@@ -53,10 +53,10 @@ pub struct Device {
 /// Ropewalk's own tunnel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ropewalk {
-    /// How it carries packets.
+    /// The options of its endpoints.
     pub options: TunnelOptions,
-    /// Of the tunnel's paths (positions in [`Tunnel::paths`]), those used only while no other works.
+    /// The paths (positions in [`Tunnel::paths`]) that are used only while all others have failed.
     pub backup: Vec<usize>,
-    /// Of the tunnel's paths, those of which every byte costs.
+    /// The metered paths (positions in [`Tunnel::paths`]).
     pub metered: Vec<usize>,
 }

@@ -1,4 +1,4 @@
-//! What several tables are checked for.
+//! Checks of values that several tables share.
 
 use parse::{At, Fault, Size};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Queue disciplines: whose key is whose, and what holds where a key is not given.
+//! Queue disciplines: the keys and the defaults of each.
 
 use super::checks::{bytes, positive};
 use crate::file::{self, Queue};
@@ -10,7 +10,7 @@ use units::Span;
 /// The discipline of a queue.
 pub(super) fn discipline(at: &At<Queue>) -> Result<QueueDiscipline, Fault> {
     let queue = at.get();
-    refuse_foreign(queue)?;
+    refuse_keys_of_others(queue)?;
     match queue.discipline {
         file::Discipline::DropTail => Ok(QueueDiscipline::DropTail),
         file::Discipline::CoDel => codel(queue).map(QueueDiscipline::CoDel),
@@ -36,7 +36,7 @@ fn name_and_keys(discipline: file::Discipline) -> (&'static str, &'static [&'sta
 }
 
 /// Refuses keys of another discipline.
-fn refuse_foreign(queue: &Queue) -> Result<(), Fault> {
+fn refuse_keys_of_others(queue: &Queue) -> Result<(), Fault> {
     let (name, own) = name_and_keys(queue.discipline);
     let given = given(queue).into_iter().filter_map(|(key, span)| Some((key, span?)));
     match given.into_iter().find(|(key, _)| !own.contains(key)) {
@@ -48,7 +48,7 @@ fn refuse_foreign(queue: &Queue) -> Result<(), Fault> {
     }
 }
 
-/// The keys that some disciplines have, and where they stand.
+/// The keys that only some disciplines have, with their positions.
 fn given(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 13] {
     [
         ("target", span(&queue.target)),

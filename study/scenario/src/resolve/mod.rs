@@ -14,7 +14,7 @@ pub(crate) mod video;
 use self::checks::positive;
 use crate::file::File;
 use crate::model::Experiment;
-use crate::sweep::affordable;
+use crate::sweep::check_run_count;
 use crate::trace::Traces;
 use parse::{At, Fault};
 
@@ -37,12 +37,12 @@ pub(crate) fn seeds(file: &File, cells: u64) -> Result<Vec<u64>, Fault> {
             Err(Fault::at(repetitions.span(), "`repetitions` and `seeds` say the same thing").help("keep one"))
         }
         (Some(seeds), None) => {
-            affordable(cells, seeds.get().len() as u64).map_err(|fault| Fault { span: seeds.span(), ..fault })?;
+            check_run_count(cells, seeds.get().len() as u64).map_err(|fault| Fault { span: seeds.span(), ..fault })?;
             distinct(seeds)
         }
         (None, Some(repetitions)) => {
             let count = *positive("repetitions", repetitions, |n| *n)?;
-            affordable(cells, count).map_err(|fault| Fault { span: repetitions.span(), ..fault })?;
+            check_run_count(cells, count).map_err(|fault| Fault { span: repetitions.span(), ..fault })?;
             Ok((1..=count).collect())
         }
         (None, None) => Ok(vec![1]),

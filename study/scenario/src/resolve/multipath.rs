@@ -7,14 +7,14 @@ use crate::model::{self, AlgorithmChoice, Multipath, Path};
 use parse::{At, Fault, Size};
 use units::Span;
 
-/// What each stack schedules by.
+/// The default scheduler of each stack.
 pub(crate) const UPSTREAM_SCHEDULER: &str = "linger";
 pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
 /// Bytes that each stack adds to a data segment: 32-bit DATA_ACK and 64-bit data sequence number, or both with 32 bits and
 /// a checksum.
 pub(crate) const UPSTREAM_DSS_OPTION_BYTES: u32 = 24;
 pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
-/// Most subflows of a connection.
+/// The most subflows of a connection.
 const MAX_SUBFLOWS: usize = 32;
 
 /// The connection that `given` describes.

@@ -1,7 +1,7 @@
 //! Links and paths.
 
 use super::checks::{bytes, find, positive, unique};
-use super::queue::{self, Relative};
+use super::queue::{self, BdpLimit};
 use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Path};
 use crate::trace::Traces;
@@ -12,10 +12,10 @@ use units::Span;
 /// The MTU of a path: Ethernet's.
 pub(crate) const MTU: u32 = 1500;
 
-/// Links so far, with the limits that wait for the paths.
+/// The links read so far, with their queue limits in bandwidth-delay products, which need the paths.
 struct Links<'t> {
     links: Vec<Link>,
-    relative: Vec<[Option<Relative>; 2]>,
+    bdp_limits: Vec<[Option<BdpLimit>; 2]>,
     traces: &'t mut Traces,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Ve
         let fault = Fault::at(file.name.span(), "the scenario has no path").key("path");
         return Err(fault.help("[[path]] with name = \"a\", rate = \"100mbit\", delay = \"10ms\""));
     }
-    let mut links = Links { links: Vec::new(), relative: Vec::new(), traces };
+    let mut links = Links { links: Vec::new(), bdp_limits: Vec::new(), traces };
     for link in &file.link {
         links.add(&link.name, &link.pipe(), link.reverse.as_ref())?;
     }
@@ -66,22 +66,22 @@ fn named(path: &file::Path, chain: &At<Vec<At<String>>>, links: &[Link]) -> Resu
 
 impl Links<'_> {
     /// Adds a link; returns its index.
-    fn add(&mut self, name: &At<Name>, there: &file::Pipe, back: Option<&Reverse>) -> Result<usize, Fault> {
+    fn add(&mut self, name: &At<Name>, forward: &file::Pipe, reverse: Option<&Reverse>) -> Result<usize, Fault> {
         let name = unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
-        let (forward, limit) = self.pipe(there)?;
-        let (reverse, limit_back) = self.pipe(&back.map_or(there.clone(), |back| back.pipe().or(there)))?;
+        let reverse = reverse.map_or(forward.clone(), |reverse| reverse.pipe().or(forward));
+        let ((forward, forward_limit), (reverse, reverse_limit)) = (self.pipe(forward)?, self.pipe(&reverse)?);
         self.links.push(Link { name, forward, reverse });
-        self.relative.push([limit, limit_back]);
+        self.bdp_limits.push([forward_limit, reverse_limit]);
         Ok(self.links.len() - 1)
     }
 
-    fn pipe(&mut self, given: &file::Pipe) -> Result<(PipeConfig, Option<Relative>), Fault> {
+    fn pipe(&mut self, given: &file::Pipe) -> Result<(PipeConfig, Option<BdpLimit>), Fault> {
         let trace = given.trace.as_ref();
         if let (Some(trace), true) = (trace, given.rate.is_some()) {
             return Err(Fault::at(trace.span(), "a link follows a trace or has a rate, not both"));
         }
         let trace = trace.map(|name| self.traces.get(name.get()).map_err(|fault| Fault { span: name.span(), ..fault }));
-        let (queue, relative) = queue::queue(given.queue.as_ref())?;
+        let (queue, bdp_limit) = queue::queue(given.queue.as_ref())?;
         let pipe = PipeConfig {
             rate: given.rate.map(|rate| rate.0),
             trace: trace.transpose()?,
@@ -93,20 +93,20 @@ impl Links<'_> {
             local: given.local.unwrap_or(false),
             wire_limit: given.wire_limit.map(|limit| limit.0),
         };
-        Ok((pipe, relative))
+        Ok((pipe, bdp_limit))
     }
 
-    /// The links, their relative limits resolved.
+    /// The links with all queue limits resolved.
     fn with_limits(self, paths: &[Path]) -> Result<Vec<Link>, Fault> {
         let mut links = self.links.clone();
-        for (index, [forward, reverse]) in self.relative.iter().enumerate() {
+        for (index, [forward, reverse]) in self.bdp_limits.iter().enumerate() {
             if let Some(limit) = forward {
                 links[index].forward.queue.limit =
-                    queue::product(limit, index, &self.links, paths, |link| &link.forward)?;
+                    queue::resolve_bdp_limit(limit, index, &self.links, paths, |link| &link.forward)?;
             }
             if let Some(limit) = reverse {
                 links[index].reverse.queue.limit =
-                    queue::product(limit, index, &self.links, paths, |link| &link.reverse)?;
+                    queue::resolve_bdp_limit(limit, index, &self.links, paths, |link| &link.reverse)?;
             }
         }
         Ok(links)
@@ -114,13 +114,13 @@ impl Links<'_> {
 }
 
 impl file::Pipe {
-    /// What `self` says, and `other` where it says nothing. Rate and trace exclude each other, so they go together.
+    /// The keys of `self`, and those of `other` that `self` does not have; rate and trace exclude each other.
     fn or(self, other: &Self) -> Self {
         let other = other.clone();
-        let paced = self.rate.is_some() || self.trace.is_some();
+        let has_rate = self.rate.is_some() || self.trace.is_some();
         Self {
-            rate: if paced { self.rate } else { other.rate },
-            trace: if paced { self.trace } else { other.trace },
+            rate: if has_rate { self.rate } else { other.rate },
+            trace: if has_rate { self.trace } else { other.trace },
             delay: self.delay.or(other.delay),
             jitter: self.jitter.or(other.jitter),
             loss: self.loss.or(other.loss),
@@ -131,7 +131,7 @@ impl file::Pipe {
         }
     }
 
-    /// Says nothing at all.
+    /// Whether no key is given.
     fn is_empty(&self) -> bool {
         let Self { rate, trace, delay, jitter, loss, overhead, queue, local, wire_limit } = self;
         let timing = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();

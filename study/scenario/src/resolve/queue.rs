@@ -8,15 +8,15 @@ use parse::{At, Decimal, Fault, QueueSize};
 use std::ops::Range;
 use units::{Rate, Span};
 
-/// A limit in multiples of the bandwidth-delay product, which is known when the paths are.
+/// A limit in multiples of the bandwidth-delay product, which is resolved when the paths are known.
 #[derive(Clone, Debug)]
-pub(super) struct Relative {
+pub(super) struct BdpLimit {
     factor: Decimal,
     span: Range<usize>,
 }
 
-/// The queue; a relative limit is returned beside it.
-pub(super) fn queue(given: Option<&At<file::Queue>>) -> Result<(QueueConfig, Option<Relative>), Fault> {
+/// The queue, and its limit if that is in bandwidth-delay products.
+pub(super) fn queue(given: Option<&At<file::Queue>>) -> Result<(QueueConfig, Option<BdpLimit>), Fault> {
     let Some(at) = given else { return Ok((QueueConfig::default(), None)) };
     let (given, mut queue) = (at.get(), QueueConfig::new(discipline(at)?));
     if given.ecn == Some(true) && queue.discipline == QueueDiscipline::DropTail {
@@ -25,25 +25,25 @@ pub(super) fn queue(given: Option<&At<file::Queue>>) -> Result<(QueueConfig, Opt
     }
     queue.ecn = given.ecn.unwrap_or(queue.ecn);
     let Some(limit) = &given.limit else { return Ok((queue, None)) };
-    let (limit, relative) = match *limit.get() {
+    let (limit, bdp_limit) = match *limit.get() {
         QueueSize::Packets(packets) => (QueueLimit::Packets(packets), None),
         QueueSize::Bytes(bytes) => (QueueLimit::Bytes(bytes), None),
         QueueSize::Time(span) => (QueueLimit::Time(span), None),
-        QueueSize::Bdp(factor) => (QueueLimit::Bytes(0), Some(Relative { factor, span: limit.span() })),
+        QueueSize::Bdp(factor) => (QueueLimit::Bytes(0), Some(BdpLimit { factor, span: limit.span() })),
     };
-    Ok((QueueConfig { limit, ..queue }, relative))
+    Ok((QueueConfig { limit, ..queue }, bdp_limit))
 }
 
 /// Resolves `limit` of a queue on `link` for the first path over that link: the rate of the slowest link in the
 /// queue's own direction, times the delays of all links there and back.
-pub(super) fn product(
-    relative: &Relative,
+pub(super) fn resolve_bdp_limit(
+    limit: &BdpLimit,
     link: usize,
     links: &[Link],
     paths: &[Path],
     direction: fn(&Link) -> &PipeConfig,
 ) -> Result<QueueLimit, Fault> {
-    let fault = |message: String| Err(Fault::at(relative.span.clone(), message));
+    let fault = |message: String| Err(Fault::at(limit.span.clone(), message));
     let Some(path) = paths.iter().find(|path| path.links.contains(&link)) else {
         return fault(format!("no path crosses `{}`, so it has no bandwidth-delay product", links[link].name));
     };
@@ -51,8 +51,8 @@ pub(super) fn product(
         return fault(format!("no link of `{}` has a rate, so it has no bandwidth-delay product", path.name));
     };
     let delay = |index: &usize| links[*index].forward.delay + links[*index].reverse.delay;
-    let round = path.links.iter().map(delay).fold(Span::ZERO, |sum, delay| sum + delay);
-    match relative.factor.of(rate.bytes_in(round)) {
+    let rtt = path.links.iter().map(delay).fold(Span::ZERO, |sum, delay| sum + delay);
+    match limit.factor.of(rate.bytes_in(rtt)) {
         0 => fault(format!("the bandwidth-delay product of `{}` is zero: its links have no delay", path.name)),
         bytes => Ok(QueueLimit::Bytes(bytes)),
     }

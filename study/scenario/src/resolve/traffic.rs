@@ -11,14 +11,14 @@ use parse::{At, Fault};
 use std::ops::Range;
 use units::{Instant, Span};
 
-/// Linux's default.
+/// Linux's default congestion control.
 pub(crate) const CONGESTION: &str = "cubic";
-/// Most flows that one `count` makes: a slip of the keyboard must not fill the memory.
+/// The most flows of one `count`, so that a typing error does not exhaust the memory.
 const MAX_FLOWS: u32 = 10_000;
-/// IPv4 and UDP headers.
-pub(super) const UDP_HEADERS: u32 = 28;
-/// What IPv6 has more.
-pub(super) const IPV6_MORE: u32 = 20;
+/// IPv4 and UDP headers, bytes.
+pub(super) const IPV4_UDP_HEADER_BYTES: u32 = 28;
+/// The additional bytes of an IPv6 header.
+pub(super) const IPV6_EXTRA_BYTES: u32 = 20;
 
 pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Result<Vec<Flow>, Fault> {
     if file.flow.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
             _ => tcp(given, paths, &file.host)?,
         };
         if let FlowKind::Tcp { host, multipath, .. } = &kind {
-            room_for_data(given, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
+            check_packet_size(given, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
         }
         for (name, start) in copies(given)? {
             let name = unique("flow", &name, given.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
@@ -57,8 +57,8 @@ fn mtu(route: Route, multipath: Option<&Multipath>, paths: &[Path], tunnel: Opti
     }
 }
 
-/// Headers and payload fit into a packet.
-fn room_for_data(given: &file::Flow, host: &Host, multipath: Option<&Multipath>, mtu: u32) -> Result<(), Fault> {
+/// Checks that headers and payload fit into a packet.
+fn check_packet_size(given: &file::Flow, host: &Host, multipath: Option<&Multipath>, mtu: u32) -> Result<(), Fault> {
     let headers =
         host.ip_header + 20 + if host.timestamps { 12 } else { 0 } + multipath.map_or(0, |it| it.dss_option_bytes);
     match host.mss {
@@ -126,15 +126,15 @@ fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Fault> {
 fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Fault> {
     let multipath = match given.kind {
         Kind::Mptcp => {
-            foreign(
+            refuse_keys(
                 "mptcp",
                 [("packet", span(&given.packet)), ("path", span(&given.path)), ("requests", span(&given.requests))],
             )?;
             Some(Box::new(multipath::multipath(given, paths)?))
         }
         _ => {
-            foreign("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
-            foreign("tcp", multipath_keys(given))?;
+            refuse_keys("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
+            refuse_keys("tcp", multipath_keys(given))?;
             None
         }
     };
@@ -148,7 +148,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
     Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host: Box::new(host), multipath })
 }
 
-/// What only an MPTCP flow has.
+/// The keys of MPTCP flows only.
 fn multipath_keys(given: &file::Flow) -> [(&'static str, Option<Range<usize>>); 4] {
     let file::Flow { paths, subflow, scheduler, mptcp, .. } = given;
     [("paths", span(paths)), ("subflow", span(subflow)), ("scheduler", span(scheduler)), ("mptcp", span(mptcp))]
@@ -162,17 +162,17 @@ fn application(given: &file::Flow) -> Result<Application, Fault> {
     let (rate, write) = (given.rate.as_ref(), given.write.as_ref());
     let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", span(&given.size))];
     let other = others.into_iter().find_map(|(key, span)| Some((key, span?)));
-    let alone = |what: &str, other: Option<(&str, Range<usize>)>| match other {
+    let refuse_other = |what: &str, other: Option<(&str, Range<usize>)>| match other {
         Some((key, span)) => Err(Fault::at(span, format!("a flow of {what} has no `{key}` of its own"))),
         None => Ok(()),
     };
     if let Some(video) = &given.video {
-        alone("video", span(&given.requests).map(|span| ("requests", span)).or(other))?;
+        refuse_other("video", span(&given.requests).map(|span| ("requests", span)).or(other))?;
         return video.get().resolve(video.span()).map(|video| Application::Video(Box::new(video)));
     }
-    if let Some(asked) = &given.requests {
-        alone("requests", other)?;
-        return requests(asked.get()).map(Application::Requests);
+    if let Some(given_requests) = &given.requests {
+        refuse_other("requests", other)?;
+        return requests(given_requests.get()).map(Application::Requests);
     }
     match (rate, write) {
         (Some(rate), None) => Ok(Application::Steady { rate: rate.get().0, write: None }),
@@ -191,15 +191,17 @@ fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
     let (size, host) = (given.size.as_ref().map(At::span), given.host.as_ref().map(At::span));
     let (write, requests) = (given.write.as_ref().map(At::span), given.requests.as_ref().map(At::span));
     let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
-    foreign("udp", keys)?;
-    foreign("udp", [("video", span(&given.video))])?;
-    foreign("udp", multipath_keys(given))?;
+    refuse_keys("udp", keys)?;
+    refuse_keys("udp", [("video", span(&given.video))])?;
+    refuse_keys("udp", multipath_keys(given))?;
     let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
         let fault = Fault::at(given.name.span(), "a udp flow needs `rate` and `packet`");
         return Err(fault.help("for example rate = \"10mbit\", packet = \"1000b\""));
     };
     match bytes(packet)? {
-        bytes if bytes <= UDP_HEADERS => Err(Fault::at(packet.span(), "IP and UDP headers alone take 28 bytes")),
+        bytes if bytes <= IPV4_UDP_HEADER_BYTES => {
+            Err(Fault::at(packet.span(), "IP and UDP headers alone take 28 bytes"))
+        }
         bytes if bytes > mtu => {
             Err(Fault::at(packet.span(), format!("the packet does not fit into the MTU of {mtu} bytes")))
         }
@@ -207,8 +209,8 @@ fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
     }
 }
 
-/// Refuses keys of the other kind of flow.
-fn foreign<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Fault> {
+/// Refuses keys of another kind of flow.
+fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Fault> {
     let article = if kind == "mptcp" { "an" } else { "a" };
     match keys.into_iter().find_map(|(key, span)| span.map(|span| (key, span))) {
         Some((key, span)) => Err(Fault::at(span, format!("{article} {kind} flow has no `{key}`"))),
@@ -216,7 +218,7 @@ fn foreign<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) 
     }
 }
 
-/// Overwrites what `given` says.
+/// Sets the fields that `given` has.
 fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
     match given.profile {
         Some(Profile::Linux) => *host = Host::default(),

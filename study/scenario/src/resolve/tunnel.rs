@@ -1,7 +1,7 @@
-//! The tunnel: MPT's, or Ropewalk's own.
+//! The tunnel: MPT's, or Ropewalk's.
 
 use super::checks::{bytes, find, positive};
-use super::traffic::{IPV6_MORE, UDP_HEADERS};
+use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
 use crate::file::{self, Late, Mode};
 use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
 use machine::TunnelOptions;
@@ -11,40 +11,37 @@ use units::Span;
 
 /// MPT's default scheduler.
 pub(crate) const MPT_SCHEDULER: &str = "packet-round-robin";
-/// GRE with a sequence number.
-const GRE: u32 = 8;
+/// A GRE header with sequence number, bytes.
+const GRE_HEADER_BYTES: u32 = 8;
 /// Largest inner packet that MPT's authors have.
 pub(crate) const MPT_MTU: u32 = 1440;
-/// Ropewalk's own headers of a fragment: GRE with key and sequence number, the fragment's header, the cipher's tag.
-const FRAGMENT_HEADERS: u32 = 12 + 6 + 16;
+/// Ropewalk's headers of a fragment: GRE with key and sequence number, the fragment's header, the cipher's tag.
+const FRAGMENT_HEADER_BYTES: u32 = 12 + 6 + 16;
 
 pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Fault> {
     refuse_keys_of_the_other_mode(given)?;
     let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
-    let headers = UDP_HEADERS + if ipv6 { IPV6_MORE } else { 0 };
-    let own = tunnel_paths(given, paths)?;
-    let weights = weights(given, own.len())?;
+    let headers = IPV4_UDP_HEADER_BYTES + if ipv6 { IPV6_EXTRA_BYTES } else { 0 };
+    let tunnel_paths = paths_of(given, paths)?;
+    let weights = weights(given, tunnel_paths.len())?;
     let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
     if let Some(first) = given.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
         return Err(Fault::at(first.span(), format!("the round-robin cycle has positions 0 to {}", cycle - 1)));
     }
-    let ropewalk = (given.mode == Mode::Ropewalk).then(|| ropewalk(given, paths, &own)).transpose()?;
-    let (default_overhead, default_mtu) = match &ropewalk {
-        None => (headers + GRE, MPT_MTU),
-        Some(_) => (headers, fitting(&own, paths, headers)),
+    let ropewalk = (given.mode == Mode::Ropewalk).then(|| ropewalk(given, paths, &tunnel_paths)).transpose()?;
+    let (overhead, mtu) = match &ropewalk {
+        None => (headers + GRE_HEADER_BYTES, MPT_MTU),
+        Some(_) => (headers, default_mtu(&tunnel_paths, paths, headers)),
     };
     let mpt_scheduler = given.scheduler.as_ref().filter(|_| given.mode == Mode::Mpt);
     Ok(Tunnel {
-        paths: own,
+        paths: tunnel_paths,
         mpt_scheduler: mpt_scheduler.map_or_else(|| MPT_SCHEDULER.into(), |chosen| chosen.get().0.clone()),
         weights,
         first: given.first.as_ref().map_or(0, |first| *first.get()),
         stray_packets: given.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
-        overhead: given.overhead.as_ref().map_or(Ok(default_overhead), bytes)?,
-        mtu: given
-            .mtu
-            .as_ref()
-            .map_or(Ok(default_mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
+        overhead: given.overhead.as_ref().map_or(Ok(overhead), bytes)?,
+        mtu: given.mtu.as_ref().map_or(Ok(mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
         resequence: given.resequence.as_ref().map(At::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
             window: r.window.0,
             timeout: r.timeout.0,
@@ -60,12 +57,12 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
 }
 
 /// The largest packet that fits into one datagram on every path.
-fn fitting(own: &[usize], paths: &[Path], headers: u32) -> u32 {
-    let least = own.iter().map(|path| paths[*path].mtu).min().unwrap_or_default();
-    least.saturating_sub(headers + FRAGMENT_HEADERS).max(1)
+fn default_mtu(tunnel_paths: &[usize], paths: &[Path], headers: u32) -> u32 {
+    let least = tunnel_paths.iter().map(|path| paths[*path].mtu).min().unwrap_or_default();
+    least.saturating_sub(headers + FRAGMENT_HEADER_BYTES).max(1)
 }
 
-fn ropewalk(given: &file::Tunnel, paths: &[Path], own: &[usize]) -> Result<Ropewalk, Fault> {
+fn ropewalk(given: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Result<Ropewalk, Fault> {
     let default = TunnelOptions::default();
     let time = |key: &str, time: &Option<At<Time>>, default: Span| -> Result<Span, Fault> {
         time.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
@@ -86,24 +83,24 @@ fn ropewalk(given: &file::Tunnel, paths: &[Path], own: &[usize]) -> Result<Ropew
     };
     Ok(Ropewalk {
         options,
-        backup: positions(given.backup.as_ref(), paths, own)?,
-        metered: positions(given.metered.as_ref(), paths, own)?,
+        backup: positions(given.backup.as_ref(), paths, tunnel_paths)?,
+        metered: positions(given.metered.as_ref(), paths, tunnel_paths)?,
     })
 }
 
-/// The places of these paths among the tunnel's own.
-fn positions(names: Option<&At<Vec<At<String>>>>, paths: &[Path], own: &[usize]) -> Result<Vec<usize>, Fault> {
-    let known = || own.iter().map(|path| paths[*path].name.as_str());
+/// The positions of these paths among the tunnel's paths.
+fn positions(names: Option<&At<Vec<At<String>>>>, paths: &[Path], tunnel_paths: &[usize]) -> Result<Vec<usize>, Fault> {
+    let known = || tunnel_paths.iter().map(|path| paths[*path].name.as_str());
     let names = names.into_iter().flat_map(At::get);
     names.map(|name| find("path of the tunnel", name.get(), name.span(), known())).collect()
 }
 
-/// A key that says nothing in this mode was meant for the other.
+/// Refuses keys that only the other mode has.
 fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
     fn span<T>(at: &Option<At<T>>) -> Option<Range<usize>> {
         at.as_ref().map(At::span)
     }
-    let of_mpt = [
+    let mpt_keys = [
         ("kind", span(&given.kind)),
         ("first", span(&given.first)),
         ("stray_packets", span(&given.stray_packets)),
@@ -111,7 +108,7 @@ fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
         ("resequence", span(&given.resequence)),
         ("device", span(&given.device)),
     ];
-    let of_ropewalk = [
+    let ropewalk_keys = [
         ("congestion", span(&given.congestion)),
         ("retransmit", span(&given.retransmit)),
         ("in_order", span(&given.in_order)),
@@ -124,17 +121,17 @@ fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
         ("backup", span(&given.backup)),
         ("metered", span(&given.metered)),
     ];
-    let (mode, other, foreign) = match given.mode {
-        Mode::Mpt => ("mpt", "ropewalk", &of_ropewalk[..]),
-        Mode::Ropewalk => ("ropewalk", "mpt", &of_mpt[..]),
+    let (mode, other, refused) = match given.mode {
+        Mode::Mpt => ("mpt", "ropewalk", &ropewalk_keys[..]),
+        Mode::Ropewalk => ("ropewalk", "mpt", &mpt_keys[..]),
     };
-    let Some((key, at)) = foreign.iter().find_map(|(key, at)| Some((key, at.clone()?))) else { return Ok(()) };
+    let Some((key, at)) = refused.iter().find_map(|(key, at)| Some((key, at.clone()?))) else { return Ok(()) };
     let fault = Fault::at(at, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
-    Err(fault.help(format!("leave it out, or say mode = \"{other}\"{}", instead(key))))
+    Err(fault.help(format!("leave it out, or say mode = \"{other}\"{}", counterpart(key))))
 }
 
-/// What the other mode has in its place.
-fn instead(key: &str) -> &'static str {
+/// The keys of the other mode with the same purpose.
+fn counterpart(key: &str) -> &'static str {
     match key {
         "resequence" => "; Ropewalk's reorder buffer is set by `in_order`, `max_reorder_timeout` and `late`",
         "in_order" | "max_reorder_timeout" | "late" => "; MPT's reorder buffer is set by `resequence`",
@@ -142,7 +139,7 @@ fn instead(key: &str) -> &'static str {
     }
 }
 
-fn tunnel_paths(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Fault> {
+fn paths_of(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Fault> {
     let Some(names) = &given.paths else {
         return Ok((0..paths.len()).collect());
     };

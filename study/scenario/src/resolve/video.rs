@@ -11,17 +11,17 @@ use units::{Rate, Span};
 pub(crate) const FPS: u32 = 25;
 /// Length of a group of pictures, seconds.
 const GOP_S: u32 = 2;
-/// Media that the player of a stored video has before it begins.
+/// The playback time that the player of a stored video buffers before it starts.
 pub(crate) const STARTUP: Span = Span::from_secs(2);
-/// Most media of a stored video that are written ahead.
+/// The most playback time of a stored video that is written ahead.
 pub(crate) const AHEAD: Span = Span::from_secs(30);
-/// From a live frame's capture to its turn.
+/// From the capture of a live frame to its playback.
 pub(crate) const LATENCY: Span = Span::from_millis(500);
 /// The first frame of a group is as large as the others.
 pub(crate) const INTRA: f64 = 1.0;
 /// A constant bit rate.
 pub(crate) const VARIATION: f64 = 0.0;
-/// A frame more often than this would be shorter than a packet.
+/// The most frames a second: at more, a frame is shorter than a packet.
 const MAX_FPS: u32 = 1000;
 
 impl Video {
@@ -66,26 +66,26 @@ impl Video {
     }
 
     fn stored(&self, group: Span) -> Result<Playback, Fault> {
-        foreign("stored", [("latency", self.latency.as_ref())])?;
+        refuse_keys("stored", [("latency", self.latency.as_ref())])?;
         let startup = time("startup", self.startup.as_ref(), STARTUP)?;
         let resume = time("resume", self.resume.as_ref(), startup)?;
         let ahead = time("ahead", self.ahead.as_ref(), AHEAD)?;
-        let least = startup.max(resume) + group;
+        let min_ahead = startup.max(resume) + group;
         match [&self.ahead, &self.startup, &self.resume].into_iter().flatten().next() {
-            Some(key) if ahead < least => {
+            Some(key) if ahead < min_ahead => {
                 let message = format!("a player with {ahead} of buffer never has what it waits for");
                 Err(Fault::at(key.span(), message).help(format!(
-                    "`ahead` holds `startup`, or `resume` if that is more, and a group of {group}: {least}"
+                    "`ahead` holds `startup`, or `resume` if that is more, and a group of {group}: {min_ahead}"
                 )))
             }
-            _ => Ok(Playback::Stored { startup, resume, ahead: ahead.max(least) }),
+            _ => Ok(Playback::Stored { startup, resume, ahead: ahead.max(min_ahead) }),
         }
     }
 
     fn live(&self) -> Result<Playback, Fault> {
         let stored = [("startup", self.startup.as_ref()), ("resume", self.resume.as_ref())];
-        foreign("live", stored)?;
-        foreign("live", [("ahead", self.ahead.as_ref())])?;
+        refuse_keys("live", stored)?;
+        refuse_keys("live", [("ahead", self.ahead.as_ref())])?;
         Ok(Playback::Live { latency: time("latency", self.latency.as_ref(), LATENCY)? })
     }
 }
@@ -105,7 +105,7 @@ fn factor(key: &str, given: Option<&At<f64>>, default: f64, least: f64) -> Resul
 }
 
 /// Refuses keys of the other kind of video.
-fn foreign<const N: usize>(kind: &str, keys: [(&str, Option<&At<Time>>); N]) -> Result<(), Fault> {
+fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<&At<Time>>); N]) -> Result<(), Fault> {
     match keys.into_iter().find_map(|(key, given)| Some((key, given?.span()))) {
         Some((key, span)) => Err(Fault::at(span, format!("{kind} video has no `{key}`"))),
         None => Ok(()),
