@@ -1,4 +1,4 @@
-//! A value with its place in the file, for what is found wrong with it later.
+//! A value with its position in the file, for error messages.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
 
-/// A value that knows where it was written.
+/// A value with its position.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(transparent)]
 pub struct At<T>(Spanned<T>);
@@ -17,7 +17,7 @@ impl<T> At<T> {
         self.0.get_ref()
     }
 
-    /// Where it was written, in bytes.
+    /// Its position in the file, bytes.
     pub fn span(&self) -> Range<usize> {
         self.0.span()
     }

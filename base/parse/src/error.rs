@@ -1,16 +1,16 @@
-//! What is wrong, where, and what would be right.
+//! Errors in input files, with position and help.
 
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
-/// Something wrong in a file, in a `--set`, or in a file that another one names.
+/// An error in a file, in a `--set`, or in a file named in another one.
 ///
-/// `Display` shows the file, line and column, the line with the fault underlined, the key, and what would be right.
+/// `Display` shows the file, line and column, the line with the error underlined, the key, and help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Report>);
 
-/// A fault with the text in which it stands.
+/// An error with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Report {
     origin: String,
@@ -18,56 +18,56 @@ struct Report {
     fault: Fault,
 }
 
-/// A fault inside a text that the finder need not know.
+/// An error at a position, without the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
     /// Bytes of the text.
     pub span: Range<usize>,
-    /// Dotted key; empty where the position says it.
+    /// Dotted key; empty if it follows from the position.
     pub key: String,
     /// A key that is missing in the table at `span`, or empty.
     pub missing: String,
-    /// What is wrong, in one line.
+    /// The error, in one line.
     pub message: String,
-    /// What would be right, or empty.
+    /// Help, or empty.
     pub help: String,
-    /// Another file in which the fault stands; `span` is then the place where that one is named.
+    /// Another file that contains the error; `span` is then the position of its name.
     pub elsewhere: Option<Box<Elsewhere>>,
 }
 
-/// A place in another file.
+/// A position in another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// What the file is called.
+    /// Name of the file.
     pub origin: String,
-    /// What stands in it.
+    /// Its text.
     pub text: String,
-    /// The bytes that are wrong.
+    /// Position of the error, bytes.
     pub span: Range<usize>,
 }
 
 impl Fault {
-    /// A fault at `span`.
+    /// An error at `span`.
     #[must_use]
     pub fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), ..Self::default() }
     }
 
-    /// What would be right.
+    /// Adds help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();
         self
     }
 
-    /// The key, where the position does not say it.
+    /// Sets the key, where it does not follow from the position.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// `wrong` is not a `kind` (path, link ...) that exists.
+    /// `wrong` is not the name of a `kind` (path, link ...).
     #[must_use]
     pub fn unknown(span: Range<usize>, kind: &str, wrong: &str, known: &[&str]) -> Self {
         Self::at(span, format!("unknown {kind} `{wrong}`")).help(suggest(wrong, known))
@@ -75,7 +75,7 @@ impl Fault {
 }
 
 impl Error {
-    /// `fault`, which stands in `text`, which is called `origin`.
+    /// The error `fault` in the file `origin` with the text `text`.
     #[must_use]
     pub fn new(origin: &str, text: &str, mut fault: Fault) -> Self {
         let place = Elsewhere { origin: origin.to_owned(), text: text.to_owned(), span: fault.span.clone() };
@@ -84,13 +84,13 @@ impl Error {
         Self(Box::new(Report { origin, text: Some(text), fault }))
     }
 
-    /// A file that could not be read: there is no text to show.
+    /// An error of a file that could not be read.
     #[must_use]
     pub fn unreadable(origin: &str, message: String) -> Self {
         Self(Box::new(Report { origin: origin.to_owned(), text: None, fault: Fault::at(0..0, message) }))
     }
 
-    /// The line, from 1; 0 if there is no text (a file that could not be read).
+    /// The line, from 1; 0 for a file that could not be read.
     #[must_use]
     pub fn line(&self) -> usize {
         self.0.text.as_ref().map_or(0, |text| 1 + text[..self.0.fault.span.start].matches('\n').count())
@@ -102,13 +102,13 @@ impl Error {
         &self.0.fault.key
     }
 
-    /// What is wrong, in one line.
+    /// The error, in one line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.fault.message
     }
 
-    /// What would be right; empty if the message says it.
+    /// Help, or empty.
     #[must_use]
     pub fn help(&self) -> &str {
         &self.0.fault.help
@@ -136,7 +136,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The part of `span` that lies on its first line, inside `text`.
+/// The part of `span` on its first line and inside `text`.
 fn on_one_line(text: &str, span: &Range<usize>) -> Range<usize> {
     let inside = |mut at: usize| {
         at = at.min(text.len());
@@ -150,7 +150,7 @@ fn on_one_line(text: &str, span: &Range<usize>) -> Range<usize> {
     start..end.clamp(start, line)
 }
 
-/// "did you mean ...?", or the list of what there is.
+/// "did you mean ...?", or the list of known words.
 #[must_use]
 pub fn suggest(wrong: &str, known: &[&str]) -> String {
     match did_you_mean(wrong, known.iter().copied()) {
@@ -160,14 +160,14 @@ pub fn suggest(wrong: &str, known: &[&str]) -> String {
     }
 }
 
-/// The word of `known` nearest to `wrong`, if it is near enough to be meant: at most a third of the letters differ.
+/// The word of `known` nearest to `wrong`, if at most a third of the letters differ.
 pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (wrong.chars().count() / 3).max(1);
     let near = known.into_iter().map(|word| (distance(wrong, word), word)).min_by_key(|(distance, _)| *distance)?;
     (near.0 <= allowed).then_some(near.1)
 }
 
-/// Edit distance (optimal string alignment): letters left out, put in, replaced, and neighbours swapped.
+/// Edit distance (optimal string alignment): insertions, deletions, substitutions, and transpositions.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edit_distances_are_the_textbooks() {
+    fn edit_distances() {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("ca", "abc"), 3, "optimal string alignment");
         assert_eq!(distance("dealy", "delay"), 1);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_that_ends_inside_a_letter_or_behind_the_text_is_cut() {
+    fn a_span_that_ends_inside_a_character_or_beyond_the_text_is_truncated() {
         assert_eq!(on_one_line("aé\nb", &(0..2)), 0..1);
         assert_eq!(on_one_line("aé\nb", &(1..99)), 1..3);
         assert_eq!(on_one_line("ab", &(7..9)), 2..2);

@@ -1,5 +1,5 @@
-//! How people write to Ropewalk, in scenarios and in a tunnel's configuration: TOML whose values know their place,
-//! quantities with units, and faults told at their line with what would be right.
+//! Parsing of scenarios and tunnel configurations: TOML values with positions, quantities with units, and errors with
+//! line and help.
 
 mod at;
 mod error;

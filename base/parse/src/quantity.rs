@@ -1,7 +1,7 @@
 //! Quantities as `tc` and netem users write them: `100mbit`, `10ms`, `1500b`, `1%`, `1000p`, `1bdp`.
 //!
-//! A bare number is refused, and so is what `tc` reads otherwise than most people mean it: `100mbps` (bytes a second
-//! there) and `64kb` (1024 there).
+//! A number without unit is an error, and so are units that have another meaning in `tc`: `100mbps` (bytes a second there)
+//! and `64kb` (1024 there).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -12,16 +12,16 @@ use units::{Rate, Span};
 
 /// A quantity with a unit, read from a string.
 pub trait Quantity: Sized {
-    /// What it is, with an example.
+    /// Name of the quantity, with an example.
     const WHAT: &'static str;
-    /// What a string must match, for the schema.
+    /// Regular expression of the strings, for the schema.
     const PATTERN: &'static str;
-    /// Reads it. The error's first line says what is wrong, the second what would be right.
+    /// Parses it. The error's first line is the message, the second the help.
     ///
     /// # Errors
-    /// What is no such quantity, or could be misread.
+    /// Not such a quantity, or ambiguous.
     fn read(text: &str) -> Result<Self, String>;
-    /// How the bare number `n` was probably meant.
+    /// The probable quantity of the number `n` without unit.
     fn meant(n: f64) -> String;
 }
 
@@ -29,7 +29,7 @@ pub trait Quantity: Sized {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BitRate(pub Rate);
 
-/// A length of time.
+/// A time span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Time(pub Span);
 
@@ -52,13 +52,13 @@ pub enum QueueSize {
     Packets(u64),
     /// This many bytes.
     Bytes(u64),
-    /// What the link carries in this time.
+    /// The bytes that the link transmits in this time.
     Time(Span),
     /// Multiples of the bandwidth-delay product.
     Bdp(Decimal),
 }
 
-/// `digits` / 10^`scale`: what was written, exactly.
+/// `digits` / 10^`scale`: an exact decimal number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decimal {
     digits: u64,
@@ -95,7 +95,7 @@ const SIZE: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-/// 1000 or 1024? `tc` says 1024, most people do not.
+/// Units that are multiples of 1024 in `tc`, and of 1000 elsewhere.
 const AMBIGUOUS: [&str; 10] = ["k", "kb", "K", "KB", "m", "mb", "M", "g", "gb", "G"];
 
 impl Quantity for BitRate {
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_read_exactly() {
+    fn quantities_are_exact() {
         assert_eq!(BitRate::read("1.5gbit"), Ok(BitRate(Rate(1_500_000_000))));
         assert_eq!(BitRate::read("100Mbit"), Ok(BitRate(Rate(100_000_000))));
         assert_eq!(Time::read("0.3us"), Ok(Time(Span(300))));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_misread_is_refused_with_what_would_be_right() {
+    fn ambiguous_quantities_are_errors_with_help() {
         let wrong = |result: Result<BitRate, String>| result.unwrap_err();
         assert!(wrong(BitRate::read("1.5mbps")).contains("`1.5mbit`, or `12mbit`"));
         assert!(wrong(BitRate::read("100")).contains("\"100mbit\""));

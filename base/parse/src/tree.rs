@@ -1,4 +1,4 @@
-//! The text as a tree of values that know their place, and its typing.
+//! A TOML text as a tree of values with positions, and its deserialization.
 
 use crate::error::{Fault, suggest};
 use serde::de::DeserializeOwned;
@@ -6,13 +6,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// A value and where it was written.
+/// A value with its position.
 pub type Node<'t> = Spanned<DeValue<'t>>;
 
 /// The tree of a text.
 ///
 /// # Errors
-/// What is not TOML.
+/// The text is not TOML.
 pub fn parse(text: &str) -> Result<Node<'_>, Fault> {
     let tree = DeTable::parse(text).map_err(|error| {
         let message = error.message().trim().replace('\n', ", ");
@@ -21,15 +21,15 @@ pub fn parse(text: &str) -> Result<Node<'_>, Fault> {
     Ok(Spanned::new(tree.span(), DeValue::Table(tree.into_inner())))
 }
 
-/// Types a tree.
+/// Deserializes a tree.
 ///
 /// # Errors
-/// The first key that is unknown or missing, or value that is not of its kind.
+/// The first unknown or missing key, or value of the wrong type.
 pub fn typed<T: DeserializeOwned>(tree: Node<'_>) -> Result<T, Fault> {
     T::deserialize(ValueDeserializer::from(tree)).map_err(|error| plain(error.message(), error.span()))
 }
 
-/// serde's words, and ours.
+/// Messages of serde, and their replacements.
 const PLAINER: [(&str, &str); 4] = [
     ("a sequence", "a list"),
     ("a map", "a table"),
@@ -37,7 +37,7 @@ const PLAINER: [(&str, &str); 4] = [
     ("expected u64", "expected a whole number"),
 ];
 
-/// serde's words in ours, and what would be right.
+/// The error for a message of serde, with help.
 fn plain(message: &str, span: Option<Range<usize>>) -> Fault {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let wrong = quoted.next().unwrap_or_default();
@@ -58,14 +58,14 @@ fn plain(message: &str, span: Option<Range<usize>>) -> Fault {
     }
 }
 
-/// What an array's element is called.
+/// Name of an array's element.
 #[must_use]
 pub fn name(items: &[Node<'_>], index: usize) -> String {
     let name = items[index].get_ref().get("name").and_then(|name| name.get_ref().as_str());
     name.map_or_else(|| index.to_string(), str::to_owned)
 }
 
-/// The dotted key of what was written at `span`: exactly there, else the narrowest thing around its beginning.
+/// The dotted key of the value at `span`: exactly there, else the smallest value around its beginning.
 #[must_use]
 pub fn key_at(root: &Node<'_>, span: &Range<usize>) -> String {
     let mut found = (if root.span() == *span { 0 } else { usize::MAX }, String::new());
@@ -73,7 +73,7 @@ pub fn key_at(root: &Node<'_>, span: &Range<usize>) -> String {
     found.1
 }
 
-/// Finds the narrowest; of equal ones the deepest.
+/// Finds the smallest value; of equal ones the deepest.
 fn search(node: &Node<'_>, key: &str, wanted: &Range<usize>, found: &mut (usize, String)) {
     let mut below = |part: &str, span: Option<Range<usize>>, node: &Node<'_>| {
         let key = if key.is_empty() { part.to_owned() } else { format!("{key}.{part}") };

@@ -1,27 +1,27 @@
-//! For tests only: skips that are counted, and waits that no slow machine breaks.
+//! For tests only: counted skips, and waits.
 //!
-//! No test asserts how long something took. What is about real time is asserted by what happened in which order and by what
-//! was counted; numbers belong to virtual time or to a benchmark.
+//! No test asserts a real-time duration, which depends on the machine; tests assert the order and number of events, and
+//! durations in virtual time.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long [`eventually`] waits, and how long a socket of a test may wait. No promise is measured by it.
+/// Timeout of [`eventually`] and of the sockets of tests.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// The environment variable that names the file in which `cargo xtask test` collects the skips.
+/// Environment variable with the file in which `cargo xtask test` collects the skips.
 pub const SKIPS: &str = "ROPEWALK_SKIPS";
 
-/// Why a test cannot be carried out on this machine.
+/// Reason for a skipped test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Root is missing, or what `cargo xtask setup` installs. A failure in continuous integration.
+    /// Root or something that `cargo xtask setup` installs is missing. A failure in continuous integration.
     Missing,
-    /// The kernel lacks a feature that no package brings.
+    /// The kernel lacks a feature.
     Kernel,
-    /// Other load of the machine disturbed a run in real time.
+    /// Other load on the machine disturbed a run in real time.
     Disturbed,
 }
 
@@ -35,8 +35,8 @@ impl Reason {
     }
 }
 
-/// Notes that the running test is skipped: one line, `REASON PROGRAM::TEST: WHY`, on standard error past the test's capture,
-/// and in the file that [`SKIPS`] names. The caller returns then.
+/// Reports that the running test is skipped: one line, `REASON PROGRAM::TEST: WHY`, on standard error past the test's capture,
+/// and in the file that [`SKIPS`] names. The caller then returns.
 ///
 /// # Panics
 /// If that file cannot be written.
@@ -48,7 +48,7 @@ pub fn skip(reason: Reason, why: &str) {
     let thread = thread::current();
     let test = thread.name().unwrap_or("?");
     let line = format!("{} {program}::{test}: {}\n", reason.word(), why.trim().replace('\n', "; "));
-    // Not by `eprint!`, which a test's capture would keep.
+    // Not with `eprint!`, which is captured in tests.
     let _ = write!(std::io::stderr(), "skipped: {line}");
     if let Some(file) = std::env::var_os(SKIPS) {
         let written = OpenOptions::new()
@@ -60,7 +60,7 @@ pub fn skip(reason: Reason, why: &str) {
     }
 }
 
-/// Whether the condition becomes true: at once, or at last after a [`MINUTE`].
+/// Whether the condition becomes true within a [`MINUTE`].
 pub fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {

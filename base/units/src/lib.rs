@@ -1,7 +1,7 @@
 //! Units: instants, spans, rates, path ids, and named random streams.
 //!
-//! Every quantity that crosses a room's border carries its unit in its type. Time starts at zero and is counted in
-//! nanoseconds, so that a test can write down an absolute time and a run is the same on every machine.
+//! Quantities in the interfaces of crates have their unit in their type. Time starts at zero and is counted in
+//! nanoseconds, so that runs are the same on every machine.
 
 mod random;
 mod rate;
@@ -14,12 +14,12 @@ pub use time::{Instant, Span};
 /// Slow-start threshold of a path that has seen no congestion, packets (Linux `TCP_INFINITE_SSTHRESH`).
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// A path of a connection: the index the driver gave it. Addresses and sockets belong to the driver.
+/// A path of a connection: its index in the driver, which has the addresses and sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct PathId(pub u16);
 
 impl PathId {
-    /// The path's position in a slice of paths.
+    /// The path's index in a slice of paths.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)

@@ -1,13 +1,13 @@
-//! Named random streams: chance as an argument.
+//! Named random streams.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 use std::fmt;
 
-/// One component's own source of chance.
+/// The random stream of one component.
 ///
-/// A stream is named by the run's seed and the component ("link eno2 loss"), so that adding a component does not
-/// change another's luck. The same seed and name give the same draws on every machine.
+/// A stream depends on the run's seed and its name ("link eno2 loss"), so that adding a component does not change the
+/// streams of others. The same seed and name give the same numbers on every machine.
 pub struct RngStream {
     generator: Pcg64,
 }
@@ -46,7 +46,7 @@ impl fmt::Debug for RngStream {
     }
 }
 
-/// FNV-1a, 64 bit: a stable name for a stream (the standard library's hashers promise no stability).
+/// FNV-1a, 64 bit (the standard library's hashers may change).
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn same_name_same_luck_other_name_other_luck() {
+    fn a_stream_depends_on_its_name_only() {
         let draw = |seed, name: &str| RngStream::named(seed, name).bits();
         assert_eq!(draw(1, "link eno2 loss"), draw(1, "link eno2 loss"));
         assert_ne!(draw(1, "link eno2 loss"), draw(1, "link eno1 loss"));

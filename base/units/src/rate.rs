@@ -20,7 +20,7 @@ impl Rate {
         Self(n * 1_000_000)
     }
 
-    /// `bytes` moved in `span`; zero if no time passed.
+    /// The rate of `bytes` in `span`; zero if `span` is zero.
     #[must_use]
     pub fn of(bytes: u64, span: Span) -> Self {
         match span.0 {
@@ -29,20 +29,20 @@ impl Rate {
         }
     }
 
-    /// How long `bytes` take at this rate, rounded up to the nanosecond; for ever at rate zero.
+    /// Transmission time of `bytes`, rounded up to the nanosecond; [`Span::MAX`] at rate zero.
     #[must_use]
     pub fn time_for(self, bytes: u64) -> Span {
         if self.0 == 0 {
             return Span::MAX;
         }
-        // 64 bits hold every packet; the wide path is for bulk questions ("how long does 1 TB take?").
+        // 64 bits suffice for packets; 128 bits are for large transfers.
         match bytes.checked_mul(8_000_000_000) {
             Some(scaled) => Span(scaled.div_ceil(self.0)),
             None => Span((u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.0)) as u64),
         }
     }
 
-    /// How many whole bytes pass in `span`.
+    /// Whole bytes transmitted in `span`.
     #[must_use]
     pub fn bytes_in(self, span: Span) -> u64 {
         (u128::from(self.0) * u128::from(span.0) / 8_000_000_000) as u64

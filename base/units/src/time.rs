@@ -1,4 +1,4 @@
-//! Instants and spans in nanoseconds, from a zero that the driver chooses.
+//! Instants and spans in nanoseconds.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -7,14 +7,14 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct Instant(pub u64);
 
-/// A length of time in nanoseconds. Never negative: differences saturate at zero.
+/// A time span in nanoseconds. Never negative: differences saturate at zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct Span(pub u64);
 
 impl Instant {
     /// The driver's zero.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens: "no deadline".
+    /// Later than any event: no deadline.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// The span since `earlier`; zero if `earlier` is later.
@@ -37,7 +37,7 @@ impl Instant {
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// Longer than any run.
     pub const MAX: Self = Self(u64::MAX);
@@ -66,7 +66,7 @@ impl Span {
         Self(n * 1_000_000_000)
     }
 
-    /// `s` seconds, rounded to the nanosecond; negative and absurd values saturate.
+    /// `s` seconds, rounded to the nanosecond; values out of range saturate.
     #[must_use]
     pub fn from_secs_f64(s: f64) -> Self {
         Self((s * 1e9 + 0.5) as u64)
@@ -188,14 +188,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_never_wrap() {
+    fn differences_saturate() {
         assert_eq!(Instant(5).since(Instant(9)), Span::ZERO);
         assert_eq!(Instant::NEVER + Span::from_secs(1), Instant::NEVER);
         assert_eq!(Span::from_secs_f64(-1.0), Span::ZERO);
     }
 
     #[test]
-    fn prints_as_tc_users_write() {
+    fn spans_print_as_in_tc() {
         assert_eq!(Span::from_micros(1500).to_string(), "1.5ms");
         assert_eq!(Span::from_secs(100).to_string(), "100s");
         assert_eq!(Span::from_micros(125).to_string(), "125us");

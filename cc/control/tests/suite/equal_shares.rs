@@ -1,4 +1,4 @@
-//! Equal shares: each of n paths is an n-th of a Reno, whatever the others do.
+//! Equal shares: each of n paths has an n-th of a Reno window.
 //!
 //! - Increase: `1 / (n^2 w)` packets per packet acknowledged. Decrease: half.
 //!
@@ -20,7 +20,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|_| Box::new(CoupledController::new(EqualShares))),
 };
 
-/// States the increase only: the decrease is a half by default.
+/// Implements the increase only: the decrease is a half by default.
 #[derive(Debug)]
 pub struct EqualShares;
 

@@ -1,50 +1,58 @@
-//! What couples paths: where the windows settle together, and what is left when one path is.
+//! Coupled algorithms: the windows of several paths, and of a single path.
 
-use crate::path::{Flow, LINK, Link};
-use crate::world::{Act, World};
+use crate::flow::{Flow, LINK, Link};
+use crate::sender::{Action, Sender};
 use control::registry::{REGISTRY, find};
 use control::{AlgorithmEntry, Decision, ParamValue};
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
-fn words(set: &[(&str, &str)]) -> BTreeMap<String, ParamValue> {
-    set.iter().map(|(key, word)| ((*key).to_owned(), ParamValue::Choice((*word).to_owned()))).collect()
+fn choices(set: &[(&str, &str)]) -> BTreeMap<String, ParamValue> {
+    set.iter().map(|(key, choice)| ((*key).to_owned(), ParamValue::Choice((*choice).to_owned()))).collect()
 }
 
-/// A life on the first of three paths while `others` of the rest are up, without RTT.
-fn alone(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, others: bool) -> Vec<Decision> {
-    let mut world = World::with(entry, given);
+/// Decisions for the first of three paths; the others are up without RTT if `others`, or else down.
+fn single_path(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, others: bool) -> Vec<Decision> {
+    let mut sender = Sender::with(entry, given);
     if !others {
-        (1..3).for_each(|path| world.act(path, Act::Toggle));
+        (1..3).for_each(|path| sender.apply(path, Action::Toggle));
     }
-    let ack = |acked, lost| Act::Ack { acked, lost, rtt_us: 50_000, window_limited: true, app_limited: false };
-    let rounds = [Act::Send(1000), Act::Wait(50), ack(30, 0), ack(1000, 0)];
-    let faults = [ack(3, 1), Act::Timeout, Act::Mark, Act::Wait(2000), ack(2, 2), Act::Undo, Act::ProbeRepair];
+    let ack = |acked, lost| Action::Ack { acked, lost, rtt_us: 50_000, cwnd_limited: true, app_limited: false };
+    let rounds = [Action::Send(1000), Action::Wait(50), ack(30, 0), ack(1000, 0)];
+    let faults = [
+        ack(3, 1),
+        Action::Timeout,
+        Action::Mark,
+        Action::Wait(2000),
+        ack(2, 2),
+        Action::SpuriousLoss,
+        Action::TlpRecovery,
+    ];
     let mut act = |act| {
-        world.act(0, act);
-        world.decision(0)
+        sender.apply(0, act);
+        sender.decision(0)
     };
-    let life = faults.iter().flat_map(|&fault| rounds.iter().copied().cycle().take(62).chain([fault]));
-    life.map(&mut act).collect()
+    let actions = faults.iter().flat_map(|&fault| rounds.iter().copied().cycle().take(62).chain([fault]));
+    actions.map(&mut act).collect()
 }
 
 #[test]
-fn a_path_alone_is_its_single_path_algorithm() {
+fn a_single_path_has_the_single_path_algorithm() {
     for entry in REGISTRY.iter().filter(|entry| entry.is_coupled()) {
         let Some(single) = entry.properties.single_path else { continue };
         let single = find(single).expect("registered");
-        let expected = alone(single, &BTreeMap::new(), true);
-        assert_eq!(alone(entry, &BTreeMap::new(), true), expected, "{} beside paths without RTT", entry.name);
-        assert_eq!(alone(entry, &BTreeMap::new(), false), expected, "{} beside paths that are down", entry.name);
+        let expected = single_path(single, &BTreeMap::new(), true);
+        assert_eq!(single_path(entry, &BTreeMap::new(), true), expected, "{} beside paths without RTT", entry.name);
+        assert_eq!(single_path(entry, &BTreeMap::new(), false), expected, "{} beside paths that are down", entry.name);
     }
-    let reno = alone(find("reno").expect("registered"), &BTreeMap::new(), true);
+    let reno = single_path(find("reno").expect("registered"), &BTreeMap::new(), true);
     for name in ["lia", "olia", "balia"] {
         let entry = find(name).expect("registered");
-        assert_eq!(alone(entry, &words(&[("steps", "linux")]), false), reno, "{name} in integers");
+        assert_eq!(single_path(entry, &choices(&[("steps", "linux")]), false), reno, "{name} in integers");
     }
 }
 
-/// Packets delivered by each path in so many seconds, after as many to settle.
+/// Packets delivered by each path in `seconds`, after as many seconds.
 fn delivered(flows: &mut [Flow], seconds: u64) -> Vec<u64> {
     Flow::run_together(flows, Instant::ZERO + Span::from_secs(seconds));
     let before: Vec<u64> = flows.iter().map(|flow| flow.una).collect();
@@ -52,21 +60,21 @@ fn delivered(flows: &mut [Flow], seconds: u64) -> Vec<u64> {
     flows.iter().zip(before).map(|(flow, before)| flow.una - before).collect()
 }
 
-/// 100 ms round trips that any window fits; every so many packets are marked.
+/// 100 ms round trips without bottleneck, with every `every`th packet marked.
 fn marked(every: u64) -> Link {
     Link { service: Span::from_nanos(1), delay: Span::from_millis(100), queue: u64::MAX, mark_every: every, ..LINK }
 }
 
-fn of(algorithm: &str, set: &[(&str, ParamValue)], links: &[Link]) -> Vec<f64> {
+fn packets_on(algorithm: &str, set: &[(&str, ParamValue)], links: &[Link]) -> Vec<f64> {
     let all = delivered(&mut Flow::group(algorithm, set, 10, links), 300);
     all.into_iter().map(|packets| packets as f64).collect()
 }
 
 fn total(algorithm: &str, links: &[Link]) -> f64 {
-    of(algorithm, &[], links).iter().sum()
+    packets_on(algorithm, &[], links).iter().sum()
 }
 
-/// Whole packets and a fixed pattern of marks: the law of Reno's window holds within 3 percent here, of two within 6.
+/// Relative tolerance: with whole packets and periodic marks, the formula of Reno's window holds within 3 percent.
 const NEAR: f64 = 0.06;
 
 fn assert_near(found: f64, expected: f64, what: &str) {
@@ -74,7 +82,7 @@ fn assert_near(found: f64, expected: f64, what: &str) {
 }
 
 #[test]
-fn where_all_paths_lose_alike_the_windows_together_are_one_renos() {
+fn with_equal_loss_the_total_is_one_reno() {
     let reno = total("reno", &[marked(5_000)]);
     for links in [vec![marked(5_000); 2], vec![marked(5_000); 3], vec![marked(5_000), marked(4_861)]] {
         for name in ["lia", "olia", "balia", "ewtcp", "fully-coupled"] {
@@ -87,21 +95,21 @@ fn where_all_paths_lose_alike_the_windows_together_are_one_renos() {
 }
 
 #[test]
-fn on_a_path_that_loses_twice_as_much_the_window_is_what_each_law_says() {
+fn with_twice_the_loss_on_one_path_windows_have_each_algorithms_ratio() {
     let links = [marked(10_000), marked(5_000)];
     let ratio = |name| {
-        let packets = of(name, &[], &links);
+        let packets = packets_on(name, &[], &links);
         packets[0] / packets[1]
     };
-    // In the equilibrium, windows are as the roots of the intervals, or as the intervals.
+    // In the equilibrium, windows are proportional to the roots of the intervals, or to the intervals.
     assert_near(ratio("ewtcp"), 2.0f64.sqrt(), "ewtcp");
     assert_near(ratio("semicoupled"), 2.0, "semicoupled");
     let (lia, balia) = (ratio("lia"), ratio("balia"));
     assert_near(lia, 2.0, "lia");
-    // OLIA and the full coupling take nearly all to the better path; BALIA stands between.
+    // OLIA and the fully coupled algorithm shift nearly all to the better path; BALIA is between.
     let (olia, full) = (ratio("olia"), ratio("fully-coupled"));
     assert!(lia < balia && balia < full && balia < olia, "lia {lia}, balia {balia}, full {full}, olia {olia}");
-    // And all together, those whose aim it is get what one Reno gets on the better path.
+    // The total of those with this goal is that of Reno on the better path.
     let reno = total("reno", &links[..1]);
     for name in ["lia", "olia", "balia", "fully-coupled"] {
         assert_near(total(name, &links) / reno, 1.0, name);
@@ -109,7 +117,7 @@ fn on_a_path_that_loses_twice_as_much_the_window_is_what_each_law_says() {
 }
 
 #[test]
-fn wvegas_keeps_no_more_queued_than_its_total_alpha() {
+fn wvegas_queues_at_most_total_alpha() {
     let mut flows = Flow::group("wvegas", &[], 10, &[LINK; 2]);
     for tenth in 20..300 {
         Flow::run_together(&mut flows, Instant::ZERO + Span::from_millis(100 * tenth));
@@ -119,7 +127,7 @@ fn wvegas_keeps_no_more_queued_than_its_total_alpha() {
 }
 
 #[test]
-fn wvegas_without_backoff_queues_on_each_path_its_share_of_the_rate() {
+fn wvegas_without_backoff_queues_by_the_share_of_the_rate() {
     // Alphas: 10 alone, 5 and 5, and 7 and 2 where the rates are as three to one. A window moves by one packet a round.
     let slow = Link { service: Span::from_millis(3), delay: Span::from_millis(57), ..LINK };
     let fast = Link { delay: Span::from_millis(59), ..LINK };
@@ -138,12 +146,12 @@ fn assert_windows(set: &[(&str, ParamValue)], links: &[Link], expected: &[u32]) 
     assert!(near, "{windows:?}, not {expected:?}");
 }
 
-/// 50 ms round trip, 500 packets at the first rate: bursts are small beside that.
+/// 50 ms round trip, 500 packets at 100 us a packet: bursts are small in comparison.
 fn long(micros: u64) -> Link {
     Link { service: Span::from_micros(micros), delay: Span::from_micros(50_000 - micros), ..LINK }
 }
 
-/// Shares of what BBR alone gets on the first of two long paths.
+/// Packets of each of two long paths, relative to BBR on the first.
 fn shares(algorithm: &str, micros: u64) -> [f64; 2] {
     let bbr = delivered(&mut Flow::group("bbr", &[], 10, &[long(100)]), 40)[0] as f64;
     let packets = delivered(&mut Flow::group(algorithm, &[], 10, &[long(100), long(micros)]), 40);
@@ -151,9 +159,9 @@ fn shares(algorithm: &str, micros: u64) -> [f64; 2] {
 }
 
 #[test]
-fn coupled_bbr_gets_in_all_what_bbr_gets_on_the_best_path() {
-    // The poster's average rates. A phase that asks for more lasts until the path holds it, which after cruising at
-    // alpha takes longer than a round trip: up to 4 percent of the best rate above.
+fn coupled_bbr_has_the_posters_shares() {
+    // The poster's average rates. A probing phase lasts until the path holds a quarter more, which after cruising at
+    // alpha takes longer than a round trip: up to 4 percent of the best rate more.
     for (micros, [first, second]) in [(100, [0.5, 0.5]), (200, [0.8, 0.2]), (333, [0.917, 0.083])] {
         let [own, other] = shares("coupled-bbr", micros);
         assert!((0.0..0.02).contains(&(own - first)) && (0.0..0.02).contains(&(other - second)), "{own}, {other}");
@@ -161,7 +169,7 @@ fn coupled_bbr_gets_in_all_what_bbr_gets_on_the_best_path() {
 }
 
 #[test]
-fn a_slow_path_of_coupled_bbr_holds_four_packets_but_for_two_phases() {
+fn a_slow_path_of_coupled_bbr_cruises_with_four_packets() {
     // A fifth of the rate: alpha is below zero. Two phases of eight at 1.25 and 0.75, six with 4 of 100 packets.
     let [own, other] = shares("coupled-bbr", 500);
     assert!((own - 0.9615).abs() < 0.02, "(2 + 6 * 0.9487) / 8, not {own}");
@@ -169,7 +177,7 @@ fn a_slow_path_of_coupled_bbr_holds_four_packets_but_for_two_phases() {
 }
 
 #[test]
-fn c_mpbbr_shares_between_paths_of_like_bandwidth_only() {
+fn c_mpbbr_shares_between_paths_of_similar_bandwidth_only() {
     let [own, other] = shares("c-mpbbr", 100);
     assert!((0.0..0.02).contains(&(own - 0.625)) && (0.0..0.02).contains(&(other - 0.625)), "{own}, {other}");
     let [own, other] = shares("c-mpbbr", 200);
@@ -178,14 +186,14 @@ fn c_mpbbr_shares_between_paths_of_like_bandwidth_only() {
 
 const COUPLED: [&str; 4] = ["lia", "olia", "balia", "dmctcp"];
 
-fn over_bbr() -> [(&'static str, ParamValue); 1] {
+fn with_bbr() -> [(&'static str, ParamValue); 1] {
     [("path", ParamValue::Choice("bbr".to_owned()))]
 }
 
 #[test]
-fn over_bbr_the_coupled_window_rests_where_bbrs_probe_fits() {
+fn with_bbr_the_coupled_window_settles_where_bbrs_probe_fits() {
     for name in COUPLED {
-        let mut flows = Flow::group(name, &over_bbr(), 10, &[LINK; 2]);
+        let mut flows = Flow::group(name, &with_bbr(), 10, &[LINK; 2]);
         let mut probes = 0;
         for tenth in 20..250 {
             Flow::run_together(&mut flows, Instant::ZERO + Span::from_millis(100 * tenth));
@@ -200,11 +208,15 @@ fn over_bbr_the_coupled_window_rests_where_bbrs_probe_fits() {
 }
 
 #[test]
-fn over_bbr_a_connection_takes_no_more_than_its_coupling_allows() {
-    // BBR alone knows no marks and takes all that such a path carries, more than any window.
+fn with_bbr_the_total_is_that_of_the_coupling() {
+    // BBR alone ignores marks and would fill the path.
     let links = [marked(5_000); 2];
     for name in COUPLED {
-        let (alone, paired) = (total(name, &links), of(name, &over_bbr(), &links).iter().sum::<f64>());
-        assert!((0.9..1.0 + NEAR).contains(&(paired / alone)), "{name}: {paired} of {alone}");
+        let (single_path, with_bbr_total) =
+            (total(name, &links), packets_on(name, &with_bbr(), &links).iter().sum::<f64>());
+        assert!(
+            (0.9..1.0 + NEAR).contains(&(with_bbr_total / single_path)),
+            "{name}: {with_bbr_total} of {single_path}"
+        );
     }
 }

@@ -1,13 +1,12 @@
-//! Against a real kernel: Linux 6.1, one bulk flow, 100 Mbit/s, 20.008 ms round trip, 165 packets of queue at the
-//! sender's own interface, every second packet acknowledged. Its window, threshold and pacing rate were read every 100
-//! ms.
+//! Comparison with Linux 6.1: one bulk flow, 100 Mbit/s, 20.008 ms round trip, 165 packets of queue at the sender's own
+//! interface, every second packet acknowledged. Its window, threshold and pacing rate were sampled every 100 ms.
 
-use crate::path::{Flow, Link};
+use crate::flow::{Flow, Link};
 use units::INFINITE_SSTHRESH;
 use units::{Instant, Span};
 
 /// 1538 bytes on the wire take 123.04 us.
-const KERNELS: Link = Link {
+const LINK: Link = Link {
     service: Span::from_nanos(123_040),
     delay: Span::from_nanos(20_008_000 - 123_040),
     queue: 165,
@@ -16,14 +15,14 @@ const KERNELS: Link = Link {
 };
 
 fn flow(algorithm: &str) -> Flow {
-    Flow::new(algorithm, &[], 10, KERNELS)
+    Flow::new(algorithm, &[], 10, LINK)
 }
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// The thresholds that the flow has in 20 s, in order.
+/// The thresholds of the flow in 20 s, in order.
 fn thresholds(flow: &mut Flow) -> Vec<u32> {
     let mut seen = vec![INFINITE_SSTHRESH];
     while flow.now < at(20_000) {
@@ -36,103 +35,103 @@ fn thresholds(flow: &mut Flow) -> Vec<u32> {
     seen
 }
 
-/// `first` and `last` are the samples (in tenths of a second) that the kernel's first and last cut followed, `periods`
-/// cuts apart. Ours are as far apart, within the kernel's sampling.
+/// Asserts that `periods` periods take as long as in the kernel, within its sampling interval: `first` and `last` are the
+/// kernel's samples (in tenths of a second) before the first and last reduction.
 fn assert_period(flow: &Flow, first: u64, last: u64, periods: usize) {
-    let start = flow.cuts.len() - 1 - periods;
-    let ours = flow.cuts[start + periods].since(flow.cuts[start]);
-    let kernels = Span::from_millis(100) * (last - first);
+    let start = flow.reductions.len() - 1 - periods;
+    let ours = flow.reductions[start + periods].since(flow.reductions[start]);
+    let expected = Span::from_millis(100) * (last - first);
     let slack = Span::from_millis(100);
-    assert!(ours + slack > kernels && ours < kernels + slack, "{periods} periods: {ours}, kernel {kernels}");
+    assert!(ours + slack > expected && ours < expected + slack, "{periods} periods: {ours}, kernel {expected}");
 }
 
 #[test]
-fn reno_saws_between_the_kernels_windows_in_the_kernels_time() {
+fn renos_thresholds_and_period_are_the_kernels() {
     let mut flow = flow("reno");
     assert_eq!(thresholds(&mut flow), [INFINITE_SSTHRESH, 164]);
     assert_period(&flow, 54, 154, 2);
 }
 
 #[test]
-fn cubic_leaves_slow_start_early_and_waves_as_the_kernel() {
+fn cubics_thresholds_and_period_are_the_kernels() {
     let mut flow = flow("cubic");
     let seen = thresholds(&mut flow);
-    // The kernel's ACK train ended at 244; a burst or two may come earlier or later.
+    // The kernel's ACK train ended at 244, within a burst or two.
     assert!(seen[1].abs_diff(244) <= 4, "{seen:?}");
     assert_eq!(seen[2..], [229]);
     assert_period(&flow, 55, 154, 2);
 }
 
 #[test]
-fn cubics_wave_has_the_kernels_shape() {
+fn cubics_curve_is_the_kernels() {
     let mut flow = flow("cubic");
-    while flow.cuts.len() < 3 || flow.decision().cwnd != 231 {
+    while flow.reductions.len() < 3 || flow.decision().cwnd != 231 {
         flow.step();
     }
     let start = flow.now;
-    for (tenths, kernels) in [(5, 252), (10, 270), (15, 286), (20, 298), (25, 308), (30, 315), (35, 320), (40, 324)] {
+    for (tenths, expected) in [(5, 252), (10, 270), (15, 286), (20, 298), (25, 308), (30, 315), (35, 320), (40, 324)] {
         flow.run_until(start + Span::from_millis(100 * tenths));
         let window = flow.decision().cwnd;
-        assert!(window.abs_diff(kernels) <= 3, "{window} after {tenths} tenths, kernel {kernels}");
+        assert!(window.abs_diff(expected) <= 3, "{window} after {tenths} tenths, kernel {expected}");
     }
 }
 
 #[test]
-fn highspeed_halves_out_of_slow_start_and_then_keeps_five_eighths_as_the_kernel() {
+fn highspeeds_thresholds_and_period_are_the_kernels() {
     let mut flow = flow("highspeed");
     assert_eq!(thresholds(&mut flow), [INFINITE_SSTHRESH, 164, 203]);
     assert_period(&flow, 31, 183, 7);
 }
 
 #[test]
-fn vegas_stands_where_the_kernel_stands() {
+fn vegas_settles_at_the_kernels_window() {
     let mut flow = flow("vegas");
     assert_eq!(thresholds(&mut flow), [INFINITE_SSTHRESH, 164]);
     assert_eq!(flow.decision().cwnd, 167);
 }
 
 #[test]
-fn a_reduction_ends_at_the_threshold_and_never_goes_below() {
+fn a_reduction_ends_at_the_threshold() {
     for algorithm in ["reno", "cubic", "highspeed"] {
         let mut flow = flow(algorithm);
-        while flow.cuts.is_empty() {
+        while flow.reductions.is_empty() {
             flow.step();
         }
-        let (high, mut least) = (flow.now + Span::from_millis(60), u32::MAX);
-        while flow.now < high {
+        let (end, mut min_cwnd) = (flow.now + Span::from_millis(60), u32::MAX);
+        while flow.now < end {
             flow.step();
-            least = least.min(flow.decision().cwnd);
+            min_cwnd = min_cwnd.min(flow.decision().cwnd);
         }
-        assert_eq!(least, flow.decision().ssthresh, "{algorithm}");
+        assert_eq!(min_cwnd, flow.decision().ssthresh, "{algorithm}");
     }
 }
 
 #[test]
 fn bbr_has_the_kernels_windows_and_rates() {
     let mut flow = flow("bbr");
-    let mut most = 0;
+    let mut max_cwnd = 0;
     while flow.decision().ssthresh == INFINITE_SSTHRESH {
         flow.step();
-        most = most.max(flow.decision().cwnd);
+        max_cwnd = max_cwnd.max(flow.decision().cwnd);
     }
-    assert_eq!((most, flow.decision().ssthresh), (536, 230), "startup");
-    // The phases that give back, cruise, and probe; the kernel's rates in bytes a second.
-    let kernels = [(344, 8_739_493), (350, 11_652_657), (358, 14_565_715)];
+    assert_eq!((max_cwnd, flow.decision().ssthresh), (536, 230), "startup");
+    // Windows and rates (bytes a second) of the kernel in the phases that drain, cruise, and probe.
+    let expected = [(344, 8_739_493), (350, 11_652_657), (358, 14_565_715)];
     let mut seen = [false; 3];
     for tenth in 10..100 {
         flow.run_until(at(100 * tenth));
         let decision = flow.decision();
         let rate = decision.pacing_rate.expect("BBR paces").as_bits() / 8;
-        let ca_state = kernels.iter().position(|&(_, kernels)| rate.abs_diff(kernels) * 2_000 < kernels);
-        let ca_state = ca_state.unwrap_or_else(|| panic!("{rate} bytes a second in no phase"));
-        seen[ca_state] = true;
-        assert!(kernels.iter().any(|&(window, _)| window == decision.cwnd), "{decision:?}");
+        let index = expected.iter().position(|&(_, expected)| rate.abs_diff(expected) * 2_000 < expected);
+        let index = index.unwrap_or_else(|| panic!("{rate} bytes a second in no phase"));
+        seen[index] = true;
+        assert!(expected.iter().any(|&(window, _)| window == decision.cwnd), "{decision:?}");
     }
     assert_eq!(seen, [true; 3]);
 }
 
 #[test]
-fn bbr_empties_the_path_for_200_ms_after_ten_seconds_as_the_kernel() {
+fn bbrs_probe_rtt_is_the_kernels() {
     let mut flow = flow("bbr");
     let mut emptied = Vec::new();
     while flow.now < at(20_000) {
@@ -145,5 +144,5 @@ fn bbr_empties_the_path_for_200_ms_after_ten_seconds_as_the_kernel() {
     assert!((at(10_000)..at(10_200)).contains(&start), "{start:?}");
     assert!((200..300).contains(&end.since(start).as_millis()), "{:?}", end.since(start));
     let rate = flow.decision().pacing_rate.map_or(0, |rate| rate.as_bits() / 8);
-    assert!(rate > 8_700_000, "what was sent meanwhile does not lower the bandwidth: {rate}");
+    assert!(rate > 8_700_000, "ProbeRTT does not lower the bandwidth: {rate}");
 }

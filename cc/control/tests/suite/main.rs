@@ -1,13 +1,12 @@
-//! What every registered algorithm must keep to, whatever happens; and what single algorithms do on one path, against
-//! closed forms and against Linux.
+//! Invariants of all registered algorithms under random events, and flows of algorithms against closed forms and Linux.
 
-mod conformance;
+mod closed_forms;
 pub mod equal_shares;
+mod flow;
 mod group;
-mod laws;
 mod linux;
-mod path;
+mod random_events;
 mod registry;
+mod sender;
 mod steady;
 mod worked_example;
-mod world;

@@ -1,7 +1,7 @@
-//! Where flows settle that watch delay, rate or marks: one bulk flow, one bottleneck of 1 ms a packet, 20 ms round
-//! trip, so that 20 packets fill the path and the window beyond them is the queue.
+//! Steady state of algorithms that use delay, rate or marks: one bulk flow, a bottleneck of 1 ms a packet, 20 ms round
+//! trip, so that 20 packets fill the path and the rest of the window is queued.
 
-use crate::path::{Flow, LINK, Link};
+use crate::flow::{Flow, LINK, Link};
 use control::ParamValue;
 use units::{INFINITE_SSTHRESH, Instant, Span};
 
@@ -20,7 +20,7 @@ fn mean(windows: &[u32]) -> f64 {
 }
 
 #[test]
-fn copas_queue_swings_around_five_quarters_of_a_packet_per_delta_and_is_empty_now_and_then() {
+fn copas_queue_oscillates_between_zero_and_two_and_a_half_over_delta() {
     // The paper's section 3: between 0 and 2.5 / delta. On a path that holds many times as much.
     for delta in [0.5, 0.1] {
         let set = [("delta", ParamValue::Number(delta))];
@@ -35,7 +35,7 @@ fn copas_queue_swings_around_five_quarters_of_a_packet_per_delta_and_is_empty_no
 }
 
 #[test]
-fn nv_keeps_its_pad_in_the_queue_until_it_forgets_the_paths_rtt() {
+fn nv_queues_its_pad_until_the_least_rtt_expires() {
     let mut flow = Flow::new("nv", &[], 10, LINK);
     // The first least RTT holds for 2 s; the second, of the time with the pad, for 3.75 s at least.
     let first = windows(&mut flow, 3..5);
@@ -44,7 +44,7 @@ fn nv_keeps_its_pad_in_the_queue_until_it_forgets_the_paths_rtt() {
     assert!(last.iter().all(|&window| window >= 40), "{last:?}");
 }
 
-/// Bandwidth probes of BBR v3 in 20 s on a path that so many packets fill, one a millisecond.
+/// Bandwidth probes of BBR v3 in 20 s on a path of this many packets, one a millisecond.
 fn probes(packets: u64) -> u32 {
     let delay = Span::from_millis(packets - 1);
     let mut flow = Flow::new("bbr3", &[], 10, Link { delay, ..LINK });
@@ -65,7 +65,7 @@ fn probes(packets: u64) -> u32 {
 }
 
 #[test]
-fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_would_lose() {
+fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_has_losses() {
     // Of 100 packets: a wait of 2 to 3 s and half a second for refill and probe; RTT probing begins the wait anew every
     // 5 s, so that there is one probe in between, or two.
     let long = probes(100);
@@ -76,10 +76,10 @@ fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_would_lose() {
 }
 
 #[test]
-fn dctcp_saws_gently_where_few_packets_are_marked() {
-    // One mark in 2000 packets: a cut every 2 s or so, alpha nearly nothing between.
+fn dctcp_reduces_little_with_few_marks() {
+    // One mark in 2000 packets: a reduction about every 2 s, with a small alpha.
     let mut flow = Flow::new("dctcp", &[("alpha", ParamValue::Number(0.0))], 100, Link { mark_every: 2_000, ..LINK });
-    while flow.cuts.is_empty() {
+    while flow.reductions.is_empty() {
         flow.step();
     }
     let before = flow.decision().cwnd;
@@ -102,9 +102,9 @@ fn low_priority_flows_leave_the_queue_short() {
 fn cdg_backs_off_before_the_queue_overflows() {
     let mut flow = Flow::new("cdg", &[], 10, Link { queue: 200, ..LINK });
     flow.run_until(Instant::ZERO + Span::from_secs(20));
-    let overflows = flow.cuts.len();
+    let overflows = flow.reductions.len();
     let mut reno = Flow::new("reno", &[], 10, Link { queue: 200, ..LINK });
     reno.run_until(Instant::ZERO + Span::from_secs(20));
     let queue = mean(&windows(&mut flow, 20..60)) - 20.0;
-    assert!(queue < 100.0 && flow.cuts.len() == overflows, "{queue} packets, {:?}", flow.cuts);
+    assert!(queue < 100.0 && flow.reductions.len() == overflows, "{queue} packets, {:?}", flow.reductions);
 }

@@ -1,23 +1,23 @@
-//! Closed forms.
+//! Algorithms against closed forms.
 
-use crate::path::{Flow, LINK, Link};
+use crate::flow::{Flow, LINK, Link};
 use control::ParamValue;
 use units::{Instant, Span};
 
-/// A round trip of 100 ms that any window fits.
+/// A round trip of 100 ms, without bottleneck.
 const WIDE: Link = Link { service: Span::from_nanos(1), delay: Span::from_millis(100), queue: u64::MAX, ..LINK };
 
-/// Marks until a flow has forgotten its slow start.
-const SETTLED: usize = 20;
+/// Marks before the measurement.
+const WARM_UP: usize = 20;
 
 /// Mean window, by packets a round trip.
 fn mean_window(algorithm: &str, mark_every: u64, cycles: usize) -> f64 {
     let mut flow = Flow::new(algorithm, &[], 10, Link { mark_every, ..WIDE });
-    while flow.cuts.len() < SETTLED {
+    while flow.reductions.len() < WARM_UP {
         flow.step();
     }
     let (una, start) = (flow.una, flow.now);
-    while flow.cuts.len() < SETTLED + cycles {
+    while flow.reductions.len() < WARM_UP + cycles {
         flow.step();
     }
     (flow.una - una) as f64 / (flow.now.since(start).as_secs_f64() / 0.1)
@@ -25,21 +25,21 @@ fn mean_window(algorithm: &str, mark_every: u64, cycles: usize) -> f64 {
 
 #[test]
 fn renos_mean_window_is_1_22_over_the_root_of_the_mark_rate() {
-    // The law is for windows of many packets: these are 122 and 245.
+    // The formula is for large windows: these are 122 and 245 packets.
     for mark_every in [10_000, 40_000] {
-        let law = (1.5 * mark_every as f64).sqrt();
+        let expected = (1.5 * mark_every as f64).sqrt();
         let mean = mean_window("reno", mark_every, 30);
-        assert!((mean / law - 1.0).abs() < 0.03, "1 in {mark_every}: {mean} instead of {law}");
+        assert!((mean / expected - 1.0).abs() < 0.03, "1 in {mark_every}: {mean} instead of {expected}");
     }
 }
 
-/// A flow of 100 ms round trips whose window was just cut, once, at `window` packets.
-fn cut_at(window: u32, algorithm: &str, set: &[(&str, ParamValue)]) -> Flow {
+/// A flow of 100 ms round trips after its first reduction, at `window` packets.
+fn reduced_at(window: u32, algorithm: &str, set: &[(&str, ParamValue)]) -> Flow {
     // The acknowledgements of one window come over half a round trip.
     let service = Span::from_millis(50) / u64::from(window);
     let link = Link { service, delay: Span::from_millis(100).saturating_sub(service), mark_every: 1, ..WIDE };
     let mut flow = Flow::new(algorithm, set, window, link);
-    while flow.cuts.is_empty() {
+    while flow.reductions.is_empty() {
         flow.step();
     }
     flow.link.mark_every = 0;
@@ -50,7 +50,7 @@ fn cut_at(window: u32, algorithm: &str, set: &[(&str, ParamValue)]) -> Flow {
 fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
     // ln(8/7) / ln(1.01) = 13.4 round trips from 7/8 of a window back to it, after one of reduction.
     for window in [400, 1_600, 6_400] {
-        let mut flow = cut_at(window, "scalable", &[]);
+        let mut flow = reduced_at(window, "scalable", &[]);
         let start = flow.now;
         flow.run_until(start + Span::from_millis(100));
         while flow.decision().cwnd < window {
@@ -62,8 +62,8 @@ fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
 }
 
 #[test]
-fn cubic_walks_the_rfcs_curve_after_a_loss_at_100_packets() {
-    let mut flow = cut_at(100, "cubic", &[("hystart", ParamValue::Choice("off".to_owned()))]);
+fn cubic_follows_the_rfcs_curve_after_a_loss_at_100_packets() {
+    let mut flow = reduced_at(100, "cubic", &[("hystart", ParamValue::Choice("off".to_owned()))]);
     // The reduction takes a round trip; then the curve begins at 70.
     let epoch = flow.now + Span::from_millis(100);
     for (millis, packets) in [(0, 70), (1000, 86), (2000, 95), (4200, 100), (6000, 102)] {

@@ -1,5 +1,5 @@
-//! One bulk flow over one path: a bottleneck with a drop-tail queue at the sender, a fixed delay, a receiver that may
-//! delay acknowledgements. Marks instead of losses, so that no retransmission blurs the law of the window.
+//! A bulk flow over one path: a bottleneck with a drop-tail queue at the sender, a fixed delay, a receiver that may delay
+//! acknowledgements. Marks instead of losses, so that there are no retransmissions.
 
 use control::registry::find;
 use control::{
@@ -11,22 +11,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use units::{Instant, PathId, RngStream, Span};
 
-/// Acknowledgements that a receiver sends at once before it begins to delay them.
-const QUICK: u64 = 16;
+/// Acknowledgements that a receiver sends without delay at the start.
+const QUICK_ACKS: u64 = 16;
 const MSS: u32 = 1448;
 
-/// What the flow meets.
+/// The path of a flow.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
     /// Time of one packet on the bottleneck.
     pub(crate) service: Span,
-    /// Everything else of the round trip.
+    /// The rest of the round-trip time.
     pub(crate) delay: Span,
-    /// Packets that may wait; beyond that the sender's own interface refuses.
+    /// Limit of the queue, packets; the sender's own interface drops packets beyond it.
     pub(crate) queue: u64,
-    /// Every so many packets are marked with ECN; zero for none.
+    /// Every `mark_every`th packet is marked with ECN; none if zero.
     pub(crate) mark_every: u64,
-    /// The receiver acknowledges every second packet only.
+    /// Whether the receiver acknowledges every second packet only.
     pub(crate) delayed_acks: bool,
 }
 
@@ -50,7 +50,7 @@ struct Packet {
     first_sent: Instant,
 }
 
-/// The flow and its path.
+/// A flow and its path.
 pub(crate) struct Flow {
     /// Of all paths of the connection.
     controller: Rc<RefCell<Box<dyn Controller>>>,
@@ -58,9 +58,9 @@ pub(crate) struct Flow {
     rng: RngStream,
     pub(crate) link: Link,
     pub(crate) now: Instant,
-    idle_at: Instant,
-    may_send_at: Instant,
-    refused: bool,
+    link_free_at: Instant,
+    next_send_time: Instant,
+    local_drop: bool,
     packets: VecDeque<Packet>,
     unacked: u32,
     sent: u32,
@@ -71,9 +71,9 @@ pub(crate) struct Flow {
     srtt: Span,
     min_rtt: Span,
     ca_state: CaState,
-    high: u64,
-    /// When the window was cut.
-    pub(crate) cuts: Vec<Instant>,
+    high_seq: u64,
+    /// Times of the reductions.
+    pub(crate) reductions: Vec<Instant>,
 }
 
 impl Flow {
@@ -97,9 +97,9 @@ impl Flow {
             rng: RngStream::named(1, "controller"),
             link,
             now: Instant::ZERO,
-            idle_at: Instant::ZERO,
-            may_send_at: Instant::ZERO,
-            refused: false,
+            link_free_at: Instant::ZERO,
+            next_send_time: Instant::ZERO,
+            local_drop: false,
             packets: VecDeque::new(),
             unacked: 0,
             sent: 0,
@@ -110,10 +110,10 @@ impl Flow {
             srtt: Span::ZERO,
             min_rtt: Span::MAX,
             ca_state: CaState::Open,
-            high: 0,
-            cuts: Vec::new(),
+            high_seq: 0,
+            reductions: Vec::new(),
         };
-        flow.tell(&PathEvent::PathUp(PathInfo {
+        flow.notify(&PathEvent::PathUp(PathInfo {
             mss: MSS,
             initial_window,
             rtt: Some(link.service + link.delay),
@@ -128,22 +128,22 @@ impl Flow {
         self.controller.borrow().decision(self.path)
     }
 
-    fn tell(&mut self, event: &PathEvent) {
+    fn notify(&mut self, event: &PathEvent) {
         let mut cx = Context { now: self.now, rng: &mut self.rng };
         self.controller.borrow_mut().on_event(self.path, event, &mut cx);
     }
 
-    /// On until `end`.
+    /// Runs until `end`.
     pub(crate) fn run_until(&mut self, end: Instant) {
         while self.now < end {
             self.step();
         }
     }
 
-    /// All on until `end`, in the order of what happens.
+    /// Runs all flows until `end`, in the order of their events.
     pub(crate) fn run_together(flows: &mut [Self], end: Instant) {
-        let next = |flows: &mut [Self]| (0..flows.len()).min_by_key(|&index| flows[index].next_at());
-        while let Some(index) = next(flows).filter(|&index| flows[index].next_at() < end) {
+        let next = |flows: &mut [Self]| (0..flows.len()).min_by_key(|&index| flows[index].next_event());
+        while let Some(index) = next(flows).filter(|&index| flows[index].next_event() < end) {
             flows[index].step();
         }
     }
@@ -152,15 +152,15 @@ impl Flow {
         self.packets.front().map_or(Instant::NEVER, |packet| packet.arrives)
     }
 
-    fn next_at(&self) -> Instant {
-        let may_send = !self.refused && self.in_flight() < self.decision().cwnd;
-        if may_send { self.now.max(self.may_send_at).min(self.arrival()) } else { self.arrival() }
+    fn next_event(&self) -> Instant {
+        let may_send = !self.local_drop && self.in_flight() < self.decision().cwnd;
+        if may_send { self.now.max(self.next_send_time).min(self.arrival()) } else { self.arrival() }
     }
 
-    /// The next thing that happens: a packet leaves, or one arrives.
+    /// The next event: a packet is sent, or one arrives.
     pub(crate) fn step(&mut self) {
-        let (arrival, departure) = (self.arrival(), self.now.max(self.may_send_at));
-        if !self.refused && self.in_flight() < self.decision().cwnd && departure <= arrival {
+        let (arrival, departure) = (self.arrival(), self.now.max(self.next_send_time));
+        if !self.local_drop && self.in_flight() < self.decision().cwnd && departure <= arrival {
             self.now = departure;
             self.send();
         } else {
@@ -174,20 +174,20 @@ impl Flow {
     }
 
     fn send(&mut self) {
-        let backlog = self.idle_at.since(self.now).as_nanos().div_ceil(self.link.service.as_nanos().max(1));
+        let backlog = self.link_free_at.since(self.now).as_nanos().div_ceil(self.link.service.as_nanos().max(1));
         if backlog > self.link.queue {
-            self.refused = true;
-            return self.cut(Cause::LocalDrop);
+            self.local_drop = true;
+            return self.on_congestion(Cause::LocalDrop);
         }
         if self.in_flight() == 0 {
             (self.delivered_at, self.first_sent) = (self.now, self.now);
         }
-        self.idle_at = self.idle_at.max(self.now) + self.link.service;
+        self.link_free_at = self.link_free_at.max(self.now) + self.link.service;
         self.next += 1;
         self.sent += 1;
         self.packets.push_back(Packet {
             sent: self.now,
-            arrives: self.idle_at + self.link.delay,
+            arrives: self.link_free_at + self.link.delay,
             marked: self.link.mark_every > 0 && self.next.is_multiple_of(self.link.mark_every),
             in_flight: self.in_flight() + 1,
             delivered: self.una,
@@ -195,34 +195,34 @@ impl Flow {
             first_sent: self.first_sent,
         });
         if let Some(rate) = self.decision().pacing_rate {
-            self.may_send_at = self.now + rate.time_for(u64::from(MSS));
+            self.next_send_time = self.now + rate.time_for(u64::from(MSS));
         }
     }
 
     fn receive(&mut self) {
         let packet = self.packets.pop_front().expect("a window is never zero, so something is under way");
         self.unacked += 1;
-        self.refused = false;
-        let waits = self.link.delayed_acks && self.una >= QUICK && self.unacked < 2 && !self.packets.is_empty();
+        self.local_drop = false;
+        let waits = self.link.delayed_acks && self.una >= QUICK_ACKS && self.unacked < 2 && !self.packets.is_empty();
         if !waits {
             self.acknowledge(&packet);
         }
     }
 
     fn acknowledge(&mut self, newest: &Packet) {
-        let in_flight_before = self.in_flight();
+        let prior_in_flight = self.in_flight();
         let acked = std::mem::take(&mut self.unacked);
         self.una += u64::from(acked);
         let rtt = self.now.since(newest.sent);
         self.measure_rtt(rtt);
-        let delivery = self.sample(newest);
+        let rate_sample = self.sample(newest);
         (self.delivered_at, self.first_sent) = (self.now, newest.sent);
         if newest.marked {
-            self.cut(Cause::EcnMark);
+            self.on_congestion(Cause::EcnMark);
         }
-        if self.ca_state == CaState::Cwr && self.una >= self.high {
+        if self.ca_state == CaState::Cwr && self.una >= self.high_seq {
             self.ca_state = CaState::Open;
-            self.tell(&PathEvent::Recovered { to_ssthresh: true });
+            self.notify(&PathEvent::Recovered { to_ssthresh: true });
         }
         let sample = AckSample {
             acked,
@@ -231,26 +231,26 @@ impl Flow {
             newest_delivered: Some(SendState { tx_in_flight: newest.in_flight, ..SendState::default() }),
             one_way_delay: Some(rtt.saturating_sub(self.link.delay / 2)),
             sent: std::mem::take(&mut self.sent),
-            prior_in_flight: in_flight_before,
+            prior_in_flight,
             in_flight: self.in_flight(),
             rtt: Some(rtt),
             srtt: self.srtt,
             min_rtt: self.min_rtt,
-            rate_sample: delivery,
+            rate_sample,
             delivered: self.una,
             snd_una: self.una,
             snd_nxt: self.next,
             una_advanced: true,
-            cwnd_limited: self.is_window_limited(in_flight_before),
+            cwnd_limited: self.is_cwnd_limited(prior_in_flight),
             may_raise_cwnd: true,
             ca_state: self.ca_state,
             ..AckSample::default()
         };
-        self.tell(&PathEvent::Ack(sample));
+        self.notify(&PathEvent::Ack(sample));
     }
 
     /// A sender that is not paced always fills its window. In slow start, half is enough, as in Linux.
-    fn is_window_limited(&self, in_flight: u32) -> bool {
+    fn is_cwnd_limited(&self, in_flight: u32) -> bool {
         let Decision { cwnd: window, ssthresh: threshold, pacing_rate: pacing } = self.decision();
         pacing.is_none() || in_flight >= window || window < threshold && window < 2 * in_flight
     }
@@ -272,11 +272,11 @@ impl Flow {
         (interval >= self.min_rtt).then_some(sample)
     }
 
-    fn cut(&mut self, cause: Cause) {
+    fn on_congestion(&mut self, cause: Cause) {
         if self.ca_state < CaState::Cwr {
-            self.tell(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight() });
-            (self.ca_state, self.high, self.sent) = (CaState::Cwr, self.next, 0);
-            self.cuts.push(self.now);
+            self.notify(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight() });
+            (self.ca_state, self.high_seq, self.sent) = (CaState::Cwr, self.next, 0);
+            self.reductions.push(self.now);
         }
     }
 }
