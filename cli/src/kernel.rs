@@ -35,7 +35,7 @@ impl Driver for Lab {
     fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Failure> {
         let all = 0..scenario.cells.len();
         let lacking = |index: &usize| match Self::check(self, &scenario.cells[*index].experiment) {
-            Err(lab::Error::Lacks { key, what }) => Some((*index, key, what)),
+            Err(lab::Error::Unsupported { key, what }) => Some((*index, key, what)),
             _ => None,
         };
         let lacks: Vec<(usize, String, String)> = all.clone().filter_map(|index| lacking(&index)).collect();

@@ -13,7 +13,7 @@ pub(crate) enum Backend {
     Netns(HostKernel),
 }
 
-/// Which backends may be used.
+/// The backends that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendChoice {
     /// For each experiment the first that can run it: User-Mode Linux in virtual time, the machine's own kernel, User-Mode
@@ -37,7 +37,7 @@ impl Backend {
         }
     }
 
-    /// What the kernel can do.
+    /// The abilities of the kernel.
     pub(crate) fn abilities(&self) -> &support::Abilities {
         match self {
             Self::Uml(kernel) => &kernel.abilities,

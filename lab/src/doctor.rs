@@ -1,4 +1,4 @@
-//! What this machine can run, and what would have to be installed.
+//! The diagnosis of a machine: the kernels and programs that the lab finds, and those that are missing.
 
 use crate::host_kernel::HostKernel;
 use crate::protocol::Plan;
@@ -16,7 +16,7 @@ pub struct Program {
     pub name: &'static str,
     /// The Debian package that has it.
     pub package: &'static str,
-    /// What the lab does with it.
+    /// The lab's use of it.
     pub purpose: &'static str,
 }
 
@@ -64,11 +64,11 @@ pub struct BackendReport {
     pub ipv6: bool,
     /// 1/HZ, ms, if it is known.
     pub tick_ms: Option<f64>,
-    /// What it cannot run and another kernel could.
+    /// Features that it cannot run and another kernel could.
     pub lacks: Vec<&'static str>,
 }
 
-/// What the lab finds on this machine.
+/// The kernels and programs that the lab finds on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// User-Mode Linux, then the machine's own kernel.
@@ -77,7 +77,7 @@ pub struct Diagnosis {
     pub present: Vec<Program>,
     /// Missing programs that the lab calls.
     pub missing: Vec<Program>,
-    /// What only the simulator can run.
+    /// Features that only the simulator can run.
     pub simulator_only: &'static [&'static str],
     /// The command that installs what is missing, if there is one.
     pub remedy: Option<String>,
@@ -88,14 +88,15 @@ pub struct Diagnosis {
 #[must_use]
 pub fn doctor(program: &str, agent: &str) -> Diagnosis {
     let backends = vec![guest(program, agent), host()];
-    let (present, missing): (Vec<Program>, Vec<Program>) = PROGRAMS.iter().partition(|it| is_there(it, &backends[0]));
-    let surroundings = Surroundings::look();
-    let remedy = remedy(&missing, &backends[0], surroundings);
+    let (present, missing): (Vec<Program>, Vec<Program>) =
+        PROGRAMS.iter().partition(|it| is_installed(it, &backends[0]));
+    let machine = Machine::probe();
+    let remedy = remedy(&missing, &backends[0], machine);
     Diagnosis { backends, present, missing, simulator_only: support::SIMULATOR_ONLY, remedy }
 }
 
 /// Whether a program or its substitute is installed: a kernel may have any name.
-fn is_there(program: &Program, guest: &BackendReport) -> bool {
+fn is_installed(program: &Program, guest: &BackendReport) -> bool {
     let other = match program.name {
         "linux" => guest.program.is_some(),
         "tcpdump" => uml_kernel::on_path("dumpcap").is_some(),
@@ -115,18 +116,18 @@ fn guest(program: &str, agent: &str) -> BackendReport {
         release: Some(kernel.version.clone()),
         program: Some(kernel.program.display().to_string()),
         virtual_time: kernel.is_virtual,
-        ..able("uml", &kernel.abilities)
+        ..report("uml", &kernel.abilities)
     }
 }
 
 /// The machine's own kernel: what can be seen without root is reported, what cannot be used is a fault.
 fn host() -> BackendReport {
     let possible = testbed::possible();
-    let host = HostKernel::look(possible.is_ok());
-    BackendReport { fault: possible.err(), release: Some(host.version), ..able("netns", &host.abilities) }
+    let host = HostKernel::probe(possible.is_ok());
+    BackendReport { fault: possible.err(), release: Some(host.version), ..report("netns", &host.abilities) }
 }
 
-fn able(name: &'static str, abilities: &Abilities) -> BackendReport {
+fn report(name: &'static str, abilities: &Abilities) -> BackendReport {
     BackendReport {
         name,
         congestion: abilities.congestion.clone(),
@@ -135,7 +136,7 @@ fn able(name: &'static str, abilities: &Abilities) -> BackendReport {
         netem: abilities.netem,
         ipv6: abilities.v6,
         tick_ms: abilities.tick.map(|tick| tick.as_secs_f64() * 1e3),
-        lacks: support::lacks(abilities),
+        lacks: support::unsupported(abilities),
         ..BackendReport::default()
     }
 }
@@ -153,17 +154,17 @@ fn boot(kernel: &UmlKernel, program: &str, agent: &str) -> Result<(), Error> {
     Guest::new(kernel, folder.path()).run(&agent, &setup, &Plan::default()).map(drop)
 }
 
-/// What the remedy depends on.
+/// The properties of the machine that decide the remedy.
 #[derive(Clone, Copy, Debug)]
-struct Surroundings {
+struct Machine {
     root: bool,
     debian: bool,
     /// The working directory is a checkout of Ropewalk.
     checkout: bool,
 }
 
-impl Surroundings {
-    fn look() -> Self {
+impl Machine {
+    fn probe() -> Self {
         Self {
             root: nix::unistd::Uid::effective().is_root(),
             debian: Path::new("/etc/debian_version").exists(),
@@ -173,15 +174,15 @@ impl Surroundings {
 }
 
 /// Missing packages, then the kernel with virtual time and MPTCP, which Debian's has not.
-fn remedy(missing: &[Program], guest: &BackendReport, at: Surroundings) -> Option<String> {
+fn remedy(missing: &[Program], guest: &BackendReport, machine: Machine) -> Option<String> {
     let mut packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
     packages.sort_unstable();
     packages.dedup();
-    let kernel = at.checkout && !(guest.virtual_time && guest.mptcp);
-    match (packages.is_empty(), at) {
+    let kernel = machine.checkout && !(guest.virtual_time && guest.mptcp);
+    match (packages.is_empty(), machine) {
         (true, _) => kernel.then(|| "cargo xtask kernel".to_owned()),
-        (_, Surroundings { root: true, debian: true, checkout: true }) => Some("cargo xtask setup".to_owned()),
-        (_, Surroundings { root, debian: true, .. }) => {
+        (_, Machine { root: true, debian: true, checkout: true }) => Some("cargo xtask setup".to_owned()),
+        (_, Machine { root, debian: true, .. }) => {
             let sudo = if root { "" } else { "sudo " };
             let packages = packages.join(" ");
             let then = if kernel { " && cargo xtask kernel" } else { "" };
@@ -195,7 +196,7 @@ fn remedy(missing: &[Program], guest: &BackendReport, at: Surroundings) -> Optio
 mod tests {
     use super::*;
 
-    const AT: Surroundings = Surroundings { root: true, debian: true, checkout: true };
+    const DEVELOPER: Machine = Machine { root: true, debian: true, checkout: true };
 
     fn best() -> BackendReport {
         BackendReport { virtual_time: true, mptcp: true, ..BackendReport::default() }
@@ -203,18 +204,18 @@ mod tests {
 
     #[test]
     fn the_remedy_is_one_command_and_nothing_where_nothing_is_missing() {
-        assert_eq!(remedy(&[], &best(), AT), None);
-        assert_eq!(remedy(&[], &BackendReport::default(), AT).unwrap(), "cargo xtask kernel");
-        let all = remedy(PROGRAMS, &BackendReport::default(), AT).unwrap();
+        assert_eq!(remedy(&[], &best(), DEVELOPER), None);
+        assert_eq!(remedy(&[], &BackendReport::default(), DEVELOPER).unwrap(), "cargo xtask kernel");
+        let all = remedy(PROGRAMS, &BackendReport::default(), DEVELOPER).unwrap();
         assert_eq!(all, "cargo xtask setup");
-        let elsewhere = Surroundings { checkout: false, ..AT };
+        let elsewhere = Machine { checkout: false, ..DEVELOPER };
         assert_eq!(remedy(&[], &BackendReport::default(), elsewhere), None, "there is nothing to build it from");
         let both = &PROGRAMS[3..5];
         let install = "apt-get install --yes --no-install-recommends iproute2";
         assert_eq!(remedy(both, &best(), elsewhere).unwrap(), install, "a package once");
-        let user = Surroundings { root: false, ..elsewhere };
+        let user = Machine { root: false, ..elsewhere };
         assert_eq!(remedy(both, &best(), user).unwrap(), format!("sudo {install}"));
-        assert_eq!(remedy(both, &best(), Surroundings { debian: false, ..elsewhere }), None);
+        assert_eq!(remedy(both, &best(), Machine { debian: false, ..elsewhere }), None);
     }
 
     #[test]

@@ -7,16 +7,16 @@ use std::fmt;
 pub enum Error {
     /// There is no kernel to run it on.
     NoKernel(String),
-    /// The experiment asks for something that the lab cannot do.
-    Lacks {
+    /// The experiment has a feature that the lab does not support.
+    Unsupported {
         /// The scenario's key.
         key: String,
-        /// What is lacking.
+        /// The missing feature.
         what: String,
     },
     /// The run failed.
     Failed {
-        /// What happened.
+        /// The reason.
         why: String,
         /// The end of the messages of the run.
         output: String,
@@ -33,7 +33,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoKernel(why) => write!(f, "{why}"),
-            Self::Lacks { key, what } => write!(f, "{key}: the lab has no {what}"),
+            Self::Unsupported { key, what } => write!(f, "{key}: the lab has no {what}"),
             Self::Failed { why, output } if output.is_empty() => write!(f, "{why}"),
             Self::Failed { why, output } => write!(f, "{why}; the end of its messages:\n{output}"),
         }

@@ -9,25 +9,25 @@ use units::{Instant, Span};
 pub(crate) fn fairness(
     experiment: &Experiment,
     starts: &[Instant],
-    seen: &[FlowResults],
+    results: &[FlowResults],
 ) -> Option<(Vec<usize>, Fairness)> {
     let greedy = |flow: &Flow| matches!(&flow.kind, FlowKind::Tcp { application: Application::Greedy, .. });
-    let flows: Vec<usize> = (0..seen.len()).filter(|k| greedy(&experiment.flows[*k])).collect();
+    let flows: Vec<usize> = (0..results.len()).filter(|k| greedy(&experiment.flows[*k])).collect();
     if flows.len() < 2 {
         return None;
     }
     let end = |k: &usize| {
         let stop = starts[*k] + active_time(experiment, &experiment.flows[*k], starts[*k]);
-        seen[*k].completion.map_or(stop, |after| stop.min(starts[*k] + after))
+        results[*k].completion.map_or(stop, |after| stop.min(starts[*k] + after))
     };
-    let seconds = flows.iter().map(|k| seen[*k].delivered_by_second.len()).min()?;
-    let row = |second: usize| flows.iter().map(|k| seen[*k].delivered_by_second[second]).collect();
+    let seconds = flows.iter().map(|k| results[*k].delivered_by_second.len()).min()?;
+    let row = |second: usize| flows.iter().map(|k| results[*k].delivered_by_second[second]).collect();
     let totals: Vec<Vec<u64>> = std::iter::once(vec![0; flows.len()]).chain((0..seconds).map(row)).collect();
     let fairness = between(&totals, flows.iter().map(|k| starts[*k]).max()?, flows.iter().map(end).min()?)?;
     Some((flows, fairness))
 }
 
-/// How long a flow that began at `start` may send: until its stop or the end of the run.
+/// The time in which a flow that began at `start` may send: until its stop or the end of the run.
 pub(crate) fn active_time(experiment: &Experiment, flow: &Flow, start: Instant) -> Span {
     let end = Instant::ZERO + experiment.duration;
     flow.stop.unwrap_or(end).min(end).since(start)
@@ -54,10 +54,10 @@ mod tests {
             ..FlowResults::default()
         };
         let steady = read(125_000, 0, 10, None);
-        let seen = [read(3_000_000, 0, 10, None), steady, read(1_000_000, 1, 4, Some(Span::from_millis(3600)))];
-        let (flows, fairness) = fairness(experiment, &starts, &seen).expect("two compete");
+        let results = [read(3_000_000, 0, 10, None), steady, read(1_000_000, 1, 4, Some(Span::from_millis(3600)))];
+        let (flows, fairness) = fairness(experiment, &starts, &results).expect("two compete");
         assert_eq!((flows, fairness.shares), (vec![0, 2], vec![0.75, 0.25]));
         assert!((fairness.jain - 0.8).abs() < 1e-12);
-        assert!(self::fairness(experiment, &starts[..2], &seen[..2]).is_none(), "the other one writes at a rate");
+        assert!(self::fairness(experiment, &starts[..2], &results[..2]).is_none(), "the other one writes at a rate");
     }
 }

@@ -1,4 +1,4 @@
-//! What makes the traffic of a run: the lab's agent, or well-known programs.
+//! The generator of a run's traffic: the lab's agent, or well-known programs.
 
 use crate::support::Abilities;
 use crate::{Error, uml_kernel};
@@ -6,7 +6,7 @@ use scenario::model::{Application, Experiment, Flow, FlowKind, Route};
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// What makes the traffic of a run.
+/// The generator of a run's traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Generator {
     /// The lab's agent, which writes and reads as iperf3 does.
@@ -36,15 +36,20 @@ impl Generator {
     pub(crate) fn check(self, experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
         let tunnelled = experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).count();
         if self == Self::Ftp && tunnelled > 1 {
-            return Err(Error::Lacks { key: "flow".into(), what: "room for a second FTP server in the tunnel".into() });
+            return Err(Error::Unsupported {
+                key: "flow".into(),
+                what: "room for a second FTP server in the tunnel".into(),
+            });
         }
         experiment.flows.iter().try_for_each(|flow| {
-            let lack = match self {
+            let unsupported = match self {
                 Self::Agent => None,
-                Self::Iperf3 => program_lacks(flow).or_else(|| iperf3_lacks(flow)),
-                Self::Ftp => program_lacks(flow).or_else(|| ftp_lacks(flow, abilities)),
+                Self::Iperf3 => unsupported_by_programs(flow).or_else(|| unsupported_by_iperf3(flow)),
+                Self::Ftp => unsupported_by_programs(flow).or_else(|| unsupported_by_ftp(flow, abilities)),
             };
-            lack.map_or(Ok(()), |(key, what)| Err(Error::Lacks { key: format!("flow.{}.{key}", flow.name), what }))
+            unsupported.map_or(Ok(()), |(key, what)| {
+                Err(Error::Unsupported { key: format!("flow.{}.{key}", flow.name), what })
+            })
         })
     }
 
@@ -58,7 +63,7 @@ impl Generator {
         u64::from(self == Self::Ftp)
     }
 
-    /// What it adds to the description of a kernel.
+    /// Its part of the description of a kernel.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Agent => "",
@@ -68,8 +73,8 @@ impl Generator {
     }
 }
 
-/// What iperf3 and FTP lack: both are greedy TCP.
-fn program_lacks(flow: &Flow) -> Option<(&'static str, String)> {
+/// The feature of a flow that iperf3 and FTP do not support: both are greedy TCP.
+fn unsupported_by_programs(flow: &Flow) -> Option<(&'static str, String)> {
     let key = match &flow.kind {
         FlowKind::ConstantRate { .. } => "kind",
         FlowKind::Tcp { application, .. } => match application {
@@ -82,13 +87,13 @@ fn program_lacks(flow: &Flow) -> Option<(&'static str, String)> {
     Some((key, "such flow by iperf3 or FTP: theirs are TCP that sends all it can".into()))
 }
 
-fn iperf3_lacks(flow: &Flow) -> Option<(&'static str, String)> {
+fn unsupported_by_iperf3(flow: &Flow) -> Option<(&'static str, String)> {
     let length = flow.stop?.since(flow.start).as_nanos();
     let is_whole = length.is_multiple_of(Span::from_secs(1).as_nanos());
     (!is_whole).then(|| ("stop", "part of a second for iperf3, which counts whole ones".into()))
 }
 
-fn ftp_lacks(flow: &Flow, abilities: &Abilities) -> Option<(&'static str, String)> {
+fn unsupported_by_ftp(flow: &Flow, abilities: &Abilities) -> Option<(&'static str, String)> {
     let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { return None };
     if size.is_none() {
         return Some(("size", "endless files: FTP's flows need a size".into()));

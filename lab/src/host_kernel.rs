@@ -33,11 +33,11 @@ impl HostKernel {
     /// The machine's kernel, if this process may make namespaces.
     pub(crate) fn find() -> Result<Self, Error> {
         testbed::possible().map_err(Error::NoKernel)?;
-        Ok(Self::look(true))
+        Ok(Self::probe(true))
     }
 
     /// The abilities of the machine's kernel. Queue disciplines are found only with `try_disciplines`, which needs root.
-    pub(crate) fn look(try_disciplines: bool) -> Self {
+    pub(crate) fn probe(try_disciplines: bool) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let words = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
         let all = DISCIPLINES.iter().map(|(name, _, how)| (*name, *how)).chain([(NETEM, "netem delay 1ms")]);
@@ -105,14 +105,14 @@ fn last_command(messages: &Path) -> Option<String> {
     output.lines().rev().find_map(|line| line.strip_prefix("+ ")).map(str::to_owned)
 }
 
-/// Those of these queue disciplines that the kernel has, found by trying.
+/// The queue disciplines of `wanted` that the kernel has, found by trying.
 fn disciplines(wanted: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<&'static str> {
     let name = format!("{}-try", testbed::name());
     let run =
         |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
     let has = |how: &str| run(&format!("tc -n {name} qdisc replace dev lo root {how}"));
-    let there = run(&format!("ip netns add {name}"));
-    let found = wanted.filter(|(_, how)| there && has(how)).map(|(word, _)| word).collect();
+    let has_namespace = run(&format!("ip netns add {name}"));
+    let found = wanted.filter(|(_, how)| has_namespace && has(how)).map(|(word, _)| word).collect();
     run(&format!("ip netns del {name}"));
     found
 }

@@ -57,7 +57,7 @@ impl Lab {
         Ok(Self { backends, program, agent, generator: Generator::Agent, capture_program: None })
     }
 
-    /// Sets what makes the traffic.
+    /// Sets the generator of the traffic.
     ///
     /// # Errors
     /// One of its programs is missing: which.
@@ -66,7 +66,7 @@ impl Lab {
         Ok(self)
     }
 
-    /// Captures what every host sends and receives, without payload, beside the record.
+    /// Captures the headers of all packets that hosts send and receive, beside the record.
     ///
     /// # Errors
     /// There is no program for captures: which are supported.
@@ -93,7 +93,7 @@ impl Lab {
         self.backend(experiment).map(drop)
     }
 
-    /// What the experiment's kernel does in its own way, whatever the experiment says.
+    /// Notes on settings of the experiment that its kernel does not follow.
     #[must_use]
     pub fn notes(&self, experiment: &Experiment) -> Vec<String> {
         self.backend(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.backends[at].abilities()))
@@ -186,24 +186,27 @@ impl Lab {
         results
     }
 
-    /// Index of the first backend that can run the experiment; else what each of them lacks, by the key of the first.
+    /// The index of the first backend that can run the experiment; else the unsupported feature of each, by the key of the first.
     fn backend(&self, experiment: &Experiment) -> Result<usize, Error> {
-        let mut lacks: Vec<(String, String)> = Vec::new();
+        let mut unsupported: Vec<(String, String)> = Vec::new();
         for (at, backend) in self.backends.iter().enumerate() {
             let abilities = backend.abilities();
             match support::check(experiment, abilities).and_then(|()| self.generator.check(experiment, abilities)) {
                 Ok(()) => return Ok(at),
-                Err(Error::Lacks { key, what }) => lacks.push((key, what)),
+                Err(Error::Unsupported { key, what }) => unsupported.push((key, what)),
                 Err(other) => return Err(other),
             }
         }
-        let (key, what) = lacks.first().cloned().expect("a lab has a kernel");
-        if lacks.iter().all(|(_, other)| *other == what) {
-            return Err(Error::Lacks { key, what });
+        let (key, what) = unsupported.first().cloned().expect("a lab has a kernel");
+        if unsupported.iter().all(|(_, other)| *other == what) {
+            return Err(Error::Unsupported { key, what });
         }
-        let each =
-            self.backends.iter().zip(&lacks).map(|(backend, (_, what))| format!("{what} ({})", backend.describe()));
-        Err(Error::Lacks { key, what: each.collect::<Vec<_>>().join(", nor ") })
+        let each = self
+            .backends
+            .iter()
+            .zip(&unsupported)
+            .map(|(backend, (_, what))| format!("{what} ({})", backend.describe()));
+        Err(Error::Unsupported { key, what: each.collect::<Vec<_>>().join(", nor ") })
     }
 
     fn environment(&self, backend: &Backend, name: &str, folder: &str) -> Environment {

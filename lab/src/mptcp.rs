@@ -10,26 +10,26 @@ const TIME_TO_JOIN: Span = Span::from_secs(1);
 const ROUNDS_TO_JOIN: u64 = 20;
 
 /// Fails if a subflow of a flow that began at `start` is missing in its results.
-pub(crate) fn check(experiment: &Experiment, flow: &Flow, seen: &FlowResults, start: Instant) -> Result<(), Error> {
-    let Some(counts) = &seen.mptcp_ext else { return Ok(()) };
+pub(crate) fn check(experiment: &Experiment, flow: &Flow, results: &FlowResults, start: Instant) -> Result<(), Error> {
+    let Some(counts) = &results.mptcp_ext else { return Ok(()) };
     let end = flow.stop.unwrap_or(Instant::NEVER).min(Instant::ZERO + experiment.duration);
-    let duration = seen.completion.unwrap_or(end.since(start));
-    if duration < TIME_TO_JOIN.max(round_trip(&seen.subflows) * ROUNDS_TO_JOIN) {
+    let duration = results.completion.unwrap_or(end.since(start));
+    if duration < TIME_TO_JOIN.max(round_trip(&results.subflows) * ROUNDS_TO_JOIN) {
         return Ok(());
     }
-    let lacking: Vec<&str> = flow
+    let missing: Vec<&str> = flow
         .kind
         .subflows()
         .iter()
-        .zip(&seen.subflows)
+        .zip(&results.subflows)
         .filter(|(_, samples)| !was_established(samples))
         .map(|(subflow, _)| experiment.paths[subflow.path].name.as_str())
         .collect();
-    let Some(why) = fault(counts, seen.subflows.len() as u64 - 1, &lacking.join(", ")) else { return Ok(()) };
+    let Some(why) = fault(counts, results.subflows.len() as u64 - 1, &missing.join(", ")) else { return Ok(()) };
     Err(Error::failed(format!("flow {}: {why}; the kernel counted {counts:?}", flow.name)))
 }
 
-fn fault(counts: &MptcpExtCounters, others: u64, lacking: &str) -> Option<String> {
+fn fault(counts: &MptcpExtCounters, others: u64, missing: &str) -> Option<String> {
     if counts.connections == 0 {
         return Some("no MPTCP connection was established".into());
     }
@@ -37,8 +37,8 @@ fn fault(counts: &MptcpExtCounters, others: u64, lacking: &str) -> Option<String
         return Some("the connection fell back to TCP".into());
     }
     // Other connections of the same programs have subflows too.
-    (counts.joined < others || !lacking.is_empty())
-        .then(|| format!("{} of {others} further subflows joined; nothing over {lacking}", counts.joined))
+    (counts.joined < others || !missing.is_empty())
+        .then(|| format!("{} of {others} further subflows joined; nothing over {missing}", counts.joined))
 }
 
 /// Whether a subflow has had a round trip.
@@ -60,9 +60,12 @@ mod tests {
     fn a_connection_without_all_its_subflows_is_a_fault() {
         let whole = MptcpExtCounters { connections: 1, joined: 3, ..MptcpExtCounters::default() };
         assert_eq!(fault(&whole, 3, ""), None);
-        let told = |counts: MptcpExtCounters| fault(&counts, 3, "dsl").unwrap();
-        assert_eq!(told(MptcpExtCounters { joined: 1, ..whole }), "1 of 3 further subflows joined; nothing over dsl");
-        assert!(told(MptcpExtCounters { fallbacks: 1, ..whole }).contains("fell back"));
-        assert!(told(MptcpExtCounters { connections: 0, ..whole }).contains("no MPTCP"));
+        let message = |counts: MptcpExtCounters| fault(&counts, 3, "dsl").unwrap();
+        assert_eq!(
+            message(MptcpExtCounters { joined: 1, ..whole }),
+            "1 of 3 further subflows joined; nothing over dsl"
+        );
+        assert!(message(MptcpExtCounters { fallbacks: 1, ..whole }).contains("fell back"));
+        assert!(message(MptcpExtCounters { connections: 0, ..whole }).contains("no MPTCP"));
     }
 }

@@ -4,8 +4,8 @@ use crate::network::{Family, MTU};
 use scenario::model::{Experiment, Flow, FlowKind, Host, Route};
 
 /// The headers of TCP, without options, and of UDP, bytes.
-const TCP: u32 = 20;
-const UDP: u32 = 8;
+const TCP_HEADER: u32 = 20;
+const UDP_HEADER: u32 = 8;
 /// The timestamps option, bytes.
 const TIMESTAMPS: u32 = 12;
 /// The sending time that a datagram carries, bytes.
@@ -17,8 +17,8 @@ pub(crate) fn packet(experiment: &Experiment, flow: &Flow) -> u32 {
         FlowKind::ConstantRate { packet, .. } => *packet,
         FlowKind::Tcp { host, .. } => {
             let inside = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel);
-            let most = inside.map_or(MTU, |tunnel| tunnel.mtu);
-            host.mss.map_or(most, |mss| mss + headers(host))
+            let mtu = inside.map_or(MTU, |tunnel| tunnel.mtu);
+            host.mss.map_or(mtu, |mss| mss + headers(host))
         }
     }
 }
@@ -27,7 +27,7 @@ pub(crate) fn packet(experiment: &Experiment, flow: &Flow) -> u32 {
 pub(crate) fn payload(experiment: &Experiment, flow: &Flow) -> u32 {
     let packet = packet(experiment, flow);
     match &flow.kind {
-        FlowKind::ConstantRate { .. } => packet.saturating_sub(Family::of_all(experiment).header() + UDP),
+        FlowKind::ConstantRate { .. } => packet.saturating_sub(Family::of_all(experiment).header() + UDP_HEADER),
         FlowKind::Tcp { host, multipath, .. } => {
             let option = multipath.as_ref().map_or(0, |multipath| multipath.dss_option_bytes);
             host.mss.unwrap_or(packet - headers(host) - option)
@@ -36,5 +36,5 @@ pub(crate) fn payload(experiment: &Experiment, flow: &Flow) -> u32 {
 }
 
 fn headers(host: &Host) -> u32 {
-    host.ip_header + TCP + if host.timestamps { TIMESTAMPS } else { 0 }
+    host.ip_header + TCP_HEADER + if host.timestamps { TIMESTAMPS } else { 0 }
 }

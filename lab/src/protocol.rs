@@ -24,7 +24,7 @@ pub(crate) struct Plan {
     pub(crate) processes: Vec<(String, String)>,
     /// Commands that stop the sending hosts, after the run.
     pub(crate) stop_senders: Vec<String>,
-    /// How long the packets in flight then need to arrive.
+    /// The time that packets in flight then need to arrive.
     pub(crate) drain: Span,
     /// Commands that print the counters of the hosts' devices, after the drain.
     pub(crate) device_counters: Vec<String>,
@@ -82,9 +82,9 @@ pub(crate) struct TcpSpec {
 /// The application on top of TCP.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Application {
-    /// It always has data to send.
+    /// Always has data to send.
     Greedy,
-    /// It writes at this rate, `write` bytes at once.
+    /// Writes at this rate, `write` bytes at once.
     Steady { rate: Rate, write: u64 },
     /// The sink sends requests, the source responses; sizes and pauses are those of flow `name` with this seed.
     Requests { requests: Requests, seed: u64, name: String },
@@ -97,7 +97,7 @@ pub(crate) enum Application {
 pub(crate) struct Programs {
     pub(crate) generator: Generator,
     pub(crate) server: NetnsCommand,
-    /// It connects; the flow ends when it does.
+    /// The program that connects; the flow ends when it does.
     pub(crate) client: NetnsCommand,
 }
 
@@ -234,9 +234,9 @@ impl TcpInfo {
 
     /// Adds the counters of the flow's closed connections.
     pub(crate) fn with_closed(self, before: &Self) -> Self {
-        let least = [self.min_rtt, before.min_rtt].into_iter().filter(|rtt| *rtt > 0).min();
+        let min_rtt = [self.min_rtt, before.min_rtt].into_iter().filter(|rtt| *rtt > 0).min();
         Self {
-            min_rtt: least.unwrap_or(0),
+            min_rtt: min_rtt.unwrap_or(0),
             sent: self.sent + before.sent,
             retransmitted: self.retransmitted + before.retransmitted,
             rwnd_limited: self.rwnd_limited + before.rwnd_limited,

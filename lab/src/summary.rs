@@ -1,6 +1,6 @@
 //! The results of a run as its record.
 //!
-//! What differs from the simulator: `rtt_ms` is the distribution of the smoothed RTT at the samples
+//! Differences from the simulator's record: `rtt_ms` is the distribution of the smoothed RTT at the samples
 //! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
@@ -26,9 +26,9 @@ pub(crate) fn summarise(
 ) -> Result<Run, Error> {
     let links = DeviceCounters::read(network, results)?;
     let (mut flows, mut subflows) = (Vec::new(), Vec::new());
-    for (k, (flow, seen)) in experiment.flows.iter().zip(&results.flows).enumerate() {
-        mptcp::check(experiment, flow, seen, starts[k])?;
-        let mut one = summary(experiment, flow, starts[k], seen)?;
+    for (k, (flow, flow_results)) in experiment.flows.iter().zip(&results.flows).enumerate() {
+        mptcp::check(experiment, flow, flow_results, starts[k])?;
+        let mut one = summary(experiment, flow, starts[k], flow_results)?;
         if !network.has_host_counters(k) {
             (one.recoveries, one.spurious_recoveries, one.timeouts) = (0, 0, 0);
         }
@@ -37,7 +37,7 @@ pub(crate) fn summarise(
             one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
         }
         flows.push(one);
-        subflows.extend(self::subflows(experiment, flow, seen, (starts[k], network.pair(k)), &links));
+        subflows.extend(self::subflows(experiment, flow, flow_results, (starts[k], network.pair(k)), &links));
     }
     let fairness = fairness(experiment, starts, &results.flows);
     for (at, share) in fairness.iter().flat_map(|(flows, it)| flows.iter().zip(&it.shares)) {
@@ -48,7 +48,7 @@ pub(crate) fn summarise(
     let paths = paths(experiment, network, results, &links)?;
     let all = || experiment.flows.iter().zip(&results.flows);
     let series = experiment.sample.map_or(Vec::new(), |interval| {
-        all().flat_map(|(flow, seen)| all_series(experiment, flow, seen, interval)).collect()
+        all().flat_map(|(flow, flow_results)| all_series(experiment, flow, flow_results, interval)).collect()
     });
     Ok(Run {
         parameters: std::collections::BTreeMap::new(),
@@ -69,10 +69,11 @@ pub(crate) fn summarise(
 }
 
 /// The machine's CPU time, then that of each process.
-fn cpu(seen: &protocol::Cpu) -> Vec<Cpu> {
-    let [user, system, interrupt] = seen.machine.map(Span::as_secs_f64);
+fn cpu(flow_results: &protocol::Cpu) -> Vec<Cpu> {
+    let [user, system, interrupt] = flow_results.machine.map(Span::as_secs_f64);
     let machine = (Cpu::MACHINE, [user, system], Some(interrupt));
-    let processes = seen.processes.iter().map(|(name, used)| (name.as_str(), used.map(Span::as_secs_f64), None));
+    let processes =
+        flow_results.processes.iter().map(|(name, used)| (name.as_str(), used.map(Span::as_secs_f64), None));
     let entry = |(name, [user_s, system_s], interrupt_s): (&str, [f64; 2], Option<f64>)| Cpu {
         name: name.to_owned(),
         user_s,
@@ -86,12 +87,12 @@ fn cpu(seen: &protocol::Cpu) -> Vec<Cpu> {
 fn all_series(
     experiment: &Experiment,
     flow: &scenario::model::Flow,
-    seen: &FlowResults,
+    flow_results: &FlowResults,
     interval: Span,
 ) -> Vec<Series> {
     let packet = u64::from(packet(experiment, flow));
-    let mut all = vec![series(&format!("flow {}", flow.name), &seen.samples, packet, interval)];
-    for (subflow, samples) in flow.kind.subflows().iter().zip(&seen.subflows) {
+    let mut all = vec![series(&format!("flow {}", flow.name), &flow_results.samples, packet, interval)];
+    for (subflow, samples) in flow.kind.subflows().iter().zip(&flow_results.subflows) {
         let subject = format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
         let mut one = series(&subject, samples, packet, interval);
         one.values[0].fill(f64::NAN); // the goodput: what the application reads is the connection's
@@ -110,7 +111,7 @@ impl DeviceCounters {
             Ok(all.first().and_then(|it| it["stats64"][side]["packets"].as_u64()).unwrap_or(0))
         };
         let both = |(n, at)| Ok((at, [count(2 * n, "tx")?, count(2 * n + 1, "rx")?]));
-        Ok(Self(network.attached().into_iter().enumerate().map(both).collect::<Result<_, Error>>()?))
+        Ok(Self(network.host_paths().into_iter().enumerate().map(both).collect::<Result<_, Error>>()?))
     }
 
     /// Sent and received packets of a pair on a path.
@@ -120,30 +121,30 @@ impl DeviceCounters {
 
     /// Packets that the pair's source sent and its sink did not receive.
     fn lost_of(&self, pair: usize) -> u64 {
-        self.0.iter().filter(|(at, _)| at.0 == pair).map(|(_, [sent, came])| sent.saturating_sub(*came)).sum()
+        self.0.iter().filter(|(at, _)| at.0 == pair).map(|(_, [sent, received])| sent.saturating_sub(*received)).sum()
     }
 
     /// Sent and received packets of all pairs on a path.
     fn on(&self, path: usize) -> [u64; 2] {
         let own = self.0.iter().filter(|(at, _)| at.1 == path);
-        own.fold([0, 0], |[sent, came], (_, [s, c])| [sent + s, came + c])
+        own.fold([0, 0], |[sent, received], (_, [s, r])| [sent + s, received + r])
     }
 }
 
 fn subflows(
     experiment: &Experiment,
     flow: &scenario::model::Flow,
-    seen: &FlowResults,
+    flow_results: &FlowResults,
     (start, pair): (Instant, usize),
     links: &DeviceCounters,
 ) -> Vec<Subflow> {
     let whole = active_time(experiment, flow, start);
-    let on = seen.completion.map_or(whole, |after| after.min(whole));
+    let on = flow_results.completion.map_or(whole, |after| after.min(whole));
     let packet = u64::from(packet(experiment, flow));
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
-        let [sent, came] = links.of(pair, subflow.path);
-        let dropped = sent.saturating_sub(came);
+        let [sent, received] = links.of(pair, subflow.path);
+        let dropped = sent.saturating_sub(received);
         let rtt = rtt(samples, f64::from(tcp.min_rtt) / 1e3);
         Subflow {
             flow: flow.name.clone(),
@@ -158,7 +159,7 @@ fn subflows(
             ..Subflow::default()
         }
     };
-    flow.kind.subflows().iter().zip(&seen.subflows).map(one).collect()
+    flow.kind.subflows().iter().zip(&flow_results.subflows).map(one).collect()
 }
 
 fn last(samples: &[Sample]) -> Option<TcpInfo> {
@@ -173,45 +174,45 @@ fn summary(
     experiment: &Experiment,
     flow: &scenario::model::Flow,
     start: Instant,
-    seen: &FlowResults,
+    flow_results: &FlowResults,
 ) -> Result<Flow, Error> {
     let whole = active_time(experiment, flow, start);
     let FlowKind::Tcp { congestion, application, .. } = &flow.kind else {
-        return Ok(datagrams(experiment, flow, seen, whole));
+        return Ok(datagrams(experiment, flow, flow_results, whole));
     };
     let none = || Error::failed(format!("flow {} never connected", flow.name));
-    let delivered = seen.samples.last().ok_or_else(none)?.delivered;
+    let delivered = flow_results.samples.last().ok_or_else(none)?.delivered;
     // A flow of a given size ends when it is complete.
-    let (delivered, on) = match seen.completion {
-        Some(after) if after <= whole => (seen.delivered, after),
+    let (delivered, on) = match flow_results.completion {
+        Some(after) if after <= whole => (flow_results.delivered, after),
         _ => (delivered, whole),
     };
-    let single = [&seen.samples];
+    let single = [&flow_results.samples];
     let all: Vec<&Vec<Sample>> =
-        if seen.subflows.is_empty() { single.to_vec() } else { seen.subflows.iter().collect() };
+        if flow_results.subflows.is_empty() { single.to_vec() } else { flow_results.subflows.iter().collect() };
     let tcp: Vec<TcpInfo> = all.iter().filter_map(|samples| last(samples)).collect();
     let sum = |of: fn(&TcpInfo) -> u32| tcp.iter().map(|it| u64::from(of(it))).sum();
     let main = *tcp.first().ok_or_else(none)?;
-    let came: u64 = all.iter().map(|samples| u64::from(arrived(samples))).sum();
-    let asks = matches!(application, Application::Requests(_));
+    let arrived_packets: u64 = all.iter().map(|samples| u64::from(arrived(samples))).sum();
+    let has_requests = matches!(application, Application::Requests(_));
     Ok(Flow {
         name: flow.name.clone(),
         congestion_control: congestion.name.clone(),
         goodput_mbps: Rate::of(delivered, on).as_mbps(),
         delivered_bytes: delivered,
-        throughput_mbps: Rate::of(came * u64::from(packet(experiment, flow)), on).as_mbps(),
+        throughput_mbps: Rate::of(arrived_packets * u64::from(packet(experiment, flow)), on).as_mbps(),
         sent_packets: sum(|it| it.sent),
         retransmitted_packets: sum(|it| it.retransmitted),
-        recoveries: seen.tcp_ext.recoveries,
-        spurious_recoveries: seen.tcp_ext.undone,
-        timeouts: seen.tcp_ext.timeouts,
+        recoveries: flow_results.tcp_ext.recoveries,
+        spurious_recoveries: flow_results.tcp_ext.undone,
+        timeouts: flow_results.tcp_ext.timeouts,
         receive_window_limited_s: main.rwnd_limited as f64 / 1e6,
         send_buffer_limited_s: main.sndbuf_limited as f64 / 1e6,
-        duplicate_bytes: duplicates(seen, delivered),
-        completion_s: seen.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
-        peak_mbps: peak(seen, experiment.sample),
-        requests: if asks { seen.times.count } else { 0 },
-        response_time_ms: if asks { seen.times.summary } else { Summary::default() },
+        duplicate_bytes: duplicates(flow_results, delivered),
+        completion_s: flow_results.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
+        peak_mbps: peak(flow_results, experiment.sample),
+        requests: if has_requests { flow_results.times.count } else { 0 },
+        response_time_ms: if has_requests { flow_results.times.summary } else { Summary::default() },
         rtt_ms: rtt(
             &all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),
             f64::from(main.min_rtt) / 1e3,
@@ -221,38 +222,39 @@ fn summary(
 }
 
 /// The record of a UDP flow that was active for this long.
-fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, seen: &FlowResults, on: Span) -> Flow {
-    let delivered_bytes = seen.times.count * u64::from(packet(experiment, flow));
+fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, flow_results: &FlowResults, on: Span) -> Flow {
+    let delivered_bytes = flow_results.times.count * u64::from(packet(experiment, flow));
     let rate = Rate::of(delivered_bytes, on).as_mbps();
     Flow {
         name: flow.name.clone(),
         goodput_mbps: rate,
         delivered_bytes,
         throughput_mbps: rate,
-        sent_packets: seen.sent,
-        dropped_packets: seen.lost,
-        one_way_delay_ms: seen.times.summary,
+        sent_packets: flow_results.sent,
+        dropped_packets: flow_results.lost,
+        one_way_delay_ms: flow_results.times.summary,
         ..Flow::default()
     }
 }
 
 /// Duplicate bytes of an MPTCP flow: received on the subflows beyond what the application has read. Known only when the
 /// flow is complete: before, some of them may wait for reassembly.
-fn duplicates(seen: &FlowResults, delivered: u64) -> u64 {
-    let came = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
-    let all: u64 = seen.subflows.iter().map(came).sum();
-    seen.completion.map_or(0, |_| all.saturating_sub(delivered))
+fn duplicates(flow_results: &FlowResults, delivered: u64) -> u64 {
+    let received = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
+    let all: u64 = flow_results.subflows.iter().map(received).sum();
+    flow_results.completion.map_or(0, |_| all.saturating_sub(delivered))
 }
 
 /// The greatest goodput over half a second, if samples are that close.
-fn peak(seen: &FlowResults, interval: Option<Span>) -> f64 {
+fn peak(flow_results: &FlowResults, interval: Option<Span>) -> f64 {
     let half = Span::from_millis(500);
     let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
-    let delivered: Vec<u64> = std::iter::once(0).chain(seen.samples.iter().map(|sample| sample.delivered)).collect();
+    let delivered: Vec<u64> =
+        std::iter::once(0).chain(flow_results.samples.iter().map(|sample| sample.delivered)).collect();
     let steps = (half.0 / interval.0) as usize;
     // A program's own count, at its end, may be less than the kernel's before.
-    let most = delivered.windows(steps + 1).map(|window| window[steps].saturating_sub(window[0])).max().unwrap_or(0);
-    Rate::of(most, half).as_mbps()
+    let max = delivered.windows(steps + 1).map(|window| window[steps].saturating_sub(window[0])).max().unwrap_or(0);
+    Rate::of(max, half).as_mbps()
 }
 
 /// The distribution of the smoothed RTT.
@@ -279,8 +281,8 @@ fn paths(
             let [last_queue, last_wire] = [parsed(later.next())?, parsed(later.next())?];
             dropped += count(&last_queue, "tbf", "drops");
             lost += count(&last_wire, "netem", "drops");
-            if let Some(most) = capacity(experiment, i) {
-                utilisation = utilisation.max(count(&queue, "tbf", "bytes") as f64 / most);
+            if let Some(capacity) = capacity(experiment, i) {
+                utilisation = utilisation.max(count(&queue, "tbf", "bytes") as f64 / capacity);
             }
         }
         let [sent, delivered] = links.on(p);
@@ -327,20 +329,21 @@ fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
 /// are left out, because their RTT includes the tunnel's own queue.
 fn queue_delay(experiment: &Experiment, results: &RunResults, p: usize) -> f64 {
     let mut all: Vec<TcpInfo> = Vec::new();
-    for (flow, seen) in experiment.flows.iter().zip(&results.flows) {
+    for (flow, flow_results) in experiment.flows.iter().zip(&results.flows) {
         match flow.route {
             Route::Path(path) if path == p => {
-                all.extend(seen.samples.iter().filter_map(|sample| sample.tcp).filter(TcpInfo::is_established));
+                all.extend(flow_results.samples.iter().filter_map(|sample| sample.tcp).filter(TcpInfo::is_established));
             }
             Route::Subflows => {
-                let own = flow.kind.subflows().iter().zip(&seen.subflows).filter(|(subflow, _)| subflow.path == p);
+                let own =
+                    flow.kind.subflows().iter().zip(&flow_results.subflows).filter(|(subflow, _)| subflow.path == p);
                 all.extend(own.flat_map(|(_, samples)| samples).filter_map(|sample| sample.tcp));
             }
             Route::Path(_) | Route::Tunnel => {}
         }
     }
-    let least = all.iter().map(|tcp| tcp.min_rtt).min().unwrap_or(0);
-    let sum: f64 = all.iter().map(|tcp| f64::from(tcp.rtt.saturating_sub(least))).sum();
+    let min_rtt = all.iter().map(|tcp| tcp.min_rtt).min().unwrap_or(0);
+    let sum: f64 = all.iter().map(|tcp| f64::from(tcp.rtt.saturating_sub(min_rtt))).sum();
     sum / all.len().max(1) as f64 / 1e3
 }
 

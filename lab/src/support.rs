@@ -1,5 +1,5 @@
-//! What the lab can run on a kernel. Everything else is refused before anything boots, with the scenario's key and what is
-//! lacking; what a kernel does in its own way, whatever the scenario says, is noted.
+//! The features that the lab can run on a kernel. Any other is refused before anything boots, with the scenario's key and the
+//! missing feature; settings that a kernel does not follow are noted.
 
 use crate::Error;
 use crate::network::{MTU, discipline};
@@ -19,7 +19,7 @@ const LINKS: usize = 60;
 /// Packets of 1500 bytes that fill a UDP socket's default send buffer, with the kernel's overhead.
 const SOCKET: u32 = 92;
 
-/// What a kernel can do.
+/// The abilities of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Abilities {
     /// Congestion controls, by the kernel's names.
@@ -46,7 +46,7 @@ pub(crate) const DISCIPLINES: &[(&str, &str, &str)] = &[
     ("fq", "pacing of every algorithm", "fq"),
 ];
 
-/// What only the simulator can run, in words.
+/// Features that only the simulator can run, in words.
 pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "video",
     "rate traces",
@@ -56,8 +56,8 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
 ];
 
-/// What a kernel with these abilities cannot run, in words.
-pub(crate) fn lacks(abilities: &Abilities) -> Vec<&'static str> {
+/// Features that a kernel with these abilities cannot run, in words.
+pub(crate) fn unsupported(abilities: &Abilities) -> Vec<&'static str> {
     let all = [
         (!abilities.mptcp, "MPTCP"),
         (!abilities.tun, "tunnels"),
@@ -65,11 +65,11 @@ pub(crate) fn lacks(abilities: &Abilities) -> Vec<&'static str> {
         (!abilities.netem, "loss in bursts"),
     ];
     let disciplines = DISCIPLINES.iter().map(|(name, what, _)| (!abilities.disciplines.contains(name), *what));
-    all.into_iter().chain(disciplines).filter(|(lacks, _)| *lacks).map(|(_, what)| what).collect()
+    all.into_iter().chain(disciplines).filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect()
 }
 
 /// Checks: whether the feature is used, its key, and what the lab lacks.
-type Lacks<'a> = &'a [(bool, &'a str, &'a str)];
+type Checks<'a> = &'a [(bool, &'a str, &'a str)];
 
 /// Checks that a kernel with these abilities can run the experiment; fails with the first thing that it cannot do.
 pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
@@ -105,7 +105,9 @@ pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<()
         )?;
         [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&key, pipe, abilities))?;
     }
-    if let Some((name, _)) = inside(experiment).find(|(_, host)| inside(experiment).any(|(_, other)| other != *host)) {
+    if let Some((name, _)) =
+        tunnelled_hosts(experiment).find(|(_, host)| tunnelled_hosts(experiment).any(|(_, other)| other != *host))
+    {
         refuse(&format!("flow.{name}"), &[(true, "host", "hosts for one flow of a tunnel: all share the tunnel's")])?;
     }
     experiment.flows.iter().try_for_each(|flow| check_flow(experiment, flow, abilities))
@@ -126,7 +128,7 @@ fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
     )
 }
 
-/// What the kernel does in its own way.
+/// Notes on settings of the experiment that the kernel does not follow.
 pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<String> {
     let mut notes = Vec::new();
     let hosts = experiment.flows.iter().filter_map(|flow| match &flow.kind {
@@ -144,7 +146,7 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
             notes.push("mptcp: rules of reinjection and the scheduler are the kernel's own".into());
         }
     }
-    if inside(experiment).count() > 1 {
+    if tunnelled_hosts(experiment).count() > 1 {
         notes.push(
             "tunnel: recoveries, undone and timeouts are counted for its hosts as a whole: they stand with the first flow"
                 .into(),
@@ -163,15 +165,15 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
     notes
 }
 
-/// How many sources use a link: flows in the tunnel share the tunnel's.
+/// The number of sources that use a link: flows in the tunnel share the tunnel's.
 fn hosts_on(experiment: &Experiment, link: usize) -> usize {
     let users = || experiment.flows.iter().filter(|flow| uses(experiment, flow, link));
     let is_inside = |flow: &&Flow| flow.route == Route::Tunnel;
     users().filter(|flow| !is_inside(flow)).count() + usize::from(users().any(|flow| is_inside(&flow)))
 }
 
-/// TCP's settings of each flow in the tunnel.
-fn inside(experiment: &Experiment) -> impl Iterator<Item = (&str, &Host)> {
+/// The names and TCP settings of the flows in the tunnel.
+fn tunnelled_hosts(experiment: &Experiment) -> impl Iterator<Item = (&str, &Host)> {
     experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { host, .. } => Some((flow.name.as_str(), host.as_ref())),
         FlowKind::ConstantRate { .. } => None,
@@ -189,14 +191,14 @@ fn uses(experiment: &Experiment, flow: &Flow, link: usize) -> bool {
 
 /// A link's key in the scenario: a path of one link is written as a path.
 fn key(experiment: &Experiment, number: usize, link: &Link) -> String {
-    let alone = experiment.paths.iter().find(|path| path.links == [number] && path.name == link.name);
-    alone.map_or_else(|| format!("link.{}", link.name), |path| format!("path.{}", path.name))
+    let path = experiment.paths.iter().find(|path| path.links == [number] && path.name == link.name);
+    path.map_or_else(|| format!("link.{}", link.name), |path| format!("path.{}", path.name))
 }
 
 fn check_pipe(key: &str, pipe: &PipeConfig, abilities: &Abilities) -> Result<(), Error> {
     let netem = abilities.netem;
     let wanted = discipline(&pipe.queue.discipline);
-    let lacks = wanted.is_some_and(|wanted| !abilities.disciplines.contains(&wanted));
+    let is_unsupported = wanted.is_some_and(|wanted| !abilities.disciplines.contains(&wanted));
     let unknown = format!("`{}`: this kernel has droptail, {}", wanted.unwrap_or(""), abilities.disciplines.join(", "));
     let cake = wanted == Some("cake");
     refuse(
@@ -204,7 +206,7 @@ fn check_pipe(key: &str, pipe: &PipeConfig, abilities: &Abilities) -> Result<(),
         &[
             (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
             (!netem && matches!(pipe.loss, LossModel::GilbertElliott { .. }), "loss", "loss in bursts without netem"),
-            (lacks, "queue.discipline", &unknown),
+            (is_unsupported, "queue.discipline", &unknown),
             (cake && !pipe.queue.ecn, "queue.ecn", "CAKE without ECN"),
             (
                 pipe.rate.is_none() && matches!(pipe.queue.limit, QueueLimit::Time(_)),
@@ -275,10 +277,10 @@ fn check_host(host: &Host, abilities: &Abilities, is_local: bool) -> Result<(), 
     )
 }
 
-fn refuse(table: &str, all: Lacks<'_>) -> Result<(), Error> {
-    let Some((_, key, what)) = all.iter().find(|(asked, ..)| *asked) else { return Ok(()) };
+fn refuse(table: &str, checks: Checks<'_>) -> Result<(), Error> {
+    let Some((_, key, what)) = checks.iter().find(|(is_used, ..)| *is_used) else { return Ok(()) };
     let key = if table.is_empty() { (*key).to_owned() } else { format!("{table}.{key}") };
-    Err(Error::Lacks { key, what: (*what).to_owned() })
+    Err(Error::Unsupported { key, what: (*what).to_owned() })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(crate) struct TcpConnection {
     pub receiver: Receiver,
 }
 
-/// What a sender returns when it is polled.
+/// The output of a sender that is polled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SenderOutput {
     /// Send this segment.

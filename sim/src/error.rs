@@ -1,8 +1,8 @@
-//! Why an experiment cannot be run.
+//! Errors in an experiment.
 
 use std::fmt;
 
-/// Why an experiment cannot be run.
+/// The reason why an experiment cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// No algorithm of this name is registered.
@@ -23,12 +23,12 @@ pub enum Error {
         flow: String,
         /// The algorithm.
         algorithm: &'static str,
-        /// What is wrong.
+        /// The fault.
         source: control::ParamError,
     },
     /// A wrong configuration of the tunnel.
     Tunnel {
-        /// What is wrong, and what would be right.
+        /// The fault and a remedy.
         what: String,
     },
     /// An initial receive buffer of which half, the receive window, holds no segment.

@@ -21,7 +21,7 @@ pub(crate) struct MptcpConnection {
     pub head_of_line: Distribution,
 }
 
-/// What is measured of one subflow.
+/// The measurements of one subflow.
 #[derive(Debug)]
 pub(crate) struct SubflowStats {
     /// Index of its path.
@@ -71,9 +71,9 @@ impl MptcpConnection {
             stats.srtt.add(tcp.srtt());
         }
         let (delay, degree) = (&mut self.protocol_delay, &mut self.head_of_line_degree);
-        self.sender.drain_delays(|took, beyond| {
-            delay.add(took);
-            degree.add(beyond);
+        self.sender.drain_delays(|protocol_delay, head_of_line_degree| {
+            delay.add(protocol_delay);
+            degree.add(head_of_line_degree);
         });
         sample
     }

@@ -1,4 +1,4 @@
-//! Packets are kept in a slab; what moves through pipes is a small descriptor that names a packet's slot.
+//! Packets are kept in a slab; pipes carry small descriptors with the packets' slots.
 
 use std::collections::BTreeSet;
 use transport::mptcp;
@@ -18,7 +18,7 @@ pub(crate) enum Body {
     MptcpAck(mptcp::Ack),
     /// A client's request, by its number, towards the sender.
     Request(u32),
-    /// UDP background.
+    /// A UDP datagram.
     Udp {
         /// When it was sent.
         sent: Instant,
@@ -67,20 +67,20 @@ impl Packet {
         Self { body, tunnel_seq: None, flow, connection, path: 0, hop: 0, direction }
     }
 
-    /// What a queue discipline classifies by: each connection is a flow of its own. (Multiples of an odd number visit all
-    /// others before they meet another flow's.)
+    /// The flow number by which queue disciplines classify: each connection is a flow of its own. (Multiples of an odd
+    /// number do not repeat within 16 bits.)
     #[inline]
     pub(crate) fn flow_hash(&self) -> u16 {
         self.flow.wrapping_add(self.connection.wrapping_mul(0x9e37))
     }
 
-    /// Counts as a data packet in benchmarks.
+    /// Whether benchmarks count it as a data packet.
     pub(crate) fn is_data(&self) -> bool {
         self.direction == Direction::Forward
     }
 }
 
-/// What moves through pipes: the slot of a packet, and what a queue reads or changes of it.
+/// The descriptor of a packet that pipes carry: its slot, and the fields that queues read or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketDescriptor {
     pub slot: u32,

@@ -11,9 +11,9 @@ const WINDOW: Span = Span::from_millis(500);
 /// The greatest goodput of a flow over the windows so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PeakGoodput {
-    /// When the current window ends.
+    /// The end of the current window.
     end: Instant,
-    /// Bytes delivered before it began.
+    /// Bytes delivered before the current window.
     before: u64,
     /// Bytes delivered in the best window.
     max: u64,

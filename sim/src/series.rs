@@ -1,4 +1,4 @@
-//! Time series at a chosen interval: one subject a flow, subflow or path.
+//! Time series at a chosen interval, one for each flow, subflow and path.
 
 use crate::connection::Connection;
 use crate::flow::{FlowProtocol, FlowState};
@@ -13,15 +13,15 @@ use units::{Rate, Span};
 #[derive(Debug)]
 pub(crate) struct Sampler {
     pub interval: Span,
-    flows: Vec<Subject>,
-    /// Of each flow.
-    subflows: Vec<Vec<Subject>>,
-    paths: Vec<Subject>,
+    flows: Vec<SeriesBuilder>,
+    /// Those of each flow.
+    subflows: Vec<Vec<SeriesBuilder>>,
+    paths: Vec<SeriesBuilder>,
 }
 
-/// The columns of one subject (a flow, subflow or path), and its counters at the previous sample.
+/// The series of a flow, subflow or path, and its counters at the previous sample.
 #[derive(Debug)]
-struct Subject {
+struct SeriesBuilder {
     series: Series,
     previous: [u64; 5],
 }
@@ -29,7 +29,7 @@ struct Subject {
 const PATH: [&str; 6] =
     ["throughput_mbps", "capacity_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
 
-impl Subject {
+impl SeriesBuilder {
     fn new(name: String, columns: &[&str]) -> Self {
         let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
         let values = vec![Vec::new(); columns.len()];
@@ -49,8 +49,9 @@ impl Subject {
 
 impl Sampler {
     pub(crate) fn new(experiment: &Experiment, interval: Span) -> Self {
-        let flows = experiment.flows.iter().map(|flow| Subject::new(format!("flow {}", flow.name), &FLOW_COLUMNS));
-        let paths = experiment.paths.iter().map(|path| Subject::new(format!("path {}", path.name), &PATH));
+        let flows =
+            experiment.flows.iter().map(|flow| SeriesBuilder::new(format!("flow {}", flow.name), &FLOW_COLUMNS));
+        let paths = experiment.paths.iter().map(|path| SeriesBuilder::new(format!("path {}", path.name), &PATH));
         let subflows = experiment.flows.iter().map(|flow| subflows(experiment, flow));
         Self { interval, flows: flows.collect(), subflows: subflows.collect(), paths: paths.collect() }
     }
@@ -58,40 +59,40 @@ impl Sampler {
     /// Takes one sample of every flow, subflow and path.
     pub(crate) fn take(&mut self, network: &mut Network, flows: &[FlowState]) {
         let time_s = network.now.as_secs_f64();
-        for (subject, (endpoint, dropped)) in self.flows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
-            let row = flow_row(subject, endpoint, dropped.iter().sum(), self.interval);
-            subject.push(time_s, &row);
+        for (builder, (endpoint, dropped)) in self.flows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
+            let row = flow_row(builder, endpoint, dropped.iter().sum(), self.interval);
+            builder.push(time_s, &row);
         }
-        for (subjects, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
+        for (builders, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
             let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { continue };
             let Connection::Multi(multi) = &tcp.connection else { continue };
             let all = multi.sender.subflows().zip(&multi.subflows).zip(dropped);
-            for (subject, (((sender, _), stats), dropped)) in subjects.iter_mut().zip(all) {
-                let row = subflow_row(subject, sender, stats.arrived_bytes, *dropped, self.interval);
-                subject.push(time_s, &row);
+            for (builder, (((sender, _), stats), dropped)) in builders.iter_mut().zip(all) {
+                let row = subflow_row(builder, sender, stats.arrived_bytes, *dropped, self.interval);
+                builder.push(time_s, &row);
             }
         }
-        for (index, subject) in self.paths.iter_mut().enumerate() {
-            let row = path_row(subject, network, index, self.interval);
-            subject.push(time_s, &row);
+        for (index, builder) in self.paths.iter_mut().enumerate() {
+            let row = path_row(builder, network, index, self.interval);
+            builder.push(time_s, &row);
         }
     }
 
     pub(crate) fn finish(self) -> Vec<Series> {
         let subflows = self.subflows.into_iter().flatten();
-        self.flows.into_iter().chain(subflows).chain(self.paths).map(|subject| subject.series).collect()
+        self.flows.into_iter().chain(subflows).chain(self.paths).map(|builder| builder.series).collect()
     }
 }
 
 /// The subflows of a flow: `subflow FLOW/PATH`.
-fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<Subject> {
+fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<SeriesBuilder> {
     let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind else { return Vec::new() };
     let name = |subflow: &Subflow| format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
-    multipath.subflows.iter().map(|subflow| Subject::new(name(subflow), &FLOW_COLUMNS)).collect()
+    multipath.subflows.iter().map(|subflow| SeriesBuilder::new(name(subflow), &FLOW_COLUMNS)).collect()
 }
 
 /// A sample of a subflow, which has no goodput of its own: it delivers to its connection.
-fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
+fn subflow_row(builder: &mut SeriesBuilder, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
     let (decision, counters) = (sender.decision(), sender.counters());
     let ssthresh = if decision.ssthresh == units::INFINITE_SSTHRESH { f64::NAN } else { f64::from(decision.ssthresh) };
     let rtt = sender.srtt();
@@ -101,41 +102,41 @@ fn subflow_row(subject: &mut Subject, sender: &Sender, arrived: u64, dropped: u6
         ssthresh,
         if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
         f64::from(sender.in_flight()),
-        subject.since(1, counters.retransmitted) as f64,
-        Rate::of(subject.since(2, arrived), interval).as_mbps(),
-        subject.since(3, counters.sent) as f64,
-        subject.since(4, dropped) as f64,
+        builder.since(1, counters.retransmitted) as f64,
+        Rate::of(builder.since(2, arrived), interval).as_mbps(),
+        builder.since(3, counters.sent) as f64,
+        builder.since(4, dropped) as f64,
     ]
 }
 
-fn flow_row(subject: &mut Subject, endpoint: &FlowState, dropped: u64, interval: Span) -> [f64; 9] {
-    let dropped = subject.since(4, dropped) as f64;
+fn flow_row(builder: &mut SeriesBuilder, endpoint: &FlowState, dropped: u64, interval: Span) -> [f64; 9] {
+    let dropped = builder.since(4, dropped) as f64;
     match &endpoint.protocol {
         FlowProtocol::Tcp(tcp) => {
-            let goodput = Rate::of(subject.since(0, tcp.delivered_bytes()), interval).as_mbps();
+            let goodput = Rate::of(builder.since(0, tcp.delivered_bytes()), interval).as_mbps();
             let ssthresh = tcp.connection.ssthresh().map_or(f64::NAN, f64::from);
             let rtt_ms = tcp.connection.smoothed_rtt().map_or(f64::NAN, Span::as_millis_f64);
-            let retransmitted = subject.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
+            let retransmitted = builder.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
             let in_flight = f64::from(tcp.connection.in_flight());
-            let throughput = Rate::of(subject.since(2, tcp.arrived_bytes), interval).as_mbps();
-            let sent = subject.since(3, tcp.total(|counters| counters.sent)) as f64;
+            let throughput = Rate::of(builder.since(2, tcp.arrived_bytes), interval).as_mbps();
+            let sent = builder.since(3, tcp.total(|counters| counters.sent)) as f64;
             let cwnd = f64::from(tcp.connection.cwnd());
             [goodput, cwnd, ssthresh, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }
         FlowProtocol::Udp(source) => {
-            let goodput = Rate::of(subject.since(0, source.received * u64::from(source.packet)), interval).as_mbps();
-            let sent = subject.since(3, source.sent) as f64;
+            let goodput = Rate::of(builder.since(0, source.received * u64::from(source.packet)), interval).as_mbps();
+            let sent = builder.since(3, source.sent) as f64;
             [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
         }
     }
 }
 
-fn path_row(subject: &mut Subject, network: &mut Network, index: usize, interval: Span) -> [f64; 6] {
+fn path_row(builder: &mut SeriesBuilder, network: &mut Network, index: usize, interval: Span) -> [f64; 6] {
     let now = network.now;
     let pipes = network.topology.pipes_of(index, Direction::Forward).to_vec();
     let from = now - interval;
     let (mut queue, mut wait, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
-    let mut capacity = f64::NAN; // `min` passes it over
+    let mut capacity = f64::NAN; // `min` ignores NaN
     for pipe in pipes {
         let pipe = &mut network.topology.pipes[pipe as usize];
         queue += pipe.queued_packets(now);
@@ -143,10 +144,10 @@ fn path_row(subject: &mut Subject, network: &mut Network, index: usize, interval
         dropped += pipe.counters().dropped + pipe.counters().lost;
         marked += pipe.counters().marked;
         bytes = pipe.counters().bytes_delivered;
-        let most = pipe.bytes_between(from, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
-        capacity = capacity.min(most);
+        let pipe_capacity = pipe.bytes_between(from, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
+        capacity = capacity.min(pipe_capacity);
     }
-    let throughput = Rate::of(subject.since(0, bytes), interval).as_mbps();
-    let (dropped, marked) = (subject.since(1, dropped) as f64, subject.since(2, marked) as f64);
+    let throughput = Rate::of(builder.since(0, bytes), interval).as_mbps();
+    let (dropped, marked) = (builder.since(1, dropped) as f64, builder.since(2, marked) as f64);
     [throughput, capacity, queue as f64, wait.as_millis_f64(), dropped, marked]
 }

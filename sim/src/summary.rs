@@ -85,16 +85,16 @@ fn check_conservation(engine: &mut Engine) {
 }
 
 fn flow(endpoint: &FlowState, dropped_packets: u64, end: Instant) -> Flow {
-    let on = endpoint.stop.min(end).since(endpoint.start);
+    let active_time = endpoint.stop.min(end).since(endpoint.start);
     match &endpoint.protocol {
-        FlowProtocol::Tcp(tcp) => tcp_flow(endpoint, tcp, dropped_packets, on),
+        FlowProtocol::Tcp(tcp) => tcp_flow(endpoint, tcp, dropped_packets, active_time),
         FlowProtocol::Udp(source) => {
             let delivered_bytes = source.received * u64::from(source.packet);
             Flow {
                 name: endpoint.name.clone(),
-                goodput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
+                goodput_mbps: Rate::of(delivered_bytes, active_time).as_mbps(),
                 delivered_bytes,
-                throughput_mbps: Rate::of(delivered_bytes, on).as_mbps(),
+                throughput_mbps: Rate::of(delivered_bytes, active_time).as_mbps(),
                 sent_packets: source.sent,
                 dropped_packets,
                 one_way_delay_ms: source.delay.summary(),
@@ -104,15 +104,15 @@ fn flow(endpoint: &FlowState, dropped_packets: u64, end: Instant) -> Flow {
     }
 }
 
-fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, dropped_packets: u64, on: Span) -> Flow {
+fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
     let delivered_bytes = tcp.delivered_bytes();
     let completion = tcp.completed.map(|at| at.since(endpoint.start));
     let flow = Flow {
         name: endpoint.name.clone(),
         congestion_control: tcp.congestion().to_owned(),
-        goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(on)).as_mbps(),
+        goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(active_time)).as_mbps(),
         delivered_bytes,
-        throughput_mbps: Rate::of(tcp.arrived_bytes, completion.unwrap_or(on)).as_mbps(),
+        throughput_mbps: Rate::of(tcp.arrived_bytes, completion.unwrap_or(active_time)).as_mbps(),
         sent_packets: tcp.total(|counters| counters.sent),
         retransmitted_packets: tcp.total(|counters| counters.retransmitted),
         dropped_packets,
@@ -158,18 +158,18 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
     let endpoint = &engine.flows[flow];
     let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { return Vec::new() };
     let Connection::Multi(multi) = &tcp.connection else { return Vec::new() };
-    let on = tcp.completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
+    let active_time = tcp.completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
     let all = multi.subflows.iter().zip(multi.sender.subflows()).zip(&engine.network.dropped[flow]).enumerate();
     let record = |(index, ((stats, (sender, _)), dropped)): (usize, ((&SubflowStats, (&Sender, _)), &u64))| {
         let counters = sender.counters();
         Subflow {
             flow: endpoint.name.clone(),
             path: experiment.paths[stats.path].name.clone(),
-            throughput_mbps: Rate::of(stats.arrived_bytes, on).as_mbps(),
+            throughput_mbps: Rate::of(stats.arrived_bytes, active_time).as_mbps(),
             sent_packets: counters.sent,
             retransmitted_packets: counters.retransmitted,
             dropped_packets: *dropped,
-            drops_per_s: *dropped as f64 / on.as_secs_f64(),
+            drops_per_s: *dropped as f64 / active_time.as_secs_f64(),
             recoveries: counters.recoveries,
             timeouts: counters.timeouts,
             failures: multi.sender.failures(index),
@@ -226,7 +226,7 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
     let dropped_packets = mpt.ingress[forward].device.as_ref().map_or(0, |device| device.dropped);
     let reorder_delay_ms = egress.reorder_delay.summary();
     let Some(resequencer) = &egress.resequencer else {
-        return Tunnel { delivered_packets: egress.passed, dropped_packets, reorder_delay_ms, ..Tunnel::default() };
+        return Tunnel { delivered_packets: egress.delivered, dropped_packets, reorder_delay_ms, ..Tunnel::default() };
     };
     let counters = resequencer.counters();
     Tunnel {

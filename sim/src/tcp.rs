@@ -29,7 +29,7 @@ pub(crate) struct TcpFlow {
     /// Counters of earlier connections.
     closed: Vec<SenderCounters>,
     pub rtt: Distribution,
-    /// Bytes of data packets that reached the receiving host, header_bytes included.
+    /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
     pub peak: PeakGoodput,
     /// When a flow of a given size was complete.
@@ -146,9 +146,9 @@ impl TcpFlow {
     /// The number of the request that the client sends now, if one is due.
     pub(crate) fn next_request(&mut self, now: Instant) -> Option<u32> {
         let Application::Requests(client) = &mut self.application else { return None };
-        let ask = client.wake(now)?;
+        let kind = client.wake(now)?;
         let number = client.number();
-        if ask == RequestKind::New {
+        if kind == RequestKind::New {
             let (size, reconnects) = (client.draw_size(), client.reconnects());
             self.prepare_response(now, size, reconnects);
         }
@@ -280,12 +280,12 @@ impl TcpFlow {
     /// Size of a segment's packet, bytes, and whether it is ECN-capable: new data only (RFC 3168 sections 6.1.4 and
     /// 6.1.5), or every packet.
     pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, bool) {
-        self.sized(segment, segment.seq)
+        self.packet_size(segment, segment.seq)
     }
 
-    /// The same as [`segment_bytes`](Self::segment_bytes) for a subflow's segment.
+    /// [`segment_bytes`](Self::segment_bytes) of a subflow's segment.
     pub(crate) fn mptcp_segment_bytes(&self, segment: &mptcp::Segment) -> (u32, bool) {
-        let (bytes, ecn_capable) = self.sized(&segment.tcp, segment.data_seq);
+        let (bytes, ecn_capable) = self.packet_size(&segment.tcp, segment.data_seq);
         match &self.connection {
             Connection::Multi(multi) => (bytes + multi.option_bytes(segment), ecn_capable),
             Connection::Single(_) => (bytes, ecn_capable),
@@ -293,12 +293,12 @@ impl TcpFlow {
     }
 
     #[inline]
-    fn sized(&self, segment: &Segment, data: u64) -> (u32, bool) {
+    fn packet_size(&self, segment: &Segment, data_seq: u64) -> (u32, bool) {
         let TcpConfig { header_bytes, ecn, .. } = self.config;
         match segment.kind {
             SegmentKind::Data => {
                 let ecn_capable = self.all_ecn_capable() || ecn.is_some() && !segment.retransmission;
-                (header_bytes + self.application.payload(&self.message, data), ecn_capable)
+                (header_bytes + self.application.payload(&self.message, data_seq), ecn_capable)
             }
             SegmentKind::Syn | SegmentKind::HandshakeAck => (header_bytes, self.all_ecn_capable()),
         }

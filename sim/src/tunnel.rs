@@ -78,13 +78,13 @@ impl Ingress {
 impl Device {
     /// Queues a packet from the host. False if the ring is full and the packet is to be dropped.
     pub(crate) fn push(&mut self, descriptor: PacketDescriptor) -> bool {
-        let room = self.ring.len() < self.ring_limit;
-        if room {
+        let has_room = self.ring.len() < self.ring_limit;
+        if has_room {
             self.ring.push_back(descriptor);
         } else {
             self.dropped += 1;
         }
-        room
+        has_room
     }
 
     fn queued(&self) -> u64 {
@@ -96,10 +96,10 @@ impl Device {
 #[derive(Debug)]
 pub(crate) struct Egress {
     pub resequencer: Option<Resequencer<PacketDescriptor>>,
-    /// How long packets waited in the reorder buffer.
+    /// The times that packets spent in the reorder buffer.
     pub reorder_delay: Distribution,
     /// Packets delivered without resequencing.
-    pub passed: u64,
+    pub delivered: u64,
 }
 
 impl Egress {
@@ -108,7 +108,7 @@ impl Egress {
             let (window, timeout, deliver_late) = (given.window, given.timeout, given.deliver_late);
             Resequencer::new(ReorderConfig { window, timeout, deliver_late })
         });
-        Self { resequencer, reorder_delay: Distribution::default(), passed: 0 }
+        Self { resequencer, reorder_delay: Distribution::default(), delivered: 0 }
     }
 
     /// Receives a packet; packets that are delivered are added to `delivered`. False if this one is too late and dropped.
@@ -120,7 +120,7 @@ impl Egress {
         delivered: &mut Vec<PacketDescriptor>,
     ) -> bool {
         let Some(resequencer) = &mut self.resequencer else {
-            self.passed += 1;
+            self.delivered += 1;
             delivered.push(descriptor);
             return true;
         };

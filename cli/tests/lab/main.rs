@@ -24,7 +24,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::{Reason, skip};
 
-/// How long a run may take whose flows have a size: it ends with them.
+/// The time limit of a run whose flows have a size: the run ends with them.
 const MOST_SECONDS: u32 = 60;
 
 /// One at a time: each needs the CPU for its links.
@@ -85,8 +85,8 @@ impl Study {
     fn assert_carried(&self, bytes: u64, mbps: f64) {
         let flow = &self.run["flows"][0];
         assert_eq!(flow["delivered_bytes"], bytes);
-        let least = bytes as f64 * 8e-6 / mbps;
-        assert!(flow["completion_s"].as_f64().is_some_and(|took| took >= least), "not before {least} s: {flow}");
+        let min_s = bytes as f64 * 8e-6 / mbps;
+        assert!(flow["completion_s"].as_f64().is_some_and(|took| took >= min_s), "not before {min_s} s: {flow}");
     }
 }
 

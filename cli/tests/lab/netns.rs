@@ -2,7 +2,7 @@
 
 use crate::{MOST_SECONDS, Study, namespaces, path, study};
 
-/// What each flow has to bring over, bytes: some four thousand packets.
+/// The size of each flow, bytes: some four thousand packets.
 const SIZE: u64 = 6_000_000;
 
 /// One flow over two paths of 20 Mbit/s.

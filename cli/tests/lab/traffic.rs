@@ -1,4 +1,4 @@
-//! What flows do beside sending all they can, on this machine's own kernel. Only what holds however busy the machine is: what
+//! Applications other than greedy ones, on this machine's own kernel. Only facts that hold however busy the machine is: what
 //! was sent has arrived or was lost, and each flow has its own counts.
 
 use crate::{MOST_SECONDS, Study, path, study};

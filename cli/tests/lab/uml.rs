@@ -20,8 +20,8 @@ fn one_flow_brings_all_over_one_path_and_what_the_run_leaves_is_kept() {
     let Some(study) = study("lab-uml-single", MOST_SECONDS, &scenario, "uml") else { return };
     study.assert_carried(SIZE, 10.0 * 1448.0 / 1538.0);
     assert_eq!(number(&study.run["paths"][0], "dropped_packets"), 0);
-    let least = study.run["flows"][0]["rtt_ms"]["min"].as_f64().unwrap();
-    assert!(least >= 20.0, "least RTT {least} ms");
+    let min_rtt = study.run["flows"][0]["rtt_ms"]["min"].as_f64().unwrap();
+    assert!(min_rtt >= 20.0, "least RTT {min_rtt} ms");
     let script = study.file("setup.sh");
     let picture = script.lines().find(|line| line.starts_with("# ") && line.contains("s0 --+--")).unwrap();
     assert!(picture.contains("10 Mbit/s, queue 100 packets, 10 ms") && picture.ends_with("d0"), "{picture}");

@@ -1,4 +1,4 @@
-//! What a link does to packets in the machine's own kernel, as the record of a run tells it: against what can be worked out.
+//! Links in the machine's own kernel: records of runs against values worked out by hand.
 
 use crate::turn;
 use lab::{BackendChoice, Error, Lab};
@@ -31,8 +31,8 @@ fn run(sets: &[&str]) -> Option<Run> {
 fn no_round_trip_is_shorter_than_both_delays_in_either_family() {
     for ip in ["4", "6"] {
         let Some(run) = run(&[&format!("host.ip={ip}")]) else { return };
-        let least = run.flows[0].rtt_ms.min;
-        assert!(least >= 40.0, "IPv{ip}: {least} ms");
+        let min_rtt = run.flows[0].rtt_ms.min;
+        assert!(min_rtt >= 40.0, "IPv{ip}: {min_rtt} ms");
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use units::Span;
 
 /// The unit of `/proc/stat`: 1 / `USER_HZ`.
-const TICK: Span = Span::from_millis(10);
+const USER_HZ_PERIOD: Span = Span::from_millis(10);
 
 /// Measures CPU time from its creation on.
 pub(super) struct CpuMeter {
@@ -23,13 +23,13 @@ impl CpuMeter {
             let number: Outcome<u32> = number(file);
             all.push((name.clone(), number.map_err(|why| format!("{file}: {why}"))?));
         }
-        let before = used(&all)?;
+        let before = read_cpu_times(&all)?;
         Ok(Self { processes: all, before })
     }
 
-    /// The CPU time used since.
+    /// The CPU time used since then.
     pub(super) fn read(&self) -> Outcome<Cpu> {
-        let mut cpu = used(&self.processes)?;
+        let mut cpu = read_cpu_times(&self.processes)?;
         cpu.machine.iter_mut().zip(self.before.machine).for_each(|(now, before)| *now = now.saturating_sub(before));
         let both = cpu.processes.iter_mut().zip(&self.before.processes);
         both.flat_map(|(now, before)| now.1.iter_mut().zip(before.1))
@@ -38,7 +38,7 @@ impl CpuMeter {
     }
 }
 
-fn used(processes: &[(String, u32)]) -> Outcome<Cpu> {
+fn read_cpu_times(processes: &[(String, u32)]) -> Outcome<Cpu> {
     let machine = machine(&fs::read_to_string("/proc/stat")?).ok_or("/proc/stat has no line `cpu`")?;
     let one = |(name, number): &(String, u32)| {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).map_err(|why| format!("{name}: {why}"))?;
@@ -51,15 +51,15 @@ fn used(processes: &[(String, u32)]) -> Outcome<Cpu> {
 fn machine(stat: &str) -> Option<[Span; 3]> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let all: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    let sum = |which: [usize; 2]| Some(TICK * (all.get(which[0])? + all.get(which[1])?));
-    Some([sum([0, 1])?, TICK * *all.get(2)?, sum([5, 6])?])
+    let sum = |which: [usize; 2]| Some(USER_HZ_PERIOD * (all.get(which[0])? + all.get(which[1])?));
+    Some([sum([0, 1])?, USER_HZ_PERIOD * *all.get(2)?, sum([5, 6])?])
 }
 
 /// User and system time: fields 14 and 15 of `/proc/PID/stat`. The name, field 2, is in brackets and may hold anything.
 fn process(stat: &str) -> Option<[Span; 2]> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11).map(|word| word.parse().ok());
-    Some([TICK * fields.next()??, TICK * fields.next()??])
+    Some([USER_HZ_PERIOD * fields.next()??, USER_HZ_PERIOD * fields.next()??])
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the threads of a flow count, shared with its sampler.
+//! The counters of a flow's threads, shared with its sampler.
 
 use super::Outcome;
 use super::sock_diag::{FlowSockDiag, SocketInfo};
@@ -29,7 +29,7 @@ pub(super) struct FlowCounters {
 /// A flow's connections: one, or one after the other.
 #[derive(Default)]
 pub(super) struct Connections {
-    current: Option<Current>,
+    current: Option<CurrentConnection>,
     /// The counters of closed connections.
     closed: Sample,
     /// The flow's stop has passed.
@@ -37,15 +37,15 @@ pub(super) struct Connections {
 }
 
 /// The current connection.
-struct Current {
-    ends: Ends,
+struct CurrentConnection {
+    ends: ConnectionAddresses,
     /// The agent's own socket, and how it is shut down.
     stream: Option<(Arc<TcpStream>, Shutdown)>,
 }
 
 /// The addresses of a connection's source and, if known, sink; with MPTCP those of the first subflow.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct ConnectionAddresses {
     pub(super) source: SocketAddr,
     sink: Option<SocketAddr>,
 }
@@ -74,19 +74,19 @@ impl FlowCounters {
         lock(&self.times).push(took.as_secs_f64() * 1e3);
     }
 
-    /// Number of those times so far.
+    /// The number of delays or durations so far.
     pub(super) fn count(&self) -> u64 {
         lock(&self.times).len() as u64
     }
 
-    /// A summary of the first `count` of them.
+    /// A summary of the first `count` delays or durations.
     pub(super) fn times(&self, count: u64) -> TimeSummary {
         let mut all = lock(&self.times).clone();
         all.truncate(count as usize);
         TimeSummary { count: all.len() as u64, summary: summary_of(all) }
     }
 
-    /// The sink has read all.
+    /// Called when the sink has read all.
     pub(super) fn end(&self, stream: Option<TcpStream>) {
         self.ended.get_or_init(|| stream);
     }
@@ -96,8 +96,9 @@ impl FlowCounters {
     }
 
     /// Sets the address from which an external program will connect.
-    pub(super) fn expect(&self, source: SocketAddr) {
-        self.connections().current = Some(Current { ends: Ends { source, sink: None }, stream: None });
+    pub(super) fn expect_connection(&self, source: SocketAddr) {
+        self.connections().current =
+            Some(CurrentConnection { ends: ConnectionAddresses { source, sink: None }, stream: None });
     }
 
     /// Makes an established connection the current one; `stream` is the source's end or the sink's.
@@ -106,8 +107,8 @@ impl FlowCounters {
         let (source, sink, how) = if is_source { (own, other, Shutdown::Write) } else { (other, own, Shutdown::Both) };
         let stream = Arc::new(stream);
         let mut connections = self.connections();
-        let ends = Ends { source, sink: Some(sink) };
-        connections.current = Some(Current { ends, stream: Some((stream.clone(), how)) });
+        let ends = ConnectionAddresses { source, sink: Some(sink) };
+        connections.current = Some(CurrentConnection { ends, stream: Some((stream.clone(), how)) });
         if connections.stopped {
             connections.stop();
         }
@@ -120,7 +121,7 @@ impl FlowCounters {
         let (mut last, past) = (Sample::default(), connections.closed);
         if let Some(ends) = connections.ends() {
             let [sources, sinks] = hosts.dump(ends.source.is_ipv6())?;
-            last = sources.iter().find(|it| ends.are_of(it)).map_or(last, |it| it.sample(&sinks));
+            last = sources.iter().find(|it| ends.is_source_of(it)).map_or(last, |it| it.sample(&sinks));
         }
         connections.closed = sum(&past, last);
         connections.current = None;
@@ -136,7 +137,7 @@ impl FlowCounters {
 
 impl Connections {
     /// The addresses of the current connection.
-    pub(super) fn ends(&self) -> Option<Ends> {
+    pub(super) fn ends(&self) -> Option<ConnectionAddresses> {
         self.current.as_ref().map(|current| current.ends)
     }
 
@@ -157,9 +158,9 @@ impl Connections {
     }
 }
 
-impl Ends {
+impl ConnectionAddresses {
     /// Whether `it` is the source's socket of this connection.
-    pub(super) fn are_of(&self, it: &SocketInfo) -> bool {
+    pub(super) fn is_source_of(&self, it: &SocketInfo) -> bool {
         it.local == self.source && self.sink.is_none_or(|sink| it.remote == sink)
     }
 }

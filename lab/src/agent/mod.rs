@@ -1,7 +1,7 @@
 //! The agent, which carries out a run where its kernel is: makes the traffic, runs the events' commands, samples the flows,
 //! and writes the results.
 //!
-//! It is one process. A socket belongs to the namespace in which it was made, so each thread enters its flow's host.
+//! The agent is one process. A socket belongs to the namespace in which it was made, so each thread enters its flow's host.
 
 mod cpu;
 mod flow;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use steal::StealMeter;
 use units::Span;
 
-/// From the agent's start to the beginning of the run, so that its threads are ready.
+/// The time from the agent's start to the beginning of the run, in which its threads start.
 const PREPARATION: Duration = Duration::from_millis(200);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -41,7 +41,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 pub fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["off"] => switch_off(),
+        ["off"] => power_off(),
         ["link", ref link @ ..] => emulator::main(link),
         ["reap", testbed] => testbed::reap(testbed, None),
         ["reap", testbed, folder] => testbed::reap(testbed, Some(folder)),
@@ -59,7 +59,7 @@ pub fn main(words: &[String]) -> ExitCode {
 }
 
 /// Powers a guest off. Refused outside of User-Mode Linux, where it would power the machine off.
-fn switch_off() -> Outcome<()> {
+fn power_off() -> Outcome<()> {
     if !fs::read_to_string("/proc/cpuinfo")?.contains("User Mode Linux") {
         return Err("this is not a guest of the lab".into());
     }
@@ -75,20 +75,20 @@ fn carry_out(plan: &str, answer: &str) -> Outcome<()> {
 
 fn run(plan: &Plan) -> Outcome<RunResults> {
     let flows = plan.flows.iter().map(traffic::open).collect::<Outcome<Vec<_>>>()?;
-    let zero = Instant::now() + PREPARATION;
+    let start = Instant::now() + PREPARATION;
     for (flow, it) in flows.iter().zip(&plan.flows) {
         let end = it.stop.map_or(plan.duration, |stop| stop.min(plan.duration));
-        flow.begin([it.start, end].map(|at| zero + duration(at)))?;
+        flow.begin([it.start, end].map(|at| start + duration(at)))?;
     }
     let mut samplers = plan.flows.iter().map(FlowSampler::new).collect::<Outcome<Vec<_>>>()?;
     let (steal, meter) = (StealMeter::begin(), cpu::CpuMeter::begin(&plan.processes)?);
     let mut actual = duration(plan.duration);
     for (at, task) in schedule::of(plan) {
         if samplers.iter().all(FlowSampler::is_complete) {
-            actual = zero.elapsed();
+            actual = start.elapsed();
             break;
         }
-        let due = zero + duration(at);
+        let due = start + duration(at);
         until(due);
         match task {
             Task::Sample => {
@@ -98,26 +98,26 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
                 samplers.iter_mut().zip(&flows).try_for_each(|(sampler, flow)| sampler.counters(flow.counters()))?;
             }
             Task::Stop(flow) => flows[flow].stop(),
-            Task::Run(line) => drop(printed(line)?),
+            Task::Run(line) => drop(output_of(line)?),
         }
     }
-    let all = |lines: &[String]| lines.iter().map(|line| printed(line)).collect::<Outcome<Vec<_>>>();
+    let all = |lines: &[String]| lines.iter().map(|line| output_of(line)).collect::<Outcome<Vec<_>>>();
     let (steal, cpu) = (steal.total(), meter.read()?);
     let (link_counters, tunnel_statuses) = (all(&plan.link_counters)?, all(&plan.tunnel_statuses)?);
-    let seen = samplers.into_iter().zip(&flows).map(|(sampler, flow)| sampler.finish(flow.counters()));
-    let mut seen = seen.collect::<Outcome<Vec<FlowResults>>>()?;
+    let flow_results = samplers.into_iter().zip(&flows).map(|(sampler, flow)| sampler.finish(flow.counters()));
+    let mut flow_results = flow_results.collect::<Outcome<Vec<FlowResults>>>()?;
     flows.iter().try_for_each(|flow| flow.finish())?;
     all(&plan.stop_senders)?;
     std::thread::sleep(duration(plan.drain));
-    for (seen, flow) in seen.iter_mut().zip(&flows) {
-        seen.lost = flow.counters().sent().saturating_sub(flow.counters().count());
+    for (results, flow) in flow_results.iter_mut().zip(&flows) {
+        results.lost = flow.counters().sent().saturating_sub(flow.counters().count());
     }
     let (final_link_counters, device_counters) = (all(&plan.link_counters)?, all(&plan.device_counters)?);
     all(&plan.cleanup)?;
     Ok(RunResults {
         duration: span(actual),
         steal,
-        flows: seen,
+        flows: flow_results,
         link_counters,
         final_link_counters,
         tunnel_statuses,
@@ -128,7 +128,7 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
 
 /// Runs a command and returns its output. It gets a shell only if it needs one: in a guest in real time a process takes a
 /// tenth of a second to start.
-fn printed(line: &str) -> Outcome<String> {
+fn output_of(line: &str) -> Outcome<String> {
     let needs_shell = line.contains(['=', '\'', '"', '$', '>', '|']);
     let words: Vec<&str> = if needs_shell { vec!["sh", "-c", line] } else { line.split_whitespace().collect() };
     let output = Command::new(words[0]).args(&words[1..]).output()?;

@@ -51,7 +51,7 @@ impl Programs {
             _ => serve(server, sink.address.port()),
         })?;
         let counters = Arc::<FlowCounters>::default();
-        counters.expect(source.address);
+        counters.expect_connection(source.address);
         Ok(Self { programs: programs.clone(), size: tcp.size, counters, client: Arc::default() })
     }
 }

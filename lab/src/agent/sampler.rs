@@ -1,6 +1,6 @@
 //! Samples a flow: the bytes that its sink has read, and the kernel's state of its connections.
 
-use super::flow_counters::{Ends, FlowCounters};
+use super::flow_counters::{ConnectionAddresses, FlowCounters};
 use super::sock_diag::{FlowSockDiag, SocketInfo};
 use super::{Outcome, netstat, span, within};
 use crate::Generator;
@@ -11,10 +11,10 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct FlowSampler<'a> {
     traffic: &'a FlowSpec,
     hosts: FlowSockDiag,
-    seen: FlowResults,
+    results: FlowResults,
     /// The token of an MPTCP connection, once its first subflow is known.
     token: Option<u32>,
-    /// Addresses of all its subflows so far, by which they are recognised after their end.
+    /// The addresses of all its subflows so far, by which destroyed ones are identified.
     known: Vec<[SocketAddr; 2]>,
     /// Bytes received by the kernel.
     received: u64,
@@ -27,15 +27,24 @@ pub(super) struct FlowSampler<'a> {
 impl<'a> FlowSampler<'a> {
     pub(super) fn new(traffic: &'a FlowSpec) -> Outcome<Self> {
         let subflows = vec![Vec::new(); traffic.subflows().map_or(0, <[IpAddr]>::len)];
-        let seen = FlowResults { subflows, ..FlowResults::default() };
+        let results = FlowResults { subflows, ..FlowResults::default() };
         // The one connection of the agent's own source and sink exists as long as they do.
-        let may_go = traffic.programs().is_some() || traffic.subflows().is_some();
-        let hosts = if may_go {
+        let may_be_destroyed = traffic.programs().is_some() || traffic.subflows().is_some();
+        let hosts = if may_be_destroyed {
             FlowSockDiag::with_destroy_notifications(&traffic.ends)
         } else {
             FlowSockDiag::of(&traffic.ends)
         };
-        Ok(Self { traffic, hosts: hosts?, seen, token: None, known: Vec::new(), received: 0, count: 0, ended: false })
+        Ok(Self {
+            traffic,
+            hosts: hosts?,
+            results,
+            token: None,
+            known: Vec::new(),
+            received: 0,
+            count: 0,
+            ended: false,
+        })
     }
 
     /// Whether the flow has a size and is complete.
@@ -51,8 +60,8 @@ impl<'a> FlowSampler<'a> {
         if let Transport::Udp(_) = self.traffic.transport {
             (sample.arrived, sample.datagrams) = (self.count as u32, Some(counters.sent() as u32));
         }
-        self.seen.samples.push(sample);
-        self.seen.subflows.iter_mut().zip(subflows).for_each(|(all, own)| all.push(own));
+        self.results.samples.push(sample);
+        self.results.subflows.iter_mut().zip(subflows).for_each(|(all, own)| all.push(own));
         Ok(())
     }
 
@@ -62,7 +71,7 @@ impl<'a> FlowSampler<'a> {
         let connections = counters.connections();
         let (present, subflows) = match connections.ends().filter(|_| !self.ended) {
             Some(ends) => self.sample_connection(ends)?,
-            None => (Sample::default(), vec![Sample::default(); self.seen.subflows.len()]),
+            None => (Sample::default(), vec![Sample::default(); self.results.subflows.len()]),
         };
         let received = present.received + subflows.iter().map(|own| own.received).sum::<u64>();
         self.received = self.received.max(received);
@@ -70,10 +79,10 @@ impl<'a> FlowSampler<'a> {
     }
 
     /// Samples the connection between these addresses, or its subflows.
-    fn sample_connection(&mut self, ends: Ends) -> Outcome<(Sample, Vec<Sample>)> {
+    fn sample_connection(&mut self, ends: ConnectionAddresses) -> Outcome<(Sample, Vec<Sample>)> {
         let [sources, sinks] = self.hosts.dump(ends.source.is_ipv6())?;
         let sampled = |found: Option<&SocketInfo>| found.map_or_else(Sample::default, |it| it.sample(&sinks));
-        let first = sources.iter().find(|it| ends.are_of(it));
+        let first = sources.iter().find(|it| ends.is_source_of(it));
         let Some(addresses) = self.traffic.subflows() else { return Ok((sampled(first), Vec::new())) };
         self.token = self.token.or(first.and_then(|it| it.token));
         let is_open = |it: &&SocketInfo| it.token.is_some() && it.token == self.token;
@@ -101,20 +110,20 @@ impl<'a> FlowSampler<'a> {
             self.observe(counters)?;
         }
         // A program's own count, at its end, may be less than the kernel's before.
-        let before = self.seen.delivered_by_second.last().copied().unwrap_or(0);
-        self.seen.delivered_by_second.push(self.delivered(counters).max(before));
+        let before = self.results.delivered_by_second.last().copied().unwrap_or(0);
+        self.results.delivered_by_second.push(self.delivered(counters).max(before));
         Ok(())
     }
 
     pub(super) fn finish(mut self, counters: &FlowCounters) -> Outcome<FlowResults> {
-        self.seen.tcp_ext = within(&self.traffic.ends[0].netns, netstat::tcp_ext)?;
+        self.results.tcp_ext = within(&self.traffic.ends[0].netns, netstat::tcp_ext)?;
         if self.traffic.subflows().is_some() {
-            self.seen.mptcp_ext = Some(self.mptcp_ext()?);
+            self.results.mptcp_ext = Some(self.mptcp_ext()?);
         }
-        self.seen.completion = counters.completion.get().copied().map(span);
-        self.seen.delivered = self.delivered(counters);
-        (self.seen.times, self.seen.sent) = (counters.times(self.count), counters.sent());
-        Ok(self.seen)
+        self.results.completion = counters.completion.get().copied().map(span);
+        self.results.delivered = self.delivered(counters);
+        (self.results.times, self.results.sent) = (counters.times(self.count), counters.sent());
+        Ok(self.results)
     }
 
     /// The MPTCP counters of both hosts; those of connections are of the host that connects.

@@ -9,7 +9,7 @@
 //! is separate from that of what is tested. While packets are in the link it polls every [`TICK`], which bounds both its
 //! error and its cost; otherwise it sleeps.
 //!
-//! It takes [changes](Change) as lines on standard input, and ends with it, so that no link outlives its owner.
+//! The process reads [changes](Change) as lines on standard input, and ends with it, so that no link outlives its owner.
 
 mod shape;
 mod tap;
@@ -42,7 +42,7 @@ pub(crate) fn main(words: &[&str]) -> Outcome<()> {
     let [left, left_device, right, right_device, shapes @ ..] = words else {
         return Err("link NAMESPACE DEVICE NAMESPACE DEVICE [KEY=VALUE ...] [/ KEY=VALUE ...]".into());
     };
-    let [forward, reverse] = both(&shapes.join(" "))?;
+    let [forward, reverse] = parse_shapes(&shapes.join(" "))?;
     let taps = [Tap::create(left, left_device)?, Tap::create(right, right_device)?];
     let seed = u64::from(std::process::id());
     let pipes = [(forward, "there"), (reverse, "back")];
@@ -52,7 +52,7 @@ pub(crate) fn main(words: &[&str]) -> Outcome<()> {
 }
 
 /// Parses the shapes of both directions: `FORWARD / REVERSE`, or one for both.
-pub(crate) fn both(words: &str) -> Result<[Shape; 2], String> {
+pub(crate) fn parse_shapes(words: &str) -> Result<[Shape; 2], String> {
     let (forward, reverse) = words.split_once('/').unwrap_or((words, words));
     Ok([forward.trim().parse()?, reverse.trim().parse()?])
 }

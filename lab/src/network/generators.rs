@@ -68,7 +68,7 @@ impl Network<'_> {
         format!("wget {options} ftp://{host}/data")
     }
 
-    /// What FTP's server needs: a configuration, and a file without blocks on a disk.
+    /// The files of FTP's server: a configuration, and a sparse file of the flow's size.
     pub(super) fn files(&self) -> Vec<String> {
         let one = |(k, flow): (usize, &scenario::model::Flow)| {
             let FlowKind::Tcp { size: Some(size), .. } = &flow.kind else { return Vec::new() };
@@ -88,7 +88,7 @@ impl Network<'_> {
     }
 
     /// A file of vsftpd, in memory where possible: its owner has to be the server's.
-    fn ftp_file(&self, k: usize, what: &str) -> String {
-        format!("{}/vsftpd-{k}.{what}", self.environment.sockets)
+    fn ftp_file(&self, k: usize, extension: &str) -> String {
+        format!("{}/vsftpd-{k}.{extension}", self.environment.sockets)
     }
 }

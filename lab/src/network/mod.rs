@@ -58,7 +58,7 @@ pub(crate) struct Environment {
     pub(crate) netem: bool,
     /// Size of a token bucket, packets.
     pub(crate) burst: u32,
-    /// What makes the traffic.
+    /// The generator of the traffic.
     pub(crate) generator: Generator,
     /// The program that captures packets, if they are to be captured.
     pub(crate) capture_program: Option<CaptureProgram>,
@@ -155,7 +155,7 @@ impl<'a> Network<'a> {
     }
 
     /// Pair and path of every two of [`Self::device_counters`].
-    pub(crate) fn attached(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn host_paths(&self) -> Vec<(usize, usize)> {
         self.pairs.iter().enumerate().flat_map(|(k, pair)| pair.paths.iter().map(move |p| (k, *p))).collect()
     }
 
@@ -172,7 +172,7 @@ impl<'a> Network<'a> {
     /// Namespace and device of both ends of each pair's paths: source, sink, source, sink ...
     fn ends(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let both = |(k, p): (usize, usize)| [true, false].map(|is_source| (self.host(is_source, k), uplink(p)));
-        self.attached().into_iter().flat_map(both)
+        self.host_paths().into_iter().flat_map(both)
     }
 
     /// The namespace of a pair's source or sink.

@@ -14,31 +14,32 @@ use units::{Rate, Span};
 
 /// `tc` counts the 14 bytes of a packet's Ethernet header; a scenario's overhead is on top of the IP packet.
 const ETHERNET: i64 = 14;
-/// Delays up to this are not emulated: the emulator is not that exact.
-const SHORT: Span = Span::from_micros(250);
+/// The longest delay that is not emulated, because the emulator is less exact.
+const MAX_IGNORED_DELAY: Span = Span::from_micros(250);
 /// netem's rate that keeps packets in order and takes no time.
 const IN_ORDER: &str = "1tbit";
 /// RED's `avpkt`, bytes.
-const TYPICAL: u64 = 1000;
+const AVERAGE_PACKET_BYTES: u64 = 1000;
 /// Upper limit of RED's `burst`, packets.
-const MOST_BURST: u32 = 1 << 20;
+const MAX_BURST: u32 = 1 << 20;
 /// The loss of a link that is down.
-const ALL: LossModel = LossModel::Random(1.0);
+const TOTAL_LOSS: LossModel = LossModel::Random(1.0);
 
 impl Network<'_> {
     /// The commands that add every token bucket filter and netem.
     pub(super) fn shapers(&self) -> Vec<String> {
         let links: Vec<usize> = self.used_links().collect();
-        let ways = links.iter().flat_map(|i| [(*i, true), (*i, false)]);
-        ways.flat_map(|(i, forward)| {
-            let pipe = pipe(&self.experiment.links[i], forward);
-            let mut lines = self.shaper(i, forward, pipe, "add");
-            if self.environment.netem {
-                lines.push(self.wire(i, forward, pipe, "add"));
-            }
-            lines
-        })
-        .collect()
+        let directions = links.iter().flat_map(|i| [(*i, true), (*i, false)]);
+        directions
+            .flat_map(|(i, forward)| {
+                let pipe = pipe(&self.experiment.links[i], forward);
+                let mut lines = self.shaper(i, forward, pipe, "add");
+                if self.environment.netem {
+                    lines.push(self.netem(i, forward, pipe, "add"));
+                }
+                lines
+            })
+            .collect()
     }
 
     /// The commands of an event, which is applied to `link` too.
@@ -57,8 +58,8 @@ impl Network<'_> {
             changed.delay = event.delay.unwrap_or(changed.delay);
             changed.loss = event.loss.unwrap_or(changed.loss);
             lines.push(if self.environment.netem {
-                let loss = if event.up == Some(false) { ALL } else { changed.loss };
-                self.wire(event.link, forward, &PipeConfig { loss, ..changed.clone() }, "change")
+                let loss = if event.up == Some(false) { TOTAL_LOSS } else { changed.loss };
+                self.netem(event.link, forward, &PipeConfig { loss, ..changed.clone() }, "change")
             } else {
                 self.emulator_line(event, forward, changed)
             });
@@ -69,13 +70,13 @@ impl Network<'_> {
     /// Commands that print the counters of a path's data direction: for each used link its queue's, then netem's.
     pub(crate) fn link_counters(&self, p: usize) -> Vec<String> {
         let show = |(netns, device): Interface| format!("tc -s -j -n {netns} qdisc show dev {device}");
-        let both = |i: &usize| [self.queue_at(*i, true), self.wire_at(*i, true)].map(show);
+        let both = |i: &usize| [self.queue_at(*i, true), self.netem_at(*i, true)].map(show);
         self.experiment.paths[p].links.iter().filter(|i| self.is_used(**i)).flat_map(both).collect()
     }
 
     /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit too.
-    /// What a sending host itself hands over may be several packets in one, which the bucket takes apart without regard to
-    /// a size table (`stab`); there the bucket counts the overhead.
+    /// A sending host may pass several packets as one, which the bucket splits without regard to a size table (`stab`): there
+    /// the bucket counts the overhead.
     fn shaper(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> Vec<String> {
         let Some(rate) = pipe.rate else { return Vec::new() };
         let (netns, device) = self.queue_at(i, forward);
@@ -84,7 +85,7 @@ impl Network<'_> {
             QueueLimit::Bytes(bytes) => ("bfifo", bytes),
             QueueLimit::Time(span) => ("bfifo", rate.bytes_in(span)),
         };
-        let queue = managed(pipe, limit).unwrap_or_else(|| format!("{fifo} limit {limit}"));
+        let queue = aqm_arguments(pipe, limit).unwrap_or_else(|| format!("{fifo} limit {limit}"));
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         let by_bucket = overhead > 0 && fifo == "pfifo" && self.local(i, forward).is_some();
         let size = if overhead == 0 || by_bucket { String::new() } else { format!(" stab overhead {overhead}") };
@@ -102,8 +103,8 @@ impl Network<'_> {
     }
 
     /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it takes.
-    fn wire(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
-        let (netns, device) = self.wire_at(i, forward);
+    fn netem(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
+        let (netns, device) = self.netem_at(i, forward);
         let limit = pipe.wire_limit.unwrap_or(1_000_000);
         // netem's jitter goes both ways from the delay; the scenario's only adds.
         let half = pipe.jitter.as_nanos() as f64 / 2e3;
@@ -135,11 +136,11 @@ impl Network<'_> {
     }
 
     /// Namespace and device of a direction's delay and loss, which all packets of that direction cross.
-    fn wire_at(&self, i: usize, forward: bool) -> Interface {
+    fn netem_at(&self, i: usize, forward: bool) -> Interface {
         let routers = self.routers(i);
-        let wire = routers.iter().position(|name| name.ends_with('b')).unwrap_or(0);
-        let is_first_of_two = !forward && wire == 0 && routers.len() > 1;
-        self.port(i, &routers[wire + usize::from(is_first_of_two && self.users(i).count() > 1)], forward)
+        let netem = routers.iter().position(|name| name.ends_with('b')).unwrap_or(0);
+        let is_first_of_two = !forward && netem == 0 && routers.len() > 1;
+        self.port(i, &routers[netem + usize::from(is_first_of_two && self.users(i).count() > 1)], forward)
     }
 
     /// Pair and path of the host that has a local queue.
@@ -150,15 +151,17 @@ impl Network<'_> {
         };
         let holds_back = self.experiment.tunnel.as_ref().is_some_and(|tunnel| tunnel.device.is_some());
         let is_local = pipe(&self.experiment.links[i], forward).local || holds_back;
-        self.attached().into_iter().find(first).filter(|_| is_local)
+        self.host_paths().into_iter().find(first).filter(|_| is_local)
     }
 
     /// Whether link `i` is emulated: it has delay or loss, and the kernel has no netem.
     pub(super) fn is_emulated(&self, i: usize) -> bool {
         let link = &self.experiment.links[i];
-        let long = |pipe: &PipeConfig| pipe.delay > SHORT || pipe.jitter > Span::ZERO || pipe.loss != LossModel::None;
+        let needs_emulation = |pipe: &PipeConfig| {
+            pipe.delay > MAX_IGNORED_DELAY || pipe.jitter > Span::ZERO || pipe.loss != LossModel::None
+        };
         let changes = self.experiment.events.iter().any(|event| event.link == i);
-        !self.environment.netem && (long(&link.forward) || long(&link.reverse) || changes)
+        !self.environment.netem && (needs_emulation(&link.forward) || needs_emulation(&link.reverse) || changes)
     }
 
     /// The commands that start the emulator of link `i` and wait for it.
@@ -199,13 +202,13 @@ impl Network<'_> {
             pipe.delay + pipe.jitter + pipe.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
         };
         let of_path = |p: usize| self.experiment.paths[p].links.iter().map(of_link).fold(Span::ZERO, |a, b| a + b);
-        let longest = self.attached().into_iter().map(|(_, p)| of_path(p)).max().unwrap_or(Span::ZERO);
+        let longest = self.host_paths().into_iter().map(|(_, p)| of_path(p)).max().unwrap_or(Span::ZERO);
         longest + Span::from_millis(200)
     }
 }
 
 /// The arguments of `tc` for a queue other than drop-tail. Its limit is in packets, for some in bytes.
-fn managed(pipe: &PipeConfig, limit: u64) -> Option<String> {
+fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
     let full = u64::from(MTU + pipe.overhead);
     let (packets, bytes) = match pipe.queue.limit {
         QueueLimit::Packets(packets) => (packets, packets * full),
@@ -219,10 +222,10 @@ fn managed(pipe: &PipeConfig, limit: u64) -> Option<String> {
     let words = match &pipe.queue.discipline {
         QueueDiscipline::DropTail => return None,
         QueueDiscipline::Red(RedConfig { min, max, probability, weight }) => {
-            let (typical, ecn) = ((*min).min(TYPICAL), if pipe.queue.ecn { " ecn harddrop" } else { "" });
-            let (burst, bits) = (burst(*weight, *min as f64 / typical as f64), pipe.rate.map_or(0, Rate::as_bits));
+            let (avpkt, ecn) = ((*min).min(AVERAGE_PACKET_BYTES), if pipe.queue.ecn { " ecn harddrop" } else { "" });
+            let (burst, bits) = (burst(*weight, *min as f64 / avpkt as f64), pipe.rate.map_or(0, Rate::as_bits));
             return Some(format!(
-                "red limit {bytes} min {min} max {max} avpkt {typical} burst {burst} probability {probability} \
+                "red limit {bytes} min {min} max {max} avpkt {avpkt} burst {burst} probability {probability} \
                  bandwidth {bits}bit{ecn}"
             ));
         }
@@ -250,7 +253,7 @@ fn burst(weight: f64, least: f64) -> u32 {
     let power = -weight.log2().round();
     let weight = 2f64.powf(-power);
     let passes = |burst: u32| f64::from(burst) + 1.0 + ((1.0 - weight).powf(burst.into()) - 1.0) / weight <= least;
-    (1..MOST_BURST).take_while(|burst| passes(*burst)).last().unwrap_or(1)
+    (1..MAX_BURST).take_while(|burst| passes(*burst)).last().unwrap_or(1)
 }
 
 /// The kernel's name of a queue discipline; none for drop-tail.

@@ -188,7 +188,7 @@ fn flows_of_a_tunnel_share_its_hosts_at_ports_of_their_own() {
     let sinks = [0, 1].map(|k| network.flow_ends(k)[1].clone()).map(|side| format!("{} {}", side.netns, side.address));
     assert_eq!(sinks, ["d0 10.77.0.2:5000", "d0 10.77.0.2:5001"]);
     assert_eq!(
-        [network.has_host_counters(0), network.has_host_counters(1), network.attached().len() == 2],
+        [network.has_host_counters(0), network.has_host_counters(1), network.host_paths().len() == 2],
         [true, false, true]
     );
     assert_eq!((starting(&lines, "ROPEWALK_RUN=").len(), starting(&lines, "ip netns add s").len()), (2, 1));

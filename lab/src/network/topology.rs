@@ -15,7 +15,7 @@ pub(super) struct Hop {
     /// The end (1 or 2) of the subnet that the first interface is.
     pub(super) first: u8,
     /// The link whose delay and loss the hop has, if any.
-    pub(super) inside: Option<usize>,
+    pub(super) link: Option<usize>,
 }
 
 impl Network<'_> {
@@ -38,7 +38,7 @@ impl Network<'_> {
 
     /// The pairs and paths that link `i` is a part of.
     pub(super) fn users(&self, i: usize) -> impl Iterator<Item = (usize, usize)> {
-        self.attached().into_iter().filter(move |(_, p)| self.experiment.paths[*p].links.contains(&i))
+        self.host_paths().into_iter().filter(move |(_, p)| self.experiment.paths[*p].links.contains(&i))
     }
 
     /// The device of a router of link `i` that leads to the sinks, or to the sources.
@@ -46,7 +46,7 @@ impl Network<'_> {
         let (k, p) = self.users(i).next().expect("only used links have routers");
         let side = usize::from(!to_sinks);
         let hop = self.hops(k, p).into_iter().find(|hop| hop.ports[side].0 == router);
-        hop.expect("a router has two flow_ends").ports[side].clone()
+        hop.expect("a router has two ports").ports[side].clone()
     }
 
     /// The commands that make hosts, routers and interfaces.
@@ -60,20 +60,21 @@ impl Network<'_> {
             Family::V6 => "net.ipv6.conf.all.forwarding=1",
         };
         lines.extend(routers.iter().map(|name| format!("ip netns exec {name} sysctl -qw {forwarding}")));
-        let mut laid: Vec<Hop> = Vec::new();
-        for (k, p) in self.attached() {
+        let mut hops: Vec<Hop> = Vec::new();
+        for (k, p) in self.host_paths() {
             for hop in self.hops(k, p) {
-                if laid.iter().all(|other| other.ports != hop.ports) {
-                    lines.extend(self.lay(&hop));
-                    laid.push(hop);
+                if hops.iter().all(|other| other.ports != hop.ports) {
+                    lines.extend(self.hop_setup(&hop));
+                    hops.push(hop);
                 }
             }
         }
         lines
     }
 
-    fn lay(&self, hop: &Hop) -> Vec<String> {
-        let emulated = hop.inside.filter(|link| self.is_emulated(*link));
+    /// The commands that make a hop.
+    fn hop_setup(&self, hop: &Hop) -> Vec<String> {
+        let emulated = hop.link.filter(|link| self.is_emulated(*link));
         let mut lines = emulated.map_or_else(|| vec![pair(hop)], |link| self.emulator(link, hop));
         lines.extend(self.address(hop, emulated.is_none()));
         lines
@@ -105,7 +106,7 @@ impl Network<'_> {
     /// The routes on each path towards each pair's sink and source.
     pub(super) fn routes(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (k, p) in self.attached() {
+        for (k, p) in self.host_paths() {
             let hops = self.hops(k, p);
             let [source, sink] = [Subnet::source(k, p), Subnet::sink(k, p)].map(|subnet| subnet.network(self.family));
             for both in hops.windows(2) {
@@ -134,11 +135,11 @@ impl Network<'_> {
         for (position, &i) in links.iter().enumerate() {
             let routers = self.routers(i);
             let name = if position == 0 { format!("s{k}p{p}") } else { format!("from{}", links[position - 1]) };
-            hops.push(Hop { ports: [from, (routers[0].clone(), name)], subnet, first: 1, inside: None });
+            hops.push(Hop { ports: [from, (routers[0].clone(), name)], subnet, first: 1, link: None });
             for (n, both) in routers.windows(2).enumerate() {
                 let ports = [(both[0].clone(), "right".to_owned()), (both[1].clone(), "left".to_owned())];
                 let subnet = Subnet { area: ROUTERS, number: 4 * i as u8 + n as u8 };
-                hops.push(Hop { ports, subnet, first: 1, inside: Some(i) });
+                hops.push(Hop { ports, subnet, first: 1, link: Some(i) });
             }
             let next = links.get(position + 1);
             let name = next.map_or(format!("d{k}p{p}"), |next| format!("to{next}"));
@@ -146,17 +147,17 @@ impl Network<'_> {
             // A link may lead to several others: the subnet is numbered by the pair of links.
             subnet = next.map_or(Subnet::sink(k, p), |next| self.between(i, *next));
         }
-        hops.push(Hop { ports: [from, (self.host(false, k), uplink(p))], subnet, first: 2, inside: None });
+        hops.push(Hop { ports: [from, (self.host(false, k), uplink(p))], subnet, first: 2, link: None });
         hops
     }
 
     /// The subnet from a link's last router to the next link's first.
     fn between(&self, link: usize, next: usize) -> Subnet {
         let all = self.experiment.paths.iter().flat_map(|path| path.links.windows(2).map(|both| (both[0], both[1])));
-        let mut joints: Vec<(usize, usize)> = all.collect();
-        joints.sort_unstable();
-        joints.dedup();
-        let number = joints.iter().position(|joint| *joint == (link, next)).unwrap_or(0);
+        let mut link_pairs: Vec<(usize, usize)> = all.collect();
+        link_pairs.sort_unstable();
+        link_pairs.dedup();
+        let number = link_pairs.iter().position(|pair| *pair == (link, next)).unwrap_or(0);
         Subnet { area: 255, number: number as u8 }
     }
 

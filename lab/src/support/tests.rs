@@ -46,7 +46,7 @@ fn able() -> Abilities {
 fn refused(addition: &str, sets: &[&str], abilities: &Abilities) -> String {
     match check(&experiment(addition, sets), abilities) {
         Ok(()) => String::new(),
-        Err(Error::Lacks { key, .. }) => key,
+        Err(Error::Unsupported { key, .. }) => key,
         Err(other) => panic!("{other}"),
     }
 }
@@ -167,7 +167,7 @@ fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
 #[test]
 fn programs_for_traffic_are_asked_for_nothing_that_they_cannot_do() {
     let refused = |generator: Generator, sets: &[&str]| match generator.check(&experiment("", sets), &able()) {
-        Err(Error::Lacks { key, .. }) => key,
+        Err(Error::Unsupported { key, .. }) => key,
         other => format!("{other:?}"),
     };
     assert_eq!(refused(Generator::Ftp, &[]), "flow.tcp.size");

@@ -73,7 +73,7 @@ pub(crate) fn name() -> String {
 /// Checks that this process can make testbeds.
 ///
 /// # Errors
-/// What is lacking, in words.
+/// The missing privilege or device, in words.
 pub fn possible() -> Result<(), String> {
     if !nix::unistd::Uid::effective().is_root() {
         return Err("test beds need root".into());
@@ -91,7 +91,7 @@ impl Testbed {
     /// A shape that cannot be read; a command that fails.
     pub fn pair(agent: &[&str], links: &[&str]) -> Result<Self, Error> {
         let link = |words: &&str| {
-            let [forward, reverse] = crate::emulator::both(words).map_err(Error::Shape)?;
+            let [forward, reverse] = crate::emulator::parse_shapes(words).map_err(Error::Shape)?;
             Ok(Link { hosts: [LEFT, RIGHT], forward, reverse })
         };
         Self::new(agent, &["left", "right"], &links.iter().map(link).collect::<Result<Vec<_>, Error>>()?)
@@ -162,7 +162,7 @@ impl Testbed {
     /// Does `work` in a host's namespace, on a thread of its own: sockets opened there belong to the host.
     ///
     /// # Errors
-    /// Those of `work`; a namespace that cannot be entered.
+    /// An error of `work`, or a namespace that cannot be entered.
     pub fn within<T: Send>(&self, host: usize, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
         crate::namespace::within(&self.hosts[host], work)
     }

@@ -1,4 +1,4 @@
-//! A client that sends a request, receives the response, thinks, and sends the next, as a browser does on one connection.
+//! A client that sends a request, receives the response, pauses, and sends the next, as a browser does on one connection.
 //!
 //! A request is a packet in the reverse direction, subject to queueing, loss and delay there. If there is no connection yet
 //! it stands for the client's SYN, the sender's SYN for the server's SYN/ACK, and the handshake's acknowledgement carries
@@ -33,7 +33,7 @@ pub(crate) struct Client {
 /// The client's state.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Thinking {
+    Pausing {
         until: Instant,
     },
     /// A request has been sent, and nothing of the response has arrived.
@@ -59,7 +59,7 @@ impl Client {
         Self {
             model,
             rng,
-            state: State::Thinking { until: start },
+            state: State::Pausing { until: start },
             number: 0,
             served: 0,
             requested: start,
@@ -72,7 +72,7 @@ impl Client {
     /// When it sends next, if nothing arrives.
     pub(crate) fn deadline(&self) -> Instant {
         match self.state {
-            State::Thinking { until } => until,
+            State::Pausing { until } => until,
             State::Waiting { sent, attempts } => sent + self.rtt.rto() * (1 << (attempts - 1).min(6)),
             State::Receiving | State::Stopped => Instant::NEVER,
         }
@@ -146,7 +146,7 @@ impl Client {
     pub(crate) fn finish(&mut self, now: Instant) {
         if matches!(self.state, State::Receiving) {
             self.times.add(now.since(self.requested));
-            self.state = State::Thinking { until: now + self.model.next_think(&mut self.rng) };
+            self.state = State::Pausing { until: now + self.model.next_think(&mut self.rng) };
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_retransmitted_until_the_response_begins_and_thinking_follows_the_response() {
+    fn a_request_is_retransmitted_until_the_response_begins_and_a_pause_follows_the_response() {
         let mut client = client();
         let ms = |ms: u64| Instant::ZERO + Span::from_millis(ms);
         assert_eq!((client.wake(ms(0)), client.wake(ms(1)), client.wake(ms(1))), (None, Some(RequestKind::New), None));

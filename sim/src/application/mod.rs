@@ -14,13 +14,13 @@ use units::{Instant, Rate, RngStream};
 /// The application of a flow.
 #[derive(Debug)]
 pub(crate) enum Application {
-    /// It writes everything when the connection opens.
+    /// Writes everything when the connection opens.
     Greedy,
-    /// It writes at a constant rate.
+    /// Writes at a constant rate.
     Steady(Writer),
-    /// It responds to a client's requests.
+    /// Responds to a client's requests.
     Requests(Box<Client>),
-    /// It sends a video.
+    /// Sends a video.
     Video(Box<Video>),
 }
 
@@ -41,7 +41,7 @@ impl Application {
         }
     }
 
-    /// When it writes next; it may be in the past.
+    /// The instant of its next write, which may be in the past.
     pub(crate) fn due(&self, message: &Message) -> Instant {
         match self {
             Self::Steady(writer) => writer.due(message),

@@ -74,7 +74,7 @@ pub(crate) fn host(flow: &mut Flow) -> &mut Host {
     }
 }
 
-/// What the flow's application does.
+/// The flow's application.
 pub(crate) fn application(flow: &mut Flow) -> &mut Application {
     match &mut flow.kind {
         FlowKind::Tcp { application, .. } => application,
@@ -124,7 +124,7 @@ pub(crate) fn subflow(path: usize) -> Subflow {
     Subflow { path, backup: false, join: Span::ZERO, leave: None }
 }
 
-/// How an MPTCP flow is set up.
+/// The configuration of an MPTCP flow.
 pub(crate) fn multipath(flow: &mut Flow) -> &mut Multipath {
     match &mut flow.kind {
         FlowKind::Tcp { multipath: Some(multipath), .. } => multipath,

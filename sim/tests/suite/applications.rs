@@ -111,7 +111,7 @@ fn small_requests_follow_each_other_once_a_round_trip() {
     assert!(new.sent_packets - new.requests <= 1, "counters go on from connection to connection: {new:?}");
 }
 
-/// What is lost of requests and answers is repeated: no client waits for ever.
+/// Lost requests and responses are retransmitted: no client waits for ever.
 #[test]
 fn every_request_is_answered_through_heavy_loss() {
     for new in [false, true] {

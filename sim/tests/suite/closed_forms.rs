@@ -1,4 +1,4 @@
-//! What theory says must come out.
+//! Simulations against closed forms.
 
 use crate::common::{OVERHEAD, bulk, column, one_link, pipe};
 use link::{LossModel, PipeConfig, QueueLimit};

@@ -15,7 +15,8 @@ fn mptcp(algorithm: &str) -> Flow {
     flow
 }
 
-/// What an MPTCP flow with both paths over one link gets beside a Reno flow, as a multiple of the latter: mean of five seeds.
+/// The throughput of an MPTCP flow with both paths over one link, as a multiple of that of a Reno flow beside it: the mean of
+/// five seeds.
 fn beside_reno(algorithm: &str) -> f64 {
     let mut link = pipe(Rate::from_mbit(20), Span::from_millis(10), 34);
     // Beats of deterministic flows on one queue are no property of the algorithm (Floyd and Jacobson 1991).

@@ -1,4 +1,4 @@
-//! The same set-ups on a real kernel: what Linux 6.1 did is stored, and the simulator has to come close.
+//! The simulator against stored measurements of Linux 6.1 in the same experiments.
 //!
 //! Prints simulated against kernel, cell by cell: `cargo test -p ropewalk-sim --test suite kernel -- --nocapture`.
 

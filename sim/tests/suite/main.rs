@@ -1,4 +1,4 @@
-//! Whole experiments against what is known of their outcome.
+//! Whole experiments against known outcomes.
 
 #[path = "../common/mod.rs"]
 mod common;

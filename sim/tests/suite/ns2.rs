@@ -38,7 +38,7 @@ const REASONS: [(&str, &str); 5] = [
     ("westwood", "ns-2's agent does not tell it that a reduction is over, so its estimate is not used"),
 ];
 
-/// What ns-2's Compound carries with timestamps, Mbit/s over the windows, in the order of the cases.
+/// The throughput of ns-2's Compound with timestamps, Mbit/s over the windows, in the order of the cases.
 const COMPOUND_WITH_TIMESTAMPS: [[f64; 4]; 3] =
     [[0.415, 0.250, 0.293, 0.182], [0.475, 0.269, 0.333, 0.197], [3.222, 0.736, 1.568, 0.584]];
 
@@ -67,7 +67,7 @@ fn references() -> BTreeMap<String, Measured> {
     all
 }
 
-/// The same from our simulator.
+/// The throughput in the simulator.
 fn simulated(algorithm: &str, sets: &[&str]) -> Measured {
     let constants = CONSTANTS.iter().find(|(name, _)| *name == algorithm).map_or(algorithm, |(_, value)| value);
     let mut sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();

@@ -155,7 +155,7 @@ fn beside(flow: Flow) -> (f64, f64) {
     (mean(&column(&run, "flow flow", "goodput_mbps")[4..]), mean(&column(&run, "path path 1", "throughput_mbps")[4..]))
 }
 
-/// It has no more in flight than what it measured calls for, so that hardly anything waits at the tunnel's ingress.
+/// The flow has little more in flight than the measured bandwidth-delay product, so that the ingress queue stays short.
 #[test]
 fn a_flow_that_paces_itself_uses_both_paths() {
     for algorithm in ["bbr", "bbr3", "cubic"] {
