@@ -21,6 +21,6 @@ macro_rules! target {
 /// If one cannot be read, or does not pass.
 pub fn check_files(check: fn(&[u8])) {
     for file in std::env::args_os().skip(1) {
-        check(&std::fs::read(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display())));
+        check(&std::fs::read(&file).unwrap_or_else(|reason| panic!("{}: {reason}", file.display())));
     }
 }

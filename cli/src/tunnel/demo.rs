@@ -27,47 +27,47 @@ const PHASE: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn demo(mode: &str) -> Result<(), Failure> {
-    testbed::possible().map_err(|why| {
+    testbed::possible().map_err(|reason| {
         Failure::Environment(format!(
-            "the demonstration makes network namespaces and TUN devices: {why}\n  as root: sudo ropewalk demo tunnel\n  \
+            "the demonstration makes network namespaces and TUN devices: {reason}\n  as root: sudo ropewalk demo tunnel\n  \
              without root, simulated: ropewalk run scenarios/two-paths-failover.toml"
         ))
     })?;
     let folder = std::env::temp_dir().join(format!("ropewalk-demo-{}", std::process::id()));
-    let outcome = play(&folder, mode);
+    let outcome = run_demo(&folder, mode);
     let _ = std::fs::remove_dir_all(&folder);
     outcome.map_err(|error| Failure::Run(error.to_string()))
 }
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-fn play(folder: &Path, mode: &str) -> Outcome<()> {
+fn run_demo(folder: &Path, mode: &str) -> Outcome<()> {
     let program = std::env::current_exe()?;
     let program = program.to_str().ok_or("the program's own path is no text")?;
-    for (k, (name, shape)) in PATHS.iter().enumerate() {
-        say(&format!("path {k}, {name}: {shape}"));
+    for (index, (name, shape)) in PATHS.iter().enumerate() {
+        print_line(&format!("path {index}, {name}: {shape}"));
     }
     let mut testbed = Testbed::pair(&[program, "lab-agent"], &PATHS.map(|(_, shape)| shape))?;
-    write(&testbed, folder, mode)?;
-    let ends = [LEFT, RIGHT].map(|host| End::start(&testbed, host, program, folder));
-    let [left, right] = ends;
+    write_configs(&testbed, folder, mode)?;
+    let daemons = [LEFT, RIGHT].map(|host| Daemon::start(&testbed, host, program, folder));
+    let [left, right] = daemons;
     let (left, right) = (left?, right?);
     left.wait()?;
     right.wait()?;
-    say("the tunnel is up on both ends, on both paths");
+    print_line("the tunnel is up on both ends, on both paths");
     transfer(&mut testbed, &left)?;
     drop((left, right));
-    say("everything is removed again");
+    print_line("everything is removed again");
     Ok(())
 }
 
 /// Writes the configurations of both ends.
-fn write(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
+fn write_configs(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
     let private = [keys::genkey(), keys::genkey()];
     for host in [LEFT, RIGHT] {
         let (other, inner) = (1 - host, INNER[host]);
-        let own = folder.join(host.to_string());
-        std::fs::create_dir_all(&own)?;
+        let directory = folder.join(host.to_string());
+        std::fs::create_dir_all(&directory)?;
         let mut text = format!("[interface]\naddress = \"{inner}/24\"\n");
         match mode {
             "mpt" => {
@@ -83,30 +83,30 @@ fn write(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
         }
         // In `ropewalk` mode the right host is a server, which learns the address of the left one.
         let initiates = mode == "mpt" || host == LEFT;
-        for (k, (name, _)) in PATHS.iter().enumerate().filter(|_| initiates) {
-            let (device, source, remote) = (testbed.device(k), testbed.v4(k, host), testbed.v4(k, other));
+        for (index, (name, _)) in PATHS.iter().enumerate().filter(|_| initiates) {
+            let (device, source, remote) = (testbed.device(index), testbed.v4(index, host), testbed.v4(index, other));
             write!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{device}\"\nsource = \"{source}\"\n")?;
             writeln!(text, "endpoint = \"{remote}\"")?;
         }
-        let file = own.join("rw0.toml");
+        let file = directory.join("rw0.toml");
         std::fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(file)?.write_all(text.as_bytes())?;
     }
     Ok(())
 }
 
 /// The daemon of one host.
-struct End {
+struct Daemon {
     child: Child,
     client: Client,
 }
 
-impl End {
+impl Daemon {
     fn start(testbed: &Testbed, host: usize, program: &str, folder: &Path) -> Outcome<Self> {
-        let own: PathBuf = folder.join(host.to_string());
+        let directory: PathBuf = folder.join(host.to_string());
         let mut command: Command = testbed.command(host, program);
-        command.arg("up").arg(own.join("rw0.toml")).env("ROPEWALK_RUN", &own).env("RUST_LOG", "warn");
+        command.arg("up").arg(directory.join("rw0.toml")).env("ROPEWALK_RUN", &directory).env("RUST_LOG", "warn");
         let child = command.stdin(Stdio::null()).spawn()?;
-        Ok(Self { child, client: Client::new(&own, "rw0") })
+        Ok(Self { child, client: Client::new(&directory, "rw0") })
     }
 
     /// Waits until every path is up.
@@ -124,7 +124,7 @@ impl End {
     }
 }
 
-impl Drop for End {
+impl Drop for Daemon {
     fn drop(&mut self) {
         // Ends the daemon, unless it has ended already.
         if self.client.request("POST", "/v1/down", "").is_err() {
@@ -144,7 +144,7 @@ struct ReceiverCounters {
 }
 
 /// Three phases of one TCP connection through the tunnel.
-fn transfer(testbed: &mut Testbed, left: &End) -> Outcome<()> {
+fn transfer(testbed: &mut Testbed, left: &Daemon) -> Outcome<()> {
     let address: SocketAddr = format!("{}:{PORT}", INNER[RIGHT]).parse()?;
     let listener = testbed.within(RIGHT, move || Ok(TcpListener::bind(address)?))?;
     let outgoing = testbed.within(LEFT, move || Ok(TcpStream::connect(address)?))?;
@@ -159,7 +159,7 @@ fn transfer(testbed: &mut Testbed, left: &End) -> Outcome<()> {
     })
 }
 
-fn phases(testbed: &mut Testbed, left: &End, counters: &ReceiverCounters) -> Outcome<()> {
+fn phases(testbed: &mut Testbed, left: &Daemon, counters: &ReceiverCounters) -> Outcome<()> {
     phase("both paths", counters, left)?;
     testbed.change(0, "both down")?;
     phase("the fibre is unplugged", counters, left)?;
@@ -168,7 +168,7 @@ fn phases(testbed: &mut Testbed, left: &End, counters: &ReceiverCounters) -> Out
 }
 
 /// Runs one phase and prints its results.
-fn phase(title: &str, counters: &ReceiverCounters, left: &End) -> Outcome<()> {
+fn phase(title: &str, counters: &ReceiverCounters, left: &Daemon) -> Outcome<()> {
     counters.gap_us.store(0, Relaxed);
     let before = counters.bytes.load(Relaxed);
     thread::sleep(PHASE);
@@ -178,7 +178,7 @@ fn phase(title: &str, counters: &ReceiverCounters, left: &End) -> Outcome<()> {
     let shares =
         status.paths().map(|(_, path)| format!("{} {} {:.0}%", path.name, path.state.word(), path.send_share * 100.0));
     let shares = shares.collect::<Vec<_>>().join(", ");
-    say(&format!("{title}: {mbps:.1} Mbit/s, longest silence {gap_ms:.0} ms ({shares})"));
+    print_line(&format!("{title}: {mbps:.1} Mbit/s, longest silence {gap_ms:.0} ms ({shares})"));
     Ok(())
 }
 
@@ -204,7 +204,7 @@ fn receive(mut stream: TcpStream, counters: &ReceiverCounters) {
     }
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     // If standard output is closed, the demonstration ends by itself.
     let _ = output::print(&format!("{line}\n"));
 }

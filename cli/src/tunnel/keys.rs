@@ -11,5 +11,5 @@ pub(super) fn pubkey() -> Result<(), Failure> {
     let mut private = String::new();
     let read = stdin().read_to_string(&mut private);
     read.map_err(|error| Failure::Environment(format!("cannot read the private key: {error}")))?;
-    print(&daemon::keys::pubkey(&private).map_err(|wrong| Failure::Usage(format!("standard input: {wrong}")))?)
+    print(&daemon::keys::pubkey(&private).map_err(|error| Failure::Usage(format!("standard input: {error}")))?)
 }

@@ -148,9 +148,9 @@ fn peers_are_added_and_removed_and_a_network_that_moves_between_them_keeps_its_r
 fn a_reload_that_cannot_be_applied_is_refused_with_its_reason_and_changes_nothing() {
     let Some(pair) = TunnelPair::up(IPV4, &LINKS[..1]) else { return };
     let before = pair.status(LEFT).peers[0].paths.len();
-    let more = format!("allowed-ips = [\"{}/32\", \"10.99.0.0/24\"]", IPV4.inner_address(RIGHT));
+    let two_networks = format!("allowed-ips = [\"{}/32\", \"10.99.0.0/24\"]", IPV4.inner_address(RIGHT));
     let with_network =
-        |text: String| text.replace(&format!("allowed-ips = \"{}/32\"", IPV4.inner_address(RIGHT)), &more);
+        |text: String| text.replace(&format!("allowed-ips = \"{}/32\"", IPV4.inner_address(RIGHT)), &two_networks);
     let valid = std::cell::RefCell::new(String::new());
     let refused = |change: &dyn Fn(String) -> String, phrases: &[&str]| {
         pair.edit(LEFT, |text| {
@@ -184,13 +184,13 @@ fn the_devices_addresses_and_mtu_change_while_data_flow() {
     let Some(pair) = TunnelPair::up(IPV4, &LINKS[..1]) else { return };
     let transfer = Transfer::endless(&pair, LEFT);
     transfer.wait_for(1 << 20);
-    let [own, more] = ["10.77.0.1/24", "10.78.0.1/24"];
-    let both = format!("address = [\"{own}\", \"{more}\"]\nmtu = 1400");
-    pair.edit(LEFT, |text| text.replace(&format!("address = \"{own}\""), &both));
+    let [first, second] = ["10.77.0.1/24", "10.78.0.1/24"];
+    let both = format!("address = [\"{first}\", \"{second}\"]\nmtu = 1400");
+    pair.edit(LEFT, |text| text.replace(&format!("address = \"{first}\""), &both));
     assert_eq!(pair.reload(LEFT).unwrap(), "interface.address, interface.mtu changed\n");
     let address_output = || pair.testbed.run(LEFT, &format!("ip address show dev {DEVICE}")).unwrap();
     assert!(address_output().contains("10.78.0.1/24") && address_output().contains("mtu 1400"), "{}", address_output());
-    pair.edit(LEFT, |text| text.replace(&both, &format!("address = \"{own}\"")));
+    pair.edit(LEFT, |text| text.replace(&both, &format!("address = \"{first}\"")));
     assert_eq!(pair.reload(LEFT).unwrap(), "interface.address, interface.mtu changed\n");
     assert!(
         !address_output().contains("10.78.0.1")

@@ -90,7 +90,7 @@ impl TunnelPair {
 
     /// As [`TunnelPair::up`], but no daemon is started yet.
     pub(crate) fn configured(families: AddressFamilies, links: &[&str]) -> Option<Self> {
-        testbed::possible().map_err(|why| skip(Reason::Missing, &why)).ok()?;
+        testbed::possible().map_err(|reason| skip(Reason::Missing, &reason)).ok()?;
         // A test that panicked has cleaned up.
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         let testbed = Testbed::pair(&[&program(), "lab-agent"], links).unwrap();
@@ -106,11 +106,11 @@ impl TunnelPair {
     /// Writes a host's configuration. The left host initiates on every link; the right one learns its addresses from that.
     fn configure(&self, host: usize, private: &[String; 2]) {
         let (other, families) = (1 - host, self.families);
-        let ([single, network], [own, peer]) =
+        let ([single, network], [inner, peer_inner]) =
             (families.prefixes(), [host, other].map(|host| families.inner_address(host)));
         let public = keys::pubkey(&private[other]).unwrap();
-        let mut text = format!("[interface]\naddress = \"{own}/{network}\"\nprivate-key = \"{}\"\n", private[host]);
-        write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{peer}/{single}\"\n").unwrap();
+        let mut text = format!("[interface]\naddress = \"{inner}/{network}\"\nprivate-key = \"{}\"\n", private[host]);
+        write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{peer_inner}/{single}\"\n").unwrap();
         for link in (0..self.links).filter(|_| host == LEFT) {
             let [source, remote] = [host, other].map(|host| families.outer_address(&self.testbed, link, host));
             let device = self.testbed.device(link);

@@ -120,8 +120,8 @@ pub fn dump(status: &TunnelStatus) -> String {
 
 /// `1h 2m 5s`, without leading zeros.
 pub(crate) fn duration(seconds: f64) -> String {
-    let whole = seconds as u64;
-    let parts = [(whole / 86_400, "d"), (whole / 3600 % 24, "h"), (whole / 60 % 60, "m"), (whole % 60, "s")];
+    let seconds = seconds as u64;
+    let parts = [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
     let shown: Vec<_> = parts.into_iter().skip_while(|(n, _)| *n == 0).map(|(n, unit)| format!("{n}{unit}")).collect();
     if shown.is_empty() { "0s".into() } else { shown.join(" ") }
 }

@@ -59,6 +59,6 @@ fn open(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>
     opened.recv().unwrap_or_else(|error| Err(system_error("opening the tunnel", error)))
 }
 
-fn system_error(what: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::System { what: what.to_owned(), cause: io::Error::other(error) }
+fn system_error(action: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::System { action: action.to_owned(), cause: io::Error::other(error) }
 }

@@ -136,7 +136,7 @@ pub(crate) struct ParsedMessage<'a> {
     pub(crate) header: &'a [u8; HEADER_LEN],
     /// The Noise message, or the nonce and the encrypted cookie.
     pub(crate) body: &'a [u8],
-    whole: &'a [u8],
+    datagram: &'a [u8],
 }
 
 impl<'a> ParsedMessage<'a> {
@@ -161,18 +161,18 @@ impl<'a> ParsedMessage<'a> {
             return Err(DropReason::Malformed);
         }
         let index = u32::from_be_bytes([0, i0, i1, i2]);
-        Ok(Self { message_type, index, header, body: &rest[..rest.len() - macs], whole: datagram })
+        Ok(Self { message_type, index, header, body: &rest[..rest.len() - macs], datagram })
     }
 
     /// The bytes that mac1 authenticates, and mac1.
     pub(crate) fn mac1(&self) -> (&'a [u8], &'a [u8; MAC_LEN]) {
-        let (before, after) = self.whole.split_at(HEADER_LEN + self.body.len());
+        let (before, after) = self.datagram.split_at(HEADER_LEN + self.body.len());
         (before, after.first_chunk().expect("initiations and responses have a mac1"))
     }
 
     /// The bytes that mac2 authenticates, and mac2.
     pub(crate) fn mac2(&self) -> (&'a [u8], &'a [u8]) {
-        self.whole.split_at(INITIATION_LEN - MAC_LEN)
+        self.datagram.split_at(INITIATION_LEN - MAC_LEN)
     }
 }
 

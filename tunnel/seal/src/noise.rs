@@ -37,13 +37,14 @@ impl Noise {
     /// low order.
     pub(crate) fn write_initiation(
         entropy: &mut dyn Entropy,
-        (own, responder, preshared): (&PrivateKey, &PublicKey, &PresharedKey),
+        (private_key, responder, preshared): (&PrivateKey, &PublicKey, &PresharedKey),
         header: &[u8; HEADER_LEN],
         payload: &[u8],
         out: &mut [u8],
     ) -> Option<Self> {
         let prologue = prologue(header);
-        let builder = builder(entropy, own, &prologue).remote_public_key(responder.bytes()).expect("given once");
+        let builder =
+            builder(entropy, private_key, &prologue).remote_public_key(responder.bytes()).expect("given once");
         let builder = builder.psk(PSK_POSITION, preshared.bytes()).expect("given once");
         let mut state = builder.build_initiator().expect("all keys are given");
         state.write_message(payload, out).ok()?;
@@ -54,13 +55,13 @@ impl Noise {
     /// `None` if it is not authentic.
     pub(crate) fn read_initiation(
         entropy: &mut dyn Entropy,
-        own: &PrivateKey,
+        private_key: &PrivateKey,
         header: &[u8; HEADER_LEN],
         message: &[u8],
         payload: &mut [u8],
     ) -> Option<(Self, PublicKey)> {
         let prologue = prologue(header);
-        let mut state = builder(entropy, own, &prologue).build_responder().expect("all keys are given");
+        let mut state = builder(entropy, private_key, &prologue).build_responder().expect("all keys are given");
         state.read_message(message, payload).ok()?;
         let initiator = PublicKey::from_bytes(state.get_remote_static()?.try_into().ok()?);
         Some((Self(state), initiator))
@@ -91,11 +92,11 @@ fn prologue(header: &[u8; HEADER_LEN]) -> [u8; PROLOGUE.len() + HEADER_LEN] {
     prologue
 }
 
-fn builder<'a>(entropy: &mut dyn Entropy, own: &'a PrivateKey, prologue: &'a [u8]) -> Builder<'a> {
+fn builder<'a>(entropy: &mut dyn Entropy, private_key: &'a PrivateKey, prologue: &'a [u8]) -> Builder<'a> {
     let primitives = Primitives { ephemeral: random_bytes(entropy) };
     let builder =
         Builder::with_resolver(NOISE_PROTOCOL_NAME.parse().expect("snow knows the pattern"), Box::new(primitives));
-    let builder = builder.local_private_key(own.bytes()).expect("given once");
+    let builder = builder.local_private_key(private_key.bytes()).expect("given once");
     builder.prologue(prologue).expect("given once")
 }
 
@@ -270,22 +271,28 @@ mod tests {
     fn the_public_test_vector_of_the_pattern_comes_out() {
         let preshared = key("54686973206973206d7920417573747269616e20706572737065637469766521");
         let prologue = unhex("4a6f686e2047616c74");
-        let side = |private: &[u8; KEY_LEN], ephemeral| {
-            let mut drawn = move |bytes: &mut [u8]| bytes.copy_from_slice(&key(ephemeral));
-            let own = PrivateKey::from_bytes(*private);
-            (own.clone(), Primitives { ephemeral: random_bytes(&mut drawn) })
+        let keys_of = |private: &[u8; KEY_LEN], ephemeral| {
+            let mut ephemeral_key = move |bytes: &mut [u8]| bytes.copy_from_slice(&key(ephemeral));
+            let private_key = PrivateKey::from_bytes(*private);
+            (private_key.clone(), Primitives { ephemeral: random_bytes(&mut ephemeral_key) })
         };
         let initiator = key("e61ef9919cde45dd5f82166404bd08e38bceb5dfdfded0a34c8df7ed542214d1");
         let responder = key("4a3acbfdb163dec651dfa3194dece676d437029c62a408b4c5ea9114246e4893");
-        let (i, i_drawn) = side(&initiator, "893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a");
-        let (r, r_drawn) = side(&responder, "bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b");
-        let (own, public) = (*i.bytes(), *r.public().bytes());
-        let builder = |drawn, own| {
-            let builder = Builder::with_resolver(NOISE_PROTOCOL_NAME.parse().unwrap(), Box::new(drawn));
-            builder.local_private_key(own).unwrap().prologue(&prologue).unwrap().psk(PSK_POSITION, &preshared).unwrap()
+        let (i, i_ephemeral) = keys_of(&initiator, "893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a");
+        let (r, r_ephemeral) = keys_of(&responder, "bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b");
+        let (private_key, public) = (*i.bytes(), *r.public().bytes());
+        let builder = |ephemeral_key, private_key| {
+            let builder = Builder::with_resolver(NOISE_PROTOCOL_NAME.parse().unwrap(), Box::new(ephemeral_key));
+            builder
+                .local_private_key(private_key)
+                .unwrap()
+                .prologue(&prologue)
+                .unwrap()
+                .psk(PSK_POSITION, &preshared)
+                .unwrap()
         };
-        let mut i = builder(i_drawn, &own).remote_public_key(&public).unwrap().build_initiator().unwrap();
-        let mut r = builder(r_drawn, r.bytes()).build_responder().unwrap();
+        let mut i = builder(i_ephemeral, &private_key).remote_public_key(&public).unwrap().build_initiator().unwrap();
+        let mut r = builder(r_ephemeral, r.bytes()).build_responder().unwrap();
         let (mut message, mut payload) = ([0; 200], [0; 100]);
 
         let length = i.write_message(&unhex("4c756477696720766f6e204d69736573"), &mut message).unwrap();

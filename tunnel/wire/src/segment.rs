@@ -91,8 +91,8 @@ impl<'a> Segmenter<'a> {
     /// Length of the longest segment, bytes.
     #[must_use]
     pub fn max_len(&self) -> usize {
-        let whole = self.packet.len();
-        self.template.map_or(whole, |template| whole.min(template.layout.payload + template.size))
+        let len = self.packet.len();
+        self.template.map_or(len, |template| len.min(template.layout.payload + template.size))
     }
 
     /// Writes the next segment to the front of `out`; returns its length, or `None` after the last.

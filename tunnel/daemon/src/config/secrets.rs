@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub(super) fn key_file<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    text.parse().map_err(|wrong| format!("{shown} is not a key: {wrong}"))
+    text.parse().map_err(|error| format!("{shown} is not a key: {error}"))
 }
 
 /// Whether group or others may read the file.

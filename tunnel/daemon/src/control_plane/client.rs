@@ -45,7 +45,7 @@ impl fmt::Display for ClientError {
                 write!(f, "{}: permission denied, try as root", socket.display())
             }
             Self::Socket { socket, cause } => write!(f, "{}: {cause}", socket.display()),
-            Self::Refused(why) => f.write_str(why.trim_end()),
+            Self::Refused(reason) => f.write_str(reason.trim_end()),
         }
     }
 }

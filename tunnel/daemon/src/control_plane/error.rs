@@ -12,16 +12,16 @@ pub enum Error {
     /// A system call failed.
     System {
         /// The attempt.
-        what: String,
+        action: String,
         /// The system's error.
         cause: io::Error,
     },
 }
 
 impl Error {
-    /// Turns an I/O error into the failure of `what`.
-    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        |cause| Self::System { what: what.into(), cause }
+    /// Turns an I/O error into the failure of `action`.
+    pub(crate) fn system(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        |cause| Self::System { action: action.into(), cause }
     }
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Error {
             Self::Running(StateFile { interface, pid, .. }) => {
                 write!(f, "{interface} is up already (process {pid}): `ropewalk down {interface}` ends it")
             }
-            Self::System { what, cause } => write!(f, "{what}: {cause}"),
+            Self::System { action, cause } => write!(f, "{action}: {cause}"),
         }
     }
 }

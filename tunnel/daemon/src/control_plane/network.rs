@@ -1,8 +1,9 @@
 //! Addresses, routes and link events, by rtnetlink.
 //!
-//! Everything set here belongs to the tunnel's own device, so the kernel removes it with the device. Sockets bound to a device
-//! (`SO_BINDTODEVICE`) use that device's routes, so a default route into the tunnel does not affect the paths' own packets:
-//! no firewall mark, no policy rule. A `/0` is added as two `/1`, which take precedence over the system's default route.
+//! Everything set here belongs to the tunnel's own device, so the kernel removes it with the device. Sockets bound to a
+//! device (`SO_BINDTODEVICE`) use that device's routes, so a default route into the tunnel does not affect the paths' own
+//! packets: no firewall mark, no policy rule. A `/0` is added as two `/1`, which take precedence over the system's
+//! default route.
 
 use crate::data_plane::LinkEvent;
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
@@ -185,8 +186,8 @@ fn name(link: &LinkMessage) -> Option<String> {
     })
 }
 
-/// The kernel's answer, with `what` was tried. Error numbers in `ignored` count as success.
-fn map_error(answer: Result<(), rtnetlink::Error>, ignored: &[i32], what: &str) -> io::Result<()> {
+/// The kernel's answer, to `action`. Error numbers in `ignored` count as success.
+fn map_error(answer: Result<(), rtnetlink::Error>, ignored: &[i32], action: &str) -> io::Result<()> {
     let Err(error) = answer else { return Ok(()) };
     let number = match &error {
         rtnetlink::Error::NetlinkError(message) => message.code.map_or(0, |code| code.get().abs()),
@@ -196,5 +197,5 @@ fn map_error(answer: Result<(), rtnetlink::Error>, ignored: &[i32], what: &str) 
         return Ok(());
     }
     let cause = if number == 0 { error.to_string() } else { io::Error::from_raw_os_error(number).to_string() };
-    Err(io::Error::other(format!("{what}: {cause}")))
+    Err(io::Error::other(format!("{action}: {cause}")))
 }

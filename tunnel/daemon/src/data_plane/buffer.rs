@@ -206,9 +206,9 @@ mod tests {
         let mut pool = Pool::new(0, 1);
         let mut fresh = pool.take(SizeClass::Large).expect("one is free");
         fresh.bytes_mut()[..4].copy_from_slice(b"rope");
-        let whole = fresh.freeze(4);
-        let part = whole.slice(1, 3).slice(1, 2);
-        drop(whole);
+        let slice = fresh.freeze(4);
+        let part = slice.slice(1, 3).slice(1, 2);
+        drop(slice);
         assert!(pool.take(SizeClass::Large).is_none(), "a slice still reads it");
         assert_eq!(&*part, b"p");
         drop(part);

@@ -165,14 +165,14 @@ pub struct MptPathConfig {
 /// Why the data plane cannot start, or had to stop.
 #[derive(Debug)]
 pub struct Error {
-    what: String,
+    message: String,
     cause: Option<io::Error>,
 }
 
 impl Error {
-    /// A system call failed; `what` names the attempt.
-    pub(crate) fn new(what: impl Into<String>, cause: impl Into<io::Error>) -> Self {
-        Self { what: what.into(), cause: Some(cause.into()) }
+    /// A system call failed; `message` names the attempt.
+    pub(crate) fn new(message: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+        Self { message: message.into(), cause: Some(cause.into()) }
     }
 
     /// A device or an address does not exist, but may appear.
@@ -182,16 +182,16 @@ impl Error {
     }
 
     /// The configuration is wrong.
-    pub(crate) fn config(what: impl Into<String>) -> Self {
-        Self { what: what.into(), cause: None }
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        Self { message: message.into(), cause: None }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
-            Some(cause) => write!(f, "{}: {cause}", self.what),
-            None => f.write_str(&self.what),
+            Some(cause) => write!(f, "{}: {cause}", self.message),
+            None => f.write_str(&self.message),
         }
     }
 }

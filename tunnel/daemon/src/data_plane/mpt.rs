@@ -133,7 +133,7 @@ fn mpt_scheduler(named: &AlgorithmChoice, weights: &[u32]) -> Result<Box<dyn Sch
         Error::config(format!("mpt mode has no scheduler `{}`; there are {}", named.name, names.join(", ")))
     })?;
     let scheduler = entry.scheduler(weights, 0, &named.parameters);
-    scheduler.map_err(|bad| Error::config(format!("scheduler {}: {bad}", entry.name)))
+    scheduler.map_err(|error| Error::config(format!("scheduler {}: {error}", entry.name)))
 }
 
 /// A path over one of the sockets.
@@ -186,11 +186,11 @@ impl Engine for MptEngine {
         if Ecn::of(received.tos) == Ecn::Ce {
             mark_ce(&mut io.read_buffer[..received.len], received.segment_size);
         }
-        let Some(whole) = io.pool.freeze(&mut io.read_buffer, received.len) else { return };
+        let Some(buffer) = io.pool.freeze(&mut io.read_buffer, received.len) else { return };
         let mut refused = 0;
         for start in (0..received.len).step_by(received.segment_size.max(1)) {
             let end = received.len.min(start + received.segment_size);
-            refused += u64::from(!self.on_datagram(io, now, path, &whole.slice(start as u32, end as u32)));
+            refused += u64::from(!self.on_datagram(io, now, path, &buffer.slice(start as u32, end as u32)));
         }
         io.sockets[socket].report.refused += refused;
         if refused < datagrams as u64 {

@@ -144,9 +144,9 @@ impl Socket {
     /// # Errors
     /// The kernel's, with the socket's name.
     pub(super) fn open(config: &SocketConfig) -> Result<Self, Error> {
-        let fail = |what: &str| {
-            let what = format!("socket {}: {what}", config.name);
-            move |error| Error::new(what, error)
+        let fail = |action: &str| {
+            let action = format!("socket {}: {action}", config.name);
+            move |error| Error::new(action, error)
         };
         let is_v6 = config.bind.is_ipv6();
         let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
@@ -156,8 +156,8 @@ impl Socket {
             raw.set_only_v6(true).map_err(fail("IPV6_V6ONLY"))?;
         }
         if let Some(interface) = &config.interface {
-            let what = format!("cannot be bound to interface {interface}");
-            raw.bind_device(Some(interface.as_bytes())).map_err(fail(&what))?;
+            let action = format!("cannot be bound to interface {interface}");
+            raw.bind_device(Some(interface.as_bytes())).map_err(fail(&action))?;
         }
         set_options(&raw, is_v6, config.offload).map_err(|errno| fail("options")(errno.into()))?;
         raw.bind(&config.bind.into()).map_err(fail(&format!("cannot be bound to {}", config.bind)))?;
@@ -433,13 +433,16 @@ mod tests {
         for (address, offload) in [("127.0.0.1:0", true), ("[::1]:0", true), ("127.0.0.1:0", false), ("[::1]:0", false)]
         {
             let (mut from, mut to) = (socket(address, offload), socket(address, true));
-            let there = to.local().expect("bound");
+            let destination = to.local().expect("bound");
             let sizes = [1200, 1200, 1200, 700];
-            assert_eq!(from.send(&batch(there, MARKED, &sizes), 0), SendOutcome::Sent);
-            assert_eq!(from.send(&batch(there, 0, &[5]), 0), SendOutcome::Sent);
+            assert_eq!(from.send(&batch(destination, MARKED, &sizes), 0), SendOutcome::Sent);
+            assert_eq!(from.send(&batch(destination, 0, &[5]), 0), SendOutcome::Sent);
             let (datagrams, calls) = receive_all(&mut to, 5);
-            let seen: Vec<_> = datagrams.iter().map(|(bytes, tos)| (bytes.len(), bytes[0], *tos)).collect();
-            assert_eq!(seen, [(1200, 0, MARKED), (1200, 1, MARKED), (1200, 2, MARKED), (700, 3, MARKED), (5, 0, 0)]);
+            let received: Vec<_> = datagrams.iter().map(|(bytes, tos)| (bytes.len(), bytes[0], *tos)).collect();
+            assert_eq!(
+                received,
+                [(1200, 0, MARKED), (1200, 1, MARKED), (1200, 2, MARKED), (700, 3, MARKED), (5, 0, 0)]
+            );
             assert_eq!(calls.len(), if offload { 2 } else { 5 }, "{address}: loopback does not segment");
             assert_eq!(from.report.sent.packets, 5);
             assert_eq!(from.report.sends, if offload { 2 } else { 5 });
@@ -448,29 +451,29 @@ mod tests {
 
     #[test]
     fn an_answer_leaves_from_the_address_that_was_asked() {
-        for (wildcard, asked) in [("0.0.0.0:0", "127.0.0.7"), ("[::]:0", "::1")] {
+        for (wildcard, server_address) in [("0.0.0.0:0", "127.0.0.7"), ("[::]:0", "::1")] {
             let mut server = socket(wildcard, true);
             let port = server.local().expect("bound").port();
-            let asked: IpAddr = asked.parse().expect("an address");
-            let mut client = socket(if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }, true);
-            client.send(&batch((asked, port).into(), 0, &[9]), 0);
+            let server_address: IpAddr = server_address.parse().expect("an address");
+            let mut client = socket(if server_address.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }, true);
+            client.send(&batch((server_address, port).into(), 0, &[9]), 0);
             let (_, calls) = receive_all(&mut server, 1);
-            assert_eq!(calls[0].address.source, Some(asked));
+            assert_eq!(calls[0].address.source, Some(server_address));
             let mut answer = TransmitBatch::new(calls[0].address);
             answer.push(9, 0, |_| 9);
             assert_eq!(server.send(&answer, 0), SendOutcome::Sent);
             let (_, calls) = receive_all(&mut client, 1);
-            assert_eq!(calls[0].address.remote, SocketAddr::from((asked, port)));
+            assert_eq!(calls[0].address.remote, SocketAddr::from((server_address, port)));
         }
     }
 
     #[test]
     fn a_datagram_larger_than_the_mtu_is_reported_and_the_others_are_sent() {
         let (mut from, mut to) = (socket("127.0.0.1:0", true), socket("127.0.0.1:0", true));
-        let there = to.local().expect("bound");
+        let destination = to.local().expect("bound");
         // Loopback's MTU is 65536, a UDP datagram over IPv4 carries 65507 at most.
-        assert_eq!(from.send(&batch(there, 0, &[65_508]), 0), SendOutcome::TooBig);
-        assert_eq!(from.send(&batch(there, 0, &[65_507]), 0), SendOutcome::Sent);
+        assert_eq!(from.send(&batch(destination, 0, &[65_508]), 0), SendOutcome::TooBig);
+        assert_eq!(from.send(&batch(destination, 0, &[65_507]), 0), SendOutcome::Sent);
         assert_eq!(receive_all(&mut to, 1).0[0].0.len(), 65_507);
         assert_eq!((from.report.too_big, from.report.sent.packets), (1, 1));
     }

@@ -19,7 +19,7 @@ pub(super) struct TransmitQueue {
     /// Full batches that are not sent yet, or that a full socket refused.
     queued: VecDeque<TransmitBatch>,
     /// Bytes of the first queued batch that are sent.
-    sent_of_first: usize,
+    first_sent_bytes: usize,
     free: Vec<TransmitBatch>,
 }
 
@@ -27,7 +27,7 @@ impl TransmitQueue {
     /// An empty queue to `address`.
     pub(super) fn new(address: PathAddress) -> Self {
         let filling = TransmitBatch::new(address);
-        Self { address, filling, queued: VecDeque::new(), sent_of_first: 0, free: Vec::new() }
+        Self { address, filling, queued: VecDeque::new(), first_sent_bytes: 0, free: Vec::new() }
     }
 
     pub(super) fn address(&self) -> &PathAddress {
@@ -84,7 +84,7 @@ impl TransmitQueue {
                 self.filling.reset(self.address);
                 return result;
             };
-            self.sent_of_first = at;
+            self.first_sent_bytes = at;
         }
         self.enqueue(socket);
         result
@@ -94,14 +94,14 @@ impl TransmitQueue {
     pub(super) fn send_queued(&mut self, socket: &mut Socket) -> SendOutcome {
         let mut result = SendOutcome::Sent;
         while let Some(mut first) = self.queued.pop_front() {
-            let sent = socket.send(&first, self.sent_of_first);
+            let sent = socket.send(&first, self.first_sent_bytes);
             result = result.and(sent);
             if let SendOutcome::Blocked(at) = sent {
-                self.sent_of_first = at;
+                self.first_sent_bytes = at;
                 self.queued.push_front(first);
                 break;
             }
-            self.sent_of_first = 0;
+            self.first_sent_bytes = 0;
             first.reset(self.address);
             self.free.push(first);
         }

@@ -48,7 +48,8 @@ fn mpt_config(
     peer: &ConfiguredPeer,
     remotes: &[SocketAddr],
 ) -> Result<MptConfig, Error> {
-    let missing = || Error::System { what: "the peer's address".into(), cause: io::ErrorKind::AddrNotAvailable.into() };
+    let missing =
+        || Error::System { action: "the peer's address".into(), cause: io::ErrorKind::AddrNotAvailable.into() };
     let remote = peer.address.ok_or_else(missing)?;
     let mut addresses = config.interface.addresses.iter().map(IpNet::addr);
     let local = addresses.find(|address| address.is_ipv4() == remote.is_ipv4()).ok_or_else(missing)?;

@@ -95,7 +95,7 @@ impl PathAssignment {
         paths: Vec<(&ConfiguredPath, usize, SocketAddr)>,
         before: &Self,
     ) -> Result<PeerConfig, Error> {
-        let missing = || Error::System { what: "a peer's key".into(), cause: io::ErrorKind::NotFound.into() };
+        let missing = || Error::System { action: "a peer's key".into(), cause: io::ErrorKind::NotFound.into() };
         let public_key = peer.public_key.ok_or_else(missing)?;
         let old = before.peers.iter().find(|old| old.public_key == public_key).map_or(&[][..], |old| &old.paths);
         let is_kept = |old: &&PeerPathConfig, socket: usize, remote: SocketAddr| {
@@ -183,7 +183,7 @@ fn peer_address(
 
 /// An error of a path.
 pub(super) fn path_error(path: &ConfiguredPath, cause: io::Error) -> Error {
-    Error::System { what: format!("path {}", path.name), cause }
+    Error::System { action: format!("path {}", path.name), cause }
 }
 
 /// Whether the kernel has IPv6.

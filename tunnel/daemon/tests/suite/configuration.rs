@@ -145,11 +145,11 @@ const CASES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn every_bad_file_is_refused_with_a_remedy_and_without_the_secret() {
-    for (good, bad, phrase) in CASES {
-        assert!(SMALLEST.contains(good), "{good}");
-        let error = read(&SMALLEST.replacen(good, bad, 1)).unwrap_err();
-        assert!(error.contains(phrase) && error.contains("rw0.toml"), "{bad}: not \"{phrase}\":\n{error}");
+fn every_invalid_file_is_refused_with_a_remedy_and_without_the_secret() {
+    for (valid, invalid, phrase) in CASES {
+        assert!(SMALLEST.contains(valid), "{valid}");
+        let error = read(&SMALLEST.replacen(valid, invalid, 1)).unwrap_err();
+        assert!(error.contains(phrase) && error.contains("rw0.toml"), "{invalid}: not \"{phrase}\":\n{error}");
         assert!(!error.contains(PRIVATE), "{error}");
     }
 }

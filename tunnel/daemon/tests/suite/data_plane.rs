@@ -160,16 +160,16 @@ fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
     let server = network.spawn(1, move || {
         let listener = TcpListener::bind("10.9.0.2:5000").expect("the device has the address");
         let (mut stream, _) = listener.accept().expect("a client comes");
-        let (mut seen, mut buffer) = (Vec::with_capacity(bytes), vec![0; 1 << 16]);
-        while seen.len() < bytes {
+        let (mut received, mut buffer) = (Vec::with_capacity(bytes), vec![0; 1 << 16]);
+        while received.len() < bytes {
             let len = stream.read(&mut buffer).expect("the tunnel holds");
-            assert!(len > 0, "closed after {} bytes", seen.len());
-            seen.extend_from_slice(&buffer[..len]);
-            if seen.len() >= bytes / 2 {
+            assert!(len > 0, "closed after {} bytes", received.len());
+            received.extend_from_slice(&buffer[..len]);
+            if received.len() >= bytes / 2 {
                 let _ = half_sender.send(());
             }
         }
-        seen
+        received
     });
     let client = network.spawn(0, move || {
         let mut connected = None;
@@ -189,9 +189,9 @@ fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
     half_receiver.recv().expect("the first half arrives");
     meanwhile();
     continue_sender.send(()).expect("the client waits");
-    let seen = server.join().expect("no panic");
+    let received = server.join().expect("no panic");
     client.join().expect("no panic");
-    assert!(seen == content(bytes), "every byte is correct");
+    assert!(received == content(bytes), "every byte is correct");
 }
 
 fn report(commands: &CommandSender) -> Report {

@@ -224,7 +224,7 @@ fn note_unconverted_keys(interface: &Ini, connection: &Ini, notes: &mut Vec<Stri
             let is_path_status = key == "status" && section.starts_with("path");
             match WITHOUT_COUNTERPART.iter().find(|(name, _)| *name == key) {
                 _ if noted.contains(&key) => {}
-                Some((_, why)) => notes.push(format!("{key}: {why}")),
+                Some((_, reason)) => notes.push(format!("{key}: {reason}")),
                 None if is_path_status && ini.text(section, key) != Some("0") => {
                     notes.push(format!("[{section}] is down at start: it is written as a comment"));
                 }

@@ -54,8 +54,8 @@ impl Ini {
     /// As [`Ini::text`], parsed. `valid` describes valid values for the error.
     pub(super) fn value<T: FromStr>(&self, section: &str, key: &str, valid: &str) -> Result<Option<T>, Error> {
         let Some(text) = self.text(section, key) else { return Ok(None) };
-        let wrong = |_| self.error(section, key, &format!("`{key}` cannot be `{text}`"), valid);
-        text.parse().map(Some).map_err(wrong)
+        let error = |_| self.error(section, key, &format!("`{key}` cannot be `{text}`"), valid);
+        text.parse().map(Some).map_err(error)
     }
 
     /// As [`Ini::value`], and an error if it is missing.

@@ -99,8 +99,8 @@ proptest! {
         let (mut a, mut b) = sessions(cipher);
         let sealed = seal(&mut a, path, number, &body);
         if (other_path, other_truncated) != (path, number as u32) {
-            let wrong = b.open(other_path, other_truncated, b"header", &mut sealed.clone());
-            prop_assert_eq!(wrong, Err(DropReason::AuthenticationFailed));
+            let result = b.open(other_path, other_truncated, b"header", &mut sealed.clone());
+            prop_assert_eq!(result, Err(DropReason::AuthenticationFailed));
         }
         prop_assert_eq!(b.open(path, number as u32, b"Header", &mut sealed.clone()), Err(DropReason::AuthenticationFailed));
         let mut authentic = sealed.clone();

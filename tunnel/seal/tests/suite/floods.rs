@@ -98,13 +98,13 @@ fn a_cookie_expires_with_the_secret_after_two_minutes() {
 #[test]
 fn an_invalid_mac2_gets_a_cookie_reply_only_under_load() {
     let (_, initiation) = with_cookie();
-    let mut wrong = initiation.as_bytes().to_vec();
-    wrong[INITIATION_LEN - 1] ^= 1;
+    let mut changed = initiation.as_bytes().to_vec();
+    changed[INITIATION_LEN - 1] ^= 1;
     let mut idle = Fixture::new();
-    assert!(idle.responder.receive(at(3), 0, &INITIATOR_ADDRESS, &wrong).unwrap().peer.is_some());
+    assert!(idle.responder.receive(at(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_some());
     let mut loaded = Fixture::new();
     loaded.flood(at(3), 100);
-    assert!(loaded.responder.receive(at(3), 0, &INITIATOR_ADDRESS, &wrong).unwrap().peer.is_none());
+    assert!(loaded.responder.receive(at(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_none());
 }
 
 #[test]
@@ -120,10 +120,13 @@ fn one_address_cannot_take_all_even_with_cookies() {
 #[test]
 fn initiations_with_an_invalid_mac1_do_not_count_as_load() {
     let mut fixture = Fixture::new();
-    let mut bad = fixture.unknown_initiation.as_bytes().to_vec();
-    bad[INITIATION_LEN - 20] ^= 1;
+    let mut changed = fixture.unknown_initiation.as_bytes().to_vec();
+    changed[INITIATION_LEN - 20] ^= 1;
     for _ in 0..10_000 {
-        assert_eq!(fixture.responder.receive(at(1), 0, &INITIATOR_ADDRESS, &bad).unwrap_err(), DropReason::InvalidMac1);
+        assert_eq!(
+            fixture.responder.receive(at(1), 0, &INITIATOR_ADDRESS, &changed).unwrap_err(),
+            DropReason::InvalidMac1
+        );
     }
     let initiation = fixture.initiate(at(1));
     assert!(

@@ -11,8 +11,8 @@ fn a_session_carries_data_both_ways() {
     let (at_a, at_b) = establish(at(1), &mut a, &mut b);
     assert!(at_a.fresh && at_b.fresh, "neither has state of the other");
     assert_eq!(at_a.cipher, at_b.cipher);
-    let back = b.seal(at(1), b"back");
-    assert_eq!(a.open(at(1), &back).unwrap().1, b"back");
+    let reply = b.seal(at(1), b"back");
+    assert_eq!(a.open(at(1), &reply).unwrap().1, b"back");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn an_initiation_is_retried_after_1_2_3_4_and_then_every_5_seconds_with_jitter()
 fn the_initiator_rekeys_after_two_minutes_and_a_session_expires_after_three() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
-    let (back, late) = (b.seal(at(1), b"response"), b.seal(at(1), b"late"));
-    a.open(at(1), &back).unwrap();
+    let (reply, late) = (b.seal(at(1), b"response"), b.seal(at(1), b"late"));
+    a.open(at(1), &reply).unwrap();
     assert_eq!(initiations(&mut a, at(1), at(200))[0], at(1) + REKEY_AFTER);
     let end = at(1) + REJECT_AFTER;
     assert_eq!(a.peers.seal(end, a.other, 0, 9, &mut [0; 64]), Err(SealError::NoSession));
@@ -115,8 +115,8 @@ fn a_responder_rekeys_ten_seconds_later_than_the_initiator() {
 fn three_seconds_of_silence_after_sending_start_a_handshake_and_an_idle_tunnel_does_not() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
-    let back = b.seal(at(1), b"response");
-    a.open(at(1), &back).unwrap();
+    let reply = b.seal(at(1), b"response");
+    a.open(at(1), &reply).unwrap();
     assert_eq!(initiations(&mut a, at(1), at(100)), []);
     a.seal(at(100), b"unanswered");
     assert_eq!(initiations(&mut a, at(100), at(104))[0], at(100) + SILENCE_TIMEOUT);
@@ -131,9 +131,8 @@ fn a_restarted_peer_is_recognised() {
     restarted.peers.reset(at(2), restarted.other);
     let lost = a.seal(at(2), b"lost");
     assert_eq!(restarted.open(at(2), &lost).unwrap_err(), DropReason::NoSession);
-    let initiation = (0..50)
-        .find_map(|tenth| a.initiate(at(2) + Span::from_millis(100) * tenth))
-        .expect("silence starts a handshake");
+    let initiation =
+        (0..50).find_map(|step| a.initiate(at(2) + Span::from_millis(100) * step)).expect("silence starts a handshake");
     let response = restarted.receive(at(6), &initiation).unwrap().reply.unwrap();
     let established = a.receive(at(6), &response).unwrap().established.unwrap();
     assert!(established.fresh, "it has lost its state");

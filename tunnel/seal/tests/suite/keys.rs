@@ -28,15 +28,15 @@ fn a_new_private_key_is_clamped_as_rfc_7748_says() {
 
 #[test]
 fn errors_name_the_length_or_position_and_not_the_key() {
-    let wrong = |text: &str| text.parse::<PrivateKey>().unwrap_err();
-    assert_eq!(wrong(""), KeyError::Length(0));
-    assert_eq!(wrong(&BOB[1..]), KeyError::Length(43));
-    assert_eq!(wrong(&BOB.replace('=', "==")), KeyError::Length(45));
-    assert_eq!(wrong(&BOB.replace('+', "-")), KeyError::Character(15), "URL-safe base64 is another alphabet");
-    assert_eq!(wrong(&BOB.replace('=', "A")), KeyError::Character(44), "33 bytes");
-    assert_eq!(wrong(&BOB.replace("Os=", "Ot=")), KeyError::TrailingBits, "bits beyond the 32 bytes");
-    assert_eq!(wrong(&"ä".repeat(KEY_TEXT_LEN)), KeyError::Character(1));
-    let message = wrong(&BOB[1..]).to_string();
+    let parse_error = |text: &str| text.parse::<PrivateKey>().unwrap_err();
+    assert_eq!(parse_error(""), KeyError::Length(0));
+    assert_eq!(parse_error(&BOB[1..]), KeyError::Length(43));
+    assert_eq!(parse_error(&BOB.replace('=', "==")), KeyError::Length(45));
+    assert_eq!(parse_error(&BOB.replace('+', "-")), KeyError::Character(15), "URL-safe base64 is another alphabet");
+    assert_eq!(parse_error(&BOB.replace('=', "A")), KeyError::Character(44), "33 bytes");
+    assert_eq!(parse_error(&BOB.replace("Os=", "Ot=")), KeyError::TrailingBits, "bits beyond the 32 bytes");
+    assert_eq!(parse_error(&"ä".repeat(KEY_TEXT_LEN)), KeyError::Character(1));
+    let message = parse_error(&BOB[1..]).to_string();
     assert!(message.contains("44") && message.contains("43"), "{message}");
 }
 

@@ -27,8 +27,8 @@ fn nothing_is_lost_when_sessions_are_rekeyed_under_reordering() {
             opened += 1;
         }
         if step % 50 == 0 {
-            let back = b.seal(now, b"back");
-            a.open(now, &back).unwrap();
+            let reply = b.seal(now, b"back");
+            a.open(now, &reply).unwrap();
         }
     }
     for datagram in in_flight {
@@ -58,8 +58,8 @@ fn a_response_after_seconds_of_delay_is_accepted() {
     a.peers.start_initiating(at(1), a.other);
     let first = a.initiate(at(1)).unwrap();
     let mut initiations = 1;
-    for tenth in 0..60 {
-        initiations += usize::from(a.initiate(at(1) + Span::from_millis(tenth * 100)).is_some());
+    for step in 0..60 {
+        initiations += usize::from(a.initiate(at(1) + Span::from_millis(step * 100)).is_some());
     }
     assert!(initiations >= 3, "it was retried meanwhile");
     let response = b.receive(at(4), &first).unwrap().reply.unwrap();

@@ -86,10 +86,10 @@ fn the_session_that_the_larger_key_initiated_seals() {
         while peer.initiate(at(2)).is_some() {}
     }
     let due = at(1) + Span::from_secs(121);
-    let back = second.seal(at(2), b"not silent");
-    first.open(at(2), &back).unwrap();
-    let back = first.seal(at(2), b"not silent");
-    second.open(at(2), &back).unwrap();
+    let reply = second.seal(at(2), b"not silent");
+    first.open(at(2), &reply).unwrap();
+    let reply = first.seal(at(2), b"not silent");
+    second.open(at(2), &reply).unwrap();
     assert!(first.initiate(due).is_some(), "the larger key initiated it");
     assert!(second.initiate(due).is_none(), "the other one responded");
 }

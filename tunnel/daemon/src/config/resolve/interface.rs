@@ -40,8 +40,8 @@ pub(super) fn interface(table: Option<&At<InterfaceTable>>, path: &Path, context
         routes: flag(values.routes.as_ref(), true),
         user: values.user.map(|user| user.get().clone()),
         metrics: values.metrics.and_then(|text| {
-            let wrong = |_| Fault::at(text.span(), format!("`{}` is not an address with a port", text.get()));
-            context.ok(text.get().parse().map_err(|e| wrong(e).help("such as `127.0.0.1:9754`")))
+            let error = |_| Fault::at(text.span(), format!("`{}` is not an address with a port", text.get()));
+            context.ok(text.get().parse().map_err(|e| error(e).help("such as `127.0.0.1:9754`")))
         }),
     }
 }

@@ -86,5 +86,5 @@ fn refuse_keys(values: &PeerTable, context: &mut Context<'_>) -> Keys {
 
 pub(super) fn endpoint(text: &At<String>, context: &mut Context<'_>) -> Option<PeerEndpoint> {
     let help = "such as `vpn.example.org:4754`, `192.0.2.1:4754` or `[2001:db8::1]:4754`";
-    context.ok(PeerEndpoint::read(text.get()).map_err(|wrong| Fault::at(text.span(), wrong).help(help)))
+    context.ok(PeerEndpoint::read(text.get()).map_err(|error| Fault::at(text.span(), error).help(help)))
 }

@@ -90,10 +90,10 @@ fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<Algo
 }
 
 /// A scheduler that this mode cannot use; the help lists the usable ones.
-fn unusable(at: &At<NameOrTable>, why: &str, usable: impl Fn(&SchedulerEntry) -> bool) -> Fault {
+fn unusable(at: &At<NameOrTable>, reason: &str, usable: impl Fn(&SchedulerEntry) -> bool) -> Fault {
     let names = schedule::REGISTRY.iter().filter(|entry| usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
-    Fault::at(at.span(), format!("`{}` {why}", named(at).name)).help(help)
+    Fault::at(at.span(), format!("`{}` {reason}", named(at).name)).help(help)
 }
 
 /// An algorithm that is in no registry.

@@ -30,16 +30,16 @@ pub(super) fn network(text: &str, span: Range<usize>) -> Result<IpNet, Fault> {
 }
 
 pub(super) fn address(text: &At<String>, context: &mut Context<'_>) -> Option<IpAddr> {
-    let wrong = |_| {
+    let error = |_| {
         let message = format!("`{}` is not an address", text.get());
         Fault::at(text.span(), message).help("such as `192.0.2.7` or `2001:db8::7`")
     };
-    context.ok(text.get().parse().map_err(wrong))
+    context.ok(text.get().parse().map_err(error))
 }
 
 pub(super) fn quantity<Q: Quantity>(text: &At<String>) -> Result<Q, Fault> {
-    Q::read(text.get()).map_err(|wrong| {
-        let (message, help) = wrong.split_once('\n').unwrap_or((&wrong, ""));
+    Q::read(text.get()).map_err(|error| {
+        let (message, help) = error.split_once('\n').unwrap_or((&error, ""));
         Fault::at(text.span(), message).help(help)
     })
 }
@@ -86,12 +86,12 @@ pub(super) fn secret<K: FromStr<Err = KeyError>>(
                 context.warnings.push(format!("{shown} holds a secret and is readable by others: chmod 600 {shown}"));
             }
             let help = "`(umask 077; ropewalk genkey > FILE)` makes one, `ropewalk genpsk` a preshared one";
-            context.ok(secrets::key_file(&path).map_err(|wrong| Fault::at(file.span(), wrong).help(help)))
+            context.ok(secrets::key_file(&path).map_err(|error| Fault::at(file.span(), error).help(help)))
         }
     }
 }
 
 /// A key in base64. The error repeats nothing of it.
 pub(super) fn key<K: FromStr<Err = KeyError>>(text: &At<String>) -> Result<K, Fault> {
-    text.get().parse().map_err(|wrong: KeyError| Fault::at(text.span(), wrong.to_string()))
+    text.get().parse().map_err(|error: KeyError| Fault::at(text.span(), error.to_string()))
 }

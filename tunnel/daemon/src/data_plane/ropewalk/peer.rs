@@ -130,11 +130,11 @@ pub(super) fn check_peer<'a>(
     node: &Node,
     socket: impl Fn(usize) -> Option<&'a SocketConfig>,
 ) -> Result<(), Error> {
-    let bad = |what: String| Error::config(format!("peer {}: {what}", config.public_key));
-    config.options.endpoint_config(&config.weights(), 0).map_err(bad)?;
-    node.sessions().check(&config.public_key).map_err(|error| bad(error.to_string()))?;
+    let config_error = |message: String| Error::config(format!("peer {}: {message}", config.public_key));
+    config.options.endpoint_config(&config.weights(), 0).map_err(config_error)?;
+    node.sessions().check(&config.public_key).map_err(|error| config_error(error.to_string()))?;
     if config.paths.iter().any(|path| usize::from(path.id) >= MAX_PATHS) {
-        return Err(bad(format!("at most {MAX_PATHS} paths")));
+        return Err(config_error(format!("at most {MAX_PATHS} paths")));
     }
     for PeerPathConfig { name, socket: index, remote, .. } in &config.paths {
         let found = socket(*index).ok_or_else(|| Error::config(format!("path {name}: there is no socket {index}")))?;
