@@ -1,4 +1,4 @@
-//! What a fuzz target is: with cargo-fuzz the fuzzer's, and otherwise a program that checks the files it is given, so that a
+//! Fuzz targets: with cargo-fuzz the fuzzer's, and otherwise programs that check the files on the command line, so that a
 //! stable compiler builds it and repeats what a fuzzer found.
 
 /// Makes a fuzz target of a check, a function of bytes.

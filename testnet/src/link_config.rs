@@ -3,7 +3,7 @@
 use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use units::{Instant, Rate, RngStream, Span};
 
-/// What happens to datagrams that are sent in one direction of a path.
+/// Configuration of one direction of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkConfig {
     /// Transmission rate; `None` for a link that is never the bottleneck.
@@ -22,7 +22,7 @@ pub struct LinkConfig {
     pub queue: Option<Span>,
     /// Largest UDP payload that passes, bytes.
     pub mtu: u32,
-    /// What the link adds to each datagram's payload, bytes.
+    /// Overhead of the link for each datagram, bytes.
     pub overhead: u32,
     /// The link drops everything between these instants.
     pub outage: Option<(Instant, Instant)>,

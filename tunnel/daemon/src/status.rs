@@ -28,11 +28,11 @@ pub struct TunnelStatus {
 /// The inner device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterfaceStatus {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its addresses.
+    /// The addresses.
     pub addresses: Vec<String>,
-    /// Its MTU.
+    /// The MTU.
     pub mtu_bytes: u32,
     /// The public key of this end.
     pub public_key: Option<String>,
@@ -45,9 +45,9 @@ pub struct InterfaceStatus {
 /// A peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeerStatus {
-    /// Its public key.
+    /// The public key.
     pub public_key: Option<String>,
-    /// Its inner networks.
+    /// The inner networks.
     pub allowed_ips: Vec<String>,
     /// Time since the latest handshake.
     pub handshake_age_ms: Option<f64>,
@@ -66,9 +66,9 @@ pub struct PeerStatus {
 /// A path to a peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathStatus {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
-    /// Its state.
+    /// The state.
     pub state: PathState,
     /// Whether it carries data only while no other path works.
     pub backup: bool,
@@ -132,7 +132,7 @@ pub enum PathState {
 pub struct Traffic {
     /// Packets. A super-packet counts as one.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes.
     pub bytes: u64,
 }
 

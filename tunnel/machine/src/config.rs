@@ -11,13 +11,14 @@ pub const MAX_PATHS: usize = 16;
 /// The name that stands for no congestion control.
 pub const OFF: &str = "off";
 
-/// How a tunnel carries packets.
+/// Options of a tunnel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunnelOptions {
-    /// Congestion control of all paths, by its name in `control::registry`; [`OFF`] in networks whose load is managed otherwise
-    /// (RFC 8086, section 3).
+    /// Congestion control of all paths, by its name in `control::registry`; [`OFF`] in networks whose load is managed
+    /// otherwise (RFC 8086, section 3).
     pub congestion: AlgorithmChoice,
-    /// The scheduler, by its name in `schedule::REGISTRY`. It lets packets wait at the connection ([`schedule::Fill::Cwnd`]).
+    /// The scheduler, by its name in `schedule::REGISTRY`. It lets packets wait at the connection
+    /// ([`schedule::Fill::Cwnd`]).
     pub scheduler: AlgorithmChoice,
     /// Whether lost fragments are retransmitted.
     pub retransmit: bool,
@@ -47,8 +48,8 @@ impl Default for TunnelOptions {
             deliver_late: false,
             max_reorder_timeout: Span::from_millis(500),
             probe_interval: Span::from_millis(200),
-            // Longer than RFC 8289's 5 ms for a router: a flow's own queue delays no other flow here, and keeps slow paths in
-            // use after the flow has reduced its window.
+            // Longer than RFC 8289's 5 ms for a router: a flow's own queue delays no other flow here, and keeps slow
+            // paths in use after the flow has reduced its window.
             codel_target: Span::from_millis(20),
             // Longer than RFC 8289's 100 ms: a path that is drained to measure it (BBR's PROBE_RTT, 200 ms) builds a queue
             // that is no sign of too much traffic.

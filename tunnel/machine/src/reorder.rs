@@ -52,7 +52,7 @@ struct Stream<P> {
     expected: u64,
     slots: VecDeque<Slot<P>>,
     held: u64,
-    /// Of each path, one past the greatest number that it delivered and that was no retransmission.
+    /// By path, one past the greatest number that it delivered, without retransmissions.
     next_on_path: Vec<(PathId, u64)>,
     skipped: VecDeque<(u64, u64)>,
     /// Whether fragments were given up since the latest delivery.

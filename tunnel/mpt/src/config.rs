@@ -14,7 +14,7 @@ const DEFAULT_MISSING_KEEPALIVES: u64 = 3;
 /// Configuration of the resequencer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReorderConfig {
-    /// How far ahead of the expected packet a held one may be, packets (`reorder_window`).
+    /// Greatest distance of a held packet from the expected one, packets (`reorder_window`).
     pub window: u32,
     /// The longest time that a packet is held (`max_buffdelay_msec`).
     pub timeout: Span,

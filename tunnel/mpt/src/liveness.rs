@@ -3,7 +3,7 @@
 use crate::config::KeepaliveConfig;
 use units::{Instant, Span};
 
-/// How long a path whose interface refused a packet is suspended.
+/// Duration of the suspension of a path whose interface refused a packet.
 const SUSPENSION: Span = Span::from_millis(1000);
 
 /// Liveness of a path.

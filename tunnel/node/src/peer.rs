@@ -60,7 +60,7 @@ pub enum NodeEvent {
 #[derive(Debug)]
 pub(crate) struct Peer<P, A> {
     pub(crate) endpoint: Endpoint<P>,
-    /// Its paths by number.
+    /// The paths by number.
     pub(crate) paths: BTreeMap<u8, RoutedPath<A>>,
     /// Whether there is a session.
     pub(crate) has_session: bool,

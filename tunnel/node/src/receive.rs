@@ -78,7 +78,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// `make_payload` makes a payload of that range of it, which begins with a virtio_net_hdr if the flag is set.
     ///
     /// # Errors
-    /// It is malformed, and dropped.
+    /// The datagram is malformed, and dropped.
     pub fn process(
         &mut self,
         now: Instant,

@@ -26,7 +26,7 @@ impl Cipher {
         }
     }
 
-    /// Its bit in the handshake's set of ciphers.
+    /// The bit in the handshake's set of ciphers.
     pub(crate) const fn bit(self) -> u8 {
         match self {
             Self::Aes256Gcm => 1,

@@ -18,7 +18,7 @@ const NETWORK_LIMIT: u8 = 10;
 /// Initiations a second with a valid mac2, as a multiple of the threshold.
 const TOTAL_LIMIT_FACTOR: u32 = 8;
 
-/// How to treat an initiation whose mac1 is valid.
+/// The treatment of an initiation whose mac1 is valid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Process it.

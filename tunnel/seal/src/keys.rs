@@ -34,7 +34,7 @@ pub struct PresharedKey([u8; KEY_LEN]);
 /// Why a text is no key. It never repeats the text, which may be most of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// Its length, which is not 44 characters.
+    /// The length, which is not 44 characters.
     Length(usize),
     /// The position (from 1) of a character that is not base64.
     Character(usize),
@@ -76,7 +76,7 @@ impl PrivateKey {
         Self(bytes)
     }
 
-    /// Its public key.
+    /// The public key.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(derive_public(&self.0))

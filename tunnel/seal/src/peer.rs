@@ -18,7 +18,7 @@ use crate::message::HandshakeMessage;
 use crate::noise::Noise;
 use crate::sessions::{REKEY_AFTER, Sessions};
 
-/// How much later the responder of a session rekeys than its initiator.
+/// Delay of a responder's rekeying after the initiator's.
 const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
 /// Time without a received datagram, though some were sent, after which a new handshake starts: the peer may have restarted.
 pub const SILENCE_TIMEOUT: Span = Span::from_secs(3);

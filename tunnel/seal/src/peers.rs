@@ -119,7 +119,7 @@ pub struct Opened {
 /// Status of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerStatus {
-    /// Its public key.
+    /// The public key.
     pub public: PublicKey,
     /// When the current session was established; `None` if there is none.
     pub since: Option<Instant>,

@@ -1,8 +1,8 @@
 //! The replay window of one path: decodes truncated packet numbers and detects replays.
 //!
-//! A ring of bits that never shifts (RFC 6479): a number's block is the number divided by 64, modulo the ring; when the largest
-//! number advances, the blocks that it passes are cleared. One block of the ring is not part of the window, so that the window
-//! has its full size wherever the largest number lies in its block.
+//! A ring of bits that never shifts (RFC 6479): a number's block is the number divided by 64, modulo the ring; when the
+//! largest number advances, the blocks that it passes are cleared. One block of the ring is not part of the window, so
+//! that the window has its full size wherever the largest number lies in its block.
 
 /// Blocks of 64 bits: 16 KiB per path.
 const BLOCKS: usize = 2048;
@@ -25,9 +25,9 @@ pub(crate) struct ReplayWindow {
 /// Why a packet number is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplayError {
-    /// It was received before.
+    /// The packet number was received before.
     Duplicate,
-    /// It is behind the window.
+    /// The packet number is behind the window.
     TooOld,
 }
 

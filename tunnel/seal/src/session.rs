@@ -1,8 +1,8 @@
 //! One session: a key for each direction, and for each path the packet numbers sealed and received.
 //!
-//! The nonce is the path (32 bits) and the packet number (64 bits), both big-endian: each path has its own packet number space,
-//! and no nonce is used twice. The caller chooses the numbers, which continue when a session follows another; a session only
-//! refuses to seal with a number that is not larger than the path's last.
+//! The nonce is the path (32 bits) and the packet number (64 bits), both big-endian: each path has its own packet number
+//! space, and no nonce is used twice. The caller chooses the numbers, which continue when a session follows another; a
+//! session only refuses to seal with a number that is not larger than the path's last.
 
 use zeroize::Zeroize;
 
@@ -31,13 +31,13 @@ impl Drop for SessionKeys {
     }
 }
 
-/// Seals and opens the datagrams between two peers until the next handshake. Allocates only when the first datagram of a path
-/// arrives.
+/// Seals and opens the datagrams between two peers until the next handshake. Allocates only when the first datagram of a
+/// path arrives.
 pub struct Session {
     cipher: Cipher,
     seal: DataKey,
     open: DataKey,
-    /// Of each path: the least packet number that may be sealed.
+    /// The least packet number that may be sealed, by path.
     next_numbers: Box<[u64; PACKET_NUMBER_SPACES]>,
     windows: Box<[Option<ReplayWindow>; PACKET_NUMBER_SPACES]>,
     blocks: u64,
@@ -103,8 +103,8 @@ impl Session {
         Ok(())
     }
 
-    /// Decrypts `sealed`, a body and its tag, in place; `truncated` is its packet number modulo 2^32. Returns the full one. The body is
-    /// then `sealed` without its last 16 bytes.
+    /// Decrypts `sealed`, a body and its tag, in place; `truncated` is its packet number modulo 2^32. Returns the full
+    /// one. The body is then `sealed` without its last 16 bytes.
     ///
     /// # Errors
     /// If it is a replay, behind the replay window, or not authentic for this path, number and header; then the bytes of
@@ -126,11 +126,11 @@ impl Session {
     }
 }
 
-/// Of each path, one more than the largest packet number of the peer.
+/// One more than the largest packet number of the peer, by path.
 pub(crate) struct ExpectedPacketNumbers(Box<[u64; PACKET_NUMBER_SPACES]>);
 
 impl ExpectedPacketNumbers {
-    /// Those of a peer that starts anew.
+    /// The packet numbers of a peer that has lost its state.
     pub(crate) fn zero() -> Self {
         Self(Box::new([0; PACKET_NUMBER_SPACES]))
     }

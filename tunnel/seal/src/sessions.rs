@@ -1,9 +1,9 @@
 //! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open what arrives late
 //! (WireGuard white paper, section 6.3).
 //!
-//! Key confirmation: the responder must not seal with a session before it has opened a datagram of it, since the response may
-//! have been lost, or the initiation may be a replay. Two peers that initiate at the same time get two sessions; both seal with
-//! the one that the peer with the larger public key initiated, in whatever order the messages arrive.
+//! Key confirmation: the responder must not seal with a session before it has opened a datagram of it, since the response
+//! may have been lost, or the initiation may be a replay. Two peers that initiate at the same time get two sessions; both
+//! seal with the one that the peer with the larger public key initiated, in whatever order the messages arrive.
 
 use units::{Instant, Span};
 
@@ -45,11 +45,11 @@ impl SessionEntry {
 /// The role of a new session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activation {
-    /// It seals, and replaces one with the same instance of the peer.
+    /// The session seals, and replaces one with the same instance of the peer.
     Rekeyed,
-    /// It seals; the peer has lost its state and starts anew.
+    /// The session seals; the peer has lost its state.
     PeerRestarted,
-    /// It only opens: another one of a simultaneous handshake seals.
+    /// The session only opens: another one of a simultaneous handshake seals.
     ReceiveOnly,
 }
 
@@ -99,7 +99,8 @@ impl Sessions {
         self.next.replace(entry).map(|old| old.local)
     }
 
-    /// Confirms the next session: a datagram of it was opened. `has_larger_key`: whether this host's public key is the larger.
+    /// Confirms the next session: a datagram of it was opened. `has_larger_key`: whether this host's public key is the
+    /// larger.
     pub(crate) fn confirm(&mut self, has_larger_key: bool, freed_indices: &mut Vec<u32>) -> Activation {
         let entry = self.next.take().expect("a session is unconfirmed");
         let simultaneous = |ours: &SessionEntry| {

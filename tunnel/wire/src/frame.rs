@@ -52,24 +52,24 @@ pub enum Frame {
         /// The token of the ping.
         token: u64,
     },
-    /// How long the receiver should wait for a missing fragment before it gives it up: the difference of the sender's paths in
+    /// The receiver's reorder timeout, after which it gives up a missing fragment: the difference of the sender's paths in
     /// delay, and the time of a retransmission.
     ReorderTimeout {
         /// Microseconds.
         micros: u32,
     },
-    /// How the peer may use a path of the sender.
+    /// The peer's use of a path of the sender.
     Path {
         /// The path.
         path: u8,
-        /// Its use.
+        /// The use.
         state: PathState,
     },
     /// The sender closes the tunnel and forgets the session.
     Close,
 }
 
-/// How the peer may use a path.
+/// The peer's use of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
     /// Always.

@@ -121,7 +121,7 @@ impl Sample {
         (offload, packet)
     }
 
-    /// Its segments of `size`, each encoded on its own.
+    /// The segments of `size`, each encoded on its own.
     pub(crate) fn segments(&self, size: u16) -> Vec<Vec<u8>> {
         let payloads: Vec<_> = self.payload.chunks(usize::from(size)).collect();
         let segment = |(index, payload): (usize, &&[u8])| {

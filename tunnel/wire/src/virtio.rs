@@ -1,11 +1,11 @@
-//! The virtio_net_hdr (Virtio 1.2, section 5.1.6), which a TUN device with `IFF_VNET_HDR` puts before a packet: the checksum or
-//! the segmentation that the device has left to do.
+//! The virtio_net_hdr (Virtio 1.2, section 5.1.6), which a TUN device with `IFF_VNET_HDR` puts before a packet: the
+//! checksum or the segmentation that the device has left to do.
 //!
 //! ```text
 //! flags 1   gso_type 1   hdr_len 2   gso_size 2   csum_start 2   csum_offset 2
 //! ```
-//! Its words are little-endian, both between the ends of a tunnel and to the device: a driver on a big-endian host asks its
-//! device for that (`TUNSETVNETLE`).
+//! The words of the header are little-endian, both between the ends of a tunnel and to the device: a driver on a
+//! big-endian host asks its device for that (`TUNSETVNETLE`).
 
 use crate::Malformed;
 use crate::inner::{Inner, protocol};
@@ -41,7 +41,7 @@ pub struct PartialChecksum {
     pub offset: u16,
 }
 
-/// How a super-packet is segmented.
+/// The segmentation of a super-packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
     /// The type of its segments.
@@ -169,8 +169,8 @@ impl VirtioNetHeader {
         bytes
     }
 
-    /// Checks that the header is consistent with `packet`, which must be done for packets of a peer before they are written to a
-    /// device or segmented.
+    /// Checks that the header is consistent with `packet`, which must be done for packets of a peer before they are
+    /// written to a device or segmented.
     ///
     /// # Errors
     /// As [`Inner::parse`]; `Length` for offsets outside the packet or not those of its transport, `Type` if the packet is

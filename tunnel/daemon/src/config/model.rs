@@ -18,13 +18,14 @@ pub struct TunnelConfig {
     pub peers: Vec<ConfiguredPeer>,
     /// The paths, one for each uplink; at least one.
     pub paths: Vec<ConfiguredPath>,
-    /// How packets are carried.
+    /// The `[tunnel]` table.
     pub options: TunnelOptions,
     /// Warnings for the log and for `ropewalk check`.
     pub warnings: Vec<String>,
 }
 
-/// The inner MTU in `ropewalk` mode, bytes. Packets are fragmented to what paths carry, so it need not be less than Ethernet's.
+/// The inner MTU in `ropewalk` mode, bytes. Packets are fragmented to what paths carry, so it need not be less than
+/// Ethernet's.
 const DEFAULT_MTU: u16 = 1500;
 
 impl TunnelConfig {
@@ -50,9 +51,9 @@ impl TunnelConfig {
 pub struct InterfaceConfig {
     /// The device's name.
     pub name: String,
-    /// Its addresses with their networks.
+    /// The addresses with their networks.
     pub addresses: Vec<IpNet>,
-    /// Its MTU, bytes; `None` for the default.
+    /// The MTU, bytes; `None` for the default.
     pub mtu: Option<u16>,
     /// The UDP port of paths without one of their own; 0 is any free port.
     pub listen_port: u16,
@@ -92,22 +93,22 @@ pub struct MptOptions {
 /// A peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfiguredPeer {
-    /// Its public key; `None` in `mpt` mode.
+    /// The public key; `None` in `mpt` mode.
     pub public_key: Option<PublicKey>,
     /// A secret shared beside the keys.
     pub preshared_key: Option<PresharedKey>,
     /// Inner networks routed to it, and accepted from it only.
     pub allowed_ips: Vec<IpNet>,
-    /// Its endpoint on paths without one of their own; `None` if this end waits for the peer.
+    /// The endpoint on paths without one of their own; `None` if this end waits for the peer.
     pub endpoint: Option<PeerEndpoint>,
-    /// Its inner address, which MPT's keepalives carry; `None` in `ropewalk` mode.
+    /// The inner address, which MPT's keepalives carry; `None` in `ropewalk` mode.
     pub address: Option<IpAddr>,
 }
 
 /// A path over one uplink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfiguredPath {
-    /// Its name in status and log.
+    /// The name in status and log.
     pub name: String,
     /// The device that its socket is bound to.
     pub interface: Option<String>,
@@ -121,7 +122,7 @@ pub struct ConfiguredPath {
     pub backup: bool,
     /// Whether its traffic costs money: used as a backup, and probed seldom.
     pub metered: bool,
-    /// Its share under schedulers with weights.
+    /// The share under schedulers with weights.
     pub weight: u32,
     /// The greatest rate sent on it.
     pub rate: Option<Rate>,

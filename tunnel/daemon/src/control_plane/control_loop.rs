@@ -28,7 +28,7 @@ const WATCHDOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Checks that the tunnel is not running, and removes the files of a killed one. Called before the device is opened.
 ///
 /// # Errors
-/// It is running, or `directory` cannot be created.
+/// The tunnel is running, or `directory` cannot be created.
 pub fn clean_up(directory: &Path, interface: &str) -> Result<(), Error> {
     if let Some(state) = running(directory, interface) {
         return Err(Error::Running(state));
@@ -102,7 +102,7 @@ fn warn_of_strict_reverse_paths(config: &TunnelConfig) {
     }
 }
 
-/// What wakes the loop up.
+/// An event of the control loop.
 enum Wakeup {
     Request(PendingRequest),
     Link(String, LinkEvent),

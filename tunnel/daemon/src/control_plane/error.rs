@@ -7,7 +7,7 @@ use std::io;
 /// Why a tunnel does not start.
 #[derive(Debug)]
 pub enum Error {
-    /// It is running already.
+    /// The tunnel is running already.
     Running(StateFile),
     /// A system call failed.
     System {

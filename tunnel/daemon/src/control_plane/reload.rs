@@ -20,7 +20,7 @@ use tracing::warn;
 pub struct ControlConfig {
     /// The tunnel's configuration in force.
     pub config: TunnelConfig,
-    /// Its file, an absolute path.
+    /// The file, an absolute path.
     pub file: PathBuf,
     /// The directory of sockets and state files: [`RUNTIME_DIRECTORY`](super::RUNTIME_DIRECTORY).
     pub directory: PathBuf,

@@ -19,7 +19,7 @@ pub enum Command {
     Link {
         /// The device's name.
         device: String,
-        /// What changed.
+        /// The change.
         event: LinkEvent,
     },
     /// Apply a changed configuration, all or nothing. The closure gets the names of the sockets that wait for their device,

@@ -25,9 +25,9 @@ pub struct DataPlaneConfig {
 /// Configuration of the TUN device.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
-    /// Its name, as in `ip link`.
+    /// The name, as in `ip link`.
     pub name: String,
-    /// Its MTU, bytes.
+    /// The MTU, bytes.
     pub mtu: u16,
     /// Whether segmentation offload is tried. Without it every packet costs a system call.
     pub offload: bool,
@@ -36,7 +36,7 @@ pub struct DeviceConfig {
 /// Configuration of a UDP socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketConfig {
-    /// Its name in errors and reports: the path's.
+    /// The name in errors and reports: the path's.
     pub name: String,
     /// The interface that it is bound to (`SO_BINDTODEVICE`).
     pub interface: Option<String>,
@@ -78,7 +78,7 @@ pub struct RopewalkConfig {
 /// Configuration of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
-    /// Its public key.
+    /// The public key.
     pub public_key: PublicKey,
     /// The secret shared beside the keys.
     pub preshared_key: Option<PresharedKey>,
@@ -86,7 +86,7 @@ pub struct PeerConfig {
     pub allowed_ips: Vec<IpNet>,
     /// The configured paths. Datagrams of the peer open others: a server need not list its clients' paths.
     pub paths: Vec<PeerPathConfig>,
-    /// How packets are carried.
+    /// The `[tunnel]` table.
     pub options: TunnelOptions,
 }
 
@@ -103,15 +103,15 @@ impl PeerConfig {
 /// Configuration of a path to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerPathConfig {
-    /// Its id, the same at both ends.
+    /// The id, the same at both ends.
     pub id: u8,
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
     /// Index of its socket.
     pub socket: usize,
     /// The peer's address at first. The path follows the peer to other addresses.
     pub remote: SocketAddr,
-    /// Its share under schedulers with weights.
+    /// The share under schedulers with weights.
     pub weight: u32,
     /// The machine's part.
     pub path: PathConfig,
@@ -152,13 +152,13 @@ pub struct MptConfig {
 /// Configuration of a path in `mpt` mode.
 #[derive(Clone, Debug)]
 pub struct MptPathConfig {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
     /// Index of its socket.
     pub socket: usize,
     /// The peer's socket. Datagrams from another address are refused; their port is ignored, as in MPT.
     pub remote: SocketAddr,
-    /// Its share of the packets.
+    /// The share of the packets.
     pub weight: u32,
 }
 

@@ -82,7 +82,7 @@ pub struct BufferReport {
 /// An MPT connection.
 #[derive(Clone, Debug, Default)]
 pub struct MptReport {
-    /// Its paths.
+    /// The paths.
     pub paths: Vec<MptPathReport>,
     /// The reorder buffer, if there is one.
     pub resequencer: Option<ResequencerCounters>,
@@ -108,7 +108,7 @@ pub struct MptPathReport {
 /// A peer in `ropewalk` mode.
 #[derive(Clone, Debug)]
 pub struct PeerReport {
-    /// Its public key.
+    /// The public key.
     pub public_key: PublicKey,
     /// The session; `None` only if the peer was removed.
     pub session: Option<PeerStatus>,

@@ -398,7 +398,7 @@ mod tests {
         Socket::open(&config).expect("loopback is there")
     }
 
-    /// What is received within a second, as (datagram, TOS), and in which system calls.
+    /// The datagrams received within a second, as (datagram, TOS), and the system calls.
     fn receive_all(socket: &mut Socket, wanted: usize) -> (Vec<(Vec<u8>, u8)>, Vec<ReceivedDatagrams>) {
         let (mut datagrams, mut calls) = (Vec::new(), Vec::new());
         let mut buffer = vec![0; 1 << 16];

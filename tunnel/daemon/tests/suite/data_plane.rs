@@ -1,5 +1,5 @@
 //! The data plane between two network namespaces: real devices, real sockets, real TCP inside, every byte compared.
-//! How soon failures are found is measured in virtual time, in `tunnel/machine`.
+//! The time until a failure is detected is measured in virtual time, in `tunnel/machine`.
 
 use machine::PathConfig;
 use mpt::{KeepaliveConfig, ReorderConfig};

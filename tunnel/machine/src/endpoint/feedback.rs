@@ -111,7 +111,7 @@ impl<P: Payload> Endpoint<P> {
         Some(Frame::ReorderTimeout { micros: timeout.as_micros().min(u64::from(u32::MAX)) as u32 })
     }
 
-    /// What waits at the ingress until the slow paths are worth their delay is no standing queue: CoDel's target grows by
+    /// A queue at the ingress that waits for slow paths is no standing queue: CoDel's target grows by
     /// their excess delay, and its interval is a round trip at least.
     fn adapt_codel(&mut self) {
         let up = || self.paths.iter().flatten().filter(|path| path.is_up());
@@ -139,7 +139,7 @@ impl<P: Payload> Endpoint<P> {
         path.srtt().saturating_sub(min_srtt) / 2
     }
 
-    /// How long the peer waits for a missing fragment: the difference of the paths' delays and their jitter; with
+    /// The time for which the peer waits for a missing fragment: the difference of the paths' delays and their jitter; with
     /// retransmission, also the probe timeout of a failing path (its last acknowledgement may be nearly as late again)
     /// and the time to retransmit everything in flight on another.
     pub(super) fn reorder_timeout(&self) -> Span {
@@ -154,7 +154,7 @@ impl<P: Payload> Endpoint<P> {
     }
 }
 
-/// How many of the first frames fit a datagram; at least one, as every frame fits one.
+/// Number of the first frames that fit a datagram; at least one, as every frame fits one.
 fn count_fitting(frames: &[Frame]) -> usize {
     let mut bytes = 0;
     let fits = |frame: &&Frame| {

@@ -75,7 +75,7 @@ pub(super) struct TunnelPath {
     pub(super) redundant_up_to: u64,
 }
 
-/// What [`TunnelPath::on_timeout`] found.
+/// The result of [`TunnelPath::on_timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathTimeout {
     NotDue,

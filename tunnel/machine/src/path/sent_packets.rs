@@ -92,7 +92,7 @@ struct AckInProgress<'a> {
 }
 
 impl SentPackets {
-    /// Nothing sent yet; `first` is the first packet number.
+    /// No packets; `first` is the next packet number.
     pub(super) fn new(first: u64) -> Self {
         Self {
             base: first,

@@ -61,7 +61,7 @@ pub(crate) struct TestHost {
     pub(crate) node: Node<Bytes, TestAddress>,
     pub(crate) peer: PeerId,
     identity: Identity,
-    /// Its address on each path, as its peer sees it.
+    /// The address on each path, as its peer sees it.
     pub(crate) addresses: Vec<TestAddress>,
     /// By how much its wall clock is ahead of the simulation's.
     pub(crate) wall_clock: u64,

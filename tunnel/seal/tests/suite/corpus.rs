@@ -1,4 +1,4 @@
-//! What the fuzz targets assert, over the inputs saved in `fuzz/corpus` and over random ones.
+//! The checks of the fuzz targets, over the inputs saved in `fuzz/corpus` and over random ones.
 
 use std::fs;
 use std::path::Path;
