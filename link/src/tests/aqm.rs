@@ -84,7 +84,7 @@ fn codel_marks_at_the_same_instants_instead() {
 
 /// Packet j waits for 0.4 j ms: the first one above 2 ms is number 6. CoDel itself drops nothing here.
 #[test]
-fn whatever_waits_for_longer_than_the_threshold_is_marked() {
+fn packets_above_the_marking_threshold_are_marked() {
     let codel = CoDelConfig { target: Span::MAX, ce_threshold: Some(Span::from_millis(2)), ..CoDelConfig::default() };
     for discipline in
         [QueueDiscipline::CoDel(codel), QueueDiscipline::FqCodel(FqCodelConfig { flows: 1024, quantum: 1514, codel })]
@@ -100,7 +100,7 @@ fn whatever_waits_for_longer_than_the_threshold_is_marked() {
 }
 
 #[test]
-fn codel_lets_a_link_below_its_rate_alone() {
+fn codel_does_not_drop_below_the_links_rate() {
     let mut pipe = pipe_with(codel(), false);
     for k in 0..10_000 {
         pipe.offer(Instant(k * 1200 * US), packet(k, 1500));
@@ -110,7 +110,7 @@ fn codel_lets_a_link_below_its_rate_alone() {
 }
 
 #[test]
-fn red_drops_early_what_cannot_be_marked_and_marks_the_rest() {
+fn red_drops_non_ect_packets_early_and_marks_the_others() {
     for ecn in [false, true] {
         let mut pipe = pipe_with(red(), true);
         // The queue grows by a packet every 2.4 ms: after 120 ms it is at 75 kB, its average far below `max`.
@@ -141,7 +141,7 @@ fn red_holds_an_unresponsive_overload_at_its_upper_threshold() {
 /// `alpha` times the sum of the distances from the target (and `beta` times the delay's change), so that the mean of
 /// the delays is the target, but for the deviation of the probability divided by `alpha n`.
 #[test]
-fn pie_holds_an_unresponsive_overload_at_its_target_and_drops_what_the_link_does_not_carry() {
+fn pie_holds_an_unresponsive_overload_at_its_target() {
     let mut pipe = pipe_with(pie(), false);
     let (mut sum, mut samples, mut counted_before) = (0.0, 0.0, (0, 0));
     overload(&mut pipe, 100_000, false, |now, pipe| {
@@ -163,7 +163,7 @@ fn pie_holds_an_unresponsive_overload_at_its_target_and_drops_what_the_link_does
 }
 
 #[test]
-fn pie_marks_as_long_as_few_are_enough() {
+fn pie_marks_up_to_ten_percent() {
     // 10.0 of 10.5 Mbit/s: one in 21 must go; marks do not help against an unresponsive flow, so that the probability
     // passes 10 % and drops begin.
     let mut pipe = pipe_with(pie(), true);

@@ -12,7 +12,7 @@ fn both_kinds() -> [Pipe<TestPacket>; 2] {
 }
 
 #[test]
-fn a_new_rate_holds_for_what_has_not_begun() {
+fn a_new_rate_applies_to_packets_not_in_transmission() {
     for mut pipe in both_kinds() {
         burst(&mut pipe, 0, 10);
         pipe.set_rate(Instant(300 * US), Rate::from_mbit(10));
@@ -28,7 +28,7 @@ fn a_new_rate_holds_for_what_has_not_begun() {
 }
 
 #[test]
-fn a_faster_link_sends_the_queue_sooner_and_knows_its_limit_in_time() {
+fn a_faster_link_sends_the_queue_sooner_and_has_a_new_limit() {
     for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
         let queue = QueueConfig { limit: QueueLimit::Time(Span::from_millis(12)), discipline, ecn: false };
         let mut pipe = pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), queue, ..link() });
@@ -50,7 +50,7 @@ fn an_unlimited_link_can_get_a_rate() {
 }
 
 #[test]
-fn a_shorter_delay_does_not_reorder_and_does_not_change_the_wire() {
+fn a_shorter_delay_does_not_reorder_packets() {
     for mut pipe in both_kinds() {
         burst(&mut pipe, 0, 3);
         pipe.set_delay(Instant(130 * US), Span::from_millis(1));
@@ -63,7 +63,7 @@ fn a_shorter_delay_does_not_reorder_and_does_not_change_the_wire() {
 }
 
 #[test]
-fn a_longer_delay_holds_for_what_has_not_left() {
+fn a_longer_delay_applies_to_packets_not_sent() {
     for mut pipe in both_kinds() {
         burst(&mut pipe, 0, 3);
         pipe.set_delay(Instant(130 * US), Span::from_millis(20));

@@ -61,7 +61,7 @@ fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
 }
 
 #[test]
-fn the_transmitter_is_busy_only_while_it_sends() {
+fn busy_time_is_transmission_time() {
     let mut pipe = pipe(&link());
     burst(&mut pipe, 0, 5);
     assert_eq!(pipe.busy_time(Instant(200 * US)), Span(200 * US));
@@ -71,7 +71,7 @@ fn the_transmitter_is_busy_only_while_it_sends() {
 }
 
 #[test]
-fn a_lost_packet_has_its_turn_at_the_transmitter() {
+fn a_lost_packet_is_transmitted() {
     let mut pipe = pipe(&PipeConfig { loss: LossModel::Random(1.0), ..link() });
     assert_eq!(burst(&mut pipe, 0, 3), [Verdict::Lost; 3]);
     assert_eq!(pipe.queued_packets(Instant(0)), 2);
@@ -185,7 +185,7 @@ fn littles_law_holds_exactly_for_a_random_load() {
 }
 
 #[test]
-fn the_mean_wait_of_poisson_arrivals_is_pollaczek_and_khinchines() {
+fn the_mean_wait_of_poisson_arrivals_is_pollaczek_khinchines() {
     // M/D/1 at load 0.8: W = load x service / (2 (1 - load)) = 240 us.
     let (mut pipe, mut rng) = (pipe(&link()), RngStream::named(4, "load"));
     let (mut now, mut before) = (0, 0);

@@ -29,7 +29,7 @@ fn offer(pipe: &mut Pipe<TestPacket>, now: u64, flow: u16, bytes: u32, numbers: 
 
 /// RFC 8290, section 1: a flow that builds no queue waits for the packet in transmission, whatever the others have.
 #[test]
-fn a_sparse_flows_packet_leaves_ahead_of_any_backlog() {
+fn a_sparse_flow_has_priority_over_backlogged_flows() {
     for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         (1..=8).for_each(|flow| offer(&mut pipe, 0, flow, 1500, 0..200));
@@ -61,7 +61,7 @@ fn new_flows_wait_for_each_other_only() {
 /// The turns of two flow queues differ by one at most, and a deficit is never more than a packet below zero: two flows
 /// are never further apart than a quantum and a packet (section 4.2).
 #[test]
-fn backlogged_flows_share_to_a_quantum_and_a_packet_whatever_their_packets() {
+fn backlogged_flows_share_within_a_quantum_and_a_packet() {
     for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         let sizes = [1500, 1000, 700, 64, 333];
@@ -100,7 +100,7 @@ fn a_full_queue_drops_from_the_head_of_the_longest_flow_queue() {
 }
 
 #[test]
-fn a_packet_that_is_alone_in_the_longest_flow_queue_is_dropped() {
+fn the_only_packet_of_the_longest_flow_queue_is_dropped() {
     for discipline in without_early_drops() {
         let queue = QueueConfig { limit: QueueLimit::Bytes(1000), discipline, ecn: false };
         let mut pipe = pipe(&PipeConfig { queue, ..link() });
@@ -112,7 +112,7 @@ fn a_packet_that_is_alone_in_the_longest_flow_queue_is_dropped() {
 /// A flow queue that is empty when it is served leaves the lists, and its flow is new again. One that is not served while
 /// it is empty keeps its turn and its deficit.
 #[test]
-fn a_flow_that_was_idle_is_new_again_and_one_that_was_not_takes_turns() {
+fn an_idle_flow_is_new_again_and_others_keep_their_turn() {
     for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         offer(&mut pipe, 0, 1, 1500, 0..10);
@@ -137,7 +137,7 @@ fn a_flow_that_was_idle_is_new_again_and_one_that_was_not_takes_turns() {
 
 /// BLUE drops at random what an unresponsive flow sends beyond the link's rate, so that the queue no longer overflows.
 #[test]
-fn blue_drops_what_an_unresponsive_flow_sends_beyond_the_rate() {
+fn blue_drops_the_excess_of_an_unresponsive_flow() {
     let mut pipe = fair(QueueDiscipline::Cake(CakeConfig { rtt: Span::from_millis(100) }), 100);
     // Three packets in the time of two: a third must go, 85 steps of BLUE, no more than one each 5 ms.
     let mut full_arrivals = 0;

@@ -18,7 +18,7 @@ fn outstanding(in_flight: u32, snd_una: u64, snd_nxt: u64) -> Outstanding {
 }
 
 #[test]
-fn without_a_rate_of_the_controller_pacing_is_linuxs_share_of_cwnd_over_srtt() {
+fn without_a_pacing_rate_of_the_controller_it_is_linuxs_share_of_cwnd_over_srtt() {
     let (mut path, _) = path();
     assert_eq!(path.pacing_rate(1250, 0), Rate(0), "no RTT sample");
     path.update_rtt(Span::from_millis(100), 0, 1);
@@ -30,7 +30,7 @@ fn without_a_rate_of_the_controller_pacing_is_linuxs_share_of_cwnd_over_srtt() {
 }
 
 #[test]
-fn a_loss_in_cwr_goes_on_with_the_same_reduction() {
+fn a_loss_in_cwr_continues_the_reduction() {
     let (mut path, mut handle) = path();
     path.enter_reduction(at(1), Cause::EcnMark, CaState::Cwr, &outstanding(10, 0, 10), &mut handle);
     path.enter_reduction(at(2), Cause::Loss, CaState::Recovery, &outstanding(10, 5, 15), &mut handle);
@@ -40,7 +40,7 @@ fn a_loss_in_cwr_goes_on_with_the_same_reduction() {
 }
 
 #[test]
-fn a_round_that_fills_the_window_is_cwnd_limited_and_others_are_not() {
+fn a_full_window_is_cwnd_limited() {
     let (mut path, mut handle) = path();
     let mut round = |in_flight, snd_una, snd_nxt| {
         path.on_sent(at(1), false, in_flight);

@@ -1,4 +1,4 @@
-//! When and what a receiver acknowledges.
+//! Acknowledgements of a receiver: time and content.
 
 use crate::tcp_connection::{Options, new_receiver};
 use control::Ecn;
@@ -24,7 +24,7 @@ fn the_first_sixteen_are_acknowledged_at_once_and_then_every_second_segment() {
 }
 
 #[test]
-fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
+fn a_single_segment_is_acknowledged_after_forty_milliseconds() {
     let (mut receiver, acks) = after(17, 1);
     assert_eq!((acks.len(), receiver.deadline()), (16, Instant::ZERO + Span::from_millis(40)));
     let due = receiver.deadline();
@@ -32,7 +32,7 @@ fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
 }
 
 #[test]
-fn three_duplicate_acknowledgements_leave_at_once_and_forty_four_more_are_merged() {
+fn three_duplicate_acknowledgements_are_sent_at_once_and_forty_four_more_are_compressed() {
     let (mut receiver, _) = after(20, 1);
     let answered: Vec<bool> =
         (21..=69).map(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()).collect();
@@ -42,7 +42,7 @@ fn three_duplicate_acknowledgements_leave_at_once_and_forty_four_more_are_merged
 }
 
 #[test]
-fn with_quick_acknowledgements_every_segment_is_acknowledged_in_order_or_not() {
+fn with_quick_acknowledgements_every_segment_is_acknowledged() {
     let mut receiver = new_receiver(Options { quick_ack: true, ..Options::default() });
     let mut segments = (0..40).chain(41..90);
     assert!(segments.all(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()));
@@ -67,7 +67,7 @@ fn a_duplicate_is_reported_in_the_first_block() {
 }
 
 #[test]
-fn a_segment_older_by_more_than_a_millisecond_is_discarded_and_answered() {
+fn paws_rejects_a_segment_older_by_more_than_a_millisecond() {
     let (mut receiver, _) = after(20, 1000);
     let ack = receiver.handle(Instant::ZERO, &data(20, 998), false).expect("answered");
     assert_eq!((ack.ack, ack.sack_blocks.len(), receiver.delivered()), (20, 0, 20));
@@ -92,7 +92,7 @@ fn a_duplicate_from_before_the_window_does_not_renew_the_timestamp() {
 }
 
 #[test]
-fn a_mark_is_echoed_until_the_sender_answers() {
+fn a_mark_is_echoed_until_cwr() {
     let (mut receiver, _) = after(20, 1);
     receiver.handle(Instant::ZERO, &data(20, 1), true);
     let echoed = |receiver: &mut Receiver, segment: &Segment| {
@@ -105,7 +105,7 @@ fn a_mark_is_echoed_until_the_sender_answers() {
 }
 
 #[test]
-fn the_answer_to_a_mark_is_acknowledged_at_once() {
+fn cwr_is_acknowledged_at_once() {
     let (mut receiver, _) = after(20, 1);
     let ack = receiver.handle(Instant::ZERO, &Segment { cwr: true, ..data(20, 1) }, false);
     assert_eq!(ack.map(|ack| ack.ack), Some(21), "the sender's window may be one packet");
@@ -113,9 +113,9 @@ fn the_answer_to_a_mark_is_acknowledged_at_once() {
     assert!(receiver.handle(Instant::ZERO, &again, true).expect("at once").ece, "the answer is marked itself");
 }
 
-/// RFC 8257 section 3.2, with the second acknowledgement that it allows: what had come before is told in the old state.
+/// RFC 8257 section 3.2, with an acknowledgement of the earlier packets in the old state.
 #[test]
-fn with_an_echo_per_packet_a_change_of_marks_is_told_at_once_and_after_what_was_owed() {
+fn with_per_packet_ecn_a_change_of_marks_is_acknowledged_at_once_after_the_delayed_acknowledgement() {
     let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
     let mut handle = |seq, marked| {
         let now = Instant::ZERO + Span::from_millis(seq);
@@ -134,9 +134,9 @@ fn with_an_echo_per_packet_a_change_of_marks_is_told_at_once_and_after_what_was_
     assert_eq!(handle(27, false), [(27, true), (28, false)]);
 }
 
-/// The sender, which counts what each acknowledgement delivers, then knows how many were marked.
+/// The sender derives the number of marks from the packets that each acknowledgement delivers.
 #[test]
-fn with_an_echo_per_packet_acknowledgements_count_the_marks_exactly_whatever_their_pattern() {
+fn with_per_packet_ecn_acknowledgements_count_marks_exactly() {
     for share in [0.02, 0.3, 0.5, 0.9] {
         let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
         let mut random = units::RngStream::named(1, "marks");

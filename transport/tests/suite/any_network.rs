@@ -68,7 +68,7 @@ fn run(seed: u64) -> SenderCounters {
 }
 
 #[test]
-fn every_segment_arrives_and_every_kind_of_repair_is_reached() {
+fn every_segment_arrives_and_every_kind_of_recovery_occurs() {
     let all: Vec<SenderCounters> = (0..600).map(run).collect();
     let reached = |what: fn(&SenderCounters) -> u64| all.iter().filter(|counters| what(counters) > 0).count();
     assert!(reached(|c| c.recoveries) > 100);

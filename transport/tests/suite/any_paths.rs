@@ -104,7 +104,7 @@ fn run(seed: u64) -> Reached {
 }
 
 #[test]
-fn all_data_arrives_and_every_kind_of_repair_is_reached() {
+fn all_data_arrives_and_every_kind_of_recovery_occurs() {
     let all: Vec<Reached> = (0..600).map(run).collect();
     let reached = |what: fn(&Reached) -> u64| all.iter().filter(|run| what(run) > 0).count();
     assert!(reached(|run| run.sender.copies) > 30);

@@ -1,4 +1,4 @@
-//! MPTCP over paths that do as they are told.
+//! MPTCP over paths with fixed delays and losses.
 
 use crate::mptcp_connection::{Connection, Copies, Options, pass, path};
 use ropewalk_transport::mptcp::{MptcpStack, Segment, SubflowConfig, SubflowState};
@@ -30,7 +30,7 @@ fn dead(subflow: u16, from_ms: u64) -> impl FnMut(Instant, &Segment) -> Copies {
 }
 
 #[test]
-fn over_one_path_data_waits_for_nothing_and_is_acknowledged_within_a_round_trip() {
+fn over_one_path_data_is_not_reordered_and_is_acknowledged_within_a_round_trip() {
     let options = Options { segments: 10, ..Options::over(1) };
     let connection = transfer(&options, &[path(10, 100)], |_, _| pass());
     assert!(connection.waits.iter().all(|wait| *wait == Span::ZERO));
@@ -55,7 +55,7 @@ fn a_second_subflow_joins_when_the_connection_is_open() {
 }
 
 #[test]
-fn two_paths_carry_twice_as_much_as_one() {
+fn two_paths_have_twice_the_throughput_of_one() {
     let time = |paths: usize| {
         let options = Options { segments: 20_000, ..Options::over(paths) };
         let connection = transfer(&options, &vec![path(5, 200); paths], |_, _| pass());
@@ -68,7 +68,7 @@ fn two_paths_carry_twice_as_much_as_one() {
 }
 
 #[test]
-fn what_the_fast_path_brings_waits_for_what_the_slow_one_brings() {
+fn segments_of_the_fast_path_wait_for_those_of_the_slow_one() {
     let options = Options { segments: 4000, ..Options::over(2) };
     let connection = transfer(&options, &[path(5, 10), path(50, 10)], |_, _| pass());
     let slow: Vec<u64> = connection.on(1).map(|(_, it)| it.data_seq).collect();
@@ -98,7 +98,7 @@ fn every_scheduler_that_fills_windows_fills_each_from_a_long_queue() {
 }
 
 #[test]
-fn a_backup_is_used_when_nothing_else_can_be() {
+fn a_backup_is_used_when_no_other_subflow_is_usable() {
     let backup = SubflowConfig { backup: true, ..SubflowConfig::default() };
     let subflows = vec![SubflowConfig::default(), backup];
     for (scheduler, stack) in schedulers() {
@@ -109,7 +109,7 @@ fn a_backup_is_used_when_nothing_else_can_be() {
         let connection = transfer(&options, &paths, dead(0, 1150));
         let first_on_backup = connection.on(1).next().expect("the backup carries the rest").0;
         // The out-of-tree stack: at the first timeout, SRTT + 200 ms. Upstream: the connection's timer first sends the head
-        // again on the backup once two of its intervals brought nothing.
+        // again on the backup after two of its intervals without a DATA_ACK.
         let least = Instant::ZERO + Span::from_millis(1150 + 200);
         assert!(
             first_on_backup > least && first_on_backup < least + secs(6),
@@ -121,7 +121,7 @@ fn a_backup_is_used_when_nothing_else_can_be() {
 }
 
 #[test]
-fn a_dead_path_s_data_arrives_on_the_other_and_nothing_new_is_given_to_it() {
+fn data_of_a_dead_path_is_reinjected_and_no_new_data_assigned_to_it() {
     for (stack, scheduler) in [(MptcpStack::OutOfTree, "minrtt"), (MptcpStack::Upstream, "linger")] {
         let options = Options { segments: 5000, stack, scheduler, ..Options::over(2) };
         let connection = transfer(&options, &[path(10, 100), path(12, 100)], dead(1, 1200));
@@ -138,7 +138,7 @@ fn a_dead_path_s_data_arrives_on_the_other_and_nothing_new_is_given_to_it() {
 }
 
 #[test]
-fn the_out_of_tree_stack_fails_over_at_the_first_timeout_and_upstream_by_its_own_timer() {
+fn out_of_tree_reinjects_at_the_first_timeout_and_upstream_by_its_own_timer() {
     let first_copy = |stack| {
         let options = Options { segments: 5000, stack, ..Options::over(2) };
         let connection = transfer(&options, &[path(10, 100), path(10, 100)], dead(1, 1200));
@@ -178,7 +178,7 @@ fn a_subflow_may_join_late_and_the_first_may_leave() {
 }
 
 #[test]
-fn one_window_is_shared_by_all_subflows() {
+fn all_subflows_share_one_receive_window() {
     // A window of 50 segments: half of the buffer.
     let options = Options { buffer: 100 * 1000, window: 30, ..Options::over(2) };
     let connection = transfer(&options, &[path(5, 50), path(50, 50)], |_, _| pass());
@@ -194,7 +194,7 @@ fn opportunistic_retransmission_frees_the_window_and_penalises_the_slow_path() {
         let options = Options { segments: 4000, buffer: 100 * 1000, window: 30, opportunistic, ..Options::over(2) };
         transfer(&options, &[path(10, 50), path(slow_ms, 50)], |_, _| pass())
     };
-    // 4 x 20 ms < 200 ms: the fast path sends again what the slow one holds.
+    // 4 x 20 ms < 200 ms: the fast path retransmits the segments of the slow one.
     let (with, without) = (run(true, 100), run(false, 100));
     assert!(with.sender.counters().blocked > 10 && with.receiver.counters().copies_first > 10);
     assert_eq!(without.sender.counters().blocked, 0);
@@ -203,7 +203,7 @@ fn opportunistic_retransmission_frees_the_window_and_penalises_the_slow_path() {
 }
 
 #[test]
-fn a_full_send_buffer_calls_for_opportunistic_retransmission_as_a_full_window_does() {
+fn a_full_send_buffer_causes_opportunistic_retransmission_as_a_full_window() {
     let run = |opportunistic| {
         let options = Options { segments: 4000, send_buffer: 50, window: 30, opportunistic, ..Options::over(2) };
         transfer(&options, &[path(10, 50), path(100, 50)], |_, _| pass())
@@ -215,7 +215,7 @@ fn a_full_send_buffer_calls_for_opportunistic_retransmission_as_a_full_window_do
 }
 
 #[test]
-fn a_dead_path_does_not_set_the_intervals_after_which_it_is_stale() {
+fn the_interval_before_a_path_is_stale_does_not_depend_on_its_rto() {
     let options = Options { segments: 5000, stack: MptcpStack::Upstream, scheduler: "linger", ..Options::over(2) };
     let mut connection = Connection::with(&options, &[path(10, 100), path(10, 100)], dead(1, 1200));
     while connection.sender.failures(1) == 0 {
@@ -228,13 +228,13 @@ fn a_dead_path_does_not_set_the_intervals_after_which_it_is_stale() {
 }
 
 #[test]
-fn every_segment_of_a_redundant_connection_leaves_on_every_path_unless_it_has_arrived() {
+fn redundant_sends_every_segment_on_every_path_unless_it_has_arrived() {
     let options = Options { scheduler: "redundant", ..Options::over(2) };
     let connection = transfer(&options, &[path(10, 100), path(10, 100)], |_, _| pass());
     let carried =
         |subflow| connection.on(subflow).map(|(_, it)| it.data_seq).collect::<std::collections::BTreeSet<_>>();
     assert_eq!(carried(0).len(), 1000);
-    // The second joins two round trips after the first has begun: what arrived by then it need not carry.
+    // The second joins two round trips after the first has begun: segments delivered by then are not sent on it.
     assert!(carried(1).len() > 900, "{}", carried(1).len());
     let counters = connection.receiver.counters();
     assert_eq!(connection.sender.counters().copies, carried(0).intersection(&carried(1)).count() as u64);
@@ -242,7 +242,7 @@ fn every_segment_of_a_redundant_connection_leaves_on_every_path_unless_it_has_ar
 }
 
 #[test]
-fn a_lost_segment_of_a_redundant_connection_is_not_waited_for() {
+fn redundant_does_not_wait_for_a_lost_segment() {
     let options = Options { scheduler: "redundant", segments: 400, ..Options::over(2) };
     let lose = |_: Instant, it: &Segment| {
         let lost = it.subflow == 0

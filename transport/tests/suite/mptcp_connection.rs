@@ -1,5 +1,5 @@
-//! An MPTCP connection over the test network: a path for each subflow, with a one-way delay and the time that a segment
-//! takes to transmit, where a rule decides the fate of each packet.
+//! An MPTCP connection over the test network: a path for each subflow, with a one-way delay and a transmission time of a
+//! segment, and a filter that drops, delays or duplicates packets.
 
 use crate::checked_scheduler::CheckedScheduler;
 use ropewalk_transport::mptcp::{
@@ -12,7 +12,7 @@ use units::{Instant, Rate, RngStream, Span};
 
 pub(crate) const MSS: u32 = 1000;
 
-/// A path: its one-way delay, and the time that a segment takes to transmit.
+/// A path with this one-way delay and this transmission time of a segment.
 pub(crate) fn path(delay_ms: u64, transmission_us: u64) -> [LinkConfig; 2] {
     let reverse = LinkConfig { delay: Span::from_millis(delay_ms), ..LinkConfig::ideal() };
     [LinkConfig { rate: Some(Rate::from_mbit(8)), overhead: transmission_us as u32, ..reverse }, reverse]
@@ -52,8 +52,8 @@ impl Options {
 
 /// What happens to a packet: each entry is a copy that arrives with this extra delay.
 pub(crate) type Copies = Vec<Span>;
-pub(crate) type DataRule = Box<dyn FnMut(Instant, &Segment) -> Copies>;
-pub(crate) type AckRule = Box<dyn FnMut(Instant, &Ack) -> Copies>;
+pub(crate) type SegmentFilter = Box<dyn FnMut(Instant, &Segment) -> Copies>;
+pub(crate) type AckFilter = Box<dyn FnMut(Instant, &Ack) -> Copies>;
 
 pub(crate) fn pass() -> Copies {
     vec![Span::ZERO]
@@ -66,8 +66,8 @@ pub(crate) struct Connection {
     pub(crate) sent: Vec<(Instant, Segment)>,
     pub(crate) delays: Vec<(Span, Span)>,
     pub(crate) waits: Vec<Span>,
-    data: DataRule,
-    acks: AckRule,
+    data: SegmentFilter,
+    acks: AckFilter,
     network: Network<Packet>,
     /// The data sequence number of each subflow's sequence number.
     mappings: BTreeMap<(u16, u64), u64>,
@@ -128,7 +128,7 @@ pub(crate) fn new_receiver(options: &Options) -> Receiver {
 }
 
 impl Connection {
-    pub(crate) fn new(options: &Options, paths: &[[LinkConfig; 2]], data: DataRule, acks: AckRule) -> Self {
+    pub(crate) fn new(options: &Options, paths: &[[LinkConfig; 2]], data: SegmentFilter, acks: AckFilter) -> Self {
         Self {
             sender: new_sender(options),
             receiver: new_receiver(options),

@@ -1,4 +1,4 @@
-//! Loss recovery in named situations. The round-trip time is 20 ms, the controller Reno.
+//! Loss recovery in single situations. The round-trip time is 20 ms, the controller Reno.
 
 use crate::tcp_connection;
 use crate::tcp_connection::{Connection, Options, after, drop, losing, pass};
@@ -33,7 +33,7 @@ fn without_loss_nothing_is_sent_twice() {
 }
 
 #[test]
-fn one_loss_costs_one_fast_recovery_and_half_the_window() {
+fn one_loss_causes_one_fast_recovery_and_halves_the_window() {
     let mut connection = Connection::with(Options::default(), losing(&[100], 1));
     assert!(!connection.run(Span::from_millis(80)));
     let before = connection.sender.decision().cwnd;
@@ -57,7 +57,7 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
 }
 
 #[test]
-fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_probes_nor_undoes() {
+fn fack_repairs_a_loss_and_its_lost_retransmission_without_probes_or_undo() {
     let fack = Options { recovery: LossRecovery::Fack, ..Options::default() };
     let c = counters(fack, losing(&[100], 2));
     assert_eq!((c.retransmitted, c.lost_retransmissions, c.recoveries, c.timeouts), (2, 1, 1, 0));
@@ -68,7 +68,7 @@ fn forward_acknowledgement_repairs_a_loss_and_its_lost_retransmission_but_never_
 }
 
 #[test]
-fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
+fn rate_halving_ends_at_half_of_the_threshold_before_slow_start() {
     let mut connection =
         Connection::with(Options { recovery: LossRecovery::Fack, ..Options::default() }, losing(&[100], 1));
     let (mut least, mut most) = (u32::MAX, 0);
@@ -86,7 +86,7 @@ fn rate_halving_ends_at_half_of_the_threshold_and_slow_start_regains_it() {
 }
 
 #[test]
-fn without_a_handshake_data_leaves_at_once() {
+fn without_a_handshake_data_is_sent_at_once() {
     let connection = finished(Connection::with(Options { handshake: false, ..Options::default() }, |_, _| pass()));
     assert!(connection.sent.iter().all(|(_, segment)| segment.kind == SegmentKind::Data));
     assert_eq!(connection.sent.iter().filter(|(at, _)| at.as_millis() == 1000).count(), 10, "the initial window");
@@ -99,7 +99,7 @@ fn a_lost_tail_is_probed_and_then_repaired_by_fast_recovery() {
 }
 
 #[test]
-fn a_loss_that_the_probe_repairs_costs_one_reduction() {
+fn a_loss_that_the_probe_repairs_causes_one_reduction() {
     let options = Options { send_buffer: 1, segments: 60, ..Options::default() };
     let connection = finished(Connection::with(options, losing(&[30], 1)));
     let c = connection.sender.counters();
@@ -108,7 +108,7 @@ fn a_loss_that_the_probe_repairs_costs_one_reduction() {
 }
 
 #[test]
-fn a_probe_of_what_had_arrived_costs_nothing() {
+fn a_probe_of_a_delivered_segment_causes_no_reduction() {
     let connection = Connection::new(
         Options { segments: 20, ..Options::default() },
         Box::new(|_, _| pass()),
@@ -121,8 +121,8 @@ fn a_probe_of_what_had_arrived_costs_nothing() {
     assert_eq!((c.tlp_probes, c.duplicates, c.tlp_recoveries, c.timeouts, c.recoveries), (1, 1, 0, 0, 0));
 }
 
-/// What is sent between 60 and 200 ms after the start stands still and then arrives in order, from so many milliseconds
-/// after the start on. The timeout comes at 373 ms, its retransmission arrives at 383 ms.
+/// Packets sent between 60 and 200 ms after the start are held, and arrive in order from this many milliseconds after the
+/// start. The timeout comes at 373 ms, its retransmission arrives at 383 ms.
 fn is_stalled(until: u64) -> impl FnMut(Instant, &Segment) -> tcp_connection::Fate {
     let (from, gate) = (Instant::ZERO + Span::from_millis(1060), Instant::ZERO + Span::from_millis(1000 + until));
     move |now, _| {
@@ -133,8 +133,8 @@ fn is_stalled(until: u64) -> impl FnMut(Instant, &Segment) -> tcp_connection::Fa
 
 #[test]
 fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
-    // The head's retransmission arrives before all originals: only F-RTO can tell. Reports of duplicates, which could
-    // tell as well, are lost.
+    // The head's retransmission arrives before all originals: only F-RTO detects it, as DSACKs
+    // are lost.
     let connection = Connection::new(
         Options { timestamps: false, ..Options::default() },
         Box::new(is_stalled(390)),
@@ -154,7 +154,7 @@ fn a_spurious_timeout_is_undone_by_timestamps_when_the_original_head_comes_first
     assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 1), "{c:?}");
 }
 
-/// Segment 100 is late by so many milliseconds; what `rule` says happens to its retransmissions.
+/// Segment 100 is late by this many milliseconds; `filter` handles its retransmissions.
 fn extra_delay(
     extra: u64,
     retransmission: fn() -> tcp_connection::Fate,
@@ -167,7 +167,7 @@ fn extra_delay(
 }
 
 #[test]
-fn a_needless_recovery_is_undone_by_the_report_of_a_duplicate() {
+fn a_spurious_recovery_is_undone_by_dsack() {
     let connection =
         finished(Connection::with(Options { timestamps: false, ..Options::default() }, extra_delay(22, pass)));
     let c = connection.sender.counters();
@@ -176,13 +176,13 @@ fn a_needless_recovery_is_undone_by_the_report_of_a_duplicate() {
 }
 
 #[test]
-fn a_needless_recovery_is_undone_by_timestamps_without_any_duplicate() {
+fn a_spurious_recovery_is_undone_by_timestamps() {
     let c = counters(Options::default(), extra_delay(22, drop));
     assert_eq!((c.recoveries, c.duplicates, c.undone, c.timeouts), (1, 0, 1, 0));
 }
 
 #[test]
-fn reordering_within_a_quarter_of_the_rtt_is_learned_once() {
+fn reordering_within_a_quarter_of_the_rtt_is_learnt_once() {
     let every_tenth = |_: Instant, segment: &Segment| {
         if segment.seq % 10 == 9 { after(Span::from_millis(14)) } else { pass() }
     };
@@ -193,7 +193,7 @@ fn reordering_within_a_quarter_of_the_rtt_is_learned_once() {
 }
 
 #[test]
-fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
+fn sack_reneging_is_repaired_by_a_timeout() {
     let connection = Connection::new(
         Options { segments: 60, ..Options::default() },
         Box::new(losing(&[20, 22], 1)),
@@ -211,7 +211,7 @@ fn a_receiver_that_goes_back_on_its_sack_is_served_after_a_timeout() {
 }
 
 #[test]
-fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
+fn marks_of_one_window_cause_one_reduction_and_no_retransmission() {
     let mark =
         |_: Instant, segment: &Segment| tcp_connection::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
     let connection = finished(Connection::with(Options { ecn: true, ..Options::default() }, mark));
@@ -224,14 +224,14 @@ fn marks_of_one_window_cost_one_reduction_and_no_retransmission() {
 
 /// Linux `tcp_ecn_withdraw_cwr`.
 #[test]
-fn a_reduction_that_is_undone_before_it_was_told_is_not_told() {
+fn an_undone_reduction_sends_no_cwr() {
     let connection = finished(Connection::with(Options { ecn: true, ..Options::default() }, is_stalled(378)));
     assert_eq!((connection.sender.counters().timeouts, connection.sender.counters().undone), (1, 1));
     assert!(connection.sent.iter().all(|(_, segment)| !segment.cwr));
 }
 
 #[test]
-fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_counted() {
+fn with_per_packet_ecn_marks_cause_one_reduction_a_window_and_are_all_counted() {
     let mark =
         |_: Instant, segment: &Segment| tcp_connection::Fate { marked: (60..70).contains(&segment.seq), ..pass() };
     let options = Options { ecn: true, echo: control::Ecn::PerPacket, ..Options::default() };
@@ -242,7 +242,7 @@ fn with_an_echo_per_packet_marks_cost_one_reduction_a_window_too_and_are_all_cou
 }
 
 #[test]
-fn the_connection_opens_whatever_packet_of_the_handshake_is_lost() {
+fn the_connection_opens_with_any_packet_of_the_handshake_lost() {
     for lost in 0..3 {
         let (mut sent, mut answered) = (0, 0);
         let connection = Connection::new(

@@ -1,5 +1,5 @@
-//! A TCP connection over the test network, where a rule decides the fate of each packet. The one-way delay is 10 ms unless
-//! the rule says otherwise; each segment takes 20 us to transmit.
+//! A TCP connection over the test network with a filter that drops, delays, duplicates or marks packets. The one-way delay
+//! is 10 ms by default; each segment takes 20 us to transmit.
 
 use control::{Controller, Ecn};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
@@ -10,7 +10,7 @@ use units::{Instant, Rate, RngStream, Span};
 
 pub(crate) const MSS: u32 = 1000;
 pub(crate) const ONE_WAY: Span = Span::from_millis(10);
-/// A segment takes 20 us to transmit, so that no two arrive at the same instant. Delays are the rule's.
+/// A segment takes 20 us to transmit, so that no two arrive at the same instant. The filter adds the delay.
 const LINK: LinkConfig = LinkConfig { rate: Some(Rate::from_mbit(8)), overhead: 20, ..LinkConfig::ideal() };
 
 /// What happens to a packet: each entry is a copy that arrives after that delay.
@@ -32,8 +32,8 @@ pub(crate) fn after(delay: Span) -> Fate {
     Fate { copies: vec![delay], marked: false }
 }
 
-pub(crate) type DataRule = Box<dyn FnMut(Instant, &Segment) -> Fate>;
-pub(crate) type AckRule = Box<dyn FnMut(Instant, &mut Ack) -> Fate>;
+pub(crate) type SegmentFilter = Box<dyn FnMut(Instant, &Segment) -> Fate>;
+pub(crate) type AckFilter = Box<dyn FnMut(Instant, &mut Ack) -> Fate>;
 
 #[derive(Clone, Copy)]
 enum Packet {
@@ -48,8 +48,8 @@ pub(crate) struct Connection {
     pub(crate) now: Instant,
     /// Every segment that was sent.
     pub(crate) sent: Vec<(Instant, Segment)>,
-    data: DataRule,
-    acks: AckRule,
+    data: SegmentFilter,
+    acks: AckFilter,
     network: Network<Packet>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn new_receiver(options: Options) -> Receiver {
 }
 
 impl Connection {
-    pub(crate) fn new(options: Options, data: DataRule, acks: AckRule) -> Self {
+    pub(crate) fn new(options: Options, data: SegmentFilter, acks: AckFilter) -> Self {
         Self {
             sender: new_sender(options),
             receiver: new_receiver(options),

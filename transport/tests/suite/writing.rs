@@ -1,4 +1,4 @@
-//! An application that writes now and then: what the controller is told of it.
+//! An application with idle periods: application-limited samples and idle restarts.
 
 use crate::tcp_connection;
 use crate::tcp_connection::{Connection, Options, sender_with};
@@ -9,8 +9,8 @@ use units::{INFINITE_SSTHRESH, PathId, Span};
 
 const WINDOW: u32 = 100;
 
-/// A window of 100 packets that notes each delivery-rate sample: segments acknowledged, and whether the application
-/// limited it.
+/// A window of 100 packets that records each delivery-rate sample: segments acknowledged, and whether it was
+/// application-limited.
 #[derive(Debug, Default)]
 struct Spy(Arc<Mutex<Vec<(u64, bool)>>>);
 
