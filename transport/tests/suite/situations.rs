@@ -154,7 +154,7 @@ fn a_spurious_timeout_is_undone_by_timestamps_when_the_original_head_comes_first
     assert_eq!((c.timeouts, c.spurious_timeouts, c.undone), (1, 0, 1), "{c:?}");
 }
 
-/// Segment 100 is late by this many milliseconds; `filter` handles its retransmissions.
+/// Segment 100 is late by this many milliseconds, with the given fate of its retransmissions.
 fn extra_delay(
     extra: u64,
     retransmission: fn() -> tcp_connection::Fate,
