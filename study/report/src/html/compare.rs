@@ -1,7 +1,7 @@
 //! Two studies side by side on a page: how their errors are distributed, the worst cells first, and both over time.
 
 use super::{PagePart, plots, seeds, tables};
-use crate::compare::{ComparedFlow, Comparison};
+use crate::compare::{ComparedFlow, Comparison, Errors};
 use crate::markup::escape;
 use crate::number::{format_optional, mark_disturbed, name_with_unit, plural};
 use crate::study::{Study, SweepCell, short_names};
@@ -71,9 +71,7 @@ fn agreement(comparison: &Comparison<'_>, part: &PagePart) -> String {
         let value = escape(&name_with_unit(value));
         rows += &format!("<tr><th scope=\"row\">{value}</th><td>{}</td>{numbers}</tr>\n", errors.0.len());
         if errors.0.len() > 1 {
-            let (picture, beyond) = svg::cumulative(&errors.0, errors.quantile(0.95), &value);
-            let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };
-            curves += &format!("<figure><figcaption>{value}{beyond}</figcaption>{picture}</figure>\n");
+            curves += &error_curve(&errors, &value, &value);
         }
     }
     let sentence = escape(&comparison.sentence()).replace(" %", "&nbsp;%");
@@ -96,6 +94,13 @@ fn agreement(comparison: &Comparison<'_>, part: &PagePart) -> String {
     };
     let (id, heading) = (part.id("agreement"), part.heading("Agreement"));
     format!("<section id=\"{id}\">\n{heading}<p><b>{sentence}</b></p>\n{table}{curves}</section>\n")
+}
+
+/// The cumulative distribution of errors as a figure; `title` is its label for screen readers.
+pub(super) fn error_curve(errors: &Errors, caption: &str, title: &str) -> String {
+    let (picture, beyond) = svg::cumulative(&errors.0, errors.quantile(0.95), title);
+    let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };
+    format!("<figure><figcaption>{caption}{beyond}</figcaption>{picture}</figure>\n")
 }
 
 /// The table of all values of the common cells, with links to the plots of the cells in `plotted`.

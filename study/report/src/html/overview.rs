@@ -1,12 +1,11 @@
 //! The page of one comparison, or of several: then a table of all errors comes first.
 
-use super::compare::{ComparisonSections, about, cells, sections};
+use super::compare::{ComparisonSections, about, cells, error_curve, sections};
 use super::{PagePart, plots};
 use crate::compare::Comparison;
 use crate::markup::escape;
 use crate::number::plural;
 use crate::overview::{HEADINGS, Row, rows, total};
-use crate::svg;
 
 /// The page of one comparison, or of several.
 ///
@@ -71,12 +70,10 @@ fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
     let body: String = rows.iter().zip(comparisons).enumerate().map(row).collect();
     let heads = HEADINGS.map(|head| format!("<th scope=\"col\">{}</th>", nonbreaking(head))).concat();
     let curve = total.errors.as_ref().filter(|errors| errors.0.len() > 1).map_or(String::new(), |errors| {
-        let (picture, beyond) = svg::cumulative(&errors.0, errors.quantile(0.95), "goodput of all");
-        let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };
         format!(
             "<h3>How many values are within which error</h3>\n<p>Dashed: the median and the 95th percentile.</p>\n\
-             <div class=\"charts curves\">\n<figure><figcaption>goodput, all comparisons{beyond}</figcaption>{picture}\
-             </figure>\n</div>\n"
+             <div class=\"charts curves\">\n{}</div>\n",
+            error_curve(errors, "goodput, all comparisons", "goodput of all")
         )
     });
     format!(
