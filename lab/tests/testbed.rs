@@ -97,7 +97,7 @@ impl Ends {
     }
 }
 
-/// How long one datagram takes, milliseconds.
+/// The delay of one datagram, milliseconds.
 fn one_way(from: &UdpSocket, to: &UdpSocket) -> f64 {
     let start = Instant::now();
     from.send(&[0; 64]).unwrap();

@@ -96,7 +96,7 @@ fn reno_fills_a_path_as_the_closed_form_says() {
     assert!(flow.dropped_packets > 0);
 }
 
-/// All that was dropped has been sent again when the flow is done.
+/// Every dropped packet has been retransmitted when the flow is complete.
 #[test]
 fn every_byte_arrives_and_every_drop_is_counted_and_repaired() {
     let Some(lab) = lab() else { return };

@@ -1,6 +1,6 @@
 //! An independent witness: ns-2.35 with its TCP-Linux agents, on the long path of the study of fourteen algorithms.
 //!
-//! What ns-2 measured stands as references in the scenario; our hosts with the profile "ns-2" have to come close to it,
+//! The scenario has ns-2's measurements as references; our hosts with the profile "ns-2" have to come close to it,
 //! and where ns-2 is installed, it has to say the same again. Its algorithms are those of Linux around 2.6.22: where ours,
 //! of 6.1, differ, a parameter or a named reason says so. Each reason was tried: with ns-2's rule in our code, 120 seconds
 //! come within 7 % of ns-2 for Illinois, Vegas and Westwood+.

@@ -9,7 +9,7 @@ pub(crate) fn machine_s_per_gb(run: &Run) -> Option<f64> {
     per_gigabyte(run, |cpu| cpu.name == Cpu::MACHINE)
 }
 
-/// The same of a tunnel's two daemons together.
+/// The busy time of a tunnel's two daemons together, seconds for 10^9 bytes.
 pub(crate) fn tunnel_s_per_gb(run: &Run) -> Option<f64> {
     per_gigabyte(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
 }
@@ -19,7 +19,7 @@ pub(crate) fn machine_percent(run: &Run) -> Option<f64> {
     percent(run, |cpu| cpu.name == Cpu::MACHINE)
 }
 
-/// The same of a tunnel's two daemons together.
+/// The busy time of a tunnel's two daemons together, percent of the run's duration.
 pub(crate) fn tunnel_percent(run: &Run) -> Option<f64> {
     percent(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
 }

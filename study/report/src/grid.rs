@@ -229,7 +229,7 @@ pub(crate) fn pairs(grid: &Grid, reference: &Reference) -> Vec<Vec<Pair>> {
     grid.rows.iter().map(|row| (0..grid.columns.len()).map(|column| pair(row, column)).collect()).collect()
 }
 
-/// How well simulated and published values agree, in one sentence.
+/// The agreement of simulated and published values in one sentence.
 pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> String {
     let mut errors: Vec<f64> = pairs.into_iter().flatten().filter_map(Pair::error).map(f64::abs).collect();
     let Some(median) = median(&mut errors) else { return "no value to compare yet".to_owned() };

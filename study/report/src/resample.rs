@@ -1,6 +1,6 @@
 //! A time series at other instants than its own.
 
-/// What a series (`times` ascending) is at the instants `at` (ascending): on the straight line between its samples; NaN
+/// The values of a series (`times` ascending) at the instants `at` (ascending), by linear interpolation; NaN
 /// before the first one, after the last one, and beside one that is NaN.
 pub(crate) fn resampled(times: &[f64], values: &[f64], at: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut next = 0;

@@ -68,7 +68,7 @@ impl<'a> SweepCell<'a> {
         Self { parameters, flow: None, runs, excluded, baseline, disturbed: [false; 2] }
     }
 
-    /// The same cell as the baseline ran it.
+    /// The baseline's cell with the same parameters.
     pub(crate) fn baseline_cell(&self) -> Option<Self> {
         let runs = self.baseline.clone();
         let disturbed = [self.disturbed[1], false];

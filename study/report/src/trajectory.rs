@@ -17,7 +17,7 @@ pub(crate) const NAMES: [&str; 3] =
 /// The column of a flow's series that is compared.
 pub(crate) const COLUMN: &str = "cwnd_packets";
 
-/// How far the baseline may be shifted either way, seconds.
+/// The greatest shift of the baseline either way, seconds.
 const MAX_SHIFT: f64 = 2.0;
 
 /// The least share of the samples that a shifted baseline must cover.
@@ -30,7 +30,7 @@ pub(crate) struct Trajectory {
     pub(crate) values: Vec<f64>,
 }
 
-/// The cwnd_error called `name` of `own` against the `baseline`, which may go on where `own` is cut; nothing if they have
+/// The error called `name` of `own` against the `baseline`, which may be longer; none if they have
 /// too little in common.
 pub(crate) fn cwnd_error(name: &str, own: &Trajectory, baseline: &Trajectory) -> Option<f64> {
     let (own_span, baseline_span) = (own.span()?, baseline.span()?);

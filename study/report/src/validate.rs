@@ -8,7 +8,7 @@ use scenario::Scenario;
 /// The layout of a scenario's report.
 ///
 /// # Errors
-/// What is wrong with a table, figure or claim: with line, key and what would be right.
+/// A fault in a table, figure or claim; with line, key and a remedy.
 pub fn layout(scenario: &Scenario) -> Result<Layout, Error> {
     let layout = layout::read(scenario)?;
     check(scenario, &layout)?;

@@ -56,7 +56,7 @@ fn note(study: &Study<'_>, across: &str, charts: &[Grid]) -> String {
     format!("<p class=\"note\">{}</p>\n", sentences.join(" "))
 }
 
-/// What all panels of a figure share: the unit, the colour of each column, and the ticks.
+/// The common parts of a figure's panels: the unit, the colour of each column, and the ticks.
 struct Drawing<'u> {
     unit: &'u str,
     colours: Vec<usize>,

@@ -24,7 +24,7 @@ fn cells(samples: u32) -> Vec<Run> {
     (0..21).map(run).collect()
 }
 
-/// The same with errors of 1 to 21 % in turn too little and too much, in no order of size.
+/// The cells with errors of 1 to 21 %, alternately negative and positive, in no order of size.
 fn with_errors(mut runs: Vec<Run>) -> Vec<Run> {
     for (at, run) in runs.iter_mut().enumerate() {
         let percent = (at * 8 % 21 + 1) as f64;
@@ -55,7 +55,7 @@ fn measured<'a>(simulated: &'a [Run], kernel: &'a [Run]) -> Comparison<'a> {
     Comparison::new([("sim", study(simulated)), ("kernel", study(kernel))], 1)
 }
 
-/// What stands in a section of the page.
+/// The content of a section of the page.
 fn section<'p>(page: &'p str, id: &str) -> &'p str {
     let (_, rest) = page.split_once(&format!("<section id=\"{id}\">")).expect("there is such a section");
     rest.split_once("</section>").expect("it ends").0

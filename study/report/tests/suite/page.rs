@@ -37,7 +37,7 @@ fn without_javascript_every_value_and_chart_is_there() {
     }
 }
 
-/// How often `part` stands in the page before its scripts.
+/// The number of occurrences of `part` in the page before its scripts.
 fn count(page: &str, part: &str) -> usize {
     page.split("<script").next().unwrap().matches(part).count()
 }
@@ -112,7 +112,7 @@ fn bars_stand_across_a_key_with_their_interval_their_runs_and_the_baseline() {
     assert!(nothing.contains("measured on a kernel in real time only.") && count(&nothing, "<svg") == 0, "{nothing}");
 }
 
-/// What a bar's title says, and how high it is.
+/// The value in a bar's title, and the bar's height.
 fn bar(text: &str) -> (f64, f64) {
     let (title, drawn) = text.split_once("</title>").unwrap();
     let value = title.split_once(": ").unwrap().1.split(' ').next().unwrap().parse();

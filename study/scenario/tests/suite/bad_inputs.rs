@@ -1,4 +1,4 @@
-//! What is wrong with a scenario is said at its line, with the key, and with what would be right.
+//! A fault in a scenario is reported with its line, its key and a remedy.
 
 use crate::common::{error, try_read};
 use ropewalk_scenario::Overrides;

@@ -1,4 +1,4 @@
-//! What a scenario says is what the experiment is, to the last field.
+//! Scenarios are resolved to experiments, field by field.
 
 use crate::common::read;
 use link::*;
