@@ -263,7 +263,7 @@ impl PathController for Copa {
             PathEvent::Ack(sample) => self.on_ack(sample, cx.now),
             PathEvent::PathUp(path) => self.init(path, cx.now),
             PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight } => {
-                self.on_timeout(*reduce_cwnd, *in_flight)
+                self.on_timeout(*reduce_cwnd, *in_flight);
             }
             PathEvent::Congestion { cause, .. } => {
                 self.lost |= *cause != Cause::EcnMark;
