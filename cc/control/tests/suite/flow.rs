@@ -1,136 +1,115 @@
-//! A bulk flow over one path: a bottleneck with a drop-tail queue at the sender, a fixed delay, a receiver that may delay
-//! acknowledgements. Marks instead of losses, so that there are no retransmissions.
+//! A connection over the test network whose packets are marked and never lost, so that there are no retransmissions.
 
 use control::registry::find;
-use control::{
-    AckSample, CaState, Cause, Context, Controller, Decision, ParamValue, PathEvent, PathInfo, RateSample, Reduction,
-    SendState,
-};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
-use units::{Instant, PathId, RngStream, Span};
+use control::{CaState, Cause, Decision, ParamValue, PathInfo, Reduction};
+use std::collections::BTreeMap;
+use testnet::{LinkConfig, Network};
+use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
+use transport::recovery::{PendingRateSample, SendSnapshot};
+use units::{Instant, PathId, Rate, RngStream, Span};
 
-/// Acknowledgements that a receiver sends without delay at the start.
-const QUICK_ACKS: u64 = 16;
 const MSS: u32 = 1448;
 
-/// The path of a flow.
+/// The bottleneck and the delay of a path.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// Time of one packet on the bottleneck.
-    pub(crate) service: Span,
+    /// Transmission time of a packet, in microseconds.
+    pub(crate) transmission_us: u32,
     /// The rest of the round-trip time.
     pub(crate) delay: Span,
-    /// Limit of the queue, packets; the sender's own interface drops packets beyond it.
-    pub(crate) queue: u64,
-    /// Every `mark_every`th packet is marked with ECN; none if zero.
+    /// Every `mark_every`th packet is CE-marked; none if zero.
     pub(crate) mark_every: u64,
-    /// Whether the receiver acknowledges every second packet only.
-    pub(crate) delayed_acks: bool,
+    /// Packets sent with more than this number in flight are CE-marked.
+    pub(crate) mark_above: u32,
 }
 
 /// 1 ms a packet, 20 ms round trip: 20 packets fill the path.
-pub(crate) const LINK: Link = Link {
-    service: Span::from_millis(1),
-    delay: Span::from_millis(19),
-    queue: 1_000,
-    mark_every: 0,
-    delayed_acks: false,
-};
+pub(crate) const LINK: Link =
+    Link { transmission_us: 1000, delay: Span::from_millis(19), mark_every: 0, mark_above: u32::MAX };
 
-struct Packet {
-    sent: Instant,
-    arrives: Instant,
-    marked: bool,
-    in_flight: u32,
-    /// The rate sampler's snapshot: delivered, when, and the send time of the packet delivered last.
-    delivered: u64,
-    delivered_at: Instant,
-    first_sent: Instant,
+impl Link {
+    /// At 8 Mbit/s a byte takes a microsecond.
+    fn config(self) -> [LinkConfig; 2] {
+        let rate = (self.transmission_us > 0).then(|| Rate::from_mbit(8));
+        [LinkConfig { rate, delay: self.delay, ..LinkConfig::ideal() }, LinkConfig::ideal()]
+    }
 }
 
-/// A flow and its path.
-pub(crate) struct Flow {
-    /// Of all paths of the connection.
-    controller: Rc<RefCell<Box<dyn Controller>>>,
-    path: PathId,
-    rng: RngStream,
+#[derive(Clone)]
+struct Packet {
+    seq: u64,
+    sent: Instant,
+    marked: bool,
+    snapshot: SendSnapshot,
+}
+
+/// The sender's side of one path.
+pub(crate) struct Path {
+    sender: PathSender,
     pub(crate) link: Link,
-    pub(crate) now: Instant,
-    link_free_at: Instant,
-    next_send_time: Instant,
-    local_drop: bool,
-    packets: VecDeque<Packet>,
-    unacked: u32,
-    sent: u32,
+    /// Packets acknowledged.
     pub(crate) una: u64,
     next: u64,
-    delivered_at: Instant,
-    first_sent: Instant,
-    srtt: Span,
-    min_rtt: Span,
-    ca_state: CaState,
-    high_seq: u64,
     /// Times of the reductions.
     pub(crate) reductions: Vec<Instant>,
 }
 
-impl Flow {
-    pub(crate) fn new(algorithm: &str, set: &[(&str, ParamValue)], initial_window: u32, link: Link) -> Self {
-        Self::group(algorithm, set, initial_window, &[link]).remove(0)
+impl Path {
+    fn in_flight(&self) -> u32 {
+        (self.next - self.una) as u32
     }
 
-    /// One connection over several paths, each with a link of its own: a flow for each.
-    pub(crate) fn group(algorithm: &str, set: &[(&str, ParamValue)], initial_window: u32, links: &[Link]) -> Vec<Self> {
+    fn outstanding(&self) -> Outstanding {
+        let packets = self.in_flight();
+        Outstanding { in_flight: packets, packets_out: packets, snd_una: self.una, snd_nxt: self.next }
+    }
+
+    /// When the next packet may be sent.
+    fn next_send_time(&self) -> Instant {
+        if self.sender.has_room(self.in_flight()) { self.sender.next_send_time() } else { Instant::NEVER }
+    }
+}
+
+/// A bulk sender over one or more paths.
+pub(crate) struct Connection {
+    controller: ControllerHandle,
+    network: Network<Packet>,
+    pub(crate) paths: Vec<Path>,
+    pub(crate) now: Instant,
+}
+
+impl Connection {
+    pub(crate) fn new(algorithm: &str, set: &[(&str, ParamValue)], initial_window: u32, links: &[Link]) -> Self {
         let set: BTreeMap<_, _> = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        let entry = find(algorithm).expect("registered");
-        let controller = Rc::new(RefCell::new(entry.controller(&set).expect("allowed")));
-        let paths = (0..).map(PathId).zip(links);
-        paths.map(|(path, link)| Self::on(controller.clone(), path, initial_window, *link)).collect()
-    }
-
-    fn on(controller: Rc<RefCell<Box<dyn Controller>>>, path: PathId, initial_window: u32, link: Link) -> Self {
-        let mut flow = Self {
-            controller,
-            path,
-            rng: RngStream::named(1, "controller"),
-            link,
-            now: Instant::ZERO,
-            link_free_at: Instant::ZERO,
-            next_send_time: Instant::ZERO,
-            local_drop: false,
-            packets: VecDeque::new(),
-            unacked: 0,
-            sent: 0,
-            una: 0,
-            next: 0,
-            delivered_at: Instant::ZERO,
-            first_sent: Instant::ZERO,
-            srtt: Span::ZERO,
-            min_rtt: Span::MAX,
-            ca_state: CaState::Open,
-            high_seq: 0,
-            reductions: Vec::new(),
+        let controller = find(algorithm).expect("registered").controller(&set).expect("allowed");
+        let rng = RngStream::named(1, "controller");
+        let mut controller = ControllerHandle { controller: Some(controller), rng };
+        let path = |(id, link): (u16, &Link)| {
+            let mut sender = PathSender::new(PathId(id), initial_window, Span::from_secs(1));
+            let info = PathInfo {
+                mss: MSS,
+                initial_window,
+                rtt: Some(link.delay + Span::from_micros(u64::from(link.transmission_us))),
+                tick: Span::from_millis(1),
+                cwnd_clamp: u32::MAX / 2,
+                reduction: Reduction::Proportional,
+            };
+            sender.start(Instant::ZERO, info, &mut controller);
+            Path { sender, link: *link, una: 0, next: 0, reductions: Vec::new() }
         };
-        flow.notify(&PathEvent::PathUp(PathInfo {
-            mss: MSS,
-            initial_window,
-            rtt: Some(link.service + link.delay),
-            tick: Span::from_millis(1),
-            cwnd_clamp: u32::MAX / 2,
-            reduction: Reduction::Proportional,
-        }));
-        flow
+        let paths = (0..).zip(links).map(path).collect();
+        let network = Network::new(1, links.iter().map(|link| link.config()).collect());
+        Self { controller, network, paths, now: Instant::ZERO }
     }
 
+    /// The decision for the first path.
     pub(crate) fn decision(&self) -> Decision {
-        self.controller.borrow().decision(self.path)
+        self.paths[0].sender.decision()
     }
 
-    fn notify(&mut self, event: &PathEvent) {
-        let mut cx = Context { now: self.now, rng: &mut self.rng };
-        self.controller.borrow_mut().on_event(self.path, event, &mut cx);
+    /// The congestion window of each path.
+    pub(crate) fn windows(&self) -> Vec<u32> {
+        self.paths.iter().map(|path| path.sender.decision().cwnd).collect()
     }
 
     /// Runs until `end`.
@@ -140,143 +119,67 @@ impl Flow {
         }
     }
 
-    /// Runs all flows until `end`, in the order of their events.
-    pub(crate) fn run_together(flows: &mut [Self], end: Instant) {
-        let next = |flows: &mut [Self]| (0..flows.len()).min_by_key(|&index| flows[index].next_event());
-        while let Some(index) = next(flows).filter(|&index| flows[index].next_event() < end) {
-            flows[index].step();
+    /// Runs until the first path has had so many reductions.
+    pub(crate) fn run_until_reductions(&mut self, count: usize) {
+        while self.paths[0].reductions.len() < count {
+            self.step();
         }
     }
 
-    fn arrival(&self) -> Instant {
-        self.packets.front().map_or(Instant::NEVER, |packet| packet.arrives)
-    }
-
-    fn next_event(&self) -> Instant {
-        let may_send = !self.local_drop && self.in_flight() < self.decision().cwnd;
-        if may_send { self.now.max(self.next_send_time).min(self.arrival()) } else { self.arrival() }
-    }
-
-    /// The next event: a packet is sent, or one arrives.
-    pub(crate) fn step(&mut self) {
-        let (arrival, departure) = (self.arrival(), self.now.max(self.next_send_time));
-        if !self.local_drop && self.in_flight() < self.decision().cwnd && departure <= arrival {
-            self.now = departure;
-            self.send();
-        } else {
-            self.now = arrival;
-            self.receive();
+    /// Sends what may be sent, and goes on to the next acknowledgement or send time.
+    fn step(&mut self) {
+        (0..self.paths.len()).for_each(|path| self.send(path));
+        let next_send = self.paths.iter().map(Path::next_send_time).min().expect("there is a path");
+        self.now = self.now.max(next_send.min(self.network.next()));
+        if let Some(arrival) = self.network.receive(self.now) {
+            self.acknowledge(arrival.path, &arrival.datagram);
         }
     }
 
-    fn in_flight(&self) -> u32 {
-        self.packets.len() as u32 + self.unacked
+    fn send(&mut self, index: usize) {
+        let (now, path) = (self.now, &mut self.paths[index]);
+        while path.next_send_time() <= now {
+            path.sender.before_send(now, path.in_flight(), &mut self.controller);
+            path.next += 1;
+            let snapshot = path.sender.on_sent(now, path.in_flight() > 1, path.in_flight());
+            let every = path.link.mark_every;
+            let marked = every > 0 && path.next.is_multiple_of(every) || path.in_flight() > path.link.mark_above;
+            let packet = Packet { seq: path.next, sent: now, marked, snapshot };
+            self.network.send_copies(now, (0, index), path.link.transmission_us, packet, vec![Span::ZERO]);
+            if let Some(rate) = path.sender.decision().pacing_rate {
+                path.sender.pace(now, MSS, rate, MSS);
+            }
+        }
+        path.sender.validate_cwnd(now, &path.outstanding(), false, &mut self.controller);
     }
 
-    fn send(&mut self) {
-        let backlog = self.link_free_at.since(self.now).as_nanos().div_ceil(self.link.service.as_nanos().max(1));
-        if backlog > self.link.queue {
-            self.local_drop = true;
-            return self.on_congestion(Cause::LocalDrop);
+    fn acknowledge(&mut self, index: usize, packet: &Packet) {
+        let (now, controller, path) = (self.now, &mut self.controller, &mut self.paths[index]);
+        let prior = path.sender.prior_state(path.in_flight());
+        path.una += 1;
+        let rtt = now.since(packet.sent);
+        path.sender.update_rtt(rtt, path.una, path.next);
+        path.sender.update_min_rtt(now, rtt);
+        let mut rate_sample = PendingRateSample::default();
+        path.sender.on_delivered(&mut rate_sample, packet.seq, packet.sent, &packet.snapshot);
+        let outstanding = path.outstanding();
+        if packet.marked && path.sender.ca_state() == CaState::Open {
+            path.sender.enter_reduction(now, Cause::EcnMark, CaState::Cwr, &outstanding, controller);
+            path.reductions.push(now);
         }
-        if self.in_flight() == 0 {
-            (self.delivered_at, self.first_sent) = (self.now, self.now);
+        if path.sender.ca_state() == CaState::Cwr && path.una >= path.sender.high_seq() {
+            path.sender.leave_reduction(now, true, controller);
         }
-        self.link_free_at = self.link_free_at.max(self.now) + self.link.service;
-        self.next += 1;
-        self.sent += 1;
-        self.packets.push_back(Packet {
-            sent: self.now,
-            arrives: self.link_free_at + self.link.delay,
-            marked: self.link.mark_every > 0 && self.next.is_multiple_of(self.link.mark_every),
-            in_flight: self.in_flight() + 1,
-            delivered: self.una,
-            delivered_at: self.delivered_at,
-            first_sent: self.first_sent,
-        });
-        if let Some(rate) = self.decision().pacing_rate {
-            self.next_send_time = self.now + rate.time_for(u64::from(MSS));
-        }
-    }
-
-    fn receive(&mut self) {
-        let packet = self.packets.pop_front().expect("a window is never zero, so something is under way");
-        self.unacked += 1;
-        self.local_drop = false;
-        let waits = self.link.delayed_acks && self.una >= QUICK_ACKS && self.unacked < 2 && !self.packets.is_empty();
-        if !waits {
-            self.acknowledge(&packet);
-        }
-    }
-
-    fn acknowledge(&mut self, newest: &Packet) {
-        let prior_in_flight = self.in_flight();
-        let acked = std::mem::take(&mut self.unacked);
-        self.una += u64::from(acked);
-        let rtt = self.now.since(newest.sent);
-        self.measure_rtt(rtt);
-        let rate_sample = self.sample(newest);
-        (self.delivered_at, self.first_sent) = (self.now, newest.sent);
-        if newest.marked {
-            self.on_congestion(Cause::EcnMark);
-        }
-        if self.ca_state == CaState::Cwr && self.una >= self.high_seq {
-            self.ca_state = CaState::Open;
-            self.notify(&PathEvent::Recovered { to_ssthresh: true });
-        }
-        let sample = AckSample {
-            acked,
-            pkts_acked: acked,
-            marked: if newest.marked { acked } else { 0 },
-            newest_delivered: Some(SendState { tx_in_flight: newest.in_flight, ..SendState::default() }),
-            one_way_delay: Some(rtt.saturating_sub(self.link.delay / 2)),
-            sent: std::mem::take(&mut self.sent),
-            prior_in_flight,
-            in_flight: self.in_flight(),
-            rtt: Some(rtt),
-            srtt: self.srtt,
-            min_rtt: self.min_rtt,
+        let acked = AckedPackets {
             rate_sample,
-            delivered: self.una,
-            snd_una: self.una,
-            snd_nxt: self.next,
-            una_advanced: true,
-            cwnd_limited: self.is_cwnd_limited(prior_in_flight),
+            marked: u32::from(packet.marked),
+            pkts_acked: 1,
+            rtt: Some(rtt),
+            one_way_delay: Some(rtt.saturating_sub(path.link.delay / 2)),
+            advanced: true,
             may_raise_cwnd: true,
-            ca_state: self.ca_state,
-            ..AckSample::default()
+            ..AckedPackets::default()
         };
-        self.notify(&PathEvent::Ack(sample));
-    }
-
-    /// A sender that is not paced always fills its window. In slow start, half is enough, as in Linux.
-    fn is_cwnd_limited(&self, in_flight: u32) -> bool {
-        let Decision { cwnd: window, ssthresh: threshold, pacing_rate: pacing } = self.decision();
-        pacing.is_none() || in_flight >= window || window < threshold && window < 2 * in_flight
-    }
-
-    fn measure_rtt(&mut self, rtt: Span) {
-        self.min_rtt = self.min_rtt.min(rtt);
-        self.srtt = if self.srtt == Span::ZERO { rtt } else { (self.srtt * 7 + rtt) / 8 };
-    }
-
-    fn sample(&self, newest: &Packet) -> Option<RateSample> {
-        let interval = newest.sent.since(newest.first_sent).max(self.now.since(newest.delivered_at));
-        let sample = RateSample {
-            delivered: (self.una - newest.delivered) as u32,
-            interval,
-            prior_delivered: newest.delivered,
-            app_limited: false,
-            ack_delayed: false,
-        };
-        (interval >= self.min_rtt).then_some(sample)
-    }
-
-    fn on_congestion(&mut self, cause: Cause) {
-        if self.ca_state < CaState::Cwr {
-            self.notify(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight() });
-            (self.ca_state, self.high_seq, self.sent) = (CaState::Cwr, self.next, 0);
-            self.reductions.push(self.now);
-        }
+        path.sender.finish_ack(now, &prior, &acked, &outstanding, controller);
     }
 }

@@ -1,10 +1,8 @@
-//! Invariants of all registered algorithms under random events, and flows of algorithms against closed forms and Linux.
+//! Invariants of all registered algorithms under random events; windows and rates on paths without loss.
 
-mod closed_forms;
 pub mod equal_shares;
 mod flow;
 mod group;
-mod linux;
 mod random_events;
 mod registry;
 mod sender;
