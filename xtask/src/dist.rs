@@ -13,7 +13,7 @@ const TRAINING: &[&str] = &[
     "scenarios/bench/w2.toml",
     "scenarios/bench/w3.toml",
     "scenarios/papers/al-imareen-2024.toml --quick",
-    "scenarios/tunnel/shaped-pairs.toml --quick",
+    "scenarios/tunnel/al-imareen-ropewalk.toml --quick",
 ];
 
 /// Builds the program and returns its path.

@@ -101,7 +101,7 @@ fn thresholds(threshold: &[f64]) -> Vec<f64> {
 /// Samples from the first to the last reduction after slow start.
 fn period(window: &[f64]) -> usize {
     let peaks = || (10..window.len() - 1).filter(|at| window[at - 1] <= window[*at] && window[*at] > window[at + 1]);
-    peaks().last().expect("there are reductions") - peaks().next().expect("there are reductions")
+    peaks().next_back().expect("there are reductions") - peaks().next().expect("there are reductions")
 }
 
 fn median_of_five(run: impl Fn(u64) -> f64) -> f64 {

@@ -305,7 +305,7 @@ impl<'t> Entry<'t> {
             && let Some(label) = table.get("label").and_then(|label| label.get_ref().as_str()).map(str::to_owned)
             && let Some(value) = table.remove("value")
         {
-            return Self { label: label, value };
+            return Self { label, value };
         }
         let written = || source.slice(&node.span()).to_owned();
         Self { label: node.get_ref().as_str().map_or_else(written, str::to_owned), value: node }

@@ -87,7 +87,7 @@ impl CwndState {
             PathEvent::PathUp(path) => self.init(ops, path, cx),
             PathEvent::PathDown => {}
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
-                self.on_congestion(ops, *cause, *reduce_cwnd, *in_flight, cx)
+                self.on_congestion(ops, *cause, *reduce_cwnd, *in_flight, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(ops, cx),
             PathEvent::Recovered { to_ssthresh } => self.on_recovered(ops, *to_ssthresh, cx),

@@ -327,7 +327,7 @@ fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> Result<Option<Re
     for control in message.cmsgs()? {
         match control {
             ControlMessageOwned::UdpGroSegments(size) => {
-                received.segment_size = usize::try_from(size).unwrap_or(0).max(1)
+                received.segment_size = usize::try_from(size).unwrap_or(0).max(1);
             }
             ControlMessageOwned::Ipv4Tos(tos) => received.tos = tos,
             ControlMessageOwned::Ipv6TClass(class) => received.tos = class as u8,

@@ -85,10 +85,10 @@ impl TestHost {
         Self { clock_offset: Span::ZERO, endpoint, delivered: Vec::new(), reassembler, events: Vec::new(), received }
     }
 
-    fn deliver(&mut self, now: Instant, delivery: Delivery<Bytes>) {
+    fn deliver(&mut self, now: Instant, delivery: &Delivery<Bytes>) {
         let stream = delivery.stream;
         assert!(!delivery.first || delivery.payload.from == 0, "a packet begins at its first byte");
-        let Some(packet) = self.reassembler.add(&delivery) else { return };
+        let Some(packet) = self.reassembler.add(delivery) else { return };
         let fragments = &packet.buffer;
         let follows = |pair: &[Bytes]| (pair[0].id, pair[0].to) == (pair[1].id, pair[1].from);
         assert!(fragments.windows(2).all(follows), "the fragments of a packet follow each other");
@@ -141,7 +141,7 @@ impl testnet::Host for TestHost {
 
     fn collect(&mut self, now: Instant) {
         while let Some(delivery) = self.endpoint.poll_delivery() {
-            self.deliver(now, delivery);
+            self.deliver(now, &delivery);
         }
         while let Some(event) = self.endpoint.poll_event() {
             self.events.push((now, event));

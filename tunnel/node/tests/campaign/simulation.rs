@@ -207,9 +207,9 @@ impl TestHost {
         };
     }
 
-    fn deliver(&mut self, delivery: Delivery<Bytes>) {
+    fn deliver(&mut self, delivery: &Delivery<Bytes>) {
         let stream = delivery.stream;
-        let Some(packet) = self.reassembler.add(&delivery) else { return };
+        let Some(packet) = self.reassembler.add(delivery) else { return };
         let packet: Vec<u8> = packet.buffer.iter().flat_map(Bytes::as_slice).copied().collect();
         let id = u64::from_be_bytes(*packet.first_chunk().expect("a packet has a number"));
         assert!(packet == content(id, packet.len()), "packet {id} is what was sent");
@@ -270,7 +270,7 @@ impl testnet::Host for TestHost {
 
     fn collect(&mut self, now: Instant) {
         while let Some((_, delivery)) = self.node.poll_delivery() {
-            self.deliver(delivery);
+            self.deliver(&delivery);
         }
         while let Some((_, event)) = self.node.poll_event(now) {
             self.on_event(event);

@@ -21,10 +21,10 @@ pub(super) enum Rejection {
 /// Validates a packet; returns its virtio-net header, its bytes without padding, and the offset of the IP header. Copies a CE
 /// mark of its fragments to the inner header (RFC 6040, section 4.2).
 pub(super) fn validate(
-    packet: ReassembledPacket<'_, PacketBytes>,
+    ReassembledPacket { buffer, ce }: ReassembledPacket<'_, PacketBytes>,
     is_allowed: impl Fn(IpAddr) -> bool,
 ) -> Result<(VirtioNetHeader, &[u8], usize), Rejection> {
-    let ReassembledPacket { buffer: PacketBytes { bytes, offload }, ce } = packet;
+    let PacketBytes { bytes, offload } = buffer;
     let offload = *offload;
     let start = if offload { VirtioNetHeader::LEN } else { 0 };
     let header =

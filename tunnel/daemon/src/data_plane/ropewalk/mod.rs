@@ -197,7 +197,7 @@ fn on_sent(node: &mut Node, now: Instant, id: PeerId, path: PathId, sent: SendOu
         SendOutcome::Sent | SendOutcome::Blocked(_) => {}
         SendOutcome::TooBig => node.endpoint_mut(id).into_iter().for_each(|endpoint| endpoint.on_too_large(now, path)),
         SendOutcome::Unreachable => {
-            node.endpoint_mut(id).into_iter().for_each(|endpoint| endpoint.on_unreachable(now, path))
+            node.endpoint_mut(id).into_iter().for_each(|endpoint| endpoint.on_unreachable(now, path));
         }
     }
 }
