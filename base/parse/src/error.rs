@@ -8,127 +8,131 @@ use std::ops::Range;
 ///
 /// `Display` shows the file, line and column, the line with the error underlined, the key, and help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(Box<Report>);
+pub struct Error(Box<LocatedDiagnostic>);
 
-/// An error with its text.
+/// A diagnostic with the file that contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Report {
-    origin: String,
+struct LocatedDiagnostic {
+    file_name: String,
+    /// Contents of the file; `None` if it could not be read.
     text: Option<String>,
-    fault: Fault,
+    diagnostic: Diagnostic,
 }
 
-/// An error at a position, without the text.
+/// An error at a position of a text, without the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fault {
-    /// Bytes of the text.
+pub struct Diagnostic {
+    /// Position of the error in the text, bytes.
     pub span: Range<usize>,
-    /// Dotted key; empty if it follows from the position.
+    /// Dotted key; empty if [`key_at`](crate::key_at) finds it by `span`.
     pub key: String,
-    /// A key that is missing in the table at `span`, or empty.
-    pub missing: String,
+    /// Name of the key that is missing in the table at `span`, or empty.
+    pub missing_key: String,
     /// The error, in one line.
     pub message: String,
     /// Help, or empty.
     pub help: String,
-    /// Another file that contains the error; `span` is then the position of its name.
-    pub elsewhere: Option<Box<Elsewhere>>,
+    /// The error's location in another file; `span` is then the position of that file's name.
+    pub location: Option<Box<SourceLocation>>,
 }
 
-/// A position in another file.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct SourceLocation {
     /// Name of the file.
-    pub origin: String,
-    /// Its text.
+    pub file_name: String,
+    /// Contents of the file.
     pub text: String,
-    /// Position of the error, bytes.
+    /// Position of the error in the file, bytes.
     pub span: Range<usize>,
 }
 
-impl Fault {
+impl Diagnostic {
     /// An error at `span`.
     #[must_use]
-    pub fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+    pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), ..Self::default() }
     }
 
-    /// Adds help.
+    /// Sets the help.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();
         self
     }
 
-    /// Sets the key, where it does not follow from the position.
+    /// Sets the key, for an error whose position is not that of the key's value.
     #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// `wrong` is not the name of a `kind` (path, link ...).
+    /// The error that `given_name` is not the name of a `kind` (path, link ...).
     #[must_use]
-    pub fn unknown(span: Range<usize>, kind: &str, wrong: &str, known: &[&str]) -> Self {
-        Self::at(span, format!("unknown {kind} `{wrong}`")).help(suggest(wrong, known))
+    pub fn unknown_name(span: Range<usize>, kind: &str, given_name: &str, known: &[&str]) -> Self {
+        Self::new(span, format!("unknown {kind} `{given_name}`")).with_help(suggest(given_name, known))
     }
 }
 
 impl Error {
-    /// The error `fault` in the file `origin` with the text `text`.
+    /// The error `diagnostic` in the file `file_name` with the contents `text`.
     #[must_use]
-    pub fn new(origin: &str, text: &str, mut fault: Fault) -> Self {
-        let place = Elsewhere { origin: origin.to_owned(), text: text.to_owned(), span: fault.span.clone() };
-        let Elsewhere { origin, text, span } = fault.elsewhere.take().map_or(place, |elsewhere| *elsewhere);
-        fault.span = on_one_line(&text, &span);
-        Self(Box::new(Report { origin, text: Some(text), fault }))
+    pub fn new(file_name: &str, text: &str, mut diagnostic: Diagnostic) -> Self {
+        let this_file =
+            SourceLocation { file_name: file_name.to_owned(), text: text.to_owned(), span: diagnostic.span.clone() };
+        let SourceLocation { file_name, text, span } =
+            diagnostic.location.take().map_or(this_file, |location| *location);
+        diagnostic.span = first_line_of_span(&text, &span);
+        Self(Box::new(LocatedDiagnostic { file_name, text: Some(text), diagnostic }))
     }
 
     /// An error of a file that could not be read.
     #[must_use]
-    pub fn unreadable(origin: &str, message: String) -> Self {
-        Self(Box::new(Report { origin: origin.to_owned(), text: None, fault: Fault::at(0..0, message) }))
+    pub fn unreadable(file_name: &str, message: String) -> Self {
+        let diagnostic = Diagnostic::new(0..0, message);
+        Self(Box::new(LocatedDiagnostic { file_name: file_name.to_owned(), text: None, diagnostic }))
     }
 
     /// The line, from 1; 0 for a file that could not be read.
     #[must_use]
     pub fn line(&self) -> usize {
-        self.0.text.as_ref().map_or(0, |text| 1 + text[..self.0.fault.span.start].matches('\n').count())
+        self.0.text.as_ref().map_or(0, |text| 1 + text[..self.0.diagnostic.span.start].matches('\n').count())
     }
 
-    /// The dotted key, as in a sweep: `path.eno2.delay`. Empty if the text is not TOML at all.
+    /// The dotted key, as in a sweep: `path.eno2.delay`. Empty if the text is not TOML.
     #[must_use]
     pub fn key(&self) -> &str {
-        &self.0.fault.key
+        &self.0.diagnostic.key
     }
 
     /// The error, in one line.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.0.fault.message
+        &self.0.diagnostic.message
     }
 
     /// Help, or empty.
     #[must_use]
     pub fn help(&self) -> &str {
-        &self.0.fault.help
+        &self.0.diagnostic.help
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { origin, text, fault } = &*self.0;
-        let title = Level::ERROR.primary_title(fault.message.as_str());
+        let LocatedDiagnostic { file_name, text, diagnostic } = &*self.0;
+        let title = Level::ERROR.primary_title(diagnostic.message.as_str());
         let mut group = match text {
-            None => title.element(Origin::path(origin.as_str())),
+            None => title.element(Origin::path(file_name.as_str())),
             Some(text) => {
-                let label = (!fault.key.is_empty()).then_some(fault.key.as_str());
-                let mark = AnnotationKind::Primary.span(fault.span.clone()).label(label);
-                title.element(Snippet::source(text.as_str()).path(origin.as_str()).annotation(mark))
+                let label = (!diagnostic.key.is_empty()).then_some(diagnostic.key.as_str());
+                let annotation = AnnotationKind::Primary.span(diagnostic.span.clone()).label(label);
+                title.element(Snippet::source(text.as_str()).path(file_name.as_str()).annotation(annotation))
             }
         };
-        if !fault.help.is_empty() {
-            group = group.element(Level::HELP.message(fault.help.as_str()));
+        if !diagnostic.help.is_empty() {
+            group = group.element(Level::HELP.message(diagnostic.help.as_str()));
         }
         f.write_str(&Renderer::plain().render(&[group]))
     }
@@ -136,56 +140,57 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The part of `span` on its first line and inside `text`.
-fn on_one_line(text: &str, span: &Range<usize>) -> Range<usize> {
-    let inside = |mut at: usize| {
-        at = at.min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
+/// The part of `span` that is on its first line and inside `text`.
+fn first_line_of_span(text: &str, span: &Range<usize>) -> Range<usize> {
+    let floor_char_boundary = |mut index: usize| {
+        index = index.min(text.len());
+        while !text.is_char_boundary(index) {
+            index -= 1;
         }
-        at
+        index
     };
-    let (start, end) = (inside(span.start), inside(span.end));
-    let line = text[start..].find('\n').map_or(text.len(), |length| start + length);
-    start..end.clamp(start, line)
+    let (start, end) = (floor_char_boundary(span.start), floor_char_boundary(span.end));
+    let line_end = text[start..].find('\n').map_or(text.len(), |length| start + length);
+    start..end.clamp(start, line_end)
 }
 
-/// "did you mean ...?", or the list of known words.
+/// Help for an unknown word: "did you mean ...?", or the list of known words.
 #[must_use]
-pub fn suggest(wrong: &str, known: &[&str]) -> String {
-    match did_you_mean(wrong, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
+pub fn suggest(given_word: &str, known: &[&str]) -> String {
+    match did_you_mean(given_word, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
         None if known.is_empty() => String::new(),
         None => format!("known: {}", known.join(", ")),
     }
 }
 
-/// The word of `known` nearest to `wrong`, if at most a third of the letters differ.
-pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (wrong.chars().count() / 3).max(1);
-    let near = known.into_iter().map(|word| (distance(wrong, word), word)).min_by_key(|(distance, _)| *distance)?;
-    (near.0 <= allowed).then_some(near.1)
+/// The word of `known` nearest to `given_word`, if their edit distance is at most a third of its length.
+pub fn did_you_mean<'a>(given_word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let max_distance = (given_word.chars().count() / 3).max(1);
+    let distances = known.into_iter().map(|word| (distance(given_word, word), word));
+    let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= max_distance).then_some(nearest)
 }
 
 /// Edit distance (optimal string alignment): insertions, deletions, substitutions, and transpositions.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+    let mut distances = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {
         for j in 0..=b.len() {
-            table[i][j] = match (i, j) {
+            distances[i][j] = match (i, j) {
                 (0, _) | (_, 0) => i + j,
                 _ => {
-                    let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                    replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1)
+                    let substitution = distances[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    substitution.min(distances[i - 1][j] + 1).min(distances[i][j - 1] + 1)
                 }
             };
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                table[i][j] = table[i][j].min(table[i - 2][j - 2] + 1);
+                distances[i][j] = distances[i][j].min(distances[i - 2][j - 2] + 1);
             }
         }
     }
-    table[a.len()][b.len()]
+    distances[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -204,8 +209,8 @@ mod tests {
 
     #[test]
     fn a_span_that_ends_inside_a_character_or_beyond_the_text_is_truncated() {
-        assert_eq!(on_one_line("aé\nb", &(0..2)), 0..1);
-        assert_eq!(on_one_line("aé\nb", &(1..99)), 1..3);
-        assert_eq!(on_one_line("ab", &(7..9)), 2..2);
+        assert_eq!(first_line_of_span("aé\nb", &(0..2)), 0..1);
+        assert_eq!(first_line_of_span("aé\nb", &(1..99)), 1..3);
+        assert_eq!(first_line_of_span("ab", &(7..9)), 2..2);
     }
 }

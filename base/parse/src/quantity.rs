@@ -13,16 +13,16 @@ use units::{Rate, Span};
 /// A quantity with a unit, read from a string.
 pub trait Quantity: Sized {
     /// Name of the quantity, with an example.
-    const WHAT: &'static str;
+    const DESCRIPTION: &'static str;
     /// Regular expression of the strings, for the schema.
     const PATTERN: &'static str;
-    /// Parses it. The error's first line is the message, the second the help.
+    /// Parses a string. The error's first line is the message, the second the help.
     ///
     /// # Errors
-    /// Not such a quantity, or ambiguous.
-    fn read(text: &str) -> Result<Self, String>;
-    /// The probable quantity of the number `n` without unit.
-    fn meant(n: f64) -> String;
+    /// The string is not such a quantity, or is ambiguous.
+    fn parse(text: &str) -> Result<Self, String>;
+    /// The number `n` with the most likely unit, for the help of an error.
+    fn with_likely_unit(n: f64) -> String;
 }
 
 /// A transmission rate; never zero.
@@ -66,23 +66,23 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// This many times `unit`, if that is a whole number below 2^64.
-    fn times(self, unit: u64) -> Option<u64> {
+    /// The product with `unit`, if it is a whole number below 2^64.
+    fn checked_times(self, unit: u64) -> Option<u64> {
         let (product, divisor) = (u128::from(self.digits) * u128::from(unit), 10u128.pow(self.scale));
         (product % divisor == 0).then_some(product / divisor)?.try_into().ok()
     }
 
-    /// This many times `unit`, rounded down.
+    /// The product with `unit`, rounded down.
     #[must_use]
-    pub fn of(self, unit: u64) -> u64 {
+    pub fn times_rounded_down(self, unit: u64) -> u64 {
         (u128::from(self.digits) * u128::from(unit) / 10u128.pow(self.scale)).try_into().unwrap_or(u64::MAX)
     }
 }
 
-const TIME: &[(&str, u64)] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-const RATE: &[(&str, u64)] =
+const TIME_UNITS: &[(&str, u64)] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+const RATE_UNITS: &[(&str, u64)] =
     &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("tbit", 1_000_000_000_000)];
-const SIZE: &[(&str, u64)] = &[
+const SIZE_UNITS: &[(&str, u64)] = &[
     ("b", 1),
     ("B", 1),
     ("kB", 1_000),
@@ -96,23 +96,23 @@ const SIZE: &[(&str, u64)] = &[
 ];
 
 /// Units that are multiples of 1024 in `tc`, and of 1000 elsewhere.
-const AMBIGUOUS: [&str; 10] = ["k", "kb", "K", "KB", "m", "mb", "M", "g", "gb", "G"];
+const AMBIGUOUS_UNITS: [&str; 10] = ["k", "kb", "K", "KB", "m", "mb", "M", "g", "gb", "G"];
 
 impl Quantity for BitRate {
-    const WHAT: &'static str = "a rate such as \"100mbit\"";
+    const DESCRIPTION: &'static str = "a rate such as \"100mbit\"";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?[kKmMgGtT]?[bB][iI][tT]$";
 
-    fn read(text: &str) -> Result<Self, String> {
-        let (amount, unit) = split::<Self>(text)?;
-        let lower = unit.to_ascii_lowercase();
-        if let Some(prefix) = lower.strip_suffix("bps") {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split_unit::<Self>(text)?;
+        let lowercase_unit = unit.to_ascii_lowercase();
+        if let Some(prefix) = lowercase_unit.strip_suffix("bps") {
             let bytes = Decimal { digits: amount.digits.saturating_mul(8), ..amount };
             return Err(format!(
                 "`{text}`: `tc` means bytes a second by `{unit}`\nwrite `{amount}{prefix}bit`, or `{bytes}{prefix}bit` \
                  if bytes are meant"
             ));
         }
-        match scaled::<Self>(text, amount, &lower, RATE)? {
+        match scale_to_smallest_unit::<Self>(text, amount, &lowercase_unit, RATE_UNITS)? {
             0 => {
                 Err("a rate of zero carries nothing\nleave the key out; an [[event]] cuts a link with `up = false`"
                     .into())
@@ -121,143 +121,148 @@ impl Quantity for BitRate {
         }
     }
 
-    fn meant(n: f64) -> String {
+    fn with_likely_unit(n: f64) -> String {
         format!("{n}mbit")
     }
 }
 
 impl Quantity for Time {
-    const WHAT: &'static str = "a time such as \"10ms\"";
+    const DESCRIPTION: &'static str = "a time such as \"10ms\"";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?(s|ms|us|ns)$";
 
-    fn read(text: &str) -> Result<Self, String> {
-        let (amount, unit) = split::<Self>(text)?;
-        Ok(Self(Span(scaled::<Self>(text, amount, unit, TIME)?)))
+    fn parse(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split_unit::<Self>(text)?;
+        Ok(Self(Span(scale_to_smallest_unit::<Self>(text, amount, unit, TIME_UNITS)?)))
     }
 
-    fn meant(n: f64) -> String {
+    fn with_likely_unit(n: f64) -> String {
         format!("{n}ms")
     }
 }
 
 impl Quantity for Size {
-    const WHAT: &'static str = "a size such as \"1500b\" or \"1GB\"";
+    const DESCRIPTION: &'static str = "a size such as \"1500b\" or \"1GB\"";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?(b|B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
 
-    fn read(text: &str) -> Result<Self, String> {
-        let (amount, unit) = split::<Self>(text)?;
-        Ok(Self(bytes::<Self>(text, amount, unit)?))
+    fn parse(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split_unit::<Self>(text)?;
+        Ok(Self(scale_to_bytes::<Self>(text, amount, unit)?))
     }
 
-    fn meant(n: f64) -> String {
+    fn with_likely_unit(n: f64) -> String {
         format!("{n}b")
     }
 }
 
 impl Quantity for Percent {
-    const WHAT: &'static str = "a share such as \"1%\"";
+    const DESCRIPTION: &'static str = "a share such as \"1%\"";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?%$";
 
-    fn read(text: &str) -> Result<Self, String> {
-        let (Decimal { digits, scale }, unit) = split::<Self>(text)?;
+    fn parse(text: &str) -> Result<Self, String> {
+        let (Decimal { digits, scale }, unit) = split_unit::<Self>(text)?;
         if unit != "%" {
-            return Err(wrong_unit::<Self>(text, unit, &["%"]));
+            return Err(unknown_unit::<Self>(text, unit, &["%"]));
         }
         // The nearest double to the decimal fraction, without the rounding of a division.
         let share: f64 = format!("{digits}e-{}", scale + 2).parse().map_err(|_| format!("`{text}` is no number"))?;
         if share > 1.0 { Err(format!("`{text}` is more than everything\nat most `100%`")) } else { Ok(Self(share)) }
     }
 
-    fn meant(n: f64) -> String {
+    fn with_likely_unit(n: f64) -> String {
         format!("{}%", if n < 1.0 { n * 100.0 } else { n })
     }
 }
 
 impl Quantity for Packets {
-    const WHAT: &'static str = "a number of packets such as \"1000p\"";
+    const DESCRIPTION: &'static str = "a number of packets such as \"1000p\"";
     const PATTERN: &'static str = "^[0-9]+p$";
 
-    fn read(text: &str) -> Result<Self, String> {
-        let (amount, unit) = split::<Self>(text)?;
-        let packets = scaled::<Self>(text, amount, unit, &[("p", 1)])?;
+    fn parse(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split_unit::<Self>(text)?;
+        let packets = scale_to_smallest_unit::<Self>(text, amount, unit, &[("p", 1)])?;
         packets.try_into().map(Self).map_err(|_| format!("`{text}` is too large"))
     }
 
-    fn meant(n: f64) -> String {
+    fn with_likely_unit(n: f64) -> String {
         format!("{n}p")
     }
 }
 
 impl Quantity for QueueSize {
-    const WHAT: &'static str = "a queue limit such as \"1000p\", \"64kB\", \"50ms\" or \"1bdp\"";
+    const DESCRIPTION: &'static str = "a queue limit such as \"1000p\", \"64kB\", \"50ms\" or \"1bdp\"";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?(p|b|B|kB|MB|GB|TB|KiB|MiB|GiB|TiB|s|ms|us|ns|bdp)$";
 
-    fn read(text: &str) -> Result<Self, String> {
-        let (amount, unit) = split::<Self>(text)?;
+    fn parse(text: &str) -> Result<Self, String> {
+        let (amount, unit) = split_unit::<Self>(text)?;
         if amount.digits == 0 {
             return Err("a queue that holds nothing lets nothing through\nat least `1p`".into());
         }
         match unit {
             "bdp" => Ok(Self::Bdp(amount)),
-            "p" => Ok(Self::Packets(scaled::<Self>(text, amount, unit, &[("p", 1)])?)),
-            _ if TIME.iter().any(|(name, _)| *name == unit) => {
-                Ok(Self::Time(Span(scaled::<Self>(text, amount, unit, TIME)?)))
+            "p" => Ok(Self::Packets(scale_to_smallest_unit::<Self>(text, amount, unit, &[("p", 1)])?)),
+            _ if TIME_UNITS.iter().any(|(name, _)| *name == unit) => {
+                Ok(Self::Time(Span(scale_to_smallest_unit::<Self>(text, amount, unit, TIME_UNITS)?)))
             }
-            _ if AMBIGUOUS.contains(&unit) || SIZE.iter().any(|(name, _)| *name == unit) => {
-                Ok(Self::Bytes(bytes::<Self>(text, amount, unit)?))
+            _ if AMBIGUOUS_UNITS.contains(&unit) || SIZE_UNITS.iter().any(|(name, _)| *name == unit) => {
+                Ok(Self::Bytes(scale_to_bytes::<Self>(text, amount, unit)?))
             }
-            _ => Err(wrong_unit::<Self>(text, unit, &["p", "b", "kB", "KiB", "ms", "us", "bdp"])),
+            _ => Err(unknown_unit::<Self>(text, unit, &["p", "b", "kB", "KiB", "ms", "us", "bdp"])),
         }
     }
 
-    fn meant(n: f64) -> String {
+    fn with_likely_unit(n: f64) -> String {
         format!("{n}p")
     }
 }
 
 /// The number and the unit of `text`.
-fn split<Q: Quantity>(text: &str) -> Result<(Decimal, &str), String> {
+fn split_unit<Q: Quantity>(text: &str) -> Result<(Decimal, &str), String> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()));
     if text.starts_with('-') {
-        return Err(format!("`{text}` is negative\nexpected {}", Q::WHAT));
+        return Err(format!("`{text}` is negative\nexpected {}", Q::DESCRIPTION));
     }
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let fraction = fraction.trim_end_matches('0');
     match format!("{whole}{fraction}").parse() {
-        _ if whole.is_empty() || number.ends_with('.') => Err(format!("`{text}` is not {}", Q::WHAT)),
-        _ if unit.is_empty() => Err(no_unit::<Q>(text, number.parse().unwrap_or(0.0))),
+        _ if whole.is_empty() || number.ends_with('.') => Err(format!("`{text}` is not {}", Q::DESCRIPTION)),
+        _ if unit.is_empty() => Err(missing_unit::<Q>(text, number.parse().unwrap_or(0.0))),
         Ok(digits) if fraction.len() < 19 => Ok((Decimal { digits, scale: fraction.len() as u32 }, unit)),
         _ => Err(format!("`{text}` has too many digits, or two points")),
     }
 }
 
-/// `amount` in the unit called `unit`.
-fn scaled<Q: Quantity>(text: &str, amount: Decimal, unit: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+/// `amount` `unit`s in the smallest of `units`.
+fn scale_to_smallest_unit<Q: Quantity>(
+    text: &str,
+    amount: Decimal,
+    unit: &str,
+    units: &[(&str, u64)],
+) -> Result<u64, String> {
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
-        return Err(wrong_unit::<Q>(text, unit, &units.iter().map(|(name, _)| *name).collect::<Vec<_>>()));
+        return Err(unknown_unit::<Q>(text, unit, &units.iter().map(|(name, _)| *name).collect::<Vec<_>>()));
     };
     let smallest = units.iter().min_by_key(|(_, factor)| *factor).map_or("", |(name, _)| *name);
-    amount.times(*factor).ok_or_else(|| format!("`{text}` is too large, or not a whole number of `{smallest}`"))
+    amount.checked_times(*factor).ok_or_else(|| format!("`{text}` is too large, or not a whole number of `{smallest}`"))
 }
 
-/// `amount` in bytes.
-fn bytes<Q: Quantity>(text: &str, amount: Decimal, unit: &str) -> Result<u64, String> {
-    if AMBIGUOUS.contains(&unit) {
+/// `amount` `unit`s in bytes.
+fn scale_to_bytes<Q: Quantity>(text: &str, amount: Decimal, unit: &str) -> Result<u64, String> {
+    if AMBIGUOUS_UNITS.contains(&unit) {
         let prefix = unit[..1].to_ascii_uppercase();
         let decimal = if prefix == "K" { "k" } else { &prefix };
         return Err(format!(
             "`{text}`: is that a power of 1000 or of 1024 (as `tc` has it)?\nwrite `{amount}{decimal}B` or `{amount}{prefix}iB`"
         ));
     }
-    scaled::<Q>(text, amount, unit, SIZE)
+    scale_to_smallest_unit::<Q>(text, amount, unit, SIZE_UNITS)
 }
 
-fn wrong_unit<Q: Quantity>(text: &str, unit: &str, units: &[&str]) -> String {
-    format!("`{text}`: unknown unit `{unit}`\nexpected {}; units: {}", Q::WHAT, units.join(" "))
+fn unknown_unit<Q: Quantity>(text: &str, unit: &str, units: &[&str]) -> String {
+    format!("`{text}`: unknown unit `{unit}`\nexpected {}; units: {}", Q::DESCRIPTION, units.join(" "))
 }
 
-fn no_unit<Q: Quantity>(text: &str, n: f64) -> String {
-    format!("`{text}` has no unit\nexpected {}; write \"{}\"?", Q::WHAT, Q::meant(n))
+fn missing_unit<Q: Quantity>(text: &str, n: f64) -> String {
+    format!("`{text}` has no unit\nexpected {}; write \"{}\"?", Q::DESCRIPTION, Q::with_likely_unit(n))
 }
 
 impl fmt::Display for Decimal {
@@ -272,25 +277,25 @@ impl fmt::Display for Decimal {
 
 /// Reads a quantity from a TOML value.
 #[derive(Debug, Default)]
-pub struct Text<Q>(pub PhantomData<Q>);
+pub struct QuantityVisitor<Q>(pub PhantomData<Q>);
 
-impl<Q: Quantity> Visitor<'_> for Text<Q> {
+impl<Q: Quantity> Visitor<'_> for QuantityVisitor<Q> {
     type Value = Q;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Q::WHAT)
+        f.write_str(Q::DESCRIPTION)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Q, E> {
-        Q::read(text).map_err(E::custom)
+        Q::parse(text).map_err(E::custom)
     }
 
     fn visit_i64<E: Error>(self, n: i64) -> Result<Q, E> {
-        Q::read(&n.to_string()).map_err(E::custom)
+        Q::parse(&n.to_string()).map_err(E::custom)
     }
 
     fn visit_f64<E: Error>(self, n: f64) -> Result<Q, E> {
-        Q::read(&n.to_string()).map_err(E::custom)
+        Q::parse(&n.to_string()).map_err(E::custom)
     }
 }
 
@@ -298,7 +303,7 @@ macro_rules! quantities {
     ($($name:ident)*) => {$(
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(Text(PhantomData))
+                deserializer.deserialize_any(QuantityVisitor(PhantomData))
             }
         }
 
@@ -308,7 +313,7 @@ macro_rules! quantities {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "description": Self::WHAT, "pattern": Self::PATTERN })
+                json_schema!({ "type": "string", "description": Self::DESCRIPTION, "pattern": Self::PATTERN })
             }
         }
     )*};
@@ -321,24 +326,24 @@ mod tests {
 
     #[test]
     fn quantities_are_exact() {
-        assert_eq!(BitRate::read("1.5gbit"), Ok(BitRate(Rate(1_500_000_000))));
-        assert_eq!(BitRate::read("100Mbit"), Ok(BitRate(Rate(100_000_000))));
-        assert_eq!(Time::read("0.3us"), Ok(Time(Span(300))));
-        assert_eq!(Size::read("1GB"), Ok(Size(1_000_000_000)));
-        assert_eq!(Size::read("1.5MiB"), Ok(Size(1_572_864)));
-        assert_eq!(Percent::read("0.1%"), Ok(Percent(0.001)));
-        assert_eq!(Percent::read("100.00%"), Ok(Percent(1.0)));
-        assert_eq!(QueueSize::read("0.5bdp"), Ok(QueueSize::Bdp(Decimal { digits: 5, scale: 1 })));
+        assert_eq!(BitRate::parse("1.5gbit"), Ok(BitRate(Rate(1_500_000_000))));
+        assert_eq!(BitRate::parse("100Mbit"), Ok(BitRate(Rate(100_000_000))));
+        assert_eq!(Time::parse("0.3us"), Ok(Time(Span(300))));
+        assert_eq!(Size::parse("1GB"), Ok(Size(1_000_000_000)));
+        assert_eq!(Size::parse("1.5MiB"), Ok(Size(1_572_864)));
+        assert_eq!(Percent::parse("0.1%"), Ok(Percent(0.001)));
+        assert_eq!(Percent::parse("100.00%"), Ok(Percent(1.0)));
+        assert_eq!(QueueSize::parse("0.5bdp"), Ok(QueueSize::Bdp(Decimal { digits: 5, scale: 1 })));
     }
 
     #[test]
     fn ambiguous_quantities_are_errors_with_help() {
-        let wrong = |result: Result<BitRate, String>| result.unwrap_err();
-        assert!(wrong(BitRate::read("1.5mbps")).contains("`1.5mbit`, or `12mbit`"));
-        assert!(wrong(BitRate::read("100")).contains("\"100mbit\""));
-        assert!(Size::read("64kb").unwrap_err().contains("`64kB` or `64KiB`"));
+        let error = |text| BitRate::parse(text).unwrap_err();
+        assert!(error("1.5mbps").contains("`1.5mbit`, or `12mbit`"));
+        assert!(error("100").contains("\"100mbit\""));
+        assert!(Size::parse("64kb").unwrap_err().contains("`64kB` or `64KiB`"));
         for text in ["", "ms", ".5ms", "5.ms", "1.2.3ms", "1e3ms", "10 ms", "0.5ns", "99999999999999999999s", "+1s"] {
-            assert!(Time::read(text).is_err(), "{text}");
+            assert!(Time::parse(text).is_err(), "{text}");
         }
     }
 }

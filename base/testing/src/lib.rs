@@ -26,7 +26,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
             Self::Kernel => "kernel",
@@ -35,28 +35,28 @@ impl Reason {
     }
 }
 
-/// Reports that the running test is skipped: one line, `REASON PROGRAM::TEST: WHY`, on standard error past the test's capture,
+/// Reports that the running test is skipped: one line, `REASON PROGRAM::TEST: DETAILS`, on standard error past the test's capture,
 /// and in the file that [`SKIPS`] names. The caller then returns.
 ///
 /// # Panics
-/// If that file cannot be written.
-pub fn skip(reason: Reason, why: &str) {
+/// If the file that [`SKIPS`] names cannot be written.
+pub fn skip(reason: Reason, details: &str) {
     let program = std::env::current_exe().ok();
     let program =
-        program.as_ref().and_then(|path| path.file_stem()).map_or_else(Default::default, |it| it.to_string_lossy());
+        program.as_ref().and_then(|path| path.file_stem()).map_or_else(Default::default, |stem| stem.to_string_lossy());
     let program = program.rsplit_once('-').map_or(&*program, |(name, _hash)| name);
     let thread = thread::current();
     let test = thread.name().unwrap_or("?");
-    let line = format!("{} {program}::{test}: {}\n", reason.word(), why.trim().replace('\n', "; "));
+    let line = format!("{} {program}::{test}: {}\n", reason.as_str(), details.trim().replace('\n', "; "));
     // Not with `eprint!`, which is captured in tests.
     let _ = write!(std::io::stderr(), "skipped: {line}");
     if let Some(file) = std::env::var_os(SKIPS) {
-        let written = OpenOptions::new()
+        let result = OpenOptions::new()
             .create(true)
             .append(true)
             .open(file)
             .and_then(|mut file| file.write_all(line.as_bytes()));
-        written.expect("the runner's list of skips can be written");
+        result.expect("the runner's list of skips can be written");
     }
 }
 

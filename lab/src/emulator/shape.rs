@@ -56,9 +56,9 @@ impl Shape {
         let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is no `key=value`"))?;
         let pipe = &mut self.pipe;
         match key {
-            "rate" => pipe.rate = Some(BitRate::read(value)?.0),
-            "delay" => pipe.delay = Time::read(value)?.0,
-            "jitter" => pipe.jitter = Time::read(value)?.0,
+            "rate" => pipe.rate = Some(BitRate::parse(value)?.0),
+            "delay" => pipe.delay = Time::parse(value)?.0,
+            "jitter" => pipe.jitter = Time::parse(value)?.0,
             "loss" => pipe.loss = loss(value)?,
             "queue" => pipe.queue.limit = limit(value)?,
             "overhead" => pipe.overhead = bytes(value)?,
@@ -101,8 +101,8 @@ impl FromStr for Change {
         match word.split_once('=') {
             None if word == "up" => Ok(Self::Up(true)),
             None if word == "down" => Ok(Self::Up(false)),
-            Some(("rate", value)) => BitRate::read(value).map(|rate| Self::Rate(rate.0)),
-            Some(("delay", value)) => Time::read(value).map(|time| Self::Delay(time.0)),
+            Some(("rate", value)) => BitRate::parse(value).map(|rate| Self::Rate(rate.0)),
+            Some(("delay", value)) => Time::parse(value).map(|time| Self::Delay(time.0)),
             Some(("loss", value)) => loss(value).map(Self::Loss),
             Some(("mtu", value)) => bytes(value).map(Self::Mtu),
             _ => Err(format!("`{word}` is no change\nchanges are up, down, rate=, delay=, loss=, mtu=")),
@@ -124,7 +124,7 @@ impl Change {
 }
 
 fn limit(value: &str) -> Result<QueueLimit, String> {
-    match QueueSize::read(value)? {
+    match QueueSize::parse(value)? {
         QueueSize::Packets(packets) => Ok(QueueLimit::Packets(packets)),
         QueueSize::Bytes(bytes) => Ok(QueueLimit::Bytes(bytes)),
         QueueSize::Time(span) => Ok(QueueLimit::Time(span)),
@@ -133,11 +133,11 @@ fn limit(value: &str) -> Result<QueueLimit, String> {
 }
 
 fn loss(value: &str) -> Result<LossModel, String> {
-    Percent::read(value).map(|Percent(share)| if share > 0.0 { LossModel::Random(share) } else { LossModel::None })
+    Percent::parse(value).map(|Percent(share)| if share > 0.0 { LossModel::Random(share) } else { LossModel::None })
 }
 
 fn bytes(value: &str) -> Result<u32, String> {
-    Size::read(value)?.0.try_into().map_err(|_| format!("`{value}` is too large"))
+    Size::parse(value)?.0.try_into().map_err(|_| format!("`{value}` is too large"))
 }
 
 #[cfg(test)]

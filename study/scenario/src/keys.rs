@@ -1,10 +1,10 @@
 //! Dotted keys, `path.eno2.delay`, in a tree of TOML values that remembers where each of them was written.
 //!
 //! Elements of arrays go by their `name`, or by their position from 0 where they have none (`event.0.at`); `*` is every
-//! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that a fault found later
+//! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that an error found later
 //! points at the sweep or the `--set`.
 
-use parse::{Fault, Node, name};
+use parse::{Diagnostic, Node, name};
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
@@ -38,8 +38,8 @@ pub(crate) fn report(mut root: Node<'_>) -> Node<'_> {
 }
 
 /// Puts `value` at `key`, making the tables above it where they are missing.
-pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Fault> {
-    put_below(root, "", &key.text, &key.span, value).map_err(|fault| fault.key(key.text.as_ref()))
+pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Diagnostic> {
+    put_below(root, "", &key.text, &key.span, value).map_err(|diagnostic| diagnostic.with_key(key.text.as_ref()))
 }
 
 /// Puts `value` at `key` below `node`, which is called `above`.
@@ -49,7 +49,7 @@ fn put_below<'t>(
     key: &str,
     span: &Range<usize>,
     value: Node<'t>,
-) -> Result<(), Fault> {
+) -> Result<(), Diagnostic> {
     let (part, rest) = key.split_once('.').map_or((key, None), |(part, rest)| (part, Some(rest)));
     let one = |node: &mut Node<'t>, value| match rest {
         Some(rest) => put_below(node, part, rest, span, value),
@@ -112,14 +112,14 @@ fn child_mut<'n, 't>(
     above: &str,
     part: &str,
     span: &Range<usize>,
-) -> Result<&'n mut Node<'t>, Fault> {
+) -> Result<&'n mut Node<'t>, Diagnostic> {
     if above == "congestion" && node.get_ref().is_str() {
         name_becomes_table(node);
     }
     match node.get_mut() {
         DeValue::Table(table) => {
             if above.is_empty() && ARRAYS.contains(&part) && !table.contains_key(part) {
-                return Err(Fault::at(span.clone(), format!("the scenario has no [[{part}]]")));
+                return Err(Diagnostic::new(span.clone(), format!("the scenario has no [[{part}]]")));
             }
             let key = Spanned::new(span.clone(), Cow::Owned(part.to_owned()));
             Ok(table.entry(key).or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new()))))
@@ -128,7 +128,7 @@ fn child_mut<'n, 't>(
             let names: Vec<String> = (0..items.len()).map(|index| name(items, index)).collect();
             match names.iter().position(|name| name == part) {
                 Some(index) => Ok(&mut items.as_mut()[index]),
-                None => Err(Fault::unknown(
+                None => Err(Diagnostic::unknown_name(
                     span.clone(),
                     above,
                     part,
@@ -136,7 +136,7 @@ fn child_mut<'n, 't>(
                 )),
             }
         }
-        _ => Err(Fault::at(span.clone(), format!("`{above}` has no keys below it"))),
+        _ => Err(Diagnostic::new(span.clone(), format!("`{above}` has no keys below it"))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keys that had another name in earlier versions: whoever writes the earlier one is told today's.
 
-use parse::Fault;
+use parse::Diagnostic;
 
 /// The earlier name, and today's.
 const RENAMED: [(&str, &str); 12] = [
@@ -18,11 +18,11 @@ const RENAMED: [(&str, &str); 12] = [
     ("initial_timeout", "initial_rto"),
 ];
 
-/// The fault, with today's name if an unknown key is an earlier one.
-pub(crate) fn explained(fault: Fault) -> Fault {
-    let unknown = |(earlier, _): &&(&str, &str)| fault.message == format!("unknown key `{earlier}`");
+/// The error, with today's name if an unknown key is an earlier one.
+pub(crate) fn explained(diagnostic: Diagnostic) -> Diagnostic {
+    let unknown = |(earlier, _): &&(&str, &str)| diagnostic.message == format!("unknown key `{earlier}`");
     match RENAMED.iter().find(unknown) {
-        Some((_, today)) => fault.help(format!("did you mean `{today}`?")),
-        None => fault,
+        Some((_, today)) => diagnostic.with_help(format!("did you mean `{today}`?")),
+        None => diagnostic,
     }
 }

@@ -8,7 +8,7 @@ use crate::resolve;
 use crate::source::Source;
 use crate::sweep::{Sweep, SweepTemplate, check_run_count};
 use crate::trace::Traces;
-use parse::{Error, Fault};
+use parse::{Diagnostic, Error};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ pub struct Overrides {
 /// Reads the scenario at `path`, with `overrides`.
 ///
 /// # Errors
-/// A fault in the file, in a file that it names, or in a set; with line, key and a remedy.
+/// An error in the file, in a file that it names, or in a set; with line, key and a remedy.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     let origin = path.display().to_string();
     let text = std::fs::read_to_string(path)
@@ -71,15 +71,15 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
 /// As [`load`].
 pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     let source = Source::new(origin, text, &overrides.sets, overrides.quick);
-    read(&source, base, overrides).map_err(|fault| source.error(fault))
+    read(&source, base, overrides).map_err(|diagnostic| source.error(diagnostic))
 }
 
-/// Reads; a fault has its key, and a position inside `source`.
-fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario, Fault> {
+/// Reads; an error has its key, and a position inside `source`.
+fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario, Diagnostic> {
     let template = SweepTemplate::read(source)?;
     if let Some(axis) = template.axes.first() {
         check_run_count(template.cells(), 1)
-            .map_err(|fault| Fault { span: axis.key.span.clone(), ..fault }.key("sweep"))?;
+            .map_err(|diagnostic| Diagnostic { span: axis.key.span.clone(), ..diagnostic }.with_key("sweep"))?;
     }
     let mut scenario = with_key(&template, 0, |template, _| without_cells(template, source, base))?;
     let mut traces = Traces::new(base);
@@ -91,7 +91,7 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
 }
 
 /// The scenario without its cells.
-fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> Result<Scenario, Fault> {
+fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> Result<Scenario, Diagnostic> {
     let file: File = parse::typed(template.cell(0)?.1)?;
     let name = file.name.get().0.clone();
     Ok(Scenario {
@@ -108,23 +108,23 @@ fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> 
     })
 }
 
-fn cell(template: &SweepTemplate<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Fault> {
+fn cell(template: &SweepTemplate<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Diagnostic> {
     let (parameters, tree) = template.cell(index)?;
     Ok(Cell { parameters, experiment: resolve::experiment(&parse::typed::<File>(tree)?, traces)? })
 }
 
-/// The result of `work` on the cell `index`; a fault gets the key at its position.
+/// The result of `work` on the cell `index`; an error gets the key at its position.
 fn with_key<T>(
     template: &SweepTemplate<'_>,
     index: u64,
-    work: impl FnOnce(&SweepTemplate<'_>, u64) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    work(template, index).map_err(explained).map_err(|fault| match template.cell(index) {
-        Ok((_, tree)) if fault.key.is_empty() => {
-            let parts = [parse::key_at(&tree, &fault.span), fault.missing.clone()];
-            fault.key(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("."))
+    work: impl FnOnce(&SweepTemplate<'_>, u64) -> Result<T, Diagnostic>,
+) -> Result<T, Diagnostic> {
+    work(template, index).map_err(explained).map_err(|diagnostic| match template.cell(index) {
+        Ok((_, tree)) if diagnostic.key.is_empty() => {
+            let parts = [parse::key_at(&tree, &diagnostic.span), diagnostic.missing_key.clone()];
+            diagnostic.with_key(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("."))
         }
-        _ => fault,
+        _ => diagnostic,
     })
 }
 
@@ -132,16 +132,16 @@ impl Scenario {
     /// Resolves the report's part of the file, typed as `T`, with the swept keys.
     ///
     /// # Errors
-    /// A fault in the types, or one that `resolve` finds; with line and key.
+    /// An error in the types, or one that `resolve` finds; with line and key.
     pub fn section<T: DeserializeOwned, R>(
         &self,
-        resolve: impl FnOnce(&T, &Sweep) -> Result<R, Fault>,
+        resolve: impl FnOnce(&T, &Sweep) -> Result<R, Diagnostic>,
     ) -> Result<R, Error> {
         let read = |template: &SweepTemplate<'_>, index| {
             resolve(&parse::typed(keys::report(template.cell(index)?.1))?, &template.sweep())
         };
         let result = SweepTemplate::read(&self.positions).and_then(|template| with_key(&template, 0, read));
-        result.map_err(|fault| self.positions.error(fault))
+        result.map_err(|diagnostic| self.positions.error(diagnostic))
     }
 
     /// An error at `key` (`flow.tcp.congestion`), for what only the caller can know, such as the names of algorithms.
@@ -157,7 +157,7 @@ impl Scenario {
     pub fn error_in(&self, index: usize, key: &str, message: &str, help: &str) -> Error {
         let tree = SweepTemplate::read(&self.positions).and_then(|template| template.cell(index as u64));
         let span = tree.map_or(0..0, |(_, tree)| keys::locate(&tree, key));
-        self.positions.error(Fault::at(span, message).key(key).help(help))
+        self.positions.error(Diagnostic::new(span, message).with_key(key).with_help(help))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The source texts of a scenario: the file and, as if they were appended to it, the `--set` arguments.
 
-use parse::{Error, Fault};
+use parse::{Diagnostic, Error};
 use std::ops::Range;
 
 /// The texts of one reading. A position below the file's length is in the file, one above is in a `--set`.
@@ -40,11 +40,11 @@ impl Source {
         &text[span]
     }
 
-    /// `fault`, told with its place.
-    pub(crate) fn error(&self, mut fault: Fault) -> Error {
-        let (origin, text, span) = self.part(&fault.span);
-        fault.span = span;
-        Error::new(origin, text, fault)
+    /// `error`, told with its place.
+    pub(crate) fn error(&self, mut diagnostic: Diagnostic) -> Error {
+        let (origin, text, span) = self.part(&diagnostic.span);
+        diagnostic.span = span;
+        Error::new(origin, text, diagnostic)
     }
 
     /// The text in which `span` lies, its name, and the span inside it.
@@ -68,13 +68,15 @@ impl Set {
         Self { text: text.to_owned(), start, equals, document }
     }
 
-    /// The key and its place; a fault if there is no `=` or no key.
-    pub(crate) fn key(&self) -> Result<(&str, Range<usize>), Fault> {
+    /// The key and its place; an error if there is no `=` or no key.
+    pub(crate) fn key(&self) -> Result<(&str, Range<usize>), Diagnostic> {
         let key = self.text[..self.equals].trim();
         let span = self.start..self.start + self.equals;
         match self.equals < self.text.len() && !key.is_empty() {
             true => Ok((key, span)),
-            false => Err(Fault::at(span, "`--set` takes KEY=VALUE").help("for example `--set flow.tcp.size=1GB`")),
+            false => {
+                Err(Diagnostic::new(span, "`--set` takes KEY=VALUE").with_help("for example `--set flow.tcp.size=1GB`"))
+            }
         }
     }
 

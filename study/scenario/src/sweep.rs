@@ -6,7 +6,7 @@
 
 use crate::keys::{self, Key};
 use crate::source::{Set, Source};
-use parse::Fault;
+use parse::Diagnostic;
 use parse::Node;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -41,13 +41,13 @@ const QUICK: &str = "quick";
 const MAX_RUNS: u64 = 100_000;
 
 /// Refuses too many runs before any cell is made.
-pub(crate) fn check_run_count(cells: u64, seeds: u64) -> Result<(), Fault> {
+pub(crate) fn check_run_count(cells: u64, seeds: u64) -> Result<(), Diagnostic> {
     let runs = cells.saturating_mul(seeds);
     if runs <= MAX_RUNS {
         return Ok(());
     }
     let message = format!("{cells} cells with {seeds} seeds each are {runs} runs; at most {MAX_RUNS}");
-    Err(Fault::at(0..0, message).help("sweep fewer values, or split the scenario"))
+    Err(Diagnostic::new(0..0, message).with_help("sweep fewer values, or split the scenario"))
 }
 
 /// A scenario's tree without its sweep, and the sweep's axes: from them the tree of each cell is made.
@@ -101,11 +101,11 @@ struct Entry<'t> {
 pub(crate) type CellTree<'t> = (Vec<(String, String)>, Node<'t>);
 
 impl<'t> SweepTemplate<'t> {
-    pub(crate) fn read(source: &'t Source) -> Result<Self, Fault> {
+    pub(crate) fn read(source: &'t Source) -> Result<Self, Diagnostic> {
         let mut root = parse::parse(&source.text)?;
         let quick = take(&mut root, QUICK);
         if source.quick {
-            let none = || Fault::at(0..0, "the scenario has no short form").help("give it a [quick] table");
+            let none = || Diagnostic::new(0..0, "the scenario has no short form").with_help("give it a [quick] table");
             keys::overlay(&mut root, quick.ok_or_else(none)?);
         }
         let mut axes = Vec::new();
@@ -141,7 +141,7 @@ impl<'t> SweepTemplate<'t> {
     }
 
     /// The cell `index`, counted through the grids of all cases; the last axis varies fastest.
-    pub(crate) fn cell(&self, mut index: u64) -> Result<CellTree<'t>, Fault> {
+    pub(crate) fn cell(&self, mut index: u64) -> Result<CellTree<'t>, Diagnostic> {
         let (mut labels, mut root) = (Vec::new(), self.root.clone());
         for case in self.cases() {
             let mut rest = self.grid(case).map(|axis| axis.entries.len() as u64).product();
@@ -187,13 +187,13 @@ impl<'t> SweepTemplate<'t> {
         self.removed_keys.extend(self.axes.extract_if(.., idle).map(|axis| axis.key.text.into()));
     }
 
-    fn set(&mut self, source: &Source, set: &'t Set) -> Result<(), Fault> {
+    fn set(&mut self, source: &Source, set: &'t Set) -> Result<(), Diagnostic> {
         let (text, span) = set.key()?;
         match text.split('.').next() {
             Some(SWEEP) => return self.restrict(source, set, text.trim_start_matches("sweep").trim_start_matches('.')),
             Some(first @ (CASE | QUICK)) if text != CASE || self.axes.iter().all(|axis| axis.key.text != CASE) => {
                 let message = format!("`--set` cannot change `{first}`");
-                return Err(Fault::at(span, message).help("`case=NAME` runs one case"));
+                return Err(Diagnostic::new(span, message).with_help("`case=NAME` runs one case"));
             }
             _ => {}
         }
@@ -218,7 +218,7 @@ impl<'t> SweepTemplate<'t> {
     }
 
     /// Restricts the axis `key` to some of its values, chosen by label, or new values. There are no new cases.
-    fn restrict(&mut self, source: &Source, set: &'t Set, key: &str) -> Result<(), Fault> {
+    fn restrict(&mut self, source: &Source, set: &'t Set, key: &str) -> Result<(), Diagnostic> {
         let mut swept = false;
         for axis in self.axes.iter_mut().filter(|axis| axis.key.text == key) {
             let name = Key { text: axis.key.text.clone(), span: set.key()?.1 };
@@ -230,7 +230,7 @@ impl<'t> SweepTemplate<'t> {
         if !swept {
             let known: Vec<String> = self.axes.iter().map(|axis| format!("`sweep.{}`", axis.key.text)).collect();
             let message = format!("`{key}` is not swept");
-            return Err(Fault::at(set.key()?.1, message).help(format!("there is {}", known.join(", "))));
+            return Err(Diagnostic::new(set.key()?.1, message).with_help(format!("there is {}", known.join(", "))));
         }
         self.remove_keys_of_skipped_cases();
         Ok(())
@@ -246,28 +246,27 @@ impl<'t> SweepTemplate<'t> {
 }
 
 impl<'t> Axis<'t> {
-    fn read(source: &Source, case: Option<&str>, key: Key<'t>, values: Node<'t>) -> Result<Self, Fault> {
+    fn read(source: &Source, case: Option<&str>, key: Key<'t>, values: Node<'t>) -> Result<Self, Diagnostic> {
         let first = key.text.split('.').next();
         if let Some(fixed) =
             SCENARIO_KEYS.iter().find(|fixed| first == Some(fixed) && (key.text != CASE || case.is_some()))
         {
-            return Err(Fault::at(key.span, format!("`{fixed}` is the same in every cell and cannot be swept")));
+            return Err(Diagnostic::new(key.span, format!("`{fixed}` is the same in every cell and cannot be swept")));
         }
         let span = values.span();
         let DeValue::Array(values) = values.into_inner() else {
-            return Err(Fault::at(span, "a sweep takes a list").help("for example [\"10ms\", \"20ms\"]"));
+            return Err(Diagnostic::new(span, "a sweep takes a list").with_help("for example [\"10ms\", \"20ms\"]"));
         };
         if values.is_empty() {
-            return Err(Fault::at(span, "a sweep over nothing makes no runs"));
+            return Err(Diagnostic::new(span, "a sweep over nothing makes no runs"));
         }
         let mut entries: Vec<Entry<'t>> = Vec::new();
         for value in values {
             let entry = Entry::read(source, value);
             if entries.iter().any(|other| other.label == entry.label) {
                 let message = format!("`{}` is swept twice", entry.label);
-                return Err(
-                    Fault::at(entry.value.span(), message).help("tell them apart: { label = ..., value = ... }")
-                );
+                return Err(Diagnostic::new(entry.value.span(), message)
+                    .with_help("tell them apart: { label = ..., value = ... }"));
             }
             entries.push(entry);
         }
@@ -275,18 +274,18 @@ impl<'t> Axis<'t> {
     }
 
     /// The axis's entry of this name, if it has one.
-    fn existing(&self, entry: Entry<'t>) -> Result<Entry<'t>, Fault> {
+    fn existing(&self, entry: Entry<'t>) -> Result<Entry<'t>, Diagnostic> {
         match self.entries.iter().find(|existing| existing.label == entry.label) {
             Some(existing) => Ok(existing.clone()),
             None if self.key.text == CASE => {
-                Err(Fault::unknown(entry.value.span(), CASE, &entry.label, &self.labels()))
+                Err(Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &self.labels()))
             }
             None => Ok(entry),
         }
     }
 
     /// The entry that a `--set` chooses by its label, or a new one. There are no new cases.
-    fn choose(&self, set: &'t Set) -> Result<Entry<'t>, Fault> {
+    fn choose(&self, set: &'t Set) -> Result<Entry<'t>, Diagnostic> {
         let value = value_of(set);
         let label = value.get_ref().as_str().unwrap_or(set.value().0.trim()).to_owned();
         self.existing(Entry { label, value })
@@ -312,15 +311,15 @@ impl<'t> Entry<'t> {
     }
 
     /// A case is a table, without the keys that are the same in every cell.
-    fn check_keys(&self) -> Result<(), Fault> {
+    fn check_keys(&self) -> Result<(), Diagnostic> {
         let DeValue::Table(table) = self.value.get_ref() else {
-            let fault = Fault::at(self.value.span(), "a case is a table of what differs");
-            return Err(fault.key(format!("{CASE}.{}", self.label)));
+            let diagnostic = Diagnostic::new(self.value.span(), "a case is a table of what differs");
+            return Err(diagnostic.with_key(format!("{CASE}.{}", self.label)));
         };
         match table.keys().find(|key| SCENARIO_KEYS.contains(&key.get_ref().as_ref())) {
             Some(key) => {
                 let message = format!("`{}` is the same in every case", key.get_ref());
-                Err(Fault::at(key.span(), message).key(format!("{CASE}.{}.{}", self.label, key.get_ref())))
+                Err(Diagnostic::new(key.span(), message).with_key(format!("{CASE}.{}.{}", self.label, key.get_ref())))
             }
             None => Ok(()),
         }
@@ -337,23 +336,25 @@ fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
 
 /// Replaces the names in `sweep.case` by the cases' fragments; without `sweep.case` all cases are swept. Cases are the first
 /// axis, which varies slowest: other swept values are put over them.
-fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Fault> {
+fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Diagnostic> {
     let axis = axes.iter().position(|axis| axis.key.text == CASE).map(|index| axes.remove(index));
     let Some(cases) = cases else {
-        let none = |axis: Axis<'_>| Fault::at(axis.key.span, "the scenario has no [case.NAME]").key(CASE);
+        let none = |axis: Axis<'_>| Diagnostic::new(axis.key.span, "the scenario has no [case.NAME]").with_key(CASE);
         return axis.map_or(Ok(()), |axis| Err(none(axis)));
     };
     let span = cases.span();
     let DeValue::Table(cases) = cases.into_inner() else {
-        return Err(Fault::at(span, "cases are tables").help("[case.NAME], then what differs").key(CASE));
+        return Err(Diagnostic::new(span, "cases are tables")
+            .with_help("[case.NAME], then what differs")
+            .with_key(CASE));
     };
     let mut all = Vec::new();
     for (name, fragment) in cases {
         let mut entry = Entry { label: name.get_ref().to_string(), value: fragment };
         if let Some(sweep) = take(&mut entry.value, SWEEP) {
-            let with_full_key = |fault: Fault| {
-                let below = fault.key.clone();
-                fault.key(format!("{CASE}.{}.{SWEEP}.{below}", entry.label))
+            let with_full_key = |diagnostic: Diagnostic| {
+                let below = diagnostic.key.clone();
+                diagnostic.with_key(format!("{CASE}.{}.{SWEEP}.{below}", entry.label))
             };
             collect(source, Some(&entry.label), None, sweep, axes).map_err(with_full_key)?;
         }
@@ -365,7 +366,8 @@ fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<
         Some(mut axis) => {
             for entry in &mut axis.entries {
                 let case = all.entries.iter().find(|case| case.label == entry.label);
-                let unknown = || Fault::unknown(entry.value.span(), CASE, &entry.label, &all.labels()).key(CASE);
+                let unknown =
+                    || Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &all.labels()).with_key(CASE);
                 *entry = case.ok_or_else(unknown)?.clone();
             }
             axis
@@ -383,7 +385,7 @@ fn collect<'t>(
     above: Option<&Key<'t>>,
     node: Node<'t>,
     axes: &mut Vec<Axis<'t>>,
-) -> Result<(), Fault> {
+) -> Result<(), Diagnostic> {
     let span = node.span();
     match (node.into_inner(), above) {
         (DeValue::Table(table), _) => table.into_iter().try_for_each(|(part, value)| {
@@ -394,13 +396,16 @@ fn collect<'t>(
             let beside = |axis: &&Axis<'_>| axis.case.is_none() || axis.case.as_deref() == case;
             if let Some(other) = axes.iter().filter(beside).find(|other| keys::covers(&key.text, &other.key.text)) {
                 let message = format!("`{}` would overwrite the sweep of `{}`", key.text, other.key.text);
-                return Err(Fault::at(key.span.clone(), message).key(key.text.as_ref()));
+                return Err(Diagnostic::new(key.span.clone(), message).with_key(key.text.as_ref()));
             }
             let axis = Axis::read(source, case, key.clone(), Spanned::new(span, value));
-            axes.push(axis.map_err(|fault| fault.key(key.text.as_ref()))?);
+            axes.push(axis.map_err(|diagnostic| diagnostic.with_key(key.text.as_ref()))?);
             Ok(())
         }
-        (_, None) => Err(Fault::at(span, "[sweep] is a table").help("\"flow.tcp.congestion\" = [\"cubic\", \"reno\"]")),
+        (_, None) => {
+            Err(Diagnostic::new(span, "[sweep] is a table")
+                .with_help("\"flow.tcp.congestion\" = [\"cubic\", \"reno\"]"))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Mahimahi traces: each line a millisecond at which one 1500-byte packet may leave; the last is the period.
 
 use link::RateTrace;
-use parse::{Elsewhere, Fault};
+use parse::{Diagnostic, SourceLocation};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -19,17 +19,17 @@ impl Traces {
     }
 
     /// The trace in the file `name`. The caller knows where the scenario names it.
-    pub(crate) fn get(&mut self, name: &str) -> Result<RateTrace, Fault> {
+    pub(crate) fn get(&mut self, name: &str) -> Result<RateTrace, Diagnostic> {
         if let Some(trace) = self.read.get(name) {
             return Ok(trace.clone());
         }
         let path = self.base.join(name);
-        let origin = path.display().to_string();
+        let file_name = path.display().to_string();
         let text = std::fs::read_to_string(&path)
-            .map_err(|error| Fault::at(0..0, format!("cannot read the trace `{origin}`: {error}")))?;
-        let trace = parse(&text).map_err(|mut fault| {
-            fault.elsewhere = Some(Box::new(Elsewhere { origin, text, span: fault.span.clone() }));
-            fault
+            .map_err(|error| Diagnostic::new(0..0, format!("cannot read the trace `{file_name}`: {error}")))?;
+        let trace = parse(&text).map_err(|mut diagnostic| {
+            diagnostic.location = Some(Box::new(SourceLocation { file_name, text, span: diagnostic.span.clone() }));
+            diagnostic
         })?;
         self.read.insert(name.to_owned(), trace.clone());
         Ok(trace)
@@ -42,7 +42,7 @@ impl Traces {
 }
 
 /// Reads a trace.
-fn parse(text: &str) -> Result<RateTrace, Fault> {
+fn parse(text: &str) -> Result<RateTrace, Diagnostic> {
     let (mut opportunities, mut start) = (Vec::new(), 0);
     for line in text.split_inclusive('\n') {
         let span = start..start + line.trim_end().len();
@@ -50,16 +50,20 @@ fn parse(text: &str) -> Result<RateTrace, Fault> {
         let line = line.trim();
         let Ok(millisecond) = line.parse() else {
             let message = format!("`{line}` is not a time stamp in milliseconds");
-            return Err(Fault::at(span, message).help("a mahimahi trace has one whole number a line, nothing else"));
+            return Err(
+                Diagnostic::new(span, message).with_help("a mahimahi trace has one whole number a line, nothing else")
+            );
         };
         if opportunities.last().is_some_and(|last| *last > millisecond) {
-            return Err(Fault::at(span, "time goes backwards").help("time stamps ascend; repeats are allowed"));
+            return Err(
+                Diagnostic::new(span, "time goes backwards").with_help("time stamps ascend; repeats are allowed")
+            );
         }
         opportunities.push(millisecond);
     }
     match opportunities.last() {
-        None => Err(Fault::at(0..0, "an empty trace carries nothing")),
-        Some(0) => Err(Fault::at(0..0, "the last time stamp is the trace's period and cannot be 0")),
+        None => Err(Diagnostic::new(0..0, "an empty trace carries nothing")),
+        Some(0) => Err(Diagnostic::new(0..0, "the last time stamp is the trace's period and cannot be 0")),
         Some(&period_ms) => Ok(RateTrace { opportunities: opportunities.into(), period_ms }),
     }
 }

@@ -4,7 +4,7 @@
 
 use super::model::{Column, Test};
 use super::reference::ReferenceTable;
-use parse::{At, Fault, Percent, Time};
+use parse::{Diagnostic, Percent, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -33,14 +33,14 @@ macro_rules! with_scope_keys {
             /// Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
             /// columns, lines or of is "flow": these flows and subflows.
             #[serde(default)]
-            only: BTreeMap<String, At<Vec<String>>>,
+            only: BTreeMap<String, Spanned<Vec<String>>>,
             /// The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default:
             /// the first flow's.
-            flow: Option<At<String>>,
+            flow: Option<Spanned<String>>,
             /// Only the time from this instant on, from the time series.
-            from: Option<At<Time>>,
+            from: Option<Spanned<Time>>,
             /// Only the time until this instant, from the time series.
-            until: Option<At<Time>>,
+            until: Option<Spanned<Time>>,
         }
 
         impl $name {
@@ -53,9 +53,9 @@ macro_rules! with_scope_keys {
 
 /// The keys of a scope.
 pub(super) struct ScopeFile<'a> {
-    pub(super) only: &'a BTreeMap<String, At<Vec<String>>>,
-    pub(super) flow: &'a Option<At<String>>,
-    pub(super) times: [&'a Option<At<Time>>; 2],
+    pub(super) only: &'a BTreeMap<String, Spanned<Vec<String>>>,
+    pub(super) flow: &'a Option<Spanned<String>>,
+    pub(super) times: [&'a Option<Spanned<Time>>; 2],
 }
 
 with_scope_keys! {
@@ -66,12 +66,12 @@ with_scope_keys! {
         #[serde(default)]
         pub(super) title: String,
         /// The swept key whose values are the rows; or "flow".
-        pub(super) rows: At<String>,
+        pub(super) rows: Spanned<String>,
         /// The swept key whose values are the columns; or "flow". Without it the columns are the values.
-        pub(super) columns: Option<At<String>>,
+        pub(super) columns: Option<Spanned<String>>,
         /// The value shown: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are no
         /// columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
-        pub(super) value: At<Values>,
+        pub(super) value: Spanned<Values>,
         /// Published or measured values to compare with.
         #[serde(default)]
         pub(super) reference: Vec<ReferenceTable>,
@@ -86,13 +86,13 @@ with_scope_keys! {
         #[serde(default)]
         pub(super) title: String,
         /// The swept key whose values are lines over time; or "flow".
-        pub(super) lines: Option<At<String>>,
+        pub(super) lines: Option<Spanned<String>>,
         /// Instead of lines: the swept key whose values are bars; or "flow".
-        pub(super) bars: Option<At<String>>,
+        pub(super) bars: Option<Spanned<String>>,
         /// With bars: the swept key whose values are along the axis; or "flow".
-        pub(super) across: Option<At<String>>,
+        pub(super) across: Option<Spanned<String>>,
         /// Of lines a column of a flow's time series, such as cwnd_packets; of bars a value as in a table.
-        pub(super) value: At<String>,
+        pub(super) value: Spanned<String>,
     }
 }
 
@@ -101,7 +101,7 @@ with_scope_keys! {
     #[schemars(rename = "claim")]
     ClaimFile {
         /// The statement, in the source's words.
-        pub(super) says: At<String>,
+        pub(super) says: Spanned<String>,
         /// The source.
         #[serde(default)]
         pub(super) source: String,
@@ -114,23 +114,23 @@ with_scope_keys! {
         /// The value that is compared, as in a table.
         pub(super) value: String,
         /// The swept key whose values are compared; or "flow".
-        pub(super) of: At<String>,
+        pub(super) of: Spanned<String>,
         /// A swept key for each value of which there is a verdict.
-        pub(super) each: Option<At<String>>,
+        pub(super) each: Option<Spanned<String>>,
         /// These have the greatest values, in any order.
-        pub(super) highest: Option<At<Vec<String>>>,
+        pub(super) highest: Option<Spanned<Vec<String>>>,
         /// These have the least values, in any order.
-        pub(super) lowest: Option<At<Vec<String>>>,
+        pub(super) lowest: Option<Spanned<Vec<String>>>,
         /// Each one's value is at least that of the next.
-        pub(super) order: Option<At<Vec<String>>>,
+        pub(super) order: Option<Spanned<Vec<String>>>,
         /// These differ by at most `within` of their mean.
-        pub(super) alike: Option<At<Vec<String>>>,
+        pub(super) alike: Option<Spanned<Vec<String>>>,
         /// For `alike`.
         pub(super) within: Option<Percent>,
         /// The value of each of these is `min` or more, `max` or less.
-        pub(super) range: Option<At<Vec<String>>>,
+        pub(super) range: Option<Spanned<Vec<String>>>,
         /// The first one's value over the second one's is `min` or more, `max` or less.
-        pub(super) ratio: Option<At<[String; 2]>>,
+        pub(super) ratio: Option<Spanned<[String; 2]>>,
         /// For `range` and `ratio`. Default: 0.
         pub(super) min: Option<f64>,
         /// For `range` and `ratio`. Default: no limit.
@@ -182,8 +182,8 @@ impl From<&ColumnFile> for Column {
 
 impl ClaimFile {
     /// The one test that is written.
-    pub(super) fn test(&self) -> Result<Test, Fault> {
-        let list = |names: &Option<At<Vec<String>>>, test: fn(Vec<String>) -> Test| {
+    pub(super) fn test(&self) -> Result<Test, Diagnostic> {
+        let list = |names: &Option<Spanned<Vec<String>>>, test: fn(Vec<String>) -> Test| {
             names.as_ref().map(|names| test(names.get().clone()))
         };
         let within = self.within.map_or(0.0, |within| within.0);
@@ -198,8 +198,9 @@ impl ClaimFile {
         match (tests.len(), tests.pop()) {
             (1, Some(test)) if !test.names().is_empty() => Ok(test),
             _ => {
-                let fault = Fault::at(self.says.span(), "a claim says when it holds, in one way");
-                Err(fault.help("one of highest, lowest, order, alike (with within), range or ratio (with min or max)"))
+                let diagnostic = Diagnostic::new(self.says.span(), "a claim says when it holds, in one way");
+                Err(diagnostic
+                    .with_help("one of highest, lowest, order, alike (with within), range or ratio (with min or max)"))
             }
         }
     }

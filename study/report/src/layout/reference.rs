@@ -1,6 +1,6 @@
 //! Values to compare a run with: a paper's table, a kernel's measurements.
 
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub(super) struct ReferenceTable {
     /// The columns, as the sweep shows their values.
     columns: Vec<String>,
     /// Rows by name, as the sweep shows their values; nan where there is no value.
-    rows: At<Rows>,
+    rows: Spanned<Rows>,
     /// A note on the comparison.
     #[serde(default)]
     note: String,
@@ -50,11 +50,11 @@ struct Rows(Vec<(String, Vec<f64>)>);
 
 impl ReferenceTable {
     /// The reference, if every row has a value for every column.
-    pub(super) fn checked(&self) -> Result<Reference, Fault> {
+    pub(super) fn checked(&self) -> Result<Reference, Diagnostic> {
         let Self { name, source, unit, columns, rows, note } = self.clone();
         if let Some((row, values)) = rows.get().0.iter().find(|(_, values)| values.len() != columns.len()) {
             let message = format!("row `{row}` has {} values for {} columns", values.len(), columns.len());
-            return Err(Fault::at(rows.span(), message).help("write `nan` where there is no value"));
+            return Err(Diagnostic::new(rows.span(), message).with_help("write `nan` where there is no value"));
         }
         let known = |value: &f64| (!value.is_nan()).then_some(*value);
         let rows = rows.get().0.iter().map(|(row, values)| (row.clone(), values.iter().map(known).collect())).collect();

@@ -6,7 +6,7 @@
 use super::file::{ClaimFile, FigureFile, LayoutFile, ScopeFile, TableFile, Values};
 use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table};
 use super::reference::ReferenceTable;
-use parse::{At, Error, Fault};
+use parse::{Diagnostic, Error, Spanned};
 use scenario::model::{Experiment, Subflow};
 use scenario::{Scenario, Sweep};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ pub(crate) fn read(scenario: &Scenario) -> Result<Layout, Error> {
     scenario.section(|file: &LayoutFile, sweep| layout(scenario, sweep, file))
 }
 
-fn layout(scenario: &Scenario, sweep: &Sweep, file: &LayoutFile) -> Result<Layout, Fault> {
+fn layout(scenario: &Scenario, sweep: &Sweep, file: &LayoutFile) -> Result<Layout, Diagnostic> {
     let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
     let sample = experiments().next().and_then(|experiment| experiment.sample).map(|sample| sample.0);
     let context = Context { sweep, flows: flows(experiments()), sample };
@@ -57,7 +57,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn table(&self, given: &TableFile) -> Result<Option<Table>, Fault> {
+    fn table(&self, given: &TableFile) -> Result<Option<Table>, Diagnostic> {
         let values = match given.value.get() {
             Values::One(value) => vec![Column { value: value.clone(), ..Column::default() }],
             Values::Several(values) => values.iter().map(Column::from).collect(),
@@ -65,8 +65,8 @@ impl Context<'_> {
         let mut flows = values.iter().filter_map(|column| column.flow.as_ref());
         flows.try_for_each(|flow| self.flow(flow, given.value.span()))?;
         if values.is_empty() || (given.columns.is_some() && values.len() > 1) {
-            let fault = Fault::at(given.value.span(), "a table with `columns` shows one value");
-            return Err(fault.help("leave out `columns`, or write a table for each value"));
+            let diagnostic = Diagnostic::new(given.value.span(), "a table with `columns` shows one value");
+            return Err(diagnostic.with_help("leave out `columns`, or write a table for each value"));
         }
         let keys = [Some(&given.rows), given.columns.as_ref()];
         let Some((scope, [Some(rows), columns])) = self.scope_and_keys(&given.scope(), keys)? else { return Ok(None) };
@@ -74,20 +74,20 @@ impl Context<'_> {
         Ok(Some(Table { title: given.title.clone(), rows, columns, values, scope, references }))
     }
 
-    fn figure(&self, given: &FigureFile) -> Result<Option<Figure>, Fault> {
-        let fault = |at: &At<String>, message, help| Err(Fault::at(at.span(), message).help(help));
+    fn figure(&self, given: &FigureFile) -> Result<Option<Figure>, Diagnostic> {
+        let diagnostic = |at: &Spanned<String>, message, help| Err(Diagnostic::new(at.span(), message).with_help(help));
         let lines = match (&given.lines, &given.bars, &given.across) {
             (Some(lines), None, None) if self.sample.is_some() => lines,
-            (Some(lines), None, None) => return fault(lines, "a figure needs the time series", "set `sample`"),
+            (Some(lines), None, None) => return diagnostic(lines, "a figure needs the time series", "set `sample`"),
             (None, Some(bars), Some(_)) => bars,
-            (None, Some(bars), None) => return fault(bars, "bars stand across a swept key", "across = \"KEY\""),
+            (None, Some(bars), None) => return diagnostic(bars, "bars stand across a swept key", "across = \"KEY\""),
             (Some(_), None, Some(across)) => {
-                return fault(across, "lines go over time", "`bars` instead of `lines`, or leave out `across`");
+                return diagnostic(across, "lines go over time", "`bars` instead of `lines`, or leave out `across`");
             }
-            (Some(_), Some(bars), _) => return fault(bars, "a figure has either lines or bars", "leave one out"),
+            (Some(_), Some(bars), _) => return diagnostic(bars, "a figure has either lines or bars", "leave one out"),
             (None, None, _) => {
                 let help = "lines = \"KEY\" over time, or bars = \"KEY\" with across = \"KEY\"";
-                return fault(&given.value, "a figure has neither lines nor bars", help);
+                return diagnostic(&given.value, "a figure has neither lines nor bars", help);
             }
         };
         let part = self.scope_and_keys(&given.scope(), [Some(lines), given.across.as_ref()])?;
@@ -95,7 +95,7 @@ impl Context<'_> {
         Ok(Some(Figure { title: given.title.clone(), lines, across, value: given.value.get().clone(), scope }))
     }
 
-    fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Fault> {
+    fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Diagnostic> {
         let test = given.test()?;
         let keys = [Some(&given.of), given.each.as_ref()];
         let Some((mut scope, [Some(of), each])) = self.scope_and_keys(&given.scope(), keys)? else { return Ok(None) };
@@ -116,13 +116,13 @@ impl Context<'_> {
     fn scope_and_keys<const N: usize>(
         &self,
         scope: &ScopeFile<'_>,
-        keys: [Option<&At<String>>; N],
-    ) -> Result<Option<ScopeAndKeys<N>>, Fault> {
+        keys: [Option<&Spanned<String>>; N],
+    ) -> Result<Option<ScopeAndKeys<N>>, Diagnostic> {
         if let Some(flows) = scope.only.get(BY_FLOW)
             && !keys.iter().flatten().any(|key| key.get() == BY_FLOW)
         {
-            let fault = Fault::at(flows.span(), "nothing here goes by flow");
-            return Err(fault.help("`flow = \"NAME\"` chooses whose result is shown"));
+            let diagnostic = Diagnostic::new(flows.span(), "nothing here goes by flow");
+            return Err(diagnostic.with_help("`flow = \"NAME\"` chooses whose result is shown"));
         }
         for key in keys.into_iter().flatten() {
             if !self.is_swept(key.get(), &key.span())? {
@@ -133,7 +133,7 @@ impl Context<'_> {
         Ok(self.scope(scope)?.map(|scope| (scope, keys)))
     }
 
-    fn scope(&self, given: &ScopeFile<'_>) -> Result<Option<Scope>, Fault> {
+    fn scope(&self, given: &ScopeFile<'_>) -> Result<Option<Scope>, Diagnostic> {
         let mut scope = Scope::default();
         for (key, values) in given.only {
             if !self.is_swept(key, &values.span())? {
@@ -156,31 +156,36 @@ impl Context<'_> {
         Ok(Some(scope))
     }
 
-    fn flow(&self, flow: &String, span: Range<usize>) -> Result<(), Fault> {
+    fn flow(&self, flow: &String, span: Range<usize>) -> Result<(), Diagnostic> {
         if self.flows.contains(flow) {
             return Ok(());
         }
         let known: Vec<&str> = self.flows.iter().map(String::as_str).collect();
-        Err(Fault::unknown(span, "flow", flow, &known))
+        Err(Diagnostic::unknown_name(span, "flow", flow, &known))
     }
 
     /// An instant at which there is a sample, seconds.
-    fn instant(&self, given: &Option<At<parse::Time>>) -> Result<Option<f64>, Fault> {
+    fn instant(&self, given: &Option<Spanned<parse::Time>>) -> Result<Option<f64>, Diagnostic> {
         let Some(at) = given else { return Ok(None) };
         match self.sample {
             Some(sample) if sample > 0 && at.get().0.0.is_multiple_of(sample) => Ok(Some(at.get().0.as_secs_f64())),
-            Some(_) => Err(Fault::at(at.span(), "there is no sample at this instant").help("a multiple of `sample`")),
-            None => Err(Fault::at(at.span(), "a part of the run needs the time series").help("set `sample`")),
+            Some(_) => {
+                Err(Diagnostic::new(at.span(), "there is no sample at this instant")
+                    .with_help("a multiple of `sample`"))
+            }
+            None => {
+                Err(Diagnostic::new(at.span(), "a part of the run needs the time series").with_help("set `sample`"))
+            }
         }
     }
 
-    /// Whether a key is swept. A key that never was is a fault; one that a `--set` fixed is not.
-    fn is_swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Fault> {
+    /// Whether a key is swept. A key that never was is an error; one that a `--set` fixed is not.
+    fn is_swept(&self, key: &str, span: &Range<usize>) -> Result<bool, Diagnostic> {
         let swept: Vec<&str> = self.sweep.keys.iter().map(|swept| swept.key.as_str()).collect();
         match () {
             () if key == BY_FLOW || swept.contains(&key) => Ok(true),
             () if self.sweep.removed.iter().any(|removed| removed == key) => Ok(false),
-            () => Err(Fault::unknown(span.clone(), "swept key", key, &swept)),
+            () => Err(Diagnostic::unknown_name(span.clone(), "swept key", key, &swept)),
         }
     }
 
@@ -194,9 +199,9 @@ impl Context<'_> {
     }
 
     /// Refuses a value that is not swept, unless a `--set` or `--quick` has changed the sweep.
-    fn check_absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Fault> {
+    fn check_absent(&self, span: Range<usize>, key: &str, value: &str, known: &[&str]) -> Result<(), Diagnostic> {
         match self.sweep.is_unmodified {
-            true => Err(Fault::unknown(span, &format!("value of `{key}`"), value, known)),
+            true => Err(Diagnostic::unknown_name(span, &format!("value of `{key}`"), value, known)),
             false => Ok(()),
         }
     }

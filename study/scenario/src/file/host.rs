@@ -1,6 +1,6 @@
 //! The table of a flow's two hosts.
 
-use parse::{At, Packets, Size, Time};
+use parse::{Packets, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -14,11 +14,11 @@ pub(crate) struct Host {
     /// and have window = "20p".
     pub(crate) profile: Option<Profile>,
     /// Payload of a full segment. Default: what the MTU leaves.
-    pub(crate) mss: Option<At<Size>>,
+    pub(crate) mss: Option<Spanned<Size>>,
     /// Initial window, segments.
-    pub(crate) initial_window: Option<At<u32>>,
+    pub(crate) initial_window: Option<Spanned<u32>>,
     /// The version of IP, 4 or 6: its header has 20 or 40 bytes.
-    pub(crate) ip: Option<At<u8>>,
+    pub(crate) ip: Option<Spanned<u8>>,
     /// `tcp_timestamps`.
     pub(crate) timestamps: Option<bool>,
     /// `tcp_sack`.
@@ -28,11 +28,11 @@ pub(crate) struct Host {
     /// Acknowledge every packet.
     pub(crate) quick_ack: Option<bool>,
     /// Packets that receive offload merges; 1 is off.
-    pub(crate) gro: Option<At<u32>>,
+    pub(crate) gro: Option<Spanned<u32>>,
     /// `tcp_rmem`: min, default, max.
-    pub(crate) receive_buffer: Option<At<[Size; 3]>>,
+    pub(crate) receive_buffer: Option<Spanned<[Size; 3]>>,
     /// The max of `tcp_wmem`.
-    pub(crate) send_buffer: Option<At<Size>>,
+    pub(crate) send_buffer: Option<Spanned<Size>>,
     /// Pace every algorithm, as the `fq` discipline does.
     pub(crate) pacing: Option<bool>,
     /// `tcp_reordering`.
@@ -40,13 +40,13 @@ pub(crate) struct Host {
     /// `tcp_max_reordering`.
     pub(crate) max_reordering: Option<u32>,
     /// The kernel's timer tick, 1/HZ.
-    pub(crate) tick: Option<At<Time>>,
+    pub(crate) tick: Option<Spanned<Time>>,
     /// Loss detection and recovery.
     pub(crate) recovery: Option<LossRecovery>,
     /// Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents.
     pub(crate) handshake: Option<bool>,
     /// Retransmission timeout before the first RTT sample.
-    pub(crate) initial_rto: Option<At<Time>>,
+    pub(crate) initial_rto: Option<Spanned<Time>>,
     /// The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
     /// Default: no such limit.
     pub(crate) window: Option<Packets>,

@@ -19,7 +19,7 @@ pub(crate) use short_form::{Algorithm, Loss};
 pub(crate) use tunnel::{Late, Mode, Tunnel};
 pub(crate) use video::{Video, VideoKind};
 
-use parse::{At, BitRate, Packets, Size, Time};
+use parse::{BitRate, Packets, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ impl TryFrom<String> for Name {
 #[schemars(rename = "scenario")]
 pub(crate) struct File {
     /// Short name, for the files that a run makes.
-    pub(crate) name: At<Name>,
+    pub(crate) name: Spanned<Name>,
     /// One line: what the scenario shows.
     pub(crate) title: Option<String>,
     /// A few sentences for the reader of a report.
@@ -56,13 +56,13 @@ pub(crate) struct File {
     /// Paper, RFC or measurement that it follows.
     pub(crate) source: Option<String>,
     /// The length of a run.
-    pub(crate) duration: At<Time>,
+    pub(crate) duration: Spanned<Time>,
     /// Interval of the time series; without it there are none.
-    pub(crate) sample: Option<At<Time>>,
+    pub(crate) sample: Option<Spanned<Time>>,
     /// Seeds: each cell runs once with each.
-    pub(crate) seeds: Option<At<Vec<u64>>>,
+    pub(crate) seeds: Option<Spanned<Vec<u64>>>,
     /// Instead of `seeds`: seeds 1 to this.
-    pub(crate) repetitions: Option<At<u64>>,
+    pub(crate) repetitions: Option<Spanned<u64>>,
     /// Ways from the sending to the receiving side.
     #[serde(default)]
     pub(crate) path: Vec<Path>,
@@ -70,16 +70,16 @@ pub(crate) struct File {
     #[serde(default)]
     pub(crate) link: Vec<Link>,
     /// A tunnel that stripes flows over paths.
-    pub(crate) tunnel: Option<At<Tunnel>>,
+    pub(crate) tunnel: Option<Spanned<Tunnel>>,
     /// TCP settings of all flows' hosts.
     #[serde(default)]
     pub(crate) host: Host,
     /// Traffic.
     #[serde(default)]
-    pub(crate) flow: Vec<At<Flow>>,
+    pub(crate) flow: Vec<Spanned<Flow>>,
     /// Changes of links during the run.
     #[serde(default)]
-    pub(crate) event: Vec<At<Event>>,
+    pub(crate) event: Vec<Spanned<Event>>,
     /// A grid over dotted keys, such as "path.eno2.delay" = ["10ms", "20ms"]. An entry may be { label, value }.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     sweep: Option<BTreeMap<String, Vec<serde_json::Value>>>,
@@ -100,7 +100,7 @@ pub(crate) struct File {
     #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
     claim: Option<Vec<serde_json::Value>>,
     /// A results folder beside the scenario, of the same cells, to compare with: tables, figures, trajectories.
-    pub(crate) baseline: Option<At<String>>,
+    pub(crate) baseline: Option<Spanned<String>>,
 }
 
 /// Declares a table that has the keys of one direction of a link. (serde's `flatten` would lose both the positions
@@ -115,7 +115,7 @@ macro_rules! with_pipe_keys {
             /// Transmission rate; without it the link is never the bottleneck.
             rate: Option<BitRate>,
             /// Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line.
-            trace: Option<At<String>>,
+            trace: Option<Spanned<String>>,
             /// Propagation delay, one way.
             delay: Option<Time>,
             /// Uniform extra delay from zero to this; packets keep their order.
@@ -123,9 +123,9 @@ macro_rules! with_pipe_keys {
             /// Loss on the wire.
             loss: Option<Loss>,
             /// The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
-            overhead: Option<At<Size>>,
+            overhead: Option<Spanned<Size>>,
             /// The queue in front of the transmitter.
-            queue: Option<At<Queue>>,
+            queue: Option<Spanned<Queue>>,
             /// The queue is in the sending host, which is told of its drops at once.
             local: Option<bool>,
             /// Most packets on the wire at once (netem's `limit`). Default: no limit.
@@ -155,12 +155,12 @@ macro_rules! with_pipe_keys {
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
     pub(crate) rate: Option<BitRate>,
-    pub(crate) trace: Option<At<String>>,
+    pub(crate) trace: Option<Spanned<String>>,
     pub(crate) delay: Option<Time>,
     pub(crate) jitter: Option<Time>,
     pub(crate) loss: Option<Loss>,
-    pub(crate) overhead: Option<At<Size>>,
-    pub(crate) queue: Option<At<Queue>>,
+    pub(crate) overhead: Option<Spanned<Size>>,
+    pub(crate) queue: Option<Spanned<Queue>>,
     pub(crate) local: Option<bool>,
     pub(crate) wire_limit: Option<Packets>,
 }
@@ -170,11 +170,11 @@ with_pipe_keys! {
     #[schemars(rename = "path")]
     Path {
         /// Unique name.
-        pub(crate) name: At<Name>,
+        pub(crate) name: Spanned<Name>,
         /// Names of `[[link]]`s, in the order data packets cross them.
-        pub(crate) links: Option<At<Vec<At<String>>>>,
+        pub(crate) links: Option<Spanned<Vec<Spanned<String>>>>,
         /// Largest packet, IP header included.
-        pub(crate) mtu: Option<At<Size>>,
+        pub(crate) mtu: Option<Spanned<Size>>,
         /// The keys of the reverse direction that differ.
         pub(crate) reverse: Option<Reverse>,
     }
@@ -185,7 +185,7 @@ with_pipe_keys! {
     #[schemars(rename = "link")]
     Link {
         /// Unique name.
-        pub(crate) name: At<Name>,
+        pub(crate) name: Spanned<Name>,
         /// The keys of the reverse direction that differ.
         pub(crate) reverse: Option<Reverse>,
     }
@@ -203,47 +203,47 @@ with_pipe_keys! {
 #[schemars(rename = "flow")]
 pub(crate) struct Flow {
     /// Unique name.
-    pub(crate) name: At<Name>,
+    pub(crate) name: Spanned<Name>,
     /// tcp, mptcp or udp.
     #[serde(default)]
     pub(crate) kind: Kind,
     /// Name of a path. Default: the tunnel, or the only path.
-    pub(crate) path: Option<At<String>>,
+    pub(crate) path: Option<Spanned<String>>,
     /// MPTCP: names of paths, one a subflow. Default: all paths.
-    pub(crate) paths: Option<At<Vec<At<String>>>>,
+    pub(crate) paths: Option<Spanned<Vec<Spanned<String>>>>,
     /// MPTCP, instead of `paths`: subflows that come late, go early, or are backups.
-    pub(crate) subflow: Option<At<Vec<At<Subflow>>>>,
+    pub(crate) subflow: Option<Spanned<Vec<Spanned<Subflow>>>>,
     /// MPTCP: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
     /// { name = "blest", lambda = 1.1 }.
-    pub(crate) scheduler: Option<At<Algorithm>>,
+    pub(crate) scheduler: Option<Spanned<Algorithm>>,
     /// MPTCP: the other settings.
-    pub(crate) mptcp: Option<At<Mptcp>>,
+    pub(crate) mptcp: Option<Spanned<Mptcp>>,
     /// When it begins.
     pub(crate) start: Option<Time>,
     /// A random delay of the start, at most this long, so that seeds differ.
     pub(crate) start_within: Option<Time>,
     /// When its source stops. Default: the end.
-    pub(crate) stop: Option<At<Time>>,
+    pub(crate) stop: Option<Spanned<Time>>,
     /// The number of such flows, called NAME-1, NAME-2 ...
-    pub(crate) count: Option<At<u32>>,
+    pub(crate) count: Option<Spanned<u32>>,
     /// The delay between the starts of these flows.
-    pub(crate) stagger: Option<At<Time>>,
+    pub(crate) stagger: Option<Spanned<Time>>,
     /// TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }.
-    pub(crate) congestion: Option<At<Algorithm>>,
+    pub(crate) congestion: Option<Spanned<Algorithm>>,
     /// TCP: bytes to send. Default: as much as possible.
-    pub(crate) size: Option<At<Size>>,
+    pub(crate) size: Option<Spanned<Size>>,
     /// TCP: the keys that differ from `[host]`.
-    pub(crate) host: Option<At<Host>>,
+    pub(crate) host: Option<Spanned<Host>>,
     /// UDP: rate, with IP and UDP headers. TCP: the application writes at this rate. Default for TCP: as fast as it can.
-    pub(crate) rate: Option<At<BitRate>>,
+    pub(crate) rate: Option<Spanned<BitRate>>,
     /// TCP with a rate: bytes of one write. Default: a segment.
-    pub(crate) write: Option<At<Size>>,
+    pub(crate) write: Option<Spanned<Size>>,
     /// TCP: a client sends a request, receives the response, pauses, and sends the next.
-    pub(crate) requests: Option<At<Requests>>,
+    pub(crate) requests: Option<Spanned<Requests>>,
     /// TCP: a video stream.
-    pub(crate) video: Option<At<Video>>,
+    pub(crate) video: Option<Spanned<Video>>,
     /// UDP: size of a datagram with its IP and UDP headers.
-    pub(crate) packet: Option<At<Size>>,
+    pub(crate) packet: Option<Spanned<Size>>,
 }
 
 /// The kind of a flow.
@@ -269,16 +269,16 @@ pub(crate) struct Event {
     /// When.
     pub(crate) at: Time,
     /// Name of a path.
-    pub(crate) path: Option<At<String>>,
+    pub(crate) path: Option<Spanned<String>>,
     /// Name of a link.
-    pub(crate) link: Option<At<String>>,
+    pub(crate) link: Option<Spanned<String>>,
     /// The directions that change.
     #[serde(default)]
     pub(crate) direction: Direction,
     /// false: everything sent into the link is lost.
     pub(crate) up: Option<bool>,
     /// New rate.
-    pub(crate) rate: Option<At<BitRate>>,
+    pub(crate) rate: Option<Spanned<BitRate>>,
     /// New propagation delay.
     pub(crate) delay: Option<Time>,
     /// New loss.

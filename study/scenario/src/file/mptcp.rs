@@ -1,6 +1,6 @@
 //! The tables of an MPTCP flow.
 
-use parse::{At, Size, Time};
+use parse::{Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -10,14 +10,14 @@ use serde::Deserialize;
 #[schemars(rename = "subflow")]
 pub(crate) struct Subflow {
     /// Name of its path.
-    pub(crate) path: At<String>,
+    pub(crate) path: Spanned<String>,
     /// The subflow is used only while no other subflow can be.
     #[serde(default)]
     pub(crate) backup: bool,
     /// The subflow joins this much after the flow's start. Not before the connection is open.
     pub(crate) join: Option<Time>,
     /// The subflow is removed this much after the flow's start. Default: never.
-    pub(crate) leave: Option<At<Time>>,
+    pub(crate) leave: Option<Spanned<Time>>,
 }
 
 /// The other settings of an MPTCP connection.
@@ -32,9 +32,9 @@ pub(crate) struct Mptcp {
     /// Then also halve the congestion window of the subflow that has the data. Default: as `opportunistic_retransmission`.
     pub(crate) penalisation: Option<bool>,
     /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
-    pub(crate) weights: Option<At<Vec<u32>>>,
+    pub(crate) weights: Option<Spanned<Vec<u32>>>,
     /// Bytes of the DSS option on a data segment.
-    pub(crate) dss_option: Option<At<Size>>,
+    pub(crate) dss_option: Option<Spanned<Size>>,
 }
 
 /// An MPTCP stack.

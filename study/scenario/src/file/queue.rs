@@ -2,7 +2,7 @@
 //!
 //! Like those of `file`, the doc comments here are descriptions in the JSON Schema.
 
-use parse::{At, Percent, QueueSize, Size, Time};
+use parse::{Percent, QueueSize, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,38 +13,38 @@ use serde::Deserialize;
 pub(crate) struct Queue {
     /// The limit: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path
     /// over this link times that path's round-trip time without queues.
-    pub(crate) limit: Option<At<QueueSize>>,
+    pub(crate) limit: Option<Spanned<QueueSize>>,
     /// The queue discipline.
     #[serde(default)]
     pub(crate) discipline: Discipline,
     /// Mark ECN-capable packets where the discipline would drop them early.
     pub(crate) ecn: Option<bool>,
     /// CoDel, FQ-CoDel, PIE: acceptable standing delay.
-    pub(crate) target: Option<At<Time>>,
+    pub(crate) target: Option<Spanned<Time>>,
     /// CoDel, FQ-CoDel: time in which it must be reached once.
-    pub(crate) interval: Option<At<Time>>,
+    pub(crate) interval: Option<Spanned<Time>>,
     /// CoDel, FQ-CoDel: mark every ECN-capable packet that waited for longer than this. Default: never.
-    pub(crate) ce_threshold: Option<At<Time>>,
+    pub(crate) ce_threshold: Option<Spanned<Time>>,
     /// FQ-CoDel: queues that flows are hashed into.
-    pub(crate) flows: Option<At<u32>>,
+    pub(crate) flows: Option<Spanned<u32>>,
     /// FQ-CoDel: what a flow may send each round.
-    pub(crate) quantum: Option<At<Size>>,
+    pub(crate) quantum: Option<Spanned<Size>>,
     /// PIE: time between two updates of the drop probability.
-    pub(crate) tupdate: Option<At<Time>>,
+    pub(crate) tupdate: Option<Spanned<Time>>,
     /// PIE: weight of the distance from the target, 1/s. `tc` writes it in sixteenths.
-    pub(crate) alpha: Option<At<f64>>,
+    pub(crate) alpha: Option<Spanned<f64>>,
     /// PIE: weight of the change since the last update, 1/s. `tc` writes it in sixteenths.
-    pub(crate) beta: Option<At<f64>>,
+    pub(crate) beta: Option<Spanned<f64>>,
     /// CAKE: the round-trip time it is tuned for.
-    pub(crate) rtt: Option<At<Time>>,
+    pub(crate) rtt: Option<Spanned<Time>>,
     /// RED: no early drop below this average.
-    pub(crate) min: Option<At<Size>>,
+    pub(crate) min: Option<Spanned<Size>>,
     /// RED: always drop above this average.
-    pub(crate) max: Option<At<Size>>,
+    pub(crate) max: Option<Spanned<Size>>,
     /// RED: probability at `max`.
-    pub(crate) probability: Option<At<Percent>>,
+    pub(crate) probability: Option<Spanned<Percent>>,
     /// RED: weight of the newest sample in the average, 0 to 1.
-    pub(crate) weight: Option<At<f64>>,
+    pub(crate) weight: Option<Spanned<f64>>,
 }
 
 /// A queue discipline.

@@ -2,7 +2,7 @@
 //! `size = { mean = "20kB", distribution = "pareto", shape = 1.5 }`.
 
 use crate::model;
-use parse::{Quantity, Text};
+use parse::{Quantity, QuantityVisitor};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -83,11 +83,11 @@ impl<'de, Q: Quantity + DeserializeOwned> Visitor<'de> for RandomVisitor<Q> {
     type Value = Random<Q>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, or {{ mean, distribution }}", Q::WHAT)
+        write!(f, "{}, or {{ mean, distribution }}", Q::DESCRIPTION)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Random<Q>, E> {
-        let mean = Text(PhantomData).visit_str(text)?;
+        let mean = QuantityVisitor(PhantomData).visit_str(text)?;
         Ok(Random { mean, distribution: Distribution::Fixed, shape: 0.0 })
     }
 

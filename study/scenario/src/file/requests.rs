@@ -1,7 +1,7 @@
 //! The table of a flow of requests.
 
 use super::random::Random;
-use parse::{At, Size, Time};
+use parse::{Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,9 +11,9 @@ use serde::Deserialize;
 #[schemars(rename = "requests")]
 pub(crate) struct Requests {
     /// Size of an answer.
-    pub(crate) size: At<Random<Size>>,
+    pub(crate) size: Spanned<Random<Size>>,
     /// Time between an answer and the next request.
-    pub(crate) think: Option<At<Random<Time>>>,
+    pub(crate) think: Option<Spanned<Random<Time>>>,
     /// Whether each request has a connection of its own.
     #[serde(default)]
     pub(crate) connection: Connection,

@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for LossVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Loss, E> {
-        Percent::read(text).map(Loss::from).map_err(E::custom)
+        Percent::parse(text).map(Loss::from).map_err(E::custom)
     }
 
     fn visit_i64<E: Error>(self, n: i64) -> Result<Loss, E> {

@@ -1,7 +1,7 @@
 //! The table of a tunnel.
 
 use super::short_form::Algorithm;
-use parse::{At, Packets, Size, Time};
+use parse::{Packets, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -14,49 +14,49 @@ pub(crate) struct Tunnel {
     #[serde(default)]
     pub(crate) mode: Mode,
     /// MPT: the kind of the tunnel.
-    pub(crate) kind: Option<At<TunnelKind>>,
+    pub(crate) kind: Option<Spanned<TunnelKind>>,
     /// Names of its paths. Default: all.
-    pub(crate) paths: Option<At<Vec<At<String>>>>,
+    pub(crate) paths: Option<Spanned<Vec<Spanned<String>>>>,
     /// One weight a path, in the order of `paths`. Default: all 1.
-    pub(crate) weights: Option<At<Vec<u32>>>,
+    pub(crate) weights: Option<Spanned<Vec<u32>>>,
     /// Largest inner packet. Ropewalk: by default what fits into one datagram on every path.
-    pub(crate) mtu: Option<At<Size>>,
+    pub(crate) mtu: Option<Spanned<Size>>,
     /// MPT: position in the weighted round-robin cycle of the first packet.
-    pub(crate) first: Option<At<u32>>,
+    pub(crate) first: Option<Spanned<u32>>,
     /// MPT: packets sent before the flows start, which shift the round-robin cycle.
-    pub(crate) stray_packets: Option<At<u32>>,
+    pub(crate) stray_packets: Option<Spanned<u32>>,
     /// MPT: the bytes that the encapsulation adds. By default outer IP 20 (with `ip = 6` in [host] 40), UDP 8,
     /// GRE with sequence number 8.
-    pub(crate) overhead: Option<At<Size>>,
+    pub(crate) overhead: Option<Spanned<Size>>,
     /// MPT: resequencing at the far end; without it packets are delivered as they arrive.
-    pub(crate) resequence: Option<At<Resequence>>,
+    pub(crate) resequence: Option<Spanned<Resequence>>,
     /// MPT: the tunnel's device and sockets; without it the tunnel never holds packets back.
-    pub(crate) device: Option<At<Device>>,
+    pub(crate) device: Option<Spanned<Device>>,
     /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off".
-    pub(crate) congestion: Option<At<Algorithm>>,
+    pub(crate) congestion: Option<Spanned<Algorithm>>,
     /// A scheduler of `ropewalk list schedulers`, which picks the path of each packet. MPT: one that needs no measurements.
     /// Ropewalk: one under which packets wait for a congestion window.
-    pub(crate) scheduler: Option<At<Algorithm>>,
+    pub(crate) scheduler: Option<Spanned<Algorithm>>,
     /// Ropewalk: lost fragments are retransmitted.
-    pub(crate) retransmit: Option<At<bool>>,
+    pub(crate) retransmit: Option<Spanned<bool>>,
     /// Ropewalk: packets are delivered in the order in which they were sent.
-    pub(crate) in_order: Option<At<bool>>,
+    pub(crate) in_order: Option<Spanned<bool>>,
     /// Ropewalk: the treatment of a late packet, one that later packets have overtaken.
-    pub(crate) late: Option<At<Late>>,
+    pub(crate) late: Option<Spanned<Late>>,
     /// Ropewalk: the longest that a missing fragment is waited for.
-    pub(crate) max_reorder_timeout: Option<At<Time>>,
+    pub(crate) max_reorder_timeout: Option<Spanned<Time>>,
     /// Ropewalk: a path that is silent for so long is probed.
-    pub(crate) probe_interval: Option<At<Time>>,
+    pub(crate) probe_interval: Option<Spanned<Time>>,
     /// Ropewalk: CoDel's target in the ingress queue.
-    pub(crate) codel_target: Option<At<Time>>,
+    pub(crate) codel_target: Option<Spanned<Time>>,
     /// Ropewalk: CoDel's interval in the ingress queue.
-    pub(crate) codel_interval: Option<At<Time>>,
+    pub(crate) codel_interval: Option<Spanned<Time>>,
     /// Ropewalk: bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the three.
-    pub(crate) memory: Option<At<Size>>,
+    pub(crate) memory: Option<Spanned<Size>>,
     /// Ropewalk: names of paths that are used only while all others have failed. Default: none.
-    pub(crate) backup: Option<At<Vec<At<String>>>>,
+    pub(crate) backup: Option<Spanned<Vec<Spanned<String>>>>,
     /// Ropewalk: names of metered paths: backups that are seldom probed. Default: none.
-    pub(crate) metered: Option<At<Vec<At<String>>>>,
+    pub(crate) metered: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
 /// The implementation of a tunnel.

@@ -1,6 +1,6 @@
 //! The table of a flow of video.
 
-use parse::{At, BitRate, Time};
+use parse::{BitRate, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -14,27 +14,27 @@ pub(crate) struct Video {
     #[serde(default)]
     pub(crate) kind: VideoKind,
     /// Mean rate.
-    pub(crate) rate: Option<At<BitRate>>,
+    pub(crate) rate: Option<Spanned<BitRate>>,
     /// Instead of `rate`: rates that it adapts between, ascending; it begins with the lowest.
-    pub(crate) ladder: Option<At<Vec<BitRate>>>,
+    pub(crate) ladder: Option<Spanned<Vec<BitRate>>>,
     /// Frames a second.
-    pub(crate) fps: Option<At<u32>>,
+    pub(crate) fps: Option<Spanned<u32>>,
     /// Frames of a group of pictures, which has one rate. Default: two seconds.
-    pub(crate) gop: Option<At<u32>>,
+    pub(crate) gop: Option<Spanned<u32>>,
     /// The size of a group's first frame, as a multiple of the others'.
-    pub(crate) intra: Option<At<f64>>,
+    pub(crate) intra: Option<Spanned<f64>>,
     /// Coefficient of variation of the frames' sizes around their mean, lognormal.
-    pub(crate) variation: Option<At<f64>>,
+    pub(crate) variation: Option<Spanned<f64>>,
     /// Coefficient of variation of the groups' sizes around their mean, lognormal: quiet and busy scenes.
-    pub(crate) group_variation: Option<At<f64>>,
+    pub(crate) group_variation: Option<Spanned<f64>>,
     /// stored: playback time that the player buffers before it starts.
-    pub(crate) startup: Option<At<Time>>,
+    pub(crate) startup: Option<Spanned<Time>>,
     /// stored: playback time that it buffers before it continues after a stall. Default: as `startup`.
-    pub(crate) resume: Option<At<Time>>,
+    pub(crate) resume: Option<Spanned<Time>>,
     /// stored: the most playback time that is written ahead of the player.
-    pub(crate) ahead: Option<At<Time>>,
+    pub(crate) ahead: Option<Spanned<Time>>,
     /// live: from the capture of a frame to its playback.
-    pub(crate) latency: Option<At<Time>>,
+    pub(crate) latency: Option<Spanned<Time>>,
 }
 
 /// The kind of a video.

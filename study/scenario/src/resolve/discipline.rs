@@ -3,12 +3,12 @@
 use super::checks::{bytes, positive};
 use crate::file::{self, Queue};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueDiscipline, RedConfig};
-use parse::{At, Fault, Time};
+use parse::{Diagnostic, Spanned, Time};
 use std::ops::Range;
 use units::Span;
 
 /// The discipline of a queue.
-pub(super) fn discipline(at: &At<Queue>) -> Result<QueueDiscipline, Fault> {
+pub(super) fn discipline(at: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {
     let queue = at.get();
     refuse_keys_of_others(queue)?;
     match queue.discipline {
@@ -36,13 +36,13 @@ fn name_and_keys(discipline: file::Discipline) -> (&'static str, &'static [&'sta
 }
 
 /// Refuses keys of another discipline.
-fn refuse_keys_of_others(queue: &Queue) -> Result<(), Fault> {
+fn refuse_keys_of_others(queue: &Queue) -> Result<(), Diagnostic> {
     let (name, own) = name_and_keys(queue.discipline);
     let given = given(queue).into_iter().filter_map(|(key, span)| Some((key, span?)));
     match given.into_iter().find(|(key, _)| !own.contains(key)) {
         Some((key, span)) => {
-            let fault = Fault::at(span, format!("a {name} queue has no `{key}`"));
-            Err(if own.is_empty() { fault } else { fault.help(format!("it has {}", own.join(", "))) })
+            let diagnostic = Diagnostic::new(span, format!("a {name} queue has no `{key}`"));
+            Err(if own.is_empty() { diagnostic } else { diagnostic.with_help(format!("it has {}", own.join(", "))) })
         }
         None => Ok(()),
     }
@@ -67,16 +67,16 @@ fn given(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 13] {
     ]
 }
 
-fn span<T>(given: &Option<At<T>>) -> Option<Range<usize>> {
-    given.as_ref().map(At::span)
+fn span<T>(given: &Option<Spanned<T>>) -> Option<Range<usize>> {
+    given.as_ref().map(Spanned::span)
 }
 
 /// A time above zero.
-fn time(key: &str, given: &Option<At<Time>>, default: Span) -> Result<Span, Fault> {
+fn time(key: &str, given: &Option<Spanned<Time>>, default: Span) -> Result<Span, Diagnostic> {
     given.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
 }
 
-fn codel(queue: &Queue) -> Result<CoDelConfig, Fault> {
+fn codel(queue: &Queue) -> Result<CoDelConfig, Diagnostic> {
     let default = CoDelConfig::DEFAULT;
     Ok(CoDelConfig {
         target: time("target", &queue.target, default.target)?,
@@ -86,21 +86,23 @@ fn codel(queue: &Queue) -> Result<CoDelConfig, Fault> {
 }
 
 /// `tc` takes no quantum below 256 bytes either.
-fn fq_codel(queue: &Queue) -> Result<QueueDiscipline, Fault> {
+fn fq_codel(queue: &Queue) -> Result<QueueDiscipline, Diagnostic> {
     let default = FqCodelConfig::default();
     let flows = queue.flows.as_ref().map_or(default.flows, |flows| *flows.get());
     if let Some(given) = queue.flows.as_ref().filter(|_| !(1..=65_536).contains(&flows)) {
-        return Err(Fault::at(given.span(), "`flows` is 1 to 65536").help(format!("usual: {}", default.flows)));
+        return Err(
+            Diagnostic::new(given.span(), "`flows` is 1 to 65536").with_help(format!("usual: {}", default.flows))
+        );
     }
     let quantum = queue.quantum.as_ref().map_or(Ok(default.quantum), bytes)?;
     if let Some(given) = queue.quantum.as_ref().filter(|_| quantum < 256) {
         let help = format!("usual: {}b, a full packet", default.quantum);
-        return Err(Fault::at(given.span(), "`quantum` is at least 256 bytes").help(help));
+        return Err(Diagnostic::new(given.span(), "`quantum` is at least 256 bytes").with_help(help));
     }
     Ok(QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel: codel(queue)? }))
 }
 
-fn pie(queue: &Queue) -> Result<QueueDiscipline, Fault> {
+fn pie(queue: &Queue) -> Result<QueueDiscipline, Diagnostic> {
     let default = PieConfig::default();
     Ok(QueueDiscipline::Pie(PieConfig {
         target: time("target", &queue.target, default.target)?,
@@ -111,29 +113,29 @@ fn pie(queue: &Queue) -> Result<QueueDiscipline, Fault> {
 }
 
 /// `tc` takes 0 to 32 sixteenths.
-fn gain(key: &str, given: &Option<At<f64>>, default: f64) -> Result<f64, Fault> {
+fn gain(key: &str, given: &Option<Spanned<f64>>, default: f64) -> Result<f64, Diagnostic> {
     let Some(at) = given else { return Ok(default) };
     match *at.get() {
         gain if (0.0..=2.0).contains(&gain) => Ok(gain),
         _ => {
-            let fault = Fault::at(at.span(), format!("`{key}` is 0 to 2, in 1/s"));
-            Err(fault.help(format!("usual: {default}; `tc` writes sixteenths of it")))
+            let diagnostic = Diagnostic::new(at.span(), format!("`{key}` is 0 to 2, in 1/s"));
+            Err(diagnostic.with_help(format!("usual: {default}; `tc` writes sixteenths of it")))
         }
     }
 }
 
-fn red(at: &At<Queue>) -> Result<QueueDiscipline, Fault> {
+fn red(at: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {
     let queue = at.get();
     let (Some(min), Some(max)) = (&queue.min, &queue.max) else {
-        let fault = Fault::at(at.span(), "red needs `min` and `max`");
-        return Err(fault.help("for example min = \"30kB\", max = \"90kB\""));
+        let diagnostic = Diagnostic::new(at.span(), "red needs `min` and `max`");
+        return Err(diagnostic.with_help("for example min = \"30kB\", max = \"90kB\""));
     };
     if min.get().0 >= max.get().0 {
-        return Err(Fault::at(max.span(), "`max` must be more than `min`"));
+        return Err(Diagnostic::new(max.span(), "`max` must be more than `min`"));
     }
     if let Some(weight) = queue.weight.as_ref().filter(|weight| !(*weight.get() > 0.0 && *weight.get() <= 1.0)) {
         let help = format!("usual: {}", RedConfig::WEIGHT);
-        return Err(Fault::at(weight.span(), "`weight` is above 0 and at most 1").help(help));
+        return Err(Diagnostic::new(weight.span(), "`weight` is above 0 and at most 1").with_help(help));
     }
     Ok(QueueDiscipline::Red(RedConfig {
         min: min.get().0,

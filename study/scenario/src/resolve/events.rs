@@ -4,12 +4,12 @@ use super::checks::find;
 use super::queue::mean_rate;
 use crate::file::{self, File};
 use crate::model::{Change, Directions, Link, Path};
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use std::cmp::Reverse;
 use units::{Instant, Rate};
 
 /// The events of `file`, earliest first; of the same instant in file order.
-pub(super) fn events(file: &File, links: &[Link], paths: &[Path]) -> Result<Vec<Change>, Fault> {
+pub(super) fn events(file: &File, links: &[Link], paths: &[Path]) -> Result<Vec<Change>, Diagnostic> {
     let mut changes = Vec::new();
     for at in &file.event {
         changes.extend(changes_of(at, links, paths)?);
@@ -19,10 +19,10 @@ pub(super) fn events(file: &File, links: &[Link], paths: &[Path]) -> Result<Vec<
 }
 
 /// One change for each link that the event touches.
-fn changes_of(at: &At<file::Event>, links: &[Link], paths: &[Path]) -> Result<Vec<Change>, Fault> {
+fn changes_of(at: &Spanned<file::Event>, links: &[Link], paths: &[Path]) -> Result<Vec<Change>, Diagnostic> {
     let event = at.get();
     if event.up.is_none() && event.rate.is_none() && event.delay.is_none() && event.loss.is_none() {
-        return Err(Fault::at(at.span(), "the event changes nothing").help("give up, rate, delay or loss"));
+        return Err(Diagnostic::new(at.span(), "the event changes nothing").with_help("give up, rate, delay or loss"));
     }
     let chain = match (&event.path, &event.link) {
         (Some(name), None) => {
@@ -30,11 +30,11 @@ fn changes_of(at: &At<file::Event>, links: &[Link], paths: &[Path]) -> Result<Ve
             paths[index].links.clone()
         }
         (None, Some(name)) => vec![find("link", name.get(), name.span(), links.iter().map(|link| link.name.as_str()))?],
-        _ => return Err(Fault::at(at.span(), "an event names a `path` or a `link`")),
+        _ => return Err(Diagnostic::new(at.span(), "an event names a `path` or a `link`")),
     };
     let slowest = slowest(&chain, links);
     if let Some(rate) = event.rate.as_ref().filter(|_| links[slowest].forward.trace.is_some()) {
-        return Err(Fault::at(
+        return Err(Diagnostic::new(
             rate.span(),
             format!("`{}` follows a trace; it has no rate to change", links[slowest].name),
         ));

@@ -16,10 +16,10 @@ use crate::file::File;
 use crate::model::Experiment;
 use crate::sweep::check_run_count;
 use crate::trace::Traces;
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 
 /// The experiment that `file` describes.
-pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment, Fault> {
+pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment, Diagnostic> {
     let duration = positive("duration", &file.duration, |time| time.0.0)?.0;
     let sample = file.sample.as_ref().map(|sample| positive("sample", sample, |time| time.0.0)).transpose()?;
     let (links, paths) = network::network(file, traces)?;
@@ -31,29 +31,36 @@ pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment,
 }
 
 /// The seeds of each of `cells` cells.
-pub(crate) fn seeds(file: &File, cells: u64) -> Result<Vec<u64>, Fault> {
+pub(crate) fn seeds(file: &File, cells: u64) -> Result<Vec<u64>, Diagnostic> {
     match (&file.seeds, &file.repetitions) {
         (Some(_), Some(repetitions)) => {
-            Err(Fault::at(repetitions.span(), "`repetitions` and `seeds` say the same thing").help("keep one"))
+            Err(Diagnostic::new(repetitions.span(), "`repetitions` and `seeds` say the same thing")
+                .with_help("keep one"))
         }
         (Some(seeds), None) => {
-            check_run_count(cells, seeds.get().len() as u64).map_err(|fault| Fault { span: seeds.span(), ..fault })?;
+            check_run_count(cells, seeds.get().len() as u64)
+                .map_err(|diagnostic| Diagnostic { span: seeds.span(), ..diagnostic })?;
             distinct(seeds)
         }
         (None, Some(repetitions)) => {
             let count = *positive("repetitions", repetitions, |n| *n)?;
-            check_run_count(cells, count).map_err(|fault| Fault { span: repetitions.span(), ..fault })?;
+            check_run_count(cells, count)
+                .map_err(|diagnostic| Diagnostic { span: repetitions.span(), ..diagnostic })?;
             Ok((1..=count).collect())
         }
         (None, None) => Ok(vec![1]),
     }
 }
 
-fn distinct(seeds: &At<Vec<u64>>) -> Result<Vec<u64>, Fault> {
+fn distinct(seeds: &Spanned<Vec<u64>>) -> Result<Vec<u64>, Diagnostic> {
     let list = seeds.get();
     match (1..list.len()).find(|index| list[..*index].contains(&list[*index])) {
-        Some(index) => Err(Fault::at(seeds.span(), format!("seed {} would give the same run twice", list[index]))),
-        None if list.is_empty() => Err(Fault::at(seeds.span(), "no seeds, no runs").help("for example `seeds = [1]`")),
+        Some(index) => {
+            Err(Diagnostic::new(seeds.span(), format!("seed {} would give the same run twice", list[index])))
+        }
+        None if list.is_empty() => {
+            Err(Diagnostic::new(seeds.span(), "no seeds, no runs").with_help("for example `seeds = [1]`"))
+        }
         None => Ok(list.clone()),
     }
 }

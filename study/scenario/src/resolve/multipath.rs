@@ -4,7 +4,7 @@ use super::checks::{bytes, find};
 use crate::file;
 use crate::file::{MptcpStack, Subflow};
 use crate::model::{self, AlgorithmChoice, Multipath, Path};
-use parse::{At, Fault, Size};
+use parse::{Diagnostic, Size, Spanned};
 use units::Span;
 
 /// The default scheduler of each stack.
@@ -18,7 +18,7 @@ pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
 const MAX_SUBFLOWS: usize = 32;
 
 /// The connection that `given` describes.
-pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Fault> {
+pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Diagnostic> {
     let subflows = subflows(given, paths)?;
     let keys = given.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
     let (stack, scheduler, dss_option_bytes) = match keys.stack.unwrap_or_default() {
@@ -40,53 +40,54 @@ pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath,
 }
 
 /// A TCP header has 40 bytes for options, of which timestamps take 12.
-fn option_bytes(size: &At<Size>) -> Result<u32, Fault> {
+fn option_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
     match bytes(size)? {
         option if option > 28 => {
-            Err(Fault::at(size.span(), "beside timestamps a TCP header has room for 28 bytes of options"))
+            Err(Diagnostic::new(size.span(), "beside timestamps a TCP header has room for 28 bytes of options"))
         }
         option => Ok(option),
     }
 }
 
-fn subflows(given: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, Fault> {
+fn subflows(given: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, Diagnostic> {
     let names = || paths.iter().map(|path| path.name.as_str());
     let plain = |path| model::Subflow { path, backup: false, join: Span::ZERO, leave: None };
     let subflows: Vec<model::Subflow> = match (&given.subflow, &given.paths) {
         (Some(subflows), Some(_)) => {
-            let fault = Fault::at(subflows.span(), "`paths` and `subflow` say the same thing");
-            return Err(fault.help("keep one"));
+            let diagnostic = Diagnostic::new(subflows.span(), "`paths` and `subflow` say the same thing");
+            return Err(diagnostic.with_help("keep one"));
         }
         (Some(subflows), None) => {
-            let one = |at: &At<Subflow>| subflow(at.get(), paths);
+            let one = |at: &Spanned<Subflow>| subflow(at.get(), paths);
             subflows.get().iter().map(one).collect::<Result<_, _>>()?
         }
         (None, Some(list)) => {
-            let one = |name: &At<String>| find("path", name.get(), name.span(), names()).map(plain);
+            let one = |name: &Spanned<String>| find("path", name.get(), name.span(), names()).map(plain);
             list.get().iter().map(one).collect::<Result<_, _>>()?
         }
         (None, None) => (0..paths.len()).map(plain).collect(),
     };
     match subflows.first() {
-        None => Err(Fault::at(given.name.span(), "an mptcp flow needs at least one path")),
+        None => Err(Diagnostic::new(given.name.span(), "an mptcp flow needs at least one path")),
         Some(first) if first.join != Span::ZERO => {
-            let fault = Fault::at(given.name.span(), "the first subflow opens the connection: it cannot `join` later");
-            Err(fault.help("name another one first, or let the flow `start` later"))
+            let diagnostic =
+                Diagnostic::new(given.name.span(), "the first subflow opens the connection: it cannot `join` later");
+            Err(diagnostic.with_help("name another one first, or let the flow `start` later"))
         }
         Some(_) if subflows.len() > MAX_SUBFLOWS => {
-            let fault = format!("{} subflows, a connection has {MAX_SUBFLOWS} at most", subflows.len());
-            Err(Fault::at(given.name.span(), fault).help("name those that it is to use in `paths`"))
+            let diagnostic = format!("{} subflows, a connection has {MAX_SUBFLOWS} at most", subflows.len());
+            Err(Diagnostic::new(given.name.span(), diagnostic).with_help("name those that it is to use in `paths`"))
         }
         Some(_) => Ok(subflows),
     }
 }
 
-fn subflow(given: &Subflow, paths: &[Path]) -> Result<model::Subflow, Fault> {
+fn subflow(given: &Subflow, paths: &[Path]) -> Result<model::Subflow, Diagnostic> {
     let path = find("path", given.path.get(), given.path.span(), paths.iter().map(|path| path.name.as_str()))?;
     let join = given.join.map_or(Span::ZERO, |join| join.0);
     match &given.leave {
         Some(leave) if leave.get().0 <= join => {
-            Err(Fault::at(leave.span(), format!("the subflow would leave at {}, before it joins", leave.get().0)))
+            Err(Diagnostic::new(leave.span(), format!("the subflow would leave at {}, before it joins", leave.get().0)))
         }
         leave => {
             let leave = leave.as_ref().map(|leave| leave.get().0);
@@ -95,15 +96,15 @@ fn subflow(given: &Subflow, paths: &[Path]) -> Result<model::Subflow, Fault> {
     }
 }
 
-fn weights(given: Option<&At<Vec<u32>>>, subflows: usize) -> Result<Vec<u32>, Fault> {
+fn weights(given: Option<&Spanned<Vec<u32>>>, subflows: usize) -> Result<Vec<u32>, Diagnostic> {
     let Some(given) = given else { return Ok(Vec::new()) };
     match given.get() {
         list if list.len() != subflows => {
-            Err(Fault::at(given.span(), format!("{} weights for {subflows} subflows", list.len())))
+            Err(Diagnostic::new(given.span(), format!("{} weights for {subflows} subflows", list.len())))
         }
         list if list.contains(&0) => {
-            let fault = Fault::at(given.span(), "a weight of zero sends nothing over a subflow");
-            Err(fault.help("weights start at 1; to leave a path out, name the others in `paths`"))
+            let diagnostic = Diagnostic::new(given.span(), "a weight of zero sends nothing over a subflow");
+            Err(diagnostic.with_help("weights start at 1; to leave a path out, name the others in `paths`"))
         }
         list => Ok(list.clone()),
     }

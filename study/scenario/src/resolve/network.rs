@@ -6,7 +6,7 @@ use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Path};
 use crate::trace::Traces;
 use link::{LossModel, PipeConfig};
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use units::Span;
 
 /// The MTU of a path: Ethernet's.
@@ -20,10 +20,10 @@ struct Links<'t> {
 }
 
 /// The links and the paths of `file`.
-pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Vec<Path>), Fault> {
+pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Vec<Path>), Diagnostic> {
     if file.path.is_empty() {
-        let fault = Fault::at(file.name.span(), "the scenario has no path").key("path");
-        return Err(fault.help("[[path]] with name = \"a\", rate = \"100mbit\", delay = \"10ms\""));
+        let diagnostic = Diagnostic::new(file.name.span(), "the scenario has no path").with_key("path");
+        return Err(diagnostic.with_help("[[path]] with name = \"a\", rate = \"100mbit\", delay = \"10ms\""));
     }
     let mut links = Links { links: Vec::new(), bdp_limits: Vec::new(), traces };
     for link in &file.link {
@@ -45,19 +45,19 @@ pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Ve
 }
 
 /// The chain of `[[link]]`s that a path names.
-fn named(path: &file::Path, chain: &At<Vec<At<String>>>, links: &[Link]) -> Result<Vec<usize>, Fault> {
+fn named(path: &file::Path, chain: &Spanned<Vec<Spanned<String>>>, links: &[Link]) -> Result<Vec<usize>, Diagnostic> {
     if path.reverse.is_some() || !path.pipe().is_empty() {
-        let fault = Fault::at(chain.span(), "a path has `links`, or a link of its own, not both");
-        return Err(fault.help("move rate, delay, queue ... into a [[link]]"));
+        let diagnostic = Diagnostic::new(chain.span(), "a path has `links`, or a link of its own, not both");
+        return Err(diagnostic.with_help("move rate, delay, queue ... into a [[link]]"));
     }
     if chain.get().is_empty() {
-        return Err(Fault::at(chain.span(), "a path crosses at least one link"));
+        return Err(Diagnostic::new(chain.span(), "a path crosses at least one link"));
     }
     let mut indices = Vec::new();
     for name in chain.get() {
         let index = find("link", name.get(), name.span(), links.iter().map(|link| link.name.as_str()))?;
         if indices.contains(&index) {
-            return Err(Fault::at(name.span(), format!("the path crosses `{}` twice", name.get())));
+            return Err(Diagnostic::new(name.span(), format!("the path crosses `{}` twice", name.get())));
         }
         indices.push(index);
     }
@@ -66,7 +66,12 @@ fn named(path: &file::Path, chain: &At<Vec<At<String>>>, links: &[Link]) -> Resu
 
 impl Links<'_> {
     /// Adds a link; returns its index.
-    fn add(&mut self, name: &At<Name>, forward: &file::Pipe, reverse: Option<&Reverse>) -> Result<usize, Fault> {
+    fn add(
+        &mut self,
+        name: &Spanned<Name>,
+        forward: &file::Pipe,
+        reverse: Option<&Reverse>,
+    ) -> Result<usize, Diagnostic> {
         let name = unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
         let reverse = reverse.map_or(forward.clone(), |reverse| reverse.pipe().or(forward));
         let ((forward, forward_limit), (reverse, reverse_limit)) = (self.pipe(forward)?, self.pipe(&reverse)?);
@@ -75,12 +80,14 @@ impl Links<'_> {
         Ok(self.links.len() - 1)
     }
 
-    fn pipe(&mut self, given: &file::Pipe) -> Result<(PipeConfig, Option<BdpLimit>), Fault> {
+    fn pipe(&mut self, given: &file::Pipe) -> Result<(PipeConfig, Option<BdpLimit>), Diagnostic> {
         let trace = given.trace.as_ref();
         if let (Some(trace), true) = (trace, given.rate.is_some()) {
-            return Err(Fault::at(trace.span(), "a link follows a trace or has a rate, not both"));
+            return Err(Diagnostic::new(trace.span(), "a link follows a trace or has a rate, not both"));
         }
-        let trace = trace.map(|name| self.traces.get(name.get()).map_err(|fault| Fault { span: name.span(), ..fault }));
+        let trace = trace.map(|name| {
+            self.traces.get(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
+        });
         let (queue, bdp_limit) = queue::queue(given.queue.as_ref())?;
         let pipe = PipeConfig {
             rate: given.rate.map(|rate| rate.0),
@@ -97,7 +104,7 @@ impl Links<'_> {
     }
 
     /// The links with all queue limits resolved.
-    fn with_limits(self, paths: &[Path]) -> Result<Vec<Link>, Fault> {
+    fn with_limits(self, paths: &[Path]) -> Result<Vec<Link>, Diagnostic> {
         let mut links = self.links.clone();
         for (index, [forward, reverse]) in self.bdp_limits.iter().enumerate() {
             if let Some(limit) = forward {

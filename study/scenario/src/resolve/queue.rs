@@ -4,7 +4,7 @@ use super::discipline::discipline;
 use crate::file;
 use crate::model::{Link, Path};
 use link::{PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace};
-use parse::{At, Decimal, Fault, QueueSize};
+use parse::{Decimal, Diagnostic, QueueSize, Spanned};
 use std::ops::Range;
 use units::{Rate, Span};
 
@@ -16,12 +16,12 @@ pub(super) struct BdpLimit {
 }
 
 /// The queue, and its limit if that is in bandwidth-delay products.
-pub(super) fn queue(given: Option<&At<file::Queue>>) -> Result<(QueueConfig, Option<BdpLimit>), Fault> {
+pub(super) fn queue(given: Option<&Spanned<file::Queue>>) -> Result<(QueueConfig, Option<BdpLimit>), Diagnostic> {
     let Some(at) = given else { return Ok((QueueConfig::default(), None)) };
     let (given, mut queue) = (at.get(), QueueConfig::new(discipline(at)?));
     if given.ecn == Some(true) && queue.discipline == QueueDiscipline::DropTail {
-        let fault = Fault::at(at.span(), "a drop-tail queue marks nothing");
-        return Err(fault.help("`ecn` goes with codel, red, pie, fq-codel and cake"));
+        let diagnostic = Diagnostic::new(at.span(), "a drop-tail queue marks nothing");
+        return Err(diagnostic.with_help("`ecn` goes with codel, red, pie, fq-codel and cake"));
     }
     queue.ecn = given.ecn.unwrap_or(queue.ecn);
     let Some(limit) = &given.limit else { return Ok((queue, None)) };
@@ -42,18 +42,18 @@ pub(super) fn resolve_bdp_limit(
     links: &[Link],
     paths: &[Path],
     direction: fn(&Link) -> &PipeConfig,
-) -> Result<QueueLimit, Fault> {
-    let fault = |message: String| Err(Fault::at(limit.span.clone(), message));
+) -> Result<QueueLimit, Diagnostic> {
+    let diagnostic = |message: String| Err(Diagnostic::new(limit.span.clone(), message));
     let Some(path) = paths.iter().find(|path| path.links.contains(&link)) else {
-        return fault(format!("no path crosses `{}`, so it has no bandwidth-delay product", links[link].name));
+        return diagnostic(format!("no path crosses `{}`, so it has no bandwidth-delay product", links[link].name));
     };
     let Some(rate) = path.links.iter().filter_map(|&index| mean_rate(direction(&links[index]))).min() else {
-        return fault(format!("no link of `{}` has a rate, so it has no bandwidth-delay product", path.name));
+        return diagnostic(format!("no link of `{}` has a rate, so it has no bandwidth-delay product", path.name));
     };
     let delay = |index: &usize| links[*index].forward.delay + links[*index].reverse.delay;
     let rtt = path.links.iter().map(delay).fold(Span::ZERO, |sum, delay| sum + delay);
-    match limit.factor.of(rate.bytes_in(rtt)) {
-        0 => fault(format!("the bandwidth-delay product of `{}` is zero: its links have no delay", path.name)),
+    match limit.factor.times_rounded_down(rate.bytes_in(rtt)) {
+        0 => diagnostic(format!("the bandwidth-delay product of `{}` is zero: its links have no delay", path.name)),
         bytes => Ok(QueueLimit::Bytes(bytes)),
     }
 }

@@ -3,9 +3,9 @@
 use super::checks::positive;
 use crate::file::{Connection, Requests};
 use crate::model::{self, Distribution};
-use parse::Fault;
+use parse::Diagnostic;
 
-pub(super) fn requests(given: &Requests) -> Result<model::Requests, Fault> {
+pub(super) fn requests(given: &Requests) -> Result<model::Requests, Diagnostic> {
     Ok(model::Requests {
         size: positive("size", &given.size, |size| size.mean.0)?.distribution(|size| size.0),
         think: given

@@ -7,7 +7,7 @@ use crate::file::{self, File, Kind, Profile};
 use crate::model::{
     AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Route, TcpRmem, Tunnel,
 };
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -20,10 +20,11 @@ pub(super) const IPV4_UDP_HEADER_BYTES: u32 = 28;
 /// The additional bytes of an IPv6 header.
 pub(super) const IPV6_EXTRA_BYTES: u32 = 20;
 
-pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Result<Vec<Flow>, Fault> {
+pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Result<Vec<Flow>, Diagnostic> {
     if file.flow.is_empty() {
-        let fault = Fault::at(file.name.span(), "the scenario has no flow, so nothing would be sent").key("flow");
-        return Err(fault.help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
+        let diagnostic =
+            Diagnostic::new(file.name.span(), "the scenario has no flow, so nothing would be sent").with_key("flow");
+        return Err(diagnostic.with_help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
     }
     let mut flows: Vec<Flow> = Vec::new();
     for at in &file.flow {
@@ -58,23 +59,28 @@ fn mtu(route: Route, multipath: Option<&Multipath>, paths: &[Path], tunnel: Opti
 }
 
 /// Checks that headers and payload fit into a packet.
-fn check_packet_size(given: &file::Flow, host: &Host, multipath: Option<&Multipath>, mtu: u32) -> Result<(), Fault> {
+fn check_packet_size(
+    given: &file::Flow,
+    host: &Host,
+    multipath: Option<&Multipath>,
+    mtu: u32,
+) -> Result<(), Diagnostic> {
     let headers =
         host.ip_header + 20 + if host.timestamps { 12 } else { 0 } + multipath.map_or(0, |it| it.dss_option_bytes);
     match host.mss {
         None if headers >= mtu => {
             let message = format!("headers of {headers} bytes leave no room for data in packets of {mtu}");
-            Err(Fault::at(given.name.span(), message).help("let `mtu` be larger"))
+            Err(Diagnostic::new(given.name.span(), message).with_help("let `mtu` be larger"))
         }
         Some(mss) if u64::from(mss) + u64::from(headers) > u64::from(mtu) => {
             let message = format!("segments of {mss} bytes and {headers} of headers do not fit into packets of {mtu}");
-            Err(Fault::at(given.name.span(), message).help("let `mss` be smaller, or `mtu` larger"))
+            Err(Diagnostic::new(given.name.span(), message).with_help("let `mss` be smaller, or `mtu` larger"))
         }
         _ => Ok(()),
     }
 }
 
-fn route(at: &At<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Fault> {
+fn route(at: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Diagnostic> {
     let names = || paths.iter().map(|path| path.name.as_str());
     if at.get().kind == Kind::Mptcp {
         return Ok(Route::Subflows);
@@ -84,31 +90,31 @@ fn route(at: &At<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Fau
         None if tunnel => Ok(Route::Tunnel),
         None if paths.len() == 1 => Ok(Route::Path(0)),
         None => {
-            let fault =
-                Fault::at(at.get().name.span(), "there are several paths and no tunnel: which one does it take?");
-            Err(fault.help(format!("add `path = ...`: {}", names().collect::<Vec<_>>().join(", "))))
+            let diagnostic =
+                Diagnostic::new(at.get().name.span(), "there are several paths and no tunnel: which one does it take?");
+            Err(diagnostic.with_help(format!("add `path = ...`: {}", names().collect::<Vec<_>>().join(", "))))
         }
     }
 }
 
 /// Names and starts of `count` flows, or of the one.
-fn copies(given: &file::Flow) -> Result<Vec<(String, Instant)>, Fault> {
+fn copies(given: &file::Flow) -> Result<Vec<(String, Instant)>, Diagnostic> {
     let name = &given.name.get().0;
     let start = Instant::ZERO + given.start.map_or(Span::ZERO, |start| start.0);
     let Some(count) = &given.count else {
         return match &given.stagger {
-            Some(stagger) => Err(Fault::at(stagger.span(), "`stagger` goes with `count`")),
+            Some(stagger) => Err(Diagnostic::new(stagger.span(), "`stagger` goes with `count`")),
             None => Ok(vec![(name.clone(), start)]),
         };
     };
     if *positive("count", count, |count| u64::from(*count))? > MAX_FLOWS {
-        return Err(Fault::at(count.span(), format!("at most {MAX_FLOWS} flows of a kind")));
+        return Err(Diagnostic::new(count.span(), format!("at most {MAX_FLOWS} flows of a kind")));
     }
     let stagger = given.stagger.as_ref().map_or(Span::ZERO, |stagger| stagger.get().0);
     Ok((0..*count.get()).map(|n| (format!("{name}-{}", n + 1), start + stagger * u64::from(n))).collect())
 }
 
-fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Fault> {
+fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Diagnostic> {
     let Some(stop) = &given.stop else {
         return Ok(None);
     };
@@ -117,13 +123,13 @@ fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Fault> {
         true => Ok(Some(at)),
         false => {
             let message = format!("the flow would stop at {}, before it starts at {}", stop.get().0, Span(start.0));
-            Err(Fault::at(stop.span(), message))
+            Err(Diagnostic::new(stop.span(), message))
         }
     }
 }
 
 /// A TCP or MPTCP flow.
-fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Fault> {
+fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Diagnostic> {
     let multipath = match given.kind {
         Kind::Mptcp => {
             refuse_keys(
@@ -133,7 +139,7 @@ fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<Flow
             Some(Box::new(multipath::multipath(given, paths)?))
         }
         _ => {
-            refuse_keys("tcp", [("packet", given.packet.as_ref().map(At::span))])?;
+            refuse_keys("tcp", [("packet", given.packet.as_ref().map(Spanned::span))])?;
             refuse_keys("tcp", multipath_keys(given))?;
             None
         }
@@ -154,16 +160,16 @@ fn multipath_keys(given: &file::Flow) -> [(&'static str, Option<Range<usize>>); 
     [("paths", span(paths)), ("subflow", span(subflow)), ("scheduler", span(scheduler)), ("mptcp", span(mptcp))]
 }
 
-fn span<T>(value: &Option<At<T>>) -> Option<Range<usize>> {
-    value.as_ref().map(At::span)
+fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+    value.as_ref().map(Spanned::span)
 }
 
-fn application(given: &file::Flow) -> Result<Application, Fault> {
+fn application(given: &file::Flow) -> Result<Application, Diagnostic> {
     let (rate, write) = (given.rate.as_ref(), given.write.as_ref());
-    let others = [("rate", rate.map(At::span)), ("write", write.map(At::span)), ("size", span(&given.size))];
+    let others = [("rate", rate.map(Spanned::span)), ("write", write.map(Spanned::span)), ("size", span(&given.size))];
     let other = others.into_iter().find_map(|(key, span)| Some((key, span?)));
     let refuse_other = |what: &str, other: Option<(&str, Range<usize>)>| match other {
-        Some((key, span)) => Err(Fault::at(span, format!("a flow of {what} has no `{key}` of its own"))),
+        Some((key, span)) => Err(Diagnostic::new(span, format!("a flow of {what} has no `{key}` of its own"))),
         None => Ok(()),
     };
     if let Some(video) = &given.video {
@@ -180,46 +186,46 @@ fn application(given: &file::Flow) -> Result<Application, Fault> {
             let write = positive("write", write, |write| write.0)?.0;
             Ok(Application::Steady { rate: rate.get().0, write: Some(write) })
         }
-        (None, Some(write)) => Err(Fault::at(write.span(), "`write` goes with `rate`")),
+        (None, Some(write)) => Err(Diagnostic::new(write.span(), "`write` goes with `rate`")),
         (None, None) => Ok(Application::Greedy),
     }
 }
 
-fn udp(at: &At<file::Flow>, mtu: u32) -> Result<FlowKind, Fault> {
+fn udp(at: &Spanned<file::Flow>, mtu: u32) -> Result<FlowKind, Diagnostic> {
     let given = at.get();
-    let congestion = given.congestion.as_ref().map(At::span);
-    let (size, host) = (given.size.as_ref().map(At::span), given.host.as_ref().map(At::span));
-    let (write, requests) = (given.write.as_ref().map(At::span), given.requests.as_ref().map(At::span));
+    let congestion = given.congestion.as_ref().map(Spanned::span);
+    let (size, host) = (given.size.as_ref().map(Spanned::span), given.host.as_ref().map(Spanned::span));
+    let (write, requests) = (given.write.as_ref().map(Spanned::span), given.requests.as_ref().map(Spanned::span));
     let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
     refuse_keys("udp", keys)?;
     refuse_keys("udp", [("video", span(&given.video))])?;
     refuse_keys("udp", multipath_keys(given))?;
     let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
-        let fault = Fault::at(given.name.span(), "a udp flow needs `rate` and `packet`");
-        return Err(fault.help("for example rate = \"10mbit\", packet = \"1000b\""));
+        let diagnostic = Diagnostic::new(given.name.span(), "a udp flow needs `rate` and `packet`");
+        return Err(diagnostic.with_help("for example rate = \"10mbit\", packet = \"1000b\""));
     };
     match bytes(packet)? {
         bytes if bytes <= IPV4_UDP_HEADER_BYTES => {
-            Err(Fault::at(packet.span(), "IP and UDP headers alone take 28 bytes"))
+            Err(Diagnostic::new(packet.span(), "IP and UDP headers alone take 28 bytes"))
         }
         bytes if bytes > mtu => {
-            Err(Fault::at(packet.span(), format!("the packet does not fit into the MTU of {mtu} bytes")))
+            Err(Diagnostic::new(packet.span(), format!("the packet does not fit into the MTU of {mtu} bytes")))
         }
         bytes => Ok(FlowKind::ConstantRate { rate: rate.get().0, packet: bytes }),
     }
 }
 
 /// Refuses keys of another kind of flow.
-fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Fault> {
+fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Diagnostic> {
     let article = if kind == "mptcp" { "an" } else { "a" };
     match keys.into_iter().find_map(|(key, span)| span.map(|span| (key, span))) {
-        Some((key, span)) => Err(Fault::at(span, format!("{article} {kind} flow has no `{key}`"))),
+        Some((key, span)) => Err(Diagnostic::new(span, format!("{article} {kind} flow has no `{key}`"))),
         None => Ok(()),
     }
 }
 
 /// Sets the fields that `given` has.
-fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
+fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Diagnostic> {
     match given.profile {
         Some(Profile::Linux) => *host = Host::default(),
         Some(Profile::Ns2) => *host = Host::ns2(),
@@ -232,7 +238,7 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
         host.ip_header = match ip.get() {
             4 => 20,
             6 => 40,
-            _ => return Err(Fault::at(ip.span(), "there is no such version of IP").help("ip = 4 or ip = 6")),
+            _ => return Err(Diagnostic::new(ip.span(), "there is no such version of IP").with_help("ip = 4 or ip = 6")),
         };
     }
     if let Some(window) = &given.initial_window {
@@ -244,8 +250,8 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Fault> {
     if let Some(buffer) = &given.receive_buffer {
         let [min, default, max] = buffer.get().map(|size| size.0);
         if min == 0 || min > default || default > max {
-            let fault = Fault::at(buffer.span(), "min, default, max: they must ascend");
-            return Err(fault.help("Linux's: [\"4096b\", \"131072b\", \"6291456b\"]"));
+            let diagnostic = Diagnostic::new(buffer.span(), "min, default, max: they must ascend");
+            return Err(diagnostic.with_help("Linux's: [\"4096b\", \"131072b\", \"6291456b\"]"));
         }
         host.receive_buffer = TcpRmem { min, default, max };
     }

@@ -5,7 +5,7 @@ use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
 use crate::file::{self, Late, Mode};
 use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
 use machine::TunnelOptions;
-use parse::{At, Fault, Time};
+use parse::{Diagnostic, Spanned, Time};
 use std::ops::Range;
 use units::Span;
 
@@ -18,7 +18,7 @@ pub(crate) const MPT_MTU: u32 = 1440;
 /// Ropewalk's headers of a fragment: GRE with key and sequence number, the fragment's header, the cipher's tag.
 const FRAGMENT_HEADER_BYTES: u32 = 12 + 6 + 16;
 
-pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Fault> {
+pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Diagnostic> {
     refuse_keys_of_the_other_mode(given)?;
     let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
     let headers = IPV4_UDP_HEADER_BYTES + if ipv6 { IPV6_EXTRA_BYTES } else { 0 };
@@ -26,7 +26,7 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
     let weights = weights(given, tunnel_paths.len())?;
     let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
     if let Some(first) = given.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
-        return Err(Fault::at(first.span(), format!("the round-robin cycle has positions 0 to {}", cycle - 1)));
+        return Err(Diagnostic::new(first.span(), format!("the round-robin cycle has positions 0 to {}", cycle - 1)));
     }
     let ropewalk = (given.mode == Mode::Ropewalk).then(|| ropewalk(given, paths, &tunnel_paths)).transpose()?;
     let (overhead, mtu) = match &ropewalk {
@@ -42,7 +42,7 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
         stray_packets: given.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
         overhead: given.overhead.as_ref().map_or(Ok(overhead), bytes)?,
         mtu: given.mtu.as_ref().map_or(Ok(mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
-        resequence: given.resequence.as_ref().map(At::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
+        resequence: given.resequence.as_ref().map(Spanned::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
             window: r.window.0,
             timeout: r.timeout.0,
             deliver_late: matches!(r.late, Late::Deliver),
@@ -50,7 +50,7 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
         device: given
             .device
             .as_ref()
-            .map(At::get)
+            .map(Spanned::get)
             .map(|device| Device { ring: device.ring.0, socket: device.socket.0 }),
         ropewalk: ropewalk.map(Box::new),
     })
@@ -62,13 +62,13 @@ fn default_mtu(tunnel_paths: &[usize], paths: &[Path], headers: u32) -> u32 {
     least.saturating_sub(headers + FRAGMENT_HEADER_BYTES).max(1)
 }
 
-fn ropewalk(given: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Result<Ropewalk, Fault> {
+fn ropewalk(given: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Result<Ropewalk, Diagnostic> {
     let default = TunnelOptions::default();
-    let time = |key: &str, time: &Option<At<Time>>, default: Span| -> Result<Span, Fault> {
+    let time = |key: &str, time: &Option<Spanned<Time>>, default: Span| -> Result<Span, Diagnostic> {
         time.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
     };
     let memory = given.memory.as_ref().map(|memory| positive("memory", memory, |memory| memory.0)).transpose()?;
-    let flag = |flag: &Option<At<bool>>, default| flag.as_ref().map_or(default, |flag| *flag.get());
+    let flag = |flag: &Option<Spanned<bool>>, default| flag.as_ref().map_or(default, |flag| *flag.get());
     let options = TunnelOptions {
         congestion: given.congestion.as_ref().map_or(default.congestion, |chosen| chosen.get().0.clone()),
         scheduler: given.scheduler.as_ref().map_or(default.scheduler, |chosen| chosen.get().0.clone()),
@@ -89,16 +89,20 @@ fn ropewalk(given: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Res
 }
 
 /// The positions of these paths among the tunnel's paths.
-fn positions(names: Option<&At<Vec<At<String>>>>, paths: &[Path], tunnel_paths: &[usize]) -> Result<Vec<usize>, Fault> {
+fn positions(
+    names: Option<&Spanned<Vec<Spanned<String>>>>,
+    paths: &[Path],
+    tunnel_paths: &[usize],
+) -> Result<Vec<usize>, Diagnostic> {
     let known = || tunnel_paths.iter().map(|path| paths[*path].name.as_str());
-    let names = names.into_iter().flat_map(At::get);
+    let names = names.into_iter().flat_map(Spanned::get);
     names.map(|name| find("path of the tunnel", name.get(), name.span(), known())).collect()
 }
 
 /// Refuses keys that only the other mode has.
-fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
-    fn span<T>(at: &Option<At<T>>) -> Option<Range<usize>> {
-        at.as_ref().map(At::span)
+fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Diagnostic> {
+    fn span<T>(at: &Option<Spanned<T>>) -> Option<Range<usize>> {
+        at.as_ref().map(Spanned::span)
     }
     let mpt_keys = [
         ("kind", span(&given.kind)),
@@ -126,8 +130,8 @@ fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Fault> {
         Mode::Ropewalk => ("ropewalk", "mpt", &mpt_keys[..]),
     };
     let Some((key, at)) = refused.iter().find_map(|(key, at)| Some((key, at.clone()?))) else { return Ok(()) };
-    let fault = Fault::at(at, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
-    Err(fault.help(format!("leave it out, or say mode = \"{other}\"{}", counterpart(key))))
+    let diagnostic = Diagnostic::new(at, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
+    Err(diagnostic.with_help(format!("leave it out, or say mode = \"{other}\"{}", counterpart(key))))
 }
 
 /// The keys of the other mode with the same purpose.
@@ -139,7 +143,7 @@ fn counterpart(key: &str) -> &'static str {
     }
 }
 
-fn paths_of(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Fault> {
+fn paths_of(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Diagnostic> {
     let Some(names) = &given.paths else {
         return Ok((0..paths.len()).collect());
     };
@@ -147,28 +151,28 @@ fn paths_of(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Fault> {
     for name in names.get() {
         let index = find("path", name.get(), name.span(), paths.iter().map(|path| path.name.as_str()))?;
         if indices.contains(&index) {
-            return Err(Fault::at(name.span(), format!("the tunnel has `{}` twice", name.get())));
+            return Err(Diagnostic::new(name.span(), format!("the tunnel has `{}` twice", name.get())));
         }
         indices.push(index);
     }
     match indices.is_empty() {
-        true => Err(Fault::at(names.span(), "a tunnel needs at least one path")),
+        true => Err(Diagnostic::new(names.span(), "a tunnel needs at least one path")),
         false => Ok(indices),
     }
 }
 
-fn weights(given: &file::Tunnel, paths: usize) -> Result<Vec<u32>, Fault> {
+fn weights(given: &file::Tunnel, paths: usize) -> Result<Vec<u32>, Diagnostic> {
     let Some(weights) = &given.weights else {
         return Ok(vec![1; paths]);
     };
     let list = weights.get();
     if list.len() != paths {
-        return Err(Fault::at(weights.span(), format!("{} weights for {paths} paths", list.len())));
+        return Err(Diagnostic::new(weights.span(), format!("{} weights for {paths} paths", list.len())));
     }
     match list.contains(&0) {
         true => {
-            let fault = Fault::at(weights.span(), "a weight of zero sends nothing over a path");
-            Err(fault.help("weights start at 1; to leave a path out, name the others in `paths`"))
+            let diagnostic = Diagnostic::new(weights.span(), "a weight of zero sends nothing over a path");
+            Err(diagnostic.with_help("weights start at 1; to leave a path out, name the others in `paths`"))
         }
         false => Ok(list.clone()),
     }

@@ -3,7 +3,7 @@
 use super::checks::positive;
 use crate::file::{Video, VideoKind};
 use crate::model::{self, Playback};
-use parse::{At, Fault, Time};
+use parse::{Diagnostic, Spanned, Time};
 use std::ops::Range;
 use units::{Rate, Span};
 
@@ -26,10 +26,10 @@ const MAX_FPS: u32 = 1000;
 
 impl Video {
     /// The video for the model; the table stands at `place`.
-    pub(super) fn resolve(&self, place: Range<usize>) -> Result<model::Video, Fault> {
+    pub(super) fn resolve(&self, place: Range<usize>) -> Result<model::Video, Diagnostic> {
         let fps = *self.fps.as_ref().map_or(Ok(&FPS), |fps| positive("fps", fps, |fps| u64::from(*fps)))?;
         if let Some(fast) = self.fps.as_ref().filter(|fps| *fps.get() > MAX_FPS) {
-            return Err(Fault::at(fast.span(), format!("at most {MAX_FPS} frames a second")));
+            return Err(Diagnostic::new(fast.span(), format!("at most {MAX_FPS} frames a second")));
         }
         let gop = self.gop.as_ref().map(|gop| positive("gop", gop, |gop| u64::from(*gop))).transpose()?;
         let gop = gop.copied().unwrap_or(GOP_S * fps);
@@ -48,24 +48,26 @@ impl Video {
     }
 
     /// Its rates: one, or several to choose from.
-    fn ladder(&self, place: Range<usize>) -> Result<Vec<Rate>, Fault> {
+    fn ladder(&self, place: Range<usize>) -> Result<Vec<Rate>, Diagnostic> {
         match (&self.rate, &self.ladder) {
             (Some(rate), None) => Ok(vec![rate.get().0]),
             (None, Some(ladder)) => {
                 let rates: Vec<Rate> = ladder.get().iter().map(|rate| rate.0).collect();
                 match !rates.is_empty() && rates.is_sorted_by(|one, next| one < next) {
                     true => Ok(rates),
-                    false => Err(Fault::at(ladder.span(), "a ladder has rates, and they ascend")
-                        .help("ladder = [\"1mbit\", \"2.5mbit\", \"5mbit\", \"8mbit\"]")),
+                    false => Err(Diagnostic::new(ladder.span(), "a ladder has rates, and they ascend")
+                        .with_help("ladder = [\"1mbit\", \"2.5mbit\", \"5mbit\", \"8mbit\"]")),
                 }
             }
-            (Some(_), Some(ladder)) => Err(Fault::at(ladder.span(), "`rate` or `ladder`, not both")),
-            (None, None) => Err(Fault::at(place, "a video needs `rate`, or a `ladder` of rates to adapt between")
-                .help("for example rate = \"5mbit\"")),
+            (Some(_), Some(ladder)) => Err(Diagnostic::new(ladder.span(), "`rate` or `ladder`, not both")),
+            (None, None) => {
+                Err(Diagnostic::new(place, "a video needs `rate`, or a `ladder` of rates to adapt between")
+                    .with_help("for example rate = \"5mbit\""))
+            }
         }
     }
 
-    fn stored(&self, group: Span) -> Result<Playback, Fault> {
+    fn stored(&self, group: Span) -> Result<Playback, Diagnostic> {
         refuse_keys("stored", [("latency", self.latency.as_ref())])?;
         let startup = time("startup", self.startup.as_ref(), STARTUP)?;
         let resume = time("resume", self.resume.as_ref(), startup)?;
@@ -74,7 +76,7 @@ impl Video {
         match [&self.ahead, &self.startup, &self.resume].into_iter().flatten().next() {
             Some(key) if ahead < min_ahead => {
                 let message = format!("a player with {ahead} of buffer never has what it waits for");
-                Err(Fault::at(key.span(), message).help(format!(
+                Err(Diagnostic::new(key.span(), message).with_help(format!(
                     "`ahead` holds `startup`, or `resume` if that is more, and a group of {group}: {min_ahead}"
                 )))
             }
@@ -82,7 +84,7 @@ impl Video {
         }
     }
 
-    fn live(&self) -> Result<Playback, Fault> {
+    fn live(&self) -> Result<Playback, Diagnostic> {
         let stored = [("startup", self.startup.as_ref()), ("resume", self.resume.as_ref())];
         refuse_keys("live", stored)?;
         refuse_keys("live", [("ahead", self.ahead.as_ref())])?;
@@ -90,24 +92,24 @@ impl Video {
     }
 }
 
-fn time(key: &str, given: Option<&At<Time>>, default: Span) -> Result<Span, Fault> {
+fn time(key: &str, given: Option<&Spanned<Time>>, default: Span) -> Result<Span, Diagnostic> {
     given.map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
 }
 
 /// A number, finite and not below `least`.
-fn factor(key: &str, given: Option<&At<f64>>, default: f64, least: f64) -> Result<f64, Fault> {
+fn factor(key: &str, given: Option<&Spanned<f64>>, default: f64, least: f64) -> Result<f64, Diagnostic> {
     match given {
         Some(at) if !at.get().is_finite() || *at.get() < least => {
-            Err(Fault::at(at.span(), format!("`{key}` is a number, at least {least}")))
+            Err(Diagnostic::new(at.span(), format!("`{key}` is a number, at least {least}")))
         }
         given => Ok(given.map_or(default, |at| *at.get())),
     }
 }
 
 /// Refuses keys of the other kind of video.
-fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<&At<Time>>); N]) -> Result<(), Fault> {
+fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<&Spanned<Time>>); N]) -> Result<(), Diagnostic> {
     match keys.into_iter().find_map(|(key, given)| Some((key, given?.span()))) {
-        Some((key, span)) => Err(Fault::at(span, format!("{kind} video has no `{key}`"))),
+        Some((key, span)) => Err(Diagnostic::new(span, format!("{kind} video has no `{key}`"))),
         None => Ok(()),
     }
 }

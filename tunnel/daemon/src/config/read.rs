@@ -4,7 +4,7 @@ use super::mask::masked;
 use super::model::TunnelConfig;
 use super::resolve;
 use super::tables::ConfigFile;
-use parse::{Error, Fault, Node, key_at};
+use parse::{Diagnostic, Error, Node, key_at};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -60,38 +60,39 @@ pub fn load(path: &Path) -> Result<TunnelConfig, ConfigErrors> {
 /// As [`load`].
 pub fn parse(origin: &str, text: &str, path: &Path) -> Result<TunnelConfig, ConfigErrors> {
     let shown = masked(text);
-    let errors =
-        |faults: Vec<Fault>| ConfigErrors(faults.into_iter().map(|fault| Error::new(origin, &shown, fault)).collect());
-    let tree = parse::parse(text).map_err(|fault| errors(vec![fault]))?;
+    let errors = |faults: Vec<Diagnostic>| {
+        ConfigErrors(faults.into_iter().map(|diagnostic| Error::new(origin, &shown, diagnostic)).collect())
+    };
+    let tree = parse::parse(text).map_err(|diagnostic| errors(vec![diagnostic]))?;
     let (file, mut faults) = typed(&tree);
     let config = resolve::config(&file, path, &mut faults);
     if faults.is_empty() {
         return Ok(config);
     }
-    for fault in &mut faults {
-        let parts = [key_at(&tree, &fault.span), fault.missing.clone()];
-        fault.key = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
+    for diagnostic in &mut faults {
+        let parts = [key_at(&tree, &diagnostic.span), diagnostic.missing_key.clone()];
+        diagnostic.key = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
     }
-    faults.sort_by_key(|fault| fault.span.start);
+    faults.sort_by_key(|diagnostic| diagnostic.span.start);
     // A key that is missing only because its value was refused has been reported already.
-    let mut reported: Vec<Fault> = Vec::new();
-    for fault in faults {
-        if fault.missing.is_empty() || reported.iter().all(|other| other.key != fault.key) {
-            reported.push(fault);
+    let mut reported: Vec<Diagnostic> = Vec::new();
+    for diagnostic in faults {
+        if diagnostic.missing_key.is_empty() || reported.iter().all(|other| other.key != diagnostic.key) {
+            reported.push(diagnostic);
         }
     }
     Err(errors(reported))
 }
 
-/// Reads the tables. A faulty key is removed and the rest read again, until no fault is left.
-fn typed(tree: &Node<'_>) -> (ConfigFile, Vec<Fault>) {
+/// Reads the tables. A faulty key is removed and the rest read again, until no error is left.
+fn typed(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
     let (mut tree, mut faults) = (tree.clone(), Vec::new());
     loop {
         match parse::typed::<ConfigFile>(tree.clone()) {
             Ok(file) => return (file, faults),
-            Err(fault) => {
-                let removed = remove(&mut tree, &fault.span);
-                faults.push(fault);
+            Err(diagnostic) => {
+                let removed = remove(&mut tree, &diagnostic.span);
+                faults.push(diagnostic);
                 if !removed {
                     return (ConfigFile::default(), faults);
                 }

@@ -1,7 +1,7 @@
 //! The configuration file as TOML has it: the form of each table. Values stay texts here, so that one wrong address does not
 //! hide the next. `docs/tunnel-configuration.md` describes every key; a test compares.
 
-use parse::At;
+use parse::Spanned;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -11,83 +11,83 @@ use std::fmt;
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ConfigFile {
-    pub(super) interface: Option<At<InterfaceTable>>,
-    pub(super) peer: Option<Vec<At<PeerTable>>>,
-    pub(super) path: Option<Vec<At<PathTable>>>,
+    pub(super) interface: Option<Spanned<InterfaceTable>>,
+    pub(super) peer: Option<Vec<Spanned<PeerTable>>>,
+    pub(super) path: Option<Vec<Spanned<PathTable>>>,
     pub(super) tunnel: Option<TunnelTable>,
-    pub(super) mpt: Option<At<MptTable>>,
+    pub(super) mpt: Option<Spanned<MptTable>>,
 }
 
 /// `[interface]`.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct InterfaceTable {
-    pub(super) name: Option<At<String>>,
-    pub(super) mode: Option<At<String>>,
-    pub(super) address: Option<At<StringOrList>>,
-    pub(super) private_key: Option<At<String>>,
-    pub(super) private_key_file: Option<At<String>>,
-    pub(super) mtu: Option<At<i64>>,
-    pub(super) listen_port: Option<At<i64>>,
-    pub(super) routes: Option<At<bool>>,
-    pub(super) user: Option<At<String>>,
-    pub(super) metrics: Option<At<String>>,
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) mode: Option<Spanned<String>>,
+    pub(super) address: Option<Spanned<StringOrList>>,
+    pub(super) private_key: Option<Spanned<String>>,
+    pub(super) private_key_file: Option<Spanned<String>>,
+    pub(super) mtu: Option<Spanned<i64>>,
+    pub(super) listen_port: Option<Spanned<i64>>,
+    pub(super) routes: Option<Spanned<bool>>,
+    pub(super) user: Option<Spanned<String>>,
+    pub(super) metrics: Option<Spanned<String>>,
 }
 
 /// `[[peer]]`.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PeerTable {
-    pub(super) public_key: Option<At<String>>,
-    pub(super) preshared_key: Option<At<String>>,
-    pub(super) preshared_key_file: Option<At<String>>,
-    pub(super) allowed_ips: Option<At<StringOrList>>,
-    pub(super) endpoint: Option<At<String>>,
-    pub(super) address: Option<At<String>>,
+    pub(super) public_key: Option<Spanned<String>>,
+    pub(super) preshared_key: Option<Spanned<String>>,
+    pub(super) preshared_key_file: Option<Spanned<String>>,
+    pub(super) allowed_ips: Option<Spanned<StringOrList>>,
+    pub(super) endpoint: Option<Spanned<String>>,
+    pub(super) address: Option<Spanned<String>>,
 }
 
 /// `[[path]]`.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PathTable {
-    pub(super) name: Option<At<String>>,
-    pub(super) interface: Option<At<String>>,
-    pub(super) source: Option<At<String>>,
-    pub(super) listen_port: Option<At<i64>>,
-    pub(super) endpoint: Option<At<String>>,
-    pub(super) backup: Option<At<bool>>,
-    pub(super) metered: Option<At<bool>>,
-    pub(super) weight: Option<At<i64>>,
-    pub(super) rate: Option<At<String>>,
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) interface: Option<Spanned<String>>,
+    pub(super) source: Option<Spanned<String>>,
+    pub(super) listen_port: Option<Spanned<i64>>,
+    pub(super) endpoint: Option<Spanned<String>>,
+    pub(super) backup: Option<Spanned<bool>>,
+    pub(super) metered: Option<Spanned<bool>>,
+    pub(super) weight: Option<Spanned<i64>>,
+    pub(super) rate: Option<Spanned<String>>,
 }
 
 /// `[tunnel]`.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct TunnelTable {
-    pub(super) congestion: Option<At<NameOrTable>>,
-    pub(super) scheduler: Option<At<NameOrTable>>,
-    pub(super) retransmit: Option<At<bool>>,
-    pub(super) in_order: Option<At<bool>>,
-    pub(super) late: Option<At<String>>,
-    pub(super) max_reorder_timeout: Option<At<String>>,
+    pub(super) congestion: Option<Spanned<NameOrTable>>,
+    pub(super) scheduler: Option<Spanned<NameOrTable>>,
+    pub(super) retransmit: Option<Spanned<bool>>,
+    pub(super) in_order: Option<Spanned<bool>>,
+    pub(super) late: Option<Spanned<String>>,
+    pub(super) max_reorder_timeout: Option<Spanned<String>>,
 }
 
 /// `[mpt]`.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct MptTable {
-    pub(super) reorder_window: Option<At<i64>>,
-    pub(super) offload: Option<At<bool>>,
-    pub(super) keepalive_time: Option<At<String>>,
-    pub(super) dead_time: Option<At<String>>,
+    pub(super) reorder_window: Option<Spanned<i64>>,
+    pub(super) offload: Option<Spanned<bool>>,
+    pub(super) keepalive_time: Option<Spanned<String>>,
+    pub(super) dead_time: Option<Spanned<String>>,
 }
 
 /// A string, or a list of strings.
 #[derive(Clone, Debug)]
 pub(super) enum StringOrList {
     String(String),
-    List(Vec<At<String>>),
+    List(Vec<Spanned<String>>),
 }
 
 impl<'de> Deserialize<'de> for StringOrList {

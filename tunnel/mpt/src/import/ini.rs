@@ -1,6 +1,6 @@
 //! MPT's INI dialect: `[section]`, `key = value`, comments after `;` or `#`.
 
-use parse::{Error, Fault};
+use parse::{Diagnostic, Error};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
@@ -82,7 +82,7 @@ impl Ini {
     }
 
     fn error_at(&self, span: Range<usize>, message: &str, valid: &str) -> Error {
-        Error::new(&self.origin, &self.text, Fault::at(span, message).help(valid))
+        Error::new(&self.origin, &self.text, Diagnostic::new(span, message).with_help(valid))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The state of resolving a file: the errors and warnings found so far.
 
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use std::ops::Range;
 use std::path::Path;
 
@@ -10,34 +10,36 @@ pub(super) struct Context<'a> {
     pub(super) is_mpt: bool,
     /// The folder of relative key files.
     pub(super) folder: &'a Path,
-    pub(super) faults: &'a mut Vec<Fault>,
+    pub(super) faults: &'a mut Vec<Diagnostic>,
     pub(super) warnings: &'a mut Vec<String>,
 }
 
 impl Context<'_> {
-    pub(super) fn fault(&mut self, fault: Fault) {
-        self.faults.push(fault);
+    pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.faults.push(diagnostic);
     }
 
     /// The value of `result`, or `None` after recording its error.
-    pub(super) fn ok<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
-        result.map_err(|fault| self.faults.push(fault)).ok()
+    pub(super) fn ok<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
+        result.map_err(|diagnostic| self.faults.push(diagnostic)).ok()
     }
 
     /// Records an error if `key`, which has no meaning in this mode, is given.
-    pub(super) fn refuse<T>(&mut self, key: Option<&At<T>>, name: &str, help: &str) {
+    pub(super) fn refuse<T>(&mut self, key: Option<&Spanned<T>>, name: &str, help: &str) {
         if let Some(key) = key {
-            self.fault(Fault::at(key.span(), format!("`{name}` has no meaning in this mode")).help(help));
+            self.diagnostic(
+                Diagnostic::new(key.span(), format!("`{name}` has no meaning in this mode")).with_help(help),
+            );
         }
     }
 }
 
 /// The error of a missing key in the table at `span`.
-pub(super) fn missing(span: Range<usize>, key: &str) -> Fault {
-    Fault { missing: key.to_owned(), ..Fault::at(span, format!("missing key `{key}`")) }
+pub(super) fn missing(span: Range<usize>, key: &str) -> Diagnostic {
+    Diagnostic { missing_key: key.to_owned(), ..Diagnostic::new(span, format!("missing key `{key}`")) }
 }
 
 /// Whether a boolean key is given as true; `default` if it is not given.
-pub(super) fn flag(key: Option<&At<bool>>, default: bool) -> bool {
+pub(super) fn flag(key: Option<&Spanned<bool>>, default: bool) -> bool {
     key.map_or(default, |at| *at.get())
 }

@@ -5,31 +5,36 @@ use super::value;
 use crate::config::endpoint::DEFAULT_PORT;
 use crate::config::model::InterfaceConfig;
 use crate::config::tables::InterfaceTable;
-use parse::{At, Fault, suggest};
+use parse::{Diagnostic, Spanned, suggest};
 use std::path::Path;
 
 /// Linux's limit (IFNAMSIZ - 1).
 const MAX_NAME_LEN: usize = 15;
 
 /// Whether `mode` is `mpt`.
-pub(super) fn is_mpt(table: &InterfaceTable, faults: &mut Vec<Fault>) -> bool {
+pub(super) fn is_mpt(table: &InterfaceTable, faults: &mut Vec<Diagnostic>) -> bool {
     let Some(mode) = &table.mode else { return false };
     if !["mpt", "ropewalk"].contains(&mode.get().as_str()) {
-        let fault = Fault::at(mode.span(), format!("unknown mode `{}`", mode.get()));
-        faults.push(fault.help(suggest(mode.get(), &["ropewalk", "mpt"])));
+        let diagnostic = Diagnostic::new(mode.span(), format!("unknown mode `{}`", mode.get()));
+        faults.push(diagnostic.with_help(suggest(mode.get(), &["ropewalk", "mpt"])));
     }
     mode.get() == "mpt"
 }
 
-pub(super) fn interface(table: Option<&At<InterfaceTable>>, path: &Path, context: &mut Context<'_>) -> InterfaceConfig {
-    let span = table.map_or(0..0, At::span);
+pub(super) fn interface(
+    table: Option<&Spanned<InterfaceTable>>,
+    path: &Path,
+    context: &mut Context<'_>,
+) -> InterfaceConfig {
+    let span = table.map_or(0..0, Spanned::span);
     let values = table.map_or_else(InterfaceTable::default, |table| table.get().clone());
     let name = name(&values, span.clone(), path, context);
     let texts = value::strings(values.address.as_ref());
     let addresses = texts.into_iter().filter_map(|(text, span)| context.ok(value::network(&text, span)));
     let addresses: Vec<_> = addresses.collect();
     if table.is_some() && values.address.is_none() {
-        context.fault(missing(span, "address").help("the inner address, such as `address = \"10.77.0.1/24\"`"));
+        context
+            .diagnostic(missing(span, "address").with_help("the inner address, such as `address = \"10.77.0.1/24\"`"));
     }
     let min_mtu = if addresses.iter().any(|address| address.addr().is_ipv6()) { 1280 } else { 576 };
     InterfaceConfig {
@@ -40,8 +45,8 @@ pub(super) fn interface(table: Option<&At<InterfaceTable>>, path: &Path, context
         routes: flag(values.routes.as_ref(), true),
         user: values.user.map(|user| user.get().clone()),
         metrics: values.metrics.and_then(|text| {
-            let error = |_| Fault::at(text.span(), format!("`{}` is not an address with a port", text.get()));
-            context.ok(text.get().parse().map_err(|e| error(e).help("such as `127.0.0.1:9754`")))
+            let error = |_| Diagnostic::new(text.span(), format!("`{}` is not an address with a port", text.get()));
+            context.ok(text.get().parse().map_err(|e| error(e).with_help("such as `127.0.0.1:9754`")))
         }),
     }
 }
@@ -53,7 +58,7 @@ fn name(values: &InterfaceTable, table: std::ops::Range<usize>, path: &Path, con
     if !is_device(&name) {
         let message = format!("`{name}` is not a valid device name");
         let help = format!("`name` has 1 to {MAX_NAME_LEN} letters, digits, `-`, `_` or `.`, such as \"rw0\"");
-        context.fault(Fault::at(span, message).help(help));
+        context.diagnostic(Diagnostic::new(span, message).with_help(help));
     }
     name
 }

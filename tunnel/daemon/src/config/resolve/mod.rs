@@ -14,17 +14,17 @@ mod value;
 use super::model::{Mode, TunnelConfig};
 use super::tables::{ConfigFile, InterfaceTable};
 use context::{Context, missing};
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use seal::PrivateKey;
 use std::path::Path;
 
 /// Resolves a file; the result is worthless if an error was added to `faults`.
-pub(super) fn config(file: &ConfigFile, path: &Path, faults: &mut Vec<Fault>) -> TunnelConfig {
+pub(super) fn config(file: &ConfigFile, path: &Path, faults: &mut Vec<Diagnostic>) -> TunnelConfig {
     let mut warnings = Vec::new();
     let table = file.interface.as_ref().map_or_else(Default::default, |table| table.get().clone());
     let is_mpt = interface::is_mpt(&table, faults);
     if file.interface.is_none() {
-        faults.push(missing(0..0, "interface").help("[interface] with `address` and `private-key-file`"));
+        faults.push(missing(0..0, "interface").with_help("[interface] with `address` and `private-key-file`"));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut context = Context { is_mpt, folder, faults, warnings: &mut warnings };
@@ -48,12 +48,12 @@ fn mode(file: &ConfigFile, table: &InterfaceTable, context: &mut Context<'_>) ->
         return Mode::Mpt(mpt::options(file.mpt.as_ref(), context));
     }
     context.refuse(file.mpt.as_ref(), "mpt", "only with mode = \"mpt\" in [interface]");
-    let span = file.interface.as_ref().map_or(0..0, At::span);
+    let span = file.interface.as_ref().map_or(0..0, Spanned::span);
     let help =
         "`(umask 077; ropewalk genkey > /etc/ropewalk/rw0.key)`, then private-key-file = \"/etc/ropewalk/rw0.key\"";
     let key = value::secret(table.private_key.as_ref(), table.private_key_file.as_ref(), "private-key", context);
     if key.is_none() && file.interface.is_some() && table.private_key.is_none() && table.private_key_file.is_none() {
-        context.fault(missing(span, "private-key-file").help(help));
+        context.diagnostic(missing(span, "private-key-file").with_help(help));
     }
     Mode::Ropewalk { private_key: key.unwrap_or(PrivateKey::from_bytes([0; 32])) }
 }

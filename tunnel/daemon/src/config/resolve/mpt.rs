@@ -4,13 +4,13 @@ use super::context::{Context, flag};
 use super::value;
 use crate::config::model::MptOptions;
 use crate::config::tables::MptTable;
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use units::Span;
 
 /// The dead time without `dead-time`, in keepalive intervals.
 const DEAD_INTERVALS: u64 = 3;
 
-pub(super) fn options(table: Option<&At<MptTable>>, context: &mut Context<'_>) -> MptOptions {
+pub(super) fn options(table: Option<&Spanned<MptTable>>, context: &mut Context<'_>) -> MptOptions {
     let table = table.map_or_else(MptTable::default, |table| table.get().clone());
     let reorder_window = value::within(table.reorder_window.as_ref(), 0..=1_000_000, 0, context) as u32;
     let keepalive_time = value::time(table.keepalive_time.as_ref(), context).filter(|span| *span > Span::ZERO);
@@ -20,7 +20,9 @@ pub(super) fn options(table: Option<&At<MptTable>>, context: &mut Context<'_>) -
         && dead_time <= keepalive_time
     {
         let message = "a path whose `dead-time` does not exceed `keepalive-time` is always down";
-        context.fault(Fault::at(at.span(), message).help(format!("more than {keepalive_time}, such as {default}")));
+        context.diagnostic(
+            Diagnostic::new(at.span(), message).with_help(format!("more than {keepalive_time}, such as {default}")),
+        );
     }
     MptOptions { reorder_window, offload: flag(table.offload.as_ref(), true), keepalive_time, dead_time }
 }

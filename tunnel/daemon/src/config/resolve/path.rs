@@ -6,7 +6,7 @@ use super::{peer, value};
 use crate::config::endpoint::PeerEndpoint;
 use crate::config::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig};
 use crate::config::tables::{ConfigFile, PathTable};
-use parse::{At, BitRate, Fault};
+use parse::{BitRate, Diagnostic, Spanned};
 use std::net::IpAddr;
 
 const MAX_PATHS: usize = 64;
@@ -26,10 +26,12 @@ pub(super) fn paths(
         interface.listen_port = 0;
     }
     if tables.is_empty() && context.is_mpt {
-        context.fault(missing(0..0, "path").help("[[path]] with `source` and `endpoint`, one for each of MPT's paths"));
+        context.diagnostic(
+            missing(0..0, "path").with_help("[[path]] with `source` and `endpoint`, one for each of MPT's paths"),
+        );
     }
     if tables.len() > MAX_PATHS {
-        context.fault(Fault::at(tables[MAX_PATHS].span(), format!("more than {MAX_PATHS} paths")));
+        context.diagnostic(Diagnostic::new(tables[MAX_PATHS].span(), format!("more than {MAX_PATHS} paths")));
     }
     let mut paths: Vec<ConfiguredPath> =
         tables.iter().map(|table| path(table, interface.listen_port, context)).collect();
@@ -58,18 +60,18 @@ fn default_path(listen_port: u16) -> ConfiguredPath {
     }
 }
 
-fn path(table: &At<PathTable>, port: u16, context: &mut Context<'_>) -> ConfiguredPath {
+fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> ConfiguredPath {
     let values = table.get();
     let interface = values.interface.as_ref().map(|name| name.get().clone());
     let text = values.name.as_ref().map(|name| name.get().clone());
     let name = text.or_else(|| interface.clone()).or_else(|| values.source.as_ref().map(|source| source.get().clone()));
     if interface.is_none() && values.source.is_none() && values.endpoint.is_none() {
         let help = "the uplink, such as `interface = \"wwan0\"`, or an address of it as `source`";
-        context.fault(missing(table.span(), "interface").help(help));
+        context.diagnostic(missing(table.span(), "interface").with_help(help));
     }
     if let Some(name) = values.interface.as_ref().filter(|name| !is_device(name.get())) {
         let message = format!("`{}` is not a valid device name", name.get());
-        context.fault(Fault::at(name.span(), message).help("as `ip link` shows it, such as \"wwan0\""));
+        context.diagnostic(Diagnostic::new(name.span(), message).with_help("as `ip link` shows it, such as \"wwan0\""));
     }
     let rate = values.rate.as_ref().and_then(|text| context.ok(value::quantity::<BitRate>(text)));
     ConfiguredPath {
@@ -87,7 +89,7 @@ fn path(table: &At<PathTable>, port: u16, context: &mut Context<'_>) -> Configur
 
 /// Checks a path against the paths before it, the interface and the peers.
 fn check(
-    table: &At<PathTable>,
+    table: &Spanned<PathTable>,
     index: usize,
     paths: &[ConfiguredPath],
     interface: &InterfaceConfig,
@@ -96,30 +98,32 @@ fn check(
 ) {
     let (values, path) = (table.get(), &paths[index]);
     if paths[..index].iter().any(|other| other.name == path.name) {
-        let span = values.name.as_ref().map_or(table.span(), At::span);
-        context
-            .fault(Fault::at(span, format!("another path has the name `{}`", path.name)).help("a `name` of its own"));
+        let span = values.name.as_ref().map_or(table.span(), Spanned::span);
+        context.diagnostic(
+            Diagnostic::new(span, format!("another path has the name `{}`", path.name))
+                .with_help("a `name` of its own"),
+        );
     }
     if let (true, Some(name)) = (path.interface.as_ref() == Some(&interface.name), &values.interface) {
-        context.fault(Fault::at(name.span(), "a path cannot use the tunnel's own device"));
+        context.diagnostic(Diagnostic::new(name.span(), "a path cannot use the tunnel's own device"));
     }
     if let (Some(text), 2..) = (&values.endpoint, peers.len()) {
-        let fault = Fault::at(text.span(), "`endpoint` of a path is ambiguous: there are several peers");
-        context.fault(fault.help("`endpoint` in each [[peer]]"));
+        let diagnostic = Diagnostic::new(text.span(), "`endpoint` of a path is ambiguous: there are several peers");
+        context.diagnostic(diagnostic.with_help("`endpoint` in each [[peer]]"));
     }
     let literal = |endpoint: &PeerEndpoint| endpoint.address().map(|address| address.ip());
     let remote = path.endpoint.as_ref().and_then(literal);
     if let (Some(source), Some(remote), Some(text)) = (path.source, remote, &values.source)
         && source.is_ipv4() != remote.is_ipv4()
     {
-        let fault = Fault::at(text.span(), format!("`{source}` cannot send to `{remote}`"));
-        context.fault(fault.help("both IPv4, or both IPv6"));
+        let diagnostic = Diagnostic::new(text.span(), format!("`{source}` cannot send to `{remote}`"));
+        context.diagnostic(diagnostic.with_help("both IPv4, or both IPv6"));
     }
 }
 
 /// Outer packets must not be routed into the tunnel: if the allowed IPs contain an endpoint, its paths need an interface.
 fn check_routing_loop(
-    tables: &[At<PathTable>],
+    tables: &[Spanned<PathTable>],
     paths: &[ConfiguredPath],
     peers: &[ConfiguredPeer],
     file: &ConfigFile,
@@ -133,10 +137,10 @@ fn check_routing_loop(
         let remote = endpoints.filter_map(PeerEndpoint::address).map(|address| address.ip());
         let default_route = peers.iter().flat_map(|peer| &peer.allowed_ips).find(|network| network.prefix_len() == 0);
         if let Some(network) = remote.filter_map(route_to).next().or(default_route) {
-            let span = tables.get(index).map_or(0..0, At::span);
+            let span = tables.get(index).map_or(0..0, Spanned::span);
             let message = format!("`{network}` would route this path's own packets into the tunnel");
             let help = "`interface = ...` binds the path to its device, whose routes it then uses";
-            context.fault(Fault::at(span, message).help(help));
+            context.diagnostic(Diagnostic::new(span, message).with_help(help));
         }
     }
 }

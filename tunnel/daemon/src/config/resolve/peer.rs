@@ -6,17 +6,19 @@ use crate::config::endpoint::PeerEndpoint;
 use crate::config::model::ConfiguredPeer;
 use crate::config::tables::{ConfigFile, PeerTable};
 use ipnet::IpNet;
-use parse::{At, Fault};
+use parse::{Diagnostic, Spanned};
 use seal::{PresharedKey, PublicKey};
 use std::ops::Range;
 
 pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<ConfiguredPeer> {
     let tables = file.peer.as_deref().unwrap_or_default();
     if tables.is_empty() {
-        context.fault(missing(0..0, "peer").help("[[peer]] with `public-key` and `allowed-ips`"));
+        context.diagnostic(missing(0..0, "peer").with_help("[[peer]] with `public-key` and `allowed-ips`"));
     }
     if let (true, Some(second)) = (context.is_mpt, tables.get(1)) {
-        context.fault(Fault::at(second.span(), "`mpt` mode has one peer").help("a file, and an interface, for each"));
+        context.diagnostic(
+            Diagnostic::new(second.span(), "`mpt` mode has one peer").with_help("a file, and an interface, for each"),
+        );
     }
     let mut networks = Vec::new();
     let peers: Vec<ConfiguredPeer> = tables.iter().map(|table| peer(table, &mut networks, context)).collect();
@@ -24,13 +26,15 @@ pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<Configu
         let same_key =
             |other: &ConfiguredPeer| other.public_key.is_some() && other.public_key == peers[index].public_key;
         if let (true, Some(key)) = (peers[..index].iter().any(same_key), &table.get().public_key) {
-            context.fault(Fault::at(key.span(), "another peer has this key").help("one [[peer]] for each key"));
+            context.diagnostic(
+                Diagnostic::new(key.span(), "another peer has this key").with_help("one [[peer]] for each key"),
+            );
         }
     }
     for (index, (network, peer, span)) in networks.iter().enumerate() {
         if networks[..index].iter().any(|(other, owner, _)| other == network && owner != peer) {
-            let fault = Fault::at(span.clone(), format!("`{network}` belongs to another peer"));
-            context.fault(fault.help("peers may share addresses by prefixes of different length only"));
+            let diagnostic = Diagnostic::new(span.clone(), format!("`{network}` belongs to another peer"));
+            context.diagnostic(diagnostic.with_help("peers may share addresses by prefixes of different length only"));
         }
     }
     peers
@@ -39,7 +43,7 @@ pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<Configu
 /// A network of a peer, the place of the peer's table, and the network's own place.
 type OwnedNetwork = (IpNet, usize, Range<usize>);
 
-fn peer(table: &At<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &mut Context<'_>) -> ConfiguredPeer {
+fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &mut Context<'_>) -> ConfiguredPeer {
     let values = table.get();
     let (public_key, preshared_key) = if context.is_mpt { refuse_keys(values, context) } else { keys(table, context) };
     let mut allowed_ips = Vec::new();
@@ -51,12 +55,12 @@ fn peer(table: &At<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &mut C
     }
     if values.allowed_ips.is_none() {
         let help = "the inner addresses of this peer, such as `allowed-ips = [\"10.77.0.2/32\"]`";
-        context.fault(missing(table.span(), "allowed-ips").help(help));
+        context.diagnostic(missing(table.span(), "allowed-ips").with_help(help));
     }
     let address = values.address.as_ref().and_then(|text| value::address(text, context));
     if context.is_mpt && values.address.is_none() {
         let help = "the peer's inner address, such as `address = \"10.77.0.2\"`: MPT's keepalives carry it";
-        context.fault(missing(table.span(), "address").help(help));
+        context.diagnostic(missing(table.span(), "address").with_help(help));
     }
     let endpoint = values.endpoint.as_ref().and_then(|text| endpoint(text, context));
     ConfiguredPeer { public_key, preshared_key, allowed_ips, endpoint, address }
@@ -64,12 +68,12 @@ fn peer(table: &At<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &mut C
 
 type Keys = (Option<PublicKey>, Option<PresharedKey>);
 
-fn keys(table: &At<PeerTable>, context: &mut Context<'_>) -> Keys {
+fn keys(table: &Spanned<PeerTable>, context: &mut Context<'_>) -> Keys {
     let values = table.get();
     context.refuse(values.address.as_ref(), "address", "only with mode = \"mpt\"; here `allowed-ips` is enough");
     if values.public_key.is_none() {
         let help = "the other end's: `ropewalk pubkey < KEYFILE` there prints it";
-        context.fault(missing(table.span(), "public-key").help(help));
+        context.diagnostic(missing(table.span(), "public-key").with_help(help));
     }
     let public_key = values.public_key.as_ref().and_then(|text| context.ok(value::key(text)));
     let (inline, file) = (values.preshared_key.as_ref(), values.preshared_key_file.as_ref());
@@ -84,7 +88,7 @@ fn refuse_keys(values: &PeerTable, context: &mut Context<'_>) -> Keys {
     (None, None)
 }
 
-pub(super) fn endpoint(text: &At<String>, context: &mut Context<'_>) -> Option<PeerEndpoint> {
+pub(super) fn endpoint(text: &Spanned<String>, context: &mut Context<'_>) -> Option<PeerEndpoint> {
     let help = "such as `vpn.example.org:4754`, `192.0.2.1:4754` or `[2001:db8::1]:4754`";
-    context.ok(PeerEndpoint::read(text.get()).map_err(|error| Fault::at(text.span(), error).help(help)))
+    context.ok(PeerEndpoint::read(text.get()).map_err(|error| Diagnostic::new(text.span(), error).with_help(help)))
 }

@@ -5,7 +5,7 @@ use super::value;
 use crate::config::tables::{NameOrTable, Scalar, TunnelTable};
 use control::{AlgorithmChoice, ParamError, ParamValue};
 use machine::{OFF, TunnelOptions};
-use parse::{At, Fault, did_you_mean, suggest};
+use parse::{Diagnostic, Spanned, did_you_mean, suggest};
 use schedule::{Fill, Needs, SchedulerEntry};
 
 pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mut Context<'_>) -> TunnelOptions {
@@ -39,7 +39,7 @@ fn mpt_default() -> TunnelOptions {
     }
 }
 
-fn named(at: &At<NameOrTable>) -> AlgorithmChoice {
+fn named(at: &Spanned<NameOrTable>) -> AlgorithmChoice {
     let value = |scalar: &Scalar| match scalar {
         Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
         Scalar::Number(number) => ParamValue::Number(*number),
@@ -54,14 +54,14 @@ fn named(at: &At<NameOrTable>) -> AlgorithmChoice {
     }
 }
 
-fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Fault> {
+fn congestion(at: &Spanned<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
     let algorithm = named(at);
     if algorithm.name == OFF {
         return Ok(algorithm);
     }
     if is_mpt {
         let message = "MPT's protocol has no acknowledgements, so there is no congestion control";
-        return Err(Fault::at(at.span(), message).help("leave it out, or \"off\""));
+        return Err(Diagnostic::new(at.span(), message).with_help("leave it out, or \"off\""));
     }
     let names = control::registry::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = control::registry::find(&algorithm.name).ok_or_else(|| {
@@ -71,7 +71,7 @@ fn congestion(at: &At<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Fau
     Ok(algorithm)
 }
 
-fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Fault> {
+fn scheduler(at: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
     let scheduler = named(at);
     let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = schedule::find(&scheduler.name)
@@ -90,10 +90,10 @@ fn scheduler(at: &At<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<Algo
 }
 
 /// A scheduler that this mode cannot use; the help lists the usable ones.
-fn unusable(at: &At<NameOrTable>, reason: &str, usable: impl Fn(&SchedulerEntry) -> bool) -> Fault {
+fn unusable(at: &Spanned<NameOrTable>, reason: &str, usable: impl Fn(&SchedulerEntry) -> bool) -> Diagnostic {
     let names = schedule::REGISTRY.iter().filter(|entry| usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
-    Fault::at(at.span(), format!("`{}` {reason}", named(at).name)).help(help)
+    Diagnostic::new(at.span(), format!("`{}` {reason}", named(at).name)).with_help(help)
 }
 
 /// An algorithm that is in no registry.
@@ -101,30 +101,30 @@ fn unknown<'a>(
     kind: &str,
     list: &str,
     name: &str,
-    at: &At<NameOrTable>,
+    at: &Spanned<NameOrTable>,
     known: impl Iterator<Item = &'a str>,
-) -> Fault {
+) -> Diagnostic {
     let help = match did_you_mean(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("`ropewalk list {list}` shows them all"),
     };
-    Fault::at(at.span(), format!("unknown {kind} `{name}`")).help(help)
+    Diagnostic::new(at.span(), format!("unknown {kind} `{name}`")).with_help(help)
 }
 
 /// A parameter that the algorithm does not have, or out of its range.
-fn bad_parameter(error: &ParamError, at: &At<NameOrTable>, entry: &str, list: &str) -> Fault {
+fn bad_parameter(error: &ParamError, at: &Spanned<NameOrTable>, entry: &str, list: &str) -> Diagnostic {
     let help = format!("`ropewalk list {list} {entry}` shows its parameters");
-    Fault::at(at.span(), format!("{entry}: {error}")).help(help)
+    Diagnostic::new(at.span(), format!("{entry}: {error}")).with_help(help)
 }
 
-fn deliver_late(text: Option<&At<String>>, context: &mut Context<'_>) -> Option<bool> {
+fn deliver_late(text: Option<&Spanned<String>>, context: &mut Context<'_>) -> Option<bool> {
     let text = text?;
     match text.get().as_str() {
         "drop" => Some(false),
         "deliver" => Some(true),
         other => {
-            let fault = Fault::at(text.span(), format!("unknown value `{other}`"));
-            context.fault(fault.help(suggest(other, &["drop", "deliver"])));
+            let diagnostic = Diagnostic::new(text.span(), format!("unknown value `{other}`"));
+            context.diagnostic(diagnostic.with_help(suggest(other, &["drop", "deliver"])));
             None
         }
     }

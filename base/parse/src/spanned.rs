@@ -4,26 +4,25 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
-use toml::Spanned;
 
 /// A value with its position.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(transparent)]
-pub struct At<T>(Spanned<T>);
+pub struct Spanned<T>(toml::Spanned<T>);
 
-impl<T> At<T> {
+impl<T> Spanned<T> {
     /// The value.
     pub fn get(&self) -> &T {
         self.0.get_ref()
     }
 
-    /// Its position in the file, bytes.
+    /// Position of the value in the file, bytes.
     pub fn span(&self) -> Range<usize> {
         self.0.span()
     }
 }
 
-impl<T: JsonSchema> JsonSchema for At<T> {
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }
