@@ -1,4 +1,4 @@
-//! Active queue management: what is dropped or marked before a queue is full, on arrival or at departure.
+//! Active queue management: which packets are dropped or marked before a queue is full, on arrival or at departure.
 
 use super::egress::Egress;
 use super::packet::Packet;
@@ -6,7 +6,7 @@ use super::packet_queue::{PacketQueue, QueuedPacket};
 use std::fmt::Debug;
 use units::{Instant, Rate};
 
-/// What RED or PIE does with a packet that arrives.
+/// Action of RED or PIE for a packet that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EnqueueAction {
     Accept,
@@ -15,9 +15,9 @@ pub(super) enum EnqueueAction {
     Drop,
 }
 
-/// What CoDel or COBALT does at the head of a queue: which packets leave, and which are dropped or marked.
-pub(super) trait DequeueAqm: Clone + Debug {
-    /// The packet that leaves `queue` at `now`, after those before it that had to be dropped.
+/// Active queue management at the head of a queue (CoDel, COBALT): which packets leave, and which are dropped or marked.
+pub(super) trait HeadDropAqm: Clone + Debug {
+    /// Removes the packet that leaves `queue` at `now`, and drops those before it that have to be dropped.
     fn dequeue<P: Packet>(
         &mut self,
         now: Instant,
@@ -32,18 +32,18 @@ pub(super) trait DequeueAqm: Clone + Debug {
     /// The flow queue was empty when it was served.
     fn on_empty(&mut self, _now: Instant) {}
 
-    /// The flow queue gets a packet and joins the list of new flows.
+    /// The flow queue gets its first packet and joins the list of new flows.
     fn on_activated(&mut self, _now: Instant) {}
 
     /// The link's rate, `None` for no limit.
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
 
-/// State of the queueing discipline of which a queue is part.
+/// State of the queueing discipline that a flow queue is part of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedBacklog {
     /// Bytes in other flow queues.
     pub(super) other_bytes: u64,
-    /// The largest packet so far, bytes: what CoDel leaves in the queue \[`maxpacket_`\].
+    /// The largest packet so far, bytes: CoDel drops nothing when no more than this is left \[`maxpacket_`\].
     pub(super) max_packet: u64,
 }

@@ -14,16 +14,17 @@
 //! of COBALT Queue Discipline", 2019; W. Feng et al., "The BLUE Active Queue Management Algorithms", 2002; `tc-cake`
 //! and the numbers of Linux 6.1.
 
-use super::aqm::{DequeueAqm, SharedBacklog};
+use super::aqm::{HeadDropAqm, SharedBacklog};
 use super::egress::Egress;
 use super::packet::Packet;
 use super::packet_queue::{PacketQueue, QueuedPacket};
 use units::{Instant, Rate, RngStream, Span};
 
 /// Bytes of a full packet with its Ethernet header.
-const FULL_PACKET: u64 = 1514;
-/// What BLUE adds to and takes from its drop probability.
+const FULL_PACKET_BYTES: u64 = 1514;
+/// Increase of BLUE's drop probability on overflow.
 const BLUE_INCREMENT: f64 = 1.0 / 256.0;
+/// Decrease of BLUE's drop probability when the queue is empty.
 const BLUE_DECREMENT: f64 = 1.0 / 4096.0;
 
 /// COBALT at the head of a flow queue.
@@ -33,12 +34,12 @@ pub(super) struct Cobalt {
     ecn: bool,
     target: Span,
     interval: Span,
-    /// No delay up to this counts: four full packets at the link's rate.
+    /// The delay must also exceed this to count as above target: four full packets at the link's rate.
     min_delay: Span,
-    /// The last delay was above target.
+    /// Whether the last delay was above target.
     above_target: bool,
     count: u32,
-    /// When `count` moves next \[`drop_next`\].
+    /// When `count` changes next \[`drop_next`\].
     drop_next: Instant,
     blue: Blue,
 }
@@ -50,7 +51,7 @@ struct Blue {
     changed_at: Instant,
 }
 
-/// What is done with a packet at the head of the queue.
+/// Action for the packet at the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Pass,
@@ -74,14 +75,14 @@ impl Cobalt {
     }
 
     fn action(&mut self, now: Instant, sojourn: Span, markable: bool, rng: &mut RngStream) -> Action {
-        let due = self.is_due(now);
+        let signal_due = self.is_signal_due(now);
         self.set_above_target(now, sojourn > self.target && sojourn > self.min_delay);
         let mut action = Action::Pass;
-        if due && self.above_target {
+        if signal_due && self.above_target {
             action = if markable { Action::Mark } else { Action::Drop };
             self.count = self.count.saturating_add(1);
             self.drop_next += self.control_law();
-        } else if due {
+        } else if signal_due {
             self.decay(now);
         }
         if self.blue.probability > 0.0 && rng.chance(self.blue.probability) {
@@ -91,7 +92,7 @@ impl Cobalt {
         action
     }
 
-    fn is_due(&self, now: Instant) -> bool {
+    fn is_signal_due(&self, now: Instant) -> bool {
         self.count > 0 && now >= self.drop_next
     }
 
@@ -107,7 +108,7 @@ impl Cobalt {
 
     /// Lowers the count at the pace of the control law.
     fn decay(&mut self, now: Instant) {
-        while self.is_due(now) {
+        while self.is_signal_due(now) {
             self.count -= 1;
             self.drop_next += self.control_law();
         }
@@ -127,7 +128,7 @@ impl Cobalt {
     }
 }
 
-impl DequeueAqm for Cobalt {
+impl HeadDropAqm for Cobalt {
     fn dequeue<P: Packet>(
         &mut self,
         now: Instant,
@@ -140,7 +141,7 @@ impl DequeueAqm for Cobalt {
             let markable = self.ecn && head.packet.ecn_capable();
             match self.action(now, now.since(head.arrived), markable, &mut egress.rng) {
                 Action::Drop if !queue.is_empty() => {
-                    egress.drop_packet(head.packet);
+                    egress.discard_dropped(head.packet);
                     continue;
                 }
                 Action::Mark => egress.mark(&mut head.packet),
@@ -170,7 +171,7 @@ impl DequeueAqm for Cobalt {
     }
 
     fn set_rate(&mut self, rate: Option<Rate>) {
-        let full_packet_time = rate.map_or(Span::ZERO, |rate| rate.time_for(FULL_PACKET));
+        let full_packet_time = rate.map_or(Span::ZERO, |rate| rate.time_for(FULL_PACKET_BYTES));
         let target_without_rate = self.rtt / 20;
         self.target = target_without_rate.max(full_packet_time * 3 / 2);
         self.interval = (self.rtt + self.target.saturating_sub(target_without_rate)).max(self.target * 2);
@@ -226,25 +227,25 @@ mod tests {
     /// the gap after the k-th being interval / sqrt(k + 1).
     fn expected_signals(from: u64, n: u64) -> Vec<u64> {
         let mut time = from as f64;
-        let due = |k| {
+        let signal_time = |k| {
             time += 100.0 / f64::from(k).sqrt();
             time.ceil() as u64
         };
-        (1..=n as u32).map(due).collect()
+        (1..=n as u32).map(signal_time).collect()
     }
 
     #[test]
     fn target_and_interval_follow_the_round_trip_time_and_on_slow_links_the_packet() {
-        let time = |rate: Option<u64>| {
+        let target_interval_min_delay = |rate: Option<u64>| {
             let mut cobalt = cobalt();
             cobalt.set_rate(rate.map(Rate::from_bits));
             [cobalt.target, cobalt.interval, cobalt.min_delay].map(Span::as_micros)
         };
-        assert_eq!(time(None), [5_000, 100_000, 0]);
-        assert_eq!(time(Some(100_000_000)), [5_000, 100_000, 484]);
+        assert_eq!(target_interval_min_delay(None), [5_000, 100_000, 0]);
+        assert_eq!(target_interval_min_delay(Some(100_000_000)), [5_000, 100_000, 484]);
         // A packet of 1514 bytes takes 12.112 ms.
-        assert_eq!(time(Some(1_000_000)), [18_168, 113_168, 48_448]);
-        assert_eq!(time(Some(100_000)), [181_680, 363_360, 484_480]);
+        assert_eq!(target_interval_min_delay(Some(1_000_000)), [18_168, 113_168, 48_448]);
+        assert_eq!(target_interval_min_delay(Some(100_000)), [181_680, 363_360, 484_480]);
     }
 
     #[test]
@@ -258,9 +259,9 @@ mod tests {
     fn below_target_the_count_goes_down_by_the_control_law() {
         let mut cobalt = cobalt();
         let signalled = signals(&mut cobalt, 0, 400, 20);
-        let (count, last_signal) = (cobalt.count, *signalled.last().expect("some"));
+        let (count, last_signal) = (cobalt.count, *signalled.last().expect("there are signals"));
         assert_eq!(count as usize, signalled.len() + 1);
-        // What is due next while calm takes one away: at next, and then interval / sqrt of what is left later.
+        // Below target each due signal decrements the count: at drop_next, and then interval / sqrt(count) later.
         let mut expected = count;
         let mut time = cobalt.drop_next;
         while time <= Instant(500 * MS) {
@@ -268,7 +269,7 @@ mod tests {
             time += Span((100.0 * MS as f64 / f64::from(expected.max(1)).sqrt()) as u64);
         }
         assert_eq!(signals(&mut cobalt, 400, 501, 0), [0; 0]);
-        assert_eq!(cobalt.count, expected, "calm from {last_signal} to 500 ms");
+        assert_eq!(cobalt.count, expected, "below target from {last_signal} to 500 ms");
         assert!(expected > 1);
         // Above target again: the next signal after interval / sqrt(count), not after an interval.
         let gap = (100.0 / f64::from(expected).sqrt()).ceil() as u64;

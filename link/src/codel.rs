@@ -6,11 +6,11 @@
 //! begins soon after the last one (16 intervals) goes on with the drop rate that was needed then.
 //!
 //! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at
-//! a time. Besides, whatever waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops; this is
+//! a time. Besides, each packet that waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops; this is
 //! what Linux does. Where there are several flow queues, bytes left in any of them count as left in the queue, again as in
 //! Linux.
 
-use super::aqm::{DequeueAqm, SharedBacklog};
+use super::aqm::{HeadDropAqm, SharedBacklog};
 use super::egress::Egress;
 use super::packet::Packet;
 use super::packet_queue::{PacketQueue, QueuedPacket};
@@ -31,7 +31,7 @@ impl CoDel {
         Self { state: CoDelState::new(target, interval), ecn, ce_threshold }
     }
 
-    /// Takes the head off, and tells whether it may be dropped \[`dodequeue`\].
+    /// Removes the head and returns whether it may be dropped \[`dodequeue`\].
     fn pop<P>(
         &mut self,
         now: Instant,
@@ -58,7 +58,7 @@ impl CoDel {
     }
 }
 
-impl DequeueAqm for CoDel {
+impl HeadDropAqm for CoDel {
     fn dequeue<P: Packet>(
         &mut self,
         now: Instant,
@@ -78,7 +78,7 @@ impl DequeueAqm for CoDel {
                 marked = true;
                 break;
             }
-            egress.drop_packet(head.packet);
+            egress.discard_dropped(head.packet);
             (head, ok_to_drop) = self.pop(now, queue, shared)?;
             if ok_to_drop {
                 self.reschedule(action);
@@ -98,9 +98,9 @@ impl DequeueAqm for CoDel {
 /// CoDel's parameters and state, also for queues outside this crate; names in brackets are the RFC's.
 ///
 /// For each packet taken from the head: [`ok_to_drop`](Self::ok_to_drop), then [`next_action`](Self::next_action) with
-/// its answer. On [`CoDelAction::Pass`] the packet leaves. Otherwise it is marked and leaves, after
+/// the result. On [`CoDelAction::Pass`] the packet leaves. Otherwise it is marked and leaves, after
 /// [`schedule_next_drop`](Self::schedule_next_drop) if the action was [`CoDelAction::Drop`]; or it is dropped,
-/// `schedule_next_drop` follows `Drop` if the next packet is `ok_to_drop` too, and that one gets an action in its turn.
+/// `schedule_next_drop` follows `Drop` if the next packet is `ok_to_drop` too, and then `next_action` is called for that one.
 #[derive(Clone, Copy, Debug)]
 pub struct CoDelState {
     target: Span,
@@ -115,7 +115,7 @@ pub struct CoDelState {
     last_count: u32,
 }
 
-/// What CoDel does with the packet at the head of a queue.
+/// Action for the packet at the head of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoDelAction {
     /// The packet leaves.
@@ -127,7 +127,7 @@ pub enum CoDelAction {
 }
 
 impl CoDelState {
-    /// Not dropping, with RFC 8289's `TARGET` and `INTERVAL` (section 4: 5 ms, 100 ms).
+    /// State outside the dropping state, with RFC 8289's `TARGET` and `INTERVAL` (section 4: 5 ms, 100 ms).
     #[must_use]
     pub fn new(target: Span, interval: Span) -> Self {
         let never = Instant::ZERO;

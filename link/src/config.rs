@@ -1,6 +1,6 @@
 //! The configuration of a link's direction: rate or trace, delay, jitter, loss, and the queue with its discipline.
 //!
-//! Queue disciplines are named and parametrised as in `tc`. Each default stands here, and only here.
+//! Queue disciplines are named and parametrised as in `tc`. All defaults are here.
 
 use std::sync::Arc;
 use units::{Rate, Span};
@@ -16,20 +16,20 @@ pub struct PipeConfig {
     pub delay: Span,
     /// Uniform extra delay in `0..=jitter`; packets are not reordered by it.
     pub jitter: Span,
-    /// Packets lost on the wire.
+    /// Loss on the wire.
     pub loss: LossModel,
-    /// What the transmitter adds to each packet, bytes (Ethernet preamble, header and gap: 38).
+    /// Bytes that the transmitter adds to each packet (Ethernet preamble, header and gap: 38).
     pub overhead: u32,
     /// The queue in front of the transmitter.
     pub queue: QueueConfig,
     /// The queue stands in the sending host: a flow that goes straight onto the path feels its drops at once, as on a
     /// network card. A tunnel's sockets do not report them.
     pub local: bool,
-    /// Most packets inside the wire's delay stage (netem's `limit`), or no limit.
+    /// Maximum number of packets in the wire's delay stage (netem's `limit`), or no limit.
     pub wire_limit: Option<u32>,
 }
 
-/// A mahimahi trace: at each instant one packet of [`OPPORTUNITY`](Self::OPPORTUNITY) bytes may leave.
+/// A mahimahi trace: at each instant one packet of [`OPPORTUNITY_BYTES`](Self::OPPORTUNITY_BYTES) bytes may leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateTrace {
     /// Milliseconds since the trace's beginning, ascending, repeats allowed.
@@ -40,12 +40,12 @@ pub struct RateTrace {
 
 impl RateTrace {
     /// Bytes that one opportunity carries.
-    pub const OPPORTUNITY: u64 = 1500;
+    pub const OPPORTUNITY_BYTES: u64 = 1500;
 
     /// The mean rate over one period.
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
-        Rate::of(self.opportunities.len() as u64 * Self::OPPORTUNITY, Span::from_millis(self.period_ms))
+        Rate::of(self.opportunities.len() as u64 * Self::OPPORTUNITY_BYTES, Span::from_millis(self.period_ms))
     }
 }
 
@@ -73,9 +73,9 @@ pub enum LossModel {
 /// A queue: its limit and its discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueConfig {
-    /// When the queue is full.
+    /// The length at which the queue is full.
     pub limit: QueueLimit,
-    /// What the queue does before that.
+    /// The queueing discipline.
     pub discipline: QueueDiscipline,
     /// Mark ECN-capable packets where the discipline would drop them early.
     pub ecn: bool,
@@ -95,37 +95,36 @@ impl Default for QueueConfig {
     }
 }
 
-/// When a queue is full.
+/// The length at which a queue is full.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
-    /// So many packets.
+    /// Packets.
     Packets(u64),
-    /// So many bytes, link overhead included.
+    /// Bytes, link overhead included.
     Bytes(u64),
-    /// So much time at the link's present rate.
+    /// Transmission time of the queue at the link's present rate.
     Time(Span),
 }
 
 /// Queue disciplines, named and parametrised as in `tc`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueDiscipline {
-    /// First in, first out, drop the newcomer when full.
+    /// First in, first out; drops arriving packets while full.
     DropTail,
-    /// RFC 8289.
+    /// CoDel (RFC 8289).
     CoDel(CoDelConfig),
     /// Random early detection (Floyd and Jacobson 1993).
     Red(RedConfig),
-    /// RFC 8033.
+    /// PIE (RFC 8033).
     Pie(PieConfig),
-    /// RFC 8290.
+    /// FQ-CoDel (RFC 8290).
     FqCodel(FqCodelConfig),
     /// Common Applications Kept Enhanced (Høiland-Jørgensen, Täht, Morton 2018): flow isolation and COBALT.
     Cake(CakeConfig),
 }
 
 impl QueueDiscipline {
-    /// The limit that `tc` gives a queue where none is said: the length of a Linux interface's queue, and the two
-    /// disciplines' own. CAKE counts memory, and at least this much.
+    /// The default limit in `tc`: the discipline's, or `txqueuelen` of an interface. CAKE limits memory, at least to this.
     #[must_use]
     pub const fn default_limit(&self) -> QueueLimit {
         match self {
@@ -135,7 +134,7 @@ impl QueueDiscipline {
         }
     }
 
-    /// Whether `tc` has the discipline mark where nothing is said.
+    /// Whether the discipline marks by default in `tc`.
     #[must_use]
     pub const fn default_ecn(&self) -> bool {
         matches!(self, Self::FqCodel(_) | Self::Cake(_))
@@ -147,7 +146,7 @@ impl QueueDiscipline {
 pub struct CoDelConfig {
     /// Acceptable standing delay.
     pub target: Span,
-    /// The time in which `target` must be reached once.
+    /// Time in which the delay must fall to `target` at least once.
     pub interval: Span,
     /// Mark every ECN-capable packet that waited for longer than this.
     pub ce_threshold: Option<Span>,
@@ -188,7 +187,7 @@ impl RedConfig {
 /// Parameters of PIE; defaults of RFC 8033, section 4.2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieConfig {
-    /// Delay to hold.
+    /// Target of the queueing delay.
     pub target: Span,
     /// Time between two updates of the drop probability.
     pub tupdate: Span,

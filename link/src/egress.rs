@@ -1,4 +1,4 @@
-//! The part of a pipe behind its queue: the transmitter, the wire, and what happens to packets there.
+//! The part of a pipe behind its queue: the transmitter and the wire, with loss, marks and counters.
 
 use super::counters::LinkCounters;
 use super::loss::LossState;
@@ -16,7 +16,7 @@ pub(super) struct Egress<P> {
     pub(super) loss: LossState,
     pub(super) rng: RngStream,
     pub(super) counters: LinkCounters,
-    /// Packets dropped or lost that the pipe's owner has not taken back yet.
+    /// Packets dropped or lost that the driver has not taken yet.
     pub(super) discarded: Vec<P>,
 }
 
@@ -47,35 +47,35 @@ impl<P: Packet> Egress<P> {
     #[inline]
     fn apply_loss(&mut self, departure: Instant, packet: P) -> (Option<P>, Verdict) {
         if self.loss.loses_packet(&mut self.rng) {
-            return (None, self.lose_packet(packet));
+            return (None, self.discard_lost(packet));
         }
         if self.wire.is_full(departure) {
-            return (None, self.drop_packet(packet));
+            return (None, self.discard_dropped(packet));
         }
         (Some(packet), Verdict::Accepted)
     }
 
-    /// Marks a packet that a queue lets pass.
+    /// Marks a packet CE.
     pub(super) fn mark(&mut self, packet: &mut P) {
         packet.mark();
         self.counters.marked += 1;
     }
 
-    /// Drops a packet for which the queue or the delay stage has no room.
-    pub(super) fn drop_packet(&mut self, packet: P) -> Verdict {
+    /// Discards a packet that the queue or the delay stage drops.
+    pub(super) fn discard_dropped(&mut self, packet: P) -> Verdict {
         self.counters.dropped += 1;
         self.discarded.push(packet);
         Verdict::Dropped
     }
 
-    /// Loses a packet on the wire, or because the link is down.
-    pub(super) fn lose_packet(&mut self, packet: P) -> Verdict {
+    /// Discards a packet that is lost on the wire, or because the link is down.
+    pub(super) fn discard_lost(&mut self, packet: P) -> Verdict {
         self.counters.lost += 1;
         self.discarded.push(packet);
         Verdict::Lost
     }
 
-    /// The packet that arrives by `now`.
+    /// Removes the packet that has arrived by `now`.
     #[inline]
     pub(super) fn receive(&mut self, now: Instant) -> Option<P> {
         let packet = self.wire.receive(now)?;

@@ -4,18 +4,18 @@
 //! new queues go first, until they have sent a `quantum`; then they are *old* and take turns. So a flow that sends less
 //! than a quantum a round never waits for the others' backlogs. An empty queue leaves the lists; one that was new becomes
 //! old first, so that no flow stays new for ever. When the queue is full, the flow queue with most bytes loses packets
-//! from its head. Everything else is dropped or marked by the [`DequeueAqm`] of each flow queue.
+//! from its head. Everything else is dropped or marked by the [`HeadDropAqm`] of each flow queue.
 //!
 //! CAKE differs in this ([`FairConfig::CAKE`]): its hash is eight-way set-associative, so that flows share a queue only when
 //! nine of them fall into one set; overflow takes one packet at a time; the quantum shrinks on slow links.
 //! Not modelled of CAKE: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the link's own rate takes
 //! its place), and that an empty queue does not become old.
 
-use super::aqm::{DequeueAqm, SharedBacklog};
+use super::aqm::{HeadDropAqm, SharedBacklog};
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
 use super::packet::{Packet, Verdict};
-use super::packet_queue::{PacketQueue, QueuedPacket};
+use super::packet_queue::{Backlog, PacketQueue, QueuedPacket};
 use super::qdisc::Qdisc;
 use std::collections::VecDeque;
 use units::{Instant, Rate};
@@ -24,10 +24,11 @@ use units::{Instant, Rate};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FairConfig {
     queues: usize,
-    /// Queues that a flow may have: its own, or one next to it. Divides `queues`.
+    /// Queues of a set, in any of which a flow of the set may be. Divides `queues`.
     ways: usize,
     /// Packets dropped at once on overflow, at most; half of the queue's bytes is enough.
     drop_batch: u32,
+    /// Bytes that a flow queue may send in a round.
     quantum: u64,
     /// The quantum is at most what the link sends in a 4096th of a second, but 300 bytes at least.
     adapts_quantum: bool,
@@ -62,12 +63,12 @@ struct FlowQueue<P, A> {
 }
 
 impl FairConfig {
-    /// Overflow: RFC 8290, section 4.1; Linux's `drop_batch`.
+    /// FQ-CoDel with these parameters. `drop_batch` is Linux's (RFC 8290, section 4.1).
     pub(super) fn fq_codel(flows: u32, quantum: u32) -> Self {
         Self { queues: flows as usize, ways: 1, drop_batch: 64, quantum: u64::from(quantum), adapts_quantum: false }
     }
 
-    /// Linux 6.1.
+    /// CAKE of Linux 6.1.
     pub(super) const CAKE: Self = Self { queues: 1024, ways: 8, drop_batch: 1, quantum: 1514, adapts_quantum: true };
 
     fn quantum(&self, rate: Option<Rate>) -> i64 {
@@ -77,7 +78,7 @@ impl FairConfig {
     }
 }
 
-impl<P: Packet, A: DequeueAqm> FairQueue<P, A> {
+impl<P: Packet, A: HeadDropAqm> FairQueue<P, A> {
     /// Empty queues with `aqm` at the head of each; `seed` is that of the hash.
     pub(super) fn new(config: FairConfig, aqm: &A, rate: Option<Rate>, seed: u64) -> Self {
         let mut aqm = aqm.clone();
@@ -98,12 +99,12 @@ impl<P: Packet, A: DequeueAqm> FairQueue<P, A> {
         }
     }
 
-    /// The queue of a flow: the one in its set that is already its own, or an unused one; else it shares the queue of
-    /// another flow, which keeps it (in Linux the newcomer takes it over, and the owner may come to yet another queue).
+    /// The index of a flow's queue: the one in its set that the flow has already, or an unused one; else that of another
+    /// flow, which shares it (in Linux the new flow takes it over, and the other one may get yet another queue).
     fn classify(&mut self, flow: u16) -> usize {
-        let hash = mix(self.seed ^ u64::from(flow));
-        let direct = (hash % self.config.queues as u64) as usize;
-        let (set, way) = (direct - direct % self.config.ways, direct % self.config.ways);
+        let hash = splitmix64_mix(self.seed ^ u64::from(flow));
+        let hashed_index = (hash % self.config.queues as u64) as usize;
+        let (set, way) = (hashed_index - hashed_index % self.config.ways, hashed_index % self.config.ways);
         let candidates = (0..self.config.ways).map(|k| set + (way + k) % self.config.ways);
         let assigned = candidates.clone().find(|index| self.flows[*index].tag == hash);
         let unused = || candidates.clone().find(|index| !self.flows[*index].is_listed);
@@ -112,22 +113,23 @@ impl<P: Packet, A: DequeueAqm> FairQueue<P, A> {
                 self.flows[index].tag = hash;
                 index
             }
-            None => direct,
+            None => hashed_index,
         }
     }
 
     /// Drops from the head of the flow queue with most bytes (Linux `fq_codel_drop`); returns its index.
     fn drop_from_longest(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<usize> {
-        let bytes_of = |index: usize| self.flows[index].packets.bytes();
-        let longer = |best: usize, index: usize| if bytes_of(index) > bytes_of(best) { index } else { best };
+        let backlog_bytes = |index: usize| self.flows[index].packets.bytes();
+        let longer =
+            |longest: usize, index: usize| if backlog_bytes(index) > backlog_bytes(longest) { index } else { longest };
         let longest = self.new_flows.iter().chain(&self.old_flows).copied().reduce(longer)?;
-        let max_bytes = bytes_of(longest) / 2;
+        let max_bytes = backlog_bytes(longest) / 2;
         let (mut count, mut bytes) = (0, 0);
         let flow = &mut self.flows[longest];
         while count == 0 || (count < self.config.drop_batch && bytes < max_bytes) {
             let Some(waiting) = flow.packets.pop() else { break };
             (count, bytes) = (count + 1, bytes + waiting.size);
-            egress.drop_packet(waiting.packet);
+            egress.discard_dropped(waiting.packet);
         }
         flow.aqm.on_overflow(now, count);
         self.packets -= u64::from(count);
@@ -147,7 +149,7 @@ impl<P: Packet, A: DequeueAqm> FairQueue<P, A> {
     }
 }
 
-impl<P: Packet, A: DequeueAqm> Qdisc<P> for FairQueue<P, A> {
+impl<P: Packet, A: HeadDropAqm> Qdisc<P> for FairQueue<P, A> {
     fn enqueue(&mut self, packet: QueuedPacket<P>, limit: Option<&EffectiveLimit>, egress: &mut Egress<P>) -> Verdict {
         let (now, index) = (packet.arrived, self.classify(packet.packet.flow()));
         self.packets += 1;
@@ -198,7 +200,7 @@ impl<P: Packet, A: DequeueAqm> Qdisc<P> for FairQueue<P, A> {
         }
     }
 
-    fn purge(&mut self) -> Option<QueuedPacket<P>> {
+    fn remove_head(&mut self) -> Option<QueuedPacket<P>> {
         let index = self
             .new_flows
             .iter()
@@ -211,11 +213,11 @@ impl<P: Packet, A: DequeueAqm> Qdisc<P> for FairQueue<P, A> {
         Some(waiting)
     }
 
-    fn backlog(&self) -> (u64, u64) {
-        (self.packets, self.bytes)
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: self.packets, bytes: self.bytes }
     }
 
-    fn waiting_since(&self) -> Option<Instant> {
+    fn head_arrival(&self) -> Option<Instant> {
         (self.packets > 0).then_some(self.last_arrival)
     }
 
@@ -234,8 +236,8 @@ impl<P: Packet, A: DequeueAqm> Qdisc<P> for FairQueue<P, A> {
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijective hash.
-fn mix(number: u64) -> u64 {
-    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+fn splitmix64_mix(value: u64) -> u64 {
+    let mixed = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
@@ -249,9 +251,9 @@ mod tests {
 
     /// Number of `flows` backlogged flows that share a queue with another one, summed over hash seeds.
     fn colliding_flows(config: FairConfig, flows: u16, seeds: u64) -> f64 {
-        let of_seed = |seed| {
+        let colliding = |seed| {
             let head = Cobalt::new(Span::from_millis(100), true);
-            let mut fair: FairQueue<TestPacket, _> = FairQueue::new(config, &head, None, mix(seed));
+            let mut fair: FairQueue<TestPacket, _> = FairQueue::new(config, &head, None, splitmix64_mix(seed));
             let mut flows_of_queue = vec![0u32; config.queues];
             for flow in 0..flows {
                 let index = fair.classify(flow);
@@ -260,7 +262,7 @@ mod tests {
             }
             flows_of_queue.iter().filter(|flows_of_queue| **flows_of_queue > 1).sum::<u32>()
         };
-        (0..seeds).map(of_seed).map(f64::from).sum()
+        (0..seeds).map(colliding).map(f64::from).sum()
     }
 
     #[test]

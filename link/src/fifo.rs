@@ -1,11 +1,11 @@
 //! One queue for all flows, managed at one of its ends: CoDel at departure, PIE on arrival.
 
-use super::aqm::{DequeueAqm, EnqueueAction, SharedBacklog};
+use super::aqm::{EnqueueAction, HeadDropAqm, SharedBacklog};
 use super::codel::CoDel;
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
 use super::packet::{Packet, Verdict};
-use super::packet_queue::{PacketQueue, QueuedPacket};
+use super::packet_queue::{Backlog, PacketQueue, QueuedPacket};
 use super::pie::Pie;
 use super::qdisc::Qdisc;
 use units::Instant;
@@ -39,16 +39,16 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
         limit: Option<&EffectiveLimit>,
         egress: &mut Egress<P>,
     ) -> Verdict {
-        let (packets, bytes) = self.backlog();
+        let Backlog { packets, bytes } = self.backlog();
         self.max_packet = self.max_packet.max(packet.size);
         if limit.is_some_and(|limit| !limit.has_room_for(packets as usize, bytes, packet.size)) {
-            return egress.drop_packet(packet.packet);
+            return egress.discard_dropped(packet.packet);
         }
         if let Aqm::Pie(pie) = &mut self.aqm {
             match pie.enqueue(packet.arrived, bytes, packet.packet.ecn_capable(), &mut egress.rng) {
                 EnqueueAction::Accept => {}
                 EnqueueAction::MarkOrDrop => egress.mark(&mut packet.packet),
-                EnqueueAction::Drop => return egress.drop_packet(packet.packet),
+                EnqueueAction::Drop => return egress.discard_dropped(packet.packet),
             }
         }
         self.queue.push(packet);
@@ -69,15 +69,15 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
         }
     }
 
-    fn purge(&mut self) -> Option<QueuedPacket<P>> {
+    fn remove_head(&mut self) -> Option<QueuedPacket<P>> {
         self.queue.pop()
     }
 
-    fn backlog(&self) -> (u64, u64) {
-        (self.queue.packets(), self.queue.bytes())
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: self.queue.packets(), bytes: self.queue.bytes() }
     }
 
-    fn waiting_since(&self) -> Option<Instant> {
+    fn head_arrival(&self) -> Option<Instant> {
         self.queue.head().map(|head| head.arrived)
     }
 }

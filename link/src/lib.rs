@@ -1,7 +1,7 @@
 //! Links: queues, transmitters and wires.
 //!
-//! [`Pipe`] is one direction of a link. Its queue decides either on arrival (`enqueue_managed`) or at departure
-//! (`dequeue_managed`), with one queue (`fifo`) or one for each flow (`fair_queue`); the rest is one file a concept.
+//! [`Pipe`] is one direction of a link. Its queue decides either on arrival (`enqueue_aqm`) or at departure
+//! (`dequeue_aqm`), with one queue (`fifo`) or one for each flow (`fair_queue`); the rest is one file a concept.
 //! [`CoDelState`] is CoDel alone, for queues of other crates.
 
 mod aqm;
@@ -9,9 +9,9 @@ mod cobalt;
 mod codel;
 mod config;
 mod counters;
-mod dequeue_managed;
+mod dequeue_aqm;
 mod egress;
-mod enqueue_managed;
+mod enqueue_aqm;
 mod fair_queue;
 mod fifo;
 mod limit;

@@ -1,4 +1,4 @@
-//! When a queue is full.
+//! The limit of a queue.
 
 use crate::config::QueueLimit;
 use units::Rate;
@@ -14,7 +14,7 @@ pub(super) struct EffectiveLimit {
 }
 
 impl EffectiveLimit {
-    /// `limit` at a link of this rate; a limit in time means nothing at a link without rate.
+    /// `limit` at a link of this rate; a limit in time is none at a link without rate.
     pub(super) fn new(limit: QueueLimit, rate: Option<Rate>) -> Self {
         match (limit, rate) {
             (QueueLimit::Packets(packets), _) => Self { packets, bytes: u64::MAX },
@@ -30,7 +30,7 @@ impl EffectiveLimit {
         (packets as u64) < self.packets && bytes + size <= self.bytes
     }
 
-    /// Whether so many packets and bytes may wait.
+    /// Whether this many packets and bytes may wait.
     pub(super) fn allows(&self, packets: u64, bytes: u64) -> bool {
         packets <= self.packets && bytes <= self.bytes
     }

@@ -7,7 +7,7 @@ use units::RngStream;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossState {
     model: LossModel,
-    /// Gilbert-Elliott: in the bad state. Begins good, as netem does.
+    /// Gilbert-Elliott: whether the state is the bad one. The first state is the good one, as in netem.
     in_bad_state: bool,
 }
 
@@ -59,8 +59,8 @@ mod tests {
         let rate = in_bad_state * loss_bad + (1.0 - in_bad_state) * loss_good;
         // States a distance k apart correlate by rho^k: the variance of the mean of n indicator variables.
         let rho: f64 = 1.0 - to_bad - to_good;
-        let between = in_bad_state * (1.0 - in_bad_state) * (loss_bad - loss_good) * (loss_bad - loss_good);
-        let variance = rate * (1.0 - rate) + 2.0 * between * rho / (1.0 - rho);
+        let covariance = in_bad_state * (1.0 - in_bad_state) * (loss_bad - loss_good) * (loss_bad - loss_good);
+        let variance = rate * (1.0 - rate) + 2.0 * covariance * rho / (1.0 - rho);
         let error = (variance / f64::from(PACKETS)).sqrt();
         let share_lost = share(&losses(LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good }));
         assert!((share_lost - rate).abs() < 5.0 * error, "{share_lost} instead of {rate}, standard error {error}");

@@ -1,4 +1,4 @@
-//! Packets as pipes see them, and the verdict on each.
+//! The interface of packets, and the verdict on one that is enqueued.
 
 use std::fmt::Debug;
 
@@ -6,15 +6,15 @@ use std::fmt::Debug;
 pub trait Packet: Debug + 'static {
     /// Size from the IP header on, bytes.
     fn bytes(&self) -> u32;
-    /// Number of the flow, for fair queueing.
+    /// Index of the flow, for fair queueing.
     fn flow(&self) -> u16;
     /// Whether the packet is ECN-capable (ECT).
     fn ecn_capable(&self) -> bool;
-    /// Sets CE.
+    /// Sets CE (RFC 3168).
     fn mark(&mut self);
 }
 
-/// The verdict on a packet offered to a pipe.
+/// The verdict on a packet enqueued in a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet is in the pipe. A queue that decides at departure, and the wire behind it, may still drop it.

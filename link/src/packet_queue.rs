@@ -3,16 +3,25 @@
 use std::collections::VecDeque;
 use units::Instant;
 
-/// A packet that waits.
+/// What a queue holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Backlog {
+    pub(super) packets: u64,
+    /// Bytes, with the link's overhead.
+    pub(super) bytes: u64,
+}
+
+/// A packet in a queue.
 #[derive(Debug)]
 pub(super) struct QueuedPacket<P> {
+    /// When the packet joined the queue.
     pub(super) arrived: Instant,
     /// Bytes, with the link's overhead.
     pub(super) size: u64,
     pub(super) packet: P,
 }
 
-/// A first-in, first-out queue of packets, which knows its length in bytes.
+/// A first-in, first-out queue of packets and its length in bytes.
 #[derive(Debug)]
 pub(super) struct PacketQueue<P> {
     packets: VecDeque<QueuedPacket<P>>,

@@ -1,8 +1,8 @@
 //! PIE: drop on arrival with a probability that a proportional-integral controller sets by the delay.
 //!
-//! RFC 8033; names in brackets are its own:
+//! RFC 8033; names in brackets are the RFC's:
 //! - every `tupdate` (section 4.2): `p += f(p) (alpha (delay - target) + beta (delay - delay before))`, `f` the table
-//!   of [`tuning`], so that a small `p` moves in small steps; from `p` = 10 % on by no more than 2 points at once
+//!   of [`tuning`], so that a small `p` moves in small steps; from `p` = 10 % on by at most 2 points at once
 //!   (section 5.5); without delay twice in a row, `p *= 0.98`;
 //! - the delay is that of the packet that left last, by its time stamps (section 4.3, the second way, and Linux's
 //!   default); zero if it left the queue empty. No departure rate is estimated (section 5.2);
@@ -19,14 +19,15 @@ use super::aqm::EnqueueAction;
 use crate::config::PieConfig;
 use units::{Instant, RngStream, Span};
 
-/// Burst allowance.
+/// Burst allowance \[`MAX_BURST`\].
 const MAX_BURST: Span = Span::from_millis(150);
-/// Two full packets may always wait; with their Ethernet header, as Linux counts them.
-const TWO_PACKETS: u64 = 2 * 1514;
-/// Up to this probability packets are marked instead of dropped.
+/// Backlog up to which nothing is dropped early: two full packets with Ethernet headers, as in Linux.
+const MIN_BACKLOG_BYTES: u64 = 2 * 1514;
+/// Probability up to which packets are marked instead of dropped.
 const MAX_MARK_PROBABILITY: f64 = 0.1;
-/// The greatest step up from 10 % on, and the extra step above [`HIGH_DELAY`].
+/// The greatest increase in an update from 10 % on, and the extra increase above [`HIGH_DELAY`].
 const MAX_STEP: f64 = 0.02;
+/// Delay above which the probability grows faster (Linux).
 const HIGH_DELAY: Span = Span::from_millis(250);
 
 /// PIE's parameters and state.
@@ -38,8 +39,9 @@ pub(super) struct Pie {
     probability: f64,
     /// Probabilities since the last drop \[`accu_prob_`\].
     accu_prob: f64,
-    /// Delay of the packet that left last, and at the last update \[`current_qdelay`, `qdelay_old_`\].
+    /// Delay of the packet that left last \[`current_qdelay`\].
     qdelay: Span,
+    /// `qdelay` at the last update.
     qdelay_old: Span,
     burst_allowance: Span,
     next_update: Instant,
@@ -47,7 +49,7 @@ pub(super) struct Pie {
 
 impl Pie {
     pub(super) fn new(config: PieConfig, ecn: bool) -> Self {
-        assert!(config.tupdate > Span::ZERO, "the probability is updated now and then");
+        assert!(config.tupdate > Span::ZERO, "the probability is updated");
         Self {
             config,
             ecn,
@@ -79,19 +81,19 @@ impl Pie {
         }
     }
 
-    /// A packet leaves at `now` that has waited for `sojourn`.
-    pub(super) fn on_departure(&mut self, now: Instant, sojourn: Span, leaves_empty: bool) {
+    /// A packet leaves at `now` after a sojourn time of `sojourn`.
+    pub(super) fn on_departure(&mut self, now: Instant, sojourn: Span, is_queue_empty: bool) {
         self.update_until(now);
-        self.qdelay = if leaves_empty { Span::ZERO } else { sojourn };
+        self.qdelay = if is_queue_empty { Span::ZERO } else { sojourn };
     }
 
     fn is_exempt(&self, bytes: u64) -> bool {
         self.burst_allowance > Span::ZERO
             || (self.qdelay < self.config.target / 2 && self.probability < 0.2)
-            || bytes <= TWO_PACKETS
+            || bytes <= MIN_BACKLOG_BYTES
     }
 
-    /// Whether this packet is dropped at random: neither soon after the last drop nor very long after it.
+    /// Whether this packet is dropped at random (RFC 8033, section 5.4).
     fn drops_early(&mut self, rng: &mut RngStream) -> bool {
         if self.probability == 0.0 {
             self.accu_prob = 0.0;
@@ -104,7 +106,7 @@ impl Pie {
         drops
     }
 
-    /// Makes the updates that were due by `now`.
+    /// Performs the updates that were due by `now`.
     fn update_until(&mut self, now: Instant) {
         while self.next_update <= now {
             self.update();
@@ -141,7 +143,7 @@ impl Pie {
     }
 }
 
-/// How much of a step counts at drop probability `p` (RFC 8033, section 4.2).
+/// Factor of a step at drop probability `p` (RFC 8033, section 4.2).
 fn tuning(p: f64) -> f64 {
     match p {
         p if p < 0.000_001 => 1.0 / 2048.0,

@@ -1,29 +1,28 @@
-//! The queueing disciplines that decide at departure, as the transmitter sees them.
+//! The interface of the queueing disciplines that decide at departure.
 
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
 use super::packet::{Packet, Verdict};
-use super::packet_queue::QueuedPacket;
+use super::packet_queue::{Backlog, QueuedPacket};
 use std::fmt::Debug;
 use units::{Instant, Rate};
 
 /// A queueing discipline that decides at departure.
 pub(super) trait Qdisc<P: Packet>: Debug {
-    /// Enqueues a packet, or drops it, or others instead. `limit` is `None` where queue and transmitter are idle, so that
-    /// the packet needs no room.
+    /// Enqueues a packet, or drops it or others. `limit` is `None` where queue and transmitter are idle, so that the
+    /// packet does not wait.
     fn enqueue(&mut self, packet: QueuedPacket<P>, limit: Option<&EffectiveLimit>, egress: &mut Egress<P>) -> Verdict;
 
-    /// The packet that leaves at `now`, after those before it that had to be dropped.
+    /// Removes the packet that leaves at `now`, and drops those before it that have to be dropped.
     fn dequeue(&mut self, now: Instant, egress: &mut Egress<P>) -> Option<QueuedPacket<P>>;
 
-    /// Removes any packet: the link is down.
-    fn purge(&mut self) -> Option<QueuedPacket<P>>;
+    /// Removes a packet that a link going down loses, past the active queue management.
+    fn remove_head(&mut self) -> Option<QueuedPacket<P>>;
 
-    /// Packets and bytes that wait.
-    fn backlog(&self) -> (u64, u64);
+    fn backlog(&self) -> Backlog;
 
-    /// Arrival of a waiting packet. (Any of them: none waits whose transmission could have begun.)
-    fn waiting_since(&self) -> Option<Instant>;
+    /// Arrival of a packet in the queue, no matter which: each arrived after the transmitter became busy.
+    fn head_arrival(&self) -> Option<Instant>;
 
     /// The queue was empty at `now`, when the transmitter became free.
     fn on_idle(&mut self, _now: Instant) {}

@@ -6,17 +6,17 @@
 //!   `avg *= (1 - w)^m`, `m` = idle time / transmission time of a typical packet;
 //! - between the thresholds: `p_b = p (avg - min) / (max - min)`, and `p_a = p_b / (1 - count p_b)`, which
 //!   spreads the early drops evenly: the gap between two is uniform in `1 .. 1/p_b - 1` packets;
-//! - from `max` on everything is dropped (not "gentle").
+//! - from `max` on every packet is dropped (not "gentle").
 //!
 //! The queue is measured in bytes; the drop probability does not depend on a packet's size. An early drop becomes a
-//! mark where the queue does ECN; what is above `max` is dropped all the same (`harddrop` of `tc-red`).
+//! mark where the queue uses ECN; above `max` packets are dropped all the same (`harddrop` of `tc-red`).
 
 use super::aqm::EnqueueAction;
 use crate::config::RedConfig;
 use units::{Rate, RngStream, Span};
 
 /// Bytes of the average packet in which idle time is counted (the `avpkt` that `tc-red` suggests).
-const AVERAGE_PACKET: u64 = 1000;
+const AVPKT: u64 = 1000;
 
 /// RED's parameters and state.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,8 @@ impl Red {
         Self { min: min as f64, max: max as f64, probability, weight, average: 0.0, count: None }
     }
 
-    /// A packet arrives while `bytes` wait, or when queue and transmitter have been idle for so long at this rate.
+    /// Action for a packet that arrives while `bytes` wait; `idle` is the time that queue and transmitter have been idle,
+    /// and the link's rate.
     pub(super) fn enqueue(
         &mut self,
         bytes: u64,
@@ -56,7 +57,7 @@ impl Red {
 
     fn decay(&mut self, idle: Span, rate: Option<Rate>) {
         // An unlimited link passes any number of packets in no time.
-        let packets = rate.map_or(f64::INFINITY, |rate| idle.0 as f64 / rate.time_for(AVERAGE_PACKET).0 as f64);
+        let packets = rate.map_or(f64::INFINITY, |rate| idle.0 as f64 / rate.time_for(AVPKT).0 as f64);
         self.average *= libm::pow(1.0 - self.weight, packets);
     }
 

@@ -1,14 +1,14 @@
 //! Delivery opportunities instead of a rate, as mahimahi's `mm-link` replays them.
 //!
 //! Each opportunity carries up to 1500 bytes of the packets that were waiting *before* its instant. Several small
-//! packets share one opportunity; what is left of a packet at its end goes with the next. An opportunity that finds
+//! packets share one opportunity; the rest of a packet that exceeds one goes with the next. An opportunity that finds
 //! nothing to carry, or not enough, is wasted.
 
 use crate::config::RateTrace;
 use units::{Instant, Rate};
 
 /// Bytes one opportunity carries.
-const OPPORTUNITY: u64 = RateTrace::OPPORTUNITY;
+const OPPORTUNITY_BYTES: u64 = RateTrace::OPPORTUNITY_BYTES;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// A trace and the opportunities used so far.
@@ -19,8 +19,8 @@ pub(super) struct TraceCursor {
     /// The opportunity in use, and the bytes it can still carry.
     instant: Instant,
     bytes_left: u64,
-    /// The first opportunity after it.
-    next: Opportunity,
+    /// The first opportunity after the one in use.
+    next_opportunity: Opportunity,
 }
 
 /// An opportunity: repetition of the trace, and index in it.
@@ -35,19 +35,25 @@ impl Opportunity {
 }
 
 impl TraceCursor {
-    /// At the trace's beginning, which is time zero.
+    /// A cursor at the trace's beginning, which is time zero.
     pub(super) fn new(trace: RateTrace) -> Self {
         assert!(!trace.opportunities.is_empty() && trace.period_ms > 0, "an empty trace never carries anything");
-        Self { mean_rate: trace.mean_rate(), trace, instant: Instant::ZERO, bytes_left: 0, next: Opportunity::FIRST }
+        Self {
+            mean_rate: trace.mean_rate(),
+            trace,
+            instant: Instant::ZERO,
+            bytes_left: 0,
+            next_opportunity: Opportunity::FIRST,
+        }
     }
 
     /// Returns to the beginning of the trace.
     pub(super) fn reset(&mut self) {
-        (self.instant, self.bytes_left, self.next) = (Instant::ZERO, 0, Opportunity::FIRST);
+        (self.instant, self.bytes_left, self.next_opportunity) = (Instant::ZERO, 0, Opportunity::FIRST);
     }
 
-    /// The instant of the last opportunity used.
-    pub(super) fn used_until(&self) -> Instant {
+    /// Instant of the opportunity in use, or of the last one that was used.
+    pub(super) fn last_used_at(&self) -> Instant {
         self.instant
     }
 
@@ -58,12 +64,12 @@ impl TraceCursor {
 
     /// Bytes that the opportunities after `from`, until `to`, can carry.
     pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> u64 {
-        (self.opportunities_until(to) - self.opportunities_until(from)) * OPPORTUNITY
+        (self.opportunities_until(to) - self.opportunities_until(from)) * OPPORTUNITY_BYTES
     }
 
-    fn opportunities_until(&self, at: Instant) -> u64 {
-        let (repetition, within) = (at.as_millis() / self.trace.period_ms, at.as_millis() % self.trace.period_ms);
-        let index = self.trace.opportunities.partition_point(|millis| *millis <= within);
+    fn opportunities_until(&self, end: Instant) -> u64 {
+        let (repetition, offset_ms) = (end.as_millis() / self.trace.period_ms, end.as_millis() % self.trace.period_ms);
+        let index = self.trace.opportunities.partition_point(|millis| *millis <= offset_ms);
         repetition * self.trace.opportunities.len() as u64 + index as u64
     }
 
@@ -75,14 +81,14 @@ impl TraceCursor {
     /// Carries a packet that is there since `available_at`: when its first and its last byte leave.
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> (Instant, Instant) {
         if !self.has_bytes_left(available_at) {
-            self.begin(self.first_after(available_at));
+            self.start_opportunity(self.first_after(available_at));
         }
-        let (start, mut left) = (self.instant, bytes);
-        while left > self.bytes_left {
-            left -= self.bytes_left;
-            self.begin(self.next);
+        let (start, mut remaining) = (self.instant, bytes);
+        while remaining > self.bytes_left {
+            remaining -= self.bytes_left;
+            self.start_opportunity(self.next_opportunity);
         }
-        self.bytes_left -= left;
+        self.bytes_left -= remaining;
         (start, self.instant)
     }
 
@@ -91,10 +97,10 @@ impl TraceCursor {
         self.bytes_left > 0 && self.instant > available_at
     }
 
-    fn begin(&mut self, opportunity: Opportunity) {
+    fn start_opportunity(&mut self, opportunity: Opportunity) {
         self.instant = self.instant_of(opportunity);
-        self.bytes_left = OPPORTUNITY;
-        self.next = self.following(opportunity);
+        self.bytes_left = OPPORTUNITY_BYTES;
+        self.next_opportunity = self.following(opportunity);
     }
 
     fn instant_of(&self, opportunity: Opportunity) -> Instant {
@@ -111,12 +117,12 @@ impl TraceCursor {
 
     /// The first unused opportunity later than `available_at`.
     fn first_after(&self, available_at: Instant) -> Opportunity {
-        if self.instant_of(self.next) > available_at {
-            return self.next;
+        if self.instant_of(self.next_opportunity) > available_at {
+            return self.next_opportunity;
         }
-        let (repetition, within) =
+        let (repetition, offset_ms) =
             (available_at.as_millis() / self.trace.period_ms, available_at.as_millis() % self.trace.period_ms);
-        match self.trace.opportunities.partition_point(|millis| *millis <= within) {
+        match self.trace.opportunities.partition_point(|millis| *millis <= offset_ms) {
             index if index < self.trace.opportunities.len() => Opportunity { repetition, index },
             _ => Opportunity { repetition: repetition + 1, index: 0 },
         }

@@ -17,11 +17,11 @@ pub(super) enum Transmitter {
 
 /// One packet's transmission.
 pub(super) struct Transmission {
-    /// The first bit leaves.
+    /// When the first bit leaves.
     pub(super) start: Instant,
-    /// The last bit has left.
+    /// When the last bit has left.
     pub(super) departure: Instant,
-    /// Time that the transmitter is busy with it.
+    /// Time that the transmitter is busy with the packet.
     pub(super) serialisation_time: Span,
 }
 
@@ -43,7 +43,7 @@ impl Transmitter {
         }
     }
 
-    /// Bytes that it could transmit after `from`, until `to`; `None`: any number.
+    /// Bytes that could be transmitted after `from`, until `to`; `None` for no limit.
     pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> Option<u64> {
         match self {
             Self::Unlimited => None,
@@ -52,13 +52,13 @@ impl Transmitter {
         }
     }
 
-    /// When everything accepted so far has been transmitted.
+    /// When all packets accepted so far have been transmitted.
     #[inline]
-    pub(super) fn free_at(&self) -> Instant {
+    pub(super) fn idle_at(&self) -> Instant {
         match self {
             Self::Unlimited => Instant::ZERO,
-            Self::Rate(fixed) => fixed.free_at,
-            Self::Trace(cursor) => cursor.used_until(),
+            Self::Rate(fixed) => fixed.idle_at,
+            Self::Trace(cursor) => cursor.last_used_at(),
         }
     }
 
@@ -67,7 +67,7 @@ impl Transmitter {
     pub(super) fn start(&self, available_at: Instant) -> Instant {
         match self {
             Self::Unlimited => available_at,
-            Self::Rate(fixed) => fixed.free_at.max(available_at),
+            Self::Rate(fixed) => fixed.idle_at.max(available_at),
             Self::Trace(cursor) => cursor.start(available_at),
         }
     }
@@ -87,8 +87,8 @@ impl Transmitter {
         }
     }
 
-    /// Sets the rate from `from` on, when the packet in transmission has left; a trace or an unlimited link becomes one
-    /// with a rate, too.
+    /// Sets the rate from `from` on, when the packet in transmission has left; also turns a trace or an unlimited
+    /// transmitter into one with a rate.
     pub(super) fn set_rate(&mut self, rate: Rate, from: Instant) {
         let effective_from = if let Self::Rate(fixed) = self { fixed.effective_from } else { from };
         *self = Self::Rate(FixedRate { effective_from, ..FixedRate::new(rate, from) });
@@ -99,7 +99,7 @@ impl Transmitter {
         match self {
             Self::Unlimited => {}
             Self::Rate(fixed) => {
-                fixed.free_at = fixed.free_at.min(now);
+                fixed.idle_at = fixed.idle_at.min(now);
                 fixed.effective_from = fixed.effective_from.min(now);
             }
             Self::Trace(cursor) => cursor.reset(),
@@ -111,7 +111,7 @@ impl Transmitter {
     pub(super) fn remaining_busy_time(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
             Self::Unlimited => Span::ZERO,
-            Self::Rate(fixed) => fixed.free_at.since(now.max(fixed.effective_from)),
+            Self::Rate(fixed) => fixed.idle_at.since(now.max(fixed.effective_from)),
             Self::Trace(cursor) => Span(waiting.map(|size| cursor.mean_rate().time_for(size).0).sum()),
         }
     }
@@ -123,22 +123,22 @@ pub(super) struct FixedRate {
     rate: Rate,
     /// When the rate takes effect: later than now while a packet leaves at the opportunities of a former trace.
     effective_from: Instant,
-    free_at: Instant,
-    /// The last two packet sizes and their transmission times: spares the division for almost every packet.
+    idle_at: Instant,
+    /// The last two packet sizes and their transmission times: saves the division for almost every packet.
     cached_times: [(u64, Span); 2],
 }
 
 impl FixedRate {
-    fn new(rate: Rate, free_at: Instant) -> Self {
+    fn new(rate: Rate, idle_at: Instant) -> Self {
         assert!(rate.0 > 0, "a link of rate zero is a link that is down");
-        Self { rate, effective_from: Instant::ZERO, free_at, cached_times: [(0, Span::ZERO); 2] }
+        Self { rate, effective_from: Instant::ZERO, idle_at, cached_times: [(0, Span::ZERO); 2] }
     }
 
     #[inline]
     fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
-        let (start, serialisation_time) = (self.free_at.max(available_at), self.time_for(bytes));
-        self.free_at = start + serialisation_time;
-        Transmission { start, departure: self.free_at, serialisation_time }
+        let (start, serialisation_time) = (self.idle_at.max(available_at), self.time_for(bytes));
+        self.idle_at = start + serialisation_time;
+        Transmission { start, departure: self.idle_at, serialisation_time }
     }
 
     #[inline]

@@ -1,10 +1,10 @@
-//! The wire: packets that have left the transmitter, or are scheduled to, on their way to the far end.
+//! The wire: packets that have left the transmitter, or are scheduled to, in flight to the far end.
 
 use crate::config::PipeConfig;
 use std::collections::VecDeque;
 use units::{Instant, RngStream, Span};
 
-/// Packets on their way, in order.
+/// Packets in flight, in order.
 ///
 /// The far end gets packets in the order in which they were sent: jitter, or a delay that gets shorter, lets one
 /// catch up with its predecessor but not overtake it.
@@ -47,7 +47,7 @@ impl<P> Wire<P> {
 
     /// When the first packet arrives.
     #[inline]
-    pub(super) fn next(&self) -> Instant {
+    pub(super) fn next_arrival(&self) -> Instant {
         self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival)
     }
 
@@ -57,17 +57,17 @@ impl<P> Wire<P> {
         self.delay_stage.as_mut().is_some_and(|delay_stage| delay_stage.is_full(departure))
     }
 
-    /// Takes a packet that leaves the transmitter at `departure`; `None` for one that will not arrive.
+    /// Adds a packet that leaves the transmitter at `departure`; `None` for one that is lost.
     #[inline]
     pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, rng: &mut RngStream) {
         let arrival = self.arrival_of(departure, packet.is_some(), rng);
         self.packets.push_back(WirePacket { departure, arrival, packet });
     }
 
-    /// A packet that arrives by `now`, if any is left.
+    /// Removes the packet that has arrived by `now`.
     #[inline]
     pub(super) fn receive(&mut self, now: Instant) -> Option<P> {
-        while self.next() <= now {
+        while self.next_arrival() <= now {
             let first = self.packets.pop_front()?;
             if first.packet.is_some() {
                 return first.packet;
@@ -76,12 +76,12 @@ impl<P> Wire<P> {
         None
     }
 
-    /// Packets that will arrive, those at the transmitter included.
-    pub(super) fn arriving(&self) -> u64 {
+    /// Packets that will arrive, those that wait for the transmitter included.
+    pub(super) fn packets_in_flight(&self) -> u64 {
         self.packets.iter().filter(|packet| packet.packet.is_some()).count() as u64
     }
 
-    /// When the last packet before the last `waiting` ones leaves the transmitter, if it has not arrived yet.
+    /// When the packet before the last `waiting` ones leaves the transmitter, if it has not arrived yet.
     pub(super) fn departure_before(&self, waiting: usize) -> Option<Instant> {
         let index = (self.packets.len() - waiting).checked_sub(1)?;
         Some(self.packets[index].departure)
@@ -96,13 +96,13 @@ impl<P> Wire<P> {
         self.packets.drain(..).filter_map(|packet| packet.packet)
     }
 
-    /// New propagation delay for what departs after `now`.
+    /// Sets the propagation delay of packets that depart after `now`.
     pub(super) fn set_delay(&mut self, now: Instant, delay: Span, rng: &mut RngStream) {
         self.delay = delay;
         self.redraw_arrivals(now, rng);
     }
 
-    /// Gives the last packets new departures, all after `now`, and everything that departs after `now` a new arrival.
+    /// Gives the last packets new departures, all after `now`, and every packet that departs after `now` a new arrival.
     pub(super) fn reschedule(&mut self, now: Instant, departures: &[Instant], rng: &mut RngStream) {
         let first = self.packets.len() - departures.len();
         for (packet, departure) in self.packets.range_mut(first..).zip(departures) {
@@ -111,7 +111,7 @@ impl<P> Wire<P> {
         self.redraw_arrivals(now, rng);
     }
 
-    /// Draws the jitter of later packets again: still uniform and independent.
+    /// Draws the jitter of packets that depart after `now` again: still uniform and independent.
     fn redraw_arrivals(&mut self, now: Instant, rng: &mut RngStream) {
         let first = self.packets.partition_point(|packet| packet.departure <= now);
         self.last_arrival = if first == 0 { Instant::ZERO } else { self.packets[first - 1].arrival };
@@ -131,8 +131,8 @@ impl<P> Wire<P> {
 
     #[inline]
     fn arrival_of(&mut self, departure: Instant, will_arrive: bool, rng: &mut RngStream) -> Instant {
-        let extra = if self.jitter == Span::ZERO { 0 } else { rng.below(self.jitter.0.saturating_add(1)) };
-        self.last_arrival = (departure + self.delay + Span(extra)).max(self.last_arrival);
+        let jitter = if self.jitter == Span::ZERO { 0 } else { rng.below(self.jitter.0.saturating_add(1)) };
+        self.last_arrival = (departure + self.delay + Span(jitter)).max(self.last_arrival);
         if let (Some(delay_stage), true) = (&mut self.delay_stage, will_arrive) {
             delay_stage.arrivals.push_back(self.last_arrival);
         }

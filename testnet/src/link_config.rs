@@ -24,7 +24,7 @@ pub struct LinkConfig {
     pub mtu: u32,
     /// Overhead of the link for each datagram, bytes.
     pub overhead: u32,
-    /// The link drops everything between these instants.
+    /// The link drops all datagrams from the first of these instants until the second.
     pub outage: Option<(Instant, Instant)>,
 }
 
@@ -59,17 +59,17 @@ impl LinkConfig {
         }
     }
 
-    /// The same with an outage.
+    /// This link with an outage from `start` to `end`.
     #[must_use]
-    pub fn with_outage(self, from: Instant, to: Instant) -> Self {
-        Self { outage: Some((from, to)), ..self }
+    pub fn with_outage(self, start: Instant, end: Instant) -> Self {
+        Self { outage: Some((start, end)), ..self }
     }
 
     /// A random Internet path.
-    pub fn draw(rng: &mut RngStream) -> Self {
+    pub fn random(rng: &mut RngStream) -> Self {
         let outage = rng.chance(0.3).then(|| {
-            let from = Instant::ZERO + Span::from_millis(rng.below(4000));
-            (from, from + Span::from_millis(rng.below(3000)))
+            let start = Instant::ZERO + Span::from_millis(rng.below(4000));
+            (start, start + Span::from_millis(rng.below(3000)))
         });
         let mut share = |chance, max| if rng.chance(chance) { max * rng.unit() } else { 0.0 };
         let [loss, duplication, corruption] = [share(0.5, 0.1), share(0.4, 0.2), share(0.4, 0.02)];
@@ -87,8 +87,8 @@ impl LinkConfig {
         }
     }
 
-    /// The pipe that transmits and delays; everything else is the network's.
-    pub(crate) fn pipe(&self) -> PipeConfig {
+    /// The configuration of the pipe, which applies rate, queue and delay; [`Network`](crate::Network) applies the rest.
+    pub(crate) fn pipe_config(&self) -> PipeConfig {
         let limit = self.queue.map_or(QueueLimit::Packets(u64::MAX), QueueLimit::Time);
         PipeConfig {
             rate: self.rate,
@@ -104,13 +104,13 @@ impl LinkConfig {
     }
 
     pub(crate) fn is_down(&self, now: Instant) -> bool {
-        self.outage.is_some_and(|(from, to)| (from..to).contains(&now))
+        self.outage.is_some_and(|(start, end)| (start..end).contains(&now))
     }
 }
 
 /// Up to `max` random paths, each with two directions.
 pub fn random_paths(rng: &mut RngStream, max: u64) -> Vec<[LinkConfig; 2]> {
-    (0..1 + rng.below(max)).map(|_| [LinkConfig::draw(rng), LinkConfig::draw(rng)]).collect()
+    (0..1 + rng.below(max)).map(|_| [LinkConfig::random(rng), LinkConfig::random(rng)]).collect()
 }
 
 /// Number of seeds of a campaign: `ROPEWALK_SEEDS`, or `default`.

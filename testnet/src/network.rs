@@ -20,8 +20,8 @@ pub struct Arrival<D> {
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     bytes: u32,
-    /// Number of the packet, which orders arrivals at one instant.
-    number: u64,
+    /// Sequence number of sending, which orders arrivals at one instant.
+    packet_number: u64,
 }
 
 impl Packet for Descriptor {
@@ -43,12 +43,13 @@ pub struct Network<D> {
     /// The paths: `links[path][host]` carries what `host` sends. May be changed at any time.
     pub links: Vec<[LinkConfig; 2]>,
     pipes: Vec<[Pipe<Descriptor>; 2]>,
-    /// Packets in pipes, by number, with the extra delay of each copy that arrives: none if the packet is lost.
+    /// Packets in pipes, by number, with the extra delay of each copy that arrives.
     in_pipes: BTreeMap<u64, (Vec<Span>, D)>,
-    /// The configuration that the pipes have.
-    configured: Vec<[LinkConfig; 2]>,
+    /// The configuration that the pipes have now.
+    applied: Vec<[LinkConfig; 2]>,
     /// Packets that have left their pipes, by arrival.
     arrivals: BTreeMap<(Instant, u64, usize), Arrival<D>>,
+    /// Packets sent so far.
     sent: u64,
     rng: RngStream,
 }
@@ -57,40 +58,40 @@ impl<D: Clone> Network<D> {
     /// An empty network over these paths.
     #[must_use]
     pub fn new(seed: u64, links: Vec<[LinkConfig; 2]>) -> Self {
-        let pipe = |link: LinkConfig| Pipe::new(&link.pipe(), RngStream::named(seed, "pipe"));
+        let pipe = |link: LinkConfig| Pipe::new(&link.pipe_config(), RngStream::named(seed, "pipe"));
         let pipes = links.iter().map(|directions| directions.map(pipe)).collect();
-        let configured = links.clone();
+        let applied = links.clone();
         Self {
             links,
             pipes,
             in_pipes: BTreeMap::new(),
-            configured,
+            applied,
             arrivals: BTreeMap::new(),
             sent: 0,
             rng: RngStream::named(seed, "network"),
         }
     }
 
-    /// Sends a packet, whose copies arrive with these extra delays behind the pipe.
-    pub fn send_copies(&mut self, now: Instant, from: (usize, usize), bytes: u32, datagram: D, copies: Vec<Span>) {
-        let (host, path) = from;
-        self.configure(now, host, path);
+    /// Sends a packet from the host and path of `source`; its copies arrive with these extra delays after the pipe.
+    pub fn send_copies(&mut self, now: Instant, source: (usize, usize), bytes: u32, datagram: D, copies: Vec<Span>) {
+        let (host, path) = source;
+        self.apply_link_config(now, host, path);
         self.sent += 1;
         self.in_pipes.insert(self.sent, (copies, datagram));
-        self.pipes[path][host].offer(now, Descriptor { bytes, number: self.sent });
+        self.pipes[path][host].enqueue(now, Descriptor { bytes, packet_number: self.sent });
     }
 
-    /// Sends a packet, which the link may lose, delay, duplicate or corrupt. `corrupt` flips a bit, or returns none if the
-    /// receiver would ignore the packet. Returns whether the packet was corrupted.
+    /// Sends a packet from the host and path of `source`, which the link may lose, delay, duplicate or corrupt. `corrupt`
+    /// flips a bit, or returns `None` if the receiver would ignore the packet. Returns whether the packet was corrupted.
     pub fn send(
         &mut self,
         now: Instant,
-        from: (usize, usize),
+        source: (usize, usize),
         bytes: u32,
         datagram: D,
         corrupt: impl FnOnce(D, &mut RngStream) -> Option<D>,
     ) -> bool {
-        let link = self.links[from.1][from.0];
+        let link = self.links[source.1][source.0];
         if link.is_down(now) || bytes > link.mtu || self.rng.chance(link.loss) {
             return false;
         }
@@ -99,15 +100,15 @@ impl<D: Clone> Network<D> {
         if let Some(datagram) = datagram {
             let copies = 1 + u64::from(self.rng.chance(link.duplication));
             let copies = (0..copies).map(|_| Span(self.rng.below(link.reordering.0 + 1))).collect();
-            self.send_copies(now, from, bytes, datagram, copies);
+            self.send_copies(now, source, bytes, datagram, copies);
         }
         is_corrupted
     }
 
     /// Applies a changed rate or delay to the pipe.
-    fn configure(&mut self, now: Instant, host: usize, path: usize) {
+    fn apply_link_config(&mut self, now: Instant, host: usize, path: usize) {
         let (link, pipe) = (self.links[path][host], &mut self.pipes[path][host]);
-        let old = std::mem::replace(&mut self.configured[path][host], link);
+        let old = std::mem::replace(&mut self.applied[path][host], link);
         if let Some(rate) = link.rate.filter(|_| link.rate != old.rate) {
             pipe.set_rate(now, rate);
         }
@@ -116,7 +117,7 @@ impl<D: Clone> Network<D> {
         }
     }
 
-    /// Lets a packet arrive at once, past the links.
+    /// Lets a packet arrive at `now`, without crossing a link.
     pub fn inject(&mut self, now: Instant, arrival: Arrival<D>) {
         self.sent += 1;
         self.arrivals.insert((now, self.sent, 0), arrival);
@@ -124,8 +125,8 @@ impl<D: Clone> Network<D> {
 
     /// When a packet leaves a pipe or arrives next; [`Instant::NEVER`] if none is in transit.
     #[must_use]
-    pub fn next(&self) -> Instant {
-        let pipes = self.pipes.iter().flatten().map(Pipe::next);
+    pub fn next_event_at(&self) -> Instant {
+        let pipes = self.pipes.iter().flatten().map(Pipe::next_event_at);
         pipes.chain(self.arrivals.keys().next().map(|key| key.0)).min().unwrap_or(Instant::NEVER)
     }
 
@@ -133,17 +134,17 @@ impl<D: Clone> Network<D> {
     pub fn receive(&mut self, now: Instant) -> Option<Arrival<D>> {
         for (path, directions) in self.pipes.iter_mut().enumerate() {
             for (host, pipe) in directions.iter_mut().enumerate() {
-                while pipe.next() <= now {
-                    let at = pipe.next();
-                    let Some(Descriptor { number, .. }) = pipe.take(at) else { continue };
-                    let Some((copies, datagram)) = self.in_pipes.remove(&number) else { continue };
-                    for (copy, extra) in copies.into_iter().enumerate() {
+                while pipe.next_event_at() <= now {
+                    let pipe_exit = pipe.next_event_at();
+                    let Some(Descriptor { packet_number, .. }) = pipe.dequeue_arrived(pipe_exit) else { continue };
+                    let Some((copies, datagram)) = self.in_pipes.remove(&packet_number) else { continue };
+                    for (copy, extra_delay) in copies.into_iter().enumerate() {
                         let arrival = Arrival { host: 1 - host, path, datagram: datagram.clone() };
-                        self.arrivals.insert((at + extra, number, copy), arrival);
+                        self.arrivals.insert((pipe_exit + extra_delay, packet_number, copy), arrival);
                     }
                 }
                 while let Some(dropped) = pipe.take_discarded() {
-                    self.in_pipes.remove(&dropped.number);
+                    self.in_pipes.remove(&dropped.packet_number);
                 }
             }
         }

@@ -3,32 +3,37 @@
 use crate::{Arrival, LinkConfig, Network};
 use units::{Instant, RngStream, Span};
 
+/// Most datagrams that are recorded for [`Simulation::replay`].
+const MAX_RECORDED: usize = 200;
+/// Share of the arriving datagrams that is recorded.
+const RECORDED_SHARE: f64 = 0.02;
+
 /// A host of a simulation.
 pub trait Host {
     /// A datagram between the hosts.
     type Datagram: Clone;
-    /// When [`Host::on_timeout`] is due.
+    /// When [`Host::on_timeout`] must be called; in the past for at once.
     fn deadline(&self, now: Instant) -> Instant;
     /// A timer has expired.
     fn on_timeout(&mut self, now: Instant);
     /// A datagram arrives on a path.
     fn receive(&mut self, now: Instant, path: usize, datagram: Self::Datagram);
-    /// The next datagram to be sent: its path, its UDP payload in bytes, and itself.
+    /// The next datagram to send: path, UDP payload in bytes, datagram.
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Self::Datagram)>;
-    /// Takes what the host has delivered; called after everything was sent.
-    fn collect(&mut self, _now: Instant) {}
+    /// Takes the packets that the host has delivered; called after all datagrams were sent.
+    fn take_delivered(&mut self, _now: Instant) {}
     /// The datagram with a flipped bit; `None` if no host would accept it.
     fn corrupt(datagram: Self::Datagram, rng: &mut RngStream) -> Option<Self::Datagram>;
     /// Whether the datagram's destination on the path is this host.
-    fn is_at(&self, _path: usize, _datagram: &Self::Datagram) -> bool {
+    fn is_addressed_to_me(&self, _path: usize, _datagram: &Self::Datagram) -> bool {
         true
     }
     /// Whether the host has nothing queued or in flight.
     fn is_drained(&self) -> bool {
         true
     }
-    /// Bytes that the host keeps.
-    fn memory(&self) -> u64 {
+    /// Bytes that the host has in its queues.
+    fn memory_bytes(&self) -> u64 {
         0
     }
 }
@@ -55,7 +60,7 @@ pub struct Simulation<H: Host> {
 }
 
 impl<H: Host> Simulation<H> {
-    /// A simulation of these hosts, which begin to send.
+    /// A simulation of these hosts, which send their first datagrams.
     #[must_use]
     pub fn new(seed: u64, links: Vec<[LinkConfig; 2]>, hosts: [H; 2]) -> Self {
         let mut simulation = Self {
@@ -69,37 +74,37 @@ impl<H: Host> Simulation<H> {
             corrupted: 0,
             replayed: 0,
         };
-        simulation.poll(0);
-        simulation.poll(1);
+        simulation.transmit_all(0);
+        simulation.transmit_all(1);
         simulation
     }
 
-    /// Calls `action` on a host and then polls it.
-    pub fn act<T>(&mut self, host: usize, action: impl FnOnce(&mut H, Instant) -> T) -> T {
+    /// Calls `action` with a host, and then sends what the host has to send.
+    pub fn with_host<T>(&mut self, host: usize, action: impl FnOnce(&mut H, Instant) -> T) -> T {
         let result = action(&mut self.hosts[host], self.now);
-        self.poll(host);
+        self.transmit_all(host);
         result
     }
 
-    /// Runs for a time.
+    /// Runs for `span`.
     pub fn run_for(&mut self, span: Span) {
-        self.run(self.now + span);
+        self.run_until(self.now + span);
     }
 
-    /// Runs until an instant.
-    pub fn run(&mut self, until: Instant) {
+    /// Runs until `end`.
+    pub fn run_until(&mut self, end: Instant) {
         loop {
-            let timers = [0, 1].map(|host| self.hosts[host].deadline(self.now).max(self.now));
-            let next = self.network.next().max(self.now).min(timers[0]).min(timers[1]);
-            if next > until {
-                self.now = until;
+            let deadlines = [0, 1].map(|host| self.hosts[host].deadline(self.now).max(self.now));
+            let next = self.network.next_event_at().max(self.now).min(deadlines[0]).min(deadlines[1]);
+            if next > end {
+                self.now = end;
                 return;
             }
             self.now = next;
             if let Some(arrival) = self.network.receive(next) {
-                self.arrive(arrival);
-            } else if timers.contains(&next) {
-                self.act(usize::from(timers[1] < timers[0]), H::on_timeout);
+                self.deliver_to_host(arrival);
+            } else if deadlines.contains(&next) {
+                self.with_host(usize::from(deadlines[1] < deadlines[0]), H::on_timeout);
             }
         }
     }
@@ -107,7 +112,7 @@ impl<H: Host> Simulation<H> {
     /// Runs until both hosts are drained.
     ///
     /// # Panics
-    /// If that takes longer than `max`.
+    /// If a host is not drained after `max`.
     pub fn assert_drained_within(&mut self, max: Span) {
         let end = self.now + max;
         while !self.hosts.iter().all(H::is_drained) {
@@ -116,12 +121,12 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    /// Asserts that no host keeps more than `max` bytes.
+    /// Asserts that no host has more than `max` bytes in its queues.
     ///
     /// # Panics
-    /// If one does.
+    /// If a host has.
     pub fn assert_memory(&self, max: u64) {
-        let memory = self.hosts.each_ref().map(H::memory);
+        let memory = self.hosts.each_ref().map(H::memory_bytes);
         assert!(memory.iter().all(|bytes| *bytes <= max), "seed {}: memory is bounded: {memory:?}", self.seed);
     }
 
@@ -134,23 +139,23 @@ impl<H: Host> Simulation<H> {
         }
     }
 
-    fn arrive(&mut self, arrival: Arrival<H::Datagram>) {
-        if self.recorded.len() < 200 && self.rng.chance(0.02) {
+    fn deliver_to_host(&mut self, arrival: Arrival<H::Datagram>) {
+        if self.recorded.len() < MAX_RECORDED && self.rng.chance(RECORDED_SHARE) {
             self.recorded.push(arrival.clone());
         }
         let Arrival { host, path, datagram } = arrival;
-        self.act(host, |host, now| host.receive(now, path, datagram));
+        self.with_host(host, |receiver, now| receiver.receive(now, path, datagram));
     }
 
-    /// Sends what a host has to send and takes what it has delivered.
-    fn poll(&mut self, host: usize) {
+    /// Sends the datagrams that a host has to send and takes the packets that it has delivered.
+    fn transmit_all(&mut self, host: usize) {
         while let Some((path, bytes, datagram)) = self.hosts[host].poll_transmit(self.now) {
             self.sent[host][path] += 1;
-            if self.hosts[1 - host].is_at(path, &datagram) {
+            if self.hosts[1 - host].is_addressed_to_me(path, &datagram) {
                 let corrupted = self.network.send(self.now, (host, path), bytes, datagram, H::corrupt);
                 self.corrupted += u64::from(corrupted);
             }
         }
-        self.hosts[host].collect(self.now);
+        self.hosts[host].take_delivered(self.now);
     }
 }

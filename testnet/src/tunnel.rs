@@ -3,7 +3,7 @@
 use machine::{EndpointStatus, PathConfig, TunnelOptions};
 use units::{RngStream, Span};
 
-const CONGESTION: [&str; 6] = ["bbr", "cubic", "reno", "off", "bbr3", "balia"];
+const CONGESTION_CONTROLS: [&str; 6] = ["bbr", "cubic", "reno", "off", "bbr3", "balia"];
 const SCHEDULERS: [&str; 8] =
     ["minrtt", "byte-deficit", "redundant", "adaptive-redundant", "blest", "ecf", "roundrobin", "weighted"];
 
@@ -11,7 +11,7 @@ const SCHEDULERS: [&str; 8] =
 pub const PATH: PathConfig =
     PathConfig { backup: false, metered: false, max_datagram_size: 1472, header_bytes: 28, max_rate: None };
 
-/// Bytes that an endpoint may keep, of each kind.
+/// Limit of each of an endpoint's queues, bytes.
 pub const MEMORY_BYTES: u64 = 16 << 20;
 
 /// The options of an endpoint with these algorithms.
@@ -29,8 +29,8 @@ pub fn options(congestion: &str, scheduler: &str) -> TunnelOptions {
 
 /// The options of an endpoint with random algorithms and modes.
 pub fn random_options(rng: &mut RngStream) -> TunnelOptions {
-    let mut one_of = |names: &[&'static str]| names[rng.below(names.len() as u64) as usize];
-    let (congestion, scheduler) = (one_of(&CONGESTION), one_of(&SCHEDULERS));
+    let mut draw_name = |names: &[&'static str]| names[rng.below(names.len() as u64) as usize];
+    let (congestion, scheduler) = (draw_name(&CONGESTION_CONTROLS), draw_name(&SCHEDULERS));
     TunnelOptions { retransmit: rng.chance(0.8), in_order: rng.chance(0.9), ..options(congestion, scheduler) }
 }
 

@@ -88,14 +88,14 @@ impl Direction {
 
     fn offer(&mut self, now: Instant, frame: Frame) {
         if self.mtu.is_none_or(|mtu| frame.bytes() <= mtu) {
-            self.pipe.offer(now, frame);
+            self.pipe.enqueue(now, frame);
         }
     }
 
     /// Sends the frames that are due.
     fn deliver(&mut self, now: Instant, tap: &Tap) {
-        while self.pipe.next() <= now {
-            if let Some(frame) = self.pipe.take(now) {
+        while self.pipe.next_event_at() <= now {
+            if let Some(frame) = self.pipe.dequeue_arrived(now) {
                 tap.send(&frame.0);
             }
         }
@@ -140,7 +140,7 @@ impl Link {
 
     /// Sleeps until a frame may have arrived or may be due.
     fn wait(&self) -> Outcome<()> {
-        if self.directions.iter().any(|direction| direction.pipe.next() < Instant::NEVER) {
+        if self.directions.iter().any(|direction| direction.pipe.next_event_at() < Instant::NEVER) {
             std::thread::sleep(TICK);
             return Ok(());
         }

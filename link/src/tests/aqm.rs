@@ -33,7 +33,7 @@ fn overload(pipe: &mut Pipe<TestPacket>, ms: u64, ecn: bool, mut observe: impl F
             observe(now, pipe);
         }
         if step.is_multiple_of(2) {
-            pipe.offer(Instant(now), TestPacket { ecn, ..packet(step / 2, 1500) });
+            pipe.enqueue(Instant(now), TestPacket { ecn, ..packet(step / 2, 1500) });
         }
         arrivals(pipe, now);
     }
@@ -103,7 +103,7 @@ fn packets_above_the_marking_threshold_are_marked() {
 fn codel_does_not_drop_below_the_links_rate() {
     let mut pipe = pipe_with(codel(), false);
     for k in 0..10_000 {
-        pipe.offer(Instant(k * 1200 * US), packet(k, 1500));
+        pipe.enqueue(Instant(k * 1200 * US), packet(k, 1500));
         arrivals(&mut pipe, k * 1200 * US);
     }
     assert_eq!((pipe.counters().dropped, pipe.counters().queue_delay_total_ns), (0, 0));
@@ -171,7 +171,7 @@ fn pie_marks_up_to_ten_percent() {
     for k in 0..20_000u64 {
         let now = k * 1_142_857;
         arrivals(&mut pipe, now);
-        pipe.offer(Instant(now), TestPacket { ecn: true, ..packet(k, 1500) });
+        pipe.enqueue(Instant(now), TestPacket { ecn: true, ..packet(k, 1500) });
         signalled_at.push((pipe.counters().marked, pipe.counters().dropped));
     }
     let first_drop = signalled_at.iter().position(|(_, dropped)| *dropped > 0).expect("at last");

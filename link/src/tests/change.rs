@@ -79,7 +79,7 @@ fn a_link_that_goes_down_loses_everything_and_starts_empty() {
         burst(&mut pipe, 10_130 * US, 5);
         pipe.set_up(Instant(10_140 * US), false);
         assert_eq!((pipe.counters().delivered, pipe.counters().lost, pipe.packets_inside()), (1, 14, 0));
-        assert_eq!((pipe.next(), pipe.queued_packets(Instant(10_140 * US))), (Instant::NEVER, 0));
+        assert_eq!((pipe.next_event_at(), pipe.queued_packets(Instant(10_140 * US))), (Instant::NEVER, 0));
         assert_eq!(pipe.busy_time(Instant(20 * MS)), Span(1210 * US), "ten packets, and 10 us of the next");
         // The first ten waited 0, 120, ... 1080 us, the last four 10 us each until they were lost.
         assert_eq!(pipe.counters().queue_delay_total_ns, 120 * US * 45 + 40 * US);

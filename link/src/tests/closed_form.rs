@@ -8,7 +8,7 @@ fn packet_k_of_a_burst_arrives_after_k_plus_one_transmissions_and_the_delay() {
     burst(&mut pipe, 5 * MS, 20);
     let expected: Vec<u64> = (0..20).map(|k| 15 * MS + (k + 1) * 1538 * 80).collect();
     assert_eq!(arrival_times(&mut pipe), expected);
-    assert_eq!(pipe.next(), Instant::NEVER);
+    assert_eq!(pipe.next_event_at(), Instant::NEVER);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_full_queue_drops_exactly_the_rest() {
 fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
     let queue = QueueConfig { limit: QueueLimit::Packets(10), ..link().queue };
     let mut pipe = pipe(&PipeConfig { queue, ..link() });
-    let accepted = (0..1000).filter(|k| pipe.offer(Instant(k * 60 * US), packet(*k, 1500)) == Verdict::Accepted);
+    let accepted = (0..1000).filter(|k| pipe.enqueue(Instant(k * 60 * US), packet(*k, 1500)) == Verdict::Accepted);
     // Packets begin transmission at 0, 120, ... 59 880 us: 500 of them; ten more wait at the end.
     assert_eq!(accepted.count(), 510);
     assert_eq!(pipe.busy_time(Instant(60_000 * US)), Span(60_000 * US));
@@ -66,7 +66,7 @@ fn busy_time_is_transmission_time() {
     burst(&mut pipe, 0, 5);
     assert_eq!(pipe.busy_time(Instant(200 * US)), Span(200 * US));
     assert_eq!(pipe.busy_time(Instant(MS)), Span(600 * US));
-    pipe.offer(Instant(MS), packet(5, 750));
+    pipe.enqueue(Instant(MS), packet(5, 750));
     assert_eq!(pipe.busy_time(Instant(2 * MS)), Span(660 * US));
 }
 
@@ -88,7 +88,7 @@ fn jitter_is_uniform_and_never_reorders() {
     let mut spaced_pipe = pipe(&config);
     let extra_delays: Vec<f64> = (0..100_000)
         .map(|k| {
-            spaced_pipe.offer(Instant(k * 20 * MS), packet(k, 1500));
+            spaced_pipe.enqueue(Instant(k * 20 * MS), packet(k, 1500));
             (arrival_times(&mut spaced_pipe)[0] - k * 20 * MS) as f64 - 10e6
         })
         .collect();
@@ -98,7 +98,7 @@ fn jitter_is_uniform_and_never_reorders() {
     assert!(extra_delays.iter().all(|extra| (0.0..=4e6).contains(extra)));
 
     let mut burst_pipe = pipe(&config);
-    (0..10_000).for_each(|k| assert_eq!(burst_pipe.offer(Instant(k * US), packet(k, 1500)), Verdict::Accepted));
+    (0..10_000).for_each(|k| assert_eq!(burst_pipe.enqueue(Instant(k * US), packet(k, 1500)), Verdict::Accepted));
     let arrived = arrivals(&mut burst_pipe, 100 * MS);
     assert!(arrived.is_sorted_by_key(|(time, _)| *time) && arrived.is_sorted_by_key(|(_, packet)| packet.number));
     assert!(arrived.iter().all(|(time, packet)| (10 * MS..=14 * MS).contains(&(time - packet.number * US))));
@@ -140,7 +140,7 @@ fn packets_of_a_trace_link_leave_at_opportunities() {
     for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
         let queue = QueueConfig { discipline, ..link().queue };
         let mut pipe = pipe(&PipeConfig { rate: None, trace: trace.clone(), delay: Span(MS), queue, ..link() });
-        (0..3).for_each(|k| assert_eq!(pipe.offer(Instant(0), packet(k, 750)), Verdict::Accepted));
+        (0..3).for_each(|k| assert_eq!(pipe.enqueue(Instant(0), packet(k, 750)), Verdict::Accepted));
         assert_eq!(pipe.queued_packets(Instant(2 * MS)), 1);
         assert_eq!(arrivals(&mut pipe, 5 * MS).iter().map(|(time, _)| time / MS).collect::<Vec<_>>(), [3, 3, 4]);
         burst(&mut pipe, 7 * MS, 1);
@@ -168,7 +168,7 @@ fn littles_law_holds_exactly_for_a_random_load() {
         let (mut next_offer, mut integral) = (0, 0);
         for step in 0..200_000u64 {
             while next_offer <= step {
-                pipe.offer(Instant(step * STEP), packet(step, 1500));
+                pipe.enqueue(Instant(step * STEP), packet(step, 1500));
                 next_offer += poisson(&mut rng, 11.0);
             }
             integral += pipe.queued_packets(Instant(step * STEP + STEP / 2)) * STEP;
@@ -193,7 +193,7 @@ fn the_mean_wait_of_poisson_arrivals_is_pollaczek_khinchines() {
         .map(|_| {
             for number in 0..20_000 {
                 now += poisson(&mut rng, 150_000.0);
-                pipe.offer(Instant(now), packet(number, 1500));
+                pipe.enqueue(Instant(now), packet(number, 1500));
                 arrivals(&mut pipe, now);
             }
             let total = pipe.counters().queue_delay_total_ns;

@@ -21,9 +21,9 @@ fn fair(discipline: QueueDiscipline, packets: u64) -> Pipe<TestPacket> {
 }
 
 /// Offers numbered packets of `flow` at `now`.
-fn offer(pipe: &mut Pipe<TestPacket>, now: u64, flow: u16, bytes: u32, numbers: std::ops::Range<u64>) {
+fn enqueue(pipe: &mut Pipe<TestPacket>, now: u64, flow: u16, bytes: u32, numbers: std::ops::Range<u64>) {
     for number in numbers {
-        pipe.offer(Instant(now), TestPacket { flow, ..packet(number, bytes) });
+        pipe.enqueue(Instant(now), TestPacket { flow, ..packet(number, bytes) });
     }
 }
 
@@ -32,12 +32,12 @@ fn offer(pipe: &mut Pipe<TestPacket>, now: u64, flow: u16, bytes: u32, numbers: 
 fn a_sparse_flow_has_priority_over_backlogged_flows() {
     for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
-        (1..=8).for_each(|flow| offer(&mut pipe, 0, flow, 1500, 0..200));
+        (1..=8).for_each(|flow| enqueue(&mut pipe, 0, flow, 1500, 0..200));
         // One packet each 50 ms: in a round of eight packets its flow queue is empty and leaves the lists.
         for k in 0..30 {
             let now = (k + 1) * 50 * MS;
             arrivals(&mut pipe, now);
-            offer(&mut pipe, now, 0, 200, k..k + 1);
+            enqueue(&mut pipe, now, 0, 200, k..k + 1);
             let wait = arrivals(&mut pipe, now + 10 * FULL).into_iter().find(|(_, packet)| packet.flow == 0);
             let wait = wait.expect("it has arrived").0 - now;
             assert!(wait <= FULL + 160 * US, "{discipline:?}, packet {k}: {wait} ns");
@@ -50,9 +50,9 @@ fn a_sparse_flow_has_priority_over_backlogged_flows() {
 fn new_flows_wait_for_each_other_only() {
     for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
-        (100..=104).for_each(|flow| offer(&mut pipe, 0, flow, 1500, 0..200));
+        (100..=104).for_each(|flow| enqueue(&mut pipe, 0, flow, 1500, 0..200));
         arrivals(&mut pipe, 100 * MS);
-        (0..20).for_each(|flow| offer(&mut pipe, 100 * MS, flow, 200, 0..1));
+        (0..20).for_each(|flow| enqueue(&mut pipe, 100 * MS, flow, 200, 0..1));
         let order: Vec<u16> = arrivals(&mut pipe, 200 * MS).iter().map(|(_, packet)| packet.flow).collect();
         assert!(order[1..=20].iter().copied().eq(0..20), "{order:?}");
     }
@@ -65,7 +65,7 @@ fn backlogged_flows_share_within_a_quantum_and_a_packet() {
     for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
         let sizes = [1500, 1000, 700, 64, 333];
-        (0..5).for_each(|flow| offer(&mut pipe, 0, flow, sizes[usize::from(flow)], 0..3000));
+        (0..5).for_each(|flow| enqueue(&mut pipe, 0, flow, sizes[usize::from(flow)], 0..3000));
         let mut sent = [0u64; 5];
         // The smallest have 192 kB each to send, and are done when all have sent that: after 768 ms.
         for (_, packet) in arrivals(&mut pipe, 700 * MS) {
@@ -88,10 +88,10 @@ fn a_full_queue_drops_from_the_head_of_the_longest_flow_queue() {
         (without_early_drops()[1], 1000, 1),
     ] {
         let mut pipe = fair(discipline, packets + 30);
-        offer(&mut pipe, 0, 1, 1500, 0..packets + 1);
-        offer(&mut pipe, 0, 2, 1500, 0..30);
+        enqueue(&mut pipe, 0, 1, 1500, 0..packets + 1);
+        enqueue(&mut pipe, 0, 2, 1500, 0..30);
         assert_eq!(pipe.counters().dropped, 0, "full, but not too full");
-        assert_eq!(pipe.offer(Instant(0), TestPacket { flow: 2, ..packet(30, 1500) }), Verdict::Accepted);
+        assert_eq!(pipe.enqueue(Instant(0), TestPacket { flow: 2, ..packet(30, 1500) }), Verdict::Accepted);
         let mut lost: Vec<_> = std::iter::from_fn(|| pipe.take_discarded()).map(|p| (p.flow, p.number)).collect();
         lost.sort_unstable();
         assert!(lost.iter().copied().eq((1..=expected).map(|number| (1, number))), "{discipline:?}: {lost:?}");
@@ -115,19 +115,19 @@ fn the_only_packet_of_the_longest_flow_queue_is_dropped() {
 fn an_idle_flow_is_new_again_and_others_keep_their_turn() {
     for discipline in without_early_drops() {
         let mut pipe = fair(discipline, 100_000);
-        offer(&mut pipe, 0, 1, 1500, 0..10);
+        enqueue(&mut pipe, 0, 1, 1500, 0..10);
         arrivals(&mut pipe, 100 * MS);
         // The transmitter asked at 12 ms, and found nothing.
-        offer(&mut pipe, 100 * MS, 2, 1500, 0..10);
+        enqueue(&mut pipe, 100 * MS, 2, 1500, 0..10);
         arrivals(&mut pipe, 110 * MS);
-        offer(&mut pipe, 110 * MS, 1, 1500, 10..11);
+        enqueue(&mut pipe, 110 * MS, 1, 1500, 10..11);
         let order: Vec<u16> = arrivals(&mut pipe, 200 * MS).iter().map(|(_, packet)| packet.flow).collect();
         assert_eq!(order[..3], [2, 1, 2], "{discipline:?}: after the packet in transmission");
         // Flow 1 has its last packet in transmission: its flow queue is empty, and was not served since.
-        offer(&mut pipe, 300 * MS, 1, 1500, 11..13);
+        enqueue(&mut pipe, 300 * MS, 1, 1500, 11..13);
         arrivals(&mut pipe, 300 * MS + FULL);
-        offer(&mut pipe, 300 * MS + FULL, 2, 1500, 10..13);
-        offer(&mut pipe, 300 * MS + FULL, 1, 1500, 13..15);
+        enqueue(&mut pipe, 300 * MS + FULL, 2, 1500, 10..13);
+        enqueue(&mut pipe, 300 * MS + FULL, 1, 1500, 13..15);
         let order: Vec<u16> = arrivals(&mut pipe, 400 * MS).iter().map(|(_, packet)| packet.flow).collect();
         // Flow 2 is new, and its quantum lets two packets go (14 bytes are left after the first). Were flow 1 new as
         // well, its next two would follow each other.
@@ -144,7 +144,7 @@ fn blue_drops_the_excess_of_an_unresponsive_flow() {
     for k in 0..20_000u64 {
         let now = k * 800 * US;
         arrivals(&mut pipe, now);
-        offer(&mut pipe, now, 1, 1500, k..k + 1);
+        enqueue(&mut pipe, now, 1, 1500, k..k + 1);
         full_arrivals += u64::from(k >= 15_000 && pipe.queued_packets(Instant(now)) == 100);
     }
     let share = pipe.counters().dropped as f64 / 20_000.0;

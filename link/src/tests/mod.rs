@@ -64,9 +64,9 @@ fn pipe(config: &PipeConfig) -> Pipe<TestPacket> {
 /// Everything that arrives until `end`, with its time in ns.
 fn arrivals(pipe: &mut Pipe<TestPacket>, end: u64) -> Vec<(u64, TestPacket)> {
     let mut arrived = Vec::new();
-    while pipe.next() <= Instant(end) {
-        let now = pipe.next();
-        arrived.extend(pipe.take(now).map(|packet| (now.0, packet)));
+    while pipe.next_event_at() <= Instant(end) {
+        let now = pipe.next_event_at();
+        arrived.extend(pipe.dequeue_arrived(now).map(|packet| (now.0, packet)));
     }
     arrived
 }
@@ -78,7 +78,7 @@ fn arrival_times(pipe: &mut Pipe<TestPacket>) -> Vec<u64> {
 
 /// Offers `count` packets of 1500 bytes at once.
 fn burst(pipe: &mut Pipe<TestPacket>, now: u64, count: u64) -> Vec<Verdict> {
-    (0..count).map(|number| pipe.offer(Instant(now), packet(number, 1500))).collect()
+    (0..count).map(|number| pipe.enqueue(Instant(now), packet(number, 1500))).collect()
 }
 
 fn is_conserved(pipe: &Pipe<TestPacket>) -> bool {

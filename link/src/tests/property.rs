@@ -107,7 +107,7 @@ impl Run {
         match *step {
             Step::Offer(bytes) => {
                 let (ecn, flow) = (bytes.is_multiple_of(2), (bytes % 3) as u16);
-                self.pipe.offer(now, TestPacket { ecn, flow, ..packet(self.offered, bytes) });
+                self.pipe.enqueue(now, TestPacket { ecn, flow, ..packet(self.offered, bytes) });
                 self.offered += 1;
             }
             Step::Wait(ns) => {
@@ -147,7 +147,7 @@ proptest! {
         for step in &steps {
             run.step(step);
             prop_assert!(is_conserved(&run.pipe), "{:?}", run.pipe.counters());
-            prop_assert!(run.pipe.next() >= Instant(run.now));
+            prop_assert!(run.pipe.next_event_at() >= Instant(run.now));
             prop_assert!(run.pipe.busy_time(Instant(run.now)) <= Span(run.now) || config.trace.is_some());
         }
         run.drain();
@@ -205,18 +205,18 @@ fn same_as_drop_tail(config: &PipeConfig, steps: &[Step], queue: QueueConfig) ->
         let (loss, jitter, wire_limit) = (LossModel::None, Span::ZERO, None);
         Run::new(&PipeConfig { queue, loss, jitter, wire_limit, ..config.clone() })
     };
-    let (mut enqueue_managed, mut dequeue_managed) =
+    let (mut enqueue_aqm, mut dequeue_aqm) =
         (run_with(QueueConfig { discipline: QueueDiscipline::DropTail, ..queue }), run_with(queue));
     for step in steps.iter().filter(|step| !matches!(step, Step::Loss(_))) {
-        enqueue_managed.step(step);
-        dequeue_managed.step(step);
+        enqueue_aqm.step(step);
+        dequeue_aqm.step(step);
         if config.trace.is_none() {
-            prop_assert_eq!(enqueue_managed.state(), dequeue_managed.state());
+            prop_assert_eq!(enqueue_aqm.state(), dequeue_aqm.state());
         }
     }
-    enqueue_managed.drain();
-    dequeue_managed.drain();
-    prop_assert_eq!(enqueue_managed.arrived, dequeue_managed.arrived);
-    prop_assert_eq!(enqueue_managed.pipe.counters(), dequeue_managed.pipe.counters());
+    enqueue_aqm.drain();
+    dequeue_aqm.drain();
+    prop_assert_eq!(enqueue_aqm.arrived, dequeue_aqm.arrived);
+    prop_assert_eq!(enqueue_aqm.pipe.counters(), dequeue_aqm.pipe.counters());
     Ok(())
 }

@@ -93,7 +93,7 @@ impl Network {
     /// Takes the packet that is due from a pipe and offers it to the next; returns it if it has crossed its path.
     #[inline]
     pub(crate) fn serve(&mut self, pipe: u32) -> Option<PacketDescriptor> {
-        let taken = self.topology.pipes[pipe as usize].take(self.now);
+        let taken = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);
         self.settle(pipe);
         let descriptor = taken?;
         let packet = self.slab.get_mut(descriptor.slot);
@@ -129,7 +129,7 @@ impl Network {
 
     #[inline]
     fn offer(&mut self, pipe: u32, descriptor: PacketDescriptor) -> Verdict {
-        let verdict = self.topology.pipes[pipe as usize].offer(self.now, descriptor);
+        let verdict = self.topology.pipes[pipe as usize].enqueue(self.now, descriptor);
         self.settle(pipe);
         verdict
     }
@@ -141,7 +141,7 @@ impl Network {
         if state.has_discarded() {
             reclaim(state, &mut self.slab, &mut self.tunnel, &mut self.dropped);
         }
-        let next = state.next();
+        let next = state.next_event_at();
         self.schedule(Component::Pipe(pipe), next);
     }
 }

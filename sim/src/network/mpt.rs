@@ -45,7 +45,7 @@ impl Network {
             let Some(device) = &mut ingress.device else { return };
             let (descriptor, path) = next;
             let pipe = self.topology.first(path, direction);
-            let room = self.topology.pipes[pipe as usize].room_at(self.now, device.socket);
+            let room = self.topology.pipes[pipe as usize].queue_room_at(self.now, device.socket);
             if room > self.now {
                 device.blocked = Some(next);
                 return self.schedule(Component::Ingress(direction), room);

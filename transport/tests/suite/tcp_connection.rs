@@ -151,7 +151,7 @@ impl Connection {
         while self.now < end {
             let deadline = self.drive();
             let timer = deadline.min(self.receiver.deadline());
-            let next = timer.min(self.network.next());
+            let next = timer.min(self.network.next_event_at());
             if next == Instant::NEVER {
                 return true;
             }

@@ -130,7 +130,7 @@ impl Connection {
     fn step(&mut self) {
         (0..self.paths.len()).for_each(|path| self.send(path));
         let next_send = self.paths.iter().map(Path::next_send_time).min().expect("there is a path");
-        self.now = self.now.max(next_send.min(self.network.next()));
+        self.now = self.now.max(next_send.min(self.network.next_event_at()));
         if let Some(arrival) = self.network.receive(self.now) {
             self.acknowledge(arrival.path, &arrival.datagram);
         }

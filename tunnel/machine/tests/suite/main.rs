@@ -15,12 +15,12 @@ use wire::frame::Frame;
 fn packets_are_delivered_whole_and_in_order_over_two_different_paths() {
     let links = vec![[LinkConfig::clean(100, 8); 2], [LinkConfig::clean(30, 40); 2]];
     let mut simulation = simulation(1, links, &options("bbr", "minrtt"), Span::ZERO);
-    simulation.run(ms(500));
+    simulation.run_until(ms(500));
     for id in 0..200 {
         offer(&mut simulation, 0, 3, id, 60_000);
-        simulation.run(ms(500 + 5 * (id + 1)));
+        simulation.run_until(ms(500 + 5 * (id + 1)));
     }
-    simulation.run(ms(4000));
+    simulation.run_until(ms(4000));
     println!("{:?}", simulation.hosts[0].endpoint.status());
     println!("{:?}", simulation.hosts[1].endpoint.status().counters);
     println!("last at {:?}", simulation.hosts[1].delivered.last());
@@ -32,12 +32,12 @@ fn a_failed_path_is_replaced_within_half_a_second_and_used_again_soon() {
     let failing = LinkConfig::clean(50, 10).with_outage(ms(1000), ms(3000));
     let links = vec![[failing; 2], [LinkConfig::clean(50, 20); 2]];
     let mut simulation = simulation(2, links, &options("bbr", "minrtt"), Span::ZERO);
-    simulation.run(ms(300));
+    simulation.run_until(ms(300));
     for id in 0..1000 {
         offer(&mut simulation, 0, 7, id, 10_000);
-        simulation.run(ms(300 + 4 * (id + 1)));
+        simulation.run_until(ms(300 + 4 * (id + 1)));
     }
-    simulation.run(ms(6000));
+    simulation.run_until(ms(6000));
     let delivered = &simulation.hosts[1].delivered;
     let longest = delivered.windows(2).map(|pair| pair[1].2.since(pair[0].2)).max().expect("many");
     let events: Vec<_> = simulation.hosts[0]
@@ -72,9 +72,9 @@ fn a_path_sends_at_most_its_configured_rate() {
     let mut simulation = simulation(3, vec![[LinkConfig::clean(100, 10); 2]], &options("off", "minrtt"), Span::ZERO);
     let limited = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
     simulation.hosts[0].endpoint.set_path(PathId(0), limited);
-    simulation.run(ms(500));
+    simulation.run_until(ms(500));
     (0..1000).for_each(|id| offer(&mut simulation, 0, 1, id, 10_000));
-    simulation.run(ms(1500));
+    simulation.run_until(ms(1500));
     // A second of 20 Mbit/s: 2.5 MB, of which headers take 62 in 1500.
     let bytes = simulation.hosts[0].endpoint.status().paths[0].sent_bytes as f64;
     assert!((bytes / 2.5e6 * 1500.0 / 1438.0 - 1.0).abs() < 0.01, "{bytes}");

@@ -72,7 +72,7 @@ pub(crate) fn simulation(
 
 /// An inner packet enters at a host.
 pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: u32) {
-    simulation.act(host, |host, now| {
+    simulation.with_host(host, |host, now| {
         host.endpoint.offer(now + host.clock_offset, stream, Bytes { id, from: 0, to: length, length });
     });
 }
@@ -139,7 +139,7 @@ impl testnet::Host for TestHost {
         Some((path.index(), bytes, Datagram { number, content }))
     }
 
-    fn collect(&mut self, now: Instant) {
+    fn take_delivered(&mut self, now: Instant) {
         while let Some(delivery) = self.endpoint.poll_delivery() {
             self.deliver(now, &delivery);
         }
@@ -152,7 +152,7 @@ impl testnet::Host for TestHost {
         testnet::is_drained(&self.endpoint.status())
     }
 
-    fn memory(&self) -> u64 {
+    fn memory_bytes(&self) -> u64 {
         testnet::memory_bytes(&self.endpoint.status())
     }
 

@@ -24,12 +24,12 @@ fn options() -> TunnelOptions {
 fn a_client_with_two_paths_connects_to_a_server_without_configured_paths() {
     let links = vec![[LinkConfig::clean(100, 5); 2], [LinkConfig::clean(50, 20); 2]];
     let mut simulation = simulation(1, links, &options());
-    simulation.run(ms(300));
+    simulation.run_until(ms(300));
     for id in 0..100 {
         offer(&mut simulation, (id % 2) as usize, 1, id, 20_000);
-        simulation.run(ms(300 + 3 * id));
+        simulation.run_until(ms(300 + 3 * id));
     }
-    simulation.run(ms(3000));
+    simulation.run_until(ms(3000));
     assert!([0, 1].iter().all(|path| simulation.hosts[0].is_up(*path) && simulation.hosts[1].is_up(*path)));
     for host in 0..2u64 {
         let ids: Vec<u64> = simulation.hosts[1 - host as usize].delivered.iter().map(|(_, id)| *id).collect();
@@ -41,14 +41,14 @@ fn a_client_with_two_paths_connects_to_a_server_without_configured_paths() {
 fn a_first_path_that_does_not_work_does_not_stop_the_start() {
     let dead = LinkConfig::clean(100, 5).with_outage(Instant::ZERO, Instant::NEVER);
     let mut simulation = simulation(2, vec![[dead; 2], [LinkConfig::clean(50, 20); 2]], &options());
-    simulation.run(ms(1000));
+    simulation.run_until(ms(1000));
     assert!(simulation.hosts[0].is_up(1) && !simulation.hosts[0].is_up(0));
 }
 
 #[test]
 fn keys_change_every_two_minutes_and_no_packet_is_lost() {
     let mut simulation = simulation(3, vec![[LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(300));
+    simulation.run_until(ms(300));
     for id in 0..3000 {
         offer(&mut simulation, 0, 1, id, 500);
         simulation.run_for(Span::from_millis(100));
@@ -64,7 +64,7 @@ fn keys_change_every_two_minutes_and_no_packet_is_lost() {
 #[test]
 fn datagrams_go_to_the_new_address_of_a_client() {
     let mut simulation = simulation(4, vec![[LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(300));
+    simulation.run_until(ms(300));
     rebind(&mut simulation, 0);
     for id in 0..50 {
         offer(&mut simulation, 0, 1, id, 2000);
@@ -80,11 +80,11 @@ fn datagrams_go_to_the_new_address_of_a_client() {
 fn a_restarted_server_gets_a_new_session() {
     let mut simulation =
         simulation(5, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(300));
+    simulation.run_until(ms(300));
     for id in 0..20 {
         offer(&mut simulation, 0, 1, id, 2000);
     }
-    simulation.run(ms(600));
+    simulation.run_until(ms(600));
     restart(&mut simulation, 1);
     let restarted = simulation.now;
     let mut id = 100;
@@ -100,7 +100,7 @@ fn a_restarted_server_gets_a_new_session() {
 fn a_removed_path_is_removed_at_both_ends_and_no_packet_is_lost() {
     let mut simulation =
         simulation(10, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 40); 2]], &options());
-    simulation.run(ms(500));
+    simulation.run_until(ms(500));
     for id in 0..200 {
         if id == 100 {
             assert!(simulation.hosts[0].status().fragments_in_flight > 0, "fragments are in flight");
@@ -133,7 +133,7 @@ fn a_removed_path_is_removed_at_both_ends_and_no_packet_is_lost() {
 fn a_lost_removal_is_announced_again_and_a_silent_path_is_removed_after_a_minute() {
     let mut simulation =
         simulation(11, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(500));
+    simulation.run_until(ms(500));
     // No datagram of the client arrives while it removes the path.
     let before = simulation.network.links.clone();
     simulation.network.links.iter_mut().for_each(|links| links[0].outage = Some((simulation.now, Instant::NEVER)));
@@ -162,7 +162,7 @@ fn a_lost_removal_is_announced_again_and_a_silent_path_is_removed_after_a_minute
 #[test]
 fn a_preshared_key_that_both_ends_change_makes_a_new_session_and_no_packet_is_lost() {
     let mut simulation = simulation(12, vec![[LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(500));
+    simulation.run_until(ms(500));
     let established = |simulation: &Simulation| {
         simulation
             .hosts
@@ -192,17 +192,17 @@ fn a_preshared_key_that_both_ends_change_makes_a_new_session_and_no_packet_is_lo
 fn a_link_that_goes_down_fails_its_paths_at_once() {
     let mut simulation =
         simulation(7, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(500));
-    simulation.act(0, |client, now| client.node.on_link_down(now, 1));
+    simulation.run_until(ms(500));
+    simulation.with_host(0, |client, now| client.node.on_link_down(now, 1));
     assert!(simulation.hosts[0].is_up(0) && !simulation.hosts[0].is_up(1));
 }
 
 #[test]
 fn a_peer_that_closes_the_tunnel_gets_a_new_handshake() {
     let mut simulation = simulation(8, vec![[LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(500));
-    simulation.act(1, |server, _| server.node.close());
-    simulation.run(ms(3000));
+    simulation.run_until(ms(500));
+    simulation.with_host(1, |server, _| server.node.close());
+    simulation.run_until(ms(3000));
     let fresh = |host: usize| {
         simulation.hosts[host].events.iter().filter(|event| **event == NodeEvent::Established { fresh: true }).count()
     };
@@ -213,7 +213,7 @@ fn a_peer_that_closes_the_tunnel_gets_a_new_handshake() {
 #[test]
 fn datagrams_opened_before_a_restart_and_processed_after_it_are_dropped() {
     let mut simulation = simulation(9, vec![[LinkConfig::clean(20, 10); 2]], &options());
-    simulation.run(ms(500));
+    simulation.run_until(ms(500));
     assert_eq!(process_after_restart(&mut simulation), Err(Malformed));
 }
 

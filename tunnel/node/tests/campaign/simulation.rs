@@ -105,7 +105,7 @@ pub(crate) fn simulation(seed: u64, links: Vec<[LinkConfig; 2]>, options: &Tunne
 
 /// Restarts a host, which keeps its keys only.
 pub(crate) fn restart(simulation: &mut Simulation, host: usize) {
-    simulation.act(host, TestHost::restart);
+    simulation.with_host(host, TestHost::restart);
     simulation.hosts[1 - host].delivered.clear();
 }
 
@@ -116,25 +116,25 @@ pub(crate) fn rebind(simulation: &mut Simulation, path: usize) {
 
 /// Removes a path at the client, as a changed configuration does.
 pub(crate) fn remove_path(simulation: &mut Simulation, path: u8) {
-    simulation.act(0, |host, now| host.node.remove_path(now, host.peer, path));
+    simulation.with_host(0, |host, now| host.node.remove_path(now, host.peer, path));
 }
 
 /// Adds path `path` at the client, over the network's path `by`.
 pub(crate) fn add_path(simulation: &mut Simulation, path: u8, by: usize) {
     let route = Route { socket: by as u16, remote: address(1, by) };
-    simulation.act(0, |host, now| host.node.set_path(now, host.peer, path, route, PATH));
+    simulation.with_host(0, |host, now| host.node.set_path(now, host.peer, path, route, PATH));
 }
 
 /// Sets a host's preshared key.
 pub(crate) fn set_preshared_key(simulation: &mut Simulation, host: usize, secret: u8) {
     let secret = seal::PresharedKey::from_bytes([secret; 32]);
-    simulation.act(host, |host, now| host.node.set_preshared(now, host.peer, Some(secret)));
+    simulation.with_host(host, |host, now| host.node.set_preshared(now, host.peer, Some(secret)));
 }
 
 /// An inner packet enters at a host.
 pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: usize) {
     let packet = Bytes::new(&content(id, length));
-    simulation.act(host, |host, now| host.node.offer(now, host.peer, stream, packet));
+    simulation.with_host(host, |host, now| host.node.offer(now, host.peer, stream, packet));
 }
 
 /// The server opens a datagram of the client, and processes it after the client has restarted and has a new session.
@@ -268,7 +268,7 @@ impl testnet::Host for TestHost {
         Some((path, bytes.len() as u32, Datagram { from: self.addresses[path], to: route.remote, bytes }))
     }
 
-    fn collect(&mut self, now: Instant) {
+    fn take_delivered(&mut self, now: Instant) {
         while let Some((_, delivery)) = self.node.poll_delivery() {
             self.deliver(&delivery);
         }
@@ -281,7 +281,7 @@ impl testnet::Host for TestHost {
         testnet::is_drained(&self.status())
     }
 
-    fn memory(&self) -> u64 {
+    fn memory_bytes(&self) -> u64 {
         testnet::memory_bytes(&self.status())
     }
 
@@ -291,7 +291,7 @@ impl testnet::Host for TestHost {
         Some(datagram)
     }
 
-    fn is_at(&self, path: usize, datagram: &Datagram) -> bool {
+    fn is_addressed_to_me(&self, path: usize, datagram: &Datagram) -> bool {
         self.addresses[path] == datagram.to
     }
 }

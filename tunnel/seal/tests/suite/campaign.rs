@@ -121,7 +121,7 @@ fn run(seed: u64) -> (usize, u64) {
         match rng.below(20) {
             0 => simulation.hosts[host].restart(),
             1 => simulation.hosts[host].clock_error = rng.below(20_000_000_000),
-            2 => simulation.act(host, |host, now| host.peer.peers.rekey(now, host.peer.other)),
+            2 => simulation.with_host(host, |host, now| host.peer.peers.rekey(now, host.peer.other)),
             3..8 => simulation.replay(),
             _ => {}
         }

@@ -8,6 +8,7 @@ use super::aqm::EnqueueAction;
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
 use super::packet::{Packet, Verdict};
+use super::packet_queue::Backlog;
 use super::red::Red;
 use crate::config::{QueueConfig, QueueDiscipline};
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ use units::{Instant, Rate};
 
 /// The queue in front of a transmitter.
 #[derive(Debug)]
-pub(super) struct EnqueueManaged {
+pub(super) struct EnqueueAqm {
     config: QueueConfig,
     limit: EffectiveLimit,
     red: Option<Red>,
@@ -30,7 +31,7 @@ struct ScheduledPacket {
     size: u64,
 }
 
-impl EnqueueManaged {
+impl EnqueueAqm {
     pub(super) fn new(config: QueueConfig, rate: Option<Rate>) -> Self {
         let red = match config.discipline {
             QueueDiscipline::Red(red) => Some(Red::new(red)),
@@ -40,16 +41,16 @@ impl EnqueueManaged {
     }
 
     #[inline]
-    pub(super) fn offer<P: Packet>(
+    pub(super) fn enqueue<P: Packet>(
         &mut self,
         now: Instant,
         mut packet: P,
         size: u64,
         egress: &mut Egress<P>,
     ) -> Verdict {
-        self.advance(now);
+        self.dequeue_until(now);
         if !self.passes_red(now, &mut packet, egress) || !self.has_room(now, size, egress) {
-            return egress.drop_packet(packet);
+            return egress.discard_dropped(packet);
         }
         let (start, verdict) = egress.send(now, packet, size);
         if start > now {
@@ -61,16 +62,16 @@ impl EnqueueManaged {
 
     /// Removes the packets whose transmission has started by `now`.
     #[inline]
-    pub(super) fn advance(&mut self, now: Instant) {
+    pub(super) fn dequeue_until(&mut self, now: Instant) {
         while let Some(first) = self.waiting.front().filter(|first| first.start <= now) {
             self.bytes -= first.size;
             self.waiting.pop_front();
         }
     }
 
-    /// Packets and bytes that wait, as of the last `advance`.
-    pub(super) fn backlog(&self) -> (u64, u64) {
-        (self.waiting.len() as u64, self.bytes)
+    /// The backlog at the last `dequeue_until`.
+    pub(super) fn backlog(&self) -> Backlog {
+        Backlog { packets: self.waiting.len() as u64, bytes: self.bytes }
     }
 
     /// The start of transmission of the `count`-th waiting packet from the end.
@@ -78,25 +79,26 @@ impl EnqueueManaged {
         self.waiting[self.waiting.len() - count as usize].start
     }
 
-    /// The sizes of the waiting packets, as of the last `advance`.
+    /// The sizes of the waiting packets, as of the last `dequeue_until`.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
         self.waiting.iter().map(|waiting| waiting.size)
     }
 
     /// Reschedules the waiting packets at a new rate. The packet in transmission keeps the old one.
     pub(super) fn set_rate<P: Packet>(&mut self, now: Instant, rate: Rate, egress: &mut Egress<P>) {
-        self.advance(now);
-        let (old, counters) = (egress.transmitter.rate(), &mut egress.counters);
-        let begin = egress.wire.departure_before(self.waiting.len()).map_or(now, |departure| departure.max(now));
-        egress.transmitter.set_rate(rate, begin);
+        self.dequeue_until(now);
+        let (old_rate, counters) = (egress.transmitter.rate(), &mut egress.counters);
+        let effective_from =
+            egress.wire.departure_before(self.waiting.len()).map_or(now, |departure| departure.max(now));
+        egress.transmitter.set_rate(rate, effective_from);
         let mut departures = Vec::with_capacity(self.waiting.len());
         for waiting in &mut self.waiting {
-            let new = egress.transmitter.send(now, waiting.size);
-            counters.queue_delay_total_ns = counters.queue_delay_total_ns + new.start.0 - waiting.start.0;
-            counters.busy_ns =
-                counters.busy_ns + new.serialisation_time.0 - old.map_or(0, |old| old.time_for(waiting.size).0);
-            waiting.start = new.start;
-            departures.push(new.departure);
+            let transmission = egress.transmitter.send(now, waiting.size);
+            counters.queue_delay_total_ns = counters.queue_delay_total_ns + transmission.start.0 - waiting.start.0;
+            counters.busy_ns = counters.busy_ns + transmission.serialisation_time.0
+                - old_rate.map_or(0, |rate| rate.time_for(waiting.size).0);
+            waiting.start = transmission.start;
+            departures.push(transmission.departure);
         }
         egress.wire.reschedule(now, &departures, &mut egress.rng);
         self.limit = EffectiveLimit::new(self.config.limit, Some(rate));
@@ -104,7 +106,7 @@ impl EnqueueManaged {
 
     /// The link goes down: the queueing delay of the waiting packets ends now.
     pub(super) fn take_down<P: Packet>(&mut self, now: Instant, egress: &mut Egress<P>) {
-        self.advance(now);
+        self.dequeue_until(now);
         let unserved_delay: u64 = self.waiting.iter().map(|waiting| waiting.start.since(now).0).sum();
         egress.counters.queue_delay_total_ns -= unserved_delay;
         egress.take_down(now, self.sizes());
@@ -112,17 +114,17 @@ impl EnqueueManaged {
         self.bytes = 0;
     }
 
-    /// A packet that finds the transmitter free does not need room.
+    /// Whether a packet may be accepted: the transmitter is idle, or the queue has room.
     #[inline]
     fn has_room<P: Packet>(&self, now: Instant, size: u64, egress: &Egress<P>) -> bool {
-        egress.transmitter.free_at() <= now || self.limit.has_room_for(self.waiting.len(), self.bytes, size)
+        egress.transmitter.idle_at() <= now || self.limit.has_room_for(self.waiting.len(), self.bytes, size)
     }
 
     #[inline]
     fn passes_red<P: Packet>(&mut self, now: Instant, packet: &mut P, egress: &mut Egress<P>) -> bool {
         let Some(red) = &mut self.red else { return true };
-        let free_at = egress.transmitter.free_at();
-        let idle = (free_at <= now).then(|| (now.since(free_at), egress.transmitter.rate()));
+        let idle_at = egress.transmitter.idle_at();
+        let idle = (idle_at <= now).then(|| (now.since(idle_at), egress.transmitter.rate()));
         match red.enqueue(self.bytes, idle, &mut egress.rng) {
             EnqueueAction::Accept => true,
             EnqueueAction::MarkOrDrop if self.config.ecn && packet.ecn_capable() => {

@@ -1,6 +1,6 @@
-//! A queue that decides at departure, or has a queue for each flow: packets wait until the transmitter is free.
+//! A queue that decides at departure (CoDel, PIE, FQ-CoDel, CAKE): packets wait until the transmitter is idle.
 //!
-//! Departures from the queue are computed whenever something happens in the pipe, each with its own instant, because only
+//! Departures from the queue are computed at each call of the pipe's methods, each with its own instant, because only
 //! arrivals at the far end are visible outside. The pipe needs an event for a departure only while the wire is empty. At
 //! an instant at which a packet leaves the queue and another arrives, the departure comes first.
 //!
@@ -13,7 +13,7 @@ use super::fair_queue::{FairConfig, FairQueue};
 use super::fifo::{Aqm, Fifo};
 use super::limit::EffectiveLimit;
 use super::packet::{Packet, Verdict};
-use super::packet_queue::QueuedPacket;
+use super::packet_queue::{Backlog, QueuedPacket};
 use super::pie::Pie;
 use super::qdisc::Qdisc;
 use crate::config::{CakeConfig, FqCodelConfig, QueueConfig, QueueDiscipline, QueueLimit};
@@ -21,17 +21,17 @@ use units::{Instant, Rate};
 
 /// The queue in front of a transmitter.
 #[derive(Debug)]
-pub(super) struct DequeueManaged<P> {
-    config: QueueLimit,
+pub(super) struct DequeueAqm<P> {
+    configured_limit: QueueLimit,
     limit: EffectiveLimit,
     qdisc: Box<dyn Qdisc<P>>,
 }
 
-impl<P: Packet> DequeueManaged<P> {
+impl<P: Packet> DequeueAqm<P> {
     /// The queue of `config` at the transmitter of `egress`, from which it draws its hash seed.
     ///
     /// # Panics
-    /// If the discipline decides all on arrival; [`EnqueueManaged`](super::enqueue_managed::EnqueueManaged) has those.
+    /// If the discipline is one of [`EnqueueAqm`](super::enqueue_aqm::EnqueueAqm).
     pub(super) fn new(config: QueueConfig, egress: &mut Egress<P>) -> Self {
         let (rate, ecn) = (egress.transmitter.rate(), config.ecn);
         let qdisc: Box<dyn Qdisc<P>> = match config.discipline {
@@ -46,54 +46,54 @@ impl<P: Packet> DequeueManaged<P> {
             }
             QueueDiscipline::DropTail | QueueDiscipline::Red(_) => unreachable!("these decide on arrival"),
         };
-        Self { config: config.limit, limit: EffectiveLimit::new(config.limit, rate), qdisc }
+        Self { configured_limit: config.limit, limit: EffectiveLimit::new(config.limit, rate), qdisc }
     }
 
-    pub(super) fn offer(&mut self, now: Instant, packet: P, size: u64, egress: &mut Egress<P>) -> Verdict {
-        self.advance(now, egress);
-        let free_at = egress.transmitter.free_at();
-        let is_idle = self.qdisc.waiting_since().is_none() && free_at <= now;
+    pub(super) fn enqueue(&mut self, now: Instant, packet: P, size: u64, egress: &mut Egress<P>) -> Verdict {
+        self.dequeue_until(now, egress);
+        let idle_at = egress.transmitter.idle_at();
+        let is_idle = self.qdisc.head_arrival().is_none() && idle_at <= now;
         if is_idle {
-            self.qdisc.on_idle(free_at);
+            self.qdisc.on_idle(idle_at);
         }
         let packet = QueuedPacket { arrived: now, size, packet };
         let verdict = self.qdisc.enqueue(packet, (!is_idle).then_some(&self.limit), egress);
-        self.advance(now, egress);
+        self.dequeue_until(now, egress);
         verdict
     }
 
     /// When the next packet leaves the queue.
-    pub(super) fn next(&self, egress: &Egress<P>) -> Instant {
-        self.qdisc.waiting_since().map_or(Instant::NEVER, |arrived| egress.transmitter.start(arrived))
+    pub(super) fn next_dequeue_at(&self, egress: &Egress<P>) -> Instant {
+        self.qdisc.head_arrival().map_or(Instant::NEVER, |arrived| egress.transmitter.start(arrived))
     }
 
     /// Transmits the packets whose transmission begins by `now`.
-    pub(super) fn advance(&mut self, now: Instant, egress: &mut Egress<P>) {
-        while self.next(egress) <= now {
-            let Some(head) = self.qdisc.dequeue(self.next(egress), egress) else { return };
+    pub(super) fn dequeue_until(&mut self, now: Instant, egress: &mut Egress<P>) {
+        while self.next_dequeue_at(egress) <= now {
+            let Some(head) = self.qdisc.dequeue(self.next_dequeue_at(egress), egress) else { return };
             egress.send(head.arrived, head.packet, head.size);
         }
     }
 
-    /// Packets and bytes that wait, as of the last `advance`.
-    pub(super) fn backlog(&self) -> (u64, u64) {
+    /// The backlog at the last `dequeue_until`.
+    pub(super) fn backlog(&self) -> Backlog {
         self.qdisc.backlog()
     }
 
     pub(super) fn set_rate(&mut self, now: Instant, rate: Rate, egress: &mut Egress<P>) {
-        self.advance(now, egress);
-        let begin = egress.wire.departure_before(0).map_or(now, |departure| departure.max(now));
-        egress.transmitter.set_rate(rate, begin);
-        self.limit = EffectiveLimit::new(self.config, Some(rate));
+        self.dequeue_until(now, egress);
+        let effective_from = egress.wire.departure_before(0).map_or(now, |departure| departure.max(now));
+        egress.transmitter.set_rate(rate, effective_from);
+        self.limit = EffectiveLimit::new(self.configured_limit, Some(rate));
         self.qdisc.set_rate(rate);
     }
 
     /// The link goes down: the queueing delay of the waiting packets ends now.
     pub(super) fn take_down(&mut self, now: Instant, egress: &mut Egress<P>) {
-        self.advance(now, egress);
-        while let Some(waiting) = self.qdisc.purge() {
+        self.dequeue_until(now, egress);
+        while let Some(waiting) = self.qdisc.remove_head() {
             egress.counters.queue_delay_total_ns += now.since(waiting.arrived).0;
-            egress.lose_packet(waiting.packet);
+            egress.discard_lost(waiting.packet);
         }
         egress.take_down(now, std::iter::empty());
     }
