@@ -1,7 +1,10 @@
 //! Fixtures of the algorithms' unit tests.
 
 use crate::common::CwndState;
-use crate::{AckSample, AlgorithmEntry, Context, Params, PathInfo, RateSample, Reduction};
+use crate::{
+    AckSample, AlgorithmEntry, Cause, Context, Params, PathController, PathEvent, PathInfo, RateSample, Reduction,
+    SendState,
+};
 use std::collections::BTreeMap;
 use units::{Instant, RngStream, Span};
 
@@ -54,4 +57,61 @@ pub(super) fn context(ms: u64) -> Context<'static> {
 /// A context at `ms` with `rng`.
 pub(super) fn context_with(ms: u64, rng: &mut RngStream) -> Context<'_> {
     Context { now: Instant::ZERO + Span::from_millis(ms), rng }
+}
+
+/// A flow of one controller, whose acknowledgements come one round trip at a time.
+pub(super) struct Flow<C> {
+    pub(super) controller: C,
+    pub(super) rtt_ms: u64,
+    pub(super) now_ms: u64,
+    pub(super) delivered: u64,
+    /// Packets delivered when the packet acknowledged next was sent.
+    pub(super) prior_delivered: u64,
+    pub(super) rng: RngStream,
+}
+
+impl<C: PathController> Flow<C> {
+    /// A flow with an initial window of ten packets.
+    pub(super) fn with_rtt(controller: C, rtt_ms: u64) -> Self {
+        let rng = RngStream::named(1, "test");
+        let mut flow = Self { controller, rtt_ms, now_ms: 0, delivered: 0, prior_delivered: 0, rng };
+        flow.event(&PathEvent::PathUp(path(10, Some(Span::from_millis(rtt_ms)))));
+        flow
+    }
+
+    pub(super) fn event(&mut self, event: &PathEvent) {
+        self.controller.on_event(event, &mut context_with(self.now_ms, &mut self.rng));
+    }
+
+    pub(super) fn congestion(&mut self, cause: Cause, in_flight: u32) {
+        self.event(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight });
+    }
+
+    /// One acknowledgement, with `change` applied to its sample.
+    pub(super) fn ack_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
+        self.delivered += u64::from(acked);
+        let tx_in_flight = (self.delivered - self.prior_delivered) as u32;
+        let mut sample = AckSample {
+            newest_delivered: Some(SendState { tx_in_flight, ..SendState::default() }),
+            cwnd_limited: true,
+            ..ack_sample(acked, self.delivered, self.prior_delivered, Span::from_millis(self.rtt_ms))
+        };
+        change(&mut sample);
+        self.event(&PathEvent::Ack(sample));
+    }
+
+    /// A round trip in one acknowledgement, with `change` applied to its sample.
+    pub(super) fn round_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
+        self.now_ms += self.rtt_ms;
+        self.prior_delivered = self.delivered;
+        self.ack_with(acked, change);
+    }
+
+    pub(super) fn round(&mut self, acked: u32) {
+        self.round_with(acked, |_| {});
+    }
+
+    pub(super) fn rounds(&mut self, count: u32, acked: u32) {
+        (0..count).for_each(|_| self.round(acked));
+    }
 }

@@ -2,8 +2,7 @@
 
 use super::bandwidth::{bytes_per_second, rate};
 use super::*;
-use crate::single::testing::{ack_sample, context_with, path};
-use units::RngStream;
+use crate::single::testing::{self, context_with};
 
 /// 100 Mbit/s of payload at 1448 bytes a packet.
 const MBIT_100: u64 = 144_830;
@@ -46,54 +45,18 @@ fn a_path_without_rtt_holds_the_initial_window() {
     assert_eq!(Bbr::new().bdp(MBIT_100, HIGH_GAIN), 10);
 }
 
-/// Acknowledgements one round trip at a time.
-struct Flow {
-    bbr: Bbr,
-    rtt: u64,
-    now: u64,
-    delivered: u64,
-    rng: RngStream,
-}
+type Flow = testing::Flow<Bbr>;
 
 impl Flow {
     fn new() -> Self {
-        Self::with_rtt(50)
-    }
-
-    fn with_rtt(rtt: u64) -> Self {
-        let (mut bbr, mut rng) = (Bbr::new(), RngStream::named(1, "test"));
-        let path = path(10, Some(Span::from_millis(rtt)));
-        bbr.on_event(&PathEvent::PathUp(path), &mut context_with(0, &mut rng));
-        Self { bbr, rtt, now: 0, delivered: 0, rng }
-    }
-
-    fn event(&mut self, event: &PathEvent) {
-        self.bbr.on_event(event, &mut context_with(self.now, &mut self.rng));
-    }
-
-    /// A round trip that delivers `acked` packets, with `change` applied to its sample.
-    fn round_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
-        self.now += self.rtt;
-        let prior_delivered = self.delivered;
-        self.delivered += u64::from(acked);
-        let mut sample = ack_sample(acked, self.delivered, prior_delivered, Span::from_millis(self.rtt));
-        change(&mut sample);
-        self.event(&PathEvent::Ack(sample));
-    }
-
-    fn round(&mut self, acked: u32) {
-        self.round_with(acked, |_| {});
-    }
-
-    fn rounds(&mut self, count: u32, acked: u32) {
-        (0..count).for_each(|_| self.round(acked));
+        Self::with_rtt(Bbr::new(), 50)
     }
 
     /// Sets ProbeBW to the start of this phase of the gain cycle.
     fn come_to(&mut self, cycle_idx: usize) {
-        assert_eq!(self.bbr.mode, Mode::ProbeBw);
-        (self.bbr.cycle_idx, self.bbr.cycle_mstamp) = (cycle_idx, self.bbr.totals.at);
-        self.bbr.update_gains();
+        assert_eq!(self.controller.mode, Mode::ProbeBw);
+        (self.controller.cycle_idx, self.controller.cycle_mstamp) = (cycle_idx, self.controller.totals.at);
+        self.controller.update_gains();
     }
 }
 
@@ -103,11 +66,11 @@ fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
     for acked in [10, 20, 40, 80, 99, 99] {
         flow.round_with(acked, |sample| sample.in_flight = 1000);
     }
-    assert_eq!(flow.bbr.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
+    assert_eq!(flow.controller.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
     flow.round_with(99, |sample| sample.in_flight = 1000);
-    assert_eq!(flow.bbr.mode, Mode::Drain);
+    assert_eq!(flow.controller.mode, Mode::Drain);
     flow.round(99);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBw, "nothing is in flight: drained");
+    assert_eq!(flow.controller.mode, Mode::ProbeBw, "nothing is in flight: drained");
 }
 
 #[test]
@@ -118,7 +81,7 @@ fn an_application_that_sends_little_does_not_end_startup() {
             sample.rate_sample.as_mut().expect("there is one").app_limited = true;
         });
     }
-    assert_eq!(flow.bbr.mode, Mode::Startup);
+    assert_eq!(flow.controller.mode, Mode::Startup);
 }
 
 #[test]
@@ -126,8 +89,8 @@ fn probe_bw_never_starts_in_the_draining_phase() {
     let mut seen = [false; 8];
     let mut flow = Flow::new();
     for _ in 0..500 {
-        flow.bbr.enter_probe_bw(&mut context_with(0, &mut flow.rng));
-        seen[flow.bbr.cycle_idx] = true;
+        flow.controller.enter_probe_bw(&mut context_with(0, &mut flow.rng));
+        seen[flow.controller.cycle_idx] = true;
     }
     assert_eq!(seen, [true, false, true, true, true, true, true, true]);
 }
@@ -138,10 +101,10 @@ fn cruising_phases_last_one_least_rtt() {
     flow.rounds(8, 100);
     flow.come_to(2);
     flow.round(100);
-    assert_eq!(flow.bbr.cycle_idx, 2, "exactly one RTT is not yet more than one");
-    flow.now += 1;
+    assert_eq!(flow.controller.cycle_idx, 2, "exactly one RTT is not yet more than one");
+    flow.now_ms += 1;
     flow.round(100);
-    assert_eq!(flow.bbr.cycle_idx, 3);
+    assert_eq!(flow.controller.cycle_idx, 3);
 }
 
 #[test]
@@ -150,9 +113,9 @@ fn the_probing_phase_lasts_until_there_is_a_queue_or_loss() {
     flow.rounds(8, 100);
     flow.come_to(0);
     flow.rounds(3, 100);
-    assert_eq!(flow.bbr.cycle_idx, 0, "100 in flight are not 1.25 times the product");
+    assert_eq!(flow.controller.cycle_idx, 0, "100 in flight are not 1.25 times the product");
     flow.round_with(100, |sample| sample.prior_in_flight = 140);
-    assert_eq!(flow.bbr.cycle_idx, 1);
+    assert_eq!(flow.controller.cycle_idx, 1);
 }
 
 #[test]
@@ -161,29 +124,29 @@ fn probe_rtt_lasts_200_ms_after_ten_seconds() {
     flow.rounds(199, 100);
     flow.come_to(2);
     flow.round(100);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBw, "10 s are over with the next one");
-    let cwnd = flow.bbr.cwnd;
+    assert_eq!(flow.controller.mode, Mode::ProbeBw, "10 s are over with the next one");
+    let cwnd = flow.controller.cwnd;
     flow.round_with(100, |sample| sample.in_flight = 100);
-    assert_eq!((flow.bbr.mode, flow.bbr.cwnd), (Mode::ProbeRtt, 4));
+    assert_eq!((flow.controller.mode, flow.controller.cwnd), (Mode::ProbeRtt, 4));
     flow.round_with(4, |sample| sample.in_flight = 4);
     flow.rounds(4, 4);
-    assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was empty");
+    assert_eq!(flow.controller.mode, Mode::ProbeRtt, "200 ms since the path was empty");
     flow.round(4);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBw);
-    assert!(flow.bbr.cwnd >= cwnd, "the window is back at once");
+    assert_eq!(flow.controller.mode, Mode::ProbeBw);
+    assert!(flow.controller.cwnd >= cwnd, "the window is back at once");
 }
 
 #[test]
 fn packets_sent_in_probe_rtt_do_not_lower_the_bandwidth() {
-    let mut flow = Flow::with_rtt(10);
+    let mut flow = Flow::with_rtt(Bbr::new(), 10);
     flow.rounds(1000, 100);
-    let bandwidth = flow.bbr.bandwidth();
+    let bandwidth = flow.controller.bandwidth();
     // More round trips than the filter holds.
     for _ in 0..20 {
         flow.round_with(4, |sample| sample.in_flight = 4);
-        assert_eq!(flow.bbr.mode, Mode::ProbeRtt);
+        assert_eq!(flow.controller.mode, Mode::ProbeRtt);
     }
-    assert_eq!(flow.bbr.bandwidth(), bandwidth);
+    assert_eq!(flow.controller.bandwidth(), bandwidth);
 }
 
 #[test]
@@ -192,60 +155,63 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
     flow.rounds(8, 100);
     flow.come_to(2);
     flow.round(100);
-    let cwnd = flow.bbr.cwnd;
-    flow.event(&PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 60 });
+    let cwnd = flow.controller.cwnd;
+    flow.congestion(Cause::Loss, 60);
     flow.round_with(2, |sample| {
         (sample.ca_state, sample.in_flight, sample.lost) = (CaState::Recovery, 60, 5);
         sample.rate_sample = None;
     });
-    assert_eq!((flow.bbr.cwnd, flow.bbr.packet_conservation), (62, true));
+    assert_eq!((flow.controller.cwnd, flow.controller.packet_conservation), (62, true));
     flow.round_with(2, |sample| (sample.ca_state, sample.in_flight) = (CaState::Recovery, 60));
-    assert_eq!((flow.bbr.cwnd, flow.bbr.packet_conservation), (64, false), "the second round grows");
+    assert_eq!((flow.controller.cwnd, flow.controller.packet_conservation), (64, false), "the second round grows");
     flow.round(2);
-    assert_eq!((flow.bbr.cwnd, flow.bbr.packet_conservation), (cwnd, false));
+    assert_eq!((flow.controller.cwnd, flow.controller.packet_conservation), (cwnd, false));
 }
 
 #[test]
 fn a_timeout_sends_one_packet_and_resets_full_bw() {
     let mut flow = Flow::new();
     flow.rounds(3, 100);
-    flow.event(&PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd: true, in_flight: 0 });
-    assert_eq!((flow.bbr.cwnd, flow.bbr.full_bw.full_bw), (1, 0));
+    flow.congestion(Cause::Timeout, 0);
+    assert_eq!((flow.controller.cwnd, flow.controller.full_bw.full_bw), (1, 0));
 }
 
 #[test]
 fn undo_keeps_the_window_and_resets_full_bw() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    let cwnd = flow.bbr.cwnd;
+    let cwnd = flow.controller.cwnd;
     flow.event(&PathEvent::SpuriousLoss);
-    assert_eq!((flow.bbr.cwnd, flow.bbr.full_bw.full_bw, flow.bbr.full_bw.full_bw_reached), (cwnd, 0, true));
+    assert_eq!(
+        (flow.controller.cwnd, flow.controller.full_bw.full_bw, flow.controller.full_bw.full_bw_reached),
+        (cwnd, 0, true)
+    );
 }
 
 #[test]
 fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    flow.bbr.pacing_rate = 1;
+    flow.controller.pacing_rate = 1;
     flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
-    assert_eq!(flow.bbr.pacing_rate, bytes_per_second(rate(100, Span::from_millis(50)), 1448, GAIN_ONE));
-    assert!(flow.bbr.idle_restart);
+    assert_eq!(flow.controller.pacing_rate, bytes_per_second(rate(100, Span::from_millis(50)), 1448, GAIN_ONE));
+    assert!(flow.controller.idle_restart);
     flow.round(1);
-    assert!(!flow.bbr.idle_restart, "until the first delivery");
+    assert!(!flow.controller.idle_restart, "until the first delivery");
 }
 
 #[test]
 fn heavy_loss_at_a_steady_rate_is_a_policer_for_48_rounds() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    let policed = |flow: &Flow| flow.bbr.lt_bw.rate().is_some();
+    let policed = |flow: &Flow| flow.controller.lt_bw.rate().is_some();
     // Two intervals of four round trips (the first loss counts as one); a quarter of what is delivered is lost in each.
     for round in 1..=8 {
         assert!(!policed(&flow), "round {round}");
         flow.round_with(40, |sample| sample.lost = 10);
     }
-    assert_eq!(flow.bbr.lt_bw.rate(), Some(rate(40, Span::from_millis(50))));
-    assert_eq!((flow.bbr.pacing_gain, flow.bbr.bandwidth()), (GAIN_ONE, rate(40, Span::from_millis(50))));
+    assert_eq!(flow.controller.lt_bw.rate(), Some(rate(40, Span::from_millis(50))));
+    assert_eq!((flow.controller.pacing_gain, flow.controller.bandwidth()), (GAIN_ONE, rate(40, Span::from_millis(50))));
     flow.rounds(47, 40);
     assert!(policed(&flow));
     flow.round(40);

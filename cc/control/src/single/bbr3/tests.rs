@@ -5,9 +5,8 @@ mod episodes;
 use super::bandwidth::{bytes_per_second, rate};
 use super::cycle::ProbeUp;
 use super::*;
-use crate::single::testing::{ack_sample, context_with, defaults, path};
+use crate::single::testing::{self, defaults};
 use crate::{ParamValue, SendState};
-use units::RngStream;
 
 /// 100 Mbit/s of payload at 1448 bytes a packet.
 const MBIT_100: u64 = 144_830;
@@ -87,67 +86,20 @@ fn the_long_term_bound_grows_by_twice_as_much_each_round() {
     assert_eq!(packets, [1, 2, 4, 8, 16]);
 }
 
-/// Acknowledgements over a path of 50 ms.
-struct Flow {
-    bbr: Bbr3,
-    now: u64,
-    delivered: u64,
-    prior: u64,
-    rng: RngStream,
-}
+type Flow = testing::Flow<Bbr3>;
 
 const RTT: u64 = 50;
 
 impl Flow {
     fn new() -> Self {
-        Self::with(&[])
-    }
-
-    fn with(set: &[(&str, ParamValue)]) -> Self {
-        let set = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        let bbr = Bbr3::new(&Params::new(ENTRY.parameters, &set).expect("allowed"));
-        let mut flow = Self { bbr, now: 0, delivered: 0, prior: 0, rng: RngStream::named(1, "test") };
-        flow.event(&PathEvent::PathUp(path(10, Some(Span::from_millis(RTT)))));
-        flow
-    }
-
-    fn event(&mut self, event: &PathEvent) {
-        self.bbr.on_event(event, &mut context_with(self.now, &mut self.rng));
-    }
-
-    fn congestion(&mut self, cause: Cause) {
-        self.event(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: 0 });
-    }
-
-    /// One acknowledgement of a packet sent when `self.prior` were delivered.
-    fn ack_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
-        self.delivered += u64::from(acked);
-        let packets = (self.delivered - self.prior) as u32;
-        let mut sample = AckSample {
-            newest_delivered: Some(SendState { tx_in_flight: packets, ..SendState::default() }),
-            cwnd_limited: true,
-            ..ack_sample(acked, self.delivered, self.prior, Span::from_millis(RTT))
-        };
-        change(&mut sample);
-        self.event(&PathEvent::Ack(sample));
-    }
-
-    /// A round trip in one acknowledgement.
-    fn round_with(&mut self, acked: u32, change: impl Fn(&mut AckSample)) {
-        self.now += RTT;
-        self.prior = self.delivered;
-        self.ack_with(acked, change);
-    }
-
-    fn round(&mut self, acked: u32) {
-        self.round_with(acked, |_| {});
+        Self::with_rtt(bbr(), RTT)
     }
 
     /// A round trip of an even stream with this window, acknowledged in pairs.
     fn stream(&mut self, cwnd: u32) {
-        self.now += RTT;
+        self.now_ms += RTT;
         for _ in 0..cwnd / 2 {
-            self.prior = self.delivered + 2 - u64::from(cwnd);
+            self.prior_delivered = self.delivered + 2 - u64::from(cwnd);
             self.ack_with(2, |sample| sample.prior_in_flight = cwnd);
         }
     }
@@ -155,12 +107,12 @@ impl Flow {
     /// Count of rounds of 100 packets until this mode.
     fn rounds_until(&mut self, mode: Mode) -> u32 {
         for round in 0..200 {
-            if self.bbr.mode == mode {
+            if self.controller.mode == mode {
                 return round;
             }
             self.round(100);
         }
-        panic!("{mode:?} does not come: {:?}", self.bbr);
+        panic!("{mode:?} does not come: {:?}", self.controller);
     }
 
     /// A flow of 100 packets a round trip that cruises.
@@ -191,9 +143,9 @@ fn startup_ends_after_three_rounds_without_a_quarter_more_bandwidth() {
     for acked in [10, 20, 40, 80, 99, 99] {
         flow.round_with(acked, |sample| sample.in_flight = 1000);
     }
-    assert_eq!(flow.bbr.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
+    assert_eq!(flow.controller.mode, Mode::Startup, "99 is less than 1.25 * 80, twice so far");
     flow.round_with(99, |sample| sample.in_flight = 1000);
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::Drain, Bounds::NONE));
+    assert_eq!((flow.controller.mode, flow.controller.bounds), (Mode::Drain, Bounds::NONE));
 }
 
 #[test]
@@ -202,14 +154,14 @@ fn an_application_that_sends_little_does_not_end_startup() {
     for _ in 0..20 {
         flow.round_with(10, |sample| sample.rate_sample.as_mut().expect("there is one").app_limited = true);
     }
-    assert_eq!(flow.bbr.mode, Mode::Startup);
+    assert_eq!(flow.controller.mode, Mode::Startup);
 }
 
 /// Startup, in which a round of recovery has so many acknowledgements with loss; `lost` of 200 packets in all.
 fn startup_with_loss(events: u32, lost: u32) -> Bbr3 {
     let mut flow = Flow::new();
     [10, 20, 40].into_iter().for_each(|acked| flow.round(acked));
-    flow.congestion(Cause::Loss);
+    flow.congestion(Cause::Loss, 0);
     for event in 1..=events {
         flow.ack_with(5, |sample| {
             sample.ca_state = CaState::Recovery;
@@ -220,7 +172,7 @@ fn startup_with_loss(events: u32, lost: u32) -> Bbr3 {
         (sample.ca_state, sample.in_flight) = (CaState::Recovery, 1000);
         sample.newest_delivered = Some(SendState { tx_in_flight: 200, lost, ..SendState::default() });
     });
-    flow.bbr
+    flow.controller
 }
 
 #[test]
@@ -239,16 +191,16 @@ fn drain_ends_when_the_queue_is_gone() {
     for acked in [10, 20, 40, 80, 99, 99, 99] {
         flow.round_with(acked, |sample| sample.in_flight = 1000);
     }
-    let full = flow.bbr.ssthresh;
+    let full = flow.controller.ssthresh;
     let too_many = |sample: &mut AckSample| sample.prior_in_flight = 1000;
     flow.round_with(99, |sample| (sample.in_flight, sample.prior_in_flight) = (full + 1, 1000));
-    assert_eq!(flow.bbr.mode, Mode::Drain);
+    assert_eq!(flow.controller.mode, Mode::Drain);
     flow.round_with(99, too_many);
-    assert_eq!((flow.bbr.mode, flow.bbr.mode.pacing_gain()), (Mode::ProbeBwDown, 232));
+    assert_eq!((flow.controller.mode, flow.controller.mode.pacing_gain()), (Mode::ProbeBwDown, 232));
     flow.round_with(99, too_many);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBwDown, "until no more is in flight than the path holds");
+    assert_eq!(flow.controller.mode, Mode::ProbeBwDown, "until no more is in flight than the path holds");
     flow.round(99);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBwCruise);
+    assert_eq!(flow.controller.mode, Mode::ProbeBwCruise);
 }
 
 #[test]
@@ -267,7 +219,7 @@ fn a_small_flow_probes_as_often_as_reno_would_lose() {
     (0..5).for_each(|_| flow.round(10));
     flow.rounds_until(Mode::ProbeBwCruise);
     let mut rounds = 0;
-    while flow.bbr.mode == Mode::ProbeBwCruise {
+    while flow.controller.mode == Mode::ProbeBwCruise {
         flow.round(10);
         rounds += 1;
     }
@@ -277,14 +229,14 @@ fn a_small_flow_probes_as_often_as_reno_would_lose() {
 #[test]
 fn the_bandwidth_is_the_greatest_of_this_cycle_and_the_last() {
     let mut flow = Flow::cruising();
-    let before = flow.bbr.max_bw();
+    let before = flow.controller.max_bw();
     for cycle in 0..3 {
         // It falls by half. Startup was the cycle before the first.
-        assert_eq!(flow.bbr.max_bw() == before, cycle < 1, "cycle {cycle}");
-        while flow.bbr.mode != Mode::ProbeBwUp {
+        assert_eq!(flow.controller.max_bw() == before, cycle < 1, "cycle {cycle}");
+        while flow.controller.mode != Mode::ProbeBwUp {
             flow.round(50);
         }
-        while flow.bbr.mode != Mode::ProbeBwCruise {
+        while flow.controller.mode != Mode::ProbeBwCruise {
             flow.round(50);
         }
     }
@@ -294,25 +246,29 @@ fn the_bandwidth_is_the_greatest_of_this_cycle_and_the_last() {
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
     let mut flow = Flow::probing();
     flow.round_with(100, |sample| set_lost(sample, 200, 3));
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds.inflight_hi), (Mode::ProbeBwUp, u32::MAX), "3 of 200 is not too much");
+    assert_eq!(
+        (flow.controller.mode, flow.controller.bounds.inflight_hi),
+        (Mode::ProbeBwUp, u32::MAX),
+        "3 of 200 is not too much"
+    );
     flow.ack_with(1, |sample| {
         sample.prior_in_flight = 1000;
         set_lost(sample, 200, 4);
     });
     assert_eq!(
-        (flow.bbr.mode, flow.bbr.bounds.inflight_hi, flow.bbr.cycle.prior_probe_too_high),
+        (flow.controller.mode, flow.controller.bounds.inflight_hi, flow.controller.cycle.prior_probe_too_high),
         (Mode::ProbeBwDown, 200, true)
     );
     flow.ack_with(1, |sample| set_lost(sample, 150, 20));
-    assert_eq!(flow.bbr.bounds.inflight_hi, 200, "the same probe");
+    assert_eq!(flow.controller.bounds.inflight_hi, 200, "the same probe");
 }
 
 #[test]
 fn the_long_term_bound_falls_to_seven_tenths_of_the_target_at_most() {
     let mut flow = Flow::probing();
-    let target = flow.bbr.target_inflight();
+    let target = flow.controller.target_inflight();
     flow.round_with(100, |sample| set_lost(sample, 20, 20));
-    assert_eq!(flow.bbr.bounds.inflight_hi, model::share(target, 180));
+    assert_eq!(flow.controller.bounds.inflight_hi, model::share(target, 180));
 }
 
 #[test]
@@ -323,30 +279,30 @@ fn an_application_limited_loss_does_not_change_the_long_term_bound() {
         sample.prior_in_flight = 1000;
         sample.newest_lost.as_mut().expect("set").app_limited = true;
     });
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds.inflight_hi), (Mode::ProbeBwDown, u32::MAX));
+    assert_eq!((flow.controller.mode, flow.controller.bounds.inflight_hi), (Mode::ProbeBwDown, u32::MAX));
 }
 
 #[test]
 fn after_much_loss_the_next_probe_stops_at_the_bound_and_the_one_after_it_exceeds_it() {
     let mut flow = Flow::probing();
     flow.round_with(100, |sample| set_lost(sample, 200, 20));
-    let bound = flow.bbr.bounds.inflight_hi;
+    let bound = flow.controller.bounds.inflight_hi;
     flow.rounds_until(Mode::ProbeBwUp);
     flow.round_with(100, |sample| sample.prior_in_flight = bound);
     assert_eq!(
-        (flow.bbr.mode, flow.bbr.cycle.stopped_risky_probe, flow.bbr.bounds.inflight_hi),
+        (flow.controller.mode, flow.controller.cycle.stopped_risky_probe, flow.controller.bounds.inflight_hi),
         (Mode::ProbeBwDown, true, bound)
     );
     flow.round(100);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBwRefill, "no harm in it: again, at once");
+    assert_eq!(flow.controller.mode, Mode::ProbeBwRefill, "no harm in it: again, at once");
     flow.round(100);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBwUp);
+    assert_eq!(flow.controller.mode, Mode::ProbeBwUp);
     let mut bounds = vec![bound];
     for _ in 0..5 {
         flow.stream(bound);
-        bounds.push(flow.bbr.bounds.inflight_hi);
+        bounds.push(flow.controller.bounds.inflight_hi);
     }
-    assert_eq!(flow.bbr.mode, Mode::ProbeBwUp, "the bound, not the path, keeps the bandwidth flat");
+    assert_eq!(flow.controller.mode, Mode::ProbeBwUp, "the bound, not the path, keeps the bandwidth flat");
     let growth: Vec<u32> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(growth.is_sorted() && growth[4] >= 12, "{growth:?}");
 }
@@ -354,50 +310,50 @@ fn after_much_loss_the_next_probe_stops_at_the_bound_and_the_one_after_it_exceed
 #[test]
 fn a_flight_without_much_loss_raises_the_long_term_bound_in_any_mode() {
     let mut flow = Flow::cruising();
-    flow.bbr.bounds.inflight_hi = 150;
+    flow.controller.bounds.inflight_hi = 150;
     flow.round_with(100, |sample| {
         sample.newest_delivered = Some(SendState { tx_in_flight: 160, lost: 3, ..SendState::default() });
     });
-    assert_eq!(flow.bbr.bounds.inflight_hi, 160);
+    assert_eq!(flow.controller.bounds.inflight_hi, 160);
     flow.round_with(100, |sample| {
         sample.newest_delivered = Some(SendState { tx_in_flight: 170, lost: 4, ..SendState::default() });
     });
-    assert_eq!(flow.bbr.bounds.inflight_hi, 160, "4 of 170 are too much");
+    assert_eq!(flow.controller.bounds.inflight_hi, 160, "4 of 170 are too much");
 }
 
 #[test]
 fn cruising_leaves_headroom_below_the_long_term_bound() {
     let mut flow = Flow::cruising();
-    flow.bbr.bounds.inflight_hi = 120;
+    flow.controller.bounds.inflight_hi = 120;
     flow.round(100);
-    assert_eq!(flow.bbr.cwnd, 120 - 120 * 38 / 256);
+    assert_eq!(flow.controller.cwnd, 120 - 120 * 38 / 256);
 }
 
 #[test]
 fn a_round_with_loss_lowers_the_short_term_bounds_to_what_it_delivered_or_seven_tenths() {
     let mut flow = Flow::cruising();
-    let bandwidth = flow.bbr.max_bw();
+    let bandwidth = flow.controller.max_bw();
     flow.ack_with(1, |sample| set_lost(sample, 100, 1));
-    let cwnd = flow.bbr.cwnd;
-    assert_eq!(flow.bbr.bounds, Bounds::NONE, "the round is not over");
+    let cwnd = flow.controller.cwnd;
+    assert_eq!(flow.controller.bounds, Bounds::NONE, "the round is not over");
     flow.round_with(10, |_| {});
-    assert_eq!(flow.bbr.bounds.inflight_lo, model::share(cwnd, 180).max(101));
-    assert_eq!(flow.bbr.bounds.bw_lo, flow.bbr.max_bw(), "the round delivered as much as ever");
+    assert_eq!(flow.controller.bounds.inflight_lo, model::share(cwnd, 180).max(101));
+    assert_eq!(flow.controller.bounds.bw_lo, flow.controller.max_bw(), "the round delivered as much as ever");
     // And now a round that delivers little.
-    let inflight_lo = flow.bbr.bounds.inflight_lo;
+    let inflight_lo = flow.controller.bounds.inflight_lo;
     flow.ack_with(1, |sample| set_lost(sample, 100, 1));
     flow.round(10);
-    assert_eq!(flow.bbr.bounds.inflight_lo, model::share(inflight_lo, 180));
-    assert!(flow.bbr.bw() < bandwidth * 3 / 4, "{:?}", flow.bbr.bounds);
-    assert_eq!(flow.bbr.bounds.inflight_hi, u32::MAX);
+    assert_eq!(flow.controller.bounds.inflight_lo, model::share(inflight_lo, 180));
+    assert!(flow.controller.bw() < bandwidth * 3 / 4, "{:?}", flow.controller.bounds);
+    assert_eq!(flow.controller.bounds.inflight_hi, u32::MAX);
 }
 
 #[test]
 fn refilling_resets_the_short_term_bounds() {
     let mut flow = Flow::cruising();
-    (flow.bbr.bounds.inflight_lo, flow.bbr.bounds.bw_lo) = (70, 1);
+    (flow.controller.bounds.inflight_lo, flow.controller.bounds.bw_lo) = (70, 1);
     flow.rounds_until(Mode::ProbeBwRefill);
-    assert_eq!(flow.bbr.bounds, Bounds::NONE);
+    assert_eq!(flow.controller.bounds, Bounds::NONE);
 }
 
 #[test]
@@ -405,26 +361,26 @@ fn loss_in_a_probe_that_is_not_too_much_lowers_nothing() {
     let mut flow = Flow::probing();
     flow.ack_with(1, |sample| set_lost(sample, 200, 1));
     flow.round(100);
-    assert_eq!((flow.bbr.mode, flow.bbr.bounds), (Mode::ProbeBwUp, Bounds::NONE));
+    assert_eq!((flow.controller.mode, flow.controller.bounds), (Mode::ProbeBwUp, Bounds::NONE));
 }
 
 #[test]
 fn probe_rtt_halves_the_window_for_200_ms_after_five_seconds() {
     let mut flow = Flow::cruising();
-    while flow.now < 5000 {
-        assert_ne!(flow.bbr.mode, Mode::ProbeRtt);
+    while flow.now_ms < 5000 {
+        assert_ne!(flow.controller.mode, Mode::ProbeRtt);
         flow.round(100);
     }
-    let (cwnd, bandwidth) = (flow.bbr.cwnd, flow.bbr.max_bw());
+    let (cwnd, bandwidth) = (flow.controller.cwnd, flow.controller.max_bw());
     flow.round_with(100, |sample| sample.in_flight = 100);
-    let half = flow.bbr.probe_rtt_cwnd();
-    assert_eq!((flow.bbr.mode, flow.bbr.cwnd), (Mode::ProbeRtt, half));
+    let half = flow.controller.probe_rtt_cwnd();
+    assert_eq!((flow.controller.mode, flow.controller.cwnd), (Mode::ProbeRtt, half));
     assert!((50..=51).contains(&half), "{half}");
     flow.round_with(50, |sample| sample.in_flight = half);
     (0..4).for_each(|_| flow.round_with(50, |sample| sample.in_flight = 50));
-    assert_eq!(flow.bbr.mode, Mode::ProbeRtt, "200 ms since the path was half empty");
+    assert_eq!(flow.controller.mode, Mode::ProbeRtt, "200 ms since the path was half empty");
     flow.round_with(50, |sample| sample.in_flight = 50);
-    assert_eq!(flow.bbr.mode, Mode::ProbeBwCruise);
-    assert!(flow.bbr.cwnd >= cwnd.min(200), "the window is back at once: {} of {cwnd}", flow.bbr.cwnd);
-    assert_eq!(flow.bbr.max_bw(), bandwidth);
+    assert_eq!(flow.controller.mode, Mode::ProbeBwCruise);
+    assert!(flow.controller.cwnd >= cwnd.min(200), "the window is back at once: {} of {cwnd}", flow.controller.cwnd);
+    assert_eq!(flow.controller.max_bw(), bandwidth);
 }

@@ -5,67 +5,68 @@ use super::*;
 #[test]
 fn undo_restores_bounds_and_window() {
     let mut flow = Flow::cruising();
-    let cwnd = flow.bbr.cwnd;
-    flow.congestion(Cause::Loss);
+    let cwnd = flow.controller.cwnd;
+    flow.congestion(Cause::Loss, 0);
     flow.ack_with(1, |sample| {
         sample.ca_state = CaState::Recovery;
         set_lost(sample, 100, 1);
     });
     flow.round_with(10, |sample| sample.ca_state = CaState::Recovery);
-    assert!(flow.bbr.bounds.inflight_lo < u32::MAX && flow.bbr.cwnd < cwnd, "{:?}", flow.bbr);
+    assert!(flow.controller.bounds.inflight_lo < u32::MAX && flow.controller.cwnd < cwnd, "{:?}", flow.controller);
     flow.event(&PathEvent::SpuriousLoss);
-    assert_eq!((flow.bbr.bounds, flow.bbr.cwnd), (Bounds::NONE, cwnd));
-    assert!(!flow.bbr.congestion.loss_in_round && flow.bbr.full_bw.full_bw_reached);
+    assert_eq!((flow.controller.bounds, flow.controller.cwnd), (Bounds::NONE, cwnd));
+    assert!(!flow.controller.congestion.loss_in_round && flow.controller.full_bw.full_bw_reached);
 }
 
 #[test]
 fn undo_restores_the_long_term_bound() {
     let mut flow = Flow::probing();
-    flow.congestion(Cause::Loss);
+    flow.congestion(Cause::Loss, 0);
     flow.round_with(100, |sample| set_lost(sample, 200, 20));
-    assert_eq!(flow.bbr.bounds.inflight_hi, 200);
+    assert_eq!(flow.controller.bounds.inflight_hi, 200);
     flow.event(&PathEvent::SpuriousLoss);
-    assert_eq!(flow.bbr.bounds.inflight_hi, u32::MAX);
+    assert_eq!(flow.controller.bounds.inflight_hi, u32::MAX);
 }
 
 #[test]
 fn a_timeout_sends_one_packet_and_its_end_restores_the_window() {
     let mut flow = Flow::cruising();
-    let cwnd = flow.bbr.cwnd;
-    flow.congestion(Cause::Timeout);
-    assert_eq!((flow.bbr.cwnd, flow.bbr.bounds.inflight_lo), (1, cwnd));
+    let cwnd = flow.controller.cwnd;
+    flow.congestion(Cause::Timeout, 0);
+    assert_eq!((flow.controller.cwnd, flow.controller.bounds.inflight_lo), (1, cwnd));
     flow.round_with(1, |sample| sample.ca_state = CaState::Loss);
-    assert_eq!(flow.bbr.cwnd, 4);
+    assert_eq!(flow.controller.cwnd, 4);
     flow.round(1);
-    assert!(flow.bbr.cwnd > cwnd / 2, "{} of {cwnd}", flow.bbr.cwnd);
+    assert!(flow.controller.cwnd > cwnd / 2, "{} of {cwnd}", flow.controller.cwnd);
 }
 
 #[test]
 fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
     let mut flow = Flow::probing();
-    flow.bbr.congestion.delivered = 40;
-    let target = flow.bbr.target_inflight();
-    flow.congestion(Cause::TlpRecovery);
-    assert_eq!((flow.bbr.mode, flow.bbr.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true));
+    flow.controller.congestion.delivered = 40;
+    let target = flow.controller.target_inflight();
+    flow.congestion(Cause::TlpRecovery, 0);
+    assert_eq!((flow.controller.mode, flow.controller.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true));
     // One of 41 is more than 2 %, as Linux rounds; the bound is those 41, or 0.7 of the target.
-    assert_eq!(flow.bbr.bounds.inflight_hi, model::share(target, 180).max(41));
+    assert_eq!(flow.controller.bounds.inflight_hi, model::share(target, 180).max(41));
 }
 
 #[test]
 fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::cruising();
-    flow.bbr.pacing_rate = 1;
+    flow.controller.pacing_rate = 1;
     flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
-    assert_eq!(flow.bbr.pacing_rate, bytes_per_second(flow.bbr.bw(), 1448, GAIN_ONE));
+    assert_eq!(flow.controller.pacing_rate, bytes_per_second(flow.controller.bw(), 1448, GAIN_ONE));
 }
 
 #[test]
 fn marks_count_only_with_ecn_and_on_short_paths() {
     let marked = |ecn: &str, rtt_us| {
-        let mut flow = Flow::with(&[("ecn", ParamValue::Choice(ecn.to_owned()))]);
-        flow.bbr.min_rtt = MinRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
+        let set = [("ecn".to_owned(), ParamValue::Choice(ecn.to_owned()))].into();
+        let mut flow = Flow::with_rtt(Bbr3::new(&Params::new(ENTRY.parameters, &set).expect("allowed")), RTT);
+        flow.controller.min_rtt = MinRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
         (0..3).for_each(|_| flow.round_with(10, |sample| sample.marked = 10));
-        (flow.bbr.ecn.ecn_eligible, flow.bbr.full_bw.full_bw_reached)
+        (flow.controller.ecn.ecn_eligible, flow.controller.full_bw.full_bw_reached)
     };
     assert_eq!(marked("on", 5_000), (true, true), "two rounds of marks end startup");
     assert_eq!(marked("on", 5_001), (false, false));
@@ -77,7 +78,11 @@ fn without_send_states_rate_samples_are_used() {
     let mut flow = Flow::probing();
     let high_loss = |sample: &mut AckSample, lost| (sample.newest_delivered, sample.lost) = (None, lost);
     flow.round_with(100, |sample| high_loss(sample, 1));
-    assert_eq!(flow.bbr.mode, Mode::ProbeBwUp, "1 of 101");
+    assert_eq!(flow.controller.mode, Mode::ProbeBwUp, "1 of 101");
     flow.round_with(100, |sample| high_loss(sample, 3));
-    assert_eq!((flow.bbr.mode, flow.bbr.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true), "3 more of 103");
+    assert_eq!(
+        (flow.controller.mode, flow.controller.cycle.prior_probe_too_high),
+        (Mode::ProbeBwDown, true),
+        "3 more of 103"
+    );
 }
