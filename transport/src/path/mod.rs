@@ -292,7 +292,7 @@ impl PathSender {
     }
 
     /// A retransmission timeout: enters the state Loss; `reduce_cwnd` if the window is to be reduced (Linux `tcp_enter_loss`).
-    pub(crate) fn enter_loss(
+    pub fn enter_loss(
         &mut self,
         now: Instant,
         reduce_cwnd: bool,
@@ -311,6 +311,11 @@ impl PathSender {
     pub fn leave_reduction(&mut self, now: Instant, to_ssthresh: bool, controller: &mut ControllerHandle) {
         self.ca_state = CaState::Open;
         self.notify(now, &PathEvent::Recovered { to_ssthresh }, controller);
+    }
+
+    /// Ends the state Loss: back to Open.
+    pub fn leave_loss(&mut self) {
+        self.ca_state = CaState::Open;
     }
 
     fn totals(&self, in_flight: u32) -> SendTotals {

@@ -8,15 +8,7 @@ use std::collections::BTreeMap;
 
 fn ack() -> impl Strategy<Value = Action> {
     let lost = prop_oneof![8 => Just(0u32), 1 => 1..20u32];
-    (0..40u32, lost, 1..400_000u64, any::<bool>(), any::<bool>()).prop_map(
-        |(acked, lost, rtt_us, cwnd_limited, app_limited)| Action::Ack {
-            acked,
-            lost,
-            rtt_us,
-            cwnd_limited,
-            app_limited,
-        },
-    )
+    (0..40u32, lost, 1..400_000u64).prop_map(|(acked, lost, rtt_us)| Action::Ack { acked, lost, rtt_us })
 }
 
 fn act() -> impl Strategy<Value = Action> {

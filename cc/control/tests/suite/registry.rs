@@ -82,7 +82,7 @@ fn flow(entry: &'static AlgorithmEntry) -> Sender {
 }
 
 fn ack(acked: u32, lost: u32) -> Action {
-    Action::Ack { acked, lost, rtt_us: 50_000, cwnd_limited: true, app_limited: false }
+    Action::Ack { acked, lost, rtt_us: 50_000 }
 }
 
 #[test]

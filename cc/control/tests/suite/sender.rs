@@ -1,10 +1,12 @@
-//! A sender driven by random actions, which reports consistent events and checks the invariants of a controller.
+//! A sender driven by random actions, which reports consistent events to a controller whose decisions are checked.
 
 use control::{
-    AckSample, AlgorithmEntry, CaState, Cause, Context, Controller, Decision, Deviation, ParamValue, PathEvent,
-    PathInfo, RateSample, Reduction, SendState,
+    AlgorithmEntry, CaState, Cause, Context, Controller, Decision, Deviation, ParamValue, PathEvent, PathInfo,
+    Reduction,
 };
 use std::collections::BTreeMap;
+use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
+use transport::recovery::SendSnapshot;
 use units::{INFINITE_SSTHRESH, Instant, PathId, RngStream, Span};
 
 /// An action on a path. Counts are clamped to the possible.
@@ -17,8 +19,6 @@ pub(crate) enum Action {
         acked: u32,
         lost: u32,
         rtt_us: u64,
-        cwnd_limited: bool,
-        app_limited: bool,
     },
     /// An ECN echo.
     Mark,
@@ -35,270 +35,48 @@ pub(crate) enum Action {
     Toggle,
 }
 
-/// State of one path.
-#[derive(Debug, Default)]
-struct Path {
-    down: bool,
-    next: u64,
-    in_flight: u32,
-    lost: u32,
-    sacked: u32,
-    delivered: u64,
-    delivered_at_send: u64,
-    /// Packets ever lost; now, and when the newest packet was sent.
-    ever_lost: u32,
-    lost_at_send: u32,
-    in_flight_at_send: u32,
-    sent: u32,
-    last_send: Instant,
-    ca_state: CaState,
-    /// The episode ends when everything up to here is acknowledged.
-    high_seq: u64,
-    may_undo: bool,
-    srtt: Span,
-    min_rtt: Option<Span>,
-}
-
-impl Path {
-    fn una(&self) -> u64 {
-        self.next - u64::from(self.in_flight) - u64::from(self.lost) - u64::from(self.sacked)
-    }
-}
-
-/// A sender with three paths and one algorithm, which checks every decision.
-pub(crate) struct Sender {
+/// A controller that checks each decision of another one.
+#[derive(Debug)]
+struct CheckedController {
+    inner: Box<dyn Controller>,
+    entry: &'static AlgorithmEntry,
     /// Whether the coupling has path controllers, which may raise an unfilled window.
     has_path_controllers: bool,
-    entry: &'static AlgorithmEntry,
-    controller: Box<dyn Controller>,
-    rng: RngStream,
-    now: Instant,
-    paths: [Path; 3],
+    /// The congestion states of the paths, as their events tell.
+    ca_states: BTreeMap<PathId, CaState>,
 }
 
-pub(crate) const PATH: PathInfo = PathInfo {
-    mss: 1448,
-    initial_window: 10,
-    rtt: None,
-    tick: Span::from_millis(1),
-    cwnd_clamp: u32::MAX / 2,
-    reduction: Reduction::Proportional,
-};
-
-impl Sender {
-    /// A sender whose paths come up.
-    pub(crate) fn new(entry: &'static AlgorithmEntry) -> Self {
-        Self::with(entry, &BTreeMap::new())
-    }
-
-    /// The same with these parameters.
-    pub(crate) fn with(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Self {
-        let controller = entry.controller(given).expect("allowed");
-        let has_path_controllers = given.get("path").is_some_and(|path| *path != ParamValue::Choice("reno".to_owned()));
-        let rng = RngStream::named(1, "controller");
-        let mut sender =
-            Self { has_path_controllers, entry, controller, rng, now: Instant::ZERO, paths: Default::default() };
-        (0..sender.paths.len()).for_each(|path| sender.bring_up(path));
-        sender
-    }
-
-    /// The path comes up, for the first time or again, with the same random stream, so that runs can be compared.
-    pub(crate) fn bring_up(&mut self, path: usize) {
-        self.paths[path] = Path { last_send: self.now, ..Path::default() };
-        self.rng = RngStream::named(1, "controller");
-        let event = PathEvent::PathUp(PATH);
-        self.controller.on_event(PathId(path as u16), &event, &mut context(self.now, &mut self.rng));
-    }
-
-    pub(crate) fn decision(&self, path: usize) -> Decision {
-        self.controller.decision(PathId(path as u16))
-    }
-
-    pub(crate) fn apply(&mut self, path: usize, action: Action) {
-        if self.paths[path].down {
-            if matches!(action, Action::Toggle) {
-                self.bring_up(path);
+impl Controller for CheckedController {
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
+        let ca_state = match event {
+            PathEvent::PathUp(_) => {
+                self.ca_states.insert(path, CaState::Open);
+                return self.inner.on_event(path, event, cx);
             }
-            return;
-        }
-        match action {
-            Action::Toggle => {
-                self.notify(path, &PathEvent::PathDown);
-                self.paths[path].down = true;
-            }
-            Action::Send(count) => self.send(path, count),
-            Action::Ack { acked, lost, rtt_us, cwnd_limited, app_limited } => {
-                let rtt = Span::from_micros(rtt_us);
-                self.ack(path, acked, lost, rtt, (cwnd_limited, app_limited));
-            }
-            Action::Mark => self.on_congestion(path, Cause::EcnMark),
-            Action::LocalDrop => self.on_congestion(path, Cause::LocalDrop),
-            Action::Timeout => self.timeout(path),
-            Action::SpuriousLoss => self.on_spurious_loss(path),
-            Action::TlpRecovery => self.tlp_recovery(path),
-            Action::ApplicationLimited(used) if self.paths[path].ca_state == CaState::Open => {
-                self.notify(path, &PathEvent::ApplicationLimited { cwnd_used: used });
-            }
-            Action::ApplicationLimited(_) => {}
-            Action::Mss(mss) => self.notify(path, &PathEvent::MssChanged { mss }),
-            Action::Wait(millis) => self.now += Span::from_millis(millis),
-        }
-    }
-
-    fn send(&mut self, path: usize, count: u32) {
-        let window = self.decision(path).cwnd;
-        let now = self.now;
-        let state = &mut self.paths[path];
-        let count = count.min(window.saturating_sub(state.in_flight));
-        if count == 0 {
-            return;
-        }
-        let was_empty = state.una() == state.next;
-        let idle = now.since(state.last_send);
-        let retransmissions = count.min(state.lost);
-        state.lost -= retransmissions;
-        state.in_flight += count;
-        state.next += u64::from(count - retransmissions);
-        state.sent += count;
-        state.last_send = now;
-        state.delivered_at_send = state.delivered;
-        (state.lost_at_send, state.in_flight_at_send) = (state.ever_lost, state.in_flight);
-        if was_empty {
-            self.notify(path, &PathEvent::IdleRestart { idle, rto: Span::from_millis(250) });
-        }
-    }
-
-    fn ack(&mut self, path: usize, acked: u32, lost: u32, rtt: Span, (cwnd_limited, app_limited): (bool, bool)) {
-        let state = &mut self.paths[path];
-        let (prior_una, prior_in_flight) = (state.una(), state.in_flight);
-        let acked = acked.min(state.in_flight);
-        state.in_flight -= acked;
-        let lost = lost.min(state.in_flight);
-        state.in_flight -= lost;
-        state.lost += lost;
-        state.ever_lost += lost;
-        state.delivered += u64::from(acked);
-        state.sacked = if state.lost == 0 { 0 } else { state.sacked + acked };
-        if acked > 0 {
-            state.srtt = rtt;
-            state.min_rtt = Some(state.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
-        }
-        if lost > 0 {
-            self.on_congestion(path, Cause::Loss);
-        }
-        self.end_episode(path);
-        let state = &mut self.paths[path];
-        let sample = RateSample {
-            delivered: (state.delivered - state.delivered_at_send) as u32,
-            interval: rtt,
-            prior_delivered: state.delivered_at_send,
-            app_limited,
-            ack_delayed: false,
+            PathEvent::Ack(sample) => sample.ca_state,
+            PathEvent::SpuriousLoss | PathEvent::Recovered { .. } => CaState::Open,
+            _ => self.ca_states[&path],
         };
-        let newest = SendState {
-            tx_in_flight: state.in_flight_at_send,
-            lost: state.ever_lost - state.lost_at_send,
-            app_limited,
-            ..SendState::default()
+        let before = self.inner.decision(path);
+        self.inner.on_event(path, event, cx);
+        self.check(event, ca_state, before, self.inner.decision(path));
+        let after = match event {
+            PathEvent::Congestion { cause: Cause::Loss, .. } => CaState::Recovery,
+            PathEvent::Congestion { cause: Cause::Timeout, .. } => CaState::Loss,
+            PathEvent::Congestion { cause: Cause::EcnMark | Cause::LocalDrop, .. } => ca_state.max(CaState::Cwr),
+            _ => ca_state,
         };
-        let sample = AckSample {
-            acked,
-            pkts_acked: acked,
-            lost,
-            newest_delivered: (acked > 0).then_some(newest),
-            newest_lost: (lost > 0).then_some(newest),
-            sent: std::mem::take(&mut state.sent),
-            prior_in_flight,
-            in_flight: state.in_flight,
-            rtt: (acked > 0).then_some(rtt),
-            srtt: state.srtt,
-            min_rtt: state.min_rtt.unwrap_or(Span::MAX),
-            rate_sample: (acked > 0).then_some(sample),
-            delivered: state.delivered,
-            snd_una: state.una(),
-            snd_nxt: state.next,
-            una_advanced: state.una() > prior_una,
-            cwnd_limited,
-            may_raise_cwnd: state.una() > prior_una,
-            ca_state: state.ca_state,
-            ..AckSample::default()
-        };
-        self.notify(path, &PathEvent::Ack(sample));
+        self.ca_states.insert(path, after);
     }
 
-    /// Loss, mark or local drop: an episode begins, unless a more severe one is under way.
-    fn on_congestion(&mut self, path: usize, cause: Cause) {
-        let to = if cause == Cause::Loss { CaState::Recovery } else { CaState::Cwr };
-        let state = &mut self.paths[path];
-        let begins = state.ca_state < to;
-        if begins && state.ca_state < CaState::Cwr {
-            state.high_seq = state.next;
-            state.sent = 0;
-        }
-        state.may_undo = begins && cause == Cause::Loss;
-        let in_flight = state.in_flight;
-        // Before the state changes, as the invariants are about the state before.
-        if begins || cause != Cause::Loss {
-            self.notify(path, &PathEvent::Congestion { cause, reduce_cwnd: true, in_flight });
-        }
-        let state = &mut self.paths[path];
-        state.ca_state = state.ca_state.max(to);
+    fn decision(&self, path: PathId) -> Decision {
+        self.inner.decision(path)
     }
+}
 
-    fn end_episode(&mut self, path: usize) {
-        let state = &mut self.paths[path];
-        if state.ca_state >= CaState::Cwr && state.una() >= state.high_seq {
-            let reduced = state.ca_state < CaState::Loss;
-            state.ca_state = CaState::Open;
-            if reduced {
-                self.notify(path, &PathEvent::Recovered { to_ssthresh: true });
-            }
-        }
-    }
-
-    fn timeout(&mut self, path: usize) {
-        let state = &mut self.paths[path];
-        if state.una() == state.next {
-            return;
-        }
-        let reduce_cwnd = state.ca_state < CaState::Cwr || state.una() >= state.high_seq;
-        state.lost += state.in_flight;
-        state.in_flight = 0;
-        state.may_undo |= reduce_cwnd;
-        state.ca_state = CaState::Loss;
-        state.high_seq = state.next;
-        self.notify(path, &PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight: 0 });
-    }
-
-    fn on_spurious_loss(&mut self, path: usize) {
-        let state = &mut self.paths[path];
-        if std::mem::take(&mut state.may_undo) {
-            let reduced = matches!(state.ca_state, CaState::Cwr | CaState::Recovery);
-            state.ca_state = CaState::Open;
-            self.notify(path, &PathEvent::SpuriousLoss);
-            if reduced {
-                self.notify(path, &PathEvent::Recovered { to_ssthresh: false });
-            }
-        }
-    }
-
-    fn tlp_recovery(&mut self, path: usize) {
-        let state = &self.paths[path];
-        if state.ca_state < CaState::Cwr {
-            let in_flight = state.in_flight;
-            self.notify(path, &PathEvent::Congestion { cause: Cause::TlpRecovery, reduce_cwnd: true, in_flight });
-        }
-    }
-
-    fn notify(&mut self, path: usize, event: &PathEvent) {
-        let before = self.decision(path);
-        self.controller.on_event(PathId(path as u16), event, &mut context(self.now, &mut self.rng));
-        let after = self.decision(path);
-        self.check(path, event, before, after);
-    }
-
-    fn check(&self, path: usize, event: &PathEvent, before: Decision, after: Decision) {
-        let (name, ca_state) = (self.entry.name, self.paths[path].ca_state);
+impl CheckedController {
+    fn check(&self, event: &PathEvent, ca_state: CaState, before: Decision, after: Decision) {
+        let name = self.entry.name;
         let describe = || format!("{name} on {event:?} in {ca_state:?}: {before:?} became {after:?}");
         assert!(
             (1..=INFINITE_SSTHRESH).contains(&after.cwnd),
@@ -333,6 +111,213 @@ impl Sender {
     }
 }
 
-fn context(now: Instant, rng: &mut RngStream) -> Context<'_> {
-    Context { now, rng }
+/// State of one path.
+struct Path {
+    down: bool,
+    sender: PathSender,
+    next: u64,
+    in_flight: u32,
+    lost: u32,
+    sacked: u32,
+    /// Of the newest packet sent.
+    snapshot: SendSnapshot,
+    may_undo: bool,
+}
+
+impl Path {
+    fn new(id: PathId) -> Self {
+        Self {
+            down: false,
+            sender: PathSender::new(id, PATH.initial_window, Span::from_secs(1)),
+            next: 0,
+            in_flight: 0,
+            lost: 0,
+            sacked: 0,
+            snapshot: SendSnapshot::default(),
+            may_undo: false,
+        }
+    }
+
+    fn una(&self) -> u64 {
+        self.next - u64::from(self.in_flight) - u64::from(self.lost) - u64::from(self.sacked)
+    }
+
+    fn outstanding(&self) -> Outstanding {
+        let (in_flight, snd_una) = (self.in_flight, self.una());
+        Outstanding { in_flight, packets_out: (self.next - snd_una) as u32, snd_una, snd_nxt: self.next }
+    }
+}
+
+/// A sender with three paths and one algorithm, which checks every decision.
+pub(crate) struct Sender {
+    controller: ControllerHandle,
+    now: Instant,
+    paths: [Path; 3],
+}
+
+const PATH: PathInfo = PathInfo {
+    mss: 1448,
+    initial_window: 10,
+    rtt: None,
+    tick: Span::from_millis(1),
+    cwnd_clamp: u32::MAX / 2,
+    reduction: Reduction::Proportional,
+};
+
+impl Sender {
+    /// A sender whose paths come up.
+    pub(crate) fn new(entry: &'static AlgorithmEntry) -> Self {
+        Self::with(entry, &BTreeMap::new())
+    }
+
+    /// The same with these parameters.
+    pub(crate) fn with(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Self {
+        let inner = entry.controller(given).expect("allowed");
+        let has_path_controllers = given.get("path").is_some_and(|path| *path != ParamValue::Choice("reno".to_owned()));
+        let controller = CheckedController { inner, entry, has_path_controllers, ca_states: BTreeMap::new() };
+        let controller =
+            ControllerHandle { controller: Some(Box::new(controller)), rng: RngStream::named(1, "controller") };
+        let paths = [0, 1, 2].map(|id| Path::new(PathId(id)));
+        let mut sender = Self { controller, now: Instant::ZERO, paths };
+        (0..sender.paths.len()).for_each(|path| sender.bring_up(path));
+        sender
+    }
+
+    /// The path comes up, for the first time or again, with the same random stream, so that runs can be compared.
+    pub(crate) fn bring_up(&mut self, path: usize) {
+        self.controller.rng = RngStream::named(1, "controller");
+        self.paths[path] = Path::new(PathId(path as u16));
+        self.paths[path].sender.start(self.now, PATH, &mut self.controller);
+    }
+
+    pub(crate) fn decision(&self, path: usize) -> Decision {
+        self.paths[path].sender.decision()
+    }
+
+    pub(crate) fn apply(&mut self, path: usize, action: Action) {
+        if let Action::Wait(millis) = action {
+            self.now += Span::from_millis(millis);
+            return;
+        }
+        let (now, controller, state) = (self.now, &mut self.controller, &mut self.paths[path]);
+        match action {
+            Action::Toggle if state.down => self.bring_up(path),
+            _ if state.down => {}
+            Action::Toggle => {
+                state.sender.notify(now, &PathEvent::PathDown, controller);
+                state.down = true;
+            }
+            Action::Send(count) => state.send(now, count, controller),
+            Action::Ack { acked, lost, rtt_us } => state.ack(now, acked, lost, Span::from_micros(rtt_us), controller),
+            Action::Mark => state.on_congestion(now, Cause::EcnMark, controller),
+            Action::LocalDrop => state.on_congestion(now, Cause::LocalDrop, controller),
+            Action::Timeout => state.timeout(now, controller),
+            Action::SpuriousLoss => state.on_spurious_loss(now, controller),
+            Action::TlpRecovery if state.sender.ca_state() < CaState::Cwr => {
+                let (cause, in_flight) = (Cause::TlpRecovery, state.in_flight);
+                let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight };
+                state.sender.notify(now, &event, controller);
+            }
+            Action::ApplicationLimited(cwnd_used) if state.sender.ca_state() == CaState::Open => {
+                state.sender.mark_app_limited(state.in_flight);
+                state.sender.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
+            }
+            Action::Mss(mss) => state.sender.notify(now, &PathEvent::MssChanged { mss }, controller),
+            Action::TlpRecovery | Action::ApplicationLimited(_) | Action::Wait(_) => {}
+        }
+    }
+}
+
+impl Path {
+    fn send(&mut self, now: Instant, count: u32, controller: &mut ControllerHandle) {
+        let count = count.min(self.sender.decision().cwnd.saturating_sub(self.in_flight));
+        if count > 0 && self.una() == self.next {
+            self.sender.before_send(now, self.in_flight, controller);
+        }
+        for _ in 0..count {
+            self.in_flight += 1;
+            if self.lost > 0 {
+                self.lost -= 1;
+            } else {
+                self.next += 1;
+            }
+            self.snapshot = self.sender.on_sent(now, self.in_flight > 1, self.in_flight);
+        }
+        self.sender.validate_cwnd(now, &self.outstanding(), true, controller);
+    }
+
+    fn ack(&mut self, now: Instant, acked: u32, lost: u32, rtt: Span, controller: &mut ControllerHandle) {
+        let (prior, prior_una) = (self.sender.prior_state(self.in_flight), self.una());
+        let acked = acked.min(self.in_flight);
+        self.in_flight -= acked;
+        let lost = lost.min(self.in_flight);
+        self.in_flight -= lost;
+        self.lost += lost;
+        self.sender.count_lost(lost);
+        self.sacked = if self.lost == 0 { 0 } else { self.sacked + acked };
+        let mut packets = AckedPackets {
+            pkts_acked: acked,
+            newest_lost: (lost > 0).then_some(self.snapshot),
+            advanced: self.una() > prior_una,
+            may_raise_cwnd: self.una() > prior_una,
+            ..AckedPackets::default()
+        };
+        let sent = self.sender.last_sent();
+        for _ in 0..acked {
+            self.sender.on_delivered(&mut packets.rate_sample, self.next, sent, &self.snapshot);
+        }
+        if acked > 0 {
+            packets.rtt = Some(rtt);
+            self.sender.update_rtt(rtt, self.una(), self.next);
+            self.sender.update_min_rtt(now, rtt);
+        }
+        if lost > 0 {
+            self.on_congestion(now, Cause::Loss, controller);
+        }
+        self.end_episode(now, controller);
+        self.sender.finish_ack(now, &prior, &packets, &self.outstanding(), controller);
+    }
+
+    /// Loss, mark or local drop: an episode begins, unless a more severe one is under way.
+    fn on_congestion(&mut self, now: Instant, cause: Cause, controller: &mut ControllerHandle) {
+        let to = if cause == Cause::Loss { CaState::Recovery } else { CaState::Cwr };
+        let begins = self.sender.ca_state() < to;
+        self.may_undo = begins && cause == Cause::Loss;
+        if begins {
+            self.sender.enter_reduction(now, cause, to, &self.outstanding(), controller);
+        } else if cause != Cause::Loss {
+            let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight };
+            self.sender.notify(now, &event, controller);
+        }
+    }
+
+    fn end_episode(&mut self, now: Instant, controller: &mut ControllerHandle) {
+        let ends = self.una() >= self.sender.high_seq();
+        match self.sender.ca_state() {
+            CaState::Cwr | CaState::Recovery if ends => self.sender.leave_reduction(now, true, controller),
+            CaState::Loss if ends => self.sender.leave_loss(),
+            _ => {}
+        }
+    }
+
+    fn timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
+        if self.una() == self.next {
+            return;
+        }
+        let reduce_cwnd = self.sender.ca_state() < CaState::Cwr || self.una() >= self.sender.high_seq();
+        self.lost += self.in_flight;
+        self.in_flight = 0;
+        self.may_undo |= reduce_cwnd;
+        self.sender.enter_loss(now, reduce_cwnd, &self.outstanding(), controller);
+    }
+
+    fn on_spurious_loss(&mut self, now: Instant, controller: &mut ControllerHandle) {
+        if std::mem::take(&mut self.may_undo) {
+            self.sender.notify(now, &PathEvent::SpuriousLoss, controller);
+            match self.sender.ca_state() {
+                CaState::Cwr | CaState::Recovery => self.sender.leave_reduction(now, false, controller),
+                _ => self.sender.leave_loss(),
+            }
+        }
+    }
 }

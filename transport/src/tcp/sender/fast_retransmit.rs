@@ -238,7 +238,7 @@ impl Sender {
         if recovered {
             self.try_undo_recovery(now, outcome.tsecr, controller);
             if !self.is_non_sack_preventing_reopen() {
-                self.path.ca_state = CaState::Open;
+                self.path.leave_loss();
             }
         } else if !self.config.sack {
             // Without SACK, a duplicate acknowledgement shows that F-RTO's new data has arrived.
@@ -255,7 +255,7 @@ impl Sender {
         self.timers.retransmissions = 0;
         self.transmit.frto = false;
         if !self.is_non_sack_preventing_reopen() && (by_original || self.config.sack) {
-            self.path.ca_state = CaState::Open;
+            self.path.leave_loss();
         }
     }
 
