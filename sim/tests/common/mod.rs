@@ -3,7 +3,7 @@
 
 use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{
-    Application, Distribution, Experiment, Flow, FlowKind, Host, Link, MptcpStack, Multipath, Path, Requests,
+    Application, Change, Distribution, Experiment, Flow, FlowKind, Host, Link, MptcpStack, Multipath, Path, Requests,
     Resequence, Route, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
@@ -46,17 +46,18 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
 
 /// One flow over one link, the same in both directions.
 pub(crate) fn one_link(algorithm: &str, pipe: PipeConfig, seconds: u64) -> Experiment {
-    let reverse = PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() };
-    Experiment {
+    let mut experiment = Experiment {
         name: "one link".to_owned(),
         duration: Span::from_secs(seconds),
         sample: None,
-        links: vec![Link { name: "link".to_owned(), forward: pipe, reverse }],
-        paths: vec![Path { name: "path".to_owned(), links: vec![0], mtu: 1500 }],
+        links: Vec::new(),
+        paths: Vec::new(),
         tunnel: None,
         flows: vec![bulk("flow", algorithm)],
         events: Vec::new(),
-    }
+    };
+    add_path(&mut experiment, ["link", "path"], pipe, &[]);
+    experiment
 }
 
 /// The column of a series.
@@ -93,6 +94,14 @@ pub(crate) fn requests(algorithm: &str, bytes: u32, think: Span, new_connections
 /// Datagrams of `packet` bytes at a constant rate over path 0.
 pub(crate) fn datagrams(name: &str, rate: Rate, packet: u32) -> Flow {
     Flow { kind: FlowKind::ConstantRate { rate, packet }, ..bulk(name, "") }
+}
+
+/// Sets the number of bytes that a TCP flow sends.
+pub(crate) fn set_size(flow: &mut Flow, bytes: u64) {
+    match &mut flow.kind {
+        FlowKind::Tcp { size, .. } => *size = Some(bytes),
+        FlowKind::ConstantRate { .. } => panic!("a TCP flow"),
+    }
 }
 
 /// A run with seed 1.
@@ -135,33 +144,46 @@ pub(crate) fn multipath(flow: &mut Flow) -> &mut Multipath {
 /// One flow over so many paths of one link each.
 pub(crate) fn links(algorithm: &str, pipes: &[PipeConfig], seconds: u64) -> Experiment {
     let mut experiment = one_link(algorithm, pipes[0].clone(), seconds);
-    let link = |(index, pipe): (usize, &PipeConfig)| Link {
-        name: format!("link {index}"),
-        forward: pipe.clone(),
-        reverse: PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() },
-    };
-    experiment.links = pipes.iter().enumerate().map(link).collect();
-    let path = |index: usize| Path { name: format!("path {index}"), links: vec![index], mtu: 1500 };
-    experiment.paths = (0..pipes.len()).map(path).collect();
+    (experiment.links, experiment.paths) = (Vec::new(), Vec::new());
+    for (index, pipe) in pipes.iter().enumerate() {
+        add_path(&mut experiment, [&format!("link {index}"), &format!("path {index}")], pipe.clone(), &[]);
+    }
     over(&mut experiment.flows[0], &(0..pipes.len()).collect::<Vec<_>>());
     experiment
 }
 
-/// Adds a second path of one link, and a tunnel over both that puts packets in order.
-pub(crate) fn stripe_over(experiment: &mut Experiment, second: PipeConfig, window: u32, timeout: Span) {
-    experiment.links.extend(one_link("", second, 1).links);
-    experiment.links[1].name = "second".to_owned();
-    experiment.paths.push(Path { name: "second".to_owned(), links: vec![1], mtu: 1500 });
-    experiment.tunnel = Some(Tunnel {
-        paths: vec![0, 1],
+/// Adds a link, the same in both directions, and a path over it and then over the links of `rest`.
+pub(crate) fn add_path(experiment: &mut Experiment, [link, path]: [&str; 2], pipe: PipeConfig, rest: &[usize]) {
+    let reverse = PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() };
+    let links = std::iter::once(experiment.links.len()).chain(rest.iter().copied()).collect();
+    experiment.links.push(Link { name: link.to_owned(), forward: pipe, reverse });
+    experiment.paths.push(Path { name: path.to_owned(), links, mtu: 1500 });
+}
+
+/// A tunnel over so many paths that neither adds to packets nor puts them in order.
+pub(crate) fn tunnel(paths: usize) -> Tunnel {
+    Tunnel {
+        paths: (0..paths).collect(),
         mpt_scheduler: "packet-round-robin".into(),
-        weights: vec![1, 1],
+        weights: vec![1; paths],
         first: 0,
         stray_packets: 0,
         overhead: 0,
         mtu: 1440,
-        resequence: Some(Resequence { window, timeout, deliver_late: false }),
+        resequence: None,
         device: None,
         ropewalk: None,
-    });
+    }
+}
+
+/// Adds a second path of one link, and a tunnel over both that puts packets in order.
+pub(crate) fn stripe_over(experiment: &mut Experiment, second: PipeConfig, window: u32, timeout: Span) {
+    add_path(experiment, ["second"; 2], second, &[]);
+    let resequence = Some(Resequence { window, timeout, deliver_late: false });
+    experiment.tunnel = Some(Tunnel { resequence, ..tunnel(2) });
+}
+
+/// The link is up or down from `ms` on.
+pub(crate) fn set_up(link: usize, ms: u64, up: bool) -> Change {
+    Change { at: Instant::ZERO + Span::from_millis(ms), link, up: Some(up), ..Change::default() }
 }

@@ -1,14 +1,13 @@
 //! Links that change while flows use them.
 
-use crate::common::{OVERHEAD, column, mean, one_link, pipe, run};
+use crate::common::{OVERHEAD, column, mean, one_link, pipe, run, set_up};
 use link::{CoDelConfig, QueueConfig, QueueDiscipline};
 use scenario::model::{Change, Directions, Experiment};
 use units::{Instant, Rate, Span};
 
 /// Nothing happens to the link.
 fn change(at_ms: u64) -> Change {
-    let at = Instant::ZERO + Span::from_millis(at_ms);
-    Change { at, link: 0, directions: Directions::Both, up: None, rate: None, delay: None, loss: None }
+    Change { at: Instant::ZERO + Span::from_millis(at_ms), ..Change::default() }
 }
 
 fn experiment(algorithm: &str, events: Vec<Change>) -> Experiment {
@@ -32,7 +31,7 @@ fn a_link_that_was_down_carries_the_flow_again() {
     for algorithm in ["reno", "cubic", "bbr"] {
         for directions in [Directions::Both, Directions::Forward, Directions::Reverse] {
             let [down, up] = [(8_000, false), (10_000, true)];
-            let event = |(at, up)| Change { up: Some(up), directions, ..change(at) };
+            let event = |(at, up)| Change { directions, ..set_up(0, at, up) };
             let run = run(&experiment(algorithm, vec![event(down), event(up)]));
             // Data that is on its way when only the way back is cut still arrives: a receive buffer at most.
             assert!(goodput(&run, 9, 10) == 0.0, "{algorithm}: {} Mbit/s while down", goodput(&run, 9, 10));
@@ -49,7 +48,7 @@ fn a_link_that_was_down_carries_the_flow_again() {
 fn nothing_leaks_from_a_flapping_link_whatever_its_queue() {
     let codel = QueueDiscipline::CoDel(CoDelConfig::default());
     for discipline in [QueueDiscipline::DropTail, codel] {
-        let flaps = (1..290).map(|i| Change { up: Some(i % 2 == 0), ..change(100 * i) });
+        let flaps = (1..290).map(|i| set_up(0, 100 * i, i % 2 == 0));
         let mut experiment = experiment("cubic", flaps.collect());
         let pipe = &mut experiment.links[0].forward;
         pipe.queue = QueueConfig { discipline, ..pipe.queue };

@@ -1,16 +1,11 @@
 //! Simulations against closed forms.
 
-use crate::common::{OVERHEAD, bulk, column, one_link, pipe};
+use crate::common::{OVERHEAD, bulk, column, mean, one_link, pipe, run, set_size};
 use link::{LossModel, PipeConfig, QueueLimit};
-use scenario::model::FlowKind;
 use units::{Rate, Span};
 
 const PACKET: u64 = 1500;
 const MSS: f64 = 1448.0;
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
 
 /// Mathis et al. 1997: rate = C MSS / (RTT sqrt(p)), with C = 1.31 for independent losses and growth per packet.
 #[test]
@@ -18,7 +13,7 @@ fn reno_obeys_the_square_root_law() {
     for p in [0.0002, 0.0004, 0.001] {
         let random =
             PipeConfig { loss: LossModel::Random(p), ..pipe(Rate::from_mbit(1000), Span::from_millis(25), 100_000) };
-        let run = ropewalk_sim::run(&one_link("reno", random, 1500), 1).expect("reno is registered");
+        let run = run(&one_link("reno", random, 1500));
         let packets_per_second = run.flows[0].goodput_mbps * 1e6 / 8.0 / MSS;
         let expected = 1.31 / p.sqrt() / 0.050;
         let ratio = packets_per_second / expected;
@@ -34,7 +29,7 @@ fn cubic_follows_its_curve_after_a_reduction() {
     let local = PipeConfig { local: true, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) };
     let mut experiment = one_link("cubic", local, 20);
     experiment.sample = Some(Span::from_millis(10));
-    let run = ropewalk_sim::run(&experiment, 1).expect("cubic is registered");
+    let run = run(&experiment);
     let window = column(&run, "flow flow", "cwnd_packets");
     let threshold = column(&run, "flow flow", "ssthresh_packets");
     // HyStart sets the threshold, the first full queue lowers it.
@@ -56,8 +51,7 @@ fn cubic_follows_its_curve_after_a_reduction() {
 /// Queueing delay of a full drop-tail queue = packets x size / rate.
 #[test]
 fn a_full_queue_delays_by_its_length_over_the_rate() {
-    let run = ropewalk_sim::run(&one_link("reno", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 60), 1);
-    let run = run.expect("reno is registered");
+    let run = run(&one_link("reno", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 60));
     let rate = Rate::from_mbit(100);
     let packet = rate.time_for(PACKET + u64::from(OVERHEAD));
     let ack = rate.time_for(52 + u64::from(OVERHEAD));
@@ -74,7 +68,7 @@ fn littles_law_holds_on_the_bottleneck() {
     let mut experiment = one_link("cubic", pipe(Rate::from_mbit(50), Span::from_millis(10), 100), 60);
     experiment.flows.push(bulk("second", "reno"));
     experiment.sample = Some(Span::from_millis(1));
-    let run = ropewalk_sim::run(&experiment, 1).expect("both are registered");
+    let run = run(&experiment);
     let occupancy = mean(column(&run, "path path", "queue_packets"));
     let arrivals = run.paths[0].delivered_packets as f64 / run.duration_s;
     let little = arrivals * run.paths[0].queue_delay_ms / 1e3;
@@ -87,7 +81,7 @@ fn littles_law_holds_on_the_bottleneck() {
 fn bbr_probes_the_rtt_every_ten_seconds() {
     let mut experiment = one_link("bbr", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 32);
     experiment.sample = Some(Span::from_millis(50));
-    let run = ropewalk_sim::run(&experiment, 1).expect("bbr is registered");
+    let run = run(&experiment);
     let window = column(&run, "flow flow", "cwnd_packets");
     let starts: Vec<f64> =
         (40..window.len()).filter(|i| window[*i] == 4.0 && window[*i - 1] > 4.0).map(|i| i as f64 * 0.05).collect();
@@ -107,7 +101,7 @@ fn bbr_probes_the_rtt_every_ten_seconds() {
 fn bbr_keeps_about_one_bandwidth_delay_product_in_flight() {
     let mut experiment = one_link("bbr", pipe(Rate::from_mbit(10), Span::from_millis(20), 34), 9);
     experiment.sample = Some(Span::from_millis(10));
-    let run = ropewalk_sim::run(&experiment, 1).expect("bbr is registered");
+    let run = run(&experiment);
     let wire = (PACKET + u64::from(OVERHEAD)) as f64 * 8.0;
     let product = 10e6 / wire * (0.040 + wire / 10e6); // the least RTT has one transmission in it
     let in_flight = &column(&run, "flow flow", "in_flight_packets")[300..];
@@ -117,26 +111,12 @@ fn bbr_keeps_about_one_bandwidth_delay_product_in_flight() {
     assert!((product..product + 6.0).contains(&mean(in_flight)), "{} for {product}", mean(in_flight));
 }
 
-/// Two equal flows end up with equal shares, and neither the one nor the other starves.
-#[test]
-fn two_reno_flows_share_fairly() {
-    let mut experiment = one_link("reno", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 200);
-    experiment.flows.push(bulk("second", "reno"));
-    let run = ropewalk_sim::run(&experiment, 1).expect("reno is registered");
-    let rates: Vec<f64> = run.flows.iter().map(|flow| flow.goodput_mbps).collect();
-    let jain = rates.iter().sum::<f64>().powi(2) / (2.0 * rates.iter().map(|rate| rate * rate).sum::<f64>());
-    println!("{rates:?}: Jain's index {jain:.4}");
-    assert!(jain > 0.95, "{jain}");
-}
-
 /// A sized flow delivers exactly its bytes, whatever gets lost.
 #[test]
 fn a_sized_flow_completes_through_heavy_loss() {
     let lossy = PipeConfig { loss: LossModel::Random(0.1), ..pipe(Rate::from_mbit(10), Span::from_millis(10), 50) };
     let mut experiment = one_link("reno", lossy, 300);
-    if let FlowKind::Tcp { size, .. } = &mut experiment.flows[0].kind {
-        *size = Some(1_000_001);
-    }
+    set_size(&mut experiment.flows[0], 1_000_001);
     for seed in 0..20 {
         let run = ropewalk_sim::run(&experiment, seed).expect("reno is registered");
         assert_eq!(run.flows[0].delivered_bytes, 1_000_001, "seed {seed}");
@@ -149,6 +129,6 @@ fn a_sized_flow_completes_through_heavy_loss() {
 fn a_queue_of_no_packets_passes_what_finds_the_link_free() {
     let mut tiny = pipe(Rate::from_mbit(10), Span::from_millis(10), 0);
     tiny.queue.limit = QueueLimit::Packets(0);
-    let run = ropewalk_sim::run(&one_link("cubic", tiny, 20), 1).expect("cubic is registered");
+    let run = run(&one_link("cubic", tiny, 20));
     assert!(run.flows[0].delivered_bytes > 100_000, "{} bytes", run.flows[0].delivered_bytes);
 }

@@ -1,7 +1,7 @@
 //! Several flows: shares, Jain's index, convergence.
 
-use crate::common::{application, bulk, one_link, pipe, run};
-use scenario::model::{Application, Experiment, FlowKind, Link, Path, Route};
+use crate::common::{add_path, application, bulk, one_link, pipe, run, set_size};
+use scenario::model::{Application, Experiment, Route};
 use units::{Instant, Rate, Span};
 
 /// Two flows of an algorithm over one link of 20 Mbit/s with these one-way delays before it.
@@ -12,9 +12,7 @@ fn two(algorithm: &str, delays: [u64; 2], seconds: u64) -> Experiment {
         let mut access = pipe(Rate::from_mbit(1000), Span::from_millis(delay), 10_000);
         // Beats of two deterministic flows on one queue are no property of the algorithm (Floyd and Jacobson 1991).
         access.jitter = Span::from_micros(500);
-        let name = format!("access {index}");
-        experiment.links.push(Link { name: name.clone(), forward: access.clone(), reverse: access });
-        experiment.paths.push(Path { name, links: vec![index + 1, 0], mtu: 1500 });
+        add_path(&mut experiment, [&format!("access {index}"); 2], access, &[0]);
         experiment.flows[index].route = Route::Path(index + 1);
     }
     experiment
@@ -46,9 +44,7 @@ fn the_shorter_round_trip_gets_more_of_a_shared_queue_with_reno() {
 #[test]
 fn shares_count_from_the_last_start_and_only_between_flows_that_always_have_data() {
     let mut experiment = one_link("cubic", pipe(Rate::from_mbit(10), Span::from_millis(10), 100), 30);
-    let faster = pipe(Rate::from_mbit(30), Span::from_millis(10), 100);
-    experiment.links.push(Link { name: "faster".to_owned(), forward: faster.clone(), reverse: faster });
-    experiment.paths.push(Path { name: "faster".to_owned(), links: vec![1], mtu: 1500 });
+    add_path(&mut experiment, ["faster"; 2], pipe(Rate::from_mbit(30), Span::from_millis(10), 100), &[]);
     experiment.flows.extend(["second", "third"].map(|name| bulk(name, "cubic")));
     experiment.flows[1].route = Route::Path(1);
     experiment.flows[1].start = Instant::ZERO + Span::from_millis(14_500);
@@ -61,9 +57,7 @@ fn shares_count_from_the_last_start_and_only_between_flows_that_always_have_data
     assert!((both.jain.unwrap() - 0.8).abs() < 0.01, "{:?}", both.jain);
     assert_eq!(both.convergence_s, None);
     // The second is done before a second has gone by.
-    if let FlowKind::Tcp { size, .. } = &mut experiment.flows[1].kind {
-        *size = Some(100_000);
-    }
+    set_size(&mut experiment.flows[1], 100_000);
     let brief = run(&experiment);
     assert_eq!((brief.jain, brief.flows[0].share), (None, None));
     experiment.flows.truncate(1);

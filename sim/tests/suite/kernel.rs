@@ -2,7 +2,7 @@
 //!
 //! Prints simulated against kernel, cell by cell: `cargo test -p ropewalk-sim --test suite kernel -- --nocapture`.
 
-use crate::common::column;
+use crate::common::{column, mean};
 use scenario::Scenario;
 use serde::Deserialize;
 use std::path::Path;
@@ -28,9 +28,8 @@ fn load(file: &str, sets: &[&str]) -> Scenario {
 }
 
 /// The window from the moment slow start ended, when both clocks can be aligned.
-fn from_first_threshold(window: &[f64], is_set: impl Fn(usize) -> bool) -> &[f64] {
-    let first = (0..window.len()).find(|i| is_set(*i)).expect("slow start ends");
-    &window[first..]
+fn from_first_threshold<'a>(window: &'a [f64], threshold: &[f64]) -> &'a [f64] {
+    &window[threshold.iter().position(|packets| *packets > 0.0).expect("slow start ends")..]
 }
 
 /// Root mean square of the difference over the kernel's mean.
@@ -39,10 +38,6 @@ fn trajectory_error(simulated: &[f64], kernel: &[f64]) -> f64 {
     let count = pairs().count() as f64;
     let square = pairs().map(|(a, b)| (a - b).powi(2)).sum::<f64>() / count;
     square.sqrt() / (pairs().map(|(_, b)| b).sum::<f64>() / count)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Goodput within 3 %; the window's course within 10 % for loss-based algorithms; thresholds, and the time between
@@ -63,8 +58,8 @@ fn single_path_windows_follow_the_kernels() {
         let per_second = (1.0 / traces.interval_s) as usize;
         let (ours, theirs) = (mean(&goodput[per_second..]), mean(&kernel.goodput_per_second_mbps[1..19]));
         let error = trajectory_error(
-            from_first_threshold(window, |i| !threshold[i].is_nan()),
-            from_first_threshold(&kernel.window, |i| kernel.threshold[i] > 0.0),
+            from_first_threshold(window, threshold),
+            from_first_threshold(&kernel.window, &kernel.threshold),
         );
         println!("{name:<10} {ours:>9.2} {theirs:>9.2} {:>7.3} {:>9.1} %", ours / theirs, error * 100.0);
         assert!((ours / theirs - 1.0).abs() < 0.03, "{name}: goodput {ours} for {theirs}");

@@ -1,6 +1,6 @@
 //! Links with rate traces and jitter.
 
-use crate::common::{bulk, datagrams, host, one_link, pipe, run};
+use crate::common::{bulk, host, one_link, pipe, run};
 use link::{PipeConfig, RateTrace};
 use units::{Rate, Span};
 
@@ -8,14 +8,6 @@ use units::{Rate, Span};
 fn traced() -> PipeConfig {
     let trace = RateTrace { opportunities: [1, 1, 2, 5, 5, 5, 10].into(), period_ms: 10 };
     PipeConfig { rate: None, trace: Some(trace), overhead: 0, ..pipe(Rate::from_mbit(1), Span::from_millis(10), 50) }
-}
-
-#[test]
-fn an_overloaded_trace_link_uses_each_of_its_opportunities() {
-    let mut experiment = one_link("", traced(), 10);
-    experiment.flows = vec![datagrams("flood", Rate::from_mbit(20), 1500)];
-    // The last opportunity whose packet arrives in time is at 9.99 s: 999 periods.
-    assert_eq!(run(&experiment).flows[0].delivered_bytes, 999 * 7 * 1500);
 }
 
 #[test]

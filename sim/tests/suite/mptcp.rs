@@ -1,10 +1,10 @@
 //! MPTCP flows: what several paths carry together, header bytes, a path that dies, measures of delay.
 
-use crate::common::{host, links, multipath, pipe, run};
+use crate::common::{column, host, links, mean, multipath, pipe, run, set_up};
 use link::PipeConfig;
 use record::Flow;
-use scenario::model::{Change, Directions, Experiment, MptcpStack};
-use units::{Instant, Rate, Span};
+use scenario::model::{Experiment, MptcpStack};
+use units::{Rate, Span};
 
 fn path(mbit: u64, ms: u64) -> PipeConfig {
     pipe(Rate::from_mbit(mbit), Span::from_millis(ms), 100)
@@ -55,31 +55,17 @@ fn every_header_byte_is_on_the_wire() {
 fn a_path_that_dies_and_comes_back_is_used_again() {
     let mut experiment = links("cubic", &[path(20, 10), path(20, 10)], 30);
     experiment.sample = Some(Span::from_secs(1));
-    let change = |s: u64, up: bool| Change {
-        at: Instant::ZERO + Span::from_secs(s),
-        link: 1,
-        directions: Directions::Both,
-        up: Some(up),
-        rate: None,
-        delay: None,
-        loss: None,
-    };
-    experiment.events = vec![change(5, false), change(15, true)];
+    experiment.events = vec![set_up(1, 5_000, false), set_up(1, 15_000, true)];
     for (stack, scheduler) in [(MptcpStack::Upstream, "linger"), (MptcpStack::OutOfTree, "minrtt")] {
         multipath(&mut experiment.flows[0]).stack = stack;
         multipath(&mut experiment.flows[0]).scheduler.name = scheduler.to_owned();
         let result = run(&experiment);
-        let subject = |name: &str| result.series.iter().find(|series| series.subject == name).expect("it is sampled");
-        let mean = |series: &record::Series, column: &str, from: usize, to: usize| {
-            let column = series.columns.iter().position(|name| name == column).expect("a column");
-            series.values[column][from..to].iter().sum::<f64>() / (to - from) as f64
-        };
-        let goodput = |from, to| mean(subject("flow flow"), "goodput_mbps", from, to);
-        let second = |from, to| mean(subject("subflow flow/path 1"), "throughput_mbps", from, to);
+        let goodput = |from: usize, to: usize| mean(&column(&result, "flow flow", "goodput_mbps")[from..to]);
+        let second = &column(&result, "subflow flow/path 1", "throughput_mbps")[6..15];
         // Path 1's timer has been backing off for ten seconds: the next try may come as late as at 15 + 12.8 s.
         let (both, one, again) = (goodput(1, 5), goodput(12, 15), goodput(28, 30));
         assert!((37.0..40.0).contains(&both) && (18.0..20.0).contains(&one), "{stack:?}: {both} {one}");
-        assert!(again > 1.5 * one && second(6, 15) == 0.0, "{stack:?}: {again}");
+        assert!(again > 1.5 * one && mean(second) == 0.0, "{stack:?}: {again}");
         assert_eq!((result.subflows[0].failures, result.subflows[1].failures), (0, 1), "{stack:?}");
         assert!(result.flows[0].reinjected_packets > 0);
     }

@@ -7,6 +7,7 @@
 //!
 //! Prints simulated against ns-2: `cargo test -p ropewalk-sim --test suite ns2 -- --nocapture`.
 
+use crate::common::{column, mean};
 use record::Run;
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeMap;
@@ -87,19 +88,13 @@ fn simulated(algorithm: &str, sets: &[&str]) -> Measured {
 
 /// Mean throughput until then.
 fn throughput(run: &Run, until: f64) -> f64 {
-    let series = run.series.iter().find(|series| series.subject == "flow ftp").expect("it was sampled");
-    let column = series.columns.iter().position(|name| name == "throughput_mbps").expect("the column exists");
-    let samples = series.time_s.iter().filter(|time| **time < until + 1e-6).count();
-    series.values[column][..samples].iter().sum::<f64>() / samples as f64
-}
-
-fn mean(cells: [f64; 4]) -> f64 {
-    cells.iter().sum::<f64>() / 4.0
+    let samples = run.series[0].time_s.iter().filter(|time| **time < until + 1e-6).count();
+    mean(&column(run, "flow ftp", "throughput_mbps")[..samples])
 }
 
 /// Prints a row for each window and the ratios of the means.
 fn compare(algorithm: &str, ours: &Measured, theirs: &Measured) -> [f64; 3] {
-    let ratio = |window: usize| mean(ours[window]) / mean(theirs[window]);
+    let ratio = |window: usize| mean(&ours[window]) / mean(&theirs[window]);
     for (window, until) in WINDOWS.iter().enumerate() {
         let cells: String =
             ours[window].iter().zip(theirs[window]).map(|(a, b)| format!("{a:>9.3} /{b:>6.3}")).collect();
@@ -137,15 +132,11 @@ fn fourteen_algorithms_carry_what_they_carry_in_ns_2() {
 #[test]
 fn the_six_way_tie_of_the_first_ten_seconds_comes_out_and_hybla_is_above_all() {
     let first: BTreeMap<String, f64> =
-        references().keys().map(|name| (name.clone(), mean(simulated(name, &[])[0]))).collect();
+        references().keys().map(|name| (name.clone(), mean(&simulated(name, &[])[0]))).collect();
     let tied = ["compound", "highspeed", "lp", "reno", "vegas", "westwood"].map(|name| first[name]);
     let (least, most) = tied.iter().fold((f64::MAX, 0.0f64), |(least, most), x| (least.min(*x), most.max(*x)));
-    assert!((most - least) / mean_of(&tied) < 0.05, "{tied:?}");
+    assert!((most - least) / mean(&tied) < 0.05, "{tied:?}");
     assert!(first.iter().all(|(name, value)| name == "hybla" || *value < first["hybla"] / 1.5), "{first:?}");
-}
-
-fn mean_of(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The references are no hearsay: ns-2 gives them again, within one of the last digit that was written down.

@@ -291,10 +291,7 @@ impl Draw {
             at: Instant::ZERO + self.millis(0, 3000),
             link: self.0.below(links as u64) as usize,
             directions,
-            up: None,
-            rate: None,
-            delay: None,
-            loss: None,
+            ..Change::default()
         };
         match self.between(0, 3) {
             0 => change.up = Some(self.chance(0.5)),

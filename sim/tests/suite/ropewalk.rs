@@ -1,25 +1,15 @@
 //! Ropewalk's own tunnel: everything once and in order, link failures, marks, fragments.
 
-use crate::common::{application, bulk, column, datagrams, host, links, mean, pipe, run};
+use crate::common::{self, application, bulk, column, datagrams, host, links, mean, pipe, run, set_up};
 use link::{CoDelConfig, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
-use scenario::model::{Application, Change, Directions, Experiment, Flow, Ropewalk, Route, Tunnel};
+use scenario::model::{Application, Experiment, Flow, Ropewalk, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// A tunnel over these links, in which these flows go.
 fn tunnel(pipes: &[PipeConfig], seconds: u64, flows: Vec<Flow>) -> Experiment {
     let mut experiment = links("cubic", pipes, seconds);
-    experiment.tunnel = Some(Tunnel {
-        paths: (0..pipes.len()).collect(),
-        mpt_scheduler: "packet-round-robin".into(),
-        weights: vec![1; pipes.len()],
-        first: 0,
-        stray_packets: 0,
-        overhead: 28,
-        mtu: 1438,
-        resequence: None,
-        device: None,
-        ropewalk: Some(Box::default()),
-    });
+    let tunnel = common::tunnel(pipes.len());
+    experiment.tunnel = Some(Tunnel { overhead: 28, mtu: 1438, ropewalk: Some(Box::default()), ..tunnel });
     experiment.flows = flows.into_iter().map(|flow| Flow { route: Route::Tunnel, ..flow }).collect();
     experiment
 }
@@ -83,16 +73,7 @@ fn with_outage(congestion: &str) -> record::Run {
     let mut experiment = tunnel(&[link(50, 10), link(50, 15)], 12, vec![bulk("flow", "cubic")]);
     choose(&mut experiment, congestion);
     experiment.sample = Some(Span::from_millis(100));
-    let change = |at, up| Change {
-        at: Instant::ZERO + Span::from_secs(at),
-        link: 1,
-        directions: Directions::Both,
-        up: Some(up),
-        rate: None,
-        delay: None,
-        loss: None,
-    };
-    experiment.events = vec![change(4, false), change(8, true)];
+    experiment.events = vec![set_up(1, 4_000, false), set_up(1, 8_000, true)];
     run(&experiment)
 }
 
@@ -138,8 +119,7 @@ fn marks_of_the_paths_and_of_the_ingress_queue_reach_the_flow() {
 #[test]
 fn a_packet_larger_than_a_datagram_crosses_in_fragments() {
     let mut experiment = tunnel(&[link(50, 10), link(50, 20)], 5, vec![datagrams("flow", Rate::from_mbit(10), 4000)]);
-    let last = |experiment: &mut Experiment| experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(4));
-    last(&mut experiment);
+    experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(4));
     let run = run(&experiment);
     let (flow, tunnel) = (&run.flows[0], run.tunnel.as_ref().expect("there is one"));
     assert_eq!(flow.delivered_bytes, 4000 * flow.sent_packets, "{tunnel:?}");

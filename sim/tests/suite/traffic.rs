@@ -1,7 +1,7 @@
 //! Flows: constant-rate background, beginnings, ends and sizes.
 
-use crate::common::{OVERHEAD, column, datagrams, host, one_link, pipe, run};
-use scenario::model::{Experiment, FlowKind};
+use crate::common::{OVERHEAD, column, datagrams, host, one_link, pipe, run, set_size};
+use scenario::model::Experiment;
 use units::{Instant, Rate, Span};
 
 fn seconds(s: u64) -> Instant {
@@ -64,9 +64,7 @@ fn a_flow_sends_between_its_start_and_its_stop_only() {
 fn a_sized_flow_takes_the_time_of_its_bytes() {
     let mut experiment = bounded(20, 30);
     experiment.flows[0].start = seconds(1);
-    if let FlowKind::Tcp { size, .. } = &mut experiment.flows[0].kind {
-        *size = Some(10_000_000);
-    }
+    set_size(&mut experiment.flows[0], 10_000_000);
     let run = run(&experiment);
     let flow = &run.flows[0];
     let transmission = 10e6 / 1448.0 * f64::from(1500 + OVERHEAD) * 8.0 / 20e6;

@@ -1,7 +1,7 @@
 //! Video: startup, stalls, late frames and adaptation against closed forms.
 
-use crate::common::{OVERHEAD, application, bulk, column, host, one_link, over, pipe, run, stripe_over};
-use scenario::model::{Application, Change, Directions, Experiment, Playback, Route, Video};
+use crate::common::{OVERHEAD, application, bulk, column, host, one_link, over, pipe, run, set_up, stripe_over};
+use scenario::model::{Application, Experiment, Playback, Route, Video};
 use units::{Instant, Rate, Span};
 
 const MSS: u64 = 1448;
@@ -96,16 +96,7 @@ fn the_late_frames_of_an_outage_are_those_whose_turn_comes_in_it() {
     let mut experiment = watched(video(&[4.0], playback), Rate::from_mbit(1000), ms(1), 30);
     experiment.sample = Some(ms(2));
     host(&mut experiment.flows[0]).quick_ack = true; // or the first retransmission waits for its acknowledgement
-    let event = |at_ms, up| Change {
-        at: Instant::ZERO + ms(at_ms),
-        link: 0,
-        directions: Directions::Both,
-        up: Some(up),
-        rate: None,
-        delay: None,
-        loss: None,
-    };
-    experiment.events = vec![event(10_010, false), event(12_010, true)];
+    experiment.events = vec![set_up(0, 10_010, false), set_up(0, 12_010, true)];
     let run = run(&experiment);
     let goodput = column(&run, "flow video", "goodput_mbps");
     let again = (12_010 / 2..goodput.len()).find(|sample| goodput[*sample] > 0.0).expect("it recovers") as f64 * 0.002;

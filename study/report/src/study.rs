@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The runs of a scenario, with what a report says of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Study<'a> {
     /// The scenario's title, one line.
     pub title: &'a str,

@@ -268,7 +268,7 @@ impl Default for Host {
 }
 
 /// A change of a link during the run. `None` leaves a quantity as it is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// The instant of the change.
     pub at: Instant,
@@ -287,12 +287,13 @@ pub struct Change {
 }
 
 /// The directions of a link that a change touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directions {
     /// From the sending side.
     Forward,
     /// Towards the sending side.
     Reverse,
     /// Both.
+    #[default]
     Both,
 }

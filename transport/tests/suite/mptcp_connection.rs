@@ -2,6 +2,7 @@
 //! segment, and a filter that drops, delays or duplicates packets.
 
 use crate::checked_scheduler::CheckedScheduler;
+use crate::tcp_connection::{self, MSS};
 use ropewalk_transport::mptcp::{
     Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig,
 };
@@ -9,8 +10,6 @@ use ropewalk_transport::tcp::{SegmentKind, receiver, sender};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
 use units::{Instant, Rate, RngStream, Span};
-
-pub(crate) const MSS: u32 = 1000;
 
 /// A path with this one-way delay and this transmission time of a segment.
 pub(crate) fn path(delay_ms: u64, transmission_us: u64) -> [LinkConfig; 2] {
@@ -81,21 +80,10 @@ enum Packet {
 
 pub(crate) fn new_sender(options: &Options) -> Sender {
     let tcp = sender::SenderConfig {
-        mss: MSS,
         packet_bytes: MSS + 72,
-        initial_window: 10,
-        timestamps: true,
-        sack: true,
-        ecn: false,
-        pacing: false,
         send_buffer: options.send_buffer,
-        reordering: 3,
-        max_reordering: 300,
-        tick: Span::from_millis(1),
-        recovery: sender::LossRecovery::Rack,
-        handshake: true,
-        initial_rto: Span::from_secs(1),
         window_clamp: options.window,
+        ..tcp_connection::sender_config(tcp_connection::Options::default())
     };
     let config = ConnectionConfig {
         tcp,
@@ -114,17 +102,8 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
 }
 
 pub(crate) fn new_receiver(options: &Options) -> Receiver {
-    let config = receiver::ReceiverConfig {
-        mss: MSS,
-        timestamps: true,
-        sack: true,
-        quick_ack: false,
-        gro: 1,
-        buffer: [options.buffer; 2],
-        ecn: control::Ecn::Classic,
-        tick: Span::from_millis(1),
-    };
-    Receiver::new(config, options.subflows.len())
+    let tcp = tcp_connection::receiver_config(tcp_connection::Options::default());
+    Receiver::new(receiver::ReceiverConfig { buffer: [options.buffer; 2], ..tcp }, options.subflows.len())
 }
 
 impl Connection {

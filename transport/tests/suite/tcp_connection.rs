@@ -93,7 +93,11 @@ pub(crate) fn new_sender(options: Options) -> SinglePathSender {
 
 /// A sender that has nothing to send yet.
 pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> SinglePathSender {
-    let config = sender::SenderConfig {
+    SinglePathSender::new(sender_config(options), controller, RngStream::named(1, "lockstep"))
+}
+
+pub(crate) fn sender_config(options: Options) -> sender::SenderConfig {
+    sender::SenderConfig {
         mss: MSS,
         packet_bytes: MSS + 52,
         initial_window: 10,
@@ -109,12 +113,15 @@ pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> 
         handshake: options.handshake,
         initial_rto: Span::from_secs(1),
         window_clamp: u32::MAX,
-    };
-    SinglePathSender::new(config, controller, RngStream::named(1, "lockstep"))
+    }
 }
 
 pub(crate) fn new_receiver(options: Options) -> Receiver {
-    Receiver::new(receiver::ReceiverConfig {
+    Receiver::new(receiver_config(options))
+}
+
+pub(crate) fn receiver_config(options: Options) -> receiver::ReceiverConfig {
+    receiver::ReceiverConfig {
         mss: MSS,
         timestamps: options.timestamps,
         sack: options.sack,
@@ -123,7 +130,7 @@ pub(crate) fn new_receiver(options: Options) -> Receiver {
         buffer: [1 << 22, 1 << 22],
         ecn: options.echo,
         tick: Span::from_millis(1),
-    })
+    }
 }
 
 impl Connection {

@@ -44,41 +44,6 @@ fn nv_queues_its_pad_until_the_least_rtt_expires() {
     assert!(last.iter().all(|&window| window >= 40), "{last:?}");
 }
 
-/// Bandwidth probes of BBR v3 in 20 s on a path of this many packets, one a millisecond.
-fn probes(packets: u64) -> u32 {
-    let delay = Span::from_millis(packets - 1);
-    let mut connection = Connection::new("bbr3", &[], 10, &[Link { delay, ..LINK }]);
-    connection.run_until(Instant::ZERO + Span::from_secs(3));
-    assert!(
-        u64::from(connection.decision().ssthresh).abs_diff(packets) <= 2,
-        "after startup: {:?}",
-        connection.decision()
-    );
-    // 1448 bytes a millisecond, less a hundredth.
-    let full = 1448.0 * 8.0 * 1000.0 * 0.99;
-    let (mut probes, mut was_up) = (0, false);
-    for hundredth in 300..2_300 {
-        connection.run_until(Instant::ZERO + Span::from_millis(10 * hundredth));
-        let gain = connection.decision().pacing_rate.expect("BBR paces").as_bits() as f64 / full;
-        assert!((0.88..=1.30).contains(&gain), "{gain}");
-        let up = gain > 1.15;
-        probes += u32::from(up && !was_up);
-        was_up = up;
-    }
-    probes
-}
-
-#[test]
-fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_has_losses() {
-    // Of 100 packets: a wait of 2 to 3 s and half a second for refill and probe; RTT probing begins the wait anew every
-    // 5 s, so that there is one probe in between, or two.
-    let long = probes(100);
-    assert!((4..=8).contains(&long), "{long}");
-    // Of 20 packets: some 20 rounds of 20 ms, and 100 ms for refill and probe.
-    let short = probes(20);
-    assert!((30..=45).contains(&short), "{short}");
-}
-
 #[test]
 fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
     // ln(8/7) / ln(1.01) = 13.4 round trips from 7/8 of a window back to it, after one of reduction.
@@ -98,14 +63,6 @@ fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
         let rounds = connection.now.since(start).as_secs_f64() / 0.1;
         assert!((13.4..=15.4).contains(&rounds), "from {cwnd}: {rounds} round trips");
     }
-}
-
-#[test]
-fn vegas_keeps_two_to_four_packets_in_the_queue() {
-    let mut connection = Connection::new("vegas", &[], 10, &[Link { delay: Span::from_millis(99), ..LINK }]);
-    // Slow start overshoots to some 300; from there it is one packet a round trip.
-    let last = windows(&mut connection, 80..100);
-    assert!(last.iter().all(|cwnd| (102..=104).contains(cwnd)), "{last:?}");
 }
 
 #[test]

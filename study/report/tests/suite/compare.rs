@@ -1,7 +1,7 @@
 //! Two studies side by side: the errors are those that were put in, the worst stand first, and nothing is dropped.
 
 use record::{Flow, Run, Series};
-use ropewalk_report::{Comparison, Layout, Study, compare_html, compare_terminal};
+use ropewalk_report::{Comparison, Study, compare_html, compare_terminal};
 use std::slice::from_ref;
 
 /// Twenty-one cells that differ in the delay, with so many samples of a window that grows.
@@ -34,20 +34,7 @@ fn with_errors(mut runs: Vec<Run>) -> Vec<Run> {
 }
 
 fn study(runs: &[Run]) -> Study<'_> {
-    Study {
-        title: "Made up",
-        about: "",
-        source: "",
-        scenario: "made-up",
-        scenario_text: "",
-        digest: "0123456789abcdef",
-        version: "0.1.0",
-        commit: "0000000",
-        driver: "simulator",
-        layout: Layout::default(),
-        runs,
-        baseline: None,
-    }
+    Study { title: "Made up", scenario: "made-up", driver: "simulator", runs, ..Study::default() }
 }
 
 /// Simulated runs measured by a kernel's.

@@ -218,18 +218,10 @@ fn flows() -> Vec<Flow> {
 
 /// In the order of time; `up` on all links of the path, rate and loss on its slowest.
 fn events() -> Vec<Change> {
-    let nothing = Change {
-        at: Instant(500_000_000),
-        link: 0,
-        directions: Directions::Forward,
-        up: None,
-        rate: None,
-        delay: None,
-        loss: None,
-    };
-    let down = Change { at: Instant(1_000_000_000), directions: Directions::Both, up: Some(false), ..nothing.clone() };
+    let down = Change { at: Instant(1_000_000_000), up: Some(false), ..Change::default() };
+    let (at, delay) = (Instant(500_000_000), Some(Span::from_millis(3)));
     vec![
-        Change { delay: Some(Span::from_millis(3)), ..nothing },
+        Change { at, delay, directions: Directions::Forward, ..Change::default() },
         down.clone(),
         Change { link: 1, rate: Some(Rate::from_mbit(5)), loss: Some(LossModel::Random(0.02)), ..down },
     ]
