@@ -8,15 +8,15 @@ mod simulator;
 mod tunnel;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let outcome = match &words[..] {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match &arguments[..] {
         ["tunnel", options @ ..] => tunnel::run(options),
         // What the benchmarks start themselves.
         ["measure", command @ ..] => measure::run(command),
         ["calibrate"] => shell::say(&format!("{}\n", simulator::calibrate())),
         ["echo", port] => tunnel::probe::echo(port),
-        ["probe", words @ ..] => tunnel::probe::probe(words),
+        ["probe", arguments @ ..] => tunnel::probe::probe(arguments),
         options => simulator::run(options),
     };
     match outcome {

@@ -34,9 +34,9 @@ pub(crate) fn succeeds(line: &str) -> bool {
 
 /// A command line, split at blanks.
 fn command(line: &str) -> Command {
-    let mut words = line.split_whitespace();
-    let mut command = Command::new(words.next().expect("a command line has a first word"));
-    command.args(words).current_dir(root());
+    let mut tokens = line.split_whitespace();
+    let mut command = Command::new(tokens.next().expect("a command line has a first word"));
+    command.args(tokens).current_dir(root());
     command
 }
 

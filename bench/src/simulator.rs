@@ -15,12 +15,12 @@ use std::path::Path;
 const WORKLOADS: &[(&str, &str)] =
     &[("w1", "scenarios/bench/w1.toml"), ("w2", "scenarios/bench/w2.toml"), ("w3", "scenarios/bench/w3.toml")];
 
-/// Least, median and greatest of the runs.
+/// Minimum, median and maximum over the runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
-    least: f64,
+    min: f64,
     median: f64,
-    most: f64,
+    max: f64,
 }
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Options {
 
 /// Measures and prints.
 pub(crate) fn run(options: &[&str]) -> Result<(), String> {
-    let options = options_from(options)?;
+    let options = parse_options(options)?;
     let release = shell::release_folder()?;
     let mut rows: Vec<Vec<Row>> = WORKLOADS.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.runs {
@@ -46,14 +46,14 @@ pub(crate) fn run(options: &[&str]) -> Result<(), String> {
     results.iter().try_for_each(|result| shell::say(&table(result)))
 }
 
-fn options_from(words: &[&str]) -> Result<Options, String> {
+fn parse_options(arguments: &[&str]) -> Result<Options, String> {
     let mut options = Options { runs: 5, json: false };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
+    let mut arguments = arguments.iter();
+    while let Some(word) = arguments.next() {
         match *word {
             "--json" => options.json = true,
             "--runs" => {
-                let count = words.next().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
+                let count = arguments.next().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
                 options.runs = count.ok_or("--runs needs a number above zero")?;
             }
             other => return Err(format!("bench has no option `{other}`")),
@@ -100,17 +100,17 @@ fn row(cost: &Cost, steps_per_s: f64) -> Result<Row, String> {
 }
 
 fn summary(name: &str, rows: &[Row]) -> Value {
-    let of = |value: fn(&Row) -> f64| {
+    let spread_of = |value: fn(&Row) -> f64| {
         let spread = spread(rows.iter().map(value).collect());
-        json!({"min": spread.least, "median": spread.median, "max": spread.most})
+        json!({"min": spread.min, "median": spread.median, "max": spread.max})
     };
     json!({
         "workload": name,
-        "data_packet_hops_per_cpu_s": of(|row| row.hops_per_s),
-        "delivered_data_packets_per_cpu_s": of(|row| row.delivered_per_s),
-        "data_packet_hops_per_calibration_step": of(|row| row.hops_per_step),
-        "cpu_s": of(|row| row.cpu_s),
-        "peak_bytes": of(|row| row.peak_bytes),
+        "data_packet_hops_per_cpu_s": spread_of(|row| row.hops_per_s),
+        "delivered_data_packets_per_cpu_s": spread_of(|row| row.delivered_per_s),
+        "data_packet_hops_per_calibration_step": spread_of(|row| row.hops_per_step),
+        "cpu_s": spread_of(|row| row.cpu_s),
+        "peak_bytes": spread_of(|row| row.peak_bytes),
     })
 }
 
@@ -125,21 +125,21 @@ fn table(result: &Value) -> String {
         ("peak memory, MiB", "peak_bytes", 1.0 / 1_048_576.0, 1),
     ];
     for (label, key, scale, digits) in rows {
-        let [median, least, most] =
+        let [median, min, max] =
             ["median", "min", "max"].map(|which| result[key][which].as_f64().unwrap_or(f64::NAN) * scale);
-        lines += &format!("  {label:<38}{median:>14.digits$}{least:>14.digits$}{most:>14.digits$}\n");
+        lines += &format!("  {label:<38}{median:>14.digits$}{min:>14.digits$}{max:>14.digits$}\n");
     }
     lines
 }
 
-/// # Panics
-/// Without values.
+/// The spread of `values`, of which there is at least one.
 fn spread(mut values: Vec<f64>) -> Spread {
     values.sort_by(f64::total_cmp);
     let n = values.len();
-    Spread { least: values[0], median: (values[(n - 1) / 2] + values[n / 2]) / 2.0, most: values[n - 1] }
+    Spread { min: values[0], median: (values[(n - 1) / 2] + values[n / 2]) / 2.0, max: values[n - 1] }
 }
 
+/// Steps of [`calibrate`].
 const CALIBRATION_STEPS: u64 = 5_000_000;
 
 /// A fixed amount of work of the simulator's kind: an event queue of 1024 entries, take one, put one back later.
@@ -152,12 +152,12 @@ pub(crate) fn calibrate() -> u64 {
         random ^= random << 17;
         random
     };
-    let mut queue: BinaryHeap<_> = (0..1024).map(|number| Reverse((draw() >> 40, number))).collect();
+    let mut queue: BinaryHeap<_> = (0..1024).map(|id| Reverse((draw() >> 40, id))).collect();
     let mut checksum = 0_u64;
-    for number in 0..CALIBRATION_STEPS {
+    for id in 0..CALIBRATION_STEPS {
         let Reverse((time, _)) = queue.pop().expect("one goes in for each that comes out");
         checksum = checksum.rotate_left(1) ^ time;
-        queue.push(Reverse((time + (draw() >> 40), number)));
+        queue.push(Reverse((time + (draw() >> 40), id)));
     }
     checksum
 }
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_count_lies_between_the_middle_two() {
-        assert_eq!(spread(vec![4.0, 1.0, 3.0, 2.0]), Spread { least: 1.0, median: 2.5, most: 4.0 });
-        assert_eq!(spread(vec![7.0]), Spread { least: 7.0, median: 7.0, most: 7.0 });
+        assert_eq!(spread(vec![4.0, 1.0, 3.0, 2.0]), Spread { min: 1.0, median: 2.5, max: 4.0 });
+        assert_eq!(spread(vec![7.0]), Spread { min: 7.0, median: 7.0, max: 7.0 });
     }
 
     #[test]
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        assert_eq!(options_from(&["--runs", "3", "--json"]).unwrap().runs, 3);
-        assert!(options_from(&["--runs", "0"]).is_err());
-        assert!(options_from(&["--fast"]).is_err());
+        assert_eq!(parse_options(&["--runs", "3", "--json"]).unwrap().runs, 3);
+        assert!(parse_options(&["--runs", "0"]).is_err());
+        assert!(parse_options(&["--fast"]).is_err());
     }
 }

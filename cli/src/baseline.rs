@@ -32,17 +32,21 @@ impl Loaded {
 /// whole and to have something to compare.
 pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Failure> {
     let Some(folder) = &scenario.baseline else { return Ok(None) };
-    let wrong = |message: &str, help: &str| Failure::from(scenario.error_at("baseline", message, help));
+    let baseline_error = |message: &str, help: &str| Failure::from(scenario.error_at("baseline", message, help));
     let (_, runs) = Results::open(folder).map_err(|error| {
-        wrong(&format!("cannot use the baseline: {error}"), "a finished results folder, beside the scenario file")
+        baseline_error(
+            &format!("cannot use the baseline: {error}"),
+            "a finished results folder, beside the scenario file",
+        )
     })?;
     let theirs: BTreeSet<&BTreeMap<String, String>> = runs.iter().map(|run| &run.parameters).collect();
     let mut ours = scenario.cells.iter().map(|cell| cell.parameters.iter().cloned().collect::<BTreeMap<_, _>>());
     if !ours.any(|parameters| theirs.contains(&parameters)) {
-        let first = runs.first().map_or(String::new(), |run| cell(run.parameters.iter()));
-        let own = scenario.cells.first().map_or(String::new(), |it| cell(it.parameters.iter().map(|(k, v)| (k, v))));
-        let help = format!("its first cell has {first}; the scenario's has {own}");
-        return Err(wrong("the baseline has none of the scenario's cells", &help));
+        let baseline_cell = runs.first().map_or(String::new(), |run| cell(run.parameters.iter()));
+        let scenario_cell =
+            scenario.cells.first().map_or(String::new(), |it| cell(it.parameters.iter().map(|(k, v)| (k, v))));
+        let help = format!("its first cell has {baseline_cell}; the scenario's has {scenario_cell}");
+        return Err(baseline_error("the baseline has none of the scenario's cells", &help));
     }
     let name = folder.file_name().map_or_else(|| "baseline".to_owned(), |name| name.to_string_lossy().into_owned());
     Ok(Some((folder.clone(), name)))
@@ -50,6 +54,6 @@ pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Fa
 
 /// A cell's parameters in words.
 fn cell<'p>(parameters: impl Iterator<Item = (&'p String, &'p String)>) -> String {
-    let words: Vec<String> = parameters.map(|(key, value)| format!("{key} = {value}")).collect();
-    if words.is_empty() { "no swept keys".to_owned() } else { words.join(", ") }
+    let assignments: Vec<String> = parameters.map(|(key, value)| format!("{key} = {value}")).collect();
+    if assignments.is_empty() { "no swept keys".to_owned() } else { assignments.join(", ") }
 }

@@ -98,7 +98,7 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
     schedule::find(name).ok_or_else(|| {
         let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
         let help = match scenario::did_you_mean(name, names.copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
+            Some(closest_name) => format!("did you mean `{closest_name}`?"),
             None => "`ropewalk list schedulers` shows them all".to_owned(),
         };
         (format!("unknown scheduler `{name}`"), help)
@@ -136,13 +136,13 @@ fn check_one(scenario: &Scenario, cell: usize, key: &str, congestion: &Algorithm
 }
 
 /// What to write instead of an unknown name.
-pub(crate) fn suggestion(wrong: &str) -> String {
-    if wrong == "uncoupled" {
+pub(crate) fn suggestion(unknown_name: &str) -> String {
+    if unknown_name == "uncoupled" {
         return "any single-path algorithm runs uncoupled, once on each path: congestion = \"reno\"".to_owned();
     }
     let names = REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
-    match scenario::did_you_mean(&wrong.to_lowercase(), names.copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
+    match scenario::did_you_mean(&unknown_name.to_lowercase(), names.copied()) {
+        Some(closest_name) => format!("did you mean `{closest_name}`?"),
         None => "`ropewalk list algorithms` shows them all".to_owned(),
     }
 }

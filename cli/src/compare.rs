@@ -26,8 +26,8 @@ pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Resul
         None => Results::write_text(&dirs[0], PAGE, &page)?,
         Some(file) => {
             let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let wrong = || Failure::Environment(format!("cannot write {}: it is a folder", file.display()));
-            let name = file.file_name().filter(|_| !file.is_dir()).ok_or_else(wrong)?;
+            let folder_error = || Failure::Environment(format!("cannot write {}: it is a folder", file.display()));
+            let name = file.file_name().filter(|_| !file.is_dir()).ok_or_else(folder_error)?;
             Results::write_text(dir, &name.to_string_lossy(), &page)?
         }
     };
@@ -42,14 +42,14 @@ pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Resul
 
 /// Each folder and the one after it.
 fn pairs(dirs: &[PathBuf]) -> Result<Vec<Pair>, Failure> {
-    let (both, rest) = dirs.as_chunks();
+    let (pairs, rest) = dirs.as_chunks();
     if let [alone] = rest {
         let [count, alone] = [dirs.len().to_string(), alone.display().to_string()];
         let message =
             format!("folders are compared two and two: of {count}, {alone} has no other\n  help: A1 B1 A2 B2 ...");
         return Err(Failure::Usage(message));
     }
-    both.iter().map(Pair::open).collect()
+    pairs.iter().map(Pair::open).collect()
 }
 
 impl Pair {
@@ -76,10 +76,10 @@ impl Pair {
 
 /// What the folders are called: by their last words, or by all where these are the same.
 fn names(first: &Path, second: &Path) -> [String; 2] {
-    let last = |dir: &Path| {
-        let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-        whole.file_name().map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into_owned())
+    let last_component = |dir: &Path| {
+        let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        path.file_name().map_or_else(|| dir.display().to_string(), |name| name.to_string_lossy().into_owned())
     };
-    let names = [first, second].map(last);
+    let names = [first, second].map(last_component);
     if names[0] == names[1] { [first, second].map(|dir| dir.display().to_string()) } else { names }
 }

@@ -32,13 +32,13 @@ mod tests {
 
     /// Every key, at any depth.
     fn keys(value: &Value) -> BTreeSet<String> {
-        let below: Vec<&Value> = match value {
+        let children: Vec<&Value> = match value {
             Value::Object(map) => map.values().collect(),
             Value::Array(items) => items.iter().collect(),
             _ => Vec::new(),
         };
-        let own = value.as_object().into_iter().flat_map(|map| map.keys().cloned());
-        own.chain(below.into_iter().flat_map(keys)).collect()
+        let object_keys = value.as_object().into_iter().flat_map(|map| map.keys().cloned());
+        object_keys.chain(children.into_iter().flat_map(keys)).collect()
     }
 
     #[test]
@@ -54,8 +54,8 @@ mod tests {
         let document = serde_json::to_value(Document::new(&Manifest::default(), vec![run])).unwrap();
         let docs = include_str!("../../docs/json.md");
         let rows = docs.lines().filter(|line| line.starts_with("| `"));
-        let named: BTreeSet<String> = rows.filter_map(|row| row.split('`').nth(1)).map(str::to_owned).collect();
+        let documented: BTreeSet<String> = rows.filter_map(|row| row.split('`').nth(1)).map(str::to_owned).collect();
         let summary = ["mean", "p50", "p95", "p99", "min", "max"].map(str::to_owned);
-        assert_eq!(keys(&document), named.into_iter().chain(summary).collect());
+        assert_eq!(keys(&document), documented.into_iter().chain(summary).collect());
     }
 }

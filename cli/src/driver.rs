@@ -86,7 +86,7 @@ impl Driver for Simulator {
     }
 
     fn run(&self, experiment: &Experiment, seed: u64, _: &Path) -> Result<Run, String> {
-        sim::run(experiment, seed).map_err(|why| why.to_string())
+        sim::run(experiment, seed).map_err(|error| error.to_string())
     }
 
     fn setup(&self, _: &Scenario) -> Option<String> {

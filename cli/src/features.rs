@@ -40,18 +40,18 @@ mod tests {
             let Err(error) = Arguments::try_parse_from(["ropewalk", verb, "--no-such-option"]) else {
                 panic!("`{verb}` has no such option");
             };
-            let there = Arguments::command().find_subcommand(verb).is_some();
+            let exists = Arguments::command().find_subcommand(verb).is_some();
             let message = left_out(&error);
-            assert_eq!(message.is_none(), there, "{verb}");
+            assert_eq!(message.is_none(), exists, "{verb}");
             assert!(message.is_none_or(|text| text.contains(&format!("--features {feature}"))), "{verb}");
         }
     }
 
     #[test]
     fn every_verb_is_listed() {
-        let known = |name: &str| ALWAYS.contains(&name) || FEATURES.iter().any(|(_, verbs)| verbs.contains(&name));
+        let is_listed = |name: &str| ALWAYS.contains(&name) || FEATURES.iter().any(|(_, verbs)| verbs.contains(&name));
         for verb in Arguments::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
-            assert!(known(verb.get_name()), "{} stands in no list of verbs", verb.get_name());
+            assert!(is_listed(verb.get_name()), "{} stands in no list of verbs", verb.get_name());
         }
     }
 }

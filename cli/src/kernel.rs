@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The word by which the lab calls this program as its agent.
-pub(crate) const AGENT: &str = "lab-agent";
+pub(crate) const AGENT_SUBCOMMAND: &str = "lab-agent";
 
 /// Finds the kernel that the command line asks for.
 pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
@@ -20,11 +20,11 @@ pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
         On::Netns => BackendChoice::Netns,
         _ => BackendChoice::Any,
     };
-    let program = std::env::current_exe().map_err(|why| Failure::Environment(why.to_string()))?;
-    let lab = Lab::find(choice, &program.to_string_lossy(), AGENT);
+    let program = std::env::current_exe().map_err(|error| Failure::Environment(error.to_string()))?;
+    let lab = Lab::find(choice, &program.to_string_lossy(), AGENT_SUBCOMMAND);
     let lab = lab.and_then(|lab| lab.traffic(generator(arguments.traffic)));
     let lab = lab.and_then(|lab| if arguments.capture { lab.capture() } else { Ok(lab) });
-    lab.map(|lab| Box::new(lab) as Box<dyn Driver>).map_err(|why| Failure::Environment(why.to_string()))
+    lab.map(|lab| Box::new(lab) as Box<dyn Driver>).map_err(|error| Failure::Environment(error.to_string()))
 }
 
 impl Driver for Lab {
@@ -38,21 +38,22 @@ impl Driver for Lab {
             Err(lab::Error::Unsupported { key, what }) => Some((*index, key, what)),
             _ => None,
         };
-        let lacks: Vec<(usize, String, String)> = all.clone().filter_map(|index| lacking(&index)).collect();
-        let cells: Vec<usize> = all.filter(|index| lacks.iter().all(|(other, ..)| other != index)).collect();
-        if let Some((index, key, what)) = lacks.first().filter(|_| !partial || cells.is_empty()) {
-            let (count, of) = (lacks.len(), scenario.cells.len());
-            let rest = format!("; `--partial` leaves out the {count} of {of} cells that the lab cannot run");
-            let rest = if cells.is_empty() { "" } else { &rest };
-            let help = format!("`--on sim` runs it in the simulator{rest}");
+        let unsupported: Vec<(usize, String, String)> = all.clone().filter_map(|index| lacking(&index)).collect();
+        let cells: Vec<usize> = all.filter(|index| unsupported.iter().all(|(other, ..)| other != index)).collect();
+        if let Some((index, key, what)) = unsupported.first().filter(|_| !partial || cells.is_empty()) {
+            let (count, cell_count) = (unsupported.len(), scenario.cells.len());
+            let hint = format!("; `--partial` leaves out the {count} of {cell_count} cells that the lab cannot run");
+            let hint = if cells.is_empty() { "" } else { &hint };
+            let help = format!("`--on sim` runs it in the simulator{hint}");
             return Err(scenario.error_in(*index, key, &format!("the lab has no {what}"), &help).into());
         }
         let mut notes: BTreeSet<String> =
             cells.iter().flat_map(|it| self.notes(&scenario.cells[*it].experiment)).collect();
         let reasons: BTreeSet<String> =
-            lacks.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
+            unsupported.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
         notes.extend(reasons.into_iter().map(|reason| {
-            let count = lacks.iter().filter(|(_, key, what)| reason == format!("{key}: the lab has no {what}")).count();
+            let count =
+                unsupported.iter().filter(|(_, key, what)| reason == format!("{key}: the lab has no {what}")).count();
             format!("left out, {count} of {} cells: {reason}", scenario.cells.len())
         }));
         Ok(Checked { cells, notes: notes.into_iter().collect() })
@@ -63,7 +64,7 @@ impl Driver for Lab {
     }
 
     fn run(&self, experiment: &Experiment, seed: u64, keep: &Path) -> Result<Run, String> {
-        self.run(experiment, seed, Some(keep)).map_err(|why| why.to_string())
+        self.run(experiment, seed, Some(keep)).map_err(|error| error.to_string())
     }
 
     fn setup(&self, scenario: &Scenario) -> Option<String> {

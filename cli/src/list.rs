@@ -13,7 +13,7 @@ struct Row {
     name: String,
     title: String,
     /// Lines below it in the list.
-    below: Vec<String>,
+    details: Vec<String>,
     json: Value,
     /// All there is to say, where one name was asked for.
     full: String,
@@ -37,8 +37,8 @@ fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
     }
     let widest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let lines = rows.iter().map(|row| {
-        let below: String = row.below.iter().map(|line| format!("{:widest$}  {line}\n", "")).collect();
-        format!("{:widest$}  {}\n{below}", row.name, row.title)
+        let details: String = row.details.iter().map(|line| format!("{:widest$}  {line}\n", "")).collect();
+        format!("{:widest$}  {}\n{details}", row.name, row.title)
     });
     output::print(&lines.collect::<String>())
 }
@@ -54,7 +54,7 @@ fn find<'r>(what: What, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure>
             What::Algorithms => checks::suggestion(name),
             _ => scenario::did_you_mean(name, rows.iter().map(|row| row.name.as_str())).map_or_else(
                 || "the list without a name shows all".to_owned(),
-                |near| format!("did you mean `{near}`?"),
+                |closest_name| format!("did you mean `{closest_name}`?"),
             ),
         };
         Failure::Usage(format!("there is no `{name}`: {hint}"))
@@ -77,10 +77,10 @@ impl Facts<'_> {
         let names = self.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", ");
         let also = [("also", self.aliases.join(", ")), ("parameters", names)];
         let more = self.more.iter().map(|(what, words)| (*what, (*words).to_owned()));
-        let below = also.into_iter().chain(more).filter(|(_, words)| !words.is_empty());
-        let below = below.map(|(what, words)| format!("  {what}: {words}"));
-        let below = std::iter::once(format!("  {}", self.source)).chain(below).collect();
-        Row { name: self.name.to_owned(), title: self.title.to_owned(), below, json: self.json(), full: self.full() }
+        let details = also.into_iter().chain(more).filter(|(_, words)| !words.is_empty());
+        let details = details.map(|(what, words)| format!("  {what}: {words}"));
+        let details = std::iter::once(format!("  {}", self.source)).chain(details).collect();
+        Row { name: self.name.to_owned(), title: self.title.to_owned(), details, json: self.json(), full: self.full() }
     }
 
     fn json(&self) -> Value {
@@ -178,12 +178,12 @@ fn scenario_row(file: &Path) -> Row {
                 "name": name, "title": title, "about": about, "source": source, "file": path, "runs": runs,
             });
             let full = paragraph(&[&name, &title, &source, &format!("{path}, runs: {runs}")]) + "\n" + &about + "\n";
-            Row { name, title: format!("{title}  ({path})"), below: Vec::new(), json, full }
+            Row { name, title: format!("{title}  ({path})"), details: Vec::new(), json, full }
         }
         Err(error) => Row {
             name: path.clone(),
             title: format!("cannot be read: {}", error.message()),
-            below: Vec::new(),
+            details: Vec::new(),
             json: json!({"file": path, "error": error.message()}),
             full: format!("{error}\n"),
         },

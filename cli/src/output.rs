@@ -32,6 +32,6 @@ pub(crate) fn width() -> usize {
 
 /// Whether the table may use colour: on a terminal, unless `NO_COLOR` is set (no-color.org).
 pub(crate) fn color() -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    !refused && std::io::stdout().is_terminal()
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !no_color && std::io::stdout().is_terminal()
 }

@@ -25,21 +25,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (folder, name) = baseline::check(&scenario)?.unzip();
     let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &layout, driver.as_ref(), name))?;
     folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
-    let wanted: Vec<Key> =
+    let missing_runs: Vec<Key> =
         checked.cells.iter().flat_map(|cell| scenario.seeds.iter().map(move |seed| (*cell, *seed))).collect();
     if !runs.is_empty() && !arguments.quiet {
-        output::warn(&format!("reusing {} of {} runs from {}", runs.len(), wanted.len(), dir.display()));
+        output::warn(&format!("reusing {} of {} runs from {}", runs.len(), missing_runs.len(), dir.display()));
     }
     if !arguments.quiet {
         checked.notes.iter().for_each(|note| output::warn(note));
     }
     let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
-    let jobs: Vec<Key> = wanted.into_iter().filter(|key| !have.contains(key)).collect();
-    let begin = Instant::now();
-    let kept = dir.join(RAW);
-    runs.extend(sweep::run(driver.as_ref(), &scenario, &jobs, (arguments.jobs, arguments.quiet), (&results, &kept))?);
+    let jobs: Vec<Key> = missing_runs.into_iter().filter(|key| !have.contains(key)).collect();
+    let start = Instant::now();
+    let raw_folder = dir.join(RAW);
+    runs.extend(sweep::run(
+        driver.as_ref(),
+        &scenario,
+        &jobs,
+        (arguments.jobs, arguments.quiet),
+        (&results, &raw_folder),
+    )?);
     if !jobs.is_empty() && !arguments.quiet {
-        output::warn(&time_taken(jobs.len(), begin.elapsed()));
+        output::warn(&time_taken(jobs.len(), start.elapsed()));
     }
     runs.sort_by_key(|(key, _)| *key);
     let runs: Vec<_> = runs.into_iter().map(|((cell, _), run)| (cell, run)).collect();
@@ -93,13 +99,13 @@ fn open(arguments: &Arguments, manifest: &Manifest) -> Result<Opened, Failure> {
     if let Some(dir) = &arguments.out {
         return Ok(open_at(dir, manifest)?);
     }
-    let mut number = 1;
+    let mut run_number = 1;
     let driver = if arguments.on == On::Sim { "" } else { ON_KERNEL };
     loop {
-        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let suffix = if run_number == 1 { String::new() } else { format!("-{run_number}") };
         let dir = Path::new("results").join(format!("{}{driver}{suffix}", manifest.scenario));
         match open_at(&dir, manifest) {
-            Err(store::Error::Occupied { .. }) => number += 1,
+            Err(store::Error::Occupied { .. }) => run_number += 1,
             other => return Ok(other?),
         }
     }

@@ -37,11 +37,11 @@ impl Backend {
         }
     }
 
-    /// The abilities of the kernel.
-    pub(crate) fn abilities(&self) -> &support::Abilities {
+    /// The capabilities of the kernel.
+    pub(crate) fn capabilities(&self) -> &support::Capabilities {
         match self {
-            Self::Uml(kernel) => &kernel.abilities,
-            Self::Netns(host) => &host.abilities,
+            Self::Uml(kernel) => &kernel.capabilities,
+            Self::Netns(host) => &host.capabilities,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::host_kernel::HostKernel;
 use crate::protocol::Plan;
-use crate::support::{self, Abilities};
+use crate::support::{self, Capabilities};
 use crate::uml::Guest;
 use crate::uml_kernel::{self, UmlKernel};
 use crate::{Error, testbed};
@@ -45,7 +45,8 @@ pub struct BackendReport {
     /// `uml` or `netns`.
     pub name: &'static str,
     /// Why it does not run; none if it does.
-    pub fault: Option<String>,
+    #[serde(rename = "fault")]
+    pub unavailable_reason: Option<String>,
     /// Its release: `6.1.176`.
     pub release: Option<String>,
     /// The kernel's program, for User-Mode Linux.
@@ -65,7 +66,8 @@ pub struct BackendReport {
     /// 1/HZ, ms, if it is known.
     pub tick_ms: Option<f64>,
     /// Features that it cannot run and another kernel could.
-    pub lacks: Vec<&'static str>,
+    #[serde(rename = "lacks")]
+    pub unsupported: Vec<&'static str>,
 }
 
 /// The kernels and programs that the lab finds on this machine.
@@ -80,7 +82,8 @@ pub struct Diagnosis {
     /// Features that only the simulator can run.
     pub simulator_only: &'static [&'static str],
     /// The command that installs what is missing, if there is one.
-    pub remedy: Option<String>,
+    #[serde(rename = "remedy")]
+    pub install_command: Option<String>,
 }
 
 /// Examines this machine; boots a guest if there is a kernel for it. `program` and `agent` as for
@@ -91,8 +94,8 @@ pub fn doctor(program: &str, agent: &str) -> Diagnosis {
     let (present, missing): (Vec<Program>, Vec<Program>) =
         PROGRAMS.iter().partition(|it| is_installed(it, &backends[0]));
     let machine = Machine::probe();
-    let remedy = remedy(&missing, &backends[0], machine);
-    Diagnosis { backends, present, missing, simulator_only: support::SIMULATOR_ONLY, remedy }
+    let install_command = install_command(&missing, &backends[0], machine);
+    Diagnosis { backends, present, missing, simulator_only: support::SIMULATOR_ONLY, install_command }
 }
 
 /// Whether a program or its substitute is installed: a kernel may have any name.
@@ -108,35 +111,45 @@ fn is_installed(program: &Program, guest: &BackendReport) -> bool {
 fn guest(program: &str, agent: &str) -> BackendReport {
     let kernel = match UmlKernel::find() {
         Ok(kernel) => kernel,
-        Err(why) => return BackendReport { name: "uml", fault: Some(why.to_string()), ..BackendReport::default() },
+        Err(error) => {
+            return BackendReport {
+                name: "uml",
+                unavailable_reason: Some(error.to_string()),
+                ..BackendReport::default()
+            };
+        }
     };
-    let fault = boot(&kernel, program, agent).err().map(|why| why.to_string());
+    let unavailable_reason = boot(&kernel, program, agent).err().map(|error| error.to_string());
     BackendReport {
-        fault,
+        unavailable_reason,
         release: Some(kernel.version.clone()),
         program: Some(kernel.program.display().to_string()),
         virtual_time: kernel.is_virtual,
-        ..report("uml", &kernel.abilities)
+        ..report("uml", &kernel.capabilities)
     }
 }
 
-/// The machine's own kernel: what can be seen without root is reported, what cannot be used is a fault.
+/// The machine's own kernel: what can be seen without root is reported, what cannot be used is the reason why it is unavailable.
 fn host() -> BackendReport {
     let possible = testbed::possible();
     let host = HostKernel::probe(possible.is_ok());
-    BackendReport { fault: possible.err(), release: Some(host.version), ..report("netns", &host.abilities) }
+    BackendReport {
+        unavailable_reason: possible.err(),
+        release: Some(host.version),
+        ..report("netns", &host.capabilities)
+    }
 }
 
-fn report(name: &'static str, abilities: &Abilities) -> BackendReport {
+fn report(name: &'static str, capabilities: &Capabilities) -> BackendReport {
     BackendReport {
         name,
-        congestion: abilities.congestion.clone(),
-        mptcp: abilities.mptcp,
-        tun: abilities.tun,
-        netem: abilities.netem,
-        ipv6: abilities.v6,
-        tick_ms: abilities.tick.map(|tick| tick.as_secs_f64() * 1e3),
-        lacks: support::unsupported(abilities),
+        congestion: capabilities.congestion_controls.clone(),
+        mptcp: capabilities.mptcp,
+        tun: capabilities.tun,
+        netem: capabilities.netem,
+        ipv6: capabilities.ipv6,
+        tick_ms: capabilities.jiffy.map(|tick| tick.as_secs_f64() * 1e3),
+        unsupported: support::unsupported(capabilities),
         ..BackendReport::default()
     }
 }
@@ -147,14 +160,14 @@ fn boot(kernel: &UmlKernel, program: &str, agent: &str) -> Result<(), Error> {
     let agent = [program, agent].map(str::to_owned);
     let mut setup =
         vec!["ip link add v0 type veth peer name v1", "tc qdisc add dev v0 root tbf rate 1mbit burst 2kb limit 9kb"];
-    setup.extend(kernel.abilities.netem.then_some("tc qdisc add dev v1 root netem delay 1ms"));
-    setup.extend(kernel.abilities.v6.then_some("sysctl -n net.ipv6.conf.all.forwarding"));
-    setup.extend(kernel.abilities.tun.then_some("ip tuntap add t0 mode tun"));
+    setup.extend(kernel.capabilities.netem.then_some("tc qdisc add dev v1 root netem delay 1ms"));
+    setup.extend(kernel.capabilities.ipv6.then_some("sysctl -n net.ipv6.conf.all.forwarding"));
+    setup.extend(kernel.capabilities.tun.then_some("ip tuntap add t0 mode tun"));
     let setup: Vec<String> = setup.into_iter().map(str::to_owned).collect();
     Guest::new(kernel, folder.path()).run(&agent, &setup, &Plan::default()).map(drop)
 }
 
-/// The properties of the machine that decide the remedy.
+/// The properties of the machine that decide the command.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     root: bool,
@@ -174,7 +187,7 @@ impl Machine {
 }
 
 /// Missing packages, then the kernel with virtual time and MPTCP, which Debian's has not.
-fn remedy(missing: &[Program], guest: &BackendReport, machine: Machine) -> Option<String> {
+fn install_command(missing: &[Program], guest: &BackendReport, machine: Machine) -> Option<String> {
     let mut packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
     packages.sort_unstable();
     packages.dedup();
@@ -203,26 +216,30 @@ mod tests {
     }
 
     #[test]
-    fn the_remedy_is_one_command_and_nothing_where_nothing_is_missing() {
-        assert_eq!(remedy(&[], &best(), DEVELOPER), None);
-        assert_eq!(remedy(&[], &BackendReport::default(), DEVELOPER).unwrap(), "cargo xtask kernel");
-        let all = remedy(PROGRAMS, &BackendReport::default(), DEVELOPER).unwrap();
+    fn one_command_installs_all_that_is_missing() {
+        assert_eq!(install_command(&[], &best(), DEVELOPER), None);
+        assert_eq!(install_command(&[], &BackendReport::default(), DEVELOPER).unwrap(), "cargo xtask kernel");
+        let all = install_command(PROGRAMS, &BackendReport::default(), DEVELOPER).unwrap();
         assert_eq!(all, "cargo xtask setup");
         let elsewhere = Machine { checkout: false, ..DEVELOPER };
-        assert_eq!(remedy(&[], &BackendReport::default(), elsewhere), None, "there is nothing to build it from");
-        let both = &PROGRAMS[3..5];
+        assert_eq!(
+            install_command(&[], &BackendReport::default(), elsewhere),
+            None,
+            "there is nothing to build it from"
+        );
+        let ip_packages = &PROGRAMS[3..5];
         let install = "apt-get install --yes --no-install-recommends iproute2";
-        assert_eq!(remedy(both, &best(), elsewhere).unwrap(), install, "a package once");
+        assert_eq!(install_command(ip_packages, &best(), elsewhere).unwrap(), install, "a package once");
         let user = Machine { root: false, ..elsewhere };
-        assert_eq!(remedy(both, &best(), user).unwrap(), format!("sudo {install}"));
-        assert_eq!(remedy(both, &best(), Machine { debian: false, ..elsewhere }), None);
+        assert_eq!(install_command(ip_packages, &best(), user).unwrap(), format!("sudo {install}"));
+        assert_eq!(install_command(ip_packages, &best(), Machine { debian: false, ..elsewhere }), None);
     }
 
     #[test]
     fn what_is_found_agrees_with_itself() {
         let found = doctor("/bin/false", "");
         assert_eq!(found.backends.iter().map(|it| it.name).collect::<Vec<_>>(), ["uml", "netns"]);
-        assert!(found.backends[0].fault.is_some(), "a guest whose agent does nothing has no answer");
+        assert!(found.backends[0].unavailable_reason.is_some(), "a guest whose agent does nothing has no answer");
         assert!(found.backends[1].congestion.iter().any(|it| it == "reno"), "Linux always has it");
         assert!(found.present.iter().all(|it| !found.missing.contains(it)));
     }

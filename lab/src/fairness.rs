@@ -1,7 +1,7 @@
 //! Fairness among greedy flows, from their delivered bytes in each second.
 
 use crate::protocol::FlowResults;
-use record::fairness::{Fairness, between};
+use record::fairness::{Fairness, fairness_between};
 use scenario::model::{Application, Experiment, Flow, FlowKind};
 use units::{Instant, Span};
 
@@ -23,7 +23,7 @@ pub(crate) fn fairness(
     let seconds = flows.iter().map(|k| results[*k].delivered_by_second.len()).min()?;
     let row = |second: usize| flows.iter().map(|k| results[*k].delivered_by_second[second]).collect();
     let totals: Vec<Vec<u64>> = std::iter::once(vec![0; flows.len()]).chain((0..seconds).map(row)).collect();
-    let fairness = between(&totals, flows.iter().map(|k| starts[*k]).max()?, flows.iter().map(end).min()?)?;
+    let fairness = fairness_between(&totals, flows.iter().map(|k| starts[*k]).max()?, flows.iter().map(end).min()?)?;
     Some((flows, fairness))
 }
 

@@ -1,6 +1,6 @@
 //! The generator of a run's traffic: the lab's agent, or well-known programs.
 
-use crate::support::Abilities;
+use crate::support::Capabilities;
 use crate::{Error, uml_kernel};
 use scenario::model::{Application, Experiment, Flow, FlowKind, Route};
 use serde::{Deserialize, Serialize};
@@ -32,8 +32,8 @@ impl Generator {
         }
     }
 
-    /// The first thing that it cannot do on a kernel with these abilities.
-    pub(crate) fn check(self, experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
+    /// The first thing that it cannot do on a kernel with these capabilities.
+    pub(crate) fn check(self, experiment: &Experiment, capabilities: &Capabilities) -> Result<(), Error> {
         let tunnelled = experiment.flows.iter().filter(|flow| flow.route == Route::Tunnel).count();
         if self == Self::Ftp && tunnelled > 1 {
             return Err(Error::Unsupported {
@@ -45,7 +45,7 @@ impl Generator {
             let unsupported = match self {
                 Self::Agent => None,
                 Self::Iperf3 => unsupported_by_programs(flow).or_else(|| unsupported_by_iperf3(flow)),
-                Self::Ftp => unsupported_by_programs(flow).or_else(|| unsupported_by_ftp(flow, abilities)),
+                Self::Ftp => unsupported_by_programs(flow).or_else(|| unsupported_by_ftp(flow, capabilities)),
             };
             unsupported.map_or(Ok(()), |(key, what)| {
                 Err(Error::Unsupported { key: format!("flow.{}.{key}", flow.name), what })
@@ -93,13 +93,13 @@ fn unsupported_by_iperf3(flow: &Flow) -> Option<(&'static str, String)> {
     (!is_whole).then(|| ("stop", "part of a second for iperf3, which counts whole ones".into()))
 }
 
-fn unsupported_by_ftp(flow: &Flow, abilities: &Abilities) -> Option<(&'static str, String)> {
+fn unsupported_by_ftp(flow: &Flow, capabilities: &Capabilities) -> Option<(&'static str, String)> {
     let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { return None };
     if size.is_none() {
         return Some(("size", "endless files: FTP's flows need a size".into()));
     }
-    let (name, all) = (&congestion.name, abilities.defaults.join(" "));
+    let (name, all) = (&congestion.name, capabilities.default_congestion_controls.join(" "));
     let what = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
     let rest = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({all})");
-    (!abilities.defaults.contains(name)).then(|| ("congestion", format!("{what} {rest}")))
+    (!capabilities.default_congestion_controls.contains(name)).then(|| ("congestion", format!("{what} {rest}")))
 }

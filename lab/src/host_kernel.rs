@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::processes::{RUN_VARIABLE, end_all, wait};
 use crate::protocol::{Plan, RunResults};
-use crate::support::{Abilities, DISCIPLINES};
+use crate::support::{Capabilities, QDISCS};
 use crate::testbed;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -24,7 +24,7 @@ const NETEM: &str = "netem";
 /// The kernel that this process runs on.
 #[derive(Clone, Debug)]
 pub(crate) struct HostKernel {
-    pub(crate) abilities: Abilities,
+    pub(crate) capabilities: Capabilities,
     /// Its release, as `uname -r` has it.
     pub(crate) version: String,
 }
@@ -36,24 +36,24 @@ impl HostKernel {
         Ok(Self::probe(true))
     }
 
-    /// The abilities of the machine's kernel. Queue disciplines are found only with `try_disciplines`, which needs root.
-    pub(crate) fn probe(try_disciplines: bool) -> Self {
+    /// The capabilities of the machine's kernel. Queue disciplines are found only with `try_qdiscs`, which needs root.
+    pub(crate) fn probe(try_qdiscs: bool) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let words = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
-        let all = DISCIPLINES.iter().map(|(name, _, how)| (*name, *how)).chain([(NETEM, "netem delay 1ms")]);
-        let mut disciplines = if try_disciplines { disciplines(all) } else { Vec::new() };
-        let netem = disciplines.pop_if(|last| *last == NETEM).is_some();
-        let abilities = Abilities {
-            congestion: words("/proc/sys/net/ipv4/tcp_available_congestion_control"),
-            defaults: words("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
+        let all = QDISCS.iter().map(|(name, _, arguments)| (*name, *arguments)).chain([(NETEM, "netem delay 1ms")]);
+        let mut qdiscs = if try_qdiscs { qdiscs(all) } else { Vec::new() };
+        let netem = qdiscs.pop_if(|name| *name == NETEM).is_some();
+        let capabilities = Capabilities {
+            congestion_controls: words("/proc/sys/net/ipv4/tcp_available_congestion_control"),
+            default_congestion_controls: words("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
             netem,
-            disciplines,
+            qdiscs,
             tun: Path::new("/dev/net/tun").exists(),
-            v6: Path::new("/proc/net/if_inet6").exists(),
-            tick: None, // unknown
+            ipv6: Path::new("/proc/net/if_inet6").exists(),
+            jiffy: None, // unknown
         };
-        Self { abilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() }
+        Self { capabilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() }
     }
 
     /// Lets the commands of `setup` lay out the network, and `agent` carry out `protocol`, with files in `folder`. When it is
@@ -105,16 +105,16 @@ fn last_command(messages: &Path) -> Option<String> {
     output.lines().rev().find_map(|line| line.strip_prefix("+ ")).map(str::to_owned)
 }
 
-/// The queue disciplines of `wanted` that the kernel has, found by trying.
-fn disciplines(wanted: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<&'static str> {
+/// The queue disciplines of `candidates` that the kernel has, found by trying.
+fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<&'static str> {
     let name = format!("{}-try", testbed::name());
     let run =
         |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
-    let has = |how: &str| run(&format!("tc -n {name} qdisc replace dev lo root {how}"));
+    let has = |arguments: &str| run(&format!("tc -n {name} qdisc replace dev lo root {arguments}"));
     let has_namespace = run(&format!("ip netns add {name}"));
-    let found = wanted.filter(|(_, how)| has_namespace && has(how)).map(|(word, _)| word).collect();
+    let supported = candidates.filter(|(_, arguments)| has_namespace && has(arguments)).map(|(word, _)| word).collect();
     run(&format!("ip netns del {name}"));
-    found
+    supported
 }
 
 /// The ends of all logs: of the set-up, the agent, and what they started.

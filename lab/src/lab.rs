@@ -96,7 +96,7 @@ impl Lab {
     /// Notes on settings of the experiment that its kernel does not follow.
     #[must_use]
     pub fn notes(&self, experiment: &Experiment) -> Vec<String> {
-        self.backend(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.backends[at].abilities()))
+        self.backend(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.backends[at].capabilities()))
     }
 
     /// Whether all these experiments run in virtual time, and so side by side without disturbing each other.
@@ -190,8 +190,9 @@ impl Lab {
     fn backend(&self, experiment: &Experiment) -> Result<usize, Error> {
         let mut unsupported: Vec<(String, String)> = Vec::new();
         for (at, backend) in self.backends.iter().enumerate() {
-            let abilities = backend.abilities();
-            match support::check(experiment, abilities).and_then(|()| self.generator.check(experiment, abilities)) {
+            let capabilities = backend.capabilities();
+            match support::check(experiment, capabilities).and_then(|()| self.generator.check(experiment, capabilities))
+            {
                 Ok(()) => return Ok(at),
                 Err(Error::Unsupported { key, what }) => unsupported.push((key, what)),
                 Err(other) => return Err(other),
@@ -218,7 +219,7 @@ impl Lab {
         // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.
         let burst = if backend.is_virtual() { 1 } else { 2 };
         let agent = format!("{program} {}", self.agent);
-        let (netem, generator, capture_program) = (backend.abilities().netem, self.generator, self.capture_program);
+        let (netem, generator, capture_program) = (backend.capabilities().netem, self.generator, self.capture_program);
         Environment {
             prefix,
             folder: folder.to_owned(),

@@ -9,7 +9,7 @@ const UDP_HEADER: u32 = 8;
 /// The timestamps option, bytes.
 const TIMESTAMPS: u32 = 12;
 /// The sending time that a datagram carries, bytes.
-pub(crate) const TIMESTAMP: u32 = 8;
+pub(crate) const TIMESTAMP_LEN: u32 = 8;
 
 /// Size of a flow's full packet from the IP header on, bytes.
 pub(crate) fn packet(experiment: &Experiment, flow: &Flow) -> u32 {

@@ -1,9 +1,9 @@
-//! The features that the lab can run on a kernel. Any other is refused before anything boots, with the scenario's key and the
-//! missing feature; settings that a kernel does not follow are noted.
+//! The features of scenarios that the lab can run on a kernel. Before a kernel boots, an experiment with an unsupported feature
+//! is rejected with the scenario's key and the name of the feature; settings that the kernel overrides are noted.
 
 use crate::Error;
 use crate::network::{MTU, discipline};
-use crate::packet_size::{TIMESTAMP, payload};
+use crate::packet_size::{TIMESTAMP_LEN, payload};
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
     AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Ropewalk, Route,
@@ -11,33 +11,33 @@ use scenario::model::{
 };
 use units::Span;
 
-/// Numbers of flows, paths and links are parts of addresses.
-const FLOWS: usize = 250;
-const PATHS: usize = 100;
-const LINKS: usize = 60;
+/// Maximum numbers of flows, paths and links: their indices are parts of addresses.
+const MAX_FLOWS: usize = 250;
+const MAX_PATHS: usize = 100;
+const MAX_LINKS: usize = 60;
 
-/// Packets of 1500 bytes that fill a UDP socket's default send buffer, with the kernel's overhead.
-const SOCKET: u32 = 92;
+/// Default send buffer of a UDP socket, packets of 1500 bytes including the kernel's overhead.
+const SNDBUF_PACKETS: u32 = 92;
 
-/// The abilities of a kernel.
+/// The capabilities of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Abilities {
+pub(crate) struct Capabilities {
     /// Congestion controls, by the kernel's names.
-    pub(crate) congestion: Vec<String>,
+    pub(crate) congestion_controls: Vec<String>,
     /// Congestion controls that may be the default of a namespace.
-    pub(crate) defaults: Vec<String>,
+    pub(crate) default_congestion_controls: Vec<String>,
     pub(crate) mptcp: bool,
     pub(crate) netem: bool,
-    /// Queue disciplines other than netem, of [`DISCIPLINES`].
-    pub(crate) disciplines: Vec<&'static str>,
+    /// The [`QDISCS`] that the kernel has.
+    pub(crate) qdiscs: Vec<&'static str>,
     pub(crate) tun: bool,
-    pub(crate) v6: bool,
-    /// 1/HZ, if it is known.
-    pub(crate) tick: Option<Span>,
+    pub(crate) ipv6: bool,
+    /// The timer tick, 1/HZ, if it is known.
+    pub(crate) jiffy: Option<Span>,
 }
 
-/// Optional queue disciplines of a kernel: name, what it is for, and an example for `tc`.
-pub(crate) const DISCIPLINES: &[(&str, &str, &str)] = &[
+/// Optional queue disciplines of a kernel: name, feature in words, and arguments for `tc qdisc add`.
+pub(crate) const QDISCS: &[(&str, &str, &str)] = &[
     ("codel", "CoDel", "codel"),
     ("fq_codel", "FQ-CoDel", "fq_codel"),
     ("pie", "PIE", "pie"),
@@ -56,90 +56,93 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
 ];
 
-/// Features that a kernel with these abilities cannot run, in words.
-pub(crate) fn unsupported(abilities: &Abilities) -> Vec<&'static str> {
+/// The features that a kernel with these capabilities lacks, in words.
+pub(crate) fn unsupported(capabilities: &Capabilities) -> Vec<&'static str> {
     let all = [
-        (!abilities.mptcp, "MPTCP"),
-        (!abilities.tun, "tunnels"),
-        (!abilities.v6, "IPv6"),
-        (!abilities.netem, "loss in bursts"),
+        (!capabilities.mptcp, "MPTCP"),
+        (!capabilities.tun, "tunnels"),
+        (!capabilities.ipv6, "IPv6"),
+        (!capabilities.netem, "loss in bursts"),
     ];
-    let disciplines = DISCIPLINES.iter().map(|(name, what, _)| (!abilities.disciplines.contains(name), *what));
-    all.into_iter().chain(disciplines).filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect()
+    let qdiscs = QDISCS.iter().map(|(name, what, _)| (!capabilities.qdiscs.contains(name), *what));
+    all.into_iter().chain(qdiscs).filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect()
 }
 
-/// Checks: whether the feature is used, its key, and what the lab lacks.
+/// Checks: whether the experiment uses an unsupported feature, its key, and its name in words.
 type Checks<'a> = &'a [(bool, &'a str, &'a str)];
 
-/// Checks that a kernel with these abilities can run the experiment; fails with the first thing that it cannot do.
-pub(crate) fn check(experiment: &Experiment, abilities: &Abilities) -> Result<(), Error> {
-    refuse(
+/// Checks that a kernel with these capabilities can run the experiment; the error is the first unsupported feature.
+pub(crate) fn check(experiment: &Experiment, capabilities: &Capabilities) -> Result<(), Error> {
+    reject_if(
         "",
         &[
-            (experiment.tunnel.is_some() && !abilities.tun, "tunnel", "TUN devices"),
-            (experiment.paths.len() > PATHS, "path", "room for more than 100 paths"),
-            (experiment.links.len() > LINKS, "link", "room for more than 60 links"),
-            (experiment.flows.len() > FLOWS, "flow", "room for more than 250 flows"),
+            (experiment.tunnel.is_some() && !capabilities.tun, "tunnel", "TUN devices"),
+            (experiment.paths.len() > MAX_PATHS, "path", "room for more than 100 paths"),
+            (experiment.links.len() > MAX_LINKS, "link", "room for more than 60 links"),
+            (experiment.flows.len() > MAX_FLOWS, "flow", "room for more than 250 flows"),
         ],
     )?;
     if let Some(ropewalk) = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.ropewalk.as_ref()) {
         check_tunnel(ropewalk)?;
     }
     for path in &experiment.paths {
-        refuse(&format!("path.{}", path.name), &[(path.mtu != MTU, "mtu", "MTU other than 1500 bytes")])?;
+        reject_if(&format!("path.{}", path.name), &[(path.mtu != MTU, "mtu", "MTU other than 1500 bytes")])?;
     }
-    for (number, link) in experiment.links.iter().enumerate() {
-        let rated = link.forward.rate.is_some() && link.reverse.rate.is_some();
-        let changes = || experiment.events.iter().filter(|event| event.link == number);
-        let key = key(experiment, number, link);
-        refuse(
+    for (index, link) in experiment.links.iter().enumerate() {
+        let has_rate = link.forward.rate.is_some() && link.reverse.rate.is_some();
+        let changes = || experiment.events.iter().filter(|event| event.link == index);
+        let key = key(experiment, index, link);
+        reject_if(
             &key,
             &[
-                (!rated && changes().any(|event| event.rate.is_some()), "rate", "new rate for a link without one"),
+                (!has_rate && changes().any(|event| event.rate.is_some()), "rate", "new rate for a link without one"),
                 (
-                    (link.forward.local || link.reverse.local) && hosts_on(experiment, number) > 1,
+                    (link.forward.local || link.reverse.local) && sources_on_link(experiment, index) > 1,
                     "local",
                     "host for flows that are not in one tunnel: a local queue is one host's",
                 ),
             ],
         )?;
-        [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&key, pipe, abilities))?;
+        [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&key, pipe, capabilities))?;
     }
     if let Some((name, _)) =
         tunnelled_hosts(experiment).find(|(_, host)| tunnelled_hosts(experiment).any(|(_, other)| other != *host))
     {
-        refuse(&format!("flow.{name}"), &[(true, "host", "hosts for one flow of a tunnel: all share the tunnel's")])?;
+        reject_if(
+            &format!("flow.{name}"),
+            &[(true, "host", "hosts for one flow of a tunnel: all share the tunnel's")],
+        )?;
     }
-    experiment.flows.iter().try_for_each(|flow| check_flow(experiment, flow, abilities))
+    experiment.flows.iter().try_for_each(|flow| check_flow(experiment, flow, capabilities))
 }
 
-/// Refuses options that the daemon's configuration does not have.
+/// Rejects tunnel options that the daemon's configuration does not have.
 fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
-    let (own, default) = ("other value than the daemon's own", TunnelOptions::default());
+    let (message, default) = ("other value than the daemon's own", TunnelOptions::default());
     let options = &ropewalk.options;
-    refuse(
+    reject_if(
         "tunnel",
         &[
-            (options.probe_interval != default.probe_interval, "probe_interval", own),
-            (options.codel_target != default.codel_target, "codel_target", own),
-            (options.codel_interval != default.codel_interval, "codel_interval", own),
-            (options.memory_bytes != default.memory_bytes, "memory", own),
+            (options.probe_interval != default.probe_interval, "probe_interval", message),
+            (options.codel_target != default.codel_target, "codel_target", message),
+            (options.codel_interval != default.codel_interval, "codel_interval", message),
+            (options.memory_bytes != default.memory_bytes, "memory", message),
         ],
     )
 }
 
-/// Notes on settings of the experiment that the kernel does not follow.
-pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<String> {
+/// Notes on settings of the experiment for which the kernel uses other values.
+pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec<String> {
     let mut notes = Vec::new();
     let hosts = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { host, multipath, .. } => Some((host, multipath)),
         FlowKind::ConstantRate { .. } => None,
     });
     for (host, multipath) in hosts {
-        if let Some(tick) = abilities.tick.filter(|tick| *tick != host.tick) {
-            let [own, asked] = [tick, host.tick].map(|span| span.as_secs_f64() * 1e3);
+        if let Some(jiffy) = capabilities.jiffy.filter(|jiffy| *jiffy != host.tick) {
+            let [kernel_ms, requested_ms] = [jiffy, host.tick].map(|span| span.as_secs_f64() * 1e3);
             notes.push(format!(
-                "host.tick: this kernel's timers tick every {own} ms, whatever is asked for ({asked} ms)"
+                "host.tick: this kernel's timers tick every {kernel_ms} ms, whatever is asked for ({requested_ms} ms)"
             ));
         }
         if multipath.is_some() {
@@ -156,8 +159,10 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
         if tunnel.first != 0 || tunnel.stray_packets != 0 {
             notes.push("tunnel.first and stray_packets: which path is first is left to the daemon".into());
         }
-        if tunnel.device.is_some_and(|device| device.socket != SOCKET) {
-            notes.push(format!("tunnel.device.socket: the kernel's sockets hold {SOCKET} full packets (212992 bytes)"));
+        if tunnel.device.is_some_and(|device| device.socket != SNDBUF_PACKETS) {
+            notes.push(format!(
+                "tunnel.device.socket: the kernel's sockets hold {SNDBUF_PACKETS} full packets (212992 bytes)"
+            ));
         }
     }
     notes.sort();
@@ -165,11 +170,11 @@ pub(crate) fn notes(experiment: &Experiment, abilities: &Abilities) -> Vec<Strin
     notes
 }
 
-/// The number of sources that use a link: flows in the tunnel share the tunnel's.
-fn hosts_on(experiment: &Experiment, link: usize) -> usize {
+/// The number of sources that use a link; all flows in the tunnel have the tunnel's source.
+fn sources_on_link(experiment: &Experiment, link: usize) -> usize {
     let users = || experiment.flows.iter().filter(|flow| uses(experiment, flow, link));
-    let is_inside = |flow: &&Flow| flow.route == Route::Tunnel;
-    users().filter(|flow| !is_inside(flow)).count() + usize::from(users().any(|flow| is_inside(&flow)))
+    let is_tunnelled = |flow: &&Flow| flow.route == Route::Tunnel;
+    users().filter(|flow| !is_tunnelled(flow)).count() + usize::from(users().any(|flow| is_tunnelled(&flow)))
 }
 
 /// The names and TCP settings of the flows in the tunnel.
@@ -180,28 +185,29 @@ fn tunnelled_hosts(experiment: &Experiment) -> impl Iterator<Item = (&str, &Host
     })
 }
 
+/// Whether packets of `flow` cross the link.
 fn uses(experiment: &Experiment, flow: &Flow, link: usize) -> bool {
-    let has = |path: usize| experiment.paths[path].links.contains(&link);
+    let crosses_link = |path: usize| experiment.paths[path].links.contains(&link);
     match flow.route {
-        Route::Path(path) => has(path),
-        Route::Tunnel => experiment.tunnel.iter().any(|tunnel| tunnel.paths.iter().any(|path| has(*path))),
-        Route::Subflows => flow.kind.subflows().iter().any(|subflow| has(subflow.path)),
+        Route::Path(path) => crosses_link(path),
+        Route::Tunnel => experiment.tunnel.iter().any(|tunnel| tunnel.paths.iter().any(|path| crosses_link(*path))),
+        Route::Subflows => flow.kind.subflows().iter().any(|subflow| crosses_link(subflow.path)),
     }
 }
 
-/// A link's key in the scenario: a path of one link is written as a path.
-fn key(experiment: &Experiment, number: usize, link: &Link) -> String {
-    let path = experiment.paths.iter().find(|path| path.links == [number] && path.name == link.name);
+/// A link's key in the scenario: `path.NAME` for a link that a `[[path]]` declares, otherwise `link.NAME`.
+fn key(experiment: &Experiment, index: usize, link: &Link) -> String {
+    let path = experiment.paths.iter().find(|path| path.links == [index] && path.name == link.name);
     path.map_or_else(|| format!("link.{}", link.name), |path| format!("path.{}", path.name))
 }
 
-fn check_pipe(key: &str, pipe: &PipeConfig, abilities: &Abilities) -> Result<(), Error> {
-    let netem = abilities.netem;
-    let wanted = discipline(&pipe.queue.discipline);
-    let is_unsupported = wanted.is_some_and(|wanted| !abilities.disciplines.contains(&wanted));
-    let unknown = format!("`{}`: this kernel has droptail, {}", wanted.unwrap_or(""), abilities.disciplines.join(", "));
-    let cake = wanted == Some("cake");
-    refuse(
+fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Result<(), Error> {
+    let netem = capabilities.netem;
+    let qdisc = discipline(&pipe.queue.discipline);
+    let is_unsupported = qdisc.is_some_and(|qdisc| !capabilities.qdiscs.contains(&qdisc));
+    let unknown = format!("`{}`: this kernel has droptail, {}", qdisc.unwrap_or(""), capabilities.qdiscs.join(", "));
+    let cake = qdisc == Some("cake");
+    reject_if(
         key,
         &[
             (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
@@ -217,24 +223,25 @@ fn check_pipe(key: &str, pipe: &PipeConfig, abilities: &Abilities) -> Result<(),
     )
 }
 
-fn check_flow(experiment: &Experiment, flow: &Flow, abilities: &Abilities) -> Result<(), Error> {
+fn check_flow(experiment: &Experiment, flow: &Flow, capabilities: &Capabilities) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
     let FlowKind::Tcp { congestion: AlgorithmChoice { name, parameters }, application, host, multipath, .. } =
         &flow.kind
     else {
-        let is_small = payload(experiment, flow) < TIMESTAMP;
-        return refuse(
+        let is_small = payload(experiment, flow) < TIMESTAMP_LEN;
+        return reject_if(
             &key,
             &[(is_small, "packet", "datagrams with less than 8 bytes of payload: they carry the time")],
         );
     };
-    let unknown = format!("congestion control `{name}`: this kernel has {}", abilities.congestion.join(", "));
-    refuse(
+    let unknown =
+        format!("congestion control `{name}`: this kernel has {}", capabilities.congestion_controls.join(", "));
+    reject_if(
         &key,
         &[
-            (multipath.is_some() && !abilities.mptcp, "kind", "MPTCP: this kernel has none"),
+            (multipath.is_some() && !capabilities.mptcp, "kind", "MPTCP: this kernel has none"),
             (matches!(application, Application::Video(_)), "video", "player"),
-            (!abilities.congestion.contains(name), "congestion", &unknown),
+            (!capabilities.congestion_controls.contains(name), "congestion", &unknown),
             (!parameters.is_empty(), "congestion", "parameters of a congestion control: the kernel has its own"),
         ],
     )?;
@@ -242,12 +249,12 @@ fn check_flow(experiment: &Experiment, flow: &Flow, abilities: &Abilities) -> Re
         check_multipath(&key, multipath)?;
     }
     let is_local = |link: usize| experiment.links[link].forward.local && uses(experiment, flow, link);
-    check_host(host, abilities, (0..experiment.links.len()).any(is_local))
+    check_host(host, capabilities, (0..experiment.links.len()).any(is_local))
 }
 
 fn check_multipath(key: &str, multipath: &Multipath) -> Result<(), Error> {
     let subflows = &multipath.subflows;
-    refuse(
+    reject_if(
         key,
         &[
             (
@@ -261,23 +268,24 @@ fn check_multipath(key: &str, multipath: &Multipath) -> Result<(), Error> {
     )
 }
 
-fn check_host(host: &Host, abilities: &Abilities, is_local: bool) -> Result<(), Error> {
-    refuse(
+fn check_host(host: &Host, capabilities: &Capabilities, is_local: bool) -> Result<(), Error> {
+    reject_if(
         "host",
         &[
-            (host.ip_header != 20 && !abilities.v6, "ip", "IPv6"),
+            (host.ip_header != 20 && !capabilities.ipv6, "ip", "IPv6"),
             (host.recovery != LossRecovery::Rack, "recovery", "loss recovery other than Linux's own"),
             (!host.handshake, "handshake", "connection without a handshake"),
             (host.initial_rto != Span::from_secs(1), "initial_rto", "first timeout other than one second"),
             (host.window.is_some(), "window", "greatest window"),
             (host.gro != 1, "gro", "receive offload: write `gro = 1`"),
-            (host.pacing && !abilities.disciplines.contains(&"fq"), "pacing", "discipline `fq`: this kernel has none"),
+            (host.pacing && !capabilities.qdiscs.contains(&"fq"), "pacing", "discipline `fq`: this kernel has none"),
             (host.pacing && is_local, "pacing", "room for the fq discipline where a local queue stands"),
         ],
     )
 }
 
-fn refuse(table: &str, checks: Checks<'_>) -> Result<(), Error> {
+/// The first of the checks that applies, as an error with its key in `table`.
+fn reject_if(table: &str, checks: Checks<'_>) -> Result<(), Error> {
     let Some((_, key, what)) = checks.iter().find(|(is_used, ..)| *is_used) else { return Ok(()) };
     let key = if table.is_empty() { (*key).to_owned() } else { format!("{table}.{key}") };
     Err(Error::Unsupported { key, what: (*what).to_owned() })

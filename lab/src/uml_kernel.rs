@@ -1,7 +1,7 @@
 //! Finds User-Mode Linux, and reads from its configuration what it can do.
 
 use crate::Error;
-use crate::support::{Abilities, DISCIPLINES};
+use crate::support::{Capabilities, QDISCS};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use units::Span;
@@ -24,7 +24,7 @@ pub(crate) struct UmlKernel {
     /// Virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`): the clock stops while the kernel computes, so that neither its work
     /// nor the load of the machine changes a run.
     pub(crate) is_virtual: bool,
-    pub(crate) abilities: Abilities,
+    pub(crate) capabilities: Capabilities,
 }
 
 impl UmlKernel {
@@ -45,12 +45,12 @@ impl UmlKernel {
         }
         let configuration = printed(&program, "--showconfig")?;
         let is_virtual = configuration.contains("CONFIG_UML_TIME_TRAVEL_SUPPORT=y");
-        Ok(Self { program, version, is_virtual, abilities: abilities(&configuration) })
+        Ok(Self { program, version, is_virtual, capabilities: capabilities(&configuration) })
     }
 }
 
-/// The abilities of a kernel with this configuration, built in or as modules.
-fn abilities(configuration: &str) -> Abilities {
+/// The capabilities of a kernel with this configuration, built in or as modules.
+fn capabilities(configuration: &str) -> Capabilities {
     let has = |key: &str| ["y", "m"].iter().any(|how| configuration.lines().any(|line| line == format!("{key}={how}")));
     let options =
         configuration.lines().filter_map(|line| line.strip_prefix("CONFIG_TCP_CONG_")?.strip_suffix(['y', 'm']));
@@ -61,16 +61,16 @@ fn abilities(configuration: &str) -> Abilities {
     };
     let mut congestion: Vec<String> = words.map(name).chain(["reno".to_owned()]).collect();
     congestion.sort();
-    let disciplines = DISCIPLINES.iter().map(|(name, ..)| *name);
-    Abilities {
-        defaults: congestion.clone(), // `init.sh` allows them
-        congestion,
+    let qdiscs = QDISCS.iter().map(|(name, ..)| *name);
+    Capabilities {
+        default_congestion_controls: congestion.clone(), // `init.sh` allows them
+        congestion_controls: congestion,
         mptcp: has("CONFIG_MPTCP"),
         netem: has("CONFIG_NET_SCH_NETEM"),
-        disciplines: disciplines.filter(|it| has(&format!("CONFIG_NET_SCH_{}", it.to_uppercase()))).collect(),
+        qdiscs: qdiscs.filter(|it| has(&format!("CONFIG_NET_SCH_{}", it.to_uppercase()))).collect(),
         tun: has("CONFIG_TUN"),
-        v6: has("CONFIG_IPV6"),
-        tick: Some(TICK),
+        ipv6: has("CONFIG_IPV6"),
+        jiffy: Some(TICK),
     }
 }
 
@@ -95,9 +95,9 @@ mod tests {
     fn a_kernels_configuration_says_what_it_can_do() {
         let text = "CONFIG_TCP_CONG_ADVANCED=y\nCONFIG_TCP_CONG_HSTCP=m\nCONFIG_TCP_CONG_CUBIC=y\n# CONFIG_MPTCP is not set\n\
                     CONFIG_TUN=m\nCONFIG_NET_SCH_NETEM=y\nCONFIG_NET_SCH_FQ_CODEL=m\nCONFIG_NET_SCH_CAKE=y\n";
-        let found = abilities(text);
-        assert_eq!(found.congestion, ["cubic", "highspeed", "reno"]);
-        assert_eq!(found.disciplines, ["fq_codel", "cake"]);
-        assert_eq!((found.mptcp, found.netem, found.tun, found.v6), (false, true, true, false));
+        let kernel = capabilities(text);
+        assert_eq!(kernel.congestion_controls, ["cubic", "highspeed", "reno"]);
+        assert_eq!(kernel.qdiscs, ["fq_codel", "cake"]);
+        assert_eq!((kernel.mptcp, kernel.netem, kernel.tun, kernel.ipv6), (false, true, true, false));
     }
 }

@@ -29,7 +29,7 @@ pub enum Error {
     /// A wrong configuration of the tunnel.
     Tunnel {
         /// The fault and a remedy.
-        what: String,
+        reason: String,
     },
     /// An initial receive buffer of which half, the receive window, holds no segment.
     SmallBuffer {
@@ -48,7 +48,7 @@ impl fmt::Display for Error {
             Self::UnknownAlgorithm { flow, name } => write!(f, "flow {flow}: no congestion control is called `{name}`"),
             Self::UnknownScheduler { name } => write!(f, "no scheduler is called `{name}`"),
             Self::BadParameter { flow, algorithm, source } => write!(f, "flow {flow}: {algorithm}: {source}"),
-            Self::Tunnel { what } => write!(f, "tunnel: {what}"),
+            Self::Tunnel { reason } => write!(f, "tunnel: {reason}"),
             Self::SmallBuffer { flow, buffer, mss } => {
                 write!(
                     f,

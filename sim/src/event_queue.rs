@@ -36,7 +36,7 @@ pub(crate) struct EventQueue {
     nodes: Vec<Key>,
     /// The leaf popped last. Its matches are replayed when it is scheduled again, which is the usual case, or at the
     /// next `pop`.
-    taken: usize,
+    popped_leaf: usize,
     /// Number of the next `schedule` call. 44 bits of it count: 17 million million calls.
     sequence: u64,
 }
@@ -50,7 +50,7 @@ impl EventQueue {
     pub(crate) fn new(components: u32) -> Self {
         assert!(components <= 1 << ID_BITS, "no more than 2^20 components");
         let leaves = components.next_power_of_two().max(1) as usize;
-        Self { nodes: vec![IDLE; 2 * leaves], taken: leaves, sequence: 0 }
+        Self { nodes: vec![IDLE; 2 * leaves], popped_leaf: leaves, sequence: 0 }
     }
 
     /// Makes component `id` due at `at`, unless it is due earlier.
@@ -67,16 +67,16 @@ impl EventQueue {
     /// Removes and returns the component that is due first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Instant, u32)> {
-        if self.nodes[self.taken].at == Instant::NEVER {
-            self.replay(self.taken, IDLE);
+        if self.nodes[self.popped_leaf].at == Instant::NEVER {
+            self.replay(self.popped_leaf, IDLE);
         }
         let first = self.nodes[1];
         if first.at == Instant::NEVER {
             return None;
         }
         let id = first.order as u32 & ((1 << ID_BITS) - 1);
-        self.taken = self.leaf(id);
-        self.nodes[self.taken] = IDLE;
+        self.popped_leaf = self.leaf(id);
+        self.nodes[self.popped_leaf] = IDLE;
         Some((first.at, id))
     }
 

@@ -4,7 +4,7 @@
 
 use crate::flow::{FlowProtocol, FlowState};
 use crate::tcp::TcpFlow;
-use record::fairness::{Fairness, WINDOW_S, between};
+use record::fairness::{Fairness, WINDOW_S, fairness_between};
 use units::{Instant, Span};
 
 const WINDOW: Span = Span::from_secs(WINDOW_S);
@@ -41,7 +41,7 @@ impl FairnessMeter {
         let competing = || self.flows.iter().map(|flow| &flows[*flow]);
         let start = competing().map(|flow| flow.start).max()?;
         let end = competing().map(end).min()?;
-        between(&self.totals, start, end)
+        fairness_between(&self.totals, start, end)
     }
 }
 

@@ -48,8 +48,8 @@ mod tests {
         let mut peak = PeakGoodput::default();
         let mut delivered = 0;
         // Arrivals in ms, 10 kB each: one in the first half second, three in the second, none in two, two in the fifth.
-        for at in [100, 500, 600, 999, 2000, 2499] {
-            let now = Instant::ZERO + Span::from_millis(at);
+        for time_ms in [100, 500, 600, 999, 2000, 2499] {
+            let now = Instant::ZERO + Span::from_millis(time_ms);
             if peak.is_due(now) {
                 peak.close(now, delivered);
             }

@@ -1,4 +1,4 @@
-//! Ropewalk's own tunnel: the machine that the daemon runs, over inner packets as values.
+//! A Ropewalk tunnel: two endpoints of the protocol that the daemon runs, with simulated inner packets as payload.
 //!
 //! An inner packet leaves the slab when it enters the tunnel, and returns to it when its last fragment has been delivered.
 //! The datagrams in between are packets of the slab; their contents are kept here.
@@ -14,23 +14,23 @@ use schedule::Fill;
 use units::{Instant, PathId, RngStream};
 use wire::frame::Frame;
 
-/// An inner packet or a fragment of it, bytes `from` to `to`.
+/// Bytes `start` to `end` of an inner packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fragment {
     packet: Packet,
     /// The descriptor with which the packet entered; its slot may have been reused.
     descriptor: PacketDescriptor,
-    from: u32,
-    to: u32,
+    start: u32,
+    end: u32,
 }
 
 impl Payload for Fragment {
     fn len(&self) -> u32 {
-        self.to - self.from
+        self.end - self.start
     }
 
-    fn slice(&self, from: u32, to: u32) -> Self {
-        Self { from: self.from + from, to: self.from + to, ..*self }
+    fn slice(&self, start: u32, end: u32) -> Self {
+        Self { start: self.start + start, end: self.start + end, ..*self }
     }
 
     fn signal_congestion(&mut self) -> bool {
@@ -49,7 +49,7 @@ struct Datagram {
 
 /// One end of the tunnel.
 #[derive(Debug)]
-struct End {
+struct TunnelEnd {
     machine: Endpoint<Fragment>,
     reassembler: Reassembler<Option<(Packet, PacketDescriptor)>>,
     /// Inner packets delivered.
@@ -59,20 +59,22 @@ struct End {
 /// Both ends of the tunnel, by the direction in which they send.
 #[derive(Debug)]
 pub(crate) struct Ropewalk {
-    ends: [End; 2],
+    ends: [TunnelEnd; 2],
     /// Indices of the tunnel's paths in the topology.
     paths: Vec<u16>,
     /// Size of the outer IP and UDP headers, bytes.
     headers: u32,
+    /// Datagrams in flight, by id.
     datagrams: Vec<Option<Datagram>>,
+    /// Free indices of `datagrams`.
     free: Vec<u32>,
 }
 
-/// A datagram to be sent: its path, its slot and its size.
+/// A datagram to be sent on `path`; `bytes` includes the outer headers.
 #[derive(Debug)]
 pub(crate) struct OutgoingDatagram {
     pub path: u16,
-    pub datagram: u32,
+    pub datagram_id: u32,
     pub bytes: u32,
     pub ecn_capable: bool,
 }
@@ -85,15 +87,16 @@ impl Ropewalk {
         seed: u64,
     ) -> Result<Self, Error> {
         if tunnel.paths.len() > MAX_PATHS {
-            return Err(fault(format!("{} paths, of which it can have {MAX_PATHS}", tunnel.paths.len())));
+            return Err(tunnel_error(format!("{} paths, of which it can have {MAX_PATHS}", tunnel.paths.len())));
         }
-        let end = |name: &str| -> Result<End, Error> {
+        let end = |name: &str| -> Result<TunnelEnd, Error> {
             let seed = RngStream::named(seed, &format!("tunnel {name}")).bits();
             let mut machine = Endpoint::new(endpoint_config(tunnel, settings, seed)?);
-            for (position, path) in tunnel.paths.iter().enumerate() {
-                machine.set_path(PathId(position as u16), path_config(tunnel, settings, position, paths[*path].mtu));
+            for (path_index, path) in tunnel.paths.iter().enumerate() {
+                machine
+                    .set_path(PathId(path_index as u16), path_config(tunnel, settings, path_index, paths[*path].mtu));
             }
-            Ok(End { machine, reassembler: Reassembler::default(), delivered: 0 })
+            Ok(TunnelEnd { machine, reassembler: Reassembler::default(), delivered: 0 })
         };
         Ok(Self {
             ends: [end("forward")?, end("reverse")?],
@@ -104,15 +107,15 @@ impl Ropewalk {
         })
     }
 
-    /// An inner packet enters at the end that sends in its direction.
-    pub(crate) fn offer(&mut self, now: Instant, packet: Packet, descriptor: PacketDescriptor) {
+    /// Gives an inner packet to the end that sends in its direction.
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, descriptor: PacketDescriptor) {
         let stream = (packet.flow % u16::from(FIRST_UNORDERED_STREAM)) as u8;
-        let fragment = Fragment { packet, descriptor, from: 0, to: descriptor.bytes };
+        let fragment = Fragment { packet, descriptor, start: 0, end: descriptor.bytes };
         self.ends[packet.direction as usize].machine.offer(now, stream, fragment);
     }
 
     /// The next datagram of an end, if one may be sent now. Its outer header is ECN-capable if the inner one is (RFC 6040).
-    /// A mark by the tunnel's own ingress queue is not copied out: it says nothing of the path.
+    /// A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of the path set it.
     pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<OutgoingDatagram> {
         let machine = &mut self.ends[direction as usize].machine;
         let transmit = machine.poll_transmit(now)?;
@@ -127,15 +130,15 @@ impl Ropewalk {
             }
         };
         let path = self.paths[transmit.path.index()];
-        let datagram = self.store(Datagram { transmit, frames });
-        Some(OutgoingDatagram { path, datagram, bytes: self.headers + SEAL_OVERHEAD + body, ecn_capable })
+        let datagram_id = self.store(Datagram { transmit, frames });
+        Some(OutgoingDatagram { path, datagram_id, bytes: self.headers + SEAL_OVERHEAD + body, ecn_capable })
     }
 
-    /// A datagram sent in `direction` arrives at the other end.
-    pub(crate) fn arrive(&mut self, now: Instant, direction: Direction, datagram: u32, marked: bool) {
-        let Some(Datagram { transmit, frames }) = self.take(datagram) else { return };
+    /// Gives a datagram sent in `direction`, with or without a CE mark, to the other end.
+    pub(crate) fn arrive(&mut self, now: Instant, direction: Direction, datagram_id: u32, ce: bool) {
+        let Some(Datagram { transmit, frames }) = self.take(datagram_id) else { return };
         let machine = &mut self.ends[1 - direction as usize].machine;
-        let arrival = Arrival { path: transmit.path, packet_number: transmit.packet_number, ce: marked };
+        let arrival = Arrival { path: transmit.path, packet_number: transmit.packet_number, ce };
         match transmit.content {
             Content::Data(data) => machine.receive_data(now, arrival, data),
             Content::Control { .. } => machine.receive_control(now, arrival, &frames),
@@ -144,7 +147,7 @@ impl Ropewalk {
 
     /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction.
     pub(crate) fn deliver(&mut self, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
-        let End { machine, reassembler, delivered } = &mut self.ends[direction as usize];
+        let TunnelEnd { machine, reassembler, delivered } = &mut self.ends[direction as usize];
         while machine.poll_event().is_some() {}
         loop {
             let Some(ReassembledPacket { buffer, ce }) = reassembler.add(&machine.poll_delivery()?) else { continue };
@@ -192,14 +195,14 @@ impl Ropewalk {
         slot
     }
 
-    fn take(&mut self, datagram: u32) -> Option<Datagram> {
-        self.free.push(datagram);
-        self.datagrams[datagram as usize].take()
+    fn take(&mut self, datagram_id: u32) -> Option<Datagram> {
+        self.free.push(datagram_id);
+        self.datagrams[datagram_id as usize].take()
     }
 
     /// Frees the slot of a lost datagram.
-    pub(crate) fn discard(&mut self, datagram: u32) {
-        self.take(datagram);
+    pub(crate) fn discard(&mut self, datagram_id: u32) {
+        self.take(datagram_id);
     }
 }
 
@@ -218,21 +221,21 @@ fn endpoint_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64
     let name = &settings.options.scheduler.name;
     let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
     if entry.fill != Fill::Cwnd {
-        return Err(fault(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
+        return Err(tunnel_error(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
     }
-    settings.options.endpoint_config(&tunnel.weights, seed).map_err(fault)
+    settings.options.endpoint_config(&tunnel.weights, seed).map_err(tunnel_error)
 }
 
-fn path_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, position: usize, mtu: u32) -> PathConfig {
+fn path_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, path_index: usize, mtu: u32) -> PathConfig {
     PathConfig {
-        backup: settings.backup.contains(&position),
-        metered: settings.metered.contains(&position),
+        backup: settings.backup.contains(&path_index),
+        metered: settings.metered.contains(&path_index),
         max_datagram_size: mtu.saturating_sub(tunnel.overhead),
         header_bytes: tunnel.overhead,
         max_rate: None,
     }
 }
 
-fn fault(what: String) -> Error {
-    Error::Tunnel { what }
+fn tunnel_error(reason: String) -> Error {
+    Error::Tunnel { reason }
 }

@@ -106,7 +106,7 @@ fn flow(endpoint: &FlowState, dropped_packets: u64, end: Instant) -> Flow {
 
 fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
     let delivered_bytes = tcp.delivered_bytes();
-    let completion = tcp.completed.map(|at| at.since(endpoint.start));
+    let completion = tcp.completed.map(|completed_at| completed_at.since(endpoint.start));
     let flow = Flow {
         name: endpoint.name.clone(),
         congestion_control: tcp.congestion().to_owned(),
@@ -189,7 +189,7 @@ fn busy(engine: &mut Engine) -> Vec<f64> {
 fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) -> Path {
     let pipes = engine.network.topology.pipes_of(index, Direction::Forward);
     let counters = |pipe: &u32| -> &LinkCounters { engine.network.topology.pipes[*pipe as usize].counters() };
-    let total = |what: fn(&LinkCounters) -> u64| pipes.iter().map(|pipe| what(counters(pipe))).sum::<u64>();
+    let total = |counter: fn(&LinkCounters) -> u64| pipes.iter().map(|pipe| counter(counters(pipe))).sum::<u64>();
     let delay_ns: f64 = pipes
         .iter()
         .map(|pipe| {
@@ -264,7 +264,7 @@ fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
 /// The status of a path at the tunnel's sender, if the tunnel uses it.
 fn sender_of(engine: &Engine, path: usize) -> Option<PathStatus> {
     let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel else { return None };
-    let position = ropewalk.paths().iter().position(|own| usize::from(*own) == path)?;
+    let position = ropewalk.paths().iter().position(|tunnel_path| usize::from(*tunnel_path) == path)?;
     ropewalk.status(Direction::Forward).paths.get(position).copied()
 }
 

@@ -71,7 +71,7 @@ impl TcpConfig {
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
         let parameters = congestion.parameters.clone();
-        let needs = entry.ecn(&parameters).map_err(|source| Error::BadParameter {
+        let ecn = entry.ecn(&parameters).map_err(|source| Error::BadParameter {
             flow: name.to_owned(),
             algorithm: entry.name,
             source,
@@ -80,7 +80,7 @@ impl TcpConfig {
         if buffer / 2 < u64::from(mss) {
             return Err(Error::SmallBuffer { flow: name.to_owned(), buffer, mss });
         }
-        let ecn = match needs {
+        let ecn = match ecn {
             Ecn::Classic => host.ecn.then_some(Ecn::Classic),
             Ecn::PerPacket => Some(Ecn::PerPacket),
         };

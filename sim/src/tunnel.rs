@@ -36,7 +36,7 @@ impl Ingress {
         let AlgorithmChoice { name, parameters } = &tunnel.mpt_scheduler;
         let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
         let scheduler = entry.scheduler(&tunnel.weights, tunnel.first, parameters);
-        let scheduler = scheduler.map_err(|error| Error::Tunnel { what: format!("{name}: {error}") })?;
+        let scheduler = scheduler.map_err(|error| Error::Tunnel { reason: format!("{name}: {error}") })?;
         let distributor = Distributor::new(scheduler, tunnel.paths.len());
         let device = tunnel.device.map(|device| Device {
             ring: VecDeque::with_capacity(device.ring as usize),
@@ -58,9 +58,9 @@ impl Ingress {
         slab: &mut Slab,
     ) -> (PacketDescriptor, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which is not modelled.
-        let (seq, chosen) = self.distributor.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
+        let (seq, path_id) = self.distributor.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
         slab.get_mut(descriptor.slot).tunnel_seq = Some(seq);
-        let path = self.paths[chosen.index()];
+        let path = self.paths[path_id.index()];
         (PacketDescriptor { bytes: descriptor.bytes + self.overhead, flow: u16::MAX - path, ..descriptor }, path)
     }
 
@@ -104,8 +104,8 @@ pub(crate) struct Egress {
 
 impl Egress {
     pub(crate) fn new(tunnel: &model::Tunnel) -> Self {
-        let resequencer = tunnel.resequence.map(|given| {
-            let (window, timeout, deliver_late) = (given.window, given.timeout, given.deliver_late);
+        let resequencer = tunnel.resequence.map(|config| {
+            let (window, timeout, deliver_late) = (config.window, config.timeout, config.deliver_late);
             Resequencer::new(ReorderConfig { window, timeout, deliver_late })
         });
         Self { resequencer, reorder_delay: Distribution::default(), delivered: 0 }

@@ -27,15 +27,15 @@ pub(crate) fn build() -> Result<(), String> {
         (root.join("packaging/postinst"), "DEBIAN/postinst", 0o755),
         (root.join("packaging/prerm"), "DEBIAN/prerm", 0o755),
     ];
-    for (from, to, mode) in files {
-        copy(&from, &package.join(to), mode)?;
+    for (source, target_path, mode) in files {
+        copy(&source, &package.join(target_path), mode)?;
     }
     let configurations = package.join("etc/ropewalk");
-    fs::create_dir_all(&configurations).map_err(|error| failed(&configurations, &error))?;
+    fs::create_dir_all(&configurations).map_err(|error| io_error(&configurations, &error))?;
     fs::set_permissions(&configurations, Permissions::from_mode(0o700))
-        .map_err(|error| failed(&configurations, &error))?;
+        .map_err(|error| io_error(&configurations, &error))?;
     let control = package.join("DEBIAN/control");
-    fs::write(&control, fields(&version, &architecture)).map_err(|error| failed(&control, &error))?;
+    fs::write(&control, control_file(&version, &architecture)).map_err(|error| io_error(&control, &error))?;
     let deb = target.join(format!("debian/ropewalk_{version}_{architecture}.deb"));
     shell::run(&format!("dpkg-deb --root-owner-group --build {} {}", package.display(), deb.display()))
 }
@@ -48,7 +48,7 @@ fn version() -> Result<String, String> {
     version.map(str::to_owned).ok_or_else(|| "cargo metadata names no package `ropewalk`".to_owned())
 }
 
-fn fields(version: &str, architecture: &str) -> String {
+fn control_file(version: &str, architecture: &str) -> String {
     format!(
         "Package: ropewalk\nVersion: {version}\nArchitecture: {architecture}\nSection: net\nPriority: optional\n\
          Maintainer: The Ropewalk authors <ropewalk@localhost>\nDepends: {DEPENDS}\n\
@@ -58,13 +58,13 @@ fn fields(version: &str, architecture: &str) -> String {
     )
 }
 
-fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
-    let folder = to.parent().unwrap_or(to);
-    fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-    fs::copy(from, to).map_err(|error| failed(from, &error))?;
-    fs::set_permissions(to, Permissions::from_mode(mode)).map_err(|error| failed(to, &error))
+fn copy(source: &Path, destination: &Path, mode: u32) -> Result<(), String> {
+    let folder = destination.parent().unwrap_or(destination);
+    fs::create_dir_all(folder).map_err(|error| io_error(folder, &error))?;
+    fs::copy(source, destination).map_err(|error| io_error(source, &error))?;
+    fs::set_permissions(destination, Permissions::from_mode(mode)).map_err(|error| io_error(destination, &error))
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> String {
+fn io_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }

@@ -17,21 +17,21 @@ const CONFIG: &str = include_str!("kernel.config");
 const ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
 
 const PACKAGES: &[Package] = &[
-    Package { name: "linux-source-6.1", command: ARCHIVE, why: "the kernel: its sources" },
-    Package { name: "xz-utils", command: "xz", why: "the kernel: unpacking it" },
-    Package { name: "gcc", command: "gcc", why: "the kernel: compiling it" },
-    Package { name: "make", command: "make", why: "the kernel: building it" },
-    Package { name: "flex", command: "flex", why: "the kernel: its configuration" },
-    Package { name: "bison", command: "bison", why: "the kernel: its configuration" },
-    Package { name: "bc", command: "bc", why: "the kernel: its configuration" },
+    Package { name: "linux-source-6.1", command: ARCHIVE, purpose: "the kernel: its sources" },
+    Package { name: "xz-utils", command: "xz", purpose: "the kernel: unpacking it" },
+    Package { name: "gcc", command: "gcc", purpose: "the kernel: compiling it" },
+    Package { name: "make", command: "make", purpose: "the kernel: building it" },
+    Package { name: "flex", command: "flex", purpose: "the kernel: its configuration" },
+    Package { name: "bison", command: "bison", purpose: "the kernel: its configuration" },
+    Package { name: "bc", command: "bc", purpose: "the kernel: its configuration" },
 ];
 
 /// Builds the kernel; some minutes, and two gigabytes while it lasts.
 pub(crate) fn build() -> Result<(), String> {
-    if let Some(by_hand) = setup::install(PACKAGES)? {
-        return Err(by_hand);
+    if let Some(manual_command) = setup::install(PACKAGES)? {
+        return Err(manual_command);
     }
-    let io = |why: std::io::Error| format!("{SOURCE}: {why}");
+    let io = |error: std::io::Error| format!("{SOURCE}: {error}");
     let source = shell::root().join(SOURCE);
     let _ = fs::remove_dir_all(&source);
     fs::create_dir_all(&source).map_err(io)?;
@@ -52,5 +52,5 @@ pub(crate) fn ensure() -> Result<(), String> {
         return shell::say("kernel: it is there\n");
     }
     shell::say("kernel: it is built; without it the lab runs in real time\n")?;
-    build().or_else(|why| shell::say(&format!("kernel: not built; {why}\n")))
+    build().or_else(|error| shell::say(&format!("kernel: not built; {error}\n")))
 }

@@ -30,9 +30,9 @@ cargo xtask CHORE
 ";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match dispatch(&words) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("xtask: {message}");
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(words: &[&str]) -> Result<(), String> {
-    match words {
+fn dispatch(arguments: &[&str]) -> Result<(), String> {
+    match arguments {
         [] | ["help" | "--help" | "-h"] => shell::say(HELP),
         ["setup"] => setup::run().and_then(|()| kernel::ensure()),
         ["packages"] => setup::run(),

@@ -9,27 +9,27 @@ pub(crate) struct Package {
     pub(crate) name: &'static str,
     /// The program, or the file with its whole path, by which we see that it is there.
     pub(crate) command: &'static str,
-    pub(crate) why: &'static str,
+    pub(crate) purpose: &'static str,
 }
 
 /// What the lab's guests are made of, and what tests compare with. The simulator and its reports need nothing but Rust.
 const PACKAGES: &[Package] = &[
-    Package { name: "user-mode-linux", command: "linux", why: "the lab: the kernel" },
-    Package { name: "kmod", command: "modprobe", why: "the lab: the kernel's modules" },
-    Package { name: "mount", command: "mount", why: "the lab: the guest's file systems" },
-    Package { name: "iproute2", command: "tc", why: "the lab: paths with rate, delay and loss" },
-    Package { name: "ethtool", command: "ethtool", why: "the lab: devices without offloads" },
-    Package { name: "procps", command: "sysctl", why: "the lab: TCP's settings" },
-    Package { name: "tcpdump", command: "tcpdump", why: "the lab: packets on record" },
-    Package { name: "coreutils", command: "timeout", why: "the lab: commands that wait" },
-    Package { name: "grep", command: "grep", why: "the lab: what commands say" },
-    Package { name: "util-linux", command: "nsenter", why: "test beds: programs in their hosts" },
-    Package { name: "bash", command: "bash", why: "the tunnel's tests: datagrams from a guest" },
-    Package { name: "iperf3", command: "iperf3", why: "the lab and the tunnel's benchmark: traffic" },
-    Package { name: "mptcpize", command: "mptcpize", why: "the lab: programs with MPTCP" },
-    Package { name: "vsftpd", command: "vsftpd", why: "the lab: files by FTP" },
-    Package { name: "wget", command: "wget", why: "the lab: files by FTP" },
-    Package { name: "ns2", command: "ns", why: "an independent simulator" },
+    Package { name: "user-mode-linux", command: "linux", purpose: "the lab: the kernel" },
+    Package { name: "kmod", command: "modprobe", purpose: "the lab: the kernel's modules" },
+    Package { name: "mount", command: "mount", purpose: "the lab: the guest's file systems" },
+    Package { name: "iproute2", command: "tc", purpose: "the lab: paths with rate, delay and loss" },
+    Package { name: "ethtool", command: "ethtool", purpose: "the lab: devices without offloads" },
+    Package { name: "procps", command: "sysctl", purpose: "the lab: TCP's settings" },
+    Package { name: "tcpdump", command: "tcpdump", purpose: "the lab: packets on record" },
+    Package { name: "coreutils", command: "timeout", purpose: "the lab: commands that wait" },
+    Package { name: "grep", command: "grep", purpose: "the lab: what commands say" },
+    Package { name: "util-linux", command: "nsenter", purpose: "test beds: programs in their hosts" },
+    Package { name: "bash", command: "bash", purpose: "the tunnel's tests: datagrams from a guest" },
+    Package { name: "iperf3", command: "iperf3", purpose: "the lab and the tunnel's benchmark: traffic" },
+    Package { name: "mptcpize", command: "mptcpize", purpose: "the lab: programs with MPTCP" },
+    Package { name: "vsftpd", command: "vsftpd", purpose: "the lab: files by FTP" },
+    Package { name: "wget", command: "wget", purpose: "the lab: files by FTP" },
+    Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
 
 /// Components of the toolchain: what `cargo` calls them, what `rustup` calls them.
@@ -46,12 +46,12 @@ pub(crate) fn run() -> Result<(), String> {
 
 /// Installs what is missing of `packages`. Where that is not possible it says what is missing, and how to install it.
 pub(crate) fn install(packages: &'static [Package]) -> Result<Option<String>, String> {
-    let missing = missing(packages, is_there);
+    let missing = missing(packages, is_installed);
     if missing.is_empty() {
         return Ok(None);
     }
     for package in &missing {
-        shell::say(&format!("packages: `{}` is missing ({})\n", package.command, package.why))?;
+        shell::say(&format!("packages: `{}` is missing ({})\n", package.command, package.purpose))?;
     }
     let install = install_line(&missing);
     let root_on_debian = Path::new("/etc/debian_version").exists() && shell::output("id -u")?.trim() == "0";
@@ -81,7 +81,7 @@ fn install_line(packages: &[&Package]) -> String {
 }
 
 /// A program of an administrator is there even if it is not on an ordinary user's path.
-fn is_there(command: &str) -> bool {
+fn is_installed(command: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.into_iter().any(|folder| folder.join(command).is_file())
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
 
     const TABLE: &[Package] = &[
-        Package { name: "coreutils", command: "ls", why: "is everywhere" },
-        Package { name: "iperf3", command: "iperf3", why: "measures kernels" },
+        Package { name: "coreutils", command: "ls", purpose: "is everywhere" },
+        Package { name: "iperf3", command: "iperf3", purpose: "measures kernels" },
     ];
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_program_on_the_path_is_found_and_another_is_not() {
-        assert!(is_there("cargo") && is_there("/etc/hosts"));
-        assert!(!is_there("no-program-has-this-name"));
+        assert!(is_installed("cargo") && is_installed("/etc/hosts"));
+        assert!(!is_installed("no-program-has-this-name"));
     }
 }

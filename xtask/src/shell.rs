@@ -32,13 +32,13 @@ pub(crate) fn run_with(variables: &[(&str, &str)], line: &str) -> Result<(), Str
 pub(crate) fn run_watched(variables: &[(&str, &Path)], line: &str, mut watch: impl FnMut(&str)) -> Result<(), String> {
     eprintln!("\n$ {line}");
     let failed = |error: std::io::Error| format!("cannot run `{line}`: {error}");
-    let (printed, pipe) = std::io::pipe().map_err(failed)?;
+    let (reader, writer) = std::io::pipe().map_err(failed)?;
     let mut child = {
         let mut command = command(line);
-        command.envs(variables.iter().copied()).stderr(pipe.try_clone().map_err(failed)?).stdout(pipe);
+        command.envs(variables.iter().copied()).stderr(writer.try_clone().map_err(failed)?).stdout(writer);
         command.spawn().map_err(failed)?
     };
-    let mut lines = BufReader::new(printed).split(b'\n');
+    let mut lines = BufReader::new(reader).split(b'\n');
     while let Some(text) = lines.next().transpose().map_err(failed)? {
         let text = String::from_utf8_lossy(&text);
         watch(&text);
@@ -67,15 +67,15 @@ pub(crate) fn succeeds(line: &str) -> bool {
     command(line).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// A word that holds a blank cannot be written here; none of the chores needs one.
+/// A command from a line that is split at blanks; there is no quoting.
 fn command(line: &str) -> Command {
-    let mut words = line.split_whitespace();
-    let mut command = Command::new(words.next().expect("a command line has a first word"));
-    command.args(words).current_dir(root());
+    let mut tokens = line.split_whitespace();
+    let mut command = Command::new(tokens.next().expect("a command line has a first word"));
+    command.args(tokens).current_dir(root());
     command
 }
 
-/// `cargo metadata` with an option: `--no-deps`, and it tells of the workspace's own packages alone.
+/// Runs `cargo metadata` with an option: `--no-deps` limits it to the packages of the workspace.
 pub(crate) fn metadata(option: &str) -> Result<serde_json::Value, String> {
     let text = output(&format!("cargo metadata --format-version 1 {option}"))?;
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))

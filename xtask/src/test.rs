@@ -7,11 +7,11 @@ use std::path::Path;
 
 /// The file in which the tests note what they skip; `testing::SKIPS` has the same name.
 const SKIPS: &str = "ROPEWALK_SKIPS";
-/// What the lab's tests take for the kernel, if it is built.
+/// Environment variable with the lab's kernel for the tests; set if it is built.
 const KERNEL: &str = "ROPEWALK_LINUX";
-/// Set by every service for continuous integration.
+/// Environment variable that every service for continuous integration sets.
 const CI: &str = "CI";
-/// Reasons to skip a test that continuous integration accepts: packages and root cannot mend them.
+/// Categories of skips that continuous integration accepts, because neither packages nor root would prevent them.
 const ACCEPTED: &[&str] = &["kernel", "disturbed"];
 
 /// Stops at the first check that fails. The tests come last, so that their summary is what one sees at the end.
@@ -29,47 +29,47 @@ pub(crate) fn run() -> Result<(), String> {
 
 /// Every test, also after one has failed; in the end all of their binaries together.
 fn tests() -> Result<(), String> {
-    let (noted, kernel) = (shell::target().join("skips"), shell::root().join(kernel::KERNEL));
-    let io = |why: std::io::Error| format!("{}: {why}", noted.display());
-    fs::create_dir_all(shell::target()).and_then(|()| fs::write(&noted, "")).map_err(io)?;
-    let mut variables = vec![(SKIPS, noted.as_path())];
+    let (skip_notes, kernel) = (shell::target().join("skips"), shell::root().join(kernel::KERNEL));
+    let io = |error: std::io::Error| format!("{}: {error}", skip_notes.display());
+    fs::create_dir_all(shell::target()).and_then(|()| fs::write(&skip_notes, "")).map_err(io)?;
+    let mut variables = vec![(SKIPS, skip_notes.as_path())];
     if kernel.is_file() && std::env::var_os(KERNEL).is_none() {
         variables.push((KERNEL, kernel.as_path()));
     }
-    let mut total = Total::default();
+    let mut total = TestTotals::default();
     let line = "cargo test --workspace --all-features --no-fail-fast --locked";
     let tests = shell::run_watched(&variables, line, |line| total.add(line));
-    total.end();
-    total.skip(&fs::read_to_string(&noted).map_err(io)?);
+    total.end_binary();
+    total.skip(&fs::read_to_string(&skip_notes).map_err(io)?);
     shell::say(&total.summary())?;
-    let refused = if std::env::var_os(CI).is_some() { total.refused() } else { 0 };
-    if refused > 0 {
-        return Err(format!("{refused} tests were skipped that continuous integration has to run"));
+    let unaccepted = if std::env::var_os(CI).is_some() { total.unaccepted() } else { 0 };
+    if unaccepted > 0 {
+        return Err(format!("{unaccepted} tests were skipped that continuous integration has to run"));
     }
     tests
 }
 
-/// What all test binaries came to, read from what cargo and they print.
+/// The results of all test binaries, read from the output of cargo and of the binaries.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Total {
+struct TestTotals {
     passed: u64,
     failed: Vec<String>,
-    /// Why, by the name of the test.
+    /// The reason, by the name of the test.
     skipped: BTreeMap<String, String>,
-    /// The test binary that runs.
+    /// The test binary that is running.
     binary: Option<String>,
 }
 
-impl Total {
+impl TestTotals {
     fn add(&mut self, line: &str) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            ["Running", .., file] if file.starts_with('(') => self.begin(name_of(file)),
-            ["Doc-tests", package] => self.begin(package.to_owned()),
+        let tokens: Vec<&str> = line.split_whitespace().collect();
+        match tokens[..] {
+            ["Running", .., file] if file.starts_with('(') => self.begin_binary(binary_name(file)),
+            ["Doc-tests", package] => self.begin_binary(package.to_owned()),
             ["test", name, "...", "FAILED"] => self.failed.push(self.name(name)),
             ["test", name, "...", "ignored,", ..] | ["test", name, "...", "ignored"] => {
-                let why = line.split_once("ignored,").map_or("", |(_, why)| why.trim());
-                self.skipped.insert(self.name(name), format!("ignored {why}"));
+                let reason = line.split_once("ignored,").map_or("", |(_, reason)| reason.trim());
+                self.skipped.insert(self.name(name), format!("ignored {reason}"));
             }
             ["test", "result:", _, passed, "passed;", ..] => {
                 self.passed += passed.parse::<u64>().unwrap_or(0);
@@ -83,34 +83,34 @@ impl Total {
         format!("{}::{test}", self.binary.as_deref().unwrap_or("?"))
     }
 
-    fn begin(&mut self, binary: String) {
-        self.end();
+    fn begin_binary(&mut self, binary: String) {
+        self.end_binary();
         self.binary = Some(binary);
     }
 
     /// A binary that ends without a result has crashed.
-    fn end(&mut self) {
+    fn end_binary(&mut self) {
         self.failed.extend(self.binary.take().map(|binary| format!("{binary}: ended without a result")));
     }
 
-    /// Adds the tests' own notes, a line each: `REASON PROGRAM::TEST: WHY`. Such a test has passed, as cargo sees it.
-    fn skip(&mut self, noted: &str) {
-        let before = self.skipped.len();
-        for (reason, rest) in noted.lines().filter_map(|line| line.split_once(' ')) {
-            let (test, why) = rest.split_once(": ").unwrap_or((rest, ""));
-            self.skipped.entry(test.to_owned()).or_insert_with(|| format!("{reason}: {why}"));
+    /// Adds the tests' own notes, a line each: `CATEGORY PROGRAM::TEST: REASON`. Such a test has passed, as cargo sees it.
+    fn skip(&mut self, skip_notes: &str) {
+        let count_before = self.skipped.len();
+        for (category, test_and_reason) in skip_notes.lines().filter_map(|line| line.split_once(' ')) {
+            let (test, reason) = test_and_reason.split_once(": ").unwrap_or((test_and_reason, ""));
+            self.skipped.entry(test.to_owned()).or_insert_with(|| format!("{category}: {reason}"));
         }
-        self.passed = self.passed.saturating_sub((self.skipped.len() - before) as u64);
+        self.passed = self.passed.saturating_sub((self.skipped.len() - count_before) as u64);
     }
 
-    /// Skips for another reason than the accepted ones.
-    fn refused(&self) -> usize {
-        let accepted = |why: &&String| ACCEPTED.iter().any(|reason| why.split(':').next() == Some(reason));
-        self.skipped.values().filter(|why| !accepted(why)).count()
+    /// The number of skips of a category that is not accepted.
+    fn unaccepted(&self) -> usize {
+        let accepted = |reason: &&String| ACCEPTED.iter().any(|category| reason.split(':').next() == Some(category));
+        self.skipped.values().filter(|reason| !accepted(reason)).count()
     }
 
     fn summary(&self) -> String {
-        let skipped = self.skipped.iter().map(|(test, why)| format!("skipped: {test}: {why}\n"));
+        let skipped = self.skipped.iter().map(|(test, reason)| format!("skipped: {test}: {reason}\n"));
         let failed = self.failed.iter().map(|test| format!("FAILED: {test}\n"));
         let lines: String = skipped.chain(failed).collect();
         let (failed, skipped) = (self.failed.len(), self.skipped.len());
@@ -119,7 +119,7 @@ impl Total {
 }
 
 /// `(target/debug/deps/lab-0123456789abcdef)` is `lab`.
-fn name_of(file: &str) -> String {
+fn binary_name(file: &str) -> String {
     let path = Path::new(file.trim_matches(['(', ')']));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     stem.rsplit_once('-').map_or(stem.as_ref(), |(name, _hash)| name).to_owned()
@@ -143,11 +143,11 @@ test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
 test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 ";
 
-    fn total(noted: &str) -> Total {
-        let mut total = Total::default();
+    fn total(skip_notes: &str) -> TestTotals {
+        let mut total = TestTotals::default();
         PRINTED.lines().for_each(|line| total.add(line));
-        total.end();
-        total.skip(noted);
+        total.end_binary();
+        total.skip(skip_notes);
         total
     }
 
@@ -164,8 +164,8 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     }
 
     #[test]
-    fn what_packages_and_root_bring_may_not_be_missing() {
-        assert_eq!(total("kernel lab::netns::one: no MPTCP\n").refused(), 1, "an ignored test has no listed reason");
-        assert_eq!(total("missing lab::netns::one: no root\n").refused(), 2);
+    fn skips_for_missing_packages_or_root_are_not_accepted() {
+        assert_eq!(total("kernel lab::netns::one: no MPTCP\n").unaccepted(), 1, "an ignored test has no listed reason");
+        assert_eq!(total("missing lab::netns::one: no root\n").unaccepted(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! What the lab's kernel does with our scenarios: run, kept, and set beside the simulator.
+//! What the lab's kernel does with our scenarios: run, kept_folder, and set beside the simulator.
 
 use crate::kernel::{self, KERNEL};
 use crate::{setup, shell};
@@ -7,16 +7,16 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the kernel's runs are collected, so that a broken-off study can go on, and the simulator's.
-const WORK: &str = "target/kernel";
+/// Where the kernel's runs are collected_folder, so that a broken-off study can go on, and the simulator's.
+const WORK_FOLDER: &str = "target/kernel";
 /// Where the kernel's are kept.
-const KEPT: &str = "scenarios/validation";
+const KEPT_FOLDER: &str = "scenarios/validation";
 /// Everything on one page.
 const PAGE: &str = "target/kernel/beside-the-simulator.html";
 
 /// A scenario that both the kernel and the simulator run.
 struct Study {
-    /// Its folder below [`KEPT`].
+    /// Its folder below [`KEPT_FOLDER`].
     name: &'static str,
     /// What `ropewalk run` is asked for.
     run: &'static str,
@@ -26,11 +26,11 @@ struct Study {
 
 /// Our daemon lays the first packet on the first path.
 const STUDIES: &[Study] = &[
-    once("kernel-6.1", "scenarios/validation/kernel.toml"),
-    once("mptcp-6.1", "scenarios/validation/mptcp.toml"),
-    once("failover-6.1", "scenarios/two-paths-failover.toml"),
-    once("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick"),
-    once(
+    one_seed("kernel-6.1", "scenarios/validation/kernel.toml"),
+    one_seed("mptcp-6.1", "scenarios/validation/mptcp.toml"),
+    one_seed("failover-6.1", "scenarios/two-paths-failover.toml"),
+    one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick"),
+    one_seed(
         "al-imareen-6.1",
         "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0",
     ),
@@ -38,8 +38,8 @@ const STUDIES: &[Study] = &[
     Study { name: "al-imareen-loss-1-6.1", run: LOSS_1, seeds: 3 },
     Study { name: "al-imareen-loss-5-6.1", run: LOSS_5, seeds: 3 },
     Study { name: "al-imareen-losses-6.1", run: LOSSES, seeds: 3 },
-    once("al-imareen-ropewalk-6.1", ROPEWALK),
-    once("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
+    one_seed("al-imareen-ropewalk-6.1", ROPEWALK),
+    one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
 ];
 
 const LOSS_1: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=1%";
@@ -49,23 +49,27 @@ const LOSSES: &str = r#"scenarios/papers/al-imareen-2024.toml --set duration=21s
 const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
 
-const fn once(name: &'static str, run: &'static str) -> Study {
+const fn one_seed(name: &'static str, run: &'static str) -> Study {
     Study { name, run, seeds: 1 }
 }
 
 /// Runs studies on the kernel, all or those that are named, and keeps their tables.
 pub(crate) fn run(names: &[&str]) -> Result<(), String> {
-    let chosen = chosen(names)?;
+    let studies = select_studies(names)?;
     kernel::ensure()?;
     setup::run()?;
     shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let program = shell::target().join("release/ropewalk").display().to_string();
-    chosen.into_iter().try_for_each(|study| {
-        let collected = format!("{WORK}/traces/{}", study.name);
-        ropewalk(&format!("run {} --set repetitions={} --on uml --partial --out {collected}", study.run, study.seeds))?;
-        let kept = format!("{KEPT}/{}", study.name);
+    studies.into_iter().try_for_each(|study| {
+        let collected_folder = format!("{WORK_FOLDER}/traces/{}", study.name);
+        run_ropewalk(&format!(
+            "run {} --set repetitions={} --on uml --partial --out {collected_folder}",
+            study.run, study.seeds
+        ))?;
+        let kept_folder = format!("{KEPT_FOLDER}/{}", study.name);
         let root = shell::root();
-        keep(&root.join(collected), &root.join(&kept), &program).map_err(|why| format!("{kept}: {why}"))
+        keep(&root.join(collected_folder), &root.join(&kept_folder), &program)
+            .map_err(|error| format!("{kept_folder}: {error}"))
     })
 }
 
@@ -73,53 +77,53 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
 pub(crate) fn page() -> Result<(), String> {
     shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let mut pairs = Vec::new();
-    for study in STUDIES.iter().filter(|study| shell::root().join(KEPT).join(study.name).exists()) {
-        let simulated = format!("{WORK}/simulated/{}", study.name);
+    for study in STUDIES.iter().filter(|study| shell::root().join(KEPT_FOLDER).join(study.name).exists()) {
+        let simulated = format!("{WORK_FOLDER}/simulated/{}", study.name);
         let _ = fs::remove_dir_all(shell::root().join(&simulated));
-        ropewalk(&format!("run {} --set repetitions=5 --quiet --out {simulated}", study.run))?;
-        pairs.push(format!("{simulated} {KEPT}/{}", study.name));
+        run_ropewalk(&format!("run {} --set repetitions=5 --quiet --out {simulated}", study.run))?;
+        pairs.push(format!("{simulated} {KEPT_FOLDER}/{}", study.name));
     }
-    ropewalk(&format!("compare {} --out {PAGE}", pairs.join(" ")))
+    run_ropewalk(&format!("compare {} --out {PAGE}", pairs.join(" ")))
 }
 
-fn chosen(names: &[&str]) -> Result<Vec<&'static Study>, String> {
-    let known = || STUDIES.iter().map(|study| study.name).collect::<Vec<_>>().join(", ");
+fn select_studies(names: &[&str]) -> Result<Vec<&'static Study>, String> {
+    let names_of_studies = || STUDIES.iter().map(|study| study.name).collect::<Vec<_>>().join(", ");
     match names.iter().find(|name| STUDIES.iter().all(|study| study.name != **name)) {
-        Some(name) => Err(format!("no study `{name}`; there are {}", known())),
+        Some(name) => Err(format!("no study `{name}`; there are {}", names_of_studies())),
         None => Ok(STUDIES.iter().filter(|study| names.is_empty() || names.contains(&study.name)).collect()),
     }
 }
 
 /// Runs the program that was built, in the workspace's folder.
-fn ropewalk(words: &str) -> Result<(), String> {
+fn run_ropewalk(arguments: &str) -> Result<(), String> {
     let status = Command::new(shell::target().join("release/ropewalk"))
         .arg0("ropewalk") // it stands in the manifest, which names no folder of this machine
-        .args(words.split_whitespace())
+        .args(arguments.split_whitespace())
         .env("ROPEWALK_LINUX", shell::root().join(KERNEL))
         .current_dir(shell::root())
         .status();
-    match status.map_err(|why| format!("cannot run ropewalk: {why}"))?.success() {
+    match status.map_err(|error| format!("cannot run ropewalk: {error}"))?.success() {
         true => Ok(()),
         false => Err("ropewalk failed; the same command goes on where it was".to_owned()),
     }
 }
 
 /// What is kept names no folder of this machine.
-fn keep(from: &Path, to: &Path, program: &str) -> std::io::Result<()> {
-    if to.exists() {
-        fs::remove_dir_all(to)?;
+fn keep(collected_folder: &Path, kept_folder: &Path, program: &str) -> std::io::Result<()> {
+    if kept_folder.exists() {
+        fs::remove_dir_all(kept_folder)?;
     }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
+    fs::create_dir_all(kept_folder)?;
+    for entry in fs::read_dir(collected_folder)? {
         let entry = entry?;
         if entry.file_name() == "setup.txt" {
             let commands = fs::read_to_string(entry.path())?.replace(program, "ropewalk");
-            fs::write(to.join(entry.file_name()), commands)?;
+            fs::write(kept_folder.join(entry.file_name()), commands)?;
         } else if entry.file_type()?.is_file() && entry.file_name() != "report.html" {
-            fs::copy(entry.path(), to.join(entry.file_name()))?;
+            fs::copy(entry.path(), kept_folder.join(entry.file_name()))?;
         }
     }
-    fs::remove_dir_all(from)
+    fs::remove_dir_all(collected_folder)
 }
 
 #[cfg(test)]
@@ -128,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_study_is_found_by_its_name_and_all_are_there() {
-        assert_eq!(chosen(&["szilagyi-6.1"]).map(|all| all.len()), Ok(1));
-        assert_eq!(chosen(&[]).map(|all| all.len()), Ok(STUDIES.len()));
-        assert!(chosen(&["szilagyi"]).is_err_and(|why| why.contains("szilagyi-6.1")));
+        assert_eq!(select_studies(&["szilagyi-6.1"]).map(|all| all.len()), Ok(1));
+        assert_eq!(select_studies(&[]).map(|all| all.len()), Ok(STUDIES.len()));
+        assert!(select_studies(&["szilagyi"]).is_err_and(|error| error.contains("szilagyi-6.1")));
         for study in STUDIES {
             let file = study.run.split_whitespace().next().unwrap();
             assert!(shell::root().join(file).is_file(), "{file}");

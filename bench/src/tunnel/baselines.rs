@@ -1,9 +1,9 @@
-//! The systems that the tunnel is compared with. Each is skipped where it is not installed and cannot be.
+//! Starts the systems that the tunnel is compared with; one that is not installed and cannot be installed is skipped.
 
 use super::cpu_accounting::CpuAccounting;
 use super::running::RunningSystem;
-use super::testbed::{LEFT, RIGHT, Testbed};
-use super::{probe, scratch};
+use super::testbed::{CLIENT, SERVER, Testbed};
+use super::{probe, scratch_folder};
 use crate::shell;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Addresses inside the tunnel: left, right.
-const INNER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 98, 0, 1), Ipv4Addr::new(10, 98, 0, 2)];
+/// Inner addresses of the tunnel's client and server.
+const INNER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 98, 0, 1), Ipv4Addr::new(10, 98, 0, 2)];
+/// UDP port of WireGuard and OpenVPN.
 const PORT: u16 = 51_820;
-/// The longest time from the start until a datagram passes.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time from the start of a system until it forwards a datagram.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// WireGuard in user space, with segmentation offload on both of its sides; one path.
 pub(super) fn wireguard_go(testbed: &Testbed, accounting: &CpuAccounting) -> Result<RunningSystem, String> {
@@ -23,23 +24,23 @@ pub(super) fn wireguard_go(testbed: &Testbed, accounting: &CpuAccounting) -> Res
     if !shell::succeeds("wg --version") {
         return Err("wg is missing: apt-get install --no-install-recommends wireguard-programs".to_owned());
     }
-    let keys = [wireguard_keys(LEFT)?, wireguard_keys(RIGHT)?];
-    let mut ends = Vec::new();
-    for host in [LEFT, RIGHT] {
+    let keys = [wireguard_keys(CLIENT)?, wireguard_keys(SERVER)?];
+    let mut processes = Vec::new();
+    for host in [CLIENT, SERVER] {
         // The control sockets lie in one folder of the machine, by the device's name.
         let device = format!("rwg{host}");
         let mut command = accounting.in_group(&testbed.command(host, &format!("{} -f {device}", program.display())));
         command.env("LOG_LEVEL", "error").stdout(Stdio::null()).stderr(Stdio::null());
-        ends.push(command.spawn().map_err(|why| why.to_string())?);
-        device_appears(testbed, host, &device)?;
+        processes.push(command.spawn().map_err(|error| error.to_string())?);
+        wait_for_device(testbed, host, &device)?;
         let other = 1 - host;
-        let (private, public) = (keys[host].0.display(), &keys[other].1);
-        let to = testbed.address(0, other);
-        testbed.run(host, &format!("wg set {device} private-key {private} listen-port {PORT} peer {public} allowed-ips {}/32 endpoint {to}:{PORT}", INNER[other]))?;
-        testbed.run(host, &format!("ip address add {}/24 dev {device}", INNER[host]))?;
+        let (private_key, public_key) = (keys[host].0.display(), &keys[other].1);
+        let endpoint = testbed.address(0, other);
+        testbed.run(host, &format!("wg set {device} private-key {private_key} listen-port {PORT} peer {public_key} allowed-ips {}/32 endpoint {endpoint}:{PORT}", INNER_ADDRESSES[other]))?;
+        testbed.run(host, &format!("ip address add {}/24 dev {device}", INNER_ADDRESSES[host]))?;
         testbed.run(host, &format!("ip link set {device} up mtu 1420"))?;
     }
-    up(testbed, ends)
+    wait_until_reachable(testbed, processes)
 }
 
 /// OpenVPN over UDP with AES-256-GCM; one path.
@@ -47,27 +48,27 @@ pub(super) fn openvpn(testbed: &Testbed, accounting: &CpuAccounting) -> Result<R
     if Command::new("openvpn").arg("--version").output().is_err() {
         return Err("openvpn is missing: apt-get install --no-install-recommends openvpn".to_owned());
     }
-    let prints = [certificate(LEFT)?, certificate(RIGHT)?];
-    let mut ends = Vec::new();
-    for host in [RIGHT, LEFT] {
+    let fingerprints = [certificate(CLIENT)?, certificate(SERVER)?];
+    let mut processes = Vec::new();
+    for host in [SERVER, CLIENT] {
         let other = 1 - host;
-        let role = if host == RIGHT { "--tls-server --dh none" } else { "--tls-client --nobind" };
-        let folder = scratch();
+        let role = if host == SERVER { "--tls-server --dh none" } else { "--tls-client --nobind" };
+        let folder = scratch_folder();
         let line = format!(
             "openvpn --dev rwo{host} --dev-type tun --proto udp4 --remote {} --port {PORT} {role} --disable-dco \
              --ifconfig {} {} --cert {folder}/ovpn{host}.crt --key {folder}/ovpn{host}.key --peer-fingerprint {} \
              --data-ciphers AES-256-GCM --sndbuf 4194304 --rcvbuf 4194304 --verb 1",
             testbed.address(0, other),
-            INNER[host],
-            INNER[other],
-            prints[other],
+            INNER_ADDRESSES[host],
+            INNER_ADDRESSES[other],
+            fingerprints[other],
             folder = folder.display(),
         );
         let mut command = accounting.in_group(&testbed.command(host, &line));
-        let log = fs::File::create(folder.join(format!("ovpn{host}.log"))).map_err(|why| why.to_string())?;
-        ends.push(command.stdout(log).spawn().map_err(|why| why.to_string())?);
+        let log = fs::File::create(folder.join(format!("ovpn{host}.log"))).map_err(|error| error.to_string())?;
+        processes.push(command.stdout(log).spawn().map_err(|error| error.to_string())?);
     }
-    up(testbed, ends)
+    wait_until_reachable(testbed, processes)
 }
 
 /// The kernel's MPTCP, with a subflow on every link.
@@ -75,31 +76,32 @@ pub(super) fn mptcp(testbed: &Testbed) -> Result<RunningSystem, String> {
     if !shell::succeeds("mptcpize --help") {
         return Err("mptcpize is missing: apt-get install --no-install-recommends mptcpize".to_owned());
     }
-    for host in [LEFT, RIGHT] {
+    for host in [CLIENT, SERVER] {
         testbed.run(host, "sysctl -qw net.mptcp.enabled=1")?;
         testbed.run(host, "ip mptcp limits set subflow 8 add_addr_accepted 8")?;
         for link in 1..testbed.links() {
-            let role = if host == LEFT { "subflow" } else { "signal" };
+            let role = if host == CLIENT { "subflow" } else { "signal" };
             let (address, device) = (testbed.address(link, host), testbed.device(link));
             testbed.run(host, &format!("ip mptcp endpoint add {address} dev {device} {role}"))?;
         }
     }
-    Ok(RunningSystem { wrapper: "mptcpize run", ..RunningSystem::plain(testbed.address(0, RIGHT)) })
+    Ok(RunningSystem { wrapper: "mptcpize run", ..RunningSystem::plain(testbed.address(0, SERVER)) })
 }
 
-fn up(testbed: &Testbed, ends: Vec<Child>) -> Result<RunningSystem, String> {
-    let running = RunningSystem::tunnel(INNER[RIGHT], ends);
-    if probe::answers(testbed, INNER[RIGHT], TIMEOUT) {
+/// Waits until the server answers through the tunnel.
+fn wait_until_reachable(testbed: &Testbed, processes: Vec<Child>) -> Result<RunningSystem, String> {
+    let running = RunningSystem::tunnel(INNER_ADDRESSES[SERVER], processes);
+    if probe::is_reachable(testbed, INNER_ADDRESSES[SERVER], STARTUP_TIMEOUT) {
         Ok(running)
     } else {
         Err("nothing comes through it".to_owned())
     }
 }
 
-fn device_appears(testbed: &Testbed, host: usize, device: &str) -> Result<(), String> {
+fn wait_for_device(testbed: &Testbed, host: usize, device: &str) -> Result<(), String> {
     let start = Instant::now();
     while testbed.run(host, &format!("ip link show {device}")).is_err() {
-        if start.elapsed() > TIMEOUT {
+        if start.elapsed() > STARTUP_TIMEOUT {
             return Err(format!("{device} never appeared"));
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -109,38 +111,38 @@ fn device_appears(testbed: &Testbed, host: usize, device: &str) -> Result<(), St
 
 /// Debian's package is of 2022 and has no offloads; this one comes through the Go module proxy.
 fn installed_wireguard_go() -> Result<PathBuf, String> {
-    let program = scratch().join("wireguard");
+    let program = scratch_folder().join("wireguard");
     if !program.exists() {
         let mut go = Command::new("go");
-        let built = go.args(["install", "golang.zx2c4.com/wireguard@latest"]).env("GOBIN", scratch()).output();
-        let built = built.map_err(|_| "Go is missing, which builds wireguard-go".to_owned())?;
-        if !built.status.success() {
-            return Err(format!("go install: {}", String::from_utf8_lossy(&built.stderr).trim()));
+        let output = go.args(["install", "golang.zx2c4.com/wireguard@latest"]).env("GOBIN", scratch_folder()).output();
+        let output = output.map_err(|_| "Go is missing, which builds wireguard-go".to_owned())?;
+        if !output.status.success() {
+            return Err(format!("go install: {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
     }
     Ok(program)
 }
 
-/// The file of a private key, and the public key.
+/// Makes a key pair for a host; returns the file of the private key, and the public key.
 fn wireguard_keys(host: usize) -> Result<(PathBuf, String), String> {
-    let file = scratch().join(format!("wg{host}.key"));
-    fs::write(&file, shell::output("wg genkey")?).map_err(|why| why.to_string())?;
-    let private = fs::File::open(&file).map_err(|why| why.to_string())?;
-    let output = Command::new("wg").arg("pubkey").stdin(private).output().map_err(|why| why.to_string())?;
+    let file = scratch_folder().join(format!("wg{host}.key"));
+    fs::write(&file, shell::output("wg genkey")?).map_err(|error| error.to_string())?;
+    let private = fs::File::open(&file).map_err(|error| error.to_string())?;
+    let output = Command::new("wg").arg("pubkey").stdin(private).output().map_err(|error| error.to_string())?;
     Ok((file, String::from_utf8_lossy(&output.stdout).trim().to_owned()))
 }
 
-/// Makes a self-signed certificate for a host; its fingerprint.
+/// Makes a self-signed certificate for a host and returns its fingerprint.
 fn certificate(host: usize) -> Result<String, String> {
-    let file = scratch().join(format!("ovpn{host}"));
+    let file = scratch_folder().join(format!("ovpn{host}"));
     let file = file.display();
-    let made = format!(
+    let request = format!(
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 7 -subj /CN=bench{host} \
          -keyout {file}.key -out {file}.crt"
     );
-    if !shell::succeeds(&made) {
+    if !shell::succeeds(&request) {
         return Err("openssl made no certificate".to_owned());
     }
-    let said = shell::output(&format!("openssl x509 -noout -fingerprint -sha256 -in {file}.crt"))?;
-    Ok(said.trim().rsplit('=').next().unwrap_or_default().to_owned())
+    let fingerprint = shell::output(&format!("openssl x509 -noout -fingerprint -sha256 -in {file}.crt"))?;
+    Ok(fingerprint.trim().rsplit('=').next().unwrap_or_default().to_owned())
 }

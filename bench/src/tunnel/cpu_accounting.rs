@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The kernel's clock tick in `/proc/stat`: 100 a second on every Linux that people run.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Where the CPU time is read.
+/// The source of CPU time.
 #[derive(Debug)]
 pub(super) enum CpuAccounting {
     /// A control group of version 1, controller `cpuacct`.
@@ -22,11 +22,11 @@ pub(super) enum CpuAccounting {
     WholeMachine,
 }
 
-/// A measurement under way.
+/// A measurement that has started, with the CPU times at its start.
 #[derive(Debug)]
 pub(super) struct Running<'a> {
     accounting: &'a CpuAccounting,
-    since: Instant,
+    start_time: Instant,
     group_s: f64,
     machine_s: f64,
 }
@@ -43,11 +43,11 @@ pub(super) struct Cost {
 impl CpuAccounting {
     pub(super) fn open() -> Self {
         let name = format!("rw-bench-{}", std::process::id());
-        let made = |folder: &str| Some(Path::new(folder).join(&name)).filter(|folder| fs::create_dir(folder).is_ok());
-        if let Some(group) = made("/sys/fs/cgroup/cpuacct") {
+        let create = |folder: &str| Some(Path::new(folder).join(&name)).filter(|folder| fs::create_dir(folder).is_ok());
+        if let Some(group) = create("/sys/fs/cgroup/cpuacct") {
             return Self::CgroupV1(group);
         }
-        let unified = made("/sys/fs/cgroup").filter(|group| group.join("cpu.stat").exists());
+        let unified = create("/sys/fs/cgroup").filter(|group| group.join("cpu.stat").exists());
         unified.map_or(Self::WholeMachine, Self::CgroupV2)
     }
 
@@ -61,9 +61,9 @@ impl CpuAccounting {
     /// `command`, run in the control group.
     pub(super) fn in_group(&self, command: &Command) -> Command {
         let (Self::CgroupV1(group) | Self::CgroupV2(group)) = self else {
-            let mut same = Command::new(command.get_program());
-            same.args(command.get_args());
-            return same;
+            let mut plain = Command::new(command.get_program());
+            plain.args(command.get_args());
+            return plain;
         };
         let mut grouped = Command::new("sh");
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.display());
@@ -72,12 +72,12 @@ impl CpuAccounting {
     }
 
     pub(super) fn start(&self) -> Running<'_> {
-        Running { accounting: self, since: Instant::now(), group_s: self.group_s(), machine_s: machine_s() }
+        Running { accounting: self, start_time: Instant::now(), group_s: self.group_s(), machine_s: machine_s() }
     }
 
     fn group_s(&self) -> f64 {
         match self {
-            Self::CgroupV1(group) => number(&group.join("cpuacct.usage")) / 1e9,
+            Self::CgroupV1(group) => read_number(&group.join("cpuacct.usage")) / 1e9,
             Self::CgroupV2(group) => {
                 let stat = fs::read_to_string(group.join("cpu.stat")).unwrap_or_default();
                 let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));
@@ -101,7 +101,7 @@ impl Running<'_> {
         Cost {
             group_s: self.accounting.group_s() - self.group_s,
             machine_s: machine_s() - self.machine_s,
-            time_s: self.since.elapsed().as_secs_f64(),
+            time_s: self.start_time.elapsed().as_secs_f64(),
         }
     }
 }
@@ -121,14 +121,15 @@ impl Cost {
 /// Busy time of all cores so far: user, nice, system, interrupts, soft interrupts.
 fn machine_s() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let fields: Vec<f64> = stat.lines().next().unwrap_or_default().split_whitespace().skip(1).map(parsed).collect();
+    let fields: Vec<f64> =
+        stat.lines().next().unwrap_or_default().split_whitespace().skip(1).map(parse_or_zero).collect();
     [0, 1, 2, 5, 6].iter().filter_map(|field| fields.get(*field)).sum::<f64>() / TICKS_PER_SECOND
 }
 
-fn number(file: &Path) -> f64 {
-    parsed(fs::read_to_string(file).unwrap_or_default().trim())
+fn read_number(file: &Path) -> f64 {
+    parse_or_zero(fs::read_to_string(file).unwrap_or_default().trim())
 }
 
-fn parsed(text: &str) -> f64 {
+fn parse_or_zero(text: &str) -> f64 {
     text.parse().unwrap_or_default()
 }

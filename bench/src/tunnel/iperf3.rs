@@ -2,7 +2,7 @@
 
 use super::cpu_accounting::{Cost, CpuAccounting};
 use super::running::RunningSystem;
-use super::testbed::{LEFT, RIGHT, Testbed};
+use super::testbed::{CLIENT, SERVER, Testbed};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::Duration;
@@ -27,29 +27,31 @@ impl BulkTransfer {
         seconds: u32,
         warm_up: u32,
     ) -> Result<Self, String> {
-        let wrap = running.wrapper;
-        let mut server = accounting.in_group(&testbed.command(RIGHT, &format!("{wrap} iperf3 --server --one-off")));
-        let mut server = server.stdout(Stdio::null()).spawn().map_err(|why| format!("iperf3: {why}"))?;
+        let wrapper = running.wrapper;
+        let mut server = accounting.in_group(&testbed.command(SERVER, &format!("{wrapper} iperf3 --server --one-off")));
+        let mut server = server.stdout(Stdio::null()).spawn().map_err(|error| format!("iperf3: {error}"))?;
         std::thread::sleep(Duration::from_millis(300));
         let line = format!(
-            "{wrap} iperf3 --client {} --congestion cubic --time {seconds} --omit {warm_up} --json",
+            "{wrapper} iperf3 --client {} --congestion cubic --time {seconds} --omit {warm_up} --json",
             running.target
         );
         let clock = accounting.start();
-        let output =
-            accounting.in_group(&testbed.command(LEFT, &line)).output().map_err(|why| format!("iperf3: {why}"))?;
+        let output = accounting
+            .in_group(&testbed.command(CLIENT, &line))
+            .output()
+            .map_err(|error| format!("iperf3: {error}"))?;
         let cost = clock.stop();
         // A client that never reached its server leaves it waiting.
         let _ = server.kill();
         let _ = server.wait();
-        let said: Value = serde_json::from_slice(&output.stdout).map_err(|_| "iperf3 said nothing".to_owned())?;
-        if let Some(why) = said["error"].as_str() {
-            return Err(format!("iperf3: {why}"));
+        let report: Value = serde_json::from_slice(&output.stdout).map_err(|_| "iperf3 said nothing".to_owned())?;
+        if let Some(message) = report["error"].as_str() {
+            return Err(format!("iperf3: {message}"));
         }
-        let sum = &said["end"]["sum_received"];
+        let sum = &report["end"]["sum_received"];
         let gbps = sum["bits_per_second"].as_f64().unwrap_or_default() / 1e9;
-        let retransmits = said["end"]["sum_sent"]["retransmits"].as_u64().unwrap_or_default();
-        let intervals = said["intervals"].as_array().map_or(&[][..], Vec::as_slice);
+        let retransmits = report["end"]["sum_sent"]["retransmits"].as_u64().unwrap_or_default();
+        let intervals = report["intervals"].as_array().map_or(&[][..], Vec::as_slice);
         let bytes: f64 = intervals.iter().filter_map(|interval| interval["sum"]["bytes"].as_f64()).sum();
         Ok(Self { gbps, retransmits, gigabytes: bytes / 1e9, cost })
     }

@@ -43,17 +43,17 @@ const BONDS: &[(&str, [&str; 2], f64)] = &[
     ("D3", ["rate=100mbit delay=8ms queue=60ms", "rate=30mbit delay=40ms jitter=8ms loss=0.5% queue=200ms"], 130.0),
 ];
 /// Numbers of links in `speed`.
-const LINKS: [usize; 3] = [1, 2, 4];
+const LINK_COUNTS: [usize; 3] = [1, 2, 4];
 /// Seconds of a transfer over shaped links that are not measured.
 const WARM_UP: u32 = 2;
 /// Time between two probes in `bond`.
-const PROBE_GAP: Duration = Duration::from_millis(20);
+const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 /// Time between two probes in `small`.
-const SMALL_GAP: Duration = Duration::from_micros(100);
+const SMALL_PROBE_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Measures and prints.
-pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    let options = Options::read(words)?;
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let options = Options::parse(arguments)?;
     let programs = Programs::find()?;
     let accounting = CpuAccounting::open();
     let mut rows = Vec::new();
@@ -68,7 +68,7 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     }
     match options.json {
         true => shell::say(&format!("{:#}\n", json!({ "accounting": accounting.description(), "rows": rows }))),
-        false => shell::say(&table::print(&rows, accounting.description())),
+        false => shell::say(&table::format_tables(&rows, accounting.description())),
     }
 }
 
@@ -79,22 +79,22 @@ fn speed(
     accounting: &CpuAccounting,
     rows: &mut Vec<Value>,
 ) -> Result<(), String> {
-    for links in LINKS.into_iter().filter(|links| options.links.contains(links)) {
-        let mut before = None;
-        for system in options.systems.iter().filter(|system| system.takes(links) && **system != System::Raw) {
-            let raw = |rows: &mut Vec<Value>| {
-                let row = one_speed(options, programs, accounting, System::Raw, links)?;
+    for links in LINK_COUNTS.into_iter().filter(|links| options.links.contains(links)) {
+        let mut latest_raw = None;
+        for system in options.systems.iter().filter(|system| system.supports_links(links) && **system != System::Raw) {
+            let measure_raw = |rows: &mut Vec<Value>| {
+                let row = measure_speed(options, programs, accounting, System::Raw, links)?;
                 rows.push(row.clone());
                 Ok::<f64, String>(row["gbps"].as_f64().unwrap_or_default())
             };
-            let first = before.map_or_else(|| raw(rows), Ok)?;
-            let mut row = one_speed(options, programs, accounting, *system, links)?;
+            let raw_before = latest_raw.map_or_else(|| measure_raw(rows), Ok)?;
+            let mut row = measure_speed(options, programs, accounting, *system, links)?;
             if row["skipped"].is_null() {
-                let last = raw(rows)?;
-                row["ratio"] = json!(row["gbps"].as_f64().unwrap_or_default() / f64::midpoint(first, last));
-                before = Some(last);
+                let raw_after = measure_raw(rows)?;
+                row["ratio"] = json!(row["gbps"].as_f64().unwrap_or_default() / f64::midpoint(raw_before, raw_after));
+                latest_raw = Some(raw_after);
             } else {
-                before = Some(first);
+                latest_raw = Some(raw_before);
             }
             rows.push(row);
         }
@@ -102,7 +102,7 @@ fn speed(
     Ok(())
 }
 
-fn one_speed(
+fn measure_speed(
     options: &Options,
     programs: &Programs,
     accounting: &CpuAccounting,
@@ -111,7 +111,7 @@ fn one_speed(
 ) -> Result<Value, String> {
     let testbed = Testbed::make(programs, &vec![""; links])?;
     let row = json!({ "bench": "speed", "testbed": format!("{links} link{}", if links > 1 { "s" } else { "" }), "system": system.name() });
-    with(row, system, &testbed, programs, accounting, |running| {
+    fill_row(row, system, &testbed, programs, accounting, |running| {
         let load = BulkTransfer::run(&testbed, accounting, running, options.seconds, 0)?;
         Ok(load.as_row())
     })
@@ -123,24 +123,24 @@ fn bond(
     accounting: &CpuAccounting,
     rows: &mut Vec<Value>,
 ) -> Result<(), String> {
-    for (name, shapes, sum_mbps) in BONDS.iter().filter(|(name, ..)| options.wants(name)) {
-        for system in options.systems.iter().filter(|system| system.takes(2)) {
+    for (name, shapes, sum_mbps) in BONDS.iter().filter(|(name, ..)| options.includes_bond(name)) {
+        for system in options.systems.iter().filter(|system| system.supports_links(2)) {
             let testbed = Testbed::make(programs, shapes)?;
             let row = json!({ "bench": "bond", "testbed": name, "system": system.name() });
-            rows.push(with(row, *system, &testbed, programs, accounting, |running| {
-                let idle = probe::between(&testbed, running, PROBE_GAP, Duration::from_secs(1))?;
+            rows.push(fill_row(row, *system, &testbed, programs, accounting, |running| {
+                let idle = probe::measure_rtt(&testbed, running, PROBE_INTERVAL, Duration::from_secs(1))?;
                 let time = Duration::from_secs(u64::from(options.seconds + WARM_UP));
                 let (load, loaded) = std::thread::scope(|scope| {
-                    let pings = scope.spawn(|| probe::between(&testbed, running, PROBE_GAP, time));
+                    let pings = scope.spawn(|| probe::measure_rtt(&testbed, running, PROBE_INTERVAL, time));
                     let load = BulkTransfer::run(&testbed, accounting, running, options.seconds, WARM_UP);
                     (load, pings.join().expect("it does not panic"))
                 });
                 let (load, loaded) = (load?, loaded?);
                 let mut row = load.as_row();
                 row["share"] = json!(load.gbps * 1e3 / sum_mbps);
-                row["ping_idle_ms"] = json!(idle.at(0.5).as_secs_f64() * 1e3);
-                row["ping_p50_ms"] = json!(loaded.at(0.5).as_secs_f64() * 1e3);
-                row["ping_p95_ms"] = json!(loaded.at(0.95).as_secs_f64() * 1e3);
+                row["ping_idle_ms"] = json!(idle.quantile(0.5).as_secs_f64() * 1e3);
+                row["ping_p50_ms"] = json!(loaded.quantile(0.5).as_secs_f64() * 1e3);
+                row["ping_p95_ms"] = json!(loaded.quantile(0.95).as_secs_f64() * 1e3);
                 row["ping_lost"] = json!(loaded.lost());
                 Ok(row)
             })?);
@@ -156,17 +156,22 @@ fn small(
     rows: &mut Vec<Value>,
 ) -> Result<(), String> {
     let mut raw_us = None;
-    for system in options.systems.iter().filter(|system| system.takes(1) && **system != System::Mptcp) {
+    for system in options.systems.iter().filter(|system| system.supports_links(1) && **system != System::Mptcp) {
         let testbed = Testbed::make(programs, &[""])?;
         let row = json!({ "bench": "small", "testbed": "1 link", "system": system.name() });
-        let row = with(row, *system, &testbed, programs, accounting, |running| {
+        let row = fill_row(row, *system, &testbed, programs, accounting, |running| {
             let cost = accounting.start();
-            let times = probe::between(&testbed, running, SMALL_GAP, Duration::from_secs(u64::from(options.seconds)))?;
+            let round_trips = probe::measure_rtt(
+                &testbed,
+                running,
+                SMALL_PROBE_INTERVAL,
+                Duration::from_secs(u64::from(options.seconds)),
+            )?;
             let cost = cost.stop();
-            let median = times.at(0.5).as_secs_f64() * 1e6;
+            let median = round_trips.quantile(0.5).as_secs_f64() * 1e6;
             let mut row = json!({
-                "rtt_p50_us": median, "rtt_p95_us": times.at(0.95).as_secs_f64() * 1e6, "per_second": times.per_second(),
-                "ping_lost": times.lost(), "cores": cost.cores(), "other_cores": cost.other_cores(),
+                "rtt_p50_us": median, "rtt_p95_us": round_trips.quantile(0.95).as_secs_f64() * 1e6, "per_second": round_trips.per_second(),
+                "ping_lost": round_trips.lost(), "cores": cost.cores(), "other_cores": cost.other_cores(),
             });
             if *system == System::Raw {
                 raw_us = Some(median);
@@ -180,7 +185,7 @@ fn small(
 }
 
 /// Starts `system` and fills `row` with what `work` measures, or with the reason why it does not run.
-fn with(
+fn fill_row(
     mut row: Value,
     system: System,
     testbed: &Testbed,
@@ -190,9 +195,9 @@ fn with(
 ) -> Result<Value, String> {
     eprintln!("{} {} {}", row["bench"].as_str().unwrap_or(""), row["testbed"].as_str().unwrap_or(""), system.name());
     let measured = system.start(testbed, programs, accounting).and_then(|running| work(&running));
-    let fields = measured.unwrap_or_else(|why| {
-        eprintln!("  skipped: {why}");
-        json!({ "skipped": why })
+    let fields = measured.unwrap_or_else(|reason| {
+        eprintln!("  skipped: {reason}");
+        json!({ "skipped": reason })
     });
     for (key, value) in fields.as_object().into_iter().flatten() {
         row[key] = value.clone();
@@ -201,6 +206,6 @@ fn with(
 }
 
 /// The folder of keys, configurations, logs and installed programs.
-fn scratch() -> PathBuf {
+fn scratch_folder() -> PathBuf {
     shell::root().join("target/bench-tunnel")
 }

@@ -24,28 +24,28 @@ pub(super) struct Options {
 
 impl Options {
     /// `[speed] [bond] [small] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
-    pub(super) fn read(words: &[&str]) -> Result<Self, String> {
+    pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
         let mut options = Self {
             benches: Vec::new(),
             systems: System::ALL.to_vec(),
-            links: super::LINKS.to_vec(),
+            links: super::LINK_COUNTS.to_vec(),
             bonds: Vec::new(),
             seconds: 8,
             runs: 1,
             json: false,
         };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().copied().ok_or_else(|| format!("{word} needs a value"));
-            match *word {
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().copied().ok_or_else(|| format!("{argument} needs a value"));
+            match *argument {
                 "speed" => options.benches.push(Bench::Speed),
                 "bond" => options.benches.push(Bench::Bond),
                 "small" => options.benches.push(Bench::Small),
-                "--only" => options.systems = value()?.split(',').map(System::read).collect::<Result<_, _>>()?,
-                "--links" => options.links = value()?.split(',').map(number).collect::<Result<_, _>>()?,
+                "--only" => options.systems = value()?.split(',').map(System::parse).collect::<Result<_, _>>()?,
+                "--links" => options.links = value()?.split(',').map(parse_positive).collect::<Result<_, _>>()?,
                 "--bonds" => options.bonds = value()?.split(',').map(str::to_owned).collect(),
-                "--seconds" => options.seconds = number(value()?)? as u32,
-                "--runs" => options.runs = number(value()?)?,
+                "--seconds" => options.seconds = parse_positive(value()?)? as u32,
+                "--runs" => options.runs = parse_positive(value()?)?,
                 "--json" => options.json = true,
                 other => return Err(format!("bench tunnel has no option `{other}`")),
             }
@@ -56,11 +56,11 @@ impl Options {
         Ok(options)
     }
 
-    pub(super) fn wants(&self, bond: &str) -> bool {
-        self.bonds.is_empty() || self.bonds.iter().any(|wanted| wanted == bond)
+    pub(super) fn includes_bond(&self, bond: &str) -> bool {
+        self.bonds.is_empty() || self.bonds.iter().any(|name| name == bond)
     }
 }
 
-fn number(word: &str) -> Result<usize, String> {
-    word.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{word}` is no number above zero"))
+fn parse_positive(argument: &str) -> Result<usize, String> {
+    argument.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{argument}` is no number above zero"))
 }

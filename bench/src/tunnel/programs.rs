@@ -1,4 +1,4 @@
-//! The programs of this workspace that a benchmark starts.
+//! The programs that a benchmark of the tunnel starts.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ impl Programs {
         if !crate::shell::succeeds("iperf3 --version") {
             return Err("iperf3 is missing: apt-get install iperf3".to_owned());
         }
-        std::fs::create_dir_all(super::scratch()).map_err(|why| why.to_string())?;
+        std::fs::create_dir_all(super::scratch_folder()).map_err(|error| error.to_string())?;
         Ok(programs)
     }
 }

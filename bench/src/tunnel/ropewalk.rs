@@ -1,10 +1,10 @@
-//! The tunnel, each end started with a configuration file.
+//! Starts the tunnel's daemons on both hosts of a testbed, each with a configuration file.
 
 use super::cpu_accounting::CpuAccounting;
 use super::programs::Programs;
 use super::running::RunningSystem;
-use super::testbed::{LEFT, RIGHT, Testbed};
-use super::{probe, scratch};
+use super::testbed::{CLIENT, SERVER, Testbed};
+use super::{probe, scratch_folder};
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -12,13 +12,14 @@ use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Inside the tunnel: left, right.
-const INNER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
-const PORT: u16 = 4754;
+/// Inner addresses of the tunnel's client and server.
+const INNER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
+/// UDP port of the tunnel (RFC 8086).
+const GRE_IN_UDP_PORT: u16 = 4754;
 /// Reorder window of `mpt` mode over several links, packets: the value of MPT's authors.
-const WINDOW: u32 = 1600;
-/// The longest time from the start until a datagram passes.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const REORDER_WINDOW: u32 = 1600;
+/// Maximum time from the start of the daemons until the tunnel forwards a datagram.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn start(
     mpt: bool,
@@ -26,60 +27,60 @@ pub(super) fn start(
     programs: &Programs,
     accounting: &CpuAccounting,
 ) -> Result<RunningSystem, String> {
-    let keys = [(); 2].map(|()| keys(programs));
-    let [left, right] = keys;
-    let keys = [left?, right?];
-    let mut ends = Vec::new();
-    for host in [RIGHT, LEFT] {
-        ends.push(end(host, mpt, &keys, testbed, programs, accounting)?);
+    let keys = [generate_keys(programs)?, generate_keys(programs)?];
+    let mut daemons = Vec::new();
+    for host in [SERVER, CLIENT] {
+        daemons.push(start_daemon(host, mpt, &keys, testbed, programs, accounting)?);
     }
-    let running = RunningSystem::tunnel(INNER[RIGHT], ends);
-    if probe::answers(testbed, INNER[RIGHT], TIMEOUT) {
+    let running = RunningSystem::tunnel(INNER_ADDRESSES[SERVER], daemons);
+    if probe::is_reachable(testbed, INNER_ADDRESSES[SERVER], STARTUP_TIMEOUT) {
         return Ok(running);
     }
-    let log = fs::read_to_string(log_file(LEFT)).unwrap_or_default();
-    Err(format!("nothing comes through the tunnel; the left end's last line: {}", log.lines().last().unwrap_or("")))
+    let log = fs::read_to_string(log_file(CLIENT)).unwrap_or_default();
+    Err(format!("nothing comes through the tunnel; the client's last line: {}", log.lines().last().unwrap_or("")))
 }
 
-fn end(
+/// Writes the configuration of one host and starts its daemon.
+fn start_daemon(
     host: usize,
     mpt: bool,
-    keys: &[[String; 2]; 2],
+    keys: &[KeyPair; 2],
     testbed: &Testbed,
     programs: &Programs,
     accounting: &CpuAccounting,
 ) -> Result<Child, String> {
-    let file = scratch().join(format!("rwb{host}.toml"));
-    fs::write(&file, configuration(host, mpt, keys, testbed)).map_err(|why| why.to_string())?;
-    let log = File::create(log_file(host)).map_err(|why| why.to_string())?;
-    let line = format!("{} up {}", programs.ropewalk.display(), file.display());
-    let mut command = accounting.in_group(&testbed.command(host, &line));
+    let file = scratch_folder().join(format!("{}.toml", interface_name(host)));
+    fs::write(&file, configuration(host, mpt, keys, testbed)).map_err(|error| error.to_string())?;
+    let log = File::create(log_file(host)).map_err(|error| error.to_string())?;
+    let command_line = format!("{} up {}", programs.ropewalk.display(), file.display());
+    let mut command = accounting.in_group(&testbed.command(host, &command_line));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    command.spawn().map_err(|why| format!("{line}: {why}"))
+    command.spawn().map_err(|error| format!("{command_line}: {error}"))
 }
 
-/// The configuration of one end: the left one initiates, over every link.
-fn configuration(host: usize, mpt: bool, keys: &[[String; 2]; 2], testbed: &Testbed) -> String {
-    let (other, initiates) = (1 - host, host == LEFT || mpt);
-    let mut text = format!("[interface]\nname = \"rwb{host}\"\naddress = \"{}/24\"\n", INNER[host]);
+/// The configuration of one host, with a path over every link. The client initiates; in `mpt` mode both do.
+fn configuration(host: usize, mpt: bool, keys: &[KeyPair; 2], testbed: &Testbed) -> String {
+    let (other, initiates) = (1 - host, host == CLIENT || mpt);
+    let mut text =
+        format!("[interface]\nname = \"{}\"\naddress = \"{}/24\"\n", interface_name(host), INNER_ADDRESSES[host]);
     if mpt {
         text += "mode = \"mpt\"\n";
     } else {
-        let _ = writeln!(text, "private-key = \"{}\"", keys[host][0]);
+        let _ = writeln!(text, "private-key = \"{}\"", keys[host].private);
     }
     if !initiates {
-        let _ = writeln!(text, "listen-port = {PORT}");
+        let _ = writeln!(text, "listen-port = {GRE_IN_UDP_PORT}");
     }
     if mpt && testbed.links() > 1 {
-        let _ = write!(text, "\n[mpt]\nreorder-window = {WINDOW}\n");
+        let _ = write!(text, "\n[mpt]\nreorder-window = {REORDER_WINDOW}\n");
     }
     text += "\n[[peer]]\n";
     let _ = if mpt {
-        writeln!(text, "address = \"{}\"", INNER[other])
+        writeln!(text, "address = \"{}\"", INNER_ADDRESSES[other])
     } else {
-        writeln!(text, "public-key = \"{}\"", keys[other][1])
+        writeln!(text, "public-key = \"{}\"", keys[other].public)
     };
-    let _ = writeln!(text, "allowed-ips = [\"{}/32\"]", INNER[other]);
+    let _ = writeln!(text, "allowed-ips = [\"{}/32\"]", INNER_ADDRESSES[other]);
     for link in 0..testbed.links() {
         let _ = write!(
             text,
@@ -88,31 +89,41 @@ fn configuration(host: usize, mpt: bool, keys: &[[String; 2]; 2], testbed: &Test
             testbed.address(link, host)
         );
         if initiates {
-            let _ = writeln!(text, "endpoint = \"{}:{PORT}\"", testbed.address(link, other));
+            let _ = writeln!(text, "endpoint = \"{}:{GRE_IN_UDP_PORT}\"", testbed.address(link, other));
         }
     }
     text
 }
 
-/// A private and its public key.
-fn keys(programs: &Programs) -> Result<[String; 2], String> {
-    let private = piped(programs, "genkey", "")?;
-    let public = piped(programs, "pubkey", &private)?;
-    Ok([private, public])
+/// A private key and its public key.
+struct KeyPair {
+    private: String,
+    public: String,
 }
 
-fn piped(programs: &Programs, verb: &str, input: &str) -> Result<String, String> {
+fn generate_keys(programs: &Programs) -> Result<KeyPair, String> {
+    let private = run_with_stdin(programs, "genkey", "")?;
+    let public = run_with_stdin(programs, "pubkey", &private)?;
+    Ok(KeyPair { private, public })
+}
+
+fn run_with_stdin(programs: &Programs, subcommand: &str, input: &str) -> Result<String, String> {
     let mut child = Command::new(&programs.ropewalk);
-    child.arg(verb).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = child.spawn().map_err(|why| why.to_string())?;
+    child.arg(subcommand).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = child.spawn().map_err(|error| error.to_string())?;
     let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
-    let output = child.wait_with_output().map_err(|why| why.to_string())?;
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
     if !output.status.success() {
-        return Err(format!("this build has no `ropewalk {verb}`"));
+        return Err(format!("this build has no `ropewalk {subcommand}`"));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// Name of the tunnel's interface on a host.
+fn interface_name(host: usize) -> String {
+    format!("rwb{host}")
+}
+
 fn log_file(host: usize) -> std::path::PathBuf {
-    scratch().join(format!("rwb{host}.log"))
+    scratch_folder().join(format!("{}.log", interface_name(host)))
 }

@@ -1,4 +1,4 @@
-//! A system under test that has been started: its processes, and at which address its far end answers.
+//! A system under test that has been started: its processes, and the address at which the server answers.
 
 use std::net::Ipv4Addr;
 use std::process::Child;
@@ -6,22 +6,22 @@ use std::process::Child;
 /// A system that has been started.
 #[derive(Debug)]
 pub(super) struct RunningSystem {
-    /// The right host's address for TCP.
+    /// The server's address for TCP.
     pub(super) target: Ipv4Addr,
-    /// The right host's address for datagrams, which MPTCP does not carry.
-    pub(super) probed: Ipv4Addr,
-    /// The command that iperf3 is run by.
+    /// The server's address for datagrams, which MPTCP does not carry.
+    pub(super) probe_target: Ipv4Addr,
+    /// The command before `iperf3` on its command line; may be empty.
     pub(super) wrapper: &'static str,
     pub(super) _processes: Processes,
 }
 
 impl RunningSystem {
-    /// An address without processes.
+    /// A system without processes, at an address.
     pub(super) fn plain(target: Ipv4Addr) -> Self {
-        Self { target, probed: target, wrapper: "", _processes: Processes(Vec::new()) }
+        Self { target, probe_target: target, wrapper: "", _processes: Processes(Vec::new()) }
     }
 
-    /// A tunnel: its far address and its processes.
+    /// A tunnel: the server's inner address and the processes of both ends.
     pub(super) fn tunnel(target: Ipv4Addr, processes: Vec<Child>) -> Self {
         Self { _processes: Processes(processes), ..Self::plain(target) }
     }

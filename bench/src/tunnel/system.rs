@@ -3,7 +3,7 @@
 use super::cpu_accounting::CpuAccounting;
 use super::programs::Programs;
 use super::running::RunningSystem;
-use super::testbed::{RIGHT, Testbed};
+use super::testbed::{SERVER, Testbed};
 use super::{baselines, ropewalk};
 
 /// A system under test.
@@ -38,14 +38,14 @@ impl System {
         }
     }
 
-    pub(super) fn read(name: &str) -> Result<Self, String> {
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
         let names = || Self::ALL.map(Self::name).join(", ");
-        let found = Self::ALL.into_iter().find(|system| system.name() == name);
-        found.ok_or_else(|| format!("no system `{name}`; there are {}", names()))
+        let system = Self::ALL.into_iter().find(|system| system.name() == name);
+        system.ok_or_else(|| format!("no system `{name}`; there are {}", names()))
     }
 
-    /// Whether it is measured over so many links.
-    pub(super) fn takes(self, links: usize) -> bool {
+    /// Whether the system is measured over this number of links.
+    pub(super) fn supports_links(self, links: usize) -> bool {
         match self {
             Self::Raw | Self::Ropewalk | Self::Mpt => true,
             Self::WireGuardGo | Self::OpenVpn => links == 1,
@@ -53,7 +53,7 @@ impl System {
         }
     }
 
-    /// Starts it; the error says why it cannot be.
+    /// Starts the system; the error is the reason why that is not possible.
     pub(super) fn start(
         self,
         testbed: &Testbed,
@@ -61,7 +61,7 @@ impl System {
         accounting: &CpuAccounting,
     ) -> Result<RunningSystem, String> {
         match self {
-            Self::Raw => Ok(RunningSystem::plain(testbed.address(0, RIGHT))),
+            Self::Raw => Ok(RunningSystem::plain(testbed.address(0, SERVER))),
             Self::Ropewalk | Self::Mpt => ropewalk::start(self == Self::Mpt, testbed, programs, accounting),
             Self::WireGuardGo => baselines::wireguard_go(testbed, accounting),
             Self::OpenVpn => baselines::openvpn(testbed, accounting),

@@ -32,8 +32,8 @@ const SMALL: &[Column] = &[
     ("other cores", "other_cores", 2),
 ];
 
-/// All tables.
-pub(super) fn print(rows: &[Value], accounting: &str) -> String {
+/// The tables of all benchmarks that ran.
+pub(super) fn format_tables(rows: &[Value], accounting: &str) -> String {
     let mut text = format!("CPU time: {accounting}\n");
     for (bench, columns) in [("speed", SPEED), ("bond", BOND), ("small", SMALL)] {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["bench"] == bench).collect();
@@ -54,7 +54,7 @@ fn table(bench: &str, columns: &[Column], rows: &[&Value]) -> String {
         let name = |key: &str| row[key].as_str().unwrap_or_default();
         let _ = write!(text, "{:<9}{:<14}", name("testbed"), name("system"));
         match row["skipped"].as_str() {
-            Some(why) => text += &format!("    skipped: {}", why.lines().next().unwrap_or_default()),
+            Some(reason) => text += &format!("    skipped: {}", reason.lines().next().unwrap_or_default()),
             None => columns.iter().for_each(|(_, key, digits)| text += &cell(&row[key], *digits)),
         }
         text.push('\n');
@@ -72,12 +72,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_table_has_its_columns_and_says_why_a_row_has_none() {
+    fn a_table_has_its_columns_and_the_reason_for_a_skipped_row() {
         let rows = [
             json!({"bench": "speed", "testbed": "1 link", "system": "raw", "gbps": 18.374, "retransmits": 3}),
             json!({"bench": "speed", "testbed": "1 link", "system": "openvpn", "skipped": "openvpn is missing"}),
         ];
-        let text = print(&rows, "all");
+        let text = format_tables(&rows, "all");
         assert!(text.contains("18.37") && text.contains("  3") && text.contains("skipped: openvpn is missing"));
         assert!(!text.contains("of the sum"), "benches that did not run have no table");
     }

@@ -7,9 +7,9 @@ use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 
 /// Index of the client's host.
-pub(super) const LEFT: usize = 0;
+pub(super) const CLIENT: usize = 0;
 /// Index of the server's host.
-pub(super) const RIGHT: usize = 1;
+pub(super) const SERVER: usize = 1;
 
 /// A running testbed.
 #[derive(Debug)]
@@ -23,10 +23,10 @@ impl Testbed {
     pub(super) fn make(programs: &Programs, shapes: &[&str]) -> Result<Self, String> {
         let mut agent = Command::new(&programs.agent);
         agent.arg("testbed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut agent = agent.spawn().map_err(|why| format!("cannot run {}: {why}", programs.agent.display()))?;
+        let mut agent = agent.spawn().map_err(|error| format!("cannot run {}: {error}", programs.agent.display()))?;
         let mut line = String::new();
         let out = agent.stdout.as_mut().expect("it is piped");
-        BufReader::new(out).read_line(&mut line).map_err(|why| why.to_string())?;
+        BufReader::new(out).read_line(&mut line).map_err(|error| error.to_string())?;
         let description = serde_json::from_str(&line).map_err(|_| "the lab's agent made no testbed".to_owned())?;
         Ok(Self { agent, description })
     }
@@ -57,12 +57,12 @@ impl Testbed {
 
     /// Runs a command line in a host to its end.
     pub(super) fn run(&self, host: usize, line: &str) -> Result<String, String> {
-        let output = self.command(host, line).output().map_err(|why| format!("`{line}`: {why}"))?;
-        let said = String::from_utf8_lossy(&output.stderr);
+        let output = self.command(host, line).output().map_err(|error| format!("`{line}`: {error}"))?;
+        let message = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
-            Err(format!("`{line}`: {}", said.trim()))
+            Err(format!("`{line}`: {}", message.trim()))
         }
     }
 }

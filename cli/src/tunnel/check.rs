@@ -11,7 +11,7 @@ pub(super) fn check(file: &Path) -> Result<(), Failure> {
     }
     let TunnelConfig { interface, peers, paths, .. } = &config;
     let mode = if config.mpt().is_some() { "mpt" } else { "ropewalk" };
-    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let count = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     let counts = [count(peers.len(), "peer"), count(paths.len(), "path")].join(", ");
     output::print(&format!("{}: valid: {} ({mode}), {counts}\n", file.display(), interface.name))
 }

@@ -111,11 +111,11 @@ impl Daemon {
 
     /// Waits until every path is up.
     fn wait(&self) -> Outcome<()> {
-        let since = Instant::now();
-        while since.elapsed() < TIMEOUT {
-            let up =
+        let start = Instant::now();
+        while start.elapsed() < TIMEOUT {
+            let all_paths_up =
                 |status: &daemon::status::TunnelStatus| status.paths().all(|(_, path)| path.state == PathState::Up);
-            if self.client.status().is_ok_and(|status| up(&status)) {
+            if self.client.status().is_ok_and(|status| all_paths_up(&status)) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(50));
@@ -170,9 +170,9 @@ fn phases(testbed: &mut Testbed, left: &Daemon, counters: &ReceiverCounters) -> 
 /// Runs one phase and prints its results.
 fn phase(title: &str, counters: &ReceiverCounters, left: &Daemon) -> Outcome<()> {
     counters.gap_us.store(0, Relaxed);
-    let before = counters.bytes.load(Relaxed);
+    let bytes_before = counters.bytes.load(Relaxed);
     thread::sleep(PHASE);
-    let mbps = (counters.bytes.load(Relaxed) - before) as f64 * 8e-6 / PHASE.as_secs_f64();
+    let mbps = (counters.bytes.load(Relaxed) - bytes_before) as f64 * 8e-6 / PHASE.as_secs_f64();
     let gap_ms = counters.gap_us.load(Relaxed) as f64 / 1e3;
     let status = left.client.status()?;
     let shares =

@@ -48,8 +48,8 @@ pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>)
             .filter(|path_status| path.is_none_or(|name| path_status.name == name))
             .collect();
         if paths.is_empty() {
-            let known: Vec<_> = status.paths().map(|(_, path_status)| path_status.name.as_str()).collect();
-            return Err(Failure::Usage(format!("no such path; there is: {}", known.join(", "))));
+            let path_names: Vec<_> = status.paths().map(|(_, path_status)| path_status.name.as_str()).collect();
+            return Err(Failure::Usage(format!("no such path; there is: {}", path_names.join(", "))));
         }
         output::print(&paths.into_iter().map(|path| line(round, path)).collect::<String>())?;
         if Some(round) != count {

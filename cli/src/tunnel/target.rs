@@ -21,8 +21,8 @@ pub(super) fn client(tunnel: &str) -> Client {
 
 /// A client of the named daemon, or of the only one that runs.
 pub(super) fn client_or_only(tunnel: Option<&str>) -> Result<Client, Failure> {
-    let up = Client::interfaces(&runtime_directory());
-    match (tunnel, up.as_slice()) {
+    let interfaces = Client::interfaces(&runtime_directory());
+    match (tunnel, interfaces.as_slice()) {
         (Some(name), _) => Ok(client(name)),
         (None, [name]) => Ok(client(name)),
         (None, []) => Err(Failure::Environment("no tunnel is up (`ropewalk up FILE` starts one)".into())),

@@ -2,7 +2,7 @@
 
 use super::flow_counters::FlowCounters;
 use super::{Outcome, duration, enter, until, within};
-use crate::packet_size::TIMESTAMP;
+use crate::packet_size::TIMESTAMP_LEN;
 use crate::protocol::{FlowEnd, UdpSpec};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBufForce, SndBufForce};
@@ -37,7 +37,7 @@ fn receive(socket: &UdpSocket, udp: UdpSpec, start: Instant, counters: &FlowCoun
     let mut datagram = vec![0; udp.payload as usize];
     loop {
         let bytes = socket.recv(&mut datagram)?;
-        let Some(stamp) = datagram[..bytes].first_chunk::<{ TIMESTAMP as usize }>() else { continue };
+        let Some(stamp) = datagram[..bytes].first_chunk::<{ TIMESTAMP_LEN as usize }>() else { continue };
         let sent = Duration::from_nanos(u64::from_le_bytes(*stamp));
         counters.add_time(start.elapsed().saturating_sub(sent));
         counters.read(udp.packet.into());
@@ -54,7 +54,7 @@ fn send(udp: UdpSpec, ends: &[FlowEnd; 2], [start, end]: [Instant; 2], counters:
     while due < end {
         until(due);
         let stamp = start.elapsed().as_nanos() as u64;
-        datagram[..TIMESTAMP as usize].copy_from_slice(&stamp.to_le_bytes());
+        datagram[..TIMESTAMP_LEN as usize].copy_from_slice(&stamp.to_le_bytes());
         // A datagram that the host itself cannot send counts as lost.
         counters.send();
         let _ = socket.send(&datagram);

@@ -18,7 +18,7 @@ queue = { limit = "40p" }
 [[flow]]
 name = "tcp"
 "#;
-const SECOND: &str = "[[path]]\nname = \"b\"\nrate = \"10mbit\"\n";
+const SECOND_PATH: &str = "[[path]]\nname = \"b\"\nrate = \"10mbit\"\n";
 const MPTCP: &str = "flow.tcp.kind=mptcp";
 
 fn experiment(addition: &str, sets: &[&str]) -> Experiment {
@@ -28,23 +28,23 @@ fn experiment(addition: &str, sets: &[&str]) -> Experiment {
     scenario.unwrap_or_else(|error| panic!("{addition}\n{error}")).cells[0].experiment.clone()
 }
 
-/// A kernel that has everything.
-fn able() -> Abilities {
-    Abilities {
-        congestion: ["bbr", "cubic", "reno"].map(str::to_owned).to_vec(),
-        defaults: ["cubic", "reno"].map(str::to_owned).to_vec(),
+/// The capabilities of a kernel with every feature.
+fn full_capabilities() -> Capabilities {
+    Capabilities {
+        congestion_controls: ["bbr", "cubic", "reno"].map(str::to_owned).to_vec(),
+        default_congestion_controls: ["cubic", "reno"].map(str::to_owned).to_vec(),
         mptcp: true,
         netem: true,
-        disciplines: DISCIPLINES.iter().map(|(name, ..)| *name).collect(),
+        qdiscs: QDISCS.iter().map(|(name, ..)| *name).collect(),
         tun: true,
-        v6: true,
-        tick: Some(Span::from_millis(10)),
+        ipv6: true,
+        jiffy: Some(Span::from_millis(10)),
     }
 }
 
-/// The key that is refused; none if all of it can be done.
-fn refused(addition: &str, sets: &[&str], abilities: &Abilities) -> String {
-    match check(&experiment(addition, sets), abilities) {
+/// The key that [`check`] rejects; empty if it accepts the experiment.
+fn rejected_key(addition: &str, sets: &[&str], capabilities: &Capabilities) -> String {
+    match check(&experiment(addition, sets), capabilities) {
         Ok(()) => String::new(),
         Err(Error::Unsupported { key, .. }) => key,
         Err(other) => panic!("{other}"),
@@ -52,7 +52,7 @@ fn refused(addition: &str, sets: &[&str], abilities: &Abilities) -> String {
 }
 
 #[test]
-fn what_a_kernel_can_do_is_accepted() {
+fn supported_features_are_accepted() {
     let rival = "[[flow]]\nname = \"rival\"\nstart = \"500ms\"\ncongestion = \"bbr\"\n";
     let events = "[[event]]\nat = \"500ms\"\npath = \"wire\"\nrate = \"2mbit\"\ndelay = \"5ms\"\nloss = \"1%\"\n\
                   [[event]]\nat = \"600ms\"\npath = \"wire\"\nup = false\n";
@@ -60,28 +60,36 @@ fn what_a_kernel_can_do_is_accepted() {
     let wire = ["path.wire.overhead=38b", "path.wire.loss=1%", "path.wire.jitter=1ms", queue];
     let host =
         ["host.ecn=true", "host.pacing=true", "host.mss=1000b", "host.ip=6", "host.tick=4ms", "flow.tcp.size=1MB"];
-    assert_eq!(refused(&format!("{rival}{events}"), &[&wire[..], &host].concat(), &able()), "");
+    assert_eq!(rejected_key(&format!("{rival}{events}"), &[&wire[..], &host].concat(), &full_capabilities()), "");
     let tunnel = "[tunnel]\nmode = \"ropewalk\"\n";
-    assert_eq!(refused(&format!("{SECOND}{tunnel}"), &[], &able()), "");
+    assert_eq!(rejected_key(&format!("{SECOND_PATH}{tunnel}"), &[], &full_capabilities()), "");
     let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"36b\"\n";
     for sets in [&["flow.tcp.rate=1mbit", "flow.tcp.write=100b"][..], &["flow.tcp.requests={ size = \"20kB\" }"]] {
-        assert_eq!(refused(udp, sets, &able()), "", "{sets:?}");
+        assert_eq!(rejected_key(udp, sets, &full_capabilities()), "", "{sets:?}");
     }
-    assert_eq!(refused(udp, &["host.ip=6"], &able()), "flow.u.packet", "with IPv6's longer header");
+    assert_eq!(rejected_key(udp, &["host.ip=6"], &full_capabilities()), "flow.u.packet", "with IPv6's longer header");
     let local = ["path.wire.local=true", "flow.rival.path=b"];
-    assert_eq!(refused(&format!("{SECOND}{tunnel}{rival}"), &[], &able()), "", "two in the tunnel");
-    assert_eq!(refused(&format!("{SECOND}{tunnel}{rival}"), &local, &able()), "", "one at the local queue");
-    assert_eq!(refused(SECOND, &[MPTCP], &able()), "");
+    assert_eq!(
+        rejected_key(&format!("{SECOND_PATH}{tunnel}{rival}"), &[], &full_capabilities()),
+        "",
+        "two in the tunnel"
+    );
+    assert_eq!(
+        rejected_key(&format!("{SECOND_PATH}{tunnel}{rival}"), &local, &full_capabilities()),
+        "",
+        "one at the local queue"
+    );
+    assert_eq!(rejected_key(SECOND_PATH, &[MPTCP], &full_capabilities()), "");
 }
 
 #[test]
-fn what_no_kernel_can_do_is_refused_by_its_key() {
+fn features_of_no_kernel_are_rejected_with_their_key() {
     let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"35b\"\n";
     let rival = "[[flow]]\nname = \"rival\"\n";
     let endless = "[[path]]\nname = \"b\"\nqueue = { limit = \"20ms\" }\n";
     let faster = "[[path]]\nname = \"b\"\n[[event]]\nat = \"500ms\"\npath = \"b\"\nrate = \"2mbit\"\n";
     let cake = "path.wire.queue={ discipline = \"cake\", ecn = false }";
-    let tunnel = format!("{SECOND}[tunnel]\nmode = \"ropewalk\"\n");
+    let tunnel = format!("{SECOND_PATH}[tunnel]\nmode = \"ropewalk\"\n");
     let beside = format!("{tunnel}{rival}path = \"wire\"\n");
     let inside = format!("{tunnel}{rival}[flow.host]\nmss = \"1000b\"\n");
     let subflows = |second: &str| format!("flow.tcp.subflow=[{{ path = \"wire\" }}, {{ path = \"b\", {second} }}]");
@@ -100,9 +108,9 @@ fn what_no_kernel_can_do_is_refused_by_its_key() {
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"], "flow.tcp.video"),
         ("", &["flow.tcp.congestion=copa"], "flow.tcp.congestion"),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"], "flow.tcp.congestion"),
-        (SECOND, &[MPTCP, &join], "flow.tcp.subflows"),
-        (SECOND, &[MPTCP, &leave], "flow.tcp.subflows"),
-        (SECOND, &[MPTCP, first], "flow.tcp.subflows"),
+        (SECOND_PATH, &[MPTCP, &join], "flow.tcp.subflows"),
+        (SECOND_PATH, &[MPTCP, &leave], "flow.tcp.subflows"),
+        (SECOND_PATH, &[MPTCP, first], "flow.tcp.subflows"),
         (&tunnel, &["tunnel.codel_target=5ms"], "tunnel.codel_target"),
         (&tunnel, &["tunnel.memory=1MB"], "tunnel.memory"),
         ("", &["host.gro=8"], "host.gro"),
@@ -112,101 +120,111 @@ fn what_no_kernel_can_do_is_refused_by_its_key() {
         ("", &["host.window=20p"], "host.window"),
     ];
     for (addition, sets, expected) in cases {
-        assert_eq!(&refused(addition, sets, &able()), expected, "{sets:?} {addition}");
+        assert_eq!(&rejected_key(addition, sets, &full_capabilities()), expected, "{sets:?} {addition}");
     }
 }
 
-/// For each claim an example, in its order.
+/// One example for each entry of [`SIMULATOR_ONLY`], in the same order.
 #[test]
-fn what_is_said_to_be_the_simulators_alone_is_refused() {
+fn every_simulator_only_feature_is_rejected() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
     let examples: [(&str, &[&str]); 6] = [
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
         ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=wire"]),
         ("", &["path.wire.mtu=9000b"]),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"]),
-        (SECOND, &[MPTCP, subflow]),
+        (SECOND_PATH, &[MPTCP, subflow]),
         ("", &["host.profile=ns-2"]),
     ];
     assert_eq!(examples.len(), SIMULATOR_ONLY.len());
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/traces/4g-made.trace");
     for ((addition, sets), claim) in examples.iter().zip(SIMULATOR_ONLY) {
-        assert!(!refused(&addition.replace("{trace}", trace), sets, &able()).is_empty(), "{claim}");
+        assert!(!rejected_key(&addition.replace("{trace}", trace), sets, &full_capabilities()).is_empty(), "{claim}");
     }
 }
 
 #[test]
-fn what_a_lesser_kernel_lacks_is_refused_by_its_key() {
+fn features_that_a_kernel_lacks_are_rejected_with_their_key() {
     let bursts = "path.wire.loss={ to_bad = \"1%\", to_good = \"10%\" }";
-    let tunnel = format!("{SECOND}[tunnel]\nkind = \"mpt-gre\"\n");
-    let lesser = |change: fn(&mut Abilities)| {
-        let mut abilities = able();
-        change(&mut abilities);
-        abilities
+    let tunnel = format!("{SECOND_PATH}[tunnel]\nkind = \"mpt-gre\"\n");
+    let capabilities_without = |change: fn(&mut Capabilities)| {
+        let mut capabilities = full_capabilities();
+        change(&mut capabilities);
+        capabilities
     };
     let red = "path.wire.queue={ discipline = \"red\", min = \"5kB\", max = \"15kB\" }";
     let cake = "path.wire.queue={ discipline = \"cake\" }";
-    let cases: [(&str, &[&str], Abilities, &str); 8] = [
-        ("", &[red], lesser(|it| it.disciplines.retain(|it| *it != "red")), "path.wire.queue.discipline"),
-        ("", &[cake], lesser(|it| it.disciplines.retain(|it| *it != "cake")), "path.wire.queue.discipline"),
-        ("", &["host.pacing=true"], lesser(|it| it.disciplines.clear()), "host.pacing"),
-        (&tunnel, &[], lesser(|it| it.tun = false), "tunnel"),
-        (SECOND, &[MPTCP], lesser(|it| it.mptcp = false), "flow.tcp.kind"),
-        ("", &["host.ip=6"], lesser(|it| it.v6 = false), "host.ip"),
-        ("", &[bursts], lesser(|it| it.netem = false), "path.wire.loss"),
-        ("", &["flow.tcp.congestion=bbr"], lesser(|it| it.congestion.retain(|it| it != "bbr")), "flow.tcp.congestion"),
+    let cases: [(&str, &[&str], Capabilities, &str); 8] = [
+        ("", &[red], capabilities_without(|it| it.qdiscs.retain(|it| *it != "red")), "path.wire.queue.discipline"),
+        ("", &[cake], capabilities_without(|it| it.qdiscs.retain(|it| *it != "cake")), "path.wire.queue.discipline"),
+        ("", &["host.pacing=true"], capabilities_without(|it| it.qdiscs.clear()), "host.pacing"),
+        (&tunnel, &[], capabilities_without(|it| it.tun = false), "tunnel"),
+        (SECOND_PATH, &[MPTCP], capabilities_without(|it| it.mptcp = false), "flow.tcp.kind"),
+        ("", &["host.ip=6"], capabilities_without(|it| it.ipv6 = false), "host.ip"),
+        ("", &[bursts], capabilities_without(|it| it.netem = false), "path.wire.loss"),
+        (
+            "",
+            &["flow.tcp.congestion=bbr"],
+            capabilities_without(|it| it.congestion_controls.retain(|it| it != "bbr")),
+            "flow.tcp.congestion",
+        ),
     ];
-    for (addition, sets, abilities, expected) in &cases {
-        assert_eq!(&refused(addition, sets, abilities), expected, "{sets:?} {addition}");
+    for (addition, sets, capabilities, expected) in &cases {
+        assert_eq!(&rejected_key(addition, sets, capabilities), expected, "{sets:?} {addition}");
     }
     for (addition, sets, ..) in &cases {
-        assert_eq!(refused(addition, sets, &able()), "", "{sets:?} {addition}");
+        assert_eq!(rejected_key(addition, sets, &full_capabilities()), "", "{sets:?} {addition}");
     }
 }
 
 #[test]
-fn programs_for_traffic_are_asked_for_nothing_that_they_cannot_do() {
-    let refused = |generator: Generator, sets: &[&str]| match generator.check(&experiment("", sets), &able()) {
-        Err(Error::Unsupported { key, .. }) => key,
-        other => format!("{other:?}"),
-    };
-    assert_eq!(refused(Generator::Ftp, &[]), "flow.tcp.size");
-    assert_eq!(refused(Generator::Ftp, &["flow.tcp.size=1MB", "flow.tcp.congestion=bbr"]), "flow.tcp.congestion");
-    assert_eq!(refused(Generator::Ftp, &["flow.tcp.size=1MB"]), "Ok(())");
+fn features_that_a_traffic_generator_lacks_are_rejected() {
+    let rejected_key =
+        |generator: Generator, sets: &[&str]| match generator.check(&experiment("", sets), &full_capabilities()) {
+            Err(Error::Unsupported { key, .. }) => key,
+            other => format!("{other:?}"),
+        };
+    assert_eq!(rejected_key(Generator::Ftp, &[]), "flow.tcp.size");
+    assert_eq!(rejected_key(Generator::Ftp, &["flow.tcp.size=1MB", "flow.tcp.congestion=bbr"]), "flow.tcp.congestion");
+    assert_eq!(rejected_key(Generator::Ftp, &["flow.tcp.size=1MB"]), "Ok(())");
     let half = ["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4500ms"];
-    assert_eq!(refused(Generator::Iperf3, &half), "flow.tcp.stop");
-    assert_eq!(refused(Generator::Iperf3, &["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4s"]), "Ok(())");
-    assert_eq!(refused(Generator::Agent, &half), "Ok(())");
+    assert_eq!(rejected_key(Generator::Iperf3, &half), "flow.tcp.stop");
+    assert_eq!(rejected_key(Generator::Iperf3, &["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4s"]), "Ok(())");
+    assert_eq!(rejected_key(Generator::Agent, &half), "Ok(())");
     for program in [Generator::Iperf3, Generator::Ftp] {
-        assert_eq!(refused(program, &["flow.tcp.rate=1mbit"]), "flow.tcp.rate");
-        assert_eq!(refused(program, &["flow.tcp.requests={ size = \"20kB\" }"]), "flow.tcp.requests");
+        assert_eq!(rejected_key(program, &["flow.tcp.rate=1mbit"]), "flow.tcp.rate");
+        assert_eq!(rejected_key(program, &["flow.tcp.requests={ size = \"20kB\" }"]), "flow.tcp.requests");
     }
     let all = |generator: Generator, addition: &str| {
         let size = ["flow.tcp.size=1MB"];
-        generator.check(&experiment(addition, &size), &able()).err().map(|error| error.to_string()).unwrap_or_default()
+        generator
+            .check(&experiment(addition, &size), &full_capabilities())
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     };
     let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n";
     assert!(all(Generator::Iperf3, udp).starts_with("flow.u.kind: ") && all(Generator::Agent, udp).is_empty());
-    let both = format!("{SECOND}[tunnel]\nmode = \"ropewalk\"\n[[flow]]\nname = \"rival\"\nsize = \"1MB\"\n");
+    let both = format!("{SECOND_PATH}[tunnel]\nmode = \"ropewalk\"\n[[flow]]\nname = \"rival\"\nsize = \"1MB\"\n");
     assert!(all(Generator::Ftp, &both).starts_with("flow: ") && all(Generator::Iperf3, &both).is_empty());
 }
 
 #[test]
-fn what_a_kernel_does_in_its_own_way_is_noted_once() {
-    let noted = |addition: &str, sets: &[&str]| notes(&experiment(addition, sets), &able());
+fn settings_that_the_kernel_overrides_are_noted_once() {
+    let noted = |addition: &str, sets: &[&str]| notes(&experiment(addition, sets), &full_capabilities());
     assert!(noted("[[flow]]\nname = \"rival\"\n", &[]).is_empty());
     let tick = noted("[[flow]]\nname = \"rival\"\n", &["host.tick=4ms"]);
     assert!(matches!(&tick[..], [one] if one.contains("10 ms") && one.contains("(4 ms)")), "{tick:?}");
-    let unknown = Abilities { tick: None, ..able() };
+    let unknown = Capabilities { jiffy: None, ..full_capabilities() };
     assert!(notes(&experiment("", &["host.tick=4ms"]), &unknown).is_empty(), "nobody knows that kernel's tick");
     let keys =
         |notes: Vec<String>| notes.iter().filter_map(|it| it.split(':').next().map(str::to_owned)).collect::<Vec<_>>();
-    assert_eq!(keys(noted(SECOND, &[MPTCP])), ["mptcp"]);
-    let tunnel = format!("{SECOND}[tunnel]\nkind = \"mpt-gre\"\n");
+    assert_eq!(keys(noted(SECOND_PATH, &[MPTCP])), ["mptcp"]);
+    let tunnel = format!("{SECOND_PATH}[tunnel]\nkind = \"mpt-gre\"\n");
     let both = format!("{tunnel}[[flow]]\nname = \"rival\"\n");
     assert_eq!(keys(noted(&both, &[])), ["tunnel"]);
     let device = |socket: u32| format!("tunnel.device={{ ring = \"1500p\", socket = \"{socket}p\" }}");
-    let [own, other] = [92, 40].map(device);
-    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", &own])), ["tunnel.first and stray_packets"]);
+    let [default, other] = [92, 40].map(device);
+    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", &default])), ["tunnel.first and stray_packets"]);
     assert_eq!(keys(noted(&tunnel, &[&other])), ["tunnel.device.socket"]);
 }

@@ -81,7 +81,7 @@ impl Engine {
                 Component::Source(flow) => self.wake_source(flow),
                 Component::Sink(flow) => self.wake_sink(flow),
                 Component::Ingress(direction) => {
-                    self.network.wake_ingress(direction, &mut self.delivered);
+                    self.network.on_ingress_timeout(direction, &mut self.delivered);
                     self.deliver_all();
                 }
                 Component::Egress(direction) => {

@@ -72,7 +72,7 @@ impl Network {
         let (direction, flow) = (packet.direction, packet.flow_hash());
         let descriptor = PacketDescriptor { slot: self.slab.insert(packet), bytes, flow, ecn_capable, marked: false };
         match route {
-            Route::Path(path) => self.start_path(path as u16, descriptor),
+            Route::Path(path) => self.enter_path(path as u16, descriptor),
             Route::Subflows => unreachable!("a packet of a subflow has a path"),
             Route::Tunnel => {
                 self.enter_tunnel(direction, descriptor);
@@ -83,7 +83,7 @@ impl Network {
 
     /// Offers a packet to the first pipe of a path. False if that is a queue of the sending host and drops it.
     #[inline]
-    pub(crate) fn start_path(&mut self, path: u16, descriptor: PacketDescriptor) -> bool {
+    pub(crate) fn enter_path(&mut self, path: u16, descriptor: PacketDescriptor) -> bool {
         let packet = self.slab.get_mut(descriptor.slot);
         packet.path = path;
         let pipe = self.topology.first(path, packet.direction);

@@ -27,18 +27,18 @@ impl Network {
         let ingress = &mut mpt(&mut self.tunnel).ingress[direction as usize];
         let Some(device) = &mut ingress.device else {
             let (descriptor, path) = ingress.encapsulate(self.now, descriptor, &mut self.slab);
-            self.start_path(path, descriptor);
+            self.enter_path(path, descriptor);
             return;
         };
         if !device.push(descriptor) {
             self.slab.remove(descriptor.slot);
         } else if device.blocked.is_none() {
-            self.pump(direction);
+            self.run_tunnel_thread(direction);
         }
     }
 
     /// The tunnel's thread: reads a packet, picks a path, sends; blocks while that path's socket is full.
-    pub(crate) fn pump(&mut self, direction: Direction) {
+    pub(crate) fn run_tunnel_thread(&mut self, direction: Direction) {
         loop {
             let ingress = &mut mpt(&mut self.tunnel).ingress[direction as usize];
             let Some(next) = ingress.read(self.now, &mut self.slab) else { return };
@@ -50,7 +50,7 @@ impl Network {
                 device.blocked = Some(next);
                 return self.schedule(Component::Ingress(direction), room);
             }
-            self.start_path(path, descriptor);
+            self.enter_path(path, descriptor);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Both ends of Ropewalk's own tunnel: inner packets enter, cross the paths as datagrams, and are delivered.
+//! The network around both ends of a Ropewalk tunnel: inner packets enter, cross the paths as datagrams, and are delivered.
 
 use super::Component;
 use super::Network;
@@ -6,58 +6,69 @@ use crate::packet::{Body, Direction, Packet, PacketDescriptor};
 use crate::ropewalk::{OutgoingDatagram, Ropewalk};
 use crate::tunnel::Tunnel;
 
-/// The flow number of packets of no flow.
-const NO_FLOW: u16 = u16::MAX;
+/// The flow id of the tunnel's datagrams, which belong to no flow of the scenario.
+const TUNNEL_FLOW_ID: u16 = u16::MAX;
+
+/// The id that queues hash for the tunnel's datagrams on a path: one UDP flow a path.
+fn tunnel_flow_hash(path: u16) -> u16 {
+    TUNNEL_FLOW_ID - path
+}
 
 impl Network {
-    /// An inner packet enters the tunnel.
+    /// Gives an inner packet to the tunnel's end that sends in `direction`.
     pub(crate) fn enter_ropewalk(&mut self, direction: Direction, descriptor: PacketDescriptor) {
         let packet = self.slab.remove(descriptor.slot);
-        ropewalk(&mut self.tunnel).offer(self.now, packet, descriptor);
+        expect_ropewalk(&mut self.tunnel).enqueue(self.now, packet, descriptor);
         self.transmit(direction);
     }
 
-    /// A datagram sent in `direction` has crossed its path; inner packets that are delivered are added to `delivered`.
+    /// Gives a datagram sent in `direction`, which has crossed its path, to the receiving end. `ce` is its ECN mark. Inner
+    /// packets that the end delivers are appended to `delivered`.
     pub(crate) fn arrive(
         &mut self,
         direction: Direction,
-        datagram: u32,
-        marked: bool,
+        datagram_id: u32,
+        ce: bool,
         delivered: &mut Vec<PacketDescriptor>,
     ) {
-        ropewalk(&mut self.tunnel).arrive(self.now, direction, datagram, marked);
+        expect_ropewalk(&mut self.tunnel).arrive(self.now, direction, datagram_id, ce);
         self.poll(direction.other(), delivered);
     }
 
-    /// A timer of an end has expired, or an MPT tunnel's thread resumes.
-    pub(crate) fn wake_ingress(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
-        let Some(Tunnel::Ropewalk(ropewalk)) = &mut self.tunnel else { return self.pump(direction) };
+    /// Handles [`Component::Ingress`]: expired timers of a Ropewalk end, or an MPT tunnel's thread that resumes.
+    pub(crate) fn on_ingress_timeout(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
+        let Some(Tunnel::Ropewalk(ropewalk)) = &mut self.tunnel else { return self.run_tunnel_thread(direction) };
         ropewalk.on_timeout(self.now, direction);
         self.poll(direction, delivered);
     }
 
-    /// Delivers and transmits what an end has ready after an input.
+    /// Appends the inner packets that an end has ready to `delivered`, and transmits its datagrams.
     fn poll(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
-        while let Some((packet, descriptor)) = ropewalk(&mut self.tunnel).deliver(direction) {
+        while let Some((packet, descriptor)) = expect_ropewalk(&mut self.tunnel).deliver(direction) {
             let slot = self.slab.insert(packet);
             delivered.push(PacketDescriptor { slot, ..descriptor });
         }
         self.transmit(direction);
     }
 
+    /// Transmits the datagrams that an end may send now, and schedules its next timer.
     fn transmit(&mut self, direction: Direction) {
-        while let Some(outgoing) = ropewalk(&mut self.tunnel).transmit(self.now, direction) {
-            let OutgoingDatagram { path, datagram, bytes, ecn_capable } = outgoing;
-            let packet = Packet::new(Body::TunnelDatagram(datagram), NO_FLOW, 0, direction);
+        while let Some(outgoing) = expect_ropewalk(&mut self.tunnel).transmit(self.now, direction) {
+            let OutgoingDatagram { path, datagram_id, bytes, ecn_capable } = outgoing;
+            let packet = Packet::new(Body::TunnelDatagram(datagram_id), TUNNEL_FLOW_ID, 0, direction);
             let slot = self.slab.insert(packet);
-            self.start_path(path, PacketDescriptor { slot, bytes, flow: NO_FLOW - path, ecn_capable, marked: false });
+            self.enter_path(
+                path,
+                PacketDescriptor { slot, bytes, flow: tunnel_flow_hash(path), ecn_capable, marked: false },
+            );
         }
-        let deadline = ropewalk(&mut self.tunnel).deadline(self.now, direction);
+        let deadline = expect_ropewalk(&mut self.tunnel).deadline(self.now, direction);
         self.schedule(Component::Ingress(direction), deadline.max(self.now));
     }
 }
 
-fn ropewalk(tunnel: &mut Option<Tunnel>) -> &mut Ropewalk {
+/// The Ropewalk tunnel; callers hold a packet or a datagram of it.
+fn expect_ropewalk(tunnel: &mut Option<Tunnel>) -> &mut Ropewalk {
     match tunnel {
         Some(Tunnel::Ropewalk(ropewalk)) => ropewalk,
         _ => unreachable!("only a Ropewalk tunnel's packets get here"),

@@ -36,12 +36,12 @@ mod tests {
 
     #[test]
     fn order_matters() {
-        let of = |words: &[u64]| {
+        let digest_of = |values: &[u64]| {
             let mut digest = Digest::default();
-            words.iter().for_each(|word| digest.add(*word));
+            values.iter().for_each(|word| digest.add(*word));
             digest.hex()
         };
-        assert_ne!(of(&[1, 2]), of(&[2, 1]));
-        assert_eq!(of(&[1, 2]), of(&[1, 2]));
+        assert_ne!(digest_of(&[1, 2]), digest_of(&[2, 1]));
+        assert_eq!(digest_of(&[1, 2]), digest_of(&[1, 2]));
     }
 }

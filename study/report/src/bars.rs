@@ -21,8 +21,8 @@ pub(crate) fn charts(study: &Study<'_>, figure: &Figure, across: &str) -> Vec<Gr
 
 /// The colours of bars with these names: those of the names if each has one, else the palette's in turn.
 pub(crate) fn colours(names: &[String]) -> Vec<usize> {
-    let named: Option<Vec<usize>> = names.iter().map(|name| colour::registered_index(name)).collect();
-    named.unwrap_or_else(|| (0..names.len()).map(colour::palette_index).collect())
+    let registered: Option<Vec<usize>> = names.iter().map(|name| colour::registered_index(name)).collect();
+    registered.unwrap_or_else(|| (0..names.len()).map(colour::palette_index).collect())
 }
 
 /// The greatest value drawn in any of the charts.

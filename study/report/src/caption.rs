@@ -7,11 +7,12 @@ use crate::study::{Study, short_names};
 
 /// The caption of a grid.
 pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
-    let of = shown.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
+    let flow_suffix = shown.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
     let time = time_range(&shown.scope);
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
     let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
-    let value = shown.columns.as_ref().map_or(String::new(), |_| name_with_unit(&shown.values[0].value) + &of + &time);
+    let value =
+        shown.columns.as_ref().map_or(String::new(), |_| name_with_unit(&shown.values[0].value) + &flow_suffix + &time);
     let parts = [shown.title.clone(), capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     format!("{name}{mean}{panel}")
@@ -21,16 +22,16 @@ pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
 pub(crate) fn time_range(scope: &Scope) -> String {
     match (scope.from_s, scope.until_s) {
         (None, None) => String::new(),
-        (None, Some(until)) => format!(" in the first {} s", format_number(until)),
-        (Some(from), None) => format!(" from {} s on", format_number(from)),
-        (Some(from), Some(until)) => format!(" from {} s to {} s", format_number(from), format_number(until)),
+        (None, Some(until_s)) => format!(" in the first {} s", format_number(until_s)),
+        (Some(from_s), None) => format!(" from {} s on", format_number(from_s)),
+        (Some(from), Some(until_s)) => format!(" from {} s to {} s", format_number(from), format_number(until_s)),
     }
 }
 
 /// `text` with a capital first letter.
 pub(crate) fn capitalise(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    chars.next().map_or_else(String::new, |initial| initial.to_uppercase().chain(chars).collect())
 }
 
 /// The heading of the row names.

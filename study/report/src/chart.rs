@@ -102,14 +102,14 @@ pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Char
 /// Whether a column is not drawn. A subflow's throughput is its path's, unless the path has no series, as in a baseline from
 /// a kernel.
 fn is_left_out(subject: &str, column: &str, compared: bool) -> bool {
-    let wanted = compared && subject.starts_with("subflow ") && column == THROUGHPUT;
-    LEFT_OUT.contains(&column) && !subject.starts_with("path ") && !wanted
+    let is_subflow_rate = compared && subject.starts_with("subflow ") && column == THROUGHPUT;
+    LEFT_OUT.contains(&column) && !subject.starts_with("path ") && !is_subflow_rate
 }
 
 /// The baseline's series of the flows and subflows of `run`, resampled at the instants of `run`.
 fn baseline_series(run: &Run, baseline: &Run) -> Vec<Series> {
-    let both = baseline.series.iter().filter(|series| !series.subject.starts_with("path "));
-    let both = both.filter_map(|baseline_series| {
+    let flows = baseline.series.iter().filter(|series| !series.subject.starts_with("path "));
+    let flows = flows.filter_map(|baseline_series| {
         Some((baseline_series, run.series.iter().find(|ours| ours.subject == baseline_series.subject)?))
     });
     let resample = |(baseline_series, ours): (&Series, &Series)| {
@@ -121,7 +121,7 @@ fn baseline_series(run: &Run, baseline: &Run) -> Vec<Series> {
         let (columns, values) = columns.unzip();
         Series { subject: ours.subject.clone(), columns, time_s: ours.time_s.clone(), values }
     };
-    both.map(resample).collect()
+    flows.map(resample).collect()
 }
 
 /// Rank, chart title, unit, suffix and whether auxiliary, of a column; an unknown column has a chart of its own.
@@ -148,15 +148,15 @@ fn line(
     baseline_name: Option<&str>,
     values: Vec<f64>,
 ) -> Line {
-    let named = subject.strip_prefix("flow ").unwrap_or(subject);
-    let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == named);
+    let flow_name = subject.strip_prefix("flow ").unwrap_or(subject);
+    let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == flow_name);
     let over = subject.strip_prefix("path ").or_else(|| Some(subject.strip_prefix("subflow ")?.split_once('/')?.1));
     let path = run.paths.iter().position(|path| over == Some(&path.name));
     let (colour, dash) = match (flow, path) {
         (Some(index), _) => {
             let algorithm = &run.flows[index].congestion_control;
-            let before = run.flows[..index].iter().filter(|flow| flow.congestion_control == *algorithm).count();
-            (colour::index(algorithm), before)
+            let earlier_flows = run.flows[..index].iter().filter(|flow| flow.congestion_control == *algorithm).count();
+            (colour::index(algorithm), earlier_flows)
         }
         (_, Some(index)) => (colour::path(index), index),
         _ => (colour::index(subject), 0),

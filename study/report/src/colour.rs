@@ -30,8 +30,8 @@ fn registered() -> impl Iterator<Item = (&'static control::AlgorithmEntry, Colou
 
 /// All colours: palette, paths, registry, other names.
 fn colours() -> impl Iterator<Item = Colour> {
-    let named = registered().map(|(_, colour)| colour).chain(OTHERS.map(|(_, colour)| colour));
-    PALETTE.into_iter().chain(PATHS).chain(named)
+    let colours = registered().map(|(_, colour)| colour).chain(OTHERS.map(|(_, colour)| colour));
+    PALETTE.into_iter().chain(PATHS).chain(colours)
 }
 
 /// The index of the colour of path `index`.
@@ -42,16 +42,16 @@ pub(crate) fn path(index: usize) -> usize {
 /// The index of the colour of a registered name, if it has one.
 pub(crate) fn registered_index(name: &str) -> Option<usize> {
     let has_name = |entry: &control::AlgorithmEntry| entry.name == name || entry.aliases.contains(&name);
-    let place = registered().position(|(entry, _)| has_name(entry));
-    let other = || OTHERS.iter().position(|(other, _)| *other == name).map(|place| registered().count() + place);
-    Some(PALETTE.len() + PATHS.len() + place.or_else(other)?)
+    let position = registered().position(|(entry, _)| has_name(entry));
+    let other = || OTHERS.iter().position(|(other, _)| *other == name).map(|position| registered().count() + position);
+    Some(PALETTE.len() + PATHS.len() + position.or_else(other)?)
 }
 
 /// The index of the colour of the `index`-th of several names without a colour.
 pub(crate) fn palette_index(index: usize) -> usize {
-    let named = colours().count() - PATHS.len();
-    let place = index % named;
-    if place < PALETTE.len() { place } else { place + PATHS.len() }
+    let unreserved = colours().count() - PATHS.len();
+    let position = index % unreserved;
+    if position < PALETTE.len() { position } else { position + PATHS.len() }
 }
 
 /// The colour of an algorithm; one without a name of its own (UDP) is grey.

@@ -24,18 +24,18 @@ pub(crate) fn tunnel_percent(run: &Run) -> Option<f64> {
     percent(run, |cpu| cpu.name.starts_with(Cpu::TUNNEL))
 }
 
-fn per_gigabyte(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
+fn per_gigabyte(run: &Run, is_counted: fn(&Cpu) -> bool) -> Option<f64> {
     let bytes = run.flows.iter().map(|flow| flow.delivered_bytes).sum::<u64>() as f64;
-    busy_s(run, wanted).filter(|_| bytes > 0.0).map(|busy_s| busy_s * GIGABYTE / bytes)
+    busy_s(run, is_counted).filter(|_| bytes > 0.0).map(|busy_s| busy_s * GIGABYTE / bytes)
 }
 
-fn percent(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
-    busy_s(run, wanted).filter(|_| run.duration_s > 0.0).map(|busy_s| 100.0 * busy_s / run.duration_s)
+fn percent(run: &Run, is_counted: fn(&Cpu) -> bool) -> Option<f64> {
+    busy_s(run, is_counted).filter(|_| run.duration_s > 0.0).map(|busy_s| 100.0 * busy_s / run.duration_s)
 }
 
-/// The busy time of the entries that `wanted` selects, seconds; none if there are none.
-fn busy_s(run: &Run, wanted: fn(&Cpu) -> bool) -> Option<f64> {
-    let busy: Vec<f64> = run.cpu.iter().filter(|cpu| wanted(cpu)).map(Cpu::busy_s).collect();
+/// The busy time of the entries that `is_counted` selects, seconds; none if there are none.
+fn busy_s(run: &Run, is_counted: fn(&Cpu) -> bool) -> Option<f64> {
+    let busy: Vec<f64> = run.cpu.iter().filter(|cpu| is_counted(cpu)).map(Cpu::busy_s).collect();
     (!busy.is_empty()).then(|| busy.iter().sum())
 }
 

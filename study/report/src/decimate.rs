@@ -14,27 +14,31 @@ pub(crate) struct Aligned {
 pub(crate) fn aligned(series: &[Series], limit: usize) -> Aligned {
     let times = series.first().map_or(&[][..], |first| &first.time_s);
     if times.len() <= limit && series.iter().all(|other| other.time_s == times) {
-        return Aligned { times: times.to_vec(), values: series.iter().map(|one| one.values.clone()).collect() };
+        return Aligned {
+            times: times.to_vec(),
+            values: series.iter().map(|trajectory| trajectory.values.clone()).collect(),
+        };
     }
-    let ends = || series.iter().flat_map(|one| one.time_s.first().into_iter().chain(one.time_s.last()));
+    let ends =
+        || series.iter().flat_map(|trajectory| trajectory.time_s.first().into_iter().chain(trajectory.time_s.last()));
     let start = ends().copied().fold(f64::INFINITY, f64::min);
     let end = ends().copied().fold(f64::NEG_INFINITY, f64::max);
     let spans = (limit / 2).max(1);
     let length = ((end - start) / spans as f64).max(f64::MIN_POSITIVE);
     let span_of = |time: f64| (((time - start) / length) as usize).min(spans - 1);
     let midpoints = (0..2 * spans).map(|half| start + (half as f64 + 0.5) * length / 2.0).collect();
-    let decimate = |one: &Series| {
-        let at: Vec<usize> = one.time_s.iter().map(|time| span_of(*time)).collect();
-        one.values.iter().map(|column| extremes(&at, column, spans)).collect()
+    let decimate = |trajectory: &Series| {
+        let slots: Vec<usize> = trajectory.time_s.iter().map(|time| span_of(*time)).collect();
+        trajectory.values.iter().map(|column| extremes(&slots, column, spans)).collect()
     };
     Aligned { times: midpoints, values: series.iter().map(decimate).collect() }
 }
 
 /// The least and the greatest value of each span, in order of time; NaN for a span without values.
-fn extremes(at: &[usize], values: &[f64], spans: usize) -> Vec<f64> {
+fn extremes(slots: &[usize], values: &[f64], spans: usize) -> Vec<f64> {
     let mut min: Vec<Option<usize>> = vec![None; spans];
     let mut max = min.clone();
-    for (index, (span, value)) in at.iter().zip(values).enumerate().filter(|(_, (_, value))| value.is_finite()) {
+    for (index, (span, value)) in slots.iter().zip(values).enumerate().filter(|(_, (_, value))| value.is_finite()) {
         if min[*span].is_none_or(|best| *value < values[best]) {
             min[*span] = Some(index);
         }
@@ -43,7 +47,7 @@ fn extremes(at: &[usize], values: &[f64], spans: usize) -> Vec<f64> {
         }
     }
     let pair = |(min, max): (Option<usize>, Option<usize>)| match (min, max) {
-        (Some(one), Some(other)) => [values[one.min(other)], values[one.max(other)]],
+        (Some(trajectory), Some(other)) => [values[trajectory.min(other)], values[trajectory.max(other)]],
         _ => [f64::NAN; 2],
     };
     min.into_iter().zip(max).flat_map(pair).collect()
@@ -65,9 +69,9 @@ mod tests {
         values[12_345] = -3.0;
         let thin = aligned(&[series(times, values)], 2000);
         assert_eq!(thin.times.len(), 2000);
-        let at = |value: f64| thin.times[thin.values[0][0].iter().position(|other| *other == value).unwrap()];
-        assert!((at(9.0) - 77.777).abs() < 0.1, "{}", at(9.0));
-        assert!((at(-3.0) - 12.345).abs() < 0.1, "{}", at(-3.0));
+        let slots = |value: f64| thin.times[thin.values[0][0].iter().position(|other| *other == value).unwrap()];
+        assert!((slots(9.0) - 77.777).abs() < 0.1, "{}", slots(9.0));
+        assert!((slots(-3.0) - 12.345).abs() < 0.1, "{}", slots(-3.0));
         assert!(thin.times.is_sorted());
     }
 

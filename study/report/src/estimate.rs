@@ -46,9 +46,9 @@ mod tests {
 
     #[test]
     fn quantiles_agree_with_the_printed_table() {
-        for (degrees, printed) in [(1, 12.706), (4, 2.776), (11, 2.201), (20, 2.086), (30, 2.042), (120, 1.980)] {
+        for (degrees, expected) in [(1, 12.706), (4, 2.776), (11, 2.201), (20, 2.086), (30, 2.042), (120, 1.980)] {
             let quantile = student_975(degrees);
-            assert!((quantile - printed).abs() < 6e-4, "{degrees} degrees: {quantile}, the table says {printed}");
+            assert!((quantile - expected).abs() < 6e-4, "{degrees} degrees: {quantile}, the table says {expected}");
         }
     }
 

@@ -40,8 +40,8 @@ pub(crate) fn title(figure: &Figure) -> String {
         "" => capitalise(&number::name_and_unit(&figure.value).0),
         title => title.to_owned(),
     };
-    let of = figure.scope.flow.as_ref().map_or(String::new(), |flow| format!(", flow {flow}"));
-    format!("{name}{of}{}", time_range(&figure.scope))
+    let flow_suffix = figure.scope.flow.as_ref().map_or(String::new(), |flow| format!(", flow {flow}"));
+    format!("{name}{flow_suffix}{}", time_range(&figure.scope))
 }
 
 /// The text in the place of a figure without values.
@@ -78,8 +78,8 @@ pub(crate) fn figure_data(study: &Study<'_>, figure: &Figure, limit: usize) -> O
     let legend = legend(figure, &cells);
     let unit = chart::unit(&figure.value);
     let panel = |name: String| {
-        let here = cells.iter().copied().filter(|cell| cell.heading(&keys) == name).collect();
-        panel(figure, &legend, &unit, (name, here), limit)
+        let cells_of_panel = cells.iter().copied().filter(|cell| cell.heading(&keys) == name).collect();
+        panel(figure, &legend, &unit, (name, cells_of_panel), limit)
     };
     let panels: Vec<Panel> =
         unique(cells.iter().map(|cell| cell.heading(&keys))).into_iter().filter_map(panel).collect();
@@ -120,26 +120,28 @@ fn panel(
     (title, cells): PanelCells<'_, '_>,
     limit: usize,
 ) -> Option<Panel> {
-    let mut found: Vec<(Line, Trajectory)> = Vec::new();
+    let mut trajectories: Vec<(Line, Trajectory)> = Vec::new();
     for line in legend {
         let Some(cell) = cells.iter().find(|cell| cell.parameter(&figure.lines) == line.name) else { continue };
         let scope = cell.scope(&figure.scope);
         let of_run = |run: &Run| trajectory(run, &figure.value, &scope);
         let baseline = cell.baseline.first().and_then(|run| of_run(run));
-        found.extend(baseline.map(|trajectory| (Line { baseline: true, ..line.clone() }, trajectory)));
-        found.extend(of_run(cell.runs[0]).map(|trajectory| (line.clone(), trajectory)));
+        trajectories.extend(baseline.map(|trajectory| (Line { baseline: true, ..line.clone() }, trajectory)));
+        trajectories.extend(of_run(cell.runs[0]).map(|trajectory| (line.clone(), trajectory)));
     }
     // The panel's axis is that of the longest run of the study.
-    let own = found.iter().filter(|(line, _)| !line.baseline).map(|(_, trajectory)| &trajectory.times);
-    let axis = own.max_by_key(|times| times.len())?.clone();
-    let series: Vec<Series> = found.iter().map(|(_, trajectory)| on_axis(&axis, trajectory)).collect();
+    let times_without_baseline =
+        trajectories.iter().filter(|(line, _)| !line.baseline).map(|(_, trajectory)| &trajectory.times);
+    let axis = times_without_baseline.max_by_key(|times| times.len())?.clone();
+    let series: Vec<Series> = trajectories.iter().map(|(_, trajectory)| on_axis(&axis, trajectory)).collect();
     let aligned = aligned(&series, limit);
     let values = aligned.values.into_iter().flatten();
-    let lines: Vec<Line> = found.into_iter().zip(values).map(|((line, _), values)| Line { values, ..line }).collect();
+    let lines: Vec<Line> =
+        trajectories.into_iter().zip(values).map(|((line, _), values)| Line { values, ..line }).collect();
     let finite = lines.iter().flat_map(|line| &line.values).copied().filter(|value| value.is_finite());
     let max = finite.fold(0.0, f64::max);
     let end = axis[axis.len() - 1];
-    let span = (figure.scope.from_s.unwrap_or(0.0), figure.scope.until_s.map_or(end, |until| until.min(end)));
+    let span = (figure.scope.from_s.unwrap_or(0.0), figure.scope.until_s.map_or(end, |until_s| until_s.min(end)));
     Some(Panel { span, times: aligned.times, chart: Chart { title, unit: unit.to_owned(), max, lines } })
 }
 

@@ -59,16 +59,23 @@ impl Grid {
             }
             None => table.values.iter().map(column_heading).collect(),
         };
-        let index = index(&cells, table, &other_keys);
+        let cell_indices = cell_indices(&cells, table, &other_keys);
         let grid = |panel: String| {
-            let find = |row: &String, (at, column): (usize, &String)| {
+            let find = |row: &String, (index, column): (usize, &String)| {
                 let swept_column = if table.columns.is_some() { column.as_str() } else { "" };
-                let (cell, found) = &cells[*index.get(&(panel.clone(), row.clone(), swept_column.to_owned()))?];
-                let baseline = found.baseline_cell().and_then(|it| column_sample(&it, table, at)?.estimate());
-                let (sample, baseline) = (column_sample(found, table, at)?, baseline.map(|it| it.mean));
-                Some(Value { cell: *cell, estimate: sample.estimate()?, sample, baseline, disturbed: found.disturbed })
+                let (cell, sweep_cell) =
+                    &cells[*cell_indices.get(&(panel.clone(), row.clone(), swept_column.to_owned()))?];
+                let baseline = sweep_cell.baseline_cell().and_then(|it| column_sample(&it, table, index)?.estimate());
+                let (sample, baseline) = (column_sample(sweep_cell, table, index)?, baseline.map(|it| it.mean));
+                Some(Value {
+                    cell: *cell,
+                    estimate: sample.estimate()?,
+                    sample,
+                    baseline,
+                    disturbed: sweep_cell.disturbed,
+                })
             };
-            let is_run = |name: &String| index.keys().any(|(setting, row, _)| *setting == panel && row == name);
+            let is_run = |name: &String| cell_indices.keys().any(|(setting, row, _)| *setting == panel && row == name);
             let row = |name: &String| Row {
                 name: name.clone(),
                 only_published: !is_run(name),
@@ -82,14 +89,14 @@ impl Grid {
     /// Without the columns for which a reference has no value.
     pub(crate) fn with_columns_of(&self, reference: &Reference) -> Self {
         let pairs = pairs(self, reference);
-        let known = |at: &usize| pairs.iter().any(|row| row[*at].published.is_some());
-        let kept: Vec<usize> = (0..self.columns.len()).filter(known).collect();
-        let rows = self
-            .rows
-            .iter()
-            .map(|row| Row { values: kept.iter().map(|at| row.values[*at].clone()).collect(), ..row.clone() });
+        let has_published = |index: &usize| pairs.iter().any(|row| row[*index].published.is_some());
+        let kept_columns: Vec<usize> = (0..self.columns.len()).filter(has_published).collect();
+        let rows = self.rows.iter().map(|row| Row {
+            values: kept_columns.iter().map(|index| row.values[*index].clone()).collect(),
+            ..row.clone()
+        });
         Self {
-            columns: kept.iter().map(|at| self.columns[*at].clone()).collect(),
+            columns: kept_columns.iter().map(|index| self.columns[*index].clone()).collect(),
             rows: rows.collect(),
             ..self.clone()
         }
@@ -98,7 +105,7 @@ impl Grid {
     /// The greatest mean of all columns or of one, which scales the colours.
     pub(crate) fn max_mean(&self, column: Option<usize>) -> f64 {
         let values = self.rows.iter().flat_map(|row| row.values.iter().enumerate());
-        let values = values.filter(|(at, _)| column.is_none_or(|column| column == *at));
+        let values = values.filter(|(index, _)| column.is_none_or(|column| column == *index));
         values.filter_map(|(_, value)| Some(value.as_ref()?.estimate.mean)).fold(0.0, f64::max)
     }
 
@@ -133,14 +140,14 @@ fn column_heading(column: &Column) -> String {
 }
 
 /// The index in `cells` by the other parameters, the row and the column.
-fn index(
+fn cell_indices(
     cells: &[(usize, SweepCell<'_>)],
     table: &Table,
     other_keys: &[&str],
 ) -> BTreeMap<(String, String, String), usize> {
     let column = |cell: &SweepCell<'_>| table.columns.as_ref().map_or("", |key| cell.parameter(key)).to_owned();
     let key = |cell: &SweepCell<'_>| (cell.heading(other_keys), cell.parameter(&table.rows).to_owned(), column(cell));
-    cells.iter().enumerate().map(|(at, (_, cell))| (key(cell), at)).collect()
+    cells.iter().enumerate().map(|(index, (_, cell))| (key(cell), index)).collect()
 }
 
 /// The parameters that differ between cells, without those in `shown`.
@@ -216,8 +223,8 @@ fn column_of(table: &Table, column: usize) -> &Column {
 /// Every value of a grid beside that of a reference.
 pub(crate) fn pairs(grid: &Grid, reference: &Reference) -> Vec<Vec<Pair>> {
     let published = |row: &str, column: &String| {
-        let at = reference.columns.iter().position(|other| other == column)?;
-        reference.rows.iter().find(|(name, _)| name == row)?.1.get(at).copied().flatten()
+        let index = reference.columns.iter().position(|other| other == column)?;
+        reference.rows.iter().find(|(name, _)| name == row)?.1.get(index).copied().flatten()
     };
     let pair = |row: &Row, column: usize| Pair {
         published: published(&row.name, &grid.columns[column]),
@@ -248,9 +255,10 @@ pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> S
 /// The rank correlation of simulated and published values in each column: Kendall's tau-b of three values or more; none if no
 /// column has one.
 pub(crate) fn rank_correlations(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
-    let column = |at: usize| {
-        let known: Vec<(f64, f64)> = pairs.iter().filter_map(|row| row[at].published.zip(row[at].simulated)).collect();
-        if known.len() < 3 { None } else { kendall_tau_b(&known) }
+    let column = |index: usize| {
+        let has_published: Vec<(f64, f64)> =
+            pairs.iter().filter_map(|row| row[index].published.zip(row[index].simulated)).collect();
+        if has_published.len() < 3 { None } else { kendall_tau_b(&has_published) }
     };
     let columns: Vec<Option<f64>> = (0..pairs.first()?.len()).map(column).collect();
     columns.iter().any(Option::is_some).then_some(columns)
@@ -283,7 +291,7 @@ fn cwnd_error_sentence(table: &Table, grids: &[Grid], value: &str) -> Option<Str
     }
     let rows = grids.iter().flat_map(|grid| &grid.rows);
     let cells =
-        rows.flat_map(|row| row.values.iter().enumerate().filter(|(at, _)| column_of(table, *at).value == value));
+        rows.flat_map(|row| row.values.iter().enumerate().filter(|(index, _)| column_of(table, *index).value == value));
     let mut errors: Vec<f64> = cells.filter_map(|(_, value)| Some(value.as_ref()?.estimate.mean.abs())).collect();
     let median = median(&mut errors)?;
     let (name, below_ten) = (name_and_unit(value).0, errors.iter().filter(|error| **error < 10.0).count());

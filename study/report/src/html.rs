@@ -113,9 +113,9 @@ fn page(
 /// Links to the sections, by their ids and headings.
 fn contents(sections: &[String]) -> String {
     let heading = |section: &String| {
-        let (_, rest) = section.split_once("id=\"")?;
-        let (id, rest) = rest.split_once('"')?;
-        let (title, _) = rest.split_once("<h2>")?.1.split_once("</h2>")?;
+        let (_, after_id) = section.split_once("id=\"")?;
+        let (id, after_id) = after_id.split_once('"')?;
+        let (title, _) = after_id.split_once("<h2>")?.1.split_once("</h2>")?;
         Some(format!("<a href=\"#{id}\">{title}</a>"))
     };
     format!("<nav>{}</nav>\n", sections.iter().filter_map(heading).collect::<Vec<_>>().join(" "))

@@ -31,10 +31,10 @@ fn responsiveness(run: &Run, scope: &Scope, times: &[f64], after: &[f64]) -> Opt
 fn loads(run: &Run, scope: &Scope) -> Option<(Vec<f64>, Vec<f64>)> {
     const RATE: &str = "throughput_mbps";
     let FlowRecord::Subflow(subflow) = flow_record(run, scope)? else { return None };
-    let whole = Scope { flow: Some(subflow.flow.clone()), ..scope.clone() };
-    let both = samples(run, RATE, scope)?.zip(samples(run, RATE, &whole)?);
-    let known = both.filter(|(_, (_, all))| *all > 0.0);
-    Some(known.map(|((time, own), (_, all))| (time, own / all)).unzip())
+    let flow_scope = Scope { flow: Some(subflow.flow.clone()), ..scope.clone() };
+    let pairs = samples(run, RATE, scope)?.zip(samples(run, RATE, &flow_scope)?);
+    let nonzero = pairs.filter(|(_, (_, flow_rate))| *flow_rate > 0.0);
+    Some(nonzero.map(|((time, subflow_rate), (_, flow_rate))| (time, subflow_rate / flow_rate)).unzip())
 }
 
 #[cfg(test)]
@@ -45,18 +45,18 @@ mod tests {
     /// A sample a second: all over `a` for 20 s, then a quarter after 4 s in which nothing arrives.
     fn run() -> Run {
         let time_s: Vec<f64> = (1..=60).map(f64::from).collect();
-        let rate = |own: bool| {
+        let rate = |is_subflow: bool| {
             move |time: &f64| match *time {
                 time if time <= 20.0 => 8.0,
                 time if time <= 24.0 => 0.0,
-                _ if own => 2.0,
+                _ if is_subflow => 2.0,
                 _ => 8.0,
             }
         };
-        let series = |subject: &str, own| Series {
+        let series = |subject: &str, is_subflow| Series {
             subject: subject.to_owned(),
             columns: vec!["throughput_mbps".to_owned()],
-            values: vec![time_s.iter().map(rate(own)).collect()],
+            values: vec![time_s.iter().map(rate(is_subflow)).collect()],
             time_s: time_s.clone(),
         };
         Run {

@@ -57,8 +57,8 @@ pub(crate) fn format_distinct(numbers: &[f64]) -> Vec<String> {
 }
 
 /// `1 cell`, `48 cells`.
-pub(crate) fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A relative error in percent, with its sign.

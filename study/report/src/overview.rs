@@ -37,9 +37,9 @@ pub(crate) fn total(rows: &[Row]) -> Row {
 impl Row {
     /// The numbers below [`HEADINGS`].
     pub(crate) fn numbers(&self) -> [String; 9] {
-        let none = || DASH.to_owned();
+        let dash = || DASH.to_owned();
         let Some(errors) = &self.errors else {
-            return std::array::from_fn(|at| if at == 0 { self.cells.to_string() } else { none() });
+            return std::array::from_fn(|column| if column == 0 { self.cells.to_string() } else { dash() });
         };
         let [median, p90, p95, worst] = errors.percents().map(|percent| format!("{percent:.1}"));
         let [five, ten, twenty] = WITHIN.map(|share| errors.within(share).to_string());

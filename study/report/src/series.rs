@@ -18,9 +18,10 @@ pub(crate) fn samples<'r>(
     let name = flow_record(run, scope)?.series();
     let series = run.series.iter().find(|series| series.subject == name)?;
     let values = &series.values[series.columns.iter().position(|other| other == column)?];
-    let (after, until) = (scope.from_s.unwrap_or(0.0) + TOLERANCE_S, scope.until_s.unwrap_or(f64::MAX) + TOLERANCE_S);
+    let (from_s, until_s) =
+        (scope.from_s.unwrap_or(0.0) + TOLERANCE_S, scope.until_s.unwrap_or(f64::MAX) + TOLERANCE_S);
     let samples = series.time_s.iter().copied().zip(values.iter().copied());
-    Some(samples.filter(move |(time, _)| *time > after && *time < until))
+    Some(samples.filter(move |(time, _)| *time > from_s && *time < until_s))
 }
 
 /// The rounding error of a sample's instant, seconds: instants are multiples of the interval.

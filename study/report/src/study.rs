@@ -114,18 +114,18 @@ impl<'a> SweepCell<'a> {
 impl<'a> Study<'a> {
     /// The cells, in the order of their first run.
     pub(crate) fn cells(&self) -> Vec<SweepCell<'a>> {
-        let mut index = BTreeMap::new();
+        let mut cell_indices = BTreeMap::new();
         let mut cells: Vec<SweepCell<'a>> = Vec::new();
         for run in self.runs {
-            let at = *index.entry(&run.parameters).or_insert(cells.len());
-            if at == cells.len() {
+            let index = *cell_indices.entry(&run.parameters).or_insert(cells.len());
+            if index == cells.len() {
                 cells.push(SweepCell::empty(&run.parameters));
             }
-            cells[at].runs.push(run);
+            cells[index].runs.push(run);
         }
         for run in self.baseline.iter().flat_map(|baseline| baseline.runs) {
-            if let Some(at) = index.get(&run.parameters) {
-                cells[*at].baseline.push(run);
+            if let Some(index) = cell_indices.get(&run.parameters) {
+                cells[*index].baseline.push(run);
             }
         }
         for cell in &mut cells {
@@ -147,9 +147,9 @@ impl<'a> Study<'a> {
     pub(crate) fn cells_in_scope(&self, scope: &Scope, keys: &[Option<&String>]) -> Vec<(usize, SweepCell<'a>)> {
         let by_flow = keys.iter().flatten().any(|key| *key == BY_FLOW);
         let cells = self.cells().into_iter().enumerate().filter(|(_, cell)| scope.contains(cell.parameters));
-        let split = |(at, cell): (usize, SweepCell<'a>)| match by_flow {
-            true => cell.by_flow(scope).into_iter().map(|cell| (at, cell)).collect(),
-            false => vec![(at, cell)],
+        let split = |(index, cell): (usize, SweepCell<'a>)| match by_flow {
+            true => cell.by_flow(scope).into_iter().map(|cell| (index, cell)).collect(),
+            false => vec![(index, cell)],
         };
         cells.flat_map(split).collect()
     }
@@ -215,7 +215,7 @@ pub(crate) fn short_names<'k>(keys: &[&'k str]) -> Vec<&'k str> {
 
 /// The last words of a dotted key.
 fn last_words(key: &str, words: usize) -> &str {
-    key.rmatch_indices('.').nth(words - 1).map_or(key, |(at, _)| &key[at + 1..])
+    key.rmatch_indices('.').nth(words - 1).map_or(key, |(index, _)| &key[index + 1..])
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(crate) fn styled(line: &str, style: Style, color: bool) -> String {
     }
 }
 
-/// The columns that `text` takes once it is [`clean`].
+/// The number of terminal columns of `text` without control characters.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
@@ -29,8 +29,8 @@ fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// `text` without characters that would move the cursor.
-pub(crate) fn clean(text: &str) -> String {
+/// `text` with a blank for each control character, which could move the cursor.
+pub(crate) fn replace_control_chars(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -43,27 +43,27 @@ pub(crate) fn align_right(text: &str, columns: usize) -> String {
 /// `text` in exactly `columns` columns, flush left.
 pub(crate) fn align_left(text: &str, columns: usize) -> String {
     let text = truncate(text, columns);
-    let space = " ".repeat(columns - width(&text));
-    text + &space
+    let padding = " ".repeat(columns - width(&text));
+    text + &padding
 }
 
 /// `text` in at most `columns` columns; an ellipsis stands for what is cut off.
 pub(crate) fn truncate(text: &str, columns: usize) -> String {
-    let text = clean(text);
+    let text = replace_control_chars(text);
     if width(&text) <= columns {
         return text;
     }
-    let mut start = String::new();
+    let mut prefix = String::new();
     for c in text.chars() {
-        if width(&start) + char_width(c) + 1 > columns {
+        if width(&prefix) + char_width(c) + 1 > columns {
             break;
         }
-        start.push(c);
+        prefix.push(c);
     }
     if columns > 0 {
-        start.push('…');
+        prefix.push('…');
     }
-    start
+    prefix
 }
 
 /// `text` in lines of at most `columns` columns, broken between words where that is possible, but not before a percent
@@ -71,23 +71,23 @@ pub(crate) fn truncate(text: &str, columns: usize) -> String {
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2); // the widest character
     let mut lines = vec![String::new()];
-    let text = clean(text).replace(" %", "\u{a0}%");
+    let text = replace_control_chars(text).replace(" %", "\u{a0}%");
     for word in text.split([' ', '\n', '\t']).filter(|word| !word.is_empty()) {
-        let last = lines.last_mut().expect("never empty");
-        if last.is_empty() || width(last) + 1 + width(word) > columns {
-            if !last.is_empty() {
+        let last_line = lines.last_mut().expect("never empty");
+        if last_line.is_empty() || width(last_line) + 1 + width(word) > columns {
+            if !last_line.is_empty() {
                 lines.push(String::new());
             }
             push_word(&mut lines, word, columns);
         } else {
-            last.push(' ');
-            last.push_str(word);
+            last_line.push(' ');
+            last_line.push_str(word);
         }
     }
     lines.iter().map(|line| line.replace('\u{a0}', " ")).collect()
 }
 
-/// Puts a word on the empty last line, and on more if it is longer than a line.
+/// Appends `word` to the last line, which is empty, and to more lines if it is longer than one.
 fn push_word(lines: &mut Vec<String>, word: &str, columns: usize) {
     for c in word.chars() {
         if width(lines.last().expect("never empty")) + char_width(c) > columns {

@@ -77,10 +77,10 @@ fn quantiles(own_part: &[f64], baseline_part: &[f64]) -> Option<f64> {
 
 /// A quantile, by linear interpolation between order statistics.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, fraction) = (place.floor() as usize, place.fract());
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + fraction * (sorted[above] - sorted[below])
+    let position = share * (sorted.len() - 1) as f64;
+    let (lower_index, fraction) = (position.floor() as usize, position.fract());
+    let upper_index = (lower_index + 1).min(sorted.len() - 1);
+    sorted[lower_index] + fraction * (sorted[upper_index] - sorted[lower_index])
 }
 
 impl Trajectory {
@@ -96,8 +96,8 @@ impl Trajectory {
     }
 
     fn mean(&self) -> Option<f64> {
-        let known: Vec<f64> = self.values.iter().copied().filter(|value| value.is_finite()).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        let finite: Vec<f64> = self.values.iter().copied().filter(|value| value.is_finite()).collect();
+        (!finite.is_empty()).then(|| finite.iter().sum::<f64>() / finite.len() as f64)
     }
 }
 
@@ -117,8 +117,8 @@ mod tests {
         50.0 + 50.0 * (time / 10.0 + 1.0).fract()
     }
 
-    fn assert_near(value: Option<f64>, wanted: f64, by: f64) {
-        assert!(value.is_some_and(|value| (value - wanted).abs() <= by), "{value:?}, not {wanted}");
+    fn assert_near(value: Option<f64>, expected: f64, by: f64) {
+        assert!(value.is_some_and(|value| (value - expected).abs() <= by), "{value:?}, not {expected}");
     }
 
     #[test]

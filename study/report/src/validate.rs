@@ -18,8 +18,8 @@ pub fn layout(scenario: &Scenario) -> Result<Layout, Error> {
 /// Checks that the values of tables, figures and claims are fields of a record or columns of a time series.
 fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
     let Layout { tables, figures, claims } = layout;
-    for (at, table) in tables.iter().enumerate() {
-        let key = format!("table.{at}.value");
+    for (index, table) in tables.iter().enumerate() {
+        let key = format!("table.{index}.value");
         for column in &table.values {
             let flow = column.flow.as_ref().or(table.scope.flow.as_ref());
             check_value(scenario, &key, &column.value, &Scope { flow: flow.cloned(), ..table.scope.clone() })?;
@@ -27,19 +27,19 @@ fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
     }
     let in_series = ("a flow's time series has", value::figure_values());
     let mut figures = figures.iter().enumerate();
-    figures.try_for_each(|(at, it)| match (format!("figure.{at}.value"), &it.across) {
+    figures.try_for_each(|(index, it)| match (format!("figure.{index}.value"), &it.across) {
         (key, Some(_)) => check_value(scenario, &key, &it.value, &it.scope),
         (key, None) => check_name(scenario, &key, &it.value, &in_series),
     })?;
     let mut claims = claims.iter().enumerate();
-    claims.try_for_each(|(at, it)| check_value(scenario, &format!("claim.{at}.value"), &it.value, &it.scope))
+    claims.try_for_each(|(index, it)| check_value(scenario, &format!("claim.{index}.value"), &it.value, &it.scope))
 }
 
 /// Checks the value of a table, a claim or bars: a result, or an error against the baseline.
 fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<(), Error> {
-    let named: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
-    let subflow = named.iter().any(|flow| flow.contains('/'));
-    let flow = named.is_empty() || named.iter().any(|name| !name.contains('/'));
+    let flow_names: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
+    let subflow = flow_names.iter().any(|flow| flow.contains('/'));
+    let flow = flow_names.is_empty() || flow_names.iter().any(|name| !name.contains('/'));
     let record = match (scope.is_timed(), flow) {
         (true, _) => "a flow's time series has",
         (false, true) => "a flow's result has",
@@ -51,7 +51,7 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
     }
     if !compared.iter().any(|other| other == name) {
         let given = if scenario.baseline.is_some() { compared } else { Vec::new() };
-        let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(named, _)| *named);
+        let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(flow_names, _)| *flow_names);
         let values = kinds.flat_map(|(_, subflow)| value::table_values(subflow, scope.is_timed()));
         let values = values.chain(given).collect();
         return check_name(scenario, key, name, &(record, values));

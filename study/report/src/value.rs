@@ -57,10 +57,11 @@ pub(crate) fn is_run_value(field: &str) -> bool {
 
 /// The error of a run's congestion window against the baseline's: the mean over the baseline's runs of that cell.
 fn cwnd_error(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
-    let whole = Scope { flow: scope.flow.clone(), ..Scope::default() };
-    let own = trajectory(run, trajectory::COLUMN, scope)?;
-    let theirs = baseline.iter().filter_map(|other| trajectory(other, trajectory::COLUMN, &whole));
-    let each = theirs.filter_map(|theirs| trajectory::cwnd_error(field, &own, &theirs));
+    let flow_scope = Scope { flow: scope.flow.clone(), ..Scope::default() };
+    let run_trajectory = trajectory(run, trajectory::COLUMN, scope)?;
+    let baseline_trajectory = baseline.iter().filter_map(|other| trajectory(other, trajectory::COLUMN, &flow_scope));
+    let each = baseline_trajectory
+        .filter_map(|baseline_trajectory| trajectory::cwnd_error(field, &run_trajectory, &baseline_trajectory));
     Estimate::of(&each.collect::<Vec<_>>()).map(|estimate| estimate.mean)
 }
 

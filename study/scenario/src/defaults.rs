@@ -12,14 +12,14 @@ type KeyDefault = (&'static str, &'static str, Value);
 
 /// Defaults that hold always.
 pub(crate) fn fixed() -> Vec<KeyDefault> {
-    let mut all = vec![("scenario", "seeds", json!([1])), ("path", "mtu", bytes(network::MTU))];
+    let mut all = vec![("scenario", "seeds", json!([1])), ("path", "mtu", bytes(network::DEFAULT_MTU))];
     for table in ["path", "link"] {
         let zero = [("delay", "0s"), ("jitter", "0s"), ("loss", "0%"), ("overhead", "0b")];
         all.extend(zero.map(|(key, zero)| (table, key, json!(zero))));
         all.push((table, "local", json!(false)));
     }
     // The types of these have their defaults themselves.
-    let chosen = [
+    let defaults = [
         ("queue", "discipline", "droptail"),
         ("tunnel", "mode", "mpt"),
         ("resequence", "late", "drop"),
@@ -28,7 +28,7 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
         ("requests", "connection", "persistent"),
         ("video", "kind", "stored"),
     ];
-    all.extend(chosen.map(|(table, key, default)| (table, key, json!(default))));
+    all.extend(defaults.map(|(table, key, default)| (table, key, json!(default))));
     all.extend([("burst-loss", "bad", json!("100%")), ("burst-loss", "good", json!("0%"))]);
     all.extend(queue());
     all.extend(of_tunnel());

@@ -42,16 +42,16 @@ pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Re
     put_below(root, "", &key.text, &key.span, value).map_err(|diagnostic| diagnostic.with_key(key.text.as_ref()))
 }
 
-/// Puts `value` at `key` below `node`, which is called `above`.
+/// Puts `value` at `key` below `node`, which is called `parent`.
 fn put_below<'t>(
     node: &mut Node<'t>,
-    above: &str,
+    parent: &str,
     key: &str,
     span: &Range<usize>,
     value: Node<'t>,
 ) -> Result<(), Diagnostic> {
     let (part, rest) = key.split_once('.').map_or((key, None), |(part, rest)| (part, Some(rest)));
-    let one = |node: &mut Node<'t>, value| match rest {
+    let insert_one = |node: &mut Node<'t>, value| match rest {
         Some(rest) => put_below(node, part, rest, span, value),
         None => {
             *node = value;
@@ -60,20 +60,20 @@ fn put_below<'t>(
     };
     match node.get_mut() {
         DeValue::Array(items) if part == EVERY => {
-            items.as_mut().iter_mut().try_for_each(|item| one(item, value.clone()))
+            items.as_mut().iter_mut().try_for_each(|item| insert_one(item, value.clone()))
         }
         DeValue::Table(table) if rest.is_none() => {
             table.insert(Spanned::new(span.clone(), Cow::Owned(part.to_owned())), value);
             Ok(())
         }
-        _ => one(child_mut(node, above, part, span)?, value),
+        _ => insert_one(child_mut(node, parent, part, span)?, value),
     }
 }
 
-/// `below` is `key` or stands below it, so that a value put at `key` overwrites it.
-pub(crate) fn covers(key: &str, below: &str) -> bool {
-    let mut below = below.split('.');
-    key.split('.').all(|part| below.next().is_some_and(|other| part == other || part == EVERY))
+/// `child` is `key` or stands below it, so that a value put at `key` overwrites it.
+pub(crate) fn covers(key: &str, child: &str) -> bool {
+    let mut child = child.split('.');
+    key.split('.').all(|part| child.next().is_some_and(|other| part == other || part == EVERY))
 }
 
 /// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements without
@@ -84,7 +84,7 @@ pub(crate) fn overlay<'t>(node: &mut Node<'t>, fragment: Node<'t>) {
         (DeValue::Table(table), DeValue::Table(over)) => {
             for (key, value) in over {
                 match table.get_mut(key.get_ref().as_ref()) {
-                    Some(below) => overlay(below, value),
+                    Some(child) => overlay(child, value),
                     None => drop(table.insert(key, value)),
                 }
             }
@@ -99,26 +99,27 @@ pub(crate) fn overlay<'t>(node: &mut Node<'t>, fragment: Node<'t>) {
 /// Adds an element to a list, or lays it over the one with its name.
 fn add<'t>(items: &mut DeArray<'t>, item: Node<'t>) {
     let name = |item: &Node<'t>| item.get_ref().get("name").and_then(|it| it.get_ref().as_str()).map(str::to_owned);
-    let known = name(&item).and_then(|wanted| items.iter().position(|other| name(other).as_ref() == Some(&wanted)));
-    match known {
+    let existing =
+        name(&item).and_then(|name_of_item| items.iter().position(|other| name(other).as_ref() == Some(&name_of_item)));
+    match existing {
         Some(index) => overlay(&mut items.as_mut()[index], item),
         None => items.push(item),
     }
 }
 
-/// The node called `part` below `node`, which is called `above`.
+/// The node called `part` below `node`, which is called `parent`.
 fn child_mut<'n, 't>(
     node: &'n mut Node<'t>,
-    above: &str,
+    parent: &str,
     part: &str,
     span: &Range<usize>,
 ) -> Result<&'n mut Node<'t>, Diagnostic> {
-    if above == "congestion" && node.get_ref().is_str() {
+    if parent == "congestion" && node.get_ref().is_str() {
         name_becomes_table(node);
     }
     match node.get_mut() {
         DeValue::Table(table) => {
-            if above.is_empty() && ARRAYS.contains(&part) && !table.contains_key(part) {
+            if parent.is_empty() && ARRAYS.contains(&part) && !table.contains_key(part) {
                 return Err(Diagnostic::new(span.clone(), format!("the scenario has no [[{part}]]")));
             }
             let key = Spanned::new(span.clone(), Cow::Owned(part.to_owned()));
@@ -130,13 +131,13 @@ fn child_mut<'n, 't>(
                 Some(index) => Ok(&mut items.as_mut()[index]),
                 None => Err(Diagnostic::unknown_name(
                     span.clone(),
-                    above,
+                    parent,
                     part,
                     &names.iter().map(String::as_str).collect::<Vec<_>>(),
                 )),
             }
         }
-        _ => Err(Diagnostic::new(span.clone(), format!("`{above}` has no keys below it"))),
+        _ => Err(Diagnostic::new(span.clone(), format!("`{parent}` has no keys below it"))),
     }
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn locate(root: &Node<'_>, key: &str) -> Range<usize> {
     let mut node = root;
     for part in key.split('.') {
         match child(node, part).or_else(|| child(node, before_count(part))) {
-            Some(below) => node = below,
+            Some(child) => node = child,
             None => break,
         }
     }

@@ -15,11 +15,11 @@ pub fn schema() -> Value {
         property(&mut schema, table, key)["default"] = default;
     }
     for (table, key, by, values) in defaults::dependent() {
-        let told: Vec<String> = values.iter().map(|(value, default)| format!("{default} ({value})")).collect();
+        let defaults_text: Vec<String> = values.iter().map(|(value, default)| format!("{default} ({value})")).collect();
         let property = property(&mut schema, table, key);
         let description = property["description"].as_str().unwrap_or_default();
-        property["description"] = json!(format!("{description} Default: {}.", told.join(", ")));
-        let values: serde_json::Map<String, Value> = values.into_iter().map(|(to, it)| (to.to_owned(), it)).collect();
+        property["description"] = json!(format!("{description} Default: {}.", defaults_text.join(", ")));
+        let values: serde_json::Map<String, Value> = values.into_iter().map(|(key, it)| (key.to_owned(), it)).collect();
         property["x-default-by"] = json!({ "key": by, "values": values });
     }
     schema

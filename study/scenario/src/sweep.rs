@@ -105,8 +105,9 @@ impl<'t> SweepTemplate<'t> {
         let mut root = parse::parse(&source.text)?;
         let quick = take(&mut root, QUICK);
         if source.quick {
-            let none = || Diagnostic::new(0..0, "the scenario has no short form").with_help("give it a [quick] table");
-            keys::overlay(&mut root, quick.ok_or_else(none)?);
+            let no_short_form =
+                || Diagnostic::new(0..0, "the scenario has no short form").with_help("give it a [quick] table");
+            keys::overlay(&mut root, quick.ok_or_else(no_short_form)?);
         }
         let mut axes = Vec::new();
         let (cases, sweep) = (take(&mut root, CASE), take(&mut root, SWEEP));
@@ -170,8 +171,8 @@ impl<'t> SweepTemplate<'t> {
     /// The cases that are run; a single `None` if the scenario has no cases.
     fn cases(&self) -> impl Iterator<Item = Option<&Entry<'t>>> {
         let cases = self.axes.iter().find(|axis| axis.key.text == CASE);
-        let none = cases.is_none().then_some(None);
-        cases.into_iter().flat_map(|axis| &axis.entries).map(Some).chain(none)
+        let without_case = cases.is_none().then_some(None);
+        cases.into_iter().flat_map(|axis| &axis.entries).map(Some).chain(without_case)
     }
 
     /// The axes of a case, without that of the cases.
@@ -183,8 +184,8 @@ impl<'t> SweepTemplate<'t> {
     /// Removes the axes of cases that are not run.
     fn remove_keys_of_skipped_cases(&mut self) {
         let run: Vec<String> = self.cases().flatten().map(|case| case.label.clone()).collect();
-        let idle = |axis: &mut Axis<'_>| axis.case.as_ref().is_some_and(|case| !run.contains(case));
-        self.removed_keys.extend(self.axes.extract_if(.., idle).map(|axis| axis.key.text.into()));
+        let is_unused = |axis: &mut Axis<'_>| axis.case.as_ref().is_some_and(|case| !run.contains(case));
+        self.removed_keys.extend(self.axes.extract_if(.., is_unused).map(|axis| axis.key.text.into()));
     }
 
     fn set(&mut self, source: &Source, set: &'t Set) -> Result<(), Diagnostic> {
@@ -222,15 +223,15 @@ impl<'t> SweepTemplate<'t> {
         let mut swept = false;
         for axis in self.axes.iter_mut().filter(|axis| axis.key.text == key) {
             let name = Key { text: axis.key.text.clone(), span: set.key()?.1 };
-            let asked = Axis::read(source, axis.case.as_deref(), name, value_of(set))?;
-            let chosen = asked.entries.into_iter().map(|entry| axis.existing(entry));
-            axis.entries = chosen.collect::<Result<_, _>>()?;
+            let axis_override = Axis::read(source, axis.case.as_deref(), name, value_of(set))?;
+            let entries = axis_override.entries.into_iter().map(|entry| axis.existing(entry));
+            axis.entries = entries.collect::<Result<_, _>>()?;
             swept = true;
         }
         if !swept {
-            let known: Vec<String> = self.axes.iter().map(|axis| format!("`sweep.{}`", axis.key.text)).collect();
+            let axis_names: Vec<String> = self.axes.iter().map(|axis| format!("`sweep.{}`", axis.key.text)).collect();
             let message = format!("`{key}` is not swept");
-            return Err(Diagnostic::new(set.key()?.1, message).with_help(format!("there is {}", known.join(", "))));
+            return Err(Diagnostic::new(set.key()?.1, message).with_help(format!("there is {}", axis_names.join(", "))));
         }
         self.remove_keys_of_skipped_cases();
         Ok(())
@@ -339,8 +340,9 @@ fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
 fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Diagnostic> {
     let axis = axes.iter().position(|axis| axis.key.text == CASE).map(|index| axes.remove(index));
     let Some(cases) = cases else {
-        let none = |axis: Axis<'_>| Diagnostic::new(axis.key.span, "the scenario has no [case.NAME]").with_key(CASE);
-        return axis.map_or(Ok(()), |axis| Err(none(axis)));
+        let no_case_table =
+            |axis: Axis<'_>| Diagnostic::new(axis.key.span, "the scenario has no [case.NAME]").with_key(CASE);
+        return axis.map_or(Ok(()), |axis| Err(no_case_table(axis)));
     };
     let span = cases.span();
     let DeValue::Table(cases) = cases.into_inner() else {
@@ -362,7 +364,7 @@ fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<
         all.push(entry);
     }
     let all = Axis { key: Key { text: CASE.into(), span }, entries: all, case: None };
-    let chosen = match axis {
+    let case_axis = match axis {
         Some(mut axis) => {
             for entry in &mut axis.entries {
                 let case = all.entries.iter().find(|case| case.label == entry.label);
@@ -374,7 +376,7 @@ fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<
         }
         None => all,
     };
-    axes.insert(0, chosen);
+    axes.insert(0, case_axis);
     Ok(())
 }
 
@@ -382,14 +384,14 @@ fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<
 fn collect<'t>(
     source: &Source,
     case: Option<&str>,
-    above: Option<&Key<'t>>,
+    parent: Option<&Key<'t>>,
     node: Node<'t>,
     axes: &mut Vec<Axis<'t>>,
 ) -> Result<(), Diagnostic> {
     let span = node.span();
-    match (node.into_inner(), above) {
+    match (node.into_inner(), parent) {
         (DeValue::Table(table), _) => table.into_iter().try_for_each(|(part, value)| {
-            let text = above.map_or(part.to_string(), |above| format!("{}.{}", above.text, part.get_ref()));
+            let text = parent.map_or(part.to_string(), |parent| format!("{}.{}", parent.text, part.get_ref()));
             collect(source, case, Some(&Key { text: text.into(), span: part.span() }), value, axes)
         }),
         (value, Some(key)) => {

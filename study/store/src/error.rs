@@ -14,14 +14,14 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The operating system's error.
-        why: io::Error,
+        reason: io::Error,
     },
     /// A file is damaged.
     Damaged {
         /// The file.
         path: PathBuf,
         /// The fault.
-        why: String,
+        reason: String,
     },
     /// A file is compressed with Zstandard, as earlier versions wrote it; its codec is a C library and not linked.
     Zstandard {
@@ -47,30 +47,30 @@ pub enum Error {
         /// Its seed.
         seed: u64,
         /// Why.
-        why: String,
+        reason: String,
     },
 }
 
 impl Error {
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |why| Self::Io { doing, path, why }
+        move |reason| Self::Io { doing, path, reason }
     }
 
     pub(crate) fn damaged<E: fmt::Display>(path: &Path) -> impl Fn(E) -> Self {
         let path = path.to_owned();
-        move |why| Self::Damaged { path: path.clone(), why: why.to_string() }
+        move |reason| Self::Damaged { path: path.clone(), reason: reason.to_string() }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { doing, path, why } => write!(f, "cannot {doing} {}: {why}", path.display()),
-            Self::Damaged { path, why } if path.parent().is_some_and(|dir| dir.ends_with("parts")) => {
-                write!(f, "{} is damaged: {why}\nremove this file and its run is made again", path.display())
+            Self::Io { doing, path, reason } => write!(f, "cannot {doing} {}: {reason}", path.display()),
+            Self::Damaged { path, reason } if path.parent().is_some_and(|dir| dir.ends_with("parts")) => {
+                write!(f, "{} is damaged: {reason}\nremove this file and its run is made again", path.display())
             }
-            Self::Damaged { path, why } => write!(f, "{} is damaged: {why}", path.display()),
+            Self::Damaged { path, reason } => write!(f, "{} is damaged: {reason}", path.display()),
             Self::Zstandard { path } => write!(
                 f,
                 "{} is compressed with Zstandard, by an earlier version\nrun the scenario again into another folder, or write \
@@ -84,7 +84,7 @@ impl fmt::Display for Error {
             Self::Incomplete { path } => {
                 write!(f, "the results in {} are not complete: run the scenario again to go on", path.display())
             }
-            Self::Refused { cell, seed, why } => write!(f, "the run of cell {cell} with seed {seed} {why}"),
+            Self::Refused { cell, seed, reason } => write!(f, "the run of cell {cell} with seed {seed} {reason}"),
         }
     }
 }
@@ -92,7 +92,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { why, .. } => Some(why),
+            Self::Io { reason, .. } => Some(reason),
             _ => None,
         }
     }

@@ -17,11 +17,11 @@ fn is_temporary(name: &str) -> bool {
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
     let temporary = temporary(path);
     let filled = File::create(&temporary).map_err(Error::io("write", path)).and_then(|mut file| fill(&mut file));
-    let done = filled.and_then(|()| fs::rename(&temporary, path).map_err(Error::io("write", path)));
-    if done.is_err() {
+    let replaced = filled.and_then(|()| fs::rename(&temporary, path).map_err(Error::io("write", path)));
+    if replaced.is_err() {
         let _ = fs::remove_file(&temporary); // the first error is the one to report
     }
-    done
+    replaced
 }
 
 /// Creates or replaces `path`.
@@ -37,17 +37,17 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Creates or replaces the folder `to` by a copy of those files in `from` whose names are `wanted`.
-pub(crate) fn copy_folder(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let [fresh, old] = [temporary(to), temporary(to)];
-    fs::create_dir(&fresh).map_err(Error::io("create", &fresh))?;
-    for name in names(from)?.iter().filter(|name| wanted(name)) {
-        fs::copy(from.join(name), fresh.join(name)).map_err(Error::io("copy", &from.join(name)))?;
+/// Creates or replaces the folder `to` by a copy of those files in `from` whose names are `is_copied`.
+pub(crate) fn copy_folder(from: &Path, to: &Path, is_copied: impl Fn(&str) -> bool) -> Result<(), Error> {
+    let [temporary, old] = [temporary(to), temporary(to)];
+    fs::create_dir(&temporary).map_err(Error::io("create", &temporary))?;
+    for name in names(from)?.iter().filter(|name| is_copied(name)) {
+        fs::copy(from.join(name), temporary.join(name)).map_err(Error::io("copy", &from.join(name)))?;
     }
     if to.exists() {
         fs::rename(to, &old).map_err(Error::io("replace", to))?;
     }
-    fs::rename(&fresh, to).map_err(Error::io("write", to))?;
+    fs::rename(&temporary, to).map_err(Error::io("write", to))?;
     if old.exists() { fs::remove_dir_all(&old).map_err(Error::io("remove", &old)) } else { Ok(()) }
 }
 

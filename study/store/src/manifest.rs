@@ -58,8 +58,8 @@ impl Manifest {
                 names::rename_in_layout(&mut manifest.layout);
                 Ok(Some(manifest))
             }
-            Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
-            Err(why) => Err(Error::Io { doing: "read", path, why }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::Io { doing: "read", path, reason: error }),
         }
     }
 

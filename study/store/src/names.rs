@@ -51,9 +51,9 @@ pub(crate) fn current(name: &str) -> Cow<'_, str> {
 /// Replaces earlier names in the values of a layout.
 pub(crate) fn rename_in_layout(layout: &mut Value) {
     match layout {
-        Value::Object(entries) => entries.iter_mut().for_each(|(key, below)| match below {
+        Value::Object(entries) => entries.iter_mut().for_each(|(key, value)| match value {
             Value::String(name) if key == "value" => *name = current(name).into_owned(),
-            _ => rename_in_layout(below),
+            _ => rename_in_layout(value),
         }),
         Value::Array(items) => items.iter_mut().for_each(rename_in_layout),
         _ => {}

@@ -39,7 +39,7 @@ impl Number {
     fn value(&self) -> Result<f64, String> {
         match self {
             Self::Finite(value) => Ok(*value),
-            Self::Other(word) => word.parse().map_err(|why| format!("{word:?}: {why}")),
+            Self::Other(word) => word.parse().map_err(|reason| format!("{word:?}: {reason}")),
         }
     }
 }
@@ -51,13 +51,13 @@ pub(crate) fn folder(dir: &Path) -> PathBuf {
 
 /// Writes one run.
 pub(crate) fn write(dir: &Path, (cell, seed): Key, run: &Run) -> Result<(), Error> {
-    let refused = |why: String| Error::Refused { cell, seed, why };
-    series::check(&run.series).map_err(refused)?;
+    let refusal = |reason: String| Error::Refused { cell, seed, reason };
+    series::check(&run.series).map_err(refusal)?;
     let part =
         Part { cell, run: Run { series: Vec::new(), ..run.clone() }, series: run.series.iter().map(to_part).collect() };
     let text = serde_json::to_string(&part).expect("text, numbers and lists");
     // JSON writes a number that is not finite as `null`; better told now than when a resumed study cannot read it.
-    read_text(&text).map_err(|why| refused(format!("does not read back: {why}")))?;
+    read_text(&text).map_err(|reason| refusal(format!("does not read back: {reason}")))?;
     files::write(&folder(dir).join(format!("{cell:05}-{seed}.json")), text.as_bytes())
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
 }
 
 fn read_text(text: &str) -> Result<(Key, Run), String> {
-    let Part { cell, mut run, series } = serde_json::from_str(text).map_err(|why| why.to_string())?;
+    let Part { cell, mut run, series } = serde_json::from_str(text).map_err(|reason| reason.to_string())?;
     run.series = series.into_iter().map(from_part).collect::<Result<_, _>>()?;
     Ok(((cell, run.seed), run))
 }

@@ -18,7 +18,7 @@ pub struct Results {
     dir: PathBuf,
     manifest: Manifest,
     /// Runs that were there when the folder was resumed.
-    found: Vec<Key>,
+    resumed: Vec<Key>,
 }
 
 impl Results {
@@ -32,8 +32,8 @@ impl Results {
             Some(old) => resume(dir, &old, &mut manifest)?,
             None => begin(dir, &mut manifest).map(|()| Vec::new())?,
         };
-        let found = runs.iter().map(|(key, _)| *key).collect();
-        Ok((Self { dir: dir.to_owned(), manifest, found }, runs))
+        let resumed = runs.iter().map(|(key, _)| *key).collect();
+        Ok((Self { dir: dir.to_owned(), manifest, resumed }, runs))
     }
 
     /// Keeps a finished run. May be called from several threads.
@@ -42,7 +42,7 @@ impl Results {
     /// The file cannot be written, or the run holds numbers that would not read back.
     pub fn add(&self, cell: usize, seed: u64, run: &Run) -> Result<(), Error> {
         if run.seed != seed {
-            return Err(Error::Refused { cell, seed, why: format!("says its seed is {}", run.seed) });
+            return Err(Error::Refused { cell, seed, reason: format!("says its seed is {}", run.seed) });
         }
         parts::write(&self.dir, (cell, seed), run)
     }
@@ -55,11 +55,11 @@ impl Results {
         let mut sorted: Vec<(Key, &Run)> = runs.iter().map(|(cell, run)| ((*cell, run.seed), run)).collect();
         sorted.sort_by_key(|(key, _)| *key);
         let keys: BTreeSet<Key> = sorted.iter().map(|(key, _)| *key).collect();
-        if let Some(&(cell, seed)) = self.found.iter().find(|key| !keys.contains(key)) {
-            return Err(Error::Refused { cell, seed, why: "would be lost from the folder".to_owned() });
+        if let Some(&(cell, seed)) = self.resumed.iter().find(|key| !keys.contains(key)) {
+            return Err(Error::Refused { cell, seed, reason: "would be lost from the folder".to_owned() });
         }
         for ((cell, seed), run) in &sorted {
-            series::check(&run.series).map_err(|why| Error::Refused { cell: *cell, seed: *seed, why })?;
+            series::check(&run.series).map_err(|reason| Error::Refused { cell: *cell, seed: *seed, reason })?;
         }
         tables::write(&self.dir, &sorted)?;
         self.manifest.digest = Some(digest(&sorted));
@@ -77,7 +77,7 @@ impl Results {
         let manifest = Manifest::find(dir)?.ok_or_else(|| Error::Io {
             doing: "read",
             path: dir.to_owned(),
-            why: std::io::Error::new(std::io::ErrorKind::NotFound, "not a results folder (it has no manifest.json)"),
+            reason: std::io::Error::new(std::io::ErrorKind::NotFound, "not a results folder (it has no manifest.json)"),
         })?;
         if !manifest.complete {
             return Err(Error::Incomplete { path: dir.to_owned() });
@@ -100,8 +100,8 @@ impl Results {
     /// # Errors
     /// A file cannot be read or written.
     pub fn keep_baseline(&self, baseline: &Path) -> Result<(), Error> {
-        let wanted = |name: &str| name == manifest::FILE || name.ends_with(".parquet");
-        files::copy_folder(baseline, &self.dir.join(BASELINE), wanted)
+        let is_result_file = |name: &str| name == manifest::FILE || name.ends_with(".parquet");
+        files::copy_folder(baseline, &self.dir.join(BASELINE), is_result_file)
     }
 
     /// Writes another file into a folder, such as `report.html`, and says where it is.
@@ -138,7 +138,8 @@ fn resume(dir: &Path, old: &Manifest, new: &mut Manifest) -> Result<Vec<(Key, Ru
     if !old.same_study(new) {
         return Err(Error::Occupied { path: dir.to_owned(), holds: old.describe() });
     }
-    let wanted: Vec<Key> = (0..new.cells).flat_map(|cell| new.seeds.iter().map(move |seed| (cell, *seed))).collect();
+    let is_result_file: Vec<Key> =
+        (0..new.cells).flat_map(|cell| new.seeds.iter().map(move |seed| (cell, *seed))).collect();
     new.seeds = BTreeSet::from_iter(old.seeds.iter().chain(&new.seeds).copied()).into_iter().collect();
     files::sweep(dir)?;
     if !old.complete {
@@ -150,7 +151,7 @@ fn resume(dir: &Path, old: &Manifest, new: &mut Manifest) -> Result<Vec<(Key, Ru
     remove_parts(dir)?;
     let runs = tables::read(dir)?;
     let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
-    if !wanted.iter().all(|key| have.contains(key)) {
+    if !is_result_file.iter().all(|key| have.contains(key)) {
         // More is to come: the runs go back to parts first, so that nothing hangs on tables about to be replaced.
         create_parts(dir)?;
         runs.iter().try_for_each(|(key, run)| parts::write(dir, *key, run))?;
@@ -167,7 +168,7 @@ fn create_parts(dir: &Path) -> Result<(), Error> {
 fn remove_parts(dir: &Path) -> Result<(), Error> {
     let folder = parts::folder(dir);
     match fs::remove_dir_all(&folder) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &folder)(why)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &folder)(error)),
         _ => Ok(()),
     }
 }

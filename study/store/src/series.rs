@@ -24,7 +24,7 @@ pub(crate) fn to_table((cell, seed): Key, all: &[Series]) -> Table {
         }
     }
     let key = |value: u64| Column::Counts(vec![Some(value as i64); columns.len()]);
-    let named = [
+    let names_and_values = [
         ("cell", key(cell as u64)),
         ("seed", key(seed)),
         ("subject", Column::Texts(subjects)),
@@ -32,7 +32,7 @@ pub(crate) fn to_table((cell, seed): Key, all: &[Series]) -> Table {
         ("time_s", Column::Numbers(times)),
         ("value", Column::Numbers(values)),
     ];
-    Table { columns: named.map(|(name, column)| (name.to_owned(), column)).into() }
+    Table { columns: names_and_values.map(|(name, column)| (name.to_owned(), column)).into() }
 }
 
 /// The series of one run again.
@@ -67,7 +67,7 @@ pub(crate) fn from_table(table: &Table) -> Result<Vec<Series>, String> {
 
 fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
     let bytes = bytes.as_ref().ok_or("a row without subject or column")?;
-    bytes.as_utf8().map(str::to_owned).map_err(|why| why.to_string())
+    bytes.as_utf8().map(str::to_owned).map_err(|error| error.to_string())
 }
 
 /// Refuses series that a table cannot hold: two of one subject, or columns whose length is not that of the instants.

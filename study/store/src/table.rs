@@ -82,12 +82,12 @@ impl Table {
 
 /// Writes tables with the columns of `head` into one file, a row group each.
 pub(crate) fn write(path: &Path, head: &Table, groups: impl Iterator<Item = Table>) -> Result<(), Error> {
-    files::replace(path, |file| write_groups(file, head, groups).map_err(|why| refused(path, why)))
+    files::replace(path, |file| write_groups(file, head, groups).map_err(|error| refusal(path, error)))
 }
 
 /// Most failures of the Parquet writer are the file system's.
-fn refused(path: &Path, why: ParquetError) -> Error {
-    Error::Io { doing: "write", path: path.to_owned(), why: std::io::Error::other(why) }
+fn refusal(path: &Path, error: ParquetError) -> Error {
+    Error::Io { doing: "write", path: path.to_owned(), reason: std::io::Error::other(error) }
 }
 
 fn write_groups(file: &mut File, head: &Table, groups: impl Iterator<Item = Table>) -> Parquet<()> {
@@ -103,9 +103,9 @@ fn write_groups(file: &mut File, head: &Table, groups: impl Iterator<Item = Tabl
         for (_, column) in &table.columns {
             let mut target = group.next_column()?.expect("as many columns as the head has");
             match (target.untyped(), column) {
-                (ColumnWriter::Int64ColumnWriter(to), Column::Counts(values)) => write_column(to, values)?,
-                (ColumnWriter::DoubleColumnWriter(to), Column::Numbers(values)) => write_column(to, values)?,
-                (ColumnWriter::ByteArrayColumnWriter(to), Column::Texts(values)) => write_column(to, values)?,
+                (ColumnWriter::Int64ColumnWriter(writer), Column::Counts(values)) => write_column(writer, values)?,
+                (ColumnWriter::DoubleColumnWriter(writer), Column::Numbers(values)) => write_column(writer, values)?,
+                (ColumnWriter::ByteArrayColumnWriter(writer), Column::Texts(values)) => write_column(writer, values)?,
                 _ => unreachable!("the head has the same kinds of columns"),
             }
             target.close()?;
@@ -116,12 +116,12 @@ fn write_groups(file: &mut File, head: &Table, groups: impl Iterator<Item = Tabl
 }
 
 fn write_column<T: DataType>(
-    to: &mut parquet::column::writer::ColumnWriterImpl<'_, T>,
+    writer: &mut parquet::column::writer::ColumnWriterImpl<'_, T>,
     values: &[Option<T::T>],
 ) -> Parquet<()> {
     let present: Vec<T::T> = values.iter().flatten().cloned().collect();
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-    to.write_batch(&present, Some(&levels), None).map(|_| ())
+    writer.write_batch(&present, Some(&levels), None).map(|_| ())
 }
 
 /// Reads a file, a table each row group.

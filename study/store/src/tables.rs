@@ -40,8 +40,8 @@ fn write_runs(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
     runs.iter().for_each(|(key, run)| writer.push(*key, *run));
     let names: BTreeSet<&String> = runs.iter().flat_map(|(_, run)| run.parameters.keys()).collect();
     for name in names {
-        let of = |run: &Run| run.parameters.get(name).map(|value| ByteArray::from(value.as_str()));
-        let values = runs.iter().map(|(_, run)| of(run)).collect();
+        let parameter_of = |run: &Run| run.parameters.get(name).map(|value| ByteArray::from(value.as_str()));
+        let values = runs.iter().map(|(_, run)| parameter_of(run)).collect();
         writer.table.columns.push((format!("{PARAMETER}{name}"), Column::Texts(values)));
     }
     table::write(path, &writer.table.clone().without_rows(), std::iter::once(writer.table))
@@ -49,12 +49,12 @@ fn write_runs(path: &Path, runs: &[(Key, &Run)]) -> Result<(), Error> {
 
 fn write_children<R: Row>(
     path: &Path,
-    empty: &R,
+    default_row: &R,
     runs: &[(Key, &Run)],
     children: impl Fn(&Run) -> &[R],
 ) -> Result<(), Error> {
     let mut writer = Writer::default();
-    writer.push((0, 0), empty); // makes the columns, rows or not
+    writer.push((0, 0), default_row); // makes the columns, rows or not
     writer.table = writer.table.without_rows();
     for (key, run) in runs {
         children(run).iter().for_each(|child| writer.push(*key, child));
@@ -102,7 +102,7 @@ fn read_runs(path: &Path) -> Result<BTreeMap<Key, Run>, Error> {
 
 fn read_children<R: Row>(
     path: &Path,
-    empty: &R,
+    default_row: &R,
     runs: &mut BTreeMap<Key, Run>,
     add: impl Fn(&mut Run, R),
 ) -> Result<(), Error> {
@@ -110,7 +110,7 @@ fn read_children<R: Row>(
         for row in 0..table.rows() {
             let mut reader = Reader::new(&table, row);
             let key = reader.key().map_err(Error::damaged(path))?;
-            let child = reader.read(empty.clone()).map_err(Error::damaged(path))?;
+            let child = reader.read(default_row.clone()).map_err(Error::damaged(path))?;
             let run = runs.get_mut(&key).ok_or_else(|| Error::damaged(path)(stray(key)))?;
             add(run, child);
         }
@@ -123,8 +123,8 @@ fn stray((cell, seed): Key) -> String {
 }
 
 fn parameters(table: &Table, row: usize) -> BTreeMap<String, String> {
-    let named = table.columns.iter().filter_map(|(name, column)| Some((name.strip_prefix(PARAMETER)?, column)));
-    named.filter_map(|(name, column)| Some((name.to_owned(), text(column, row)?))).collect()
+    let parameters = table.columns.iter().filter_map(|(name, column)| Some((name.strip_prefix(PARAMETER)?, column)));
+    parameters.filter_map(|(name, column)| Some((name.to_owned(), text(column, row)?))).collect()
 }
 
 fn text(column: &Column, row: usize) -> Option<String> {

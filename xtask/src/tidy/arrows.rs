@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// A crate of the workspace.
-struct Room {
+/// A crate of the workspace and the crates that it may depend on.
+struct CrateRule {
     /// Package name without `ropewalk-`.
     name: &'static str,
     /// Crates of the workspace that it depends on.
@@ -12,19 +12,19 @@ struct Room {
     outside: Option<&'static [&'static str]>,
 }
 
-const fn pure(name: &'static str, crates: &'static [&'static str], outside: &'static [&'static str]) -> Room {
-    Room { name, crates, outside: Some(outside) }
+const fn pure(name: &'static str, crates: &'static [&'static str], outside: &'static [&'static str]) -> CrateRule {
+    CrateRule { name, crates, outside: Some(outside) }
 }
 
-const fn free(name: &'static str, crates: &'static [&'static str]) -> Room {
-    Room { name, crates, outside: None }
+const fn impure(name: &'static str, crates: &'static [&'static str]) -> CrateRule {
+    CrateRule { name, crates, outside: None }
 }
 
 /// The allowed dependencies, lower crates first. Dev-dependencies are exempt.
-const ROOMS: &[Room] = &[
+const CRATES: &[CrateRule] = &[
     pure("units", &[], &["rand_core", "rand_pcg", "serde"]),
     pure("params", &[], &[]),
-    free("testing", &[]),
+    impure("testing", &[]),
     pure("parse", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
     pure("control", &["params", "units"], &["libm"]),
     pure("schedule", &["params", "units"], &[]),
@@ -42,9 +42,9 @@ const ROOMS: &[Room] = &[
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
     pure("testnet", &["link", "machine", "units"], &[]),
-    free("daemon", &["control", "machine", "mpt", "node", "parse", "schedule", "seal", "units", "wire"]),
-    free("lab", &["link", "params", "parse", "record", "scenario", "units"]),
-    free(
+    impure("daemon", &["control", "machine", "mpt", "node", "parse", "schedule", "seal", "units", "wire"]),
+    impure("lab", &["link", "params", "parse", "record", "scenario", "units"]),
+    impure(
         "sim",
         &[
             "control",
@@ -60,15 +60,15 @@ const ROOMS: &[Room] = &[
             "wire",
         ],
     ),
-    free("store", &["record"]),
-    free("report", &["control", "parse", "record", "scenario"]),
-    free(
+    impure("store", &["record"]),
+    impure("report", &["control", "parse", "record", "scenario"]),
+    impure(
         "ropewalk",
         &["control", "daemon", "lab", "mpt", "record", "report", "scenario", "schedule", "sim", "store", "units"],
     ),
-    free("bench", &[]),
-    free("fuzz", &["seal", "wire"]),
-    free("xtask", &[]),
+    impure("bench", &[]),
+    impure("fuzz", &["seal", "wire"]),
+    impure("xtask", &[]),
 ];
 
 /// Findings in the output of `cargo metadata --no-deps`.
@@ -76,39 +76,40 @@ pub(super) fn check(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     let mut findings = Vec::new();
     for package in packages {
-        let name = room_name(text(&package["name"]));
-        let Some(room) = ROOMS.iter().find(|room| room.name == name) else {
+        let name = crate_name(as_str_or_empty(&package["name"]));
+        let Some(rule) = CRATES.iter().find(|rule| rule.name == name) else {
             findings.push(format!("crate `{name}` is not in the table of xtask/src/tidy/arrows.rs"));
             continue;
         };
         let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
         let dependencies = dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
-        findings.extend(dependencies.clone().filter_map(|dependency| refuse(room, dependency)));
-        let unused =
-            |name: &&&str| !dependencies.clone().any(|dependency| room_name(text(&dependency["name"])) == **name);
-        let listed = room.crates.iter().chain(room.outside.unwrap_or_default());
+        findings.extend(dependencies.clone().filter_map(|dependency| check_dependency(rule, dependency)));
+        let unused = |name: &&&str| {
+            !dependencies.clone().any(|dependency| crate_name(as_str_or_empty(&dependency["name"])) == **name)
+        };
+        let listed = rule.crates.iter().chain(rule.outside.unwrap_or_default());
         findings.extend(listed.filter(unused).map(|name| {
-            format!("`{}` does not depend on `{name}`: take it out of the table in xtask/src/tidy/arrows.rs", room.name)
+            format!("`{}` does not depend on `{name}`: take it out of the table in xtask/src/tidy/arrows.rs", rule.name)
         }));
     }
     findings
 }
 
-fn refuse(room: &Room, dependency: &Value) -> Option<String> {
-    let name = room_name(text(&dependency["name"]));
+fn check_dependency(rule: &CrateRule, dependency: &Value) -> Option<String> {
+    let name = crate_name(as_str_or_empty(&dependency["name"]));
     if dependency["path"].is_string() {
-        let allowed = room.crates.contains(&name);
-        return (!allowed).then(|| format!("`{}` may not depend on `{name}` (ARCHITECTURE.md, arrows)", room.name));
+        let allowed = rule.crates.contains(&name);
+        return (!allowed).then(|| format!("`{}` may not depend on `{name}` (ARCHITECTURE.md, arrows)", rule.name));
     }
-    let allowed = room.outside.is_none_or(|outside| outside.contains(&name));
-    (!allowed).then(|| format!("`{}` is pure and may not use the outside crate `{name}`", room.name))
+    let allowed = rule.outside.is_none_or(|outside| outside.contains(&name));
+    (!allowed).then(|| format!("`{}` is pure and may not use the outside crate `{name}`", rule.name))
 }
 
-fn room_name(package: &str) -> &str {
+fn crate_name(package: &str) -> &str {
     package.strip_prefix("ropewalk-").unwrap_or(package)
 }
 
-fn text(value: &Value) -> &str {
+fn as_str_or_empty(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_upwards_is_refused_and_one_downwards_is_not() {
+    fn a_dependency_that_is_not_listed_is_a_finding() {
         let upwards = json!({"name": "ropewalk-sim", "path": "sim", "kind": null});
         assert_eq!(findings("ropewalk-control", &upwards).len(), 1);
         let downwards = json!({"name": "ropewalk-units", "path": "base/units", "kind": null});
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pure_crate_takes_no_outside_crate_that_is_not_listed() {
+    fn an_unlisted_outside_crate_of_a_pure_crate_is_a_finding() {
         let tokio = |kind: Value| json!({"name": "tokio", "kind": kind});
         assert_eq!(findings("ropewalk-units", &tokio(Value::Null)).len(), 1);
         assert!(findings("ropewalk-units", &tokio(json!("dev"))).is_empty(), "dev-dependencies are exempt");
@@ -143,15 +144,19 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_is_not_in_the_table_is_found() {
+    fn a_crate_that_is_not_in_the_table_is_a_finding() {
         assert_eq!(check(&json!({"packages": [{"name": "shed", "dependencies": []}]})).len(), 1);
     }
 
     #[test]
-    fn the_table_itself_has_no_circle() {
-        for (place, room) in ROOMS.iter().enumerate() {
-            for below in room.crates {
-                assert!(ROOMS[..place].iter().any(|earlier| earlier.name == *below), "{} -> {below}", room.name);
+    fn every_crate_is_listed_after_its_dependencies() {
+        for (index, rule) in CRATES.iter().enumerate() {
+            for dependency in rule.crates {
+                assert!(
+                    CRATES[..index].iter().any(|earlier| earlier.name == *dependency),
+                    "{} -> {dependency}",
+                    rule.name
+                );
             }
         }
     }

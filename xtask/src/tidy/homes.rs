@@ -1,9 +1,9 @@
-//! No file names a folder of the machine it was written on.
+//! Checks that no file names a home folder or the folder of the checkout.
 
 use super::Source;
 use std::path::Path;
 
-/// Where people's own folders lie. Written in pieces, so that this file may name them.
+/// Names of the folders that hold home folders; without slashes, so that this file has no finding.
 const HOMES: &[&str] = &["home", "root", "Users"];
 
 /// Findings in all text files: home folders, and the folder of this very checkout.

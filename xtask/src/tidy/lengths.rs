@@ -1,24 +1,24 @@
 //! Lengths, by ratchet: `xtask/ratchet.txt` holds the longest file and the count of long functions, and both may only
-//! shrink. A limit alone would be crept up to; a ratchet makes each step in the wrong direction a decision.
+//! shrink. A fixed limit would allow growth up to it.
 
 use super::Source;
 use std::path::Path;
 
 /// No file may be longer, whatever the ratchet says.
-const MOST_FILE_LINES: usize = 800;
-/// From here on a function counts as long.
-const MOST_FUNCTION_LINES: usize = 70;
+const MAX_FILE_LINES: usize = 800;
+/// A function with more lines counts as long.
+const MAX_FUNCTION_LINES: usize = 70;
 
 const RATCHET: &str = "xtask/ratchet.txt";
 
-/// What the ratchet holds.
+/// The marks that the ratchet file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Marks {
+struct LengthMarks {
     longest_file_lines: usize,
     long_functions: usize,
 }
 
-/// A function's place and length.
+/// A function's first line and its length.
 #[derive(Debug, PartialEq, Eq)]
 struct Function {
     line: usize,
@@ -28,31 +28,31 @@ struct Function {
 /// Findings in all Rust files. `update` first moves the stored marks down to where the tree is.
 pub(super) fn check(root: &Path, sources: &[Source], update: bool) -> Result<Vec<String>, String> {
     let stored = std::fs::read_to_string(root.join(RATCHET)).map_err(|error| format!("{RATCHET}: {error}"))?;
-    let stored = parse(&stored).ok_or_else(|| format!("{RATCHET}: cannot be read"))?;
+    let stored = parse_marks(&stored).ok_or_else(|| format!("{RATCHET}: cannot be read"))?;
     let rust: Vec<_> = sources.iter().filter(|source| source.path.ends_with(".rs")).collect();
-    let now = marks(&rust);
-    let lower = Marks {
-        longest_file_lines: now.longest_file_lines.min(stored.longest_file_lines),
-        long_functions: now.long_functions.min(stored.long_functions),
+    let current = marks(&rust);
+    let reduced = LengthMarks {
+        longest_file_lines: current.longest_file_lines.min(stored.longest_file_lines),
+        long_functions: current.long_functions.min(stored.long_functions),
     };
-    if update && lower != stored {
-        std::fs::write(root.join(RATCHET), print(lower)).map_err(|error| format!("{RATCHET}: {error}"))?;
-    } else if lower != stored {
+    if update && reduced != stored {
+        std::fs::write(root.join(RATCHET), format_marks(reduced)).map_err(|error| format!("{RATCHET}: {error}"))?;
+    } else if reduced != stored {
         crate::shell::say("tidy: lengths have shrunk; `cargo xtask tidy --update` keeps them so\n")?;
     }
-    Ok(findings(&rust, now, stored))
+    Ok(findings(&rust, current, stored))
 }
 
-fn findings(rust: &[&Source], now: Marks, stored: Marks) -> Vec<String> {
-    let most = MOST_FILE_LINES.min(stored.longest_file_lines);
-    let files = rust.iter().map(|source| (source, source.text.lines().count())).filter(|(_, lines)| *lines > most);
+fn findings(rust: &[&Source], current: LengthMarks, stored: LengthMarks) -> Vec<String> {
+    let limit = MAX_FILE_LINES.min(stored.longest_file_lines);
+    let files = rust.iter().map(|source| (source, source.text.lines().count())).filter(|(_, lines)| *lines > limit);
     let mut findings: Vec<_> = files
-        .map(|(source, lines)| format!("{}: {lines} lines; the longest was {most}: split it", source.path))
+        .map(|(source, lines)| format!("{}: {lines} lines; the longest was {limit}: split it", source.path))
         .collect();
-    if now.long_functions > stored.long_functions {
+    if current.long_functions > stored.long_functions {
         findings.push(format!(
-            "{} functions have more than {MOST_FUNCTION_LINES} lines; there were {}. All of them:",
-            now.long_functions, stored.long_functions
+            "{} functions have more than {MAX_FUNCTION_LINES} lines; there were {}. All of them:",
+            current.long_functions, stored.long_functions
         ));
         findings.extend(rust.iter().flat_map(|source| {
             long(source).map(|function| format!("  {}:{}: {} lines", source.path, function.line, function.lines))
@@ -61,15 +61,15 @@ fn findings(rust: &[&Source], now: Marks, stored: Marks) -> Vec<String> {
     findings
 }
 
-fn marks(rust: &[&Source]) -> Marks {
-    Marks {
+fn marks(rust: &[&Source]) -> LengthMarks {
+    LengthMarks {
         longest_file_lines: rust.iter().map(|source| source.text.lines().count()).max().unwrap_or(0),
         long_functions: rust.iter().map(|source| long(source).count()).sum(),
     }
 }
 
 fn long(source: &Source) -> impl Iterator<Item = Function> {
-    functions(&source.text).into_iter().filter(|function| function.lines > MOST_FUNCTION_LINES)
+    functions(&source.text).into_iter().filter(|function| function.lines > MAX_FUNCTION_LINES)
 }
 
 /// Every function with a body. Rustfmt puts its last line at the indent of its first, so no parser is needed.
@@ -80,14 +80,14 @@ fn functions(text: &str) -> Vec<Function> {
 }
 
 fn starts_function(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    let mut word = words.next();
-    while word
-        .is_some_and(|word| word.starts_with("pub") || ["const", "async", "unsafe", "extern", "\"C\""].contains(&word))
-    {
-        word = words.next();
+    let mut tokens = line.split_whitespace();
+    let mut token = tokens.next();
+    while token.is_some_and(|token| {
+        token.starts_with("pub") || ["const", "async", "unsafe", "extern", "\"C\""].contains(&token)
+    }) {
+        token = tokens.next();
     }
-    word == Some("fn")
+    token == Some("fn")
 }
 
 /// Lines of the function that begins here; `None` for a declaration without a body.
@@ -109,15 +109,15 @@ fn indent(line: &str) -> usize {
     if line.trim().is_empty() { usize::MAX } else { line.len() - line.trim_start().len() }
 }
 
-fn parse(text: &str) -> Option<Marks> {
+fn parse_marks(text: &str) -> Option<LengthMarks> {
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='))?;
         line.trim().parse().ok()
     };
-    Some(Marks { longest_file_lines: value("longest_file_lines")?, long_functions: value("long_functions")? })
+    Some(LengthMarks { longest_file_lines: value("longest_file_lines")?, long_functions: value("long_functions")? })
 }
 
-fn print(marks: Marks) -> String {
+fn format_marks(marks: LengthMarks) -> String {
     format!(
         "# Lengths of Rust code. They may only shrink: `cargo xtask tidy --update` lowers them, nothing raises them.\n\
          longest_file_lines = {}\nlong_functions = {}\n",
@@ -129,7 +129,7 @@ fn print(marks: Marks) -> String {
 mod tests {
     use super::*;
 
-    fn file_with_function_of(lines: usize) -> Source {
+    fn file_with_function(lines: usize) -> Source {
         let body = "    step();\n".repeat(lines - 2);
         Source { path: "x.rs".to_owned(), text: format!("pub(crate) const fn f() {{\n{body}}}\n") }
     }
@@ -160,31 +160,31 @@ where
     f(a)
 }
 ";
-        let found: Vec<_> = functions(text).iter().map(|function| (function.line, function.lines)).collect();
-        assert_eq!(found, [(6, 1), (9, 14), (19, 2)]);
+        let measured: Vec<_> = functions(text).iter().map(|function| (function.line, function.lines)).collect();
+        assert_eq!(measured, [(6, 1), (9, 14), (19, 2)]);
     }
 
     #[test]
     fn a_function_of_seventy_lines_is_not_long_and_one_of_seventy_one_is() {
-        assert_eq!(marks(&[&file_with_function_of(70)]).long_functions, 0);
-        assert_eq!(marks(&[&file_with_function_of(71)]).long_functions, 1);
+        assert_eq!(marks(&[&file_with_function(70)]).long_functions, 0);
+        assert_eq!(marks(&[&file_with_function(71)]).long_functions, 1);
     }
 
     #[test]
     fn growth_is_refused_and_shrinking_is_not() {
-        let source = file_with_function_of(100);
-        let now = marks(&[&source]);
-        assert_eq!(now, Marks { longest_file_lines: 100, long_functions: 1 });
-        let refused = |stored| findings(&[&source], now, stored).len();
-        assert_eq!(refused(Marks { longest_file_lines: 100, long_functions: 1 }), 0);
-        assert_eq!(refused(Marks { longest_file_lines: 99, long_functions: 1 }), 1);
-        assert_eq!(refused(Marks { longest_file_lines: 100, long_functions: 0 }), 2);
+        let source = file_with_function(100);
+        let current = marks(&[&source]);
+        assert_eq!(current, LengthMarks { longest_file_lines: 100, long_functions: 1 });
+        let finding_count = |stored| findings(&[&source], current, stored).len();
+        assert_eq!(finding_count(LengthMarks { longest_file_lines: 100, long_functions: 1 }), 0);
+        assert_eq!(finding_count(LengthMarks { longest_file_lines: 99, long_functions: 1 }), 1);
+        assert_eq!(finding_count(LengthMarks { longest_file_lines: 100, long_functions: 0 }), 2);
     }
 
     #[test]
     fn the_ratchet_reads_what_it_writes() {
-        let marks = Marks { longest_file_lines: 412, long_functions: 3 };
-        assert_eq!(parse(&print(marks)), Some(marks));
-        assert_eq!(parse("longest_file_lines = many\nlong_functions = 3"), None);
+        let marks = LengthMarks { longest_file_lines: 412, long_functions: 3 };
+        assert_eq!(parse_marks(&format_marks(marks)), Some(marks));
+        assert_eq!(parse_marks("longest_file_lines = many\nlong_functions = 3"), None);
     }
 }

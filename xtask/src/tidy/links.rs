@@ -1,9 +1,9 @@
-//! Links within the tree's Markdown: the file is there, and so is the heading.
+//! Checks that the files and headings exist that links in Markdown files name.
 
 use super::Source;
 use std::path::{Component, Path, PathBuf};
 
-/// Findings in all `*.md`. `exists` answers for a path from the workspace's folder.
+/// Findings in all `*.md`. `exists` tells whether a path below the workspace's folder exists.
 pub(super) fn check(sources: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<String> {
     let pages: Vec<_> = sources.iter().filter(|source| source.path.ends_with(".md")).collect();
     let mut findings = Vec::new();
@@ -23,49 +23,50 @@ fn problem(page: &Source, target: &str, pages: &[&Source], exists: &dyn Fn(&Path
     }
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let folder = Path::new(&page.path).parent().unwrap_or(Path::new(""));
-    let file = if path.is_empty() { PathBuf::from(&page.path) } else { plain(&folder.join(path)) };
+    let file = if path.is_empty() { PathBuf::from(&page.path) } else { normalised(&folder.join(path)) };
     if !exists(&file) {
         return Some("there is no such file");
     }
-    let to = pages.iter().find(|page| Path::new(&page.path) == file)?;
-    let found = anchor.is_empty() || headings(&to.text).iter().any(|heading| slug(heading) == anchor);
-    (!found).then_some("the file has no such heading")
+    let target_page = pages.iter().find(|page| Path::new(&page.path) == file)?;
+    let has_heading =
+        anchor.is_empty() || headings(&target_page.text).iter().any(|heading| anchor_of_heading(heading) == anchor);
+    (!has_heading).then_some("the file has no such heading")
 }
 
 /// Takes `..` out of a path.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+fn normalised(path: &Path) -> PathBuf {
+    let mut normalised = PathBuf::new();
     for component in path.components() {
         match component {
-            Component::ParentDir => _ = plain.pop(),
+            Component::ParentDir => _ = normalised.pop(),
             Component::CurDir => {}
-            other => plain.push(other),
+            other => normalised.push(other),
         }
     }
-    plain
+    normalised
 }
 
 /// Targets of `[text](target)`, `![text](target)` and `[name]: target`, each with its line, outside of code.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
-    for (number, line) in prose(text) {
+    for (line_number, line) in lines_outside_code(text) {
         let line = without_code(line);
         let inline = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
-        links.extend(inline.map(|(target, _)| (number, target.to_owned())));
+        links.extend(inline.map(|(target, _)| (line_number, target.to_owned())));
         if let Some((_, target)) = line.strip_prefix('[').and_then(|line| line.split_once("]: ")) {
-            links.push((number, target.trim().to_owned()));
+            links.push((line_number, target.trim().to_owned()));
         }
     }
     links
 }
 
 fn headings(text: &str) -> Vec<&str> {
-    let lines = prose(text).map(|(_, line)| line);
+    let lines = lines_outside_code(text).map(|(_, line)| line);
     lines.filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim()).collect()
 }
 
 /// The lines outside of fenced and indented code, numbered from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn lines_outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let fence = line.trim_start().starts_with("```");
@@ -79,10 +80,10 @@ fn without_code(line: &str) -> String {
 }
 
 /// A heading's anchor, as GitHub makes it.
-fn slug(heading: &str) -> String {
-    let kept = heading.to_lowercase();
-    let kept = kept.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+fn anchor_of_heading(heading: &str) -> String {
+    let characters = heading.to_lowercase();
+    let characters = characters.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    characters.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -103,10 +104,10 @@ mod tests {
 
     #[test]
     fn dead_files_and_dead_headings_are_found_with_their_line() {
-        let found = findings("fine\n[x](gone.md) and [y](../README.md#gone)\n\n[ref]: ../gone.svg\n");
-        assert_eq!(found.len(), 3);
-        assert!(found[0].starts_with("docs/a.md:2:"), "{}", found[0]);
-        assert!(found[1].contains("heading"), "{}", found[1]);
+        let findings = findings("fine\n[x](gone.md) and [y](../README.md#gone)\n\n[ref]: ../gone.svg\n");
+        assert_eq!(findings.len(), 3);
+        assert!(findings[0].starts_with("docs/a.md:2:"), "{}", findings[0]);
+        assert!(findings[1].contains("heading"), "{}", findings[1]);
     }
 
     #[test]

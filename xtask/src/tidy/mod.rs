@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules that a program can check. Every finding names the file and what to do.
+//! `cargo xtask tidy`: checks of the rules for code and documents. Every finding names the file and the remedy.
 
 use crate::shell;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ mod purity;
 /// A text file of the tree.
 #[derive(Debug)]
 struct Source {
-    /// From the workspace's folder, with `/`.
+    /// Relative to the workspace's folder, with `/`.
     path: String,
     text: String,
 }
@@ -35,8 +35,8 @@ pub(crate) fn run(update: bool) -> Result<(), String> {
     Err(format!("{} findings of `cargo xtask tidy`", findings.len()))
 }
 
-/// What git does not track (see `.gitignore`), and git itself.
-const LEFT_OUT: &[&str] = &[".git", "target", "results"];
+/// Folders that are not checked: what git does not track (see `.gitignore`), and git's own.
+const EXCLUDED: &[&str] = &[".git", "target", "results"];
 
 /// Every text file, in the order of their names; binary files are passed over.
 fn sources(root: &Path) -> Result<Vec<Source>, String> {
@@ -44,7 +44,7 @@ fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     while let Some(folder) = folders.pop() {
         for path in entries(&folder)? {
-            if path.file_name().is_some_and(|name| LEFT_OUT.iter().any(|left_out| name == *left_out)) {
+            if path.file_name().is_some_and(|name| EXCLUDED.iter().any(|excluded| name == *excluded)) {
                 continue;
             }
             if path.is_dir() {
@@ -60,6 +60,9 @@ fn sources(root: &Path) -> Result<Vec<Source>, String> {
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let name = |error| format!("{}: {error}", folder.display());
-    std::fs::read_dir(folder).map_err(name)?.map(|entry| entry.map(|entry| entry.path()).map_err(name)).collect()
+    let read_error = |error| format!("{}: {error}", folder.display());
+    std::fs::read_dir(folder)
+        .map_err(read_error)?
+        .map(|entry| entry.map(|entry| entry.path()).map_err(read_error))
+        .collect()
 }

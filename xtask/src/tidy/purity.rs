@@ -1,5 +1,5 @@
-//! Pure crates know no clock, thread, socket or hash order. Clippy says the same by types (the root's `clippy.toml`); this
-//! reads the text and so also sees what is imported and not called. A crate is pure unless it has a `clippy.toml` of its own.
+//! Checks that pure crates use no clock, thread, socket or hash order. Clippy checks the same by type (the root's `clippy.toml`);
+//! this check reads the text, and so also finds imports without a call. A crate is pure unless it has a `clippy.toml` of its own.
 
 use super::Source;
 
@@ -17,10 +17,12 @@ const BANNED: &[&str] = &[
 
 /// Findings in the `src` folders of pure crates.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let with = |file: &'static str| sources.iter().filter_map(move |source| source.path.strip_suffix(file));
-    let free: Vec<_> = with("/clippy.toml").collect();
-    let pure: Vec<_> =
-        with("/Cargo.toml").filter(|folder| !free.contains(folder)).map(|folder| format!("{folder}/src/")).collect();
+    let folders_with = |file: &'static str| sources.iter().filter_map(move |source| source.path.strip_suffix(file));
+    let impure: Vec<_> = folders_with("/clippy.toml").collect();
+    let pure: Vec<_> = folders_with("/Cargo.toml")
+        .filter(|folder| !impure.contains(folder))
+        .map(|folder| format!("{folder}/src/"))
+        .collect();
     let rust = sources
         .iter()
         .filter(|source| source.path.ends_with(".rs") && pure.iter().any(|folder| source.path.starts_with(folder)));

@@ -75,7 +75,8 @@ impl Drawing<'_> {
         let title = if name.is_empty() { title.to_owned() } else { format!("{title}, {name}") };
         let slot = (RIGHT - LEFT) / grid.rows.len() as f64;
         let groups = grid.rows.iter().enumerate();
-        let groups: String = groups.map(|(at, row)| self.group(grid, row, LEFT + slot * at as f64, slot)).collect();
+        let groups: String =
+            groups.map(|(index, row)| self.group(grid, row, LEFT + slot * index as f64, slot)).collect();
         format!(
             "<figure>{caption}<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">{}{groups}{}</svg></figure>",
             self.axis(),
@@ -85,10 +86,10 @@ impl Drawing<'_> {
 
     fn axis(&self) -> String {
         let tick = |tick: &f64| {
-            let (at, beside) = (self.y(*tick), LEFT - 4.0);
+            let (index, beside) = (self.y(*tick), LEFT - 4.0);
             format!(
-                "<path d=\"M{LEFT} {at:.1}H{RIGHT}\"/><text x=\"{beside}\" y=\"{:.1}\">{}</text>",
-                at + 3.5,
+                "<path d=\"M{LEFT} {index:.1}H{RIGHT}\"/><text x=\"{beside}\" y=\"{:.1}\">{}</text>",
+                index + 3.5,
                 tick_text(*tick)
             )
         };
@@ -99,8 +100,8 @@ impl Drawing<'_> {
     fn group(&self, grid: &Grid, row: &Row, start: f64, slot: f64) -> String {
         let width = slot * GROUP_SHARE / grid.columns.len() as f64;
         let bars = row.values.iter().zip(&grid.columns).zip(&self.colours).enumerate();
-        let bar = |(at, ((value, column), colour)): (usize, ((&Option<Value>, &String), &usize))| {
-            let left = start + slot * (1.0 - GROUP_SHARE) / 2.0 + width * at as f64;
+        let bar = |(index, ((value, column), colour)): (usize, ((&Option<Value>, &String), &usize))| {
+            let left = start + slot * (1.0 - GROUP_SHARE) / 2.0 + width * index as f64;
             let name = format!("{}, {column}", row.name);
             value.as_ref().map(|value| self.bar(value, &name, *colour, (left, width)))
         };
@@ -176,8 +177,8 @@ impl Drawing<'_> {
 fn names(grid: &Grid, slot: f64) -> String {
     let longest = grid.rows.iter().map(|row| row.name.chars().count() + 1).max().unwrap_or(1);
     let every = (longest as f64 * CHARACTER_WIDTH / slot).ceil() as usize;
-    let name = |(at, row): (usize, &Row)| {
-        let x = LEFT + slot * (at as f64 + 0.5);
+    let name = |(index, row): (usize, &Row)| {
+        let x = LEFT + slot * (index as f64 + 0.5);
         format!("<text class=\"x\" x=\"{x:.1}\" y=\"{}\">{}</text>", BOTTOM + 14.0, escape(&row.name))
     };
     grid.rows.iter().enumerate().step_by(every).map(name).collect()

@@ -34,13 +34,13 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String 
         "" => String::new(),
         source => format!(" <small>{}</small>", escape(source)),
     };
-    let says = escape(&result.claim.says);
+    let statement = escape(&result.claim.says);
     let note = match result.claim.note.as_str() {
         "" => String::new(),
         note => format!("<p>{}</p>", escape(note)),
     };
     let rowspan = shown.len().max(1);
-    let mut head = format!("<th scope=\"rowgroup\" rowspan=\"{rowspan}\">{says}{source}{note}</th>");
+    let mut head = format!("<th scope=\"rowgroup\" rowspan=\"{rowspan}\">{statement}{source}{note}</th>");
     if published {
         head += &format!("<td class=\"published\" rowspan=\"{rowspan}\">{}</td>", escape(&result.claim.published));
     }
@@ -51,14 +51,14 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String 
     format!("<tbody>{}</tbody>\n", rows.collect::<String>())
 }
 
-fn cells(at: &str, evaluation: &Evaluation, class: &str) -> String {
-    let at = if at.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(at)) };
+fn cells(label: &str, evaluation: &Evaluation, class: &str) -> String {
+    let label = if label.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(label)) };
     // A mark and words beside the colour.
     let (name, mark) = match evaluation.verdict {
         Verdict::Holds => ("holds", "✓"),
         Verdict::Fails => ("fails", "✗"),
         Verdict::NotRun => ("missing", "–"),
     };
-    let (numbers, words) = (escape(&evaluation.numbers), evaluation.verdict.words());
-    format!("<td{class}>{at}{numbers}</td><td class=\"verdict {name}\"><i>{mark}</i> {words}</td>")
+    let (numbers, verdict) = (escape(&evaluation.numbers), evaluation.verdict.words());
+    format!("<td{class}>{label}{numbers}</td><td class=\"verdict {name}\"><i>{mark}</i> {verdict}</td>")
 }

@@ -36,8 +36,8 @@ pub(super) fn sections(comparison: &Comparison<'_>, part: &PagePart) -> Comparis
 
 /// The cells of these lines, once each.
 pub(super) fn cells<'a>(lines: &[&ComparedFlow<'a>]) -> Vec<SweepCell<'a>> {
-    let mut seen = BTreeSet::new();
-    lines.iter().map(|line| &line.cell).filter(|cell| seen.insert(cell.parameters)).cloned().collect()
+    let mut shown = BTreeSet::new();
+    lines.iter().map(|line| &line.cell).filter(|cell| shown.insert(cell.parameters)).cloned().collect()
 }
 
 /// The title, and the facts on both studies.
@@ -65,8 +65,8 @@ fn study_facts(name: &str, study: &Study<'_>, role: &str) -> String {
 /// The distribution of the errors of each value: in numbers, and as curves.
 fn agreement(comparison: &Comparison<'_>, part: &PagePart) -> String {
     let (mut rows, mut curves) = (String::new(), String::new());
-    for (at, value) in comparison.values.iter().enumerate() {
-        let Some(errors) = comparison.errors(at) else { continue };
+    for (index, value) in comparison.values.iter().enumerate() {
+        let Some(errors) = comparison.errors(index) else { continue };
         let numbers = errors.percents().map(|percent| format!("<td>{percent:.1}</td>")).concat();
         let value = escape(&name_with_unit(value));
         rows += &format!("<tr><th scope=\"row\">{value}</th><td>{}</td>{numbers}</tr>\n", errors.0.len());
@@ -152,9 +152,9 @@ fn table(
     let heads = comparison.values.iter().map(|value| name_with_unit(value)).chain(cwnd_error);
     let heads: String = heads.map(|head| format!("<th scope=\"col\">{}</th>", escape(&head))).collect();
     let row = |line: &&ComparedFlow<'_>| {
-        let at = plotted.iter().position(|cell| cell.parameters == line.cell.parameters);
+        let index = plotted.iter().position(|cell| cell.parameters == line.cell.parameters);
         let name = escape(&line.label);
-        let name = at.map_or(name.clone(), |at| format!("<a href=\"#cell-{}\">{name}</a>", first_plot + at));
+        let name = index.map_or(name.clone(), |index| format!("<a href=\"#cell-{}\">{name}</a>", first_plot + index));
         let values = (0..comparison.values.len()).map(|value| cell(comparison, line, value));
         let cwnd_error = has_cwnd_errors.then(|| format!("<td>{}</td>", format_optional(line.cwnd_error)));
         format!("<tr><th scope=\"row\">{name}</th>{}</tr>\n", values.chain(cwnd_error).collect::<String>())
@@ -184,12 +184,12 @@ fn cell(comparison: &Comparison<'_>, line: &ComparedFlow<'_>, value: usize) -> S
 /// The cells that only one of the studies has.
 fn cells_of_one_study(comparison: &Comparison<'_>, part: &PagePart) -> String {
     let list = |side: usize| {
-        let only = comparison.only_in(side);
-        if only.is_empty() {
+        let only_here = comparison.only_in(side);
+        if only_here.is_empty() {
             return String::new();
         }
-        let items: String = only.iter().map(|cell| format!("<li>{}</li>", escape(cell))).collect();
-        let (count, name) = (plural(only.len(), "cell"), escape(comparison.names[side]));
+        let items: String = only_here.iter().map(|cell| format!("<li>{}</li>", escape(cell))).collect();
+        let (count, name) = (plural(only_here.len(), "cell"), escape(comparison.names[side]));
         format!("{}<ul class=\"cells\">{items}</ul>\n", part.subheading(&format!("{count} only in {name}")))
     };
     match [0, 1].map(list).concat() {

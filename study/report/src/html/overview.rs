@@ -33,12 +33,12 @@ fn combined_page(comparisons: &[Comparison<'_>]) -> String {
     let rows = rows(comparisons);
     let (mut sections, mut data) = (vec![overview(comparisons, &rows)], Vec::new());
     let mut first_cell = 0;
-    for (at, (comparison, percent)) in comparisons.iter().zip(budget_percents(comparisons)).enumerate() {
-        let part = PagePart { index: Some(at), first_cell, percent };
+    for (index, (comparison, percent)) in comparisons.iter().zip(budget_percents(comparisons)).enumerate() {
+        let part = PagePart { index: Some(index), first_cell, percent };
         let content = self::sections(comparison, &part);
         first_cell += content.plotted_cells;
         data.extend(content.data);
-        sections.push(section(comparison, &rows[at].label, at, &content.sections.concat()));
+        sections.push(section(comparison, &rows[index].label, index, &content.sections.concat()));
     }
     super::page(&title, &header, &sections, (data, Vec::new()), comparisons[0].measured())
 }
@@ -52,19 +52,19 @@ fn budget_percents(comparisons: &[Comparison<'_>]) -> Vec<usize> {
 }
 
 /// One comparison of several, below its own heading.
-fn section(comparison: &Comparison<'_>, label: &str, at: usize, sections: &str) -> String {
+fn section(comparison: &Comparison<'_>, label: &str, index: usize, sections: &str) -> String {
     let (label, about) = (escape(label), about(comparison));
-    format!("<section class=\"pair\" id=\"pair-{at}\">\n<h2>{label}</h2>\n{about}\n{sections}</section>\n")
+    format!("<section class=\"pair\" id=\"pair-{index}\">\n<h2>{label}</h2>\n{about}\n{sections}</section>\n")
 }
 
 /// All errors of the goodput: in numbers, for each comparison, and as a curve.
 fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
     let total = total(rows);
     let numbers = |row: &Row| row.numbers().map(|number| format!("<td>{number}</td>")).concat();
-    let row = |(at, (row, comparison)): (usize, (&Row, &Comparison<'_>))| {
+    let row = |(index, (row, comparison)): (usize, (&Row, &Comparison<'_>))| {
         let (label, sides, numbers) = (escape(&row.label), escape(&comparison.name()), numbers(row));
         format!(
-            "<tr><th scope=\"row\"><a href=\"#pair-{at}\">{label}</a></th><td class=\"name\">{sides}</td>{numbers}</tr>\n"
+            "<tr><th scope=\"row\"><a href=\"#pair-{index}\">{label}</a></th><td class=\"name\">{sides}</td>{numbers}</tr>\n"
         )
     };
     let body: String = rows.iter().zip(comparisons).enumerate().map(row).collect();

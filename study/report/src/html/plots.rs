@@ -52,21 +52,21 @@ pub(super) fn plots(study: &Study<'_>, cells: &[SweepCell<'_>], part: &PagePart)
         cells[..shown].iter().map(|cell| charts(cell, baseline, data_points.clamp(100, 2000))).collect();
     let note = note(study, shown, cells.len());
     let section = format!(
-        "<section id=\"{}\">\n{}<p>{note}</p>\n<div class=\"series\" id=\"live-{at}\" hidden></div>\n\
-         <div class=\"drawn\" id=\"drawn-{at}\">\n{drawn}</div>\n</section>\n",
+        "<section id=\"{}\">\n{}<p>{note}</p>\n<div class=\"series\" id=\"live-{part_index}\" hidden></div>\n\
+         <div class=\"drawn\" id=\"drawn-{part_index}\">\n{drawn}</div>\n</section>\n",
         part.id("series"),
         part.heading("Over time"),
-        at = part.number()
+        part_index = part.number()
     );
     Plots { section, data: Some(data(&varying_keys, &cells[..shown], &all, part)), shown }
 }
 
 /// The most lines that a cell's charts can have.
 pub(super) fn max_lines(cell: &SweepCell<'_>) -> usize {
-    let own = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
+    let columns_per_run = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
     let compared =
         if cell.baseline.is_empty() { 0 } else { 2 * (cell.runs[0].flows.len() + cell.runs[0].subflows.len()) };
-    own + compared
+    columns_per_run + compared
 }
 
 fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {

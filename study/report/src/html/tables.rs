@@ -38,7 +38,7 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
 
 /// The footnotes on disturbed runs.
 pub(super) fn disturbance_notes(study: &Study<'_>) -> String {
-    study.disturbance_notes().iter().map(|told| format!("<p>{}</p>\n", escape(told))).collect()
+    study.disturbance_notes().iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect()
 }
 
 fn table_head(table: &Table, grid: &Grid) -> String {
@@ -55,7 +55,7 @@ fn row_heading(row: &Row) -> String {
 fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> String {
     // Several values have no common scale: each column has its own.
     let several = table.values.len() > 1;
-    let max_mean: Vec<f64> = (0..grid.columns.len()).map(|at| grid.max_mean(several.then_some(at))).collect();
+    let max_mean: Vec<f64> = (0..grid.columns.len()).map(|column| grid.max_mean(several.then_some(column))).collect();
     let width = grid.columns.len();
     let row = |row: &Row| {
         let cells: String = match row.only_published {
@@ -78,7 +78,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
          <span class=\"scale\">0 <i></i> {scale_max}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
         escape(&caption(study, table, grid)),
         table_head(table, grid),
-        grid.outliers().map_or(String::new(), |told| format!("<p>{}</p>\n", escape(&told)))
+        grid.outliers().map_or(String::new(), |note| format!("<p>{}</p>\n", escape(&note)))
     )
 }
 
@@ -197,7 +197,7 @@ pub(super) fn summary_tables(study: &Study<'_>) -> String {
         out += &format!(
             "<details{open}><summary>{title}, {count}</summary>{omission_note}<div class=\"scroll\"><table class=\"plain\">\
              <thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>{}</details>\n",
-            summary.outliers.map_or(String::new(), |told| format!("<p>{}</p>\n", escape(&told)))
+            summary.outliers.map_or(String::new(), |note| format!("<p>{}</p>\n", escape(&note)))
         );
     }
     out + &disturbance_notes(study) + "</section>\n"

@@ -56,8 +56,9 @@ impl ReferenceTable {
             let message = format!("row `{row}` has {} values for {} columns", values.len(), columns.len());
             return Err(Diagnostic::new(rows.span(), message).with_help("write `nan` where there is no value"));
         }
-        let known = |value: &f64| (!value.is_nan()).then_some(*value);
-        let rows = rows.get().0.iter().map(|(row, values)| (row.clone(), values.iter().map(known).collect())).collect();
+        let finite = |value: &f64| (!value.is_nan()).then_some(*value);
+        let rows =
+            rows.get().0.iter().map(|(row, values)| (row.clone(), values.iter().map(finite).collect())).collect();
         Ok(Reference { name, source, unit, columns, rows, note })
     }
 }

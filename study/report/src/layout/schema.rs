@@ -6,11 +6,11 @@ use serde_json::Value;
 /// The JSON Schema of a scenario file: completion and hints in editors.
 #[must_use]
 pub fn schema() -> Value {
-    let (mut whole, mut own) = (scenario::schema(), Value::from(schemars::schema_for!(LayoutFile)));
+    let (mut schema, mut layout_schema) = (scenario::schema(), Value::from(schemars::schema_for!(LayoutFile)));
     for part in ["properties", "$defs"] {
-        if let (Value::Object(whole), Value::Object(own)) = (&mut whole[part], &mut own[part]) {
-            whole.append(own);
+        if let (Value::Object(schema), Value::Object(layout_schema)) = (&mut schema[part], &mut layout_schema[part]) {
+            schema.append(layout_schema);
         }
     }
-    whole
+    schema
 }

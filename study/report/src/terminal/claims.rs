@@ -23,18 +23,18 @@ pub(super) fn claims(study: &Study<'_>, width: usize, color: bool) -> String {
         out += &beside("claim", &[("here".to_owned(), "verdict")], width, Style::Dim, color);
     }
     for (index, claim) in results.iter().enumerate() {
-        let (says, rows) = (says(claim), rows(study, claim));
+        let (statement, rows) = (statement(claim), rows(study, claim));
         out += if index > 0 { "\n" } else { "" };
         out += &match wide {
-            true => beside(&says, &rows, width, Style::Plain, color),
-            false => below(&says, &rows, width, color),
+            true => beside(&statement, &rows, width, Style::Plain, color),
+            false => below(&statement, &rows, width, color),
         };
     }
     out
 }
 
 /// The claim and its source.
-fn says(result: &ClaimResult<'_>) -> String {
+fn statement(result: &ClaimResult<'_>) -> String {
     match result.claim.source.as_str() {
         "" => result.claim.says.clone(),
         source => format!("{} ({source})", result.claim.says),
@@ -46,9 +46,9 @@ type Row = (String, &'static str);
 
 /// The published numbers, those of each setting with the baseline's after them, and the note.
 fn rows(study: &Study<'_>, result: &ClaimResult<'_>) -> Vec<Row> {
-    let row = |at: &str, evaluation: &Evaluation| {
-        let at = if at.is_empty() { String::new() } else { format!("{at}: ") };
-        (format!("{at}{}", evaluation.numbers), evaluation.verdict.words())
+    let row = |label: &str, evaluation: &Evaluation| {
+        let prefix = if label.is_empty() { String::new() } else { format!("{label}: ") };
+        (format!("{prefix}{}", evaluation.numbers), evaluation.verdict.words())
     };
     let labelled = |label: &str, text: &str| (!text.is_empty()).then(|| (format!("{label}: {text}"), ""));
     let mut rows: Vec<Row> = labelled("published", &result.claim.published).into_iter().collect();
@@ -63,33 +63,37 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>) -> Vec<Row> {
 }
 
 /// The claim at the left, its rows at the right.
-fn beside(says: &str, rows: &[Row], width: usize, style: Style, color: bool) -> String {
+fn beside(statement: &str, rows: &[Row], width: usize, style: Style, color: bool) -> String {
     let rest = width - VERDICT_WIDTH - 2 * GAP;
     let claim = rest * 45 / 100;
-    let says = wrap(says, claim);
+    let statement = wrap(statement, claim);
     let numbers = |(numbers, verdict): &Row| {
         let lines = wrap(numbers, rest - claim);
-        lines.into_iter().enumerate().map(|(at, line)| (line, if at == 0 { *verdict } else { "" })).collect::<Vec<_>>()
+        lines
+            .into_iter()
+            .enumerate()
+            .map(|(index, line)| (line, if index == 0 { *verdict } else { "" }))
+            .collect::<Vec<_>>()
     };
     let numbers: Vec<Row> = rows.iter().flat_map(numbers).collect();
-    let line = |at: usize| {
-        let (numbers, verdict) = numbers.get(at).map_or(("", ""), |(numbers, verdict)| (numbers.as_str(), *verdict));
+    let line = |index: usize| {
+        let (numbers, verdict) = numbers.get(index).map_or(("", ""), |(numbers, verdict)| (numbers.as_str(), *verdict));
         let cells = [
-            align_left(says.get(at).map_or("", String::as_str), claim),
+            align_left(statement.get(index).map_or("", String::as_str), claim),
             align_left(numbers, rest - claim),
             verdict.to_owned(),
         ];
         styled(&cells.join(&" ".repeat(GAP)), style, color)
     };
-    (0..says.len().max(numbers.len())).map(line).collect()
+    (0..statement.len().max(numbers.len())).map(line).collect()
 }
 
 /// The claim, its rows below.
-fn below(says: &str, rows: &[Row], width: usize, color: bool) -> String {
+fn below(statement: &str, rows: &[Row], width: usize, color: bool) -> String {
     let indented = |(numbers, verdict): &Row| {
         let text = if verdict.is_empty() { numbers.clone() } else { format!("{verdict}: {numbers}") };
         let lines = wrap(&text, width.saturating_sub(GAP));
         lines.iter().map(|line| styled(&format!("{}{line}", " ".repeat(GAP)), Style::Plain, color)).collect::<String>()
     };
-    paragraph(says, width, Style::Plain, color) + &rows.iter().map(indented).collect::<String>()
+    paragraph(statement, width, Style::Plain, color) + &rows.iter().map(indented).collect::<String>()
 }

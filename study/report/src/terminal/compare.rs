@@ -44,15 +44,15 @@ fn single(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
     }
     let [measured, baseline] = [1 - comparison.baseline, comparison.baseline].map(|side| SIDES[side]);
     out += &format!("\n{}", plain(&format!("The error is how far {measured} is from {baseline}.")));
-    for (at, value) in comparison.values.iter().enumerate() {
-        let lines: Vec<TableLine> = comparison.lines.iter().filter_map(|line| shown(comparison, line, at)).collect();
+    for (index, value) in comparison.values.iter().enumerate() {
+        let lines: Vec<TableLine> = comparison.lines.iter().filter_map(|line| shown(comparison, line, index)).collect();
         let headings = [SIDES[0], SIDES[1], "error"].map(str::to_owned);
         out += &format!("\n{}", table(&name_with_unit(value), &headings, &lines, width, color));
     }
-    for (at, side) in SIDES.iter().enumerate() {
-        let only = comparison.only_in(at);
-        if !only.is_empty() {
-            out += &format!("\n{}", plain(&format!("Only in {side}: {}.", only.join("; "))));
+    for (index, side) in SIDES.iter().enumerate() {
+        let only_here = comparison.only_in(index);
+        if !only_here.is_empty() {
+            out += &format!("\n{}", plain(&format!("Only in {side}: {}.", only_here.join("; "))));
         }
     }
     out += &super::disturbance_notes(comparison.measured(), width, color);
@@ -61,9 +61,9 @@ fn single(comparison: &Comparison<'_>, width: usize, color: bool) -> String {
 
 /// A line of a value's table, if either has it.
 fn shown(comparison: &Comparison<'_>, line: &ComparedFlow<'_>, value: usize) -> Option<TableLine> {
-    let both = line.values[value];
-    let text = |side: usize| mark_disturbed(format_optional(both[side]), line.disturbed[side]);
+    let estimates = line.values[value];
+    let text = |side: usize| mark_disturbed(format_optional(estimates[side]), line.disturbed[side]);
     let error = comparison.error(line, value).map_or_else(|| DASH.to_owned(), format_percent);
     let cells = vec![text(0), text(1), error];
-    both.iter().any(Option::is_some).then(|| TableLine { label: line.label.clone(), cells, style: Style::Plain })
+    estimates.iter().any(Option::is_some).then(|| TableLine { label: line.label.clone(), cells, style: Style::Plain })
 }

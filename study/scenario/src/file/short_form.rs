@@ -128,8 +128,8 @@ impl Visitor<'_> for GivenVisitor {
         self.visit_f64(n as f64)
     }
 
-    fn visit_bool<E: Error>(self, yes: bool) -> Result<Given, E> {
-        self.visit_str(if yes { "on" } else { "off" })
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Given, E> {
+        self.visit_str(if value { "on" } else { "off" })
     }
 }
 

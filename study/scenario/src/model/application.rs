@@ -134,11 +134,11 @@ mod tests {
         let exponential = draws(Distribution::Exponential(100.0), 100_001);
         let pareto = draws(Distribution::Pareto { min: 10.0, shape: 1.5 }, 100_001);
         for p in [0.1_f64, 0.5, 0.9, 0.99] {
-            let at = (p * 100_000.0) as usize;
+            let index = (p * 100_000.0) as usize;
             let (e, x) = (-libm::log(1.0 - p) * 100.0, 10.0 / libm::pow(1.0 - p, 1.0 / 1.5));
             // The standard error of a quantile is sqrt(p (1 - p) / n) over the density there: below 1.3 % of each of these.
-            assert!((exponential[at] / e - 1.0).abs() < 0.04, "{p}: {} for {e}", exponential[at]);
-            assert!((pareto[at] / x - 1.0).abs() < 0.04, "{p}: {} for {x}", pareto[at]);
+            assert!((exponential[index] / e - 1.0).abs() < 0.04, "{p}: {} for {e}", exponential[index]);
+            assert!((pareto[index] / x - 1.0).abs() < 0.04, "{p}: {} for {x}", pareto[index]);
         }
         assert_eq!(draws(Distribution::Fixed(5.0), 3), [5.0; 3]);
     }

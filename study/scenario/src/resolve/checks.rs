@@ -4,19 +4,19 @@ use parse::{Diagnostic, Size, Spanned};
 use std::ops::Range;
 
 /// `value`, unless it is zero.
-pub(super) fn positive<'a, T>(
+pub(super) fn check_positive<'a, T>(
     key: &str,
     value: &'a Spanned<T>,
-    number: impl Fn(&T) -> u64,
+    as_u64: impl Fn(&T) -> u64,
 ) -> Result<&'a T, Diagnostic> {
-    match number(value.get()) {
+    match as_u64(value.get()) {
         0 => Err(Diagnostic::new(value.span(), format!("`{key}` must be more than zero"))),
         _ => Ok(value.get()),
     }
 }
 
 /// A size that fits the model's 32 bits.
-pub(super) fn bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
+pub(super) fn parse_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
     u32::try_from(size.get().0).map_err(|_| Diagnostic::new(size.span(), "more than 4 GiB, that cannot be meant"))
 }
 
@@ -28,11 +28,14 @@ pub(super) fn find<'a>(
     names: impl Iterator<Item = &'a str>,
 ) -> Result<usize, Diagnostic> {
     let names: Vec<&str> = names.collect();
-    names.iter().position(|known| *known == name).ok_or_else(|| Diagnostic::unknown_name(span, kind, name, &names))
+    names
+        .iter()
+        .position(|candidate| *candidate == name)
+        .ok_or_else(|| Diagnostic::unknown_name(span, kind, name, &names))
 }
 
 /// Refuses a name that something else has already.
-pub(super) fn unique<'a>(
+pub(super) fn check_unique<'a>(
     kind: &str,
     name: &str,
     span: Range<usize>,

@@ -1,6 +1,6 @@
 //! Queue disciplines: the keys and the defaults of each.
 
-use super::checks::{bytes, positive};
+use super::checks::{check_positive, parse_bytes};
 use crate::file::{self, Queue};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueDiscipline, RedConfig};
 use parse::{Diagnostic, Spanned, Time};
@@ -8,13 +8,13 @@ use std::ops::Range;
 use units::Span;
 
 /// The discipline of a queue.
-pub(super) fn discipline(at: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {
-    let queue = at.get();
+pub(super) fn discipline(spanned: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {
+    let queue = spanned.get();
     refuse_keys_of_others(queue)?;
     match queue.discipline {
         file::Discipline::DropTail => Ok(QueueDiscipline::DropTail),
         file::Discipline::CoDel => codel(queue).map(QueueDiscipline::CoDel),
-        file::Discipline::Red => red(at),
+        file::Discipline::Red => red(spanned),
         file::Discipline::Pie => pie(queue),
         file::Discipline::FqCodel => fq_codel(queue),
         file::Discipline::Cake => {
@@ -73,7 +73,7 @@ fn span<T>(given: &Option<Spanned<T>>) -> Option<Range<usize>> {
 
 /// A time above zero.
 fn time(key: &str, given: &Option<Spanned<Time>>, default: Span) -> Result<Span, Diagnostic> {
-    given.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
+    given.as_ref().map_or(Ok(default), |time| check_positive(key, time, |time| time.0.0).map(|time| time.0))
 }
 
 fn codel(queue: &Queue) -> Result<CoDelConfig, Diagnostic> {
@@ -94,7 +94,7 @@ fn fq_codel(queue: &Queue) -> Result<QueueDiscipline, Diagnostic> {
             Diagnostic::new(given.span(), "`flows` is 1 to 65536").with_help(format!("usual: {}", default.flows))
         );
     }
-    let quantum = queue.quantum.as_ref().map_or(Ok(default.quantum), bytes)?;
+    let quantum = queue.quantum.as_ref().map_or(Ok(default.quantum), parse_bytes)?;
     if let Some(given) = queue.quantum.as_ref().filter(|_| quantum < 256) {
         let help = format!("usual: {}b, a full packet", default.quantum);
         return Err(Diagnostic::new(given.span(), "`quantum` is at least 256 bytes").with_help(help));
@@ -114,20 +114,20 @@ fn pie(queue: &Queue) -> Result<QueueDiscipline, Diagnostic> {
 
 /// `tc` takes 0 to 32 sixteenths.
 fn gain(key: &str, given: &Option<Spanned<f64>>, default: f64) -> Result<f64, Diagnostic> {
-    let Some(at) = given else { return Ok(default) };
-    match *at.get() {
+    let Some(spanned) = given else { return Ok(default) };
+    match *spanned.get() {
         gain if (0.0..=2.0).contains(&gain) => Ok(gain),
         _ => {
-            let diagnostic = Diagnostic::new(at.span(), format!("`{key}` is 0 to 2, in 1/s"));
+            let diagnostic = Diagnostic::new(spanned.span(), format!("`{key}` is 0 to 2, in 1/s"));
             Err(diagnostic.with_help(format!("usual: {default}; `tc` writes sixteenths of it")))
         }
     }
 }
 
-fn red(at: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {
-    let queue = at.get();
+fn red(spanned: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {
+    let queue = spanned.get();
     let (Some(min), Some(max)) = (&queue.min, &queue.max) else {
-        let diagnostic = Diagnostic::new(at.span(), "red needs `min` and `max`");
+        let diagnostic = Diagnostic::new(spanned.span(), "red needs `min` and `max`");
         return Err(diagnostic.with_help("for example min = \"30kB\", max = \"90kB\""));
     };
     if min.get().0 >= max.get().0 {

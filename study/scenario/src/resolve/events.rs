@@ -64,8 +64,8 @@ fn longest(chain: &[usize], links: &[Link]) -> usize {
     chain.iter().min_by_key(|link| Reverse(links[**link].forward.delay)).copied().unwrap_or_default()
 }
 
-fn directions(given: file::Direction) -> Directions {
-    match given {
+fn directions(direction: file::Direction) -> Directions {
+    match direction {
         file::Direction::Forward => Directions::Forward,
         file::Direction::Reverse => Directions::Reverse,
         file::Direction::Both => Directions::Both,

@@ -1,4 +1,4 @@
-//! From the file to the experiment: names become indices, defaults are filled in, what cannot be is refused.
+//! Resolves a parsed scenario file to an experiment: names become indices, defaults are filled in, and errors are reported.
 
 mod checks;
 mod discipline;
@@ -11,7 +11,7 @@ pub(crate) mod traffic;
 pub(crate) mod tunnel;
 pub(crate) mod video;
 
-use self::checks::positive;
+use self::checks::check_positive;
 use crate::file::File;
 use crate::model::Experiment;
 use crate::sweep::check_run_count;
@@ -20,9 +20,9 @@ use parse::{Diagnostic, Spanned};
 
 /// The experiment that `file` describes.
 pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment, Diagnostic> {
-    let duration = positive("duration", &file.duration, |time| time.0.0)?.0;
-    let sample = file.sample.as_ref().map(|sample| positive("sample", sample, |time| time.0.0)).transpose()?;
-    let (links, paths) = network::network(file, traces)?;
+    let duration = check_positive("duration", &file.duration, |time| time.0.0)?.0;
+    let sample = file.sample.as_ref().map(|sample| check_positive("sample", sample, |time| time.0.0)).transpose()?;
+    let (links, paths) = network::resolve_network(file, traces)?;
     let tunnel = file.tunnel.as_ref().map(|it| tunnel::tunnel(it.get(), &file.host, &paths)).transpose()?;
     let flows = traffic::flows(file, &paths, tunnel.as_ref())?;
     let events = events::events(file, &links, &paths)?;
@@ -43,7 +43,7 @@ pub(crate) fn seeds(file: &File, cells: u64) -> Result<Vec<u64>, Diagnostic> {
             distinct(seeds)
         }
         (None, Some(repetitions)) => {
-            let count = *positive("repetitions", repetitions, |n| *n)?;
+            let count = *check_positive("repetitions", repetitions, |n| *n)?;
             check_run_count(cells, count)
                 .map_err(|diagnostic| Diagnostic { span: repetitions.span(), ..diagnostic })?;
             Ok((1..=count).collect())

@@ -1,6 +1,6 @@
 //! MPTCP flows.
 
-use super::checks::{bytes, find};
+use super::checks::{find, parse_bytes};
 use crate::file;
 use crate::file::{MptcpStack, Subflow};
 use crate::model::{self, AlgorithmChoice, Multipath, Path};
@@ -17,17 +17,19 @@ pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
 /// The most subflows of a connection.
 const MAX_SUBFLOWS: usize = 32;
 
-/// The connection that `given` describes.
-pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath, Diagnostic> {
-    let subflows = subflows(given, paths)?;
-    let keys = given.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
+/// The connection that `table` describes.
+pub(super) fn multipath(table: &file::Flow, paths: &[Path]) -> Result<Multipath, Diagnostic> {
+    let subflows = subflows(table, paths)?;
+    let keys = table.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
     let (stack, scheduler, dss_option_bytes) = match keys.stack.unwrap_or_default() {
         MptcpStack::Upstream => (model::MptcpStack::Upstream, UPSTREAM_SCHEDULER, UPSTREAM_DSS_OPTION_BYTES),
         MptcpStack::OutOfTree => (model::MptcpStack::OutOfTree, OUT_OF_TREE_SCHEDULER, OUT_OF_TREE_DSS_OPTION_BYTES),
     };
     let opportunistic = keys.opportunistic_retransmission.unwrap_or(stack == model::MptcpStack::OutOfTree);
-    let scheduler =
-        given.scheduler.as_ref().map_or_else(|| AlgorithmChoice::from(scheduler), |named| named.get().0.clone());
+    let scheduler = table
+        .scheduler
+        .as_ref()
+        .map_or_else(|| AlgorithmChoice::from(scheduler), |algorithm| algorithm.get().0.clone());
     Ok(Multipath {
         scheduler,
         weights: weights(keys.weights.as_ref(), subflows.len())?,
@@ -41,7 +43,7 @@ pub(super) fn multipath(given: &file::Flow, paths: &[Path]) -> Result<Multipath,
 
 /// A TCP header has 40 bytes for options, of which timestamps take 12.
 fn option_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
-    match bytes(size)? {
+    match parse_bytes(size)? {
         option if option > 28 => {
             Err(Diagnostic::new(size.span(), "beside timestamps a TCP header has room for 28 bytes of options"))
         }
@@ -49,61 +51,61 @@ fn option_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
     }
 }
 
-fn subflows(given: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, Diagnostic> {
+fn subflows(table: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, Diagnostic> {
     let names = || paths.iter().map(|path| path.name.as_str());
     let plain = |path| model::Subflow { path, backup: false, join: Span::ZERO, leave: None };
-    let subflows: Vec<model::Subflow> = match (&given.subflow, &given.paths) {
+    let subflows: Vec<model::Subflow> = match (&table.subflow, &table.paths) {
         (Some(subflows), Some(_)) => {
             let diagnostic = Diagnostic::new(subflows.span(), "`paths` and `subflow` say the same thing");
             return Err(diagnostic.with_help("keep one"));
         }
         (Some(subflows), None) => {
-            let one = |at: &Spanned<Subflow>| subflow(at.get(), paths);
-            subflows.get().iter().map(one).collect::<Result<_, _>>()?
+            let resolve_one = |subflow_table: &Spanned<Subflow>| subflow(subflow_table.get(), paths);
+            subflows.get().iter().map(resolve_one).collect::<Result<_, _>>()?
         }
         (None, Some(list)) => {
-            let one = |name: &Spanned<String>| find("path", name.get(), name.span(), names()).map(plain);
-            list.get().iter().map(one).collect::<Result<_, _>>()?
+            let resolve_one = |name: &Spanned<String>| find("path", name.get(), name.span(), names()).map(plain);
+            list.get().iter().map(resolve_one).collect::<Result<_, _>>()?
         }
         (None, None) => (0..paths.len()).map(plain).collect(),
     };
     match subflows.first() {
-        None => Err(Diagnostic::new(given.name.span(), "an mptcp flow needs at least one path")),
+        None => Err(Diagnostic::new(table.name.span(), "an mptcp flow needs at least one path")),
         Some(first) if first.join != Span::ZERO => {
             let diagnostic =
-                Diagnostic::new(given.name.span(), "the first subflow opens the connection: it cannot `join` later");
+                Diagnostic::new(table.name.span(), "the first subflow opens the connection: it cannot `join` later");
             Err(diagnostic.with_help("name another one first, or let the flow `start` later"))
         }
         Some(_) if subflows.len() > MAX_SUBFLOWS => {
-            let diagnostic = format!("{} subflows, a connection has {MAX_SUBFLOWS} at most", subflows.len());
-            Err(Diagnostic::new(given.name.span(), diagnostic).with_help("name those that it is to use in `paths`"))
+            let message = format!("{} subflows, a connection has {MAX_SUBFLOWS} at most", subflows.len());
+            Err(Diagnostic::new(table.name.span(), message).with_help("name those that it is to use in `paths`"))
         }
         Some(_) => Ok(subflows),
     }
 }
 
-fn subflow(given: &Subflow, paths: &[Path]) -> Result<model::Subflow, Diagnostic> {
-    let path = find("path", given.path.get(), given.path.span(), paths.iter().map(|path| path.name.as_str()))?;
-    let join = given.join.map_or(Span::ZERO, |join| join.0);
-    match &given.leave {
+fn subflow(table: &Subflow, paths: &[Path]) -> Result<model::Subflow, Diagnostic> {
+    let path = find("path", table.path.get(), table.path.span(), paths.iter().map(|path| path.name.as_str()))?;
+    let join = table.join.map_or(Span::ZERO, |join| join.0);
+    match &table.leave {
         Some(leave) if leave.get().0 <= join => {
             Err(Diagnostic::new(leave.span(), format!("the subflow would leave at {}, before it joins", leave.get().0)))
         }
         leave => {
             let leave = leave.as_ref().map(|leave| leave.get().0);
-            Ok(model::Subflow { path, backup: given.backup, join, leave })
+            Ok(model::Subflow { path, backup: table.backup, join, leave })
         }
     }
 }
 
-fn weights(given: Option<&Spanned<Vec<u32>>>, subflows: usize) -> Result<Vec<u32>, Diagnostic> {
-    let Some(given) = given else { return Ok(Vec::new()) };
-    match given.get() {
+fn weights(weights: Option<&Spanned<Vec<u32>>>, subflows: usize) -> Result<Vec<u32>, Diagnostic> {
+    let Some(weights) = weights else { return Ok(Vec::new()) };
+    match weights.get() {
         list if list.len() != subflows => {
-            Err(Diagnostic::new(given.span(), format!("{} weights for {subflows} subflows", list.len())))
+            Err(Diagnostic::new(weights.span(), format!("{} weights for {subflows} subflows", list.len())))
         }
         list if list.contains(&0) => {
-            let diagnostic = Diagnostic::new(given.span(), "a weight of zero sends nothing over a subflow");
+            let diagnostic = Diagnostic::new(weights.span(), "a weight of zero sends nothing over a subflow");
             Err(diagnostic.with_help("weights start at 1; to leave a path out, name the others in `paths`"))
         }
         list => Ok(list.clone()),

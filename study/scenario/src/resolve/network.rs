@@ -1,6 +1,6 @@
 //! Links and paths.
 
-use super::checks::{bytes, find, positive, unique};
+use super::checks::{check_positive, check_unique, find, parse_bytes};
 use super::queue::{self, BdpLimit};
 use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Path};
@@ -9,18 +9,18 @@ use link::{LossModel, PipeConfig};
 use parse::{Diagnostic, Spanned};
 use units::Span;
 
-/// The MTU of a path: Ethernet's.
-pub(crate) const MTU: u32 = 1500;
+/// The default MTU of a path, bytes: that of Ethernet.
+pub(crate) const DEFAULT_MTU: u32 = 1500;
 
-/// The links read so far, with their queue limits in bandwidth-delay products, which need the paths.
+/// The links resolved so far, and their queue limits in bandwidth-delay products, which are resolved once all paths are known.
 struct Links<'t> {
     links: Vec<Link>,
     bdp_limits: Vec<[Option<BdpLimit>; 2]>,
     traces: &'t mut Traces,
 }
 
-/// The links and the paths of `file`.
-pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Vec<Path>), Diagnostic> {
+/// Resolves the links and the paths of `file`.
+pub(super) fn resolve_network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Vec<Path>), Diagnostic> {
     if file.path.is_empty() {
         let diagnostic = Diagnostic::new(file.name.span(), "the scenario has no path").with_key("path");
         return Err(diagnostic.with_help("[[path]] with name = \"a\", rate = \"100mbit\", delay = \"10ms\""));
@@ -29,23 +29,30 @@ pub(super) fn network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Ve
     for link in &file.link {
         links.add(&link.name, &link.pipe(), link.reverse.as_ref())?;
     }
-    let shared = links.links.len();
+    let declared_links = links.links.len();
     let mut paths: Vec<Path> = Vec::new();
     for path in &file.path {
-        let name = unique("path", &path.name.get().0, path.name.span(), paths.iter().map(|path| path.name.as_str()))?;
+        let name =
+            check_unique("path", &path.name.get().0, path.name.span(), paths.iter().map(|path| path.name.as_str()))?;
         let chain = match &path.links {
-            Some(chain) => named(path, chain, &links.links[..shared])?,
+            Some(chain) => link_indices(path, chain, &links.links[..declared_links])?,
             None => vec![links.add(&path.name, &path.pipe(), path.reverse.as_ref())?],
         };
-        let mtu =
-            path.mtu.as_ref().map_or(Ok(MTU), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?;
+        let mtu = path
+            .mtu
+            .as_ref()
+            .map_or(Ok(DEFAULT_MTU), |mtu| check_positive("mtu", mtu, |mtu| mtu.0).and_then(|_| parse_bytes(mtu)))?;
         paths.push(Path { name, links: chain, mtu });
     }
-    Ok((links.with_limits(&paths)?, paths))
+    Ok((links.resolve_queue_limits(&paths)?, paths))
 }
 
-/// The chain of `[[link]]`s that a path names.
-fn named(path: &file::Path, chain: &Spanned<Vec<Spanned<String>>>, links: &[Link]) -> Result<Vec<usize>, Diagnostic> {
+/// The indices of the `[[link]]`s that a path names, in order.
+fn link_indices(
+    path: &file::Path,
+    chain: &Spanned<Vec<Spanned<String>>>,
+    links: &[Link],
+) -> Result<Vec<usize>, Diagnostic> {
     if path.reverse.is_some() || !path.pipe().is_empty() {
         let diagnostic = Diagnostic::new(chain.span(), "a path has `links`, or a link of its own, not both");
         return Err(diagnostic.with_help("move rate, delay, queue ... into a [[link]]"));
@@ -65,46 +72,48 @@ fn named(path: &file::Path, chain: &Spanned<Vec<Spanned<String>>>, links: &[Link
 }
 
 impl Links<'_> {
-    /// Adds a link; returns its index.
+    /// Adds a link and returns its index.
     fn add(
         &mut self,
         name: &Spanned<Name>,
         forward: &file::Pipe,
         reverse: Option<&Reverse>,
     ) -> Result<usize, Diagnostic> {
-        let name = unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
-        let reverse = reverse.map_or(forward.clone(), |reverse| reverse.pipe().or(forward));
-        let ((forward, forward_limit), (reverse, reverse_limit)) = (self.pipe(forward)?, self.pipe(&reverse)?);
+        let name = check_unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
+        let reverse = reverse.map_or(forward.clone(), |reverse| reverse.pipe().with_defaults_from(forward));
+        let ((forward, forward_limit), (reverse, reverse_limit)) =
+            (self.resolve_pipe(forward)?, self.resolve_pipe(&reverse)?);
         self.links.push(Link { name, forward, reverse });
         self.bdp_limits.push([forward_limit, reverse_limit]);
         Ok(self.links.len() - 1)
     }
 
-    fn pipe(&mut self, given: &file::Pipe) -> Result<(PipeConfig, Option<BdpLimit>), Diagnostic> {
-        let trace = given.trace.as_ref();
-        if let (Some(trace), true) = (trace, given.rate.is_some()) {
+    /// Resolves one direction of a link, and its queue limit if that is in bandwidth-delay products.
+    fn resolve_pipe(&mut self, pipe_table: &file::Pipe) -> Result<(PipeConfig, Option<BdpLimit>), Diagnostic> {
+        let trace = pipe_table.trace.as_ref();
+        if let (Some(trace), true) = (trace, pipe_table.rate.is_some()) {
             return Err(Diagnostic::new(trace.span(), "a link follows a trace or has a rate, not both"));
         }
         let trace = trace.map(|name| {
             self.traces.get(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
         });
-        let (queue, bdp_limit) = queue::queue(given.queue.as_ref())?;
+        let (queue, bdp_limit) = queue::queue(pipe_table.queue.as_ref())?;
         let pipe = PipeConfig {
-            rate: given.rate.map(|rate| rate.0),
+            rate: pipe_table.rate.map(|rate| rate.0),
             trace: trace.transpose()?,
-            delay: given.delay.map_or(Span::ZERO, |delay| delay.0),
-            jitter: given.jitter.map_or(Span::ZERO, |jitter| jitter.0),
-            loss: given.loss.map_or(LossModel::None, |loss| loss.0),
-            overhead: given.overhead.as_ref().map_or(Ok(0), bytes)?,
+            delay: pipe_table.delay.map_or(Span::ZERO, |delay| delay.0),
+            jitter: pipe_table.jitter.map_or(Span::ZERO, |jitter| jitter.0),
+            loss: pipe_table.loss.map_or(LossModel::None, |loss| loss.0),
+            overhead: pipe_table.overhead.as_ref().map_or(Ok(0), parse_bytes)?,
             queue,
-            local: given.local.unwrap_or(false),
-            wire_limit: given.wire_limit.map(|limit| limit.0),
+            local: pipe_table.local.unwrap_or(false),
+            wire_limit: pipe_table.wire_limit.map(|limit| limit.0),
         };
         Ok((pipe, bdp_limit))
     }
 
-    /// The links with all queue limits resolved.
-    fn with_limits(self, paths: &[Path]) -> Result<Vec<Link>, Diagnostic> {
+    /// Resolves the queue limits in bandwidth-delay products and returns the links.
+    fn resolve_queue_limits(self, paths: &[Path]) -> Result<Vec<Link>, Diagnostic> {
         let mut links = self.links.clone();
         for (index, [forward, reverse]) in self.bdp_limits.iter().enumerate() {
             if let Some(limit) = forward {
@@ -122,7 +131,7 @@ impl Links<'_> {
 
 impl file::Pipe {
     /// The keys of `self`, and those of `other` that `self` does not have; rate and trace exclude each other.
-    fn or(self, other: &Self) -> Self {
+    fn with_defaults_from(self, other: &Self) -> Self {
         let other = other.clone();
         let has_rate = self.rate.is_some() || self.trace.is_some();
         Self {
@@ -138,10 +147,15 @@ impl file::Pipe {
         }
     }
 
-    /// Whether no key is given.
+    /// Whether no key is pipe_table.
     fn is_empty(&self) -> bool {
         let Self { rate, trace, delay, jitter, loss, overhead, queue, local, wire_limit } = self;
-        let timing = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
-        timing && loss.is_none() && overhead.is_none() && queue.is_none() && local.is_none() && wire_limit.is_none()
+        let rate_and_delay_unset = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
+        rate_and_delay_unset
+            && loss.is_none()
+            && overhead.is_none()
+            && queue.is_none()
+            && local.is_none()
+            && wire_limit.is_none()
     }
 }

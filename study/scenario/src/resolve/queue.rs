@@ -16,15 +16,15 @@ pub(super) struct BdpLimit {
 }
 
 /// The queue, and its limit if that is in bandwidth-delay products.
-pub(super) fn queue(given: Option<&Spanned<file::Queue>>) -> Result<(QueueConfig, Option<BdpLimit>), Diagnostic> {
-    let Some(at) = given else { return Ok((QueueConfig::default(), None)) };
-    let (given, mut queue) = (at.get(), QueueConfig::new(discipline(at)?));
-    if given.ecn == Some(true) && queue.discipline == QueueDiscipline::DropTail {
-        let diagnostic = Diagnostic::new(at.span(), "a drop-tail queue marks nothing");
+pub(super) fn queue(table: Option<&Spanned<file::Queue>>) -> Result<(QueueConfig, Option<BdpLimit>), Diagnostic> {
+    let Some(table) = table else { return Ok((QueueConfig::default(), None)) };
+    let (keys, mut queue) = (table.get(), QueueConfig::new(discipline(table)?));
+    if keys.ecn == Some(true) && queue.discipline == QueueDiscipline::DropTail {
+        let diagnostic = Diagnostic::new(table.span(), "a drop-tail queue marks nothing");
         return Err(diagnostic.with_help("`ecn` goes with codel, red, pie, fq-codel and cake"));
     }
-    queue.ecn = given.ecn.unwrap_or(queue.ecn);
-    let Some(limit) = &given.limit else { return Ok((queue, None)) };
+    queue.ecn = keys.ecn.unwrap_or(queue.ecn);
+    let Some(limit) = &keys.limit else { return Ok((queue, None)) };
     let (limit, bdp_limit) = match *limit.get() {
         QueueSize::Packets(packets) => (QueueLimit::Packets(packets), None),
         QueueSize::Bytes(bytes) => (QueueLimit::Bytes(bytes), None),

@@ -1,6 +1,6 @@
 //! The flows and their hosts.
 
-use super::checks::{bytes, find, positive, unique};
+use super::checks::{check_positive, check_unique, find, parse_bytes};
 use super::multipath;
 use super::requests::requests;
 use crate::file::{self, File, Kind, Profile};
@@ -27,21 +27,24 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
         return Err(diagnostic.with_help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
     }
     let mut flows: Vec<Flow> = Vec::new();
-    for at in &file.flow {
-        let given = at.get();
-        let route = route(at, paths, tunnel.is_some())?;
-        let kind = match (given.kind, route) {
-            (Kind::Udp, Route::Path(path)) => udp(at, paths[path].mtu)?,
-            (Kind::Udp, _) => udp(at, tunnel.expect("a flow goes into a tunnel only where there is one").mtu)?,
-            _ => tcp(given, paths, &file.host)?,
+    for spanned_table in &file.flow {
+        let flow_table = spanned_table.get();
+        let route = route(spanned_table, paths, tunnel.is_some())?;
+        let kind = match (flow_table.kind, route) {
+            (Kind::Udp, Route::Path(path)) => udp(spanned_table, paths[path].mtu)?,
+            (Kind::Udp, _) => {
+                udp(spanned_table, tunnel.expect("a flow goes into a tunnel only where there is one").mtu)?
+            }
+            _ => tcp(flow_table, paths, &file.host)?,
         };
         if let FlowKind::Tcp { host, multipath, .. } = &kind {
-            check_packet_size(given, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
+            check_packet_size(flow_table, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
         }
-        for (name, start) in copies(given)? {
-            let name = unique("flow", &name, given.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
-            let start_within = given.start_within.map_or(Span::ZERO, |within| within.0);
-            let stop = stop(given, start + start_within)?;
+        for (name, start) in copies(flow_table)? {
+            let name =
+                check_unique("flow", &name, flow_table.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
+            let start_within = flow_table.start_within.map_or(Span::ZERO, |within| within.0);
+            let stop = stop(flow_table, start + start_within)?;
             flows.push(Flow { name, route, start, start_within, stop, kind: kind.clone() });
         }
     }
@@ -51,16 +54,16 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
 /// The largest packet of a flow; with subflows that of the path with the least.
 fn mtu(route: Route, multipath: Option<&Multipath>, paths: &[Path], tunnel: Option<&Tunnel>) -> u32 {
     let subflows = multipath.into_iter().flat_map(|multipath| &multipath.subflows);
-    let least = subflows.map(|subflow| paths[subflow.path].mtu).min();
+    let min_mtu = subflows.map(|subflow| paths[subflow.path].mtu).min();
     match route {
         Route::Path(path) => paths[path].mtu,
-        Route::Tunnel | Route::Subflows => least.or(tunnel.map(|tunnel| tunnel.mtu)).expect("it goes somewhere"),
+        Route::Tunnel | Route::Subflows => min_mtu.or(tunnel.map(|tunnel| tunnel.mtu)).expect("it goes somewhere"),
     }
 }
 
 /// Checks that headers and payload fit into a packet.
 fn check_packet_size(
-    given: &file::Flow,
+    flow_table: &file::Flow,
     host: &Host,
     multipath: Option<&Multipath>,
     mtu: u32,
@@ -70,57 +73,59 @@ fn check_packet_size(
     match host.mss {
         None if headers >= mtu => {
             let message = format!("headers of {headers} bytes leave no room for data in packets of {mtu}");
-            Err(Diagnostic::new(given.name.span(), message).with_help("let `mtu` be larger"))
+            Err(Diagnostic::new(flow_table.name.span(), message).with_help("let `mtu` be larger"))
         }
         Some(mss) if u64::from(mss) + u64::from(headers) > u64::from(mtu) => {
             let message = format!("segments of {mss} bytes and {headers} of headers do not fit into packets of {mtu}");
-            Err(Diagnostic::new(given.name.span(), message).with_help("let `mss` be smaller, or `mtu` larger"))
+            Err(Diagnostic::new(flow_table.name.span(), message).with_help("let `mss` be smaller, or `mtu` larger"))
         }
         _ => Ok(()),
     }
 }
 
-fn route(at: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Diagnostic> {
+fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Diagnostic> {
     let names = || paths.iter().map(|path| path.name.as_str());
-    if at.get().kind == Kind::Mptcp {
+    if spanned_table.get().kind == Kind::Mptcp {
         return Ok(Route::Subflows);
     }
-    match &at.get().path {
+    match &spanned_table.get().path {
         Some(path) => find("path", path.get(), path.span(), names()).map(Route::Path),
         None if tunnel => Ok(Route::Tunnel),
         None if paths.len() == 1 => Ok(Route::Path(0)),
         None => {
-            let diagnostic =
-                Diagnostic::new(at.get().name.span(), "there are several paths and no tunnel: which one does it take?");
+            let diagnostic = Diagnostic::new(
+                spanned_table.get().name.span(),
+                "there are several paths and no tunnel: which one does it take?",
+            );
             Err(diagnostic.with_help(format!("add `path = ...`: {}", names().collect::<Vec<_>>().join(", "))))
         }
     }
 }
 
 /// Names and starts of `count` flows, or of the one.
-fn copies(given: &file::Flow) -> Result<Vec<(String, Instant)>, Diagnostic> {
-    let name = &given.name.get().0;
-    let start = Instant::ZERO + given.start.map_or(Span::ZERO, |start| start.0);
-    let Some(count) = &given.count else {
-        return match &given.stagger {
+fn copies(flow_table: &file::Flow) -> Result<Vec<(String, Instant)>, Diagnostic> {
+    let name = &flow_table.name.get().0;
+    let start = Instant::ZERO + flow_table.start.map_or(Span::ZERO, |start| start.0);
+    let Some(count) = &flow_table.count else {
+        return match &flow_table.stagger {
             Some(stagger) => Err(Diagnostic::new(stagger.span(), "`stagger` goes with `count`")),
             None => Ok(vec![(name.clone(), start)]),
         };
     };
-    if *positive("count", count, |count| u64::from(*count))? > MAX_FLOWS {
+    if *check_positive("count", count, |count| u64::from(*count))? > MAX_FLOWS {
         return Err(Diagnostic::new(count.span(), format!("at most {MAX_FLOWS} flows of a kind")));
     }
-    let stagger = given.stagger.as_ref().map_or(Span::ZERO, |stagger| stagger.get().0);
+    let stagger = flow_table.stagger.as_ref().map_or(Span::ZERO, |stagger| stagger.get().0);
     Ok((0..*count.get()).map(|n| (format!("{name}-{}", n + 1), start + stagger * u64::from(n))).collect())
 }
 
-fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Diagnostic> {
-    let Some(stop) = &given.stop else {
+fn stop(flow_table: &file::Flow, start: Instant) -> Result<Option<Instant>, Diagnostic> {
+    let Some(stop) = &flow_table.stop else {
         return Ok(None);
     };
-    let at = Instant::ZERO + stop.get().0;
-    match at > start {
-        true => Ok(Some(at)),
+    let spanned_table = Instant::ZERO + stop.get().0;
+    match spanned_table > start {
+        true => Ok(Some(spanned_table)),
         false => {
             let message = format!("the flow would stop at {}, before it starts at {}", stop.get().0, Span(start.0));
             Err(Diagnostic::new(stop.span(), message))
@@ -129,34 +134,38 @@ fn stop(given: &file::Flow, start: Instant) -> Result<Option<Instant>, Diagnosti
 }
 
 /// A TCP or MPTCP flow.
-fn tcp(given: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Diagnostic> {
-    let multipath = match given.kind {
+fn tcp(flow_table: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Diagnostic> {
+    let multipath = match flow_table.kind {
         Kind::Mptcp => {
             refuse_keys(
                 "mptcp",
-                [("packet", span(&given.packet)), ("path", span(&given.path)), ("requests", span(&given.requests))],
+                [
+                    ("packet", span(&flow_table.packet)),
+                    ("path", span(&flow_table.path)),
+                    ("requests", span(&flow_table.requests)),
+                ],
             )?;
-            Some(Box::new(multipath::multipath(given, paths)?))
+            Some(Box::new(multipath::multipath(flow_table, paths)?))
         }
         _ => {
-            refuse_keys("tcp", [("packet", given.packet.as_ref().map(Spanned::span))])?;
-            refuse_keys("tcp", multipath_keys(given))?;
+            refuse_keys("tcp", [("packet", flow_table.packet.as_ref().map(Spanned::span))])?;
+            refuse_keys("tcp", multipath_keys(flow_table))?;
             None
         }
     };
-    let size = given.size.as_ref().map(|size| positive("size", size, |size| size.0)).transpose()?;
+    let size = flow_table.size.as_ref().map(|size| check_positive("size", size, |size| size.0)).transpose()?;
     let mut host = Host::default();
     set_host(&mut host, defaults)?;
-    given.host.as_ref().map_or(Ok(()), |own| set_host(&mut host, own.get()))?;
-    let congestion = given.congestion.as_ref().map(|congestion| congestion.get().0.clone());
+    flow_table.host.as_ref().map_or(Ok(()), |host_table| set_host(&mut host, host_table.get()))?;
+    let congestion = flow_table.congestion.as_ref().map(|congestion| congestion.get().0.clone());
     let congestion = congestion.unwrap_or_else(|| AlgorithmChoice::from(CONGESTION));
     let size = size.map(|size| size.0);
-    Ok(FlowKind::Tcp { congestion, application: application(given)?, size, host: Box::new(host), multipath })
+    Ok(FlowKind::Tcp { congestion, application: application(flow_table)?, size, host: Box::new(host), multipath })
 }
 
 /// The keys of MPTCP flows only.
-fn multipath_keys(given: &file::Flow) -> [(&'static str, Option<Range<usize>>); 4] {
-    let file::Flow { paths, subflow, scheduler, mptcp, .. } = given;
+fn multipath_keys(flow_table: &file::Flow) -> [(&'static str, Option<Range<usize>>); 4] {
+    let file::Flow { paths, subflow, scheduler, mptcp, .. } = flow_table;
     [("paths", span(paths)), ("subflow", span(subflow)), ("scheduler", span(scheduler)), ("mptcp", span(mptcp))]
 }
 
@@ -164,26 +173,27 @@ fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
     value.as_ref().map(Spanned::span)
 }
 
-fn application(given: &file::Flow) -> Result<Application, Diagnostic> {
-    let (rate, write) = (given.rate.as_ref(), given.write.as_ref());
-    let others = [("rate", rate.map(Spanned::span)), ("write", write.map(Spanned::span)), ("size", span(&given.size))];
+fn application(flow_table: &file::Flow) -> Result<Application, Diagnostic> {
+    let (rate, write) = (flow_table.rate.as_ref(), flow_table.write.as_ref());
+    let others =
+        [("rate", rate.map(Spanned::span)), ("write", write.map(Spanned::span)), ("size", span(&flow_table.size))];
     let other = others.into_iter().find_map(|(key, span)| Some((key, span?)));
-    let refuse_other = |what: &str, other: Option<(&str, Range<usize>)>| match other {
-        Some((key, span)) => Err(Diagnostic::new(span, format!("a flow of {what} has no `{key}` of its own"))),
+    let refuse_other = |kind: &str, other: Option<(&str, Range<usize>)>| match other {
+        Some((key, span)) => Err(Diagnostic::new(span, format!("a flow of {kind} has no `{key}` of its own"))),
         None => Ok(()),
     };
-    if let Some(video) = &given.video {
-        refuse_other("video", span(&given.requests).map(|span| ("requests", span)).or(other))?;
+    if let Some(video) = &flow_table.video {
+        refuse_other("video", span(&flow_table.requests).map(|span| ("requests", span)).or(other))?;
         return video.get().resolve(video.span()).map(|video| Application::Video(Box::new(video)));
     }
-    if let Some(given_requests) = &given.requests {
+    if let Some(given_requests) = &flow_table.requests {
         refuse_other("requests", other)?;
         return requests(given_requests.get()).map(Application::Requests);
     }
     match (rate, write) {
         (Some(rate), None) => Ok(Application::Steady { rate: rate.get().0, write: None }),
         (Some(rate), Some(write)) => {
-            let write = positive("write", write, |write| write.0)?.0;
+            let write = check_positive("write", write, |write| write.0)?.0;
             Ok(Application::Steady { rate: rate.get().0, write: Some(write) })
         }
         (None, Some(write)) => Err(Diagnostic::new(write.span(), "`write` goes with `rate`")),
@@ -191,20 +201,21 @@ fn application(given: &file::Flow) -> Result<Application, Diagnostic> {
     }
 }
 
-fn udp(at: &Spanned<file::Flow>, mtu: u32) -> Result<FlowKind, Diagnostic> {
-    let given = at.get();
-    let congestion = given.congestion.as_ref().map(Spanned::span);
-    let (size, host) = (given.size.as_ref().map(Spanned::span), given.host.as_ref().map(Spanned::span));
-    let (write, requests) = (given.write.as_ref().map(Spanned::span), given.requests.as_ref().map(Spanned::span));
+fn udp(spanned_table: &Spanned<file::Flow>, mtu: u32) -> Result<FlowKind, Diagnostic> {
+    let flow_table = spanned_table.get();
+    let congestion = flow_table.congestion.as_ref().map(Spanned::span);
+    let (size, host) = (flow_table.size.as_ref().map(Spanned::span), flow_table.host.as_ref().map(Spanned::span));
+    let (write, requests) =
+        (flow_table.write.as_ref().map(Spanned::span), flow_table.requests.as_ref().map(Spanned::span));
     let keys = [("congestion", congestion), ("size", size), ("host", host), ("write", write), ("requests", requests)];
     refuse_keys("udp", keys)?;
-    refuse_keys("udp", [("video", span(&given.video))])?;
-    refuse_keys("udp", multipath_keys(given))?;
-    let (Some(rate), Some(packet)) = (&given.rate, &given.packet) else {
-        let diagnostic = Diagnostic::new(given.name.span(), "a udp flow needs `rate` and `packet`");
+    refuse_keys("udp", [("video", span(&flow_table.video))])?;
+    refuse_keys("udp", multipath_keys(flow_table))?;
+    let (Some(rate), Some(packet)) = (&flow_table.rate, &flow_table.packet) else {
+        let diagnostic = Diagnostic::new(flow_table.name.span(), "a udp flow needs `rate` and `packet`");
         return Err(diagnostic.with_help("for example rate = \"10mbit\", packet = \"1000b\""));
     };
-    match bytes(packet)? {
+    match parse_bytes(packet)? {
         bytes if bytes <= IPV4_UDP_HEADER_BYTES => {
             Err(Diagnostic::new(packet.span(), "IP and UDP headers alone take 28 bytes"))
         }
@@ -224,30 +235,30 @@ fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); 
     }
 }
 
-/// Sets the fields that `given` has.
-fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Diagnostic> {
-    match given.profile {
+/// Sets the fields that `flow_table` has.
+fn set_host(host: &mut Host, flow_table: &file::Host) -> Result<(), Diagnostic> {
+    match flow_table.profile {
         Some(Profile::Linux) => *host = Host::default(),
         Some(Profile::Ns2) => *host = Host::ns2(),
         None => {}
     }
-    if let Some(mss) = &given.mss {
-        host.mss = Some(positive("mss", mss, |mss| mss.0).and_then(|_| bytes(mss))?);
+    if let Some(mss) = &flow_table.mss {
+        host.mss = Some(check_positive("mss", mss, |mss| mss.0).and_then(|_| parse_bytes(mss))?);
     }
-    if let Some(ip) = &given.ip {
+    if let Some(ip) = &flow_table.ip {
         host.ip_header = match ip.get() {
             4 => 20,
             6 => 40,
             _ => return Err(Diagnostic::new(ip.span(), "there is no such version of IP").with_help("ip = 4 or ip = 6")),
         };
     }
-    if let Some(window) = &given.initial_window {
-        host.initial_window = *positive("initial_window", window, |window| u64::from(*window))?;
+    if let Some(window) = &flow_table.initial_window {
+        host.initial_window = *check_positive("initial_window", window, |window| u64::from(*window))?;
     }
-    if let Some(gro) = &given.gro {
-        host.gro = *positive("gro", gro, |gro| u64::from(*gro))?;
+    if let Some(gro) = &flow_table.gro {
+        host.gro = *check_positive("gro", gro, |gro| u64::from(*gro))?;
     }
-    if let Some(buffer) = &given.receive_buffer {
+    if let Some(buffer) = &flow_table.receive_buffer {
         let [min, default, max] = buffer.get().map(|size| size.0);
         if min == 0 || min > default || default > max {
             let diagnostic = Diagnostic::new(buffer.span(), "min, default, max: they must ascend");
@@ -255,29 +266,29 @@ fn set_host(host: &mut Host, given: &file::Host) -> Result<(), Diagnostic> {
         }
         host.receive_buffer = TcpRmem { min, default, max };
     }
-    if let Some(buffer) = &given.send_buffer {
-        host.send_buffer = positive("send_buffer", buffer, |buffer| buffer.0)?.0;
+    if let Some(buffer) = &flow_table.send_buffer {
+        host.send_buffer = check_positive("send_buffer", buffer, |buffer| buffer.0)?.0;
     }
-    if let Some(tick) = &given.tick {
-        host.tick = positive("tick", tick, |tick| tick.0.0)?.0;
+    if let Some(tick) = &flow_table.tick {
+        host.tick = check_positive("tick", tick, |tick| tick.0.0)?.0;
     }
-    if let Some(timeout) = &given.initial_rto {
-        host.initial_rto = positive("initial_rto", timeout, |timeout| timeout.0.0)?.0;
+    if let Some(timeout) = &flow_table.initial_rto {
+        host.initial_rto = check_positive("initial_rto", timeout, |timeout| timeout.0.0)?.0;
     }
-    if let Some(recovery) = given.recovery {
+    if let Some(recovery) = flow_table.recovery {
         host.recovery = match recovery {
             file::LossRecovery::Rack => LossRecovery::Rack,
             file::LossRecovery::Fack => LossRecovery::Fack,
         };
     }
-    host.window = given.window.map(|window| window.0).or(host.window);
-    host.handshake = given.handshake.unwrap_or(host.handshake);
-    host.timestamps = given.timestamps.unwrap_or(host.timestamps);
-    host.sack = given.sack.unwrap_or(host.sack);
-    host.ecn = given.ecn.unwrap_or(host.ecn);
-    host.quick_ack = given.quick_ack.unwrap_or(host.quick_ack);
-    host.pacing = given.pacing.unwrap_or(host.pacing);
-    host.reordering = given.reordering.unwrap_or(host.reordering);
-    host.max_reordering = given.max_reordering.unwrap_or(host.max_reordering);
+    host.window = flow_table.window.map(|window| window.0).or(host.window);
+    host.handshake = flow_table.handshake.unwrap_or(host.handshake);
+    host.timestamps = flow_table.timestamps.unwrap_or(host.timestamps);
+    host.sack = flow_table.sack.unwrap_or(host.sack);
+    host.ecn = flow_table.ecn.unwrap_or(host.ecn);
+    host.quick_ack = flow_table.quick_ack.unwrap_or(host.quick_ack);
+    host.pacing = flow_table.pacing.unwrap_or(host.pacing);
+    host.reordering = flow_table.reordering.unwrap_or(host.reordering);
+    host.max_reordering = flow_table.max_reordering.unwrap_or(host.max_reordering);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The tunnel: MPT's, or Ropewalk's.
 
-use super::checks::{bytes, find, positive};
+use super::checks::{check_positive, find, parse_bytes};
 use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
 use crate::file::{self, Late, Mode};
 use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
@@ -18,36 +18,39 @@ pub(crate) const MPT_MTU: u32 = 1440;
 /// Ropewalk's headers of a fragment: GRE with key and sequence number, the fragment's header, the cipher's tag.
 const FRAGMENT_HEADER_BYTES: u32 = 12 + 6 + 16;
 
-pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Diagnostic> {
-    refuse_keys_of_the_other_mode(given)?;
+pub(super) fn tunnel(table: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Diagnostic> {
+    refuse_keys_of_the_other_mode(table)?;
     let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
     let headers = IPV4_UDP_HEADER_BYTES + if ipv6 { IPV6_EXTRA_BYTES } else { 0 };
-    let tunnel_paths = paths_of(given, paths)?;
-    let weights = weights(given, tunnel_paths.len())?;
+    let tunnel_paths = paths_of(table, paths)?;
+    let weights = weights(table, tunnel_paths.len())?;
     let cycle: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
-    if let Some(first) = given.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
+    if let Some(first) = table.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
         return Err(Diagnostic::new(first.span(), format!("the round-robin cycle has positions 0 to {}", cycle - 1)));
     }
-    let ropewalk = (given.mode == Mode::Ropewalk).then(|| ropewalk(given, paths, &tunnel_paths)).transpose()?;
+    let ropewalk = (table.mode == Mode::Ropewalk).then(|| ropewalk(table, paths, &tunnel_paths)).transpose()?;
     let (overhead, mtu) = match &ropewalk {
         None => (headers + GRE_HEADER_BYTES, MPT_MTU),
         Some(_) => (headers, default_mtu(&tunnel_paths, paths, headers)),
     };
-    let mpt_scheduler = given.scheduler.as_ref().filter(|_| given.mode == Mode::Mpt);
+    let mpt_scheduler = table.scheduler.as_ref().filter(|_| table.mode == Mode::Mpt);
     Ok(Tunnel {
         paths: tunnel_paths,
-        mpt_scheduler: mpt_scheduler.map_or_else(|| MPT_SCHEDULER.into(), |chosen| chosen.get().0.clone()),
+        mpt_scheduler: mpt_scheduler.map_or_else(|| MPT_SCHEDULER.into(), |algorithm| algorithm.get().0.clone()),
         weights,
-        first: given.first.as_ref().map_or(0, |first| *first.get()),
-        stray_packets: given.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
-        overhead: given.overhead.as_ref().map_or(Ok(overhead), bytes)?,
-        mtu: given.mtu.as_ref().map_or(Ok(mtu), |mtu| positive("mtu", mtu, |mtu| mtu.0).and_then(|_| bytes(mtu)))?,
-        resequence: given.resequence.as_ref().map(Spanned::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
+        first: table.first.as_ref().map_or(0, |first| *first.get()),
+        stray_packets: table.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
+        overhead: table.overhead.as_ref().map_or(Ok(overhead), parse_bytes)?,
+        mtu: table
+            .mtu
+            .as_ref()
+            .map_or(Ok(mtu), |mtu| check_positive("mtu", mtu, |mtu| mtu.0).and_then(|_| parse_bytes(mtu)))?,
+        resequence: table.resequence.as_ref().map(Spanned::get).filter(|r| r.window.0 > 0).map(|r| Resequence {
             window: r.window.0,
             timeout: r.timeout.0,
             deliver_late: matches!(r.late, Late::Deliver),
         }),
-        device: given
+        device: table
             .device
             .as_ref()
             .map(Spanned::get)
@@ -58,33 +61,33 @@ pub(super) fn tunnel(given: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
 
 /// The largest packet that fits into one datagram on every path.
 fn default_mtu(tunnel_paths: &[usize], paths: &[Path], headers: u32) -> u32 {
-    let least = tunnel_paths.iter().map(|path| paths[*path].mtu).min().unwrap_or_default();
-    least.saturating_sub(headers + FRAGMENT_HEADER_BYTES).max(1)
+    let min_mtu = tunnel_paths.iter().map(|path| paths[*path].mtu).min().unwrap_or_default();
+    min_mtu.saturating_sub(headers + FRAGMENT_HEADER_BYTES).max(1)
 }
 
-fn ropewalk(given: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Result<Ropewalk, Diagnostic> {
+fn ropewalk(table: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Result<Ropewalk, Diagnostic> {
     let default = TunnelOptions::default();
     let time = |key: &str, time: &Option<Spanned<Time>>, default: Span| -> Result<Span, Diagnostic> {
-        time.as_ref().map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
+        time.as_ref().map_or(Ok(default), |time| check_positive(key, time, |time| time.0.0).map(|time| time.0))
     };
-    let memory = given.memory.as_ref().map(|memory| positive("memory", memory, |memory| memory.0)).transpose()?;
+    let memory = table.memory.as_ref().map(|memory| check_positive("memory", memory, |memory| memory.0)).transpose()?;
     let flag = |flag: &Option<Spanned<bool>>, default| flag.as_ref().map_or(default, |flag| *flag.get());
     let options = TunnelOptions {
-        congestion: given.congestion.as_ref().map_or(default.congestion, |chosen| chosen.get().0.clone()),
-        scheduler: given.scheduler.as_ref().map_or(default.scheduler, |chosen| chosen.get().0.clone()),
-        retransmit: flag(&given.retransmit, default.retransmit),
-        in_order: flag(&given.in_order, default.in_order),
-        deliver_late: given.late.as_ref().map_or(default.deliver_late, |late| matches!(late.get(), Late::Deliver)),
-        max_reorder_timeout: time("max_reorder_timeout", &given.max_reorder_timeout, default.max_reorder_timeout)?,
-        probe_interval: time("probe_interval", &given.probe_interval, default.probe_interval)?,
-        codel_target: time("codel_target", &given.codel_target, default.codel_target)?,
-        codel_interval: time("codel_interval", &given.codel_interval, default.codel_interval)?,
+        congestion: table.congestion.as_ref().map_or(default.congestion, |algorithm| algorithm.get().0.clone()),
+        scheduler: table.scheduler.as_ref().map_or(default.scheduler, |algorithm| algorithm.get().0.clone()),
+        retransmit: flag(&table.retransmit, default.retransmit),
+        in_order: flag(&table.in_order, default.in_order),
+        deliver_late: table.late.as_ref().map_or(default.deliver_late, |late| matches!(late.get(), Late::Deliver)),
+        max_reorder_timeout: time("max_reorder_timeout", &table.max_reorder_timeout, default.max_reorder_timeout)?,
+        probe_interval: time("probe_interval", &table.probe_interval, default.probe_interval)?,
+        codel_target: time("codel_target", &table.codel_target, default.codel_target)?,
+        codel_interval: time("codel_interval", &table.codel_interval, default.codel_interval)?,
         memory_bytes: memory.map_or(default.memory_bytes, |memory| memory.0),
     };
     Ok(Ropewalk {
         options,
-        backup: positions(given.backup.as_ref(), paths, tunnel_paths)?,
-        metered: positions(given.metered.as_ref(), paths, tunnel_paths)?,
+        backup: positions(table.backup.as_ref(), paths, tunnel_paths)?,
+        metered: positions(table.metered.as_ref(), paths, tunnel_paths)?,
     })
 }
 
@@ -94,43 +97,45 @@ fn positions(
     paths: &[Path],
     tunnel_paths: &[usize],
 ) -> Result<Vec<usize>, Diagnostic> {
-    let known = || tunnel_paths.iter().map(|path| paths[*path].name.as_str());
+    let path_names = || tunnel_paths.iter().map(|path| paths[*path].name.as_str());
     let names = names.into_iter().flat_map(Spanned::get);
-    names.map(|name| find("path of the tunnel", name.get(), name.span(), known())).collect()
+    names.map(|name| find("path of the tunnel", name.get(), name.span(), path_names())).collect()
 }
 
 /// Refuses keys that only the other mode has.
-fn refuse_keys_of_the_other_mode(given: &file::Tunnel) -> Result<(), Diagnostic> {
-    fn span<T>(at: &Option<Spanned<T>>) -> Option<Range<usize>> {
-        at.as_ref().map(Spanned::span)
+fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic> {
+    fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+        value.as_ref().map(Spanned::span)
     }
     let mpt_keys = [
-        ("kind", span(&given.kind)),
-        ("first", span(&given.first)),
-        ("stray_packets", span(&given.stray_packets)),
-        ("overhead", span(&given.overhead)),
-        ("resequence", span(&given.resequence)),
-        ("device", span(&given.device)),
+        ("kind", span(&table.kind)),
+        ("first", span(&table.first)),
+        ("stray_packets", span(&table.stray_packets)),
+        ("overhead", span(&table.overhead)),
+        ("resequence", span(&table.resequence)),
+        ("device", span(&table.device)),
     ];
     let ropewalk_keys = [
-        ("congestion", span(&given.congestion)),
-        ("retransmit", span(&given.retransmit)),
-        ("in_order", span(&given.in_order)),
-        ("late", span(&given.late)),
-        ("max_reorder_timeout", span(&given.max_reorder_timeout)),
-        ("probe_interval", span(&given.probe_interval)),
-        ("codel_target", span(&given.codel_target)),
-        ("codel_interval", span(&given.codel_interval)),
-        ("memory", span(&given.memory)),
-        ("backup", span(&given.backup)),
-        ("metered", span(&given.metered)),
+        ("congestion", span(&table.congestion)),
+        ("retransmit", span(&table.retransmit)),
+        ("in_order", span(&table.in_order)),
+        ("late", span(&table.late)),
+        ("max_reorder_timeout", span(&table.max_reorder_timeout)),
+        ("probe_interval", span(&table.probe_interval)),
+        ("codel_target", span(&table.codel_target)),
+        ("codel_interval", span(&table.codel_interval)),
+        ("memory", span(&table.memory)),
+        ("backup", span(&table.backup)),
+        ("metered", span(&table.metered)),
     ];
-    let (mode, other, refused) = match given.mode {
+    let (mode, other, unsupported_keys) = match table.mode {
         Mode::Mpt => ("mpt", "ropewalk", &ropewalk_keys[..]),
         Mode::Ropewalk => ("ropewalk", "mpt", &mpt_keys[..]),
     };
-    let Some((key, at)) = refused.iter().find_map(|(key, at)| Some((key, at.clone()?))) else { return Ok(()) };
-    let diagnostic = Diagnostic::new(at, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
+    let Some((key, value)) = unsupported_keys.iter().find_map(|(key, value)| Some((key, value.clone()?))) else {
+        return Ok(());
+    };
+    let diagnostic = Diagnostic::new(value, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
     Err(diagnostic.with_help(format!("leave it out, or say mode = \"{other}\"{}", counterpart(key))))
 }
 
@@ -143,8 +148,8 @@ fn counterpart(key: &str) -> &'static str {
     }
 }
 
-fn paths_of(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Diagnostic> {
-    let Some(names) = &given.paths else {
+fn paths_of(table: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Diagnostic> {
+    let Some(names) = &table.paths else {
         return Ok((0..paths.len()).collect());
     };
     let mut indices = Vec::new();
@@ -161,8 +166,8 @@ fn paths_of(given: &file::Tunnel, paths: &[Path]) -> Result<Vec<usize>, Diagnost
     }
 }
 
-fn weights(given: &file::Tunnel, paths: usize) -> Result<Vec<u32>, Diagnostic> {
-    let Some(weights) = &given.weights else {
+fn weights(table: &file::Tunnel, paths: usize) -> Result<Vec<u32>, Diagnostic> {
+    let Some(weights) = &table.weights else {
         return Ok(vec![1; paths]);
     };
     let list = weights.get();

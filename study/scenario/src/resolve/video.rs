@@ -1,6 +1,6 @@
 //! Flows of video.
 
-use super::checks::positive;
+use super::checks::check_positive;
 use crate::file::{Video, VideoKind};
 use crate::model::{self, Playback};
 use parse::{Diagnostic, Spanned, Time};
@@ -25,16 +25,16 @@ pub(crate) const VARIATION: f64 = 0.0;
 const MAX_FPS: u32 = 1000;
 
 impl Video {
-    /// The video for the model; the table stands at `place`.
-    pub(super) fn resolve(&self, place: Range<usize>) -> Result<model::Video, Diagnostic> {
-        let fps = *self.fps.as_ref().map_or(Ok(&FPS), |fps| positive("fps", fps, |fps| u64::from(*fps)))?;
+    /// The video for the model; the table stands at `span`.
+    pub(super) fn resolve(&self, span: Range<usize>) -> Result<model::Video, Diagnostic> {
+        let fps = *self.fps.as_ref().map_or(Ok(&FPS), |fps| check_positive("fps", fps, |fps| u64::from(*fps)))?;
         if let Some(fast) = self.fps.as_ref().filter(|fps| *fps.get() > MAX_FPS) {
             return Err(Diagnostic::new(fast.span(), format!("at most {MAX_FPS} frames a second")));
         }
-        let gop = self.gop.as_ref().map(|gop| positive("gop", gop, |gop| u64::from(*gop))).transpose()?;
+        let gop = self.gop.as_ref().map(|gop| check_positive("gop", gop, |gop| u64::from(*gop))).transpose()?;
         let gop = gop.copied().unwrap_or(GOP_S * fps);
         Ok(model::Video {
-            ladder: self.ladder(place)?,
+            ladder: self.ladder(span)?,
             fps,
             gop,
             intra: factor("intra", self.intra.as_ref(), INTRA, 1.0)?,
@@ -48,7 +48,7 @@ impl Video {
     }
 
     /// Its rates: one, or several to choose from.
-    fn ladder(&self, place: Range<usize>) -> Result<Vec<Rate>, Diagnostic> {
+    fn ladder(&self, span: Range<usize>) -> Result<Vec<Rate>, Diagnostic> {
         match (&self.rate, &self.ladder) {
             (Some(rate), None) => Ok(vec![rate.get().0]),
             (None, Some(ladder)) => {
@@ -60,10 +60,8 @@ impl Video {
                 }
             }
             (Some(_), Some(ladder)) => Err(Diagnostic::new(ladder.span(), "`rate` or `ladder`, not both")),
-            (None, None) => {
-                Err(Diagnostic::new(place, "a video needs `rate`, or a `ladder` of rates to adapt between")
-                    .with_help("for example rate = \"5mbit\""))
-            }
+            (None, None) => Err(Diagnostic::new(span, "a video needs `rate`, or a `ladder` of rates to adapt between")
+                .with_help("for example rate = \"5mbit\"")),
         }
     }
 
@@ -92,23 +90,23 @@ impl Video {
     }
 }
 
-fn time(key: &str, given: Option<&Spanned<Time>>, default: Span) -> Result<Span, Diagnostic> {
-    given.map_or(Ok(default), |time| positive(key, time, |time| time.0.0).map(|time| time.0))
+fn time(key: &str, value: Option<&Spanned<Time>>, default: Span) -> Result<Span, Diagnostic> {
+    value.map_or(Ok(default), |time| check_positive(key, time, |time| time.0.0).map(|time| time.0))
 }
 
-/// A number, finite and not below `least`.
-fn factor(key: &str, given: Option<&Spanned<f64>>, default: f64, least: f64) -> Result<f64, Diagnostic> {
-    match given {
-        Some(at) if !at.get().is_finite() || *at.get() < least => {
-            Err(Diagnostic::new(at.span(), format!("`{key}` is a number, at least {least}")))
+/// A number, finite and not below `min`.
+fn factor(key: &str, value: Option<&Spanned<f64>>, default: f64, min: f64) -> Result<f64, Diagnostic> {
+    match value {
+        Some(factor) if !factor.get().is_finite() || *factor.get() < min => {
+            Err(Diagnostic::new(factor.span(), format!("`{key}` is a number, at least {min}")))
         }
-        given => Ok(given.map_or(default, |at| *at.get())),
+        value => Ok(value.map_or(default, |factor| *factor.get())),
     }
 }
 
 /// Refuses keys of the other kind of video.
 fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<&Spanned<Time>>); N]) -> Result<(), Diagnostic> {
-    match keys.into_iter().find_map(|(key, given)| Some((key, given?.span()))) {
+    match keys.into_iter().find_map(|(key, value)| Some((key, value?.span()))) {
         Some((key, span)) => Err(Diagnostic::new(span, format!("{kind} video has no `{key}`"))),
         None => Ok(()),
     }
