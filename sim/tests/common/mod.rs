@@ -109,6 +109,11 @@ pub(crate) fn run(experiment: &Experiment) -> record::Run {
     ropewalk_sim::run(experiment, 1).expect("the algorithms are registered")
 }
 
+/// A run with seed 1 and a sample every so often.
+pub(crate) fn sampled(experiment: Experiment, sample: Span) -> record::Run {
+    run(&Experiment { sample: Some(sample), ..experiment })
+}
+
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

@@ -1,6 +1,6 @@
 //! Applications on TCP: one that writes at a rate, a client that asks. Closed forms on a path without a queue to speak of.
 
-use crate::common::{application, bulk, column, host, one_link, pipe, requests, run};
+use crate::common::{application, bulk, column, host, one_link, pipe, requests, run, sampled};
 use link::LossModel;
 use scenario::model::{Application, Distribution, Experiment, Flow};
 use units::{Rate, Span};
@@ -29,9 +29,7 @@ fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
     for algorithm in ["reno", "cubic", "bic", "htcp"] {
         let mut flow = steady(algorithm, rate, None);
         host(&mut flow).quick_ack = true;
-        let mut experiment = wide(flow, 60);
-        experiment.sample = Some(Span::from_millis(10));
-        let run = run(&experiment);
+        let run = sampled(wide(flow, 60), Span::from_millis(10));
         // The last round trip is on its way.
         assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);
         // What was written during the handshake is sent in the first second; its window is given back in a few timeouts.
@@ -67,9 +65,8 @@ fn a_writer_that_wants_more_than_the_path_has_gets_what_the_path_has() {
 /// (RFC 2861, Linux `tcp_cwnd_restart`).
 #[test]
 fn a_window_that_stood_idle_is_halved_once_a_timeout() {
-    let mut experiment = wide(steady("reno", Rate::from_bits(1_220_000), Some(100 * u64::from(MSS))), 10);
-    experiment.sample = Some(Span::from_millis(2));
-    let run = run(&experiment);
+    let run =
+        sampled(wide(steady("reno", Rate::from_bits(1_220_000), Some(100 * u64::from(MSS))), 10), Span::from_millis(2));
     let window = column(&run, "flow flow", "cwnd_packets");
     let interval = 100.0 * f64::from(MSS) * 8.0 / 1.22e6;
     // (The first write waits for the handshake, so that the time before the second is shorter.)

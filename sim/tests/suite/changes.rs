@@ -11,10 +11,8 @@ fn change(at_ms: u64) -> Change {
 }
 
 fn experiment(algorithm: &str, events: Vec<Change>) -> Experiment {
-    let mut experiment = one_link(algorithm, pipe(Rate::from_mbit(20), Span::from_millis(10), 60), 30);
-    experiment.sample = Some(Span::from_millis(100));
-    experiment.events = events;
-    experiment
+    let plain = one_link(algorithm, pipe(Rate::from_mbit(20), Span::from_millis(10), 60), 30);
+    Experiment { sample: Some(Span::from_millis(100)), events, ..plain }
 }
 
 /// Goodput of a full link, Mbit/s.

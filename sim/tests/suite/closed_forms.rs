@@ -1,7 +1,7 @@
 //! Simulations against closed forms.
 
-use crate::common::{OVERHEAD, bulk, column, mean, one_link, pipe, run, set_size};
-use link::{LossModel, PipeConfig, QueueLimit};
+use crate::common::{OVERHEAD, bulk, column, mean, one_link, pipe, run, sampled, set_size};
+use link::{LossModel, PipeConfig};
 use units::{Rate, Span};
 
 const PACKET: u64 = 1500;
@@ -27,9 +27,7 @@ fn reno_obeys_the_square_root_law() {
 #[test]
 fn cubic_follows_its_curve_after_a_reduction() {
     let local = PipeConfig { local: true, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) };
-    let mut experiment = one_link("cubic", local, 20);
-    experiment.sample = Some(Span::from_millis(10));
-    let run = run(&experiment);
+    let run = sampled(one_link("cubic", local, 20), Span::from_millis(10));
     let window = column(&run, "flow flow", "cwnd_packets");
     let threshold = column(&run, "flow flow", "ssthresh_packets");
     // HyStart sets the threshold, the first full queue lowers it.
@@ -79,9 +77,8 @@ fn littles_law_holds_on_the_bottleneck() {
 /// BBR looks for the least RTT every ten seconds, with four packets in flight for 200 ms or more.
 #[test]
 fn bbr_probes_the_rtt_every_ten_seconds() {
-    let mut experiment = one_link("bbr", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 32);
-    experiment.sample = Some(Span::from_millis(50));
-    let run = run(&experiment);
+    let run =
+        sampled(one_link("bbr", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 32), Span::from_millis(50));
     let window = column(&run, "flow flow", "cwnd_packets");
     let starts: Vec<f64> =
         (40..window.len()).filter(|i| window[*i] == 4.0 && window[*i - 1] > 4.0).map(|i| i as f64 * 0.05).collect();
@@ -99,9 +96,7 @@ fn bbr_probes_the_rtt_every_ten_seconds() {
 /// each at 10 Mbit/s) for acknowledgements that come late; an even number, and two more while it probes.
 #[test]
 fn bbr_keeps_about_one_bandwidth_delay_product_in_flight() {
-    let mut experiment = one_link("bbr", pipe(Rate::from_mbit(10), Span::from_millis(20), 34), 9);
-    experiment.sample = Some(Span::from_millis(10));
-    let run = run(&experiment);
+    let run = sampled(one_link("bbr", pipe(Rate::from_mbit(10), Span::from_millis(20), 34), 9), Span::from_millis(10));
     let wire = (PACKET + u64::from(OVERHEAD)) as f64 * 8.0;
     let product = 10e6 / wire * (0.040 + wire / 10e6); // the least RTT has one transmission in it
     let in_flight = &column(&run, "flow flow", "in_flight_packets")[300..];
@@ -122,13 +117,4 @@ fn a_sized_flow_completes_through_heavy_loss() {
         assert_eq!(run.flows[0].delivered_bytes, 1_000_001, "seed {seed}");
         assert!(run.flows[0].completion_s.is_some(), "seed {seed}");
     }
-}
-
-/// A path without buffer still moves data: one packet at a time.
-#[test]
-fn a_queue_of_no_packets_passes_what_finds_the_link_free() {
-    let mut tiny = pipe(Rate::from_mbit(10), Span::from_millis(10), 0);
-    tiny.queue.limit = QueueLimit::Packets(0);
-    let run = run(&one_link("cubic", tiny, 20));
-    assert!(run.flows[0].delivered_bytes > 100_000, "{} bytes", run.flows[0].delivered_bytes);
 }

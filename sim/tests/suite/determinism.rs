@@ -2,9 +2,10 @@
 
 use crate::common::{bulk, one_link, pipe};
 use link::{LossModel, PipeConfig};
+use scenario::model::Experiment;
 use units::{Rate, Span};
 
-fn lossy() -> scenario::model::Experiment {
+fn lossy() -> Experiment {
     let pipe = PipeConfig {
         loss: LossModel::Random(0.001),
         jitter: Span::from_micros(300),
@@ -15,20 +16,22 @@ fn lossy() -> scenario::model::Experiment {
     experiment
 }
 
+fn digest(experiment: &Experiment, seed: u64) -> String {
+    ropewalk_sim::run(experiment, seed).expect("registered").digest
+}
+
 #[test]
 fn the_same_seed_gives_the_same_digest_and_another_seed_another() {
-    let digest = |seed| ropewalk_sim::run(&lossy(), seed).expect("registered").digest;
+    let digest = |seed| digest(&lossy(), seed);
     assert_eq!(digest(7), digest(7));
     assert_ne!(digest(7), digest(8));
 }
 
 #[test]
 fn threads_do_not_change_a_run() {
-    let alone: Vec<String> = (0..4).map(|seed| ropewalk_sim::run(&lossy(), seed).expect("registered").digest).collect();
+    let alone: Vec<String> = (0..4).map(|seed| digest(&lossy(), seed)).collect();
     let together: Vec<String> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4)
-            .map(|seed| scope.spawn(move || ropewalk_sim::run(&lossy(), seed).expect("registered").digest))
-            .collect();
+        let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || digest(&lossy(), seed))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     assert_eq!(alone, together);
@@ -36,10 +39,8 @@ fn threads_do_not_change_a_run() {
 
 #[test]
 fn sampling_does_not_change_a_run() {
-    let mut sampled = lossy();
-    sampled.sample = Some(Span::from_millis(10));
-    let digest = |experiment| ropewalk_sim::run(experiment, 3).expect("registered").digest;
-    assert_eq!(digest(&sampled), digest(&lossy()));
+    let sampled = Experiment { sample: Some(Span::from_millis(10)), ..lossy() };
+    assert_eq!(digest(&sampled, 3), digest(&lossy(), 3));
 }
 
 #[test]
@@ -47,6 +48,5 @@ fn adding_a_component_does_not_change_anothers_random_draws() {
     let mut more = lossy();
     more.links.push(more.links[0].clone());
     more.links[1].name = "unused".to_owned();
-    let digest = |experiment| ropewalk_sim::run(experiment, 3).expect("registered").digest;
-    assert_eq!(digest(&more), digest(&lossy()));
+    assert_eq!(digest(&more, 3), digest(&lossy(), 3));
 }

@@ -1,6 +1,6 @@
 //! Queue disciplines, with and without ECN, as TCP meets them.
 
-use crate::common::{OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run};
+use crate::common::{OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run, sampled};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
 use scenario::model::Experiment;
 use units::{Rate, Span};
@@ -76,9 +76,7 @@ fn without_ecn_in_the_host_the_same_queues_drop() {
 #[test]
 fn codel_holds_the_delay_at_its_target_where_drop_tail_fills_the_buffer() {
     let [codel, full] = [CODEL, QueueDiscipline::DropTail].map(|discipline| {
-        let mut experiment = one_link("cubic", link(discipline, 400), 60);
-        experiment.sample = Some(Span::from_millis(10));
-        let run = run(&experiment);
+        let run = sampled(one_link("cubic", link(discipline, 400), 60), Span::from_millis(10));
         (column(&run, "path path", "queue_ms")[1000..].to_vec(), run.paths[0].utilisation)
     });
     // Above target for no longer than an interval and the round trip in which a cut arrives, then empty for as long as

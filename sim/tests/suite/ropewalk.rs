@@ -1,6 +1,6 @@
 //! Ropewalk's own tunnel: everything once and in order, link failures, marks, fragments.
 
-use crate::common::{self, application, bulk, column, datagrams, host, links, mean, pipe, run, set_up};
+use crate::common::{self, application, bulk, column, datagrams, host, links, mean, pipe, run, sampled, set_up};
 use link::{CoDelConfig, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{Application, Experiment, Flow, Ropewalk, Route, Tunnel};
 use units::{Instant, Rate, Span};
@@ -129,9 +129,7 @@ fn a_packet_larger_than_a_datagram_crosses_in_fragments() {
 /// Two links of 60 Mbit/s, 5 and 10 ms, in a tunnel with this flow; payload in Mbit/s and data packets of the slower link
 /// in seconds 2 to 6.
 fn beside(flow: Flow) -> (f64, f64) {
-    let mut experiment = tunnel(&[link(60, 5), link(60, 10)], 6, vec![flow]);
-    experiment.sample = Some(Span::from_millis(500));
-    let run = run(&experiment);
+    let run = sampled(tunnel(&[link(60, 5), link(60, 10)], 6, vec![flow]), Span::from_millis(500));
     (mean(&column(&run, "flow flow", "goodput_mbps")[4..]), mean(&column(&run, "path path 1", "throughput_mbps")[4..]))
 }
 

@@ -1,41 +1,29 @@
 //! TCP over random networks, as long as some packets get through: every segment arrives, in order, and the connection
 //! ends. Counters over many seeds show that the rare situations are reached.
 
+use crate::impairments::RandomImpairments;
 use crate::random_ack;
 use crate::tcp_connection::{Connection, Fate, ONE_WAY, Options, new_sender};
 use control::Ecn;
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output, SenderCounters};
 use units::{Instant, RngStream, Span};
 
-/// Impairments of a network, as probabilities.
+/// Impairments of a network.
 #[derive(Clone, Copy, Debug)]
 struct Impairments {
-    loss: f64,
-    duplication: f64,
-    delay_probability: f64,
+    random: RandomImpairments,
     /// Extra delay of all packets in every fourth half second, milliseconds.
     stall_ms: u64,
 }
 
 fn impairments(rng: &mut RngStream) -> Impairments {
-    Impairments {
-        loss: rng.unit() * 0.2,
-        duplication: rng.unit() * 0.1,
-        delay_probability: rng.unit() * 0.3,
-        stall_ms: rng.below(2) * 400,
-    }
+    Impairments { random: RandomImpairments::draw(rng, [0.2, 0.1, 0.3]), stall_ms: rng.below(2) * 400 }
 }
 
 fn fate(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Fate {
-    let mut copies = Vec::new();
     let is_stalled = (now.as_millis() / 500) % 4 == 3;
-    for copy in 0..2 {
-        if rng.chance(if copy == 0 { 1.0 - impairments.loss } else { impairments.duplication }) {
-            let extra_delay = if rng.chance(impairments.delay_probability) { rng.below(30_000) } else { 0 };
-            let stall_ms = if is_stalled { impairments.stall_ms } else { 0 };
-            copies.push(ONE_WAY + Span::from_micros(extra_delay) + Span::from_millis(stall_ms));
-        }
-    }
+    let delay = ONE_WAY + Span::from_millis(if is_stalled { impairments.stall_ms } else { 0 });
+    let copies = impairments.random.copies(rng).into_iter().map(|extra| delay + extra).collect();
     Fate { copies, marked: rng.chance(0.01) }
 }
 

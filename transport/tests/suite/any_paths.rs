@@ -1,6 +1,7 @@
 //! MPTCP over random paths, as long as some packets get through on one of them: all data arrives, once and in order, with
 //! every scheduler and both stacks. Counters over many seeds show that the rare situations are reached.
 
+use crate::impairments::RandomImpairments;
 use crate::mptcp_connection::{Connection, Copies, Options, new_receiver, new_sender, path};
 use crate::random_ack;
 use ropewalk_transport::mptcp::{
@@ -12,12 +13,10 @@ use units::{Instant, RngStream, Span};
 
 const SEGMENTS: u64 = 600;
 
-/// Impairments of a path, as probabilities.
+/// Impairments of a path.
 #[derive(Clone, Copy, Debug)]
 struct Impairments {
-    loss: f64,
-    duplication: f64,
-    delay_probability: f64,
+    random: RandomImpairments,
     /// It is dead between these instants, milliseconds.
     dead: (u64, u64),
 }
@@ -29,22 +28,12 @@ fn impairments(rng: &mut RngStream, first: bool) -> Impairments {
         1 => (from, from + rng.below(3000)),
         _ => (u64::MAX, u64::MAX),
     };
-    let (loss, duplication, delay_probability) = (rng.unit() * 0.1, rng.unit() * 0.05, rng.unit() * 0.1);
-    Impairments { loss, duplication, delay_probability, dead }
+    Impairments { random: RandomImpairments::draw(rng, [0.1, 0.05, 0.1]), dead }
 }
 
 fn fate(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Copies {
-    let mut copies = Vec::new();
-    if (impairments.dead.0..impairments.dead.1).contains(&now.as_millis()) {
-        return copies;
-    }
-    for copy in 0..2 {
-        if rng.chance(if copy == 0 { 1.0 - impairments.loss } else { impairments.duplication }) {
-            let extra_delay = if rng.chance(impairments.delay_probability) { rng.below(30_000) } else { 0 };
-            copies.push(Span::from_micros(extra_delay));
-        }
-    }
-    copies
+    let is_dead = (impairments.dead.0..impairments.dead.1).contains(&now.as_millis());
+    if is_dead { Vec::new() } else { impairments.random.copies(rng) }
 }
 
 /// Counters of a run.

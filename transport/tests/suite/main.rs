@@ -4,6 +4,7 @@ mod acknowledging;
 mod any_network;
 mod any_paths;
 mod checked_scheduler;
+mod impairments;
 mod mptcp;
 mod mptcp_connection;
 mod random_ack;
