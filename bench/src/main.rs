@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match &arguments[..] {
         ["tunnel", options @ ..] => tunnel::run(options),
-        // What the benchmarks start themselves.
+        // Subcommands that the benchmarks start themselves.
         ["measure", command @ ..] => measure::run(command),
         ["calibrate"] => shell::say(&format!("{}\n", simulator::calibrate())),
         ["echo", port] => tunnel::probe::echo(port),

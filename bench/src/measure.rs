@@ -1,13 +1,13 @@
 //! CPU time and peak memory of a program.
 //!
-//! `getrusage` sums over all children and keeps the greatest peak, so a new process (`ropewalk-bench measure`) runs one
+//! `getrusage` sums over all children and keeps the maximum peak, so a new process (`ropewalk-bench measure`) runs one
 //! program and nothing else, and then asks about its children.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-/// What a program used and printed.
+/// CPU time, peak memory and output of a program.
 #[derive(Debug)]
 pub(crate) struct Cost {
     /// User and system time, seconds.

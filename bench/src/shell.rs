@@ -17,7 +17,7 @@ pub(crate) fn release_folder() -> Result<PathBuf, String> {
     Ok(this.parent().expect("a program lies in a folder").to_owned())
 }
 
-/// What a command line prints.
+/// Runs a command line and returns its standard output.
 pub(crate) fn output(line: &str) -> Result<String, String> {
     let output =
         command(line).stderr(Stdio::inherit()).output().map_err(|error| format!("cannot run `{line}`: {error}"))?;
@@ -27,7 +27,7 @@ pub(crate) fn output(line: &str) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("`{line}` printed no text: {error}"))
 }
 
-/// Whether a command line succeeds; what it prints is dropped.
+/// Whether a command line succeeds; its output is discarded.
 pub(crate) fn succeeds(line: &str) -> bool {
     command(line).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

@@ -13,7 +13,7 @@ Exit codes:
   3  the scenario or the configuration is wrong
   4  something outside is missing or refuses: a folder that cannot be written, a tunnel that is not up";
 
-/// What the program's own help adds where features are left out.
+/// Text at the end of the program's help if features are left out of the build.
 const LEFT_OUT: &str = if cfg!(feature = "lab") {
     ""
 } else if cfg!(feature = "tunnel") {

@@ -93,7 +93,7 @@ fn scheduler_of(
     }
 }
 
-/// The scheduler of this name, or what is wrong and what to write instead.
+/// The scheduler of this name, or an error with a suggestion.
 fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (String, String)> {
     schedule::find(name).ok_or_else(|| {
         let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
@@ -112,7 +112,7 @@ fn congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
     all.try_for_each(|(cell, key, used)| check_one(scenario, cell, &key, used))
 }
 
-/// Those of the flows and of the tunnel's paths, by their keys.
+/// The congestion controls of the flows and of the tunnel's paths, with their keys.
 fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
     let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => Some((format!("flow.{}.congestion", flow.name), congestion)),
@@ -135,7 +135,7 @@ fn check_one(scenario: &Scenario, cell: usize, key: &str, congestion: &Algorithm
     })
 }
 
-/// What to write instead of an unknown name.
+/// The suggestion for an unknown name.
 pub(crate) fn suggestion(unknown_name: &str) -> String {
     if unknown_name == "uncoupled" {
         return "any single-path algorithm runs uncoupled, once on each path: congestion = \"reno\"".to_owned();

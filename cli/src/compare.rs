@@ -40,7 +40,7 @@ pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Resul
     output::print(&format!("{table}\npage    {}\n", page.display()))
 }
 
-/// Each folder and the one after it.
+/// Pairs of folders: the first and the second, the third and the fourth, and so on.
 fn pairs(dirs: &[PathBuf]) -> Result<Vec<Pair>, Failure> {
     let (pairs, rest) = dirs.as_chunks();
     if let [alone] = rest {
@@ -74,7 +74,7 @@ impl Pair {
     }
 }
 
-/// What the folders are called: by their last words, or by all where these are the same.
+/// Names of two folders: their last components, or their whole paths if those are equal.
 fn names(first: &Path, second: &Path) -> [String; 2] {
     let last_component = |dir: &Path| {
         let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());

@@ -17,18 +17,18 @@ pub(crate) fn is_kernel(description: &str) -> bool {
     !["", SIMULATOR].contains(&description)
 }
 
-/// One experiment and one seed in, one record out.
+/// Runs an experiment with a seed and returns its record.
 pub(crate) trait Driver: Debug + Sync {
-    /// Its name in the manifest.
+    /// The name of the driver in the manifest.
     fn describe(&self, scenario: &Scenario) -> String;
 
     /// Which cells it runs: all of them, or with `partial` those that it can.
     ///
     /// # Errors
-    /// It lacks what a cell asks for; without `partial`.
+    /// A cell has a feature that the driver does not support, and `partial` is not set.
     fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Failure>;
 
-    /// How many runs to do at a time, if the command line does not say.
+    /// The default number of parallel runs.
     fn jobs(&self, scenario: &Scenario) -> usize;
 
     /// Runs one experiment; what a kernel leaves beside the record goes to the folder `keep`.
@@ -38,7 +38,7 @@ pub(crate) trait Driver: Debug + Sync {
     fn setup(&self, scenario: &Scenario) -> Option<String>;
 }
 
-/// What a driver finds in a scenario before it runs.
+/// The result of a driver's check of a scenario before it runs.
 #[derive(Debug)]
 pub(crate) struct Checked {
     /// The numbers of the cells that it runs.
@@ -47,7 +47,7 @@ pub(crate) struct Checked {
     pub(crate) notes: Vec<String>,
 }
 
-/// The driver that the command line asks for.
+/// The driver that the command line selects.
 pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
     match arguments {
         Arguments { on: On::Sim, capture: true, .. } => {

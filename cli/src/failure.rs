@@ -1,9 +1,9 @@
-//! What can go wrong, sorted by exit code.
+//! Failures of verbs, by exit code.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a verb failed, in words for its user.
+/// The failure of a verb, with a message for the user.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A run failed.

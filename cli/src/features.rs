@@ -8,7 +8,7 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("lab", &["doctor", "demo"]),
 ];
 
-/// How to build with a feature.
+/// The command that builds the program with a feature.
 pub(crate) fn remedy(feature: &str) -> String {
     format!("this build has no {feature}\n  help: cargo build --release --features {feature}")
 }

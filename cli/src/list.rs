@@ -61,7 +61,7 @@ fn find<'r>(what: What, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure>
     })
 }
 
-/// What an entry of either registry says of itself.
+/// The facts that an entry of a registry has about an algorithm.
 struct Facts<'e> {
     name: &'e str,
     aliases: &'e [&'e str],

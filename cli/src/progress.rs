@@ -1,4 +1,4 @@
-//! How far a sweep is: done and total, rate, time left. Shows itself only on a terminal.
+//! The progress of a sweep on a terminal: runs done, total, rate and remaining time.
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;

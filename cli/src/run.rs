@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::{Key, Manifest, Results};
 
-/// Below the results folder: for each run on a kernel, what it leaves beside its record.
+/// Folder below the results folder with the files of runs on a kernel: logs, captures.
 const RAW: &str = "raw";
-/// What the default folder's name of runs on a kernel ends with.
+/// Suffix of the default folder's name for runs on a kernel.
 const ON_KERNEL: &str = "-kernel";
 
 /// Runs every cell with every seed, except what the results folder already holds.

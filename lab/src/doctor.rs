@@ -12,7 +12,7 @@ use std::path::Path;
 /// A program that the lab calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Program {
-    /// Its name.
+    /// The name of the program.
     pub name: &'static str,
     /// The Debian package that has it.
     pub package: &'static str,
@@ -44,10 +44,10 @@ const PROGRAMS: &[Program] = &[
 pub struct BackendReport {
     /// `uml` or `netns`.
     pub name: &'static str,
-    /// Why it does not run; none if it does.
+    /// The reason why the backend cannot run; none if it can.
     #[serde(rename = "fault")]
     pub unavailable_reason: Option<String>,
-    /// Its release: `6.1.176`.
+    /// The kernel's release: `6.1.176`.
     pub release: Option<String>,
     /// The kernel's program, for User-Mode Linux.
     pub program: Option<String>,
@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn what_is_found_agrees_with_itself() {
-        let found = doctor("/bin/false", "");
-        assert_eq!(found.backends.iter().map(|it| it.name).collect::<Vec<_>>(), ["uml", "netns"]);
-        assert!(found.backends[0].unavailable_reason.is_some(), "a guest whose agent does nothing has no answer");
-        assert!(found.backends[1].congestion.iter().any(|it| it == "reno"), "Linux always has it");
-        assert!(found.present.iter().all(|it| !found.missing.contains(it)));
+        let diagnosis = doctor("/bin/false", "");
+        assert_eq!(diagnosis.backends.iter().map(|it| it.name).collect::<Vec<_>>(), ["uml", "netns"]);
+        assert!(diagnosis.backends[0].unavailable_reason.is_some(), "a guest whose agent does nothing has no answer");
+        assert!(diagnosis.backends[1].congestion.iter().any(|it| it == "reno"), "Linux always has it");
+        assert!(diagnosis.present.iter().all(|it| !diagnosis.missing.contains(it)));
     }
 }

@@ -17,25 +17,25 @@ pub enum Error {
     /// The run failed.
     Failed {
         /// The reason.
-        why: String,
+        reason: String,
         /// The end of the messages of the run.
         output: String,
     },
 }
 
 impl Error {
-    pub(crate) fn failed(why: impl fmt::Display) -> Self {
-        Self::Failed { why: why.to_string(), output: String::new() }
+    pub(crate) fn failed(reason: impl fmt::Display) -> Self {
+        Self::Failed { reason: reason.to_string(), output: String::new() }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoKernel(why) => write!(f, "{why}"),
+            Self::NoKernel(reason) => write!(f, "{reason}"),
             Self::Unsupported { key, what } => write!(f, "{key}: the lab has no {what}"),
-            Self::Failed { why, output } if output.is_empty() => write!(f, "{why}"),
-            Self::Failed { why, output } => write!(f, "{why}; the end of its messages:\n{output}"),
+            Self::Failed { reason, output } if output.is_empty() => write!(f, "{reason}"),
+            Self::Failed { reason, output } => write!(f, "{reason}; the end of its messages:\n{output}"),
         }
     }
 }

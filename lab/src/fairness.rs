@@ -37,7 +37,7 @@ pub(crate) fn active_time(experiment: &Experiment, flow: &Flow, start: Instant) 
 mod tests {
     use super::*;
 
-    /// Of three flows two compete: one from the beginning, one from half a second on to the end of its 3 MB.
+    /// Two of three flows compete: one from the start of the run, the other from 0.5 s until it has sent 3 MB.
     #[test]
     fn greedy_flows_share_what_is_delivered_while_all_are_active() {
         let text = "name = \"x\"\nduration = \"10s\"\n[[path]]\nname = \"w\"\nrate = \"20mbit\"\n\

@@ -100,6 +100,6 @@ fn unsupported_by_ftp(flow: &Flow, capabilities: &Capabilities) -> Option<(&'sta
     }
     let (name, all) = (&congestion.name, capabilities.default_congestion_controls.join(" "));
     let what = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
-    let rest = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({all})");
-    (!capabilities.default_congestion_controls.contains(name)).then(|| ("congestion", format!("{what} {rest}")))
+    let explanation = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({all})");
+    (!capabilities.default_congestion_controls.contains(name)).then(|| ("congestion", format!("{what} {explanation}")))
 }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Time limit of the set-up, and of an agent beyond the duration of its run: only what hangs is ended.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of the set-up, and of an agent in addition to the duration of its run.
+const RUN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Additional time limit for each command of the set-up.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -25,7 +25,7 @@ const NETEM: &str = "netem";
 #[derive(Clone, Debug)]
 pub(crate) struct HostKernel {
     pub(crate) capabilities: Capabilities,
-    /// Its release, as `uname -r` has it.
+    /// The release, as `uname -r` prints it.
     pub(crate) version: String,
 }
 
@@ -39,13 +39,14 @@ impl HostKernel {
     /// The capabilities of the machine's kernel. Queue disciplines are found only with `try_qdiscs`, which needs root.
     pub(crate) fn probe(try_qdiscs: bool) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let words = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
-        let all = QDISCS.iter().map(|(name, _, arguments)| (*name, *arguments)).chain([(NETEM, "netem delay 1ms")]);
-        let mut qdiscs = if try_qdiscs { qdiscs(all) } else { Vec::new() };
+        let names = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
+        let candidates =
+            QDISCS.iter().map(|(name, _, arguments)| (*name, *arguments)).chain([(NETEM, "netem delay 1ms")]);
+        let mut qdiscs = if try_qdiscs { qdiscs(candidates) } else { Vec::new() };
         let netem = qdiscs.pop_if(|name| *name == NETEM).is_some();
         let capabilities = Capabilities {
-            congestion_controls: words("/proc/sys/net/ipv4/tcp_available_congestion_control"),
-            default_congestion_controls: words("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
+            congestion_controls: names("/proc/sys/net/ipv4/tcp_available_congestion_control"),
+            default_congestion_controls: names("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
             netem,
             qdiscs,
@@ -56,43 +57,43 @@ impl HostKernel {
         Self { capabilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() }
     }
 
-    /// Lets the commands of `setup` lay out the network, and `agent` carry out `protocol`, with files in `folder`. When it is
-    /// back, nothing of it runs any more.
+    /// Runs the commands of `setup`, which build the network, then `agent` with `plan`; files are in `folder`. All processes of
+    /// the run have ended when the function returns.
     pub(crate) fn run(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<RunResults, Error> {
         let results = carry_out(agent, folder, setup, plan);
         end_all(folder);
-        results.map_err(|why| Error::Failed { why, output: all_log_tails(folder) })
+        results.map_err(|reason| Error::Failed { reason, output: all_log_tails(folder) })
     }
 }
 
 fn carry_out(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<RunResults, String> {
-    let text = |why: std::io::Error| why.to_string();
+    let io_error = |error: std::io::Error| error.to_string();
     let files = ["setup.sh", "plan.json", "results.json", "messages"].map(|name| folder.join(name));
     let [script, plan_file, results_file, messages] = &files;
-    fs::write(script, format!("set -x\n{}\n", setup.join("\n"))).map_err(text)?;
-    fs::write(plan_file, serde_json::to_vec(plan).map_err(|why| why.to_string())?).map_err(text)?;
-    fs::File::create(messages).map_err(text)?;
-    let time_limit = TIMEOUT + COMMAND_TIMEOUT * setup.len() as u32;
-    run_with_limit(Command::new("sh").arg("-e").arg(script), folder, time_limit).map_err(|why| {
-        let at = last_command(messages).map_or(String::new(), |line| format!(", at `{line}`"));
-        format!("the set-up {why}{at}")
+    fs::write(script, format!("set -x\n{}\n", setup.join("\n"))).map_err(io_error)?;
+    fs::write(plan_file, serde_json::to_vec(plan).map_err(|reason| reason.to_string())?).map_err(io_error)?;
+    fs::File::create(messages).map_err(io_error)?;
+    let time_limit = RUN_TIMEOUT + COMMAND_TIMEOUT * setup.len() as u32;
+    run_with_limit(Command::new("sh").arg("-e").arg(script), folder, time_limit).map_err(|reason| {
+        let location = last_command(messages).map_or(String::new(), |line| format!(", at `{line}`"));
+        format!("the set-up {reason}{location}")
     })?;
-    let time_limit = TIMEOUT + Duration::from_nanos((plan.duration + plan.drain).as_nanos());
+    let time_limit = RUN_TIMEOUT + Duration::from_nanos((plan.duration + plan.drain).as_nanos());
     let mut command = Command::new(&agent[0]);
     run_with_limit(command.args(&agent[1..]).args([plan_file, results_file]), folder, time_limit)
-        .map_err(|why| format!("the agent {why}"))?;
+        .map_err(|reason| format!("the agent {reason}"))?;
     let results = fs::read(results_file).map_err(|_| "the agent left no results".to_owned())?;
-    serde_json::from_slice(&results).map_err(|why| format!("damaged results: {why}"))
+    serde_json::from_slice(&results).map_err(|reason| format!("damaged results: {reason}"))
 }
 
-/// Runs a command of the run in `folder` to its end, with its output in the messages there. Fails with what happened.
+/// Runs a command of the run in `folder` to its end, with its output in the file `messages` there.
 fn run_with_limit(command: &mut Command, folder: &Path, time_limit: Duration) -> Result<(), String> {
-    let text = |why: std::io::Error| format!("cannot be run: {why}");
-    let messages = fs::File::options().append(true).create(true).open(folder.join("messages")).map_err(text)?;
-    let errors = messages.try_clone().map_err(text)?;
+    let io_error = |error: std::io::Error| format!("cannot be run: {error}");
+    let messages = fs::File::options().append(true).create(true).open(folder.join("messages")).map_err(io_error)?;
+    let errors = messages.try_clone().map_err(io_error)?;
     // In a process group of its own, an interrupt of the terminal does not reach it: the reaper ends it.
     command.process_group(0).env(RUN_VARIABLE, folder).stdin(Stdio::null()).stdout(messages).stderr(errors);
-    match wait(&mut command.spawn().map_err(text)?, time_limit).map_err(text)? {
+    match wait(&mut command.spawn().map_err(io_error)?, time_limit).map_err(io_error)? {
         Some(status) if status.success() => Ok(()),
         Some(status) => Err(format!("failed ({status})")),
         None => Err(format!("was still running after {} s", time_limit.as_secs())),
@@ -112,7 +113,7 @@ fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> Vec
         |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
     let has = |arguments: &str| run(&format!("tc -n {name} qdisc replace dev lo root {arguments}"));
     let has_namespace = run(&format!("ip netns add {name}"));
-    let supported = candidates.filter(|(_, arguments)| has_namespace && has(arguments)).map(|(word, _)| word).collect();
+    let supported = candidates.filter(|(_, arguments)| has_namespace && has(arguments)).map(|(name, _)| name).collect();
     run(&format!("ip netns del {name}"));
     supported
 }
@@ -123,8 +124,9 @@ fn all_log_tails(folder: &Path) -> String {
     let mut logs: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|it| it == "log")).collect();
     logs.sort();
     logs.insert(0, folder.join("messages"));
-    let of = |file: &PathBuf| format!("{}: {}", file.file_name().unwrap_or_default().display(), log_tail(file));
-    logs.iter().map(of).collect::<Vec<_>>().join("\n")
+    let labelled_tail =
+        |file: &PathBuf| format!("{}: {}", file.file_name().unwrap_or_default().display(), log_tail(file));
+    logs.iter().map(labelled_tail).collect::<Vec<_>>().join("\n")
 }
 
 /// The last lines of a log.
@@ -140,23 +142,26 @@ mod tests {
 
     fn set_up(line: &str, time_limit: Duration) -> (Result<(), String>, Option<String>) {
         let folder = tempfile::tempdir().unwrap();
-        let done = run_with_limit(
+        let outcome = run_with_limit(
             Command::new("sh").args(["-e", "-c", &format!("set -x\necho begun\n{line}")]),
             folder.path(),
             time_limit,
         );
         end_all(folder.path());
-        (done, last_command(&folder.path().join("messages")))
+        (outcome, last_command(&folder.path().join("messages")))
     }
 
     #[test]
     fn a_command_that_fails_or_hangs_is_named() {
-        let (done, at) = set_up("false --hopelessly", TIMEOUT);
+        let (outcome, command) = set_up("false --hopelessly", RUN_TIMEOUT);
         assert_eq!(
-            (done.unwrap_err().as_str(), at.as_deref()),
+            (outcome.unwrap_err().as_str(), command.as_deref()),
             ("failed (exit status: 1)", Some("false --hopelessly"))
         );
-        let (done, at) = set_up("sleep 1000", Duration::from_secs(1));
-        assert_eq!((done.unwrap_err().as_str(), at.as_deref()), ("was still running after 1 s", Some("sleep 1000")));
+        let (outcome, command) = set_up("sleep 1000", Duration::from_secs(1));
+        assert_eq!(
+            (outcome.unwrap_err().as_str(), command.as_deref()),
+            ("was still running after 1 s", Some("sleep 1000"))
+        );
     }
 }

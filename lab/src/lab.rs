@@ -81,7 +81,7 @@ impl Lab {
         let mut used: Vec<usize> = experiments.into_iter().filter_map(|it| self.backend(it).ok()).collect();
         used.sort_unstable();
         used.dedup();
-        let all: Vec<String> = used.iter().map(|at| self.backends[*at].describe()).collect();
+        let all: Vec<String> = used.iter().map(|backend_index| self.backends[*backend_index].describe()).collect();
         all.join(", ") + self.generator.describe()
     }
 
@@ -96,13 +96,16 @@ impl Lab {
     /// Notes on settings of the experiment that its kernel does not follow.
     #[must_use]
     pub fn notes(&self, experiment: &Experiment) -> Vec<String> {
-        self.backend(experiment).map_or(Vec::new(), |at| support::notes(experiment, self.backends[at].capabilities()))
+        self.backend(experiment)
+            .map_or(Vec::new(), |backend_index| support::notes(experiment, self.backends[backend_index].capabilities()))
     }
 
     /// Whether all these experiments run in virtual time, and so side by side without disturbing each other.
     #[must_use]
     pub fn is_virtual<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> bool {
-        experiments.into_iter().all(|it| self.backend(it).is_ok_and(|at| self.backends[at].is_virtual()))
+        experiments
+            .into_iter()
+            .all(|it| self.backend(it).is_ok_and(|backend_index| self.backends[backend_index].is_virtual()))
     }
 
     /// The commands that set up the cells of a study, in order. Lines that only some cells have are preceded by the cells'
@@ -114,7 +117,8 @@ impl Lab {
             let environment = self.environment(backend, "", GUEST);
             let network = Network::new(experiment, &environment);
             let events = network.events();
-            let events = events.into_iter().map(|(at, line)| format!("at {} s: {line}", at.as_secs_f64()));
+            let events =
+                events.into_iter().map(|(backend_index, line)| format!("at {} s: {line}", backend_index.as_secs_f64()));
             let head = format!("# {}\n{}", backend.describe(), commented(&draw_topology(&network)));
             std::iter::once(head).chain(network.setup()).chain(events).collect()
         };
@@ -163,9 +167,9 @@ impl Lab {
         let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::failed)?;
         let name = testbed::name();
         let agent = [self.program.clone(), self.agent.clone()];
-        let words = agent.each_ref().map(String::as_str);
+        let agent_arguments = agent.each_ref().map(String::as_str);
         testbed::sweep();
-        let _reaper = Reaper::start(&words, &name, Some(folder.path())).map_err(Error::failed)?;
+        let _reaper = Reaper::start(&agent_arguments, &name, Some(folder.path())).map_err(Error::failed)?;
         let seen = match backend {
             Backend::Uml(_) => GUEST.to_owned(),
             Backend::Netns(_) => folder.path().display().to_string(),
@@ -189,11 +193,11 @@ impl Lab {
     /// The index of the first backend that can run the experiment; else the unsupported feature of each, by the key of the first.
     fn backend(&self, experiment: &Experiment) -> Result<usize, Error> {
         let mut unsupported: Vec<(String, String)> = Vec::new();
-        for (at, backend) in self.backends.iter().enumerate() {
+        for (backend_index, backend) in self.backends.iter().enumerate() {
             let capabilities = backend.capabilities();
             match support::check(experiment, capabilities).and_then(|()| self.generator.check(experiment, capabilities))
             {
-                Ok(()) => return Ok(at),
+                Ok(()) => return Ok(backend_index),
                 Err(Error::Unsupported { key, what }) => unsupported.push((key, what)),
                 Err(other) => return Err(other),
             }
@@ -235,7 +239,7 @@ impl Lab {
 }
 
 fn plan(experiment: &Experiment, network: &Network<'_>, environment: &Environment, seed: u64) -> Plan {
-    let span = |at: Instant| at.since(Instant::ZERO);
+    let span = |backend_index: Instant| backend_index.since(Instant::ZERO);
     let traffic = |(k, flow): (usize, &Flow)| FlowSpec {
         start: span(start(flow, seed)),
         stop: flow.stop.map(span),

@@ -2,6 +2,6 @@
 //! too.
 
 fn main() -> std::process::ExitCode {
-    let words = std::env::args().skip(1).skip_while(|word| word == "lab-agent");
-    ropewalk_lab::agent(&words.collect::<Vec<_>>())
+    let arguments = std::env::args().skip(1).skip_while(|argument| argument == "lab-agent");
+    ropewalk_lab::agent(&arguments.collect::<Vec<_>>())
 }

@@ -25,8 +25,8 @@ pub(crate) fn check(experiment: &Experiment, flow: &Flow, results: &FlowResults,
         .filter(|(_, samples)| !was_established(samples))
         .map(|(subflow, _)| experiment.paths[subflow.path].name.as_str())
         .collect();
-    let Some(why) = fault(counts, results.subflows.len() as u64 - 1, &missing.join(", ")) else { return Ok(()) };
-    Err(Error::failed(format!("flow {}: {why}; the kernel counted {counts:?}", flow.name)))
+    let Some(error) = fault(counts, results.subflows.len() as u64 - 1, &missing.join(", ")) else { return Ok(()) };
+    Err(Error::failed(format!("flow {}: {error}; the kernel counted {counts:?}", flow.name)))
 }
 
 fn fault(counts: &MptcpExtCounters, others: u64, missing: &str) -> Option<String> {
@@ -58,14 +58,14 @@ mod tests {
 
     #[test]
     fn a_connection_without_all_its_subflows_is_a_fault() {
-        let whole = MptcpExtCounters { connections: 1, joined: 3, ..MptcpExtCounters::default() };
-        assert_eq!(fault(&whole, 3, ""), None);
+        let complete = MptcpExtCounters { connections: 1, joined: 3, ..MptcpExtCounters::default() };
+        assert_eq!(fault(&complete, 3, ""), None);
         let message = |counts: MptcpExtCounters| fault(&counts, 3, "dsl").unwrap();
         assert_eq!(
-            message(MptcpExtCounters { joined: 1, ..whole }),
+            message(MptcpExtCounters { joined: 1, ..complete }),
             "1 of 3 further subflows joined; nothing over dsl"
         );
-        assert!(message(MptcpExtCounters { fallbacks: 1, ..whole }).contains("fell back"));
-        assert!(message(MptcpExtCounters { connections: 0, ..whole }).contains("no MPTCP"));
+        assert!(message(MptcpExtCounters { fallbacks: 1, ..complete }).contains("fell back"));
+        assert!(message(MptcpExtCounters { connections: 0, ..complete }).contains("no MPTCP"));
     }
 }

@@ -57,8 +57,8 @@ pub(crate) fn end_all(folder: &Path) {
 fn with_environment(variable: &str) -> Vec<Pid> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let has_it = |number: &i32| {
-        let all = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+    let has_it = |pid: &i32| {
+        let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         all.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
     };
     numbers.filter(has_it).map(Pid::from_raw).collect()
@@ -82,9 +82,9 @@ mod tests {
         (0..500).find(|_| written() || (thread::sleep(POLL_INTERVAL), false).1).expect("it starts");
         end_all(folder.path());
         assert!(wait(&mut child, Duration::from_secs(1)).unwrap().is_some(), "the parent still runs");
-        let number = fs::read_to_string(&file).unwrap();
-        let command = fs::read(format!("/proc/{}/cmdline", number.trim())).unwrap_or_default();
-        assert!(command.is_empty(), "{number} still runs");
+        let pid = fs::read_to_string(&file).unwrap();
+        let command = fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        assert!(command.is_empty(), "{pid} still runs");
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(crate) struct Programs {
 /// A command to be run in a flow's host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NetnsCommand {
-    /// Its namespace.
+    /// The namespace.
     pub(crate) netns: String,
     /// The program and its arguments, separated by blanks.
     pub(crate) line: String,
@@ -115,7 +115,7 @@ pub(crate) struct NetnsCommand {
 /// UDP at a constant rate.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct UdpSpec {
-    /// From one datagram to the next.
+    /// Interval between datagrams.
     pub(crate) interval: Span,
     /// Size of a datagram from the IP header on, bytes.
     pub(crate) packet: u32,
@@ -126,7 +126,7 @@ pub(crate) struct UdpSpec {
 /// One end of a flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FlowEnd {
-    /// Its namespace.
+    /// The namespace.
     pub(crate) netns: String,
     /// The sink's listening address, or the source's. The source's port is used by external programs only.
     pub(crate) address: SocketAddr,
@@ -155,9 +155,9 @@ pub(crate) struct RunResults {
 /// CPU time used during the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Cpu {
-    /// Of the whole machine: user, system and interrupts.
+    /// CPU time of the whole machine: user, system and interrupts.
     pub(crate) machine: [Span; 3],
-    /// Of each of [`Plan::processes`] and of the agent: user and system.
+    /// CPU time of each of [`Plan::processes`] and of the agent: user and system.
     pub(crate) processes: Vec<(String, [Span; 2])>,
 }
 

@@ -3,37 +3,37 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// All lines of all cells in order, each once; a line that not all cells have is preceded by the cells' numbers.
+/// All lines of all cells in order, each once; a line that not all cells have is preceded by the indices of its cells.
 pub(crate) fn script(cells: &[Vec<String>]) -> String {
     let mut lines: Vec<&String> = Vec::new();
-    let mut users: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
+    let mut cells_by_line: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate() {
         for line in cell {
-            let of = users.entry(line).or_default();
-            if of.is_empty() {
+            let cells_of_line = cells_by_line.entry(line).or_default();
+            if cells_of_line.is_empty() {
                 lines.push(line);
             }
-            if of.last() != Some(&index) {
-                of.push(index);
+            if cells_of_line.last() != Some(&index) {
+                cells_of_line.push(index);
             }
         }
     }
     let mut text = String::new();
     for line in lines {
-        let who = &users[line];
-        let label = if who.len() == cells.len() { String::new() } else { format!("[{}] ", ranges(who)) };
+        let indices = &cells_by_line[line];
+        let label = if indices.len() == cells.len() { String::new() } else { format!("[{}] ", ranges(indices)) };
         let _ = writeln!(text, "{label}{line}");
     }
     text
 }
 
 /// `0-2,5` for 0, 1, 2, 5.
-fn ranges(numbers: &[usize]) -> String {
+fn ranges(indices: &[usize]) -> String {
     let mut runs: Vec<[usize; 2]> = Vec::new();
-    for &number in numbers {
+    for &index in indices {
         match runs.last_mut() {
-            Some([_, last]) if *last + 1 == number => *last = number,
-            _ => runs.push([number, number]),
+            Some([_, last]) if *last + 1 == index => *last = index,
+            _ => runs.push([index, index]),
         }
     }
     let shown = runs.iter().map(|[a, b]| if a == b { a.to_string() } else { format!("{a}-{b}") });

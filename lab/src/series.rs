@@ -66,10 +66,10 @@ mod tests {
     use super::*;
     use crate::protocol::TcpInfo;
 
-    fn columns(samples: &[Sample], of: [&str; 3]) -> Vec<Vec<f64>> {
+    fn columns(samples: &[Sample], names: [&str; 3]) -> Vec<Vec<f64>> {
         let series = series("flow x", samples, 1000, Span::from_millis(100));
-        let at = |name: &str| series.columns.iter().position(|column| column == name).expect("a column");
-        of.map(|name| series.values[at(name)].clone()).to_vec()
+        let position = |name: &str| series.columns.iter().position(|column| column == name).expect("a column");
+        names.map(|name| series.values[position(name)].clone()).to_vec()
     }
 
     #[test]

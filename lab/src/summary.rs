@@ -28,20 +28,20 @@ pub(crate) fn summarise(
     let (mut flows, mut subflows) = (Vec::new(), Vec::new());
     for (k, (flow, flow_results)) in experiment.flows.iter().zip(&results.flows).enumerate() {
         mptcp::check(experiment, flow, flow_results, starts[k])?;
-        let mut one = summary(experiment, flow, starts[k], flow_results)?;
+        let mut flow_record = summary(experiment, flow, starts[k], flow_results)?;
         if !network.has_host_counters(k) {
-            (one.recoveries, one.spurious_recoveries, one.timeouts) = (0, 0, 0);
+            (flow_record.recoveries, flow_record.spurious_recoveries, flow_record.timeouts) = (0, 0, 0);
         }
         if matches!(flow.kind, FlowKind::Tcp { .. }) {
             // Which flow a tunnel's packets carry is unknown.
-            one.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
+            flow_record.dropped_packets = if flow.route == Route::Tunnel { 0 } else { links.lost_of(network.pair(k)) };
         }
-        flows.push(one);
+        flows.push(flow_record);
         subflows.extend(self::subflows(experiment, flow, flow_results, (starts[k], network.pair(k)), &links));
     }
     let fairness = fairness(experiment, starts, &results.flows);
-    for (at, share) in fairness.iter().flat_map(|(flows, it)| flows.iter().zip(&it.shares)) {
-        flows[*at].share = Some(*share);
+    for (index, share) in fairness.iter().flat_map(|(flows, it)| flows.iter().zip(&it.shares)) {
+        flows[*index].share = Some(*share);
     }
     let fairness = fairness.map(|(_, it)| it);
     let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&results.tunnel_statuses)).transpose()?;
@@ -94,9 +94,9 @@ fn all_series(
     let mut all = vec![series(&format!("flow {}", flow.name), &flow_results.samples, packet, interval)];
     for (subflow, samples) in flow.kind.subflows().iter().zip(&flow_results.subflows) {
         let subject = format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
-        let mut one = series(&subject, samples, packet, interval);
-        one.values[0].fill(f64::NAN); // the goodput: what the application reads is the connection's
-        all.push(one);
+        let mut subflow_series = series(&subject, samples, packet, interval);
+        subflow_series.values[0].fill(f64::NAN); // the goodput: what the application reads is the connection's
+        all.push(subflow_series);
     }
     all
 }
@@ -110,12 +110,12 @@ impl DeviceCounters {
             let all = parsed(results.device_counters.get(index))?;
             Ok(all.first().and_then(|it| it["stats64"][side]["packets"].as_u64()).unwrap_or(0))
         };
-        let both = |(n, at)| Ok((at, [count(2 * n, "tx")?, count(2 * n + 1, "rx")?]));
-        Ok(Self(network.host_paths().into_iter().enumerate().map(both).collect::<Result<_, Error>>()?))
+        let read_pair = |(n, pair_and_path)| Ok((pair_and_path, [count(2 * n, "tx")?, count(2 * n + 1, "rx")?]));
+        Ok(Self(network.host_paths().into_iter().enumerate().map(read_pair).collect::<Result<_, Error>>()?))
     }
 
     /// Sent and received packets of a pair on a path.
-    fn of(&self, pair: usize, path: usize) -> [u64; 2] {
+    fn of_pair(&self, pair: usize, path: usize) -> [u64; 2] {
         self.0.iter().find(|(at, _)| *at == (pair, path)).map_or([0, 0], |(_, counts)| *counts)
     }
 
@@ -125,9 +125,9 @@ impl DeviceCounters {
     }
 
     /// Sent and received packets of all pairs on a path.
-    fn on(&self, path: usize) -> [u64; 2] {
-        let own = self.0.iter().filter(|(at, _)| at.1 == path);
-        own.fold([0, 0], |[sent, received], (_, [s, r])| [sent + s, received + r])
+    fn of_path(&self, path: usize) -> [u64; 2] {
+        let entries = self.0.iter().filter(|(at, _)| at.1 == path);
+        entries.fold([0, 0], |[sent, received], (_, [s, r])| [sent + s, received + r])
     }
 }
 
@@ -138,12 +138,12 @@ fn subflows(
     (start, pair): (Instant, usize),
     links: &DeviceCounters,
 ) -> Vec<Subflow> {
-    let whole = active_time(experiment, flow, start);
-    let on = flow_results.completion.map_or(whole, |after| after.min(whole));
+    let active = active_time(experiment, flow, start);
+    let on = flow_results.completion.map_or(active, |completion| completion.min(active));
     let packet = u64::from(packet(experiment, flow));
     let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
-        let [sent, received] = links.of(pair, subflow.path);
+        let [sent, received] = links.of_pair(pair, subflow.path);
         let dropped = sent.saturating_sub(received);
         let rtt = rtt(samples, f64::from(tcp.min_rtt) / 1e3);
         Subflow {
@@ -176,16 +176,16 @@ fn summary(
     start: Instant,
     flow_results: &FlowResults,
 ) -> Result<Flow, Error> {
-    let whole = active_time(experiment, flow, start);
+    let active = active_time(experiment, flow, start);
     let FlowKind::Tcp { congestion, application, .. } = &flow.kind else {
-        return Ok(datagrams(experiment, flow, flow_results, whole));
+        return Ok(datagrams(experiment, flow, flow_results, active));
     };
     let none = || Error::failed(format!("flow {} never connected", flow.name));
     let delivered = flow_results.samples.last().ok_or_else(none)?.delivered;
     // A flow of a given size ends when it is complete.
     let (delivered, on) = match flow_results.completion {
-        Some(after) if after <= whole => (flow_results.delivered, after),
-        _ => (delivered, whole),
+        Some(after) if after <= active => (flow_results.delivered, after),
+        _ => (delivered, active),
     };
     let single = [&flow_results.samples];
     let all: Vec<&Vec<Sample>> =
@@ -209,7 +209,7 @@ fn summary(
         receive_window_limited_s: main.rwnd_limited as f64 / 1e6,
         send_buffer_limited_s: main.sndbuf_limited as f64 / 1e6,
         duplicate_bytes: duplicates(flow_results, delivered),
-        completion_s: flow_results.completion.filter(|after| *after <= whole).map(Span::as_secs_f64),
+        completion_s: flow_results.completion.filter(|after| *after <= active).map(Span::as_secs_f64),
         peak_mbps: peak(flow_results, experiment.sample),
         requests: if has_requests { flow_results.times.count } else { 0 },
         response_time_ms: if has_requests { flow_results.times.summary } else { Summary::default() },
@@ -245,7 +245,7 @@ fn duplicates(flow_results: &FlowResults, delivered: u64) -> u64 {
     flow_results.completion.map_or(0, |_| all.saturating_sub(delivered))
 }
 
-/// The greatest goodput over half a second, if samples are that close.
+/// The maximum goodput over half a second, if samples are that close.
 fn peak(flow_results: &FlowResults, interval: Option<Span>) -> f64 {
     let half = Span::from_millis(500);
     let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
@@ -285,7 +285,7 @@ fn paths(
                 utilisation = utilisation.max(count(&queue, "tbf", "bytes") as f64 / capacity);
             }
         }
-        let [sent, delivered] = links.on(p);
+        let [sent, delivered] = links.of_path(p);
         // An emulated link has no counters: what did not arrive was lost.
         let lost = lost.max(sent.saturating_sub(delivered).saturating_sub(dropped));
         paths.push(Path {
@@ -309,20 +309,20 @@ fn count(all: &[Value], kind: &str, key: &str) -> u64 {
 /// Parses the output of `tc -j` or `ip -j`.
 pub(crate) fn parsed(text: Option<&String>) -> Result<Vec<Value>, Error> {
     let text = text.map_or("[]", String::as_str);
-    serde_json::from_str(text).map_err(|why| Error::failed(format!("the guest's counters are no JSON: {why}")))
+    serde_json::from_str(text).map_err(|error| Error::failed(format!("the guest's counters are no JSON: {error}")))
 }
 
 /// Capacity of link `i` in the data direction over the run, bytes; events may change its rate.
 fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
     let mut rate = experiment.links[i].forward.rate?;
-    let (mut bytes, mut since) = (0, Instant::ZERO);
+    let (mut bytes, mut latest_change) = (0, Instant::ZERO);
     let end = Instant::ZERO + experiment.duration;
-    let own = experiment.events.iter().filter(|event| event.link == i && event.directions != Directions::Reverse);
-    for (at, next) in own.filter_map(|event| Some((event.at.min(end), event.rate?))) {
-        bytes += rate.bytes_in(at.since(since));
-        (rate, since) = (next, at);
+    let changes = experiment.events.iter().filter(|event| event.link == i && event.directions != Directions::Reverse);
+    for (at, next) in changes.filter_map(|event| Some((event.at.min(end), event.rate?))) {
+        bytes += rate.bytes_in(at.since(latest_change));
+        (rate, latest_change) = (next, at);
     }
-    Some((bytes + rate.bytes_in(end.since(since))) as f64)
+    Some((bytes + rate.bytes_in(end.since(latest_change))) as f64)
 }
 
 /// Mean excess of the smoothed RTT over its minimum, over all samples of the path's flows, milliseconds. Flows in a tunnel

@@ -8,20 +8,20 @@ use serde_json::Value;
 pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
     let read = |text: &String| {
         serde_json::from_str::<Value>(text)
-            .map_err(|why| Error::failed(format!("the tunnel's status is no JSON: {why}")))
+            .map_err(|error| Error::failed(format!("the tunnel's status is no JSON: {error}")))
     };
     let [near, far] = statuses else { return Err(Error::failed("an end of the tunnel printed no status")) };
     let (near, far) = (read(near)?, read(far)?);
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
     let (ingress, reorder) = (&near["peers"][0]["ingress_queue"], &far["peers"][0]["reorder_buffer"]);
     Ok(Tunnel {
-        delivered_packets: number(&far["interface"]["received"]["packets"]),
-        reorder_buffered_packets: number(&reorder["reordered_packets"]),
-        late_packets: number(&reorder["late_packets"]),
-        dropped_packets: number(&ingress["dropped_packets"]),
-        marked_packets: number(&ingress["marked_packets"]),
-        timeouts: number(&reorder["timeouts"]),
-        max_reorder_buffered_packets: number(&reorder["max_backlog_packets"]),
+        delivered_packets: count(&far["interface"]["received"]["packets"]),
+        reorder_buffered_packets: count(&reorder["reordered_packets"]),
+        late_packets: count(&reorder["late_packets"]),
+        dropped_packets: count(&ingress["dropped_packets"]),
+        marked_packets: count(&ingress["marked_packets"]),
+        timeouts: count(&reorder["timeouts"]),
+        max_reorder_buffered_packets: count(&reorder["max_backlog_packets"]),
         reorder_delay_ms: Summary { mean: reorder["timeout_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
         ..Tunnel::default()
     })

@@ -35,8 +35,8 @@ impl<'a> Guest<'a> {
         self.prepare(agent, setup, plan).map_err(Error::failed)?;
         let outcome = self.boot(self.time_limit(plan.duration + plan.drain));
         let results = fs::read(self.dir.join("results.json")).map_err(|_| "the guest left no results".to_owned());
-        let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|why| format!("damaged results: {why}"));
-        outcome.and(results).and_then(read).map_err(|why| Error::Failed { why, output: self.log_tail() })
+        let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| format!("damaged results: {error}"));
+        outcome.and(results).and_then(read).map_err(|error| Error::Failed { reason: error, output: self.log_tail() })
     }
 
     fn prepare(&self, agent: &[String], setup: &[String], plan: &Plan) -> io::Result<()> {
@@ -58,8 +58,8 @@ impl<'a> Guest<'a> {
     /// Boots the guest and waits until it has powered itself off.
     fn boot(&self, time_limit: Duration) -> Result<(), String> {
         let path = self.dir;
-        let console = fs::File::create(path.join("console")).map_err(|why| why.to_string())?;
-        let errors = console.try_clone().map_err(|why| why.to_string())?;
+        let console = fs::File::create(path.join("console")).map_err(|error| error.to_string())?;
+        let errors = console.try_clone().map_err(|error| error.to_string())?;
         let dir = path.display();
         let mut command = self.command();
         command
@@ -72,8 +72,8 @@ impl<'a> Guest<'a> {
             .stdout(console)
             .stderr(errors);
         let program = self.kernel.program.display();
-        let mut child = command.spawn().map_err(|why| format!("cannot run {program}: {why}"))?;
-        match processes::wait(&mut child, time_limit).map_err(|why| why.to_string())? {
+        let mut child = command.spawn().map_err(|error| format!("cannot run {program}: {error}"))?;
+        match processes::wait(&mut child, time_limit).map_err(|error| error.to_string())? {
             Some(_) => Ok(()), // the results say whether it succeeded
             None => {
                 processes::end_all(path);

@@ -39,11 +39,11 @@ impl UmlKernel {
             })?,
         };
         let program = std::path::absolute(&program).unwrap_or(program);
-        let version = printed(&program, "--version")?.trim().to_owned();
+        let version = output_of(&program, "--version")?.trim().to_owned();
         if !version.starts_with(|first: char| first.is_ascii_digit()) {
             return Err(Error::NoKernel(format!("{} is no User-Mode Linux kernel", program.display())));
         }
-        let configuration = printed(&program, "--showconfig")?;
+        let configuration = output_of(&program, "--showconfig")?;
         let is_virtual = configuration.contains("CONFIG_UML_TIME_TRAVEL_SUPPORT=y");
         Ok(Self { program, version, is_virtual, capabilities: capabilities(&configuration) })
     }
@@ -81,9 +81,9 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-fn printed(program: &Path, what: &str) -> Result<String, Error> {
+fn output_of(program: &Path, what: &str) -> Result<String, Error> {
     let output = Command::new(program).arg(what).output();
-    let output = output.map_err(|why| Error::NoKernel(format!("cannot run {}: {why}", program.display())))?;
+    let output = output.map_err(|error| Error::NoKernel(format!("cannot run {}: {error}", program.display())))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

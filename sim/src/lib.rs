@@ -7,7 +7,7 @@
 //! - `flow`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their configuration;
 //!   `application`: what runs on TCP.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own.
-//! - `meter`, `peak`, `series`, `summary`: what is recorded.
+//! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run.
 
 mod application;
 mod connection;

@@ -50,7 +50,7 @@ impl Direction {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub body: Body,
-    /// Its GRE sequence number, if an MPT tunnel carries it.
+    /// The GRE sequence number in an MPT tunnel.
     pub tunnel_seq: Option<u64>,
     pub flow: u16,
     /// The connection or subflow of the flow that it belongs to.

@@ -1,4 +1,4 @@
-//! The greatest goodput over half a second.
+//! The maximum goodput over half a second.
 //!
 //! The run is divided into windows of half a second. A window is closed by the first data packet that arrives after its
 //! end, so that a packet costs one comparison.
@@ -8,7 +8,7 @@ use units::{Instant, Rate, Span};
 /// Length of a window.
 const WINDOW: Span = Span::from_millis(500);
 
-/// The greatest goodput of a flow over the windows so far.
+/// The maximum goodput of a flow over the windows so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PeakGoodput {
     /// The end of the current window.
@@ -33,7 +33,7 @@ impl PeakGoodput {
         self.end = Instant((now.0 / WINDOW.0 + 1) * WINDOW.0);
     }
 
-    /// The greatest goodput of a closed window.
+    /// The maximum goodput of a closed window.
     pub(crate) fn rate(&self) -> Rate {
         Rate::of(self.max, WINDOW)
     }

@@ -14,7 +14,7 @@ use units::{Rate, Span};
 pub(crate) struct Sampler {
     pub interval: Span,
     flows: Vec<SeriesBuilder>,
-    /// Those of each flow.
+    /// The series of each flow.
     subflows: Vec<Vec<SeriesBuilder>>,
     paths: Vec<SeriesBuilder>,
 }

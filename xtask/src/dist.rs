@@ -7,7 +7,7 @@ use crate::shell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the instrumented program runs: the benchmark's workloads, and the tunnels in the simulator.
+/// Scenarios for the instrumented program: the workloads of the benchmark, and tunnels in the simulator.
 const TRAINING: &[&str] = &[
     "scenarios/bench/w1.toml",
     "scenarios/bench/w2.toml",

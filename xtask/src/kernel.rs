@@ -1,4 +1,4 @@
-//! The lab's kernel whose time is virtual.
+//! `cargo xtask kernel`: builds the lab's kernel, which has virtual time.
 //!
 //! Debian's User-Mode Linux runs in real time: good for a look, but the load of the machine gets into its results. The
 //! same Linux, built with `CONFIG_UML_TIME_TRAVEL_SUPPORT`, has a clock that stands still while it computes.
@@ -7,11 +7,11 @@ use crate::setup::Package;
 use crate::{setup, shell};
 use std::fs;
 
-/// What is built, below the workspace.
+/// The kernel that is built, relative to the workspace.
 pub(crate) const KERNEL: &str = "target/kernel/linux";
-/// Where its sources are unpacked.
+/// Folder of the unpacked sources.
 const SOURCE: &str = "target/kernel/source";
-/// What the kernel has beyond User-Mode Linux's own defaults.
+/// Options of the kernel in addition to the defaults of User-Mode Linux.
 const CONFIG: &str = include_str!("kernel.config");
 /// Debian's sources.
 const ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";

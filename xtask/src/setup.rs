@@ -1,4 +1,4 @@
-//! `cargo xtask packages`: what the tests need beside the Rust toolchain.
+//! `cargo xtask packages`: the Debian packages that the tests need.
 
 use crate::shell;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(crate) struct Package {
     pub(crate) purpose: &'static str,
 }
 
-/// What the lab's guests are made of, and what tests compare with. The simulator and its reports need nothing but Rust.
+/// The packages of the lab's guests and of the programs that tests compare with. The simulator and its reports need only Rust.
 const PACKAGES: &[Package] = &[
     Package { name: "user-mode-linux", command: "linux", purpose: "the lab: the kernel" },
     Package { name: "kmod", command: "modprobe", purpose: "the lab: the kernel's modules" },
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(install_line(&missing), "apt-get install --yes --no-install-recommends iperf3");
     }
 
-    /// What `ropewalk doctor` looks for: rows of a table in its source.
+    /// The programs of `ropewalk doctor` are rows of a table in its source.
     #[test]
     fn every_program_that_the_lab_calls_is_in_the_list() {
         let source = include_str!("../../lab/src/doctor.rs");

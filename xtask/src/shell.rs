@@ -11,7 +11,7 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(xtask).parent().expect("xtask lies within the workspace").to_owned()
 }
 
-/// Where cargo builds.
+/// The folder in which cargo builds.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -52,7 +52,7 @@ fn succeeded(line: &str, status: std::io::Result<ExitStatus>) -> Result<(), Stri
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
 }
 
-/// What a command line prints.
+/// Runs a command line and returns its standard output.
 pub(crate) fn output(line: &str) -> Result<String, String> {
     let output =
         command(line).stderr(Stdio::inherit()).output().map_err(|error| format!("cannot run `{line}`: {error}"))?;
@@ -62,7 +62,7 @@ pub(crate) fn output(line: &str) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("`{line}` printed no text: {error}"))
 }
 
-/// Whether a command line succeeds; what it prints is dropped.
+/// Whether a command line succeeds; its output is discarded.
 pub(crate) fn succeeds(line: &str) -> bool {
     command(line).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

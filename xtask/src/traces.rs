@@ -1,4 +1,5 @@
-//! What the lab's kernel does with our scenarios: run, kept_folder, and set beside the simulator.
+//! `cargo xtask kernel-traces` and `kernel-page`: runs studies on the lab's kernel, keeps the results, and compares them with
+//! the simulator.
 
 use crate::kernel::{self, KERNEL};
 use crate::{setup, shell};
@@ -7,24 +8,24 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the kernel's runs are collected_folder, so that a broken-off study can go on, and the simulator's.
+/// Folder of the results of both drivers; an interrupted study of the kernel can be resumed from it.
 const WORK_FOLDER: &str = "target/kernel";
-/// Where the kernel's are kept.
+/// Folder in which the kernel's results are kept.
 const KEPT_FOLDER: &str = "scenarios/validation";
-/// Everything on one page.
+/// The HTML page with all comparisons.
 const PAGE: &str = "target/kernel/beside-the-simulator.html";
 
 /// A scenario that both the kernel and the simulator run.
 struct Study {
-    /// Its folder below [`KEPT_FOLDER`].
+    /// The folder of its results below [`KEPT_FOLDER`].
     name: &'static str,
-    /// What `ropewalk run` is asked for.
+    /// Arguments of `ropewalk run`.
     run: &'static str,
-    /// How often the kernel does; the simulator does five times.
+    /// Number of seeds on the kernel; the simulator has five.
     seeds: u32,
 }
 
-/// Our daemon lays the first packet on the first path.
+/// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
 const STUDIES: &[Study] = &[
     one_seed("kernel-6.1", "scenarios/validation/kernel.toml"),
     one_seed("mptcp-6.1", "scenarios/validation/mptcp.toml"),
@@ -34,7 +35,7 @@ const STUDIES: &[Study] = &[
         "al-imareen-6.1",
         "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0",
     ),
-    // Losses are drawn.
+    // Losses are random: more seeds.
     Study { name: "al-imareen-loss-1-6.1", run: LOSS_1, seeds: 3 },
     Study { name: "al-imareen-loss-5-6.1", run: LOSS_5, seeds: 3 },
     Study { name: "al-imareen-losses-6.1", run: LOSSES, seeds: 3 },
@@ -73,7 +74,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     })
 }
 
-/// Sets the kept studies beside the simulator, five seeds a cell, on one page.
+/// Compares the kept studies with the simulator, with five seeds a cell, on one page.
 pub(crate) fn page() -> Result<(), String> {
     shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let mut pairs = Vec::new();
@@ -108,7 +109,7 @@ fn run_ropewalk(arguments: &str) -> Result<(), String> {
     }
 }
 
-/// What is kept names no folder of this machine.
+/// Moves the results to the kept folder, without the path of the program in `setup.txt`.
 fn keep(collected_folder: &Path, kept_folder: &Path, program: &str) -> std::io::Result<()> {
     if kept_folder.exists() {
         fs::remove_dir_all(kept_folder)?;

@@ -1,4 +1,4 @@
-//! One iperf3 TCP stream from left to right.
+//! One iperf3 TCP stream from the client to the server.
 
 use super::cpu_accounting::{Cost, CpuAccounting};
 use super::running::RunningSystem;

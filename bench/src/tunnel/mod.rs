@@ -6,10 +6,10 @@
 //!   little by itself: compare CPU seconds a gigabyte, and the ratio to raw TCP just before and after.
 //! - `bond`: two links with rates, delays and losses. The share of the sum of their rates that one TCP stream gets, and
 //!   how long small datagrams take beside it.
-//! - `small`: 10 000 round trips a second of small datagrams: what the tunnel adds to their median.
+//! - `small`: 10 000 round trips a second of small datagrams: the time that the tunnel adds to the median.
 //!
 //! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is
-//! skipped with the reason. CPU time of anything else on the machine is shown: numbers beside much of it mean nothing.
+//! skipped with the reason. The CPU time of other processes on the machine is shown: if it is high, the results are meaningless.
 
 mod baselines;
 mod cpu_accounting;

@@ -10,7 +10,7 @@ pub(super) enum Bench {
     Small,
 }
 
-/// What to measure and how to print it.
+/// The options of `bench tunnel`.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) benches: Vec<Bench>,

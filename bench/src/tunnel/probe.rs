@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PORT: u16 = 5301;
 /// Bytes of a probe: those of a voice packet or a game's.
 const PROBE_BYTES: usize = 64;
-/// How long to wait for the last is_reachable.
+/// Time to wait for the last answers.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Round-trip times, and how many probes were not answered.

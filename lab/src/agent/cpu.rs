@@ -17,11 +17,11 @@ pub(super) struct CpuMeter {
 impl CpuMeter {
     /// Measures these processes, given by name and pid file, and the agent itself as `traffic`.
     pub(super) fn begin(processes: &[(String, String)]) -> Outcome<Self> {
-        let number = |file: &String| Ok(fs::read_to_string(file)?.trim().parse()?);
+        let read_number = |file: &String| Ok(fs::read_to_string(file)?.trim().parse()?);
         let mut all = vec![("traffic".to_owned(), std::process::id())];
         for (name, file) in processes {
-            let number: Outcome<u32> = number(file);
-            all.push((name.clone(), number.map_err(|why| format!("{file}: {why}"))?));
+            let read_number: Outcome<u32> = read_number(file);
+            all.push((name.clone(), read_number.map_err(|error| format!("{file}: {error}"))?));
         }
         let before = read_cpu_times(&all)?;
         Ok(Self { processes: all, before })
@@ -31,8 +31,9 @@ impl CpuMeter {
     pub(super) fn read(&self) -> Outcome<Cpu> {
         let mut cpu = read_cpu_times(&self.processes)?;
         cpu.machine.iter_mut().zip(self.before.machine).for_each(|(now, before)| *now = now.saturating_sub(before));
-        let both = cpu.processes.iter_mut().zip(&self.before.processes);
-        both.flat_map(|(now, before)| now.1.iter_mut().zip(before.1))
+        let process_pairs = cpu.processes.iter_mut().zip(&self.before.processes);
+        process_pairs
+            .flat_map(|(now, before)| now.1.iter_mut().zip(before.1))
             .for_each(|(now, it)| *now = now.saturating_sub(it));
         Ok(cpu)
     }
@@ -40,11 +41,12 @@ impl CpuMeter {
 
 fn read_cpu_times(processes: &[(String, u32)]) -> Outcome<Cpu> {
     let machine = machine(&fs::read_to_string("/proc/stat")?).ok_or("/proc/stat has no line `cpu`")?;
-    let one = |(name, number): &(String, u32)| {
-        let stat = fs::read_to_string(format!("/proc/{number}/stat")).map_err(|why| format!("{name}: {why}"))?;
+    let process_times = |(name, read_number): &(String, u32)| {
+        let stat =
+            fs::read_to_string(format!("/proc/{read_number}/stat")).map_err(|error| format!("{name}: {error}"))?;
         Ok((name.clone(), process(&stat).ok_or_else(|| format!("{name}: it has an unknown format"))?))
     };
-    Ok(Cpu { machine, processes: processes.iter().map(one).collect::<Outcome<_>>()? })
+    Ok(Cpu { machine, processes: processes.iter().map(process_times).collect::<Outcome<_>>()? })
 }
 
 /// `cpu user nice system idle iowait irq softirq ...`

@@ -103,12 +103,13 @@ impl FlowCounters {
 
     /// Makes an established connection the current one; `stream` is the source's end or the sink's.
     pub(super) fn open(&self, stream: TcpStream, is_source: bool) -> Outcome<Arc<TcpStream>> {
-        let (own, other) = (stream.local_addr()?, stream.peer_addr()?);
-        let (source, sink, how) = if is_source { (own, other, Shutdown::Write) } else { (other, own, Shutdown::Both) };
+        let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
+        let (source, sink, shutdown) =
+            if is_source { (local, remote, Shutdown::Write) } else { (remote, local, Shutdown::Both) };
         let stream = Arc::new(stream);
         let mut connections = self.connections();
         let ends = ConnectionAddresses { source, sink: Some(sink) };
-        connections.current = Some(CurrentConnection { ends, stream: Some((stream.clone(), how)) });
+        connections.current = Some(CurrentConnection { ends, stream: Some((stream.clone(), shutdown)) });
         if connections.stopped {
             connections.stop();
         }
@@ -152,8 +153,8 @@ impl Connections {
 
     pub(super) fn stop(&mut self) {
         self.stopped = true;
-        if let Some((stream, how)) = self.current.as_ref().and_then(|current| current.stream.as_ref()) {
-            let _ = stream.shutdown(*how); // fails where the connection has gone by itself
+        if let Some((stream, shutdown)) = self.current.as_ref().and_then(|current| current.stream.as_ref()) {
+            let _ = stream.shutdown(*shutdown); // fails where the connection has gone by itself
         }
     }
 }
@@ -186,16 +187,16 @@ mod tests {
 
     #[test]
     fn counters_of_closed_connections_are_kept_and_their_state_is_not() {
-        let of = |sent, snd_cwnd| {
+        let sample = |sent, snd_cwnd| {
             let tcp = TcpInfo { sent, snd_cwnd, rtt: 20_000, min_rtt: 19_000 - sent, ..TcpInfo::default() };
             Sample { arrived: sent, tcp: Some(tcp), ..Sample::default() }
         };
-        let past = sum(&sum(&Sample::default(), of(10, 4)), of(5, 6));
-        let idle = sum(&past, Sample::default());
-        let tcp = idle.tcp.expect("there were connections");
-        assert_eq!((tcp.sent, tcp.min_rtt, idle.arrived), (15, 18_990, 15));
+        let past = sum(&sum(&Sample::default(), sample(10, 4)), sample(5, 6));
+        let without_connections = sum(&past, Sample::default());
+        let tcp = without_connections.tcp.expect("there were connections");
+        assert_eq!((tcp.sent, tcp.min_rtt, without_connections.arrived), (15, 18_990, 15));
         assert!(!tcp.is_established() && tcp.rtt == 0, "there is no connection now");
-        let current = sum(&past, of(7, 9)).tcp.expect("there is one");
+        let current = sum(&past, sample(7, 9)).tcp.expect("there is one");
         assert_eq!((current.sent, current.snd_cwnd, current.is_established()), (22, 9, true));
     }
 }

@@ -38,9 +38,9 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// `agent PLAN RESULTS` carries out a plan; `agent off` powers the guest off. Outside of guests `agent link ...` is an
 /// emulated link, `agent reap TESTBED` a reaper, and `agent testbed LINK ...` a testbed.
 #[must_use]
-pub fn main(words: &[String]) -> ExitCode {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = match words[..] {
+pub fn main(arguments: &[String]) -> ExitCode {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
         ["off"] => power_off(),
         ["link", ref link @ ..] => emulator::main(link),
         ["reap", testbed] => testbed::reap(testbed, None),
@@ -49,9 +49,9 @@ pub fn main(words: &[String]) -> ExitCode {
         [plan, answer] => carry_out(plan, answer),
         _ => Err("the lab's agent is started by the lab, inside its guests and for its testbeds".into()),
     };
-    done.map_or_else(
-        |why| {
-            eprintln!("agent: {why}");
+    outcome.map_or_else(
+        |error| {
+            eprintln!("agent: {error}");
             ExitCode::FAILURE
         },
         |()| ExitCode::SUCCESS,
@@ -89,7 +89,7 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
             break;
         }
         let due = start + duration(at);
-        until(due);
+        sleep_until(due);
         match task {
             Task::Sample => {
                 samplers.iter_mut().zip(&flows).try_for_each(|(sampler, flow)| sampler.sample(flow.counters()))?;
@@ -130,8 +130,8 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
 /// tenth of a second to start.
 fn output_of(line: &str) -> Outcome<String> {
     let needs_shell = line.contains(['=', '\'', '"', '$', '>', '|']);
-    let words: Vec<&str> = if needs_shell { vec!["sh", "-c", line] } else { line.split_whitespace().collect() };
-    let output = Command::new(words[0]).args(&words[1..]).output()?;
+    let arguments: Vec<&str> = if needs_shell { vec!["sh", "-c", line] } else { line.split_whitespace().collect() };
+    let output = Command::new(arguments[0]).args(&arguments[1..]).output()?;
     if !output.status.success() {
         return Err(format!("`{line}` failed: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
@@ -139,7 +139,7 @@ fn output_of(line: &str) -> Outcome<String> {
 }
 
 /// Sleeps until then; not at all if that is in the past.
-fn until(due: Instant) {
+fn sleep_until(due: Instant) {
     std::thread::sleep(due.saturating_duration_since(Instant::now()));
 }
 

@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::flow_counters::FlowCounters;
-use super::{Outcome, enter, until, within};
+use super::{Outcome, enter, sleep_until, within};
 use crate::Generator;
 use crate::protocol::{self, FlowSpec, NetnsCommand, TcpSpec};
 use nix::sys::signal::{Signal, kill};
@@ -35,8 +35,8 @@ pub(super) struct Programs {
 /// The client's process.
 #[derive(Default)]
 struct Client {
-    number: OnceLock<Pid>,
-    /// Its duration, or its error.
+    process_id: OnceLock<Pid>,
+    /// The duration of the transfer, or the error of the client.
     outcome: OnceLock<Result<Duration, String>>,
     /// Whether the agent has terminated it.
     is_terminated: AtomicBool,
@@ -61,7 +61,8 @@ impl Flow for Programs {
         let (programs, size) = (self.programs.clone(), self.size);
         let (counters, client) = (self.counters.clone(), self.client.clone());
         thread::spawn(move || {
-            let end = client.run(&programs.client, start).map_err(|why| format!("`{}` {why}", programs.client.line));
+            let end =
+                client.run(&programs.client, start).map_err(|error| format!("`{}` {error}", programs.client.line));
             if let Ok(took) = client.outcome.get_or_init(|| end) {
                 counters.read(programs.delivered(size).unwrap_or(0));
                 size.map(|_| counters.completion.get_or_init(|| *took));
@@ -88,7 +89,7 @@ impl Flow for Programs {
         self.client.terminate();
         self.client.wait();
         match self.client.outcome.get() {
-            Some(Err(why)) if !self.client.is_terminated.load(Ordering::Relaxed) => Err(why.as_str().into()),
+            Some(Err(error)) if !self.client.is_terminated.load(Ordering::Relaxed) => Err(error.as_str().into()),
             _ => Ok(()),
         }
     }
@@ -105,9 +106,9 @@ impl protocol::Programs {
 impl Client {
     fn run(&self, command: &NetnsCommand, start: Instant) -> Outcome<Duration> {
         enter(&command.netns)?;
-        until(start);
+        sleep_until(start);
         let mut child = spawn(command, Stdio::null(), File::create(&command.output)?.into())?;
-        self.number.get_or_init(|| Pid::from_raw(child.id().cast_signed()));
+        self.process_id.get_or_init(|| Pid::from_raw(child.id().cast_signed()));
         let status = child.wait()?;
         let took = start.elapsed();
         if status.success() {
@@ -118,15 +119,15 @@ impl Client {
     }
 
     fn terminate(&self) {
-        if let Some(number) = self.number.get().filter(|_| self.outcome.get().is_none()) {
+        if let Some(process_id) = self.process_id.get().filter(|_| self.outcome.get().is_none()) {
             self.is_terminated.store(true, Ordering::Relaxed);
-            let _ = kill(*number, Signal::SIGTERM); // fails where it has just ended by itself
+            let _ = kill(*process_id, Signal::SIGTERM); // fails where it has just ended by itself
         }
     }
 
     fn wait(&self) {
         let begin = Instant::now();
-        while self.number.get().is_some() && self.outcome.get().is_none() && begin.elapsed() < TIMEOUT {
+        while self.process_id.get().is_some() && self.outcome.get().is_none() && begin.elapsed() < TIMEOUT {
             thread::sleep(POLL_INTERVAL);
         }
     }
@@ -176,10 +177,10 @@ fn subflow_listener(address: SocketAddr) -> Outcome<Socket> {
 
 /// Starts a command in this thread's namespace. Its standard error is appended to its output file.
 fn spawn(command: &NetnsCommand, input: Stdio, output: Stdio) -> Outcome<Child> {
-    let mut words = command.line.split_whitespace();
+    let mut tokens = command.line.split_whitespace();
     let errors = File::options().append(true).create(true).open(&command.output)?;
-    let mut command = Command::new(words.next().unwrap_or_default());
-    Ok(command.args(words).stdin(input).stdout(output).stderr(errors).spawn()?)
+    let mut command = Command::new(tokens.next().unwrap_or_default());
+    Ok(command.args(tokens).stdin(input).stdout(output).stderr(errors).spawn()?)
 }
 
 /// Whether a server listens on this port in this thread's namespace.
@@ -189,7 +190,9 @@ fn listens(port: u16) -> bool {
     ["tcp", "tcp6"].iter().any(|family| {
         let table = fs::read_to_string(format!("/proc/thread-self/net/{family}")).unwrap_or_default();
         let mut rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
-        rows.any(|row| row.get(1).is_some_and(|own| own.ends_with(&port)) && row.get(3) == Some(&LISTEN))
+        rows.any(|row| {
+            row.get(1).is_some_and(|local_address| local_address.ends_with(&port)) && row.get(3) == Some(&LISTEN)
+        })
     })
 }
 
@@ -201,8 +204,8 @@ fn received(file: &str) -> Option<u64> {
 
 /// The end of a program's output.
 fn log_tail(file: &str) -> String {
-    let said = fs::read_to_string(file).unwrap_or_default();
-    said.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect()
+    let messages = fs::read_to_string(file).unwrap_or_default();
+    messages.chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect()
 }
 
 #[cfg(test)]

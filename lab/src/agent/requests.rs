@@ -4,7 +4,7 @@
 use super::flow_counters::FlowCounters;
 use super::sock_diag::FlowSockDiag;
 use super::socket::{listen, socket};
-use super::{Outcome, duration, enter, until, within};
+use super::{Outcome, duration, enter, sleep_until, within};
 use crate::protocol::{FlowEnd, TcpSpec};
 use scenario::model::Requests;
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ pub(super) fn begin(
         enter(&ends[1].netns)?;
         let (mut next, mut open) = (start, None);
         loop {
-            until(next);
+            sleep_until(next);
             if counters.connections().have_stopped() {
                 return Ok(());
             }
@@ -92,9 +92,9 @@ fn respond(mut stream: &TcpStream) -> Outcome<()> {
         stream.read_exact(&mut message)?;
         let mut left = u64::from_le_bytes(message[..8].try_into()?);
         while left > 0 {
-            let part = left.min(BLOCK as u64);
-            stream.write_all(&block[..part as usize])?;
-            left -= part;
+            let write_bytes = left.min(BLOCK as u64);
+            stream.write_all(&block[..write_bytes as usize])?;
+            left -= write_bytes;
         }
     }
 }

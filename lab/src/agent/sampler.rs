@@ -61,7 +61,11 @@ impl<'a> FlowSampler<'a> {
             (sample.arrived, sample.datagrams) = (self.count as u32, Some(counters.sent() as u32));
         }
         self.results.samples.push(sample);
-        self.results.subflows.iter_mut().zip(subflows).for_each(|(all, own)| all.push(own));
+        self.results
+            .subflows
+            .iter_mut()
+            .zip(subflows)
+            .for_each(|(all, samples_of_subflow)| all.push(samples_of_subflow));
         Ok(())
     }
 
@@ -73,7 +77,8 @@ impl<'a> FlowSampler<'a> {
             Some(ends) => self.sample_connection(ends)?,
             None => (Sample::default(), vec![Sample::default(); self.results.subflows.len()]),
         };
-        let received = present.received + subflows.iter().map(|own| own.received).sum::<u64>();
+        let received =
+            present.received + subflows.iter().map(|samples_of_subflow| samples_of_subflow.received).sum::<u64>();
         self.received = self.received.max(received);
         Ok((connections.with_closed(present), subflows))
     }
@@ -81,7 +86,7 @@ impl<'a> FlowSampler<'a> {
     /// Samples the connection between these addresses, or its subflows.
     fn sample_connection(&mut self, ends: ConnectionAddresses) -> Outcome<(Sample, Vec<Sample>)> {
         let [sources, sinks] = self.hosts.dump(ends.source.is_ipv6())?;
-        let sampled = |found: Option<&SocketInfo>| found.map_or_else(Sample::default, |it| it.sample(&sinks));
+        let sampled = |socket: Option<&SocketInfo>| socket.map_or_else(Sample::default, |it| it.sample(&sinks));
         let first = sources.iter().find(|it| ends.is_source_of(it));
         let Some(addresses) = self.traffic.subflows() else { return Ok((sampled(first), Vec::new())) };
         self.token = self.token.or(first.and_then(|it| it.token));
@@ -92,8 +97,9 @@ impl<'a> FlowSampler<'a> {
         // A listener has one port for all subflows.
         let is_own =
             |it: &&SocketInfo| it.local.port() == ends.source.port() || self.known.contains(&[it.local, it.remote]);
-        let of = |address: &IpAddr| sampled(sources.iter().filter(is_own).find(|it| it.local.ip() == *address));
-        Ok((Sample::default(), addresses.iter().map(of).collect()))
+        let sample_of_address =
+            |address: &IpAddr| sampled(sources.iter().filter(is_own).find(|it| it.local.ip() == *address));
+        Ok((Sample::default(), addresses.iter().map(sample_of_address).collect()))
     }
 
     /// Bytes that the sink has read; of an external program that has not ended, bytes that the kernel has received for it.
@@ -128,8 +134,8 @@ impl<'a> FlowSampler<'a> {
 
     /// The MPTCP counters of both hosts; those of connections are of the host that connects.
     fn mptcp_ext(&self) -> Outcome<MptcpExtCounters> {
-        let of = |side: usize| within(&self.traffic.ends[side].netns, netstat::mptcp_ext);
-        let (source, sink) = (of(0)?, of(1)?);
+        let sample_of_address = |side: usize| within(&self.traffic.ends[side].netns, netstat::mptcp_ext);
+        let (source, sink) = (sample_of_address(0)?, sample_of_address(1)?);
         let (reinjected, stale, duplicates) = (source.reinjected, source.stale, sink.duplicates);
         let generator = self.traffic.programs().map_or(Generator::Agent, |(_, programs)| programs.generator);
         let opener = if generator.source_listens() { sink } else { source };

@@ -103,8 +103,8 @@ impl SockDiag {
         while let Some(destroy_notifications) = &self.destroy_notifications {
             match destroy_notifications.recv_from_full() {
                 Ok((words, _)) => read_into(&mut self.destroyed, &words)?,
-                Err(why) if why.kind() == ErrorKind::WouldBlock => break,
-                Err(why) => return Err(why.into()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
             };
         }
         all.extend(self.destroyed.iter().cloned());

@@ -14,7 +14,7 @@ pub(super) fn socket(tcp: &TcpSpec, address: SocketAddr) -> Outcome<Socket> {
     let protocol = if tcp.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
     let set = socket.set_tcp_congestion(tcp.congestion.as_bytes());
-    set.map_err(|why| format!("no congestion control {}: {why}", tcp.congestion))?;
+    set.map_err(|error| format!("no congestion control {}: {error}", tcp.congestion))?;
     Ok(socket)
 }
 

@@ -2,7 +2,7 @@
 
 use super::flow_counters::FlowCounters;
 use super::socket::{listen, socket};
-use super::{Outcome, duration, enter, until, within};
+use super::{Outcome, duration, enter, sleep_until, within};
 use crate::protocol::{Application, FlowEnd, TcpSpec};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
@@ -42,7 +42,7 @@ fn receive(listener: &TcpListener, size: Option<u64>, start: Instant, counters: 
 
 fn send(tcp: &TcpSpec, ends: &[FlowEnd; 2], start: Instant, counters: &FlowCounters) -> Outcome<()> {
     enter(&ends[0].netns)?;
-    until(start);
+    sleep_until(start);
     let socket = socket(tcp, ends[1].address)?;
     socket.connect(&ends[1].address.into())?;
     let stream = counters.open(socket.into(), true)?;
@@ -54,10 +54,10 @@ fn send(tcp: &TcpSpec, ends: &[FlowEnd; 2], start: Instant, counters: &FlowCount
     let (all, mut written) = (tcp.size.unwrap_or(u64::MAX), 0);
     while written < all {
         // A write that is late is made as soon as possible.
-        rate.iter().for_each(|rate: &Rate| until(start + duration(rate.time_for(written))));
-        let part = (all - written).min(write);
-        (&*stream).write_all(&block[..part as usize])?;
-        written += part;
+        rate.iter().for_each(|rate: &Rate| sleep_until(start + duration(rate.time_for(written))));
+        let write_bytes = (all - written).min(write);
+        (&*stream).write_all(&block[..write_bytes as usize])?;
+        written += write_bytes;
     }
     Ok(stream.shutdown(Shutdown::Write)?)
 }

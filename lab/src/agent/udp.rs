@@ -1,7 +1,7 @@
 //! UDP at a constant rate: each datagram carries its sending time, by the clock that both ends share.
 
 use super::flow_counters::FlowCounters;
-use super::{Outcome, duration, enter, until, within};
+use super::{Outcome, duration, enter, sleep_until, within};
 use crate::packet_size::TIMESTAMP_LEN;
 use crate::protocol::{FlowEnd, UdpSpec};
 use nix::sys::socket::setsockopt;
@@ -50,15 +50,15 @@ fn send(udp: UdpSpec, ends: &[FlowEnd; 2], [start, end]: [Instant; 2], counters:
     let socket = UdpSocket::bind((ends[0].address.ip(), 0))?;
     setsockopt(&socket, SndBufForce, &BUFFER)?;
     socket.connect(ends[1].address)?;
-    let (mut due, mut datagram) = (start, vec![0; udp.payload as usize]);
-    while due < end {
-        until(due);
+    let (mut next_send, mut datagram) = (start, vec![0; udp.payload as usize]);
+    while next_send < end {
+        sleep_until(next_send);
         let stamp = start.elapsed().as_nanos() as u64;
         datagram[..TIMESTAMP_LEN as usize].copy_from_slice(&stamp.to_le_bytes());
         // A datagram that the host itself cannot send counts as lost.
         counters.send();
         let _ = socket.send(&datagram);
-        due += duration(udp.interval);
+        next_send += duration(udp.interval);
     }
     Ok(())
 }

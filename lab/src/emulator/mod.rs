@@ -38,8 +38,8 @@ const BUFFER: usize = 1 << 16;
 
 /// `agent link NAMESPACE DEVICE NAMESPACE DEVICE [KEY=VALUE ...] [/ KEY=VALUE ...]`: runs until standard input ends.
 /// Prints `ready` when both devices are there, and an answer to every line.
-pub(crate) fn main(words: &[&str]) -> Outcome<()> {
-    let [left, left_device, right, right_device, shapes @ ..] = words else {
+pub(crate) fn main(arguments: &[&str]) -> Outcome<()> {
+    let [left, left_device, right, right_device, shapes @ ..] = arguments else {
         return Err("link NAMESPACE DEVICE NAMESPACE DEVICE [KEY=VALUE ...] [/ KEY=VALUE ...]".into());
     };
     let [forward, reverse] = parse_shapes(&shapes.join(" "))?;
@@ -52,8 +52,8 @@ pub(crate) fn main(words: &[&str]) -> Outcome<()> {
 }
 
 /// Parses the shapes of both directions: `FORWARD / REVERSE`, or one for both.
-pub(crate) fn parse_shapes(words: &str) -> Result<[Shape; 2], String> {
-    let (forward, reverse) = words.split_once('/').unwrap_or((words, words));
+pub(crate) fn parse_shapes(arguments: &str) -> Result<[Shape; 2], String> {
+    let (forward, reverse) = arguments.split_once('/').unwrap_or((arguments, arguments));
     Ok([forward.trim().parse()?, reverse.trim().parse()?])
 }
 
@@ -116,7 +116,8 @@ impl Link {
             for line in lines.try_iter() {
                 let answer = self.handle(&line);
                 print_line(
-                    &answer.map_or_else(|why| format!("refused: {}", why.replace('\n', "; ")), |()| "done".to_owned()),
+                    &answer
+                        .map_or_else(|error| format!("refused: {}", error.replace('\n', "; ")), |()| "done".to_owned()),
                 )?;
             }
             self.receive()?;
@@ -147,14 +148,14 @@ impl Link {
         let mut sockets = self.taps.each_ref().map(|tap| PollFd::new(tap.as_fd(), PollFlags::POLLIN));
         match poll(&mut sockets, PollTimeout::from(IDLE_MS)) {
             Ok(_) | Err(nix::Error::EINTR) => Ok(()),
-            Err(why) => Err(why.into()),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Handles a line `forward|reverse|both CHANGE ...`
     fn handle(&mut self, line: &str) -> Result<(), String> {
-        let (which, words) = line.trim().split_once(' ').ok_or("forward|reverse|both CHANGE ...")?;
-        let changes: Vec<Change> = words.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        let (which, arguments) = line.trim().split_once(' ').ok_or("forward|reverse|both CHANGE ...")?;
+        let changes: Vec<Change> = arguments.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         let now = self.now();
         let directions = match which {
             "forward" => &mut self.directions[..1],

@@ -22,7 +22,7 @@ impl Tap {
             device.set_nonblocking(true)?;
             Ok(device)
         });
-        device.map(Self).map_err(|why| format!("no device {name} in {namespace}: {why}").into())
+        device.map(Self).map_err(|error| format!("no device {name} in {namespace}: {error}").into())
     }
 
     /// A frame that the host has sent, `None` if there is none or the device is down.
@@ -30,9 +30,9 @@ impl Tap {
         loop {
             match self.0.recv(buffer) {
                 Ok(bytes) => return Ok(Some(bytes)),
-                Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                Err(why) if is_down(&why) => return Ok(None),
-                Err(why) => return Err(why),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_down(&error) => return Ok(None),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -50,6 +50,6 @@ impl AsFd for Tap {
 }
 
 /// Whether there is no frame, or the device is down (EIO).
-fn is_down(why: &std::io::Error) -> bool {
-    why.kind() == ErrorKind::WouldBlock || why.raw_os_error() == Some(nix::libc::EIO)
+fn is_down(error: &std::io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(nix::libc::EIO)
 }

@@ -20,13 +20,13 @@ impl CaptureProgram {
     /// The first of them that is on the path.
     ///
     /// # Errors
-    /// There is none: how to get one.
+    /// The error if no program is installed: how to install one.
     pub(crate) fn find() -> Result<Self, String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        let there = |program: &Self| folders.iter().any(|folder| folder.join(program.name()).is_file());
+        let is_installed = |program: &Self| folders.iter().any(|folder| folder.join(program.name()).is_file());
         let none = "captures need dumpcap or tcpdump (Debian: apt-get install wireshark-common, or tcpdump)";
-        [Self::Dumpcap, Self::Tcpdump].into_iter().find(there).ok_or_else(|| none.to_owned())
+        [Self::Dumpcap, Self::Tcpdump].into_iter().find(is_installed).ok_or_else(|| none.to_owned())
     }
 
     fn name(self) -> &'static str {
@@ -36,7 +36,7 @@ impl CaptureProgram {
         }
     }
 
-    /// Its command lines for a host's devices, each with the name of its file.
+    /// The command lines that capture on a host's devices, each with the name of its file.
     fn lines(self, host: &str, devices: &[String]) -> Vec<(String, String)> {
         match self {
             Self::Dumpcap => {

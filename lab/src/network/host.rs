@@ -5,7 +5,7 @@ use crate::Generator;
 use scenario::model::{Flow, FlowKind, Host, Route, TcpRmem};
 
 /// The TCP timestamp option, bytes.
-const TIMESTAMPS: u32 = 12;
+const TIMESTAMPS_OPTION_LEN: u32 = 12;
 
 impl Network<'_> {
     /// The commands that configure the hosts of pair `k`.
@@ -15,13 +15,13 @@ impl Network<'_> {
         let mut lines = Vec::new();
         let stops = |other: usize| self.pair_of[other] == k && self.experiment.flows[other].stop.is_some();
         let any_stops = (0..self.pair_of.len()).any(stops);
-        let mut all = sysctls(host, any_stops);
-        // FTP's server has no option for it.
-        let is_file = self.environment.generator == Generator::Ftp;
-        all.extend(is_file.then(|| format!("tcp_congestion_control={}", congestion.name)));
-        let all: Vec<String> = all.iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
+        let mut settings = sysctls(host, any_stops);
+        // The FTP server has no option for the congestion control.
+        let is_ftp = self.environment.generator == Generator::Ftp;
+        settings.extend(is_ftp.then(|| format!("tcp_congestion_control={}", congestion.name)));
+        let settings: Vec<String> = settings.iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
         for netns in [true, false].map(|is_source| self.host(is_source, k)) {
-            lines.push(format!("ip netns exec {netns} sysctl -qw {}", all.join(" ")));
+            lines.push(format!("ip netns exec {netns} sysctl -qw {}", settings.join(" ")));
         }
         lines.extend(self.gateways(k, pair, &route(host)));
         if host.pacing {
@@ -41,10 +41,10 @@ impl Network<'_> {
         let mut lines = Vec::new();
         for &p in &pair.paths {
             let [source, sink] = [Subnet::source(k, p), Subnet::sink(k, p)];
-            for (is_source, own, other) in [(true, source, sink), (false, sink, source)] {
-                let (netns, to, via) =
-                    (self.host(is_source, k), other.network(self.family), own.address(self.family, 2));
-                lines.push(format!("ip -n {netns} route add {to} via {via} dev {}{options}", uplink(p)));
+            for (is_source, local, remote) in [(true, source, sink), (false, sink, source)] {
+                let (netns, destination, gateway) =
+                    (self.host(is_source, k), remote.network(self.family), local.address(self.family, 2));
+                lines.push(format!("ip -n {netns} route add {destination} via {gateway} dev {}{options}", uplink(p)));
             }
         }
         lines
@@ -98,7 +98,7 @@ pub(super) fn route(host: &Host) -> String {
         options += " quickack 1";
     }
     if let Some(mss) = host.mss {
-        options += &format!(" advmss {}", mss + if host.timestamps { TIMESTAMPS } else { 0 });
+        options += &format!(" advmss {}", mss + if host.timestamps { TIMESTAMPS_OPTION_LEN } else { 0 });
     }
     options
 }

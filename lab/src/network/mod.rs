@@ -38,7 +38,7 @@ use std::net::SocketAddr;
 use units::{Instant, Span};
 
 /// The port of the first flow's sink.
-const PORT: u16 = 5000;
+const FIRST_PORT: u16 = 5000;
 /// The largest packet, bytes.
 pub(crate) const MTU: u32 = 1500;
 
@@ -78,7 +78,7 @@ pub(crate) struct Network<'a> {
     experiment: &'a Experiment,
     environment: &'a Environment,
     pairs: Vec<HostPair>,
-    /// The pair of each flow.
+    /// Index of each flow's pair in `pairs`.
     pair_of: Vec<usize>,
     family: Family,
 }
@@ -89,9 +89,9 @@ impl<'a> Network<'a> {
         let (mut pairs, mut pair_of) = (Vec::<HostPair>::new(), Vec::new());
         let mut tunnel = None;
         for (k, flow) in experiment.flows.iter().enumerate() {
-            let own = pairs.len();
-            let pair = if flow.route == Route::Tunnel { *tunnel.get_or_insert(own) } else { own };
-            if pair == own {
+            let new_pair = pairs.len();
+            let pair = if flow.route == Route::Tunnel { *tunnel.get_or_insert(new_pair) } else { new_pair };
+            if pair == new_pair {
                 pairs.push(HostPair { paths: paths(experiment, flow), flow: k });
             } else if host(&experiment.flows[pairs[pair].flow]).is_none() {
                 pairs[pair].flow = k;
@@ -117,8 +117,8 @@ impl<'a> Network<'a> {
     pub(crate) fn events(&self) -> Vec<(Span, String)> {
         let mut links = self.experiment.links.clone();
         let events = self.experiment.events.iter().filter(|event| self.is_used(event.link)).flat_map(|event| {
-            let at = event.at.since(Instant::ZERO);
-            self.change(&mut links[event.link], event).into_iter().map(move |line| (at, line))
+            let offset = event.at.since(Instant::ZERO);
+            self.change(&mut links[event.link], event).into_iter().map(move |line| (offset, line))
         });
         events.collect()
     }
@@ -127,7 +127,7 @@ impl<'a> Network<'a> {
     pub(crate) fn flow_ends(&self, k: usize) -> [FlowEnd; 2] {
         let pair = self.pair_of[k];
         let path = self.pairs[pair].paths[0];
-        let of = |is_source: bool| {
+        let flow_end = |is_source: bool| {
             let subnet = if is_source { Subnet::source(pair, path) } else { Subnet::sink(pair, path) };
             let address = match self.experiment.flows[k].route {
                 Route::Tunnel => self.family.inner(if is_source { 1 } else { 2 }),
@@ -135,7 +135,7 @@ impl<'a> Network<'a> {
             };
             FlowEnd { netns: self.host(is_source, pair), address: SocketAddr::new(address, port_of(k)) }
         };
-        [of(true), of(false)]
+        [flow_end(true), flow_end(false)]
     }
 
     /// The source's address on each path of flow `k`.
@@ -171,8 +171,9 @@ impl<'a> Network<'a> {
 
     /// Namespace and device of both ends of each pair's paths: source, sink, source, sink ...
     fn ends(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        let both = |(k, p): (usize, usize)| [true, false].map(|is_source| (self.host(is_source, k), uplink(p)));
-        self.host_paths().into_iter().flat_map(both)
+        let source_and_sink =
+            |(k, p): (usize, usize)| [true, false].map(|is_source| (self.host(is_source, k), uplink(p)));
+        self.host_paths().into_iter().flat_map(source_and_sink)
     }
 
     /// The namespace of a pair's source or sink.
@@ -183,7 +184,7 @@ impl<'a> Network<'a> {
 
 /// The port of flow `k`.
 fn port_of(k: usize) -> u16 {
-    PORT + k as u16
+    FIRST_PORT + k as u16
 }
 
 /// A host's device on path `p`.

@@ -89,12 +89,12 @@ impl Network<'_> {
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         let by_bucket = overhead > 0 && fifo == "pfifo" && self.local(i, forward).is_some();
         let size = if overhead == 0 || by_bucket { String::new() } else { format!(" stab overhead {overhead}") };
-        let own = if by_bucket { format!(" overhead {overhead}") } else { String::new() };
+        let overhead_option = if by_bucket { format!(" overhead {overhead}") } else { String::new() };
         // Room for rounding: a packet that is larger than the bucket would be dropped.
         let bucket = (MTU + pipe.overhead) * self.environment.burst + 64;
         let bits = rate.as_bits();
         let mut lines = vec![format!(
-            "tc -n {netns} qdisc {verb} dev {device} root handle 1:{size} tbf rate {bits}bit burst {bucket}b{own} limit {limit}"
+            "tc -n {netns} qdisc {verb} dev {device} root handle 1:{size} tbf rate {bits}bit burst {bucket}b{overhead_option} limit {limit}"
         )];
         if verb == "add" {
             lines.push(format!("tc -n {netns} qdisc add dev {device} parent 1:1 handle 10: {queue}"));
@@ -246,19 +246,20 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
     Some(format!("{words} {}", if pipe.queue.ecn { "ecn" } else { "noecn" }))
 }
 
-/// `tc red` has no weight: it takes the greatest 1/2^n with which a burst of this many packets at an empty queue leaves the
-/// average below `least` packets (Floyd and Jacobson 1993, equation 3). So: the longest burst with which it takes the
+/// `tc red` has no weight: it takes the maximum 1/2^n with which a burst of this many packets at an empty queue leaves the
+/// average below `min_packets` packets (Floyd and Jacobson 1993, equation 3). So: the longest burst with which it takes the
 /// power of two that is nearest to `weight`.
-fn burst(weight: f64, least: f64) -> u32 {
+fn burst(weight: f64, min_packets: f64) -> u32 {
     let power = -weight.log2().round();
     let weight = 2f64.powf(-power);
-    let passes = |burst: u32| f64::from(burst) + 1.0 + ((1.0 - weight).powf(burst.into()) - 1.0) / weight <= least;
+    let passes =
+        |burst: u32| f64::from(burst) + 1.0 + ((1.0 - weight).powf(burst.into()) - 1.0) / weight <= min_packets;
     (1..MAX_BURST).take_while(|burst| passes(*burst)).last().unwrap_or(1)
 }
 
 /// The kernel's name of a queue discipline; none for drop-tail.
-pub(crate) fn discipline(of: &QueueDiscipline) -> Option<&'static str> {
-    match of {
+pub(crate) fn discipline(queue_discipline: &QueueDiscipline) -> Option<&'static str> {
+    match queue_discipline {
         QueueDiscipline::DropTail => None,
         QueueDiscipline::CoDel(_) => Some("codel"),
         QueueDiscipline::Red(_) => Some("red"),

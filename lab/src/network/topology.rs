@@ -130,35 +130,36 @@ impl Network<'_> {
     pub(super) fn hops(&self, k: usize, p: usize) -> Vec<Hop> {
         let links = &self.experiment.paths[p].links;
         let mut hops = Vec::new();
-        let mut from: Interface = (self.host(true, k), uplink(p));
+        let mut upstream: Interface = (self.host(true, k), uplink(p));
         let mut subnet = Subnet::source(k, p);
         for (position, &i) in links.iter().enumerate() {
             let routers = self.routers(i);
             let name = if position == 0 { format!("s{k}p{p}") } else { format!("from{}", links[position - 1]) };
-            hops.push(Hop { ports: [from, (routers[0].clone(), name)], subnet, first: 1, link: None });
-            for (n, both) in routers.windows(2).enumerate() {
-                let ports = [(both[0].clone(), "right".to_owned()), (both[1].clone(), "left".to_owned())];
+            hops.push(Hop { ports: [upstream, (routers[0].clone(), name)], subnet, first: 1, link: None });
+            for (n, pair) in routers.windows(2).enumerate() {
+                let ports = [(pair[0].clone(), "right".to_owned()), (pair[1].clone(), "left".to_owned())];
                 let subnet = Subnet { area: ROUTERS, number: 4 * i as u8 + n as u8 };
                 hops.push(Hop { ports, subnet, first: 1, link: Some(i) });
             }
             let next = links.get(position + 1);
             let name = next.map_or(format!("d{k}p{p}"), |next| format!("to{next}"));
-            from = (routers[routers.len() - 1].clone(), name);
+            upstream = (routers[routers.len() - 1].clone(), name);
             // A link may lead to several others: the subnet is numbered by the pair of links.
-            subnet = next.map_or(Subnet::sink(k, p), |next| self.between(i, *next));
+            subnet = next.map_or(Subnet::sink(k, p), |next| self.subnet_between(i, *next));
         }
-        hops.push(Hop { ports: [from, (self.host(false, k), uplink(p))], subnet, first: 2, link: None });
+        hops.push(Hop { ports: [upstream, (self.host(false, k), uplink(p))], subnet, first: 2, link: None });
         hops
     }
 
     /// The subnet from a link's last router to the next link's first.
-    fn between(&self, link: usize, next: usize) -> Subnet {
-        let all = self.experiment.paths.iter().flat_map(|path| path.links.windows(2).map(|both| (both[0], both[1])));
-        let mut link_pairs: Vec<(usize, usize)> = all.collect();
+    fn subnet_between(&self, link: usize, next: usize) -> Subnet {
+        let all_pairs =
+            self.experiment.paths.iter().flat_map(|path| path.links.windows(2).map(|pair| (pair[0], pair[1])));
+        let mut link_pairs: Vec<(usize, usize)> = all_pairs.collect();
         link_pairs.sort_unstable();
         link_pairs.dedup();
-        let number = link_pairs.iter().position(|pair| *pair == (link, next)).unwrap_or(0);
-        Subnet { area: 255, number: number as u8 }
+        let index = link_pairs.iter().position(|pair| *pair == (link, next)).unwrap_or(0);
+        Subnet { area: 255, number: index as u8 }
     }
 
     /// Makes a namespace; without IPv6 if it is unused, whose neighbour discovery would be additional traffic.

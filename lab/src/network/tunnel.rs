@@ -7,12 +7,12 @@ use params::ParamValue;
 use scenario::model::{AlgorithmChoice, Flow, Ropewalk, Route, Tunnel, TunnelOptions};
 use std::fmt::Write;
 
-/// Source and sink in the names of files and devices.
+/// The ends at the source and at the sink, in names of files and devices.
 pub(crate) const ENDS: [&str; 2] = ["near", "far"];
 /// Time limit for all paths of an end to come up, seconds.
-const TIMEOUT: u32 = 30;
+const STARTUP_TIMEOUT: u32 = 30;
 
-/// The device of the tunnel's end.
+/// The name of an end's tunnel device.
 pub(crate) fn device(end: &str) -> String {
     format!("rw{end}")
 }
@@ -25,14 +25,16 @@ impl Network<'_> {
         let mut lines = Vec::new();
         if tunnel.ropewalk.is_some() {
             lines.extend(ENDS.map(|end| {
-                let [key, public] = ["key", "public"].map(|what| self.environment.file(&format!("{end}.{what}")));
+                let [key, public] =
+                    ["key", "public"].map(|extension| self.environment.file(&format!("{end}.{extension}")));
                 let program = &self.environment.program;
                 format!("(umask 77; {program} genkey >{key}); {program} pubkey <{key} >{public}")
             }));
         }
-        for (at, end) in ENDS.iter().enumerate() {
-            lines.push(self.configuration(tunnel, pair, at));
-            let (netns, file) = (self.host(at == 0, pair), self.environment.file(&format!("{}.toml", device(end))));
+        for (end_index, end) in ENDS.iter().enumerate() {
+            lines.push(self.configuration(tunnel, pair, end_index));
+            let (netns, file) =
+                (self.host(end_index == 0, pair), self.environment.file(&format!("{}.toml", device(end))));
             let (pid, log) =
                 (self.environment.file(&format!("{end}.pid")), self.environment.file(&format!("{end}.log")));
             let run =
@@ -41,19 +43,22 @@ impl Network<'_> {
         }
         for end in ENDS {
             let (status, paths) = (self.status(end), tunnel.paths.len());
-            let up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
-            lines.push(format!("timeout {TIMEOUT} sh -c {}", quoted(&format!("until {up}; do sleep 0.1; done"))));
+            let all_paths_up = format!("[ $({status} | grep -c '\"state\": *\"up\"') -ge {paths} ]");
+            lines.push(format!(
+                "timeout {STARTUP_TIMEOUT} sh -c {}",
+                quoted(&format!("until {all_paths_up}; do sleep 0.1; done"))
+            ));
         }
-        // TCP inside asks the route to the other end, which is the daemon's.
+        // TCP in the tunnel takes its options from the route to the other end, which the daemon has added.
         if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route) {
-            lines.extend([0, 1].map(|at| {
-                let (netns, other) = (self.host(at == 0, pair), self.family.inner(2 - at as u8));
-                format!("ip -n {netns} route replace {other} dev {}{options}", device(ENDS[at]))
+            lines.extend([0, 1].map(|end_index| {
+                let (netns, other) = (self.host(end_index == 0, pair), self.family.inner(2 - end_index as u8));
+                format!("ip -n {netns} route replace {other} dev {}{options}", device(ENDS[end_index]))
             }));
         }
         if let Some(device) = tunnel.device {
-            let ring = |(at, end): (usize, &str)| {
-                let netns = self.host(at == 0, pair);
+            let ring = |(end_index, end): (usize, &str)| {
+                let netns = self.host(end_index == 0, pair);
                 format!("ip -n {netns} link set dev {} txqueuelen {}", self::device(end), device.ring)
             };
             lines.extend(ENDS.into_iter().enumerate().map(ring));
@@ -69,6 +74,7 @@ impl Network<'_> {
         }
     }
 
+    /// A command that prints the status of an end as JSON.
     fn status(&self, end: &str) -> String {
         format!("ROPEWALK_RUN={} {} show {} --json", self.environment.sockets, self.environment.program, device(end))
     }
@@ -79,34 +85,37 @@ impl Network<'_> {
     }
 
     /// A command that writes the configuration of an end.
-    fn configuration(&self, tunnel: &Tunnel, pair: usize, at: usize) -> String {
-        let (own, other) = (self.family.inner(at as u8 + 1), self.family.inner(2 - at as u8));
-        let mut text = format!("[interface]\naddress = \"{own}/{}\"\nmtu = {}\n", self.family.prefix(), tunnel.mtu);
+    fn configuration(&self, tunnel: &Tunnel, pair: usize, end_index: usize) -> String {
+        let (address, peer_address) = (self.family.inner(end_index as u8 + 1), self.family.inner(2 - end_index as u8));
+        let mut text = format!("[interface]\naddress = \"{address}/{}\"\nmtu = {}\n", self.family.prefix(), tunnel.mtu);
         let _ = match &tunnel.ropewalk {
-            None => self.as_mpt(&mut text, tunnel, &other.to_string()),
-            Some(ropewalk) => self.as_ropewalk(&mut text, ropewalk, at),
+            None => self.write_mpt(&mut text, tunnel, &peer_address.to_string()),
+            Some(ropewalk) => self.write_ropewalk(&mut text, ropewalk, end_index),
         };
-        for (position, &p) in tunnel.paths.iter().enumerate() {
+        for (path_index, &p) in tunnel.paths.iter().enumerate() {
             let interfaces =
                 [Subnet::source(pair, p), Subnet::sink(pair, p)].map(|subnet| subnet.address(self.family, 1));
-            let (source, remote) = (interfaces[at], interfaces[1 - at]);
+            let (source, remote) = (interfaces[end_index], interfaces[1 - end_index]);
             let name = &self.experiment.paths[p].name;
             let _ =
                 writeln!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{}\"\nsource = \"{source}\"", uplink(p));
             // In `ropewalk` mode one end initiates.
-            if tunnel.ropewalk.is_none() || at == 0 {
-                let _ =
-                    writeln!(text, "endpoint = \"{remote}\"\nweight = {}", tunnel.weights.get(position).unwrap_or(&1));
+            if tunnel.ropewalk.is_none() || end_index == 0 {
+                let _ = writeln!(
+                    text,
+                    "endpoint = \"{remote}\"\nweight = {}",
+                    tunnel.weights.get(path_index).unwrap_or(&1)
+                );
             }
-            let is_in = |list: &[usize]| at == 0 && list.contains(&position);
+            let is_in = |list: &[usize]| end_index == 0 && list.contains(&path_index);
             if let Some(ropewalk) = &tunnel.ropewalk {
                 let _ = write!(text, "backup = {}\nmetered = {}\n", is_in(&ropewalk.backup), is_in(&ropewalk.metered));
             }
         }
-        format!("cat >{} <<END\n{text}END", self.environment.file(&format!("{}.toml", device(ENDS[at]))))
+        format!("cat >{} <<END\n{text}END", self.environment.file(&format!("{}.toml", device(ENDS[end_index]))))
     }
 
-    fn as_mpt(&self, text: &mut String, tunnel: &Tunnel, other: &str) -> std::fmt::Result {
+    fn write_mpt(&self, text: &mut String, tunnel: &Tunnel, other: &str) -> std::fmt::Result {
         writeln!(text, "mode = \"mpt\"\nlisten-port = 4754")?;
         writeln!(
             text,
@@ -122,26 +131,26 @@ impl Network<'_> {
         writeln!(text, "\n[mpt]\nreorder-window = {window}\noffload = {}", tunnel.device.is_none())
     }
 
-    fn as_ropewalk(&self, text: &mut String, ropewalk: &Ropewalk, at: usize) -> std::fmt::Result {
-        let [own, other] = [ENDS[at], ENDS[1 - at]];
-        let inner = self.family.inner(2 - at as u8);
-        writeln!(text, "private-key-file = \"{}\"", self.environment.file(&format!("{own}.key")))?;
+    fn write_ropewalk(&self, text: &mut String, ropewalk: &Ropewalk, end_index: usize) -> std::fmt::Result {
+        let [end, peer_end] = [ENDS[end_index], ENDS[1 - end_index]];
+        let inner = self.family.inner(2 - end_index as u8);
+        writeln!(text, "private-key-file = \"{}\"", self.environment.file(&format!("{end}.key")))?;
         let bits = if inner.is_ipv6() { 128 } else { 32 };
-        // The shell fills it in when it writes the file.
+        // The shell expands it when it writes the file.
         writeln!(
             text,
             "\n[[peer]]\npublic-key = \"$(cat {})\"\nallowed-ips = \"{inner}/{bits}\"",
-            self.environment.file(&format!("{other}.public"))
+            self.environment.file(&format!("{peer_end}.public"))
         )?;
         writeln!(text, "\n[tunnel]")?;
-        // What is the daemon's own default stays out, as a person would leave it out.
+        // Options with the daemon's default values are left out.
         let (options, default) = (&ropewalk.options, TunnelOptions::default());
-        for (key, chosen, default) in [
+        for (key, algorithm, default) in [
             ("congestion", &options.congestion, &default.congestion),
             ("scheduler", &options.scheduler, &default.scheduler),
         ] {
-            if chosen != default {
-                writeln!(text, "{key} = {}", table(chosen))?;
+            if algorithm != default {
+                writeln!(text, "{key} = {}", table(algorithm))?;
             }
         }
         let flags =

@@ -21,7 +21,7 @@ pub(super) fn host(name: &str) -> Result<(), Error> {
     run(&format!("ip netns add {name}"))?;
     run(&format!("ip -n {name} link set lo up"))?;
     let line = "sysctl -qw net.ipv4.tcp_no_metrics_save=1";
-    finish(inside(name, "sysctl").args(line.split(' ').skip(1)), line).map(drop)
+    finish(in_namespace(name, "sysctl").args(line.split(' ').skip(1)), line).map(drop)
 }
 
 /// Sets the addresses of both ends of a link.
@@ -36,7 +36,7 @@ pub(super) fn addresses(link: usize, hosts: [&str; 2]) -> Result<(), Error> {
 }
 
 /// A command that runs `program` in a namespace.
-pub(super) fn inside(namespace: &str, program: &str) -> Command {
+pub(super) fn in_namespace(namespace: &str, program: &str) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net=/run/netns/{namespace}")).arg(program);
     command
@@ -44,16 +44,17 @@ pub(super) fn inside(namespace: &str, program: &str) -> Command {
 
 /// Runs a command line, split at blanks, and returns its output.
 pub(super) fn run(line: &str) -> Result<String, Error> {
-    let mut words = line.split_whitespace();
-    finish(Command::new(words.next().unwrap_or_default()).args(words), line)
+    let mut tokens = line.split_whitespace();
+    finish(Command::new(tokens.next().unwrap_or_default()).args(tokens), line)
 }
 
 /// Runs a command to its end and returns its output; `line` names it in errors.
 pub(super) fn finish(command: &mut Command, line: &str) -> Result<String, Error> {
-    let output = command.output().map_err(|why| Error::command(line, why))?;
+    let output = command.output().map_err(|error| Error::command(line, error))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_owned()).join(" ");
-    Err(Error::command(line, if said.trim().is_empty() { output.status.to_string() } else { said }))
+    let message =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_owned()).join(" ");
+    Err(Error::command(line, if message.trim().is_empty() { output.status.to_string() } else { message }))
 }

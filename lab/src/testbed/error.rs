@@ -11,25 +11,25 @@ pub enum Error {
     Command {
         /// The command line.
         line: String,
-        /// Its error output.
-        why: String,
+        /// The error output of the command.
+        reason: String,
     },
     /// A link refused a change, or its process is gone.
     Link(String),
 }
 
 impl Error {
-    pub(super) fn command(line: &str, why: impl fmt::Display) -> Self {
-        Self::Command { line: line.to_owned(), why: why.to_string() }
+    pub(super) fn command(line: &str, reason: impl fmt::Display) -> Self {
+        Self::Command { line: line.to_owned(), reason: reason.to_string() }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape(why) => write!(f, "link: {why}"),
-            Self::Command { line, why } => write!(f, "`{line}`: {}", why.trim_end()),
-            Self::Link(why) => write!(f, "link: {why}"),
+            Self::Shape(reason) => write!(f, "link: {reason}"),
+            Self::Command { line, reason } => write!(f, "`{line}`: {}", reason.trim_end()),
+            Self::Link(reason) => write!(f, "link: {reason}"),
         }
     }
 }

@@ -24,17 +24,17 @@ pub(crate) fn main(links: &[&str]) -> Result<(), Box<dyn Error + Send + Sync>> {
     for line in std::io::stdin().lines() {
         match change(&mut testbed, &line?) {
             Ok(()) => println!("done"),
-            Err(why) => println!("refused: {why}"),
+            Err(error) => println!("refused: {error}"),
         }
     }
     Ok(())
 }
 
 fn change(testbed: &mut Testbed, line: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let (link, words) = line.split_once(' ').ok_or("K forward|reverse|both CHANGE ...")?;
+    let (link, arguments) = line.split_once(' ').ok_or("K forward|reverse|both CHANGE ...")?;
     let link: usize = link.parse()?;
     if link >= testbed.links.len() {
         return Err(format!("there is no link {link}").into());
     }
-    Ok(testbed.change(link, words)?)
+    Ok(testbed.change(link, arguments)?)
 }

@@ -16,12 +16,12 @@ pub(super) enum RunningLink {
 }
 
 impl RunningLink {
-    pub(super) fn create(agent: &[&str], number: usize, hosts: [&str; 2], link: &Link) -> Result<Self, Error> {
+    pub(super) fn create(agent: &[&str], index: usize, hosts: [&str; 2], link: &Link) -> Result<Self, Error> {
         let shapes = [&link.forward, &link.reverse];
         if !shapes.iter().all(|shape| shape.is_rate_only()) {
-            return Process::start(agent, number, hosts, shapes).map(Self::Emulated);
+            return Process::start(agent, index, hosts, shapes).map(Self::Emulated);
         }
-        let device = commands::device(number);
+        let device = commands::device(index);
         let [left, right] = hosts;
         commands::run(&format!("ip -n {left} link add {device} type veth peer name {device} netns {right}"))?;
         for (host, shape) in hosts.into_iter().zip(shapes) {
@@ -30,10 +30,10 @@ impl RunningLink {
         Ok(Self::Veth)
     }
 
-    pub(super) fn change(&mut self, words: &str) -> Result<(), Error> {
+    pub(super) fn change(&mut self, arguments: &str) -> Result<(), Error> {
         match self {
             Self::Veth => Err(Error::Link("it is not emulated; give it a delay or an mtu".into())),
-            Self::Emulated(process) => process.change(words),
+            Self::Emulated(process) => process.change(arguments),
         }
     }
 }
@@ -42,7 +42,7 @@ impl RunningLink {
 fn shape_with_tc(host: &str, device: &str, shape: &Shape) -> Result<(), Error> {
     let Some(rate) = shape.pipe.rate else { return Ok(()) };
     let line = format!("ethtool -K {device} tso off gso off gro off tx-udp-segmentation off");
-    commands::finish(commands::inside(host, "ethtool").args(line.split(' ').skip(1)), &line)?;
+    commands::finish(commands::in_namespace(host, "ethtool").args(line.split(' ').skip(1)), &line)?;
     let limit = match shape.pipe.queue.limit {
         QueueLimit::Time(span) => rate.bytes_in(span),
         QueueLimit::Bytes(bytes) => bytes,
@@ -57,31 +57,31 @@ fn shape_with_tc(host: &str, device: &str, shape: &Shape) -> Result<(), Error> {
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(agent: &[&str], number: usize, hosts: [&str; 2], shapes: [&Shape; 2]) -> Result<Self, Error> {
-        let device = commands::device(number);
+    fn start(agent: &[&str], index: usize, hosts: [&str; 2], shapes: [&Shape; 2]) -> Result<Self, Error> {
+        let device = commands::device(index);
         let mut command = realtime(agent);
         command.args(["link", hosts[0], &device, hosts[1], &device]);
         command.args(shapes[0].to_string().split_whitespace()).arg("/");
         command.args(shapes[1].to_string().split_whitespace());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|why| Error::command(&agent.join(" "), why))?;
-        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("it is piped")));
-        let mut process = Self { child, to, from };
+        let mut child = command.spawn().map_err(|error| Error::command(&agent.join(" "), error))?;
+        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("it is piped")));
+        let mut process = Self { child, stdin, stdout };
         match process.answer()?.as_str() {
             "ready" => Ok(process),
             other => Err(Error::Link(format!("it answered `{other}`, not `ready`"))),
         }
     }
 
-    fn change(&mut self, words: &str) -> Result<(), Error> {
-        let gone = |why: std::io::Error| Error::Link(why.to_string());
-        let to = self.to.as_mut().expect("it is open until the end");
-        writeln!(to, "{words}").and_then(|()| to.flush()).map_err(gone)?;
+    fn change(&mut self, arguments: &str) -> Result<(), Error> {
+        let link_error = |error: std::io::Error| Error::Link(error.to_string());
+        let stdin = self.stdin.as_mut().expect("it is open until the end");
+        writeln!(stdin, "{arguments}").and_then(|()| stdin.flush()).map_err(link_error)?;
         match self.answer()?.as_str() {
             "done" => Ok(()),
             other => Err(Error::Link(other.to_owned())),
@@ -90,17 +90,17 @@ impl Process {
 
     fn answer(&mut self) -> Result<String, Error> {
         let mut line = String::new();
-        match self.from.read_line(&mut line) {
+        match self.stdout.read_line(&mut line) {
             Ok(0) => Err(Error::Link("its process ended".into())),
             Ok(_) => Ok(line.trim_end().to_owned()),
-            Err(why) => Err(Error::Link(why.to_string())),
+            Err(error) => Err(Error::Link(error.to_string())),
         }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.to.take());
+        drop(self.stdin.take());
         let _ = self.child.wait();
     }
 }

@@ -78,10 +78,10 @@ pub fn possible() -> Result<(), String> {
     if !nix::unistd::Uid::effective().is_root() {
         return Err("test beds need root".into());
     }
-    std::fs::File::open("/dev/net/tun").map_err(|why| format!("test beds need /dev/net/tun: {why}"))?;
+    std::fs::File::open("/dev/net/tun").map_err(|error| format!("test beds need /dev/net/tun: {error}"))?;
     let probe = format!("{}-probe", name());
-    commands::run(&format!("ip netns add {probe}")).map_err(|why| format!("no network namespaces here: {why}"))?;
-    commands::run(&format!("ip netns del {probe}")).map(drop).map_err(|why| why.to_string())
+    commands::run(&format!("ip netns add {probe}")).map_err(|error| format!("no network namespaces here: {error}"))?;
+    commands::run(&format!("ip netns del {probe}")).map(drop).map_err(|error| error.to_string())
 }
 
 impl Testbed {
@@ -146,7 +146,7 @@ impl Testbed {
     /// A command that runs `program` in a host.
     #[must_use]
     pub fn command(&self, host: usize, program: &str) -> Command {
-        commands::inside(&self.hosts[host], program)
+        commands::in_namespace(&self.hosts[host], program)
     }
 
     /// Runs a command line (split at blanks) in a host to its end and returns its output.

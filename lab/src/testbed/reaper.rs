@@ -16,7 +16,7 @@ impl Reaper {
     /// Starts the reaper of a testbed; with `folder` also that run's processes are ended and its files removed.
     pub(crate) fn start(agent: &[&str], testbed: &str, folder: Option<&Path>) -> Result<Self, Error> {
         let child = agent_process(agent).args(["reap", testbed]).args(folder).stdin(Stdio::piped()).spawn();
-        child.map(Self).map_err(|why| Error::command(&agent.join(" "), why))
+        child.map(Self).map_err(|error| Error::command(&agent.join(" "), error))
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn main(testbed: &str, folder: Option<&str>) -> Result<(), Box<dyn An
     let prefix = format!("{testbed}-");
     namespaces().iter().filter(|name| name.starts_with(&prefix)).for_each(|name| remove(name));
     match folder.map(std::fs::remove_dir_all) {
-        Some(Err(why)) if why.kind() != std::io::ErrorKind::NotFound => Err(why.into()),
+        Some(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Client {
     /// The acknowledgement that the current request carries.
     piggybacked: Option<Ack>,
     rtt: RttEstimator,
-    /// From each request to the last byte of its response.
+    /// Times from each request to the last byte of its response.
     pub times: Distribution,
 }
 

@@ -89,9 +89,9 @@ impl Application {
 /// A message: bytes that an application sends as one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Its first segment.
+    /// Number of the first segment.
     pub first: u64,
-    /// Its length; none if it is endless.
+    /// The length, bytes; none if it is endless.
     pub bytes: Option<u64>,
     mss: u64,
 }

@@ -63,7 +63,7 @@ impl Engine {
             self.network.schedule(Component::Meter, meter.due());
         }
         if experiment.tunnel.as_ref().is_some_and(|tunnel| tunnel.ropewalk.is_some()) {
-            // Its ends probe the paths at once.
+            // Both ends of the tunnel validate the paths at once.
             for end in [Direction::Forward, Direction::Reverse] {
                 self.network.schedule(Component::Ingress(end), Instant::ZERO);
             }

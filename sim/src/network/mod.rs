@@ -90,7 +90,7 @@ impl Network {
         self.offer(pipe, descriptor) != Verdict::Dropped || !self.topology.is_local(pipe)
     }
 
-    /// Takes the packet that is due from a pipe and offers it to the next; returns it if it has crossed its path.
+    /// Dequeues the packet that is due from a pipe and enqueues it at the next one; returns it if it has crossed its path.
     #[inline]
     pub(crate) fn serve(&mut self, pipe: u32) -> Option<PacketDescriptor> {
         let taken = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);

@@ -55,7 +55,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The greatest steal time of an undisturbed run, as a share of its duration. With more, timers fire late, and a shaper's
+    /// The maximum steal time of an undisturbed run, as a share of its duration. With more, timers fire late, and a shaper's
     /// token bucket makes up for little of the lost capacity.
     pub const MAX_STEAL_SHARE: f64 = 0.01;
 
@@ -111,7 +111,7 @@ pub struct Flow {
     pub sent_packets: u64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
-    /// Its data packets that queues dropped or wires lost.
+    /// Data packets that queues dropped or links lost.
     pub dropped_packets: u64,
     /// Episodes of loss recovery.
     pub recoveries: u64,
@@ -131,7 +131,7 @@ pub struct Flow {
     /// Requests answered in full.
     #[serde(default)]
     pub requests: u64,
-    /// From each request to the last byte of its answer.
+    /// Times from each request to the last byte of its response.
     #[serde(default)]
     pub response_time_ms: Summary,
     /// Video: from the flow's start to the first frame played, seconds; none if none was.
@@ -170,7 +170,7 @@ pub struct Flow {
     /// Morawski 2023, equation 2).
     #[serde(default)]
     pub protocol_delay_ms: Summary,
-    /// MPTCP: by how much `protocol_delay_ms` exceeds the greatest smoothed RTT of the subflows at that moment, at least zero (the same paper's
+    /// MPTCP: by how much `protocol_delay_ms` exceeds the maximum smoothed RTT of the subflows at that moment, at least zero (the same paper's
     /// head-of-line degree, equations 7 to 9).
     #[serde(default)]
     pub head_of_line_degree_ms: Summary,
@@ -208,7 +208,7 @@ pub struct Subflow {
     pub sent_packets: u64,
     /// Data packets sent again on it.
     pub retransmitted_packets: u64,
-    /// Its data packets that queues dropped or wires lost.
+    /// Data packets that queues dropped or links lost.
     pub dropped_packets: u64,
     /// `dropped_packets` a second of the time that the flow was on.
     pub drops_per_s: f64,
@@ -286,7 +286,7 @@ pub struct Tunnel {
     pub timeouts: u64,
     /// Times a packet beyond the window flushed everything.
     pub overflows: u64,
-    /// The most packets in the reorder buffer at once.
+    /// The maximum number of packets in the reorder buffer at once.
     pub max_reorder_buffered_packets: u64,
     /// Time that packets spent in the reorder buffer; of Ropewalk's only the mean is known.
     pub reorder_delay_ms: Summary,

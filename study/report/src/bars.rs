@@ -25,13 +25,13 @@ pub(crate) fn colours(names: &[String]) -> Vec<usize> {
     registered.unwrap_or_else(|| (0..names.len()).map(colour::palette_index).collect())
 }
 
-/// The greatest value drawn in any of the charts.
+/// The maximum value drawn in any of the charts.
 pub(crate) fn axis_max(charts: &[Grid]) -> f64 {
     let values = charts.iter().flat_map(|grid| &grid.rows).flat_map(|row| row.values.iter().flatten());
     values.map(drawn_max).fold(0.0, f64::max)
 }
 
-/// The greatest number drawn for a value: mean, end of its interval, single runs, baseline.
+/// The maximum number drawn for a value: mean, end of its interval, single runs, baseline.
 pub(crate) fn drawn_max(value: &Value) -> f64 {
     let runs = value.sample.points.iter().chain(&value.sample.excluded).map(|point| point.1);
     let end = value.estimate.mean + value.estimate.half_width.unwrap_or(0.0);

@@ -15,7 +15,7 @@ pub(crate) struct Charts {
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) unit: String,
-    /// The greatest value of its main lines; auxiliary lines such as `ssthresh` may lie above.
+    /// The maximum value of its main lines; auxiliary lines such as `ssthresh` may lie above.
     pub(crate) max: f64,
     pub(crate) lines: Vec<Line>,
 }

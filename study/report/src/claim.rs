@@ -162,7 +162,7 @@ fn extreme(
     unit: &str,
     rank: fn(f64) -> f64,
 ) -> Evaluation {
-    /// The most values shown of those that should not be ahead.
+    /// The maximum number of values shown of those that should not be ahead.
     const MAX_NAMED: usize = 3;
     let sort = |list: &mut Vec<NamedMean<'_>>| list.sort_by(|a, b| rank(a.1).total_cmp(&rank(b.1)));
     sort(&mut named);
@@ -208,7 +208,7 @@ fn in_percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }
 
-/// Whether the least and the greatest mean lie in the range.
+/// Whether the minimum and the maximum mean lie in the range.
 fn range(mut named: Vec<NamedMean<'_>>, min: f64, max: Option<f64>, unit: &str) -> Evaluation {
     named.sort_by(|a, b| a.1.total_cmp(&b.1));
     let ends = [named[0], named[named.len() - 1]];

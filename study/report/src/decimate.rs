@@ -34,7 +34,7 @@ pub(crate) fn aligned(series: &[Series], limit: usize) -> Aligned {
     Aligned { times: midpoints, values: series.iter().map(decimate).collect() }
 }
 
-/// The least and the greatest value of each span, in order of time; NaN for a span without values.
+/// The minimum and the maximum value of each span, in order of time; NaN for a span without values.
 fn extremes(slots: &[usize], values: &[f64], spans: usize) -> Vec<f64> {
     let mut min: Vec<Option<usize>> = vec![None; spans];
     let mut max = min.clone();

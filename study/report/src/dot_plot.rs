@@ -7,7 +7,7 @@ const WIDTH: f64 = 72.0;
 const HEIGHT: f64 = 10.0;
 /// The margin at both ends.
 const EDGE: f64 = 4.0;
-/// The least distance of an end from the mean, as a share of the mean: a small spread looks small.
+/// The minimum distance of an end from the mean, as a share of the mean: a small spread looks small.
 const MIN_RANGE: f64 = 0.05;
 
 /// The explanation for captions.

@@ -27,7 +27,7 @@ pub(crate) struct Panel {
     /// The first and the last instant shown, seconds.
     pub(crate) span: (f64, f64),
     pub(crate) times: Vec<f64>,
-    /// Its title is the setting of the other keys, or empty.
+    /// The title: the setting of the other keys, or empty.
     pub(crate) chart: Chart,
 }
 

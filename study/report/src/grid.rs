@@ -102,7 +102,7 @@ impl Grid {
         }
     }
 
-    /// The greatest mean of all columns or of one, which scales the colours.
+    /// The maximum mean of all columns or of one, which scales the colours.
     pub(crate) fn max_mean(&self, column: Option<usize>) -> f64 {
         let values = self.rows.iter().flat_map(|row| row.values.iter().enumerate());
         let values = values.filter(|(index, _)| column.is_none_or(|column| column == *index));

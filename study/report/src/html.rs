@@ -47,11 +47,11 @@ pub fn html(study: &Study<'_>) -> String {
 /// The part of the page that a study or comparison has: the whole page, or one part of several.
 #[derive(Default)]
 struct PagePart {
-    /// Its index among several parts.
+    /// The index of the part if there are several.
     index: Option<usize>,
     /// The number on the page of its first cell.
     first_cell: usize,
-    /// Its share of the page's budget of numbers for charts over time, percent.
+    /// The share of the page's budget of numbers for charts over time, percent.
     percent: usize,
 }
 

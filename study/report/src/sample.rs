@@ -12,9 +12,9 @@ use crate::trajectory::quantile;
 const MIN_RUNS: usize = 5;
 /// The distance of a fence from its quartile, interquartile ranges.
 const FENCE: f64 = 1.5;
-/// The least distance of an outlier from the median, as a share of the median.
+/// The minimum distance of an outlier from the median, as a share of the median.
 const MIN_DISTANCE: f64 = 0.05;
-/// The most outliers that are named below a table.
+/// The maximum number of outliers that are named below a table.
 const MAX_NAMED: usize = 20;
 
 /// A run's seed, and a value.

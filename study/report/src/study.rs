@@ -41,7 +41,7 @@ pub struct Study<'a> {
 pub struct Baseline<'a> {
     /// Short name, such as "kernel-6.1".
     pub name: &'a str,
-    /// Its runs; a cell is found by its parameters.
+    /// The runs of the baseline; cells are matched by their parameters.
     pub runs: &'a [Run],
 }
 

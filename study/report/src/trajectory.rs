@@ -4,7 +4,7 @@
 //! Three numbers, all in percent of the baseline's mean window, over the time that both series cover:
 //!
 //! - `cwnd_trajectory_error_percent`: the root mean square of the difference, instant by instant. A loss that comes a moment earlier
-//!   moves every later sawtooth, so the baseline may be shifted by up to two seconds: the least value counts.
+//!   moves every later sawtooth, so the baseline may be shifted by up to two seconds: the minimum value counts.
 //! - `cwnd_quantile_error_percent`: the mean distance of the two quantile functions, whatever the order of events.
 //! - `mean_cwnd_error_percent`: the difference of the mean windows.
 
@@ -17,10 +17,10 @@ pub(crate) const NAMES: [&str; 3] =
 /// The column of a flow's series that is compared.
 pub(crate) const COLUMN: &str = "cwnd_packets";
 
-/// The greatest shift of the baseline either way, seconds.
+/// The maximum shift of the baseline either way, seconds.
 const MAX_SHIFT: f64 = 2.0;
 
-/// The least share of the samples that a shifted baseline must cover.
+/// The minimum share of the samples that a shifted baseline must cover.
 const MIN_OVERLAP: f64 = 0.75;
 
 /// A window's trajectory: instants in seconds, ascending, and packets.

@@ -37,12 +37,12 @@ pub(crate) fn report(mut root: Node<'_>) -> Node<'_> {
     Spanned::new(root.span(), DeValue::Table(own))
 }
 
-/// Puts `value` at `key`, making the tables above it where they are missing.
+/// Sets `key` to `value`; tables on the way to it that are missing are created.
 pub(crate) fn put<'t>(root: &mut Node<'t>, key: &Key<'t>, value: Node<'t>) -> Result<(), Diagnostic> {
     put_below(root, "", &key.text, &key.span, value).map_err(|diagnostic| diagnostic.with_key(key.text.as_ref()))
 }
 
-/// Puts `value` at `key` below `node`, which is called `parent`.
+/// Sets `key`, relative to `node`, to `value`; `parent` is the name of `node` for messages.
 fn put_below<'t>(
     node: &mut Node<'t>,
     parent: &str,
@@ -70,7 +70,7 @@ fn put_below<'t>(
     }
 }
 
-/// `child` is `key` or stands below it, so that a value put at `key` overwrites it.
+/// Whether `child` is `key` or a key below it, so that a value set at `key` overwrites it.
 pub(crate) fn covers(key: &str, child: &str) -> bool {
     let mut child = child.split('.');
     key.split('.').all(|part| child.next().is_some_and(|other| part == other || part == EVERY))

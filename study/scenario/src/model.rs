@@ -65,7 +65,7 @@ pub struct Flow {
     pub route: Route,
     /// The earliest start.
     pub start: Instant,
-    /// The greatest random delay of its start.
+    /// The maximum random delay of its start.
     pub start_within: Span,
     /// The instant at which its source stops, if before the end of the run.
     pub stop: Option<Instant>,
@@ -187,14 +187,14 @@ pub struct Host {
     pub handshake: bool,
     /// Retransmission timeout before the first RTT sample.
     pub initial_rto: Span,
-    /// The greatest congestion window, and most packets outstanding, whatever the receiver offers.
+    /// The maximum congestion window, and most packets outstanding, whatever the receiver offers.
     pub window: Option<u32>,
 }
 
 /// The three values of `tcp_rmem`: the receive buffer, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpRmem {
-    /// The least that is granted under memory pressure.
+    /// The minimum that is granted under memory pressure.
     pub min: u64,
     /// The size at the connection's start.
     pub default: u64,

@@ -47,7 +47,7 @@ impl Source {
         Error::new(origin, text, diagnostic)
     }
 
-    /// The text in which `span` lies, its name, and the span inside it.
+    /// The document that contains `span`: its text, its name, and the span within it.
     fn part(&self, span: &Range<usize>) -> (&str, &str, Range<usize>) {
         match self.sets.iter().rfind(|set| set.start <= span.start) {
             Some(set) => ("--set", &set.text, span.start - set.start..span.end - set.start),

@@ -37,7 +37,7 @@ const SWEEP: &str = "sweep";
 /// The fragment for `--quick`.
 const QUICK: &str = "quick";
 
-/// The most runs (cells times seeds) of a scenario.
+/// The maximum number of runs (cells times seeds) of a scenario.
 const MAX_RUNS: u64 = 100_000;
 
 /// Refuses too many runs before any cell is made.
@@ -54,7 +54,7 @@ pub(crate) fn check_run_count(cells: u64, seeds: u64) -> Result<(), Diagnostic> 
 #[derive(Debug)]
 pub(crate) struct SweepTemplate<'t> {
     root: Node<'t>,
-    /// In file order; the first turns slowest.
+    /// The axes in file order; the first changes slowest from cell to cell.
     pub(crate) axes: Vec<Axis<'t>>,
     sets: Vec<(Key<'t>, Node<'t>)>,
     /// Swept keys that a `--set` above them removed, or that only a skipped case sweeps.
@@ -78,7 +78,7 @@ pub struct Sweep {
 pub struct SweptKey {
     /// The dotted key, such as `path.eno2.delay`.
     pub key: String,
-    /// Its values, or their labels.
+    /// The values of the key, or their labels.
     pub values: Vec<String>,
 }
 
@@ -327,7 +327,7 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// Takes a top-level key out of the tree.
+/// Removes a top-level key from the tree and returns it.
 fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
     match root.get_mut() {
         DeValue::Table(table) => table.remove(key),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a results folder could not be used.
+/// Errors of results folders.
 #[derive(Debug)]
 pub enum Error {
     /// The operating system refused.
@@ -32,7 +32,7 @@ pub enum Error {
     Occupied {
         /// The folder.
         path: PathBuf,
-        /// Its contents.
+        /// The contents of the folder.
         holds: String,
     },
     /// The folder is not complete.
@@ -42,11 +42,11 @@ pub enum Error {
     },
     /// A run cannot be stored, or would be lost.
     Refused {
-        /// Its cell.
+        /// The index of the sweep cell.
         cell: usize,
-        /// Its seed.
+        /// The seed of the run.
         seed: u64,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -37,7 +37,7 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Creates or replaces the folder `to` by a copy of those files in `from` whose names are `is_copied`.
+/// Creates or replaces the folder `to` by a copy of the files in `from` for whose names `is_copied` is true.
 pub(crate) fn copy_folder(from: &Path, to: &Path, is_copied: impl Fn(&str) -> bool) -> Result<(), Error> {
     let [temporary, old] = [temporary(to), temporary(to)];
     fs::create_dir(&temporary).map_err(Error::io("create", &temporary))?;

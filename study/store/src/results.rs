@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder within a results folder that holds what it is compared with.
+/// The folder within a results folder that holds its baseline.
 const BASELINE: &str = "baseline";
 
 /// A run's place in a study: its cell of the sweep and its seed.
@@ -17,13 +17,13 @@ pub type Key = (usize, u64);
 pub struct Results {
     dir: PathBuf,
     manifest: Manifest,
-    /// Runs that were there when the folder was resumed.
+    /// The runs that the folder held when it was resumed.
     resumed: Vec<Key>,
 }
 
 impl Results {
-    /// Begins a folder, or goes on with one of the same scenario, program version and commit; then the finished runs
-    /// are handed back, by cell and seed. Seeds the folder already holds stay in its manifest.
+    /// Creates a folder, or resumes one of the same scenario, program version and commit, and returns its finished runs by
+    /// cell and seed. Seeds that the folder already holds stay in its manifest.
     ///
     /// # Errors
     /// The folder holds something else, a file in it is damaged, or it cannot be written.
@@ -36,7 +36,7 @@ impl Results {
         Ok((Self { dir: dir.to_owned(), manifest, resumed }, runs))
     }
 
-    /// Keeps a finished run. May be called from several threads.
+    /// Stores a finished run. May be called from several threads.
     ///
     /// # Errors
     /// The file cannot be written, or the run holds numbers that would not read back.

@@ -1,4 +1,4 @@
-//! One table in memory, and its way into and out of a Parquet file.
+//! A table in memory, written to and read from a Parquet file.
 //!
 //! Three kinds of column are enough. Every column may have gaps, as data frames write them.
 

@@ -17,7 +17,7 @@ use units::{Rate, Span};
 
 /// Groups without backlog before a higher rate is tried (the join timer of the paper).
 const JOIN_GROUPS: u32 = 2;
-/// The greatest number of groups after failures.
+/// The maximum number of groups after failures.
 const MAX_JOIN_GROUPS: u32 = 64;
 /// A backlog of up to 1 / this of the latency is tolerated.
 const TOLERATED: u64 = 4;

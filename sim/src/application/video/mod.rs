@@ -58,7 +58,7 @@ pub(crate) struct Video {
 /// A frame in transit or in the player's buffer.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    /// Its first segment, and the one after its last.
+    /// Number of the first segment, and of the one after the last.
     first: u64,
     end: u64,
     bytes: u64,

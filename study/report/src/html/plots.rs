@@ -20,7 +20,7 @@ pub(super) struct Plots {
 /// The page's budget of numbers in data (about 7 bytes each) and in SVG (11 bytes): together some 7 MB.
 pub(super) const DATA_NUMBERS: usize = 600_000;
 pub(super) const SVG_NUMBERS: usize = 250_000;
-/// The most lines on a page.
+/// The maximum number of lines on a page.
 pub(super) const MAX_LINES: usize = 5000;
 /// The figures' share of these three, percent, if there are figures.
 pub(super) const FIGURES_PERCENT: usize = 30;
@@ -61,7 +61,7 @@ pub(super) fn plots(study: &Study<'_>, cells: &[SweepCell<'_>], part: &PagePart)
     Plots { section, data: Some(data(&varying_keys, &cells[..shown], &all, part)), shown }
 }
 
-/// The most lines that a cell's charts can have.
+/// The maximum number of lines that a cell's charts can have.
 pub(super) fn max_lines(cell: &SweepCell<'_>) -> usize {
     let columns_per_run = cell.runs[0].series.iter().map(|series| series.columns.len()).sum::<usize>();
     let compared =

@@ -13,7 +13,7 @@ use crate::study::Study;
 use crate::summary;
 use crate::svg::{ScatterPoint, scatter};
 
-/// The most rows of a table on the page; the Parquet files have all.
+/// The maximum number of rows of a table on the page; the Parquet files have all.
 pub(super) const MAX_ROWS: usize = 1000;
 
 /// The tables of the layout, and their comparison with references. The first `shown` cells have plots to link to.

@@ -89,13 +89,13 @@ pub struct Claim {
 /// The condition under which a claim holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Test {
-    /// These have the greatest values, in any order.
+    /// These have the maximum values, in any order.
     Highest(Vec<String>),
-    /// These have the least values, in any order.
+    /// These have the minimum values, in any order.
     Lowest(Vec<String>),
     /// Each one's value is at least that of the next.
     Order(Vec<String>),
-    /// The greatest and the least of these differ by at most a share of their mean.
+    /// The maximum and the minimum of these differ by at most a share of their mean.
     Alike {
         /// Values of the swept key.
         names: Vec<String>,
@@ -106,10 +106,10 @@ pub enum Test {
     Range {
         /// Values of the swept key.
         names: Vec<String>,
-        /// The least value that is allowed.
+        /// The minimum value that is allowed.
         #[serde(alias = "least")]
         min: f64,
-        /// The greatest value that is allowed.
+        /// The maximum value that is allowed.
         #[serde(alias = "most")]
         max: Option<f64>,
     },
@@ -117,10 +117,10 @@ pub enum Test {
     Ratio {
         /// Two values of the swept key.
         of: [String; 2],
-        /// The least ratio that is allowed.
+        /// The minimum ratio that is allowed.
         #[serde(alias = "least")]
         min: f64,
-        /// The greatest ratio that is allowed.
+        /// The maximum ratio that is allowed.
         #[serde(alias = "most")]
         max: Option<f64>,
     },
@@ -133,9 +133,9 @@ pub struct Scope {
     pub only: BTreeMap<String, Vec<String>>,
     /// The flow, if not the first; `FLOW/PATH` is the subflow of an MPTCP flow over a path.
     pub flow: Option<String>,
-    /// From this second of the run on.
+    /// Start of the time range, seconds.
     pub from_s: Option<f64>,
-    /// Until this second of the run.
+    /// End of the time range, seconds.
     pub until_s: Option<f64>,
 }
 

@@ -5,7 +5,7 @@ use crate::claim::{ClaimResult, Evaluation, SettingResult, evaluate_claims, tall
 use crate::study::Study;
 use crate::text::{Style, align_left, styled, wrap};
 
-/// The least width of the three columns.
+/// The minimum width of the three columns.
 const MIN_WIDE: usize = 64;
 /// The width of the widest verdict, "does not hold".
 const VERDICT_WIDTH: usize = 13;

@@ -54,7 +54,7 @@ pub enum Playback {
         startup: Span,
         /// Playback time that it buffers before it continues after a stall.
         resume: Span,
-        /// The most playback time that is written ahead of the player; at least the greater of the two and a group.
+        /// The maximum playback time that is written ahead of the player; at least the greater of the two and a group.
         ahead: Span,
     },
 }
@@ -79,7 +79,7 @@ pub enum Distribution {
     Exponential(f64),
     /// Pareto: P(X > x) = (min / x)^shape from `min` on.
     Pareto {
-        /// The least value.
+        /// The minimum value.
         min: f64,
         /// The tail's exponent; more than 1, so that there is a mean.
         shape: f64,

@@ -53,7 +53,7 @@ fn changes_of(at: &Spanned<file::Event>, links: &[Link], paths: &[Path]) -> Resu
     Ok(chain.iter().map(change).filter(says_something).collect())
 }
 
-/// The link with the least rate; the first of equals.
+/// The link with the minimum rate; the first of equals.
 fn slowest(chain: &[usize], links: &[Link]) -> usize {
     let rate = |link: &&usize| mean_rate(&links[**link].forward).unwrap_or(Rate(u64::MAX));
     chain.iter().min_by_key(rate).copied().unwrap_or_default()

@@ -14,7 +14,7 @@ pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
 /// a checksum.
 pub(crate) const UPSTREAM_DSS_OPTION_BYTES: u32 = 24;
 pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
-/// The most subflows of a connection.
+/// The maximum number of subflows of a connection.
 const MAX_SUBFLOWS: usize = 32;
 
 /// The connection that `table` describes.

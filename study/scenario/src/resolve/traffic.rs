@@ -13,7 +13,7 @@ use units::{Instant, Span};
 
 /// Linux's default congestion control.
 pub(crate) const CONGESTION: &str = "cubic";
-/// The most flows of one `count`, so that a typing error does not exhaust the memory.
+/// The maximum number of flows of one `count`, so that a typing error does not exhaust the memory.
 const MAX_FLOWS: u32 = 10_000;
 /// IPv4 and UDP headers, bytes.
 pub(super) const IPV4_UDP_HEADER_BYTES: u32 = 28;

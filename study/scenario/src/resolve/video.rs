@@ -13,7 +13,7 @@ pub(crate) const FPS: u32 = 25;
 const GOP_S: u32 = 2;
 /// The playback time that the player of a stored video buffers before it starts.
 pub(crate) const STARTUP: Span = Span::from_secs(2);
-/// The most playback time of a stored video that is written ahead.
+/// The maximum playback time of a stored video that is written ahead.
 pub(crate) const AHEAD: Span = Span::from_secs(30);
 /// From the capture of a live frame to its playback.
 pub(crate) const LATENCY: Span = Span::from_millis(500);
@@ -21,7 +21,7 @@ pub(crate) const LATENCY: Span = Span::from_millis(500);
 pub(crate) const INTRA: f64 = 1.0;
 /// A constant bit rate.
 pub(crate) const VARIATION: f64 = 0.0;
-/// The most frames a second: at more, a frame is shorter than a packet.
+/// The maximum number of frames a second: at more, a frame is shorter than a packet.
 const MAX_FPS: u32 = 1000;
 
 impl Video {
