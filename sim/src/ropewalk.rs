@@ -6,8 +6,8 @@
 use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
 use machine::{
-    Arrival, Content, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM, MAX_PATHS,
-    PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler, SEAL_OVERHEAD, Transmit,
+    Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM, MAX_PATHS,
+    PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler, SEAL_OVERHEAD, Transmit, TransmitBody,
 };
 use scenario::model;
 use schedule::Fill;
@@ -43,7 +43,7 @@ impl Payload for Fragment {
 #[derive(Debug)]
 struct Datagram {
     transmit: Transmit<Fragment>,
-    /// The frames of [`Content::Control`].
+    /// The frames of [`TransmitBody::Control`].
     frames: Vec<Frame>,
 }
 
@@ -119,11 +119,11 @@ impl Ropewalk {
     pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<OutgoingDatagram> {
         let machine = &mut self.ends[direction as usize].machine;
         let transmit = machine.poll_transmit(now)?;
-        let (frames, body, ecn_capable) = match &transmit.content {
-            Content::Data(data) => {
+        let (frames, body, ecn_capable) = match &transmit.body {
+            TransmitBody::Data(data) => {
                 (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.descriptor.ecn_capable)
             }
-            Content::Control { pad_to } => {
+            TransmitBody::Control { pad_to } => {
                 let frames = machine.control_frames().to_vec();
                 let bytes = frames.iter().map(Frame::len).sum::<usize>() as u32;
                 (frames, bytes.max(*pad_to), false)
@@ -139,9 +139,9 @@ impl Ropewalk {
         let Some(Datagram { transmit, frames }) = self.take(datagram_id) else { return };
         let machine = &mut self.ends[1 - direction as usize].machine;
         let arrival = Arrival { path: transmit.path, packet_number: transmit.packet_number, ce };
-        match transmit.content {
-            Content::Data(data) => machine.receive_data(now, arrival, data),
-            Content::Control { .. } => machine.receive_control(now, arrival, &frames),
+        match transmit.body {
+            TransmitBody::Data(data) => machine.receive_data(now, arrival, data),
+            TransmitBody::Control { .. } => machine.receive_control(now, arrival, &frames),
         }
     }
 

@@ -3,16 +3,16 @@
 use crate::Error;
 use crate::packet::{PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
-use mpt::{Distributor, ReorderConfig, Resequencer};
+use mpt::{PathAssigner, ReorderConfig, Resequencer};
 use record::Distribution;
 use scenario::model::{self, AlgorithmChoice};
 use std::collections::VecDeque;
 use units::{Instant, PathId};
 
-/// The sending end of one direction: the distributor over paths, and the device whose queue packets wait in.
+/// The sending end of one direction: the path_assigner over paths, and the device whose queue packets wait in.
 #[derive(Debug)]
 pub(crate) struct Ingress {
-    distributor: Distributor,
+    path_assigner: PathAssigner,
     paths: Vec<u16>,
     /// Size of the tunnel's headers, bytes.
     overhead: u32,
@@ -37,7 +37,7 @@ impl Ingress {
         let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
         let scheduler = entry.scheduler(&tunnel.weights, tunnel.first, parameters);
         let scheduler = scheduler.map_err(|error| Error::Tunnel { reason: format!("{name}: {error}") })?;
-        let distributor = Distributor::new(scheduler, tunnel.paths.len());
+        let path_assigner = PathAssigner::new(scheduler, tunnel.paths.len());
         let device = tunnel.device.map(|device| Device {
             ring: VecDeque::with_capacity(device.ring as usize),
             ring_limit: device.ring as usize,
@@ -46,7 +46,7 @@ impl Ingress {
             dropped: 0,
         });
         let paths = tunnel.paths.iter().map(|path| *path as u16).collect();
-        Ok(Self { distributor, paths, overhead: tunnel.overhead, device })
+        Ok(Self { path_assigner, paths, overhead: tunnel.overhead, device })
     }
 
     /// Numbers the next packet, encapsulates it and picks its path. The ECN field is copied out, and a mark back in at the
@@ -58,7 +58,7 @@ impl Ingress {
         slab: &mut Slab,
     ) -> (PacketDescriptor, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which is not modelled.
-        let (seq, path_id) = self.distributor.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
+        let (seq, path_id) = self.path_assigner.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
         slab.get_mut(descriptor.slot).tunnel_seq = Some(seq);
         let path = self.paths[path_id.index()];
         (PacketDescriptor { bytes: descriptor.bytes + self.overhead, flow: u16::MAX - path, ..descriptor }, path)

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn copies_leave_although_there_are_no_new_data() {
         let paths = [path(20, 9, 0), path(60, 3, 0)];
-        let pick = AdaptiveRedundant::new(None, 4).pick(&SchedulerView { unsent: 0, paths: &paths, ..VIEW });
+        let pick = AdaptiveRedundant::new(None, 4).pick(&SchedulerView { unsent_packets: 0, paths: &paths, ..VIEW });
         assert_eq!(pick, Some(Pick { path: PathId(1), packet: PacketChoice::OldestUnacked }));
     }
 }

@@ -125,7 +125,8 @@ impl Blest {
 
     fn would_block(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> bool {
         let bytes = u64::from(view.packet_bytes);
-        let window = view.snd_nxt.saturating_sub(view.snd_una).saturating_add(view.rwnd_left).saturating_mul(bytes);
+        let window =
+            view.snd_nxt.saturating_sub(view.snd_una).saturating_add(view.rwnd_left_packets).saturating_mul(bytes);
         self.needed_bytes(view, fast, slow) > window.saturating_sub((u64::from(slow.1.buffered_packets()) + 1) * bytes)
     }
 }
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn the_slow_path_is_used_when_the_window_has_room_for_both() {
         let paths = [path(20, 10, 10), path(100, 10, 2)];
-        let at = |room| blest().pick(&SchedulerView { snd_nxt: 12, rwnd_left: room, paths: &paths, ..VIEW });
+        let at = |room| blest().pick(&SchedulerView { snd_nxt: 12, rwnd_left_packets: room, paths: &paths, ..VIEW });
         // Needed: 125107 bytes of 12 + room packets, less the three on the slow path: 86.4 packets and three.
         assert_eq!(at(89 - 12), None);
         assert_eq!(at(90 - 12), Some(Pick::next(PathId(1))));

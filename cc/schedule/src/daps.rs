@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_path_that_dies_is_no_longer_waited_for() {
         let full = path(24, 10, 10);
-        let last = |fast| daps().pick(&SchedulerView { unsent: 1, paths: &[fast, path(104, 10, 0)], ..VIEW });
+        let last = |fast| daps().pick(&SchedulerView { unsent_packets: 1, paths: &[fast, path(104, 10, 0)], ..VIEW });
         assert_eq!(last(full), None, "the fast path delivers it sooner");
         assert_eq!(last(PathView { active: false, ..full }), Some(Pick::next(PathId(1))));
     }

@@ -74,7 +74,7 @@ impl Scheduler for Ecf {
             return Some(Pick::next(fast));
         }
         let (slow, slow_path) = fastest(view.paths_with_room())?;
-        (!self.should_wait(view.unsent, fast_path, slow_path)).then(|| Pick::next(slow))
+        (!self.should_wait(view.unsent_packets, fast_path, slow_path)).then(|| Pick::next(slow))
     }
 }
 
@@ -84,22 +84,24 @@ mod tests {
     use crate::view::tests::{VIEW, path};
     use units::{PathId, Span};
 
-    fn pick(scheduler: &mut Ecf, unsent: u64, slow_rtt: u64) -> Option<u16> {
+    fn pick(scheduler: &mut Ecf, unsent_packets: u64, slow_rtt: u64) -> Option<u16> {
         let deviation = Span::from_millis(5);
         let paths = [PathView { rttvar: deviation, ..path(20, 10, 10) }, path(slow_rtt, 10, 0)];
-        scheduler.pick(&SchedulerView { unsent, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        scheduler.pick(&SchedulerView { unsent_packets, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
     }
 
     #[test]
     fn up_to_42_packets_wait_for_the_fast_path() {
-        let limit = (1..100).take_while(|unsent| pick(&mut Ecf::new(0.25), *unsent, 100).is_none()).last();
+        let limit =
+            (1..100).take_while(|unsent_packets| pick(&mut Ecf::new(0.25), *unsent_packets, 100).is_none()).last();
         assert_eq!(limit, Some(42), "20 * 52 < 1050 <= 20 * 53");
     }
 
     #[test]
     fn once_waiting_up_to_55_go_on_to_wait() {
         let mut scheduler = Ecf::new(0.25);
-        let should_wait: Vec<_> = [42, 55, 56, 55].map(|unsent| pick(&mut scheduler, unsent, 100).is_none()).into();
+        let should_wait: Vec<_> =
+            [42, 55, 56, 55].map(|unsent_packets| pick(&mut scheduler, unsent_packets, 100).is_none()).into();
         assert_eq!(should_wait, [true, true, false, false], "20 * 65 < 1312.5 <= 20 * 66, and then it no longer waits");
     }
 
@@ -112,7 +114,8 @@ mod tests {
     #[test]
     fn the_fast_path_is_used_when_it_is_open_and_not_waited_for_when_it_is_dead() {
         let dead = PathView { active: false, ..path(20, 10, 10) };
-        let at = |fast| Ecf::new(0.25).pick(&SchedulerView { unsent: 1, paths: &[fast, path(100, 10, 0)], ..VIEW });
+        let at =
+            |fast| Ecf::new(0.25).pick(&SchedulerView { unsent_packets: 1, paths: &[fast, path(100, 10, 0)], ..VIEW });
         assert_eq!([at(path(20, 10, 9)), at(dead)], [0, 1].map(|path| Some(Pick::next(PathId(path)))));
     }
 }

@@ -1,14 +1,14 @@
-//! Least linger time: the default scheduler of the upstream Linux kernel.
+//! Minimum linger time: the default scheduler of the upstream Linux kernel.
 //!
-//! Packets are handed to the paths as far as their send buffers go. The linger time of a path is what it needs to send
+//! Packets are assigned to the paths up to the size of their send buffers. The linger time of a path is what it needs to send
 //! all that is buffered:
 //!
 //! ```text
 //! linger = bytes buffered / average pacing rate
 //! ```
 //!
-//! The path with the least is picked for a burst of 65428 bytes, or as much of it as the receive window allows. With each
-//! burst its average takes in the present pacing rate:
+//! The path with the minimum is picked for a burst of 65428 bytes, or as many as the receive window allows. With each
+//! burst its average pacing rate is updated with the present one:
 //!
 //! ```text
 //! average <- (average * buffered + rate * burst) / (buffered + burst)
@@ -39,12 +39,13 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |setup| Box::new(Linger::new(setup.params.number("burst") as u64)),
 };
 
-/// State of the scheduler.
+/// The scheduler (Linux `mptcp_subflow_get_send`).
 #[derive(Clone, Debug)]
 pub struct Linger {
     burst_bytes: u64,
-    average_rates: Vec<Rate>,
-    burst: Option<Burst>,
+    /// Average pacing rate of each path (Linux `avg_pacing_rate`).
+    avg_pacing_rates: Vec<Rate>,
+    current_burst: Option<Burst>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,41 +56,46 @@ struct Burst {
 }
 
 impl Linger {
-    /// A scheduler with bursts of `burst` bytes.
+    /// A scheduler with bursts of `burst_bytes`.
     #[must_use]
-    pub fn new(burst: u64) -> Self {
-        Self { burst_bytes: burst, average_rates: Vec::new(), burst: None }
+    pub fn new(burst_bytes: u64) -> Self {
+        Self { burst_bytes, avg_pacing_rates: Vec::new(), current_burst: None }
     }
 
     fn linger_time(&self, id: PathId, path: &PathView, bytes: u64) -> Span {
         let is_known = |rate: &Rate| rate.0 > 0;
-        let rate = Some(self.average_rates[id.index()]).filter(is_known).or(Some(path.pacing_rate)).filter(is_known);
+        let rate = Some(self.avg_pacing_rates[id.index()]).filter(is_known).or(Some(path.pacing_rate)).filter(is_known);
         rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(path.buffered_packets()) * bytes))
     }
 
-    /// Begins a burst on the path with the least linger time, if it has room.
+    /// Begins a burst on the path with the minimum linger time, if it has room.
     fn begin_burst(&mut self, view: &SchedulerView<'_>) -> Option<Burst> {
-        self.average_rates.resize(view.paths.len(), Rate(0));
+        self.avg_pacing_rates.resize(view.paths.len(), Rate(0));
         let bytes = u64::from(view.packet_bytes);
         let (path, path_view) = view.usable_paths().min_by_key(|(id, path)| self.linger_time(*id, path, bytes))?;
         if !path_view.has_room {
             return None;
         }
-        let burst = self.burst_bytes.min(view.rwnd_left.saturating_mul(bytes));
-        let average = &mut self.average_rates[path.index()];
+        let burst_bytes = self.burst_bytes.min(view.rwnd_left_packets.saturating_mul(bytes));
+        let average = &mut self.avg_pacing_rates[path.index()];
         *average = match average.0 {
             0 => path_view.pacing_rate,
-            _ => weighted_mean(*average, u64::from(path_view.buffered_packets()) * bytes, path_view.pacing_rate, burst),
+            _ => weighted_mean(
+                *average,
+                u64::from(path_view.buffered_packets()) * bytes,
+                path_view.pacing_rate,
+                burst_bytes,
+            ),
         };
-        Some(Burst { path, bytes_left: burst })
+        Some(Burst { path, bytes_left: burst_bytes })
     }
 }
 
-/// The mean of two rates with these weights, in bytes.
-fn weighted_mean(first: Rate, first_bytes: u64, other: Rate, second_bytes: u64) -> Rate {
+/// The mean of two rates, weighted by bytes.
+fn weighted_mean(first: Rate, first_bytes: u64, second: Rate, second_bytes: u64) -> Rate {
     let product = |rate: Rate, bytes: u64| u128::from(rate.0) * u128::from(bytes);
     let bytes = u128::from(first_bytes) + u128::from(second_bytes);
-    Rate(((product(first, first_bytes) + product(other, second_bytes)) / bytes.max(1)) as u64)
+    Rate(((product(first, first_bytes) + product(second, second_bytes)) / bytes.max(1)) as u64)
 }
 
 impl Scheduler for Linger {
@@ -99,8 +105,9 @@ impl Scheduler for Linger {
         }
         let can_continue =
             |burst: &Burst| burst.bytes_left > 0 && view.paths_with_room().any(|(id, _)| id == burst.path);
-        let burst = self.burst.filter(can_continue).or_else(|| self.begin_burst(view))?;
-        self.burst = Some(Burst { bytes_left: burst.bytes_left.saturating_sub(u64::from(view.packet_bytes)), ..burst });
+        let burst = self.current_burst.filter(can_continue).or_else(|| self.begin_burst(view))?;
+        self.current_burst =
+            Some(Burst { bytes_left: burst.bytes_left.saturating_sub(u64::from(view.packet_bytes)), ..burst });
         Some(Pick::next(burst.path))
     }
 }
@@ -111,13 +118,13 @@ mod tests {
     use crate::view::tests::{VIEW, pick};
 
     fn buffered(queued: u32, rate: Rate) -> PathView {
-        PathView { queued, pacing_rate: rate, ..PathView::unmeasured() }
+        PathView { queued, pacing_rate: rate, ..PathView::without_measurements() }
     }
 
     #[test]
     fn ten_packets_at_100_mbit_linger_for_less_than_one_at_5_mbit() {
         let paths = [buffered(1, Rate::from_mbit(5)), buffered(10, Rate::from_mbit(100))];
-        let mut scheduler = Linger { average_rates: vec![Rate(0); 2], ..Linger::new(65428) };
+        let mut scheduler = Linger { avg_pacing_rates: vec![Rate(0); 2], ..Linger::new(65428) };
         let linger_time = [0, 1].map(|id| scheduler.linger_time(PathId(id), &paths[usize::from(id)], 1448).as_micros());
         assert_eq!(linger_time, [2316, 1158], "microseconds: 1448 * 8 / 5 and 14480 * 8 / 100");
         assert_eq!(pick(&mut scheduler, &paths), Some(Pick::next(PathId(1))));
@@ -141,8 +148,8 @@ mod tests {
     fn the_far_ends_window_shortens_the_burst() {
         let paths = [buffered(0, Rate::from_mbit(10))];
         let mut scheduler = Linger::new(65428);
-        scheduler.pick(&SchedulerView { rwnd_left: 2, paths: &paths, ..VIEW });
-        assert_eq!(scheduler.burst.expect("begun").bytes_left, 1448);
+        scheduler.pick(&SchedulerView { rwnd_left_packets: 2, paths: &paths, ..VIEW });
+        assert_eq!(scheduler.current_burst.expect("begun").bytes_left, 1448);
     }
 
     #[test]
@@ -150,9 +157,9 @@ mod tests {
         let mbit = Rate::from_mbit;
         assert_eq!(weighted_mean(mbit(100), 65428, mbit(50), 65428), mbit(75));
         assert_eq!(weighted_mean(mbit(100), 3 * 65428, mbit(20), 65428), mbit(80));
-        let mut scheduler = Linger { average_rates: vec![mbit(100)], ..Linger::new(14480) };
+        let mut scheduler = Linger { avg_pacing_rates: vec![mbit(100)], ..Linger::new(14480) };
         pick(&mut scheduler, &[buffered(10, mbit(50))]);
-        assert_eq!(scheduler.average_rates, [mbit(75)]);
+        assert_eq!(scheduler.avg_pacing_rates, [mbit(75)]);
     }
 
     #[test]

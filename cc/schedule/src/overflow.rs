@@ -70,7 +70,7 @@ impl Overflow {
     fn overflows(&mut self, view: &SchedulerView<'_>, faster: &FasterPaths, slow: (PathId, &PathView)) -> bool {
         let (id, path) = slow;
         let difference = faster.delay_difference(path);
-        let backlog = faster.rate.time_for(view.unsent.saturating_mul(u64::from(view.packet_bytes)));
+        let backlog = faster.rate.time_for(view.unsent_packets.saturating_mul(u64::from(view.packet_bytes)));
         if self.slow_paths.len() <= id.index() {
             self.slow_paths.resize(id.index() + 1, SlowPath::default());
         }
@@ -98,7 +98,7 @@ impl Overflow {
     fn update_backlog(&mut self, view: &SchedulerView<'_>) {
         let continued = |(since, last): (Instant, Instant)| (view.now.since(last) < BACKLOG_GAP).then_some(since);
         let since = self.backlogged.and_then(continued).unwrap_or(view.now);
-        self.backlogged = (view.unsent > MIN_BACKLOG_PACKETS).then_some((since, view.now));
+        self.backlogged = (view.unsent_packets > MIN_BACKLOG_PACKETS).then_some((since, view.now));
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     /// 12 Mbit/s: a packet of 1500 bytes a millisecond.
     const RATE: Rate = Rate(12_000_000);
 
-    fn pick(scheduler: &mut Overflow, at: u64, unsent: u64, has_room: [bool; 2]) -> Option<u16> {
+    fn pick(scheduler: &mut Overflow, at: u64, unsent_packets: u64, has_room: [bool; 2]) -> Option<u16> {
         let paths = [(100, has_room[0]), (20, has_room[1])].map(|(srtt, has_room)| PathView {
             pacing_rate: RATE,
             has_room,
@@ -195,7 +195,7 @@ mod tests {
         });
         let now = Instant::ZERO + Span::from_millis(at);
         scheduler
-            .pick(&SchedulerView { now, unsent, packet_bytes: 1500, paths: &paths, ..VIEW })
+            .pick(&SchedulerView { now, unsent_packets, packet_bytes: 1500, paths: &paths, ..VIEW })
             .map(|pick| pick.path.0)
     }
 
@@ -239,7 +239,7 @@ mod tests {
             has_room,
             ..path(srtt, 10, 0)
         });
-        let view = SchedulerView { unsent: 1, paths: &paths, ..VIEW };
+        let view = SchedulerView { unsent_packets: 1, paths: &paths, ..VIEW };
         assert_eq!(scheduler.pick(&view), Some(Pick::next(PathId(1))));
     }
 
@@ -252,7 +252,9 @@ mod tests {
         });
         paths[0].phantom_queue_delay = Some(Span::ZERO);
         paths[1].phantom_queue_delay = Some(Span::from_millis(delay));
-        scheduler.pick(&SchedulerView { unsent: 1, packet_bytes: 1500, paths: &paths, ..VIEW }).map(|pick| pick.path.0)
+        scheduler
+            .pick(&SchedulerView { unsent_packets: 1, packet_bytes: 1500, paths: &paths, ..VIEW })
+            .map(|pick| pick.path.0)
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn copies_leave_although_the_receive_window_is_full() {
         let paths = [path(20, 2, 0)];
-        let view = SchedulerView { rwnd_left: 0, unsent: 0, paths: &paths, ..crate::view::tests::VIEW };
+        let view = SchedulerView { rwnd_left_packets: 0, unsent_packets: 0, paths: &paths, ..crate::view::tests::VIEW };
         assert!(Redundant::default().pick(&view).is_some());
         assert!(pick(&mut Redundant::default(), &[path(20, 2, 2)]).is_none());
     }

@@ -97,8 +97,9 @@ impl Stms {
     fn pick_slower(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
         let sent_ahead = self.sent_ahead(view);
         let candidates = view.paths_with_room().map(|(id, path)| (id, path, self.gap(view, id.index(), path)));
-        let candidates =
-            candidates.filter(|(_, _, gap)| *gap < view.unsent && gap.saturating_add(sent_ahead) < view.rwnd_left);
+        let candidates = candidates.filter(|(_, _, gap)| {
+            *gap < view.unsent_packets && gap.saturating_add(sent_ahead) < view.rwnd_left_packets
+        });
         let (id, path, gap) = candidates.min_by_key(|(_, path, _)| path.srtt)?;
         let due = view.now + path.srtt + path.rttvar;
         self.gaps[id.index()].probe.get_or_insert(Probe { number: view.snd_nxt + gap + sent_ahead, due });
@@ -149,8 +150,9 @@ mod tests {
 
     #[test]
     fn the_last_packets_are_the_fast_paths() {
-        let with =
-            |unsent, room| Stms::new(0.05).pick(&SchedulerView { unsent, rwnd_left: room, paths: &paths(), ..VIEW });
+        let with = |unsent_packets, room| {
+            Stms::new(0.05).pick(&SchedulerView { unsent_packets, rwnd_left_packets: room, paths: &paths(), ..VIEW })
+        };
         assert_eq!([with(20, 90), with(90, 20)], [None; 2]);
         assert!(with(21, 21).is_some());
     }

@@ -1,4 +1,4 @@
-//! Input and answer of a scheduler.
+//! Input and decision of a scheduler.
 
 use units::{Instant, PathId, Rate, Span};
 
@@ -37,7 +37,7 @@ pub struct PathView {
 impl PathView {
     /// A path with room and without measurements.
     #[must_use]
-    pub fn unmeasured() -> Self {
+    pub fn without_measurements() -> Self {
         Self {
             has_room: true,
             active: true,
@@ -70,21 +70,21 @@ impl PathView {
 /// State of the paths and of the data to send.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerView<'a> {
-    /// The present.
+    /// The present time.
     pub now: Instant,
     /// Bytes of the next packet: payload in MPTCP, the whole packet in a tunnel.
     pub packet_bytes: u32,
     /// All paths, by their [`PathId`].
     pub paths: &'a [PathView],
-    /// Number of the oldest packet that has not been sent on any path.
+    /// Sequence number of the oldest packet that has not been sent on any path.
     pub snd_nxt: u64,
-    /// Number of the oldest packet that is not acknowledged by the far end as a whole (MPTCP: DATA_ACK).
+    /// Sequence number of the oldest packet that is not acknowledged by the far end as a whole (MPTCP: DATA_ACK).
     pub snd_una: u64,
     /// Packets that wait to be sent for the first time; `u64::MAX` if the source never ends.
-    pub unsent: u64,
+    pub unsent_packets: u64,
     /// Packets that the receive window still allows beyond `snd_nxt`; `u64::MAX` without such a window. With 0, no
     /// [`PacketChoice::Next`] leaves.
-    pub rwnd_left: u64,
+    pub rwnd_left_packets: u64,
     /// Times that the receive window was full because of a slow path (MPTCP: opportunistic retransmissions).
     pub rwnd_stalls: u64,
 }
@@ -93,8 +93,8 @@ impl SchedulerView<'_> {
     /// Paths that a packet may wait for: active ones, backups only while no other path is active.
     pub fn usable_paths(&self) -> impl Iterator<Item = (PathId, &PathView)> {
         let regular = self.paths.iter().any(|path| path.active && !path.backup);
-        let numbered = (0..).map(PathId).zip(self.paths);
-        numbered.filter(move |(_, path)| path.active && path.backup != regular)
+        let paths_by_id = (0..).map(PathId).zip(self.paths);
+        paths_by_id.filter(move |(_, path)| path.active && path.backup != regular)
     }
 
     /// The [usable](Self::usable_paths) paths that have room for a packet.
@@ -105,7 +105,7 @@ impl SchedulerView<'_> {
     /// New packets that may be sent now.
     #[must_use]
     pub fn sendable_packets(&self) -> u64 {
-        self.unsent.min(self.rwnd_left)
+        self.unsent_packets.min(self.rwnd_left_packets)
     }
 }
 
@@ -114,18 +114,18 @@ impl SchedulerView<'_> {
 pub struct Pick {
     /// The path that carries it.
     pub path: PathId,
-    /// Which packet.
+    /// The packet.
     pub packet: PacketChoice,
 }
 
-/// Which packet a path carries.
+/// The packet that a path carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketChoice {
     /// The oldest packet that was sent on no path.
     Next,
     /// The oldest packet that is not acknowledged and that this path has not carried: a copy, if another path has.
     OldestUnacked,
-    /// As `Next`, but so many unsent packets are skipped for other paths, which deliver them before this one arrives.
+    /// As `Next`, after skipping this many unsent packets, which other paths will deliver before this one arrives.
     SkipAhead(u32),
 }
 
@@ -149,7 +149,8 @@ pub(crate) mod tests {
         bytes: u32,
         has_room: [bool; N],
     ) -> Vec<u16> {
-        let paths = has_room.map(|has_room| PathView { has_room, active: has_room, ..PathView::unmeasured() });
+        let paths =
+            has_room.map(|has_room| PathView { has_room, active: has_room, ..PathView::without_measurements() });
         let view = SchedulerView { packet_bytes: bytes, paths: &paths, ..VIEW };
         (0..count).filter_map(|_| scheduler.pick(&view).map(|pick| pick.path.0)).collect()
     }
@@ -165,7 +166,7 @@ pub(crate) mod tests {
             in_flight,
             pacing_rate: rate,
             delivery_rate: rate,
-            ..PathView::unmeasured()
+            ..PathView::without_measurements()
         };
         PathView { has_room, ssthresh: window.saturating_sub(1), ..measured }
     }
@@ -199,7 +200,7 @@ pub(crate) mod tests {
 
     #[test]
     fn backups_are_usable_when_no_other_path_is_active() {
-        let regular = PathView::unmeasured();
+        let regular = PathView::without_measurements();
         let backup = PathView { backup: true, ..regular };
         let has_room = |paths: &[PathView]| {
             let view = SchedulerView { paths, ..VIEW };
@@ -217,8 +218,8 @@ pub(crate) mod tests {
         paths: &[],
         snd_nxt: 0,
         snd_una: 0,
-        unsent: u64::MAX,
-        rwnd_left: u64::MAX,
+        unsent_packets: u64::MAX,
+        rwnd_left_packets: u64::MAX,
         rwnd_stalls: 0,
     };
 }

@@ -149,7 +149,7 @@ impl Rack {
 
     /// After a timeout: true if the packet was sent so recently that it may still be in flight.
     #[must_use]
-    pub fn is_recent(&self, now: Instant, sent: Instant) -> bool {
+    pub fn within_rack_timeout(&self, now: Instant, sent: Instant) -> bool {
         now.since(sent) < self.rtt
     }
 }

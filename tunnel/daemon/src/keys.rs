@@ -19,5 +19,5 @@ pub fn genpsk() -> String {
 /// # Errors
 /// `private` is not a key; the error repeats none of it.
 pub fn pubkey(private: &str) -> Result<String, KeyError> {
-    private.parse::<PrivateKey>().map(|key| key.public().to_string())
+    private.parse::<PrivateKey>().map(|key| key.public_key().to_string())
 }

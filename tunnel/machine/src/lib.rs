@@ -16,7 +16,8 @@ mod status;
 pub use config::{EndpointConfig, MAX_PATHS, OFF, PathConfig, TunnelOptions};
 pub use endpoint::Endpoint;
 pub use packet::{
-    Arrival, Content, DATA_HEADER_BYTES, Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD, Transmit,
+    Arrival, DATA_HEADER_BYTES, Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD, Transmit,
+    TransmitBody,
 };
 pub use reassembly::{PacketBuffer, ReassembledPacket, Reassembler};
 pub use status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};

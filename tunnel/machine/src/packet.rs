@@ -49,7 +49,7 @@ pub struct Fragment<P> {
 
 /// The body of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content<P> {
+pub enum TransmitBody<P> {
     /// One fragment.
     Data(Fragment<P>),
     /// The frames of [`Endpoint::control_frames`](crate::Endpoint::control_frames), padded to `pad_to` bytes of body if
@@ -68,7 +68,7 @@ pub struct Transmit<P> {
     /// Packet number on the path, from 0 without gaps.
     pub packet_number: u64,
     /// The body.
-    pub content: Content<P>,
+    pub body: TransmitBody<P>,
 }
 
 /// The envelope of a received datagram: authentic, and no replay.

@@ -10,18 +10,18 @@
 //! sockets and a clock, the simulator virtual time. [`import`] converts MPT's configuration files to Ropewalk's.
 
 mod config;
-mod distributor;
 pub mod import;
 mod keepalive;
 mod liveness;
+mod path_assigner;
 mod receiver;
 mod resequencer;
 mod sender;
 mod sequence;
 
 pub use config::{DEFAULT_MTU, DEFAULT_REORDER_TIMEOUT, DEFAULT_SCHEDULER, KeepaliveConfig, ReorderConfig};
-pub use distributor::Distributor;
 pub use keepalive::Keepalive;
+pub use path_assigner::PathAssigner;
 pub use receiver::{Content, Receiver};
 pub use resequencer::{Delivery, Resequencer, ResequencerCounters};
 pub use sender::{PathStatus, Sender};

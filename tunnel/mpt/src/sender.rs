@@ -1,9 +1,9 @@
 //! The sending end of a connection.
 
 use crate::config::KeepaliveConfig;
-use crate::distributor::Distributor;
 use crate::keepalive::Keepalive;
 use crate::liveness::Liveness;
+use crate::path_assigner::PathAssigner;
 use schedule::Scheduler;
 use units::{Instant, PathId};
 use wire::gre;
@@ -27,7 +27,7 @@ struct Path {
 /// Distributes packets over the paths that are up, and sends keepalives.
 #[derive(Debug)]
 pub struct Sender {
-    distributor: Distributor,
+    path_assigner: PathAssigner,
     paths: Vec<Path>,
     keepalive: [u8; Keepalive::LEN],
     no_path_packets: u64,
@@ -45,7 +45,7 @@ impl Sender {
     ) -> Self {
         let path = || Path { liveness: Liveness::new(keepalive), up: true, failures: 0 };
         Self {
-            distributor: Distributor::new(scheduler, paths),
+            path_assigner: PathAssigner::new(scheduler, paths),
             paths: (0..paths).map(|_| path()).collect(),
             keepalive: addresses.to_bytes(),
             no_path_packets: 0,
@@ -55,7 +55,7 @@ impl Sender {
 
     /// The path and the GRE header of the next packet, of at most `bytes` and this EtherType. `None` if no path is up.
     pub fn assign(&mut self, now: Instant, bytes: u32, protocol: u16) -> Option<(PathId, gre::Header)> {
-        let Some((sequence, path)) = self.distributor.assign(now, bytes) else {
+        let Some((sequence, path)) = self.path_assigner.assign(now, bytes) else {
             self.no_path_packets += 1;
             return None;
         };
@@ -117,7 +117,7 @@ impl Sender {
         PathStatus { up, failures }
     }
 
-    /// Changes the liveness of a path, and tells the distributor.
+    /// Changes the liveness of a path, and tells the path_assigner.
     fn change(&mut self, id: PathId, change: impl FnOnce(&mut Liveness)) {
         let path = &mut self.paths[id.index()];
         change(&mut path.liveness);
@@ -125,7 +125,7 @@ impl Sender {
         if up != path.up {
             path.up = up;
             path.failures += u64::from(!up);
-            self.distributor.set_usable(id, up);
+            self.path_assigner.set_usable(id, up);
         }
         self.deadline = self.paths.iter().map(|path| path.liveness.deadline()).min().unwrap_or(Instant::NEVER);
     }

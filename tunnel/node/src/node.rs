@@ -2,7 +2,7 @@
 
 use crate::peer::{Address, LearnedPathConfig, NewEndpointConfig, NodeEvent, Peer, Route, RoutedPath};
 use machine::{Delivery, Endpoint, PathConfig, Payload};
-use seal::{HandshakeMessage, PeerError, PeerId, Peers};
+use seal::{HandshakeMessage, PeerError, PeerId, SealDevice};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId, Span};
 use wire::frame::Frame;
@@ -12,16 +12,16 @@ const SILENT_PATH_CHECK: Span = Span::from_secs(10);
 
 /// A host's end of all its tunnels. `P` is the payload, `A` the driver's type of addresses.
 pub struct Node<P, A> {
-    pub(crate) sessions: Peers,
+    pub(crate) sessions: SealDevice,
     pub(crate) peers: BTreeMap<PeerId, (Peer<P, A>, NewEndpointConfig)>,
     pub(crate) learned_path_config: LearnedPathConfig<A>,
     pub(crate) messages: VecDeque<(Route<A>, HandshakeMessage)>,
     pub(crate) events: VecDeque<(PeerId, NodeEvent)>,
     pub(crate) octets: Vec<u8>,
     pub(crate) frames: Vec<Frame>,
-    pub(crate) encoded: Vec<u8>,
+    pub(crate) control_buffer: Vec<u8>,
     /// The peer that sends next (round robin).
-    pub(crate) next_sender: PeerId,
+    pub(crate) next_peer: PeerId,
     /// When silent paths are removed next.
     next_silent_path_check: Instant,
 }
@@ -29,7 +29,7 @@ pub struct Node<P, A> {
 impl<P: Payload, A: Address> Node<P, A> {
     /// A node without peers. `learned` configures the paths that peers open.
     #[must_use]
-    pub fn new(sessions: Peers, learned_path_config: LearnedPathConfig<A>) -> Self {
+    pub fn new(sessions: SealDevice, learned_path_config: LearnedPathConfig<A>) -> Self {
         Self {
             sessions,
             peers: BTreeMap::new(),
@@ -38,8 +38,8 @@ impl<P: Payload, A: Address> Node<P, A> {
             events: VecDeque::new(),
             octets: Vec::new(),
             frames: Vec::new(),
-            encoded: Vec::new(),
-            next_sender: PeerId(0),
+            control_buffer: Vec::new(),
+            next_peer: PeerId(0),
             next_silent_path_check: Instant::ZERO,
         }
     }
@@ -65,7 +65,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.peers.remove(&id);
     }
 
-    /// Sets the preshared key of a peer: [`Peers::set_preshared`].
+    /// Sets the preshared key of a peer: [`SealDevice::set_preshared`].
     pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<seal::PresharedKey>) {
         self.sessions.set_preshared(now, id, preshared);
     }
@@ -131,7 +131,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     pub fn on_link_up(&mut self, socket: u16) {
         for (peer, _) in self.peers.values_mut() {
             if peer.paths.values().any(|path| path.route.socket == socket) {
-                peer.endpoint.probe_now();
+                peer.endpoint.ping_now();
             }
         }
     }
@@ -148,7 +148,7 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// The sessions, for their status.
     #[must_use]
-    pub fn sessions(&self) -> &Peers {
+    pub fn sessions(&self) -> &SealDevice {
         &self.sessions
     }
 
@@ -218,7 +218,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         Some((id, NodeEvent::Tunnel(event)))
     }
 
-    /// When [`Node::on_timeout`] is due, and [`Node::poll_message`] may have something.
+    /// When [`Node::on_timeout`] is due, and [`Node::poll_handshake`] may have something.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
         let endpoints = self.peers.values().filter(|(peer, _)| peer.has_session);

@@ -48,7 +48,7 @@ pub enum NodeEvent {
     /// A session was established. Everything in flight is lost if the peer has restarted.
     Established {
         /// Whether the peer has restarted, or this is its first session.
-        fresh: bool,
+        numbers_reset: bool,
     },
     /// The peer uses another address on a path (connection migration).
     PathMigrated(PathId),

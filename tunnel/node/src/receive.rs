@@ -9,7 +9,7 @@ use std::ops::Range;
 use units::{Instant, PathId};
 use wire::frame::{Body, DataHeader, Frame, PathState};
 
-/// Route number of an address that belongs to no path.
+/// Id for the cookies of an address that belongs to no path.
 const NO_PATH: u8 = u8::MAX;
 
 /// An opened datagram, to be [processed](Node::process).
@@ -18,7 +18,7 @@ pub struct Opened {
     /// The sender.
     pub peer: PeerId,
     path: u8,
-    number: u64,
+    packet_number: u64,
     /// The peer's restarts when it was opened.
     restarts: u64,
 }
@@ -29,27 +29,27 @@ pub struct Malformed;
 
 impl<P: Payload, A: Address> Node<P, A> {
     /// Opens a sealed datagram, which arrived by `route`, in place; it is to be [processed](Self::process) next. A handshake
-    /// message is handled at once: a reply may wait in [`Node::poll_message`].
+    /// message is handled at once: a reply may wait in [`Node::poll_handshake`].
     ///
     /// # Errors
-    /// Why it was dropped. It is counted, and not replied to.
+    /// The reason why the datagram was dropped. It is counted, and not replied to.
     pub fn open(&mut self, now: Instant, route: &Route<A>, datagram: &mut [u8]) -> Result<Option<Opened>, DropReason> {
         if wire::gre::Sealed::parse(datagram).is_none() {
             return self.on_handshake(now, route, datagram).map(|()| None);
         }
-        let seal::Opened { peer: id, path, number, established } = self.sessions.open(now, datagram)?;
+        let seal::Opened { peer: id, path, packet_number, established } = self.sessions.open(now, datagram)?;
         if let Some(established) = established {
             self.establish(established);
         }
         let restarts = self.peers.get(&id).map_or(0, |(peer, _)| peer.restarts);
-        Ok(Some(Opened { peer: id, path, number, restarts }))
+        Ok(Some(Opened { peer: id, path, packet_number, restarts }))
     }
 
     fn on_handshake(&mut self, now: Instant, route: &Route<A>, message: &[u8]) -> Result<(), DropReason> {
         self.octets.clear();
         route.remote.octets(&mut self.octets);
-        let number = self.path_number(route);
-        let outcome = self.sessions.receive(now, number, &self.octets, message)?;
+        let path_id = self.route_path_id(route);
+        let outcome = self.sessions.receive(now, path_id, &self.octets, message)?;
         self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
         if let Some(established) = outcome.established {
             self.establish(established);
@@ -57,24 +57,24 @@ impl<P: Payload, A: Address> Node<P, A> {
         Ok(())
     }
 
-    /// The number of the path by this route, of any peer: cookies are kept for each.
-    fn path_number(&self, route: &Route<A>) -> u8 {
+    /// The id of a path by this route, of any peer; cookies are stored by it.
+    fn route_path_id(&self, route: &Route<A>) -> u8 {
         let mut paths = self.peers.values().flat_map(|(peer, _)| &peer.paths);
-        paths.find(|(_, path)| path.route.has_same_destination(route)).map_or(NO_PATH, |(number, _)| *number)
+        paths.find(|(_, path)| path.route.has_same_destination(route)).map_or(NO_PATH, |(path_id, _)| *path_id)
     }
 
     fn establish(&mut self, established: Established) {
-        let Established { peer: id, fresh, .. } = established;
+        let Established { peer: id, numbers_reset, .. } = established;
         let Some((peer, new_config)) = self.peers.get_mut(&id) else { return };
-        if fresh {
+        if numbers_reset {
             peer.restart(new_config());
         }
         peer.has_session = true;
-        peer.endpoint.probe_now();
-        self.events.push_back((id, NodeEvent::Established { fresh }));
+        peer.endpoint.ping_now();
+        self.events.push_back((id, NodeEvent::Established { numbers_reset }));
     }
 
-    /// Processes an opened datagram, given whole with header and tag, which bore CE if `ce`. If it carries a fragment,
+    /// Processes an opened datagram, given whole with header and tag, marked CE if `ce`. If it carries a fragment,
     /// `make_payload` makes a payload of that range of it, which begins with a virtio_net_hdr if the flag is set.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         datagram: &[u8],
         make_payload: impl FnOnce(Range<usize>, bool) -> P,
     ) -> Result<(), Malformed> {
-        let Opened { peer: id, path, number, restarts } = opened;
+        let Opened { peer: id, path, packet_number, restarts } = opened;
         let Some((peer, _)) = self.peers.get_mut(&id) else { return Err(Malformed) };
         if peer.restarts != restarts || usize::from(path) >= MAX_PATHS {
             return Err(Malformed);
@@ -97,20 +97,20 @@ impl<P: Payload, A: Address> Node<P, A> {
             peer.on_removed_path(now, path);
             return Ok(());
         }
-        let arrival = Arrival { path: PathId(u16::from(path)), packet_number: number, ce };
-        let end = datagram.len() - TAG_LEN;
-        let body = Body::parse(&datagram[HEADER_LEN..end]).map_err(|_| Malformed)?;
+        let arrival = Arrival { path: PathId(u16::from(path)), packet_number, ce };
+        let tag_start = datagram.len() - TAG_LEN;
+        let body = Body::parse(&datagram[HEADER_LEN..tag_start]).map_err(|_| Malformed)?;
         // A datagram that was in flight does not open a path again that the peer has removed.
         if !peer.endpoint.has_path(arrival.path) && !opens_path(&body, path) {
             return Ok(());
         }
-        if peer.on_packet(path, number, route, &*self.learned_path_config) {
+        if peer.on_packet(path, packet_number, route, &*self.learned_path_config) {
             self.events.push_back((id, NodeEvent::PathMigrated(arrival.path)));
         }
         match body {
             Body::Data(header, _) => {
                 let DataHeader { stream, sequence, first, last, retransmission, offload } = header;
-                let payload = make_payload(HEADER_LEN + DataHeader::LEN..end, offload);
+                let payload = make_payload(HEADER_LEN + DataHeader::LEN..tag_start, offload);
                 peer.endpoint.receive_data(
                     now,
                     arrival,
@@ -130,10 +130,10 @@ impl<P: Payload, A: Address> Node<P, A> {
 /// Whether a datagram may open a path: it has a ping, or a path frame that does not remove the path.
 fn opens_path(body: &Body<'_>, path: u8) -> bool {
     let Body::Control(frames) = body else { return false };
-    let of_path = |frame: &Frame| match frame {
+    let opens_path = |frame: &Frame| match frame {
         Frame::Ping { .. } => true,
-        Frame::Path { path: it, state } => *it == path && *state != PathState::Removed,
+        Frame::Path { path: frame_path, state } => *frame_path == path && *state != PathState::Removed,
         _ => false,
     };
-    frames.clone().map_while(Result::ok).any(|frame| of_path(&frame))
+    frames.clone().map_while(Result::ok).any(|frame| opens_path(&frame))
 }

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::time::Instant as Clock;
 
-use seal::{Cipher, Peers, PrivateKey, SealConfig, Session, SessionKeys, SystemEntropy};
+use seal::{Cipher, HandshakeConfig, PrivateKey, SealDevice, Session, SessionKeys, SystemEntropy};
 use units::Instant;
 
 const BODY: usize = 1410;
@@ -53,9 +53,9 @@ fn data(cipher: Cipher) {
 fn handshake() {
     let key = || PrivateKey::generate(&mut SystemEntropy);
     let (a_key, b_key) = (key(), key());
-    let (a_public, b_public) = (a_key.public(), b_key.public());
-    let config = |key| SealConfig { under_load_threshold: u32::MAX, ..SealConfig::new(key) };
-    let mut a = Peers::new(config(a_key), Box::new(SystemEntropy));
+    let (a_public, b_public) = (a_key.public_key(), b_key.public_key());
+    let config = |key| HandshakeConfig { under_load_threshold: u32::MAX, ..HandshakeConfig::new(key) };
+    let mut a = SealDevice::new(config(a_key), Box::new(SystemEntropy));
     let b = a.add(b_public, None).unwrap();
     a.start_initiating(Instant::ZERO, b);
     let mut initiations = Vec::new();
@@ -67,7 +67,7 @@ fn handshake() {
         }
     });
     let response = |is_peer: bool| {
-        let mut b = Peers::new(config(b_key.clone()), Box::new(SystemEntropy));
+        let mut b = SealDevice::new(config(b_key.clone()), Box::new(SystemEntropy));
         if is_peer {
             b.add(a_public, None).unwrap();
         }
@@ -82,13 +82,16 @@ fn handshake() {
         "handshake          initiation {:.0} us, response {peer:.0} us, refuse an unknown peer {unknown_peer:.0} us",
         initiation / 1000.0
     );
-    let mut b = Peers::new(config(b_key.clone()), Box::new(SystemEntropy));
+    let mut b = SealDevice::new(config(b_key.clone()), Box::new(SystemEntropy));
     let mut forged = initiations[0].as_bytes().to_vec();
     forged[140] ^= 1;
     let forged_ns = nanoseconds(20, 1000, |_| {
         let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], &forged));
     });
-    let mut b = Peers::new(SealConfig { under_load_threshold: 0, ..SealConfig::new(b_key) }, Box::new(SystemEntropy));
+    let mut b = SealDevice::new(
+        HandshakeConfig { under_load_threshold: 0, ..HandshakeConfig::new(b_key) },
+        Box::new(SystemEntropy),
+    );
     let cookie = nanoseconds(20, 1000, |_| {
         let _ = black_box(b.receive(Instant::ZERO, 0, &[1; 6], initiations[0].as_bytes()));
     });

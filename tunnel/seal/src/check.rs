@@ -3,8 +3,8 @@
 use units::Instant;
 
 use crate::{
-    Cipher, DropReason, Entropy, HandshakeMessage, Peers, PresharedKey, PrivateKey, PublicKey, REPLAY_WINDOW,
-    SealConfig, Session, SessionKeys, TAG_LEN,
+    Cipher, DropReason, Entropy, HandshakeConfig, HandshakeMessage, PresharedKey, PrivateKey, PublicKey, REPLAY_WINDOW,
+    SealDevice, Session, SessionKeys, TAG_LEN,
 };
 
 /// A deterministic source: a counter.
@@ -26,13 +26,17 @@ fn private(seed: u8) -> PrivateKey {
 }
 
 /// Two peers; the first has sent the second an initiation.
-fn pair() -> (Peers, Peers, HandshakeMessage) {
-    let mut a =
-        Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(1)) }, Box::new(CountingEntropy(1)));
-    let mut b =
-        Peers::new(SealConfig { under_load_threshold: 2, ..SealConfig::new(private(2)) }, Box::new(CountingEntropy(2)));
-    let b_at_a = a.add(*b.public(), None).expect("another key");
-    b.add(*a.public(), None).expect("another key");
+fn pair() -> (SealDevice, SealDevice, HandshakeMessage) {
+    let mut a = SealDevice::new(
+        HandshakeConfig { under_load_threshold: 2, ..HandshakeConfig::new(private(1)) },
+        Box::new(CountingEntropy(1)),
+    );
+    let mut b = SealDevice::new(
+        HandshakeConfig { under_load_threshold: 2, ..HandshakeConfig::new(private(2)) },
+        Box::new(CountingEntropy(2)),
+    );
+    let b_at_a = a.add(*b.public_key(), None).expect("another key");
+    b.add(*a.public_key(), None).expect("another key");
     a.start_initiating(NOW, b_at_a);
     a.initiation_due(NOW, 1).expect("it initiates");
     let initiation = a.initiation(NOW, b_at_a, 0).expect("it was due");
@@ -54,7 +58,7 @@ pub fn handshake(bytes: &[u8]) {
 }
 
 /// An authentic initiation and response, XORed with `bytes`: dropped unless unchanged.
-fn changed(a: &mut Peers, b: &mut Peers, initiation: &HandshakeMessage, bytes: &[u8]) {
+fn changed(a: &mut SealDevice, b: &mut SealDevice, initiation: &HandshakeMessage, bytes: &[u8]) {
     let changed = overlay(initiation.as_bytes(), bytes);
     let authentic = b.receive(NOW, 0, &[1; 6], &changed).ok().and_then(|outcome| outcome.peer);
     let mac2 = initiation.as_bytes().len() - 16;

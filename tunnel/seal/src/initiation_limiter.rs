@@ -47,13 +47,13 @@ impl InitiationLimiter {
         Self { threshold, second: 0, initiations: 0, validated: 0, per_network: [0; 256], secret: None }
     }
 
-    /// Decides on an initiation from `source`; `covered` is what its `mac2` authenticates.
+    /// Decides on an initiation from `source`; `authenticated` is what its `mac2` authenticates.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
         entropy: &mut dyn Entropy,
         source: &[u8],
-        (covered, mac2): (&[u8], &[u8]),
+        (authenticated, mac2): (&[u8], &[u8]),
     ) -> Admission {
         self.begin_second(now);
         self.initiations = self.initiations.saturating_add(1);
@@ -63,7 +63,7 @@ impl InitiationLimiter {
         let secret = self.secret(now, entropy);
         let cookie = secret.mac(source);
         let bucket = usize::from(secret.sign(&[b"share", network(source)])[0]);
-        if !MacKey::new(&cookie).verify(covered, mac2) {
+        if !MacKey::new(&cookie).verify(authenticated, mac2) {
             return Admission::CookieReply(cookie);
         }
         self.validated += 1;

@@ -1,7 +1,8 @@
-//! The initiator's part of [`Peers`]: initiations, and the responses and cookie replies to them.
+//! The initiator's part of [`SealDevice`]: initiations, and the responses and cookie replies to them.
 
 use units::Instant;
 
+use crate::device::{Established, HandshakeOutcome, PeerId, SealDevice};
 use crate::drop_reason::DropReason;
 use crate::entropy::random_bytes;
 use crate::message::{
@@ -9,11 +10,10 @@ use crate::message::{
 };
 use crate::noise::{Noise, Split};
 use crate::peer::Peer;
-use crate::peers::{Established, HandshakeOutcome, PeerId, Peers};
 use crate::session::{Session, SessionKeys};
 use crate::sessions::{Activation, SessionEntry};
 
-impl Peers {
+impl SealDevice {
     /// When [`initiation_due`](Self::initiation_due) is to be called, if nothing happens before.
     #[must_use]
     pub const fn deadline(&self) -> Instant {
@@ -29,7 +29,7 @@ impl Peers {
         }
         for index in 0..self.peers.len() {
             let Some(peer) = &mut self.peers[index] else { continue };
-            peer.expire(now, &mut self.freed_indices);
+            peer.expire(now, &mut self.released_indices);
             if peer.take_due_initiation(now, &mut *self.entropy) {
                 let id = PeerId(u32::try_from(index).expect("peers are counted in 32 bits"));
                 self.create_initiation(now, wall_clock, id);
@@ -54,14 +54,14 @@ impl Peers {
         peer.sent_timestamp = wall_clock.max(peer.sent_timestamp.saturating_add(1));
         let payload = InitiationPayload {
             timestamp: peer.sent_timestamp,
-            instance: peer.instance,
+            boot_id: peer.boot_id,
             ciphers: self.config.ciphers.iter().fold(0, |set, cipher| set | cipher.bit()),
         };
         let mut message = HandshakeMessage::new(MessageType::Initiation, index);
-        let (header, keys) = (message.header(), (&self.config.private, &peer.public, &peer.preshared));
+        let (header, keys) = (message.header(), (&self.config.private_key, &peer.public_key, &peer.preshared_key));
         let noise = Noise::write_initiation(&mut *self.entropy, keys, &header, &payload.write(), message.body_mut());
         let noise = noise.expect("keys of low order are no peers");
-        self.freed_indices.extend(peer.add_pending(index, now, noise, message));
+        self.released_indices.extend(peer.add_pending(index, now, noise, message));
         self.release_indices();
     }
 
@@ -71,11 +71,11 @@ impl Peers {
         now: Instant,
         message: &ParsedMessage<'_>,
     ) -> Result<HandshakeOutcome, DropReason> {
-        let (covered, mac1) = message.mac1();
-        if !self.mac1.verify(covered, mac1) {
+        let (authenticated, mac1) = message.mac1();
+        if !self.mac1.verify(authenticated, mac1) {
             return Err(DropReason::InvalidMac1);
         }
-        let id = *self.indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
+        let id = *self.session_indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
         let (position, handshake) = peer.pending_handshake(message.index).ok_or(DropReason::NoHandshake)?;
         let mut payload = [0; RESPONSE_PAYLOAD_LEN];
@@ -85,11 +85,12 @@ impl Peers {
         let payload = ResponsePayload::read(&payload).filter(|payload| self.config.ciphers.contains(&payload.cipher));
         let payload = payload.ok_or(DropReason::AuthenticationFailed)?;
         let session = initiated_session(now, started, message.index, &payload, &split);
-        peer.finish_handshakes(position, &mut self.freed_indices);
+        peer.finish_handshakes(position, &mut self.released_indices);
         // The handshake's index stays in use as the session's.
-        self.freed_indices.retain(|&index| index != message.index);
+        self.released_indices.retain(|&index| index != message.index);
         peer.on_established();
-        let activation = peer.sessions.on_response(session, self.public > peer.public, &mut self.freed_indices);
+        let activation =
+            peer.sessions.on_response(session, self.public_key > peer.public_key, &mut self.released_indices);
         let established = established(activation, id, peer);
         self.release_indices();
         self.schedule(now);
@@ -103,7 +104,7 @@ impl Peers {
         route: u8,
         message: &ParsedMessage<'_>,
     ) -> Result<HandshakeOutcome, DropReason> {
-        let id = *self.indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
+        let id = *self.session_indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
         if !peer.on_cookie_reply(now, route, message.index, message.body) {
             return Err(DropReason::AuthenticationFailed);
@@ -115,7 +116,7 @@ impl Peers {
     pub(crate) fn reserve_index(&mut self, id: PeerId) -> u32 {
         loop {
             let index = u32::from_be_bytes(random_bytes(&mut *self.entropy)) >> (32 - INDEX_BITS);
-            if let std::collections::btree_map::Entry::Vacant(entry) = self.indices.entry(index) {
+            if let std::collections::btree_map::Entry::Vacant(entry) = self.session_indices.entry(index) {
                 entry.insert(id);
                 return index;
             }
@@ -124,8 +125,8 @@ impl Peers {
 
     /// Releases the session indices that are no longer in use.
     pub(crate) fn release_indices(&mut self) {
-        for index in self.freed_indices.drain(..) {
-            self.indices.remove(&index);
+        for index in self.released_indices.drain(..) {
+            self.session_indices.remove(&index);
         }
     }
 
@@ -149,7 +150,7 @@ fn initiated_session(
         initiated: true,
         handshake_started: started,
         created: now,
-        instance: payload.instance,
+        boot_id: payload.boot_id,
         unanswered_since: Instant::NEVER,
     }
 }
@@ -157,5 +158,9 @@ fn initiated_session(
 /// The driver's notice of an activated session; none if it is receive-only.
 pub(crate) fn established(activation: Activation, id: PeerId, peer: &Peer) -> Option<Established> {
     let entry = peer.sessions.current().filter(|_| activation != Activation::ReceiveOnly)?;
-    Some(Established { peer: id, fresh: activation == Activation::PeerRestarted, cipher: entry.session.cipher() })
+    Some(Established {
+        peer: id,
+        numbers_reset: activation == Activation::PeerRestarted,
+        cipher: entry.session.cipher(),
+    })
 }

@@ -78,7 +78,7 @@ impl PrivateKey {
 
     /// The public key.
     #[must_use]
-    pub fn public(&self) -> PublicKey {
+    pub fn public_key(&self) -> PublicKey {
         PublicKey(derive_public(&self.0))
     }
 

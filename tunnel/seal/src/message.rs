@@ -25,9 +25,9 @@ pub(crate) const INDEX_BITS: u32 = 24;
 
 /// Bytes of the header, which is not encrypted. That of the initiation is a part of the Noise prologue.
 pub(crate) const HEADER_LEN: usize = 12;
-/// Bytes of an initiation's payload: timestamp, instance, ciphers, 7 reserved.
+/// Bytes of an initiation's payload: timestamp, boot id, ciphers, 7 reserved.
 pub(crate) const INITIATION_PAYLOAD_LEN: usize = 24;
-/// Bytes of a response's payload: instance, index, cipher, 7 reserved.
+/// Bytes of a response's payload: boot id, index, cipher, 7 reserved.
 pub(crate) const RESPONSE_PAYLOAD_LEN: usize = 20;
 
 /// Bytes of Noise message 1 of IK: ephemeral key, encrypted static key, encrypted payload.
@@ -181,8 +181,8 @@ impl<'a> ParsedMessage<'a> {
 pub(crate) struct InitiationPayload {
     /// Nanoseconds of the initiator's wall clock; greater in each of its initiations.
     pub(crate) timestamp: u64,
-    /// The initiator's instance: the same as long as it has not lost its state of the peer.
-    pub(crate) instance: u64,
+    /// The initiator's boot id: the same as long as it has not lost its state of the peer.
+    pub(crate) boot_id: u64,
     /// The offered ciphers, a bit each.
     pub(crate) ciphers: u8,
 }
@@ -191,7 +191,7 @@ impl InitiationPayload {
     pub(crate) fn write(&self) -> [u8; INITIATION_PAYLOAD_LEN] {
         let mut bytes = [0; INITIATION_PAYLOAD_LEN];
         bytes[..8].copy_from_slice(&self.timestamp.to_be_bytes());
-        bytes[8..16].copy_from_slice(&self.instance.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.boot_id.to_be_bytes());
         bytes[16] = self.ciphers;
         bytes
     }
@@ -200,7 +200,7 @@ impl InitiationPayload {
         let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7, ciphers, ..] = *bytes;
         Self {
             timestamp: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
-            instance: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
+            boot_id: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
             ciphers,
         }
     }
@@ -209,8 +209,8 @@ impl InitiationPayload {
 /// The encrypted payload of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResponsePayload {
-    /// The responder's instance.
-    pub(crate) instance: u64,
+    /// The responder's boot id.
+    pub(crate) boot_id: u64,
     /// The responder's session index.
     pub(crate) index: u32,
     pub(crate) cipher: Cipher,
@@ -219,7 +219,7 @@ pub(crate) struct ResponsePayload {
 impl ResponsePayload {
     pub(crate) fn write(&self) -> [u8; RESPONSE_PAYLOAD_LEN] {
         let mut bytes = [0; RESPONSE_PAYLOAD_LEN];
-        bytes[..8].copy_from_slice(&self.instance.to_be_bytes());
+        bytes[..8].copy_from_slice(&self.boot_id.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.index.to_be_bytes());
         bytes[12] = self.cipher.bit();
         bytes
@@ -231,7 +231,7 @@ impl ResponsePayload {
             return None;
         };
         Some(Self {
-            instance: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
+            boot_id: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
             index: u32::from_be_bytes([0, i0, i1, i2]),
             cipher: Cipher::from_bit(cipher)?,
         })

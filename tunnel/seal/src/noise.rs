@@ -147,8 +147,8 @@ impl Random for EphemeralKeyRng {
 /// A Curve25519 key pair.
 #[derive(Default)]
 struct X25519 {
-    private: Zeroizing<[u8; KEY_LEN]>,
-    public: [u8; KEY_LEN],
+    private_key: Zeroizing<[u8; KEY_LEN]>,
+    public_key: [u8; KEY_LEN],
 }
 
 impl Dh for X25519 {
@@ -164,28 +164,28 @@ impl Dh for X25519 {
         KEY_LEN
     }
 
-    fn set(&mut self, private: &[u8]) {
-        self.private.copy_from_slice(private);
-        self.public = derive_public(&self.private);
+    fn set(&mut self, private_key: &[u8]) {
+        self.private_key.copy_from_slice(private_key);
+        self.public_key = derive_public(&self.private_key);
     }
 
     fn generate(&mut self, rng: &mut dyn Random) -> Result<(), Error> {
-        rng.try_fill_bytes(&mut *self.private)?;
-        self.public = derive_public(&self.private);
+        rng.try_fill_bytes(&mut *self.private_key)?;
+        self.public_key = derive_public(&self.private_key);
         Ok(())
     }
 
     fn pubkey(&self) -> &[u8] {
-        &self.public
+        &self.public_key
     }
 
     fn privkey(&self) -> &[u8] {
-        &*self.private
+        &*self.private_key
     }
 
-    fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
-        let public = public.first_chunk().ok_or(Error::Dh)?;
-        let secret = x25519(&self.private, public).ok_or(Error::Dh)?;
+    fn dh(&self, public_key: &[u8], out: &mut [u8]) -> Result<(), Error> {
+        let public_key = public_key.first_chunk().ok_or(Error::Dh)?;
+        let secret = x25519(&self.private_key, public_key).ok_or(Error::Dh)?;
         out[..KEY_LEN].copy_from_slice(&*secret);
         Ok(())
     }
@@ -280,7 +280,7 @@ mod tests {
         let responder = key("4a3acbfdb163dec651dfa3194dece676d437029c62a408b4c5ea9114246e4893");
         let (i, i_ephemeral) = keys_of(&initiator, "893e28b9dc6ca8d611ab664754b8ceb7bac5117349a4439a6b0569da977c464a");
         let (r, r_ephemeral) = keys_of(&responder, "bbdb4cdbd309f1a1f2e1456967fe288cadd6f712d65dc7b7793d5e63da6b375b");
-        let (private_key, public) = (*i.bytes(), *r.public().bytes());
+        let (private_key, public) = (*i.bytes(), *r.public_key().bytes());
         let builder = |ephemeral_key, private_key| {
             let builder = Builder::with_resolver(NOISE_PROTOCOL_NAME.parse().unwrap(), Box::new(ephemeral_key));
             builder

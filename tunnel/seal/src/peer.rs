@@ -42,74 +42,75 @@ pub(crate) struct PendingHandshake {
 
 /// The state of one peer.
 pub(crate) struct Peer {
-    pub(crate) public: PublicKey,
-    pub(crate) preshared: PresharedKey,
-    /// Key of the mac1 of messages to it.
+    pub(crate) public_key: PublicKey,
+    pub(crate) preshared_key: PresharedKey,
+    /// Key of the mac1 of messages to the peer.
     pub(crate) mac1: MacKey,
     cookie_key: MacKey,
-    /// This host's instance towards the peer: random, and another one after it has lost its state.
-    pub(crate) instance: u64,
+    /// The random id that this host sends in handshakes with the peer; a new one after it has lost its state.
+    pub(crate) boot_id: u64,
     /// Whether this host initiates handshakes, so that there is always a session.
     pub(crate) initiates: bool,
     pub(crate) rekey_requested: bool,
     pub(crate) sessions: Sessions,
     pub(crate) pending: VecDeque<PendingHandshake>,
-    /// Greatest timestamp of the peer's initiations, and of the initiations to it.
+    /// Greatest timestamp of the peer's initiations.
     pub(crate) received_timestamp: u64,
+    /// Timestamp of the latest initiation to the peer.
     pub(crate) sent_timestamp: u64,
     retry_at: Instant,
-    pub(crate) attempts: u32,
+    pub(crate) handshake_attempts: u32,
     /// By route: the latest cookie, and when it arrived.
     cookies: BTreeMap<u8, (Instant, [u8; MAC_LEN])>,
 }
 
 impl Peer {
-    pub(crate) fn new(public: PublicKey, preshared: PresharedKey, instance: u64) -> Self {
+    pub(crate) fn new(public_key: PublicKey, preshared_key: PresharedKey, boot_id: u64) -> Self {
         Self {
-            public,
-            preshared,
-            mac1: MacKey::derive(MAC1_KEY_LABEL, &public),
-            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public),
-            instance,
+            public_key,
+            preshared_key,
+            mac1: MacKey::derive(MAC1_KEY_LABEL, &public_key),
+            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public_key),
+            boot_id,
             initiates: false,
             rekey_requested: false,
-            sessions: Sessions::empty(),
+            sessions: Sessions::new(),
             pending: VecDeque::new(),
             received_timestamp: 0,
             sent_timestamp: 0,
             retry_at: Instant::ZERO,
-            attempts: 0,
+            handshake_attempts: 0,
             cookies: BTreeMap::new(),
         }
     }
 
-    /// Drops all sessions and pending handshakes, and takes a new instance.
-    pub(crate) fn reset(&mut self, instance: u64) {
-        self.instance = instance;
-        self.sessions = Sessions::empty();
+    /// Drops all sessions and pending handshakes, and sets another boot id.
+    pub(crate) fn reset(&mut self, boot_id: u64) {
+        self.boot_id = boot_id;
+        self.sessions = Sessions::new();
         self.pending.clear();
-        self.attempts = 0;
+        self.handshake_attempts = 0;
     }
 
     /// Sets the preshared key of new sessions. The current session stays in use until it is replaced.
-    pub(crate) fn set_preshared(&mut self, preshared: PresharedKey, freed_indices: &mut Vec<u32>) {
-        self.preshared = preshared;
-        freed_indices.extend(self.pending.drain(..).map(|handshake| handshake.index));
-        self.sessions.drop_unconfirmed(freed_indices);
-        (self.rekey_requested, self.attempts) = (true, 0);
+    pub(crate) fn set_preshared(&mut self, preshared_key: PresharedKey, released_indices: &mut Vec<u32>) {
+        self.preshared_key = preshared_key;
+        released_indices.extend(self.pending.drain(..).map(|handshake| handshake.index));
+        self.sessions.drop_unconfirmed(released_indices);
+        (self.rekey_requested, self.handshake_attempts) = (true, 0);
     }
 
     /// Drops expired sessions and pending handshakes.
-    pub(crate) fn expire(&mut self, now: Instant, freed_indices: &mut Vec<u32>) {
-        self.sessions.expire(now, freed_indices);
+    pub(crate) fn expire(&mut self, now: Instant, released_indices: &mut Vec<u32>) {
+        self.sessions.expire(now, released_indices);
         while self.pending.front().is_some_and(|handshake| now.since(handshake.sent) >= PENDING_HANDSHAKE_LIFETIME) {
-            freed_indices.extend(self.pending.pop_front().map(|handshake| handshake.index));
+            released_indices.extend(self.pending.pop_front().map(|handshake| handshake.index));
         }
     }
 
     /// A session was established.
     pub(crate) fn on_established(&mut self) {
-        (self.rekey_requested, self.attempts) = (false, 0);
+        (self.rekey_requested, self.handshake_attempts) = (false, 0);
     }
 
     /// Whether a new session is needed now.
@@ -123,20 +124,20 @@ impl Peer {
     fn rekey_time(&self) -> Instant {
         let Some(entry) = self.sessions.current() else { return Instant::NEVER };
         let delay = if entry.initiated { Span::ZERO } else { RESPONDER_REKEY_DELAY };
-        let old = entry.created + REKEY_AFTER + delay;
-        old.min(entry.unanswered_since + SILENCE_TIMEOUT)
+        let rekey_by_age = entry.created + REKEY_AFTER + delay;
+        rekey_by_age.min(entry.unanswered_since + SILENCE_TIMEOUT)
     }
 
     /// Whether to send an initiation now; if so, the next one is scheduled.
     pub(crate) fn take_due_initiation(&mut self, now: Instant, entropy: &mut dyn Entropy) -> bool {
         if !self.needs_handshake(now) {
-            self.attempts = 0;
+            self.handshake_attempts = 0;
             return false;
         }
-        if self.attempts > 0 && now < self.retry_at {
+        if self.handshake_attempts > 0 && now < self.retry_at {
             return false;
         }
-        self.attempts = self.attempts.saturating_add(1);
+        self.handshake_attempts = self.handshake_attempts.saturating_add(1);
         self.retry_at = now + self.retry_interval(now) + Span(random_below(entropy, MAX_JITTER.as_nanos()));
         true
     }
@@ -145,13 +146,13 @@ impl Peer {
     /// second initiation.
     fn retry_interval(&self, now: Instant) -> Span {
         let works = self.sessions.current().is_some_and(|entry| now < entry.unanswered_since + SILENCE_TIMEOUT);
-        if works { Span::from_secs(5) } else { Span::from_secs(u64::from(self.attempts.min(5))) }
+        if works { Span::from_secs(5) } else { Span::from_secs(u64::from(self.handshake_attempts.min(5))) }
     }
 
     /// When the next initiation or expiry is due.
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         let initiation = if self.needs_handshake(now) {
-            if self.attempts == 0 { now } else { self.retry_at }
+            if self.handshake_attempts == 0 { now } else { self.retry_at }
         } else {
             self.next_check(now)
         };
@@ -197,8 +198,8 @@ impl Peer {
     }
 
     /// A response arrived to the handshake at `position`: removes it and older ones.
-    pub(crate) fn finish_handshakes(&mut self, position: usize, freed_indices: &mut Vec<u32>) {
-        freed_indices.extend(self.pending.drain(..=position).map(|handshake| handshake.index));
+    pub(crate) fn finish_handshakes(&mut self, position: usize, released_indices: &mut Vec<u32>) {
+        released_indices.extend(self.pending.drain(..=position).map(|handshake| handshake.index));
     }
 
     /// Stores the cookie of a cookie reply by `route` to the initiation with this index. False if it is not authentic, or

@@ -1,9 +1,10 @@
-//! The responder's part of [`Peers`].
+//! The responder's part of [`SealDevice`].
 
 use units::Instant;
 
 use crate::Cipher;
 use crate::cookie;
+use crate::device::{HandshakeOutcome, PeerId, SealDevice};
 use crate::drop_reason::DropReason;
 use crate::entropy::random_bytes;
 use crate::initiation_limiter::Admission;
@@ -11,11 +12,10 @@ use crate::message::{
     HandshakeMessage, INITIATION_PAYLOAD_LEN, InitiationPayload, MessageType, ParsedMessage, ResponsePayload,
 };
 use crate::noise::{Noise, Split};
-use crate::peers::{HandshakeOutcome, PeerId, Peers};
 use crate::session::{Session, SessionKeys};
 use crate::sessions::SessionEntry;
 
-impl Peers {
+impl SealDevice {
     /// Handles a handshake message that arrived by `route` from `source`: the octets of the IP address and then of the port
     /// at which the sender must be able to receive.
     ///
@@ -42,11 +42,11 @@ impl Peers {
         source: &[u8],
         message: &ParsedMessage<'_>,
     ) -> Result<HandshakeOutcome, DropReason> {
-        let (covered, mac1) = message.mac1();
-        if !self.mac1.verify(covered, mac1) {
+        let (authenticated, mac1) = message.mac1();
+        if !self.mac1.verify(authenticated, mac1) {
             return Err(DropReason::InvalidMac1);
         }
-        match self.limiter.admit(now, &mut *self.entropy, source, message.mac2()) {
+        match self.initiation_limiter.admit(now, &mut *self.entropy, source, message.mac2()) {
             Admission::Accept => self.respond(now, message),
             Admission::Drop => Err(DropReason::RateLimited),
             Admission::CookieReply(cookie) => {
@@ -62,9 +62,10 @@ impl Peers {
     fn respond(&mut self, now: Instant, message: &ParsedMessage<'_>) -> Result<HandshakeOutcome, DropReason> {
         let mut payload = [0; INITIATION_PAYLOAD_LEN];
         let entropy = &mut *self.entropy;
-        let noise = Noise::read_initiation(entropy, &self.config.private, message.header, message.body, &mut payload);
+        let noise =
+            Noise::read_initiation(entropy, &self.config.private_key, message.header, message.body, &mut payload);
         let (noise, public) = noise.ok_or(DropReason::AuthenticationFailed)?;
-        let id = *self.keys.get(&public).ok_or(DropReason::UnknownPeer)?;
+        let id = *self.by_public_key.get(&public).ok_or(DropReason::UnknownPeer)?;
         let payload = InitiationPayload::read(&payload);
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::UnknownPeer)?;
         if payload.timestamp <= peer.received_timestamp {
@@ -91,11 +92,11 @@ impl Peers {
         let local = self.reserve_index(id);
         let peer = self.peers[id.0 as usize].as_mut()?;
         let mut reply = HandshakeMessage::new(MessageType::Response, remote);
-        let payload = ResponsePayload { instance: peer.instance, index: local, cipher };
-        let split = noise.write_response(&peer.preshared, &payload.write(), reply.body_mut())?;
+        let payload = ResponsePayload { boot_id: peer.boot_id, index: local, cipher };
+        let split = noise.write_response(&peer.preshared_key, &payload.write(), reply.body_mut())?;
         reply.write_mac1(&peer.mac1);
         let session = responded_session(now, local, remote, initiation, cipher, &split);
-        self.freed_indices.extend(peer.sessions.add_unconfirmed(session));
+        self.released_indices.extend(peer.sessions.add_unconfirmed(session));
         self.release_indices();
         self.schedule(now);
         Some(reply)
@@ -118,7 +119,7 @@ fn responded_session(
         initiated: false,
         handshake_started: now,
         created: now,
-        instance: initiation.instance,
+        boot_id: initiation.boot_id,
         unanswered_since: Instant::NEVER,
     }
 }

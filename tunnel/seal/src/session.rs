@@ -37,9 +37,10 @@ pub struct Session {
     cipher: Cipher,
     seal: DataKey,
     open: DataKey,
-    /// The least packet number that may be sealed, by path.
+    /// The smallest packet number that may be sealed, by path.
     next_numbers: Box<[u64; PACKET_NUMBER_SPACES]>,
-    windows: Box<[Option<ReplayWindow>; PACKET_NUMBER_SPACES]>,
+    replay_windows: Box<[Option<ReplayWindow>; PACKET_NUMBER_SPACES]>,
+    /// AEAD blocks sealed so far.
     blocks: u64,
 }
 
@@ -52,14 +53,14 @@ impl Session {
             seal: DataKey::new(keys.cipher, &keys.seal),
             open: DataKey::new(keys.cipher, &keys.open),
             next_numbers: Box::new([0; PACKET_NUMBER_SPACES]),
-            windows: Box::new([const { None }; PACKET_NUMBER_SPACES]),
+            replay_windows: Box::new([const { None }; PACKET_NUMBER_SPACES]),
             blocks: 0,
         }
     }
 
     /// Expects the peer's packet numbers to continue after `earlier`, to decode truncated numbers.
     pub(crate) fn set_expected_packet_numbers(&mut self, earlier: &ExpectedPacketNumbers) {
-        for (window, &next) in self.windows.iter_mut().zip(earlier.0.iter()) {
+        for (window, &next) in self.replay_windows.iter_mut().zip(earlier.0.iter()) {
             *window = (next > 0).then(|| ReplayWindow::new(next));
         }
     }
@@ -83,7 +84,7 @@ impl Session {
     pub fn seal(
         &mut self,
         path: u8,
-        number: u64,
+        packet_number: u64,
         header: &[u8],
         body: &mut [u8],
         tag: &mut [u8; TAG_LEN],
@@ -91,15 +92,15 @@ impl Session {
         let next_number = &mut self.next_numbers[usize::from(path)];
         // Each packet uses a block for its lengths and one for its tag.
         let blocks = self.blocks + (header.len().div_ceil(16) + body.len().div_ceil(16)) as u64 + 2;
-        if number >= PACKET_NUMBER_LIMIT || blocks > self.cipher.max_blocks() {
+        if packet_number >= PACKET_NUMBER_LIMIT || blocks > self.cipher.max_blocks() {
             return Err(SealError::Exhausted);
         }
-        if number < *next_number {
+        if packet_number < *next_number {
             return Err(SealError::NumberUsed);
         }
-        *next_number = number + 1;
+        *next_number = packet_number + 1;
         self.blocks = blocks;
-        self.seal.seal(nonce(path, number), header, body, tag);
+        self.seal.seal(nonce(path, packet_number), header, body, tag);
         Ok(())
     }
 
@@ -110,19 +111,19 @@ impl Session {
     /// If it is a replay, behind the replay window, or not authentic for this path, number and header; then the bytes of
     /// `sealed` are undefined.
     pub fn open(&mut self, path: u8, truncated: u32, header: &[u8], sealed: &mut [u8]) -> Result<u64, DropReason> {
-        let window = &mut self.windows[usize::from(path)];
-        let number = window.as_ref().map_or(u64::from(truncated), |window| window.decode(truncated));
-        match window.as_ref().map_or(Ok(()), |window| window.check(number)) {
+        let window = &mut self.replay_windows[usize::from(path)];
+        let packet_number = window.as_ref().map_or(u64::from(truncated), |window| window.decode(truncated));
+        match window.as_ref().map_or(Ok(()), |window| window.check(packet_number)) {
             Ok(()) => {}
             Err(ReplayError::Duplicate) => return Err(DropReason::Replayed),
             Err(ReplayError::TooOld) => return Err(DropReason::TooOld),
         }
-        if sealed.len() < TAG_LEN || number >= PACKET_NUMBER_LIMIT {
+        if sealed.len() < TAG_LEN || packet_number >= PACKET_NUMBER_LIMIT {
             return Err(DropReason::Malformed);
         }
-        self.open.open(nonce(path, number), header, sealed).ok_or(DropReason::AuthenticationFailed)?;
-        window.get_or_insert_with(|| ReplayWindow::new(0)).insert(number);
-        Ok(number)
+        self.open.open(nonce(path, packet_number), header, sealed).ok_or(DropReason::AuthenticationFailed)?;
+        window.get_or_insert_with(|| ReplayWindow::new(0)).insert(packet_number);
+        Ok(packet_number)
     }
 }
 
@@ -137,16 +138,16 @@ impl ExpectedPacketNumbers {
 
     /// Takes over the packet numbers received in `session`.
     pub(crate) fn update(&mut self, session: &Session) {
-        for (next, window) in self.0.iter_mut().zip(session.windows.iter()) {
+        for (next, window) in self.0.iter_mut().zip(session.replay_windows.iter()) {
             *next = (*next).max(window.as_ref().map_or(0, ReplayWindow::expected));
         }
     }
 }
 
-fn nonce(path: u8, number: u64) -> [u8; 12] {
+fn nonce(path: u8, packet_number: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[..4].copy_from_slice(&u32::from(path).to_be_bytes());
-    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce[4..].copy_from_slice(&packet_number.to_be_bytes());
     nonce
 }
 

@@ -1,4 +1,4 @@
-//! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open what arrives late
+//! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open datagrams that arrive late
 //! (WireGuard white paper, section 6.3).
 //!
 //! Key confirmation: the responder must not seal with a session before it has opened a datagram of it, since the response
@@ -20,7 +20,7 @@ const MAX_PREVIOUS_SESSIONS: usize = 2;
 /// A session with its handshake's data.
 pub(crate) struct SessionEntry {
     pub(crate) session: Session,
-    /// The local session index: the receiver index of what the peer sends.
+    /// The local session index: the receiver index of the peer's datagrams.
     pub(crate) local: u32,
     /// The peer's session index.
     pub(crate) remote: u32,
@@ -30,14 +30,14 @@ pub(crate) struct SessionEntry {
     pub(crate) handshake_started: Instant,
     /// When the keys were derived.
     pub(crate) created: Instant,
-    /// The peer's instance: random, and another one after it has lost its state.
-    pub(crate) instance: u64,
+    /// The random id of the peer in its handshakes; a new one after it has lost its state.
+    pub(crate) boot_id: u64,
     /// When the first datagram after the latest opened one was sealed; [`Instant::NEVER`] if none was.
     pub(crate) unanswered_since: Instant,
 }
 
 impl SessionEntry {
-    pub(crate) fn expired(&self, now: Instant) -> bool {
+    pub(crate) fn is_expired(&self, now: Instant) -> bool {
         now.since(self.created) >= REJECT_AFTER
     }
 }
@@ -45,7 +45,7 @@ impl SessionEntry {
 /// The role of a new session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activation {
-    /// The session seals, and replaces one with the same instance of the peer.
+    /// The session seals, and replaces one with the same boot id of the peer.
     Rekeyed,
     /// The session seals; the peer has lost its state.
     PeerRestarted,
@@ -56,20 +56,21 @@ pub(crate) enum Activation {
 /// The sessions with one peer.
 pub(crate) struct Sessions {
     current: Option<SessionEntry>,
-    next: Option<SessionEntry>,
+    /// The unconfirmed session of a responder.
+    unconfirmed: Option<SessionEntry>,
     previous: [Option<SessionEntry>; MAX_PREVIOUS_SESSIONS],
-    /// The peer's instance of `current` and `previous`.
-    instance: Option<u64>,
+    /// The peer's boot id of `current` and `previous`.
+    boot_id: Option<u64>,
     expected: ExpectedPacketNumbers,
 }
 
 impl Sessions {
-    pub(crate) fn empty() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             current: None,
-            next: None,
+            unconfirmed: None,
             previous: [const { None }; MAX_PREVIOUS_SESSIONS],
-            instance: None,
+            boot_id: None,
             expected: ExpectedPacketNumbers::zero(),
         }
     }
@@ -90,24 +91,24 @@ impl Sessions {
 
     /// Whether the session with this local index is unconfirmed.
     pub(crate) fn is_unconfirmed(&self, local: u32) -> bool {
-        self.next.as_ref().is_some_and(|entry| entry.local == local)
+        self.unconfirmed.as_ref().is_some_and(|entry| entry.local == local)
     }
 
     /// Adds the session of a responder. Returns the index of the unconfirmed one that it replaces.
     pub(crate) fn add_unconfirmed(&mut self, mut entry: SessionEntry) -> Option<u32> {
         self.continue_packet_numbers(&mut entry);
-        self.next.replace(entry).map(|old| old.local)
+        self.unconfirmed.replace(entry).map(|old| old.local)
     }
 
     /// Confirms the next session: a datagram of it was opened. `has_larger_key`: whether this host's public key is the
     /// larger.
-    pub(crate) fn confirm(&mut self, has_larger_key: bool, freed_indices: &mut Vec<u32>) -> Activation {
-        let entry = self.next.take().expect("a session is unconfirmed");
-        let simultaneous = |ours: &SessionEntry| {
-            ours.initiated && ours.handshake_started <= entry.created && entry.created <= ours.created
+    pub(crate) fn confirm(&mut self, has_larger_key: bool, released_indices: &mut Vec<u32>) -> Activation {
+        let entry = self.unconfirmed.take().expect("a session is unconfirmed");
+        let simultaneous = |current: &SessionEntry| {
+            current.initiated && current.handshake_started <= entry.created && entry.created <= current.created
         };
         let receive_only = has_larger_key && self.current.as_ref().is_some_and(simultaneous);
-        self.establish(entry, receive_only, freed_indices)
+        self.establish(entry, receive_only, released_indices)
     }
 
     /// Adds the session of an initiator. `has_larger_key`: whether this host's public key is the larger.
@@ -115,50 +116,50 @@ impl Sessions {
         &mut self,
         mut entry: SessionEntry,
         has_larger_key: bool,
-        freed_indices: &mut Vec<u32>,
+        released_indices: &mut Vec<u32>,
     ) -> Activation {
         self.continue_packet_numbers(&mut entry);
-        let simultaneous = |theirs: &SessionEntry| !theirs.initiated && entry.handshake_started <= theirs.created;
+        let simultaneous = |current: &SessionEntry| !current.initiated && entry.handshake_started <= current.created;
         let receive_only = !has_larger_key && self.current.as_ref().is_some_and(simultaneous);
-        self.establish(entry, receive_only, freed_indices)
+        self.establish(entry, receive_only, released_indices)
     }
 
-    fn establish(&mut self, entry: SessionEntry, receive_only: bool, freed_indices: &mut Vec<u32>) -> Activation {
-        let fresh = self.instance != Some(entry.instance);
-        if fresh {
-            self.drop_old_instance(entry.instance, freed_indices);
+    fn establish(&mut self, entry: SessionEntry, receive_only: bool, released_indices: &mut Vec<u32>) -> Activation {
+        let peer_restarted = self.boot_id != Some(entry.boot_id);
+        if peer_restarted {
+            self.drop_old_boot_id(entry.boot_id, released_indices);
         }
-        if receive_only && !fresh {
-            self.keep_previous(entry, freed_indices);
+        if receive_only && !peer_restarted {
+            self.keep_previous(entry, released_indices);
             return Activation::ReceiveOnly;
         }
         if let Some(old) = self.current.replace(entry) {
-            self.keep_previous(old, freed_indices);
+            self.keep_previous(old, released_indices);
         }
-        if fresh { Activation::PeerRestarted } else { Activation::Rekeyed }
+        if peer_restarted { Activation::PeerRestarted } else { Activation::Rekeyed }
     }
 
     /// Drops the unconfirmed session.
-    pub(crate) fn drop_unconfirmed(&mut self, freed_indices: &mut Vec<u32>) {
-        freed_indices.extend(self.next.take().map(|entry| entry.local));
+    pub(crate) fn drop_unconfirmed(&mut self, released_indices: &mut Vec<u32>) {
+        released_indices.extend(self.unconfirmed.take().map(|entry| entry.local));
     }
 
-    /// The peer has another instance: sessions of the old one neither seal nor open any more.
-    fn drop_old_instance(&mut self, instance: u64, freed_indices: &mut Vec<u32>) {
-        self.remove(freed_indices, |entry| entry.instance != instance);
-        self.instance = Some(instance);
+    /// Drops the sessions with the peer's old boot id.
+    fn drop_old_boot_id(&mut self, boot_id: u64, released_indices: &mut Vec<u32>) {
+        self.remove(released_indices, |entry| entry.boot_id != boot_id);
+        self.boot_id = Some(boot_id);
         self.expected = ExpectedPacketNumbers::zero();
     }
 
-    fn keep_previous(&mut self, entry: SessionEntry, freed_indices: &mut Vec<u32>) {
+    fn keep_previous(&mut self, entry: SessionEntry, released_indices: &mut Vec<u32>) {
         self.expected.update(&entry.session);
         self.previous.rotate_right(1);
-        freed_indices.extend(self.previous[0].replace(entry).map(|oldest| oldest.local));
+        released_indices.extend(self.previous[0].replace(entry).map(|oldest| oldest.local));
     }
 
-    /// Continues the packet numbers of the same instance of the peer.
+    /// Continues the packet numbers if the peer's boot id is the same.
     fn continue_packet_numbers(&mut self, entry: &mut SessionEntry) {
-        if self.instance == Some(entry.instance) {
+        if self.boot_id == Some(entry.boot_id) {
             if let Some(current) = &self.current {
                 self.expected.update(&current.session);
             }
@@ -167,26 +168,26 @@ impl Sessions {
     }
 
     /// Drops expired sessions.
-    pub(crate) fn expire(&mut self, now: Instant, freed_indices: &mut Vec<u32>) {
-        if let Some(current) = self.current.as_ref().filter(|entry| entry.expired(now)) {
+    pub(crate) fn expire(&mut self, now: Instant, released_indices: &mut Vec<u32>) {
+        if let Some(current) = self.current.as_ref().filter(|entry| entry.is_expired(now)) {
             self.expected.update(&current.session);
         }
-        self.remove(freed_indices, |entry| entry.expired(now));
+        self.remove(released_indices, |entry| entry.is_expired(now));
     }
 
-    fn remove(&mut self, freed_indices: &mut Vec<u32>, unwanted: impl Fn(&SessionEntry) -> bool) {
+    fn remove(&mut self, released_indices: &mut Vec<u32>, is_removed: impl Fn(&SessionEntry) -> bool) {
         for slot in self.slots() {
-            freed_indices.extend(slot.take_if(|entry| unwanted(entry)).map(|entry| entry.local));
+            released_indices.extend(slot.take_if(|entry| is_removed(entry)).map(|entry| entry.local));
         }
     }
 
     fn slots(&mut self) -> impl Iterator<Item = &mut Option<SessionEntry>> {
-        [&mut self.current, &mut self.next].into_iter().chain(&mut self.previous)
+        [&mut self.current, &mut self.unconfirmed].into_iter().chain(&mut self.previous)
     }
 
     /// When the oldest session expires.
     pub(crate) fn next_expiry(&self) -> Instant {
-        let all = [&self.current, &self.next].into_iter().chain(&self.previous).flatten();
+        let all = [&self.current, &self.unconfirmed].into_iter().chain(&self.previous).flatten();
         all.map(|entry| entry.created + REJECT_AFTER).min().unwrap_or(Instant::NEVER)
     }
 }

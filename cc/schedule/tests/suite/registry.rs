@@ -31,15 +31,15 @@ fn a_scheduler_that_needs_nothing_uses_every_path_of_a_tunnel() {
         for weights in [[1, 1, 1].as_slice(), &[]] {
             let mut scheduler = entry.scheduler(weights, 0, &BTreeMap::new()).expect("defaults");
             let now = Instant::ZERO;
-            let paths = [PathView::unmeasured(); 3];
+            let paths = [PathView::without_measurements(); 3];
             let view = SchedulerView {
                 now,
                 packet_bytes: 1500,
                 paths: &paths,
                 snd_nxt: 0,
                 snd_una: 0,
-                unsent: 1,
-                rwnd_left: u64::MAX,
+                unsent_packets: 1,
+                rwnd_left_packets: u64::MAX,
                 rwnd_stalls: 0,
             };
             let used: BTreeSet<_> = (0..30).map(|_| scheduler.pick(&view).expect("has room").path.0).collect();

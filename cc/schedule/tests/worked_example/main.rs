@@ -10,9 +10,9 @@ use units::Instant;
 /// The paths that carry packets one after another, over windows of these sizes.
 fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::ParamValue>) -> Vec<u16> {
     let mut scheduler = least_filled::ENTRY.scheduler(&[], 0, given).expect("right parameters");
-    let mut paths = windows.map(|window| PathView { cwnd: window, ..PathView::unmeasured() });
+    let mut paths = windows.map(|window| PathView { cwnd: window, ..PathView::without_measurements() });
     let now = Instant::ZERO;
-    let [unsent, rwnd_left] = [u64::MAX; 2];
+    let [unsent_packets, rwnd_left_packets] = [u64::MAX; 2];
     let next = |next: u64| {
         let view = SchedulerView {
             now,
@@ -20,8 +20,8 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
             paths: &paths,
             snd_nxt: next,
             snd_una: 0,
-            unsent,
-            rwnd_left,
+            unsent_packets,
+            rwnd_left_packets,
             rwnd_stalls: 0,
         };
         let path = scheduler.pick(&view)?.path;

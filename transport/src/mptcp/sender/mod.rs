@@ -158,7 +158,10 @@ impl Sender {
         let subflows = config.subflows.iter().enumerate();
         let subflows: Vec<Subflow> = subflows.map(|(index, subflow)| Subflow::new(*subflow, index, &config)).collect();
         Self {
-            views: vec![PathView { has_room: false, active: false, ..PathView::unmeasured() }; subflows.len()],
+            views: vec![
+                PathView { has_room: false, active: false, ..PathView::without_measurements() };
+                subflows.len()
+            ],
             subflows,
             config,
             controller: ControllerHandle { controller: Some(controller), rng },

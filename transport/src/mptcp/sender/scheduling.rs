@@ -70,8 +70,8 @@ impl Sender {
             paths: &self.views,
             snd_nxt: self.queue.snd_nxt(),
             snd_una: self.queue.snd_una(),
-            unsent: self.queue.unsent(),
-            rwnd_left: limit.saturating_sub(self.queue.snd_nxt()),
+            unsent_packets: self.queue.unsent(),
+            rwnd_left_packets: limit.saturating_sub(self.queue.snd_nxt()),
             rwnd_stalls: self.counters.blocked,
         };
         self.scheduler.pick(&view)

@@ -14,11 +14,11 @@ impl Sender {
         prior: &PriorScoreboard,
         controller: &mut ControllerHandle,
     ) {
-        self.transmit.new_data_only = false;
+        self.transmit.frto_new_data = false;
         if outcome.ece && self.path.ca_state >= CaState::Recovery && self.undo.undo_marker.is_some() {
             self.on_ece_in_reduction(now, controller);
         }
-        if self.check_sack_reneging(now, outcome) {
+        if self.detect_sack_reneging(now, outcome) {
             return;
         }
         if self.try_end_episode(now, outcome, controller) {
@@ -178,7 +178,7 @@ impl Sender {
         self.rack.on_reordering(prior_una, self.scoreboard.sacked_end());
         // Outstanding retransmissions may be spurious too: they are waited for, and no more are sent.
         if self.scoreboard.counts().retrans_out > 0 {
-            self.transmit.new_data_only = true;
+            self.transmit.frto_new_data = true;
             return true;
         }
         if !self.scoreboard.any_retrans_done() {
@@ -229,7 +229,7 @@ impl Sender {
             } else if outcome.acked.advanced && !recovered {
                 self.path.high_seq = self.scoreboard.snd_nxt();
                 if self.can_send_new() {
-                    self.transmit.new_data_only = true;
+                    self.transmit.frto_new_data = true;
                     return;
                 }
                 self.transmit.frto = false;
@@ -252,7 +252,7 @@ impl Sender {
 
     fn undo_loss(&mut self, now: Instant, by_original: bool, controller: &mut ControllerHandle) {
         self.undo_reduction(now, true, controller);
-        self.timers.retransmissions = 0;
+        self.timers.retransmits = 0;
         self.transmit.frto = false;
         if !self.is_non_sack_preventing_reopen() && (by_original || self.config.sack) {
             self.path.leave_loss();
@@ -261,11 +261,11 @@ impl Sender {
 
     /// SACK reneging (RFC 2018 section 8): the head is SACKed and yet not acknowledged. It may be a mere delay, so that
     /// only the retransmission timer, shortened here, makes it certain.
-    fn check_sack_reneging(&mut self, now: Instant, outcome: &mut AckOutcome) -> bool {
+    fn detect_sack_reneging(&mut self, now: Instant, outcome: &mut AckOutcome) -> bool {
         let reneged = outcome.acked.advanced && self.scoreboard.head_is_sacked();
         if reneged {
             let wait = self.path.rtt.srtt() / 2;
-            self.timers.expire_after(now, wait, self.config.tick);
+            self.timers.set_reneging_timer(now, wait, self.config.tick);
             outcome.set_timers = false;
         }
         reneged

@@ -44,7 +44,7 @@ impl Sender {
 
     /// When the retransmission timer expires; never if nothing is outstanding.
     pub(crate) fn retransmission_at(&self) -> Instant {
-        self.timers.retransmission()
+        self.timers.retransmit_timer()
     }
 
     /// RTTVAR (RFC 6298, with Linux's lower bound).

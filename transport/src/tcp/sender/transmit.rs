@@ -12,7 +12,7 @@ use units::Instant;
 pub(super) struct Transmit {
     tlp: TlpState,
     /// Retransmissions wait, because an undo is likely (F-RTO step 2b, partial undo).
-    pub new_data_only: bool,
+    pub frto_new_data: bool,
     /// F-RTO has not decided yet whether the timeout was spurious (Linux `tp->frto`).
     pub frto: bool,
     /// The next new segment carries CWR.
@@ -84,7 +84,7 @@ impl Sender {
         }
         let counts = self.scoreboard.counts();
         if self.path.ca_state >= CaState::Recovery
-            && !self.transmit.new_data_only
+            && !self.transmit.frto_new_data
             && counts.retrans_out < counts.lost_out
             && let Some(seq) = self.scoreboard.next_lost()
         {

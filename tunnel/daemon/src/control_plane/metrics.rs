@@ -10,10 +10,10 @@ use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::sync::Arc;
 
-/// The media type of [`text`].
+/// The media type of [`encode_openmetrics`].
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A metric: name, help, unit, and value of a `T`.
+/// A metric: name, help, unit, and the function that reads its value.
 type Metric<T, V> = (&'static str, &'static str, Option<Unit>, fn(&T) -> V);
 
 const PATH_GAUGES: &[Metric<PathStatus, f64>] = &[
@@ -49,9 +49,9 @@ const PEER_GAUGES: &[Metric<PeerStatus, f64>] = &[
     }),
 ];
 
-/// The metrics of a status.
+/// The metrics of a status in OpenMetrics text.
 #[must_use]
-pub fn text(status: &Arc<TunnelStatus>) -> String {
+pub fn encode_openmetrics(status: &Arc<TunnelStatus>) -> String {
     let mut registry = Registry::with_prefix("ropewalk");
     registry.register_collector(Box::new(Snapshot(Arc::clone(status))));
     let mut text = String::new();
@@ -65,8 +65,8 @@ struct Snapshot(Arc<TunnelStatus>);
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let interface = ("interface", self.0.interface.name.as_str());
-        let of_peer = |peer: &PeerStatus| ("peer", peer.public_key.clone().unwrap_or_default());
-        let peers: Vec<_> = self.0.peers.iter().map(|peer| (peer, of_peer(peer))).collect();
+        let peer_label = |peer: &PeerStatus| ("peer", peer.public_key.clone().unwrap_or_default());
+        let peers: Vec<_> = self.0.peers.iter().map(|peer| (peer, peer_label(peer))).collect();
         let peers: Vec<_> =
             peers.iter().map(|(peer, (key, name))| (*peer, vec![interface, (*key, name.as_str())])).collect();
         let paths: Vec<_> = peers
@@ -76,46 +76,46 @@ impl Collector for Snapshot {
             })
             .collect();
         for metric in PATH_GAUGES {
-            family(&mut encoder, metric, &paths, ConstGauge::new)?;
+            encode_family(&mut encoder, metric, &paths, ConstGauge::new)?;
         }
         for metric in PATH_COUNTERS {
-            family(&mut encoder, metric, &paths, ConstCounter::new)?;
+            encode_family(&mut encoder, metric, &paths, ConstCounter::new)?;
         }
         for metric in PEER_GAUGES {
-            family(&mut encoder, metric, &peers, ConstGauge::new)?;
+            encode_family(&mut encoder, metric, &peers, ConstGauge::new)?;
         }
         let drops = self.0.drops.iter().map(|drop| (drop, vec![interface, ("reason", drop.reason.as_str())]));
         let dropped: Metric<DropCount, u64> =
             ("dropped_packets", "Packets dropped, by reason", None, |drop| drop.packets);
-        family(&mut encoder, &dropped, &drops.collect::<Vec<_>>(), ConstCounter::new)?;
+        encode_family(&mut encoder, &dropped, &drops.collect::<Vec<_>>(), ConstCounter::new)?;
         let uptime: Metric<TunnelStatus, f64> =
             ("uptime", "Time since the start", Some(Unit::Seconds), |status| status.uptime_s);
-        family(&mut encoder, &uptime, &[(&*self.0, Vec::new())], ConstGauge::new)
+        encode_family(&mut encoder, &uptime, &[(&*self.0, Vec::new())], ConstGauge::new)
     }
 }
 
 /// Encodes a metric: its description, then a sample for each set of labels.
-fn family<T, V, M: EncodeMetric>(
+fn encode_family<T, V, M: EncodeMetric>(
     encoder: &mut DescriptorEncoder<'_>,
-    (name, help, unit, value): &Metric<T, V>,
+    (name, help, unit, read_value): &Metric<T, V>,
     samples: &[(&T, Vec<(&str, &str)>)],
-    metric: fn(V) -> M,
+    constructor: fn(V) -> M,
 ) -> fmt::Result {
     let Some((first, _)) = samples.first() else { return Ok(()) };
-    let kind = metric(value(first)).metric_type();
-    let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
-    if let [(of, labels)] = samples
+    let metric_type = constructor(read_value(first)).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), metric_type)?;
+    if let [(subject, labels)] = samples
         && labels.is_empty()
     {
-        return metric(value(of)).encode(family);
+        return constructor(read_value(subject)).encode(family);
     }
-    for (of, labels) in samples {
-        metric(value(of)).encode(family.encode_family(&labels.as_slice())?)?;
+    for (subject, labels) in samples {
+        constructor(read_value(subject)).encode(family.encode_family(&labels.as_slice())?)?;
     }
     Ok(())
 }
 
-/// Milliseconds in seconds; NaN if not known.
+/// Converts milliseconds to seconds; NaN if unknown.
 fn seconds(milliseconds: Option<f64>) -> f64 {
     milliseconds.map_or(f64::NAN, |ms| ms / 1e3)
 }

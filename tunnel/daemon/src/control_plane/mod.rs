@@ -18,7 +18,7 @@ pub use client::{Client, ClientError};
 pub use control_loop::{clean_up, run};
 pub use error::Error;
 pub use handle::{ChangeReply, DataPlaneHandle};
-pub use metrics::{MEDIA_TYPE, text as metrics};
+pub use metrics::{MEDIA_TYPE, encode_openmetrics};
 pub use network::{Network, route_halves, strict_reverse_path};
 pub use privileges::{Privileges, drop_privileges};
 pub use reload::ControlConfig;

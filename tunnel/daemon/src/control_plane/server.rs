@@ -87,9 +87,8 @@ async fn status(State(shared): State<Shared>) -> Response {
 
 async fn metrics_text(State(shared): State<Shared>) -> Response {
     match request_status(&*shared.data_plane).await {
-        Some(status) => {
-            ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], metrics::text(&Arc::new(status))).into_response()
-        }
+        Some(status) => ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], metrics::encode_openmetrics(&Arc::new(status)))
+            .into_response(),
         None => unavailable(),
     }
 }

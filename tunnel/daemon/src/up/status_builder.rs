@@ -33,7 +33,7 @@ impl StatusBuilder {
         Self { peers: vec![PeerState::default(); template.peers.len()], template }
     }
 
-    /// Changes the configuration. Peers with the same key keep their state.
+    /// Changes the configuration. SealDevice with the same key keep their state.
     pub(super) fn change(&mut self, config: &TunnelConfig, assignment: &PathAssignment) {
         let old = std::mem::replace(self, Self::new(config, assignment));
         let old_peers: Vec<_> = old.template.peers.iter().zip(old.peers).collect();
@@ -72,7 +72,7 @@ impl StatusBuilder {
 fn template(config: &TunnelConfig, assignment: &PathAssignment) -> TunnelStatus {
     let (mode, public_key) = match &config.mode {
         Mode::Mpt(_) => ("mpt", None),
-        Mode::Ropewalk { private_key } => ("ropewalk", Some(private_key.public().to_string())),
+        Mode::Ropewalk { private_key } => ("ropewalk", Some(private_key.public_key().to_string())),
     };
     let mpt_path = |path: &ConfiguredPath| path_template(path, path.endpoint.as_ref().map(ToString::to_string));
     let peer = |(at, peer): (usize, &ConfiguredPeer)| PeerStatus {
@@ -151,7 +151,7 @@ fn mpt_path(path: &mut PathStatus, report: &MptPathReport, meter: &mut RateMeter
 /// A peer in `ropewalk` mode. Paths that it opened have no name in the configuration.
 fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStatus, now: Instant) {
     if let Some(session) = &report.session {
-        peer.handshake_age_ms = session.since.map(|since| now.since(since).as_millis_f64());
+        peer.handshake_age_ms = session.latest_handshake.map(|since| now.since(since).as_millis_f64());
         peer.cipher = session.cipher.map(|cipher| cipher.name().to_owned());
     }
     let Some(status) = &report.status else { return };

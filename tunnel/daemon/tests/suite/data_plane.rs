@@ -138,7 +138,7 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
         },
     };
     let peer = PeerConfig {
-        public_key: key(1 - host).public(),
+        public_key: key(1 - host).public_key(),
         preshared_key: None,
         allowed_ips: vec![IpAddr::from([10, 9, 0, 2 - host as u8]).into()],
         paths: if host == 0 { (0..2).map(path).collect() } else { Vec::new() },

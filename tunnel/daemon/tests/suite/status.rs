@@ -1,6 +1,6 @@
 //! The status of a running tunnel: JSON, metrics, and `show`.
 
-use ropewalk_daemon::control_plane::{ChangeReply, DataPlaneHandle, metrics, route_halves};
+use ropewalk_daemon::control_plane::{ChangeReply, DataPlaneHandle, encode_openmetrics, route_halves};
 use ropewalk_daemon::data_plane::LinkEvent;
 use ropewalk_daemon::show::{dump, show};
 use ropewalk_daemon::status::TunnelStatus;
@@ -35,7 +35,7 @@ fn the_dump_has_a_line_for_each_object_and_tabs_between_fields() {
 /// OpenMetrics 1.0: comments, then `name{labels} value`; counters end in `_total`; `# EOF` ends it.
 #[test]
 fn the_metrics_are_openmetrics_in_base_units() {
-    let text = metrics(&std::sync::Arc::new(TunnelStatus::example()));
+    let text = encode_openmetrics(&std::sync::Arc::new(TunnelStatus::example()));
     assert!(text.ends_with("# EOF\n"), "{text}");
     let mut families = BTreeSet::new();
     for line in text.lines().filter(|line| *line != "# EOF") {

@@ -1,7 +1,7 @@
 //! Control datagrams: probes, acknowledgements, and the reorder timeout for the peer.
 
 use super::{Endpoint, INITIAL_REORDER_TIMEOUT, MIN_REORDER_TIMEOUT};
-use crate::packet::{Content, Payload, SEAL_OVERHEAD, Transmit};
+use crate::packet::{Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
 use crate::path::{BASE_PLPMTU, TunnelPath};
 use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
@@ -92,7 +92,7 @@ impl<P: Payload> Endpoint<P> {
 
     pub(super) fn send_frames(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
         let packet_number = self.paths[id.index()].as_mut()?.send_control(now);
-        Some(Transmit { path: id, packet_number, content: Content::Control { pad_to } })
+        Some(Transmit { path: id, packet_number, body: TransmitBody::Control { pad_to } })
     }
 
     /// The reorder timeout for the peer, if it is due: while data is in flight, and at once when it changed.

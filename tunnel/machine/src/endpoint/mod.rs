@@ -22,7 +22,7 @@ use super::config::{EndpointConfig, MAX_PATHS, PathConfig, TunnelOptions};
 use super::fragments::FragmentsInFlight;
 use super::ingress::IngressQueue;
 use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
-use super::path::{FragmentOutcomes, PathTimeout, ProbePolicy, TunnelPath};
+use super::path::{FragmentOutcomes, PathTimeout, PingPolicy, TunnelPath};
 use super::reorder::{ReorderBuffer, ReorderConfig};
 use super::status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};
 use schedule::Scheduler;
@@ -32,7 +32,7 @@ use units::{Instant, PathId, RngStream, Span};
 use wire::frame::{Ack, Frame, PathState};
 
 /// The tunnel counts as in use until this long after the latest data.
-const BUSY_TIME: Span = Span::from_secs(10);
+const TUNNEL_IN_USE_TIME: Span = Span::from_secs(10);
 /// A path counts as in use until this long after it last delivered data.
 const PATH_IN_USE_TIME: Span = Span::from_millis(500);
 /// Age from which a fragment is no longer retransmitted: its inner flow has retransmitted it by then.
@@ -176,8 +176,8 @@ impl<P: Payload> Endpoint<P> {
     }
 
     /// Probes all paths now.
-    pub fn probe_now(&mut self) {
-        self.paths.iter_mut().flatten().for_each(TunnelPath::probe_now);
+    pub fn ping_now(&mut self) {
+        self.paths.iter_mut().flatten().for_each(TunnelPath::ping_now);
     }
 
     /// An inner packet arrived from the device, of a flow that hashes to `stream`.
@@ -308,15 +308,15 @@ impl<P: Payload> Endpoint<P> {
         next
     }
 
-    /// The frames of the latest [`Content::Control`](crate::Content::Control).
+    /// The frames of the latest [`TransmitBody::Control`](crate::TransmitBody::Control).
     #[must_use]
     pub fn control_frames(&self) -> &[Frame] {
         &self.control_frames
     }
 
-    fn policy(&self, now: Instant) -> ProbePolicy {
-        ProbePolicy {
-            busy: self.last_data.is_some_and(|last| now.since(last) < BUSY_TIME),
+    fn policy(&self, now: Instant) -> PingPolicy {
+        PingPolicy {
+            tunnel_in_use: self.last_data.is_some_and(|last| now.since(last) < TUNNEL_IN_USE_TIME),
             interval: self.options.probe_interval,
         }
     }

@@ -1,7 +1,7 @@
 //! The next fragment to send and its path: retransmissions first, then sparse flows, then as the scheduler picks.
 
 use super::{Endpoint, PartlySent};
-use crate::packet::{Content, Fragment, Payload, Transmit};
+use crate::packet::{Fragment, Payload, Transmit, TransmitBody};
 use crate::path::TunnelPath;
 use schedule::{PacketChoice, SchedulerView};
 use units::{Instant, PathId, Span};
@@ -40,7 +40,7 @@ impl<P: Payload> Endpoint<P> {
         let tunnel_path = self.paths[path.index()].as_mut()?;
         let packet_number = tunnel_path.send(now, number, fragment.payload.len(), &mut self.controller);
         self.had_input = true;
-        Some(Transmit { path, packet_number, content: Content::Data(fragment) })
+        Some(Transmit { path, packet_number, body: TransmitBody::Data(fragment) })
     }
 
     pub(super) fn poll_unsent(&mut self, now: Instant) -> Option<Transmit<P>> {
@@ -83,7 +83,8 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn send_scheduled(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
         self.views.clear();
-        let absent_path = schedule::PathView { has_room: false, active: false, ..schedule::PathView::unmeasured() };
+        let absent_path =
+            schedule::PathView { has_room: false, active: false, ..schedule::PathView::without_measurements() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent_path, |path| path.view(now))));
         self.set_symmetric_srtts();
         let partly_sent_bytes = self.partly_sent.as_ref().map_or(0, |partly| partly.length - partly.from);
@@ -93,8 +94,8 @@ impl<P: Payload> Endpoint<P> {
             paths: &self.views,
             snd_nxt: self.fragments.next(),
             snd_una: self.fragments.base,
-            unsent: (self.ingress.bytes + u64::from(partly_sent_bytes)).div_ceil(u64::from(size)),
-            rwnd_left: u64::MAX,
+            unsent_packets: (self.ingress.bytes + u64::from(partly_sent_bytes)).div_ceil(u64::from(size)),
+            rwnd_left_packets: u64::MAX,
             rwnd_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;

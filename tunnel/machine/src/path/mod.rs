@@ -10,7 +10,7 @@ mod validation;
 pub(super) use pmtud::BASE_PLPMTU;
 pub(super) use received_packets::ReceivedPackets;
 pub(super) use sent_packets::FragmentOutcomes;
-pub(super) use validation::ProbePolicy;
+pub(super) use validation::PingPolicy;
 
 use super::config::PathConfig;
 use super::packet::{DATA_HEADER_BYTES, SEAL_OVERHEAD};
@@ -130,13 +130,13 @@ impl TunnelPath {
 
     /// Payload of the largest fragment that the path carries, bytes.
     pub(super) fn fragment_size(&self) -> u32 {
-        self.validation.pmtud.plpmtu() - SEAL_OVERHEAD - DATA_HEADER_BYTES
+        self.validation.dplpmtud.plpmtu() - SEAL_OVERHEAD - DATA_HEADER_BYTES
     }
 
     /// Smoothed RTT of data, or else the probes' latest; zero before the first.
     pub(super) fn srtt(&self) -> Span {
         let srtt = self.sender.rtt().srtt();
-        if srtt > Span::ZERO { srtt } else { self.validation.rtt.unwrap_or(Span::ZERO) }
+        if srtt > Span::ZERO { srtt } else { self.validation.latest_rtt.unwrap_or(Span::ZERO) }
     }
 
     /// Smoothed one-way delay to the peer's clock, microseconds modulo 2^32; known once data was acknowledged.
@@ -201,7 +201,7 @@ impl TunnelPath {
 
     /// A full datagram with its outer headers, bytes.
     fn full_packet_bytes(&self) -> u32 {
-        self.config.header_bytes + self.validation.pmtud.plpmtu()
+        self.config.header_bytes + self.validation.dplpmtud.plpmtu()
     }
 
     /// UDP payload of a datagram with a full fragment, bytes: the unit of delivery rates.
@@ -359,24 +359,24 @@ impl TunnelPath {
     pub(super) fn poll_ping(
         &mut self,
         now: Instant,
-        policy: ProbePolicy,
+        policy: PingPolicy,
         rng: &mut RngStream,
     ) -> Option<(u64, Option<u32>)> {
         self.validation.poll(now, self.policy(policy), rng)
     }
 
     /// Makes the next ping due now.
-    pub(super) fn probe_now(&mut self) {
-        self.validation.probe_now();
+    pub(super) fn ping_now(&mut self) {
+        self.validation.ping_now();
     }
 
-    fn policy(&self, policy: ProbePolicy) -> ProbePolicy {
-        ProbePolicy { busy: policy.busy && !self.config.metered, ..policy }
+    fn policy(&self, policy: PingPolicy) -> PingPolicy {
+        PingPolicy { tunnel_in_use: policy.tunnel_in_use && !self.config.metered, ..policy }
     }
 
     /// The host refused a datagram as too large.
     pub(super) fn on_too_large(&mut self, now: Instant) {
-        self.validation.pmtud.on_local_drop(now);
+        self.validation.dplpmtud.on_local_drop(now);
     }
 
     /// Handles expired timers.
@@ -422,9 +422,9 @@ impl TunnelPath {
     }
 
     /// When [`on_timeout`](Self::on_timeout) or a ping is due.
-    pub(super) fn deadline(&self, policy: ProbePolicy) -> Instant {
+    pub(super) fn deadline(&self, policy: PingPolicy) -> Instant {
         let timers = self.sent.loss_time.min(self.pto_due()).min(self.black_hole_due());
-        timers.min(self.validation.due(self.policy(policy))).min(self.received.due)
+        timers.min(self.validation.next_ping_at(self.policy(policy))).min(self.received.due)
     }
 
     /// Fragments in flight, oldest first.

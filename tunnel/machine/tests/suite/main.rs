@@ -5,7 +5,7 @@
 mod any_network;
 mod simulation;
 
-use ropewalk_machine::{Arrival, Content, EndpointEvent, Fragment, PathConfig};
+use ropewalk_machine::{Arrival, EndpointEvent, Fragment, PathConfig, TransmitBody};
 use simulation::{Bytes, TestHost, offer, simulation};
 use testnet::{LinkConfig, PATH, ms, options};
 use units::{Instant, PathId, Rate, Span};
@@ -85,7 +85,7 @@ fn a_path_sends_at_most_its_configured_rate() {
 fn sent_frames(host: &mut TestHost, now: Instant) -> Vec<Frame> {
     let mut frames = Vec::new();
     while let Some(transmit) = host.endpoint.poll_transmit(now) {
-        assert_eq!(transmit.content, Content::Control { pad_to: 0 });
+        assert_eq!(transmit.body, TransmitBody::Control { pad_to: 0 });
         assert!(host.endpoint.control_frames().iter().map(Frame::len).sum::<usize>() <= 1200 - 28);
         frames.extend_from_slice(host.endpoint.control_frames());
     }

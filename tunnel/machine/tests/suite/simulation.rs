@@ -1,7 +1,7 @@
 //! Endpoints as hosts of the test network: payloads and datagrams are values.
 
 use ropewalk_machine::{
-    Arrival, Content, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Reassembler, Transmit, TunnelOptions,
+    Arrival, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Reassembler, Transmit, TransmitBody, TunnelOptions,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use testnet::{LinkConfig, PATH};
@@ -128,13 +128,15 @@ impl testnet::Host for TestHost {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
-        let Transmit { path, packet_number: number, content } = self.endpoint.poll_transmit(now + self.clock_offset)?;
-        let (content, bytes) = match content {
-            Content::Data(data) => {
+        let Transmit { path, packet_number: number, body } = self.endpoint.poll_transmit(now + self.clock_offset)?;
+        let (content, bytes) = match body {
+            TransmitBody::Data(data) => {
                 let bytes = data.payload.len() + 34;
                 (Body::Data(data), bytes)
             }
-            Content::Control { pad_to } => (Body::Frames(self.endpoint.control_frames().to_vec()), pad_to.max(40) + 28),
+            TransmitBody::Control { pad_to } => {
+                (Body::Frames(self.endpoint.control_frames().to_vec()), pad_to.max(40) + 28)
+            }
         };
         Some((path.index(), bytes, Datagram { number, content }))
     }

@@ -204,7 +204,11 @@ fn a_peer_that_closes_the_tunnel_gets_a_new_handshake() {
     simulation.with_host(1, |server, _| server.node.close());
     simulation.run_until(ms(3000));
     let fresh = |host: usize| {
-        simulation.hosts[host].events.iter().filter(|event| **event == NodeEvent::Established { fresh: true }).count()
+        simulation.hosts[host]
+            .events
+            .iter()
+            .filter(|event| **event == NodeEvent::Established { numbers_reset: true })
+            .count()
     };
     assert_eq!([fresh(0), fresh(1)], [2, 2], "one at the start, one after the close");
     assert!(simulation.hosts[0].is_up(0) && simulation.hosts[1].is_up(0));
@@ -275,7 +279,8 @@ fn run(seed: u64, situations: &mut Situations) {
         situations.migrated +=
             host.events.iter().filter(|event| matches!(event, NodeEvent::PathMigrated(_))).count() as u64;
         situations.rekeyed +=
-            host.events.iter().filter(|event| **event == NodeEvent::Established { fresh: false }).count() as u64;
+            host.events.iter().filter(|event| **event == NodeEvent::Established { numbers_reset: false }).count()
+                as u64;
     }
     situations.corrupted += simulation.corrupted;
     situations.replayed += simulation.replayed;

@@ -2,7 +2,7 @@
 
 use machine::{Delivery, EndpointStatus, Payload, Reassembler, TunnelOptions};
 use ropewalk_node::{Address, Malformed, Node, NodeEvent, Route};
-use seal::{PeerId, Peers, PrivateKey, PublicKey};
+use seal::{PeerId, PrivateKey, PublicKey, SealDevice};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
@@ -92,7 +92,7 @@ pub(crate) fn simulation(seed: u64, links: Vec<[LinkConfig; 2]>, options: &Tunne
     let mut keys = [[0; 32]; 2];
     keys.iter_mut().flatten().for_each(|byte| *byte = rng.bits() as u8);
     let hosts = [0, 1].map(|index| {
-        let peer_key = PrivateKey::from_bytes(keys[1 - index]).public();
+        let peer_key = PrivateKey::from_bytes(keys[1 - index]).public_key();
         let addresses = (0..links.len()).map(|path| address(index, path)).collect();
         TestHost::new(
             Instant::ZERO,
@@ -174,7 +174,7 @@ impl TestHost {
         let Identity { seed, index, private, peer_key, options } = identity.clone();
         let mut rng = RngStream::named(seed + index as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = rng.bits() as u8);
-        let peers = Peers::new(seal::SealConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
+        let peers = SealDevice::new(seal::HandshakeConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
         let mut node = Node::new(peers, Box::new(|_| PATH));
         let new_config =
             Box::new(move || options.endpoint_config(&[], 2 * seed + index as u64).expect("registered algorithms"));
@@ -218,7 +218,7 @@ impl TestHost {
     }
 
     fn on_event(&mut self, event: NodeEvent) {
-        if event == (NodeEvent::Established { fresh: true }) {
+        if event == (NodeEvent::Established { numbers_reset: true }) {
             // Packets in flight from before a restart may have the ids of later ones.
             self.delivered.clear();
         }
@@ -304,7 +304,7 @@ impl TestHost {
 
     fn poll_bytes(&mut self, now: Instant) -> Option<(Route<TestAddress>, Vec<u8>)> {
         let wall_clock = self.wall_clock + now.0;
-        if let Some((route, message)) = self.node.poll_message(now, || wall_clock) {
+        if let Some((route, message)) = self.node.poll_handshake(now, || wall_clock) {
             return Some((route, message.as_bytes().to_vec()));
         }
         let write_payload = |payload: &Bytes, out: &mut [u8]| {
@@ -313,8 +313,8 @@ impl TestHost {
         };
         loop {
             let (peer, transmit) = self.node.poll_transmit(now)?;
-            let mut bytes = vec![0; self.node.length(peer, &transmit)];
-            if self.node.write(now, peer, &transmit, &mut bytes, write_payload) {
+            let mut bytes = vec![0; self.node.encode_length(peer, &transmit)];
+            if self.node.seal_into(now, peer, &transmit, &mut bytes, write_payload) {
                 return Some((self.node.route(peer, transmit.path).expect("a path has a route").clone(), bytes));
             }
         }

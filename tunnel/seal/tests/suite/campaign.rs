@@ -2,7 +2,7 @@
 //! twice; and once the network is good, each opens the other's datagrams.
 
 use crate::test_peer::{TestPeer, WALL_CLOCK, entropy, key};
-use seal::{Established, Peers, PresharedKey, SealConfig};
+use seal::{Established, HandshakeConfig, PresharedKey, SealDevice};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -42,7 +42,7 @@ impl TestHost {
 
     /// Packet numbers of a peer that has lost its state begin at zero.
     fn on_established(&mut self, established: Option<Established>) {
-        if established.is_some_and(|established| established.fresh) {
+        if established.is_some_and(|established| established.numbers_reset) {
             self.peer.number = 0;
         }
     }
@@ -50,10 +50,10 @@ impl TestHost {
 
 fn test_peer(seed: u64, index: usize, restarts: u64) -> TestPeer {
     let names = ["a", "b"];
-    let config = SealConfig { under_load_threshold: 5, ..SealConfig::new(key(seed, names[index])) };
-    let mut peers = Peers::new(config, Box::new(entropy(seed, &format!("{index} {restarts}"))));
+    let config = HandshakeConfig { under_load_threshold: 5, ..HandshakeConfig::new(key(seed, names[index])) };
+    let mut peers = SealDevice::new(config, Box::new(entropy(seed, &format!("{index} {restarts}"))));
     let preshared = PresharedKey::generate(&mut entropy(seed, "preshared"));
-    let other = peers.add(key(seed, names[1 - index]).public(), Some(preshared)).unwrap();
+    let other = peers.add(key(seed, names[1 - index]).public_key(), Some(preshared)).unwrap();
     peers.start_initiating(Instant::ZERO, other);
     TestPeer { peers, other, number: 0 }
 }
@@ -75,7 +75,7 @@ impl testnet::Host for TestHost {
             return;
         }
         self.next_datagram = now + INTERVAL;
-        let established = self.peer.peers.status(self.peer.other).and_then(|status| status.since);
+        let established = self.peer.peers.status(self.peer.other).and_then(|status| status.latest_handshake);
         if established.is_some_and(|since| now.since(since) < seal::REJECT_AFTER) {
             let body = format!("{} {} {now:?}", self.index, self.restarts).into_bytes();
             self.outgoing.push_back(self.peer.seal(now, &body));

@@ -1,7 +1,7 @@
 //! Sealed datagrams: their layout, what is authenticated, and the drop reasons.
 
 use proptest::prelude::*;
-use seal::{Cipher, DropReason, OVERHEAD, REPLAY_WINDOW, SealError, Session, SessionKeys};
+use seal::{Cipher, DropReason, REPLAY_WINDOW, SEAL_OVERHEAD, SealError, Session, SessionKeys};
 
 use crate::test_peer::{at, establish, pair};
 
@@ -22,13 +22,13 @@ fn a_datagram_is_gre_with_key_sequence_number_and_a_tag() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
     a.number = 0x1234_5678;
-    let mut datagram = vec![0; 100 + OVERHEAD];
+    let mut datagram = vec![0; 100 + SEAL_OVERHEAD];
     a.peers.seal(at(1), a.other, 7, a.number, &mut datagram).unwrap();
     assert_eq!(datagram[..4], [0x30, 0x00, 0x88, 0xb5]);
     assert_eq!(datagram[7..12], [7, 0x12, 0x34, 0x56, 0x78]);
     assert!(datagram[12..112] != [0; 100]);
     let opened = b.peers.open(at(1), &mut datagram).unwrap();
-    assert_eq!((opened.path, opened.number), (7, 0x1234_5678));
+    assert_eq!((opened.path, opened.packet_number), (7, 0x1234_5678));
     assert_eq!(datagram[12..112], [0; 100]);
 }
 

@@ -1,6 +1,6 @@
 //! Floods of initiations: under load a peer must prove its address, and one that does gets a response.
 
-use seal::{DropReason, HandshakeMessage, INITIATION_LEN, PeerId, Peers, SealConfig};
+use seal::{DropReason, HandshakeConfig, HandshakeMessage, INITIATION_LEN, PeerId, SealDevice};
 use units::{Instant, Span};
 
 use crate::test_peer::{at, entropy, key};
@@ -9,8 +9,8 @@ const UNDER_LOAD_THRESHOLD: u32 = 20;
 const INITIATOR_ADDRESS: [u8; 6] = [203, 0, 113, 7, 0x12, 0x92];
 
 struct Fixture {
-    responder: Peers,
-    initiator: Peers,
+    responder: SealDevice,
+    initiator: SealDevice,
     responder_id: PeerId,
     /// An initiation of a peer that the responder does not know.
     unknown_initiation: HandshakeMessage,
@@ -18,15 +18,15 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let mut responder = Peers::new(
-            SealConfig { under_load_threshold: UNDER_LOAD_THRESHOLD, ..SealConfig::new(key(1, "r")) },
+        let mut responder = SealDevice::new(
+            HandshakeConfig { under_load_threshold: UNDER_LOAD_THRESHOLD, ..HandshakeConfig::new(key(1, "r")) },
             Box::new(entropy(1, "r")),
         );
-        let mut initiator = Peers::new(SealConfig::new(key(1, "p")), Box::new(entropy(1, "p")));
-        responder.add(*initiator.public(), None).unwrap();
-        let responder_id = initiator.add(*responder.public(), None).unwrap();
-        let mut unknown_peer = Peers::new(SealConfig::new(key(1, "s")), Box::new(entropy(1, "s")));
-        let responder_at_unknown_peer = unknown_peer.add(*responder.public(), None).unwrap();
+        let mut initiator = SealDevice::new(HandshakeConfig::new(key(1, "p")), Box::new(entropy(1, "p")));
+        responder.add(*initiator.public_key(), None).unwrap();
+        let responder_id = initiator.add(*responder.public_key(), None).unwrap();
+        let mut unknown_peer = SealDevice::new(HandshakeConfig::new(key(1, "s")), Box::new(entropy(1, "s")));
+        let responder_at_unknown_peer = unknown_peer.add(*responder.public_key(), None).unwrap();
         unknown_peer.start_initiating(Instant::ZERO, responder_at_unknown_peer);
         unknown_peer.initiation_due(Instant::ZERO, 1).unwrap();
         let unknown_initiation = unknown_peer.initiation(Instant::ZERO, responder_at_unknown_peer, 0).unwrap();

@@ -1,6 +1,6 @@
 //! Handshakes: initiation, response, key confirmation; and when peers initiate again.
 
-use seal::{Cipher, DropReason, REJECT_AFTER, REKEY_AFTER, SILENCE_TIMEOUT, SealConfig, SealError};
+use seal::{Cipher, DropReason, HandshakeConfig, REJECT_AFTER, REKEY_AFTER, SILENCE_TIMEOUT, SealError};
 use units::{Instant, Span};
 
 use crate::test_peer::{TestPeer, at, establish, key, pair, pair_of};
@@ -9,7 +9,7 @@ use crate::test_peer::{TestPeer, at, establish, key, pair, pair_of};
 fn a_session_carries_data_both_ways() {
     let (mut a, mut b) = pair();
     let (at_a, at_b) = establish(at(1), &mut a, &mut b);
-    assert!(at_a.fresh && at_b.fresh, "neither has state of the other");
+    assert!(at_a.numbers_reset && at_b.numbers_reset, "neither has state of the other");
     assert_eq!(at_a.cipher, at_b.cipher);
     let reply = b.seal(at(1), b"back");
     assert_eq!(a.open(at(1), &reply).unwrap().1, b"back");
@@ -31,8 +31,10 @@ fn aes_is_chosen_only_if_both_accept_it_and_the_responder_decides() {
     let only = vec![Cipher::ChaCha20Poly1305];
     let reversed = vec![Cipher::ChaCha20Poly1305, Cipher::Aes256Gcm];
     let chosen = |initiator: &Vec<Cipher>, responder: &Vec<Cipher>| {
-        let config =
-            |name, ciphers: &Vec<Cipher>| SealConfig { ciphers: ciphers.clone(), ..SealConfig::new(key(1, name)) };
+        let config = |name, ciphers: &Vec<Cipher>| HandshakeConfig {
+            ciphers: ciphers.clone(),
+            ..HandshakeConfig::new(key(1, name))
+        };
         let (mut a, mut b) = pair_of(config("a", initiator), config("b", responder));
         let (at_a, at_b) = establish(at(1), &mut a, &mut b);
         assert_eq!(at_a.cipher, at_b.cipher);
@@ -46,7 +48,7 @@ fn aes_is_chosen_only_if_both_accept_it_and_the_responder_decides() {
 
 #[test]
 fn without_a_common_cipher_there_is_no_session() {
-    let config = |name, cipher| SealConfig { ciphers: vec![cipher], ..SealConfig::new(key(1, name)) };
+    let config = |name, cipher| HandshakeConfig { ciphers: vec![cipher], ..HandshakeConfig::new(key(1, name)) };
     let (mut a, mut b) = pair_of(config("a", Cipher::Aes256Gcm), config("b", Cipher::ChaCha20Poly1305));
     a.peers.start_initiating(at(1), a.other);
     let initiation = a.initiate(at(1)).unwrap();
@@ -126,7 +128,7 @@ fn three_seconds_of_silence_after_sending_start_a_handshake_and_an_idle_tunnel_d
 fn a_restarted_peer_is_recognised() {
     let (mut a, mut b) = pair();
     establish(at(1), &mut a, &mut b);
-    let (_, mut restarted) = pair_of(SealConfig::new(key(1, "a")), SealConfig::new(key(1, "b")));
+    let (_, mut restarted) = pair_of(HandshakeConfig::new(key(1, "a")), HandshakeConfig::new(key(1, "b")));
     // Another process draws other numbers.
     restarted.peers.reset(at(2), restarted.other);
     let lost = a.seal(at(2), b"lost");
@@ -135,10 +137,10 @@ fn a_restarted_peer_is_recognised() {
         (0..50).find_map(|step| a.initiate(at(2) + Span::from_millis(100) * step)).expect("silence starts a handshake");
     let response = restarted.receive(at(6), &initiation).unwrap().reply.unwrap();
     let established = a.receive(at(6), &response).unwrap().established.unwrap();
-    assert!(established.fresh, "it has lost its state");
+    assert!(established.numbers_reset, "it has lost its state");
     a.number = 0;
     let datagram = a.seal(at(6), b"again");
-    assert!(restarted.open(at(6), &datagram).unwrap().0.established.unwrap().fresh);
+    assert!(restarted.open(at(6), &datagram).unwrap().0.established.unwrap().numbers_reset);
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn a_datagram_from_before_a_restart_is_not_opened() {
     let earlier = a.seal(at(1), b"before the restart");
     a.peers.reset(at(2), a.other);
     a.number = 0;
-    assert!(establish(at(2), &mut a, &mut b).1.fresh);
+    assert!(establish(at(2), &mut a, &mut b).1.numbers_reset);
     assert_eq!(b.open(at(2), &earlier).unwrap_err(), DropReason::NoSession);
 }
 
@@ -158,7 +160,7 @@ fn a_rekeyed_session_continues() {
     establish(at(1), &mut a, &mut b);
     a.peers.rekey(at(5), a.other);
     let (at_a, at_b) = establish(at(5), &mut a, &mut b);
-    assert!(!at_a.fresh && !at_b.fresh);
+    assert!(!at_a.numbers_reset && !at_b.numbers_reset);
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn packet_numbers_beyond_32_bits_continue_in_the_next_session() {
     for step in 0..8 {
         a.number += 1 << 30;
         let datagram = a.seal(at(2), b"far");
-        assert_eq!(b.open(at(2), &datagram).unwrap().0.number, a.number - 1, "step {step}");
+        assert_eq!(b.open(at(2), &datagram).unwrap().0.packet_number, a.number - 1, "step {step}");
     }
     a.peers.rekey(at(5), a.other);
     establish(at(5), &mut a, &mut b);
@@ -189,7 +191,7 @@ fn a_clock_that_goes_back_does_not_stop_a_running_initiator() {
 fn the_encoding_of_a_handshake_is_fixed() {
     // Fixed keys and random bytes: another digest means an incompatible protocol.
     let ciphers = vec![Cipher::ChaCha20Poly1305];
-    let config = |name| SealConfig { ciphers: ciphers.clone(), ..SealConfig::new(key(1, name)) };
+    let config = |name| HandshakeConfig { ciphers: ciphers.clone(), ..HandshakeConfig::new(key(1, name)) };
     let (mut a, mut b) = pair_of(config("a"), config("b"));
     a.peers.start_initiating(at(1), a.other);
     let initiation = a.initiate(at(1)).unwrap();

@@ -12,9 +12,9 @@ const BOB_PUBLIC: &str = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=";
 #[test]
 fn a_wireguard_key_file_is_read() {
     let key: PrivateKey = format!("{BOB}\n").parse().unwrap();
-    assert_eq!(key.public().to_string(), BOB_PUBLIC);
+    assert_eq!(key.public_key().to_string(), BOB_PUBLIC);
     assert_eq!(*key.to_text(), BOB);
-    assert_eq!(BOB_PUBLIC.parse::<PublicKey>().unwrap(), key.public());
+    assert_eq!(BOB_PUBLIC.parse::<PublicKey>().unwrap(), key.public_key());
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn initiate_both(order: &[u8]) -> (TestPeer, TestPeer) {
             let datagram = inbox.remove(usize::from(draw >> 1) % inbox.len());
             outbox.extend(deliver(now, peer, &datagram));
         }
-        if peer.peers.status(peer.other).unwrap().since.is_some() {
+        if peer.peers.status(peer.other).unwrap().latest_handshake.is_some() {
             outbox.push(Datagram::Data(peer.seal(now, b"data")));
         }
     }
@@ -48,10 +48,10 @@ fn initiate_both(order: &[u8]) -> (TestPeer, TestPeer) {
         for datagram in std::mem::take(&mut to_a) {
             to_b.extend(deliver(now, &mut a, &datagram));
         }
-        if a.peers.status(a.other).unwrap().since.is_some() {
+        if a.peers.status(a.other).unwrap().latest_handshake.is_some() {
             to_b.push(Datagram::Data(a.seal(now, b"data")));
         }
-        if b.peers.status(b.other).unwrap().since.is_some() {
+        if b.peers.status(b.other).unwrap().latest_handshake.is_some() {
             to_a.push(Datagram::Data(b.seal(now, b"data")));
         }
     }
@@ -80,7 +80,7 @@ fn the_session_that_the_larger_key_initiated_seals() {
     let (mut a, mut b) = initiate_both(&[1, 0, 0, 1, 0, 1, 0, 1]);
     assert_both_open(&mut a, &mut b);
     // The initiator of the session that seals rekeys first: after two minutes exactly one of them does.
-    let larger_is_a = a.peers.public() > b.peers.public();
+    let larger_is_a = a.peers.public_key() > b.peers.public_key();
     let (first, second) = if larger_is_a { (&mut a, &mut b) } else { (&mut b, &mut a) };
     for peer in [&mut *first, &mut *second] {
         while peer.initiate(at(2)).is_some() {}
@@ -97,7 +97,7 @@ fn the_session_that_the_larger_key_initiated_seals() {
 #[test]
 fn a_late_response_to_the_smaller_key_does_not_replace_the_larger_ones_session() {
     let (a, b) = pair();
-    let (mut larger, mut smaller) = if a.peers.public() > b.peers.public() { (a, b) } else { (b, a) };
+    let (mut larger, mut smaller) = if a.peers.public_key() > b.peers.public_key() { (a, b) } else { (b, a) };
     for peer in [&mut larger, &mut smaller] {
         peer.peers.start_initiating(at(1), peer.other);
     }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use seal::{
-    COOKIE_REPLY_LEN, DropReason, HandshakeMessage, INITIATION_LEN, Peers, PresharedKey, RESPONSE_LEN, SILENCE_TIMEOUT,
-    SealConfig,
+    COOKIE_REPLY_LEN, DropReason, HandshakeConfig, HandshakeMessage, INITIATION_LEN, PresharedKey, RESPONSE_LEN,
+    SILENCE_TIMEOUT, SealDevice,
 };
 use units::Span;
 
@@ -43,12 +43,12 @@ fn a_flipped_bit_anywhere_in_an_initiation_gets_no_reply() {
 #[test]
 fn changed_bytes_with_a_valid_mac1_are_not_authentic() {
     // Who knows b's public key can compute mac1, but no key of the Noise message.
-    let b_public = key(1, "b").public();
+    let b_public = key(1, "b").public_key();
     let (_, initiation) = initiation();
     let with_mac1 = |mut bytes: Vec<u8>| {
-        let covered = INITIATION_LEN - 32;
-        let mac = mac1(&b_public, &bytes[..covered]);
-        bytes[covered..covered + 16].copy_from_slice(&mac);
+        let authenticated = INITIATION_LEN - 32;
+        let mac = mac1(&b_public, &bytes[..authenticated]);
+        bytes[authenticated..authenticated + 16].copy_from_slice(&mac);
         bytes
     };
     assert_eq!(with_mac1(initiation.as_bytes().to_vec()), initiation.as_bytes(), "mac1 of the test");
@@ -62,11 +62,11 @@ fn changed_bytes_with_a_valid_mac1_are_not_authentic() {
 }
 
 /// docs/security.md: HMAC-SHA-256 with SHA-256("ropewalk mac1" | public key), the first 16 bytes.
-fn mac1(public: &seal::PublicKey, covered: &[u8]) -> [u8; 16] {
+fn mac1(public: &seal::PublicKey, authenticated: &[u8]) -> [u8; 16] {
     use ring::{digest, hmac};
     let label = [b"ropewalk mac1".as_slice(), public.bytes()].concat();
     let key = hmac::Key::new(hmac::HMAC_SHA256, digest::digest(&digest::SHA256, &label).as_ref());
-    *hmac::sign(&key, covered).as_ref().first_chunk().unwrap()
+    *hmac::sign(&key, authenticated).as_ref().first_chunk().unwrap()
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_flipped_bit_anywhere_in_a_response_is_detected_and_the_authentic_one_accept
 fn a_forged_noise_message_with_a_valid_mac1_leaves_the_handshake_pending() {
     let (mut a, initiation) = initiation();
     let response = responder().receive(at(1), &initiation).unwrap().reply.unwrap();
-    let a_public = key(1, "a").public();
+    let a_public = key(1, "a").public_key();
     for byte in 12..RESPONSE_LEN - 16 {
         let mut changed = response.as_bytes().to_vec();
         changed[byte] ^= 0x40;
@@ -101,9 +101,9 @@ fn a_forged_noise_message_with_a_valid_mac1_leaves_the_handshake_pending() {
 
 #[test]
 fn a_flipped_bit_anywhere_in_a_cookie_reply_is_detected() {
-    let config = SealConfig { under_load_threshold: 0, ..SealConfig::new(key(1, "b")) };
-    let mut b = Peers::new(config, Box::new(entropy(1, "b")));
-    b.add(key(1, "a").public(), None).unwrap();
+    let config = HandshakeConfig { under_load_threshold: 0, ..HandshakeConfig::new(key(1, "b")) };
+    let mut b = SealDevice::new(config, Box::new(entropy(1, "b")));
+    b.add(key(1, "a").public_key(), None).unwrap();
     let (mut a, initiation) = initiation();
     let cookie = b.receive(at(1), 0, &[1; 6], initiation.as_bytes()).unwrap().reply.unwrap();
     assert_eq!(cookie.as_bytes().len(), COOKIE_REPLY_LEN);
@@ -152,8 +152,8 @@ fn a_replay_to_a_restarted_end_harms_no_session() {
 
 #[test]
 fn an_unknown_peer_that_knows_the_public_key_gets_no_reply() {
-    let mut unknown = Peers::new(SealConfig::new(key(9, "stranger")), Box::new(entropy(9, "stranger")));
-    let b_at_unknown = unknown.add(key(1, "b").public(), None).unwrap();
+    let mut unknown = SealDevice::new(HandshakeConfig::new(key(9, "stranger")), Box::new(entropy(9, "stranger")));
+    let b_at_unknown = unknown.add(key(1, "b").public_key(), None).unwrap();
     unknown.start_initiating(at(1), b_at_unknown);
     let due = unknown.initiation_due(at(1), 1).unwrap();
     let initiation = unknown.initiation(at(1), due, 0).unwrap();
@@ -162,12 +162,12 @@ fn an_unknown_peer_that_knows_the_public_key_gets_no_reply() {
 
 #[test]
 fn another_preshared_key_fails_at_the_initiator() {
-    let config = |name| SealConfig::new(key(1, name));
+    let config = |name| HandshakeConfig::new(key(1, name));
     let preshared = |name| Some(PresharedKey::generate(&mut entropy(3, name)));
-    let mut a = Peers::new(config("a"), Box::new(entropy(1, "a")));
-    let mut b = Peers::new(config("b"), Box::new(entropy(1, "b")));
-    let b_at_a = a.add(*b.public(), preshared("one")).unwrap();
-    b.add(*a.public(), preshared("two")).unwrap();
+    let mut a = SealDevice::new(config("a"), Box::new(entropy(1, "a")));
+    let mut b = SealDevice::new(config("b"), Box::new(entropy(1, "b")));
+    let b_at_a = a.add(*b.public_key(), preshared("one")).unwrap();
+    b.add(*a.public_key(), preshared("two")).unwrap();
     a.start_initiating(at(1), b_at_a);
     let due = a.initiation_due(at(1), 1).unwrap();
     let initiation = a.initiation(at(1), due, 0).unwrap();

@@ -1,7 +1,9 @@
 //! Two peers with seeded random bytes and one clock. A test passes the messages between them, and may drop, keep or change
 //! them.
 
-use seal::{DropReason, Established, HandshakeMessage, OVERHEAD, Opened, PeerId, Peers, PrivateKey, SealConfig};
+use seal::{
+    DropReason, Established, HandshakeConfig, HandshakeMessage, Opened, PeerId, PrivateKey, SEAL_OVERHEAD, SealDevice,
+};
 use units::{Instant, RngStream, Span};
 
 /// 2026-01-01 in nanoseconds since 1970.
@@ -18,7 +20,7 @@ pub(crate) fn key(seed: u64, name: &str) -> PrivateKey {
 
 /// A host with one peer.
 pub(crate) struct TestPeer {
-    pub(crate) peers: Peers,
+    pub(crate) peers: SealDevice,
     pub(crate) other: PeerId,
     /// The next packet number on path 0.
     pub(crate) number: u64,
@@ -41,7 +43,7 @@ impl TestPeer {
 
     /// Seals `body` with the next packet number.
     pub(crate) fn seal(&mut self, now: Instant, body: &[u8]) -> Vec<u8> {
-        let mut datagram = vec![0; body.len() + OVERHEAD];
+        let mut datagram = vec![0; body.len() + SEAL_OVERHEAD];
         datagram[seal::HEADER_LEN..][..body.len()].copy_from_slice(body);
         self.peers.seal(now, self.other, 0, self.number, &mut datagram).expect("there is a session");
         self.number += 1;
@@ -58,13 +60,13 @@ impl TestPeer {
 
 /// Two hosts, `a` and `b`, that are peers and have no session.
 pub(crate) fn pair() -> (TestPeer, TestPeer) {
-    pair_of(SealConfig::new(key(1, "a")), SealConfig::new(key(1, "b")))
+    pair_of(HandshakeConfig::new(key(1, "a")), HandshakeConfig::new(key(1, "b")))
 }
 
-pub(crate) fn pair_of(a: SealConfig, b: SealConfig) -> (TestPeer, TestPeer) {
-    let (a_public, b_public) = (a.private.public(), b.private.public());
-    let mut a = Peers::new(a, Box::new(entropy(1, "chance of a")));
-    let mut b = Peers::new(b, Box::new(entropy(1, "chance of b")));
+pub(crate) fn pair_of(a: HandshakeConfig, b: HandshakeConfig) -> (TestPeer, TestPeer) {
+    let (a_public, b_public) = (a.private_key.public_key(), b.private_key.public_key());
+    let mut a = SealDevice::new(a, Box::new(entropy(1, "chance of a")));
+    let mut b = SealDevice::new(b, Box::new(entropy(1, "chance of b")));
     let (b_at_a, a_at_b) = (a.add(b_public, None).unwrap(), b.add(a_public, None).unwrap());
     (TestPeer { peers: a, other: b_at_a, number: 0 }, TestPeer { peers: b, other: a_at_b, number: 0 })
 }

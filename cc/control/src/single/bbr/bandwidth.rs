@@ -6,7 +6,7 @@ use units::Span;
 const BW_SCALE: u32 = 24;
 const GAIN_SHIFT: u32 = 8;
 /// A gain of one.
-pub(in crate::single) const GAIN_ONE: u32 = 1 << GAIN_SHIFT;
+pub(in crate::single) const BBR_UNIT: u32 = 1 << GAIN_SHIFT;
 /// Pacing margin, percent: queues drain.
 const PACING_MARGIN_PERCENT: u128 = 99;
 /// Below this pacing rate (1.2 Mbit/s) a burst is one packet, bytes a second.

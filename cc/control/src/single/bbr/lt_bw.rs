@@ -113,5 +113,5 @@ impl LtBw {
 
 fn is_similar(rate: u64, last: u64, mss: u32) -> bool {
     let difference = rate.abs_diff(last);
-    difference <= last >> BW_RATIO_SHIFT || bandwidth::bytes_per_second(difference, mss, bandwidth::GAIN_ONE) <= BW_DIFF
+    difference <= last >> BW_RATIO_SHIFT || bandwidth::bytes_per_second(difference, mss, bandwidth::BBR_UNIT) <= BW_DIFF
 }

@@ -30,7 +30,7 @@ use crate::{
     PathInfo, Properties, RateSample,
 };
 use aggregation::Aggregation;
-use bandwidth::GAIN_ONE;
+use bandwidth::BBR_UNIT;
 use lt_bw::{LtBw, Totals};
 pub(crate) use mode::ProbeBwGains;
 use mode::{FullBw, MinRtt, Mode};
@@ -275,7 +275,7 @@ impl Bbr {
         self.ack_aggregation.restart(cx.now);
         match self.mode {
             Mode::ProbeBw => {
-                let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, GAIN_ONE);
+                let rate = bandwidth::bytes_per_second(self.bandwidth(), self.mss, BBR_UNIT);
                 self.pacing_rate = rate;
             }
             Mode::ProbeRtt => self.check_probe_rtt_done(cx),

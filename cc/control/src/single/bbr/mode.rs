@@ -1,6 +1,6 @@
 //! The modes Startup, Drain, ProbeBW and ProbeRTT, and the transitions between them.
 
-use super::bandwidth::GAIN_ONE;
+use super::bandwidth::BBR_UNIT;
 use super::probe_rtt::ProbeRtt;
 use super::{Bbr, HIGH_GAIN, MIN_CWND};
 use crate::{AckSample, Context, RateSample};
@@ -49,7 +49,7 @@ pub(crate) struct ProbeBwGains {
 
 impl Default for ProbeBwGains {
     fn default() -> Self {
-        Self { pacing_gain: GAIN_ONE, cwnd_gain: CWND_GAIN, max_cwnd: u32::MAX }
+        Self { pacing_gain: BBR_UNIT, cwnd_gain: CWND_GAIN, max_cwnd: u32::MAX }
     }
 }
 
@@ -123,11 +123,11 @@ impl Bbr {
         let gain = self.pacing_gain;
         if self.is_cruising() {
             full_length
-        } else if gain > GAIN_ONE {
+        } else if gain > BBR_UNIT {
             // Including the next burst.
             full_length && (sample.lost > 0 || in_flight + self.tso_segs_goal() >= self.inflight(gain))
-        } else if gain < GAIN_ONE {
-            full_length || in_flight <= self.inflight(GAIN_ONE)
+        } else if gain < BBR_UNIT {
+            full_length || in_flight <= self.inflight(BBR_UNIT)
         } else {
             full_length
         }
@@ -143,9 +143,9 @@ impl Bbr {
     pub(super) fn check_drain(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
         if self.mode == Mode::Startup && self.full_bw.full_bw_reached {
             self.mode = Mode::Drain;
-            self.ssthresh = u32::try_from(self.inflight(GAIN_ONE)).unwrap_or(u32::MAX);
+            self.ssthresh = u32::try_from(self.inflight(BBR_UNIT)).unwrap_or(u32::MAX);
         }
-        if self.mode == Mode::Drain && u64::from(sample.in_flight) <= self.inflight(GAIN_ONE) {
+        if self.mode == Mode::Drain && u64::from(sample.in_flight) <= self.inflight(BBR_UNIT) {
             self.enter_probe_bw(cx);
         }
     }
@@ -202,10 +202,10 @@ impl Bbr {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
-            Mode::ProbeBw if self.lt_bw.rate().is_some() => (GAIN_ONE, CWND_GAIN),
+            Mode::ProbeBw if self.lt_bw.rate().is_some() => (BBR_UNIT, CWND_GAIN),
             Mode::ProbeBw if self.is_cruising() => (self.probe_bw_gains.pacing_gain, self.probe_bw_gains.cwnd_gain),
             Mode::ProbeBw => (PACING_GAIN_CYCLE[self.cycle_idx], CWND_GAIN),
-            Mode::ProbeRtt => (GAIN_ONE, GAIN_ONE),
+            Mode::ProbeRtt => (BBR_UNIT, BBR_UNIT),
         };
     }
 }

@@ -24,7 +24,7 @@ fn bits(bandwidth: u64, gain: u32) -> u64 {
 
 #[test]
 fn pacing_rates_are_the_kernels() {
-    assert_eq!(bits(MBIT_100, GAIN_ONE), 98_999_352);
+    assert_eq!(bits(MBIT_100, BBR_UNIT), 98_999_352);
     assert_eq!(bits(MBIT_100, HIGH_GAIN) / 10_000, 28_578);
     assert_eq!(bits(rate(10, Span::from_millis(1)), HIGH_GAIN) / 10_000, 33_105, "no RTT yet");
     assert_eq!(bits(rate(10, Span::from_millis(50)), HIGH_GAIN) / 10_000, 662);
@@ -33,7 +33,7 @@ fn pacing_rates_are_the_kernels() {
 #[test]
 fn the_window_is_twice_the_bandwidth_delay_product_and_three_bursts() {
     let bbr = model(MBIT_100, 50);
-    assert_eq!((bbr.bdp(MBIT_100, GAIN_ONE), bbr.tso_segs_goal()), (432, 8));
+    assert_eq!((bbr.bdp(MBIT_100, BBR_UNIT), bbr.tso_segs_goal()), (432, 8));
     assert_eq!(bbr.quantization_budget(bbr.bdp(MBIT_100, bbr.cwnd_gain)), 888);
     let slow = model(1448, 50);
     assert_eq!((slow.bdp(1448, slow.cwnd_gain), slow.tso_segs_goal()), (9, 1));
@@ -194,7 +194,7 @@ fn a_restart_paces_at_the_bandwidth() {
     flow.rounds(8, 100);
     flow.controller.pacing_rate = 1;
     flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
-    assert_eq!(flow.controller.pacing_rate, bytes_per_second(rate(100, Span::from_millis(50)), 1448, GAIN_ONE));
+    assert_eq!(flow.controller.pacing_rate, bytes_per_second(rate(100, Span::from_millis(50)), 1448, BBR_UNIT));
     assert!(flow.controller.idle_restart);
     flow.round(1);
     assert!(!flow.controller.idle_restart, "until the first delivery");
@@ -211,7 +211,7 @@ fn heavy_loss_at_a_steady_rate_is_a_policer_for_48_rounds() {
         flow.round_with(40, |sample| sample.lost = 10);
     }
     assert_eq!(flow.controller.lt_bw.rate(), Some(rate(40, Span::from_millis(50))));
-    assert_eq!((flow.controller.pacing_gain, flow.controller.bandwidth()), (GAIN_ONE, rate(40, Span::from_millis(50))));
+    assert_eq!((flow.controller.pacing_gain, flow.controller.bandwidth()), (BBR_UNIT, rate(40, Span::from_millis(50))));
     flow.rounds(47, 40);
     assert!(policed(&flow));
     flow.round(40);

@@ -1,6 +1,6 @@
 //! The modes, and the cycle of ProbeBW: down, cruise, refill, up.
 
-use super::bandwidth::GAIN_ONE;
+use super::bandwidth::BBR_UNIT;
 use super::{AckInfo, Bbr3, STARTUP_GAIN};
 use crate::Context;
 use units::{Instant, Span};
@@ -55,14 +55,14 @@ impl Mode {
             Self::Drain => DRAIN_GAIN,
             Self::ProbeBwDown => DOWN_GAIN,
             Self::ProbeBwUp => UP_GAIN,
-            Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeRtt => GAIN_ONE,
+            Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeRtt => BBR_UNIT,
         }
     }
 
     pub(super) fn cwnd_gain(self) -> u32 {
         match self {
             Self::ProbeBwUp => UP_CWND_GAIN,
-            Self::ProbeRtt => GAIN_ONE,
+            Self::ProbeRtt => BBR_UNIT,
             _ => CWND_GAIN,
         }
     }
@@ -174,7 +174,7 @@ impl Bbr3 {
         }
         // Including the next burst where the gain is above 1.
         let burst = if self.mode == Mode::ProbeBwUp { self.send_quantum() as u32 } else { 0 };
-        let in_flight = ack.sample.prior_in_flight.saturating_add(burst);
+        let in_flight = ack.ack_sample.prior_in_flight.saturating_add(burst);
         match self.mode {
             Mode::ProbeBwDown | Mode::ProbeBwCruise if self.is_time_to_probe_bw() => self.start_probe_bw_refill(),
             Mode::ProbeBwDown if self.is_time_to_cruise(in_flight) => self.start_probe_bw_cruise(),
@@ -229,14 +229,15 @@ impl Bbr3 {
             self.cycle.probe_up.acks = 0;
             return;
         }
-        self.bounds.inflight_hi = self.bounds.inflight_hi.saturating_add(self.cycle.probe_up.packets(ack.sample.acked));
+        self.bounds.inflight_hi =
+            self.bounds.inflight_hi.saturating_add(self.cycle.probe_up.packets(ack.ack_sample.acked));
         if self.round.round_start {
             self.cycle.probe_up.raise_slope(self.cwnd);
         }
     }
 
     fn is_limited_by_inflight_hi(&self, ack: &AckInfo<'_>) -> bool {
-        ack.sample.cwnd_limited && self.cwnd >= self.bounds.inflight_hi
+        ack.ack_sample.cwnd_limited && self.cwnd >= self.bounds.inflight_hi
     }
 
     /// Whether the wait is over, or a Reno flow of this window would have had a loss.

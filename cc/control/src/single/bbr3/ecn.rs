@@ -1,7 +1,7 @@
 //! Marks: their share, smoothed as DCTCP's alpha, lowers the short-term bound. Only on paths of short RTT, where queues
 //! mark at a low threshold.
 
-use super::bandwidth::GAIN_ONE;
+use super::bandwidth::BBR_UNIT;
 use super::{AckInfo, Bbr3};
 
 /// The share of alpha by which a round with marks reduces, in 1/256.
@@ -28,30 +28,30 @@ pub(super) struct EcnState {
 
 impl Default for EcnState {
     fn default() -> Self {
-        Self { ecn_eligible: false, ecn_alpha: GAIN_ONE, delivered: 0, marked: 0, startup_ecn_rounds: 0 }
+        Self { ecn_eligible: false, ecn_alpha: BBR_UNIT, delivered: 0, marked: 0, startup_ecn_rounds: 0 }
     }
 }
 
 impl EcnState {
     /// Share of a bound that remains after a round with marks, in 1/256.
     pub(super) fn ecn_cut(&self) -> u32 {
-        GAIN_ONE - ((self.ecn_alpha * ECN_FACTOR) >> 8)
+        BBR_UNIT - ((self.ecn_alpha * ECN_FACTOR) >> 8)
     }
 
     /// Ends a round; returns the share marked in it, in 1/256.
     fn update_ecn_alpha(&mut self) -> u64 {
         let marked = (self.marked << 8) / self.delivered.max(1);
         let (beta_share, added) =
-            ((u64::from(GAIN_ONE) - ECN_ALPHA_GAIN) * u64::from(self.ecn_alpha), ECN_ALPHA_GAIN * marked);
-        self.ecn_alpha = ((beta_share >> 8) + (added >> 8)).min(u64::from(GAIN_ONE)) as u32;
+            ((u64::from(BBR_UNIT) - ECN_ALPHA_GAIN) * u64::from(self.ecn_alpha), ECN_ALPHA_GAIN * marked);
+        self.ecn_alpha = ((beta_share >> 8) + (added >> 8)).min(u64::from(BBR_UNIT)) as u32;
         marked
     }
 }
 
 impl Bbr3 {
     pub(super) fn update_ecn(&mut self, ack: &AckInfo<'_>) {
-        self.ecn.delivered += u64::from(ack.sample.acked);
-        self.ecn.marked += u64::from(ack.sample.marked);
+        self.ecn.delivered += u64::from(ack.ack_sample.acked);
+        self.ecn.marked += u64::from(ack.ack_sample.marked);
         if self.round.round_start && self.ecn.delivered > 0 {
             let short_path = self.min_rtt.micros().is_some_and(|rtt| rtt <= ECN_MAX_RTT_US);
             self.ecn.ecn_eligible |= self.constants.ecn && short_path;
@@ -61,7 +61,7 @@ impl Bbr3 {
             }
             (self.ecn.delivered, self.ecn.marked) = (0, 0);
         }
-        self.congestion.ecn_in_round |= self.ecn.ecn_eligible && ack.sample.marked > 0;
+        self.congestion.ecn_in_round |= self.ecn.ecn_eligible && ack.ack_sample.marked > 0;
     }
 
     fn check_startup_marks(&mut self, marked: u64) {

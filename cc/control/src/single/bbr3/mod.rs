@@ -47,7 +47,7 @@ use crate::{
     AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Deviation, Ecn, ParamKind, Parameter,
     Params, PathController, PathEvent, PathInfo, Properties, RateSample,
 };
-use bandwidth::GAIN_ONE;
+use bandwidth::BBR_UNIT;
 use cycle::{Cycle, Mode};
 use ecn::EcnState;
 use min_rtt::MinRtt;
@@ -159,8 +159,8 @@ struct RoundState {
 /// One acknowledgement with its rate sample.
 #[derive(Clone, Copy, Debug)]
 struct AckInfo<'a> {
-    sample: &'a AckSample,
-    rs: Option<RateSample>,
+    ack_sample: &'a AckSample,
+    rate_sample: Option<RateSample>,
     /// The sample's rate, packets a microsecond times 2^24; zero without one.
     rate: u64,
     /// Send state of the newest packet delivered.
@@ -170,7 +170,7 @@ struct AckInfo<'a> {
 
 impl AckInfo<'_> {
     fn is_app_limited(&self) -> bool {
-        self.rs.is_some_and(|rs| rs.app_limited)
+        self.rate_sample.is_some_and(|rate_sample| rate_sample.app_limited)
     }
 }
 
@@ -236,29 +236,36 @@ impl Bbr3 {
 
     /// The sample, application-limited where ProbeRTT limited the sender.
     fn ack_info<'a>(&self, sample: &'a AckSample, now: Instant) -> AckInfo<'a> {
-        let valid = |rs: &RateSample| rs.interval.as_micros() > 0 && sample.acked > 0;
-        let rs = sample.rate_sample.filter(valid).map(|rs| {
-            let app_limited = rs.app_limited || self.probe_rtt.limited(rs.prior_delivered);
-            RateSample { app_limited, ..rs }
+        let valid = |rate_sample: &RateSample| rate_sample.interval.as_micros() > 0 && sample.acked > 0;
+        let rate_sample = sample.rate_sample.filter(valid).map(|rate_sample| {
+            let app_limited = rate_sample.app_limited || self.probe_rtt.limited(rate_sample.prior_delivered);
+            RateSample { app_limited, ..rate_sample }
         });
-        let rate = rs.map_or(0, |rs| model::rate(rs.delivered, rs.interval));
-        AckInfo { sample, rs, rate, tx: self.congestion.tx_record(sample, rs.as_ref()), now }
+        let rate = rate_sample.map_or(0, |rate_sample| model::rate(rate_sample.delivered, rate_sample.interval));
+        AckInfo {
+            ack_sample: sample,
+            rate_sample,
+            rate,
+            tx: self.congestion.tx_record(sample, rate_sample.as_ref()),
+            now,
+        }
     }
 
     fn update_round(&mut self, ack: &AckInfo<'_>) {
-        self.round.round_start = ack.rs.is_some_and(|rs| rs.prior_delivered >= self.round.next_round_delivered);
+        self.round.round_start =
+            ack.rate_sample.is_some_and(|rate_sample| rate_sample.prior_delivered >= self.round.next_round_delivered);
         if self.round.round_start {
-            self.round.next_round_delivered = ack.sample.delivered;
+            self.round.next_round_delivered = ack.ack_sample.delivered;
             self.cycle.count_round();
         }
         self.update_ecn(ack);
     }
 
     fn update_ack_aggregation(&mut self, ack: &AckInfo<'_>) {
-        if ack.rs.is_some() {
+        if ack.rate_sample.is_some() {
             let (bandwidth, cwnd) = (self.bw(), self.cwnd);
             let slot = self.round.round_start.then_some(self.full_bw.extra_acked_win_rtts());
-            self.ack_aggregation.update(ack.sample.acked, bandwidth, cwnd, slot, self.delivered_at);
+            self.ack_aggregation.update(ack.ack_sample.acked, bandwidth, cwnd, slot, self.delivered_at);
         }
     }
 
@@ -302,7 +309,7 @@ impl Bbr3 {
         self.idle_restart = true;
         self.ack_aggregation.restart(cx.now);
         if self.mode.is_probe_bw() {
-            self.pacing_rate = bandwidth::bytes_per_second(self.bw(), self.mss, GAIN_ONE);
+            self.pacing_rate = bandwidth::bytes_per_second(self.bw(), self.mss, BBR_UNIT);
         } else if self.mode == Mode::ProbeRtt {
             self.check_probe_rtt_done(cx);
         }

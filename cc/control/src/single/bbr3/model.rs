@@ -1,7 +1,7 @@
 //! The model: bandwidth, bounds, and the resulting packets in flight. Bandwidth is in packets a microsecond
 //! times 2^24, gains and shares in 1/256, as in version 1.
 
-use super::bandwidth::{self, GAIN_ONE};
+use super::bandwidth::{self, BBR_UNIT};
 use super::cycle::Mode;
 use super::{AckInfo, Bbr3};
 use crate::Params;
@@ -34,10 +34,10 @@ pub(super) struct Constants {
 impl Constants {
     /// Shares round down, as Linux's integer constants: 5, 76 (which leaves 180) and 38.
     pub(super) fn new(params: &Params) -> Self {
-        let share = |value: f64| (value * f64::from(GAIN_ONE)) as u32;
+        let share = |value: f64| (value * f64::from(BBR_UNIT)) as u32;
         Self {
             loss_thresh: share(params.number("loss_threshold")),
-            beta: GAIN_ONE - share(1.0 - params.number("beta")),
+            beta: BBR_UNIT - share(1.0 - params.number("beta")),
             headroom: share(params.number("headroom")),
             probe_wait: Span::from_secs_f64(params.number("probe_wait")),
             ecn: params.choice("ecn") == "on",
@@ -94,8 +94,8 @@ impl Bbr3 {
     }
 
     pub(super) fn update_max_bw(&mut self, ack: &AckInfo<'_>) {
-        let Some(rs) = &ack.rs else { return };
-        if !rs.app_limited || ack.rate >= self.max_bw() {
+        let Some(rate_sample) = &ack.rate_sample else { return };
+        if !rate_sample.app_limited || ack.rate >= self.max_bw() {
             self.bw_filter[1] = self.bw_filter[1].max(ack.rate);
         }
         self.update_congestion_signals(ack);
@@ -123,7 +123,7 @@ impl Bbr3 {
 
     /// Packets in flight that fill the path at this bandwidth.
     pub(super) fn inflight(&self, bandwidth: u64) -> u32 {
-        self.quantization_budget(self.bdp(bandwidth, GAIN_ONE))
+        self.quantization_budget(self.bdp(bandwidth, BBR_UNIT))
     }
 
     /// Packets in flight that fill the path as far as the window allows.

@@ -39,8 +39,8 @@ pub(super) struct CongestionSignals {
 impl CongestionSignals {
     /// Send state of the newest packet delivered; where the sender does not record it, what was delivered and lost in
     /// its round.
-    pub(super) fn tx_record(&self, sample: &AckSample, rs: Option<&RateSample>) -> TxRecord {
-        let delivered = rs.map_or(0, |rs| rs.delivered);
+    pub(super) fn tx_record(&self, sample: &AckSample, rate_sample: Option<&RateSample>) -> TxRecord {
+        let delivered = rate_sample.map_or(0, |rate_sample| rate_sample.delivered);
         match sample.newest_delivered {
             Some(sent) => TxRecord { inflight_latest: delivered, ..TxRecord::of(&sent) },
             None => TxRecord {
@@ -48,7 +48,7 @@ impl CongestionSignals {
                 lost_in_round: self.lost,
                 marked: sample.marked,
                 inflight_latest: delivered,
-                app_limited: rs.is_some_and(|rs| rs.app_limited),
+                app_limited: rate_sample.is_some_and(|rate_sample| rate_sample.app_limited),
             },
         }
     }
@@ -128,25 +128,25 @@ impl Bbr3 {
     /// Greatest delivery of the round, and whether the round is over.
     pub(super) fn update_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
         self.congestion.loss_round_start = false;
-        let Some(rs) = &ack.rs else { return };
+        let Some(rate_sample) = &ack.rate_sample else { return };
         self.congestion.bw_latest = self.congestion.bw_latest.max(ack.rate);
-        self.congestion.delivered = self.congestion.delivered.max(rs.delivered);
-        if rs.prior_delivered >= self.congestion.loss_round_delivered {
-            self.congestion.loss_round_delivered = ack.sample.delivered;
+        self.congestion.delivered = self.congestion.delivered.max(rate_sample.delivered);
+        if rate_sample.prior_delivered >= self.congestion.loss_round_delivered {
+            self.congestion.loss_round_delivered = ack.ack_sample.delivered;
             self.congestion.loss_round_start = true;
         }
     }
 
     /// Begins the next round's delivery signals with this sample.
     pub(super) fn advance_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
-        if let (true, Some(rs)) = (self.congestion.loss_round_start, &ack.rs) {
-            (self.congestion.bw_latest, self.congestion.delivered) = (ack.rate, rs.delivered);
+        if let (true, Some(rate_sample)) = (self.congestion.loss_round_start, &ack.rate_sample) {
+            (self.congestion.bw_latest, self.congestion.delivered) = (ack.rate, rate_sample.delivered);
         }
     }
 
     /// Adapts the short-term bounds at the end of a round.
     pub(super) fn update_congestion_signals(&mut self, ack: &AckInfo<'_>) {
-        self.congestion.loss_in_round |= ack.sample.lost > 0;
+        self.congestion.loss_in_round |= ack.ack_sample.lost > 0;
         if !self.congestion.loss_round_start {
             return;
         }

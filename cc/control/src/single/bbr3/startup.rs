@@ -47,7 +47,7 @@ impl FullBw {
 impl Bbr3 {
     /// Ends Startup at a plateau of the bandwidth.
     pub(super) fn check_full_bw_reached(&mut self, ack: &AckInfo<'_>) {
-        if ack.rs.is_some_and(|rs| !rs.app_limited) && !self.full_bw.full_bw_now {
+        if ack.rate_sample.is_some_and(|rate_sample| !rate_sample.app_limited) && !self.full_bw.full_bw_now {
             self.full_bw.sample(ack.rate, self.round.round_start);
         }
     }
@@ -57,10 +57,10 @@ impl Bbr3 {
         if self.full_bw.full_bw_reached {
             return;
         }
-        self.congestion.loss_events_in_round += u32::from(ack.sample.lost > 0);
+        self.congestion.loss_events_in_round += u32::from(ack.ack_sample.lost > 0);
         if self.congestion.loss_round_start {
             let high_loss = std::mem::take(&mut self.congestion.loss_events_in_round) >= FULL_LOSS_CNT;
-            if high_loss && ack.sample.ca_state == CaState::Recovery && self.is_inflight_too_high(&ack.tx) {
+            if high_loss && ack.ack_sample.ca_state == CaState::Recovery && self.is_inflight_too_high(&ack.tx) {
                 self.enter_drain();
             }
         }
@@ -79,7 +79,7 @@ impl Bbr3 {
             self.ssthresh = full;
             self.congestion.reset();
         }
-        if self.mode == Mode::Drain && ack.sample.in_flight <= full {
+        if self.mode == Mode::Drain && ack.ack_sample.in_flight <= full {
             self.start_probe_bw_down(cx);
         }
     }

@@ -21,7 +21,7 @@ fn model(mode: Mode, rtt_us: u64) -> Bbr3 {
     bbr.bw_filter = [0, MBIT_100];
     bbr.min_rtt = MinRtt::new(Some(Span::from_micros(rtt_us)), Instant::ZERO);
     (bbr.mode, bbr.full_bw.full_bw_reached) = (mode, true);
-    bbr.pacing_rate = bytes_per_second(MBIT_100, 1448, GAIN_ONE);
+    bbr.pacing_rate = bytes_per_second(MBIT_100, 1448, BBR_UNIT);
     bbr
 }
 

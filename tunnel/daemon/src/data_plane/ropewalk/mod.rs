@@ -20,11 +20,11 @@ use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
 use allowed_ips::AllowedIps;
 use deliver::{Rejection, validate, write};
-use machine::{Content, FIRST_UNORDERED_STREAM, Transmit};
+use machine::{FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
 use node::Opened;
 use packet::PacketSlice;
 use peer::{EnginePeer, Node};
-use seal::{Entropy, PeerId, Peers, SystemEntropy};
+use seal::{Entropy, PeerId, SealDevice, SystemEntropy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -62,7 +62,7 @@ impl RopewalkEngine {
     /// # Errors
     /// An invalid configuration.
     pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io) -> Result<Self, Error> {
-        let seal = Peers::new(seal::SealConfig::new(config.private_key), Box::new(SystemEntropy));
+        let seal = SealDevice::new(seal::HandshakeConfig::new(config.private_key), Box::new(SystemEntropy));
         let mut node = Node::new(seal, Box::new(peer::learned_path_config));
         let mut peers = BTreeMap::new();
         for config in config.peers {
@@ -88,7 +88,7 @@ impl RopewalkEngine {
     /// Sends handshake messages that are due.
     fn send_handshakes(&mut self, sockets: &mut [Socket], now: Instant) {
         let wall = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        while let Some((route, message)) = self.node.poll_message(now, wall) {
+        while let Some((route, message)) = self.node.poll_handshake(now, wall) {
             let bytes = message.as_bytes();
             self.handshake.reset(route.remote);
             self.handshake.push(bytes.len(), 0, |datagram| {
@@ -123,15 +123,17 @@ impl RopewalkEngine {
         transmit: &Transmit<PacketSlice>,
     ) -> SendOutcome {
         let Self { node, peers, .. } = self;
-        let len = node.length(id, transmit);
+        let len = node.encode_length(id, transmit);
         let (Some(route), Some(peer)) = (node.route(id, transmit.path), peers.get_mut(&id)) else {
             return SendOutcome::Unreachable;
         };
         let out = peer.transmit_on(sockets, transmit.path, route);
-        let (tos, len) = match &transmit.content {
-            Content::Data(data) if data.last && !data.first => (outer_tos(data.payload.tos), out.queue.padded_len(len)),
-            Content::Data(data) => (outer_tos(data.payload.tos), len),
-            Content::Control { .. } => (0, len),
+        let (tos, len) = match &transmit.body {
+            TransmitBody::Data(data) if data.last && !data.first => {
+                (outer_tos(data.payload.tos), out.queue.padded_len(len))
+            }
+            TransmitBody::Data(data) => (outer_tos(data.payload.tos), len),
+            TransmitBody::Control { .. } => (0, len),
         };
         out.queue.push(&mut sockets[out.socket], len, tos, |datagram| {
             let write_payload = |packet: &PacketSlice, bytes: &mut [u8]| {
@@ -140,7 +142,7 @@ impl RopewalkEngine {
                 padding.fill(0);
                 packet.offload
             };
-            if node.write(now, id, transmit, datagram, write_payload) { len } else { 0 }
+            if node.seal_into(now, id, transmit, datagram, write_payload) { len } else { 0 }
         })
     }
 

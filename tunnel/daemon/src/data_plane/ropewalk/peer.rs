@@ -132,7 +132,7 @@ pub(super) fn check_peer<'a>(
 ) -> Result<(), Error> {
     let config_error = |message: String| Error::config(format!("peer {}: {message}", config.public_key));
     config.options.endpoint_config(&config.weights(), 0).map_err(config_error)?;
-    node.sessions().check(&config.public_key).map_err(|error| config_error(error.to_string()))?;
+    node.sessions().check_peer_key(&config.public_key).map_err(|error| config_error(error.to_string()))?;
     if config.paths.iter().any(|path| usize::from(path.id) >= MAX_PATHS) {
         return Err(config_error(format!("at most {MAX_PATHS} paths")));
     }

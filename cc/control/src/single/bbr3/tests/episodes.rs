@@ -56,7 +56,7 @@ fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::cruising();
     flow.controller.pacing_rate = 1;
     flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
-    assert_eq!(flow.controller.pacing_rate, bytes_per_second(flow.controller.bw(), 1448, GAIN_ONE));
+    assert_eq!(flow.controller.pacing_rate, bytes_per_second(flow.controller.bw(), 1448, BBR_UNIT));
 }
 
 #[test]

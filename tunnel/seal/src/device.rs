@@ -1,9 +1,9 @@
-//! All peers of a host. Handshake messages and sealed datagrams are matched by session index; initiations are created when
-//! they are due.
+//! The peers of a host (WireGuard `wg_device`). Handshake messages and sealed datagrams are matched by session index;
+//! initiations are created when they are due.
 //!
-//! The driver calls [`Peers::initiation_due`] at [`Peers::deadline`] and after each change, sends [`Peers::initiation`]
-//! by all routes to the peer, and hands over what arrives. Addresses are the driver's concern: a peer is whoever has its
-//! key, from whatever address.
+//! The driver calls [`SealDevice::initiation_due`] at [`SealDevice::deadline`] and after each change, sends [`SealDevice::initiation`]
+//! by all routes to the peer, and passes on all datagrams that arrive. A peer is identified by its key alone; the driver
+//! handles addresses.
 
 use std::collections::BTreeMap;
 
@@ -22,27 +22,27 @@ use crate::peer::Peer;
 /// Bytes before the body of a sealed datagram.
 pub const HEADER_LEN: usize = wire::gre::Sealed::LEN;
 /// Bytes that sealing adds to a body: header and tag.
-pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
+pub const SEAL_OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
-/// Id of a peer, never reused in one [`Peers`].
+/// Id of a peer, never reused in one [`SealDevice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u32);
 
-/// Configuration of a host's [`Peers`].
-pub struct SealConfig {
+/// Configuration of a [`SealDevice`].
+pub struct HandshakeConfig {
     /// The host's private key.
-    pub private: PrivateKey,
-    /// Acceptable ciphers, preferred ones first; by default [`SealConfig::ciphers`].
+    pub private_key: PrivateKey,
+    /// Acceptable ciphers, preferred ones first; by default [`HandshakeConfig::ciphers`].
     pub ciphers: Vec<Cipher>,
     /// Initiations a second above which the host is under load and asks for cookies. One takes about 0.1 ms.
     pub under_load_threshold: u32,
 }
 
-impl SealConfig {
+impl HandshakeConfig {
     /// The default configuration.
     #[must_use]
-    pub fn new(private: PrivateKey) -> Self {
-        Self { private, ciphers: Self::ciphers(), under_load_threshold: 100 }
+    pub fn new(private_key: PrivateKey) -> Self {
+        Self { private_key, ciphers: Self::ciphers(), under_load_threshold: 100 }
     }
 
     /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for it,
@@ -56,14 +56,14 @@ impl SealConfig {
     }
 }
 
-/// Why a peer cannot be added.
+/// Error of adding a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerError {
-    /// The key is the host's own.
+    /// The key is that of the host itself.
     OwnKey,
     /// Another peer has this key.
     DuplicateKey,
-    /// The key is a point of low order, with which every shared secret would be zero.
+    /// The key is a point of low order on Curve25519: every shared secret would be zero (RFC 7748, section 6.1).
     LowOrderKey,
 }
 
@@ -84,9 +84,9 @@ impl std::error::Error for PeerError {}
 pub struct Established {
     /// The peer.
     pub peer: PeerId,
-    /// Whether either end has lost its state: packet numbers of all paths start at zero. If not, everything continues,
-    /// numbers included.
-    pub fresh: bool,
+    /// Whether the packet numbers of all paths start at zero, because either host has lost its state; otherwise they
+    /// continue.
+    pub numbers_reset: bool,
     /// The AEAD of the session.
     pub cipher: Cipher,
 }
@@ -96,14 +96,14 @@ pub struct Established {
 pub struct HandshakeOutcome {
     /// The authenticated sender; `None` for a cookie reply and for an initiation that gets one.
     pub peer: Option<PeerId>,
-    /// A message to send back to its source, by the same route.
+    /// A message to send to the address that the handled one came from, by the same route.
     pub reply: Option<HandshakeMessage>,
-    /// The session that a response established. A datagram must be sealed soon: before key confirmation the peer cannot
-    /// send.
+    /// The session that a response established. The host must soon seal a datagram: before this key confirmation the peer
+    /// cannot send.
     pub established: Option<Established>,
 }
 
-/// An opened datagram, whose body lies between header and tag.
+/// The result of opening a datagram, whose body is then between header and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The sender.
@@ -111,8 +111,8 @@ pub struct Opened {
     /// The path.
     pub path: u8,
     /// The packet number on the path.
-    pub number: u64,
-    /// The session that it confirmed, if it is its first one; to be handled before the body.
+    pub packet_number: u64,
+    /// The session that the datagram confirmed, if it is the first one of it; to be handled before the body.
     pub established: Option<Established>,
 }
 
@@ -120,58 +120,58 @@ pub struct Opened {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerStatus {
     /// The public key.
-    pub public: PublicKey,
+    pub public_key: PublicKey,
     /// When the current session was established; `None` if there is none.
-    pub since: Option<Instant>,
+    pub latest_handshake: Option<Instant>,
     /// The AEAD of the session.
     pub cipher: Option<Cipher>,
     /// Initiations sent since the last response.
-    pub attempts: u32,
+    pub handshake_attempts: u32,
 }
 
-/// One end of all tunnels of a host.
-pub struct Peers {
-    pub(crate) config: SealConfig,
-    pub(crate) public: PublicKey,
+/// Handshakes and sessions of a host with its peers.
+pub struct SealDevice {
+    pub(crate) config: HandshakeConfig,
+    pub(crate) public_key: PublicKey,
     pub(crate) mac1: MacKey,
     pub(crate) cookie_key: MacKey,
     pub(crate) entropy: Box<dyn Entropy + Send>,
     /// By id; removed ones leave a gap.
     pub(crate) peers: Vec<Option<Peer>>,
-    pub(crate) keys: BTreeMap<PublicKey, PeerId>,
-    /// Local session indices.
-    pub(crate) indices: BTreeMap<u32, PeerId>,
-    pub(crate) limiter: InitiationLimiter,
+    pub(crate) by_public_key: BTreeMap<PublicKey, PeerId>,
+    /// By local session index.
+    pub(crate) session_indices: BTreeMap<u32, PeerId>,
+    pub(crate) initiation_limiter: InitiationLimiter,
     pub(crate) counters: DropCounters,
     pub(crate) deadline: Instant,
-    pub(crate) freed_indices: Vec<u32>,
+    pub(crate) released_indices: Vec<u32>,
 }
 
-impl Peers {
+impl SealDevice {
     /// A host without peers.
     #[must_use]
-    pub fn new(config: SealConfig, entropy: Box<dyn Entropy + Send>) -> Self {
-        let public = config.private.public();
+    pub fn new(config: HandshakeConfig, entropy: Box<dyn Entropy + Send>) -> Self {
+        let public_key = config.private_key.public_key();
         Self {
-            mac1: MacKey::derive(MAC1_KEY_LABEL, &public),
-            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public),
-            limiter: InitiationLimiter::new(config.under_load_threshold),
+            mac1: MacKey::derive(MAC1_KEY_LABEL, &public_key),
+            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public_key),
+            initiation_limiter: InitiationLimiter::new(config.under_load_threshold),
             config,
-            public,
+            public_key,
             entropy,
             peers: Vec::new(),
-            keys: BTreeMap::new(),
-            indices: BTreeMap::new(),
+            by_public_key: BTreeMap::new(),
+            session_indices: BTreeMap::new(),
             counters: DropCounters::default(),
             deadline: Instant::NEVER,
-            freed_indices: Vec::new(),
+            released_indices: Vec::new(),
         }
     }
 
     /// The host's public key.
     #[must_use]
-    pub const fn public(&self) -> &PublicKey {
-        &self.public
+    pub const fn public_key(&self) -> &PublicKey {
+        &self.public_key
     }
 
     /// Counters of dropped datagrams by reason.
@@ -184,42 +184,42 @@ impl Peers {
     ///
     /// # Errors
     /// If the key cannot be a peer's.
-    pub fn add(&mut self, public: PublicKey, preshared: Option<PresharedKey>) -> Result<PeerId, PeerError> {
-        self.check(&public)?;
-        if self.keys.contains_key(&public) {
+    pub fn add(&mut self, public_key: PublicKey, preshared_key: Option<PresharedKey>) -> Result<PeerId, PeerError> {
+        self.check_peer_key(&public_key)?;
+        if self.by_public_key.contains_key(&public_key) {
             return Err(PeerError::DuplicateKey);
         }
         let id = PeerId(u32::try_from(self.peers.len()).expect("fewer than 2^32 peers were ever added"));
-        let instance = u64::from_be_bytes(random_bytes(&mut *self.entropy));
-        self.peers.push(Some(Peer::new(public, preshared.unwrap_or_else(no_preshared_key), instance)));
-        self.keys.insert(public, id);
+        let boot_id = u64::from_be_bytes(random_bytes(&mut *self.entropy));
+        self.peers.push(Some(Peer::new(public_key, preshared_key.unwrap_or_else(no_preshared_key), boot_id)));
+        self.by_public_key.insert(public_key, id);
         Ok(id)
     }
 
     /// Checks that a key can be a peer's.
     ///
     /// # Errors
-    /// Why it cannot.
-    pub fn check(&self, public: &PublicKey) -> Result<(), PeerError> {
-        if *public == self.public {
+    /// The reason if it cannot.
+    pub fn check_peer_key(&self, public_key: &PublicKey) -> Result<(), PeerError> {
+        if *public_key == self.public_key {
             return Err(PeerError::OwnKey);
         }
-        x25519(self.config.private.bytes(), public.bytes()).map(drop).ok_or(PeerError::LowOrderKey)
+        x25519(self.config.private_key.bytes(), public_key.bytes()).map(drop).ok_or(PeerError::LowOrderKey)
     }
 
     /// Removes a peer and its sessions.
     pub fn remove(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::take) {
-            self.keys.remove(&peer.public);
-            self.indices.retain(|_, owner| *owner != id);
+            self.by_public_key.remove(&peer.public_key);
+            self.session_indices.retain(|_, owner| *owner != id);
         }
     }
 
     /// Sets the preshared key of a peer. The current session stays in use until it expires; if the host
     /// [initiates](Self::start_initiating), handshakes with the new key start now, until the peer has it too.
-    pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared: Option<PresharedKey>) {
+    pub fn set_preshared(&mut self, now: Instant, id: PeerId, preshared_key: Option<PresharedKey>) {
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
-            peer.set_preshared(preshared.unwrap_or_else(no_preshared_key), &mut self.freed_indices);
+            peer.set_preshared(preshared_key.unwrap_or_else(no_preshared_key), &mut self.released_indices);
         }
         self.release_indices();
         self.schedule(now);
@@ -227,8 +227,8 @@ impl Peers {
 
     /// The peer with this public key.
     #[must_use]
-    pub fn find(&self, public: &PublicKey) -> Option<PeerId> {
-        self.keys.get(public).copied()
+    pub fn find(&self, public_key: &PublicKey) -> Option<PeerId> {
+        self.by_public_key.get(public_key).copied()
     }
 
     /// Initiates handshakes with this peer, now and whenever there is no session. Otherwise the host only responds.
@@ -254,13 +254,13 @@ impl Peers {
         self.schedule(now);
     }
 
-    /// Drops all state of a peer that closed the tunnel or that starts anew. The next handshake tells the peer.
+    /// Drops all state of a peer that closed the tunnel or has restarted. The next handshake carries another boot id.
     pub fn reset(&mut self, now: Instant, id: PeerId) {
-        let instance = u64::from_be_bytes(random_bytes(&mut *self.entropy));
+        let boot_id = u64::from_be_bytes(random_bytes(&mut *self.entropy));
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut) {
-            peer.reset(instance);
+            peer.reset(boot_id);
         }
-        self.indices.retain(|_, owner| *owner != id);
+        self.session_indices.retain(|_, owner| *owner != id);
         self.schedule(now);
     }
 
@@ -270,10 +270,10 @@ impl Peers {
         let peer = self.peer(id)?;
         let current = peer.sessions.current();
         Some(PeerStatus {
-            public: peer.public,
-            since: current.map(|entry| entry.created),
+            public_key: peer.public_key,
+            latest_handshake: current.map(|entry| entry.created),
             cipher: current.map(|entry| entry.session.cipher()),
-            attempts: peer.attempts,
+            handshake_attempts: peer.handshake_attempts,
         })
     }
 

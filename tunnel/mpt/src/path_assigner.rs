@@ -1,21 +1,21 @@
-//! Distribution of packets over the paths.
+//! Assignment of packets to paths.
 
 use schedule::{PathView, Scheduler, SchedulerView};
 use units::{Instant, PathId};
 
-/// Gives each packet a sequence number, common to all paths (draft-lencse-tsvwg-mpt, section 3), and a path.
+/// Assigns each packet a path and a sequence number, which is common to all paths (draft-lencse-tsvwg-mpt, section 3).
 #[derive(Debug)]
-pub struct Distributor {
+pub struct PathAssigner {
     scheduler: Box<dyn Scheduler>,
     paths: Vec<PathView>,
     next_sequence: u64,
 }
 
-impl Distributor {
-    /// A distributor over `paths` paths, all of which are usable.
+impl PathAssigner {
+    /// An assigner for `paths` paths, all of which are usable.
     #[must_use]
     pub fn new(scheduler: Box<dyn Scheduler>, paths: usize) -> Self {
-        Self { scheduler, paths: vec![PathView::unmeasured(); paths], next_sequence: 0 }
+        Self { scheduler, paths: vec![PathView::without_measurements(); paths], next_sequence: 0 }
     }
 
     /// Sets whether a path can be used.
@@ -24,7 +24,8 @@ impl Distributor {
         (path.has_room, path.active) = (usable, usable);
     }
 
-    /// The sequence number and the path of the next packet of `bytes`; `None`, and no number is used, if no path is usable.
+    /// The sequence number and the path of the next packet, of `bytes`. `None` if no path is usable; no sequence number is
+    /// used then.
     pub fn assign(&mut self, now: Instant, bytes: u32) -> Option<(u64, PathId)> {
         let sequence = self.next_sequence;
         let view = SchedulerView {
@@ -33,8 +34,8 @@ impl Distributor {
             paths: &self.paths,
             snd_nxt: sequence,
             snd_una: sequence,
-            unsent: 1,
-            rwnd_left: u64::MAX,
+            unsent_packets: 1,
+            rwnd_left_packets: u64::MAX,
             rwnd_stalls: 0,
         };
         let pick = self.scheduler.pick(&view)?;
@@ -52,10 +53,10 @@ mod tests {
     fn numbers_are_common_to_all_paths_and_none_is_used_while_no_path_is_usable() {
         let entry = schedule::find("packet-round-robin").expect("registered");
         let scheduler = entry.scheduler(&[2, 1], 0, &BTreeMap::new()).expect("no parameters");
-        let mut distributor = Distributor::new(scheduler, 2);
+        let mut path_assigner = PathAssigner::new(scheduler, 2);
         let mut assign = |usable: bool| {
-            [PathId(0), PathId(1)].into_iter().for_each(|path| distributor.set_usable(path, usable));
-            distributor.assign(Instant::ZERO, 1500).map(|(sequence, path)| (sequence, path.0))
+            [PathId(0), PathId(1)].into_iter().for_each(|path| path_assigner.set_usable(path, usable));
+            path_assigner.assign(Instant::ZERO, 1500).map(|(sequence, path)| (sequence, path.0))
         };
         assert_eq!(
             [assign(true), assign(false), assign(true), assign(true)],
