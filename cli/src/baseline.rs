@@ -16,20 +16,20 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The copy that lies in the finished folder `dir`, if its manifest speaks of one.
+    /// The copy of the baseline in the finished folder `dir`, if its manifest names one.
     pub(crate) fn of_study(dir: &std::path::Path, manifest: &Manifest) -> Result<Option<Self>, Failure> {
         let Some(name) = manifest.baseline.clone() else { return Ok(None) };
         Ok(Some(Self { name, runs: Results::open_baseline(dir)?.1 }))
     }
 
-    /// As the report takes it.
+    /// The baseline as an argument of the report.
     pub(crate) fn shown(&self) -> Baseline<'_> {
         Baseline { name: &self.name, runs: &self.runs }
     }
 }
 
-/// The folder that the scenario names, and what it is called: read once before anything runs, so that it is known to be
-/// whole and to have something to compare.
+/// The baseline's folder and its name, if the scenario has one. Reads the folder before anything runs; an error if it is not
+/// complete or has no cell of the scenario.
 pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Failure> {
     let Some(folder) = &scenario.baseline else { return Ok(None) };
     let baseline_error = |message: &str, help: &str| Failure::from(scenario.error_at("baseline", message, help));
@@ -39,9 +39,10 @@ pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Fa
             "a finished results folder, beside the scenario file",
         )
     })?;
-    let theirs: BTreeSet<&BTreeMap<String, String>> = runs.iter().map(|run| &run.parameters).collect();
-    let mut ours = scenario.cells.iter().map(|cell| cell.parameters.iter().cloned().collect::<BTreeMap<_, _>>());
-    if !ours.any(|parameters| theirs.contains(&parameters)) {
+    let baseline_cells: BTreeSet<&BTreeMap<String, String>> = runs.iter().map(|run| &run.parameters).collect();
+    let mut scenario_cells =
+        scenario.cells.iter().map(|cell| cell.parameters.iter().cloned().collect::<BTreeMap<_, _>>());
+    if !scenario_cells.any(|parameters| baseline_cells.contains(&parameters)) {
         let baseline_cell = runs.first().map_or(String::new(), |run| cell(run.parameters.iter()));
         let scenario_cell =
             scenario.cells.first().map_or(String::new(), |it| cell(it.parameters.iter().map(|(k, v)| (k, v))));

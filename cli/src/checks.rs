@@ -1,5 +1,5 @@
-//! What the scenario's reader cannot know is checked before anything runs: names in the registry of algorithms,
-//! room for the time series.
+//! Checks of a scenario before it runs that the scenario crate cannot make: names and parameters of algorithms, and the size of
+//! the time series.
 
 use crate::Failure;
 use control::registry::{self, REGISTRY};
@@ -7,40 +7,40 @@ use scenario::Scenario;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Tunnel};
 use schedule::{Fill, Needs, SchedulerEntry};
 
-/// Numbers in all time series of a study. They are held in memory until the tables are written, at 8 bytes and more.
-const MAX_NUMBERS: u64 = 30_000_000;
-/// Numbers of one subject, a flow, a subflow or a path, at one instant.
-const NUMBERS: u64 = 10;
+/// Maximum number of values in all time series of a study. They are held in memory until the tables are written.
+const MAX_SERIES_VALUES: u64 = 30_000_000;
+/// Values of a flow, a subflow or a path in one sample.
+const VALUES_PER_SAMPLE: u64 = 10;
 
-/// All checks.
+/// Runs all checks.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
-    congestion_controls(scenario)?;
-    scheduler(scenario)?;
-    series(scenario)
+    check_congestion_controls(scenario)?;
+    check_schedulers(scenario)?;
+    check_series_size(scenario)
 }
 
-/// The time series of the whole study have room.
-fn series(scenario: &Scenario) -> Result<(), Failure> {
+/// Checks the size of all time series of the study.
+fn check_series_size(scenario: &Scenario) -> Result<(), Failure> {
     let numbers = |it: &Experiment| {
         let samples = it.sample.map_or(0, |sample| it.duration.0 / sample.0.max(1));
         let subflows: usize = it.flows.iter().map(|flow| flow.kind.subflows().len()).sum();
-        samples.saturating_mul((it.flows.len() + subflows + it.paths.len()) as u64 * NUMBERS)
+        samples.saturating_mul((it.flows.len() + subflows + it.paths.len()) as u64 * VALUES_PER_SAMPLE)
     };
     let cells = scenario.cells.iter().map(|cell| numbers(&cell.experiment));
     let total = cells.fold(0, u64::saturating_add).saturating_mul(scenario.seeds.len() as u64);
-    if total <= MAX_NUMBERS {
+    if total <= MAX_SERIES_VALUES {
         return Ok(());
     }
     let message = format!("the time series of all runs would hold some {} million numbers", total / 1_000_000);
-    let help = format!("at most {} million: sample less often, or in fewer runs", MAX_NUMBERS / 1_000_000);
+    let help = format!("at most {} million: sample less often, or in fewer runs", MAX_SERIES_VALUES / 1_000_000);
     Err(scenario.error_at("sample", &message, &help).into())
 }
 
-/// The tunnel's scheduler and those of MPTCP flows, in every cell.
-fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
+/// Checks the schedulers of the tunnel and of MPTCP flows in every cell.
+fn check_schedulers(scenario: &Scenario) -> Result<(), Failure> {
     for (cell, it) in scenario.cells.iter().enumerate() {
         if let Some(tunnel) = &it.experiment.tunnel {
-            tunnel_scheduler(scenario, cell, tunnel)?;
+            check_tunnel_scheduler(scenario, cell, tunnel)?;
         }
         for flow in &it.experiment.flows {
             if let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind {
@@ -51,10 +51,10 @@ fn scheduler(scenario: &Scenario) -> Result<(), Failure> {
     Ok(())
 }
 
-/// MPT's tunnel measures nothing; in Ropewalk's, fragments wait for a congestion window and not at a path.
-fn tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), Failure> {
+/// Checks that the tunnel can use its scheduler: MPT's has no measurements, Ropewalk's no send buffers of paths.
+fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), Failure> {
     let key = "tunnel.scheduler";
-    let (chosen, usable, reason): (_, fn(&SchedulerEntry) -> bool, _) = match &tunnel.ropewalk {
+    let (choice, is_usable, reason): (_, fn(&SchedulerEntry) -> bool, _) = match &tunnel.ropewalk {
         None => (
             &tunnel.mpt_scheduler,
             |entry| entry.needs == Needs::Nothing,
@@ -66,28 +66,28 @@ fn tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result
             "fills send buffers, which paths of a tunnel do not have",
         ),
     };
-    let entry = scheduler_of(scenario, cell, key, chosen)?;
-    if usable(entry) {
+    let entry = scheduler_of(scenario, cell, key, choice)?;
+    if is_usable(entry) {
         return Ok(());
     }
-    let names = schedule::REGISTRY.iter().filter(|entry| usable(entry)).map(|entry| format!("`{}`", entry.name));
+    let names = schedule::REGISTRY.iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
-    Err(scenario.error_in(cell, key, &format!("`{}` {reason}", chosen.name), &help).into())
+    Err(scenario.error_in(cell, key, &format!("`{}` {reason}", choice.name), &help).into())
 }
 
-/// The registration of a scheduler whose parameters are right.
+/// The registry entry of a scheduler, with its parameters checked.
 fn scheduler_of(
     scenario: &Scenario,
     cell: usize,
     key: &str,
-    chosen: &AlgorithmChoice,
+    choice: &AlgorithmChoice,
 ) -> Result<&'static SchedulerEntry, Failure> {
-    let entry = known_scheduler(&chosen.name).map_err(|(it, help)| scenario.error_in(cell, key, &it, &help))?;
-    match entry.scheduler(&[], 0, &chosen.parameters) {
+    let entry = known_scheduler(&choice.name).map_err(|(it, help)| scenario.error_in(cell, key, &it, &help))?;
+    match entry.scheduler(&[], 0, &choice.parameters) {
         Ok(_) => Ok(entry),
-        Err(bad) => {
+        Err(error) => {
             let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
-            let (key, message) = (format!("{key}.{}", bad.key), format!("{}: {bad}", entry.name));
+            let (key, message) = (format!("{key}.{}", error.key), format!("{}: {error}", entry.name));
             Err(scenario.error_in(cell, &key, &message, &help).into())
         }
     }
@@ -105,11 +105,11 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
     })
 }
 
-/// Every congestion control of every cell, with its parameters.
-fn congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
+/// Checks every congestion control of every cell with its parameters.
+fn check_congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
     let cells = scenario.cells.iter().enumerate();
     let mut all = cells.flat_map(|(cell, it)| congestions(&it.experiment).map(move |(key, used)| (cell, key, used)));
-    all.try_for_each(|(cell, key, used)| check_one(scenario, cell, &key, used))
+    all.try_for_each(|(cell, key, used)| check_congestion_control(scenario, cell, &key, used))
 }
 
 /// The congestion controls of the flows and of the tunnel's paths, with their keys.
@@ -119,19 +119,24 @@ fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &Algori
         FlowKind::ConstantRate { .. } => None,
     });
     let ropewalk = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.ropewalk.as_ref());
-    let of_tunnel = ropewalk.map(|ropewalk| &ropewalk.options.congestion).filter(|chosen| chosen.name != OFF);
+    let of_tunnel = ropewalk.map(|ropewalk| &ropewalk.options.congestion).filter(|choice| choice.name != OFF);
     of_flows.chain(of_tunnel.map(|congestion| ("tunnel.congestion".to_owned(), congestion)))
 }
 
-fn check_one(scenario: &Scenario, cell: usize, key: &str, congestion: &AlgorithmChoice) -> Result<(), Failure> {
+fn check_congestion_control(
+    scenario: &Scenario,
+    cell: usize,
+    key: &str,
+    congestion: &AlgorithmChoice,
+) -> Result<(), Failure> {
     let Some(entry) = registry::find(&congestion.name) else {
         let message = format!("unknown congestion control `{}`", congestion.name);
         return Err(scenario.error_in(cell, key, &message, &suggestion(&congestion.name)).into());
     };
-    entry.controller(&congestion.parameters).map(drop).map_err(|bad| {
-        let key = format!("{key}.{}", bad.key);
+    entry.controller(&congestion.parameters).map(drop).map_err(|error| {
+        let key = format!("{key}.{}", error.key);
         let help = format!("`ropewalk list algorithms {}` shows its parameters", entry.name);
-        scenario.error_in(cell, &key, &format!("{}: {bad}", entry.name), &help).into()
+        scenario.error_in(cell, &key, &format!("{}: {error}", entry.name), &help).into()
     })
 }
 

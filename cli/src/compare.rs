@@ -1,4 +1,4 @@
-//! `ropewalk compare`: stored studies side by side, two and two, in the terminal and as a page.
+//! `ropewalk compare`: compares pairs of stored studies, in the terminal and as a page.
 
 use crate::document::Document;
 use crate::{Failure, driver, output, study};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use store::{Manifest, Results};
 
 /// The page's name in the first folder.
-const PAGE: &str = "compare.html";
+const PAGE_NAME: &str = "compare.html";
 
 /// Two folders that are compared.
 struct Pair {
@@ -20,10 +20,10 @@ struct Pair {
 /// Writes the page to `out`; prints the tables and where the page is, or the documents.
 pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Result<(), Failure> {
     let pairs = pairs(dirs)?;
-    let comparisons: Vec<Comparison<'_>> = pairs.iter().map(Pair::compared).collect();
+    let comparisons: Vec<Comparison<'_>> = pairs.iter().map(Pair::comparison).collect();
     let page = report::compare_html(&comparisons);
     let page = match out {
-        None => Results::write_text(&dirs[0], PAGE, &page)?,
+        None => Results::write_text(&dirs[0], PAGE_NAME, &page)?,
         Some(file) => {
             let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let folder_error = || Failure::Environment(format!("cannot write {}: it is a folder", file.display()));
@@ -33,7 +33,7 @@ pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Resul
     };
     if json {
         let mut documents: Vec<Value> = pairs.into_iter().map(Pair::document).collect();
-        // One pair is itself the document.
+        // A single pair is printed without a list around it.
         return output::json(&if documents.len() == 1 { documents.remove(0) } else { Value::from(documents) });
     }
     let table = report::compare_terminal(&comparisons, output::width(), output::color());
@@ -58,14 +58,14 @@ impl Pair {
         Ok(Self { names: names(first, second), studies: [Results::open(first)?, Results::open(second)?] })
     }
 
-    fn compared(&self) -> Comparison<'_> {
+    fn comparison(&self) -> Comparison<'_> {
         let [a, b] = &self.studies;
         // A folder of an older version may have a layout that is no longer read; its runs are.
         let layout = [a, b].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
-        let [one, other] = [a, b].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
-        // A simulation is measured by a kernel; otherwise the second by the first.
+        let [first, second] = [a, b].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
+        // The baseline is the kernel's study if the other is simulated, otherwise the first one.
         let baseline = usize::from(driver::is_kernel(&b.0.driver) && !driver::is_kernel(&a.0.driver));
-        Comparison::new([(&self.names[0], one), (&self.names[1], other)], baseline)
+        Comparison::new([(&self.names[0], first), (&self.names[1], second)], baseline)
     }
 
     fn document(self) -> Value {

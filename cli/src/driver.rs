@@ -12,7 +12,7 @@ use std::thread::available_parallelism;
 /// The simulator's name in a manifest.
 const SIMULATOR: &str = "simulator";
 
-/// Whether a driver is a real kernel, by what the manifest calls it; older manifests have no name for the simulator.
+/// Whether a manifest's driver is a real kernel; older manifests have an empty name for the simulator.
 pub(crate) fn is_kernel(description: &str) -> bool {
     !["", SIMULATOR].contains(&description)
 }
@@ -22,7 +22,7 @@ pub(crate) trait Driver: Debug + Sync {
     /// The name of the driver in the manifest.
     fn describe(&self, scenario: &Scenario) -> String;
 
-    /// Which cells it runs: all of them, or with `partial` those that it can.
+    /// The cells that the driver runs: all of them, or with `partial` those that it supports.
     ///
     /// # Errors
     /// A cell has a feature that the driver does not support, and `partial` is not set.
@@ -31,17 +31,17 @@ pub(crate) trait Driver: Debug + Sync {
     /// The default number of parallel runs.
     fn jobs(&self, scenario: &Scenario) -> usize;
 
-    /// Runs one experiment; what a kernel leaves beside the record goes to the folder `keep`.
-    fn run(&self, experiment: &Experiment, seed: u64, keep: &Path) -> Result<Run, String>;
+    /// Runs one experiment; a kernel writes its logs and captures to `raw_folder`.
+    fn run(&self, experiment: &Experiment, seed: u64, raw_folder: &Path) -> Result<Run, String>;
 
-    /// The commands that set the experiments up, for repeating them by hand.
+    /// The commands that set the experiments up, to repeat them by hand.
     fn setup(&self, scenario: &Scenario) -> Option<String>;
 }
 
 /// The result of a driver's check of a scenario before it runs.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    /// The numbers of the cells that it runs.
+    /// Indices of the cells that the driver runs.
     pub(crate) cells: Vec<usize>,
     /// Notes to print.
     pub(crate) notes: Vec<String>,
@@ -60,7 +60,7 @@ pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
         #[cfg(feature = "lab")]
         _ => crate::kernel::find(arguments),
         #[cfg(not(feature = "lab"))]
-        _ => Err(Failure::Environment(format!("--on: {}", crate::features::remedy("lab")))),
+        _ => Err(Failure::Environment(format!("--on: {}", crate::features::build_hint("lab")))),
     }
 }
 

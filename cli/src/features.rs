@@ -1,4 +1,4 @@
-//! Verbs that this build leaves out, and how to have them.
+//! Verbs of features that this build does not have.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -9,7 +9,7 @@ const FEATURES: &[(&str, &[&str])] = &[
 ];
 
 /// The command that builds the program with a feature.
-pub(crate) fn remedy(feature: &str) -> String {
+pub(crate) fn build_hint(feature: &str) -> String {
     format!("this build has no {feature}\n  help: cargo build --release --features {feature}")
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn left_out(error: &clap::Error) -> Option<String> {
         _ => return None,
     };
     let (feature, _) = FEATURES.iter().find(|(_, verbs)| verbs.contains(&verb))?;
-    Some(format!("error: `{verb}`: {}", remedy(feature)))
+    Some(format!("error: `{verb}`: {}", build_hint(feature)))
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
     const ALWAYS: [&str; 5] = ["run", "list", "report", "compare", "schema"];
 
     #[test]
-    fn a_verb_is_there_or_says_how_to_build_it() {
+    fn a_verb_of_a_missing_feature_has_a_build_hint() {
         for (feature, verb) in
             FEATURES.iter().flat_map(|(feature, verbs)| verbs.iter().map(move |verb| (feature, verb)))
         {

@@ -10,10 +10,10 @@ use scenario::model::Experiment;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The word by which the lab calls this program as its agent.
+/// The subcommand with which the lab starts this program as its agent.
 pub(crate) const AGENT_SUBCOMMAND: &str = "lab-agent";
 
-/// Finds the kernel that the command line asks for.
+/// Finds the kernel that the command line selects.
 pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
     let choice = match arguments.on {
         On::Uml => BackendChoice::Uml,

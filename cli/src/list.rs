@@ -1,4 +1,4 @@
-//! `ropewalk list`: what there is to choose from.
+//! `ropewalk list`: algorithms, schedulers and scenarios.
 
 use crate::arguments::{List, What};
 use crate::{Failure, checks, output};
@@ -8,14 +8,14 @@ use schedule::{Fill, Needs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Something with a name and a line about it.
+/// An entry of a list.
 struct Row {
     name: String,
     title: String,
     /// Lines below it in the list.
     details: Vec<String>,
     json: Value,
-    /// All there is to say, where one name was asked for.
+    /// The full text, for `list WHAT NAME`.
     full: String,
 }
 
@@ -35,10 +35,10 @@ fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
     if json {
         return output::json(&rows.iter().map(|row| &row.json).collect::<Vec<_>>());
     }
-    let widest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let name_width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let lines = rows.iter().map(|row| {
-        let details: String = row.details.iter().map(|line| format!("{:widest$}  {line}\n", "")).collect();
-        format!("{:widest$}  {}\n{details}", row.name, row.title)
+        let details: String = row.details.iter().map(|line| format!("{:name_width$}  {line}\n", "")).collect();
+        format!("{:name_width$}  {}\n{details}", row.name, row.title)
     });
     output::print(&lines.collect::<String>())
 }
@@ -68,7 +68,7 @@ struct Facts<'e> {
     title: &'e str,
     source: &'e str,
     parameters: &'e [Parameter],
-    /// More lines, each a key of the JSON and its words.
+    /// Further facts: a key of the JSON, which is also the label of a line, and the value.
     more: Vec<(&'e str, &'e str)>,
 }
 
@@ -76,9 +76,9 @@ impl Facts<'_> {
     fn row(&self) -> Row {
         let names = self.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", ");
         let also = [("also", self.aliases.join(", ")), ("parameters", names)];
-        let more = self.more.iter().map(|(what, words)| (*what, (*words).to_owned()));
-        let details = also.into_iter().chain(more).filter(|(_, words)| !words.is_empty());
-        let details = details.map(|(what, words)| format!("  {what}: {words}"));
+        let more = self.more.iter().map(|(what, value)| (*what, (*value).to_owned()));
+        let details = also.into_iter().chain(more).filter(|(_, value)| !value.is_empty());
+        let details = details.map(|(what, value)| format!("  {what}: {value}"));
         let details = std::iter::once(format!("  {}", self.source)).chain(details).collect();
         Row { name: self.name.to_owned(), title: self.title.to_owned(), details, json: self.json(), full: self.full() }
     }
@@ -89,12 +89,12 @@ impl Facts<'_> {
             "name": self.name, "aliases": self.aliases, "title": self.title, "source": self.source,
             "parameters": parameters,
         });
-        self.more.iter().for_each(|(what, words)| json[*what] = (*words).into());
+        self.more.iter().for_each(|(what, value)| json[*what] = (*value).into());
         json
     }
 
     fn full(&self) -> String {
-        let more = self.more.iter().map(|(what, words)| format!("  {what}: {words}\n"));
+        let more = self.more.iter().map(|(what, value)| format!("  {what}: {value}\n"));
         let lines = self.parameters.iter().map(|parameter| {
             let (name, default, range) = (parameter.name, parameter.default_value(), parameter.range());
             format!("  {name} = {default}   ({range})\n      {}\n", parameter.description)

@@ -1,4 +1,4 @@
-//! `ropewalk run`: scenario in, table, report and results folder out.
+//! `ropewalk run`: runs a scenario, prints its tables, and writes the report and the results folder.
 
 use crate::arguments::{On, Run as Arguments};
 use crate::driver::{self, Driver};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use store::{Key, Manifest, Results};
 
 /// Folder below the results folder with the files of runs on a kernel: logs, captures.
-const RAW: &str = "raw";
+const RAW_FOLDER: &str = "raw";
 /// Suffix of the default folder's name for runs on a kernel.
-const ON_KERNEL: &str = "-kernel";
+const KERNEL_SUFFIX: &str = "-kernel";
 
-/// Runs every cell with every seed, except what the results folder already holds.
+/// Runs every cell with every seed, except the runs that the results folder already holds.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     checks::check(&scenario)?;
@@ -25,18 +25,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (folder, name) = baseline::check(&scenario)?.unzip();
     let (dir, results, mut runs) = open(arguments, &manifest(&scenario, &layout, driver.as_ref(), name))?;
     folder.map_or(Ok(()), |folder| results.keep_baseline(&folder))?;
-    let missing_runs: Vec<Key> =
+    let planned_runs: Vec<Key> =
         checked.cells.iter().flat_map(|cell| scenario.seeds.iter().map(move |seed| (*cell, *seed))).collect();
     if !runs.is_empty() && !arguments.quiet {
-        output::warn(&format!("reusing {} of {} runs from {}", runs.len(), missing_runs.len(), dir.display()));
+        output::warn(&format!("reusing {} of {} runs from {}", runs.len(), planned_runs.len(), dir.display()));
     }
     if !arguments.quiet {
         checked.notes.iter().for_each(|note| output::warn(note));
     }
-    let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
-    let jobs: Vec<Key> = missing_runs.into_iter().filter(|key| !have.contains(key)).collect();
+    let stored: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
+    let jobs: Vec<Key> = planned_runs.into_iter().filter(|key| !stored.contains(key)).collect();
     let start = Instant::now();
-    let raw_folder = dir.join(RAW);
+    let raw_folder = dir.join(RAW_FOLDER);
     runs.extend(sweep::run(
         driver.as_ref(),
         &scenario,
@@ -94,18 +94,18 @@ fn manifest(scenario: &Scenario, layout: &Layout, driver: &dyn Driver, baseline:
 type Opened = (PathBuf, Results, Vec<(Key, record::Run)>);
 
 /// The folder of `--out`. Without it `results/NAME` (on a kernel `results/NAME-kernel`), or `results/NAME-2` and so on where that holds another study: an
-/// edited scenario neither overwrites what is there nor needs an option.
+/// edited scenario neither overwrites existing results nor needs an option.
 fn open(arguments: &Arguments, manifest: &Manifest) -> Result<Opened, Failure> {
     if let Some(dir) = &arguments.out {
         return Ok(open_at(dir, manifest)?);
     }
-    let mut run_number = 1;
-    let driver = if arguments.on == On::Sim { "" } else { ON_KERNEL };
+    let mut suffix_number = 1;
+    let driver = if arguments.on == On::Sim { "" } else { KERNEL_SUFFIX };
     loop {
-        let suffix = if run_number == 1 { String::new() } else { format!("-{run_number}") };
+        let suffix = if suffix_number == 1 { String::new() } else { format!("-{suffix_number}") };
         let dir = Path::new("results").join(format!("{}{driver}{suffix}", manifest.scenario));
         match open_at(&dir, manifest) {
-            Err(store::Error::Occupied { .. }) => run_number += 1,
+            Err(store::Error::Occupied { .. }) => suffix_number += 1,
             other => return Ok(other?),
         }
     }

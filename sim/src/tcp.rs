@@ -13,13 +13,13 @@ use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Ack, Input, Segment, SegmentKind};
 use units::Instant;
 
-/// Both ends of a TCP or MPTCP flow, which has one connection, or one after the other.
+/// Both ends of a TCP or MPTCP flow, which has one connection, or several in sequence.
 #[derive(Debug)]
 pub(crate) struct TcpFlow {
     config: TcpConfig,
     pub connection: Connection,
     /// Number of the current connection; packets of earlier ones are ignored.
-    pub number: u16,
+    pub connection_number: u16,
     application: Application,
     /// The message being sent, and the segment after its end.
     message: Message,
@@ -32,7 +32,7 @@ pub(crate) struct TcpFlow {
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
     pub peak: PeakGoodput,
-    /// When a flow of a given size was complete.
+    /// Completion time of a flow of limited size.
     pub completed: Option<Instant>,
     pub stopped: bool,
 }
@@ -47,7 +47,7 @@ impl TcpFlow {
         Self {
             config,
             connection,
-            number: 0,
+            connection_number: 0,
             application,
             message,
             end: message.end(),
@@ -115,7 +115,7 @@ impl TcpFlow {
         self.application.stop(now);
     }
 
-    /// A timer of the source: the application writes what is due, and the sender's timers expire.
+    /// Handles a timer of the source: writes the data that is due, and lets the sender's timers expire.
     pub(crate) fn wake_source(&mut self, now: Instant) {
         if !self.stopped
             && let Some((segments, last_is_small)) = self.application.write(now, &self.message)
@@ -125,12 +125,12 @@ impl TcpFlow {
         self.connection.wake(now);
     }
 
-    /// When the application writes next.
+    /// The time of the application's next write.
     pub(crate) fn next_write(&self) -> Instant {
         if self.stopped { Instant::NEVER } else { self.application.due(&self.message) }
     }
 
-    /// When the receiving host's next timer expires.
+    /// The expiry of the receiving host's next timer.
     #[inline]
     pub(crate) fn sink_deadline(&self) -> Instant {
         match &self.application {
@@ -143,42 +143,42 @@ impl TcpFlow {
         self.connection.write(now, segments, last_is_small);
     }
 
-    /// The number of the request that the client sends now, if one is due.
+    /// Number of the request that the client sends now, if one is due.
     pub(crate) fn next_request(&mut self, now: Instant) -> Option<u32> {
         let Application::Requests(client) = &mut self.application else { return None };
         let kind = client.wake(now)?;
-        let number = client.number();
+        let request_number = client.request_number();
         if kind == RequestKind::New {
             let (size, reconnects) = (client.draw_size(), client.reconnects());
             self.prepare_response(now, size, reconnects);
         }
-        Some(number)
+        Some(request_number)
     }
 
     /// Prepares for a response of `size` bytes, on a new connection if the client reconnects.
     fn prepare_response(&mut self, now: Instant, size: u64, reconnects: bool) {
         self.delivered_before += self.message.bytes.unwrap_or(0);
-        let mut first = self.end;
+        let mut first_segment = self.end;
         if reconnects {
             self.closed.extend(self.connection.senders().map(transport::tcp::Sender::counters));
-            self.number = self.number.wrapping_add(1);
-            self.connection = self.config.connection(self.number);
-            first = 0;
+            self.connection_number = self.connection_number.wrapping_add(1);
+            self.connection = self.config.connection(self.connection_number);
+            first_segment = 0;
         }
-        self.message = Message::new(first, Some(size), self.config.mss());
+        self.message = Message::new(first_segment, Some(size), self.config.mss());
         self.end = self.message.end();
         if let Application::Requests(client) = &mut self.application {
             let Connection::Single(single) = &mut self.connection else {
                 unreachable!("the scenario reader refuses requests over MPTCP")
             };
-            client.piggyback((first > 0).then(|| single.receiver.piggyback(now)));
+            client.piggyback((first_segment > 0).then(|| single.receiver.piggyback(now)));
         }
     }
 
-    /// A request reaches the server.
-    pub(crate) fn on_request(&mut self, now: Instant, number: u32) {
+    /// Called when a request reaches the server.
+    pub(crate) fn on_request(&mut self, now: Instant, request_number: u32) {
         let Application::Requests(client) = &mut self.application else { return };
-        let Some(piggybacked) = client.serve(number) else { return };
+        let Some(piggybacked) = client.serve(request_number) else { return };
         if let Some(ack) = piggybacked {
             self.on_ack(now, &ack);
         }
@@ -191,7 +191,7 @@ impl TcpFlow {
     /// Whether packets of this connection or subflow are to be delivered.
     #[inline]
     pub(crate) fn accepts(&self, connection: u16) -> bool {
-        connection == self.number || matches!(self.connection, Connection::Multi(_))
+        connection == self.connection_number || matches!(self.connection, Connection::Multi(_))
     }
 
     /// An acknowledgement reaches the sender.

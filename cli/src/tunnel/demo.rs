@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 /// Name and shape of each path.
 const PATHS: [(&str, &str); 2] = [("fibre", "rate=100mbit delay=10ms"), ("lte", "rate=50mbit delay=30ms")];
 /// Inner addresses of the left and the right host.
-const INNER: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
-const PORT: u16 = 5001;
+const INNER_ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
+const TCP_PORT: u16 = 5001;
 /// The duration of each phase.
-const PHASE: Duration = Duration::from_secs(5);
-/// The longest time that both ends may take to come up.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const PHASE_DURATION: Duration = Duration::from_secs(5);
+/// Maximum time until both ends are up.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn demo(mode: &str) -> Result<(), Failure> {
     testbed::possible().map_err(|reason| {
@@ -39,9 +39,9 @@ pub(super) fn demo(mode: &str) -> Result<(), Failure> {
     outcome.map_err(|error| Failure::Run(error.to_string()))
 }
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+type DemoResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-fn run_demo(folder: &Path, mode: &str) -> Outcome<()> {
+fn run_demo(folder: &Path, mode: &str) -> DemoResult<()> {
     let program = std::env::current_exe()?;
     let program = program.to_str().ok_or("the program's own path is no text")?;
     for (index, (name, shape)) in PATHS.iter().enumerate() {
@@ -52,8 +52,8 @@ fn run_demo(folder: &Path, mode: &str) -> Outcome<()> {
     let daemons = [LEFT, RIGHT].map(|host| Daemon::start(&testbed, host, program, folder));
     let [left, right] = daemons;
     let (left, right) = (left?, right?);
-    left.wait()?;
-    right.wait()?;
+    left.wait_until_up()?;
+    right.wait_until_up()?;
     print_line("the tunnel is up on both ends, on both paths");
     transfer(&mut testbed, &left)?;
     drop((left, right));
@@ -62,23 +62,27 @@ fn run_demo(folder: &Path, mode: &str) -> Outcome<()> {
 }
 
 /// Writes the configurations of both ends.
-fn write_configs(testbed: &Testbed, folder: &Path, mode: &str) -> Outcome<()> {
-    let private = [keys::genkey(), keys::genkey()];
+fn write_configs(testbed: &Testbed, folder: &Path, mode: &str) -> DemoResult<()> {
+    let private_keys = [keys::genkey(), keys::genkey()];
     for host in [LEFT, RIGHT] {
-        let (other, inner) = (1 - host, INNER[host]);
+        let (other, inner) = (1 - host, INNER_ADDRESSES[host]);
         let directory = folder.join(host.to_string());
         std::fs::create_dir_all(&directory)?;
         let mut text = format!("[interface]\naddress = \"{inner}/24\"\n");
         match mode {
             "mpt" => {
-                let remote = INNER[other];
+                let remote = INNER_ADDRESSES[other];
                 text += "mode = \"mpt\"\nlisten-port = 4754\n\n[mpt]\nreorder-window = 1000\nkeepalive-time = \"1s\"\ndead-time = \"3s\"\n";
                 write!(text, "\n[[peer]]\naddress = \"{remote}\"\nallowed-ips = \"{remote}/32\"\n")?;
             }
             _ => {
-                let public = keys::pubkey(&private[other])?;
-                writeln!(text, "private-key = \"{}\"", private[host])?;
-                write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{}/32\"\n", INNER[other])?;
+                let public_key = keys::pubkey(&private_keys[other])?;
+                writeln!(text, "private-key = \"{}\"", private_keys[host])?;
+                write!(
+                    text,
+                    "\n[[peer]]\npublic-key = \"{public_key}\"\nallowed-ips = \"{}/32\"\n",
+                    INNER_ADDRESSES[other]
+                )?;
             }
         }
         // In `ropewalk` mode the right host is a server, which learns the address of the left one.
@@ -101,7 +105,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(testbed: &Testbed, host: usize, program: &str, folder: &Path) -> Outcome<Self> {
+    fn start(testbed: &Testbed, host: usize, program: &str, folder: &Path) -> DemoResult<Self> {
         let directory: PathBuf = folder.join(host.to_string());
         let mut command: Command = testbed.command(host, program);
         command.arg("up").arg(directory.join("rw0.toml")).env("ROPEWALK_RUN", &directory).env("RUST_LOG", "warn");
@@ -110,9 +114,9 @@ impl Daemon {
     }
 
     /// Waits until every path is up.
-    fn wait(&self) -> Outcome<()> {
+    fn wait_until_up(&self) -> DemoResult<()> {
         let start = Instant::now();
-        while start.elapsed() < TIMEOUT {
+        while start.elapsed() < STARTUP_TIMEOUT {
             let all_paths_up =
                 |status: &daemon::status::TunnelStatus| status.paths().all(|(_, path)| path.state == PathState::Up);
             if self.client.status().is_ok_and(|status| all_paths_up(&status)) {
@@ -126,7 +130,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Ends the daemon, unless it has ended already.
+        // Stops the daemon; kills it if its control socket does not answer.
         if self.client.request("POST", "/v1/down", "").is_err() {
             let _ = self.child.kill();
         }
@@ -143,9 +147,9 @@ struct ReceiverCounters {
     stop: AtomicBool,
 }
 
-/// Three phases of one TCP connection through the tunnel.
-fn transfer(testbed: &mut Testbed, left: &Daemon) -> Outcome<()> {
-    let address: SocketAddr = format!("{}:{PORT}", INNER[RIGHT]).parse()?;
+/// Runs the three phases over one TCP connection through the tunnel.
+fn transfer(testbed: &mut Testbed, left: &Daemon) -> DemoResult<()> {
+    let address: SocketAddr = format!("{}:{TCP_PORT}", INNER_ADDRESSES[RIGHT]).parse()?;
     let listener = testbed.within(RIGHT, move || Ok(TcpListener::bind(address)?))?;
     let outgoing = testbed.within(LEFT, move || Ok(TcpStream::connect(address)?))?;
     let (incoming, _) = listener.accept()?;
@@ -153,26 +157,26 @@ fn transfer(testbed: &mut Testbed, left: &Daemon) -> Outcome<()> {
     thread::scope(|scope| {
         scope.spawn(|| send(outgoing, &counters));
         scope.spawn(|| receive(incoming, &counters));
-        let outcome = phases(testbed, left, &counters);
+        let outcome = run_phases(testbed, left, &counters);
         counters.stop.store(true, Relaxed);
         outcome
     })
 }
 
-fn phases(testbed: &mut Testbed, left: &Daemon, counters: &ReceiverCounters) -> Outcome<()> {
-    phase("both paths", counters, left)?;
+fn run_phases(testbed: &mut Testbed, left: &Daemon, counters: &ReceiverCounters) -> DemoResult<()> {
+    run_phase("both paths", counters, left)?;
     testbed.change(0, "both down")?;
-    phase("the fibre is unplugged", counters, left)?;
+    run_phase("the fibre is unplugged", counters, left)?;
     testbed.change(0, "both up")?;
-    phase("the fibre is plugged in again", counters, left)
+    run_phase("the fibre is plugged in again", counters, left)
 }
 
 /// Runs one phase and prints its results.
-fn phase(title: &str, counters: &ReceiverCounters, left: &Daemon) -> Outcome<()> {
+fn run_phase(title: &str, counters: &ReceiverCounters, left: &Daemon) -> DemoResult<()> {
     counters.gap_us.store(0, Relaxed);
     let bytes_before = counters.bytes.load(Relaxed);
-    thread::sleep(PHASE);
-    let mbps = (counters.bytes.load(Relaxed) - bytes_before) as f64 * 8e-6 / PHASE.as_secs_f64();
+    thread::sleep(PHASE_DURATION);
+    let mbps = (counters.bytes.load(Relaxed) - bytes_before) as f64 * 8e-6 / PHASE_DURATION.as_secs_f64();
     let gap_ms = counters.gap_us.load(Relaxed) as f64 / 1e3;
     let status = left.client.status()?;
     let shares =
@@ -182,16 +186,17 @@ fn phase(title: &str, counters: &ReceiverCounters, left: &Daemon) -> Outcome<()>
     Ok(())
 }
 
-/// Sends until the end. If the connection breaks, the receiver's numbers show it.
+/// Sends until the demonstration ends; errors are ignored, because the receiver's counters show them.
 fn send(mut stream: TcpStream, counters: &ReceiverCounters) {
     let block = vec![0x55; 1 << 16];
-    // A blocked writer must notice the end.
+    // The timeout lets a blocked writer see `stop`.
     let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
     while !counters.stop.load(Relaxed) {
         let _ = stream.write(&block);
     }
 }
 
+/// Receives and counts until the demonstration ends.
 fn receive(mut stream: TcpStream, counters: &ReceiverCounters) {
     let mut block = vec![0; 1 << 16];
     let mut latest = Instant::now();

@@ -4,20 +4,20 @@ use crate::{Failure, output};
 use std::io;
 use std::path::Path;
 
-pub(super) fn mpt(dir: &Path, connection: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
+pub(super) fn import_mpt(dir: &Path, connection: Option<&str>, out: Option<&Path>) -> Result<(), Failure> {
     let import = mpt::import::import(dir, connection).map_err(|error| Failure::Configuration(error.into()))?;
     for note in &import.notes {
         output::warn(&format!("note: {note}"));
     }
     match out {
         None => output::print(&import.toml),
-        Some(file) => write(file, &import.toml)
+        Some(file) => replace_file(file, &import.toml)
             .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", file.display()))),
     }
 }
 
 /// Writes the file atomically: a temporary file, renamed.
-fn write(file: &Path, text: &str) -> io::Result<()> {
+fn replace_file(file: &Path, text: &str) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let temporary = file.with_file_name(name);

@@ -1,4 +1,4 @@
-//! The verbs of the tunnel.
+//! The verbs of the tunnel: the daemon, its control, keys and configurations.
 
 mod check;
 #[cfg(feature = "lab")]
@@ -131,7 +131,7 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
         #[cfg(feature = "lab")]
         TunnelVerb::Demo(Demo::Tunnel { mode }) => demo::demo(mode),
         TunnelVerb::Tunnel(TunnelTool::ImportMpt { dir, connection, out }) => {
-            import::mpt(dir, connection.as_deref(), out.as_deref())
+            import::import_mpt(dir, connection.as_deref(), out.as_deref())
         }
     }
 }

@@ -23,8 +23,8 @@ pub(super) fn show(tunnel: Option<&str>, dump: bool, json: bool) -> Result<(), F
     if all.is_empty() {
         output::warn("no tunnel is up (`ropewalk up FILE` starts one)");
     }
-    let text = |status| if dump { show::dump(status) } else { show::show(status, output::width()) };
-    output::print(&all.iter().map(text).collect::<Vec<_>>().join(if dump { "" } else { "\n" }))
+    let format_status = |status| if dump { show::dump(status) } else { show::show(status, output::width()) };
+    output::print(&all.iter().map(format_status).collect::<Vec<_>>().join(if dump { "" } else { "\n" }))
 }
 
 fn status(client: &Client) -> Result<TunnelStatus, Failure> {
@@ -59,6 +59,7 @@ pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>)
     Ok(())
 }
 
+/// The output line of `ping` for a path.
 fn line(round: u32, path: &PathStatus) -> String {
     let rtt = path.probe_rtt_ms.or(path.srtt_ms).map_or("no answer yet".into(), |rtt| format!("{rtt:.2} ms"));
     format!("{}: round {round}, {rtt}, {}\n", path.name, path.state.word())

@@ -1,4 +1,4 @@
-//! The tunnel that a verb's argument names.
+//! Control clients of the tunnels that arguments name.
 
 use crate::Failure;
 use daemon::control_plane::{Client, ClientError, RUNTIME_DIRECTORY};
@@ -14,9 +14,9 @@ pub(super) fn client(tunnel: &str) -> Client {
     let path = Path::new(tunnel);
     let is_file = path.extension().is_some_and(|extension| extension == "toml") || tunnel.contains('/');
     let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // The name of a file that cannot be read is its tunnel's, too.
-    let of_file = || daemon::config::load(path).map_or_else(|_| stem(), |config| config.interface.name);
-    Client::new(&runtime_directory(), &if is_file { of_file() } else { tunnel.to_owned() })
+    // A file that cannot be read has the interface of its name.
+    let interface_of_file = || daemon::config::load(path).map_or_else(|_| stem(), |config| config.interface.name);
+    Client::new(&runtime_directory(), &if is_file { interface_of_file() } else { tunnel.to_owned() })
 }
 
 /// A client of the named daemon, or of the only one that runs.

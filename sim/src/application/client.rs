@@ -18,11 +18,11 @@ pub(crate) struct Client {
     rng: RngStream,
     state: State,
     /// Number of the current request, from 1.
-    number: u32,
-    /// Requests that have reached the server.
+    request_number: u32,
+    /// Number of requests that have reached the server.
     served: u32,
-    /// When the current request was first sent.
-    requested: Instant,
+    /// Time of the first transmission of the current request.
+    requested_at: Instant,
     /// The acknowledgement that the current request carries.
     piggybacked: Option<Ack>,
     rtt: RttEstimator,
@@ -34,7 +34,7 @@ pub(crate) struct Client {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Pausing {
-        until: Instant,
+        end: Instant,
     },
     /// A request has been sent, and nothing of the response has arrived.
     Waiting {
@@ -59,26 +59,26 @@ impl Client {
         Self {
             model,
             rng,
-            state: State::Pausing { until: start },
-            number: 0,
+            state: State::Pausing { end: start },
+            request_number: 0,
             served: 0,
-            requested: start,
+            requested_at: start,
             piggybacked: None,
             rtt: RttEstimator::default(),
             times: Distribution::default(),
         }
     }
 
-    /// When it sends next, if nothing arrives.
+    /// The next time at which the client sends if nothing arrives.
     pub(crate) fn deadline(&self) -> Instant {
         match self.state {
-            State::Pausing { until } => until,
+            State::Pausing { end } => end,
             State::Waiting { sent, attempts } => sent + self.rtt.rto() * (1 << (attempts - 1).min(6)),
             State::Receiving | State::Stopped => Instant::NEVER,
         }
     }
 
-    /// The request that it sends now, if one is due.
+    /// The request that the client sends now, if one is due.
     pub(crate) fn wake(&mut self, now: Instant) -> Option<RequestKind> {
         if self.deadline() > now {
             return None;
@@ -88,21 +88,21 @@ impl Client {
             _ => (RequestKind::New, 1),
         };
         if kind == RequestKind::New {
-            self.number += 1;
-            self.requested = now;
+            self.request_number += 1;
+            self.requested_at = now;
         }
         self.state = State::Waiting { sent: now, attempts };
         Some(kind)
     }
 
     /// The current request's number.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
+    pub(crate) fn request_number(&self) -> u32 {
+        self.request_number
     }
 
     /// Whether the current request opens a new connection.
     pub(crate) fn reconnects(&self) -> bool {
-        self.model.new_connections && self.number > 1
+        self.model.new_connections && self.request_number > 1
     }
 
     /// Draws the size of the next response, bytes, at least one.
@@ -115,38 +115,38 @@ impl Client {
         self.piggybacked = ack;
     }
 
-    /// A request reaches the server. If it is new there, returns the acknowledgement that it carries.
-    pub(crate) fn serve(&mut self, number: u32) -> Option<Option<Ack>> {
-        if number <= self.served {
+    /// Called when a request reaches the server. Returns the acknowledgement that it carries, if the request is new.
+    pub(crate) fn serve(&mut self, request_number: u32) -> Option<Option<Ack>> {
+        if request_number <= self.served {
             return None;
         }
-        self.served = number;
+        self.served = request_number;
         Some(self.piggybacked)
     }
 
-    /// A segment arrives; the response begins with segment `first`.
+    /// Called when a segment arrives; the response begins with `first_segment`.
     #[inline]
-    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, first: u64) {
+    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, first_segment: u64) {
         let State::Waiting { sent, attempts } = self.state else { return };
         let is_response = match segment.kind {
-            SegmentKind::Data => segment.seq >= first,
-            SegmentKind::Syn => first == 0,
+            SegmentKind::Data => segment.seq >= first_segment,
+            SegmentKind::Syn => first_segment == 0,
             SegmentKind::HandshakeAck => false,
         };
         if is_response {
             if attempts == 1 {
-                let number = u64::from(self.number);
-                self.rtt.update(now.since(sent), number, number);
+                let packet_number = u64::from(self.request_number);
+                self.rtt.update(now.since(sent), packet_number, packet_number);
             }
             self.state = State::Receiving;
         }
     }
 
-    /// The response is complete.
+    /// Called when the response is complete.
     pub(crate) fn finish(&mut self, now: Instant) {
         if matches!(self.state, State::Receiving) {
-            self.times.add(now.since(self.requested));
-            self.state = State::Pausing { until: now + self.model.next_think(&mut self.rng) };
+            self.times.add(now.since(self.requested_at));
+            self.state = State::Pausing { end: now + self.model.next_think(&mut self.rng) };
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(client.deadline(), ms(3001), "a retransmission of the previous response");
         client.on_segment(ms(1100), &data(9), 7);
         client.finish(ms(1200));
-        assert_eq!((client.deadline(), client.number()), (ms(1202), 1));
+        assert_eq!((client.deadline(), client.request_number()), (ms(1202), 1));
         assert_eq!(client.times.summary().max, 1199.0);
     }
 

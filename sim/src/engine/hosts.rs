@@ -85,7 +85,7 @@ impl Engine {
             return;
         };
         if let Some(number) = tcp.next_request(self.network.now) {
-            let packet = Packet::new(Body::Request(number), flow, tcp.number, Direction::Reverse);
+            let packet = Packet::new(Body::Request(number), flow, tcp.connection_number, Direction::Reverse);
             self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
             self.network.send(*route, packet, tcp.request_bytes(), tcp.all_ecn_capable());
         }
@@ -112,7 +112,7 @@ impl Engine {
         let FlowState { route, protocol: FlowProtocol::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else { return };
         self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
-            let packet = Packet::new(Body::TcpAck(ack), flow, tcp.number, Direction::Reverse);
+            let packet = Packet::new(Body::TcpAck(ack), flow, tcp.connection_number, Direction::Reverse);
             self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.all_ecn_capable());
         }
     }
@@ -151,7 +151,8 @@ impl Engine {
             match tcp.connection.poll(now) {
                 SenderOutput::Tcp(segment) => {
                     let (bytes, ecn_capable) = tcp.segment_bytes(&segment);
-                    let packet = Packet::new(Body::TcpSegment(segment), flow, tcp.number, Direction::Forward);
+                    let packet =
+                        Packet::new(Body::TcpSegment(segment), flow, tcp.connection_number, Direction::Forward);
                     if !self.network.send(*route, packet, bytes, ecn_capable) {
                         tcp.connection.refuse(now, segment);
                     }

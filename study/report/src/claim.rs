@@ -17,7 +17,8 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn words(self) -> &'static str {
+    /// The verdict in words.
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Holds => "holds",
             Self::Fails => "does not hold",
@@ -46,7 +47,7 @@ pub(crate) struct SettingResult {
     /// The value of the claim's `each`: "delay 10ms", or empty.
     pub(crate) setting: String,
     /// The evaluation with the study's values.
-    pub(crate) own: Evaluation,
+    pub(crate) study: Evaluation,
     /// The evaluation with the baseline's values, if it has them.
     pub(crate) baseline: Option<Evaluation>,
 }
@@ -72,10 +73,10 @@ pub(crate) fn evaluate_claims<'s>(study: &'s Study<'_>) -> Vec<ClaimResult<'s>> 
 
 /// The number of claims with each verdict, in words.
 pub(crate) fn tally(results: &[ClaimResult<'_>]) -> String {
-    let count = |verdict, one: &str, many: &str| {
+    let count = |verdict, singular: &str, plural: &str| {
         let settings = results.iter().flat_map(|claim| &claim.settings);
-        let count = settings.filter(|evaluation| evaluation.own.verdict == verdict).count();
-        (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
+        let count = settings.filter(|setting| setting.study.verdict == verdict).count();
+        (count > 0).then(|| format!("{count} {}", if count == 1 { singular } else { plural }))
     };
     let counts = [
         count(Verdict::Holds, "holds", "hold"),
@@ -94,7 +95,7 @@ fn evaluate_setting(claim: &Claim, setting: &str, cells: &[&SweepCell<'_>]) -> S
     let label = claim.each.as_ref().map_or(String::new(), |key| format!("{} {setting}", short_names(&[key])[0]));
     SettingResult {
         setting: label,
-        own: evaluate(&claim.test, &means(claim, cells, value), unit),
+        study: evaluate(&claim.test, &means(claim, cells, value), unit),
         baseline: compared.then(|| evaluate(&claim.test, &means(claim, cells, baseline_value), unit)),
     }
 }
@@ -119,10 +120,10 @@ fn means<'c>(
 /// The verdict from the mean of each name. A tie counts for the claim.
 fn evaluate(test: &Test, means: &[Mean<'_>], unit: &str) -> Evaluation {
     let mean_of = |name: &String| means.iter().find(|(other, _)| other == name).and_then(|(_, mean)| *mean);
-    let (mut named, mut missing) = (Vec::new(), Vec::new());
+    let (mut tested, mut missing) = (Vec::new(), Vec::new());
     for name in test.names() {
         match mean_of(name) {
-            Some(mean) => named.push((name.as_str(), mean)),
+            Some(mean) => tested.push((name.as_str(), mean)),
             None => missing.push(name.as_str()),
         }
     }
@@ -132,12 +133,12 @@ fn evaluate(test: &Test, means: &[Mean<'_>], unit: &str) -> Evaluation {
     let others = means.iter().filter(|(name, _)| !test.names().iter().any(|other| other == name));
     let others: Vec<NamedMean<'_>> = others.filter_map(|(name, mean)| Some((*name, (*mean)?))).collect();
     match test {
-        Test::Highest(_) => extreme(named, others, unit, |mean| -mean),
-        Test::Lowest(_) => extreme(named, others, unit, |mean| mean),
-        Test::Order(_) => order(&named, unit),
-        Test::Alike { within, .. } => alike(named, *within, unit),
-        Test::Range { min, max, .. } => range(named, *min, *max, unit),
-        Test::Ratio { min, max, .. } => ratio(&named, *min, *max, unit),
+        Test::Highest(_) => extreme(tested, others, unit, |mean| -mean),
+        Test::Lowest(_) => extreme(tested, others, unit, |mean| mean),
+        Test::Order(_) => order(&tested, unit),
+        Test::Alike { within, .. } => alike(tested, *within, unit),
+        Test::Range { min, max, .. } => range(tested, *min, *max, unit),
+        Test::Ratio { min, max, .. } => ratio(&tested, *min, *max, unit),
     }
 }
 
@@ -150,54 +151,54 @@ fn evaluation(holds: bool, numbers: &str, unit: &str) -> Evaluation {
 }
 
 /// Names with their numbers.
-fn with_values(known: &[NamedMean<'_>]) -> Vec<String> {
-    let numbers = format_distinct(&known.iter().map(|(_, mean)| *mean).collect::<Vec<_>>());
-    known.iter().zip(numbers).map(|((name, _), number)| format!("{name} {number}")).collect()
+fn with_values(means: &[NamedMean<'_>]) -> Vec<String> {
+    let numbers = format_distinct(&means.iter().map(|(_, mean)| *mean).collect::<Vec<_>>());
+    means.iter().zip(numbers).map(|((name, _), number)| format!("{name} {number}")).collect()
 }
 
-/// Whether the named values come first when all are sorted by `rank`.
+/// Whether the tested values come first when all are sorted by `rank`.
 fn extreme(
-    mut named: Vec<NamedMean<'_>>,
+    mut tested: Vec<NamedMean<'_>>,
     mut others: Vec<NamedMean<'_>>,
     unit: &str,
     rank: fn(f64) -> f64,
 ) -> Evaluation {
     /// The maximum number of values shown of those that should not be ahead.
-    const MAX_NAMED: usize = 3;
+    const MAX_SHOWN: usize = 3;
     let sort = |list: &mut Vec<NamedMean<'_>>| list.sort_by(|a, b| rank(a.1).total_cmp(&rank(b.1)));
-    sort(&mut named);
+    sort(&mut tested);
     sort(&mut others);
-    let (Some(worst), Some(best)) = (named.last(), others.first()) else {
+    let (Some(worst), Some(best)) = (tested.last(), others.first()) else {
         return Evaluation { verdict: Verdict::NotRun, numbers: "nothing to compare with".to_owned() };
     };
     if rank(worst.1) <= rank(best.1) {
-        let texts = with_values(&[&named[..], &[*best]].concat());
-        let (next, named) = texts.split_last().expect("the best of the others");
-        return evaluation(true, &format!("{}, next {next}", named.join(", ")), unit);
+        let texts = with_values(&[&tested[..], &[*best]].concat());
+        let (next, texts) = texts.split_last().expect("the best of the others");
+        return evaluation(true, &format!("{}, next {next}", texts.join(", ")), unit);
     }
     let ahead = others.iter().filter(|other| rank(other.1) < rank(worst.1)).count();
-    let texts = with_values(&[&others[..ahead.min(MAX_NAMED)], &named[..]].concat());
-    let (before, named) = texts.split_at(ahead.min(MAX_NAMED));
-    let more = if ahead > MAX_NAMED { format!(" and {} more", ahead - MAX_NAMED) } else { String::new() };
-    evaluation(false, &format!("{}{more} before {}", before.join(", "), named.join(", ")), unit)
+    let texts = with_values(&[&others[..ahead.min(MAX_SHOWN)], &tested[..]].concat());
+    let (texts_ahead, tested_texts) = texts.split_at(ahead.min(MAX_SHOWN));
+    let more = if ahead > MAX_SHOWN { format!(" and {} more", ahead - MAX_SHOWN) } else { String::new() };
+    evaluation(false, &format!("{}{more} before {}", texts_ahead.join(", "), tested_texts.join(", ")), unit)
 }
 
-fn order(named: &[NamedMean<'_>], unit: &str) -> Evaluation {
-    let texts = with_values(named);
+fn order(tested: &[NamedMean<'_>], unit: &str) -> Evaluation {
+    let texts = with_values(tested);
     let mut numbers = texts[0].clone();
-    for (pair, text) in named.windows(2).zip(&texts[1..]) {
+    for (pair, text) in tested.windows(2).zip(&texts[1..]) {
         numbers += &format!(" {} {text}", if pair[0].1 >= pair[1].1 { '≥' } else { '<' });
     }
-    evaluation(named.windows(2).all(|pair| pair[0].1 >= pair[1].1), &numbers, unit)
+    evaluation(tested.windows(2).all(|pair| pair[0].1 >= pair[1].1), &numbers, unit)
 }
 
-fn alike(mut named: Vec<NamedMean<'_>>, within: f64, unit: &str) -> Evaluation {
-    named.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let mean = named.iter().map(|(_, mean)| mean).sum::<f64>() / named.len() as f64;
-    let ends = [named[0], named[named.len() - 1]];
-    let difference = ends[1].1 - ends[0].1;
+fn alike(mut tested: Vec<NamedMean<'_>>, within: f64, unit: &str) -> Evaluation {
+    tested.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mean = tested.iter().map(|(_, mean)| mean).sum::<f64>() / tested.len() as f64;
+    let extremes = [tested[0], tested[tested.len() - 1]];
+    let difference = extremes[1].1 - extremes[0].1;
     let spread = if difference > 0.0 { difference / mean.abs() } else { 0.0 };
-    let [texts, percents] = [with_values(&ends), format_distinct(&[spread, within].map(in_percent))];
+    let [texts, percents] = [with_values(&extremes), format_distinct(&[spread, within].map(in_percent))];
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let numbers = format!("{} to {}{unit}: {} % apart, allowed {} %", texts[0], texts[1], percents[0], percents[1]);
     evaluation(spread <= within, &numbers, "")
@@ -209,13 +210,13 @@ fn in_percent(share: f64) -> f64 {
 }
 
 /// Whether the minimum and the maximum mean lie in the range.
-fn range(mut named: Vec<NamedMean<'_>>, min: f64, max: Option<f64>, unit: &str) -> Evaluation {
-    named.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let ends = [named[0], named[named.len() - 1]];
-    let texts = with_values(&ends);
-    let shown = if named.len() == 1 { texts[0].clone() } else { texts.join(" to ") };
+fn range(mut tested: Vec<NamedMean<'_>>, min: f64, max: Option<f64>, unit: &str) -> Evaluation {
+    tested.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let extremes = [tested[0], tested[tested.len() - 1]];
+    let texts = with_values(&extremes);
+    let shown = if tested.len() == 1 { texts[0].clone() } else { texts.join(" to ") };
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    let holds = ends[0].1 >= min && max.is_none_or(|max| ends[1].1 <= max);
+    let holds = extremes[0].1 >= min && max.is_none_or(|max| extremes[1].1 <= max);
     evaluation(holds, &format!("{shown}{unit}, claimed {}", limits(min, max)), "")
 }
 
@@ -228,9 +229,9 @@ fn limits(min: f64, max: Option<f64>) -> String {
     }
 }
 
-fn ratio(named: &[NamedMean<'_>], min: f64, max: Option<f64>, unit: &str) -> Evaluation {
-    let ratio = named[0].1 / named[1].1;
-    let texts = with_values(named);
+fn ratio(tested: &[NamedMean<'_>], min: f64, max: Option<f64>, unit: &str) -> Evaluation {
+    let ratio = tested[0].1 / tested[1].1;
+    let texts = with_values(tested);
     let limit = limits(min, max);
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let shown = if ratio.is_finite() { format_number(ratio) } else { "none".to_owned() };
@@ -250,8 +251,8 @@ mod tests {
     }
 
     fn assert_evaluation(test: &Test, verdict: Verdict, numbers: &str) {
-        let found = evaluate(test, &MEANS, "Mbit/s");
-        assert_eq!((found.verdict, found.numbers.as_str()), (verdict, numbers), "{test:?}");
+        let evaluation = evaluate(test, &MEANS, "Mbit/s");
+        assert_eq!((evaluation.verdict, evaluation.numbers.as_str()), (verdict, numbers), "{test:?}");
     }
 
     #[test]
@@ -307,8 +308,8 @@ mod tests {
     #[test]
     fn a_ratio_lies_in_its_range() {
         let ratio = |text, min, max| {
-            let [one, other] = names(text).try_into().unwrap();
-            Test::Ratio { of: [one, other], min, max }
+            let [numerator, denominator] = names(text).try_into().unwrap();
+            Test::Ratio { of: [numerator, denominator], min, max }
         };
         assert_evaluation(&ratio("a d", 4.0, None), Verdict::Holds, "a 4 over d 1 Mbit/s: ratio 4, claimed at least 4");
         assert_evaluation(
@@ -322,9 +323,9 @@ mod tests {
             "b 3 over c 3 Mbit/s: ratio 1, claimed from 0.900 to 1.10",
         );
         let zero = [("a", Some(0.0)), ("b", Some(0.0))];
-        let found = evaluate(&ratio("a b", 0.0, None), &zero, "");
+        let evaluation = evaluate(&ratio("a b", 0.0, None), &zero, "");
         assert_eq!(
-            (found.verdict, found.numbers.as_str()),
+            (evaluation.verdict, evaluation.numbers.as_str()),
             (Verdict::Fails, "a 0 over b 0: ratio none, claimed at least 0")
         );
     }

@@ -1,5 +1,5 @@
-//! Two studies of the same cells side by side: each value in both, how far one is from the other, and how these errors are
-//! distributed. One of them is the baseline.
+//! Comparison of two studies of the same cells, one of which is the baseline: each value in both, its relative error, and the
+//! distribution of the errors.
 
 use crate::flow_record::FlowRecord;
 use crate::grid::{median, unique};
@@ -83,14 +83,14 @@ impl<'a> Comparison<'a> {
     /// The absolute errors of a value over all lines.
     pub(crate) fn errors(&self, value: usize) -> Option<Errors> {
         let sizes = self.lines.iter().filter_map(|line| self.error(line, value)).map(f64::abs);
-        Errors::of(sizes.filter(|size| size.is_finite()).collect())
+        Errors::sorted(sizes.filter(|size| size.is_finite()).collect())
     }
 
     /// The lines of the common cells, by descending error of the goodput.
     pub(crate) fn worst_first(&self) -> Vec<&ComparedFlow<'a>> {
         let mut lines: Vec<_> = self.lines.iter().filter(|line| line.is_common()).collect();
         let size = |line: &ComparedFlow<'_>| self.error(line, 0).map_or(-1.0, f64::abs);
-        lines.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        lines.sort_by(|first, second| size(second).total_cmp(&size(first)));
         lines
     }
 
@@ -134,16 +134,17 @@ impl<'a> Comparison<'a> {
 
     fn all_lines(&self) -> Vec<ComparedFlow<'a>> {
         let cells = self.studies.each_ref().map(Study::cells);
-        let found = cells.each_ref().map(|cells| cells.iter().map(|cell| (cell.parameters, cell)).collect());
-        let found: [BTreeMap<_, &SweepCell<'a>>; 2] = found;
-        let chosen = self.studies[0].layout.tables.first().and_then(|table| table.scope.flow.as_deref());
+        let cells_by_parameters =
+            cells.each_ref().map(|cells| cells.iter().map(|cell| (cell.parameters, cell)).collect());
+        let cells_by_parameters: [BTreeMap<_, &SweepCell<'a>>; 2] = cells_by_parameters;
+        let layout_flow = self.studies[0].layout.tables.first().and_then(|table| table.scope.flow.as_deref());
         let varying_keys = self.varying_keys();
         let mut lines = Vec::new();
         for parameters in unique(cells.iter().flatten().map(|cell| cell.parameters)) {
-            let both = found.each_ref().map(|found| found.get(parameters).copied());
-            let flows = both.iter().flatten().flat_map(|cell| FlowRecord::all(cell.runs[0]).map(FlowRecord::name));
-            let flows = unique(flows).into_iter().filter(|flow| chosen.is_none_or(|chosen| chosen == flow));
-            let flows = flows.enumerate().map(|(at, flow)| (self.line(both, &flow, at == 0), flow));
+            let cell_pair = cells_by_parameters.each_ref().map(|cells| cells.get(parameters).copied());
+            let flows = cell_pair.iter().flatten().flat_map(|cell| FlowRecord::all(cell.runs[0]).map(FlowRecord::name));
+            let flows = unique(flows).into_iter().filter(|flow| layout_flow.is_none_or(|name| name == flow));
+            let flows = flows.enumerate().map(|(index, flow)| (self.line(cell_pair, &flow, index == 0), flow));
             lines.extend(flows.filter(|(line, _)| line.values.iter().flatten().any(Option::is_some)));
         }
         let several = lines.iter().any(|(_, flow)| *flow != lines[0].1);
@@ -156,19 +157,19 @@ impl<'a> Comparison<'a> {
     }
 
     /// The line of a flow of a cell that one or both studies have. Values of a run as a whole are in the line of its first flow.
-    fn line(&self, both: [Option<&SweepCell<'a>>; 2], flow: &str, first: bool) -> ComparedFlow<'a> {
+    fn line(&self, cell_pair: [Option<&SweepCell<'a>>; 2], flow: &str, is_first: bool) -> ComparedFlow<'a> {
         let scope = Scope { flow: Some(flow.to_owned()), ..Scope::default() };
         let mean = |cell: Option<&SweepCell<'_>>, value: &String| {
-            let wanted = first || !is_run_value(value);
-            estimate(cell?, value, &scope).map(|estimate| estimate.mean).filter(|_| wanted)
+            let is_shown = is_first || !is_run_value(value);
+            estimate(cell?, value, &scope).map(|estimate| estimate.mean).filter(|_| is_shown)
         };
-        let cell = both[1 - self.baseline].or(both[self.baseline]).expect("one of them has it");
+        let cell = cell_pair[1 - self.baseline].or(cell_pair[self.baseline]).expect("one of them has it");
         ComparedFlow {
             cell: cell.clone(),
             label: String::new(),
-            has: both.map(|cell| cell.is_some()),
-            disturbed: both.map(|cell| cell.is_some_and(|cell| cell.disturbed[0])),
-            values: self.values.iter().map(|value| both.map(|cell| mean(cell, value))).collect(),
+            has: cell_pair.map(|cell| cell.is_some()),
+            disturbed: cell_pair.map(|cell| cell.is_some_and(|cell| cell.disturbed[0])),
+            values: self.values.iter().map(|value| cell_pair.map(|cell| mean(cell, value))).collect(),
             cwnd_error: estimate(cell, CWND_ERROR, &scope).map(|estimate| estimate.mean),
         }
     }
@@ -195,7 +196,7 @@ pub(crate) struct Errors(pub(crate) Vec<f64>);
 
 impl Errors {
     /// The errors, given in any order; none without errors.
-    pub(crate) fn of(mut sizes: Vec<f64>) -> Option<Self> {
+    pub(crate) fn sorted(mut sizes: Vec<f64>) -> Option<Self> {
         median(&mut sizes).map(|_| Self(sizes))
     }
 

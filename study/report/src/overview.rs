@@ -31,7 +31,7 @@ pub(crate) fn rows(comparisons: &[Comparison<'_>]) -> Vec<Row> {
 pub(crate) fn total(rows: &[Row]) -> Row {
     let sizes = rows.iter().filter_map(|row| row.errors.as_ref()).flat_map(|errors| errors.0.iter().copied());
     let cells = rows.iter().map(|row| row.cells).sum();
-    Row { label: "all".to_owned(), cells, errors: Errors::of(sizes.collect()) }
+    Row { label: "all".to_owned(), cells, errors: Errors::sorted(sizes.collect()) }
 }
 
 impl Row {

@@ -6,7 +6,7 @@
 //! - Live video plays a frame `latency` after its capture. A frame that is incomplete then is late and skipped.
 //!
 //! The player needs no events of its own: its state between two deliveries is computed by [`Player::advance`] when it is
-//! asked for. A frame that completes exactly at its playback time is in time.
+//! called. A frame that completes exactly at its playback time is in time.
 
 use scenario::model::Playback;
 use units::{Instant, Span};
@@ -24,6 +24,7 @@ pub(super) struct Player {
     pub stalls: u64,
     /// Total time of the stalls.
     pub stalled: Span,
+    /// Live frames that were incomplete at their playback time.
     pub late: u64,
 }
 
@@ -31,14 +32,14 @@ pub(super) struct Player {
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Buffering until `frames` frames from its position on are complete.
-    Waiting {
-        since: Instant,
+    Buffering {
+        start_time: Instant,
         frames: u64,
     },
-    /// Playing; frame `first` at `from`.
+    /// Playing; `first_frame` is played at `first_playback`, the others every 1/fps.
     Playing {
-        from: Instant,
-        first: u64,
+        first_playback: Instant,
+        first_frame: u64,
     },
     Stopped,
 }
@@ -57,8 +58,8 @@ impl Player {
             late: 0,
         };
         player.state = match playback {
-            Playback::Live { latency } => State::Playing { from: start + latency, first: 0 },
-            Playback::Stored { startup, .. } => State::Waiting { since: start, frames: player.frames(startup) },
+            Playback::Live { latency } => State::Playing { first_playback: start + latency, first_frame: 0 },
+            Playback::Stored { startup, .. } => State::Buffering { start_time: start, frames: player.frames(startup) },
         };
         player
     }
@@ -73,11 +74,13 @@ impl Player {
         Span(frames * 1_000_000_000 / self.fps)
     }
 
-    /// When a frame is to be played; never while the player is buffering.
+    /// The playback time of a frame; [`Instant::NEVER`] while the player is buffering.
     pub(super) fn playback_time(&self, frame: u64) -> Instant {
         match self.state {
-            State::Playing { from, first } => from + self.media(frame.saturating_sub(first)),
-            State::Waiting { .. } | State::Stopped => Instant::NEVER,
+            State::Playing { first_playback, first_frame } => {
+                first_playback + self.media(frame.saturating_sub(first_frame))
+            }
+            State::Buffering { .. } | State::Stopped => Instant::NEVER,
         }
     }
 
@@ -85,15 +88,15 @@ impl Player {
     /// whether it was played.
     pub(super) fn advance(&mut self, now: Instant, complete: u64, mut on_frame: impl FnMut(u64, bool)) {
         while self.playback_time(self.position) < now {
-            let (due, is_complete) = (self.playback_time(self.position), self.position < complete);
+            let (playback_time, is_complete) = (self.playback_time(self.position), self.position < complete);
             match self.playback {
                 Playback::Stored { resume, .. } if !is_complete => {
                     self.stalls += 1;
-                    self.state = State::Waiting { since: due, frames: self.frames(resume) };
+                    self.state = State::Buffering { start_time: playback_time, frames: self.frames(resume) };
                 }
                 _ => {
                     if is_complete {
-                        self.startup = self.startup.or(Some(due.since(self.start)));
+                        self.startup = self.startup.or(Some(playback_time.since(self.start)));
                     }
                     self.late += u64::from(!is_complete);
                     on_frame(self.position, is_complete);
@@ -103,20 +106,20 @@ impl Player {
         }
     }
 
-    /// The frames before `complete` are complete.
+    /// Called when the frames before `complete` are complete: ends buffering if they are enough.
     pub(super) fn on_complete(&mut self, now: Instant, complete: u64) {
-        if let State::Waiting { since, frames } = self.state
+        if let State::Buffering { start_time, frames } = self.state
             && complete >= self.position + frames
         {
-            self.state = State::Playing { from: now, first: self.position };
-            self.count_stall(now.since(since));
+            self.state = State::Playing { first_playback: now, first_frame: self.position };
+            self.count_stall(now.since(start_time));
         }
     }
 
     /// Stops the player.
     pub(super) fn stop(&mut self, now: Instant) {
-        if let State::Waiting { since, .. } = std::mem::replace(&mut self.state, State::Stopped) {
-            self.count_stall(now.since(since));
+        if let State::Buffering { start_time, .. } = std::mem::replace(&mut self.state, State::Stopped) {
+            self.count_stall(now.since(start_time));
         }
     }
 
@@ -151,14 +154,14 @@ mod tests {
         player.on_complete(ms(1400), 2);
         assert_eq!(player.playback_time(0), Instant::NEVER, "three frames make 250 ms");
         player.on_complete(ms(1500), 3);
-        let mut seen = Vec::new();
+        let mut played_frames = Vec::new();
         // Frames 0, 1, 2 at 1500, 1600, 1700; frame 3 would be due at 1800.
-        player.advance(ms(1900), 3, |frame, played| seen.push((frame, played)));
+        player.advance(ms(1900), 3, |frame, played| played_frames.push((frame, played)));
         assert_eq!((player.startup, player.stalls, player.position), (Some(span(500)), 1, 3));
         player.on_complete(ms(2000), 4);
-        player.advance(ms(2001), 4, |frame, played| seen.push((frame, played)));
+        player.advance(ms(2001), 4, |frame, played| played_frames.push((frame, played)));
         assert_eq!((player.stalled, player.late, player.playback_time(4)), (span(200), 0, ms(2100)));
-        assert_eq!(seen, [0, 1, 2, 3].map(|frame| (frame, true)));
+        assert_eq!(played_frames, [0, 1, 2, 3].map(|frame| (frame, true)));
         // A stall that has not ended counts as far as it went.
         player.advance(ms(2400), 4, |_, _| {});
         player.stop(ms(2400));
@@ -168,12 +171,12 @@ mod tests {
     #[test]
     fn live_video_skips_late_frames_and_keeps_its_clock() {
         let mut player = player(Playback::Live { latency: span(300) });
-        let mut seen = Vec::new();
+        let mut played_frames = Vec::new();
         // Frame 0 is due at 1300 and completes then; frame 1 is incomplete at 1400.
-        player.advance(ms(1300), 0, |frame, played| seen.push((frame, played)));
-        player.advance(ms(1450), 1, |frame, played| seen.push((frame, played)));
-        player.advance(ms(1501), 3, |frame, played| seen.push((frame, played)));
-        assert_eq!(seen, [(0, true), (1, false), (2, true)]);
+        player.advance(ms(1300), 0, |frame, played| played_frames.push((frame, played)));
+        player.advance(ms(1450), 1, |frame, played| played_frames.push((frame, played)));
+        player.advance(ms(1501), 3, |frame, played| played_frames.push((frame, played)));
+        assert_eq!(played_frames, [(0, true), (1, false), (2, true)]);
         assert_eq!((player.late, player.stalls, player.startup), (1, 0, Some(span(300))));
         assert_eq!(player.playback_time(3), ms(1600));
     }

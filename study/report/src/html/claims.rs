@@ -24,8 +24,8 @@ pub(super) fn claims(study: &Study<'_>) -> String {
 /// for the baseline.
 fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String {
     let mut shown: Vec<String> = Vec::new();
-    for SettingResult { setting, own, baseline } in &result.settings {
-        shown.push(cells(setting, own, ""));
+    for SettingResult { setting, study: evaluation, baseline } in &result.settings {
+        shown.push(cells(setting, evaluation, ""));
         if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
             shown.push(cells(baseline.name, evaluation, " class=\"theirs\""));
         }
@@ -59,6 +59,6 @@ fn cells(label: &str, evaluation: &Evaluation, class: &str) -> String {
         Verdict::Fails => ("fails", "✗"),
         Verdict::NotRun => ("missing", "–"),
     };
-    let (numbers, verdict) = (escape(&evaluation.numbers), evaluation.verdict.words());
+    let (numbers, verdict) = (escape(&evaluation.numbers), evaluation.verdict.label());
     format!("<td{class}>{label}{numbers}</td><td class=\"verdict {name}\"><i>{mark}</i> {verdict}</td>")
 }

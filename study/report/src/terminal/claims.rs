@@ -48,12 +48,12 @@ type Row = (String, &'static str);
 fn rows(study: &Study<'_>, result: &ClaimResult<'_>) -> Vec<Row> {
     let row = |label: &str, evaluation: &Evaluation| {
         let prefix = if label.is_empty() { String::new() } else { format!("{label}: ") };
-        (format!("{prefix}{}", evaluation.numbers), evaluation.verdict.words())
+        (format!("{prefix}{}", evaluation.numbers), evaluation.verdict.label())
     };
     let labelled = |label: &str, text: &str| (!text.is_empty()).then(|| (format!("{label}: {text}"), ""));
     let mut rows: Vec<Row> = labelled("published", &result.claim.published).into_iter().collect();
-    for SettingResult { setting, own, baseline } in &result.settings {
-        rows.push(row(setting, own));
+    for SettingResult { setting, study: evaluation, baseline } in &result.settings {
+        rows.push(row(setting, evaluation));
         if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
             rows.push(row(baseline.name, evaluation));
         }
