@@ -3,7 +3,7 @@
 use crate::{Arrival, LinkConfig, Network};
 use units::{Instant, RngStream, Span};
 
-/// Most datagrams that are recorded for [`Simulation::replay`].
+/// Maximum number of datagrams that are recorded for [`Simulation::replay`].
 const MAX_RECORDED: usize = 200;
 /// Share of the arriving datagrams that is recorded.
 const RECORDED_SHARE: f64 = 0.02;

@@ -37,7 +37,7 @@ pub enum PathEvent {
     },
     /// The application left the window unused for a whole retransmission timeout (RFC 2861).
     ApplicationLimited {
-        /// The most packets in flight in that time (Linux `snd_cwnd_used`).
+        /// Maximum number of packets in flight in that time (Linux `snd_cwnd_used`).
         cwnd_used: u32,
     },
     /// The path blocks the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No sign
@@ -130,7 +130,7 @@ pub struct AckSample {
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
-    /// Least RTT in the connection's filter (5 minutes in Linux); [`Span::MAX`] before the first sample.
+    /// Minimum RTT in the connection's filter (5 minutes in Linux); [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// Delay from sender to receiver of the newest packet delivered; `None` where the two share no clock.
     pub one_way_delay: Option<Span>,

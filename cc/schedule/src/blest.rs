@@ -44,7 +44,7 @@ const fn factor(name: &'static str, description: &'static str, value: f64) -> Pa
     Parameter { name, description, kind: ParamKind::Number { default: value, min: 0.0, max: 100.0 } }
 }
 
-/// Most rounds of the first slow start that are estimated: the window doubles in each.
+/// Maximum number of rounds of the first slow start that are estimated: the window doubles in each.
 const MAX_DOUBLINGS: u64 = 16;
 
 /// State of BLEST. Factors are in thousandths.

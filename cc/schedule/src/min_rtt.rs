@@ -1,4 +1,4 @@
-//! Least round-trip time first: the default of the out-of-tree MPTCP kernel.
+//! Minimum round-trip time first: the default of the out-of-tree MPTCP kernel.
 //!
 //! Among the paths whose window has room, the one with the least smoothed RTT carries the next packet. As
 //! soon as the window of the fast path is full the slow one is used, and packets of the fast one then wait at the

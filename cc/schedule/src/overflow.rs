@@ -162,7 +162,7 @@ impl FasterPaths {
     }
 
     /// Whether the faster paths are full, by their phantom queues, for longer than it is worth to wait for them. A flow
-    /// that paces itself has twice of what its least round trip calls for on its way (BBR): a detour that is longer
+    /// that paces itself has twice of what its minimum round trip calls for on its way (BBR): a detour that is longer
     /// than that round trip would starve it, and cost more than the slower path brings.
     fn are_full(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
         if self.delay_difference(path) > self.srtt {

@@ -2,7 +2,7 @@
 
 use units::{Instant, Span};
 
-/// Whether the congestion window limited the sender over the last window, and the most packets outstanding in it.
+/// Whether the congestion window limited the sender over the last window, and the maximum number of packets outstanding in it.
 #[derive(Clone, Debug, Default)]
 pub struct CwndValidation {
     is_cwnd_limited: bool,
@@ -35,7 +35,7 @@ impl CwndValidation {
         self.cwnd_stamp = now;
     }
 
-    /// Called after each round of sending. Returns the most packets outstanding if the window was not filled for a
+    /// Called after each round of sending. Returns the maximum number of packets outstanding if the window was not filled for a
     /// whole `rto` (Linux `tcp_cwnd_application_limited`).
     pub fn application_limited(&mut self, now: Instant, limited: bool, packets_out: u32, timeout: Span) -> Option<u32> {
         if limited {

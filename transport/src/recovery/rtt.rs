@@ -3,7 +3,7 @@
 
 use units::Span;
 
-/// Least RTTVAR term: the RTO is never below SRTT + 200 ms (`TCP_RTO_MIN`).
+/// Minimum RTTVAR term: the RTO is never below SRTT + 200 ms (`TCP_RTO_MIN`).
 const RTO_MIN: Span = Span::from_millis(200);
 /// Greatest RTO (`TCP_RTO_MAX`).
 const RTO_MAX: Span = Span::from_secs(120);

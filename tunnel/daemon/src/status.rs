@@ -80,7 +80,7 @@ pub struct PathStatus {
     pub remote: Option<String>,
     /// Smoothed round-trip time.
     pub srtt_ms: Option<f64>,
-    /// Least round-trip time.
+    /// Minimum round-trip time.
     pub min_rtt_ms: Option<f64>,
     /// Mean deviation of the round-trip time.
     pub rttvar_ms: Option<f64>,

@@ -55,7 +55,7 @@ pub enum TransmitBody<P> {
     /// The frames of [`Endpoint::control_frames`](crate::Endpoint::control_frames), padded to `pad_to` bytes of body if
     /// they are fewer.
     Control {
-        /// The least length of the body, bytes.
+        /// Minimum length of the body, bytes.
         pad_to: u32,
     },
 }

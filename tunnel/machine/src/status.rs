@@ -28,7 +28,7 @@ pub struct PathStatus {
     pub backup: bool,
     /// Smoothed round trip of data and acknowledgement, which may return by another path.
     pub srtt: Span,
-    /// Least round trip.
+    /// Minimum round trip.
     pub min_rtt: Span,
     /// Mean deviation of the round trip.
     pub rttvar: Span,

@@ -7,7 +7,7 @@ use units::{Instant, PathId, Span};
 
 /// Time without a datagram after which a path that the peer opened is removed.
 const SILENT_PATH_TIMEOUT: Span = Span::from_secs(60);
-/// Least interval of the announcements to a peer that still uses a removed path.
+/// Minimum interval of the announcements to a peer that still uses a removed path.
 const REMOVAL_INTERVAL: Span = Span::from_millis(200);
 
 /// The driver's type of a peer's address.

@@ -44,7 +44,7 @@ pub trait CongestionOps: Debug + Send {
     /// Idle for longer than the retransmission timeout (Linux `CA_EVENT_CWND_RESTART`).
     fn on_idle_restart(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {}
 
-    /// Least window of rate halving (Linux before 3.2: `min_cwnd`).
+    /// Minimum window of rate halving (Linux before 3.2: `min_cwnd`).
     fn min_cwnd(&self, state: &CwndState) -> u32 {
         state.ssthresh / 2
     }

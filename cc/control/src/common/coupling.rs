@@ -25,7 +25,7 @@ pub trait Coupling: Debug + Send {
 
     /// Packets by which congestion reduces the own window, among active siblings.
     fn decrease(&mut self, group: &SubflowGroup<'_, Self::PathState>, _now: Instant) -> f64 {
-        group.own().cwnd / 2.0
+        group.own_subflow().cwnd / 2.0
     }
 
     /// An acknowledgement that may raise the own window; `acked` packets were newly delivered. By default Reno for a
@@ -98,20 +98,20 @@ impl<C: Coupling> CoupledController<C> {
 
 impl<C: Coupling> Controller for CoupledController<C> {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
-        let own = path.index();
-        self.ensure_path(own);
-        let state = &mut self.states[own];
+        let own_index = path.index();
+        self.ensure_path(own_index);
+        let state = &mut self.states[own_index];
         let mut ops = CoupledOps {
             coupling: &mut self.coupling,
-            group: SubflowGroup { subflows: &mut self.subflows, own },
-            path_controller_allows_more: self.path_controllers.allows_more(own, state),
+            group: SubflowGroup { subflows: &mut self.subflows, own_index },
+            path_controller_allows_more: self.path_controllers.allows_more(own_index, state),
             has_path_controllers: !self.path_controllers.is_absent(),
         };
         if !(ops.has_path_controllers && matches!(event, PathEvent::ApplicationLimited { .. })) {
             state.on_event(&mut ops, event, cx);
         }
-        self.path_controllers.on_event(own, event, state, cx);
-        self.subflows[own].update(event, state);
+        self.path_controllers.on_event(own_index, event, state, cx);
+        self.subflows[own_index].update(event, state);
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -139,8 +139,8 @@ struct CoupledOps<'a, C: Coupling> {
 }
 
 impl<C: Coupling> CoupledOps<'_, C> {
-    fn own(&mut self) -> &mut SubflowView<C::PathState> {
-        &mut self.group.subflows[self.group.own]
+    fn own_subflow(&mut self) -> &mut SubflowView<C::PathState> {
+        &mut self.group.subflows[self.group.own_index]
     }
 
     /// Whether the coupled window is what limits the sender.
@@ -152,18 +152,18 @@ impl<C: Coupling> CoupledOps<'_, C> {
 impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
     fn init(&mut self, state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
         let rtt = path.rtt.map_or(0.0, Span::as_secs_f64);
-        *self.own() =
+        *self.own_subflow() =
             SubflowView { up: true, srtt: rtt, min_rtt: path.rtt.unwrap_or(Span::MAX), ..SubflowView::default() };
         self.coupling.init(&mut self.group, state);
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        let own = self.own();
+        let subflow = self.own_subflow();
         if sample.srtt > Span::ZERO {
-            own.srtt = sample.srtt.as_secs_f64();
-            own.active = own.up;
+            subflow.srtt = sample.srtt.as_secs_f64();
+            subflow.active = subflow.up;
         }
-        (own.min_rtt, own.in_flight, own.cwnd) = (sample.min_rtt, sample.in_flight, f64::from(state.cwnd));
+        (subflow.min_rtt, subflow.in_flight, subflow.cwnd) = (sample.min_rtt, sample.in_flight, f64::from(state.cwnd));
         self.coupling.on_ack(self.group.own_state(), sample);
     }
 
@@ -178,14 +178,14 @@ impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
         if self.group.is_alone() {
             return reno_ssthresh(state);
         }
-        self.own().cwnd = f64::from(state.cwnd);
+        self.own_subflow().cwnd = f64::from(state.cwnd);
         let decrease = self.coupling.decrease(&self.group, cx.now);
         ((f64::from(state.cwnd) - decrease) as u32).max(2)
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         if next >= CaState::Cwr {
-            self.own().cwnd_fraction = 0.0;
+            self.own_subflow().cwnd_fraction = 0.0;
         }
         self.coupling.set_state(self.group.own_state(), next);
     }

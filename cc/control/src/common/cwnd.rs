@@ -28,7 +28,7 @@ pub struct CwndState {
     pub(crate) initial_window: u32,
     pub(crate) reduction: Reduction,
     pub(crate) prr: Prr,
-    /// Least window of the present rate halving.
+    /// Minimum window of the present rate halving.
     pub(crate) min_cwnd: u32,
 }
 

@@ -4,7 +4,7 @@
 use super::CwndState;
 use crate::AckSample;
 
-/// Least window, packets.
+/// Minimum window, packets.
 const MIN_CWND: u32 = 1;
 
 /// Packets delivered and sent since the present reduction began (Linux `prr_delivered`, `prr_out`).

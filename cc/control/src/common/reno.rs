@@ -31,9 +31,9 @@ pub fn cong_avoid_ai(state: &mut CwndState, w: u32, acked: u32) {
 
 /// Reno's growth (Linux `tcp_reno_cong_avoid`): slow start, then one packet a window.
 pub fn reno_cong_avoid(state: &mut CwndState, acked: u32) {
-    let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
-    if left > 0 {
-        cong_avoid_ai(state, state.cwnd, left);
+    let remaining_acked = if state.in_slow_start() { slow_start(state, acked) } else { acked };
+    if remaining_acked > 0 {
+        cong_avoid_ai(state, state.cwnd, remaining_acked);
     }
 }
 

@@ -4,7 +4,7 @@ use super::{CwndState, slow_start};
 use crate::CaState;
 use units::Span;
 
-/// Least window that a coupling leaves, packets: RFC 5681's least threshold, below which slow start would begin.
+/// Minimum window that a coupling leaves, packets: RFC 5681's minimum threshold, below which slow start would begin.
 const MIN_WINDOW: u32 = 2;
 
 /// A path of a coupled group after its latest event.
@@ -18,7 +18,7 @@ pub struct SubflowView<M> {
     pub cwnd: f64,
     /// Smoothed RTT, seconds; above zero where the path is active.
     pub srtt: f64,
-    /// Least RTT; [`Span::MAX`] before the first sample.
+    /// Minimum RTT; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// Packets in flight.
     pub in_flight: u32,
@@ -50,24 +50,24 @@ impl<M> SubflowView<M> {
 #[derive(Debug)]
 pub struct SubflowGroup<'a, M> {
     pub(super) subflows: &'a mut [SubflowView<M>],
-    pub(super) own: usize,
+    pub(super) own_index: usize,
 }
 
 impl<'a, M> SubflowGroup<'a, M> {
-    /// The group for an event of the path with index `own`.
-    pub fn new(all: &'a mut [SubflowView<M>], own: usize) -> Self {
-        Self { subflows: all, own }
+    /// The group for an event of the path with index `own_index`.
+    pub fn new(all: &'a mut [SubflowView<M>], own_index: usize) -> Self {
+        Self { subflows: all, own_index }
     }
 
     /// The path of the event.
     #[must_use]
-    pub fn own(&self) -> &SubflowView<M> {
-        &self.subflows[self.own]
+    pub fn own_subflow(&self) -> &SubflowView<M> {
+        &self.subflows[self.own_index]
     }
 
     /// The algorithm's state of the own path.
     pub fn own_state(&mut self) -> &mut M {
-        &mut self.subflows[self.own].state
+        &mut self.subflows[self.own_index].state
     }
 
     /// The active paths in order of their ids, the own one among them if it is active.
@@ -77,13 +77,13 @@ impl<'a, M> SubflowGroup<'a, M> {
 
     /// The other paths, active or not.
     pub fn others(&self) -> impl Iterator<Item = &SubflowView<M>> {
-        self.subflows.iter().enumerate().filter(|&(index, _)| index != self.own).map(|(_, path)| path)
+        self.subflows.iter().enumerate().filter(|&(index, _)| index != self.own_index).map(|(_, path)| path)
     }
 
     /// Whether the own path or all others are not active, so that there is nothing to couple.
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        !self.own().active || !self.others().any(|path| path.active)
+        !self.own_subflow().active || !self.others().any(|path| path.active)
     }
 
     /// The sum of the active paths' windows, packets.
@@ -100,16 +100,16 @@ impl<'a, M> SubflowGroup<'a, M> {
 
     /// Slow start, then `increase` packets for each packet acknowledged.
     pub fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, increase: f64) {
-        let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
-        self.change_cwnd(state, increase * f64::from(left));
+        let remaining_acked = if state.in_slow_start() { slow_start(state, acked) } else { acked };
+        self.change_cwnd(state, increase * f64::from(remaining_acked));
     }
 
     /// Changes the own window by whole packets; the fraction is kept until the next congestion.
     fn change_cwnd(&mut self, state: &mut CwndState, packets: f64) {
-        let own = &mut self.subflows[self.own];
-        own.cwnd_fraction += packets;
-        let whole_packets = own.cwnd_fraction as i32;
-        own.cwnd_fraction -= f64::from(whole_packets);
+        let subflow = &mut self.subflows[self.own_index];
+        subflow.cwnd_fraction += packets;
+        let whole_packets = subflow.cwnd_fraction as i32;
+        subflow.cwnd_fraction -= f64::from(whole_packets);
         let min_cwnd = MIN_WINDOW.min(state.cwnd);
         state.cwnd = state.cwnd.saturating_add_signed(whole_packets).clamp(min_cwnd, state.cwnd_clamp.max(min_cwnd));
     }

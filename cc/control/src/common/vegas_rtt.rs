@@ -1,4 +1,4 @@
-//! Vegas' measure of queueing delay: the least RTT of each round trip against the least since the path was idle.
+//! Vegas' measure of queueing delay: the minimum RTT of each round trip against the least since the path was idle.
 
 use super::RoundTrip;
 use crate::{AckSample, CaState};
@@ -9,9 +9,9 @@ const FEW_SAMPLES: u32 = 2;
 /// Vegas' RTT state, microseconds, with the names of Linux `struct vegas`.
 #[derive(Debug)]
 pub struct VegasRtt {
-    /// Least RTT since the path was last idle; [`u64::MAX`] before the first sample.
+    /// Minimum RTT since the path was last idle; [`u64::MAX`] before the first sample.
     pub base_rtt: u64,
-    /// Least RTT of this round; [`u64::MAX`] before its first sample.
+    /// Minimum RTT of this round; [`u64::MAX`] before its first sample.
     pub min_rtt: u64,
     /// RTT samples of this round.
     pub cnt_rtt: u32,

@@ -8,7 +8,7 @@
 //!
 //! Source: Peng, Walid, Hwang and Low, "Multipath TCP: analysis, design and implementation" (IEEE/ACM ToN 2016);
 //! draft-walid-mptcp-congestion-control. With `steps = "linux"`, the out-of-tree kernel's integers.
-//! Deviations: the least threshold is two packets (the kernel's is one). The increase is computed afresh at each
+//! Deviations: the minimum threshold is two packets (the kernel's is one). The increase is computed afresh at each
 //! acknowledgement; the kernel does when a window moved.
 
 use super::{PATH, STEPS, boxed, cong_avoid, count_ack, kernel_integers};
@@ -41,12 +41,12 @@ impl Coupling for Balia {
 
     fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
         let (a, total) = (alpha(group), group.total_rate());
-        let own = group.own();
+        let own = group.own_subflow();
         own.rate() / own.srtt / (total * total) * ((1.0 + a) / 2.0) * ((4.0 + a) / 5.0)
     }
 
     fn decrease(&mut self, group: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
-        let (a, cwnd) = (alpha(group), group.own().cwnd);
+        let (a, cwnd) = (alpha(group), group.own_subflow().cwnd);
         if self.kernel_integers {
             // Whole multiples only, of half a window in whole packets.
             let half = (cwnd as u64) >> 1;
@@ -63,12 +63,12 @@ impl Coupling for Balia {
 
 /// How much faster the fastest path is than the own one.
 fn alpha(group: &SubflowGroup<'_, ()>) -> f64 {
-    group.active().map(SubflowView::rate).fold(0.0, f64::max) / group.own().rate()
+    group.active().map(SubflowView::rate).fold(0.0, f64::max) / group.own_subflow().rate()
 }
 
 /// The kernel's acknowledgements per packet: the inverse of the increase, cut to an integer.
 fn ai(group: &SubflowGroup<'_, ()>) -> u64 {
-    let (own, total) = (group.own(), group.total_rate());
+    let (own, total) = (group.own_subflow(), group.total_rate());
     let (rate, max_rate) = (own.rate(), alpha(group) * own.rate());
     (10.0 * total * total * own.cwnd / ((rate + max_rate) * (4.0 * rate + max_rate))) as u64
 }

@@ -58,7 +58,7 @@ impl<M: Default> BbrPaths<M> {
         own.bbr.on_event(event, cx);
     }
 
-    pub(super) fn own(&mut self, path: PathId) -> &mut BbrPath<M> {
+    pub(super) fn own_path(&mut self, path: PathId) -> &mut BbrPath<M> {
         &mut self.paths[path.index()]
     }
 

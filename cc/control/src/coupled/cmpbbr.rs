@@ -9,7 +9,7 @@
 //! Source: Mahmud, Lubna, Song and Cho, "Coupled multipath BBR (C-MPBBR)" (IEEE Access 2020), from its authors' code;
 //! the paper's text was not read. Deviations from the code, which its description suggests: both checks run once a
 //! cycle, at the start of its fourth phase, not on each acknowledgement of it; a path's delivery rate is measured between
-//! its checks. A controller cannot close a path: the one that stops stays up and holds BBR's least window of four packets.
+//! its checks. A controller cannot close a path: the one that stops stays up and holds BBR's minimum window of four packets.
 //! The base is the BBR v1 of this crate, with additions after Linux 4.9 (acknowledgement aggregation, a pacing margin of 1
 //! percent).
 //!
@@ -109,14 +109,14 @@ impl CMpBbr {
     }
 
     fn check(&mut self, path: PathId, sample: &AckSample, now: Instant) {
-        let own = self.paths.own(path);
+        let own = self.paths.own_path(path);
         let bandwidth = own.bbr.max_bw();
         own.state.delivery_rate.update(sample.delivered, own.bbr.mss(), now);
         let all = self.paths.measured().map(|path| path.bbr.max_bw());
         let similar_paths = count_similar(bandwidth, all.clone());
         let (min_bw, max_bw) = all.fold((f64::MAX, 0.0f64), |(min_bw, max_bw), it| (min_bw.min(it), max_bw.max(it)));
         let delivered: f64 = self.paths.measured().map(|path| path.state.delivery_rate.rate).sum();
-        let checks = &mut self.paths.own(path).state;
+        let checks = &mut self.paths.own_path(path).state;
         checks.sharing.update(similar_paths);
         checks.update_stopped(MIN_GAIN * max_bw > delivered && min_bw < max_bw, bandwidth <= min_bw);
     }
@@ -135,7 +135,7 @@ impl Controller for CMpBbr {
         let own = self.paths.update(path, event);
         let (before, gains) = (own.bbr.cycle_idx(), Self::probe_bw_gains(own));
         self.paths.on_event(path, event, gains, cx);
-        let after = self.paths.own(path).bbr.cycle_idx();
+        let after = self.paths.own_path(path).bbr.cycle_idx();
         if let PathEvent::Ack(sample) = event
             && before != after
             && after == Some(CHECK_CYCLE_IDX)

@@ -9,11 +9,11 @@
 //! 3.1, on BBR v1.
 //! What the poster leaves open, and what is done here:
 //! - Bandwidths are compared at each event of the path, in bytes a second, over all paths that are up and have one.
-//! - A phase lasts a least RTT, as in BBR v1, at any rate. The cwnd gain stays 2.
+//! - A phase lasts a minimum RTT, as in BBR v1, at any rate. The cwnd gain stays 2.
 //! - The window of four packets applies to the six phases that cruise, not to the first two.
 //! - Startup, drain, RTT probing, and BBR's fixed rate behind a policer are not coupled.
 //!
-//! Deviation: a path also cruises with four packets where alpha BW is less than that each least RTT. At a rate near
+//! Deviation: a path also cruises with four packets where alpha BW is less than that each minimum RTT. At a rate near
 //! zero there would be hardly any acknowledgements, and a path with alpha just below zero would be faster than one just
 //! above.
 
@@ -63,12 +63,12 @@ fn probe_bw_gains(own: &BbrPath<()>, alpha: f64) -> ProbeBwGains {
 
 impl CoupledBbr {
     fn update_gains(&mut self, path: PathId) -> ProbeBwGains {
-        let bandwidth = self.paths.own(path).bbr.max_bw();
+        let bandwidth = self.paths.own_path(path).bbr.max_bw();
         if bandwidth == 0.0 {
             return ProbeBwGains::default();
         }
         let alpha = alpha(bandwidth, self.paths.measured().map(|path| path.bbr.max_bw()));
-        probe_bw_gains(self.paths.own(path), alpha)
+        probe_bw_gains(self.paths.own_path(path), alpha)
     }
 }
 

@@ -66,7 +66,7 @@ impl Coupling for Dmctcp {
         acked: u32,
         _sample: &AckSample,
     ) {
-        if group.own().state.waiting {
+        if group.own_subflow().state.waiting {
             if self.waits(group) {
                 return;
             }
@@ -76,9 +76,9 @@ impl Coupling for Dmctcp {
         if group.is_alone() {
             return reno_cong_avoid(state, acked);
         }
-        let left = if state.in_slow_start() { slow_start(state, acked) } else { acked };
-        if left > 0 {
-            cong_avoid_ai(state, ai(group) as u32, left);
+        let remaining_acked = if state.in_slow_start() { slow_start(state, acked) } else { acked };
+        if remaining_acked > 0 {
+            cong_avoid_ai(state, ai(group) as u32, remaining_acked);
         }
     }
 
@@ -87,7 +87,7 @@ impl Coupling for Dmctcp {
     }
 
     fn decrease(&mut self, group: &SubflowGroup<'_, DmctcpPath>, now: Instant) -> f64 {
-        let own = group.own();
+        let own = group.own_subflow();
         let largest = group.active().all(|path| path.cwnd <= own.cwnd);
         let rtt_elapsed = self.last_decrease.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.srtt));
         if !largest || !rtt_elapsed {
@@ -108,7 +108,7 @@ impl Dmctcp {
 /// Packets to be acknowledged for one more.
 fn ai(group: &SubflowGroup<'_, DmctcpPath>) -> f64 {
     let min_cwnd = group.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
-    if group.own().cwnd <= min_cwnd { min_cwnd } else { group.total_cwnd() - min_cwnd }
+    if group.own_subflow().cwnd <= min_cwnd { min_cwnd } else { group.total_cwnd() - min_cwnd }
 }
 
 #[cfg(test)]

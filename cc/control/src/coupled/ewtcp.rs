@@ -32,7 +32,7 @@ impl Coupling for Ewtcp {
 
     fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
         let share = 1.0 / group.active().count() as f64;
-        share * share / group.own().cwnd
+        share * share / group.own_subflow().cwnd
     }
 }
 

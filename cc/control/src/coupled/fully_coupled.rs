@@ -1,6 +1,6 @@
 //! Fully coupled (COUPLED): all windows behave as one.
 //!
-//! - Increase: `1 / sum(w)` per packet acknowledged. Decrease: `sum(w) / 2`, down to the least window.
+//! - Increase: `1 / sum(w)` per packet acknowledged. Decrease: `sum(w) / 2`, down to the minimum window.
 //!
 //! The total is Reno's for any number of paths, all of it on the least congested; it flaps between equal paths, and a
 //! path once left is hardly probed.

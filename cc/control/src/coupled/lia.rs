@@ -37,7 +37,7 @@ impl Coupling for Lia {
     fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
         let best = group.active().map(cwnd_over_rtt_squared).fold(0.0, f64::max);
         let total = group.total_rate();
-        (best / (total * total)).min(1.0 / group.own().cwnd)
+        (best / (total * total)).min(1.0 / group.own_subflow().cwnd)
     }
 
     fn cong_avoid(&mut self, group: &mut SubflowGroup<'_, ()>, state: &mut CwndState, acked: u32, _sample: &AckSample) {
@@ -54,7 +54,7 @@ fn cwnd_over_rtt_squared(path: &SubflowView<()>) -> f64 {
 
 /// The kernel's `4096 sum(w) / alpha`, in its integers: with windows times 2^32 over the line, 2^10 under it.
 fn ai(group: &SubflowGroup<'_, ()>) -> u64 {
-    let best = group.active().fold(group.own(), |best, path| {
+    let best = group.active().fold(group.own_subflow(), |best, path| {
         if cwnd_over_rtt_squared(path) > cwnd_over_rtt_squared(best) { path } else { best }
     });
     let micros = |path: &SubflowView<()>| (path.srtt * 1e6) as u64;

@@ -46,14 +46,14 @@ pub struct OliaPath {
 const SCALE: f64 = 1024.0;
 /// At this `cwnd_cnt` the kernel's window changes by a packet.
 const WHOLE: i32 = 1023;
-/// Least window that a negative increase leaves (the kernel: one packet, which is slow start again).
+/// Minimum window that a negative increase leaves (the kernel: one packet, which is slow start again).
 const MIN_CWND: u32 = 2;
 
 impl Coupling for Olia {
     type PathState = OliaPath;
 
     fn increase(&mut self, group: &SubflowGroup<'_, OliaPath>) -> f64 {
-        let (own, total) = (group.own(), group.total_rate());
+        let (own, total) = (group.own_subflow(), group.total_rate());
         own.rate() / own.srtt / (total * total) + alpha(group) / own.cwnd
     }
 
@@ -105,7 +105,7 @@ fn alpha(group: &SubflowGroup<'_, OliaPath>) -> f64 {
     let is_collected = |path: &SubflowView<OliaPath>| path_quality(path) >= best && !is_largest(path);
     let count = |of: &dyn Fn(&SubflowView<OliaPath>) -> bool| group.active().filter(|path| of(path)).count() as f64;
     let (all, collected) = (count(&|_| true), count(&is_collected));
-    match group.own() {
+    match group.own_subflow() {
         _ if collected == 0.0 => 0.0,
         own if is_collected(own) => 1.0 / (all * collected),
         own if is_largest(own) => -1.0 / (all * count(&is_largest)),

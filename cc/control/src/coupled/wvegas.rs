@@ -95,15 +95,15 @@ impl WVegasPath {
         self.sampled_rtt = 0;
     }
 
-    /// Updates the least queueing delay; true if this one is at least twice the least.
+    /// Updates the minimum queueing delay. Returns whether this delay is at least twice the minimum.
     fn backoff_due(&mut self, queueing_delay: u64) -> bool {
         if queueing_delay == 0 {
             return false;
         }
         let min_delay = self.queue_delay.map_or(queueing_delay, |min_delay| min_delay.min(queueing_delay));
-        let due = queueing_delay >= 2 * min_delay;
-        self.queue_delay = (!due).then_some(min_delay);
-        due
+        let backoff_due = queueing_delay >= 2 * min_delay;
+        self.queue_delay = (!backoff_due).then_some(min_delay);
+        backoff_due
     }
 }
 
@@ -115,7 +115,7 @@ impl WVegas {
 
     /// Changes the window at the end of a round with this mean RTT, microseconds.
     fn end_round(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, acked: u32, rtt: u64) {
-        let (cwnd, base) = (u64::from(state.cwnd), group.own().state.vegas.base_rtt);
+        let (cwnd, base) = (u64::from(state.cwnd), group.own_subflow().state.vegas.base_rtt);
         let diff = cwnd * (rtt - base) / rtt;
         if state.in_slow_start() {
             if diff > self.gamma {
@@ -132,7 +132,7 @@ impl WVegas {
     }
 
     fn avoid_congestion(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, diff: u64, rtt: u64) {
-        if diff >= group.own().state.alpha {
+        if diff >= group.own_subflow().state.alpha {
             self.update_alpha(group, state.cwnd, rtt);
         }
         let delay = group.own_state();
@@ -176,7 +176,7 @@ impl Coupling for WVegas {
         acked: u32,
         sample: &AckSample,
     ) {
-        if group.own().state.ca_state != CaState::Open {
+        if group.own_subflow().state.ca_state != CaState::Open {
             return reno_cong_avoid_if_limited(state, acked, sample);
         }
         let delay = group.own_state();
@@ -197,7 +197,7 @@ impl Coupling for WVegas {
 
     fn on_ack(&mut self, path_state: &mut WVegasPath, sample: &AckSample) {
         path_state.vegas.add_sample(sample);
-        // One microsecond more, as the least RTTs have.
+        // One microsecond more, as the minimum RTTs have.
         path_state.sampled_rtt += sample.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
     }
 

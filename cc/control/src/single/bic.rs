@@ -23,7 +23,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|_| CwndController::boxed(Bic::default())),
 };
 
-/// Most packets of growth a round trip (S_max).
+/// Maximum number of packets of growth a round trip (S_max).
 const MAX_INCREMENT: u32 = 16;
 /// Up to this window BIC is Reno.
 const LOW_WINDOW: u32 = 14;
@@ -94,10 +94,10 @@ impl Bic {
 
 impl CongestionOps for Bic {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
-        let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
-        if left > 0 {
+        let remaining_acked = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
+        if remaining_acked > 0 {
             self.update(state.cwnd, state.clock_ms(cx.now));
-            common::cong_avoid_ai(state, self.cnt, left);
+            common::cong_avoid_ai(state, self.cnt, remaining_acked);
         }
     }
 

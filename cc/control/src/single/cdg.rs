@@ -67,7 +67,7 @@ const WINDOW: usize = 8;
 const EFFECTIVE_GRADIENT: i64 = -32;
 /// Greatest count of delayed acknowledgements.
 const MAX_DELAYED_ACKS: u32 = 5;
-/// HyStart: greatest gap of an ACK train and least delay threshold, microseconds; samples before the delay of a round
+/// HyStart: greatest gap of an ACK train and minimum delay threshold, microseconds; samples before the delay of a round
 /// counts.
 const HYSTART_ACK_DELTA_US: u64 = 3_000;
 const HYSTART_DELAY_MIN_US: u64 = 125;

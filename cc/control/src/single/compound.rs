@@ -2,7 +2,7 @@
 //!
 //! `window = loss window + delay window`.
 //! - Loss window: +1 packet per window acked, halved on loss.
-//! - Delay window, once a round trip, with `backlog = window (1 - base / rtt)` (the least RTT of the round, the least
+//! - Delay window, once a round trip, with `backlog = window (1 - base / rtt)` (the minimum RTT of the round, the least
 //!   ever): below `gamma` packets it grows by `max(alpha window^k - 1, 0)`, else it shrinks by `zeta backlog`.
 //! - On loss the delay window becomes `max((1 - beta) window - loss window / 2, 0)`, by a timeout zero.
 //! - In slow start and up to 41 packets the delay window does not grow: the flow is Reno.
@@ -11,7 +11,7 @@
 //!
 //! Source: Tan, Song, Zhang, Sridharan, "A compound TCP approach for high-speed and long distance networks" (INFOCOM
 //! 2006), draft-sridharan-tcpm-ctcp-02. Not in Linux; what they leave open is as in the Linux module of
-//! Castellani, Hemminger and Andrew (2008): the least RTT of a round, more than two samples a round, gamma's gain of
+//! Castellani, Hemminger and Andrew (2008): the minimum RTT of a round, more than two samples a round, gamma's gain of
 //! 1/2. Proportional rate reduction and undo are Linux 6.1's.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};

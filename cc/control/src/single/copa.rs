@@ -1,6 +1,6 @@
 //! Copa: a target rate in inverse proportion to the queueing delay.
 //!
-//! With the queueing delay `dq = standing - least` (`standing_rtt`: the least RTT of the last half smoothed RTT, `min_rtt`:
+//! With the queueing delay `dq = standing - least` (`standing_rtt`: the minimum RTT of the last half smoothed RTT, `min_rtt`:
 //! of the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
 //! `window / standing` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
 //! - *Velocity* `v`: doubles every round trip once the window has moved in the same direction for three; 1 after a
@@ -54,11 +54,11 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 /// Windows are counted in 2^-16 packets, queue shares in 2^-8.
 const PACKET: u64 = 1 << 16;
 const INV_DELTA_ONE: u64 = 1 << 8;
-/// The least window outside a timeout.
+/// The minimum window outside a timeout.
 const MIN_CWND: u64 = 2 * PACKET;
 /// Never above this.
 const MAX_CWND: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
-/// Window of the least RTT's filter.
+/// Window of the minimum RTT's filter.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Round trips in one direction before the velocity doubles.
 const VELOCITY_ROUNDS: u32 = 3;
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::single::testing::{context, defaults};
 
-    /// After slow start, with a least RTT of 100 ms and this standing RTT.
+    /// After slow start, with a minimum RTT of 100 ms and this standing RTT.
     fn copa(cwnd: u64, standing_ms: u64) -> Copa {
         let mut copa = Copa { cwnd: cwnd * PACKET, slow_start: false, ..Copa::new(&defaults(&ENTRY)) };
         copa.velocity = Velocity::new(copa.cwnd);

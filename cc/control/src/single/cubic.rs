@@ -7,7 +7,7 @@
 //! - Slow start ends by loss, by HyStart (`hystart.rs`) or by HyStart++ (`hystart_plus.rs`).
 //!
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
-//! Deviations from the RFC, all Linux's: the look-ahead is the least RTT, not the smoothed one; growth is capped at
+//! Deviations from the RFC, all Linux's: the look-ahead is the minimum RTT, not the smoothed one; growth is capped at
 //! half a window a round trip instead of the target at 1.5 windows; the Reno estimate keeps its slope (8/15); a timeout
 //! resets `W_max`; undo does not restore the curve. Deviation from Linux: the cube root is exact (Linux: to 0.2 %).
 
@@ -224,11 +224,11 @@ fn cube_root(value: u64) -> u64 {
 
 impl CongestionOps for Cubic {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
-        let left =
+        let remaining_acked =
             if state.in_slow_start() { common::slow_start(state, self.slow_start_acked(state, acked)) } else { acked };
-        if left > 0 {
-            self.update(state, left, state.clock_ms(cx.now));
-            common::cong_avoid_ai(state, self.ca.cnt, left);
+        if remaining_acked > 0 {
+            self.update(state, remaining_acked, state.clock_ms(cx.now));
+            common::cong_avoid_ai(state, self.ca.cnt, remaining_acked);
         }
     }
 

@@ -71,7 +71,7 @@ fn table() -> [AimdEntry; AIMD_MAX] {
     })
 }
 
-/// The least window beyond `low` whose increase is more than `bound` (`a` rises with the window).
+/// The minimum window beyond `low` whose increase is more than `bound` (`a` rises with the window).
 fn first_above(mut low: u32, bound: f64) -> u32 {
     let mut high = 2 * HIGH_WINDOW;
     while high - low > 1 {

@@ -38,7 +38,7 @@ const ONE: u32 = 128;
 const FRACTION: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
 /// The whole part of rho counts for at most this in the exponent.
 const LARGEST_EXPONENT: u32 = 16;
-/// Most packets in flight.
+/// Maximum number of packets in flight.
 const CLAMP: u32 = 65_535;
 
 /// State of Hybla.

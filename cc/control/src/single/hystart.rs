@@ -1,8 +1,8 @@
 //! HyStart: ends slow start before the queue overflows.
 //!
 //! Slow start ends on either of two signs of a full pipe:
-//! - **ACK train**: acknowledgements keep coming closely spaced for longer than half the least RTT;
-//! - **delay**: the least RTT of a round's first samples exceeds the least ever by an eighth (4 to 16 ms).
+//! - **ACK train**: acknowledgements keep coming closely spaced for longer than half the minimum RTT;
+//! - **delay**: the minimum RTT of a round's first samples exceeds the least ever by an eighth (4 to 16 ms).
 //!
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); constants, order and microsecond clock as in
 //! Linux 6.1 (`tcp_cubic.c`), for a sender that is not paced.

@@ -1,11 +1,11 @@
 //! HyStart++: ends slow start by delay, after a conservative slow start.
 //!
-//! - A round's least RTT an eighth (4 to 16 ms) above that of the round before begins *conservative slow start*:
+//! - A round's minimum RTT an eighth (4 to 16 ms) above that of the round before begins *conservative slow start*:
 //!   growth at a quarter of the rate, for five round trips.
 //! - If the RTT falls below that of its beginning meanwhile, slow start is resumed.
 //! - Otherwise slow start ends; a loss or mark ends it at once.
 //!
-//! A round's least RTT counts with at least eight samples. Only for the first slow start: later ones have a threshold.
+//! A round's minimum RTT counts with at least eight samples. Only for the first slow start: later ones have a threshold.
 //!
 //! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth an acknowledgement).
 //! Deviation from the RFC: growth counts packets, not bytes; the fraction is carried over.
@@ -18,7 +18,7 @@ const MIN_RTT_THRESH_US: u64 = 4_000;
 const MAX_RTT_THRESH_US: u64 = 16_000;
 /// ...between which it is this fraction of the RTT (MIN_RTT_DIVISOR).
 const MIN_RTT_DIVISOR: u64 = 8;
-/// Samples before a round's least RTT counts (N_RTT_SAMPLE).
+/// Samples before a round's minimum RTT counts (N_RTT_SAMPLE).
 const N_RTT_SAMPLE: u32 = 8;
 /// Growth in conservative slow start is divided by this (CSS_GROWTH_DIVISOR).
 const CSS_GROWTH_DIVISOR: u32 = 4;
@@ -40,7 +40,7 @@ pub(super) struct HyStartPlus {
 /// Conservative slow start.
 #[derive(Clone, Copy, Debug)]
 struct Css {
-    /// Least RTT of the round that began CSS (`cssBaselineMinRtt`).
+    /// Minimum RTT of the round that began CSS (`cssBaselineMinRtt`).
     css_baseline_min_rtt: u64,
     /// Round trips that ended since.
     css_round_count: u32,

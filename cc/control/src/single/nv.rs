@@ -1,12 +1,12 @@
 //! TCP-NV ("New Vegas"): Vegas for data centres, with rates instead of single RTTs.
 //!
-//! In an evaluation (one or more round trips) the greatest rate and the least RTT give the window without queue, plus a
+//! In an evaluation (one or more round trips) the greatest rate and the minimum RTT give the window without queue, plus a
 //! pad of ten packets:
-//! `max_win = greatest rate * least RTT + 10`; a rate is the packets delivered over one packet's smoothed RTT.
+//! `max_win = greatest rate * minimum RTT + 10`; a rate is the packets delivered over one packet's smoothed RTT.
 //! - Window above `max_win`: no growth, threshold = `max_win`, and the window falls by 30 % of the excess.
 //! - Window 2 or more below: growth is allowed: Reno's, slowed by a factor of two for each recent timeout.
 //! - Loss: 0.8 of the window.
-//! - The least RTT is that of the last 5 s or so (drawn at random between 3.75 and 6.25 s, so that flows differ).
+//! - The minimum RTT is that of the last 5 s or so (drawn at random between 3.75 and 6.25 s, so that flows differ).
 //!
 //! A flow that never lets its own queue drain loses the path's RTT after that time: alone on a path, its queue grows
 //! by the pad every period. After a reduction growth needs 20 samples in an evaluation: with few packets a round trip
@@ -73,7 +73,7 @@ const MIN_CWND_STEP: u32 = 2;
 const MIN_GROWTH_CNT: u32 = 4;
 /// Rates are counted in 100 bit/s, with microseconds and bytes.
 const RATE_SCALE: u64 = 80_000;
-/// Duration of the first least RTT.
+/// Duration of the first minimum RTT.
 const INIT_RESET_PERIOD: Span = Span::from_secs(2);
 
 /// State of TCP-NV. Times are microseconds.
@@ -86,7 +86,7 @@ pub struct Nv {
 
     last_rtt: Option<u64>,
     min_rtt: u64,
-    /// Least RTT since the last reset.
+    /// Minimum RTT since the last reset.
     min_rtt_new: u64,
     min_rtt_reset: Instant,
 
@@ -230,10 +230,10 @@ impl CongestionOps for Nv {
         if !self.allow_cwnd_growth {
             return;
         }
-        let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
-        if left > 0 {
+        let remaining_acked = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
+        if remaining_acked > 0 {
             let period = u64::from(state.cwnd.max(MIN_GROWTH_CNT)) << self.cwnd_growth_shift;
-            common::cong_avoid_ai(state, u32::try_from(period).unwrap_or(u32::MAX), left);
+            common::cong_avoid_ai(state, u32::try_from(period).unwrap_or(u32::MAX), remaining_acked);
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
         Nv::new(&defaults(&ENTRY))
     }
 
-    /// After an evaluation that saw 100 packets delivered in a millisecond, with 800 us as the least RTT.
+    /// After an evaluation that saw 100 packets delivered in a millisecond, with 800 us as the minimum RTT.
     fn evaluated(calls: u32, rtts: u32) -> Nv {
         let eval = Eval { rtt_max_rate: 11_584_000, eval_call_cnt: calls, rtt_cnt: rtts };
         Nv { min_rtt: 800, eval, ..nv() }

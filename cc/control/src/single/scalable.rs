@@ -43,9 +43,9 @@ impl Scalable {
 
 impl CongestionOps for Scalable {
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
-        let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
-        if left > 0 {
-            common::cong_avoid_ai(state, state.cwnd.min(self.ai_cnt), left);
+        let remaining_acked = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
+        if remaining_acked > 0 {
+            common::cong_avoid_ai(state, state.cwnd.min(self.ai_cnt), remaining_acked);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Vegas: keeps a few packets queued, by delay.
 //!
-//! Once a round trip, with the least RTT of the round and the least ever (`base`):
+//! Once a round trip, with the minimum RTT of the round and the least ever (`base`):
 //! `diff = window (rtt - base) / base`, about the packets this flow has in the queue.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > beta`.
 //! - Slow start ends where `diff > gamma`, at the window without queue: `window base / rtt`.

@@ -96,11 +96,11 @@ impl CongestionOps for Veno {
             common::reno_cong_avoid(state, acked);
         } else {
             self.update_diff(state.cwnd);
-            let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
-            if left > 0 && self.diff < self.beta {
-                common::cong_avoid_ai(state, state.cwnd, left);
-            } else if left > 0 {
-                self.increase_every_other_window(state, left);
+            let remaining_acked = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
+            if remaining_acked > 0 && self.diff < self.beta {
+                common::cong_avoid_ai(state, state.cwnd, remaining_acked);
+            } else if remaining_acked > 0 {
+                self.increase_every_other_window(state, remaining_acked);
             }
             state.cwnd = state.cwnd.max(2);
         }

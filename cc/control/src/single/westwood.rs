@@ -1,7 +1,7 @@
-//! Westwood+: after a loss, the window is the measured bandwidth times the least RTT.
+//! Westwood+: after a loss, the window is the measured bandwidth times the minimum RTT.
 //!
 //! - Increase: Reno.
-//! - Decrease: Reno's half during the reduction; at its end threshold = window = `bandwidth least RTT / MSS`.
+//! - Decrease: Reno's half during the reduction; at its end threshold = window = `bandwidth minimum RTT / MSS`.
 //!   A timeout sets the threshold to that and lets slow start reach it.
 //! - Bandwidth: bytes acknowledged a round trip (50 ms at least), through two filters `(7 old + new) / 8` in a row.
 //!   A duplicate acknowledgement counts as one packet, which is subtracted from the later cumulative one.

@@ -1,6 +1,6 @@
 //! YeAH (Yet Another Highspeed TCP): Scalable while the queue is short, otherwise Reno with precautionary decongestion.
 //!
-//! Once a round trip, `queue = window (rtt - base) / rtt`, with the least RTT of the round and the least ever (`base`):
+//! Once a round trip, `queue = window (rtt - base) / rtt`, with the minimum RTT of the round and the least ever (`base`):
 //! - Slow mode, where `queue > 80` or `rtt - base > base / 8`; else fast mode.
 //! - Increase: fast mode Scalable's (1 packet per 100 acked), slow mode Reno's.
 //! - Decongestion: where `queue > 80`, the window falls by the queue (at most by half), but not below the estimated window
@@ -91,10 +91,10 @@ impl Yeah {
     }
 
     fn increase(&self, state: &mut CwndState, acked: u32) {
-        let left = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
-        if left > 0 {
+        let remaining_acked = if state.in_slow_start() { common::slow_start(state, acked) } else { acked };
+        if remaining_acked > 0 {
             let period = if self.doing_reno_now == 0 { state.cwnd.min(AI_CNT) } else { state.cwnd };
-            common::cong_avoid_ai(state, period, left);
+            common::cong_avoid_ai(state, period, remaining_acked);
         }
     }
 

@@ -29,6 +29,6 @@ impl Coupling for EqualShares {
 
     fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
         let n = group.active().count() as f64;
-        1.0 / (n * n * group.own().cwnd)
+        1.0 / (n * n * group.own_subflow().cwnd)
     }
 }

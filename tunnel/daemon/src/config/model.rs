@@ -80,7 +80,7 @@ pub enum Mode {
 /// Options of the `mpt` mode. The reorder timeout is [`TunnelOptions::max_reorder_timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MptOptions {
-    /// The most packets that wait for a missing one; 0 disables reordering.
+    /// Maximum number of packets that wait for a missing one; 0 disables reordering.
     pub reorder_window: u32,
     /// Whether segmentation offload is used. Without it the device waits while a socket is full, as in MPT.
     pub offload: bool,

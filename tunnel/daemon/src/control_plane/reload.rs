@@ -34,7 +34,7 @@ struct KernelState {
 }
 
 impl KernelState {
-    fn of(config: &TunnelConfig) -> Self {
+    fn from_config(config: &TunnelConfig) -> Self {
         let networks = config.peers.iter().flat_map(|peer| &peer.allowed_ips).filter(|_| config.interface.routes);
         Self {
             addresses: config.interface.addresses.iter().copied().collect(),
@@ -94,7 +94,7 @@ impl Reloader {
         if steps.is_empty() {
             return Ok("nothing changed\n".into());
         }
-        let (old_state, new_state) = (KernelState::of(&self.control.config), KernelState::of(&new));
+        let (old_state, new_state) = (KernelState::from_config(&self.control.config), KernelState::from_config(&new));
         let changed = match self.add(&old_state, &new_state).await {
             Ok(()) => change_data_plane(data_plane, &new).await,
             Err(error) => Err(error.to_string()),
@@ -114,7 +114,7 @@ impl Reloader {
 
     /// Adds the routes of the configuration, at the start.
     pub(super) async fn add_routes(&mut self) -> io::Result<()> {
-        let new = KernelState::of(&self.control.config);
+        let new = KernelState::from_config(&self.control.config);
         let old = KernelState { addresses: new.addresses.clone(), routes: BTreeSet::new(), mtu: new.mtu };
         self.add(&old, &new).await
     }

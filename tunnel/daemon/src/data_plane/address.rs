@@ -13,7 +13,7 @@ pub(super) struct PathAddress {
 
 impl PathAddress {
     /// An address whose source the kernel chooses.
-    pub(super) fn to(remote: SocketAddr) -> Self {
+    pub(super) fn to_remote(remote: SocketAddr) -> Self {
         Self { remote, source: None }
     }
 }

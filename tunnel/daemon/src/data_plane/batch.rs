@@ -6,7 +6,7 @@ use super::address::PathAddress;
 const MAX_BYTES: usize = 65_507;
 /// Bytes allocated for a batch: a single datagram may be larger than a batch of several.
 const CAPACITY: usize = 1 << 16;
-/// The most datagrams of one batch (Linux `UDP_MAX_SEGMENTS`; newer kernels take 128).
+/// Maximum number of datagrams of one batch (Linux `UDP_MAX_SEGMENTS`; newer kernels take 128).
 const MAX_SEGMENTS: usize = 64;
 /// The most padding of a datagram, bytes. A packet's fragments are equal; the last is shorter by less than their number.
 const MAX_PADDING: usize = 64;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn batch() -> TransmitBatch {
-        TransmitBatch::new(PathAddress::to(([127, 0, 0, 1], 9).into()))
+        TransmitBatch::new(PathAddress::to_remote(([127, 0, 0, 1], 9).into()))
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn open(path: &MptPathConfig, io: &Io) -> Result<MptPath, Error> {
             path.name, path.remote
         )));
     }
-    let queue = TransmitQueue::new(PathAddress::to(path.remote));
+    let queue = TransmitQueue::new(PathAddress::to_remote(path.remote));
     Ok(MptPath { socket: path.socket, queue, report: MptPathReport::default() })
 }
 

@@ -6,7 +6,7 @@ use super::device::{Device, WriteOutcome};
 use std::io::IoSlice;
 use wire::coalesce::{Coalescer, MAX_PACKETS};
 
-/// The most packets gathered before they are written; longer runs are cut here.
+/// Maximum number of packets gathered before they are written; longer runs are cut here.
 const MAX_GATHERED: usize = 4 * MAX_PACKETS;
 
 /// Packets gathered for the device.

@@ -321,8 +321,12 @@ fn receive(fd: RawFd, buffer: &mut [u8], control: &mut [u8]) -> Result<Option<Re
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), MsgFlags::MSG_DONTWAIT)?;
     let Some(remote) = message.address.as_ref().and_then(socket_addr) else { return Ok(None) };
-    let mut received =
-        ReceivedDatagrams { len: message.bytes, segment_size: message.bytes, tos: 0, address: PathAddress::to(remote) };
+    let mut received = ReceivedDatagrams {
+        len: message.bytes,
+        segment_size: message.bytes,
+        tos: 0,
+        address: PathAddress::to_remote(remote),
+    };
     // Fails if the kernel had to truncate the control messages.
     for control in message.cmsgs()? {
         match control {
@@ -414,7 +418,7 @@ mod tests {
     }
 
     fn batch(to: SocketAddr, tos: u8, sizes: &[usize]) -> TransmitBatch {
-        let mut batch = TransmitBatch::new(PathAddress::to(to));
+        let mut batch = TransmitBatch::new(PathAddress::to_remote(to));
         for (index, size) in sizes.iter().enumerate() {
             assert!(batch.fits(*size, tos));
             batch.push(*size, tos, |bytes| {

@@ -137,7 +137,7 @@ mod tests {
             Socket::open(&SocketConfig { name, interface: None, bind, offload: true }).expect("loopback")
         };
         let (mut from, mut to) = (socket(), socket());
-        let mut queue = TransmitQueue::new(PathAddress::to(to.local().expect("bound")));
+        let mut queue = TransmitQueue::new(PathAddress::to_remote(to.local().expect("bound")));
         // Each is larger than the one before, and joins no batch.
         for size in 1..BATCHES_PER_FLUSH {
             queue.push(&mut from, size, 0, |_| size);

@@ -9,7 +9,7 @@ use wire::frame::Frame;
 
 /// Longest time without acknowledgements on a regular path while there are any to send.
 const MAX_ACK_INTERVAL: Span = Span::from_millis(25);
-/// Least interval of reorder timeout frames; an unchanged timeout is sent at eight times this interval.
+/// Minimum interval of reorder timeout frames; an unchanged timeout is sent at eight times this interval.
 const REORDER_TIMEOUT_INTERVAL: Span = Span::from_millis(25);
 /// Bytes of frames that fit a datagram on every path.
 const MAX_FRAME_BYTES: usize = (BASE_PLPMTU - SEAL_OVERHEAD) as usize;
@@ -80,7 +80,7 @@ impl<P: Payload> Endpoint<P> {
         self.send_frames(now, feedback_path, 0)
     }
 
-    /// The path with the least round trip among those that work and have lately delivered a datagram; else the one that
+    /// The path with the minimum round trip among those that work and have lately delivered a datagram; else the one that
     /// delivered the latest.
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));

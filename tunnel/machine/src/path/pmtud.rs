@@ -53,7 +53,7 @@ impl PmtuSearch {
     }
 
     /// When to call [`poll`](Self::poll).
-    pub(super) fn due(&self) -> Instant {
+    pub(super) fn next_probe_at(&self) -> Instant {
         self.due
     }
 
@@ -121,7 +121,7 @@ mod tests {
             if search.probed_size.is_none() {
                 return (search.plpmtu(), probes, now.since(Instant::ZERO));
             }
-            now = search.due().max(now);
+            now = search.next_probe_at().max(now);
         }
         unreachable!("a search ends");
     }
@@ -153,7 +153,7 @@ mod tests {
         search.on_answer(Instant::ZERO, 1392);
         search.probe_size(Instant::ZERO, None);
         let later = Instant::ZERO + PMTU_RAISE_TIMER;
-        assert_eq!(search.due(), later);
+        assert_eq!(search.next_probe_at(), later);
         assert_eq!(search.poll(later, Span::from_millis(100)), None);
         assert_eq!(search.poll(later, Span::from_millis(100)), Some(1472));
     }

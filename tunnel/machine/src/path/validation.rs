@@ -93,7 +93,7 @@ impl PathValidation {
 
     /// When the next ping is due, for validation or path MTU discovery.
     pub(super) fn next_ping_at(&self, policy: PingPolicy) -> Instant {
-        self.next_validation_ping_at(policy).min(self.dplpmtud.due())
+        self.next_validation_ping_at(policy).min(self.dplpmtud.next_probe_at())
     }
 
     fn next_validation_ping_at(&self, policy: PingPolicy) -> Instant {

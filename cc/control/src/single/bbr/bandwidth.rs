@@ -51,7 +51,7 @@ fn saturate(value: u128) -> u64 {
 }
 
 impl Bbr {
-    /// `gain * bandwidth * least RTT` in packets, rounded up.
+    /// `gain * bandwidth * minimum RTT` in packets, rounded up.
     pub(super) fn bdp(&self, bandwidth: u64, gain: u32) -> u64 {
         self.min_rtt.min_rtt_us.map_or(u64::from(TCP_INIT_CWND), |rtt| bdp(bandwidth, rtt, gain))
     }

@@ -1,11 +1,11 @@
 //! BBR, version 1: rate and window from a model of the path.
 //!
 //! The model has two measurements: the **bandwidth** (greatest delivery rate of the last ten round trips) and the
-//! **least RTT** (of the last ten seconds). The sender paces at `gain * bandwidth` and keeps at most
-//! `gain * bandwidth * least RTT` in flight.
+//! **minimum RTT** (of the last ten seconds). The sender paces at `gain * bandwidth` and keeps at most
+//! `gain * bandwidth * minimum RTT` in flight.
 //! - *Startup*: gain 2.89 until the bandwidth has not grown by a quarter for three round trips; *drain*: the inverse.
-//! - *Bandwidth probing*: eight phases of one least RTT each, at 1.25, 0.75 and six times 1.
-//! - *RTT probing*: if ten seconds brought no new least RTT, four packets in flight for 200 ms.
+//! - *Bandwidth probing*: eight phases of one minimum RTT each, at 1.25, 0.75 and six times 1.
+//! - *RTT probing*: if ten seconds brought no new minimum RTT, four packets in flight for 200 ms.
 //!
 //! Loss changes the model only where it indicates a policer (`lt_bw.rs`); in the first round of recovery the window is
 //! that of packet conservation. Packets acknowledged beyond those expected (`aggregation.rs`) are added to the window.
@@ -63,7 +63,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 const HIGH_GAIN: u32 = 739;
 /// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
 const BW_RTTS: u64 = 10;
-/// Least window, enough for a receiver with delayed acknowledgements, packets.
+/// Minimum window, enough for a receiver with delayed acknowledgements, packets.
 pub(crate) const MIN_CWND: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold, and what startup may always send.
 const TCP_INIT_CWND: u32 = 10;
@@ -160,7 +160,7 @@ impl Bbr {
         self.mss
     }
 
-    /// Packets in a least RTT at `gain` (in 1/256) of the measured bandwidth.
+    /// Packets in a minimum RTT at `gain` (in 1/256) of the measured bandwidth.
     pub(crate) fn bdp_packets(&self, gain: u32) -> u64 {
         self.bdp(self.bw.get(), gain)
     }

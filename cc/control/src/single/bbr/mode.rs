@@ -31,7 +31,7 @@ const CRUISE_IDX: usize = 2;
 const FULL_BW_THRESH: u64 = 320;
 /// ...and round trips without it after which the pipe is full.
 const FULL_BW_CNT: u32 = 3;
-/// Window of the least RTT's filter.
+/// Window of the minimum RTT's filter.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Duration of ProbeRTT.
 const PROBE_RTT_DURATION: Span = Span::from_millis(200);
@@ -77,7 +77,7 @@ impl FullBw {
     }
 }
 
-/// Least RTT and when it was measured.
+/// Minimum RTT and when it was measured.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     pub(super) min_rtt_us: Option<u64>,

@@ -8,7 +8,7 @@ use super::{AckInfo, Bbr3};
 const ECN_FACTOR: u32 = 85;
 /// Gain of alpha's filter, in 1/256 (DCTCP's 1/16).
 const ECN_ALPHA_GAIN: u64 = 16;
-/// Greatest least RTT at which marks count, microseconds.
+/// Maximum of the minimum RTT at which marks count, microseconds.
 const ECN_MAX_RTT_US: u64 = 5_000;
 /// Startup ends after this many rounds in a row with at least this share marked, in 1/256.
 const FULL_ECN_CNT: u32 = 2;

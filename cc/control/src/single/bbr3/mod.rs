@@ -1,8 +1,8 @@
 //! BBR, version 3: the model of version 1 with bounds from loss and marks.
 //!
-//! As in version 1 the sender paces at `gain * bandwidth` and keeps at most `gain * bandwidth * least RTT` in flight.
+//! As in version 1 the sender paces at `gain * bandwidth` and keeps at most `gain * bandwidth * minimum RTT` in flight.
 //! The model (`model.rs`) has the **bandwidth** (greatest delivery rate of this probing cycle and the one before) and
-//! the **least RTT** (10 s); new are its bounds:
+//! the **minimum RTT** (10 s); new are its bounds:
 //! - *Long-term*: packets in flight at which a probe lost more than 2 %. It grows back by 1, 2, 4, 8... packets a
 //!   round.
 //! - *Short-term*: after a round with loss, bandwidth and packets in flight are reduced to those delivered in it, or to
@@ -15,7 +15,7 @@
 //! - *Down* at 0.9, until there is headroom of 15 % below the long-term bound; *cruise* at 1; after 2 to 3 s (or as
 //!   many rounds as Reno would need for a loss) *refill* at 1 for a round; then *up* at 1.25, until the bandwidth does
 //!   not grow any more, or too much is lost.
-//! - *RTT probing*, if five seconds brought no new least RTT: half a window for 200 ms (`min_rtt.rs`).
+//! - *RTT probing*, if five seconds brought no new minimum RTT: half a window for 200 ms (`min_rtt.rs`).
 //!
 //! What it needs of the sender: of the newest packet delivered and of the newest one lost, the packets in flight at its
 //! sending and what was lost since (`AckSample::newest_delivered`, `newest_lost`). Without them, the packets

@@ -7,12 +7,12 @@ use super::{AckInfo, Bbr3};
 use crate::Params;
 use units::Span;
 
-/// Least window, enough for a receiver with delayed acknowledgements, packets.
+/// Minimum window, enough for a receiver with delayed acknowledgements, packets.
 pub(super) const MIN_PIPE_CWND: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold.
 const TCP_INIT_CWND: u64 = 10;
 /// A burst is a millisecond (2^-10 s) of data and, on short paths, up to one offload frame more: halved for each 2^9 us
-/// of least RTT...
+/// of minimum RTT...
 const BURST_SHIFT: u32 = 10;
 const OFFLOAD_BYTES: u64 = 65_536;
 const OFFLOAD_RTT_SHIFT: u32 = 9;
@@ -108,7 +108,7 @@ impl Bbr3 {
         }
     }
 
-    /// `gain * bandwidth * least RTT` in packets, rounded up.
+    /// `gain * bandwidth * minimum RTT` in packets, rounded up.
     pub(super) fn bdp(&self, bandwidth: u64, gain: u32) -> u64 {
         self.min_rtt.micros().map_or(TCP_INIT_CWND, |rtt| bandwidth::bdp(bandwidth, rtt, gain))
     }

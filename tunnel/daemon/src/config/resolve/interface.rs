@@ -30,7 +30,7 @@ pub(super) fn interface(
     let values = table.map_or_else(InterfaceTable::default, |table| table.get().clone());
     let name = name(&values, span.clone(), path, context);
     let texts = value::strings(values.address.as_ref());
-    let addresses = texts.into_iter().filter_map(|(text, span)| context.ok(value::network(&text, span)));
+    let addresses = texts.into_iter().filter_map(|(text, span)| context.ok(value::parse_network(&text, span)));
     let addresses: Vec<_> = addresses.collect();
     if table.is_some() && values.address.is_none() {
         context

@@ -48,7 +48,7 @@ fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &
     let (public_key, preshared_key) = if context.is_mpt { refuse_keys(values, context) } else { keys(table, context) };
     let mut allowed_ips = Vec::new();
     for (text, span) in value::strings(values.allowed_ips.as_ref()) {
-        if let Some(network) = context.ok(value::network(&text, span.clone())) {
+        if let Some(network) = context.ok(value::parse_network(&text, span.clone())) {
             allowed_ips.push(network.trunc());
             networks.push((network.trunc(), table.span().start, span));
         }

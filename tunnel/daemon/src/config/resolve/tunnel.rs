@@ -39,7 +39,7 @@ fn mpt_default() -> TunnelOptions {
     }
 }
 
-fn named(at: &Spanned<NameOrTable>) -> AlgorithmChoice {
+fn algorithm_choice(at: &Spanned<NameOrTable>) -> AlgorithmChoice {
     let value = |scalar: &Scalar| match scalar {
         Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
         Scalar::Number(number) => ParamValue::Number(*number),
@@ -55,7 +55,7 @@ fn named(at: &Spanned<NameOrTable>) -> AlgorithmChoice {
 }
 
 fn congestion(at: &Spanned<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
-    let algorithm = named(at);
+    let algorithm = algorithm_choice(at);
     if algorithm.name == OFF {
         return Ok(algorithm);
     }
@@ -72,7 +72,7 @@ fn congestion(at: &Spanned<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice
 }
 
 fn scheduler(at: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
-    let scheduler = named(at);
+    let scheduler = algorithm_choice(at);
     let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = schedule::find(&scheduler.name)
         .ok_or_else(|| unknown("scheduler", "schedulers", &scheduler.name, at, names.copied()))?;
@@ -93,7 +93,7 @@ fn scheduler(at: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result
 fn unusable(at: &Spanned<NameOrTable>, reason: &str, usable: impl Fn(&SchedulerEntry) -> bool) -> Diagnostic {
     let names = schedule::REGISTRY.iter().filter(|entry| usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
-    Diagnostic::new(at.span(), format!("`{}` {reason}", named(at).name)).with_help(help)
+    Diagnostic::new(at.span(), format!("`{}` {reason}", algorithm_choice(at).name)).with_help(help)
 }
 
 /// An algorithm that is in no registry.

@@ -21,7 +21,7 @@ pub(super) fn strings(list: Option<&Spanned<StringOrList>>) -> Vec<(String, Rang
 }
 
 /// A network such as `10.77.0.1/24`; an address without a prefix length is a network of its own.
-pub(super) fn network(text: &str, span: Range<usize>) -> Result<IpNet, Diagnostic> {
+pub(super) fn parse_network(text: &str, span: Range<usize>) -> Result<IpNet, Diagnostic> {
     let bare = text.parse::<IpAddr>().map(IpNet::from);
     bare.or_else(|_| text.parse()).map_err(|_| {
         let diagnostic = Diagnostic::new(span, format!("`{text}` is not an address with a prefix length"));

@@ -80,7 +80,7 @@ impl RopewalkEngine {
             hash_key: u64::from_le_bytes(hash_key),
             deadline: Instant::ZERO,
             opened: Vec::new(),
-            handshake: TransmitBatch::new(PathAddress::to(SocketAddr::from(([0; 4], 0)))),
+            handshake: TransmitBatch::new(PathAddress::to_remote(SocketAddr::from(([0; 4], 0)))),
             segment_buffer: vec![0; 1 << 16],
         })
     }

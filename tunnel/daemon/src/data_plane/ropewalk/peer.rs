@@ -157,7 +157,7 @@ fn new_endpoint_config(config: &PeerConfig) -> node::NewEndpointConfig {
 
 /// The configured address of a path.
 fn route(path: &PeerPathConfig) -> node::Route<PathAddress> {
-    node::Route { socket: path.socket as u16, remote: PathAddress::to(path.remote) }
+    node::Route { socket: path.socket as u16, remote: PathAddress::to_remote(path.remote) }
 }
 
 /// The configuration of a path that the peer opened.
