@@ -68,6 +68,7 @@ fn with_environment(variable: &str) -> Vec<Pid> {
 mod tests {
     use super::*;
     use std::process::Command;
+    use testing::{MINUTE, eventually};
 
     #[test]
     fn all_processes_of_a_run_are_ended() {
@@ -78,10 +79,9 @@ mod tests {
         let mut child =
             command.args(["-c", line]).current_dir(&folder).env(RUN_VARIABLE, folder.path()).spawn().unwrap();
         let file = folder.path().join("number");
-        let written = || fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'));
-        (0..500).find(|_| written() || (thread::sleep(POLL_INTERVAL), false).1).expect("it starts");
+        assert!(eventually(|| fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'))), "it does not start");
         end_all(folder.path());
-        assert!(wait(&mut child, Duration::from_secs(1)).unwrap().is_some(), "the parent still runs");
+        assert!(wait(&mut child, MINUTE).unwrap().is_some(), "the parent still runs");
         let pid = fs::read_to_string(&file).unwrap();
         let command = fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
         assert!(command.is_empty(), "{pid} still runs");
@@ -92,8 +92,8 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let start = Instant::now();
         assert!(wait(&mut child, Duration::from_millis(100)).unwrap().is_none());
-        assert!((100..2000).contains(&start.elapsed().as_millis()));
+        assert!(start.elapsed() >= Duration::from_millis(100));
         child.kill().unwrap();
-        assert!(wait(&mut child, Duration::from_secs(5)).unwrap().is_some_and(|status| !status.success()));
+        assert!(wait(&mut child, MINUTE).unwrap().is_some_and(|status| !status.success()));
     }
 }

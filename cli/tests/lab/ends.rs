@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::MutexGuard;
 use testing::{Reason, eventually, skip};
 
@@ -33,10 +33,19 @@ fn words(dir: &Path, out: &str) -> Vec<String> {
     ["run", &file("x.toml"), "--on", "netns", "--quiet", "--out", &file(out)].map(str::to_owned).to_vec()
 }
 
-fn run(dir: &Path, out: &str) -> std::process::Command {
+fn run(dir: &Path, out: &str) -> Command {
     let words = words(dir, out);
     let mut command = command(&words.iter().map(String::as_str).collect::<Vec<_>>());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The same with SIGINT's default action: a shell that runs the tests in the background has them ignore it, and children inherit
+/// that.
+fn interruptible_run(dir: &Path, out: &str) -> Command {
+    let run = run(dir, out);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(run.get_program()).args(run.get_args());
     command
 }
 
@@ -57,13 +66,18 @@ fn nothing_is_left_of_a_run_that_is_interrupted() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let temporary = dir.join(signal.as_str());
         fs::create_dir(&temporary).unwrap();
-        let mut run =
-            run(&dir, &format!("out-{signal}")).env("TMPDIR", &temporary).stdout(Stdio::null()).spawn().unwrap();
+        let mut run = interruptible_run(&dir, &format!("out-{signal}"))
+            .env("TMPDIR", &temporary)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         // Both daemons, an emulator or two, the agent.
         let under_way = || leftovers(&temporary).len() > 4 && namespaces(run.id()).len() > 3;
         assert!(eventually(under_way), "{:?}", leftovers(&temporary));
         kill(Pid::from_raw(run.id().cast_signed()), signal).unwrap();
-        assert!(!run.wait().unwrap().success());
+        let mut status = None;
+        assert!(eventually(|| (status = run.try_wait().unwrap(), status.is_some()).1), "{signal}: the run goes on");
+        assert!(!status.is_some_and(|status| status.success()));
         let all_gone = || leftovers(&temporary).is_empty() && namespaces(run.id()).is_empty();
         assert!(eventually(all_gone), "{signal}: {:?}, {:?}", leftovers(&temporary), namespaces(run.id()));
     }

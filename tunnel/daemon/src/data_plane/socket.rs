@@ -388,7 +388,8 @@ fn packet_info(source: IpAddr) -> Option<PacketInfo> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
+    use testing::MINUTE;
 
     impl Socket {
         pub(crate) fn local(&self) -> Option<SocketAddr> {
@@ -402,12 +403,12 @@ mod tests {
         Socket::open(&config).expect("loopback is there")
     }
 
-    /// The datagrams received within a second, as (datagram, TOS), and the system calls.
+    /// The datagrams received, as (datagram, TOS), and the system calls.
     fn receive_all(socket: &mut Socket, wanted: usize) -> (Vec<(Vec<u8>, u8)>, Vec<ReceivedDatagrams>) {
         let (mut datagrams, mut calls) = (Vec::new(), Vec::new());
         let mut buffer = vec![0; 1 << 16];
         let start = Instant::now();
-        while datagrams.len() < wanted && start.elapsed() < Duration::from_secs(1) {
+        while datagrams.len() < wanted && start.elapsed() < MINUTE {
             let Some(received) = socket.receive(&mut buffer) else { continue };
             datagrams.extend(
                 buffer[..received.len].chunks(received.segment_size).map(|bytes| (bytes.to_vec(), received.tos)),
