@@ -42,5 +42,5 @@ fn a_tunnel_in_mpt_mode_uses_two_paths_in_turn() {
     assert!(shares.iter().all(|share| *share >= SIZE / 1388 / 2), "{shares:?}");
     let script = study.file("setup.sh");
     assert!(script.contains("mode = \"mpt\"") && script.contains("a tunnel in mpt mode"), "{script}");
-    assert!(study.file("rwnear.toml").contains("scheduler = \"packet-round-robin\""));
+    assert!(study.file("rwnear.toml").contains("scheduler = { name = \"packet-round-robin\" }"));
 }
