@@ -1,4 +1,5 @@
-//! A connection over the test network whose packets are marked and never lost, so that there are no retransmissions.
+//! A connection over the test network whose packets are marked or refused by the host's own queue, and never lost on the way,
+//! so that there are no retransmissions.
 
 use control::registry::find;
 use control::{CaState, Cause, Decision, ParamValue, PathInfo, Reduction};
@@ -9,28 +10,40 @@ use transport::recovery::{PendingRateSample, SendSnapshot};
 use units::{Instant, PathId, Rate, RngStream, Span};
 
 const MSS: u32 = 1448;
+/// Acknowledgements that a receiver sends without delay at the start.
+const QUICK_ACKS: u64 = 16;
 
 /// The bottleneck and the delay of a path.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// Transmission time of a packet, in microseconds.
-    pub(crate) transmission_us: u32,
+    /// Transmission time of a packet.
+    pub(crate) transmission: Span,
     /// The rest of the round-trip time.
     pub(crate) delay: Span,
     /// Every `mark_every`th packet is CE-marked; none if zero.
     pub(crate) mark_every: u64,
     /// Packets sent with more than this number in flight are CE-marked.
     pub(crate) mark_above: u32,
+    /// Limit of the queue of the sender's own interface, packets; it refuses packets beyond (Linux's NET_XMIT_CN).
+    pub(crate) queue: u64,
+    /// Whether the receiver acknowledges every second packet only.
+    pub(crate) delayed_acks: bool,
 }
 
 /// 1 ms a packet, 20 ms round trip: 20 packets fill the path.
-pub(crate) const LINK: Link =
-    Link { transmission_us: 1000, delay: Span::from_millis(19), mark_every: 0, mark_above: u32::MAX };
+pub(crate) const LINK: Link = Link {
+    transmission: Span::from_millis(1),
+    delay: Span::from_millis(19),
+    mark_every: 0,
+    mark_above: u32::MAX,
+    queue: u64::MAX,
+    delayed_acks: false,
+};
 
 impl Link {
-    /// At 8 Mbit/s a byte takes a microsecond.
+    /// At 8 Gbit/s a byte takes a nanosecond.
     fn config(self) -> [LinkConfig; 2] {
-        let rate = (self.transmission_us > 0).then(|| Rate::from_mbit(8));
+        let rate = (self.transmission > Span::ZERO).then(|| Rate::from_mbit(8000));
         [LinkConfig { rate, delay: self.delay, ..LinkConfig::ideal() }, LinkConfig::ideal()]
     }
 }
@@ -50,6 +63,12 @@ pub(crate) struct Path {
     /// Packets acknowledged.
     pub(crate) una: u64,
     next: u64,
+    /// Received packets that a delayed acknowledgement will cover.
+    unacked: Vec<Packet>,
+    /// When the bottleneck has sent what is queued.
+    idle_at: Instant,
+    /// Whether the queue has refused a packet since the latest arrival.
+    local_drop: bool,
     /// Times of the reductions.
     pub(crate) reductions: Vec<Instant>,
 }
@@ -66,7 +85,20 @@ impl Path {
 
     /// When the next packet may be sent.
     fn next_send_time(&self) -> Instant {
-        if self.sender.has_room(self.in_flight()) { self.sender.next_send_time() } else { Instant::NEVER }
+        let may_send = !self.local_drop && self.sender.has_room(self.in_flight());
+        if may_send { self.sender.next_send_time() } else { Instant::NEVER }
+    }
+
+    /// Packets in the queue.
+    fn backlog(&self, now: Instant) -> u64 {
+        self.idle_at.since(now).as_nanos().div_ceil(self.link.transmission.as_nanos().max(1))
+    }
+
+    fn reduce(&mut self, now: Instant, cause: Cause, controller: &mut ControllerHandle) {
+        if self.sender.ca_state() == CaState::Open {
+            self.sender.enter_reduction(now, cause, CaState::Cwr, &self.outstanding(), controller);
+            self.reductions.push(now);
+        }
     }
 }
 
@@ -89,13 +121,22 @@ impl Connection {
             let info = PathInfo {
                 mss: MSS,
                 initial_window,
-                rtt: Some(link.delay + Span::from_micros(u64::from(link.transmission_us))),
+                rtt: Some(link.delay + link.transmission),
                 tick: Span::from_millis(1),
                 cwnd_clamp: u32::MAX / 2,
                 reduction: Reduction::Proportional,
             };
             sender.start(Instant::ZERO, info, &mut controller);
-            Path { sender, link: *link, una: 0, next: 0, reductions: Vec::new() }
+            Path {
+                sender,
+                link: *link,
+                una: 0,
+                next: 0,
+                unacked: Vec::new(),
+                idle_at: Instant::ZERO,
+                local_drop: false,
+                reductions: Vec::new(),
+            }
         };
         let paths = (0..).zip(links).map(path).collect();
         let network = Network::new(1, links.iter().map(|link| link.config()).collect());
@@ -127,25 +168,32 @@ impl Connection {
     }
 
     /// Sends what may be sent, and goes on to the next acknowledgement or send time.
-    fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         (0..self.paths.len()).for_each(|path| self.send(path));
         let next_send = self.paths.iter().map(Path::next_send_time).min().expect("there is a path");
         self.now = self.now.max(next_send.min(self.network.next_event_at()));
         if let Some(arrival) = self.network.receive(self.now) {
-            self.acknowledge(arrival.path, &arrival.datagram);
+            self.receive(arrival.path, arrival.datagram);
         }
     }
 
     fn send(&mut self, index: usize) {
         let (now, path) = (self.now, &mut self.paths[index]);
         while path.next_send_time() <= now {
+            if path.backlog(now) > path.link.queue {
+                path.local_drop = true;
+                path.reduce(now, Cause::LocalDrop, &mut self.controller);
+                break;
+            }
+            path.idle_at = path.idle_at.max(now) + path.link.transmission;
             path.sender.before_send(now, path.in_flight(), &mut self.controller);
             path.next += 1;
             let snapshot = path.sender.on_sent(now, path.in_flight() > 1, path.in_flight());
             let every = path.link.mark_every;
             let marked = every > 0 && path.next.is_multiple_of(every) || path.in_flight() > path.link.mark_above;
             let packet = Packet { seq: path.next, sent: now, marked, snapshot };
-            self.network.send_copies(now, (0, index), path.link.transmission_us, packet, vec![Span::ZERO]);
+            let bytes = path.link.transmission.as_nanos() as u32;
+            self.network.send_copies(now, (0, index), bytes, packet, vec![Span::ZERO]);
             if let Some(rate) = path.sender.decision().pacing_rate {
                 path.sender.pace(now, MSS, rate, MSS);
             }
@@ -153,33 +201,48 @@ impl Connection {
         path.sender.validate_cwnd(now, &path.outstanding(), false, &mut self.controller);
     }
 
-    fn acknowledge(&mut self, index: usize, packet: &Packet) {
+    fn receive(&mut self, index: usize, packet: Packet) {
+        let path = &mut self.paths[index];
+        path.local_drop = false;
+        path.unacked.push(packet);
+        let packets = path.unacked.len() as u64;
+        let more_in_flight = u64::from(path.in_flight()) > packets;
+        let delayed = path.link.delayed_acks && path.una >= QUICK_ACKS && packets < 2 && more_in_flight;
+        if !delayed {
+            let packets = std::mem::take(&mut path.unacked);
+            self.acknowledge(index, &packets);
+        }
+    }
+
+    fn acknowledge(&mut self, index: usize, packets: &[Packet]) {
         let (now, controller, path) = (self.now, &mut self.controller, &mut self.paths[index]);
+        let newest = packets.last().expect("an acknowledgement covers a packet");
         let prior = path.sender.prior_state(path.in_flight());
-        path.una += 1;
-        let rtt = now.since(packet.sent);
+        path.una += packets.len() as u64;
+        let rtt = now.since(newest.sent);
         path.sender.update_rtt(rtt, path.una, path.next);
         path.sender.update_min_rtt(now, rtt);
         let mut rate_sample = PendingRateSample::default();
-        path.sender.on_delivered(&mut rate_sample, packet.seq, packet.sent, &packet.snapshot);
-        let outstanding = path.outstanding();
-        if packet.marked && path.sender.ca_state() == CaState::Open {
-            path.sender.enter_reduction(now, Cause::EcnMark, CaState::Cwr, &outstanding, controller);
-            path.reductions.push(now);
+        for packet in packets {
+            path.sender.on_delivered(&mut rate_sample, packet.seq, packet.sent, &packet.snapshot);
+        }
+        let marked = packets.iter().filter(|packet| packet.marked).count() as u32;
+        if marked > 0 {
+            path.reduce(now, Cause::EcnMark, controller);
         }
         if path.sender.ca_state() == CaState::Cwr && path.una >= path.sender.high_seq() {
             path.sender.leave_reduction(now, true, controller);
         }
         let acked = AckedPackets {
             rate_sample,
-            marked: u32::from(packet.marked),
-            pkts_acked: 1,
+            marked,
+            pkts_acked: packets.len() as u32,
             rtt: Some(rtt),
             one_way_delay: Some(rtt.saturating_sub(path.link.delay / 2)),
             advanced: true,
             may_raise_cwnd: true,
             ..AckedPackets::default()
         };
-        path.sender.finish_ack(now, &prior, &acked, &outstanding, controller);
+        path.sender.finish_ack(now, &prior, &acked, &path.outstanding(), controller);
     }
 }

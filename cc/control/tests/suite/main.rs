@@ -1,8 +1,10 @@
 //! Invariants of all registered algorithms under random events; windows and rates on paths without loss.
 
+mod closed_forms;
 pub mod equal_shares;
 mod flow;
 mod group;
+mod linux;
 mod random_events;
 mod registry;
 mod sender;

@@ -3,7 +3,7 @@
 
 use crate::flow::{Connection, LINK, Link};
 use control::ParamValue;
-use units::{Instant, Span};
+use units::{INFINITE_SSTHRESH, Instant, Span};
 
 /// The windows at every 10 ms between these seconds.
 fn windows(connection: &mut Connection, seconds: std::ops::Range<u64>) -> Vec<u32> {
@@ -49,9 +49,9 @@ fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
     // ln(8/7) / ln(1.01) = 13.4 round trips from 7/8 of a window back to it, after one of reduction.
     for cwnd in [400, 1_600, 6_400] {
         // The acknowledgements of one window come over half a round trip.
-        let transmission_us = 50_000 / cwnd;
-        let delay = Span::from_micros(u64::from(100_000 - transmission_us));
-        let link = Link { transmission_us, delay, mark_every: 1, ..LINK };
+        let transmission = Span::from_millis(50) / u64::from(cwnd);
+        let delay = Span::from_millis(100).saturating_sub(transmission);
+        let link = Link { transmission, delay, mark_every: 1, ..LINK };
         let mut connection = Connection::new("scalable", &[], cwnd, &[link]);
         connection.run_until_reductions(1);
         connection.paths[0].link.mark_every = 0;
@@ -65,11 +65,56 @@ fn scalable_recovers_in_the_same_number_of_round_trips_at_any_window() {
     }
 }
 
+/// Bandwidth probes of BBR v3 in 20 s on a path of this many packets, one a millisecond.
+fn probes(packets: u64) -> u32 {
+    let delay = Span::from_millis(packets - 1);
+    let mut flow = Connection::new("bbr3", &[], 10, &[Link { delay, ..LINK }]);
+    flow.run_until(Instant::ZERO + Span::from_secs(3));
+    assert!(u64::from(flow.decision().ssthresh).abs_diff(packets) <= 2, "after startup: {:?}", flow.decision());
+    // 1448 bytes a millisecond, less a hundredth.
+    let full = 1448.0 * 8.0 * 1000.0 * 0.99;
+    let (mut probes, mut was_up) = (0, false);
+    for hundredth in 300..2_300 {
+        flow.run_until(Instant::ZERO + Span::from_millis(10 * hundredth));
+        let gain = flow.decision().pacing_rate.expect("BBR paces").as_bits() as f64 / full;
+        assert!((0.88..=1.30).contains(&gain), "{gain}");
+        let up = gain > 1.15;
+        probes += u32::from(up && !was_up);
+        was_up = up;
+    }
+    probes
+}
+
+#[test]
+fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_has_losses() {
+    // Of 100 packets: a wait of 2 to 3 s and half a second for refill and probe; RTT probing begins the wait anew every
+    // 5 s, so that there is one probe in between, or two.
+    let long = probes(100);
+    assert!((4..=8).contains(&long), "{long}");
+    // Of 20 packets: some 20 rounds of 20 ms, and 100 ms for refill and probe.
+    let short = probes(20);
+    assert!((30..=45).contains(&short), "{short}");
+}
+
+#[test]
+fn dctcp_reduces_little_with_few_marks() {
+    // One mark in 2000 packets: a reduction about every 2 s, with a small alpha.
+    let mut flow =
+        Connection::new("dctcp", &[("alpha", ParamValue::Number(0.0))], 100, &[Link { mark_every: 2_000, ..LINK }]);
+    while flow.paths[0].reductions.is_empty() {
+        flow.step();
+    }
+    let before = flow.decision().cwnd;
+    flow.run_until(flow.now + Span::from_secs(1));
+    let after = flow.decision().ssthresh;
+    assert!(after < INFINITE_SSTHRESH && after > before * 9 / 10, "{before} became {after}");
+}
+
 #[test]
 fn low_priority_flows_leave_the_queue_short() {
     let queue = |algorithm, parameters| {
-        let mut connection = Connection::new(algorithm, parameters, 10, &[Link { mark_above: 80, ..LINK }]);
-        mean(&windows(&mut connection, 20..60)) - 20.0
+        let mut flow = Connection::new(algorithm, parameters, 10, &[Link { queue: 60, ..LINK }]);
+        mean(&windows(&mut flow, 20..60)) - 20.0
     };
     let (lp, reno) = (queue("lp", &[("delay", ParamValue::Choice("path".to_owned()))]), queue("reno", &[]));
     assert!(lp < reno / 2.0, "LP {lp}, Reno {reno}");
@@ -77,13 +122,15 @@ fn low_priority_flows_leave_the_queue_short() {
 
 #[test]
 fn cdg_backs_off_before_the_queue_overflows() {
-    let mut connection = Connection::new("cdg", &[], 10, &[Link { mark_above: 220, ..LINK }]);
-    connection.run_until(Instant::ZERO + Span::from_secs(20));
-    let overflows = connection.paths[0].reductions.len();
-    let queue = mean(&windows(&mut connection, 20..60)) - 20.0;
+    let mut flow = Connection::new("cdg", &[], 10, &[Link { queue: 200, ..LINK }]);
+    flow.run_until(Instant::ZERO + Span::from_secs(20));
+    let overflows = flow.paths[0].reductions.len();
+    let mut reno = Connection::new("reno", &[], 10, &[Link { queue: 200, ..LINK }]);
+    reno.run_until(Instant::ZERO + Span::from_secs(20));
+    let queue = mean(&windows(&mut flow, 20..60)) - 20.0;
     assert!(
-        queue < 100.0 && connection.paths[0].reductions.len() == overflows,
+        queue < 100.0 && flow.paths[0].reductions.len() == overflows,
         "{queue} packets, {:?}",
-        connection.paths[0].reductions
+        flow.paths[0].reductions
     );
 }
