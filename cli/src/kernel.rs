@@ -7,7 +7,7 @@ use lab::{BackendChoice, Generator, Lab};
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The subcommand with which the lab starts this program as its agent.
@@ -33,29 +33,29 @@ impl Driver for Lab {
     }
 
     fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Failure> {
-        let all = 0..scenario.cells.len();
-        let lacking = |index: &usize| match Self::check(self, &scenario.cells[*index].experiment) {
-            Err(lab::Error::Unsupported { key, what }) => Some((*index, key, what)),
-            _ => None,
-        };
-        let unsupported: Vec<(usize, String, String)> = all.clone().filter_map(|index| lacking(&index)).collect();
-        let cells: Vec<usize> = all.filter(|index| unsupported.iter().all(|(other, ..)| other != index)).collect();
+        let (mut cells, mut unsupported) = (Vec::new(), Vec::new());
+        for (index, cell) in scenario.cells.iter().enumerate() {
+            match Self::check(self, &cell.experiment) {
+                Err(lab::Error::Unsupported { key, what }) => unsupported.push((index, key, what)),
+                _ => cells.push(index),
+            }
+        }
+        let cell_count = scenario.cells.len();
         if let Some((index, key, what)) = unsupported.first().filter(|_| !partial || cells.is_empty()) {
-            let (count, cell_count) = (unsupported.len(), scenario.cells.len());
+            let count = unsupported.len();
             let hint = format!("; `--partial` leaves out the {count} of {cell_count} cells that the lab cannot run");
             let hint = if cells.is_empty() { "" } else { &hint };
             let help = format!("`--on sim` runs it in the simulator{hint}");
             return Err(scenario.error_in(*index, key, &format!("the lab has no {what}"), &help).into());
         }
         let mut notes: BTreeSet<String> =
-            cells.iter().flat_map(|it| self.notes(&scenario.cells[*it].experiment)).collect();
-        let reasons: BTreeSet<String> =
-            unsupported.iter().map(|(_, key, what)| format!("{key}: the lab has no {what}")).collect();
-        notes.extend(reasons.into_iter().map(|reason| {
-            let count =
-                unsupported.iter().filter(|(_, key, what)| reason == format!("{key}: the lab has no {what}")).count();
-            format!("left out, {count} of {} cells: {reason}", scenario.cells.len())
-        }));
+            cells.iter().flat_map(|cell| self.notes(&scenario.cells[*cell].experiment)).collect();
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        for (_, key, what) in &unsupported {
+            *reasons.entry(format!("{key}: the lab has no {what}")).or_default() += 1;
+        }
+        let left_out = |(reason, count)| format!("left out, {count} of {cell_count} cells: {reason}");
+        notes.extend(reasons.into_iter().map(left_out));
         Ok(Checked { cells, notes: notes.into_iter().collect() })
     }
 
