@@ -22,7 +22,7 @@ fn system_warnings(config: &TunnelConfig) -> Vec<String> {
     let missing = devices.iter().filter(|device| !Path::new("/sys/class/net").join(device).exists());
     let missing = missing.map(|device| format!("there is no device {device}; its path waits for it"));
     let strict =
-        devices.iter().filter(|device| devices.len() > 1 && daemon::control_plane::strict_reverse_path(device));
+        devices.iter().filter(|device| devices.len() > 1 && daemon::control_plane::has_strict_reverse_path(device));
     let strict = strict.map(|device| format!("{device} has rp_filter = 1: sysctl net.ipv4.conf.{device}.rp_filter=2"));
     missing.chain(strict).collect()
 }

@@ -62,5 +62,5 @@ pub(super) fn ping(tunnel: Option<&str>, path: Option<&str>, count: Option<u32>)
 /// The output line of `ping` for a path.
 fn line(round: u32, path: &PathStatus) -> String {
     let rtt = path.probe_rtt_ms.or(path.srtt_ms).map_or("no answer yet".into(), |rtt| format!("{rtt:.2} ms"));
-    format!("{}: round {round}, {rtt}, {}\n", path.name, path.state.word())
+    format!("{}: round {round}, {rtt}, {}\n", path.name, path.state.as_str())
 }

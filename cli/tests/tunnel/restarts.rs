@@ -2,7 +2,7 @@
 
 use crate::traffic::{EchoClient, Transfer};
 use crate::tunnel_pair::{DEVICE, IPV4, TunnelPair};
-use daemon::control_plane::{StateFile, running, socket_path};
+use daemon::control_plane::{StateFile, running_tunnel, socket_path};
 use lab::testbed::{LEFT, RIGHT};
 use testing::eventually;
 
@@ -25,14 +25,14 @@ fn traffic_flows_again_after_a_killed_daemon_is_started_again() {
 /// The socket and the state file remain; the device is removed with its process.
 fn assert_files_remain(pair: &TunnelPair, host: usize) {
     let folder = pair.folder(host);
-    assert!(StateFile::read(&folder, DEVICE).is_some() && running(&folder, DEVICE).is_none());
+    assert!(StateFile::read(&folder, DEVICE).is_some() && running_tunnel(&folder, DEVICE).is_none());
     assert!(socket_path(&folder, DEVICE).exists());
     let gone = || pair.testbed.run(host, &format!("ip link show {DEVICE}")).is_err();
     assert!(eventually(gone), "the device outlives its process");
 }
 
 fn assert_restored(pair: &TunnelPair, host: usize) {
-    let state = running(&pair.folder(host), DEVICE).expect("a state file of a process that runs");
+    let state = running_tunnel(&pair.folder(host), DEVICE).expect("a state file of a process that runs");
     assert_eq!(state.pid, pair.pid(host));
     let addresses = pair.testbed.run(host, &format!("ip address show dev {DEVICE}")).unwrap();
     assert!(addresses.contains(&pair.families.inner_address(host).to_string()), "{addresses}");

@@ -1,11 +1,11 @@
-//! A status as text, in the manner of `wg show` and `wg show dump`.
+//! Formats a status as text, like `wg show` and `wg show dump`.
 
 use crate::status::{PathStatus, PeerStatus, Traffic, TunnelStatus};
 
-/// Terminal columns from which on paths are shown as a table.
+/// Minimum width of a terminal, in columns, on which paths are shown as a table.
 const TABLE_WIDTH: usize = 100;
 
-/// The status for a terminal of `width` columns.
+/// Formats the status for a terminal of `width` columns.
 #[must_use]
 pub fn show(status: &TunnelStatus, width: usize) -> String {
     let interface = &status.interface;
@@ -33,7 +33,7 @@ pub fn show(status: &TunnelStatus, width: usize) -> String {
 fn mode(mode: &str) -> String {
     match mode {
         "mpt" => "mpt (not authenticated, not encrypted)".into(),
-        other => other.into(),
+        name => name.into(),
     }
 }
 
@@ -80,10 +80,10 @@ fn lines(path: &PathStatus) -> String {
 
 fn cells(path: &PathStatus) -> [String; 9] {
     let flags = [(path.backup, " backup"), (path.metered, " metered")];
-    let flags: String = flags.into_iter().filter_map(|(is_set, word)| is_set.then_some(word)).collect();
+    let flags: String = flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).collect();
     [
         path.name.clone(),
-        format!("{}{flags}", path.state.word()),
+        format!("{}{flags}", path.state.as_str()),
         path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms")),
         format!("{:.1}%", path.loss_ratio * 100.0),
         bits(path.send_rate_bps),
@@ -94,23 +94,23 @@ fn cells(path: &PathStatus) -> [String; 9] {
     ]
 }
 
-/// The status for scripts, as `wg show dump`: fields separated by tabs, the interface first, then a line for each peer, each
-/// followed by its paths. Columns never change; new ones are added at the end.
+/// Formats the status for scripts, as `wg show dump`: fields separated by tabs, the interface first, then a line for each
+/// peer, each followed by its paths. Columns never change; new ones are added at the end.
 #[must_use]
 pub fn dump(status: &TunnelStatus) -> String {
-    let or_none = |text: &Option<String>| text.clone().unwrap_or("(none)".into());
+    let text_or_none = |text: &Option<String>| text.clone().unwrap_or("(none)".into());
     let interface = &status.interface;
     let first_columns =
-        ["interface".into(), interface.name.clone(), or_none(&interface.public_key), status.mode.clone()];
+        ["interface".into(), interface.name.clone(), text_or_none(&interface.public_key), status.mode.clone()];
     let mut rows = vec![first_columns.into_iter().chain([interface.mtu_bytes.to_string()]).collect()];
     for peer in &status.peers {
         let handshake = peer.handshake_age_ms.map_or("0".into(), |ms| format!("{ms:.0}"));
-        rows.push(vec!["peer".into(), or_none(&peer.public_key), peer.allowed_ips.join(","), handshake]);
+        rows.push(vec!["peer".into(), text_or_none(&peer.public_key), peer.allowed_ips.join(","), handshake]);
         rows.extend(peer.paths.iter().map(|path| {
             let srtt = path.srtt_ms.map_or("0".into(), |srtt| format!("{srtt:.3}"));
             let numbers = [path.send_rate_bps, path.pmtu_bytes.into(), path.received.bytes, path.sent.bytes];
             let first_columns =
-                ["path".into(), path.name.clone(), path.state.word().into(), or_none(&path.remote), srtt];
+                ["path".into(), path.name.clone(), path.state.as_str().into(), text_or_none(&path.remote), srtt];
             let loss = [format!("{:.4}", path.loss_ratio), format!("{:.4}", path.send_share)];
             first_columns.into_iter().chain(loss).chain(numbers.map(|number| number.to_string())).collect()
         }));
@@ -122,8 +122,9 @@ pub fn dump(status: &TunnelStatus) -> String {
 pub(crate) fn duration(seconds: f64) -> String {
     let seconds = seconds as u64;
     let parts = [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
-    let shown: Vec<_> = parts.into_iter().skip_while(|(n, _)| *n == 0).map(|(n, unit)| format!("{n}{unit}")).collect();
-    if shown.is_empty() { "0s".into() } else { shown.join(" ") }
+    let parts: Vec<_> =
+        parts.into_iter().skip_while(|(count, _)| *count == 0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    if parts.is_empty() { "0s".into() } else { parts.join(" ") }
 }
 
 /// `12.3 Mbit/s`.

@@ -118,12 +118,12 @@ pub struct PathStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PathState {
-    /// Probed, and not answered yet.
+    /// Probes were sent, none was answered yet.
     #[default]
     Validating,
-    /// Works.
+    /// Answers probes.
     Up,
-    /// Silent, or its device is down.
+    /// Does not answer, or its device is down.
     Down,
 }
 
@@ -162,15 +162,15 @@ pub struct IngressQueue {
 pub struct ReorderBuffer {
     /// Fragments in the buffer.
     pub backlog_packets: u64,
-    /// The most fragments that were ever in the buffer.
+    /// Maximum of the fragments in the buffer since the start.
     pub max_backlog_packets: u64,
-    /// The longest time that a fragment waits for an earlier one, at present.
+    /// The present reorder timeout: the longest time that a fragment waits for an earlier one.
     pub timeout_ms: f64,
     /// Fragments that waited for an earlier one.
     pub reordered_packets: u64,
-    /// Missing fragments that were given up.
+    /// Missing fragments whose reorder timeout passed.
     pub timeouts: u64,
-    /// Fragments that arrived after they were given up.
+    /// Fragments that arrived after their reorder timeout.
     pub late_packets: u64,
 }
 
@@ -184,9 +184,9 @@ pub struct DropCount {
 }
 
 impl PathState {
-    /// The state as a word.
+    /// The state in lower case.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Validating => "validating",
             Self::Up => "up",
@@ -201,7 +201,7 @@ impl TunnelStatus {
         self.peers.iter().flat_map(|peer| peer.paths.iter().map(move |path| (peer, path)))
     }
 
-    /// The example of the tests.
+    /// The example status of the tests.
     ///
     /// # Panics
     /// If the JSON is not a status.

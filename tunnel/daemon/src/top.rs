@@ -28,7 +28,7 @@ pub fn top(mut request: impl FnMut() -> Result<TunnelStatus, String>) -> io::Res
         if let Err(error) = terminal.draw(|frame| draw(frame, &status, failure.as_deref())) {
             break Err(error);
         }
-        match quits_within(INTERVAL) {
+        match is_quit_within(INTERVAL) {
             Ok(false) => {}
             Ok(true) => break Ok(()),
             Err(error) => break Err(error),
@@ -43,11 +43,11 @@ pub fn top(mut request: impl FnMut() -> Result<TunnelStatus, String>) -> io::Res
 }
 
 /// Waits for a key; returns whether it is q, Esc or Ctrl-C.
-fn quits_within(time: Duration) -> io::Result<bool> {
-    let end = Instant::now() + time;
+fn is_quit_within(time: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + time;
     loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if !event::poll(left)? {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if !event::poll(remaining)? {
             return Ok(false);
         }
         match event::read()? {
@@ -56,7 +56,7 @@ fn quits_within(time: Duration) -> io::Result<bool> {
                 KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(true),
                 _ => {}
             },
-            // A new size: draw at once.
+            // The screen is drawn again at once.
             Event::Resize(..) => return Ok(false),
             _ => {}
         }
@@ -77,10 +77,11 @@ fn draw(frame: &mut Frame<'_>, status: &TunnelStatus, failure: Option<&str>) {
 fn heading(status: &TunnelStatus, failure: Option<&str>) -> Vec<Line<'static>> {
     let interface = &status.interface;
     let drops: u64 = status.drops.iter().map(|drop| drop.packets).sum();
-    let (addresses, up) = (interface.addresses.join(" "), duration(status.uptime_s));
-    let rest = format!("  {}  {addresses}  up {up}  {drops} dropped", status.mode);
-    let second = failure.map_or_else(|| Line::from("q quits".dim()), |failure| Line::from(failure.to_owned().red()));
-    vec![Line::from(vec![interface.name.clone().bold(), rest.into()]), second]
+    let (addresses, uptime) = (interface.addresses.join(" "), duration(status.uptime_s));
+    let summary = format!("  {}  {addresses}  up {uptime}  {drops} dropped", status.mode);
+    let second_line =
+        failure.map_or_else(|| Line::from("q quits".dim()), |failure| Line::from(failure.to_owned().red()));
+    vec![Line::from(vec![interface.name.clone().bold(), summary.into()]), second_line]
 }
 
 fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
@@ -92,14 +93,14 @@ fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
     );
     let block = Block::bordered().title(format!(" peer {name} ")).title_bottom(bottom_title);
     let inner = block.inner(area);
-    let fastest =
+    let max_rate_bps =
         peer.paths.iter().map(|path| path.delivery_rate_bps.max(path.send_rate_bps)).max().unwrap_or(0).max(1);
-    let lines: Vec<_> = peer.paths.iter().flat_map(|path| path_lines(path, fastest, inner.width)).collect();
+    let lines: Vec<_> = peer.paths.iter().flat_map(|path| path_lines(path, max_rate_bps, inner.width)).collect();
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// A line of numbers, and a bar: the send rate, against the delivery rate of the fastest path.
-fn path_lines(path: &PathStatus, fastest: u64, width: u16) -> [Line<'static>; 2] {
+/// A line of numbers, and a bar: the send rate, against the rate of the fastest path.
+fn path_lines(path: &PathStatus, max_rate_bps: u64, width: u16) -> [Line<'static>; 2] {
     let color = match path.state {
         PathState::Up => Color::Green,
         PathState::Validating => Color::Yellow,
@@ -113,11 +114,11 @@ fn path_lines(path: &PathStatus, fastest: u64, width: u16) -> [Line<'static>; 2]
         path.loss_ratio * 100.0,
         path.send_share * 100.0
     );
-    let state = Span::styled(format!("{:<10}", path.state.word()), Style::new().fg(color));
+    let state = Span::styled(format!("{:<10}", path.state.as_str()), Style::new().fg(color));
     let name = format!("{:<10.10} ", path.name).bold();
     [
         Line::from(vec![name, state, numbers.into()]),
-        Line::styled(bar(path.send_rate_bps, fastest, width), Style::new().fg(color)),
+        Line::styled(bar(path.send_rate_bps, max_rate_bps, width), Style::new().fg(color)),
     ]
 }
 
@@ -135,7 +136,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     #[test]
-    fn a_bar_is_as_long_as_its_share_to_an_eighth_of_a_column() {
+    fn the_length_of_a_bar_is_exact_to_an_eighth_of_a_column() {
         assert_eq!(bar(1, 2, 4), "██");
         assert_eq!(bar(3, 16, 2), "▍");
         assert_eq!((bar(0, 5, 9), bar(9, 1, 3)), (String::new(), "███".into()));

@@ -27,27 +27,28 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: PathBuf) -> Result<(),
     control_plane::clean_up(&directory, &config.interface.name)?;
     let (sender, receiver) = data_plane::channel().map_err(|error| system_error("creating an eventfd", error))?;
     let (data_plane_config, assignment) = data_plane_config::data_plane_config(&config)?;
-    let start = open(data_plane_config, receiver)?;
-    let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(sender, start, &config, assignment));
+    let start_sender = spawn_data_thread(data_plane_config, receiver)?;
+    let handle: Arc<dyn DataPlaneHandle> =
+        Arc::new(handle::CommandHandle::new(sender, start_sender, &config, assignment));
     control_plane::run(ControlConfig { config, file, directory }, &handle)
 }
 
 /// Spawns the data thread, which opens the device and the sockets, and waits for that. The thread continues when the
 /// returned sender is used: only then may it drop its privileges, because a change of user affects all threads.
-fn open(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>, Error> {
-    let (opened_sender, opened) = mpsc::channel();
-    let (start_sender, start) = mpsc::channel();
+fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>, Error> {
+    let (open_sender, open_receiver) = mpsc::channel();
+    let (start_sender, start_receiver) = mpsc::channel();
     let run_thread = move || match DataPlane::open(config) {
-        Err(error) => drop(opened_sender.send(Err(system_error("opening the tunnel", error)))),
+        Err(error) => drop(open_sender.send(Err(system_error("opening the tunnel", error)))),
         Ok(mut data_plane) => {
             // The receiver waits below.
-            let _ = opened_sender.send(Ok(start_sender));
-            if start.recv().is_err() {
+            let _ = open_sender.send(Ok(start_sender));
+            if start_receiver.recv().is_err() {
                 return;
             }
-            let ready = drop_privileges(&Privileges::default()).map_err(|error| error.to_string());
-            let run = ready.and_then(|()| data_plane.run(&commands).map_err(|error| error.to_string()));
-            if let Err(error) = run {
+            let dropped = drop_privileges(&Privileges::default()).map_err(|error| error.to_string());
+            let result = dropped.and_then(|()| data_plane.run(&commands).map_err(|error| error.to_string()));
+            if let Err(error) = result {
                 error!("the data plane ended: {error}");
             }
         }
@@ -56,7 +57,7 @@ fn open(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>
         .name("data".into())
         .spawn(run_thread)
         .map_err(|error| system_error("starting a thread", error))?;
-    opened.recv().unwrap_or_else(|error| Err(system_error("opening the tunnel", error)))
+    open_receiver.recv().unwrap_or_else(|error| Err(system_error("opening the tunnel", error)))
 }
 
 fn system_error(action: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -43,10 +43,10 @@ fn errors_are_reported_at_their_line() {
     let copy = std::env::temp_dir().join(format!("ropewalk-import-{}", std::process::id()));
     std::fs::create_dir_all(copy.join("conf/connections")).unwrap();
     std::fs::copy(folder().join("interface.conf"), copy.join("conf/interface.conf")).unwrap();
-    let good = std::fs::read_to_string(folder().join("connections/c1.conf")).unwrap();
+    let valid = std::fs::read_to_string(folder().join("connections/c1.conf")).unwrap();
     let error = |old: &str, new: &str| {
-        assert!(good.contains(old), "{old}");
-        std::fs::write(copy.join("conf/connections/c1.conf"), good.replacen(old, new, 1)).unwrap();
+        assert!(valid.contains(old), "{old}");
+        std::fs::write(copy.join("conf/connections/c1.conf"), valid.replacen(old, new, 1)).unwrap();
         mpt::import::import(&copy, None).unwrap_err().to_string()
     };
     let [paths, address, line] = [

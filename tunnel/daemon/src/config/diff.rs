@@ -3,7 +3,7 @@
 use super::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, TunnelConfig};
 use machine::TunnelOptions;
 
-/// One step from the old configuration to the new one.
+/// A change from the old configuration to the new one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConfigChange {
     /// The path of this name is removed.
@@ -24,32 +24,32 @@ pub enum ConfigChange {
     NeedsRestart(Vec<&'static str>),
 }
 
-/// The steps from `old` to `new`. A [`ConfigChange::NeedsRestart`] is the last one.
+/// The changes from `old` to `new`. A [`ConfigChange::NeedsRestart`] is the last one.
 #[must_use]
 pub fn diff(old: &TunnelConfig, new: &TunnelConfig) -> Vec<ConfigChange> {
-    let mut steps = path_changes(&old.paths, &new.paths);
-    steps.extend(peer_list_changes(&old.peers, &new.peers));
+    let mut changes = path_changes(&old.paths, &new.paths);
+    changes.extend(peer_list_changes(&old.peers, &new.peers));
     let mut restart_keys = needs_restart(old, new);
     if new.mpt().is_some() {
-        restart_keys.extend(needs_restart_in_mpt(&steps));
+        restart_keys.extend(needs_restart_in_mpt(&changes));
     }
     let interface_keys = interface_changes(&old.interface, &new.interface);
     if !interface_keys.is_empty() {
-        steps.push(ConfigChange::SetInterface(interface_keys));
+        changes.push(ConfigChange::SetInterface(interface_keys));
     }
     if !restart_keys.is_empty() {
-        steps.push(ConfigChange::NeedsRestart(restart_keys));
+        changes.push(ConfigChange::NeedsRestart(restart_keys));
     }
-    steps
+    changes
 }
 
 /// The keys whose values differ.
-fn differing<const N: usize>(keys: [(&'static str, bool); N]) -> Vec<&'static str> {
+fn differing_keys<const N: usize>(keys: [(&'static str, bool); N]) -> Vec<&'static str> {
     keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
 
 fn interface_changes(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'static str> {
-    differing([
+    differing_keys([
         ("interface.address", old.addresses != new.addresses),
         ("interface.mtu", old.mtu != new.mtu),
         ("interface.routes", old.routes != new.routes),
@@ -64,7 +64,7 @@ fn needs_restart(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
         _ => "interface.mode",
     };
     let (old_interface, new_interface) = (&old.interface, &new.interface);
-    let mut keys = differing([
+    let mut keys = differing_keys([
         (mode, old.mode != new.mode),
         ("interface.name", old_interface.name != new_interface.name),
         ("interface.user", old_interface.user != new_interface.user),
@@ -75,7 +75,7 @@ fn needs_restart(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
 }
 
 fn option_changes(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str> {
-    differing([
+    differing_keys([
         ("tunnel.congestion", old.congestion != new.congestion),
         ("tunnel.scheduler", old.scheduler != new.scheduler),
         ("tunnel.retransmit", old.retransmit != new.retransmit),
@@ -87,28 +87,28 @@ fn option_changes(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str>
 
 /// The changed keys that are fixed in `mpt` mode: its ends have one sequence number space over a fixed set of paths, and no
 /// message that announces a change.
-fn needs_restart_in_mpt(steps: &[ConfigChange]) -> Vec<&'static str> {
-    let is_path = |step: &ConfigChange| {
-        matches!(step, ConfigChange::RemovePath(_) | ConfigChange::AddPath(_) | ConfigChange::SetPath(_))
+fn needs_restart_in_mpt(changes: &[ConfigChange]) -> Vec<&'static str> {
+    let is_path_change = |change: &ConfigChange| {
+        matches!(change, ConfigChange::RemovePath(_) | ConfigChange::AddPath(_) | ConfigChange::SetPath(_))
     };
-    let path = steps.iter().any(is_path).then_some("path (in `mpt` mode)");
-    let peer_keys = steps.iter().flat_map(|step| match step {
+    let path_key = changes.iter().any(is_path_change).then_some("path (in `mpt` mode)");
+    let peer_keys = changes.iter().flat_map(|change| match change {
         ConfigChange::SetPeer(_, keys) => keys.as_slice(),
         _ => &[],
     });
-    path.into_iter().chain(peer_keys.copied().filter(|key| *key != ALLOWED_IPS)).collect()
+    path_key.into_iter().chain(peer_keys.copied().filter(|key| *key != ALLOWED_IPS)).collect()
 }
 
 fn path_changes(old: &[ConfiguredPath], new: &[ConfiguredPath]) -> Vec<ConfigChange> {
     let find = |paths: &[ConfiguredPath], name: &str| paths.iter().find(|path| path.name == name).cloned();
-    let is_kept = |path: &ConfiguredPath| find(new, &path.name).is_some_and(|other| same_address(path, &other));
+    let is_kept = |path: &ConfiguredPath| find(new, &path.name).is_some_and(|new_path| same_address(path, &new_path));
     let removed = old.iter().filter(|path| !is_kept(path)).map(|path| ConfigChange::RemovePath(path.name.clone()));
-    let kept = new.iter().filter_map(|path| match find(old, &path.name) {
-        Some(before) if before == *path => None,
-        Some(before) if same_address(&before, path) => Some(ConfigChange::SetPath(path.clone())),
+    let added_or_changed = new.iter().filter_map(|path| match find(old, &path.name) {
+        Some(old_path) if old_path == *path => None,
+        Some(old_path) if same_address(&old_path, path) => Some(ConfigChange::SetPath(path.clone())),
         _ => Some(ConfigChange::AddPath(path.clone())),
     });
-    removed.chain(kept).collect()
+    removed.chain(added_or_changed).collect()
 }
 
 /// Whether both have the same socket and the same endpoint.
@@ -123,16 +123,16 @@ fn peer_list_changes(old: &[ConfiguredPeer], new: &[ConfiguredPeer]) -> Vec<Conf
         peers.iter().find(|other| other.public_key == peer.public_key).cloned()
     };
     let removed = old.iter().filter(|peer| find(new, peer).is_none()).cloned().map(ConfigChange::RemovePeer);
-    let kept = new.iter().filter_map(|peer| match find(old, peer) {
-        Some(before) if before == *peer => None,
-        Some(before) => Some(ConfigChange::SetPeer(peer.clone(), peer_changes(&before, peer))),
+    let added_or_changed = new.iter().filter_map(|peer| match find(old, peer) {
+        Some(old_peer) if old_peer == *peer => None,
+        Some(old_peer) => Some(ConfigChange::SetPeer(peer.clone(), peer_changes(&old_peer, peer))),
         None => Some(ConfigChange::AddPeer(peer.clone())),
     });
-    removed.chain(kept).collect()
+    removed.chain(added_or_changed).collect()
 }
 
 fn peer_changes(old: &ConfiguredPeer, new: &ConfiguredPeer) -> Vec<&'static str> {
-    differing([
+    differing_keys([
         (ALLOWED_IPS, old.allowed_ips != new.allowed_ips),
         ("peer.endpoint", old.endpoint != new.endpoint),
         ("peer.preshared-key", old.preshared_key != new.preshared_key),

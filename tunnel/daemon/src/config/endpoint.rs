@@ -17,11 +17,11 @@ pub struct PeerEndpoint {
 }
 
 impl PeerEndpoint {
-    /// Reads `host:port`, `192.0.2.1:4754`, `[2001:db8::1]:4754`, or any of them without the port.
+    /// Parses `host:port`, `192.0.2.1:4754`, `[2001:db8::1]:4754`, or any of them without the port.
     ///
     /// # Errors
     /// The text is not an endpoint; the error says why.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Self::new(address.ip().to_string(), address.port());
         }
@@ -29,8 +29,8 @@ impl PeerEndpoint {
             return Self::new(address.to_string(), DEFAULT_PORT);
         }
         let (host, port) = text.rsplit_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        if host.is_empty() || !host.chars().all(allowed) {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        if host.is_empty() || !host.chars().all(is_allowed) {
             return Err(format!("`{text}` is not an endpoint"));
         }
         match port.map_or(Ok(DEFAULT_PORT), str::parse) {
@@ -54,13 +54,13 @@ impl PeerEndpoint {
     /// # Errors
     /// The resolver's, or there is no address of this family.
     pub fn resolve(&self, source: Option<IpAddr>) -> io::Result<Vec<SocketAddr>> {
-        let wanted = |address: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
-        let found: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.filter(wanted).collect();
-        if found.is_empty() {
+        let has_family = |address: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
+        let addresses: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.filter(has_family).collect();
+        if addresses.is_empty() {
             let message = format!("{} has no address of the family of the path's source", self.host);
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
         }
-        Ok(found)
+        Ok(addresses)
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn endpoints_are_read_in_every_form_and_shown_in_one() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("vpn.example.org:4755", "vpn.example.org:4755"),
             ("vpn.example.org", "vpn.example.org:4754"),
             ("192.0.2.1", "192.0.2.1:4754"),
@@ -87,10 +87,14 @@ mod tests {
             ("2001:db8::1", "[2001:db8::1]:4754"),
             ("[2001:db8::1]:99", "[2001:db8::1]:99"),
         ] {
-            assert_eq!(PeerEndpoint::read(text).map(|endpoint| endpoint.to_string()), Ok(shown.to_owned()), "{text}");
+            assert_eq!(
+                PeerEndpoint::parse(text).map(|endpoint| endpoint.to_string()),
+                Ok(expected.to_owned()),
+                "{text}"
+            );
         }
         for text in ["", ":4754", "a b:1", "host:port", "host:70000", "host:0", "192.0.2.1:0"] {
-            assert!(PeerEndpoint::read(text).is_err(), "{text}");
+            assert!(PeerEndpoint::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The names of all keys, as the deserializer knows them. `docs/tunnel-configuration.md` is tested against them.
+//! The names of all keys, from serde. `docs/tunnel-configuration.md` is tested against them.
 
 use super::tables::{ConfigFile, InterfaceTable, MptTable, PathTable, PeerTable, TunnelTable};
 use serde::de::DeserializeOwned;
@@ -7,17 +7,17 @@ use serde::de::DeserializeOwned;
 #[must_use]
 pub fn keys() -> Vec<(&'static str, Vec<String>)> {
     vec![
-        ("", of::<ConfigFile>()),
-        ("interface", of::<InterfaceTable>()),
-        ("peer", of::<PeerTable>()),
-        ("path", of::<PathTable>()),
-        ("tunnel", of::<TunnelTable>()),
-        ("mpt", of::<MptTable>()),
+        ("", table_keys::<ConfigFile>()),
+        ("interface", table_keys::<InterfaceTable>()),
+        ("peer", table_keys::<PeerTable>()),
+        ("path", table_keys::<PathTable>()),
+        ("tunnel", table_keys::<TunnelTable>()),
+        ("mpt", table_keys::<MptTable>()),
     ]
 }
 
 /// The keys of a table, from serde's error on an unknown one.
-fn of<T: DeserializeOwned>() -> Vec<String> {
+fn table_keys<T: DeserializeOwned>() -> Vec<String> {
     let message = toml::from_str::<T>("-no-such-key = 1").err().map(|error| error.message().to_owned());
     message.unwrap_or_default().split('`').skip(3).step_by(2).map(str::to_owned).collect()
 }

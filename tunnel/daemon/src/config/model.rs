@@ -61,7 +61,7 @@ pub struct InterfaceConfig {
     pub routes: bool,
     /// The user to run as after the set-up.
     pub user: Option<String>,
-    /// A TCP address that serves the metrics, too.
+    /// The TCP address that serves the metrics; `None` for the daemon's socket alone.
     pub metrics: Option<SocketAddr>,
 }
 
@@ -120,10 +120,10 @@ pub struct ConfiguredPath {
     pub endpoint: Option<PeerEndpoint>,
     /// Whether it carries data only while no other path works.
     pub backup: bool,
-    /// Whether its traffic costs money: used as a backup, and probed seldom.
+    /// Whether its traffic costs money: the path is used as a backup, and probed seldom.
     pub metered: bool,
     /// The share under schedulers with weights.
     pub weight: u32,
-    /// The greatest rate sent on it.
+    /// The maximum send rate.
     pub rate: Option<Rate>,
 }

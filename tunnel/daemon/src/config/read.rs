@@ -1,6 +1,6 @@
 //! Reading the file, and collecting all of its errors.
 
-use super::mask::masked;
+use super::mask::mask_secrets;
 use super::model::TunnelConfig;
 use super::resolve;
 use super::tables::ConfigFile;
@@ -43,9 +43,9 @@ impl std::error::Error for ConfigErrors {}
 /// All errors, each with file, line, key and remedy. They contain no secret.
 pub fn load(path: &Path) -> Result<TunnelConfig, ConfigErrors> {
     let origin = path.display().to_string();
-    let unreadable =
+    let to_error =
         |error| ConfigErrors(vec![Error::unreadable(&origin, format!("cannot read the configuration: {error}"))]);
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = std::fs::read_to_string(path).map_err(to_error)?;
     let mut config = parse(&origin, &text, path)?;
     if super::secrets::contains_secret(&text) && super::secrets::is_readable_by_others(path) {
         config.warnings.push(format!("{origin} holds a secret and is readable by others: chmod 600 {origin}"));
@@ -59,25 +59,25 @@ pub fn load(path: &Path) -> Result<TunnelConfig, ConfigErrors> {
 /// # Errors
 /// As [`load`].
 pub fn parse(origin: &str, text: &str, path: &Path) -> Result<TunnelConfig, ConfigErrors> {
-    let shown = masked(text);
-    let errors = |faults: Vec<Diagnostic>| {
-        ConfigErrors(faults.into_iter().map(|diagnostic| Error::new(origin, &shown, diagnostic)).collect())
+    let masked_text = mask_secrets(text);
+    let errors = |diagnostics: Vec<Diagnostic>| {
+        ConfigErrors(diagnostics.into_iter().map(|diagnostic| Error::new(origin, &masked_text, diagnostic)).collect())
     };
     let tree = parse::parse(text).map_err(|diagnostic| errors(vec![diagnostic]))?;
-    let (file, mut faults) = typed(&tree);
-    let config = resolve::config(&file, path, &mut faults);
-    if faults.is_empty() {
+    let (file, mut diagnostics) = read_tables(&tree);
+    let config = resolve::config(&file, path, &mut diagnostics);
+    if diagnostics.is_empty() {
         return Ok(config);
     }
-    for diagnostic in &mut faults {
+    for diagnostic in &mut diagnostics {
         let parts = [key_at(&tree, &diagnostic.span), diagnostic.missing_key.clone()];
         diagnostic.key = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
     }
-    faults.sort_by_key(|diagnostic| diagnostic.span.start);
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
     // A key that is missing only because its value was refused has been reported already.
     let mut reported: Vec<Diagnostic> = Vec::new();
-    for diagnostic in faults {
-        if diagnostic.missing_key.is_empty() || reported.iter().all(|other| other.key != diagnostic.key) {
+    for diagnostic in diagnostics {
+        if diagnostic.missing_key.is_empty() || reported.iter().all(|earlier| earlier.key != diagnostic.key) {
             reported.push(diagnostic);
         }
     }
@@ -85,16 +85,16 @@ pub fn parse(origin: &str, text: &str, path: &Path) -> Result<TunnelConfig, Conf
 }
 
 /// Reads the tables. A faulty key is removed and the rest read again, until no error is left.
-fn typed(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
-    let (mut tree, mut faults) = (tree.clone(), Vec::new());
+fn read_tables(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
+    let (mut tree, mut diagnostics) = (tree.clone(), Vec::new());
     loop {
         match parse::typed::<ConfigFile>(tree.clone()) {
-            Ok(file) => return (file, faults),
+            Ok(file) => return (file, diagnostics),
             Err(diagnostic) => {
                 let removed = remove(&mut tree, &diagnostic.span);
-                faults.push(diagnostic);
+                diagnostics.push(diagnostic);
                 if !removed {
-                    return (ConfigFile::default(), faults);
+                    return (ConfigFile::default(), diagnostics);
                 }
             }
         }

@@ -5,14 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The key in the file at `path`.
+/// Reads a key from the file at `path`.
 ///
 /// # Errors
 /// The file cannot be read or is not a key. The error repeats nothing of the file.
-pub(super) fn key_file<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, String> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    text.parse().map_err(|error| format!("{shown} is not a key: {error}"))
+pub(super) fn read_key_file<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, String> {
+    let path_text = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {path_text}: {error}"))?;
+    text.parse().map_err(|error| format!("{path_text} is not a key: {error}"))
 }
 
 /// Whether group or others may read the file.
@@ -20,7 +20,7 @@ pub(super) fn is_readable_by_others(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o044 != 0)
 }
 
-/// Whether the text itself contains a secret.
+/// Whether the text contains a secret.
 pub(super) fn contains_secret(text: &str) -> bool {
-    super::mask::masked(text) != text
+    super::mask::mask_secrets(text) != text
 }

@@ -1,5 +1,5 @@
-//! The configuration file as TOML has it: the form of each table. Values stay texts here, so that one wrong address does not
-//! hide the next. `docs/tunnel-configuration.md` describes every key; a test compares.
+//! The tables of the configuration file and their keys. Values are kept as strings, so that one wrong address
+//! does not hide the next. `docs/tunnel-configuration.md` describes every key; a test compares.
 
 use parse::Spanned;
 use serde::de::value::SeqAccessDeserializer;
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for StringOrList {
     }
 }
 
-/// Unlike serde's untagged enum, it keeps the place of each string.
+/// The visitor of [`StringOrList`]. Unlike serde's untagged enum, it keeps the span of each string.
 struct StringOrListVisitor;
 
 impl<'de> Visitor<'de> for StringOrListVisitor {

@@ -84,13 +84,13 @@ impl Client {
     /// # Errors
     /// As [`Client::status`], or the daemon refused.
     pub fn request(&self, method: &str, path: &str, body: &str) -> Result<String, ClientError> {
-        let socket = |cause: io::Error| match cause.kind() {
+        let to_client_error = |cause: io::Error| match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 ClientError::NotRunning { interface: self.interface.clone() }
             }
             _ => ClientError::Socket { socket: self.socket.clone(), cause },
         };
-        let response = self.exchange(method, path, body).map_err(socket)?;
+        let response = self.exchange(method, path, body).map_err(to_client_error)?;
         let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
         match head.split(' ').nth(1) {
             Some("200") => Ok(body.to_owned()),

@@ -2,11 +2,11 @@
 
 use super::error::Error;
 use super::handle::DataPlaneHandle;
-use super::network::{Network, strict_reverse_path};
+use super::network::{Network, has_strict_reverse_path};
 use super::privileges::{Privileges, drop_privileges};
 use super::reload::{ControlConfig, Reloader};
 use super::server::{PendingRequest, Request, Shared, request_status, routes};
-use super::state_file::{StateFile, running, socket_path};
+use super::state_file::{StateFile, running_tunnel, socket_path};
 use crate::config::TunnelConfig;
 use crate::data_plane::LinkEvent;
 use sd_notify::NotifyState;
@@ -20,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-/// The most requests that wait.
+/// Maximum number of pending requests.
 const MAX_REQUESTS: usize = 16;
 /// The interval of checks that the data plane answers, if systemd's watchdog sets none.
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ const WATCHDOG_INTERVAL: Duration = Duration::from_secs(10);
 /// # Errors
 /// The tunnel is running, or `directory` cannot be created.
 pub fn clean_up(directory: &Path, interface: &str) -> Result<(), Error> {
-    if let Some(state) = running(directory, interface) {
+    if let Some(state) = running_tunnel(directory, interface) {
         return Err(Error::Running(state));
     }
     if let Some(state) = StateFile::read(directory, interface) {
@@ -91,19 +91,19 @@ fn listen(reloader: &Reloader) -> io::Result<UnixListener> {
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o660))?;
     let user = config.interface.user.clone();
     let state = directory.join(format!("{}.state", config.interface.name));
-    drop_privileges(&Privileges { user, owned: vec![directory.clone(), socket, state] })?;
+    drop_privileges(&Privileges { user, owned_files: vec![directory.clone(), socket, state] })?;
     Ok(listener)
 }
 
 fn warn_of_strict_reverse_paths(config: &TunnelConfig) {
     let devices: Vec<_> = config.paths.iter().filter_map(|path| path.interface.as_ref()).collect();
-    for device in devices.iter().filter(|device| devices.len() > 1 && strict_reverse_path(device)) {
+    for device in devices.iter().filter(|device| devices.len() > 1 && has_strict_reverse_path(device)) {
         warn!(%device, "rp_filter = 1 drops replies on all uplinks but one: sysctl net.ipv4.conf.{device}.rp_filter=2");
     }
 }
 
 /// An event of the control loop.
-enum Wakeup {
+enum ControlEvent {
     Request(PendingRequest),
     Link(String, LinkEvent),
     Reload,
@@ -131,29 +131,29 @@ async fn serve(
     notify(&[NotifyState::Ready]);
     info!(interface = reloader.control.config.interface.name, "up");
     loop {
-        let wakeup = tokio::select! {
-            Some(request) = pending.recv() => Wakeup::Request(request),
-            Some((device, event)) = reloader.network.link_event() => Wakeup::Link(device, event),
-            wakeup = signals.next() => wakeup,
-            _ = watchdog.tick() => Wakeup::Watchdog,
+        let event = tokio::select! {
+            Some(request) = pending.recv() => ControlEvent::Request(request),
+            Some((device, event)) = reloader.network.link_event() => ControlEvent::Link(device, event),
+            event = signals.next() => event,
+            _ = watchdog.tick() => ControlEvent::Watchdog,
         };
-        match wakeup {
-            Wakeup::Request((Request::Down, reply)) => {
+        match event {
+            ControlEvent::Request((Request::Down, reply)) => {
                 // The response is sent before the process ends. The client may be gone.
                 let _ = reply.send(Ok("going down\n".into()));
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 break;
             }
-            Wakeup::Request((request, reply)) => {
+            ControlEvent::Request((request, reply)) => {
                 let _ = reply.send(reloader.handle(&request, &**data_plane).await);
             }
-            Wakeup::Link(device, event) => data_plane.link(&device, event),
-            Wakeup::Reload => match reloader.handle(&Request::Reload, &**data_plane).await {
+            ControlEvent::Link(device, event) => data_plane.on_link_event(&device, event),
+            ControlEvent::Reload => match reloader.handle(&Request::Reload, &**data_plane).await {
                 Ok(changes) => info!("reloaded: {}", changes.trim_end().replace('\n', "; ")),
                 Err(error) => warn!("not reloaded: {error}"),
             },
-            Wakeup::Terminate => break,
-            Wakeup::Watchdog => {
+            ControlEvent::Terminate => break,
+            ControlEvent::Watchdog => {
                 if request_status(&**data_plane).await.is_none() {
                     return Err(Error::system("waiting for the data plane")(io::ErrorKind::TimedOut.into()));
                 }
@@ -191,11 +191,11 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Wakeup {
+    async fn next(&mut self) -> ControlEvent {
         tokio::select! {
-            _ = self.hangup.recv() => Wakeup::Reload,
-            _ = self.interrupt.recv() => Wakeup::Terminate,
-            _ = self.terminate.recv() => Wakeup::Terminate,
+            _ = self.hangup.recv() => ControlEvent::Reload,
+            _ = self.interrupt.recv() => ControlEvent::Terminate,
+            _ = self.terminate.recv() => ControlEvent::Terminate,
         }
     }
 }

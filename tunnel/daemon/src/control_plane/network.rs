@@ -63,9 +63,9 @@ impl Network {
         for address in addresses {
             self.add_address(device, *address).await?;
         }
-        let index = self.index(device).await?;
-        let up = self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute();
-        map_error(up.await, &[], &format!("setting {device} up"))
+        let index = self.device_index(device).await?;
+        let request = self.handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute();
+        map_error(request.await, &[], &format!("setting {device} up"))
     }
 
     /// Adds an address to `device`; one that it has already is no error.
@@ -73,9 +73,9 @@ impl Network {
     /// # Errors
     /// The kernel's, with the address in question.
     pub async fn add_address(&self, device: &str, address: IpNet) -> io::Result<()> {
-        let index = self.index(device).await?;
-        let add = self.handle.address().add(index, address.addr(), address.prefix_len()).execute();
-        map_error(add.await, &[EEXIST], &format!("address {address} on {device}"))
+        let index = self.device_index(device).await?;
+        let request = self.handle.address().add(index, address.addr(), address.prefix_len()).execute();
+        map_error(request.await, &[EEXIST], &format!("address {address} on {device}"))
     }
 
     /// Removes an address; one that it does not have is no error.
@@ -83,10 +83,10 @@ impl Network {
     /// # Errors
     /// As [`Network::add_address`].
     pub async fn remove_address(&self, device: &str, address: IpNet) -> io::Result<()> {
-        let index = self.index(device).await?;
-        let mut known = self.handle.address().add(index, address.addr(), address.prefix_len());
-        let remove = self.handle.address().del(known.message_mut().clone()).execute();
-        map_error(remove.await, &[EADDRNOTAVAIL], &format!("address {address} on {device}"))
+        let index = self.device_index(device).await?;
+        let mut add_request = self.handle.address().add(index, address.addr(), address.prefix_len());
+        let request = self.handle.address().del(add_request.message_mut().clone()).execute();
+        map_error(request.await, &[EADDRNOTAVAIL], &format!("address {address} on {device}"))
     }
 
     /// Sets the MTU of `device`, bytes.
@@ -94,9 +94,9 @@ impl Network {
     /// # Errors
     /// The kernel's.
     pub async fn set_mtu(&self, device: &str, mtu: u16) -> io::Result<()> {
-        let index = self.index(device).await?;
-        let set = self.handle.link().set(LinkUnspec::new_with_index(index).mtu(mtu.into()).build()).execute();
-        map_error(set.await, &[], &format!("mtu {mtu} on {device}"))
+        let index = self.device_index(device).await?;
+        let request = self.handle.link().set(LinkUnspec::new_with_index(index).mtu(mtu.into()).build()).execute();
+        map_error(request.await, &[], &format!("mtu {mtu} on {device}"))
     }
 
     /// Adds a route for `network` through `device`.
@@ -104,10 +104,10 @@ impl Network {
     /// # Errors
     /// The kernel's, with the route in question.
     pub async fn add_route(&self, device: &str, network: IpNet) -> io::Result<()> {
-        let index = self.index(device).await?;
-        for half in route_halves(network) {
-            let add = self.handle.route().add(message(index, half)).execute();
-            map_error(add.await, &[EEXIST], &format!("route {half} to {device}"))?;
+        let index = self.device_index(device).await?;
+        for route in route_halves(network) {
+            let request = self.handle.route().add(route_message(index, route)).execute();
+            map_error(request.await, &[EEXIST], &format!("route {route} to {device}"))?;
         }
         Ok(())
     }
@@ -117,15 +117,15 @@ impl Network {
     /// # Errors
     /// As [`Network::add_route`].
     pub async fn remove_route(&self, device: &str, network: IpNet) -> io::Result<()> {
-        let Ok(index) = self.index(device).await else { return Ok(()) };
-        for half in route_halves(network) {
-            let remove = self.handle.route().del(message(index, half)).execute();
-            map_error(remove.await, &[ESRCH, ENODEV], &format!("route {half} to {device}"))?;
+        let Ok(index) = self.device_index(device).await else { return Ok(()) };
+        for route in route_halves(network) {
+            let request = self.handle.route().del(route_message(index, route)).execute();
+            map_error(request.await, &[ESRCH, ENODEV], &format!("route {route} to {device}"))?;
         }
         Ok(())
     }
 
-    async fn index(&self, device: &str) -> io::Result<u32> {
+    async fn device_index(&self, device: &str) -> io::Result<u32> {
         let mut links = self.handle.link().get().match_name(device.to_owned()).execute();
         let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no device {device}"));
         let link = links.try_next().await.map_err(|_| missing())?;
@@ -146,7 +146,7 @@ pub fn route_halves(network: IpNet) -> Vec<IpNet> {
 /// drops packets received on `device` unless the route to their source uses it. With several uplinks to one peer that fails
 /// on all but one.
 #[must_use]
-pub fn strict_reverse_path(device: &str) -> bool {
+pub fn has_strict_reverse_path(device: &str) -> bool {
     let value = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"));
         text.ok().and_then(|text| text.trim().parse::<u8>().ok()).unwrap_or(0)
@@ -154,7 +154,7 @@ pub fn strict_reverse_path(device: &str) -> bool {
     value("all").max(value(device)) == 1
 }
 
-fn message(index: u32, network: IpNet) -> rtnetlink::packet_route::route::RouteMessage {
+fn route_message(index: u32, network: IpNet) -> rtnetlink::packet_route::route::RouteMessage {
     let builder = RouteMessageBuilder::<IpAddr>::new().output_interface(index);
     match builder.destination_prefix(network.addr(), network.prefix_len()) {
         Ok(builder) => builder.build(),
@@ -168,9 +168,9 @@ fn link_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<(String, L
     match message {
         RouteNetlinkMessage::NewLink(link) => {
             let is_up = link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);
-            Some((name(&link)?, if is_up { LinkEvent::Up } else { LinkEvent::Down }))
+            Some((device_name(&link)?, if is_up { LinkEvent::Up } else { LinkEvent::Down }))
         }
-        RouteNetlinkMessage::DelLink(link) => Some((name(&link)?, LinkEvent::Removed)),
+        RouteNetlinkMessage::DelLink(link) => Some((device_name(&link)?, LinkEvent::Removed)),
         RouteNetlinkMessage::NewAddress(address) => {
             let device = nix::net::if_::if_indextoname(address.header.index).ok()?;
             Some((device.into_string().ok()?, LinkEvent::AddressAdded))
@@ -179,23 +179,23 @@ fn link_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<(String, L
     }
 }
 
-fn name(link: &LinkMessage) -> Option<String> {
+fn device_name(link: &LinkMessage) -> Option<String> {
     link.attributes.iter().find_map(|attribute| match attribute {
         LinkAttribute::IfName(name) => Some(name.clone()),
         _ => None,
     })
 }
 
-/// The kernel's answer, to `action`. Error numbers in `ignored` count as success.
-fn map_error(answer: Result<(), rtnetlink::Error>, ignored: &[i32], action: &str) -> io::Result<()> {
-    let Err(error) = answer else { return Ok(()) };
-    let number = match &error {
+/// Turns the kernel's result of `action` into an I/O error. Error numbers in `ignored` count as success.
+fn map_error(result: Result<(), rtnetlink::Error>, ignored: &[i32], action: &str) -> io::Result<()> {
+    let Err(error) = result else { return Ok(()) };
+    let errno = match &error {
         rtnetlink::Error::NetlinkError(message) => message.code.map_or(0, |code| code.get().abs()),
         _ => 0,
     };
-    if ignored.contains(&number) {
+    if ignored.contains(&errno) {
         return Ok(());
     }
-    let cause = if number == 0 { error.to_string() } else { io::Error::from_raw_os_error(number).to_string() };
+    let cause = if errno == 0 { error.to_string() } else { io::Error::from_raw_os_error(errno).to_string() };
     Err(io::Error::other(format!("{action}: {cause}")))
 }

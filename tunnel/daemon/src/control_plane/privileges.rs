@@ -10,20 +10,20 @@ use nix::unistd::{User, chown, setgid, setgroups, setuid};
 use std::io;
 use std::path::PathBuf;
 
-/// The user to change to.
+/// The user that the process changes to.
 #[derive(Clone, Debug, Default)]
 pub struct Privileges {
     /// The user's name; `None` keeps the user.
     pub user: Option<String>,
     /// Files whose owner becomes that user: the runtime directory and its files.
-    pub owned: Vec<PathBuf>,
+    pub owned_files: Vec<PathBuf>,
 }
 
 /// Drops all capabilities but `CAP_NET_ADMIN`, and changes the user.
 ///
 /// # Errors
 /// There is no such user, or the process lacks the capability.
-pub fn drop_privileges(wanted: &Privileges) -> io::Result<()> {
+pub fn drop_privileges(privileges: &Privileges) -> io::Result<()> {
     let keep: CapsHashSet = [Capability::CAP_NET_ADMIN].into();
     caps::clear(None, CapSet::Ambient).map_err(io::Error::other)?;
     for capability in caps::all() {
@@ -32,21 +32,21 @@ pub fn drop_privileges(wanted: &Privileges) -> io::Result<()> {
             let _ = caps::drop(None, CapSet::Bounding, capability);
         }
     }
-    if let Some(name) = &wanted.user {
-        change_user(name, &wanted.owned)?;
+    if let Some(name) = &privileges.user {
+        change_user(name, &privileges.owned_files)?;
     }
-    let kept = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    let kept: CapsHashSet = kept.intersection(&keep).copied().collect();
+    let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
+    let kept: CapsHashSet = permitted.intersection(&keep).copied().collect();
     for set in [CapSet::Effective, CapSet::Permitted] {
         caps::set(None, set, &kept).map_err(io::Error::other)?;
     }
     caps::clear(None, CapSet::Inheritable).map_err(io::Error::other)
 }
 
-fn change_user(name: &str, owned: &[PathBuf]) -> io::Result<()> {
+fn change_user(name: &str, owned_files: &[PathBuf]) -> io::Result<()> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no user {name}"));
     let user = User::from_name(name)?.ok_or_else(missing)?;
-    for path in owned {
+    for path in owned_files {
         chown(path, Some(user.uid), Some(user.gid))?;
     }
     caps::securebits::set_keepcaps(true).map_err(io::Error::other)?;

@@ -59,7 +59,7 @@ impl Reloader {
         data_plane: &dyn DataPlaneHandle,
     ) -> Result<String, String> {
         let file = &self.control.file;
-        let new = match request {
+        let new_config = match request {
             Request::Down => return Ok(String::new()),
             Request::Reload => config::load(file).map_err(|errors| errors.to_string())?,
             Request::AddPath(table) => {
@@ -68,47 +68,52 @@ impl Reloader {
                 config::parse(&file.display().to_string(), &text, file).map_err(|errors| errors.to_string())?
             }
             Request::RemovePath(name) => {
-                let mut new = self.control.config.clone();
-                new.paths.retain(|path| path.name != *name);
-                if new.paths.len() == self.control.config.paths.len() {
+                let mut config = self.control.config.clone();
+                config.paths.retain(|path| path.name != *name);
+                if config.paths.len() == self.control.config.paths.len() {
                     return Err(format!("there is no path `{name}`\n"));
                 }
-                if new.paths.is_empty() {
+                if config.paths.is_empty() {
                     return Err(format!("`{name}` is the only path: add another one first\n"));
                 }
-                new
+                config
             }
         };
-        self.change_to(new, data_plane).await
+        self.change_to(new_config, data_plane).await
     }
 
-    /// Changes the configuration in force to `new`.
-    async fn change_to(&mut self, new: TunnelConfig, data_plane: &dyn DataPlaneHandle) -> Result<String, String> {
-        let steps = config::diff(&self.control.config, &new);
-        if let Some(ConfigChange::NeedsRestart(keys)) = steps.last() {
+    /// Changes the configuration in force to `new_config`.
+    async fn change_to(
+        &mut self,
+        new_config: TunnelConfig,
+        data_plane: &dyn DataPlaneHandle,
+    ) -> Result<String, String> {
+        let changes = config::diff(&self.control.config, &new_config);
+        if let Some(ConfigChange::NeedsRestart(keys)) = changes.last() {
             let name = &self.control.config.interface.name;
             let keys = keys.join(", ");
             return Err(format!("{keys} changed, which needs a restart: `ropewalk down {name}`, then `up`\n"));
         }
-        new.warnings.iter().for_each(|warning| warn!("{warning}"));
-        if steps.is_empty() {
+        new_config.warnings.iter().for_each(|warning| warn!("{warning}"));
+        if changes.is_empty() {
             return Ok("nothing changed\n".into());
         }
-        let (old_state, new_state) = (KernelState::from_config(&self.control.config), KernelState::from_config(&new));
-        let changed = match self.add(&old_state, &new_state).await {
-            Ok(()) => change_data_plane(data_plane, &new).await,
+        let (old_state, new_state) =
+            (KernelState::from_config(&self.control.config), KernelState::from_config(&new_config));
+        let outcome = match self.add(&old_state, &new_state).await {
+            Ok(()) => change_data_plane(data_plane, &new_config).await,
             Err(error) => Err(error.to_string()),
         };
-        let (removed, result) = match changed {
-            Ok(waiting) => (self.remove(&old_state, &new_state).await, Ok(describe(&steps, &waiting))),
+        let (removal, result) = match outcome {
+            Ok(waiting) => (self.remove(&old_state, &new_state).await, Ok(describe_changes(&changes, &waiting))),
             Err(error) => (self.remove(&new_state, &old_state).await, Err(format!("{error}\n"))),
         };
-        removed.unwrap_or_else(|error| warn!("not removed: {error}"));
+        removal.unwrap_or_else(|error| warn!("not removed: {error}"));
         if result.is_ok() {
-            self.control.config = new;
+            self.control.config = new_config;
         }
-        let written = self.state.write(&self.control.directory);
-        written.unwrap_or_else(|error| warn!("the state file is not written: {error}"));
+        let write_result = self.state.write(&self.control.directory);
+        write_result.unwrap_or_else(|error| warn!("the state file is not written: {error}"));
         result
     }
 
@@ -121,72 +126,72 @@ impl Reloader {
 
     /// Adds what `new` has and `old` does not.
     async fn add(&mut self, old: &KernelState, new: &KernelState) -> io::Result<()> {
-        let name = &self.control.config.interface.name;
+        let device = &self.control.config.interface.name;
         for address in new.addresses.difference(&old.addresses) {
-            self.network.add_address(name, *address).await?;
+            self.network.add_address(device, *address).await?;
         }
         for route in new.routes.difference(&old.routes) {
-            self.network.add_route(name, *route).await?;
+            self.network.add_route(device, *route).await?;
             self.state.routes.push(route.to_string());
         }
         if new.mtu != old.mtu {
-            self.network.set_mtu(name, new.mtu).await?;
+            self.network.set_mtu(device, new.mtu).await?;
         }
         Ok(())
     }
 
     /// Removes what `old` has and `new` does not.
     async fn remove(&mut self, old: &KernelState, new: &KernelState) -> io::Result<()> {
-        let name = &self.control.config.interface.name;
+        let device = &self.control.config.interface.name;
         for route in old.routes.difference(&new.routes) {
-            self.network.remove_route(name, *route).await?;
-            self.state.routes.retain(|known| *known != route.to_string());
+            self.network.remove_route(device, *route).await?;
+            self.state.routes.retain(|added| *added != route.to_string());
         }
         if new.mtu != old.mtu {
-            self.network.set_mtu(name, new.mtu).await?;
+            self.network.set_mtu(device, new.mtu).await?;
         }
         if old.addresses.is_subset(&new.addresses) {
             return Ok(());
         }
         for address in old.addresses.difference(&new.addresses) {
-            self.network.remove_address(name, *address).await?;
+            self.network.remove_address(device, *address).await?;
         }
         // The kernel may have removed others of the same network too, and routes with the last one.
         for address in &new.addresses {
-            self.network.add_address(name, *address).await?;
+            self.network.add_address(device, *address).await?;
         }
         for route in &new.routes {
-            self.network.add_route(name, *route).await?;
+            self.network.add_route(device, *route).await?;
         }
         Ok(())
     }
 }
 
 /// Changes the data plane; returns the paths that wait for their device.
-async fn change_data_plane(data_plane: &dyn DataPlaneHandle, new: &TunnelConfig) -> Result<Vec<String>, String> {
+async fn change_data_plane(data_plane: &dyn DataPlaneHandle, config: &TunnelConfig) -> Result<Vec<String>, String> {
     let (sender, receiver) = oneshot::channel();
     let reply = move |result| {
         // The receiver below waits until it is sent.
         let _ = sender.send(result);
     };
-    data_plane.change(new, Box::new(reply));
+    data_plane.change(config, Box::new(reply));
     receiver.await.unwrap_or_else(|_| Err("the data plane does not answer".into()))
 }
 
-/// The changes, one line each.
-fn describe(steps: &[ConfigChange], waiting: &[String]) -> String {
-    let key = |peer: &ConfiguredPeer| peer.public_key.map_or_else(|| "(mpt)".into(), |key| key.to_string());
-    let line = |step: &ConfigChange| match step {
+/// Describes the changes, one line each.
+fn describe_changes(changes: &[ConfigChange], waiting: &[String]) -> String {
+    let key_text = |peer: &ConfiguredPeer| peer.public_key.map_or_else(|| "(mpt)".into(), |key| key.to_string());
+    let line = |change: &ConfigChange| match change {
         ConfigChange::RemovePath(name) => format!("path {name}: removed\n"),
         ConfigChange::AddPath(path) if waiting.contains(&path.name) => {
             format!("path {}: added; waiting for its device or its address\n", path.name)
         }
         ConfigChange::AddPath(path) => format!("path {}: added\n", path.name),
         ConfigChange::SetPath(path) => format!("path {}: changed\n", path.name),
-        ConfigChange::SetPeer(peer, keys) => format!("peer {}: {} changed\n", key(peer), keys.join(", ")),
-        ConfigChange::AddPeer(peer) => format!("peer {}: added\n", key(peer)),
-        ConfigChange::RemovePeer(peer) => format!("peer {}: removed\n", key(peer)),
+        ConfigChange::SetPeer(peer, keys) => format!("peer {}: {} changed\n", key_text(peer), keys.join(", ")),
+        ConfigChange::AddPeer(peer) => format!("peer {}: added\n", key_text(peer)),
+        ConfigChange::RemovePeer(peer) => format!("peer {}: removed\n", key_text(peer)),
         ConfigChange::SetInterface(keys) | ConfigChange::NeedsRestart(keys) => format!("{} changed\n", keys.join(", ")),
     };
-    steps.iter().map(line).collect()
+    changes.iter().map(line).collect()
 }

@@ -46,20 +46,20 @@ pub(super) struct Shared {
 /// Requests the status of the data plane; `None` if it does not answer.
 pub(super) async fn request_status(data_plane: &dyn DataPlaneHandle) -> Option<TunnelStatus> {
     let (sender, receiver) = oneshot::channel();
-    let requested = data_plane.request_status(Box::new(move |status| {
+    let is_requested = data_plane.request_status(Box::new(move |status| {
         // The receiver is gone after a timeout.
         let _ = sender.send(status);
     }));
-    if !requested {
+    if !is_requested {
         return None;
     }
     tokio::time::timeout(TIMEOUT, receiver).await.ok()?.ok()
 }
 
-/// The routes: the metrics, and all others if `all` (the TCP address serves the metrics only).
-pub(super) fn routes(shared: Shared, all: bool) -> Router {
+/// The routes: the metrics, and all others if `is_control_socket` (the TCP address serves the metrics only).
+pub(super) fn routes(shared: Shared, is_control_socket: bool) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics_text));
-    let router = if all {
+    let router = if is_control_socket {
         metrics
             .route("/v1/status", get(status))
             .route("/v1/down", post(|shared| handle(shared, Request::Down)))

@@ -39,7 +39,7 @@ impl StateFile {
     /// Reads the file of `interface`; `None` if there is none, or if it is malformed.
     #[must_use]
     pub fn read(directory: &Path, interface: &str) -> Option<Self> {
-        serde_json::from_str(&fs::read_to_string(path_of(directory, interface)).ok()?).ok()
+        serde_json::from_str(&fs::read_to_string(state_path(directory, interface)).ok()?).ok()
     }
 
     /// Writes the file atomically: a temporary file, renamed.
@@ -48,33 +48,33 @@ impl StateFile {
     /// The directory cannot be written.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
-        let path = path_of(directory, &self.interface);
-        let temporary = path.with_extension("state.new");
+        let path = state_path(directory, &self.interface);
+        let temporary_path = path.with_extension("state.new");
         let mut text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
         text.push('\n');
-        let mut new = fs::File::create(&temporary)?;
-        new.write_all(text.as_bytes())?;
-        new.sync_all()?;
-        fs::rename(temporary, path)
+        let mut file = fs::File::create(&temporary_path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(temporary_path, path)
     }
 
     /// Whether its process is alive.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        start_time(self.pid).is_some_and(|started| started == self.started)
+        start_time(self.pid).is_some_and(|start_ticks| start_ticks == self.started)
     }
 
     /// Removes the file and the socket of `interface`.
     pub fn remove(directory: &Path, interface: &str) {
         // Files that do not exist are no error.
-        let _ = fs::remove_file(path_of(directory, interface));
+        let _ = fs::remove_file(state_path(directory, interface));
         let _ = fs::remove_file(socket_path(directory, interface));
     }
 }
 
 /// The state of a running tunnel; `None` if it is not running.
 #[must_use]
-pub fn running(directory: &Path, interface: &str) -> Option<StateFile> {
+pub fn running_tunnel(directory: &Path, interface: &str) -> Option<StateFile> {
     StateFile::read(directory, interface).filter(StateFile::is_alive)
 }
 
@@ -84,15 +84,15 @@ pub fn socket_path(directory: &Path, interface: &str) -> PathBuf {
     directory.join(format!("{interface}.sock"))
 }
 
-fn path_of(directory: &Path, interface: &str) -> PathBuf {
+fn state_path(directory: &Path, interface: &str) -> PathBuf {
     directory.join(format!("{interface}.state"))
 }
 
 /// The start time of a process: field 22 of `/proc/PID/stat` (proc(5)). Field 2 may contain blanks and brackets.
 fn start_time(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+    let (_, fields) = text.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
         let mut state = StateFile::of_this_process(Path::new("/etc/ropewalk/rw0.toml"), "rw0");
         state.routes.push("192.168.7.0/24".into());
         state.write(&folder).unwrap();
-        assert_eq!(running(&folder, "rw0"), Some(state));
+        assert_eq!(running_tunnel(&folder, "rw0"), Some(state));
         StateFile::remove(&folder, "rw0");
         assert_eq!(StateFile::read(&folder, "rw0"), None);
         fs::remove_dir_all(folder).unwrap();
@@ -123,7 +123,7 @@ mod tests {
         let mut state = StateFile::of_this_process(Path::new("x.toml"), "rw0");
         state.started += 1;
         state.write(&folder).unwrap();
-        assert_eq!((running(&folder, "rw0"), StateFile::read(&folder, "rw0")), (None, Some(state)));
+        assert_eq!((running_tunnel(&folder, "rw0"), StateFile::read(&folder, "rw0")), (None, Some(state)));
         fs::remove_dir_all(folder).unwrap();
     }
 }

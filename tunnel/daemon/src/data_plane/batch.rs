@@ -8,7 +8,7 @@ const MAX_BYTES: usize = 65_507;
 const CAPACITY: usize = 1 << 16;
 /// Maximum number of datagrams of one batch (Linux `UDP_MAX_SEGMENTS`; newer kernels take 128).
 const MAX_SEGMENTS: usize = 64;
-/// The most padding of a datagram, bytes. A packet's fragments are equal; the last is shorter by less than their number.
+/// Maximum padding of a datagram, bytes. A packet's fragments are equal; the last is shorter by less than their number.
 const MAX_PADDING: usize = 64;
 
 /// Datagrams of equal size, destination and TOS. The last one may be shorter.
@@ -30,7 +30,7 @@ impl TransmitBatch {
         Self { bytes, len: 0, segment_size: 0, tos: 0, is_closed: false, address }
     }
 
-    /// Whether a datagram of `len` bytes can join.
+    /// Whether a datagram of `len` bytes can be added.
     pub(super) fn fits(&self, len: usize, tos: u8) -> bool {
         self.is_empty()
             || !self.is_closed
@@ -40,20 +40,21 @@ impl TransmitBatch {
                 && self.len < MAX_SEGMENTS * self.segment_size
     }
 
-    /// The length to which a datagram of `len` bytes is padded, so that a few missing bytes do not end the batch.
+    /// The length to which a datagram of `len` bytes is padded, so that one a few bytes shorter does not end the batch.
     pub(super) fn padded_len(&self, len: usize) -> usize {
-        let is_near = !self.is_empty() && len <= self.segment_size && self.segment_size - len <= MAX_PADDING;
-        if is_near { self.segment_size } else { len }
+        let is_slightly_shorter =
+            !self.is_empty() && len <= self.segment_size && self.segment_size - len <= MAX_PADDING;
+        if is_slightly_shorter { self.segment_size } else { len }
     }
 
-    /// Adds a datagram of at most `max` bytes, which must [fit](Self::fits). `write` fills it in and returns its length;
+    /// Adds a datagram of at most `max_len` bytes, which must [fit](Self::fits). `write` fills it in and returns its length;
     /// 0 adds none.
     ///
     /// # Panics
-    /// If `max` exceeds the payload of a UDP datagram.
-    pub(super) fn push(&mut self, max: usize, tos: u8, write: impl FnOnce(&mut [u8]) -> usize) {
-        debug_assert!(self.fits(max, tos));
-        let len = write(&mut self.bytes[self.len..self.len + max]);
+    /// If `max_len` exceeds the payload of a UDP datagram.
+    pub(super) fn push(&mut self, max_len: usize, tos: u8, write: impl FnOnce(&mut [u8]) -> usize) {
+        debug_assert!(self.fits(max_len, tos));
+        let len = write(&mut self.bytes[self.len..self.len + max_len]);
         if self.is_empty() {
             (self.segment_size, self.tos) = (len, tos);
         }
@@ -70,7 +71,7 @@ impl TransmitBatch {
         self.len == 0
     }
 
-    /// All datagrams, one behind the other.
+    /// All datagrams, concatenated.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -89,9 +90,9 @@ impl TransmitBatch {
         &self.address
     }
 
-    /// The number of datagrams from byte `from` on.
-    pub(super) fn datagrams_from(&self, from: usize) -> usize {
-        (self.len - from).div_ceil(self.segment_size.max(1))
+    /// The number of datagrams from byte `start` on.
+    pub(super) fn datagrams_from(&self, start: usize) -> usize {
+        (self.len - start).div_ceil(self.segment_size.max(1))
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_a_few_bytes_short_is_padded_so_that_the_batch_goes_on() {
+    fn a_datagram_a_few_bytes_short_is_padded_so_that_the_batch_continues() {
         let mut batch = batch();
         assert_eq!(batch.padded_len(1000), 1000, "a lone one need not be");
         batch.push(1000, 0, |_| 1000);

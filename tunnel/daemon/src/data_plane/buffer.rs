@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::{Rc, Weak};
 
-/// The bytes of a large buffer: the largest IP packet, its virtio-net header, and room to spare.
+/// The bytes of a large buffer: the largest IP packet and its virtio-net header, rounded up.
 pub(super) const LARGE_BUFFER_BYTES: usize = 66 * 1024;
 /// The bytes of a small buffer.
 pub(super) const SMALL_BUFFER_BYTES: usize = 2 * 1024;
@@ -34,12 +34,12 @@ struct FreeList {
 struct Buffer {
     bytes: Box<[u8]>,
     class: SizeClass,
-    free: Weak<FreeList>,
+    free_list: Weak<FreeList>,
 }
 
 /// A pool of buffers.
 pub(super) struct Pool {
-    free: Rc<FreeList>,
+    free_list: Rc<FreeList>,
     allocated: [usize; 2],
     max: [usize; 2],
     exhausted: u64,
@@ -48,12 +48,12 @@ pub(super) struct Pool {
 impl Pool {
     /// A pool of at most `small` and `large` buffers, which are allocated when they are needed.
     pub(super) fn new(small: usize, large: usize) -> Self {
-        Self { free: Rc::default(), allocated: [0; 2], max: [small, large], exhausted: 0 }
+        Self { free_list: Rc::default(), allocated: [0; 2], max: [small, large], exhausted: 0 }
     }
 
     /// A buffer to write to; `None` if all are in use and the bound is reached.
     pub(super) fn take(&mut self, class: SizeClass) -> Option<BufferMut> {
-        let free = self.free.buffers.borrow_mut()[class as usize].pop();
+        let free = self.free_list.buffers.borrow_mut()[class as usize].pop();
         free.or_else(|| self.allocate(class)).map(|buffer| BufferMut { buffer: BufferRef(Some(buffer)) })
     }
 
@@ -64,7 +64,7 @@ impl Pool {
         }
         self.allocated[class as usize] += 1;
         let size = if class == SizeClass::Small { SMALL_BUFFER_BYTES } else { LARGE_BUFFER_BYTES };
-        Some(Rc::new(Buffer { bytes: vec![0; size].into(), class, free: Rc::downgrade(&self.free) }))
+        Some(Rc::new(Buffer { bytes: vec![0; size].into(), class, free_list: Rc::downgrade(&self.free_list) }))
     }
 
     /// Freezes the first `len` bytes of `buffer`, which is replaced by a free buffer of its class. What fits a small
@@ -73,13 +73,13 @@ impl Pool {
     /// `None`, and the bytes are dropped, if no buffer is free.
     pub(super) fn freeze(&mut self, buffer: &mut BufferMut, len: usize) -> Option<BufferSlice> {
         let class = if len <= SMALL_BUFFER_BYTES { SizeClass::Small } else { buffer.class() };
-        let mut other = self.take(class)?;
+        let mut frozen = self.take(class)?;
         if len <= SMALL_BUFFER_BYTES {
-            other[..len].copy_from_slice(&buffer[..len]);
+            frozen[..len].copy_from_slice(&buffer[..len]);
         } else {
-            std::mem::swap(&mut other, buffer);
+            std::mem::swap(&mut frozen, buffer);
         }
-        Some(other.freeze(len))
+        Some(frozen.freeze(len))
     }
 
     /// Counters of the pool.
@@ -108,8 +108,8 @@ impl BufferRef {
 impl Drop for BufferRef {
     fn drop(&mut self) {
         let Some(buffer) = self.0.take().filter(|buffer| Rc::strong_count(buffer) == 1) else { return };
-        if let Some(free) = buffer.free.upgrade() {
-            free.buffers.borrow_mut()[buffer.class as usize].push(buffer);
+        if let Some(free_list) = buffer.free_list.upgrade() {
+            free_list.buffers.borrow_mut()[buffer.class as usize].push(buffer);
         }
     }
 }
@@ -202,11 +202,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_comes_back_with_its_last_slice_and_only_then() {
+    fn a_buffer_returns_to_the_pool_when_its_last_slice_is_dropped() {
         let mut pool = Pool::new(0, 1);
-        let mut fresh = pool.take(SizeClass::Large).expect("one is free");
-        fresh.bytes_mut()[..4].copy_from_slice(b"rope");
-        let slice = fresh.freeze(4);
+        let mut buffer_mut = pool.take(SizeClass::Large).expect("one is free");
+        buffer_mut.bytes_mut()[..4].copy_from_slice(b"rope");
+        let slice = buffer_mut.freeze(4);
         let part = slice.slice(1, 3).slice(1, 2);
         drop(slice);
         assert!(pool.take(SizeClass::Large).is_none(), "a slice still reads it");
@@ -223,11 +223,11 @@ mod tests {
         scratch[0] = 7;
         let small = pool.freeze(&mut scratch, 100).expect("one small buffer");
         scratch[0] = 8;
-        let at = scratch.as_ptr();
+        let address = scratch.as_ptr();
         let large = pool.freeze(&mut scratch, 60_000).expect("the second large buffer");
         assert_eq!((small[0], small.len(), large[0], large.len()), (7, 100, 8, 60_000));
-        assert_eq!(large.as_ptr(), at, "not copied");
-        assert_ne!(scratch.as_ptr(), at);
+        assert_eq!(large.as_ptr(), address, "not copied");
+        assert_ne!(scratch.as_ptr(), address);
         assert!(pool.freeze(&mut scratch, 60_000).is_none(), "both large ones are in use");
     }
 

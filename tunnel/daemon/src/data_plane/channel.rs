@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, Sender, TryIter};
 
 /// A command to a running data plane. Closures run on the data thread, so they should only hand their argument over.
 pub enum Command {
-    /// Leave the event loop.
+    /// End the event loop.
     Stop,
     /// Pass all counters to this closure.
     Report(Box<dyn FnOnce(Report) + Send>),

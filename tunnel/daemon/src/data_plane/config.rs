@@ -113,7 +113,7 @@ pub struct PeerPathConfig {
     pub remote: SocketAddr,
     /// The share under schedulers with weights.
     pub weight: u32,
-    /// The machine's part.
+    /// The machine's configuration of the path.
     pub path: PathConfig,
 }
 
@@ -170,18 +170,18 @@ pub struct Error {
 }
 
 impl Error {
-    /// A system call failed; `message` names the attempt.
+    /// An error of a system call; `message` names the attempt.
     pub(crate) fn new(message: impl Into<String>, cause: impl Into<io::Error>) -> Self {
         Self { message: message.into(), cause: Some(cause.into()) }
     }
 
-    /// A device or an address does not exist, but may appear.
+    /// Whether a device or an address does not exist; it may appear later.
     pub(crate) fn is_missing_device(&self) -> bool {
-        let number = self.cause.as_ref().and_then(io::Error::raw_os_error);
-        number.is_some_and(|number| matches!(Errno::from_raw(number), Errno::ENODEV | Errno::EADDRNOTAVAIL))
+        let errno = self.cause.as_ref().and_then(io::Error::raw_os_error);
+        errno.is_some_and(|errno| matches!(Errno::from_raw(errno), Errno::ENODEV | Errno::EADDRNOTAVAIL))
     }
 
-    /// The configuration is wrong.
+    /// An error of the configuration.
     pub(crate) fn config(message: impl Into<String>) -> Self {
         Self { message: message.into(), cause: None }
     }

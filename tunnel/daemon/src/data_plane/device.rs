@@ -1,8 +1,9 @@
 //! The TUN device: packets and super-packets of the host, each behind a virtio-net header.
 //!
-//! With segmentation offload (`IFF_VNET_HDR` and `TUNSETOFFLOAD`) the host hands over TCP segments of up to 64 KiB uncut,
-//! and accepts such segments. UDP super-packets need Linux 6.2, which is probed. Without offload packets have no header and are
-//! never larger than the MTU. Some stable kernels refused valid super-packets with EINVAL; after that none is written.
+//! With segmentation offload (`IFF_VNET_HDR` and `TUNSETOFFLOAD`) the host hands over TCP super-packets of up to 64 KiB,
+//! and accepts such segments. UDP super-packets need Linux 6.2, which is probed. Without offload packets have no header
+//! and are never larger than the MTU. Some stable kernels refused valid super-packets with EINVAL; after that none is
+//! written.
 
 use super::config::{DeviceConfig, Error};
 use super::report::DeviceReport;
@@ -14,9 +15,9 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use wire::virtio::{Gso, GsoType};
 
 /// Bytes of a virtio-net header (`struct virtio_net_hdr`, version 0).
-pub(super) const HEADER: usize = 10;
+pub(super) const HEADER_LEN: usize = 10;
 /// The header of a packet that needs neither a checksum nor segmentation.
-const NO_OFFLOAD: [u8; HEADER] = [0; HEADER];
+const NO_OFFLOAD: [u8; HEADER_LEN] = [0; HEADER_LEN];
 /// The device's transmit queue, packets (`txqueuelen`). A super-packet counts as one.
 const TX_QUEUE_LEN: u32 = 1000;
 
@@ -47,13 +48,13 @@ impl Device {
             let builder = DeviceBuilder::new().name(&config.name).mtu(config.mtu).tx_queue_len(TX_QUEUE_LEN);
             builder.offload(offload).build_sync()
         };
-        let fail = |error| Error::new(format!("TUN device {}", config.name), error);
+        let to_error = |error| Error::new(format!("TUN device {}", config.name), error);
         let (tun, has_header) = match config.offload.then(|| build(true)) {
             Some(Ok(tun)) => (tun, true),
             // Privileges are missing or the name is taken: the same without offload.
-            _ => (build(false).map_err(fail)?, false),
+            _ => (build(false).map_err(to_error)?, false),
         };
-        tun.set_nonblocking(true).map_err(fail)?;
+        tun.set_nonblocking(true).map_err(to_error)?;
         let (tcp_offload, udp_offload) = (has_header && tun.tcp_gso(), has_header && tun.udp_gso());
         let report = DeviceReport { tcp_offload, udp_offload, ..DeviceReport::default() };
         Ok(Self { tun, has_header, report })
@@ -83,9 +84,9 @@ impl Device {
     ///
     /// # Errors
     /// The device was removed.
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Option<usize>, Errno> {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
         loop {
-            match readv(&self.tun, &mut [IoSliceMut::new(into)]) {
+            match readv(&self.tun, &mut [IoSliceMut::new(buffer)]) {
                 Ok(len) => {
                     self.report.read.add(1, len - self.header_len());
                     return Ok(Some(len));
@@ -98,7 +99,7 @@ impl Device {
     }
 
     fn header_len(&self) -> usize {
-        if self.has_header { HEADER } else { 0 }
+        if self.has_header { HEADER_LEN } else { 0 }
     }
 
     /// Writes one packet with a complete checksum.

@@ -19,9 +19,9 @@ use nix::time::clock_gettime;
 use std::time::Duration;
 use units::Instant;
 
-/// The most super-packets read from one descriptor in one iteration: half a megabyte.
+/// Maximum number of super-packets read from one descriptor in one iteration: half a megabyte.
 const BUDGET: usize = 8;
-/// The most epoll events fetched at once.
+/// Maximum number of epoll events fetched at once.
 const MAX_EVENTS: usize = 32;
 /// Bounds of the buffer pools: 64 MiB and 264 MiB. Pages that no packet reached are not resident.
 const SMALL_BUFFERS: usize = 32 * 1024;
@@ -62,7 +62,7 @@ pub(super) trait Engine {
     }
     /// Applies an update that was checked. The sockets `replaced` are new ones already, or closed.
     fn update(&mut self, _io: &mut Io, _now: Instant, _update: Update, _replaced: &[usize]) {}
-    /// The loop ends: tells the peers.
+    /// The loop ends: announces it to the peers.
     fn stop(&mut self, _io: &mut Io, _now: Instant) {}
     /// Adds the engine's counters to `report`.
     fn report(&self, report: &mut Report);
@@ -103,14 +103,20 @@ impl EventLoop {
     /// # Errors
     /// No file descriptor is left.
     pub(super) fn new(io: &Io, commands: &CommandReceiver) -> Result<Self, Error> {
-        let fail = |errno: Errno| Error::new("the event loop", errno);
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(fail)?;
+        let to_error = |errno: Errno| Error::new("the event loop", errno);
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(to_error)?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC);
-        let timer = timer.map_err(fail)?;
-        epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE_TOKEN)).map_err(fail)?;
-        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER_TOKEN)).map_err(fail)?;
-        epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS_TOKEN)).map_err(fail)?;
-        Ok(Self { epoll, timer, epoch: monotonic().map_err(fail)?, next_expiry: Instant::NEVER, device_paused: false })
+        let timer = timer.map_err(to_error)?;
+        epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE_TOKEN)).map_err(to_error)?;
+        epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER_TOKEN)).map_err(to_error)?;
+        epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS_TOKEN)).map_err(to_error)?;
+        Ok(Self {
+            epoll,
+            timer,
+            epoch: monotonic().map_err(to_error)?,
+            next_expiry: Instant::NEVER,
+            device_paused: false,
+        })
     }
 
     /// Runs until [`Command::Stop`].
@@ -123,15 +129,15 @@ impl EventLoop {
         engine: &mut dyn Engine,
         commands: &CommandReceiver,
     ) -> Result<(), Error> {
-        let fail = |errno: Errno| Error::new("the event loop", errno);
+        let to_error = |errno: Errno| Error::new("the event loop", errno);
         let mut events = [EpollEvent::empty(); MAX_EVENTS];
         loop {
-            self.update_interest(io, engine).map_err(fail)?;
-            self.arm(engine.deadline()).map_err(fail)?;
+            self.update_interest(io, engine).map_err(to_error)?;
+            self.arm(engine.deadline()).map_err(to_error)?;
             let ready = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
                 Ok(ready) => ready,
                 Err(Errno::EINTR) => continue,
-                Err(errno) => return Err(fail(errno)),
+                Err(errno) => return Err(to_error(errno)),
             };
             let now = self.now();
             for event in &events[..ready] {
@@ -154,18 +160,18 @@ impl EventLoop {
     }
 
     fn now(&self) -> Instant {
-        let since = monotonic().unwrap_or(self.epoch).saturating_sub(self.epoch);
-        Instant(since.as_nanos() as u64)
+        let elapsed = monotonic().unwrap_or(self.epoch).saturating_sub(self.epoch);
+        Instant(elapsed.as_nanos() as u64)
     }
 
-    /// Lets the timer expire at `deadline` at the latest.
+    /// Sets the timer to expire at `deadline`, unless it expires earlier.
     fn arm(&mut self, deadline: Instant) -> Result<(), Errno> {
         if deadline >= self.next_expiry {
             return Ok(());
         }
         self.next_expiry = deadline;
-        let at = TimeSpec::from_duration(self.epoch + Duration::from_nanos(deadline.0));
-        self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+        let expiry = TimeSpec::from_duration(self.epoch + Duration::from_nanos(deadline.0));
+        self.timer.set(Expiration::OneShot(expiry), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
     }
 
     fn disarm(&mut self) {
@@ -174,21 +180,21 @@ impl EventLoop {
         let _ = self.timer.wait();
     }
 
-    /// Updates the interest list: open sockets, and whether they have room if datagrams wait. The kernel removes closed
+    /// Updates the interest list: open sockets, for writing too if datagrams wait. The kernel removes closed
     /// descriptors by itself.
     fn update_interest(&mut self, io: &mut Io, engine: &dyn Engine) -> Result<(), Errno> {
         for (index, socket) in io.sockets.iter_mut().enumerate() {
             let writable = if engine.is_blocked(index) { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
-            let wanted = EpollFlags::EPOLLIN | writable;
-            let Some(fd) = socket.fd().filter(|_| socket.interest != wanted) else { continue };
-            let mut event = EpollEvent::new(wanted, index as u64);
+            let interest = EpollFlags::EPOLLIN | writable;
+            let Some(fd) = socket.fd().filter(|_| socket.interest != interest) else { continue };
+            let mut event = EpollEvent::new(interest, index as u64);
             if socket.interest.is_empty() { self.epoll.add(fd, event) } else { self.epoll.modify(fd, &mut event) }?;
-            socket.interest = wanted;
+            socket.interest = interest;
         }
         if engine.is_device_paused() != self.device_paused {
             self.device_paused = engine.is_device_paused();
-            let wanted = if self.device_paused { EpollFlags::empty() } else { EpollFlags::EPOLLIN };
-            self.epoll.modify(&io.device, &mut EpollEvent::new(wanted, DEVICE_TOKEN))?;
+            let interest = if self.device_paused { EpollFlags::empty() } else { EpollFlags::EPOLLIN };
+            self.epoll.modify(&io.device, &mut EpollEvent::new(interest, DEVICE_TOKEN))?;
         }
         Ok(())
     }
@@ -250,7 +256,7 @@ fn apply_update(io: &mut Io, engine: &mut dyn Engine, now: Instant, update: Upda
     engine.check(&update)?;
     let replaced = sockets::replace(&mut io.sockets, &update.sockets)?;
     engine.update(io, now, update, &replaced);
-    Ok(sockets::names_of_waiting(&io.sockets))
+    Ok(sockets::waiting_names(&io.sockets))
 }
 
 fn full_report(io: &Io, engine: &dyn Engine, now: Instant) -> Report {

@@ -23,7 +23,7 @@ use wire::virtio::VirtioNetHeader;
 use wire::{gre, inner};
 
 /// The ECN field of a TOS byte.
-const ECN: u8 = 3;
+const ECN_MASK: u8 = 3;
 
 /// A path of the connection.
 struct MptPath {
@@ -39,7 +39,7 @@ pub(super) struct MptEngine {
     sender: Sender,
     receiver: Receiver<BufferSlice>,
     paths: Vec<MptPath>,
-    receive: ReceiveBatch,
+    receive_batch: ReceiveBatch,
 }
 
 impl MptEngine {
@@ -50,14 +50,14 @@ impl MptEngine {
     pub(super) fn new(config: &MptConfig, io: &Io) -> Result<Self, Error> {
         let weights: Vec<u32> = config.paths.iter().map(|path| path.weight).collect();
         let scheduler = mpt_scheduler(&config.scheduler, &weights)?;
-        let paths = config.paths.iter().map(|path| open(path, io)).collect::<Result<Vec<_>, _>>()?;
+        let paths = config.paths.iter().map(|path| open_path(path, io)).collect::<Result<Vec<_>, _>>()?;
         let addresses = Keepalive { sender: config.local, receiver: config.remote };
         Ok(Self {
             backpressure: config.backpressure,
             sender: Sender::new(scheduler, paths.len(), addresses, config.keepalive),
             receiver: Receiver::new(config.reorder),
             paths,
-            receive: ReceiveBatch::new(&io.device),
+            receive_batch: ReceiveBatch::new(&io.device),
         })
     }
 
@@ -70,30 +70,30 @@ impl MptEngine {
         tos: u8,
         protocol: u16,
     ) -> bool {
-        let max = segments.max_len();
-        let Some((id, header)) = self.sender.assign(now, max as u32, protocol) else { return false };
+        let max_len = segments.max_len();
+        let Some((id, header)) = self.sender.assign(now, max_len as u32, protocol) else { return false };
         let MptPath { queue, socket, report } = &mut self.paths[id.index()];
-        let sent = queue.push(&mut sockets[*socket], header.len() + max, tos & !ECN, |datagram| {
+        let outcome = queue.push(&mut sockets[*socket], header.len() + max_len, tos & !ECN_MASK, |datagram| {
             let Some(len) = segments.next_into(&mut datagram[header.len()..]) else { return 0 };
             header.write(&mut datagram[..header.len() + len]);
             report.sent.add(1, len);
             header.len() + len
         });
-        self.on_sent(now, id, sent);
+        self.on_send_outcome(now, id, outcome);
         true
     }
 
     fn flush_paths(&mut self, io: &mut Io, now: Instant) {
         for index in 0..self.paths.len() {
             let path = &mut self.paths[index];
-            let sent = path.queue.flush(&mut io.sockets[path.socket]);
-            self.on_sent(now, PathId(index as u16), sent);
+            let outcome = path.queue.flush(&mut io.sockets[path.socket]);
+            self.on_send_outcome(now, PathId(index as u16), outcome);
         }
     }
 
     /// Suspends a path whose interface refused a packet.
-    fn on_sent(&mut self, now: Instant, path: PathId, sent: SendOutcome) {
-        if sent == SendOutcome::Unreachable {
+    fn on_send_outcome(&mut self, now: Instant, path: PathId, outcome: SendOutcome) {
+        if outcome == SendOutcome::Unreachable {
             self.sender.suspend(now, path);
         }
     }
@@ -105,7 +105,7 @@ impl MptEngine {
             Ok(Content::Packet { start, sequence }) => {
                 self.paths[path].report.received.add(1, datagram.len() - start);
                 let packet = datagram.slice(start as u32, datagram.len() as u32);
-                self.receiver.handle(now, sequence, packet, |packet| self.receive.push(&mut io.device, packet));
+                self.receiver.handle(now, sequence, packet, |packet| self.receive_batch.push(&mut io.device, packet));
             }
             Err(_) => return false,
         }
@@ -120,24 +120,25 @@ impl MptEngine {
             datagram.copy_from_slice(keepalive);
             keepalive.len()
         });
-        let sent = path.queue.flush(socket);
-        self.on_sent(now, id, sent);
+        let outcome = path.queue.flush(socket);
+        self.on_send_outcome(now, id, outcome);
     }
 }
 
 /// The scheduler of a connection, which measures nothing.
-fn mpt_scheduler(named: &AlgorithmChoice, weights: &[u32]) -> Result<Box<dyn Scheduler>, Error> {
-    let usable = |entry: &&SchedulerEntry| entry.needs == Needs::Nothing;
-    let entry = schedule::find(&named.name).filter(usable).ok_or_else(|| {
-        let names: Vec<&str> = schedule::REGISTRY.iter().copied().filter(usable).map(|entry| entry.name).collect();
-        Error::config(format!("mpt mode has no scheduler `{}`; there are {}", named.name, names.join(", ")))
+fn mpt_scheduler(choice: &AlgorithmChoice, weights: &[u32]) -> Result<Box<dyn Scheduler>, Error> {
+    let needs_no_measurements = |entry: &&SchedulerEntry| entry.needs == Needs::Nothing;
+    let entry = schedule::find(&choice.name).filter(needs_no_measurements).ok_or_else(|| {
+        let names: Vec<&str> =
+            schedule::REGISTRY.iter().copied().filter(needs_no_measurements).map(|entry| entry.name).collect();
+        Error::config(format!("mpt mode has no scheduler `{}`; there are {}", choice.name, names.join(", ")))
     })?;
-    let scheduler = entry.scheduler(weights, 0, &named.parameters);
+    let scheduler = entry.scheduler(weights, 0, &choice.parameters);
     scheduler.map_err(|error| Error::config(format!("scheduler {}: {error}", entry.name)))
 }
 
 /// A path over one of the sockets.
-fn open(path: &MptPathConfig, io: &Io) -> Result<MptPath, Error> {
+fn open_path(path: &MptPathConfig, io: &Io) -> Result<MptPath, Error> {
     let Some(socket) = io.sockets.get(path.socket) else {
         return Err(Error::config(format!("path {}: there is no socket {}", path.name, path.socket)));
     };
@@ -176,8 +177,8 @@ impl Engine for MptEngine {
     }
 
     fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams) {
-        let from = received.address.remote.ip();
-        let is_path = |path: &MptPath| path.socket == socket && path.queue.address().remote.ip() == from;
+        let remote = received.address.remote.ip();
+        let is_path = |path: &MptPath| path.socket == socket && path.queue.address().remote.ip() == remote;
         let datagrams = received.len.div_ceil(received.segment_size.max(1));
         let Some(path) = self.paths.iter().position(is_path) else {
             io.sockets[socket].report.refused += datagrams as u64;
@@ -199,7 +200,7 @@ impl Engine for MptEngine {
     }
 
     fn flush(&mut self, io: &mut Io, now: Instant) {
-        self.receive.flush(&mut io.device);
+        self.receive_batch.flush(&mut io.device);
         self.flush_paths(io, now);
     }
 
@@ -207,8 +208,8 @@ impl Engine for MptEngine {
         for index in 0..self.paths.len() {
             let path = &mut self.paths[index];
             if path.socket == socket {
-                let sent = path.queue.send_queued(&mut io.sockets[socket]);
-                self.on_sent(now, PathId(index as u16), sent);
+                let outcome = path.queue.send_queued(&mut io.sockets[socket]);
+                self.on_send_outcome(now, PathId(index as u16), outcome);
             }
         }
     }
@@ -226,7 +227,7 @@ impl Engine for MptEngine {
     }
 
     fn on_timeout(&mut self, io: &mut Io, now: Instant) {
-        self.receiver.on_timeout(now, |packet| self.receive.push(&mut io.device, packet));
+        self.receiver.on_timeout(now, |packet| self.receive_batch.push(&mut io.device, packet));
         while let Some(path) = self.sender.poll_keepalive(now) {
             self.send_keepalive(io, now, path);
         }
@@ -239,12 +240,12 @@ impl Engine for MptEngine {
     }
 
     fn report(&self, report: &mut Report) {
-        let path = |(path, id): (&MptPath, PathId)| {
+        let path_report = |(path, id): (&MptPath, PathId)| {
             let status = self.sender.status(id);
             MptPathReport { up: status.up, failures: status.failures, ..path.report }
         };
         report.mpt = Some(MptReport {
-            paths: self.paths.iter().zip((0..).map(PathId)).map(path).collect(),
+            paths: self.paths.iter().zip((0..).map(PathId)).map(path_report).collect(),
             resequencer: self.receiver.counters().copied(),
             held_packets: self.receiver.held(),
             no_path_packets: self.sender.no_path_packets(),
@@ -253,8 +254,8 @@ impl Engine for MptEngine {
 }
 
 /// Marks the inner packet of each datagram CE (RFC 6040). Packets that are not ECN-capable stay as they are.
-fn mark_ce(datagrams: &mut [u8], segment: usize) {
-    for datagram in datagrams.chunks_mut(segment.max(1)) {
+fn mark_ce(datagrams: &mut [u8], segment_size: usize) {
+    for datagram in datagrams.chunks_mut(segment_size.max(1)) {
         let payload = gre::Header::parse(datagram).map_or(0, |(_, payload)| payload.len());
         let start = datagram.len() - payload;
         ecn::set_ce(&mut datagram[start..]);

@@ -1,5 +1,5 @@
-//! Packets on their way to the TUN device. Consecutive packets of one flow are merged into super-packets, as GRO does, so
-//! that the host's network stack is entered once for all of them.
+//! The batch of packets that are to be written to the TUN device. Consecutive packets of one flow are merged into
+//! super-packets, as GRO does, so that the host's network stack handles them at once.
 
 use super::buffer::BufferSlice;
 use super::device::{Device, WriteOutcome};
@@ -32,10 +32,10 @@ impl ReceiveBatch {
 
     /// Writes everything to the device.
     pub(super) fn flush(&mut self, device: &mut Device) {
-        let mut at = 0;
-        while at < self.packets.len() {
-            let count = self.coalescer.coalesce(&self.packets[at..]);
-            let run = &self.packets[at..at + count];
+        let mut start = 0;
+        while start < self.packets.len() {
+            let count = self.coalescer.coalesce(&self.packets[start..]);
+            let run = &self.packets[start..start + count];
             if let [packet] = run {
                 device.write_packet(packet);
             } else if write(device, &self.coalescer, run) == WriteOutcome::NeedsSegmentation {
@@ -43,7 +43,7 @@ impl ReceiveBatch {
                 self.coalescer = coalescer(device);
                 continue;
             }
-            at += count;
+            start += count;
         }
         self.packets.clear();
     }

@@ -133,9 +133,9 @@ impl Socket {
     pub(super) fn reopen(&mut self) -> Result<(), Error> {
         self.close();
         let Some(config) = &self.config else { return Ok(()) };
-        let new = Self::open(config)?;
-        let report = SocketReport { offload: new.offload, up: true, ..self.report };
-        *self = Self { report, ..new };
+        let opened = Self::open(config)?;
+        let report = SocketReport { offload: opened.offload, up: true, ..self.report };
+        *self = Self { report, ..opened };
         Ok(())
     }
 
@@ -144,23 +144,23 @@ impl Socket {
     /// # Errors
     /// The kernel's, with the socket's name.
     pub(super) fn open(config: &SocketConfig) -> Result<Self, Error> {
-        let fail = |action: &str| {
+        let to_error = |action: &str| {
             let action = format!("socket {}: {action}", config.name);
             move |error| Error::new(action, error)
         };
         let is_v6 = config.bind.is_ipv6();
         let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
         let raw = RawSocket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP));
-        let raw = raw.map_err(fail("cannot be created"))?;
+        let raw = raw.map_err(to_error("cannot be created"))?;
         if is_v6 {
-            raw.set_only_v6(true).map_err(fail("IPV6_V6ONLY"))?;
+            raw.set_only_v6(true).map_err(to_error("IPV6_V6ONLY"))?;
         }
         if let Some(interface) = &config.interface {
             let action = format!("cannot be bound to interface {interface}");
-            raw.bind_device(Some(interface.as_bytes())).map_err(fail(&action))?;
+            raw.bind_device(Some(interface.as_bytes())).map_err(to_error(&action))?;
         }
-        set_options(&raw, is_v6, config.offload).map_err(|errno| fail("options")(errno.into()))?;
-        raw.bind(&config.bind.into()).map_err(fail(&format!("cannot be bound to {}", config.bind)))?;
+        set_options(&raw, is_v6, config.offload).map_err(|errno| to_error("options")(errno.into()))?;
+        raw.bind(&config.bind.into()).map_err(to_error(&format!("cannot be bound to {}", config.bind)))?;
         // Kernels before 4.18 do not know the option. A failure to send switches it off later.
         let offload = config.offload && setsockopt(&raw, sockopt::UdpGsoSegment, &0).is_ok();
         if config.offload {
@@ -204,36 +204,36 @@ impl Socket {
         Some(ReceivedDatagrams { address: PathAddress { source, ..received.address }, ..received })
     }
 
-    /// Sends the datagrams of a batch from byte `from` on.
-    pub(super) fn send(&mut self, batch: &TransmitBatch, from: usize) -> SendOutcome {
-        let rest = &batch.bytes()[from..];
-        if !self.offload || rest.len() <= batch.segment_size() {
-            return self.send_one_by_one(batch, from);
+    /// Sends the datagrams of a batch from byte `start` on.
+    pub(super) fn send(&mut self, batch: &TransmitBatch, start: usize) -> SendOutcome {
+        let bytes = &batch.bytes()[start..];
+        if !self.offload || bytes.len() <= batch.segment_size() {
+            return self.send_one_by_one(batch, start);
         }
-        match self.transmit(batch, rest, true) {
+        match self.transmit(batch, bytes, true) {
             Ok(()) => SendOutcome::Sent,
-            Err(Errno::EAGAIN | Errno::ENOBUFS) => SendOutcome::Blocked(from),
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => SendOutcome::Blocked(start),
             // EIO: a NIC without checksum offload. EINVAL, EMSGSIZE: datagrams larger than the MTU, or no support.
             Err(errno @ (Errno::EIO | Errno::EINVAL | Errno::EMSGSIZE)) => {
-                let sent = self.send_one_by_one(batch, from);
-                self.offload &= errno != Errno::EIO && !(errno == Errno::EINVAL && sent == SendOutcome::Sent);
+                let outcome = self.send_one_by_one(batch, start);
+                self.offload &= errno != Errno::EIO && !(errno == Errno::EINVAL && outcome == SendOutcome::Sent);
                 self.report.offload = self.offload;
-                sent
+                outcome
             }
-            Err(errno) => self.on_send_error(errno, batch.datagrams_from(from)),
+            Err(errno) => self.on_send_error(errno, batch.datagrams_from(start)),
         }
     }
 
-    fn send_one_by_one(&mut self, batch: &TransmitBatch, from: usize) -> SendOutcome {
+    fn send_one_by_one(&mut self, batch: &TransmitBatch, start: usize) -> SendOutcome {
         let mut result = SendOutcome::Sent;
-        let mut at = from;
-        for datagram in batch.bytes()[from..].chunks(batch.segment_size().max(1)) {
+        let mut offset = start;
+        for datagram in batch.bytes()[start..].chunks(batch.segment_size().max(1)) {
             match self.transmit(batch, datagram, false) {
                 Ok(()) => {}
-                Err(Errno::EAGAIN | Errno::ENOBUFS) => return SendOutcome::Blocked(at),
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => return SendOutcome::Blocked(offset),
                 Err(errno) => result = self.on_send_error(errno, 1),
             }
-            at += datagram.len();
+            offset += datagram.len();
         }
         result
     }
@@ -280,11 +280,11 @@ impl Socket {
             messages[count] = source.message();
             count += 1;
         }
-        let to = SockaddrStorage::from(address.remote);
+        let destination = SockaddrStorage::from(address.remote);
         let parts = [IoSlice::new(bytes)];
         let raw = self.raw.as_ref().ok_or(Errno::ENODEV)?;
         self.report.sends += 1;
-        sendmsg(raw.as_raw_fd(), &parts, &messages[..count], MsgFlags::MSG_DONTWAIT, Some(&to))?;
+        sendmsg(raw.as_raw_fd(), &parts, &messages[..count], MsgFlags::MSG_DONTWAIT, Some(&destination))?;
         self.report.sent.add(bytes.len().div_ceil(batch.segment_size().max(1)), bytes.len());
         Ok(())
     }
@@ -371,12 +371,12 @@ impl PacketInfo {
 }
 
 fn packet_info(source: IpAddr) -> Option<PacketInfo> {
-    let none = libc::in_addr { s_addr: 0 };
+    let unspecified = libc::in_addr { s_addr: 0 };
     match source {
         _ if source.is_unspecified() => None,
         IpAddr::V4(v4) => {
-            let spec = libc::in_addr { s_addr: u32::from_ne_bytes(v4.octets()) };
-            Some(PacketInfo::V4(libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: spec, ipi_addr: none }))
+            let source = libc::in_addr { s_addr: u32::from_ne_bytes(v4.octets()) };
+            Some(PacketInfo::V4(libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: unspecified }))
         }
         IpAddr::V6(v6) => {
             let address = libc::in6_addr { s6_addr: v6.octets() };
@@ -418,8 +418,8 @@ mod tests {
         (datagrams, calls)
     }
 
-    fn batch(to: SocketAddr, tos: u8, sizes: &[usize]) -> TransmitBatch {
-        let mut batch = TransmitBatch::new(PathAddress::to_remote(to));
+    fn batch(destination: SocketAddr, tos: u8, sizes: &[usize]) -> TransmitBatch {
+        let mut batch = TransmitBatch::new(PathAddress::to_remote(destination));
         for (index, size) in sizes.iter().enumerate() {
             assert!(batch.fits(*size, tos));
             batch.push(*size, tos, |bytes| {
@@ -430,32 +430,29 @@ mod tests {
         batch
     }
 
-    /// CE (both ECN bits) with a DSCP of 46.
-    const MARKED: u8 = 46 << 2 | 3;
+    /// The TOS byte of expedited forwarding (DSCP 46) with CE.
+    const EF_CE: u8 = 46 << 2 | 3;
 
     #[test]
     fn ecn_marks_of_coalesced_datagrams_are_kept() {
         for (address, offload) in [("127.0.0.1:0", true), ("[::1]:0", true), ("127.0.0.1:0", false), ("[::1]:0", false)]
         {
-            let (mut from, mut to) = (socket(address, offload), socket(address, true));
-            let destination = to.local().expect("bound");
+            let (mut sender, mut receiver) = (socket(address, offload), socket(address, true));
+            let destination = receiver.local().expect("bound");
             let sizes = [1200, 1200, 1200, 700];
-            assert_eq!(from.send(&batch(destination, MARKED, &sizes), 0), SendOutcome::Sent);
-            assert_eq!(from.send(&batch(destination, 0, &[5]), 0), SendOutcome::Sent);
-            let (datagrams, calls) = receive_all(&mut to, 5);
+            assert_eq!(sender.send(&batch(destination, EF_CE, &sizes), 0), SendOutcome::Sent);
+            assert_eq!(sender.send(&batch(destination, 0, &[5]), 0), SendOutcome::Sent);
+            let (datagrams, calls) = receive_all(&mut receiver, 5);
             let received: Vec<_> = datagrams.iter().map(|(bytes, tos)| (bytes.len(), bytes[0], *tos)).collect();
-            assert_eq!(
-                received,
-                [(1200, 0, MARKED), (1200, 1, MARKED), (1200, 2, MARKED), (700, 3, MARKED), (5, 0, 0)]
-            );
+            assert_eq!(received, [(1200, 0, EF_CE), (1200, 1, EF_CE), (1200, 2, EF_CE), (700, 3, EF_CE), (5, 0, 0)]);
             assert_eq!(calls.len(), if offload { 2 } else { 5 }, "{address}: loopback does not segment");
-            assert_eq!(from.report.sent.packets, 5);
-            assert_eq!(from.report.sends, if offload { 2 } else { 5 });
+            assert_eq!(sender.report.sent.packets, 5);
+            assert_eq!(sender.report.sends, if offload { 2 } else { 5 });
         }
     }
 
     #[test]
-    fn an_answer_leaves_from_the_address_that_was_asked() {
+    fn a_reply_has_the_address_that_the_request_was_sent_to() {
         for (wildcard, server_address) in [("0.0.0.0:0", "127.0.0.7"), ("[::]:0", "::1")] {
             let mut server = socket(wildcard, true);
             let port = server.local().expect("bound").port();
@@ -464,9 +461,9 @@ mod tests {
             client.send(&batch((server_address, port).into(), 0, &[9]), 0);
             let (_, calls) = receive_all(&mut server, 1);
             assert_eq!(calls[0].address.source, Some(server_address));
-            let mut answer = TransmitBatch::new(calls[0].address);
-            answer.push(9, 0, |_| 9);
-            assert_eq!(server.send(&answer, 0), SendOutcome::Sent);
+            let mut reply = TransmitBatch::new(calls[0].address);
+            reply.push(9, 0, |_| 9);
+            assert_eq!(server.send(&reply, 0), SendOutcome::Sent);
             let (_, calls) = receive_all(&mut client, 1);
             assert_eq!(calls[0].address.remote, SocketAddr::from((server_address, port)));
         }
@@ -474,13 +471,13 @@ mod tests {
 
     #[test]
     fn a_datagram_larger_than_the_mtu_is_reported_and_the_others_are_sent() {
-        let (mut from, mut to) = (socket("127.0.0.1:0", true), socket("127.0.0.1:0", true));
-        let destination = to.local().expect("bound");
+        let (mut sender, mut receiver) = (socket("127.0.0.1:0", true), socket("127.0.0.1:0", true));
+        let destination = receiver.local().expect("bound");
         // Loopback's MTU is 65536, a UDP datagram over IPv4 carries 65507 at most.
-        assert_eq!(from.send(&batch(destination, 0, &[65_508]), 0), SendOutcome::TooBig);
-        assert_eq!(from.send(&batch(destination, 0, &[65_507]), 0), SendOutcome::Sent);
-        assert_eq!(receive_all(&mut to, 1).0[0].0.len(), 65_507);
-        assert_eq!((from.report.too_big, from.report.sent.packets), (1, 1));
+        assert_eq!(sender.send(&batch(destination, 0, &[65_508]), 0), SendOutcome::TooBig);
+        assert_eq!(sender.send(&batch(destination, 0, &[65_507]), 0), SendOutcome::Sent);
+        assert_eq!(receive_all(&mut receiver, 1).0[0].0.len(), 65_507);
+        assert_eq!((sender.report.too_big, sender.report.sent.packets), (1, 1));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) fn open(configs: &[SocketConfig]) -> Result<Vec<Socket>, Error> {
     }
 }
 
-/// Opens one socket, or leaves it closed with the reason if its device or its address does not exist.
+/// Opens one socket. If its device or its address does not exist, the socket is closed and the error is returned, too.
 fn open_or_wait(config: &SocketConfig) -> Result<(Socket, Option<Error>), Error> {
     match Socket::open(config) {
         Ok(socket) => Ok((socket, None)),
@@ -45,18 +45,18 @@ fn open_or_wait(config: &SocketConfig) -> Result<(Socket, Option<Error>), Error>
 /// The kernel's; then no socket has changed.
 pub(super) fn replace(sockets: &mut Vec<Socket>, configs: &[Option<SocketConfig>]) -> Result<Vec<usize>, Error> {
     sockets.resize_with(configs.len().max(sockets.len()), || Socket::closed(None));
-    let configs = |at: usize| configs.get(at).and_then(Option::as_ref);
-    let replaced: Vec<usize> = (0..sockets.len()).filter(|at| sockets[*at].config() != configs(*at)).collect();
+    let configs = |index: usize| configs.get(index).and_then(Option::as_ref);
+    let replaced: Vec<usize> = (0..sockets.len()).filter(|index| sockets[*index].config() != configs(*index)).collect();
     // A new socket may need the port of an old one.
-    replaced.iter().for_each(|at| sockets[*at].close());
-    let open = |at: &usize| match configs(*at) {
+    replaced.iter().for_each(|index| sockets[*index].close());
+    let open = |index: &usize| match configs(*index) {
         Some(config) => open_or_wait(config).map(|(socket, _)| socket),
         None => Ok(Socket::closed(None)),
     };
     let opened = replaced.iter().map(open).collect::<Result<Vec<_>, _>>();
-    let opened = opened.inspect_err(|_| replaced.iter().for_each(|at| reopen(&mut sockets[*at])))?;
-    for (at, socket) in replaced.iter().zip(opened) {
-        sockets[*at] = socket;
+    let opened = opened.inspect_err(|_| replaced.iter().for_each(|index| reopen(&mut sockets[*index])))?;
+    for (index, socket) in replaced.iter().zip(opened) {
+        sockets[*index] = socket;
     }
     Ok(replaced)
 }
@@ -68,7 +68,7 @@ fn reopen(socket: &mut Socket) {
 }
 
 /// The names of the sockets that wait for their device or their address.
-pub(super) fn names_of_waiting(sockets: &[Socket]) -> Vec<String> {
+pub(super) fn waiting_names(sockets: &[Socket]) -> Vec<String> {
     let waiting = sockets.iter().filter(|socket| !socket.is_open()).filter_map(Socket::config);
     waiting.map(|config| config.name.clone()).collect()
 }

@@ -1,5 +1,6 @@
-//! The transmit queue of a path: fills one batch after another, sends several at once, and keeps what a full socket refuses
-//! until the socket is writable. Beyond [`MAX_QUEUED`] batches it drops, as a full device queue does.
+//! The transmit queue of a path: datagrams are added to the current batch, several batches are sent at once, and batches
+//! that a full socket refuses wait until it is writable. Beyond [`MAX_QUEUED`] batches they are dropped, as by a full
+//! device queue.
 
 use super::address::PathAddress;
 use super::batch::TransmitBatch;
@@ -8,26 +9,26 @@ use std::collections::VecDeque;
 
 /// Full batches that are gathered before any is sent, so that the receiver wakes up once for all of them.
 const BATCHES_PER_FLUSH: usize = 4;
-/// The most batches that wait for a full socket, beyond the kernel's own buffer of about sixty.
+/// Maximum number of batches that wait for a full socket, beyond the kernel's own buffer of about sixty.
 const MAX_QUEUED: usize = 16;
 
 /// The transmit queue of a path.
 #[derive(Debug)]
 pub(super) struct TransmitQueue {
     address: PathAddress,
-    filling: TransmitBatch,
+    current: TransmitBatch,
     /// Full batches that are not sent yet, or that a full socket refused.
     queued: VecDeque<TransmitBatch>,
     /// Bytes of the first queued batch that are sent.
     first_sent_bytes: usize,
-    free: Vec<TransmitBatch>,
+    free_batches: Vec<TransmitBatch>,
 }
 
 impl TransmitQueue {
     /// An empty queue to `address`.
     pub(super) fn new(address: PathAddress) -> Self {
-        let filling = TransmitBatch::new(address);
-        Self { address, filling, queued: VecDeque::new(), first_sent_bytes: 0, free: Vec::new() }
+        let current = TransmitBatch::new(address);
+        Self { address, current, queued: VecDeque::new(), first_sent_bytes: 0, free_batches: Vec::new() }
     }
 
     pub(super) fn address(&self) -> &PathAddress {
@@ -39,30 +40,30 @@ impl TransmitQueue {
         if self.address != address {
             self.flush(socket);
             self.address = address;
-            self.filling.reset(address);
+            self.current.reset(address);
         }
     }
 
-    /// As [`TransmitBatch::padded_len`], for the batch that is being filled.
+    /// As [`TransmitBatch::padded_len`], for the current batch.
     pub(super) fn padded_len(&self, len: usize) -> usize {
-        self.filling.padded_len(len)
+        self.current.padded_len(len)
     }
 
-    /// Adds a datagram of at most `max` bytes; `write` fills it in and returns its length, 0 for none. If it does not fit
-    /// the present batch, that one ends first.
+    /// Adds a datagram of at most `max_len` bytes; `write` fills it in and returns its length, 0 for none. If it does not
+    /// fit the current batch, that one ends first.
     pub(super) fn push(
         &mut self,
         socket: &mut Socket,
-        max: usize,
+        max_len: usize,
         tos: u8,
         write: impl FnOnce(&mut [u8]) -> usize,
     ) -> SendOutcome {
-        let sent = if self.filling.fits(max, tos) { SendOutcome::Sent } else { self.end_batch(socket) };
-        self.filling.push(max, tos, write);
-        sent
+        let outcome = if self.current.fits(max_len, tos) { SendOutcome::Sent } else { self.end_batch(socket) };
+        self.current.push(max_len, tos, write);
+        outcome
     }
 
-    /// Queues the present batch, and sends all once there are [`BATCHES_PER_FLUSH`].
+    /// Queues the current batch, and sends all once there are [`BATCHES_PER_FLUSH`].
     fn end_batch(&mut self, socket: &mut Socket) -> SendOutcome {
         if self.queued.len() + 1 >= BATCHES_PER_FLUSH {
             return self.flush(socket);
@@ -74,17 +75,17 @@ impl TransmitQueue {
     /// Sends everything. `Blocked` if some of it has to wait for the socket.
     pub(super) fn flush(&mut self, socket: &mut Socket) -> SendOutcome {
         let mut result = self.send_queued(socket);
-        if self.filling.is_empty() {
+        if self.current.is_empty() {
             return result;
         }
         if self.queued.is_empty() {
-            let sent = socket.send(&self.filling, 0);
-            result = result.and(sent);
-            let SendOutcome::Blocked(at) = sent else {
-                self.filling.reset(self.address);
+            let outcome = socket.send(&self.current, 0);
+            result = result.and(outcome);
+            let SendOutcome::Blocked(sent_bytes) = outcome else {
+                self.current.reset(self.address);
                 return result;
             };
-            self.first_sent_bytes = at;
+            self.first_sent_bytes = sent_bytes;
         }
         self.enqueue(socket);
         result
@@ -94,16 +95,16 @@ impl TransmitQueue {
     pub(super) fn send_queued(&mut self, socket: &mut Socket) -> SendOutcome {
         let mut result = SendOutcome::Sent;
         while let Some(mut first) = self.queued.pop_front() {
-            let sent = socket.send(&first, self.first_sent_bytes);
-            result = result.and(sent);
-            if let SendOutcome::Blocked(at) = sent {
-                self.first_sent_bytes = at;
+            let outcome = socket.send(&first, self.first_sent_bytes);
+            result = result.and(outcome);
+            if let SendOutcome::Blocked(sent_bytes) = outcome {
+                self.first_sent_bytes = sent_bytes;
                 self.queued.push_front(first);
                 break;
             }
             self.first_sent_bytes = 0;
             first.reset(self.address);
-            self.free.push(first);
+            self.free_batches.push(first);
         }
         result
     }
@@ -113,15 +114,15 @@ impl TransmitQueue {
         !self.queued.is_empty()
     }
 
-    /// Queues the filled batch, or drops it if the queue is full.
+    /// Queues the current batch, or drops it if the queue is full.
     fn enqueue(&mut self, socket: &mut Socket) {
         if self.queued.len() < MAX_QUEUED {
-            let empty = self.free.pop().unwrap_or_else(|| TransmitBatch::new(self.address));
-            self.queued.push_back(std::mem::replace(&mut self.filling, empty));
+            let empty = self.free_batches.pop().unwrap_or_else(|| TransmitBatch::new(self.address));
+            self.queued.push_back(std::mem::replace(&mut self.current, empty));
         } else {
-            socket.report.send_buffer_full += self.filling.datagrams_from(0) as u64;
+            socket.report.send_buffer_full += self.current.datagrams_from(0) as u64;
         }
-        self.filling.reset(self.address);
+        self.current.reset(self.address);
     }
 }
 
@@ -131,24 +132,24 @@ mod tests {
     use crate::data_plane::config::SocketConfig;
 
     #[test]
-    fn batches_leave_together_and_in_order() {
+    fn batches_are_sent_together_and_in_order() {
         let socket = || {
             let (name, bind) = ("test".to_owned(), ([127, 0, 0, 1], 0).into());
             Socket::open(&SocketConfig { name, interface: None, bind, offload: true }).expect("loopback")
         };
-        let (mut from, mut to) = (socket(), socket());
-        let mut queue = TransmitQueue::new(PathAddress::to_remote(to.local().expect("bound")));
+        let (mut sender, mut receiver) = (socket(), socket());
+        let mut queue = TransmitQueue::new(PathAddress::to_remote(receiver.local().expect("bound")));
         // Each is larger than the one before, and joins no batch.
         for size in 1..BATCHES_PER_FLUSH {
-            queue.push(&mut from, size, 0, |_| size);
+            queue.push(&mut sender, size, 0, |_| size);
         }
-        assert_eq!(from.report.sends, 0);
-        queue.push(&mut from, BATCHES_PER_FLUSH, 0, |_| BATCHES_PER_FLUSH);
-        queue.push(&mut from, BATCHES_PER_FLUSH + 1, 0, |_| BATCHES_PER_FLUSH + 1);
-        assert_eq!(from.report.sends, BATCHES_PER_FLUSH as u64);
-        assert_eq!((queue.flush(&mut from), queue.is_blocked()), (SendOutcome::Sent, false));
+        assert_eq!(sender.report.sends, 0);
+        queue.push(&mut sender, BATCHES_PER_FLUSH, 0, |_| BATCHES_PER_FLUSH);
+        queue.push(&mut sender, BATCHES_PER_FLUSH + 1, 0, |_| BATCHES_PER_FLUSH + 1);
+        assert_eq!(sender.report.sends, BATCHES_PER_FLUSH as u64);
+        assert_eq!((queue.flush(&mut sender), queue.is_blocked()), (SendOutcome::Sent, false));
         let mut buffer = [0; 64];
-        let sizes: Vec<_> = std::iter::from_fn(|| to.receive(&mut buffer)).map(|received| received.len).collect();
+        let sizes: Vec<_> = std::iter::from_fn(|| receiver.receive(&mut buffer)).map(|received| received.len).collect();
         assert_eq!(sizes, (1..=BATCHES_PER_FLUSH + 1).collect::<Vec<_>>());
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(DataPlaneConfi
 fn mpt_peer_address(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Result<SocketAddr, Error> {
     let missing = || path_error(path, io::Error::new(io::ErrorKind::NotFound, "MPT needs an endpoint"));
     let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref()).ok_or_else(missing)?;
-    endpoint.resolve(path.source).map(|all| all[0]).map_err(|error| path_error(path, error))
+    endpoint.resolve(path.source).map(|addresses| addresses[0]).map_err(|error| path_error(path, error))
 }
 
 fn mpt_config(
@@ -59,7 +59,7 @@ fn mpt_config(
         timeout: options.max_reorder_timeout,
         deliver_late: options.deliver_late,
     });
-    let path = |(socket, (path, remote)): (usize, (&ConfiguredPath, &SocketAddr))| MptPathConfig {
+    let path_config = |(socket, (path, remote)): (usize, (&ConfiguredPath, &SocketAddr))| MptPathConfig {
         name: path.name.clone(),
         socket,
         remote: *remote,
@@ -74,6 +74,6 @@ fn mpt_config(
         keepalive: mpt
             .keepalive_time
             .map(|keepalive_time| KeepaliveConfig { keepalive_time, dead_time: mpt.dead_time }),
-        paths: config.paths.iter().zip(remotes).enumerate().map(path).collect(),
+        paths: config.paths.iter().zip(remotes).enumerate().map(path_config).collect(),
     })
 }

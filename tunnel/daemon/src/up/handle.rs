@@ -48,20 +48,20 @@ impl DataPlaneHandle for CommandHandle {
         })))
     }
 
-    fn change(&self, new: &TunnelConfig, reply: ChangeReply) {
-        let (shared, commands, new) = (Arc::clone(&self.shared), self.commands.clone(), new.clone());
-        if new.mpt().is_some() {
+    fn change(&self, config: &TunnelConfig, reply: ChangeReply) {
+        let (shared, commands, config) = (Arc::clone(&self.shared), self.commands.clone(), config.clone());
+        if config.mpt().is_some() {
             // All packets go to the one peer, and no other change that is allowed concerns the data plane.
             if let Ok(mut shared) = shared.lock() {
-                shared.builder.change(&new, &PathAssignment::default());
+                shared.builder.change(&config, &PathAssignment::default());
             }
             return reply(Ok(Vec::new()));
         }
         // Host names are resolved on a thread of its own, so that the control loop does not wait.
-        std::thread::spawn(move || change(&shared, &commands, new, reply));
+        std::thread::spawn(move || change(&shared, &commands, config, reply));
     }
 
-    fn link(&self, device: &str, event: LinkEvent) {
+    fn on_link_event(&self, device: &str, event: LinkEvent) {
         self.commands.send(Command::Link { device: device.to_owned(), event });
     }
 
@@ -71,21 +71,21 @@ impl DataPlaneHandle for CommandHandle {
 }
 
 /// Assigns sockets and path ids for the new configuration, and sends it to the data plane.
-fn change(shared: &Arc<Mutex<Shared>>, commands: &CommandSender, new: TunnelConfig, reply: ChangeReply) {
-    let Ok(before) = shared.lock().map(|shared| shared.assignment.clone()) else { return };
-    let assignment = match PathAssignment::new(&new, &before) {
+fn change(shared: &Arc<Mutex<Shared>>, commands: &CommandSender, config: TunnelConfig, reply: ChangeReply) {
+    let Ok(previous) = shared.lock().map(|shared| shared.assignment.clone()) else { return };
+    let assignment = match PathAssignment::new(&config, &previous) {
         Ok(assignment) => assignment,
         Err(error) => return reply(Err(error.to_string())),
     };
-    let update = Update { mtu: new.mtu(), sockets: assignment.sockets.clone(), peers: assignment.peers.clone() };
+    let update = Update { mtu: config.mtu(), sockets: assignment.sockets.clone(), peers: assignment.peers.clone() };
     let shared = Arc::clone(shared);
-    let done = move |result: Result<Vec<String>, crate::data_plane::Error>| {
+    let on_result = move |result: Result<Vec<String>, crate::data_plane::Error>| {
         if let (true, Ok(mut shared)) = (result.is_ok(), shared.lock()) {
-            shared.builder.change(&new, &assignment);
+            shared.builder.change(&config, &assignment);
             shared.assignment = assignment;
         }
         reply(result.map_err(|error| error.to_string()));
     };
     // If the data thread has ended, the reply is dropped, which the control loop notices.
-    commands.send(Command::Update(Box::new(update), Box::new(done)));
+    commands.send(Command::Update(Box::new(update), Box::new(on_result)));
 }

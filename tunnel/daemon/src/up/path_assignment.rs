@@ -29,24 +29,25 @@ pub(super) struct PathAssignment {
 type Lookup = (PeerEndpoint, Option<IpAddr>);
 
 impl PathAssignment {
-    /// The assignment for `config`, which changes as little as possible of `before`. Resolves new host names.
+    /// The assignment for `config`, which changes as little as possible of `previous`. Resolves new host names.
     ///
     /// # Errors
     /// An endpoint has no address, or there are too many paths.
-    pub(super) fn new(config: &TunnelConfig, before: &Self) -> Result<Self, Error> {
+    pub(super) fn new(config: &TunnelConfig, previous: &Self) -> Result<Self, Error> {
         let mut resolved = BTreeMap::new();
         let mut remotes = Vec::new();
         for path in &config.paths {
-            let of_path = config.peers.iter().map(|peer| peer_address(path, peer, &before.resolved, &mut resolved));
-            remotes.push(of_path.collect::<Result<Vec<_>, _>>()?);
+            let path_remotes =
+                config.peers.iter().map(|peer| peer_address(path, peer, &previous.resolved, &mut resolved));
+            remotes.push(path_remotes.collect::<Result<Vec<_>, _>>()?);
         }
-        let mut assignment = Self { resolved, next_id: before.next_id.clone(), ..Self::default() };
-        let sockets = assignment.assign_sockets(config, &remotes, before);
+        let mut assignment = Self { resolved, next_id: previous.next_id.clone(), ..Self::default() };
+        let sockets = assignment.assign_sockets(config, &remotes, previous);
         for (index, peer) in config.peers.iter().enumerate() {
             let paths = config.paths.iter().zip(&remotes).zip(&sockets);
             // A peer without an endpoint opens its paths itself.
             let paths = paths.filter_map(|((path, remotes), socket)| Some((path, *socket, remotes[index]?))).collect();
-            let peer = assignment.peer(config, peer, paths, before)?;
+            let peer = assignment.peer(config, peer, paths, previous)?;
             assignment.peers.push(peer);
         }
         Ok(assignment)
@@ -58,34 +59,35 @@ impl PathAssignment {
         &mut self,
         config: &TunnelConfig,
         remotes: &[Vec<Option<SocketAddr>>],
-        before: &Self,
+        previous: &Self,
     ) -> Vec<usize> {
         let remote = |index: usize| remotes[index].iter().flatten().next().copied();
         let paths = || config.paths.iter().enumerate();
         let mut configs: Vec<SocketConfig> =
             paths().map(|(index, path)| socket_config(config, path, remote(index))).collect();
         let any_family = paths().filter(|(index, path)| path.source.is_none() && remote(*index).is_none());
-        let of_v6 = any_family.map(|(_, path)| {
+        let ipv6_configs = any_family.map(|(_, path)| {
             let bind = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), path.listen_port);
             SocketConfig { bind, ..socket_config(config, path, None) }
         });
-        configs.extend(of_v6.filter(|_| has_ipv6()));
-        self.sockets = vec![None; before.sockets.len()];
-        let kept = configs.iter().map(|config| before.sockets.iter().position(|old| old.as_ref() == Some(config)));
+        configs.extend(ipv6_configs.filter(|_| has_ipv6()));
+        self.sockets = vec![None; previous.sockets.len()];
+        let kept = configs.iter().map(|config| previous.sockets.iter().position(|old| old.as_ref() == Some(config)));
         let kept: Vec<_> = kept.collect();
         for (config, index) in configs.iter().zip(&kept) {
-            index.iter().for_each(|at| self.sockets[*at] = Some(config.clone()));
+            index.iter().for_each(|index| self.sockets[*index] = Some(config.clone()));
         }
-        let indices = configs.into_iter().zip(kept).map(|(config, kept)| kept.unwrap_or_else(|| self.insert(config)));
+        let indices =
+            configs.into_iter().zip(kept).map(|(config, kept)| kept.unwrap_or_else(|| self.insert_socket(config)));
         indices.collect()
     }
 
     /// Adds a socket at the first free index.
-    fn insert(&mut self, config: SocketConfig) -> usize {
-        let at = self.sockets.iter().position(Option::is_none).unwrap_or(self.sockets.len());
-        self.sockets.resize(self.sockets.len().max(at + 1), None);
-        self.sockets[at] = Some(config);
-        at
+    fn insert_socket(&mut self, config: SocketConfig) -> usize {
+        let index = self.sockets.iter().position(Option::is_none).unwrap_or(self.sockets.len());
+        self.sockets.resize(self.sockets.len().max(index + 1), None);
+        self.sockets[index] = Some(config);
+        index
     }
 
     fn peer(
@@ -93,46 +95,46 @@ impl PathAssignment {
         config: &TunnelConfig,
         peer: &ConfiguredPeer,
         paths: Vec<(&ConfiguredPath, usize, SocketAddr)>,
-        before: &Self,
+        previous: &Self,
     ) -> Result<PeerConfig, Error> {
         let missing = || Error::System { action: "a peer's key".into(), cause: io::ErrorKind::NotFound.into() };
         let public_key = peer.public_key.ok_or_else(missing)?;
-        let old = before.peers.iter().find(|old| old.public_key == public_key).map_or(&[][..], |old| &old.paths);
+        let old = previous.peers.iter().find(|old| old.public_key == public_key).map_or(&[][..], |old| &old.paths);
         let is_kept = |old: &&PeerPathConfig, socket: usize, remote: SocketAddr| {
-            (old.socket, old.remote) == (socket, remote) && before.sockets[socket] == self.sockets[socket]
+            (old.socket, old.remote) == (socket, remote) && previous.sockets[socket] == self.sockets[socket]
         };
-        let kept = |socket, remote| old.iter().find(|old| is_kept(old, socket, remote)).map(|old| old.id);
-        let ids: Vec<_> = paths.iter().map(|(_, socket, remote)| kept(*socket, *remote)).collect();
+        let kept_id = |socket, remote| old.iter().find(|old| is_kept(old, socket, remote)).map(|old| old.id);
+        let ids: Vec<_> = paths.iter().map(|(_, socket, remote)| kept_id(*socket, *remote)).collect();
         let mut used_ids: Vec<u8> = old.iter().map(|old| old.id).collect();
-        let next = self.next_id.entry(public_key.to_string()).or_default();
-        let mut assigned = Vec::new();
+        let next_id = self.next_id.entry(public_key.to_string()).or_default();
+        let mut peer_paths = Vec::new();
         for ((path, socket, remote), id) in paths.into_iter().zip(ids) {
             let id = match id {
                 Some(id) => id,
-                None => allocate(next, &mut used_ids).ok_or_else(|| too_many(path))?,
+                None => allocate_id(next_id, &mut used_ids).ok_or_else(|| too_many_paths(path))?,
             };
-            assigned.push(peer_path(path, id, socket, remote));
+            peer_paths.push(peer_path(path, id, socket, remote));
         }
         Ok(PeerConfig {
             public_key,
             preshared_key: peer.preshared_key.clone(),
             allowed_ips: peer.allowed_ips.clone(),
-            paths: assigned,
+            paths: peer_paths,
             options: config.options.clone(),
         })
     }
 }
 
 /// Allocates the next id that is not used.
-fn allocate(next: &mut u8, used_ids: &mut Vec<u8>) -> Option<u8> {
+fn allocate_id(next_id: &mut u8, used_ids: &mut Vec<u8>) -> Option<u8> {
     let count = MAX_PATHS as u8;
-    let id = (0..count).map(|step| (*next + step) % count).find(|id| !used_ids.contains(id))?;
+    let id = (0..count).map(|step| (*next_id + step) % count).find(|id| !used_ids.contains(id))?;
     used_ids.push(id);
-    *next = (id + 1) % count;
+    *next_id = (id + 1) % count;
     Some(id)
 }
 
-fn too_many(path: &ConfiguredPath) -> Error {
+fn too_many_paths(path: &ConfiguredPath) -> Error {
     path_error(path, io::Error::other(format!("at most {MAX_PATHS} paths to a peer, old and new ones together")))
 }
 
@@ -168,12 +170,12 @@ pub(super) fn socket_config(config: &TunnelConfig, path: &ConfiguredPath, remote
 fn peer_address(
     path: &ConfiguredPath,
     peer: &ConfiguredPeer,
-    known: &BTreeMap<Lookup, SocketAddr>,
+    previously_resolved: &BTreeMap<Lookup, SocketAddr>,
     resolved: &mut BTreeMap<Lookup, SocketAddr>,
 ) -> Result<Option<SocketAddr>, Error> {
     let Some(endpoint) = path.endpoint.as_ref().or(peer.endpoint.as_ref()) else { return Ok(None) };
     let lookup = (endpoint.clone(), path.source);
-    let address = match known.get(&lookup).or(resolved.get(&lookup)) {
+    let address = match previously_resolved.get(&lookup).or(resolved.get(&lookup)) {
         Some(address) => *address,
         None => endpoint.resolve(path.source).map_err(|error| path_error(path, error))?[0],
     };
@@ -200,13 +202,16 @@ mod tests {
     const PEER: &str = "R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=";
 
     /// The assignment for a file with these paths, each a device and further keys.
-    fn assign(paths: &[(&str, &str)], before: &PathAssignment) -> Result<PathAssignment, Error> {
+    fn assign(paths: &[(&str, &str)], previous: &PathAssignment) -> Result<PathAssignment, Error> {
         let mut text = format!("[interface]\naddress = '10.77.0.1/24'\nprivate-key = '{KEY}'\n");
         text += &format!("[[peer]]\npublic-key = '{PEER}'\nallowed-ips = '10.77.0.2/32'\nendpoint = '192.0.2.1'\n");
-        for (device, rest) in paths {
-            text += &format!("[[path]]\ninterface = '{device}'\n{rest}\n");
+        for (device, keys) in paths {
+            text += &format!("[[path]]\ninterface = '{device}'\n{keys}\n");
         }
-        PathAssignment::new(&config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"), before)
+        PathAssignment::new(
+            &config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"),
+            previous,
+        )
     }
 
     fn ids(assignment: &PathAssignment) -> Vec<(&str, u8, usize)> {
@@ -217,12 +222,12 @@ mod tests {
     fn a_path_keeps_its_id_and_its_socket_while_others_come_and_go() {
         let first = assign(&[("a", ""), ("b", ""), ("c", "")], &PathAssignment::default()).unwrap();
         assert_eq!(ids(&first), [("a", 0, 0), ("b", 1, 1), ("c", 2, 2)]);
-        let less = assign(&[("c", "backup = true"), ("a", "")], &first).unwrap();
-        assert_eq!(ids(&less), [("c", 2, 2), ("a", 0, 0)]);
-        assert!(less.sockets[1].is_none());
-        let more = assign(&[("a", ""), ("d", ""), ("c", "")], &less).unwrap();
+        let without_b = assign(&[("c", "backup = true"), ("a", "")], &first).unwrap();
+        assert_eq!(ids(&without_b), [("c", 2, 2), ("a", 0, 0)]);
+        assert!(without_b.sockets[1].is_none());
+        let with_d = assign(&[("a", ""), ("d", ""), ("c", "")], &without_b).unwrap();
         assert_eq!(
-            ids(&more),
+            ids(&with_d),
             [("a", 0, 0), ("d", 3, 1), ("c", 2, 2)],
             "the socket's index is reused, path id 1 is not"
         );
@@ -240,11 +245,11 @@ mod tests {
 
     #[test]
     fn ids_are_reused_in_a_cycle_and_more_paths_than_ids_are_refused() {
-        let mut now = assign(&[("a", ""), ("b", "")], &PathAssignment::default()).unwrap();
+        let mut assignment = assign(&[("a", ""), ("b", "")], &PathAssignment::default()).unwrap();
         for port in 1..=15 {
-            now = assign(&[("a", ""), ("b", &format!("listen-port = {port}"))], &now).unwrap();
+            assignment = assign(&[("a", ""), ("b", &format!("listen-port = {port}"))], &assignment).unwrap();
         }
-        assert_eq!(ids(&now), [("a", 0, 0), ("b", 1, 1)], "2, 3, ..., 15, and 1 again: 0 is used");
+        assert_eq!(ids(&assignment), [("a", 0, 0), ("b", 1, 1)], "2, 3, ..., 15, and 1 again: 0 is used");
         let names: Vec<String> = (0..17).map(|number| format!("p{number}")).collect();
         let many: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
         assert!(assign(&many[..16], &PathAssignment::default()).is_ok());

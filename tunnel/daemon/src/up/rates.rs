@@ -23,28 +23,28 @@ pub(super) struct PathRates {
 /// Measures the rates of a path between reports that are at least [`MIN_INTERVAL`] apart; the first one since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateMeter {
-    since: Instant,
+    last_update: Instant,
     counters: PathCounters,
     rates: PathRates,
 }
 
-/// Reports that follow more closely get the rates of the one before.
+/// Reports that follow more closely get the rates of the last one.
 const MIN_INTERVAL: Span = Span::from_millis(200);
 
 impl RateMeter {
     pub(super) fn update(&mut self, now: Instant, counters: PathCounters) -> PathRates {
-        let interval = now.since(self.since);
+        let interval = now.since(self.last_update);
         if interval >= MIN_INTERVAL {
-            let before = std::mem::replace(&mut self.counters, counters);
-            let rate = |now: u64, before: u64| Rate::of(now.saturating_sub(before), interval);
-            let sent = counters.sent_packets.saturating_sub(before.sent_packets);
-            let lost = counters.lost_packets.saturating_sub(before.lost_packets);
+            let last = std::mem::replace(&mut self.counters, counters);
+            let rate = |bytes: u64, last_bytes: u64| Rate::of(bytes.saturating_sub(last_bytes), interval);
+            let sent = counters.sent_packets.saturating_sub(last.sent_packets);
+            let lost = counters.lost_packets.saturating_sub(last.lost_packets);
             self.rates = PathRates {
-                send: rate(counters.sent_bytes, before.sent_bytes),
-                receive: rate(counters.received_bytes, before.received_bytes),
+                send: rate(counters.sent_bytes, last.sent_bytes),
+                receive: rate(counters.received_bytes, last.received_bytes),
                 loss_ratio: if sent == 0 { 0.0 } else { lost as f64 / sent as f64 },
             };
-            self.since = now;
+            self.last_update = now;
         }
         self.rates
     }
@@ -63,10 +63,10 @@ mod tests {
             sent_packets: sent_bytes / 1000,
             lost_packets,
         };
-        let at = |ms: u64| Instant(ms * 1_000_000);
-        assert_eq!(meter.update(at(1000), counters(1_000_000, 0)).send, Rate(8_000_000), "since the start");
-        let rates = meter.update(at(2000), counters(1_500_000, 50));
+        let millis = |ms: u64| Instant(ms * 1_000_000);
+        assert_eq!(meter.update(millis(1000), counters(1_000_000, 0)).send, Rate(8_000_000), "since the start");
+        let rates = meter.update(millis(2000), counters(1_500_000, 50));
         assert_eq!(rates, PathRates { send: Rate(4_000_000), receive: Rate(8_000_000), loss_ratio: 0.1 });
-        assert_eq!(meter.update(at(2100), counters(9_000_000, 50)), rates);
+        assert_eq!(meter.update(millis(2100), counters(9_000_000, 50)), rates);
     }
 }

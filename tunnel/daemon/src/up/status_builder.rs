@@ -33,13 +33,13 @@ impl StatusBuilder {
         Self { peers: vec![PeerState::default(); template.peers.len()], template }
     }
 
-    /// Changes the configuration. SealDevice with the same key keep their state.
+    /// Changes the configuration. Peers with the same key keep their state.
     pub(super) fn change(&mut self, config: &TunnelConfig, assignment: &PathAssignment) {
-        let old = std::mem::replace(self, Self::new(config, assignment));
-        let old_peers: Vec<_> = old.template.peers.iter().zip(old.peers).collect();
+        let previous = std::mem::replace(self, Self::new(config, assignment));
+        let old_peers: Vec<_> = previous.template.peers.iter().zip(previous.peers).collect();
         for (peer, state) in self.template.peers.iter().zip(&mut self.peers) {
-            let found = old_peers.iter().find(|(old, _)| old.public_key == peer.public_key);
-            *state = found.map(|(_, state)| state.clone()).unwrap_or_default();
+            let old_peer = old_peers.iter().find(|(old_peer, _)| old_peer.public_key == peer.public_key);
+            *state = old_peer.map(|(_, state)| state.clone()).unwrap_or_default();
         }
     }
 
@@ -52,9 +52,10 @@ impl StatusBuilder {
         status.drops = drops(report);
         for (peer, state) in status.peers.iter_mut().zip(&mut self.peers) {
             let key = peer.public_key.as_ref();
-            let found = report.peers.iter().find(|report| key.is_some_and(|key| *key == report.public_key.to_string()));
-            if let Some(report_of_peer) = found {
-                ropewalk_peer(state, report_of_peer, peer, report.now);
+            let peer_report =
+                report.peers.iter().find(|report| key.is_some_and(|key| *key == report.public_key.to_string()));
+            if let Some(peer_report) = peer_report {
+                ropewalk_peer(state, peer_report, peer, report.now);
             } else if let Some(mpt) = &report.mpt {
                 mpt_peer(state, mpt, peer, report.now);
             }
@@ -75,12 +76,12 @@ fn template(config: &TunnelConfig, assignment: &PathAssignment) -> TunnelStatus 
         Mode::Ropewalk { private_key } => ("ropewalk", Some(private_key.public_key().to_string())),
     };
     let mpt_path = |path: &ConfiguredPath| path_template(path, path.endpoint.as_ref().map(ToString::to_string));
-    let peer = |(at, peer): (usize, &ConfiguredPeer)| PeerStatus {
+    let peer = |(index, peer): (usize, &ConfiguredPeer)| PeerStatus {
         public_key: peer.public_key.map(|key| key.to_string()),
         allowed_ips: peer.allowed_ips.iter().map(ToString::to_string).collect(),
         paths: match &config.mode {
             Mode::Mpt(_) => config.paths.iter().map(mpt_path).collect(),
-            Mode::Ropewalk { .. } => paths_by_id(config, assignment, at),
+            Mode::Ropewalk { .. } => paths_by_id(config, assignment, index),
         },
         ..PeerStatus::default()
     };
@@ -151,7 +152,7 @@ fn mpt_path(path: &mut PathStatus, report: &MptPathReport, meter: &mut RateMeter
 /// A peer in `ropewalk` mode. Paths that it opened have no name in the configuration.
 fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStatus, now: Instant) {
     if let Some(session) = &report.session {
-        peer.handshake_age_ms = session.latest_handshake.map(|since| now.since(since).as_millis_f64());
+        peer.handshake_age_ms = session.latest_handshake.map(|handshake| now.since(handshake).as_millis_f64());
         peer.cipher = session.cipher.map(|cipher| cipher.name().to_owned());
     }
     let Some(status) = &report.status else { return };
@@ -231,8 +232,8 @@ fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mu
 
 /// Dropped packets by reason. `docs/tunnel-troubleshooting.md` explains each.
 fn drops(report: &Report) -> Vec<DropCount> {
-    let sockets = |of: fn(&SocketReport) -> u64| report.sockets.iter().map(of).sum();
-    let peers = |of: fn(&PeerReport) -> u64| report.peers.iter().map(of).sum();
+    let sockets = |counter: fn(&SocketReport) -> u64| report.sockets.iter().map(counter).sum();
+    let peers = |counter: fn(&PeerReport) -> u64| report.peers.iter().map(counter).sum();
     let dropped = dropped_datagrams(report);
     let refused: u64 = dropped.iter().map(|drop| drop.packets).sum();
     let reasons = [
@@ -255,10 +256,14 @@ fn drops(report: &Report) -> Vec<DropCount> {
 
 /// Refused datagrams and handshakes. Two reasons get a longer name, as theirs mean something else above.
 fn dropped_datagrams(report: &Report) -> Vec<DropCount> {
-    let reason = |reason: DropReason| match reason {
+    let reason_name = |drop_reason: DropReason| match drop_reason {
         DropReason::Malformed => "malformed-datagram".into(),
         DropReason::NoSession => "unknown-session".into(),
-        other => other.name().replace('_', "-"),
+        drop_reason => drop_reason.name().replace('_', "-"),
     };
-    report.dropped.iter().map(|(drop_reason, packets)| DropCount { reason: reason(drop_reason), packets }).collect()
+    report
+        .dropped
+        .iter()
+        .map(|(drop_reason, packets)| DropCount { reason: reason_name(drop_reason), packets })
+        .collect()
 }

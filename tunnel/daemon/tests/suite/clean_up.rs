@@ -15,11 +15,11 @@ fn the_files_of_a_killed_tunnel_are_removed_and_those_of_another_are_not() {
     let mut state = StateFile::of_this_process(Path::new("/etc/ropewalk/rw0.toml"), "rw0");
     state.started += 1;
     state.write(&folder).unwrap();
-    let [ours, other] = ["rw0", "rw1"].map(|name| socket_path(&folder, name));
-    std::fs::write(&ours, "").unwrap();
-    std::fs::write(&other, "").unwrap();
+    let [removed, kept] = ["rw0", "rw1"].map(|name| socket_path(&folder, name));
+    std::fs::write(&removed, "").unwrap();
+    std::fs::write(&kept, "").unwrap();
     clean_up(&folder, "rw0").unwrap();
-    assert!(StateFile::read(&folder, "rw0").is_none() && !ours.exists() && other.exists());
+    assert!(StateFile::read(&folder, "rw0").is_none() && !removed.exists() && kept.exists());
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -27,7 +27,7 @@ fn the_files_of_a_killed_tunnel_are_removed_and_those_of_another_are_not() {
 fn a_running_tunnel_is_not_started_again() {
     let folder = folder("running");
     StateFile::of_this_process(Path::new("/etc/ropewalk/rw0.toml"), "rw0").write(&folder).unwrap();
-    let refused = clean_up(&folder, "rw0").unwrap_err();
-    assert!(matches!(refused, Error::Running(_)) && refused.to_string().contains("ropewalk down rw0"), "{refused}");
+    let error = clean_up(&folder, "rw0").unwrap_err();
+    assert!(matches!(error, Error::Running(_)) && error.to_string().contains("ropewalk down rw0"), "{error}");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -8,7 +8,7 @@ use units::{Rate, Span};
 const PRIVATE: &str = "IJBHDNBVSD5zTHCc4pVZBK6u9XpGh7nnBDbCf7NfTVM=";
 const PUBLIC: &str = "R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=";
 
-const SMALLEST: &str = "
+const MINIMAL_CONFIG: &str = "
 [interface]
 address = '10.77.0.1/24'
 private-key = 'PRIVATE'
@@ -19,14 +19,14 @@ allowed-ips = ['10.77.0.2/32']
 endpoint = 'vpn.example.org'
 ";
 
-fn read(text: &str) -> Result<TunnelConfig, String> {
+fn parse(text: &str) -> Result<TunnelConfig, String> {
     let text = text.replace("PRIVATE", PRIVATE).replace("PUBLIC", PUBLIC);
     config::parse("rw0.toml", &text, Path::new("rw0.toml")).map_err(|errors| errors.to_string())
 }
 
 #[test]
 fn six_lines_are_enough_and_other_keys_have_defaults() {
-    let config = read(SMALLEST).unwrap();
+    let config = parse(MINIMAL_CONFIG).unwrap();
     assert_eq!((config.interface.name.as_str(), config.interface.mtu, config.interface.listen_port), ("rw0", None, 0));
     assert!(config.interface.routes && config.options.retransmit && config.options.in_order);
     assert_eq!(config.options, config::TunnelOptions::default());
@@ -37,14 +37,14 @@ fn six_lines_are_enough_and_other_keys_have_defaults() {
 
 #[test]
 fn a_peer_without_an_endpoint_is_awaited_on_the_port_of_gre_in_udp() {
-    let config = read(&SMALLEST.replace("endpoint = 'vpn.example.org'\n", "")).unwrap();
+    let config = parse(&MINIMAL_CONFIG.replace("endpoint = 'vpn.example.org'\n", "")).unwrap();
     assert_eq!((config.interface.listen_port, config.paths[0].listen_port), (4754, 4754));
 }
 
 #[test]
 fn all_keys_of_a_path_and_of_the_tunnel_are_read() {
     let text = format!(
-        "{SMALLEST}
+        "{MINIMAL_CONFIG}
 [[path]]
 name = 'lte'
 interface = 'wwan0'
@@ -64,7 +64,7 @@ late = 'deliver'
 max-reorder-timeout = '80ms'
 "
     );
-    let config = read(&text).unwrap();
+    let config = parse(&text).unwrap();
     let path = &config.paths[0];
     assert_eq!((path.name.as_str(), path.interface.as_deref()), ("lte", Some("wwan0")));
     assert_eq!(path.source, Some("2001:db8::7".parse().unwrap()));
@@ -77,14 +77,14 @@ max-reorder-timeout = '80ms'
 
 #[test]
 fn host_bits_are_cleared_in_allowed_ips_and_kept_in_addresses() {
-    let config = read(&SMALLEST.replace("10.77.0.2/32", "10.77.0.2/24")).unwrap();
+    let config = parse(&MINIMAL_CONFIG.replace("10.77.0.2/32", "10.77.0.2/24")).unwrap();
     assert_eq!(config.peers[0].allowed_ips[0].to_string(), "10.77.0.0/24");
     assert_eq!(config.interface.addresses[0].to_string(), "10.77.0.1/24");
 }
 
 #[test]
 fn all_errors_are_reported_at_once_each_at_its_line() {
-    let errors = read(
+    let errors = parse(
         "
 [interface]
 adress = '10.77.0.1/24'
@@ -147,8 +147,8 @@ const CASES: &[(&str, &str, &str)] = &[
 #[test]
 fn every_invalid_file_is_refused_with_a_remedy_and_without_the_secret() {
     for (valid, invalid, phrase) in CASES {
-        assert!(SMALLEST.contains(valid), "{valid}");
-        let error = read(&SMALLEST.replacen(valid, invalid, 1)).unwrap_err();
+        assert!(MINIMAL_CONFIG.contains(valid), "{valid}");
+        let error = parse(&MINIMAL_CONFIG.replacen(valid, invalid, 1)).unwrap_err();
         assert!(error.contains(phrase) && error.contains("rw0.toml"), "{invalid}: not \"{phrase}\":\n{error}");
         assert!(!error.contains(PRIVATE), "{error}");
     }
@@ -160,7 +160,7 @@ fn a_key_file_that_is_readable_by_others_causes_a_warning() {
     let folder = std::env::temp_dir().join(format!("ropewalk-key-file-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("key"), format!("{PRIVATE}\n")).unwrap();
-    let text = SMALLEST.replace("private-key = 'PRIVATE'", "private-key-file = 'key'").replace("PUBLIC", PUBLIC);
+    let text = MINIMAL_CONFIG.replace("private-key = 'PRIVATE'", "private-key-file = 'key'").replace("PUBLIC", PUBLIC);
     std::fs::write(folder.join("rw0.toml"), text).unwrap();
     let warnings = |mode| {
         std::fs::set_permissions(folder.join("key"), std::fs::Permissions::from_mode(mode)).unwrap();
@@ -174,20 +174,23 @@ fn a_key_file_that_is_readable_by_others_causes_a_warning() {
 #[test]
 fn a_reload_is_the_difference_of_two_files() {
     use ropewalk_daemon::config::{ConfigChange, diff};
-    let path = |name: &str, rest: &str| format!("\n[[path]]\nname = '{name}'\ninterface = '{name}'\n{rest}");
-    let old = read(&format!("{SMALLEST}{}{}", path("a", ""), path("b", ""))).unwrap();
+    let path = |name: &str, keys: &str| format!("\n[[path]]\nname = '{name}'\ninterface = '{name}'\n{keys}");
+    let old = parse(&format!("{MINIMAL_CONFIG}{}{}", path("a", ""), path("b", ""))).unwrap();
     assert_eq!(diff(&old, &old), []);
-    let new = read(&format!("{SMALLEST}{}{}", path("a", "backup = true\n"), path("c", ""))).unwrap();
-    let steps = diff(&old, &new);
-    let words: Vec<_> = steps.iter().map(|step| format!("{step:?}").chars().take(18).collect::<String>()).collect();
-    assert_eq!(words, ["RemovePath(\"b\")", "SetPath(Configured", "AddPath(Configured"]);
+    let new = parse(&format!("{MINIMAL_CONFIG}{}{}", path("a", "backup = true\n"), path("c", ""))).unwrap();
+    let changes = diff(&old, &new);
+    let names: Vec<_> =
+        changes.iter().map(|change| format!("{change:?}").chars().take(18).collect::<String>()).collect();
+    assert_eq!(names, ["RemovePath(\"b\")", "SetPath(Configured", "AddPath(Configured"]);
     // Another source is another socket.
-    let moved = read(&format!("{SMALLEST}{}{}", path("a", "source = '192.0.2.1'\n"), path("b", ""))).unwrap();
-    let steps = diff(&old, &moved);
-    assert!(matches!(&steps[..], [ConfigChange::RemovePath(_), ConfigChange::AddPath(_)]), "{steps:?}");
-    let more = read(&format!("{}{}{}", SMALLEST.replace("/32'", "/32', '10.9.0.0/16'"), path("a", ""), path("b", "")))
-        .unwrap();
+    let moved = parse(&format!("{MINIMAL_CONFIG}{}{}", path("a", "source = '192.0.2.1'\n"), path("b", ""))).unwrap();
+    let changes = diff(&old, &moved);
+    assert!(matches!(&changes[..], [ConfigChange::RemovePath(_), ConfigChange::AddPath(_)]), "{changes:?}");
+    let more =
+        parse(&format!("{}{}{}", MINIMAL_CONFIG.replace("/32'", "/32', '10.9.0.0/16'"), path("a", ""), path("b", "")))
+            .unwrap();
     assert!(matches!(&diff(&old, &more)[..], [ConfigChange::SetPeer(_, keys)] if keys == &["peer.allowed-ips"]));
-    let order = read(&format!("{SMALLEST}{}{}\n[tunnel]\nin-order = false\n", path("a", ""), path("b", ""))).unwrap();
+    let order =
+        parse(&format!("{MINIMAL_CONFIG}{}{}\n[tunnel]\nin-order = false\n", path("a", ""), path("b", ""))).unwrap();
     assert_eq!(diff(&old, &order), [ConfigChange::NeedsRestart(vec!["tunnel.in-order"])]);
 }

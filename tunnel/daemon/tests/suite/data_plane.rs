@@ -84,8 +84,9 @@ impl Drop for Network {
     }
 }
 
-fn outer(v6: bool, path: usize, host: usize) -> SocketAddr {
-    let text = if v6 { format!("[fd0{path}::{}]:4754", host + 1) } else { format!("10.10{path}.0.{}:4754", host + 1) };
+fn outer_address(is_v6: bool, path: usize, host: usize) -> SocketAddr {
+    let text =
+        if is_v6 { format!("[fd0{path}::{}]:4754", host + 1) } else { format!("10.10{path}.0.{}:4754", host + 1) };
     text.parse().expect("an address")
 }
 
@@ -94,7 +95,7 @@ fn config(host: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPla
     let socket = |path: usize| SocketConfig {
         name: format!("v{path}"),
         interface: Some(format!("v{path}")),
-        bind: outer(path == 1, path, host),
+        bind: outer_address(path == 1, path, host),
         offload,
     };
     let device = DeviceConfig { name: "rw0".into(), mtu, offload };
@@ -102,16 +103,16 @@ fn config(host: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPla
 }
 
 fn mpt_engine(host: usize) -> EngineConfig {
-    let tunnel = |host: usize| IpAddr::from([10, 9, 0, host as u8 + 1]);
+    let inner_address = |host: usize| IpAddr::from([10, 9, 0, host as u8 + 1]);
     let path = |path: usize| MptPathConfig {
         name: format!("v{path}"),
         socket: path,
-        remote: outer(path == 1, path, 1 - host),
+        remote: outer_address(path == 1, path, 1 - host),
         weight: 1,
     };
     EngineConfig::Mpt(MptConfig {
-        local: tunnel(host),
-        remote: tunnel(1 - host),
+        local: inner_address(host),
+        remote: inner_address(1 - host),
         scheduler: "mpt".into(),
         backpressure: false,
         keepalive: Some(KeepaliveConfig { keepalive_time: Span::from_millis(50), dead_time: Span::from_millis(200) }),
@@ -127,7 +128,7 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
         id: path as u8,
         name: format!("v{path}"),
         socket: path,
-        remote: outer(path == 1, path, 1),
+        remote: outer_address(path == 1, path, 1),
         weight: 1,
         path: PathConfig {
             backup: false,
@@ -147,14 +148,13 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
     EngineConfig::Ropewalk(RopewalkConfig { private_key: key(host), peers: vec![peer] })
 }
 
-/// Random bytes.
-fn content(bytes: usize) -> Vec<u8> {
+fn random_bytes(bytes: usize) -> Vec<u8> {
     let mut random = units::RngStream::named(1, "content");
     (0..bytes / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
-/// Sends so many bytes through the tunnel and back; `meanwhile` runs after the first half.
-fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
+/// Sends `bytes` bytes through the tunnel and back; `between_halves` runs after the first half.
+fn transfer(network: &Network, bytes: usize, between_halves: impl FnOnce()) {
     let (half_sender, half_receiver) = mpsc::channel();
     let (continue_sender, continue_receiver) = mpsc::channel();
     let server = network.spawn(1, move || {
@@ -179,7 +179,7 @@ fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
             connected.is_some()
         };
         assert!(eventually(connect), "no connection");
-        let (mut stream, content) = (connected.expect("connected above"), content(bytes));
+        let (mut stream, content) = (connected.expect("connected above"), random_bytes(bytes));
         let (first, second) = content.split_at(bytes / 2);
         stream.write_all(first).expect("the tunnel holds");
         continue_receiver.recv().expect("the test continues");
@@ -187,11 +187,11 @@ fn transfer(network: &Network, bytes: usize, meanwhile: impl FnOnce()) {
         let _ = stream.read(&mut [0]);
     });
     half_receiver.recv().expect("the first half arrives");
-    meanwhile();
+    between_halves();
     continue_sender.send(()).expect("the client waits");
     let received = server.join().expect("no panic");
     client.join().expect("no panic");
-    assert!(received == content(bytes), "every byte is correct");
+    assert!(received == random_bytes(bytes), "every byte is correct");
 }
 
 fn report(commands: &CommandSender) -> Report {
@@ -212,15 +212,15 @@ fn mpt_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
     let Some(network) = Network::new("mpt") else { return };
     let hosts = [0, 1].map(|host| network.start(host, config(host, 1440, true, mpt_engine(host))));
     let paths = || report(&hosts[0].0).mpt.expect("the mode is mpt").paths;
-    let carried = std::cell::Cell::new(0);
-    let cut = || {
+    let packets_before_cut = std::cell::Cell::new(0);
+    let cut_path = || {
         assert!(paths().iter().all(|path| path.sent.packets > 1000), "in turn: {:?}", paths());
-        carried.set(paths()[1].sent.packets);
+        packets_before_cut.set(paths()[1].sent.packets);
         assert!(ip(&format!("-n {} link set v0 down", network.names[1])));
     };
-    transfer(&network, 20 << 20, cut);
+    transfer(&network, 20 << 20, cut_path);
     assert!(eventually(|| !paths()[0].up && paths()[1].up), "{:?}", paths());
-    assert!(paths()[1].sent.packets > carried.get() + 1000, "{:?}", paths());
+    assert!(paths()[1].sent.packets > packets_before_cut.get() + 1000, "{:?}", paths());
     stop(hosts);
 }
 
@@ -245,7 +245,7 @@ fn mpt_with_backpressure_overflows_no_queue_of_its_own_host() {
     }
     let engine = |host: usize| match mpt_engine(host) {
         EngineConfig::Mpt(config) => EngineConfig::Mpt(MptConfig { backpressure: true, ..config }),
-        other => other,
+        engine => engine,
     };
     let hosts = [0, 1].map(|host| network.start(host, config(host, 1440, false, engine(host))));
     transfer(&network, 1 << 20, || ());
@@ -288,28 +288,29 @@ fn allowed_ips_of_a_peer_change_while_the_tunnel_runs() {
         assert!(receiver.recv().expect("a reply"));
     };
     let bind = |host: usize| network.spawn(host, move || UdpSocket::bind(format!("10.9.0.{}:6000", host + 1)));
-    let [from, to] = [0, 1].map(|host| bind(host).join().expect("no panic").expect("the device has the address"));
-    to.set_read_timeout(Some(Duration::from_millis(200))).expect("a valid timeout");
-    let send_request = || from.send_to(b"?", "10.9.0.2:6000").expect("the device takes it");
+    let [source, destination] =
+        [0, 1].map(|host| bind(host).join().expect("no panic").expect("the device has the address"));
+    destination.set_read_timeout(Some(Duration::from_millis(200))).expect("a valid timeout");
+    let send_request = || source.send_to(b"?", "10.9.0.2:6000").expect("the device takes it");
     let is_delivered = || {
         eventually(|| {
             send_request();
-            to.recv(&mut [0]).is_ok()
+            destination.recv(&mut [0]).is_ok()
         })
     };
     // Sends a request and waits until a host has counted it as refused.
-    let refused = |refusals: &dyn Fn() -> u64| {
-        while to.recv(&mut [0]).is_ok() {}
+    let is_refused = |refusals: &dyn Fn() -> u64| {
+        while destination.recv(&mut [0]).is_ok() {}
         let before = refusals();
         send_request();
-        eventually(|| refusals() > before) && to.recv(&mut [0]).is_err()
+        eventually(|| refusals() > before) && destination.recv(&mut [0]).is_err()
     };
     assert!(is_delivered());
     set_allowed_ips(0, 7);
-    assert!(refused(&|| report(client).device.unrouted), "the destination is in no peer's allowed IPs");
+    assert!(is_refused(&|| report(client).device.unrouted), "the destination is in no peer's allowed IPs");
     set_allowed_ips(0, 2);
     set_allowed_ips(1, 7);
-    assert!(refused(&|| report(server).peers[0].unallowed_source), "the source is not the peer's any more");
+    assert!(is_refused(&|| report(server).peers[0].unallowed_source), "the source is not the peer's any more");
     set_allowed_ips(1, 1);
     assert!(is_delivered());
     stop(hosts);

@@ -8,12 +8,12 @@ const PAGE: &str = include_str!("../../../../docs/tunnel-configuration.md");
 /// The section with the heading `[table]` or `[[table]]`.
 fn section(table: &str) -> &'static str {
     let headings = [format!("## [{table}]\n"), format!("## [[{table}]]\n")];
-    let section = headings.iter().find_map(|heading| PAGE.split_once(heading.as_str())).map(|(_, rest)| rest);
+    let section = headings.iter().find_map(|heading| PAGE.split_once(heading.as_str())).map(|(_, section)| section);
     section.unwrap_or_else(|| panic!("no section for [{table}]")).split("\n## ").next().unwrap()
 }
 
 /// The first cell of each row of a section.
-fn documented(table: &str) -> BTreeSet<String> {
+fn documented_keys(table: &str) -> BTreeSet<String> {
     section(table).lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).map(str::to_owned).collect()
 }
 
@@ -22,7 +22,7 @@ fn all_keys_are_documented_and_no_others() {
     let tables = keys();
     assert_eq!(tables[0].1, ["interface", "peer", "path", "tunnel", "mpt"]);
     for (table, keys) in &tables[1..] {
-        assert_eq!(documented(table), keys.iter().cloned().collect(), "[{table}]");
+        assert_eq!(documented_keys(table), keys.iter().cloned().collect(), "[{table}]");
         assert!(keys.len() > 2, "{keys:?}");
     }
 }

@@ -39,8 +39,8 @@ fn the_metrics_are_openmetrics_in_base_units() {
     assert!(text.ends_with("# EOF\n"), "{text}");
     let mut families = BTreeSet::new();
     for line in text.lines().filter(|line| *line != "# EOF") {
-        if let Some(rest) = line.strip_prefix("# TYPE ") {
-            assert!(families.insert(rest.split(' ').next().unwrap().to_owned()), "twice: {line}");
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            assert!(families.insert(family.split(' ').next().unwrap().to_owned()), "twice: {line}");
         } else if !line.starts_with('#') {
             let (name, value) = line.rsplit_once(' ').unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
@@ -80,7 +80,7 @@ impl DataPlaneHandle for FixedStatus {
         reply(Err("not supported".into()));
     }
 
-    fn link(&self, _: &str, _: LinkEvent) {}
+    fn on_link_event(&self, _: &str, _: LinkEvent) {}
 
     fn stop(&self) {}
 }

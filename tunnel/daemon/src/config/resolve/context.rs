@@ -4,32 +4,30 @@ use parse::{Diagnostic, Spanned};
 use std::ops::Range;
 use std::path::Path;
 
-/// Errors and warnings, and what every table's resolver needs to know.
+/// Errors and warnings, and the parameters of every table's resolver.
 pub(super) struct Context<'a> {
     /// Whether the mode is `mpt`.
     pub(super) is_mpt: bool,
     /// The folder of relative key files.
     pub(super) folder: &'a Path,
-    pub(super) faults: &'a mut Vec<Diagnostic>,
+    pub(super) diagnostics: &'a mut Vec<Diagnostic>,
     pub(super) warnings: &'a mut Vec<String>,
 }
 
 impl Context<'_> {
-    pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        self.faults.push(diagnostic);
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
     }
 
     /// The value of `result`, or `None` after recording its error.
     pub(super) fn ok<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
-        result.map_err(|diagnostic| self.faults.push(diagnostic)).ok()
+        result.map_err(|diagnostic| self.diagnostics.push(diagnostic)).ok()
     }
 
     /// Records an error if `key`, which has no meaning in this mode, is given.
     pub(super) fn refuse<T>(&mut self, key: Option<&Spanned<T>>, name: &str, help: &str) {
         if let Some(key) = key {
-            self.diagnostic(
-                Diagnostic::new(key.span(), format!("`{name}` has no meaning in this mode")).with_help(help),
-            );
+            self.report(Diagnostic::new(key.span(), format!("`{name}` has no meaning in this mode")).with_help(help));
         }
     }
 }
@@ -41,5 +39,5 @@ pub(super) fn missing(span: Range<usize>, key: &str) -> Diagnostic {
 
 /// Whether a boolean key is given as true; `default` if it is not given.
 pub(super) fn flag(key: Option<&Spanned<bool>>, default: bool) -> bool {
-    key.map_or(default, |at| *at.get())
+    key.map_or(default, |value| *value.get())
 }

@@ -18,16 +18,16 @@ use parse::{Diagnostic, Spanned};
 use seal::PrivateKey;
 use std::path::Path;
 
-/// Resolves a file; the result is worthless if an error was added to `faults`.
-pub(super) fn config(file: &ConfigFile, path: &Path, faults: &mut Vec<Diagnostic>) -> TunnelConfig {
+/// Resolves a file; the result is worthless if an error was added to `diagnostics`.
+pub(super) fn config(file: &ConfigFile, path: &Path, diagnostics: &mut Vec<Diagnostic>) -> TunnelConfig {
     let mut warnings = Vec::new();
     let table = file.interface.as_ref().map_or_else(Default::default, |table| table.get().clone());
-    let is_mpt = interface::is_mpt(&table, faults);
+    let is_mpt = interface::is_mpt(&table, diagnostics);
     if file.interface.is_none() {
-        faults.push(missing(0..0, "interface").with_help("[interface] with `address` and `private-key-file`"));
+        diagnostics.push(missing(0..0, "interface").with_help("[interface] with `address` and `private-key-file`"));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut context = Context { is_mpt, folder, faults, warnings: &mut warnings };
+    let mut context = Context { is_mpt, folder, diagnostics, warnings: &mut warnings };
     let mode = mode(file, &table, &mut context);
     let mut interface = interface::interface(file.interface.as_ref(), path, &mut context);
     let peers = peer::peers(file, &mut context);
@@ -53,7 +53,7 @@ fn mode(file: &ConfigFile, table: &InterfaceTable, context: &mut Context<'_>) ->
         "`(umask 077; ropewalk genkey > /etc/ropewalk/rw0.key)`, then private-key-file = \"/etc/ropewalk/rw0.key\"";
     let key = value::secret(table.private_key.as_ref(), table.private_key_file.as_ref(), "private-key", context);
     if key.is_none() && file.interface.is_some() && table.private_key.is_none() && table.private_key_file.is_none() {
-        context.diagnostic(missing(span, "private-key-file").with_help(help));
+        context.report(missing(span, "private-key-file").with_help(help));
     }
     Mode::Ropewalk { private_key: key.unwrap_or(PrivateKey::from_bytes([0; 32])) }
 }

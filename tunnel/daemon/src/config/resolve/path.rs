@@ -1,7 +1,7 @@
 //! `[[path]]`.
 
 use super::context::{Context, flag, missing};
-use super::interface::is_device;
+use super::interface::is_device_name;
 use super::{peer, value};
 use crate::config::endpoint::PeerEndpoint;
 use crate::config::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig};
@@ -18,20 +18,20 @@ pub(super) fn paths(
     context: &mut Context<'_>,
 ) -> Vec<ConfiguredPath> {
     let tables = file.path.as_deref().unwrap_or_default();
-    let initiates =
+    let is_initiator =
         peers.iter().any(|peer| peer.endpoint.is_some()) || tables.iter().any(|path| path.get().endpoint.is_some());
-    let has_port = file.interface.as_ref().is_some_and(|table| table.get().listen_port.is_some());
+    let has_listen_port = file.interface.as_ref().is_some_and(|table| table.get().listen_port.is_some());
     // An initiator needs no port that others know.
-    if initiates && !has_port && !context.is_mpt {
+    if is_initiator && !has_listen_port && !context.is_mpt {
         interface.listen_port = 0;
     }
     if tables.is_empty() && context.is_mpt {
-        context.diagnostic(
+        context.report(
             missing(0..0, "path").with_help("[[path]] with `source` and `endpoint`, one for each of MPT's paths"),
         );
     }
     if tables.len() > MAX_PATHS {
-        context.diagnostic(Diagnostic::new(tables[MAX_PATHS].span(), format!("more than {MAX_PATHS} paths")));
+        context.report(Diagnostic::new(tables[MAX_PATHS].span(), format!("more than {MAX_PATHS} paths")));
     }
     let mut paths: Vec<ConfiguredPath> =
         tables.iter().map(|table| path(table, interface.listen_port, context)).collect();
@@ -63,26 +63,27 @@ fn default_path(listen_port: u16) -> ConfiguredPath {
 fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> ConfiguredPath {
     let values = table.get();
     let interface = values.interface.as_ref().map(|name| name.get().clone());
-    let text = values.name.as_ref().map(|name| name.get().clone());
-    let name = text.or_else(|| interface.clone()).or_else(|| values.source.as_ref().map(|source| source.get().clone()));
+    let given_name = values.name.as_ref().map(|name| name.get().clone());
+    let name =
+        given_name.or_else(|| interface.clone()).or_else(|| values.source.as_ref().map(|source| source.get().clone()));
     if interface.is_none() && values.source.is_none() && values.endpoint.is_none() {
         let help = "the uplink, such as `interface = \"wwan0\"`, or an address of it as `source`";
-        context.diagnostic(missing(table.span(), "interface").with_help(help));
+        context.report(missing(table.span(), "interface").with_help(help));
     }
-    if let Some(name) = values.interface.as_ref().filter(|name| !is_device(name.get())) {
+    if let Some(name) = values.interface.as_ref().filter(|name| !is_device_name(name.get())) {
         let message = format!("`{}` is not a valid device name", name.get());
-        context.diagnostic(Diagnostic::new(name.span(), message).with_help("as `ip link` shows it, such as \"wwan0\""));
+        context.report(Diagnostic::new(name.span(), message).with_help("as `ip link` shows it, such as \"wwan0\""));
     }
     let rate = values.rate.as_ref().and_then(|text| context.ok(value::quantity::<BitRate>(text)));
     ConfiguredPath {
         name: name.unwrap_or_else(|| "any".into()),
         interface,
         source: values.source.as_ref().and_then(|text| value::address(text, context)),
-        listen_port: value::within(values.listen_port.as_ref(), 0..=65_535, i64::from(port), context) as u16,
+        listen_port: value::integer(values.listen_port.as_ref(), 0..=65_535, i64::from(port), context) as u16,
         endpoint: values.endpoint.as_ref().and_then(|text| peer::endpoint(text, context)),
         backup: flag(values.backup.as_ref(), false),
         metered: flag(values.metered.as_ref(), false),
-        weight: value::within(values.weight.as_ref(), 1..=10_000, 1, context) as u32,
+        weight: value::integer(values.weight.as_ref(), 1..=10_000, 1, context) as u32,
         rate: rate.map(|rate| rate.0),
     }
 }
@@ -97,27 +98,27 @@ fn check(
     context: &mut Context<'_>,
 ) {
     let (values, path) = (table.get(), &paths[index]);
-    if paths[..index].iter().any(|other| other.name == path.name) {
+    if paths[..index].iter().any(|earlier| earlier.name == path.name) {
         let span = values.name.as_ref().map_or(table.span(), Spanned::span);
-        context.diagnostic(
+        context.report(
             Diagnostic::new(span, format!("another path has the name `{}`", path.name))
                 .with_help("a `name` of its own"),
         );
     }
     if let (true, Some(name)) = (path.interface.as_ref() == Some(&interface.name), &values.interface) {
-        context.diagnostic(Diagnostic::new(name.span(), "a path cannot use the tunnel's own device"));
+        context.report(Diagnostic::new(name.span(), "a path cannot use the tunnel's own device"));
     }
     if let (Some(text), 2..) = (&values.endpoint, peers.len()) {
         let diagnostic = Diagnostic::new(text.span(), "`endpoint` of a path is ambiguous: there are several peers");
-        context.diagnostic(diagnostic.with_help("`endpoint` in each [[peer]]"));
+        context.report(diagnostic.with_help("`endpoint` in each [[peer]]"));
     }
-    let literal = |endpoint: &PeerEndpoint| endpoint.address().map(|address| address.ip());
-    let remote = path.endpoint.as_ref().and_then(literal);
+    let ip_of = |endpoint: &PeerEndpoint| endpoint.address().map(|address| address.ip());
+    let remote = path.endpoint.as_ref().and_then(ip_of);
     if let (Some(source), Some(remote), Some(text)) = (path.source, remote, &values.source)
         && source.is_ipv4() != remote.is_ipv4()
     {
         let diagnostic = Diagnostic::new(text.span(), format!("`{source}` cannot send to `{remote}`"));
-        context.diagnostic(diagnostic.with_help("both IPv4, or both IPv6"));
+        context.report(diagnostic.with_help("both IPv4, or both IPv6"));
     }
 }
 
@@ -140,7 +141,7 @@ fn check_routing_loop(
             let span = tables.get(index).map_or(0..0, Spanned::span);
             let message = format!("`{network}` would route this path's own packets into the tunnel");
             let help = "`interface = ...` binds the path to its device, whose routes it then uses";
-            context.diagnostic(Diagnostic::new(span, message).with_help(help));
+            context.report(Diagnostic::new(span, message).with_help(help));
         }
     }
 }

@@ -10,13 +10,13 @@ use schedule::{Fill, Needs, SchedulerEntry};
 
 pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mut Context<'_>) -> TunnelOptions {
     let values = table.cloned().unwrap_or_default();
-    let default = if context.is_mpt { mpt_default() } else { TunnelOptions::default() };
+    let default = if context.is_mpt { mpt_defaults() } else { TunnelOptions::default() };
     if context.is_mpt {
         let help = "MPT's protocol has no acknowledgements: remove it";
         context.refuse(values.retransmit.as_ref(), "retransmit", help);
     }
-    let congestion = values.congestion.as_ref().and_then(|at| context.ok(congestion(at, context.is_mpt)));
-    let scheduler = values.scheduler.as_ref().and_then(|at| context.ok(scheduler(at, weights, context.is_mpt)));
+    let congestion = values.congestion.as_ref().and_then(|choice| context.ok(congestion(choice, context.is_mpt)));
+    let scheduler = values.scheduler.as_ref().and_then(|choice| context.ok(scheduler(choice, weights, context.is_mpt)));
     let timeout = value::time(values.max_reorder_timeout.as_ref(), context);
     TunnelOptions {
         congestion: congestion.unwrap_or(default.congestion),
@@ -29,7 +29,7 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
     }
 }
 
-fn mpt_default() -> TunnelOptions {
+fn mpt_defaults() -> TunnelOptions {
     TunnelOptions {
         congestion: OFF.into(),
         scheduler: mpt::DEFAULT_SCHEDULER.into(),
@@ -39,82 +39,94 @@ fn mpt_default() -> TunnelOptions {
     }
 }
 
-fn algorithm_choice(at: &Spanned<NameOrTable>) -> AlgorithmChoice {
-    let value = |scalar: &Scalar| match scalar {
+fn algorithm_choice(choice: &Spanned<NameOrTable>) -> AlgorithmChoice {
+    let param_value = |scalar: &Scalar| match scalar {
         Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
         Scalar::Number(number) => ParamValue::Number(*number),
         Scalar::Word(word) => ParamValue::Choice(word.clone()),
     };
-    match at.get() {
+    match choice.get() {
         NameOrTable::Name(name) => name.as_str().into(),
         NameOrTable::Table { name, parameters } => AlgorithmChoice {
             name: name.clone(),
-            parameters: parameters.iter().map(|(key, scalar)| (key.clone(), value(scalar))).collect(),
+            parameters: parameters.iter().map(|(key, scalar)| (key.clone(), param_value(scalar))).collect(),
         },
     }
 }
 
-fn congestion(at: &Spanned<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
-    let algorithm = algorithm_choice(at);
+fn congestion(choice: &Spanned<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
+    let algorithm = algorithm_choice(choice);
     if algorithm.name == OFF {
         return Ok(algorithm);
     }
     if is_mpt {
         let message = "MPT's protocol has no acknowledgements, so there is no congestion control";
-        return Err(Diagnostic::new(at.span(), message).with_help("leave it out, or \"off\""));
+        return Err(Diagnostic::new(choice.span(), message).with_help("leave it out, or \"off\""));
     }
     let names = control::registry::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = control::registry::find(&algorithm.name).ok_or_else(|| {
-        unknown("congestion control", "algorithms", &algorithm.name, at, names.chain([&OFF]).copied())
+        unknown_algorithm("congestion control", "algorithms", &algorithm.name, choice, names.chain([&OFF]).copied())
     })?;
-    entry.controller(&algorithm.parameters).map_err(|error| bad_parameter(&error, at, entry.name, "algorithms"))?;
+    entry.controller(&algorithm.parameters).map_err(|error| bad_parameter(&error, choice, entry.name, "algorithms"))?;
     Ok(algorithm)
 }
 
-fn scheduler(at: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
-    let scheduler = algorithm_choice(at);
+fn scheduler(choice: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
+    let scheduler = algorithm_choice(choice);
     let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = schedule::find(&scheduler.name)
-        .ok_or_else(|| unknown("scheduler", "schedulers", &scheduler.name, at, names.copied()))?;
+        .ok_or_else(|| unknown_algorithm("scheduler", "schedulers", &scheduler.name, choice, names.copied()))?;
     let without_measurements = |entry: &SchedulerEntry| entry.needs == Needs::Nothing;
     let without_send_buffers = |entry: &SchedulerEntry| entry.fill == Fill::Cwnd;
     if is_mpt && !without_measurements(entry) {
-        return Err(unusable(at, "needs measurements, which MPT's protocol does not make", without_measurements));
+        return Err(unusable_scheduler(
+            choice,
+            "needs measurements, which MPT's protocol does not make",
+            without_measurements,
+        ));
     }
     if !is_mpt && !without_send_buffers(entry) {
-        return Err(unusable(at, "fills send buffers, which a tunnel's paths do not have", without_send_buffers));
+        return Err(unusable_scheduler(
+            choice,
+            "fills send buffers, which a tunnel's paths do not have",
+            without_send_buffers,
+        ));
     }
-    let built = entry.scheduler(weights, 0, &scheduler.parameters);
-    built.map_err(|error| bad_parameter(&error, at, entry.name, "schedulers"))?;
+    let result = entry.scheduler(weights, 0, &scheduler.parameters);
+    result.map_err(|error| bad_parameter(&error, choice, entry.name, "schedulers"))?;
     Ok(scheduler)
 }
 
 /// A scheduler that this mode cannot use; the help lists the usable ones.
-fn unusable(at: &Spanned<NameOrTable>, reason: &str, usable: impl Fn(&SchedulerEntry) -> bool) -> Diagnostic {
-    let names = schedule::REGISTRY.iter().filter(|entry| usable(entry)).map(|entry| format!("`{}`", entry.name));
+fn unusable_scheduler(
+    choice: &Spanned<NameOrTable>,
+    reason: &str,
+    is_usable: impl Fn(&SchedulerEntry) -> bool,
+) -> Diagnostic {
+    let names = schedule::REGISTRY.iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
-    Diagnostic::new(at.span(), format!("`{}` {reason}", algorithm_choice(at).name)).with_help(help)
+    Diagnostic::new(choice.span(), format!("`{}` {reason}", algorithm_choice(choice).name)).with_help(help)
 }
 
 /// An algorithm that is in no registry.
-fn unknown<'a>(
+fn unknown_algorithm<'a>(
     kind: &str,
     list: &str,
     name: &str,
-    at: &Spanned<NameOrTable>,
-    known: impl Iterator<Item = &'a str>,
+    choice: &Spanned<NameOrTable>,
+    known_names: impl Iterator<Item = &'a str>,
 ) -> Diagnostic {
-    let help = match did_you_mean(name, known) {
-        Some(near) => format!("did you mean `{near}`?"),
+    let help = match did_you_mean(name, known_names) {
+        Some(suggestion) => format!("did you mean `{suggestion}`?"),
         None => format!("`ropewalk list {list}` shows them all"),
     };
-    Diagnostic::new(at.span(), format!("unknown {kind} `{name}`")).with_help(help)
+    Diagnostic::new(choice.span(), format!("unknown {kind} `{name}`")).with_help(help)
 }
 
 /// A parameter that the algorithm does not have, or out of its range.
-fn bad_parameter(error: &ParamError, at: &Spanned<NameOrTable>, entry: &str, list: &str) -> Diagnostic {
+fn bad_parameter(error: &ParamError, choice: &Spanned<NameOrTable>, entry: &str, list: &str) -> Diagnostic {
     let help = format!("`ropewalk list {list} {entry}` shows its parameters");
-    Diagnostic::new(at.span(), format!("{entry}: {error}")).with_help(help)
+    Diagnostic::new(choice.span(), format!("{entry}: {error}")).with_help(help)
 }
 
 fn deliver_late(text: Option<&Spanned<String>>, context: &mut Context<'_>) -> Option<bool> {
@@ -124,7 +136,7 @@ fn deliver_late(text: Option<&Spanned<String>>, context: &mut Context<'_>) -> Op
         "deliver" => Some(true),
         other => {
             let diagnostic = Diagnostic::new(text.span(), format!("unknown value `{other}`"));
-            context.diagnostic(diagnostic.with_help(suggest(other, &["drop", "deliver"])));
+            context.report(diagnostic.with_help(suggest(other, &["drop", "deliver"])));
             None
         }
     }

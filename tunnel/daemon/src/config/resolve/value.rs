@@ -11,7 +11,7 @@ use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use units::Span;
 
-/// The strings of a list, each with its place.
+/// The strings of a list, each with its span.
 pub(super) fn strings(list: Option<&Spanned<StringOrList>>) -> Vec<(String, Range<usize>)> {
     match list.map(|list| (list.get(), list.span())) {
         None => Vec::new(),
@@ -22,8 +22,8 @@ pub(super) fn strings(list: Option<&Spanned<StringOrList>>) -> Vec<(String, Rang
 
 /// A network such as `10.77.0.1/24`; an address without a prefix length is a network of its own.
 pub(super) fn parse_network(text: &str, span: Range<usize>) -> Result<IpNet, Diagnostic> {
-    let bare = text.parse::<IpAddr>().map(IpNet::from);
-    bare.or_else(|_| text.parse()).map_err(|_| {
+    let address = text.parse::<IpAddr>().map(IpNet::from);
+    address.or_else(|_| text.parse()).map_err(|_| {
         let diagnostic = Diagnostic::new(span, format!("`{text}` is not an address with a prefix length"));
         diagnostic.with_help("such as `10.77.0.1/24` or `fd77::1/64`")
     })
@@ -49,7 +49,7 @@ pub(super) fn time(text: Option<&Spanned<String>>, context: &mut Context<'_>) ->
 }
 
 /// An integer within `range`; `default` if it is not given, or after recording the error.
-pub(super) fn within(
+pub(super) fn integer(
     number: Option<&Spanned<i64>>,
     range: RangeInclusive<i64>,
     default: i64,
@@ -60,7 +60,7 @@ pub(super) fn within(
         return *number.get();
     }
     let diagnostic = Diagnostic::new(number.span(), format!("{} is out of range", number.get()));
-    context.diagnostic(diagnostic.with_help(format!("{} to {}", range.start(), range.end())));
+    context.report(diagnostic.with_help(format!("{} to {}", range.start(), range.end())));
     default
 }
 
@@ -75,18 +75,21 @@ pub(super) fn secret<K: FromStr<Err = KeyError>>(
         (None, None) => None,
         (Some(_), Some(file)) => {
             let diagnostic = Diagnostic::new(file.span(), format!("`{name}` and `{name}-file` both give the key"));
-            context.diagnostic(diagnostic.with_help("one of them; the file is safer"));
+            context.report(diagnostic.with_help("one of them; the file is safer"));
             None
         }
         (Some(text), None) => context.ok(key(text)),
         (None, Some(file)) => {
             let path = context.folder.join(file.get());
             if secrets::is_readable_by_others(&path) {
-                let shown = path.display();
-                context.warnings.push(format!("{shown} holds a secret and is readable by others: chmod 600 {shown}"));
+                let path_text = path.display();
+                context
+                    .warnings
+                    .push(format!("{path_text} holds a secret and is readable by others: chmod 600 {path_text}"));
             }
             let help = "`(umask 077; ropewalk genkey > FILE)` makes one, `ropewalk genpsk` a preshared one";
-            context.ok(secrets::key_file(&path).map_err(|error| Diagnostic::new(file.span(), error).with_help(help)))
+            context
+                .ok(secrets::read_key_file(&path).map_err(|error| Diagnostic::new(file.span(), error).with_help(help)))
         }
     }
 }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// A network of a peer, left-aligned in 128 bits.
 #[derive(Clone, Copy, Debug)]
 struct Network<T> {
-    v6: bool,
+    is_v6: bool,
     bits: u128,
     mask: u128,
     peer: T,
@@ -28,13 +28,13 @@ impl<T: Copy> AllowedIps<T> {
 
     /// The peer that `address` belongs to.
     pub(super) fn find(&self, address: IpAddr) -> Option<T> {
-        let (v6, bits) = bits(address);
-        let network = self.0.iter().find(|network| network.v6 == v6 && bits & network.mask == network.bits);
+        let (is_v6, bits) = bits(address);
+        let network = self.0.iter().find(|network| network.is_v6 == is_v6 && bits & network.mask == network.bits);
         network.map(|network| network.peer)
     }
 }
 
-/// Whether an address is IPv6, and its bits, left-aligned.
+/// Whether an address is IPv6, and its bits, left-aligned in 128.
 fn bits(address: IpAddr) -> (bool, u128) {
     match address {
         IpAddr::V4(v4) => (false, u128::from(v4.to_bits()) << 96),
@@ -43,9 +43,9 @@ fn bits(address: IpAddr) -> (bool, u128) {
 }
 
 fn network<T>((network, peer): (IpNet, T)) -> Network<T> {
-    let (v6, bits) = bits(network.addr());
+    let (is_v6, bits) = bits(network.addr());
     let mask = u128::MAX.checked_shl(128 - u32::from(network.prefix_len())).unwrap_or(0);
-    Network { v6, bits: bits & mask, mask, peer }
+    Network { is_v6, bits: bits & mask, mask, peer }
 }
 
 #[cfg(test)]
@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins_in_any_order() {
-        let text = ["0.0.0.0/0 0", "10.0.0.0/8 1", "10.1.2.3/32 2", "::/0 3", "fd00:1::/32 4"];
-        let networks = text.iter().map(|line| {
+        let lines = ["0.0.0.0/0 0", "10.0.0.0/8 1", "10.1.2.3/32 2", "::/0 3", "fd00:1::/32 4"];
+        let networks = lines.iter().map(|line| {
             let (network, peer) = line.split_once(' ').expect("a peer");
             (network.parse().expect("a network"), peer.parse().expect("a peer"))
         });

@@ -10,7 +10,7 @@ use wire::inner::ecn;
 use wire::segment::Segmenter;
 use wire::virtio::VirtioNetHeader;
 
-/// Why a packet is dropped before the device.
+/// Why a received packet is not written to the device.
 pub(super) enum Rejection {
     /// Not an IP packet, inconsistent with its virtio-net header, or marked CE though not ECN-capable.
     Malformed,
@@ -18,8 +18,8 @@ pub(super) enum Rejection {
     UnallowedSource,
 }
 
-/// Validates a packet; returns its virtio-net header, its bytes without padding, and the offset of the IP header. Copies a CE
-/// mark of its fragments to the inner header (RFC 6040, section 4.2).
+/// Validates a packet; returns its virtio-net header, its bytes without padding, and the offset of the IP header. Copies
+/// a CE mark of its fragments to the inner header (RFC 6040, section 4.2).
 pub(super) fn validate(
     ReassembledPacket { buffer, ce }: ReassembledPacket<'_, PacketBytes>,
     is_allowed: impl Fn(IpAddr) -> bool,
@@ -31,7 +31,7 @@ pub(super) fn validate(
         if offload { VirtioNetHeader::parse(bytes).map(|(header, _)| header) } else { Ok(VirtioNetHeader::default()) };
     let header = header.map_err(|_| Rejection::Malformed)?;
     let inner = Inner::parse(bytes.get(start..).unwrap_or_default()).map_err(|_| Rejection::Malformed)?;
-    // Bytes behind the packet are padding, as in Ethernet.
+    // Bytes after the packet are padding, as in Ethernet.
     let bytes = &mut bytes[..start + inner.len];
     let packet = &mut bytes[start..];
     header.validate(packet).map_err(|_| Rejection::Malformed)?;
@@ -45,17 +45,17 @@ pub(super) fn validate(
 }
 
 /// Writes a packet to the device, segmented if the device does not accept such super-packets.
-pub(super) fn write(device: &mut Device, offload: VirtioNetHeader, bytes: &[u8], start: usize, buffer: &mut [u8]) {
+pub(super) fn write(device: &mut Device, header: VirtioNetHeader, bytes: &[u8], start: usize, buffer: &mut [u8]) {
     let packet = &bytes[start..];
-    let is_super_packet = offload.gso.is_some();
+    let is_super_packet = header.gso.is_some();
     if start == 0 {
         return device.write_packet(packet);
     }
-    let accepted = if is_super_packet { device.accepts(offload.gso) } else { device.has_header() };
-    if accepted && device.write_super_packet(&[IoSlice::new(bytes)]) == WriteOutcome::Written {
+    let is_accepted = if is_super_packet { device.accepts(header.gso) } else { device.has_header() };
+    if is_accepted && device.write_super_packet(&[IoSlice::new(bytes)]) == WriteOutcome::Written {
         return;
     }
-    let Ok(mut segments) = Segmenter::new(offload, packet) else { return };
+    let Ok(mut segments) = Segmenter::new(header, packet) else { return };
     while let Some(len) = segments.next_into(buffer) {
         device.write_packet(&buffer[..len]);
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_behind_the_length_of_the_ip_header_are_cut_off() {
+    fn bytes_after_the_length_of_the_ip_header_are_cut_off() {
         // IPv4, 20 bytes of header, 28 in all.
         let mut bytes = vec![0x45, 0, 0, 28];
         bytes.resize(40, 0);

@@ -2,8 +2,8 @@
 //! received datagrams are opened in place.
 //!
 //! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call: no TCP is
-//! parsed and no checksum computed. Sessions, paths, order and retransmission are the host's (`node::Node`); sockets and
-//! device are here. Inner addresses decide which peer gets a packet, and which may send one.
+//! parsed and no checksum computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and device are
+//! here. Inner addresses decide which peer gets a packet, and which may send one.
 
 mod allowed_ips;
 mod deliver;
@@ -36,7 +36,7 @@ use wire::virtio::VirtioNetHeader;
 /// The DSCP of expedited forwarding (RFC 3246), whose packets are delivered without reordering.
 const EXPEDITED_FORWARDING: u8 = 46;
 /// The ECN field of a TOS byte, and its codepoint ECT(0).
-const ECN: u8 = 3;
+const ECN_MASK: u8 = 3;
 const ECT_0: u8 = 2;
 
 /// This end of the tunnels to all peers.
@@ -66,7 +66,7 @@ impl RopewalkEngine {
         let mut node = Node::new(seal, Box::new(peer::learned_path_config));
         let mut peers = BTreeMap::new();
         for config in config.peers {
-            peer::check_peer(&config, &node, |at| io.sockets.get(at).and_then(Socket::config))?;
+            peer::check_peer(&config, &node, |index| io.sockets.get(index).and_then(Socket::config))?;
             let (id, peer) = EnginePeer::add(config, &mut node, Instant::ZERO)?;
             peers.insert(id, peer);
         }
@@ -87,8 +87,8 @@ impl RopewalkEngine {
 
     /// Sends handshake messages that are due.
     fn send_handshakes(&mut self, sockets: &mut [Socket], now: Instant) {
-        let wall = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        while let Some((route, message)) = self.node.poll_handshake(now, wall) {
+        let wall_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        while let Some((route, message)) = self.node.poll_handshake(now, wall_clock) {
             let bytes = message.as_bytes();
             self.handshake.reset(route.remote);
             self.handshake.push(bytes.len(), 0, |datagram| {
@@ -100,16 +100,16 @@ impl RopewalkEngine {
         }
     }
 
-    /// Sends all datagrams that the host has ready.
+    /// Sends all datagrams that the node has ready.
     fn transmit(&mut self, sockets: &mut [Socket], now: Instant) {
         while let Some((id, transmit)) = self.node.poll_transmit(now) {
-            let sent = self.send(sockets, now, id, &transmit);
-            on_sent(&mut self.node, now, id, transmit.path, sent);
+            let outcome = self.send(sockets, now, id, &transmit);
+            on_send_outcome(&mut self.node, now, id, transmit.path, outcome);
         }
         for (id, peer) in &mut self.peers {
-            for (path, transmit) in peer.transmits() {
-                let sent = transmit.queue.flush(&mut sockets[transmit.socket]);
-                on_sent(&mut self.node, now, *id, path, sent);
+            for (path, path_queue) in peer.path_queues() {
+                let outcome = path_queue.queue.flush(&mut sockets[path_queue.socket]);
+                on_send_outcome(&mut self.node, now, *id, path, outcome);
             }
         }
     }
@@ -127,15 +127,15 @@ impl RopewalkEngine {
         let (Some(route), Some(peer)) = (node.route(id, transmit.path), peers.get_mut(&id)) else {
             return SendOutcome::Unreachable;
         };
-        let out = peer.transmit_on(sockets, transmit.path, route);
+        let path_queue = peer.path_queue(sockets, transmit.path, route);
         let (tos, len) = match &transmit.body {
             TransmitBody::Data(data) if data.last && !data.first => {
-                (outer_tos(data.payload.tos), out.queue.padded_len(len))
+                (outer_tos(data.payload.tos), path_queue.queue.padded_len(len))
             }
             TransmitBody::Data(data) => (outer_tos(data.payload.tos), len),
             TransmitBody::Control { .. } => (0, len),
         };
-        out.queue.push(&mut sockets[out.socket], len, tos, |datagram| {
+        path_queue.queue.push(&mut sockets[path_queue.socket], len, tos, |datagram| {
             let write_payload = |packet: &PacketSlice, bytes: &mut [u8]| {
                 let (fragment, padding) = bytes.split_at_mut(packet.bytes.len());
                 fragment.copy_from_slice(&packet.bytes);
@@ -146,7 +146,7 @@ impl RopewalkEngine {
         })
     }
 
-    /// Passes an opened datagram, at `start..end` of `buffer`, to the host.
+    /// Passes an opened datagram, at `start..end` of `buffer`, to the node.
     fn process(
         &mut self,
         now: Instant,
@@ -193,9 +193,9 @@ impl RopewalkEngine {
     }
 }
 
-/// Passes the result of sending to the peer's endpoint.
-fn on_sent(node: &mut Node, now: Instant, id: PeerId, path: PathId, sent: SendOutcome) {
-    match sent {
+/// Passes the outcome of sending to the peer's endpoint.
+fn on_send_outcome(node: &mut Node, now: Instant, id: PeerId, path: PathId, outcome: SendOutcome) {
+    match outcome {
         SendOutcome::Sent | SendOutcome::Blocked(_) => {}
         SendOutcome::TooBig => node.endpoint_mut(id).into_iter().for_each(|endpoint| endpoint.on_too_large(now, path)),
         SendOutcome::Unreachable => {
@@ -206,16 +206,16 @@ fn on_sent(node: &mut Node, now: Instant, id: PeerId, path: PathId, sent: SendOu
 
 /// The allowed IPs of all peers.
 fn allowed_ips(peers: &BTreeMap<PeerId, EnginePeer>) -> AllowedIps<PeerId> {
-    let of_peer = |(id, peer): (&PeerId, &'_ EnginePeer)| {
+    let networks_of_peer = |(id, peer): (&PeerId, &'_ EnginePeer)| {
         peer.config.allowed_ips.iter().map(|network| (*network, *id)).collect::<Vec<_>>()
     };
-    AllowedIps::new(peers.iter().flat_map(of_peer))
+    AllowedIps::new(peers.iter().flat_map(networks_of_peer))
 }
 
 /// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the mark,
 /// which would count against this path otherwise.
 fn outer_tos(inner: u8) -> u8 {
-    if inner & ECN == ECN { inner & !ECN | ECT_0 } else { inner }
+    if inner & ECN_MASK == ECN_MASK { inner & !ECN_MASK | ECT_0 } else { inner }
 }
 
 impl Engine for RopewalkEngine {
@@ -232,8 +232,8 @@ impl Engine for RopewalkEngine {
             device.report.malformed += 1;
             return;
         };
-        let found = self.allowed_ips.find(inner.destination);
-        let Some((id, peer)) = found.and_then(|id| Some((id, self.peers.get_mut(&id)?))) else {
+        let peer_id = self.allowed_ips.find(inner.destination);
+        let Some((id, peer)) = peer_id.and_then(|id| Some((id, self.peers.get_mut(&id)?))) else {
             device.report.unrouted += 1;
             return;
         };
@@ -246,8 +246,8 @@ impl Engine for RopewalkEngine {
         }
         let needs_header = offload.gso.is_some() || offload.checksum.is_some();
         let Some(bytes) = pool.freeze(read_buffer, len) else { return };
-        let from = if needs_header { 0 } else { skip };
-        let bytes = bytes.slice(from as u32, len as u32);
+        let start = if needs_header { 0 } else { skip };
+        let bytes = bytes.slice(start as u32, len as u32);
         self.node.offer(
             now,
             id,
@@ -263,14 +263,14 @@ impl Engine for RopewalkEngine {
         for start in (0..received.len).step_by(received.segment_size.max(1)) {
             let end = received.len.min(start + received.segment_size);
             match self.node.open(now, &route, &mut io.read_buffer[start..end]) {
-                Ok(item) => opened.extend(item.map(|item| (start, end, item))),
+                Ok(datagram) => opened.extend(datagram.map(|datagram| (start, end, datagram))),
                 Err(_) => io.sockets[socket].report.refused += 1,
             }
         }
         if let Some(buffer) = (!opened.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
         {
             let ce = Ecn::of(received.tos) == Ecn::Ce;
-            opened.drain(..).for_each(|item| self.process(now, &route, ce, &buffer, item));
+            opened.drain(..).for_each(|datagram| self.process(now, &route, ce, &buffer, datagram));
         }
         opened.clear();
         self.opened = opened;
@@ -279,7 +279,7 @@ impl Engine for RopewalkEngine {
     fn flush(&mut self, io: &mut Io, now: Instant) {
         self.deliver(&mut io.device);
         self.transmit(&mut io.sockets, now);
-        // The host has handled its events already; reassembly needs none, as a packet begins with its first fragment.
+        // The node has handled its events already; reassembly needs none, as a packet begins with its first fragment.
         while self.node.poll_event(now).is_some() {}
         self.send_handshakes(&mut io.sockets, now);
         self.deadline = self.node.deadline(now);
@@ -287,9 +287,9 @@ impl Engine for RopewalkEngine {
 
     fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize) {
         for (id, peer) in &mut self.peers {
-            for (path, transmit) in peer.transmits().filter(|(_, transmit)| transmit.socket == socket) {
-                let sent = transmit.queue.send_queued(&mut io.sockets[socket]);
-                on_sent(&mut self.node, now, *id, path, sent);
+            for (path, path_queue) in peer.path_queues().filter(|(_, path_queue)| path_queue.socket == socket) {
+                let outcome = path_queue.queue.send_queued(&mut io.sockets[socket]);
+                on_send_outcome(&mut self.node, now, *id, path, outcome);
             }
         }
     }
@@ -315,8 +315,8 @@ impl Engine for RopewalkEngine {
     }
 
     fn check(&self, update: &Update) -> Result<(), Error> {
-        let socket = |at: usize| update.sockets.get(at).and_then(Option::as_ref);
-        update.peers.iter().try_for_each(|config| peer::check_peer(config, &self.node, socket))
+        let socket_config = |index: usize| update.sockets.get(index).and_then(Option::as_ref);
+        update.peers.iter().try_for_each(|config| peer::check_peer(config, &self.node, socket_config))
     }
 
     fn update(&mut self, io: &mut Io, now: Instant, update: Update, replaced: &[usize]) {
@@ -348,9 +348,9 @@ fn stream(inner: &Inner, key: u64) -> u8 {
     let hash = inner.flow_hash(key);
     let is_unordered =
         inner.tos >> 2 == EXPEDITED_FORWARDING || matches!(inner.protocol, protocol::ICMP | protocol::ICMPV6);
-    let unordered = 256 - u64::from(FIRST_UNORDERED_STREAM);
+    let unordered_streams = 256 - u64::from(FIRST_UNORDERED_STREAM);
     if is_unordered {
-        FIRST_UNORDERED_STREAM + (hash % unordered) as u8
+        FIRST_UNORDERED_STREAM + (hash % unordered_streams) as u8
     } else {
         (hash % u64::from(FIRST_UNORDERED_STREAM)) as u8
     }

@@ -1,4 +1,4 @@
-//! The payload of the machine in the daemon: bytes of a pooled buffer, and what the device said of them.
+//! The payload of the machine in the daemon: bytes of a pooled buffer, and the offload flag of the device.
 
 use crate::data_plane::buffer::BufferSlice;
 use machine::{PacketBuffer, Payload};

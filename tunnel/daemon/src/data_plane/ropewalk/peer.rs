@@ -16,7 +16,7 @@ pub(super) type Node = node::Node<PacketSlice, PathAddress>;
 const DEFAULT_MTU: u16 = 1500;
 
 /// The transmit queue of a path, and the socket that it uses.
-pub(super) struct PathTransmit {
+pub(super) struct PathQueue {
     pub(super) socket: usize,
     pub(super) queue: TransmitQueue,
 }
@@ -24,8 +24,8 @@ pub(super) struct PathTransmit {
 /// A peer of the engine.
 pub(super) struct EnginePeer {
     pub(super) config: PeerConfig,
-    /// By path id; `None` before the first datagram.
-    transmits: Vec<Option<PathTransmit>>,
+    /// The queue of each path, by path id; `None` before the first datagram.
+    path_queues: Vec<Option<PathQueue>>,
     pub(super) reassembler: Reassembler<PacketBytes>,
     pub(super) no_session: u64,
     pub(super) unallowed_source: u64,
@@ -33,7 +33,7 @@ pub(super) struct EnginePeer {
 }
 
 impl EnginePeer {
-    /// Adds a peer to the host.
+    /// Adds a peer to the node.
     ///
     /// # Errors
     /// As [`check_peer`], or if another peer has the same key.
@@ -45,7 +45,7 @@ impl EnginePeer {
         }
         let peer = Self {
             config,
-            transmits: (0..MAX_PATHS).map(|_| None).collect(),
+            path_queues: (0..MAX_PATHS).map(|_| None).collect(),
             reassembler: Reassembler::default(),
             no_session: 0,
             unallowed_source: 0,
@@ -54,54 +54,57 @@ impl EnginePeer {
         Ok((id, peer))
     }
 
-    /// Applies `new`, which was checked. New paths are added before old ones are removed, so that the peer can be told.
-    pub(super) fn change(&mut self, new: PeerConfig, id: PeerId, node: &mut Node, now: Instant) {
-        if self.config.preshared_key != new.preshared_key {
-            node.set_preshared(now, id, new.preshared_key.clone());
+    /// Applies `new_config`, which was checked. New paths are added before old ones are removed, so that the removal can be
+    /// announced on them.
+    pub(super) fn change(&mut self, new_config: PeerConfig, id: PeerId, node: &mut Node, now: Instant) {
+        if self.config.preshared_key != new_config.preshared_key {
+            node.set_preshared(now, id, new_config.preshared_key.clone());
         }
-        if self.config.weights() != new.weights() {
-            node.set_endpoint_config(id, new_endpoint_config(&new));
+        if self.config.weights() != new_config.weights() {
+            node.set_endpoint_config(id, new_endpoint_config(&new_config));
         }
         let same_address =
             |a: &PeerPathConfig, b: &PeerPathConfig| (a.id, a.socket, a.remote) == (b.id, b.socket, b.remote);
-        for path in new.paths.iter().filter(|path| !self.config.paths.contains(path)) {
-            let old = self.config.paths.iter().find(|old| same_address(old, path));
+        for path in new_config.paths.iter().filter(|path| !self.config.paths.contains(path)) {
+            let old_path = self.config.paths.iter().find(|old_path| same_address(old_path, path));
             // The peer may have moved since.
-            let current = old.and_then(|_| node.route(id, PathId(path.id.into()))).cloned();
-            node.set_path(now, id, path.id, current.unwrap_or_else(|| route(path)), path.path);
+            let route_in_use = old_path.and_then(|_| node.route(id, PathId(path.id.into()))).cloned();
+            node.set_path(now, id, path.id, route_in_use.unwrap_or_else(|| route(path)), path.path);
         }
-        for old in self.config.paths.iter().filter(|old| !new.paths.iter().any(|path| path.id == old.id)) {
-            node.remove_path(now, id, old.id);
-            self.transmits[usize::from(old.id)] = None;
+        for old_path in
+            self.config.paths.iter().filter(|old_path| !new_config.paths.iter().any(|path| path.id == old_path.id))
+        {
+            node.remove_path(now, id, old_path.id);
+            self.path_queues[usize::from(old_path.id)] = None;
         }
-        self.config = new;
+        self.config = new_config;
     }
 
     /// The paths on which datagrams were sent.
-    pub(super) fn transmits(&mut self) -> impl Iterator<Item = (PathId, &mut PathTransmit)> {
-        (0..).map(PathId).zip(&mut self.transmits).filter_map(|(path, transmit)| Some((path, transmit.as_mut()?)))
+    pub(super) fn path_queues(&mut self) -> impl Iterator<Item = (PathId, &mut PathQueue)> {
+        (0..).map(PathId).zip(&mut self.path_queues).filter_map(|(path, path_queue)| Some((path, path_queue.as_mut()?)))
     }
 
     /// The transmit queue of a path, whose datagrams go to `route` from now on.
-    pub(super) fn transmit_on(
+    pub(super) fn path_queue(
         &mut self,
         sockets: &mut [Socket],
         path: PathId,
         route: &node::Route<PathAddress>,
-    ) -> &mut PathTransmit {
+    ) -> &mut PathQueue {
         let (socket, address) = (usize::from(route.socket), route.remote);
-        let slot = &mut self.transmits[path.index()];
-        if slot.as_ref().is_some_and(|transmit| transmit.socket != socket) {
+        let slot = &mut self.path_queues[path.index()];
+        if slot.as_ref().is_some_and(|path_queue| path_queue.socket != socket) {
             *slot = None;
         }
-        let transmit = slot.get_or_insert_with(|| PathTransmit { socket, queue: TransmitQueue::new(address) });
-        transmit.queue.set_address(&mut sockets[socket], address);
-        transmit
+        let path_queue = slot.get_or_insert_with(|| PathQueue { socket, queue: TransmitQueue::new(address) });
+        path_queue.queue.set_address(&mut sockets[socket], address);
+        path_queue
     }
 
     /// Whether datagrams wait until this socket is writable.
     pub(super) fn is_blocked(&self, socket: usize) -> bool {
-        self.transmits.iter().flatten().any(|transmit| transmit.socket == socket && transmit.queue.is_blocked())
+        self.path_queues.iter().flatten().any(|path_queue| path_queue.socket == socket && path_queue.queue.is_blocked())
     }
 
     pub(super) fn report(&self, id: PeerId, node: &Node) -> PeerReport {
@@ -121,14 +124,14 @@ impl EnginePeer {
     }
 }
 
-/// Checks whether the host can talk to a peer, with these sockets.
+/// Checks whether the node can add a peer, with these sockets.
 ///
 /// # Errors
 /// An invalid key or algorithm, or a path without a socket of its address family.
 pub(super) fn check_peer<'a>(
     config: &PeerConfig,
     node: &Node,
-    socket: impl Fn(usize) -> Option<&'a SocketConfig>,
+    socket_config: impl Fn(usize) -> Option<&'a SocketConfig>,
 ) -> Result<(), Error> {
     let config_error = |message: String| Error::config(format!("peer {}: {message}", config.public_key));
     config.options.endpoint_config(&config.weights(), 0).map_err(config_error)?;
@@ -137,8 +140,9 @@ pub(super) fn check_peer<'a>(
         return Err(config_error(format!("at most {MAX_PATHS} paths")));
     }
     for PeerPathConfig { name, socket: index, remote, .. } in &config.paths {
-        let found = socket(*index).ok_or_else(|| Error::config(format!("path {name}: there is no socket {index}")))?;
-        if found.bind.is_ipv4() != remote.is_ipv4() {
+        let socket =
+            socket_config(*index).ok_or_else(|| Error::config(format!("path {name}: there is no socket {index}")))?;
+        if socket.bind.is_ipv4() != remote.is_ipv4() {
             return Err(Error::config(format!("path {name}: {remote} is not of its socket's address family")));
         }
     }
