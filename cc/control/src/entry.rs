@@ -16,7 +16,7 @@ pub struct AlgorithmEntry {
     pub source: &'static str,
     /// Declared parameters.
     pub parameters: &'static [Parameter],
-    /// Its properties.
+    /// What the algorithm requires, and where it deviates from the others.
     pub properties: Properties,
     /// Builds an instance.
     pub constructor: Constructor,
@@ -27,7 +27,7 @@ pub struct AlgorithmEntry {
 pub struct Properties {
     /// ECN that it needs with these parameters.
     pub ecn: fn(&Params) -> Ecn,
-    /// Least congestion window outside a reduction, packets.
+    /// Minimum congestion window outside a reduction, packets.
     pub min_cwnd: u32,
     /// Deviations from the common behaviour, each with its reason, for the tests over the registry.
     pub deviations: &'static [(Deviation, &'static str)],
@@ -66,16 +66,16 @@ pub enum Constructor {
 }
 
 impl AlgorithmEntry {
-    /// Whether it couples the paths of a connection.
+    /// Whether the algorithm couples the paths of a connection.
     #[must_use]
     pub fn is_coupled(&self) -> bool {
         matches!(self.constructor, Constructor::Coupled(_))
     }
 
-    /// Whether it deviates from the others in this.
+    /// Whether the algorithm deviates from the others in this respect.
     #[must_use]
     pub fn deviates(&self, deviation: Deviation) -> bool {
-        self.properties.deviations.iter().any(|(other, _)| *other == deviation)
+        self.properties.deviations.iter().any(|(listed, _)| *listed == deviation)
     }
 
     /// ECN that the algorithm needs with the parameters `given`.

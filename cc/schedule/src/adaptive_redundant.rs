@@ -10,11 +10,11 @@
 //!
 //! and new data otherwise. alpha_i is the share of its bandwidth BW_i (greatest delivery rate of the latest ten rounds)
 //! that Coupled BBR leaves to path i between probes; here it is computed from the bandwidths, so that any congestion
-//! control will do. With so small a window a loss is noticed by timeout only; the second condition meets slow, long
+//! control will do. With so small a window a loss is noticed by timeout only; the second condition selects slow, long
 //! paths.
 //!
 //! Source: Han, Xue, Xing, Hong, Wei, SIGCOMM 2019 posters, section 3.2 (alpha: 3.1). It leaves open, and is read so:
-//! - `min RTT_i` is the least smoothed RTT over the paths, RTT_i the smoothed RTT of path i;
+//! - `min RTT` is the minimum smoothed RTT over the paths, RTT_i the smoothed RTT of path i;
 //! - N, minimum, maximum and sum are over the usable paths (active, and no idle backups); 1/N makes equal paths
 //!   redundant from N = 3 on: alpha is 1/9 then, the threshold 1/6;
 //! - what is copied: as redundant does, the oldest outstanding packet; a path that has repeated all goes on with new
@@ -62,14 +62,14 @@ pub struct AdaptiveRedundant {
 }
 
 /// The share of its bandwidth that Coupled BBR leaves to a path between probes; at most 1, negative for a slow path.
-fn alpha(own: Rate, all: impl Iterator<Item = Rate>) -> f64 {
-    let (max, sum_of_squares) = all
+fn alpha(own_rate: Rate, rates: impl Iterator<Item = Rate>) -> f64 {
+    let (max, sum_of_squares) = rates
         .map(|rate| rate.0 as f64)
         .fold((0.0_f64, 0.0), |(max, sum_of_squares), rate| (max.max(rate), sum_of_squares + rate * rate));
-    (4.0 * own.0 as f64 * max / sum_of_squares - 1.0) / 3.0
+    (4.0 * own_rate.0 as f64 * max / sum_of_squares - 1.0) / 3.0
 }
 
-/// A path with a smaller alpha is redundant.
+/// Alpha below which a path is redundant.
 fn threshold(rtt: Span, min_rtt: Span, paths: usize) -> f64 {
     rtt.0 as f64 / (paths as f64 * (rtt.0 + min_rtt.0) as f64)
 }
@@ -105,8 +105,8 @@ impl Scheduler for AdaptiveRedundant {
             return Some(Pick { path, packet: PacketChoice::OldestUnacked });
         }
         let path = self.choose_path(view)?;
-        let copy = self.is_redundant(view, &view.paths[path.index()]);
-        Some(Pick { path, packet: if copy { PacketChoice::OldestUnacked } else { PacketChoice::Next } })
+        let is_redundant = self.is_redundant(view, &view.paths[path.index()]);
+        Some(Pick { path, packet: if is_redundant { PacketChoice::OldestUnacked } else { PacketChoice::Next } })
     }
 }
 
@@ -116,8 +116,8 @@ mod tests {
     use crate::view::tests::{VIEW, path, pick_all};
 
     fn alphas<const N: usize>(mbit: [u64; N]) -> [f64; N] {
-        let all = mbit.map(Rate::from_mbit);
-        all.map(|own| (alpha(own, all.into_iter()) * 1e4).round() / 1e4)
+        let rates = mbit.map(Rate::from_mbit);
+        rates.map(|own_rate| (alpha(own_rate, rates.into_iter()) * 1e4).round() / 1e4)
     }
 
     #[test]
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn thresholds_for_long_and_short_paths() {
-        let at = |rtt, min_rtt, paths| threshold(Span::from_millis(rtt), Span::from_millis(min_rtt), paths);
-        assert_eq!([at(60, 20, 2), at(20, 20, 2)], [0.375, 0.25]);
-        assert_eq!(at(40, 40, 3), 1.0 / 6.0);
+        let threshold_ms = |rtt, min_rtt, paths| threshold(Span::from_millis(rtt), Span::from_millis(min_rtt), paths);
+        assert_eq!([threshold_ms(60, 20, 2), threshold_ms(20, 20, 2)], [0.375, 0.25]);
+        assert_eq!(threshold_ms(40, 40, 3), 1.0 / 6.0);
     }
 
     /// Whether each path is redundant, of paths with these RTTs in ms, bandwidths in Mbit/s and windows.

@@ -1,6 +1,6 @@
 //! BLEST: a slow path is left idle when its packet would block the fast path.
 //!
-//! The fastest path F (least smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
+//! The fastest path F (minimum smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
 //! room. A packet on S occupies the receive window until it is acknowledged, and in that time F could send
 //!
 //! ```text
@@ -57,7 +57,7 @@ pub struct Blest {
     lower: u64,
     last_adjusted: Instant,
     rwnd_stalls: u64,
-    /// Least and greatest smoothed RTT of each path; (0, 0) before the first.
+    /// Minimum and maximum smoothed RTT of each path; (0, 0) before the first.
     rtt_ranges: Vec<(Span, Span)>,
 }
 
@@ -82,8 +82,8 @@ impl Blest {
     fn update_rtt_ranges(&mut self, paths: &[PathView]) {
         self.rtt_ranges.resize(paths.len(), (Span::ZERO, Span::ZERO));
         for ((min, max), path) in self.rtt_ranges.iter_mut().zip(paths) {
-            let first = *min == Span::ZERO;
-            *min = if first { path.srtt } else { path.srtt.min(*min) };
+            let is_first = *min == Span::ZERO;
+            *min = if is_first { path.srtt } else { path.srtt.min(*min) };
             *max = path.srtt.max(*max);
         }
     }
@@ -94,12 +94,12 @@ impl Blest {
             return;
         }
         let stalled = view.rwnd_stalls > self.rwnd_stalls;
-        let next = if stalled { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
-        self.lambda = next.min(self.max_lambda).max(self.min_lambda);
+        let lambda = if stalled { self.lambda + self.raise } else { self.lambda.saturating_sub(self.lower) };
+        self.lambda = lambda.min(self.max_lambda).max(self.min_lambda);
         (self.last_adjusted, self.rwnd_stalls) = (view.now, view.rwnd_stalls);
     }
 
-    /// How long a packet on this path occupies the receive window.
+    /// Time for which a packet on this path occupies the receive window.
     fn linger_time(&self, id: PathId, path: &PathView) -> Span {
         let (min, max) = self.rtt_ranges[id.index()];
         let queueing = (max.saturating_sub(min) * u64::from(path.buffered_packets())) / u64::from(path.cwnd.max(1));
@@ -107,9 +107,9 @@ impl Blest {
     }
 
     /// Packets that the fast path could send within a span.
-    fn packets_within(&self, id: PathId, path: &PathView, within: Span) -> u64 {
+    fn packets_within(&self, id: PathId, path: &PathView, span: Span) -> u64 {
         let (min, max) = self.rtt_ranges[id.index()];
-        let rounds = within.0 / ((min + max) / 2).0.max(1) + 1;
+        let rounds = span.0 / ((min + max) / 2).0.max(1) + 1;
         if path.ssthresh >= INFINITE_SSTHRESH {
             return u64::from(path.cwnd) * ((1 << rounds.min(MAX_DOUBLINGS)) - 1);
         }
@@ -125,9 +125,9 @@ impl Blest {
 
     fn would_block(&self, view: &SchedulerView<'_>, fast: (PathId, &PathView), slow: (PathId, &PathView)) -> bool {
         let bytes = u64::from(view.packet_bytes);
-        let window =
+        let rwnd =
             view.snd_nxt.saturating_sub(view.snd_una).saturating_add(view.rwnd_left_packets).saturating_mul(bytes);
-        self.needed_bytes(view, fast, slow) > window.saturating_sub((u64::from(slow.1.buffered_packets()) + 1) * bytes)
+        self.needed_bytes(view, fast, slow) > rwnd.saturating_sub((u64::from(slow.1.buffered_packets()) + 1) * bytes)
     }
 }
 
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn what_the_fast_path_could_send_in_the_slow_ones_rtt() {
         assert_eq!(estimates(path(20, 10, 10)), (72, 125_107), "6 rounds of 10 + 2 packets, times 1448 times 1.2");
-        let first = PathView { ssthresh: INFINITE_SSTHRESH, ..path(20, 10, 10) };
-        assert_eq!(estimates(first).0, 630, "10 * (2^6 - 1)");
+        let first_slow_start = PathView { ssthresh: INFINITE_SSTHRESH, ..path(20, 10, 10) };
+        assert_eq!(estimates(first_slow_start).0, 630, "10 * (2^6 - 1)");
         assert_eq!(estimates(PathView { ssthresh: 19, ..path(20, 10, 10) }).0, 132, "6 * (20 + 2)");
     }
 
@@ -193,27 +193,35 @@ mod tests {
     #[test]
     fn the_slow_path_is_used_when_the_window_has_room_for_both() {
         let paths = [path(20, 10, 10), path(100, 10, 2)];
-        let at = |room| blest().pick(&SchedulerView { snd_nxt: 12, rwnd_left_packets: room, paths: &paths, ..VIEW });
+        let pick_with =
+            |rwnd_left_packets| blest().pick(&SchedulerView { snd_nxt: 12, rwnd_left_packets, paths: &paths, ..VIEW });
         // Needed: 125107 bytes of 12 + room packets, less the three on the slow path: 86.4 packets and three.
-        assert_eq!(at(89 - 12), None);
-        assert_eq!(at(90 - 12), Some(Pick::next(PathId(1))));
+        assert_eq!(pick_with(89 - 12), None);
+        assert_eq!(pick_with(90 - 12), Some(Pick::next(PathId(1))));
     }
 
     #[test]
     fn lambda_moves_once_in_a_slow_rtt_and_stays_within_its_bounds() {
         let mut scheduler = blest();
-        let mut at = |ms: u64, blocked: u64| {
+        let mut lambda_at = |ms: u64, rwnd_stalls: u64| {
             scheduler.update_lambda(
-                &SchedulerView { now: Instant::ZERO + Span::from_millis(ms), rwnd_stalls: blocked, ..VIEW },
+                &SchedulerView { now: Instant::ZERO + Span::from_millis(ms), rwnd_stalls, ..VIEW },
                 Span::from_millis(100),
             );
             scheduler.lambda
         };
         assert_eq!(
-            [at(99, 0), at(100, 1), at(199, 2), at(200, 2), at(300, 2), at(400, 2)],
+            [
+                lambda_at(99, 0),
+                lambda_at(100, 1),
+                lambda_at(199, 2),
+                lambda_at(200, 2),
+                lambda_at(300, 2),
+                lambda_at(400, 2)
+            ],
             [1200, 1240, 1240, 1280, 1270, 1260]
         );
-        assert_eq!((5..10).map(|n| at(n * 100, n)).max(), Some(1300));
-        assert_eq!((10..99).map(|n| at(n * 100, 9)).min(), Some(1000));
+        assert_eq!((5..10).map(|n| lambda_at(n * 100, n)).max(), Some(1300));
+        assert_eq!((10..99).map(|n| lambda_at(n * 100, 9)).min(), Some(1000));
     }
 }

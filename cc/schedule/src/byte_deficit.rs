@@ -1,6 +1,6 @@
 //! Weighted byte deficit: bytes in proportion to the weights; the path with the greatest deficit goes next.
 //!
-//! Unlike packet round robin it keeps the shares right when small packets (acknowledgements) and large ones are mixed.
+//! Unlike packet round robin, this keeps the shares right when small packets (acknowledgements) and large ones are mixed.
 //! Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
@@ -73,10 +73,10 @@ mod tests {
     #[test]
     fn bytes_follow_the_weights_whatever_the_packet_sizes() {
         let mut deficit = ByteDeficit::new(&[3, 1], 0);
-        let mut random = units::RngStream::named(1, "sizes");
+        let mut rng = units::RngStream::named(1, "sizes");
         let mut carried = [0u64; 2];
         for _ in 0..40_000 {
-            let bytes = if random.chance(0.5) { 40 } else { 1500 };
+            let bytes = if rng.chance(0.5) { 40 } else { 1500 };
             let path = picks(&mut deficit, 1, bytes, [true; 2])[0];
             carried[usize::from(path)] += u64::from(bytes);
         }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_was_down_is_not_owed_its_absence() {
+    fn a_path_that_was_down_catches_up_by_64_kib_only() {
         let mut deficit = ByteDeficit::new(&[1, 1], 0);
         assert_eq!(picks(&mut deficit, 10_000, 1500, [true, false]), [0; 10_000]);
         let until_even = (0..).take_while(|_| picks(&mut deficit, 1, 1500, [true; 2]) == [1]).count();

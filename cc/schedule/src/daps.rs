@@ -60,7 +60,7 @@ pub struct Daps {
 }
 
 /// The plan of one path.
-#[derive(Clone, Copy, Debug, std::default::Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct PathPlan {
     /// One-way delay in time units; 0 if the path is not in the plan.
     one_way_delay: u64,
@@ -81,14 +81,14 @@ impl PathPlan {
         self.sent < self.bursts * self.burst()
     }
 
-    /// When the next packet arrives, in time units from the start of the plan.
+    /// Arrival time of the next packet, in time units from the start of the plan.
     fn arrival(&self) -> u64 {
         (self.sent / self.burst() + 1) * self.one_way_delay
     }
 
-    /// Unsent packets of the plan that arrive by `until`.
-    fn due(&self, until: u64) -> u64 {
-        let bursts = until.checked_div(self.one_way_delay).unwrap_or(0).min(self.bursts);
+    /// Unsent packets of the plan that arrive by `time`, in time units from the start of the plan.
+    fn due(&self, time: u64) -> u64 {
+        let bursts = time.checked_div(self.one_way_delay).unwrap_or(0).min(self.bursts);
         (bursts * self.burst()).saturating_sub(self.sent)
     }
 }
@@ -111,7 +111,8 @@ impl Daps {
         planned.map(|(id, _)| id).eq(view.usable_paths().map(|(id, _)| id))
     }
 
-    fn plan(&mut self, view: &SchedulerView<'_>) {
+    /// Makes a new plan, unless a path has no RTT.
+    fn make_plan(&mut self, view: &SchedulerView<'_>) {
         self.plans.resize(view.paths.len(), PathPlan::default());
         self.plans.iter_mut().for_each(|plan| (plan.one_way_delay, plan.bursts, plan.sent) = (0, 0, 0));
         if view.usable_paths().any(|(_, path)| path.srtt == Span::ZERO) {
@@ -135,9 +136,9 @@ impl Daps {
     fn skipped(&self, path: PathId) -> u64 {
         let arrival = self.plans[path.index()].arrival();
         // Of bursts that arrive together, those of the lower index go first.
-        let until = |other: usize| if other < path.index() { arrival } else { arrival - 1 };
-        let others = self.plans.iter().enumerate().filter(|(other, _)| *other != path.index());
-        others.map(|(other, plan)| plan.due(until(other))).sum()
+        let latest_arrival = |other: usize| if other < path.index() { arrival } else { arrival - 1 };
+        let other_plans = self.plans.iter().enumerate().filter(|(other, _)| *other != path.index());
+        other_plans.map(|(other, plan)| plan.due(latest_arrival(other))).sum()
     }
 }
 
@@ -148,7 +149,7 @@ impl Scheduler for Daps {
         }
         let has_bursts = |daps: &Self| view.paths_with_room().any(|(id, _)| daps.plans[id.index()].has_bursts_left());
         if !self.covers_usable_paths(view) || !has_bursts(self) {
-            self.plan(view);
+            self.make_plan(view);
         }
         if !has_bursts(self) {
             return fastest(view.paths_with_room()).map(|(path, _)| Pick::next(path));
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn delays_of_12_and_52_ms_give_13_bursts_and_3() {
         let mut daps = daps();
-        daps.plan(&SchedulerView { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
+        daps.make_plan(&SchedulerView { paths: &[path(24, 10, 0), path(104, 10, 0)], ..VIEW });
         assert_eq!([daps.plans[0].bursts, daps.plans[1].bursts], [13, 3], "156 ms");
     }
 
@@ -207,17 +208,18 @@ mod tests {
 
     #[test]
     fn a_path_that_dies_is_no_longer_waited_for() {
-        let full = path(24, 10, 10);
-        let last = |fast| daps().pick(&SchedulerView { unsent_packets: 1, paths: &[fast, path(104, 10, 0)], ..VIEW });
-        assert_eq!(last(full), None, "the fast path delivers it sooner");
-        assert_eq!(last(PathView { active: false, ..full }), Some(Pick::next(PathId(1))));
+        let full_path = path(24, 10, 10);
+        let pick_last =
+            |fast| daps().pick(&SchedulerView { unsent_packets: 1, paths: &[fast, path(104, 10, 0)], ..VIEW });
+        assert_eq!(pick_last(full_path), None, "the fast path delivers it sooner");
+        assert_eq!(pick_last(PathView { active: false, ..full_path }), Some(Pick::next(PathId(1))));
     }
 
     #[test]
     fn windows_are_smoothed_from_plan_to_plan() {
         let mut daps = daps();
         for window in [80, 160] {
-            daps.plan(&SchedulerView { paths: &[path(24, window, 0)], ..VIEW });
+            daps.make_plan(&SchedulerView { paths: &[path(24, window, 0)], ..VIEW });
         }
         assert_eq!(daps.plans[0].burst(), 90);
     }

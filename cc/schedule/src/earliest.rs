@@ -25,7 +25,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |_| Box::new(Earliest),
 };
 
-/// The scheduler; it has no state.
+/// The scheduler, which has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Earliest;
 
@@ -64,12 +64,12 @@ mod tests {
 
     #[test]
     fn data_wait_for_a_full_path_that_delivers_first_until_it_dies() {
-        let full = PathView { has_room: false, queued: 20, ..path(20, 10, 0) };
-        let slow = path(200, 10, 0);
+        let full_path = PathView { has_room: false, queued: 20, ..path(20, 10, 0) };
+        let slow_path = path(200, 10, 0);
         // 10 ms and what 21 packets take at ten in 20 ms, against 100 ms and more.
-        assert_eq!(pick(&mut Earliest, &[full, slow]), None);
+        assert_eq!(pick(&mut Earliest, &[full_path, slow_path]), None);
         assert_eq!(
-            pick(&mut Earliest, &[PathView { active: false, ..full }, slow]),
+            pick(&mut Earliest, &[PathView { active: false, ..full_path }, slow_path]),
             Some(Pick::next(units::PathId(1)))
         );
     }

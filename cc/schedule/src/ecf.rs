@@ -1,6 +1,6 @@
-//! ECF, earliest completion first: a slow path is left idle when the rest would be through sooner without it.
+//! ECF, earliest completion first: a slow path is left idle when the unsent packets would be delivered sooner without it.
 //!
-//! The fastest path F (least smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
+//! The fastest path F (minimum smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
 //! room, k the unsent packets, and delta the greater of the two RTT deviations. Data wait for F if it would have sent them
 //! all before a packet on S is back, and S would need longer than two RTTs of F:
 //!
@@ -47,10 +47,10 @@ impl Ecf {
     }
 
     /// Whether the unsent packets are delivered sooner if they wait for the fast path.
-    fn should_wait(&mut self, waiting: u64, fast: &PathView, slow: &PathView) -> bool {
+    fn should_wait(&mut self, unsent_packets: u64, fast: &PathView, slow: &PathView) -> bool {
         let rtt = |path: &PathView| path.srtt.0 as f64;
         let window = |path: &PathView| f64::from(path.cwnd);
-        let packets = |path: &PathView| (waiting as f64).max(window(path));
+        let packets = |path: &PathView| (unsent_packets as f64).max(window(path));
         let delta = fast.rttvar.max(slow.rttvar).0 as f64;
         let hysteresis = if self.waiting { 1.0 + self.beta } else { 1.0 };
         let fast_time = rtt(fast) * (packets(fast) + window(fast));
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn up_to_42_packets_wait_for_the_fast_path() {
-        let limit =
+        let max_waiting =
             (1..100).take_while(|unsent_packets| pick(&mut Ecf::new(0.25), *unsent_packets, 100).is_none()).last();
-        assert_eq!(limit, Some(42), "20 * 52 < 1050 <= 20 * 53");
+        assert_eq!(max_waiting, Some(42), "20 * 52 < 1050 <= 20 * 53");
     }
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn the_fast_path_is_used_when_it_is_open_and_not_waited_for_when_it_is_dead() {
         let dead = PathView { active: false, ..path(20, 10, 10) };
-        let at =
+        let pick_with =
             |fast| Ecf::new(0.25).pick(&SchedulerView { unsent_packets: 1, paths: &[fast, path(100, 10, 0)], ..VIEW });
-        assert_eq!([at(path(20, 10, 9)), at(dead)], [0, 1].map(|path| Some(Pick::next(PathId(path)))));
+        assert_eq!([pick_with(path(20, 10, 9)), pick_with(dead)], [0, 1].map(|path| Some(Pick::next(PathId(path)))));
     }
 }

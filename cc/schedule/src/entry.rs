@@ -11,17 +11,17 @@ pub struct SchedulerEntry {
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
-    /// One line: what it does.
+    /// What the scheduler does, in one line.
     pub title: &'static str,
     /// RFC, paper, kernel file.
     pub source: &'static str,
-    /// What it must know of the paths.
+    /// What the scheduler must know of the paths.
     pub needs: Needs,
     /// Where packets wait that a path cannot send at once.
     pub fill: Fill,
     /// Declared parameters.
     pub parameters: &'static [Parameter],
-    /// Builds one.
+    /// Builds an instance.
     pub constructor: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
 }
 
@@ -50,7 +50,7 @@ pub enum Fill {
 pub struct SchedulerSetup<'a> {
     /// One weight a path; a path without one counts as the scheduler says (1, if it says nothing).
     pub weights: &'a [u32],
-    /// Position in its cycle at which it starts.
+    /// Position in the scheduler's cycle at which it starts.
     pub first: u32,
     /// Parameters.
     pub params: &'a Params,

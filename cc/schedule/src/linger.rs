@@ -1,7 +1,7 @@
 //! Minimum linger time: the default scheduler of the upstream Linux kernel.
 //!
-//! Packets are assigned to the paths up to the size of their send buffers. The linger time of a path is what it needs to send
-//! all that is buffered:
+//! Packets are assigned to the paths up to the size of their send buffers. The linger time of a path is the time that it
+//! needs to send all that is buffered:
 //!
 //! ```text
 //! linger = bytes buffered / average pacing rate
@@ -163,11 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn data_wait_for_a_full_path_that_lingers_least_until_it_dies() {
-        let full = PathView { has_room: false, ..buffered(10, Rate::from_mbit(100)) };
-        let other = buffered(1, Rate::from_mbit(5));
+    fn data_wait_for_a_full_path_with_the_minimum_linger_time_until_it_dies() {
+        let full_path = PathView { has_room: false, ..buffered(10, Rate::from_mbit(100)) };
+        let other_path = buffered(1, Rate::from_mbit(5));
         let mut scheduler = Linger::new(65428);
-        assert_eq!(pick(&mut scheduler, &[full, other]), None);
-        assert_eq!(pick(&mut scheduler, &[PathView { active: false, ..full }, other]), Some(Pick::next(PathId(1))));
+        assert_eq!(pick(&mut scheduler, &[full_path, other_path]), None);
+        assert_eq!(
+            pick(&mut scheduler, &[PathView { active: false, ..full_path }, other_path]),
+            Some(Pick::next(PathId(1)))
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Minimum round-trip time first: the default of the out-of-tree MPTCP kernel.
 //!
-//! Among the paths whose window has room, the one with the least smoothed RTT carries the next packet. As
+//! Among the paths whose window has room, the one with the minimum smoothed RTT carries the next packet. As
 //! soon as the window of the fast path is full the slow one is used, and packets of the fast one then wait at the
 //! receiver (head-of-line blocking). The smoothed RTT contains the path's own queue, so a bloated path looks like a
 //! long one.
@@ -22,11 +22,11 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |_| Box::new(MinRtt),
 };
 
-/// The scheduler; it has no state.
+/// The scheduler, which has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt;
 
-/// The path with the least smoothed RTT; of equals, the one with the lower index.
+/// The path with the minimum smoothed RTT; of equals, the one with the lower index.
 pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a PathView)>) -> Option<(PathId, &'a PathView)> {
     paths.min_by_key(|(_, path)| path.srtt)
 }

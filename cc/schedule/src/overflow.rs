@@ -1,4 +1,5 @@
-//! Overflow: the fastest path carries all that it can; slower ones what would wait for it longer than they are slower.
+//! Overflow: the fastest path carries all that it can; a slower path carries the packets that would wait for the fastest
+//! one longer than the difference of the delays.
 //!
 //! ```text
 //! slow path used  if  backlog / (rates of the faster paths) >= difference   or   backlogged for >= difference
@@ -6,16 +7,16 @@
 //! difference = (srtt_slow - srtt_fast) / 2
 //! ```
 //!
-//! A path that is a little busy is waited for: a packet that goes round by a slow path delays, at a far end that keeps
-//! the order, all that come after it, and a TCP inside sees its round trip jump to the slow path's and leaves slow
-//! start. Once a backlog, large or lasting, has shown that the fast path does not suffice, the slow one is used for
-//! some of its round trips whatever the backlog is then, while the fast one is busy: it comes and goes with the windows
-//! of the flows inside. But not while it is much slower than usual itself, because a queue has grown in it.
+//! Packets wait for a path with a short backlog: a packet on a slow path delays, at a receiver that restores the order,
+//! all that come after it, and an inner TCP flow sees its round-trip time jump to that of the slow path and leaves slow
+//! start. Once a backlog, large or lasting, has shown that the fast path does not suffice, the slow one stays in use for
+//! some of its round trips while the fast one is busy, whatever the backlog is then, as backlogs come and go with the
+//! windows of the inner flows; but not while the slow path is much slower than usual, because a queue has grown on it.
 //!
 //! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of
-//! more. So a path is full when its [phantom queue](crate::PathView::phantom_queue_delay) is as long as a backlog would have to be,
-//! unless the detour is longer than the round trip that such a flow counts on: what comes beyond goes to a slower path
-//! with room even if the fast one would take it, into a queue in the network. With no such room, it does take it.
+//! more. So a path is full when its [phantom queue](crate::PathView::phantom_queue_delay) is as long as a backlog
+//! would have to be, unless the difference of the delays is longer than the RTT of the fast path: further packets go to
+//! a slower path with room even if the fast one has room too. If no slower path has room, the fast one carries them.
 //!
 //! Source: own rule; the idea of overflow instead of shares is RFC 8157's (section 1.4), the comparison of delays that
 //! of earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant,
@@ -37,29 +38,29 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
 
 /// Round trips of a slow path for which it stays needed: two of BBR's gain cycles.
 const NEED_ROUND_TRIPS: u64 = 16;
-/// No more packets than these are no backlog.
+/// A backlog has more packets than this.
 const MIN_BACKLOG_PACKETS: u64 = 4;
 /// A phantom queue shorter than this is a burst...
 const MIN_BURST: Span = Span::from_millis(2);
 /// ... and one longer than this is not, whatever the difference of delays.
 const MAX_BURST: Span = Span::from_millis(50);
-/// A backlog ends if no packet was picked for so long.
+/// Time without a pick after which a backlog ends.
 const BACKLOG_GAP: Span = Span::from_millis(5);
 
-/// A slow path in use may be so much slower than usual: more shows a queue of its own.
+/// Tolerance of the delay difference of a slow path in use; a greater one shows that a queue has grown on it.
 const SRTT_TOLERANCE: Span = Span::from_millis(5);
 
 /// State of the scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Overflow {
     slow_paths: Vec<SlowPath>,
-    /// Since when there is a backlog, and when it was last seen.
+    /// Start of the backlog, and the time at which it was last seen.
     backlogged: Option<(Instant, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SlowPath {
-    /// Until when the fast paths are known not to suffice.
+    /// Time until which the faster paths are taken not to suffice.
     needed_until: Instant,
     /// Usual difference of its one-way delay to the fastest path's.
     usual_difference: Option<Span>,
@@ -111,11 +112,11 @@ impl Scheduler for Overflow {
         let (mut chosen, mut faster) = (None, None);
         // By round trip, without sorting: there are few paths.
         while let Some((id, path)) = next_slower(view, faster.as_ref().map(|faster: &FasterPaths| faster.last)) {
-            let (used, full) = match &faster {
+            let (is_used, are_full) = match &faster {
                 None => (true, true),
                 Some(faster) => (self.overflows(view, faster, (id, path)), faster.are_full(view, path)),
             };
-            if path.has_room && used && (full || chosen.is_none()) {
+            if path.has_room && is_used && (are_full || chosen.is_none()) {
                 chosen = Some(Pick::next(id));
                 if path.phantom_queue_delay.is_none_or(|delay| delay < MIN_BURST) {
                     break;
@@ -147,7 +148,8 @@ impl FasterPaths {
             last: (path.srtt, id),
         });
         let rate = Rate(prior.rate.0.saturating_add(path.pacing_rate.0));
-        let delay = prior.phantom_queue_delay.zip(path.phantom_queue_delay).map(|(all, this)| all.min(this));
+        let delay =
+            prior.phantom_queue_delay.zip(path.phantom_queue_delay).map(|(shortest, delay)| shortest.min(delay));
         Self { rate, phantom_queue_delay: delay, last: (path.srtt, id), ..prior }
     }
 
@@ -161,9 +163,9 @@ impl FasterPaths {
         self.phantom_queue_delay.is_none_or(|delay| delay >= MIN_BURST)
     }
 
-    /// Whether the faster paths are full, by their phantom queues, for longer than it is worth to wait for them. A flow
-    /// that paces itself has twice of what its minimum round trip calls for on its way (BBR): a detour that is longer
-    /// than that round trip would starve it, and cost more than the slower path brings.
+    /// Whether the phantom queues of the faster paths show that they are full, and the difference of the delays is not
+    /// longer than their RTT. A flow that paces itself (BBR) has two bandwidth-delay products in flight: a longer delay
+    /// would leave it short of packets in flight, and cost more than the slower path brings.
     fn are_full(&self, view: &SchedulerView<'_>, path: &PathView) -> bool {
         if self.delay_difference(path) > self.srtt {
             return false;
@@ -187,13 +189,13 @@ mod tests {
     /// 12 Mbit/s: a packet of 1500 bytes a millisecond.
     const RATE: Rate = Rate(12_000_000);
 
-    fn pick(scheduler: &mut Overflow, at: u64, unsent_packets: u64, has_room: [bool; 2]) -> Option<u16> {
+    fn pick(scheduler: &mut Overflow, now_ms: u64, unsent_packets: u64, has_room: [bool; 2]) -> Option<u16> {
         let paths = [(100, has_room[0]), (20, has_room[1])].map(|(srtt, has_room)| PathView {
             pacing_rate: RATE,
             has_room,
             ..path(srtt, 10, 0)
         });
-        let now = Instant::ZERO + Span::from_millis(at);
+        let now = Instant::ZERO + Span::from_millis(now_ms);
         scheduler
             .pick(&SchedulerView { now, unsent_packets, packet_bytes: 1500, paths: &paths, ..VIEW })
             .map(|pick| pick.path.0)
@@ -211,13 +213,13 @@ mod tests {
     #[test]
     fn a_small_backlog_counts_once_it_has_lasted_as_long() {
         let mut scheduler = Overflow::default();
-        assert!((0..40).all(|at| pick(&mut scheduler, at, 5, [true, false]).is_none()));
+        assert!((0..40).all(|now_ms| pick(&mut scheduler, now_ms, 5, [true, false]).is_none()));
         assert_eq!(pick(&mut scheduler, 40, 5, [true, false]), Some(0));
         let mut scheduler = Overflow::default();
-        assert!(
-            (0..100)
-                .all(|at| pick(&mut scheduler, at, if at == 30 { 4 } else { 5 }, [true, false]).is_none() == (at < 71))
-        );
+        assert!((0..100).all(|now_ms| {
+            let unsent_packets = if now_ms == 30 { 4 } else { 5 };
+            pick(&mut scheduler, now_ms, unsent_packets, [true, false]).is_none() == (now_ms < 71)
+        }));
     }
 
     #[test]
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_alike_are_used_alike() {
+    fn a_path_of_equal_rtt_carries_what_the_other_has_no_room_for() {
         let mut scheduler = Overflow::default();
         let paths = [(20, false), (20, true)].map(|(srtt, has_room)| PathView {
             pacing_rate: RATE,
@@ -243,9 +245,14 @@ mod tests {
         assert_eq!(scheduler.pick(&view), Some(Pick::next(PathId(1))));
     }
 
-    /// With a phantom queue of the fast path of so many ms, and a slow one of this round trip; both as `has_room` says.
-    fn pick_with_phantom_queue(scheduler: &mut Overflow, delay: u64, slow: u64, has_room: [bool; 2]) -> Option<u16> {
-        let mut paths = [(slow, has_room[0]), (20, has_room[1])].map(|(srtt, has_room)| PathView {
+    /// The pick with a phantom queue of `delay` ms at the fast path, beside a slow path with an RTT of `slow_srtt` ms.
+    fn pick_with_phantom_queue(
+        scheduler: &mut Overflow,
+        delay: u64,
+        slow_srtt: u64,
+        has_room: [bool; 2],
+    ) -> Option<u16> {
+        let mut paths = [(slow_srtt, has_room[0]), (20, has_room[1])].map(|(srtt, has_room)| PathView {
             pacing_rate: RATE,
             has_room,
             ..path(srtt, 10, 0)
@@ -258,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phantom_queue_worth_the_difference_sends_what_comes_round_by_the_slow_path() {
+    fn a_phantom_queue_as_long_as_the_difference_sends_packets_over_the_slow_path() {
         let mut scheduler = Overflow::default();
         assert_eq!(pick_with_phantom_queue(&mut scheduler, 19, 60, [true, true]), Some(1), "20 ms are the difference");
         assert_eq!(pick_with_phantom_queue(&mut scheduler, 19, 60, [true, false]), None);
@@ -271,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detour_longer_than_the_fast_paths_round_trip_takes_a_backlog() {
+    fn a_delay_difference_longer_than_the_fast_paths_rtt_needs_a_backlog() {
         let mut scheduler = Overflow::default();
         assert_eq!(pick_with_phantom_queue(&mut scheduler, 1000, 61, [true, true]), Some(1));
     }

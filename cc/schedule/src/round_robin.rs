@@ -58,9 +58,9 @@ impl RoundRobin {
         self.segments_used.resize(view.paths.len(), 0);
         let Self { num_segments, waits_for_cwnd, segments_used } = self;
         let candidates = || view.usable_paths().filter(|(_, path)| *waits_for_cwnd || path.has_room);
-        let used = |(id, _): &(PathId, _)| segments_used[id.index()];
-        let in_turn = candidates().find(|path| (1..*num_segments).contains(&used(path)));
-        let chosen = in_turn.or_else(|| candidates().find(|path| used(path) == 0));
+        let used_by = |(id, _): &(PathId, _)| segments_used[id.index()];
+        let in_turn = candidates().find(|path| (1..*num_segments).contains(&used_by(path)));
+        let chosen = in_turn.or_else(|| candidates().find(|path| used_by(path) == 0));
         let (path, path_view) = chosen.or_else(|| {
             segments_used.fill(0);
             candidates().next()

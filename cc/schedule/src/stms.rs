@@ -1,6 +1,6 @@
 //! STMS-like: the slow path sends from further back in the stream, so that its packets arrive when they are due.
 //!
-//! The fastest path (least smoothed RTT) sends from the head. A slower path i leaves out the packets that the faster
+//! The fastest path (minimum smoothed RTT) sends from the head. A slower path i leaves out the packets that the faster
 //! ones will have delivered before one on i arrives:
 //!
 //! ```text
@@ -44,8 +44,8 @@ pub struct Stms {
     step: f64,
     gaps: Vec<Gap>,
     /// `snd_nxt` at the first pick.
-    first: Option<u64>,
-    /// New packets picked since.
+    first_snd_nxt: Option<u64>,
+    /// New packets picked since then.
     sent: u64,
 }
 
@@ -58,8 +58,9 @@ struct Gap {
 /// A packet on a slow path whose acknowledgement is timed.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    number: u64,
-    /// An acknowledgement until then shows that the packet did not have to wait.
+    /// Sequence number.
+    seq: u64,
+    /// Time until which an acknowledgement shows that the packet did not have to wait.
     due: Instant,
 }
 
@@ -67,14 +68,14 @@ impl Stms {
     /// Gaps change by this share.
     #[must_use]
     pub fn new(step: f64) -> Self {
-        Self { step, gaps: Vec::new(), first: None, sent: 0 }
+        Self { step, gaps: Vec::new(), first_snd_nxt: None, sent: 0 }
     }
 
     /// Evaluates the probes that were acknowledged.
     fn update_scales(&mut self, view: &SchedulerView<'_>) {
         self.gaps.resize(view.paths.len(), Gap { scale: 1.0, probe: None });
         for gap in &mut self.gaps {
-            let Some(probe) = gap.probe.filter(|probe| probe.number < view.snd_una) else { continue };
+            let Some(probe) = gap.probe.filter(|probe| probe.seq < view.snd_una) else { continue };
             let change = if view.now > probe.due { 1.0 - self.step } else { 1.0 + self.step };
             *gap = Gap { scale: (gap.scale * change).clamp(SCALE_RANGE.0, SCALE_RANGE.1), probe: None };
         }
@@ -82,15 +83,15 @@ impl Stms {
 
     /// Packets beyond [`SchedulerView::snd_nxt`] that have been sent already.
     fn sent_ahead(&mut self, view: &SchedulerView<'_>) -> u64 {
-        let first = *self.first.get_or_insert(view.snd_nxt);
-        self.sent.saturating_sub(view.snd_nxt.saturating_sub(first))
+        let first_snd_nxt = *self.first_snd_nxt.get_or_insert(view.snd_nxt);
+        self.sent.saturating_sub(view.snd_nxt.saturating_sub(first_snd_nxt))
     }
 
     /// Unsent packets that the faster paths will have delivered before one that leaves here now arrives.
-    fn gap(&self, view: &SchedulerView<'_>, gap: usize, path: &PathView) -> u64 {
+    fn gap(&self, view: &SchedulerView<'_>, index: usize, path: &PathView) -> u64 {
         let faster = view.usable_paths().filter(|(_, other)| other.srtt < path.srtt);
         let bits: f64 = faster.map(|(_, other)| rate(other).0 as f64 * (path.srtt.0 - other.srtt.0) as f64 / 2e9).sum();
-        (self.gaps[gap].scale * bits / f64::from(view.packet_bytes.max(1) * 8)) as u64
+        (self.gaps[index].scale * bits / f64::from(view.packet_bytes.max(1) * 8)) as u64
     }
 
     /// The fastest path with room for which there are packets beyond its gap.
@@ -102,7 +103,7 @@ impl Stms {
         });
         let (id, path, gap) = candidates.min_by_key(|(_, path, _)| path.srtt)?;
         let due = view.now + path.srtt + path.rttvar;
-        self.gaps[id.index()].probe.get_or_insert(Probe { number: view.snd_nxt + gap + sent_ahead, due });
+        self.gaps[id.index()].probe.get_or_insert(Probe { seq: view.snd_nxt + gap + sent_ahead, due });
         let gap = u32::try_from(gap).unwrap_or(u32::MAX);
         Some(Pick { path: id, packet: if gap == 0 { PacketChoice::Next } else { PacketChoice::SkipAhead(gap) } })
     }
@@ -139,22 +140,22 @@ mod tests {
 
     #[test]
     fn the_gap_is_what_the_fast_path_delivers_meanwhile() {
-        let ahead = Pick { path: PathId(1), packet: PacketChoice::SkipAhead(20) };
-        assert_eq!(pick(&mut Stms::new(0.05), &paths()), Some(ahead));
+        let skip_ahead = Pick { path: PathId(1), packet: PacketChoice::SkipAhead(20) };
+        assert_eq!(pick(&mut Stms::new(0.05), &paths()), Some(skip_ahead));
         let [fast, slow] = paths();
-        let candidates = PathView { has_room: true, ..fast };
-        assert_eq!(pick(&mut Stms::new(0.05), &[candidates, slow]), Some(Pick::next(PathId(0))));
+        let fast_with_room = PathView { has_room: true, ..fast };
+        assert_eq!(pick(&mut Stms::new(0.05), &[fast_with_room, slow]), Some(Pick::next(PathId(0))));
         let dead = PathView { active: false, ..fast };
-        assert_eq!(pick(&mut Stms::new(0.05), &[dead, slow]), Some(Pick::next(PathId(1))), "nobody to wait for");
+        assert_eq!(pick(&mut Stms::new(0.05), &[dead, slow]), Some(Pick::next(PathId(1))), "no other path");
     }
 
     #[test]
     fn the_last_packets_are_the_fast_paths() {
-        let with = |unsent_packets, room| {
-            Stms::new(0.05).pick(&SchedulerView { unsent_packets, rwnd_left_packets: room, paths: &paths(), ..VIEW })
+        let pick_with = |unsent_packets, rwnd_left_packets| {
+            Stms::new(0.05).pick(&SchedulerView { unsent_packets, rwnd_left_packets, paths: &paths(), ..VIEW })
         };
-        assert_eq!([with(20, 90), with(90, 20)], [None; 2]);
-        assert!(with(21, 21).is_some());
+        assert_eq!([pick_with(20, 90), pick_with(90, 20)], [None; 2]);
+        assert!(pick_with(21, 21).is_some());
     }
 
     #[test]
@@ -163,11 +164,11 @@ mod tests {
             let mut scheduler = Stms::new(0.1);
             pick(&mut scheduler, &paths());
             let now = Instant::ZERO + Span::from_millis(ms);
-            let later = |acknowledged| SchedulerView { now, snd_nxt: 30, snd_una: acknowledged, paths: &[], ..VIEW };
+            let acked_view = |snd_una| SchedulerView { now, snd_nxt: 30, snd_una, paths: &[], ..VIEW };
             scheduler.gaps.truncate(2);
-            scheduler.update_scales(&SchedulerView { paths: &paths(), ..later(20) });
+            scheduler.update_scales(&SchedulerView { paths: &paths(), ..acked_view(20) });
             assert!(scheduler.gaps[1].probe.is_some(), "packet 20 is not acknowledged before the number is 21");
-            scheduler.update_scales(&SchedulerView { paths: &paths(), ..later(21) });
+            scheduler.update_scales(&SchedulerView { paths: &paths(), ..acked_view(21) });
             scheduler.gap(&SchedulerView { paths: &paths(), ..VIEW }, 1, &paths()[1])
         };
         assert_eq!([gap_after(100), gap_after(101)], [22, 18]);

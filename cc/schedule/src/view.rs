@@ -171,7 +171,7 @@ pub(crate) mod tests {
         PathView { has_room, ssthresh: window.saturating_sub(1), ..measured }
     }
 
-    /// The one pick over these paths.
+    /// One pick over these paths.
     pub(crate) fn pick(scheduler: &mut dyn Scheduler, paths: &[PathView]) -> Option<Pick> {
         scheduler.pick(&SchedulerView { paths, ..VIEW })
     }

@@ -1,4 +1,4 @@
-//! Weighted round robin by rate: the paths share the packets in proportion to what they are sent at.
+//! Weighted round robin by rate: the paths share the packets in proportion to their rates.
 //!
 //! Each path has a virtual clock, which each of its packets advances by `bytes / rate`. The path whose clock would then be
 //! earliest is picked. Where the scenario gives weights, these are the rates, in Mbit/s; only ratios matter. The deficit
@@ -6,8 +6,8 @@
 //!
 //! An endless source fills every window, and what a path carries is what its window allows, whatever the weights say.
 //! With `strict` = 1 data wait for the path whose turn it is: then the shares hold, and the path that is short of its
-//! share limits all. With weights and windows that
-//! differ, strict is what one wants; with rates of the paths' own the default loses no throughput.
+//! share limits all. For weights that differ from the windows, use strict; with the rates of the paths, the default loses
+//! no throughput.
 //!
 //! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
 
@@ -121,7 +121,7 @@ mod tests {
         let up = path(20, 10, 0);
         let down = PathView { has_room: false, active: false, ..up };
         (0..10_000).for_each(|_| assert_eq!(pick(&mut scheduler, &[up, down]), Some(Pick::next(PathId(0)))));
-        let behind = (0..).take_while(|_| pick(&mut scheduler, &[up, up]) == Some(Pick::next(PathId(1)))).count();
-        assert_eq!(behind, 65536_usize.div_ceil(1448));
+        let picks_behind = (0..).take_while(|_| pick(&mut scheduler, &[up, up]) == Some(Pick::next(PathId(1)))).count();
+        assert_eq!(picks_behind, 65536_usize.div_ceil(1448));
     }
 }

@@ -193,7 +193,8 @@ impl CwndState {
         self.end_episode(ops, cx);
     }
 
-    /// Not left to the acknowledgement's own event, because the same acknowledgement may begin the next episode.
+    /// Returns to the open state before the acknowledgement's own event, as that acknowledgement may begin the next
+    /// episode.
     fn end_episode(&mut self, ops: &mut impl CongestionOps, cx: &mut Context<'_>) {
         if self.ca_state >= CaState::Cwr {
             self.set_state(ops, CaState::Open, cx);
@@ -247,7 +248,7 @@ mod tests {
     use units::{Instant, RngStream};
 
     /// The state of Reno with this window after `events`, from the open state.
-    fn after(cwnd: u32, ssthresh: u32, events: &[PathEvent]) -> CwndState {
+    fn state_after(cwnd: u32, ssthresh: u32, events: &[PathEvent]) -> CwndState {
         let state = CwndState { cwnd, ssthresh, ..CwndState::default() };
         let mut flow = CwndController { state, ops: Reno };
         for event in events {
@@ -266,9 +267,9 @@ mod tests {
 
     #[test]
     fn the_window_is_halved_once_a_timeout_spent_idle_down_to_the_initial_window() {
-        let state = |idle| after(160, INFINITE_SSTHRESH, &[restart(idle)]).cwnd;
-        assert_eq!([250, 251, 900, 1000, 2000].map(state), [160, 80, 20, 20, 10]);
-        assert_eq!(after(160, 50, &[restart(900)]).ssthresh, 120, "three quarters of the window");
+        let cwnd = |idle| state_after(160, INFINITE_SSTHRESH, &[restart(idle)]).cwnd;
+        assert_eq!([250, 251, 900, 1000, 2000].map(cwnd), [160, 80, 20, 20, 10]);
+        assert_eq!(state_after(160, 50, &[restart(900)]).ssthresh, 120, "three quarters of the window");
     }
 
     #[test]
@@ -276,7 +277,7 @@ mod tests {
         let acked = || {
             PathEvent::Ack(AckSample { acked: 30, may_raise_cwnd: true, cwnd_limited: true, ..AckSample::default() })
         };
-        let cwnd_cnt = |event: PathEvent| after(100, 50, &[acked(), event]).cwnd_cnt;
+        let cwnd_cnt = |event: PathEvent| state_after(100, 50, &[acked(), event]).cwnd_cnt;
         assert_eq!(cwnd_cnt(acked()), 60);
         assert_eq!(cwnd_cnt(congestion(Cause::Loss, true, 90)), 0);
         assert_eq!(cwnd_cnt(congestion(Cause::Timeout, false, 90)), 0);
@@ -284,45 +285,51 @@ mod tests {
 
     #[test]
     fn an_unused_window_shrinks_half_way_to_what_was_used() {
-        let state = |cwnd_used| after(100, 50, &[PathEvent::ApplicationLimited { cwnd_used }]).cwnd;
-        assert_eq!([20, 3, 100].map(state), [60, 55, 100]);
+        let cwnd = |cwnd_used| state_after(100, 50, &[PathEvent::ApplicationLimited { cwnd_used }]).cwnd;
+        assert_eq!([20, 3, 100].map(cwnd), [60, 55, 100]);
     }
 
     #[test]
     fn a_timeout_within_an_episode_keeps_the_threshold_and_what_undo_returns_to() {
         let events = [congestion(Cause::Loss, true, 90), congestion(Cause::Timeout, false, 7)];
-        let state = after(100, INFINITE_SSTHRESH, &events);
+        let state = state_after(100, INFINITE_SSTHRESH, &events);
         assert_eq!((state.cwnd, state.ssthresh, state.prior_cwnd), (8, 50, 100));
     }
 
     #[test]
     fn a_loss_after_a_mark_continues_its_reduction_and_cannot_be_undone() {
         let events = [congestion(Cause::EcnMark, true, 90), congestion(Cause::Loss, true, 80)];
-        assert_eq!(after(100, INFINITE_SSTHRESH, &events).ca_state, CaState::Recovery);
-        let state = after(100, INFINITE_SSTHRESH, &[&events[..], &[PathEvent::SpuriousLoss]].concat());
+        assert_eq!(state_after(100, INFINITE_SSTHRESH, &events).ca_state, CaState::Recovery);
+        let state = state_after(100, INFINITE_SSTHRESH, &[&events[..], &[PathEvent::SpuriousLoss]].concat());
         assert_eq!((state.cwnd, state.prior_cwnd, state.ssthresh), (81, 100, 50), "one retransmission, no undo");
     }
 
     #[test]
     fn one_acknowledgement_may_end_an_episode_and_begin_the_next() {
         let loss = || congestion(Cause::Loss, true, 90);
-        let state = after(100, INFINITE_SSTHRESH, &[loss(), PathEvent::Recovered { to_ssthresh: true }, loss()]);
+        let state = state_after(100, INFINITE_SSTHRESH, &[loss(), PathEvent::Recovered { to_ssthresh: true }, loss()]);
         assert_eq!((state.prior_cwnd, state.ssthresh), (50, 25));
-        let state =
-            after(100, INFINITE_SSTHRESH, &[congestion(Cause::Timeout, true, 0), PathEvent::SpuriousLoss, loss()]);
+        let state = state_after(
+            100,
+            INFINITE_SSTHRESH,
+            &[congestion(Cause::Timeout, true, 0), PathEvent::SpuriousLoss, loss()],
+        );
         assert_eq!((state.prior_cwnd, state.ssthresh), (100, 50));
     }
 
     #[test]
     fn a_mark_in_recovery_forbids_its_undo_but_does_not_end_it() {
         let events = [congestion(Cause::Loss, true, 90), congestion(Cause::EcnMark, true, 80)];
-        assert_eq!(after(100, INFINITE_SSTHRESH, &events).ca_state, CaState::Recovery);
-        assert_eq!(after(100, INFINITE_SSTHRESH, &[&events[..], &[PathEvent::SpuriousLoss]].concat()).ssthresh, 50);
+        assert_eq!(state_after(100, INFINITE_SSTHRESH, &events).ca_state, CaState::Recovery);
+        assert_eq!(
+            state_after(100, INFINITE_SSTHRESH, &[&events[..], &[PathEvent::SpuriousLoss]].concat()).ssthresh,
+            50
+        );
     }
 
     #[test]
     fn a_probe_that_repaired_a_loss_costs_one_reduction_at_once() {
-        let state = after(100, INFINITE_SSTHRESH, &[congestion(Cause::TlpRecovery, true, 1)]);
+        let state = state_after(100, INFINITE_SSTHRESH, &[congestion(Cause::TlpRecovery, true, 1)]);
         assert_eq!((state.cwnd, state.ssthresh, state.ca_state), (50, 50, CaState::Open));
     }
 
@@ -331,7 +338,7 @@ mod tests {
         let sample = |cwnd_limited| {
             PathEvent::Ack(AckSample { acked: 100, may_raise_cwnd: true, cwnd_limited, ..AckSample::default() })
         };
-        let state = |cwnd_limited| after(100, 50, &[sample(cwnd_limited)]).cwnd;
-        assert_eq!((state(false), state(true)), (100, 101));
+        let cwnd = |cwnd_limited| state_after(100, 50, &[sample(cwnd_limited)]).cwnd;
+        assert_eq!((cwnd(false), cwnd(true)), (100, 101));
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! - cwnd = min(coupled window, path controller's window); pacing rate = the path controller's; ssthresh = the
 //!   coupling's.
-//! - **Growth.** The coupled window grows only where it is what limits: the sender fills it, and it is not the greater
-//!   of the two. Otherwise it would grow, unused, until it bounds nothing. It may be reduced at any time.
+//! - **Growth.** The coupled window grows only while it limits the sender: the sender fills it, and it is not the
+//!   greater of the two. Otherwise it would grow, unused, until it bounds nothing. It may be reduced at any time.
 //! - **Slow start.** Both double. When the path controller has found the capacity of its path (it sets a threshold), the
 //!   coupling's slow start ends too: window and threshold come down to that. Otherwise slow start would overshoot to
 //!   twice the capacity, and the coupled window would bound nothing until a loss.
@@ -61,15 +61,15 @@ impl PathControllers {
         if matches!(event, PathEvent::PathUp(_)) {
             *controller = construct();
         }
-        let before = controller.decision().ssthresh;
+        let prior_ssthresh = controller.decision().ssthresh;
         controller.on_event(event, cx);
-        let after = controller.decision().ssthresh;
-        if before == INFINITE_SSTHRESH
-            && after < INFINITE_SSTHRESH
+        let ssthresh = controller.decision().ssthresh;
+        if prior_ssthresh == INFINITE_SSTHRESH
+            && ssthresh < INFINITE_SSTHRESH
             && coupled.in_slow_start()
             && !coupled.in_cwnd_reduction()
         {
-            coupled.ssthresh = coupled.ssthresh.min(after.max(2));
+            coupled.ssthresh = coupled.ssthresh.min(ssthresh.max(2));
             coupled.cwnd = coupled.cwnd.min(coupled.ssthresh);
         }
     }

@@ -46,7 +46,7 @@ impl<M> SubflowView<M> {
     }
 }
 
-/// The paths of a group for an event of one of them, the own path. Only its state can be changed.
+/// The paths of a group, for an event of one of them: the own path. Only the state of the own path can be changed.
 #[derive(Debug)]
 pub struct SubflowGroup<'a, M> {
     pub(super) subflows: &'a mut [SubflowView<M>],
@@ -55,8 +55,8 @@ pub struct SubflowGroup<'a, M> {
 
 impl<'a, M> SubflowGroup<'a, M> {
     /// The group for an event of the path with index `own_index`.
-    pub fn new(all: &'a mut [SubflowView<M>], own_index: usize) -> Self {
-        Self { subflows: all, own_index }
+    pub fn new(subflows: &'a mut [SubflowView<M>], own_index: usize) -> Self {
+        Self { subflows, own_index }
     }
 
     /// The path of the event.
@@ -126,10 +126,10 @@ pub(crate) mod testing {
 
     /// The results for each path.
     pub(crate) fn for_each_path<M, R>(
-        all: &mut [SubflowView<M>],
-        mut for_each_path: impl FnMut(&mut SubflowGroup<'_, M>) -> R,
+        subflows: &mut [SubflowView<M>],
+        mut compute: impl FnMut(&mut SubflowGroup<'_, M>) -> R,
     ) -> Vec<R> {
-        (0..all.len()).map(|own| for_each_path(&mut SubflowGroup::new(all, own))).collect()
+        (0..subflows.len()).map(|own_index| compute(&mut SubflowGroup::new(subflows, own_index))).collect()
     }
 }
 
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn the_window_changes_by_whole_packets_up_or_down() {
-        let mut all = siblings::<()>(&[(10.0, 0.1), (10.0, 0.1)]);
-        let mut paths = SubflowGroup::new(&mut all, 0);
+        let mut subflows = siblings::<()>(&[(10.0, 0.1), (10.0, 0.1)]);
+        let mut group = SubflowGroup::new(&mut subflows, 0);
         let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
-        let mut cwnds = |increase| [(); 4].map(|()| (paths.cong_avoid(&mut state, 1, increase), state.cwnd).1);
+        let mut cwnds = |increase| [(); 4].map(|()| (group.cong_avoid(&mut state, 1, increase), state.cwnd).1);
         assert_eq!(cwnds(0.25), [10, 10, 10, 11]);
         assert_eq!(cwnds(-0.5), [11, 10, 10, 9]);
         assert_eq!(cwnds(-3.5), [6, 2, 2, 2], "never below two packets");
@@ -151,18 +151,18 @@ mod tests {
 
     #[test]
     fn slow_start_is_not_coupled_and_leaves_the_rest_to_the_increase() {
-        let mut all = siblings::<()>(&[(10.0, 0.1), (10.0, 0.1)]);
+        let mut subflows = siblings::<()>(&[(10.0, 0.1), (10.0, 0.1)]);
         let mut state = CwndState { cwnd: 10, ssthresh: 14, ..CwndState::default() };
-        SubflowGroup::new(&mut all, 0).cong_avoid(&mut state, 8, 0.25);
+        SubflowGroup::new(&mut subflows, 0).cong_avoid(&mut state, 8, 0.25);
         assert_eq!(state.cwnd, 15);
     }
 
     #[test]
     fn a_path_that_is_not_active_or_has_no_active_sibling_is_alone() {
         let is_alone = |active: [bool; 3]| {
-            let mut all = siblings::<()>(&[(10.0, 0.1); 3]);
-            all.iter_mut().zip(active).for_each(|(path, active)| path.active = active);
-            SubflowGroup::new(&mut all, 0).is_alone()
+            let mut subflows = siblings::<()>(&[(10.0, 0.1); 3]);
+            subflows.iter_mut().zip(active).for_each(|(path, active)| path.active = active);
+            SubflowGroup::new(&mut subflows, 0).is_alone()
         };
         let cases = [[true, false, false], [false, true, true], [true, false, true], [true; 3]];
         assert_eq!(cases.map(is_alone), [true, true, false, false]);

@@ -1,10 +1,10 @@
-//! Vegas' measure of queueing delay: the minimum RTT of each round trip against the least since the path was idle.
+//! Vegas' measure of queueing delay: the minimum RTT of each round trip against the minimum since the path was last idle.
 
 use super::RoundTrip;
 use crate::{AckSample, CaState};
 
-/// A round with at most this many samples is not evaluated: one may be a delayed acknowledgement, one noise.
-const FEW_SAMPLES: u32 = 2;
+/// Samples that a round needs to be evaluated: of two, one may be a delayed acknowledgement, the other noise.
+const MIN_SAMPLES: u32 = 3;
 
 /// Vegas' RTT state, microseconds, with the names of Linux `struct vegas`.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl VegasRtt {
     /// Whether the round has enough samples to be evaluated.
     #[must_use]
     pub fn has_enough_samples(&self) -> bool {
-        self.cnt_rtt > FEW_SAMPLES
+        self.cnt_rtt >= MIN_SAMPLES
     }
 
     /// Queueing delay of a round that has enough samples, microseconds.

@@ -38,12 +38,12 @@ impl WindowedMax {
         } else if value >= self.best[2].value {
             self.best[2] = sample;
         }
-        self.age(window, sample);
+        self.subwin_update(window, sample);
         self.get()
     }
 
-    /// Expires the best, and spreads the second and third best over the window.
-    fn age(&mut self, window: u64, sample: Sample) {
+    /// Expires the best, and spreads the second and third best over the window (Linux `minmax_subwin_update`).
+    fn subwin_update(&mut self, window: u64, sample: Sample) {
         let age = sample.time - self.best[0].time;
         if age > window {
             self.best = [self.best[1], self.best[2], sample];

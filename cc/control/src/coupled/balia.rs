@@ -48,9 +48,9 @@ impl Coupling for Balia {
     fn decrease(&mut self, group: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
         let (a, cwnd) = (alpha(group), group.own_subflow().cwnd);
         if self.kernel_integers {
-            // Whole multiples only, of half a window in whole packets.
-            let half = (cwnd as u64) >> 1;
-            return ((half as f64) * f64::from(a as u32).min(MAX_ALPHA)).floor();
+            // Whole multiples only, of half_cwnd a window in whole packets.
+            let half_cwnd = (cwnd as u64) >> 1;
+            return ((half_cwnd as f64) * f64::from(a as u32).min(MAX_ALPHA)).floor();
         }
         cwnd / 2.0 * a.min(MAX_ALPHA)
     }
@@ -95,10 +95,10 @@ mod tests {
             let results = for_each_path(&mut siblings(&windows), |group| {
                 (Balia { ..PAPER }.increase(group), Balia { ..PAPER }.decrease(group, Instant::ZERO), ai(group))
             });
-            for (results, expected) in results.iter().zip(expected) {
-                let close = (results.0 - expected.0).abs() < 5e-6 && (results.1 - expected.1).abs() < 1e-9;
+            for (result, expected) in results.iter().zip(expected) {
+                let is_close = (result.0 - expected.0).abs() < 5e-6 && (result.1 - expected.1).abs() < 1e-9;
                 // A float just below a whole number is cut to the one before.
-                assert!(close && results.2.abs_diff(expected.2) <= 1, "{windows:?}: {results:?}, not {expected:?}");
+                assert!(is_close && result.2.abs_diff(expected.2) <= 1, "{windows:?}: {result:?}, not {expected:?}");
             }
         }
     }

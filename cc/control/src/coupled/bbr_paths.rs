@@ -18,7 +18,7 @@ pub(super) struct BbrPaths<M> {
     paths: Vec<BbrPath<M>>,
 }
 
-/// One path.
+/// A path's BBR, and the coupling's state of the path.
 #[derive(Debug)]
 pub(super) struct BbrPath<M> {
     pub(super) bbr: Bbr,
@@ -37,7 +37,7 @@ impl<M: Default> BbrPaths<M> {
         Self { paths: Vec::new() }
     }
 
-    /// The path, added if it is new and reset if it comes up.
+    /// Adds the path if it is new and resets it if it comes up; returns it.
     pub(super) fn update(&mut self, path: PathId, event: &PathEvent) -> &mut BbrPath<M> {
         while self.paths.len() <= path.index() {
             self.paths.push(BbrPath::default());

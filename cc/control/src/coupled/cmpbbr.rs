@@ -36,7 +36,7 @@ const CHECK_CYCLE_IDX: usize = 3;
 /// Relative difference of bandwidths up to which paths count as sharing a bottleneck.
 const SIMILAR_BW: f64 = 0.2;
 /// Share of the best path's bandwidth that all paths together should deliver.
-const MIN_GAIN: f64 = 0.6;
+const MIN_BENEFIT: f64 = 0.6;
 /// Failed checks in a row after which a path is stopped.
 const MAX_USELESS_CHECKS: u32 = 5;
 
@@ -83,42 +83,45 @@ impl BottleneckSharing {
 /// The delivery rate between two checks.
 #[derive(Debug, Default)]
 struct DeliveryRate {
-    since: Option<(Instant, u64)>,
+    /// Time of the latest check, and the packets delivered until then.
+    last_check: Option<(Instant, u64)>,
     /// Bytes a second.
     rate: f64,
 }
 
 impl DeliveryRate {
     fn update(&mut self, delivered: u64, mss: u32, now: Instant) {
-        if let Some((at, before)) = self.since.replace((now, delivered))
-            && now > at
+        if let Some((last_time, last_delivered)) = self.last_check.replace((now, delivered))
+            && now > last_time
         {
-            self.rate = (delivered - before) as f64 * f64::from(mss) / now.since(at).as_secs_f64();
+            self.rate = (delivered - last_delivered) as f64 * f64::from(mss) / now.since(last_time).as_secs_f64();
         }
     }
 }
 
-fn count_similar(own: f64, all: impl Iterator<Item = f64>) -> u32 {
-    all.filter(|bandwidth| (bandwidth - own).abs() <= SIMILAR_BW * own).count() as u32
+/// Counts the bandwidths that are similar to `own_bw`.
+fn count_similar(own_bw: f64, bandwidths: impl Iterator<Item = f64>) -> u32 {
+    bandwidths.filter(|bandwidth| (bandwidth - own_bw).abs() <= SIMILAR_BW * own_bw).count() as u32
 }
 
 impl CMpBbr {
     fn probe_bw_gains(own: &BbrPath<CMpBbrPath>) -> ProbeBwGains {
-        let (bbr, n) = (ProbeBwGains::default(), own.state.sharing.n);
-        ProbeBwGains { pacing_gain: bbr.pacing_gain / n, cwnd_gain: bbr.cwnd_gain / n, ..bbr }
+        let (gains, n) = (ProbeBwGains::default(), own.state.sharing.n);
+        ProbeBwGains { pacing_gain: gains.pacing_gain / n, cwnd_gain: gains.cwnd_gain / n, ..gains }
     }
 
     fn check(&mut self, path: PathId, sample: &AckSample, now: Instant) {
         let own = self.paths.own_path(path);
         let bandwidth = own.bbr.max_bw();
         own.state.delivery_rate.update(sample.delivered, own.bbr.mss(), now);
-        let all = self.paths.measured().map(|path| path.bbr.max_bw());
-        let similar_paths = count_similar(bandwidth, all.clone());
-        let (min_bw, max_bw) = all.fold((f64::MAX, 0.0f64), |(min_bw, max_bw), it| (min_bw.min(it), max_bw.max(it)));
+        let bandwidths = self.paths.measured().map(|path| path.bbr.max_bw());
+        let similar_paths = count_similar(bandwidth, bandwidths.clone());
+        let (min_bw, max_bw) =
+            bandwidths.fold((f64::MAX, 0.0f64), |(min_bw, max_bw), bw| (min_bw.min(bw), max_bw.max(bw)));
         let delivered: f64 = self.paths.measured().map(|path| path.state.delivery_rate.rate).sum();
-        let checks = &mut self.paths.own_path(path).state;
-        checks.sharing.update(similar_paths);
-        checks.update_stopped(MIN_GAIN * max_bw > delivered && min_bw < max_bw, bandwidth <= min_bw);
+        let own_state = &mut self.paths.own_path(path).state;
+        own_state.sharing.update(similar_paths);
+        own_state.update_stopped(MIN_BENEFIT * max_bw > delivered && min_bw < max_bw, bandwidth <= min_bw);
     }
 }
 
@@ -133,12 +136,12 @@ impl CMpBbrPath {
 impl Controller for CMpBbr {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let own = self.paths.update(path, event);
-        let (before, gains) = (own.bbr.cycle_idx(), Self::probe_bw_gains(own));
+        let (prior_cycle_idx, gains) = (own.bbr.cycle_idx(), Self::probe_bw_gains(own));
         self.paths.on_event(path, event, gains, cx);
-        let after = self.paths.own_path(path).bbr.cycle_idx();
+        let cycle_idx = self.paths.own_path(path).bbr.cycle_idx();
         if let PathEvent::Ack(sample) = event
-            && before != after
-            && after == Some(CHECK_CYCLE_IDX)
+            && cycle_idx != prior_cycle_idx
+            && cycle_idx == Some(CHECK_CYCLE_IDX)
         {
             self.check(path, sample, cx.now);
         }
@@ -146,8 +149,8 @@ impl Controller for CMpBbr {
 
     fn decision(&self, path: PathId) -> Decision {
         let decision = self.paths.decision(path);
-        let max_bw = if self.paths.get(path).state.stopped { MIN_CWND } else { u32::MAX };
-        Decision { cwnd: decision.cwnd.min(max_bw), ..decision }
+        let max_cwnd = if self.paths.get(path).state.stopped { MIN_CWND } else { u32::MAX };
+        Decision { cwnd: decision.cwnd.min(max_cwnd), ..decision }
     }
 }
 
@@ -205,11 +208,11 @@ mod tests {
 
     #[test]
     fn the_delivery_rate_is_measured_between_checks() {
-        let mut delivered = DeliveryRate::default();
-        let at = |millis| Instant::ZERO + Span::from_millis(millis);
-        delivered.update(100, 1000, at(500));
-        assert_eq!(delivered.rate, 0.0);
-        delivered.update(150, 1000, at(750));
-        assert_eq!(delivered.rate, 200_000.0);
+        let mut delivery_rate = DeliveryRate::default();
+        let time = |millis| Instant::ZERO + Span::from_millis(millis);
+        delivery_rate.update(100, 1000, time(500));
+        assert_eq!(delivery_rate.rate, 0.0);
+        delivery_rate.update(150, 1000, time(750));
+        assert_eq!(delivery_rate.rate, 200_000.0);
     }
 }

@@ -42,22 +42,22 @@ pub struct CoupledBbr {
 /// A gain of one.
 const ONE: f64 = 256.0;
 
-/// The gain in the six phases that cruise, of a path with this bandwidth among all (bytes a second).
-fn alpha(own: f64, all: impl Iterator<Item = f64> + Clone) -> f64 {
-    let squares: f64 = all.clone().map(|bandwidth| bandwidth * bandwidth).sum();
-    let beta = own * all.fold(0.0, f64::max) / squares;
+/// The gain in the six phases that cruise, of a path with bandwidth `own_bw` among all (bytes a second).
+fn alpha(own_bw: f64, bandwidths: impl Iterator<Item = f64> + Clone) -> f64 {
+    let sum_of_squares: f64 = bandwidths.clone().map(|bandwidth| bandwidth * bandwidth).sum();
+    let beta = own_bw * bandwidths.fold(0.0, f64::max) / sum_of_squares;
     (4.0 * beta - 1.0) / 3.0
 }
 
 fn probe_bw_gains(own: &BbrPath<()>, alpha: f64) -> ProbeBwGains {
-    let bbr = ProbeBwGains::default();
+    let gains = ProbeBwGains::default();
     let pacing_gain = (alpha * ONE) as u32;
-    if pacing_gain >= bbr.pacing_gain {
-        bbr
+    if pacing_gain >= gains.pacing_gain {
+        gains
     } else if alpha < 0.0 || own.bbr.bdp_packets(pacing_gain) < u64::from(MIN_CWND) {
-        ProbeBwGains { max_cwnd: MIN_CWND, ..bbr }
+        ProbeBwGains { max_cwnd: MIN_CWND, ..gains }
     } else {
-        ProbeBwGains { pacing_gain, ..bbr }
+        ProbeBwGains { pacing_gain, ..gains }
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         for (bandwidths, gains, rates) in cases {
             let alphas = alphas(bandwidths);
             let mean: Vec<f64> = alphas.iter().zip(bandwidths).map(|(&alpha, bw)| mean_gain(alpha) * bw).collect();
-            assert!(alphas.iter().zip(gains).all(|(alphas, gain)| (alphas - gain).abs() < 1e-4), "{alphas:?}");
+            assert!(alphas.iter().zip(gains).all(|(alpha, gain)| (alpha - gain).abs() < 1e-4), "{alphas:?}");
             assert!(mean.iter().zip(rates).all(|(mean, rate)| (mean - rate).abs() < 5e-3), "{mean:?}");
             assert!((mean.iter().sum::<f64>() - 100.0).abs() < 1e-9, "the sum is the greatest bandwidth: {mean:?}");
         }
@@ -116,11 +116,11 @@ mod tests {
 
     #[test]
     fn a_path_below_0_268_of_the_other_cruises_with_four_packets() {
-        let slower = |share: f64| alphas(&[100.0, 100.0 * share])[1];
+        let slower_alpha = |share: f64| alphas(&[100.0, 100.0 * share])[1];
         let limit = 2.0 - libm::sqrt(3.0);
-        assert!(slower(limit + 1e-6) > 0.0 && slower(limit - 1e-6) < 0.0);
-        assert!((slower(0.2) + 0.0769).abs() < 1e-4);
-        assert_eq!(probe_bw_gains(&BbrPath::default(), slower(0.2)).max_cwnd, 4);
+        assert!(slower_alpha(limit + 1e-6) > 0.0 && slower_alpha(limit - 1e-6) < 0.0);
+        assert!((slower_alpha(0.2) + 0.0769).abs() < 1e-4);
+        assert_eq!(probe_bw_gains(&BbrPath::default(), slower_alpha(0.2)).max_cwnd, 4);
     }
 
     #[test]

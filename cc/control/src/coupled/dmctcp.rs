@@ -7,8 +7,9 @@
 //!   `1 / (sum(w) - min(w))`.
 //! - Slow start: of the first path. The others wait with two packets until the first congestion on any.
 //!
-//! Source: the kernel module of Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014); the paper was not read. Deviations: a waiting path also begins slow start when no other path is up. Several paths may have the
-//! smallest window.
+//! Source: the kernel module of Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014); the paper was not
+//! read. Deviations: a waiting path also begins slow start when no other path is up. Several paths may have the smallest
+//! window.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_avoid, slow_start};
@@ -49,7 +50,7 @@ impl Coupling for Dmctcp {
     type PathState = DmctcpPath;
 
     fn init(&mut self, group: &mut SubflowGroup<'_, DmctcpPath>, state: &mut CwndState) {
-        if self.waits(group) {
+        if self.must_wait(group) {
             (state.cwnd, state.ssthresh) = (WAITING_CWND, WAITING_CWND);
             group.own_state().waiting = true;
         }
@@ -67,7 +68,7 @@ impl Coupling for Dmctcp {
         _sample: &AckSample,
     ) {
         if group.own_subflow().state.waiting {
-            if self.waits(group) {
+            if self.must_wait(group) {
                 return;
             }
             state.ssthresh = INFINITE_SSTHRESH;
@@ -88,9 +89,10 @@ impl Coupling for Dmctcp {
 
     fn decrease(&mut self, group: &SubflowGroup<'_, DmctcpPath>, now: Instant) -> f64 {
         let own = group.own_subflow();
-        let largest = group.active().all(|path| path.cwnd <= own.cwnd);
-        let rtt_elapsed = self.last_decrease.is_none_or(|at| now.since(at) >= Span::from_secs_f64(own.srtt));
-        if !largest || !rtt_elapsed {
+        let is_largest = group.active().all(|path| path.cwnd <= own.cwnd);
+        let rtt_elapsed =
+            self.last_decrease.is_none_or(|last_decrease| now.since(last_decrease) >= Span::from_secs_f64(own.srtt));
+        if !is_largest || !rtt_elapsed {
             return 0.0;
         }
         self.last_decrease = Some(now);
@@ -99,8 +101,8 @@ impl Coupling for Dmctcp {
 }
 
 impl Dmctcp {
-    /// A path that is not the first waits for the first one's loss.
-    fn waits(&self, group: &SubflowGroup<'_, DmctcpPath>) -> bool {
+    /// Whether the own path waits: no path has been congested, and another one is up.
+    fn must_wait(&self, group: &SubflowGroup<'_, DmctcpPath>) -> bool {
         !self.congested && group.others().any(|path| path.up)
     }
 }
@@ -126,11 +128,11 @@ mod tests {
     #[test]
     fn only_the_largest_window_halves_and_not_twice_in_an_rtt() {
         let mut dmctcp = Dmctcp::default();
-        let mut decrease = |own, millis| {
-            let mut all = siblings(&WINDOWS);
-            dmctcp.decrease(&SubflowGroup::new(&mut all, own), Instant::ZERO + Span::from_millis(millis))
+        let mut decrease = |own_index, millis| {
+            let mut subflows = siblings(&WINDOWS);
+            dmctcp.decrease(&SubflowGroup::new(&mut subflows, own_index), Instant::ZERO + Span::from_millis(millis))
         };
-        let (other, largest, again, later) = (decrease(1, 0), decrease(2, 10), decrease(2, 109), decrease(2, 110));
-        assert_eq!([other, largest, again, later], [0.0, 30.0, 0.0, 30.0]);
+        let decreases = [decrease(1, 0), decrease(2, 10), decrease(2, 109), decrease(2, 110)];
+        assert_eq!(decreases, [0.0, 30.0, 0.0, 30.0]);
     }
 }

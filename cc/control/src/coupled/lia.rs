@@ -86,10 +86,10 @@ mod tests {
     fn the_rfcs_alpha_over_the_total_window() {
         for (group, alpha, increase) in CASES {
             let total = group[0].0 + group[1].0;
-            for increases in increases(&group) {
+            for path_increase in increases(&group) {
                 assert!(
-                    (increases - increase).abs() < 5e-6 && (increases * total - alpha).abs() < 5e-5,
-                    "{group:?}: {increases}"
+                    (path_increase - increase).abs() < 5e-6 && (path_increase * total - alpha).abs() < 5e-5,
+                    "{group:?}: {path_increase}"
                 );
             }
         }
@@ -106,19 +106,19 @@ mod tests {
     #[test]
     fn the_kernels_integers() {
         let expected = [40, 45, 14, 45];
-        for ((group, ..), first) in CASES.iter().zip(expected) {
-            assert_eq!(for_each_path(&mut siblings(group), |group| ai(group))[0], first, "{group:?}");
+        for ((group, ..), expected_ai) in CASES.iter().zip(expected) {
+            assert_eq!(for_each_path(&mut siblings(group), |group| ai(group))[0], expected_ai, "{group:?}");
         }
     }
 
     #[test]
     fn the_kernels_increase_takes_one_acknowledgement_more_than_its_period() {
-        let mut all = siblings(&[(10.0, 0.1), (10.0, 0.1)]);
+        let mut subflows = siblings(&[(10.0, 0.1), (10.0, 0.1)]);
         let mut state = CwndState { cwnd: 10, ssthresh: 2, ..CwndState::default() };
         let mut lia = Lia { kernel_integers: true };
         let mut calls = 0;
         while state.cwnd == 10 {
-            lia.cong_avoid(&mut SubflowGroup::new(&mut all, 0), &mut state, 2, &AckSample::default());
+            lia.cong_avoid(&mut SubflowGroup::new(&mut subflows, 0), &mut state, 2, &AckSample::default());
             calls += 1;
         }
         assert_eq!(calls, 41);

@@ -23,21 +23,21 @@ const PATH: Parameter = Parameter {
     kind: ParamKind::Choice(&["reno", "bbr"]),
 };
 
-/// For algorithms whose kernel module counts in integers.
+/// Arithmetic of the increase, for algorithms that have a kernel module.
 const STEPS: Parameter = Parameter {
     name: "steps",
     description: "paper: by packets acknowledged, in fractions; linux: by acknowledgements, in the kernel module's integers",
     kind: ParamKind::Choice(&["paper", "linux"]),
 };
 
-/// Slow start, then growth by `increase` for each packet acknowledged; without it, by `count` in the kernel module's
-/// integers.
+/// Slow start, then growth by `increase` for each packet acknowledged; without it, by `kernel_increase`, in the kernel
+/// module's integers.
 fn cong_avoid<M>(
     group: &mut SubflowGroup<'_, M>,
     state: &mut CwndState,
     acked: u32,
     increase: Option<f64>,
-    count: impl FnOnce(&mut SubflowGroup<'_, M>, &mut CwndState),
+    kernel_increase: impl FnOnce(&mut SubflowGroup<'_, M>, &mut CwndState),
 ) {
     match increase {
         _ if group.is_alone() => reno_cong_avoid(state, acked),
@@ -45,7 +45,7 @@ fn cong_avoid<M>(
         None if state.in_slow_start() => {
             slow_start(state, acked);
         }
-        None => count(group, state),
+        None => kernel_increase(group, state),
     }
 }
 

@@ -9,8 +9,8 @@
 //!
 //! Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal" (CoNEXT 2012);
 //! draft-khalili-mptcp-congestion-control. With `steps = "linux"`, the out-of-tree kernel's integers.
-//! Deviations: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The least
-//! threshold is two packets, as in the kernel.
+//! Deviations: l is counted in packets. The exponent of rtt in B is the kernel's and that of the analysis. The
+//! minimum threshold is two packets, as in the kernel.
 
 use super::{PATH, STEPS, boxed, cong_avoid, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
@@ -33,10 +33,12 @@ pub struct Olia {
     kernel_integers: bool,
 }
 
-/// Packets acknowledged between losses.
+/// State of one path.
 #[derive(Debug, Default)]
 pub struct OliaPath {
+    /// Packets acknowledged since the last loss.
     l2: u64,
+    /// Packets acknowledged between the two losses before.
     l1: u64,
     /// Linux `mptcp_snd_cwnd_cnt`, in 1/1024 packets.
     cwnd_cnt: i32,
@@ -45,7 +47,7 @@ pub struct OliaPath {
 /// The kernel's scale of increments.
 const SCALE: f64 = 1024.0;
 /// At this `cwnd_cnt` the kernel's window changes by a packet.
-const WHOLE: i32 = 1023;
+const MAX_CWND_CNT: i32 = 1023;
 /// Minimum window that a negative increase leaves (the kernel: one packet, which is slow start again).
 const MIN_CWND: u32 = 2;
 
@@ -85,9 +87,9 @@ impl Coupling for Olia {
 /// The kernel's increase, once for each acknowledgement of any size.
 fn count_increment(cwnd_cnt: &mut i32, state: &mut CwndState, increase: f64) {
     *cwnd_cnt += (increase * SCALE) as i32;
-    if *cwnd_cnt >= WHOLE {
+    if *cwnd_cnt >= MAX_CWND_CNT {
         (*cwnd_cnt, state.cwnd) = (0, (state.cwnd + 1).min(state.cwnd_clamp));
-    } else if *cwnd_cnt <= -WHOLE {
+    } else if *cwnd_cnt <= -MAX_CWND_CNT {
         (*cwnd_cnt, state.cwnd) = (0, (state.cwnd - 1).max(MIN_CWND));
     }
 }
@@ -103,12 +105,13 @@ fn alpha(group: &SubflowGroup<'_, OliaPath>) -> f64 {
     let largest = group.active().map(|path| path.cwnd).fold(0.0, f64::max);
     let is_largest = |path: &SubflowView<OliaPath>| path.cwnd >= largest;
     let is_collected = |path: &SubflowView<OliaPath>| path_quality(path) >= best && !is_largest(path);
-    let count = |of: &dyn Fn(&SubflowView<OliaPath>) -> bool| group.active().filter(|path| of(path)).count() as f64;
-    let (all, collected) = (count(&|_| true), count(&is_collected));
+    let count =
+        |matches: &dyn Fn(&SubflowView<OliaPath>) -> bool| group.active().filter(|path| matches(path)).count() as f64;
+    let (active, collected) = (count(&|_| true), count(&is_collected));
     match group.own_subflow() {
         _ if collected == 0.0 => 0.0,
-        own if is_collected(own) => 1.0 / (all * collected),
-        own if is_largest(own) => -1.0 / (all * count(&is_largest)),
+        own if is_collected(own) => 1.0 / (active * collected),
+        own if is_largest(own) => -1.0 / (active * count(&is_largest)),
         _ => 0.0,
     }
 }
@@ -120,18 +123,18 @@ mod tests {
 
     fn group(windows: &[(f64, u64)]) -> Vec<SubflowView<OliaPath>> {
         let group: Vec<_> = windows.iter().map(|&(cwnd, _)| (cwnd, 0.1)).collect();
-        let mut all = siblings::<OliaPath>(&group);
-        all.iter_mut().zip(windows).for_each(|(path, &(_, acked))| path.state.l2 = acked);
-        all
+        let mut subflows = siblings::<OliaPath>(&group);
+        subflows.iter_mut().zip(windows).for_each(|(path, &(_, acked))| path.state.l2 = acked);
+        subflows
     }
 
-    /// Of paths with 100 ms, by window and packets since the last loss.
+    /// The increases of paths with 100 ms, by window and packets since the last loss.
     fn increases(windows: &[(f64, u64)]) -> Vec<f64> {
         for_each_path(&mut group(windows), |group| Olia { kernel_integers: false }.increase(group))
     }
 
     fn assert_near(increases: &[f64], expected: &[f64]) {
-        let near = increases.iter().zip(expected).all(|(increases, expected)| (increases - expected).abs() < 5e-6);
+        let near = increases.iter().zip(expected).all(|(increase, expected)| (increase - expected).abs() < 5e-6);
         assert!(near && increases.len() == expected.len(), "{increases:?}, not {expected:?}");
     }
 
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn several_best_or_largest_paths_divide_alpha() {
         let alphas = |windows: &[(f64, u64)]| for_each_path(&mut group(windows), |group| alpha(group));
-        // Two chosen, one largest; then one chosen, two largest, and one neither.
+        // Two collected, one largest; then one collected, two largest, and one neither.
         assert_near(&alphas(&[(10.0, 9), (10.0, 9), (20.0, 1)]), &[1.0 / 6.0, 1.0 / 6.0, -1.0 / 3.0]);
         assert_near(&alphas(&[(5.0, 9), (20.0, 1), (20.0, 1), (10.0, 1)]), &[0.25, -0.125, -0.125, 0.0]);
     }

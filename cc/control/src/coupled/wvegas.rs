@@ -1,14 +1,14 @@
 //! wVegas, weighted Vegas: each path keeps packets queued in proportion to its share of the rate, which equalises
 //! congestion.
 //!
-//! Once a round trip, with the mean RTT of the round and the least ever (`base`): `diff = w (rtt - base) / rtt`, about
+//! Once a round trip, with the mean RTT of the round and the minimum ever (`base`): `diff = w (rtt - base) / rtt`, about
 //! the packets that this path has queued.
 //! - Slow start ends where `diff > gamma`, at the window without queue: `w base / rtt`.
 //! - Where `diff >= alpha`: rate = w / rtt, weight = rate over the sum of the siblings' rates,
 //!   `alpha = max(2, weight total_alpha)`.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > alpha`.
-//! - Backoff: where the queueing delay (`rtt - base`) is twice the least, which packets of others cause:
-//!   `w = w base / (2 rtt)`, and the least is reset.
+//! - Backoff: where the queueing delay (`rtt - base`) is twice the minimum, which packets of others cause:
+//!   `w = w base / (2 rtt)`, and the minimum is reset.
 //! - Loss: half. Reno's growth in a round with too few samples and outside the open state.
 //!
 //! Source: Cao, Xu and Fu, "Delay-based congestion control for multipath TCP" (ICNP 2012);
@@ -57,7 +57,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::Coupled(|params| boxed(params, WVegas::new(params))),
 };
 
-/// Least alpha, and that of a path whose rate is not known, packets.
+/// Minimum alpha, and that of a path whose rate is not known, packets.
 const MIN_ALPHA: u64 = 2;
 
 /// wVegas.
@@ -71,31 +71,31 @@ pub struct WVegas {
 /// State of one path.
 #[derive(Debug)]
 pub struct WVegasPath {
-    vegas: VegasRtt,
+    vegas_rtt: VegasRtt,
     /// Sum of this round's RTTs, microseconds.
     sampled_rtt: u64,
     ca_state: CaState,
     alpha: u64,
     /// Window over mean RTT, packets a second; zero before it was first compared.
     instant_rate: f64,
-    /// Least queueing delay since the last backoff, microseconds.
+    /// Minimum queueing delay since the last backoff, microseconds.
     queue_delay: Option<u64>,
 }
 
 impl Default for WVegasPath {
     fn default() -> Self {
-        let (round, ca_state) = (VegasRtt::default(), CaState::Open);
-        Self { vegas: round, sampled_rtt: 0, ca_state, alpha: MIN_ALPHA, instant_rate: 0.0, queue_delay: None }
+        let (vegas_rtt, ca_state) = (VegasRtt::default(), CaState::Open);
+        Self { vegas_rtt, sampled_rtt: 0, ca_state, alpha: MIN_ALPHA, instant_rate: 0.0, queue_delay: None }
     }
 }
 
 impl WVegasPath {
     fn reset_round(&mut self) {
-        self.vegas.reset_round();
+        self.vegas_rtt.reset_round();
         self.sampled_rtt = 0;
     }
 
-    /// Updates the minimum queueing delay. Returns whether this delay is at least twice the minimum.
+    /// Updates the minimum queueing path_state. Returns whether this delay is at least twice the minimum.
     fn backoff_due(&mut self, queueing_delay: u64) -> bool {
         if queueing_delay == 0 {
             return false;
@@ -115,7 +115,7 @@ impl WVegas {
 
     /// Changes the window at the end of a round with this mean RTT, microseconds.
     fn end_round(&self, group: &mut SubflowGroup<'_, WVegasPath>, state: &mut CwndState, acked: u32, rtt: u64) {
-        let (cwnd, base) = (u64::from(state.cwnd), group.own_subflow().state.vegas.base_rtt);
+        let (cwnd, base) = (u64::from(state.cwnd), group.own_subflow().state.vegas_rtt.base_rtt);
         let diff = cwnd * (rtt - base) / rtt;
         if state.in_slow_start() {
             if diff > self.gamma {
@@ -135,15 +135,15 @@ impl WVegas {
         if diff >= group.own_subflow().state.alpha {
             self.update_alpha(group, state.cwnd, rtt);
         }
-        let delay = group.own_state();
-        if diff > delay.alpha {
+        let path_state = group.own_state();
+        if diff > path_state.alpha {
             state.cwnd -= 1;
             state.ssthresh = state.ssthresh.min(state.cwnd);
-        } else if diff < delay.alpha {
+        } else if diff < path_state.alpha {
             state.cwnd += 1;
         }
-        let base = delay.vegas.base_rtt;
-        if self.backoff && delay.backoff_due(rtt - base) {
+        let base = path_state.vegas_rtt.base_rtt;
+        if self.backoff && path_state.backoff_due(rtt - base) {
             state.cwnd = (u64::from(state.cwnd) * base / (2 * rtt)) as u32;
         }
     }
@@ -152,15 +152,15 @@ impl WVegas {
     fn update_alpha(&self, group: &mut SubflowGroup<'_, WVegasPath>, cwnd: u32, rtt: u64) {
         let rate = f64::from(cwnd) * 1e6 / rtt as f64;
         group.own_state().instant_rate = rate;
-        let others: f64 = group.others().filter(|path| path.active).map(|path| path.state.instant_rate).sum();
-        group.own_state().alpha = MIN_ALPHA.max((rate / (rate + others) * self.total_alpha) as u64);
+        let sibling_rates: f64 = group.others().filter(|path| path.active).map(|path| path.state.instant_rate).sum();
+        group.own_state().alpha = MIN_ALPHA.max((rate / (rate + sibling_rates) * self.total_alpha) as u64);
     }
 }
 
 impl Coupling for WVegas {
     type PathState = WVegasPath;
 
-    /// Not asked: the window moves once a round.
+    /// Not used, as `cong_avoid` changes the window once a round.
     fn increase(&mut self, _group: &SubflowGroup<'_, WVegasPath>) -> f64 {
         0.0
     }
@@ -179,15 +179,15 @@ impl Coupling for WVegas {
         if group.own_subflow().state.ca_state != CaState::Open {
             return reno_cong_avoid_if_limited(state, acked, sample);
         }
-        let delay = group.own_state();
-        if !delay.vegas.ends(sample) {
+        let path_state = group.own_state();
+        if !path_state.vegas_rtt.ends(sample) {
             if state.in_slow_start() {
                 slow_start(state, acked);
             }
             return;
         }
-        if delay.vegas.has_enough_samples() {
-            let rtt = delay.sampled_rtt / u64::from(delay.vegas.cnt_rtt);
+        if path_state.vegas_rtt.has_enough_samples() {
+            let rtt = path_state.sampled_rtt / u64::from(path_state.vegas_rtt.cnt_rtt);
             self.end_round(group, state, acked, rtt);
         } else {
             reno_cong_avoid_if_limited(state, acked, sample);
@@ -196,14 +196,14 @@ impl Coupling for WVegas {
     }
 
     fn on_ack(&mut self, path_state: &mut WVegasPath, sample: &AckSample) {
-        path_state.vegas.add_sample(sample);
+        path_state.vegas_rtt.add_sample(sample);
         // One microsecond more, as the minimum RTTs have.
         path_state.sampled_rtt += sample.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
     }
 
     fn set_state(&mut self, path_state: &mut WVegasPath, next: CaState) {
         path_state.ca_state = next;
-        path_state.vegas.set_state(next);
+        path_state.vegas_rtt.set_state(next);
         match next {
             CaState::Open => (path_state.sampled_rtt, path_state.alpha, path_state.queue_delay) = (0, MIN_ALPHA, None),
             CaState::Loss => path_state.instant_rate = 0.0,
@@ -212,7 +212,7 @@ impl Coupling for WVegas {
     }
 
     fn on_idle_restart(&mut self, path_state: &mut WVegasPath) {
-        path_state.vegas.reset();
+        path_state.vegas_rtt.reset();
         path_state.sampled_rtt = 0;
     }
 }
@@ -226,31 +226,31 @@ mod tests {
     const WVEGAS: WVegas = WVegas { total_alpha: 10.0, gamma: 1, backoff: true };
 
     /// A path of base RTT 100 ms, beside another with this rate in packets a second.
-    fn group(sibling: f64) -> Vec<SubflowView<WVegasPath>> {
-        let mut all = siblings::<WVegasPath>(&[(60.0, 0.1); 2]);
-        all[0].state.vegas.base_rtt = 100_000;
-        all[1].state.instant_rate = sibling;
-        all
+    fn group(sibling_rate: f64) -> Vec<SubflowView<WVegasPath>> {
+        let mut subflows = siblings::<WVegasPath>(&[(60.0, 0.1); 2]);
+        subflows[0].state.vegas_rtt.base_rtt = 100_000;
+        subflows[1].state.instant_rate = sibling_rate;
+        subflows
     }
 
     /// The window after a round of this mean RTT.
-    fn after(all: &mut [SubflowView<WVegasPath>], cwnd: u32, rtt_ms: u64) -> CwndState {
+    fn end_round(subflows: &mut [SubflowView<WVegasPath>], cwnd: u32, rtt_ms: u64) -> CwndState {
         let mut state = CwndState {
             cwnd,
             ssthresh: reno_ssthresh(&CwndState { cwnd, ..CwndState::default() }),
             ..CwndState::default()
         };
-        WVEGAS.end_round(&mut SubflowGroup::new(all, 0), &mut state, 1, rtt_ms * 1000);
+        WVEGAS.end_round(&mut SubflowGroup::new(subflows, 0), &mut state, 1, rtt_ms * 1000);
         state
     }
 
     #[test]
     fn alpha_is_the_share_of_the_rate() {
         let alpha = |own: f64, sibling| {
-            let mut all = group(sibling);
+            let mut subflows = group(sibling);
             let rtt = 100_000;
-            WVEGAS.update_alpha(&mut SubflowGroup::new(&mut all, 0), (own / 10.0) as u32, rtt);
-            all[0].state.alpha
+            WVEGAS.update_alpha(&mut SubflowGroup::new(&mut subflows, 0), (own / 10.0) as u32, rtt);
+            subflows[0].state.alpha
         };
         assert_eq!((alpha(300.0, 100.0), alpha(100.0, 300.0)), (7, 2), "7.5 and 2.5 of ten");
         assert_eq!((alpha(100.0, 900.0), alpha(100.0, 0.0)), (2, 10), "at least two; alone, all");
@@ -261,21 +261,21 @@ mod tests {
         // Of 66 packets at 110 ms, 6 are queued; of 60 at 102 ms, 1. The share of 600 and 588 packets/s beside none is
         // 10.
         let cwnd = |alpha, cwnd, rtt| {
-            let mut all = group(0.0);
-            (all[0].state.alpha, all[0].state.queue_delay) = (alpha, None);
-            after(&mut all, cwnd, rtt).cwnd
+            let mut subflows = group(0.0);
+            (subflows[0].state.alpha, subflows[0].state.queue_delay) = (alpha, None);
+            end_round(&mut subflows, cwnd, rtt).cwnd
         };
         assert_eq!((cwnd(2, 60, 102), cwnd(10, 66, 110)), (61, 67));
         assert_eq!(cwnd(2, 132, 110), 131, "12 queued, 10 allowed");
     }
 
     #[test]
-    fn the_window_backs_off_at_twice_the_least_queueing_delay() {
-        let mut all = group(0.0);
-        all[0].state.queue_delay = Some(10_000);
+    fn the_window_backs_off_at_twice_the_minimum_queueing_delay() {
+        let mut subflows = group(0.0);
+        subflows[0].state.queue_delay = Some(10_000);
         // 60 packets at 120 ms: 10 are queued, which is alpha after weighing; 60 * 100 / 240.
-        assert_eq!(after(&mut all, 60, 120).cwnd, 25);
-        assert_eq!(all[0].state.queue_delay, None);
+        assert_eq!(end_round(&mut subflows, 60, 120).cwnd, 25);
+        assert_eq!(subflows[0].state.queue_delay, None);
     }
 
     #[test]

@@ -105,8 +105,8 @@ impl CongestionOps for Bic {
         let cwnd = u64::from(state.cwnd);
         let converge = state.cwnd < self.last_max_cwnd;
         self.last_max_cwnd = if converge { (cwnd * (1024 + BETA) / 2048) as u32 } else { state.cwnd };
-        let ssthresh_cwnd = if state.cwnd <= LOW_WINDOW { cwnd / 2 } else { cwnd * BETA / 1024 };
-        (ssthresh_cwnd as u32).max(2)
+        let ssthresh = if state.cwnd <= LOW_WINDOW { cwnd / 2 } else { cwnd * BETA / 1024 };
+        (ssthresh as u32).max(2)
     }
 
     fn min_cwnd(&self, state: &CwndState) -> u32 {

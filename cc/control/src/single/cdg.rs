@@ -1,6 +1,6 @@
 //! CDG: backs off with a probability that grows with the delay gradient.
 //!
-//! Once a round trip the least and the greatest RTT of the round are compared with the round before. The differences,
+//! Once a round trip the minimum and the maximum RTT of the round are compared with the round before. The differences,
 //! summed over eight rounds, make a gradient `g` (microseconds):
 //! - `g > 0`: with probability `1 - exp(-g / G)` (G = 24 ms) the window keeps 0.7. After five backoffs without
 //!   effect, which a loss-based flow causes, backoffs are suspended until the gradient falls.
@@ -106,14 +106,14 @@ struct Backoff {
 
 impl Backoff {
     /// The window on its way to `target` after `acked` packets.
-    fn window(&self, target: u32) -> u32 {
+    fn cwnd(&self, target: u32) -> u32 {
         let reduction = u64::from(self.prior_cwnd.saturating_sub(target)) * u64::from(self.acked)
             / u64::from(self.prior_cwnd.max(1));
         (self.prior_cwnd - reduction as u32).max(target)
     }
 }
 
-/// Least and greatest RTT of a round, or their differences to the round before, microseconds.
+/// Minimum and maximum RTT of a round, or their differences to the round before, microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct MinMax {
     min: i64,
@@ -133,14 +133,14 @@ struct Gradients {
 #[derive(Clone, Copy, Debug)]
 struct AckTrain {
     first: u64,
-    prior: u64,
+    latest: u64,
 }
 
 impl Gradients {
-    fn add_sample(&mut self, new: MinMax) {
-        let old = std::mem::replace(&mut self.ring[self.tail], new);
-        self.sum.min += new.min - old.min;
-        self.sum.max += new.max - old.max;
+    fn add_sample(&mut self, difference: MinMax) {
+        let oldest = std::mem::replace(&mut self.ring[self.tail], difference);
+        self.sum.min += difference.min - oldest.min;
+        self.sum.max += difference.max - oldest.max;
         self.tail = (self.tail + 1) % WINDOW;
         self.filled |= self.tail == 0;
     }
@@ -178,8 +178,8 @@ impl Cdg {
     fn end_round(&mut self) -> i64 {
         let prior = self.rtt_prev;
         self.start_round();
-        let (Some(now), Some(prior)) = (self.rtt_prev, prior) else { return 0 };
-        self.gradients.add_sample(MinMax { min: now.min - prior.min, max: now.max - prior.max });
+        let (Some(current), Some(prior)) = (self.rtt_prev, prior) else { return 0 };
+        self.gradients.add_sample(MinMax { min: current.min - prior.min, max: current.max - prior.max });
         let sum = self.gradients.sum;
         if sum.min <= EFFECTIVE_GRADIENT || sum.max <= EFFECTIVE_GRADIENT {
             self.backoff_cnt = 0;
@@ -205,25 +205,25 @@ impl Cdg {
         self.ineffective == 0 || self.backoff_cnt <= self.ineffective
     }
 
-    fn begin_backoff(&mut self, state: &mut CwndState, next: u64) {
+    fn begin_backoff(&mut self, state: &mut CwndState, snd_nxt: u64) {
         self.shadow_wnd = self.shadow_wnd.max(state.cwnd);
         state.ssthresh = (((u64::from(state.cwnd) * self.backoff_beta) >> 10) as u32).max(2);
         state.cwnd_cnt = 0;
-        self.backoff = Some(Backoff { end_seq: next, prior_cwnd: state.cwnd, acked: 0 });
+        self.backoff = Some(Backoff { end_seq: snd_nxt, prior_cwnd: state.cwnd, acked: 0 });
     }
 
     /// Whether a backoff is under way. After it or another reduction, gradients begin with the round of its end.
     fn in_backoff(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample) -> bool {
         let Some(backoff) = &mut self.backoff else { return false };
         backoff.acked += acked;
-        let over = sample.snd_una >= backoff.end_seq;
+        let is_over = sample.snd_una >= backoff.end_seq;
         if backoff.prior_cwnd > 0 {
-            state.cwnd = state.cwnd.min(if over { state.ssthresh } else { backoff.window(state.ssthresh) });
+            state.cwnd = state.cwnd.min(if is_over { state.ssthresh } else { backoff.cwnd(state.ssthresh) });
         }
-        if over {
+        if is_over {
             self.end_backoff(sample);
         }
-        !over
+        !is_over
     }
 
     fn end_backoff(&mut self, sample: &AckSample) {
@@ -235,21 +235,21 @@ impl Cdg {
     fn hystart_update(&mut self, sample: &AckSample, now: u64) -> bool {
         let Some(rtt) = self.rtt else { return false };
         self.delay_min = self.delay_min.min(rtt.min as u64);
-        let train = self.ack_train_found(sample, now);
-        train || self.delay_found(rtt.min as u64)
+        let train_found = self.ack_train_found(sample, now);
+        train_found || self.delay_found(rtt.min as u64)
     }
 
     fn ack_train_found(&mut self, sample: &AckSample, now: u64) -> bool {
         match &mut self.ack_train {
             Some(train) if sample.cwnd_limited => {
-                let close = now < train.prior + HYSTART_ACK_DELTA_US;
-                if close {
-                    train.prior = now;
+                let is_close = now < train.latest + HYSTART_ACK_DELTA_US;
+                if is_close {
+                    train.latest = now;
                 }
-                close && now > train.first + (self.delay_min / 2).max(HYSTART_DELAY_MIN_US)
+                is_close && now > train.first + (self.delay_min / 2).max(HYSTART_DELAY_MIN_US)
             }
             train => {
-                *train = Some(AckTrain { first: now, prior: now });
+                *train = Some(AckTrain { first: now, latest: now });
                 false
             }
         }
@@ -291,9 +291,9 @@ impl CongestionOps for Cdg {
             }
         }
         if sample.cwnd_limited {
-            let before = state.cwnd;
+            let prior_cwnd = state.cwnd;
             common::reno_cong_avoid(state, acked);
-            self.shadow_wnd = self.shadow_wnd.saturating_add(state.cwnd - before);
+            self.shadow_wnd = self.shadow_wnd.saturating_add(state.cwnd - prior_cwnd);
         } else {
             self.shadow_wnd = self.shadow_wnd.min(state.cwnd);
         }
@@ -328,7 +328,7 @@ impl CongestionOps for Cdg {
 
     /// The round of a reduction is not compared with the next.
     fn on_recovered(&mut self, _state: &mut CwndState, _cx: &mut Context<'_>) {
-        // The next acknowledgement ends it.
+        // The next acknowledgement ends this empty backoff, and so begins a round.
         self.backoff = Some(Backoff::default());
     }
 
@@ -399,14 +399,14 @@ mod tests {
 
     #[test]
     fn a_backoff_keeps_seven_tenths_and_sets_the_shadow_window() {
-        let after = |cwnd| {
+        let backoff_from = |cwnd| {
             let (mut cdg, mut state) = (cdg(), congestion_avoidance(cwnd));
             cdg.begin_backoff(&mut state, 0);
-            let down = |acked| Backoff { acked, ..cdg.backoff.expect("it goes down") }.window(state.ssthresh);
-            ([0, cwnd / 2, cwnd].map(down), state.ssthresh, cdg.shadow_wnd)
+            let cwnd_after = |acked| Backoff { acked, ..cdg.backoff.expect("a backoff began") }.cwnd(state.ssthresh);
+            ([0, cwnd / 2, cwnd].map(cwnd_after), state.ssthresh, cdg.shadow_wnd)
         };
-        assert_eq!(after(10), ([10, 9, 7], 7, 10));
-        assert_eq!(after(100), ([100, 85, 70], 70, 100));
+        assert_eq!(backoff_from(10), ([10, 9, 7], 7, 10));
+        assert_eq!(backoff_from(100), ([100, 85, 70], 70, 100));
     }
 
     #[test]
@@ -421,15 +421,15 @@ mod tests {
     #[test]
     fn the_gradient_is_the_sum_of_eight_rounds_extrapolated_while_there_are_fewer() {
         let mut gradients = Gradients::default();
-        let mut smoothed = |least, most| {
-            gradients.add_sample(MinMax { min: least, max: most });
+        let mut smoothed = |min, max| {
+            gradients.add_sample(MinMax { min, max });
             gradients.smoothed()
         };
         assert_eq!(smoothed(100, 0), 800);
         assert_eq!(smoothed(300, 0), 1600);
         (0..6).for_each(|_| assert!(smoothed(0, 0) > 0));
         assert_eq!(smoothed(50, 0), 350, "the first one has left");
-        assert_eq!(smoothed(-400, 70), 70, "the greatest RTT counts where the least does not rise");
+        assert_eq!(smoothed(-400, 70), 70, "the greatest RTT counts where the minimum does not rise");
     }
 
     #[test]
@@ -450,9 +450,9 @@ mod tests {
         (0..2).for_each(|_| flow.round(20_000));
         assert_eq!(flow.cdg.backoff, None);
         // The acknowledgement that ends the round brings its greatest RTT; the last of the next one ends the rest.
-        let before = flow.state.cwnd;
+        let prior_cwnd = flow.state.cwnd;
         flow.round(30_000);
-        let kept = before * 724 / 1024;
+        let kept = prior_cwnd * 724 / 1024;
         assert_eq!((flow.cdg.backoff, flow.state.cwnd, flow.state.ssthresh), (None, kept, kept));
     }
 
@@ -479,11 +479,11 @@ mod tests {
         assert_eq!(sample(1, 40_000), Some((100, 100)));
         assert_eq!(sample(1, 40_000), Some((100, 40_000)), "one pair excuses one");
         assert_eq!(sample(2, 120), Some((100, 40_000)));
-        assert_eq!(sample(1, 90), Some((90, 40_000)), "but it may lower the least");
+        assert_eq!(sample(1, 90), Some((90, 40_000)), "but it may lower the minimum");
     }
 
     #[test]
-    fn slow_start_ends_when_a_rounds_least_rtt_is_an_eighth_above_the_least() {
+    fn slow_start_ends_when_a_rounds_min_rtt_is_an_eighth_above_the_minimum() {
         let mut cdg = Cdg { delay_min: 20_000, ..cdg() };
         let found: Vec<bool> = (0..9).map(|_| cdg.delay_found(22_501)).collect();
         assert_eq!(found, [false, false, false, false, false, false, false, false, true]);
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
+    fn a_train_longer_than_half_the_min_rtt_ends_slow_start() {
         let mut cdg = Cdg { delay_min: 20_000, ..cdg() };
         let sample = AckSample { cwnd_limited: true, ..AckSample::default() };
         let found = (0..100).find(|ack| cdg.ack_train_found(&sample, 1_000_000 + 2_999 * ack));

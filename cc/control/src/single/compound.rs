@@ -77,7 +77,7 @@ pub struct Compound {
     constants: Constants,
     gamma: f64,
     gamma_tuning: bool,
-    vegas: VegasRtt,
+    vegas_rtt: VegasRtt,
     /// `1 - base_rtt / rtt` of the last round: the share of the window that is queued.
     queueing_share: f64,
     /// The delay window, packets: its whole part is in [`CwndState::cwnd`].
@@ -115,7 +115,7 @@ impl Compound {
             },
             gamma: params.number("gamma"),
             gamma_tuning: params.choice("gamma_tuning") == "on",
-            vegas: VegasRtt::default(),
+            vegas_rtt: VegasRtt::default(),
             queueing_share: 0.0,
             dwnd: 0.0,
             prior_dwnd: 0.0,
@@ -130,7 +130,7 @@ impl Compound {
     }
 
     fn end_round(&mut self, state: &mut CwndState) {
-        self.queueing_share = self.vegas.queueing_delay() as f64 / self.vegas.min_rtt as f64;
+        self.queueing_share = self.vegas_rtt.queueing_delay() as f64 / self.vegas_rtt.min_rtt as f64;
         let loss_window = state.cwnd - (self.dwnd as u32).min(state.cwnd - 1);
         let cwnd = f64::from(state.cwnd);
         let backlog = cwnd * self.queueing_share;
@@ -156,11 +156,11 @@ impl CongestionOps for Compound {
             self.dwnd = 0.0;
         }
         common::reno_cong_avoid(state, acked);
-        if self.vegas.ends(sample) {
-            if self.vegas.has_enough_samples() && !in_slow_start {
+        if self.vegas_rtt.ends(sample) {
+            if self.vegas_rtt.has_enough_samples() && !in_slow_start {
                 self.end_round(state);
             }
-            self.vegas.reset_round();
+            self.vegas_rtt.reset_round();
         }
     }
 
@@ -175,11 +175,11 @@ impl CongestionOps for Compound {
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.vegas.add_sample(sample);
+        self.vegas_rtt.add_sample(sample);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
-        self.vegas.set_state(next);
+        self.vegas_rtt.set_state(next);
         if next == CaState::Loss {
             self.dwnd = 0.0;
         }
@@ -203,15 +203,16 @@ mod tests {
     #[test]
     fn the_delay_window_grows_by_an_eighth_of_the_window_to_three_quarters() {
         for (cwnd, growth) in [(41.0, 1.03), (100.0, 2.95), (1000.0, 21.2), (10_000.0, 124.0)] {
-            let ours = compound(0.0).constants.increment(cwnd);
-            assert!((ours / growth - 1.0).abs() < 0.005, "{cwnd}: {ours} instead of {growth}");
+            let increment = compound(0.0).constants.increment(cwnd);
+            assert!((increment / growth - 1.0).abs() < 0.005, "{cwnd}: {increment} instead of {growth}");
         }
     }
 
     /// Window and delay window after a round at this RTT with `dwnd` of the 100 packets; the base is 100 ms.
     fn after_a_round(cwnd: u32, dwnd: f64, rtt_ms: u64) -> (u32, f64) {
         let (mut compound, mut state) = (compound(dwnd), congestion_avoidance(cwnd));
-        (compound.vegas.base_rtt, compound.vegas.min_rtt, compound.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
+        (compound.vegas_rtt.base_rtt, compound.vegas_rtt.min_rtt, compound.vegas_rtt.cnt_rtt) =
+            (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 101, ..AckSample::default() };
         compound.cong_avoid(&mut state, 0, &sample, &mut context(0));
         (state.cwnd, compound.dwnd)

@@ -1,11 +1,11 @@
 //! Copa: a target rate in inverse proportion to the queueing delay.
 //!
-//! With the queueing delay `dq = standing - least` (`standing_rtt`: the minimum RTT of the last half smoothed RTT, `min_rtt`:
-//! of the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
-//! `window / standing` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
+//! With the queueing delay `dq = standing_rtt - min_rtt` (the minimum RTT of the last half smoothed RTT, and that of the
+//! last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
+//! `window / standing_rtt` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
 //! - *Velocity* `v`: doubles every round trip once the window has moved in the same direction for three; 1 after a
 //!   change of direction.
-//! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing`.
+//! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing_rtt`.
 //! - *Competitive mode* (optional): Copa flows empty the queue every few round trips. If it has not been nearly empty
 //!   (a tenth of the range of RTTs) for five, a loss-based flow fills it: then `1 / delta` grows by 1 a round trip and
 //!   halves on loss, as Reno's window.
@@ -56,7 +56,7 @@ const PACKET: u64 = 1 << 16;
 const INV_DELTA_ONE: u64 = 1 << 8;
 /// The minimum window outside a timeout.
 const MIN_CWND: u64 = 2 * PACKET;
-/// Never above this.
+/// Greatest window.
 const MAX_CWND: u64 = (INFINITE_SSTHRESH as u64) * PACKET;
 /// Window of the minimum RTT's filter.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
@@ -134,7 +134,7 @@ impl Velocity {
         Self { value: 1, up: true, same_direction_rounds: 0, prior_cwnd: cwnd }
     }
 
-    /// A round trip ended with this window.
+    /// Updates direction and velocity at the end of a round trip with this window.
     fn end_round(&mut self, cwnd: u64) {
         let up = cwnd > self.prior_cwnd;
         if up == self.up {
@@ -221,7 +221,7 @@ impl Copa {
         };
     }
 
-    /// The rate is at most the target: `window / standing <= 1 / (delta dq)`.
+    /// Whether the rate is at most the target: `window / standing_rtt <= 1 / (delta dq)`.
     fn is_below_target(&self) -> bool {
         let (min_rtt, standing_rtt) = (self.rtts.min_rtt(), self.rtts.standing_rtt());
         let queueing_delay = standing_rtt.saturating_sub(min_rtt);
@@ -240,8 +240,8 @@ impl Copa {
         self.cwnd / PACKET
     }
 
-    fn on_timeout(&mut self, cut: bool, in_flight: u32) {
-        if cut {
+    fn on_timeout(&mut self, reduce_cwnd: bool, in_flight: u32) {
+        if reduce_cwnd {
             self.prior_state = Some((self.cwnd, self.slow_start));
         }
         self.cwnd = u64::from(in_flight + 1) * PACKET;
@@ -328,16 +328,16 @@ mod tests {
     fn an_acknowledgement_moves_the_window_by_v_over_delta_times_window() {
         let tenth = PACKET / 10;
         assert_eq!(copa(20, 110).step(1), tenth, "1 / (0.5 * 20)");
-        let mut up = copa(20, 110);
-        (0..20).for_each(|_| ack(&mut up, 1, 110, 0, |_| {}));
-        assert!(up.cwnd.abs_diff(22 * PACKET) < PACKET / 5, "two packets a round trip: {}", up.cwnd);
-        let mut down = copa(40, 110);
-        ack(&mut down, 1, 110, 0, |_| {});
-        assert_eq!(down.cwnd, 40 * PACKET - PACKET / 20);
+        let mut growing = copa(20, 110);
+        (0..20).for_each(|_| ack(&mut growing, 1, 110, 0, |_| {}));
+        assert!(growing.cwnd.abs_diff(22 * PACKET) < PACKET / 5, "two packets a round trip: {}", growing.cwnd);
+        let mut shrinking = copa(40, 110);
+        ack(&mut shrinking, 1, 110, 0, |_| {});
+        assert_eq!(shrinking.cwnd, 40 * PACKET - PACKET / 20);
     }
 
     #[test]
-    fn the_standing_rtt_is_the_least_of_half_a_smoothed_rtt_and_the_least_of_ten_seconds() {
+    fn the_standing_rtt_is_the_minimum_of_half_a_smoothed_rtt_and_min_rtt_that_of_ten_seconds() {
         let mut copa = copa(20, 110);
         let standing_rtt = |copa: &Copa| copa.rtts.standing_rtt() / 1_000_000;
         let min_rtt = |copa: &Copa| copa.rtts.min_rtt() / 1_000_000;
@@ -364,12 +364,12 @@ mod tests {
     #[test]
     fn velocity_doubles_after_three_round_trips_one_way_and_is_one_after_a_turn() {
         let mut velocity = Velocity::new(0);
-        let mut end = |cwnd| {
+        let mut end_round = |cwnd| {
             velocity.end_round(cwnd);
             velocity.value
         };
-        assert_eq!([1, 2, 3, 4, 5].map(&mut end), [1, 1, 2, 4, 8]);
-        assert_eq!([4, 3, 2, 1].map(end), [1, 1, 1, 2]);
+        assert_eq!([1, 2, 3, 4, 5].map(&mut end_round), [1, 1, 2, 4, 8]);
+        assert_eq!([4, 3, 2, 1].map(end_round), [1, 1, 1, 2]);
     }
 
     #[test]
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn it_paces_at_twice_the_window_a_standing_rtt() {
+    fn the_pacing_rate_is_twice_the_window_a_standing_rtt() {
         let rate = copa(20, 100).decision().pacing_rate.expect("the RTT is known");
         assert_eq!(rate, Rate::from_bits(2 * 20 * 1448 * 8 * 10));
         assert_eq!(Copa::new(&defaults(&ENTRY)).decision().pacing_rate, None);

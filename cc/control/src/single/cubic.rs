@@ -73,7 +73,7 @@ pub struct Cubic {
     ca: Bictcp,
 }
 
-/// The constants of the growth law in fixed point.
+/// The constants of the cubic function in fixed point.
 #[derive(Debug)]
 struct CubicFunction {
     /// Multiplicative decrease, in 1/1024.
@@ -102,11 +102,11 @@ struct Bictcp {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     epoch_start: u64,
-    /// Where the curve is flat.
+    /// Window at which the curve is flat, packets (Linux `bic_origin_point`).
     origin_point: u32,
-    /// When it is, in 1/1024 s from the start.
+    /// Time from the start to the flat point, in 1/1024 s (Linux `bic_K`).
     k: u64,
-    /// Packets acked and not yet turned into growth of `reno`.
+    /// Packets acked that have not raised `tcp_cwnd` yet.
     ack_cnt: u64,
     /// The window that Reno would have.
     tcp_cwnd: u32,
@@ -133,7 +133,7 @@ impl Cubic {
         }
     }
 
-    /// Recomputes the period of growth, if it is time to.
+    /// Recomputes `cnt`, if it is time to.
     fn update(&mut self, CwndState { cwnd, tick, .. }: &CwndState, acked: u32, now: u64) {
         let (cwnd, tick_us) = (*cwnd, tick.as_micros());
         let ca = &mut self.ca;
@@ -199,7 +199,7 @@ impl CubicFunction {
         if t < epoch.k { origin.saturating_sub(rise) } else { origin + rise }
     }
 
-    /// Moves the Reno estimate on; the longest period that keeps up with it.
+    /// Advances the estimate of Reno's window; returns the greatest `cnt` that keeps up with it.
     fn tcp_friendliness_cnt(&self, epoch: &mut Epoch, cwnd: u32) -> u32 {
         let delta = (u64::from(cwnd) * self.beta_scale / 8).max(1);
         let increments = epoch.ack_cnt.saturating_sub(1) / delta;
@@ -288,8 +288,8 @@ mod tests {
         Cubic::new(&defaults(&ENTRY))
     }
 
-    /// Linux approximates the root; the sheet of its values allows 0.2 %.
-    fn close_to_linux(ours: u64, linux: u64) -> bool {
+    /// Whether the root is near that of Linux, which approximates it to 0.2 %.
+    fn is_close_to_linux(ours: u64, linux: u64) -> bool {
         ours.abs_diff(linux) * 500 <= linux
     }
 
@@ -304,7 +304,7 @@ mod tests {
     fn cube_roots() {
         assert_eq!([27, 125, 1_000_000].map(cube_root), [3, 5, 100]);
         assert_eq!([0, 1, 7, 8, u64::MAX].map(cube_root), [0, 1, 1, 2, 2_642_245]);
-        assert!(close_to_linux(cube_root(1_000_000_000_000), 9999));
+        assert!(is_close_to_linux(cube_root(1_000_000_000_000), 9999));
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         let function = cubic().cubic;
         // RFC 9438: cbrt(30 / 0.4) = 4.2172 s and cbrt(300 / 0.4) = 9.0856 s.
         assert_eq!(function.k(30), 4316);
-        assert!(close_to_linux(function.k(300), 9294), "{}", function.k(300));
+        assert!(is_close_to_linux(function.k(300), 9294), "{}", function.k(300));
         assert!((function.k(300) as f64 / 1024.0 - 9.0856).abs() < 0.005);
     }
 
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_loss_it_grows_by_a_twentieth_a_round_and_never_by_more_than_half() {
+    fn before_the_first_loss_growth_is_a_twentieth_a_round_and_never_more_than_half() {
         let mut cubic = cubic();
         cubic.update(&congestion_avoidance(100), 1, 0);
         assert_eq!(cubic.ca.cnt, 20);
@@ -364,10 +364,10 @@ mod tests {
     }
 
     #[test]
-    fn it_aims_a_least_rtt_ahead_and_grows_by_half_a_window_a_round_at_most() {
-        let period = |least_rtt_us| {
+    fn the_target_is_a_min_rtt_ahead_and_growth_half_a_window_a_round_at_most() {
+        let period = |min_rtt_us| {
             let mut cubic = cubic();
-            (cubic.ca.last_max_cwnd, cubic.ca.delay_min_us) = (100, least_rtt_us);
+            (cubic.ca.last_max_cwnd, cubic.ca.delay_min_us) = (100, min_rtt_us);
             cubic.update(&congestion_avoidance(70), 1, 0);
             cubic.ca.cnt
         };
@@ -397,13 +397,13 @@ mod tests {
 
     /// The window and threshold after so many rounds of ten acknowledgements, the first of 100 ms, the others of 150.
     fn after_rounds_with(hystart: &str, ssthresh: u32, rounds: u64) -> (u32, u32) {
-        let given = [("hystart".to_owned(), crate::ParamValue::Choice(hystart.to_owned()))].into();
-        let mut cubic = Cubic::new(&Params::new(ENTRY.parameters, &given).expect("allowed"));
+        let params = [("hystart".to_owned(), crate::ParamValue::Choice(hystart.to_owned()))].into();
+        let mut cubic = Cubic::new(&Params::new(ENTRY.parameters, &params).expect("allowed"));
         let mut state = CwndState { cwnd: 10, ssthresh, ..CwndState::default() };
         for ack in 1..=rounds * 10 {
-            let (una, next) = (ack, (ack - 1) / 10 * 10 + 10);
+            let snd_nxt = (ack - 1) / 10 * 10 + 10;
             let rtt = Some(Span::from_millis(if ack > 10 { 150 } else { 100 }));
-            let sample = AckSample { acked: 1, snd_una: una, snd_nxt: next, rtt, ..AckSample::default() };
+            let sample = AckSample { acked: 1, snd_una: ack, snd_nxt, rtt, ..AckSample::default() };
             let mut cx = context(ack * 10);
             cubic.on_ack(&mut state, &sample, &mut cx);
             cubic.cong_avoid(&mut state, 1, &sample, &mut cx);
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn hystart_plus_plus_grows_at_a_quarter_for_five_rounds_and_then_avoids_congestion() {
-        // 10 packets, and 17 until the alarm; then 3 of its round and 40 of the next four make 10 more.
+        // 10 packets, and 17 until the rise is detected; then 3 of its round and 40 of the next four make 10 more.
         assert_eq!(after_rounds_with("plus-plus", INFINITE_SSTHRESH, 6), (10 + 17 + 10, INFINITE_SSTHRESH));
         assert_eq!(after_rounds_with("plus-plus", INFINITE_SSTHRESH, 7).1, 37, "and then the threshold is the window");
         assert_eq!(after_rounds_with("off", INFINITE_SSTHRESH, 7), (80, INFINITE_SSTHRESH));

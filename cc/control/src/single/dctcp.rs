@@ -57,7 +57,7 @@ pub struct Dctcp {
     gain_shift: u32,
     /// The marked share, in 1/1024.
     alpha: u64,
-    /// The round ends when everything up to here is acknowledged.
+    /// Packet number whose acknowledgement ends the round.
     next_seq: u64,
     delivered: u64,
     delivered_ce: u64,
@@ -74,15 +74,15 @@ impl Dctcp {
         }
     }
 
-    /// A round trip delivered `self.delivered` packets, `self.marked` of them marked.
+    /// Updates alpha at the end of a round trip, in which `delivered` packets arrived, `delivered_ce` of them marked.
     fn update_alpha(&mut self) {
         // A small alpha becomes zero, as its shift would be zero.
         self.alpha -= match self.alpha >> self.gain_shift {
             0 => self.alpha,
             decrease => decrease,
         };
-        let marked = (self.delivered_ce << (MAX_ALPHA_SHIFT - self.gain_shift)) / self.delivered.max(1);
-        self.alpha = (self.alpha + marked).min(MAX_ALPHA);
+        let increase = (self.delivered_ce << (MAX_ALPHA_SHIFT - self.gain_shift)) / self.delivered.max(1);
+        self.alpha = (self.alpha + increase).min(MAX_ALPHA);
         (self.delivered, self.delivered_ce) = (0, 0);
     }
 }
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn without_marks_alpha_decays_by_a_sixteenth_a_round_to_zero() {
-        let rounds = std::iter::successors(Some(1024), |&alpha| Some(after_round(alpha, 0)));
-        assert_eq!(rounds.take(7).collect::<Vec<_>>(), [1024, 960, 900, 844, 792, 743, 697]);
+        let alphas = std::iter::successors(Some(1024), |&alpha| Some(after_round(alpha, 0)));
+        assert_eq!(alphas.take(7).collect::<Vec<_>>(), [1024, 960, 900, 844, 792, 743, 697]);
         assert_eq!(after_round(15, 0), 0);
     }
 
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn loss_and_timeout_halve_at_any_alpha() {
-        let after = |cause| ssthresh(0.0625, &[(cause, true)]);
-        assert_eq!([Cause::EcnMark, Cause::Loss, Cause::Timeout].map(after), [97, 50, 50]);
+        let ssthresh_after = |cause| ssthresh(0.0625, &[(cause, true)]);
+        assert_eq!([Cause::EcnMark, Cause::Loss, Cause::Timeout].map(ssthresh_after), [97, 50, 50]);
     }
 
     #[test]

@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn the_weight_is_the_root_of_window_times_rtt_ratio() {
         for (cwnd, max_rtt, weight) in [(100, 150, 12.25), (100, 100, 10.0), (10_000, 200, 141.4)] {
-            let ours = elastic(max_rtt, 100).wwf(cwnd) as f64 / ONE as f64;
-            assert!((ours - weight).abs() < 0.03, "{cwnd}: {ours} instead of {weight}");
+            let wwf = elastic(max_rtt, 100).wwf(cwnd) as f64 / ONE as f64;
+            assert!((wwf - weight).abs() < 0.03, "{cwnd}: {wwf} instead of {weight}");
         }
     }
 

@@ -82,7 +82,7 @@ fn first_above(mut low: u32, bound: f64) -> u32 {
 }
 
 impl HighSpeed {
-    /// Moves to the row of `window`.
+    /// Moves to the row of `cwnd`.
     fn update_ai(&mut self, cwnd: u32) {
         while cwnd > self.aimd_vals[self.ai].cwnd && self.ai + 1 < AIMD_MAX {
             self.ai += 1;
@@ -124,8 +124,7 @@ mod tests {
     fn the_table_is_the_rfcs() {
         let rows = table();
         let row = |number: usize| (rows[number - 1].cwnd, rows[number - 1].md);
-        let first = [(38, 128), (118, 112), (221, 104), (347, 98), (495, 93)];
-        assert_eq!([1, 2, 3, 4, 5].map(row), first);
+        assert_eq!([1, 2, 3, 4, 5].map(row), [(38, 128), (118, 112), (221, 104), (347, 98), (495, 93)]);
         assert_eq!([6, 7, 8, 9, 10].map(row), [(663, 89), (851, 86), (1058, 83), (1284, 81), (1529, 78)]);
         assert_eq!([30, 71, 72].map(row), [(10_661, 52), (84_035, 25), (89_053, 24)]);
     }

@@ -1,4 +1,4 @@
-//! H-TCP: increase by the time since the last congestion, decrease by the ratio of least to greatest RTT.
+//! H-TCP: increase by the time since the last congestion, decrease by the ratio of minimum to maximum RTT.
 //!
 //! - Increase: `alpha` packets a window, 1 for the first second (`Delta_L`) after a congestion and then
 //!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds; scaled by the minimum RTT in units of 100 ms (half to ten times)
@@ -8,7 +8,7 @@
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); integer steps as
 //! in Linux 6.1 (`tcp_htcp.c`). Times are the host's timer ticks, RTTs rounded up to them. Deviations from the paper,
-//! Linux's: the greatest RTT loses a twentieth of its distance from the least with every congestion and ignores a
+//! Linux's: the greatest RTT loses a twentieth of its distance from the minimum with every congestion and ignores a
 //! sample more than 20 ms above it; no adaptive decrease with a minimum RTT of 10 ms or less.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
@@ -31,12 +31,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "beta_min",
-            description: "least window after a loss, as a share of the window before it",
+            description: "minimum window after a loss, as a share of the window before it",
             kind: ParamKind::Number { default: 0.5, min: 0.1, max: 0.95 },
         },
         Parameter {
             name: "beta_max",
-            description: "greatest window after a loss, as a share of the window before it",
+            description: "maximum window after a loss, as a share of the window before it",
             kind: ParamKind::Number { default: 0.8, min: 0.1, max: 0.95 },
         },
         Parameter {
@@ -153,9 +153,9 @@ impl Htcp {
         let (min, max) = self.constants.beta;
         self.beta = min;
         if self.constants.bandwidth_switch {
-            let now = self.throughput.max_b;
-            let old_max_b = std::mem::replace(&mut self.epoch.old_max_b, now);
-            if !(4 * old_max_b..=6 * old_max_b).contains(&(5 * now)) {
+            let max_b = self.throughput.max_b;
+            let old_max_b = std::mem::replace(&mut self.epoch.old_max_b, max_b);
+            if !(4 * old_max_b..=6 * old_max_b).contains(&(5 * max_b)) {
                 self.modeswitch = false;
                 return;
             }
@@ -191,11 +191,11 @@ impl Htcp {
         if min_rtt == 0 || elapsed < min_rtt || required.is_none_or(|required| throughput.packetcount < required) {
             return;
         }
-        let sample = u64::from(throughput.packetcount) * hz(state) / elapsed;
+        let cur_bi = u64::from(throughput.packetcount) * hz(state) / elapsed;
         if since_cong / min_rtt <= SETTLING_RTTS {
-            (throughput.bi, throughput.max_b) = (sample, sample);
+            (throughput.bi, throughput.max_b) = (cur_bi, cur_bi);
         } else {
-            throughput.bi = (3 * throughput.bi + sample) / 4;
+            throughput.bi = (3 * throughput.bi + cur_bi) / 4;
             throughput.max_b = throughput.max_b.max(throughput.bi);
         }
         (throughput.packetcount, throughput.lasttime) = (0, now);
@@ -284,19 +284,20 @@ mod tests {
 
     #[test]
     fn growth_rises_with_the_time_since_the_last_congestion() {
-        let at = |elapsed| alpha(htcp(), elapsed) / ONE;
-        assert_eq!([1000, 2000, 3000, 6000].map(at), [1, 11, 22, 57]);
+        let increase = |elapsed| alpha(htcp(), elapsed) / ONE;
+        assert_eq!([1000, 2000, 3000, 6000].map(increase), [1, 11, 22, 57]);
         for (elapsed, paper) in [(2000, 11.25), (3000, 22.0), (6000, 57.25)] {
-            assert!((at(elapsed) as f64 - paper).abs() < 1.0, "truncated, not more");
+            assert!((increase(elapsed) as f64 - paper).abs() < 1.0, "truncated, not more");
         }
     }
 
     #[test]
     fn growth_is_scaled_by_the_round_trip() {
-        let at = |min_rtt| [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { min_rtt, ..htcp() }, elapsed) / ONE);
-        assert_eq!(at(100), [1, 11, 22, 57]);
-        assert_eq!(at(10), [1, 1, 2, 5]);
-        assert_eq!(at(200), [2, 22, 44, 114]);
+        let increases =
+            |min_rtt| [1000, 2000, 3000, 6000].map(|elapsed| alpha(Htcp { min_rtt, ..htcp() }, elapsed) / ONE);
+        assert_eq!(increases(100), [1, 11, 22, 57]);
+        assert_eq!(increases(10), [1, 1, 2, 5]);
+        assert_eq!(increases(200), [2, 22, 44, 114]);
     }
 
     #[test]
@@ -305,10 +306,10 @@ mod tests {
         assert!((increase as f64 / ONE as f64 - 4.47).abs() < 0.005);
     }
 
-    /// Beta in 1/128 at a congestion with these RTTs; `now` and `old_max_b` are the epochs' throughputs.
-    fn beta(min_rtt: u64, max_rtt: u64, now: u64, old_max_b: u64) -> u64 {
+    /// Beta in 1/128 at a congestion with these RTTs; `max_b` and `old_max_b` are the epochs' throughputs.
+    fn beta(min_rtt: u64, max_rtt: u64, max_b: u64, old_max_b: u64) -> u64 {
         let mut htcp = Htcp { min_rtt, modeswitch: true, ..htcp() };
-        (htcp.epoch.max_rtt, htcp.epoch.old_max_b, htcp.throughput.max_b) = (max_rtt, old_max_b, now);
+        (htcp.epoch.max_rtt, htcp.epoch.old_max_b, htcp.throughput.max_b) = (max_rtt, old_max_b, max_b);
         htcp.update_beta(&CwndState::default());
         htcp.beta
     }
@@ -321,18 +322,18 @@ mod tests {
 
     #[test]
     fn a_throughput_that_changed_by_more_than_a_fifth_halves_the_window() {
-        let at = |now| beta(100, 150, now, 1000);
-        assert_eq!([799, 800, 1200, 1201].map(at), [64, 85, 85, 64]);
+        let beta_with = |max_b| beta(100, 150, max_b, 1000);
+        assert_eq!([799, 800, 1200, 1201].map(beta_with), [64, 85, 85, 64]);
     }
 
     #[test]
     fn the_greatest_rtt_rises_by_at_most_20_ms_and_decays() {
         let mut htcp = Htcp { min_rtt: 100, ..htcp() };
-        let mut after = |rtt| {
+        let mut max_rtt_after = |rtt| {
             htcp.measure_rtt(rtt, 20, CaState::Open);
             htcp.epoch.max_rtt
         };
-        assert_eq!([100, 121, 120, 140].map(&mut after), [100, 100, 120, 140]);
+        assert_eq!([100, 121, 120, 140].map(&mut max_rtt_after), [100, 100, 120, 140]);
         htcp.ssthresh(&CwndState::default(), &mut context(0));
         assert_eq!(htcp.epoch.max_rtt, 138);
     }

@@ -6,7 +6,7 @@
 //! - Decrease: half, as Reno. Reno's growth outside the open state.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (2004); fixed point as in
-//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the least smoothed one so far. Deviations from the paper, Linux's: the
+//! Linux 6.1 (`tcp_hybla.c`), where the RTT is the minimum smoothed one so far. Deviations from the paper, Linux's: the
 //! flow begins with a window of `rho` packets; rho in eighths, at most 16 in the exponent; a step an acknowledgement,
 //! however many packets it covers; no window above 65535 packets. Deviation from Linux: without a sample from the
 //! handshake the flow begins with the initial window and the first sample sets rho (in Linux rho then stays 1).
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::single::testing::{congestion_avoidance, context, defaults, path};
 
-    fn at(rtt_ms: u64) -> Hybla {
+    fn with_rtt(rtt_ms: u64) -> Hybla {
         let mut hybla = Hybla::new(&defaults(&ENTRY));
         hybla.recalc_param(Span::from_millis(rtt_ms));
         hybla
@@ -141,17 +141,17 @@ mod tests {
 
     #[test]
     fn slow_start_adds_two_to_the_rho_less_one() {
-        let packets = |rtt_ms| f64::from(at(rtt_ms).slow_start_step()) / f64::from(ONE);
+        let packets = |rtt_ms| f64::from(with_rtt(rtt_ms).slow_start_step()) / f64::from(ONE);
         assert_eq!([25, 50, 100, 110].map(packets), [1.0, 3.0, 15.0, 19.625]);
         assert_eq!(packets(500), 65_535.0, "the exponent is at most 16");
     }
 
     #[test]
     fn congestion_avoidance_adds_rho_squared_over_the_window() {
-        assert_eq!(at(110).rho, 35);
-        let steps = |rtt_ms| at(rtt_ms).avoidance_step(100);
+        assert_eq!(with_rtt(110).rho, 35);
+        let steps = |rtt_ms| with_rtt(rtt_ms).avoidance_step(100);
         assert_eq!([25, 100].map(steps), [1, 20]);
-        assert_eq!(at(5).rho, 8, "a short round trip is no handicap");
+        assert_eq!(with_rtt(5).rho, 8, "a short round trip is no handicap");
     }
 
     fn after_acks(mut hybla: Hybla, mut state: CwndState, acks: u32) -> CwndState {
@@ -166,24 +166,28 @@ mod tests {
     fn fractions_add_up_to_packets() {
         let state = congestion_avoidance(100);
         // 20/128 a step: the seventh makes 140/128.
-        assert_eq!([6, 7].map(|acks| after_acks(at(100), state.clone(), acks).cwnd), [100, 101]);
+        assert_eq!([6, 7].map(|acks| after_acks(with_rtt(100), state.clone(), acks).cwnd), [100, 101]);
         let state = congestion_avoidance(1000);
-        assert_eq!([999, 1000].map(|acks| after_acks(at(25), state.clone(), acks).cwnd), [1000, 1001], "none to add");
+        assert_eq!(
+            [999, 1000].map(|acks| after_acks(with_rtt(25), state.clone(), acks).cwnd),
+            [1000, 1001],
+            "none to add"
+        );
     }
 
     #[test]
     fn slow_start_stops_at_the_threshold() {
-        assert_eq!(after_acks(at(500), CwndState { ssthresh: 70, ..CwndState::default() }, 1).cwnd, 70);
+        assert_eq!(after_acks(with_rtt(500), CwndState { ssthresh: 70, ..CwndState::default() }, 1).cwnd, 70);
     }
 
     #[test]
     fn the_flow_begins_with_rho_packets() {
-        let first = |rtt_ms| {
+        let initial_cwnd = |rtt_ms| {
             let (mut hybla, mut state) = (Hybla::new(&defaults(&ENTRY)), CwndState::default());
             let path = path(10, Some(Span::from_millis(rtt_ms)));
             hybla.init(&mut state, &path, &mut context(0));
             state.cwnd
         };
-        assert_eq!([10, 50, 600].map(first), [1, 2, 24]);
+        assert_eq!([10, 50, 600].map(initial_cwnd), [1, 2, 24]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Slow start ends on either of two signs of a full pipe:
 //! - **ACK train**: acknowledgements keep coming closely spaced for longer than half the minimum RTT;
-//! - **delay**: the minimum RTT of a round's first samples exceeds the least ever by an eighth (4 to 16 ms).
+//! - **delay**: the minimum RTT of a round's first samples exceeds the minimum ever by an eighth (4 to 16 ms).
 //!
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011); constants, order and microsecond clock as in
 //! Linux 6.1 (`tcp_cubic.c`), for a sender that is not paced.
@@ -14,7 +14,7 @@ use crate::common::{CwndState, RoundTrip};
 const LOW_WINDOW: u32 = 16;
 /// Acknowledgements at most this far apart belong to one train, microseconds.
 const ACK_DELTA_US: u64 = 2_000;
-/// Round-trip samples before a round's least delay counts.
+/// Round-trip samples before a round's minimum delay counts.
 const MIN_SAMPLES: u32 = 8;
 /// The largest burst of segmentation offload, bytes, for which a train is allowed more time.
 const GSO_MAX_SIZE: u64 = 65_536;
@@ -31,7 +31,7 @@ pub(super) struct HyStart {
 }
 
 impl HyStart {
-    /// Whether slow start ends with this acknowledgement. `rtt` is its sample, `delay_min` the least so far.
+    /// Whether slow start ends with this acknowledgement. `rtt` is its sample, `delay_min` the minimum so far.
     pub(super) fn update(&mut self, rtt: u64, delay_min: u64, state: &CwndState, sample: &AckSample, now: u64) -> bool {
         if self.found {
             return false;
@@ -84,7 +84,7 @@ mod tests {
     use crate::single::testing::slow_start;
     use units::Span;
 
-    /// One acknowledgement a call, `gap` apart, all of one round with this RTT; returns how many it took to find.
+    /// Acknowledgements, `gap` apart and all of one round with this RTT, until slow start ends.
     fn acks_until_found(gap: u64, rtt: u64, delay_min: u64, max_acks: u64) -> Option<u64> {
         let state = slow_start(100);
         let mut hystart = HyStart::default();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_longer_than_half_the_least_rtt_ends_slow_start() {
+    fn a_train_longer_than_half_the_min_rtt_ends_slow_start() {
         // 20 ms and the burst allowance of 1 ms: more than 10.5 ms after the round began, at 100 us a packet.
         assert_eq!(acks_until_found(100, 20_000, 20_000, 500), Some(107));
         assert_eq!(acks_until_found(2_001, 20_000, 20_000, 500), None, "wider gaps make no train");

@@ -13,7 +13,7 @@
 use crate::AckSample;
 use crate::common::RoundTrip;
 
-/// Least and greatest rise that counts, microseconds (MIN_RTT_THRESH, MAX_RTT_THRESH)...
+/// Minimum and maximum rise that counts, microseconds (MIN_RTT_THRESH, MAX_RTT_THRESH)...
 const MIN_RTT_THRESH_US: u64 = 4_000;
 const MAX_RTT_THRESH_US: u64 = 16_000;
 /// ...between which it is this fraction of the RTT (MIN_RTT_DIVISOR).
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_eight_samples() {
+    fn a_rise_counts_with_eight_samples() {
         let mut flow = Flow::default();
         flow.round(100_000);
         for ack in 1..=8 {

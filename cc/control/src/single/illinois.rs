@@ -77,8 +77,9 @@ pub struct Illinois {
     round: RoundTrip,
     sum_rtt: u64,
     cnt_rtt: u64,
-    /// Whether the delay has risen since alpha was at its greatest; rounds in a row without delay since.
+    /// Whether the delay has risen since alpha was at its maximum.
     rtt_above: bool,
+    /// Rounds without delay since the delay has risen.
     rtt_low: u64,
     restart_round: bool,
 }
@@ -94,19 +95,19 @@ struct Constants {
 
 impl Constants {
     fn new(params: &Params) -> Self {
-        let pair = |low, high, one: u64| {
-            let at = |name| (params.number(name) * one as f64) as u64;
-            (at(low), at(high).max(at(low)))
+        let bounds = |min, max, one: u64| {
+            let scaled = |name| (params.number(name) * one as f64) as u64;
+            (scaled(min), scaled(max).max(scaled(min)))
         };
         Self {
-            alpha: pair("alpha_min", "alpha_max", ALPHA_ONE),
-            beta: pair("beta_min", "beta_max", BETA_ONE),
+            alpha: bounds("alpha_min", "alpha_max", ALPHA_ONE),
+            beta: bounds("beta_min", "beta_max", BETA_ONE),
             win_thresh: params.number("window_threshold") as u32,
             theta: params.number("theta") as u64,
         }
     }
 
-    /// Alpha on the hyperbola through (0, greatest alpha) and (dm, least alpha).
+    /// Alpha on the hyperbola through (0, maximum alpha) and (dm, minimum alpha).
     fn alpha(&self, da: u64, dm: u64) -> u64 {
         let (min, max) = self.alpha;
         dm * max / (dm + da * (max - min) / min)
@@ -247,8 +248,8 @@ mod tests {
     fn alpha_falls_and_beta_rises_with_the_delay() {
         let cases = [(500, 10.0, 8), (1_000, 10.0, 8), (10_000, 2.516, 8), (50_000, 0.578, 21)];
         for (da, alpha, beta) in cases.into_iter().chain([(80_000, 0.367, 32), (100_000, 0.297, 32)]) {
-            let (found, our_beta) = after_a_round(da);
-            assert!((found - alpha).abs() < 0.0005 && our_beta == beta, "{da} us: {found}, {our_beta}");
+            let (our_alpha, our_beta) = after_a_round(da);
+            assert!((our_alpha - alpha).abs() < 0.0005 && our_beta == beta, "{da} us: {our_alpha}, {our_beta}");
         }
     }
 

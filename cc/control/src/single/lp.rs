@@ -11,12 +11,12 @@
 //! Source: Kuzmanovic and Knightly, "TCP-LP: a distributed algorithm for low priority data transfer" (INFOCOM 2003);
 //! order and integers as in Linux 6.1 (`tcp_lp.c`).
 //! Deviations from the paper, all Linux's: the greatest delay is the second greatest seen; early congestion resets
-//! both extremes; growth after it may be slow start; the comparison is strict, so that the very first sample (the least
-//! and the greatest at once) halves the window.
+//! both extremes; growth after it may be slow start; the comparison is strict, so that the very first sample (the
+//! minimum and the maximum at once) halves the window.
 //!
 //! Linux's delay: it subtracts time stamps, whose origins have been random since Linux 4.10: the "delay" of a flow
 //! is anything up to 2^32 ms, and its sums and 15 % of its range overflow 32 bits. For most flows there is never early
-//! congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some there is without a cause.
+//! congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some there is unaffected a cause.
 //! That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
 //! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too.
 
@@ -93,7 +93,7 @@ impl RemoteClock {
     /// of the receiver's clock is not known.
     fn owd(&mut self, sent: Instant, delay: Span, cx: &mut Context<'_>) -> Option<u32> {
         let [receiver, sender] = *self.clock_offsets.get_or_insert_with(|| [(); 2].map(|()| cx.rng.bits() as u32));
-        let stamp = |origin: u32, at: Instant| origin.wrapping_add(at.as_millis() as u32);
+        let stamp = |origin: u32, time: Instant| origin.wrapping_add(time.as_millis() as u32);
         let timestamps = [stamp(receiver, sent + delay), stamp(sender, sent)];
         self.update_remote_hz(timestamps);
         let rate = self.rate64 / 64;
@@ -108,8 +108,8 @@ impl RemoteClock {
         if receiver == 0 || sender == 0 || elapsed.contains(&0) {
             return;
         }
-        let now = 1000 * elapsed[0] / elapsed[1];
-        self.rate64 = if self.rate64 > 0 { self.rate64 + now - self.rate64 / 64 } else { now * 64 };
+        let remote_hz = 1000 * elapsed[0] / elapsed[1];
+        self.rate64 = if self.rate64 > 0 { self.rate64 + remote_hz - self.rate64 / 64 } else { remote_hz * 64 };
     }
 }
 
@@ -143,7 +143,7 @@ impl OwdFilter {
         self.smoothed8 = self.smoothed8.wrapping_sub(self.sowd()).wrapping_add(delay);
     }
 
-    /// The smoothed delay is below this much of the range.
+    /// Whether the smoothed delay is below this share of the range.
     fn within_threshold(&self, percent: u32) -> bool {
         let range = self.owd_max.wrapping_sub(self.owd_min);
         self.sowd() < self.owd_min.wrapping_add(range.wrapping_mul(percent) / 100)
@@ -219,14 +219,14 @@ mod tests {
     use crate::single::testing::{congestion_avoidance, context, context_with, defaults};
     use units::RngStream;
 
-    fn new(source: DelaySource) -> Lp {
-        Lp { delay_source: source, ..Lp::new(&defaults(&ENTRY)) }
+    fn lp_with(delay_source: DelaySource) -> Lp {
+        Lp { delay_source, ..Lp::new(&defaults(&ENTRY)) }
     }
 
     /// A flow with delays of 20 to 60 ms and this smoothed delay.
     fn lp(smoothed_ms: u32) -> Lp {
         let delays = OwdFilter { smoothed8: smoothed_ms * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
-        Lp { owd: delays, ..new(DelaySource::Path) }
+        Lp { owd: delays, ..lp_with(DelaySource::Path) }
     }
 
     /// One more sample of this delay, 40 ms round trip.
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn three_round_trips_later_it_is_half_again() {
+    fn early_congestion_three_round_trips_later_halves_again() {
         let (mut lp, mut state) = (lp(26), congestion_avoidance(40));
         sample(&mut lp, &mut state, 26, 1000);
         lp.owd = OwdFilter { smoothed8: 26 * 8000, owd_min: 20_000, owd_max: 60_000, owd_max_rsv: 60_000 };
@@ -270,18 +270,18 @@ mod tests {
     fn the_window_does_not_grow_during_the_inference_time() {
         let (mut lp, mut state) = (lp(26), congestion_avoidance(40));
         sample(&mut lp, &mut state, 26, 1000);
-        let grown = |lp: &mut Lp, state: &mut CwndState, now| {
+        let cwnd_after = |lp: &mut Lp, state: &mut CwndState, now| {
             sample(lp, state, 26, now);
             lp.cong_avoid(state, 20, &AckSample::default(), &mut context(now));
             state.cwnd
         };
-        assert_eq!(grown(&mut lp, &mut state, 1119), 20, "26 is below 26 + 0.15 * 26, but within 120 ms");
-        assert_eq!(grown(&mut lp, &mut state, 1120), 21);
+        assert_eq!(cwnd_after(&mut lp, &mut state, 1119), 20, "26 is below 26 + 0.15 * 26, but within 120 ms");
+        assert_eq!(cwnd_after(&mut lp, &mut state, 1120), 21);
     }
 
     #[test]
     fn the_very_first_sample_halves_the_window() {
-        let (mut lp, mut state) = (new(DelaySource::Path), congestion_avoidance(10));
+        let (mut lp, mut state) = (lp_with(DelaySource::Path), congestion_avoidance(10));
         sample(&mut lp, &mut state, 20, 1000);
         assert_eq!(state.cwnd, 5);
         sample(&mut lp, &mut state, 20, 1040);
@@ -299,18 +299,18 @@ mod tests {
 
     #[test]
     fn the_rtt_may_be_used_as_the_delay() {
-        let size = |source| {
-            let (mut lp, mut state) = (Lp { delay_source: source, ..lp(26) }, congestion_avoidance(40));
+        let cwnd_with = |delay_source| {
+            let (mut lp, mut state) = (Lp { delay_source, ..lp(26) }, congestion_avoidance(40));
             let sample = AckSample { rtt: Some(Span::from_millis(26)), ..AckSample::default() };
             lp.on_ack(&mut state, &sample, &mut context(1000));
             state.cwnd
         };
-        assert_eq!([DelaySource::Path, DelaySource::Rtt].map(size), [40, 20]);
+        assert_eq!([DelaySource::Path, DelaySource::Rtt].map(cwnd_with), [40, 20]);
     }
 
     /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often there is early congestion.
     fn early_congestions(seed: u64) -> usize {
-        let (mut lp, mut rng) = (new(DelaySource::Linux(RemoteClock::default())), RngStream::named(seed, "test"));
+        let (mut lp, mut rng) = (lp_with(DelaySource::Linux(RemoteClock::default())), RngStream::named(seed, "test"));
         let is_early_congestion = |now: u64| {
             let mut state = congestion_avoidance(40);
             let delay = Span::from_millis(20 + (now / 10) % 40);
@@ -327,9 +327,9 @@ mod tests {
 
     #[test]
     fn with_linuxs_random_origins_most_flows_never_yield() {
-        let without = (1..=100).filter(|seed| early_congestions(*seed) == 0).count();
-        println!("{without} of 100 flows never yield");
+        let unaffected = (1..=100).filter(|seed| early_congestions(*seed) == 0).count();
+        println!("{unaffected} of 100 flows never yield");
         // A difference of 2^29 ms or more, eight times of which overflows: seven in eight.
-        assert!((75..100).contains(&without), "{without}");
+        assert!((75..100).contains(&unaffected), "{unaffected}");
     }
 }

@@ -38,7 +38,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "reset_period",
-            description: "how long a least RTT holds, seconds",
+            description: "how long a minimum RTT holds, seconds",
             kind: ParamKind::Number { default: 5.0, min: 0.1, max: 3600.0 },
         },
         Parameter {
@@ -69,11 +69,11 @@ const MIN_CWND_GROWTH_EVALS: u32 = 8;
 const MIN_MIN_CWND: u32 = 4;
 const MAX_MIN_CWND: u32 = 81;
 const MIN_CWND_STEP: u32 = 2;
-/// Growth does not go beyond a packet per so many acked.
+/// Minimum number of packets acked per packet of growth.
 const MIN_GROWTH_CNT: u32 = 4;
 /// Rates are counted in 100 bit/s, with microseconds and bytes.
 const RATE_SCALE: u64 = 80_000;
-/// Duration of the first minimum RTT.
+/// Time after which the first minimum RTT is reset.
 const INIT_RESET_PERIOD: Span = Span::from_secs(2);
 
 /// State of TCP-NV. Times are microseconds.
@@ -190,7 +190,7 @@ impl Nv {
         }
     }
 
-    /// False while there is not enough evidence.
+    /// Lowers the window towards `max_win`. Returns false while there are too few samples.
     fn decrease(&mut self, state: &mut CwndState, max_win: u32) -> bool {
         let Eval { eval_call_cnt: calls, rtt_cnt: rtts, .. } = self.eval;
         let slow_start = state.ssthresh == INFINITE_SSTHRESH;
@@ -206,7 +206,7 @@ impl Nv {
         true
     }
 
-    /// False while there is not enough evidence.
+    /// Allows growth. Returns false while there are too few samples.
     fn increase(&mut self) -> bool {
         if self.eval.eval_call_cnt < INC_EVAL_MIN_CALLS {
             return false;
@@ -315,15 +315,15 @@ mod tests {
     fn a_window_above_max_win_loses_30_percent_of_the_excess() {
         let mut nv = evaluated(60, 1);
         assert_eq!(nv.max_win(1448), 90, "80 and the pad of 10");
-        let after = evaluate(&mut nv, 100, 50);
-        assert_eq!((after.cwnd, after.ssthresh, nv.allow_cwnd_growth), (98, 90, false));
+        let state = evaluate(&mut nv, 100, 50);
+        assert_eq!((state.cwnd, state.ssthresh, nv.allow_cwnd_growth), (98, 90, false));
         assert_eq!(nv.eval.eval_call_cnt, 0, "the next evaluation begins");
         assert_eq!(evaluate(&mut evaluated(60, 1), 92, 50).cwnd, 90);
         assert_eq!(evaluate(&mut evaluated(60, 1), 190, 50).cwnd, 190 - 100 * 38 / 128);
     }
 
     #[test]
-    fn it_takes_60_samples_to_shrink_and_30_to_leave_slow_start() {
+    fn a_decrease_needs_60_samples_and_the_end_of_slow_start_30() {
         assert_eq!(evaluate(&mut evaluated(59, 1), 100, 50).cwnd, 100);
         assert_eq!(evaluate(&mut evaluated(29, 1), 100, INFINITE_SSTHRESH).cwnd, 100);
         assert_eq!(evaluate(&mut evaluated(30, 1), 100, INFINITE_SSTHRESH).ssthresh, 90);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_rtt_is_reset_after_the_period() {
+    fn the_min_rtt_is_reset_after_the_period() {
         let mut nv = nv();
         sample(&mut nv, 100, 10, 0);
         sample(&mut nv, 100_000, 10, 1000);
@@ -387,8 +387,8 @@ mod tests {
         nv.min_rtt_new = u64::MAX;
         sample(&mut nv, 100_000, 10, 2000);
         assert_eq!(nv.min_rtt, 75_025, "smoothed: half of the last, half of this one");
-        let next = nv.min_rtt_reset.since(Instant::ZERO).as_millis();
-        assert!((5_750..=8_250).contains(&next), "{next}");
+        let next_reset = nv.min_rtt_reset.since(Instant::ZERO).as_millis();
+        assert!((5_750..=8_250).contains(&next_reset), "{next_reset}");
     }
 
     #[test]

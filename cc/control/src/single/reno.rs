@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn halves_but_never_below_two() {
-        let at = |size| common::reno_ssthresh(&slow_start(size));
-        assert_eq!((at(21), at(3)), (10, 2));
+        let ssthresh = |cwnd| common::reno_ssthresh(&slow_start(cwnd));
+        assert_eq!((ssthresh(21), ssthresh(3)), (10, 2));
     }
 }

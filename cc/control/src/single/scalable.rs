@@ -29,9 +29,10 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 /// The window shrinks by 2^-3 (the paper's b = 0.125).
 const MD_SCALE: u32 = 3;
 
-/// Scalable TCP keeps no state.
+/// Scalable TCP, which has no state.
 #[derive(Debug)]
 pub struct Scalable {
+    /// Packets acked per packet of growth.
     ai_cnt: u32,
 }
 
@@ -60,8 +61,8 @@ mod tests {
     use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     /// The window after `acked` packets in congestion avoidance.
-    fn grown(size: u32, acked: u32) -> u32 {
-        let mut state = congestion_avoidance(size);
+    fn grown(cwnd: u32, acked: u32) -> u32 {
+        let mut state = congestion_avoidance(cwnd);
         Scalable::new(&defaults(&ENTRY)).cong_avoid(&mut state, acked, &AckSample::default(), &mut context(0));
         state.cwnd
     }
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn loses_an_eighth() {
-        let mut at = |size| Scalable::new(&defaults(&ENTRY)).ssthresh(&slow_start(size), &mut context(0));
-        assert_eq!([20, 100, 1000, 2].map(&mut at), [18, 88, 875, 2]);
+        let mut ssthresh = |cwnd| Scalable::new(&defaults(&ENTRY)).ssthresh(&slow_start(cwnd), &mut context(0));
+        assert_eq!([20, 100, 1000, 2].map(&mut ssthresh), [18, 88, 875, 2]);
     }
 }

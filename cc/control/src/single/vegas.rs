@@ -1,6 +1,6 @@
 //! Vegas: keeps a few packets queued, by delay.
 //!
-//! Once a round trip, with the minimum RTT of the round and the least ever (`base`):
+//! Once a round trip, with the minimum RTT of the round and the minimum ever (`base`):
 //! `diff = window (rtt - base) / base`, about the packets this flow has in the queue.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > beta`.
 //! - Slow start ends where `diff > gamma`, at the window without queue: `window base / rtt`.
@@ -54,20 +54,20 @@ pub struct Vegas {
     alpha: u64,
     beta: u64,
     gamma: u64,
-    vegas: VegasRtt,
+    vegas_rtt: VegasRtt,
 }
 
 impl Vegas {
     fn new(params: &Params) -> Self {
         let packets = |name| params.number(name) as u64;
-        Self { alpha: packets("alpha"), beta: packets("beta"), gamma: packets("gamma"), vegas: VegasRtt::default() }
+        Self { alpha: packets("alpha"), beta: packets("beta"), gamma: packets("gamma"), vegas_rtt: VegasRtt::default() }
     }
 
     /// Adjusts the window at the end of a round.
     fn end_round(&self, state: &mut CwndState, acked: u32) {
         let cwnd = u64::from(state.cwnd);
-        let VegasRtt { base_rtt: base, min_rtt, .. } = self.vegas;
-        let (target, queued) = (cwnd * base / min_rtt, cwnd * self.vegas.queueing_delay() / base);
+        let VegasRtt { base_rtt: base, min_rtt, .. } = self.vegas_rtt;
+        let (target, queued) = (cwnd * base / min_rtt, cwnd * self.vegas_rtt.queueing_delay() / base);
         if state.in_slow_start() {
             if queued > self.gamma {
                 state.cwnd = state.cwnd.min(target as u32 + 1);
@@ -95,13 +95,13 @@ impl CongestionOps for Vegas {
         if state.ca_state != CaState::Open {
             return common::reno_cong_avoid_if_limited(state, acked, sample);
         }
-        if self.vegas.ends(sample) {
-            if self.vegas.has_enough_samples() {
+        if self.vegas_rtt.ends(sample) {
+            if self.vegas_rtt.has_enough_samples() {
                 self.end_round(state, acked);
             } else {
                 common::reno_cong_avoid_if_limited(state, acked, sample);
             }
-            self.vegas.reset_round();
+            self.vegas_rtt.reset_round();
         } else if state.in_slow_start() {
             common::slow_start(state, acked);
         }
@@ -112,15 +112,15 @@ impl CongestionOps for Vegas {
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.vegas.add_sample(sample);
+        self.vegas_rtt.add_sample(sample);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
-        self.vegas.set_state(next);
+        self.vegas_rtt.set_state(next);
     }
 
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
-        self.vegas.reset();
+        self.vegas_rtt.reset();
     }
 }
 
@@ -129,10 +129,10 @@ mod tests {
     use super::*;
     use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
-    /// A round of three samples ends; the base RTT is 100 ms.
+    /// The state after a round of three samples; the base RTT is 100 ms.
     fn after_a_round(rtt_ms: u64, mut state: CwndState) -> CwndState {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
-        (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
+        (vegas.vegas_rtt.base_rtt, vegas.vegas_rtt.min_rtt, vegas.vegas_rtt.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
         vegas.cong_avoid(&mut state, 1, &sample, &mut context(0));
         state
@@ -140,28 +140,28 @@ mod tests {
 
     #[test]
     fn holds_two_to_four_packets_in_the_queue() {
-        let at = |rtt| after_a_round(rtt, congestion_avoidance(50)).cwnd;
-        assert_eq!([at(104), at(106), at(110), at(101)], [50, 50, 49, 51]);
+        let cwnd = |rtt| after_a_round(rtt, congestion_avoidance(50)).cwnd;
+        assert_eq!([cwnd(104), cwnd(106), cwnd(110), cwnd(101)], [50, 50, 49, 51]);
     }
 
     #[test]
     fn slow_start_ends_at_the_window_without_queue() {
-        let after = after_a_round(110, slow_start(50));
-        assert_eq!((after.cwnd, after.ssthresh), (46, 46), "50 * 100 / 110 + 1");
+        let state = after_a_round(110, slow_start(50));
+        assert_eq!((state.cwnd, state.ssthresh), (46, 46), "50 * 100 / 110 + 1");
         assert_eq!(after_a_round(101, slow_start(50)).cwnd, 51);
     }
 
     #[test]
     fn a_decrease_lowers_the_threshold_too() {
-        let after = after_a_round(110, CwndState { cwnd: 50, ssthresh: 50, ..CwndState::default() });
-        assert_eq!((after.cwnd, after.ssthresh), (49, 49));
+        let state = after_a_round(110, CwndState { cwnd: 50, ssthresh: 50, ..CwndState::default() });
+        assert_eq!((state.cwnd, state.ssthresh), (49, 49));
     }
 
     #[test]
     fn a_round_with_two_samples_grows_as_reno() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let mut state = congestion_avoidance(50);
-        (vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt) = (100_000, 110_000, 2);
+        (vegas.vegas_rtt.base_rtt, vegas.vegas_rtt.min_rtt, vegas.vegas_rtt.cnt_rtt) = (100_000, 110_000, 2);
         let sample = AckSample { snd_una: 1, snd_nxt: 51, cwnd_limited: true, ..AckSample::default() };
         vegas.cong_avoid(&mut state, 50, &sample, &mut context(0));
         assert_eq!(state.cwnd, 51);
@@ -172,14 +172,14 @@ mod tests {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let sample = AckSample { rtt: Some(Span::ZERO), ..AckSample::default() };
         vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0));
-        assert_eq!((vegas.vegas.base_rtt, vegas.vegas.min_rtt, vegas.vegas.cnt_rtt), (1, 1, 1));
+        assert_eq!((vegas.vegas_rtt.base_rtt, vegas.vegas_rtt.min_rtt, vegas.vegas_rtt.cnt_rtt), (1, 1, 1));
     }
 
     #[test]
     fn the_base_rtt_is_reset_when_transmission_starts_again() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
-        vegas.vegas.base_rtt = 100_000;
+        vegas.vegas_rtt.base_rtt = 100_000;
         vegas.on_tx_start(&mut CwndState::default(), Span::ZERO, &mut context(0));
-        assert_eq!(vegas.vegas.base_rtt, u64::MAX);
+        assert_eq!(vegas.vegas_rtt.base_rtt, u64::MAX);
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 2003); integer
 //! steps as in Linux 6.1 (`tcp_veno.c`).
-//! Deviations from the paper, Linux's: the RTT is the least since the last acknowledgement that could raise the window,
+//! Deviations from the paper, Linux's: the RTT is the minimum since the last acknowledgement that could raise the window,
 //! not that of a round trip; `diff` at a loss is the one of the last growth, and of the last full window.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
@@ -35,8 +35,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| CwndController::boxed(Veno::new(params))),
 };
 
-/// Up to this many samples since the start, Veno is Reno.
-const FEW_SAMPLES: u32 = 2;
+/// With fewer samples since the start, Veno is Reno.
+const MIN_SAMPLES: u32 = 3;
 /// No RTT yet, microseconds.
 const RTT_UNKNOWN: u64 = 0x7fff_ffff;
 /// `random_decrease` in 1/1000.
@@ -92,7 +92,7 @@ impl CongestionOps for Veno {
         if state.ca_state != CaState::Open {
             return common::reno_cong_avoid(state, acked);
         }
-        if self.cnt_rtt <= FEW_SAMPLES {
+        if self.cnt_rtt < MIN_SAMPLES {
             common::reno_cong_avoid(state, acked);
         } else {
             self.update_diff(state.cwnd);

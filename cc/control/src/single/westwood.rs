@@ -59,7 +59,7 @@ pub struct Westwood {
     bandwidth: Bandwidth,
     rtt: u64,
     rtt_min: u64,
-    /// The next acknowledgement's RTT becomes the least.
+    /// Whether the next acknowledgement's RTT becomes the minimum.
     reset_rtt_min: bool,
 }
 
@@ -78,8 +78,9 @@ struct Bandwidth {
     accounted: u64,
 }
 
-fn filter(old: u64, new: u64) -> u64 {
-    (7 * old + new) >> 3
+/// Linux `westwood_do_filter`.
+fn do_filter(average: u64, sample: u64) -> u64 {
+    (7 * average + sample) >> 3
 }
 
 impl Bandwidth {
@@ -88,8 +89,8 @@ impl Bandwidth {
         if (self.bw_ns_est, self.bw_est) == (0, 0) {
             (self.bw_ns_est, self.bw_est) = (sample, sample);
         } else {
-            self.bw_ns_est = filter(self.bw_ns_est, sample);
-            self.bw_est = filter(self.bw_est, self.bw_ns_est);
+            self.bw_ns_est = do_filter(self.bw_ns_est, sample);
+            self.bw_est = do_filter(self.bw_est, self.bw_ns_est);
         }
         self.bk = 0;
     }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_is_bandwidth_times_least_rtt() {
+    fn the_estimate_is_bandwidth_times_min_rtt() {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
         (westwood.bandwidth.bw_est, westwood.rtt_min) = (12_500, 50);
         assert_eq!(westwood.bw_rttmin(&CwndState::default()), 431);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_returns_to_bandwidth_times_least_rtt() {
+    fn the_window_returns_to_bandwidth_times_min_rtt() {
         let mut state = slow_start(500);
         let mut westwood = flow(&mut state);
         assert_eq!(westwood.ssthresh(&state, &mut context(10_000)), 250);
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_resets_the_least_rtt() {
+    fn a_timeout_resets_the_min_rtt() {
         let mut state = slow_start(500);
         let mut westwood = flow(&mut state);
         westwood.on_timeout(&mut state, &mut context(10_000));

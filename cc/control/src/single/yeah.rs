@@ -1,6 +1,6 @@
 //! YeAH (Yet Another Highspeed TCP): Scalable while the queue is short, otherwise Reno with precautionary decongestion.
 //!
-//! Once a round trip, `queue = window (rtt - base) / rtt`, with the minimum RTT of the round and the least ever (`base`):
+//! Once a round trip, `queue = window (rtt - base) / rtt`, with the minimum RTT of the round and the minimum ever (`base`):
 //! - Slow mode, where `queue > 80` or `rtt - base > base / 8`; else fast mode.
 //! - Increase: fast mode Scalable's (1 packet per 100 acked), slow mode Reno's.
 //! - Decongestion: where `queue > 80`, the window falls by the queue (at most by half), but not below the estimated window
@@ -53,7 +53,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
 
 /// Packets acked per packet of growth in fast mode.
 const AI_CNT: u32 = 100;
-/// Least decrease: 2^-3 of the window.
+/// Minimum decrease: 2^-3 of the window.
 const DELTA: u32 = 3;
 /// The estimate of Reno's window before there is one.
 const MIN_RENO_COUNT: u32 = 2;
@@ -65,7 +65,7 @@ pub struct Yeah {
     phi: u64,
     rho: u32,
     zeta: u32,
-    vegas: VegasRtt,
+    vegas_rtt: VegasRtt,
     /// Packets queued at the end of the last round that had enough samples.
     last_q: u64,
     /// Rounds of slow mode in a row; zero: fast mode.
@@ -82,7 +82,7 @@ impl Yeah {
             phi: params.number("phi") as u64,
             rho: params.number("rho") as u32,
             zeta: params.number("zeta") as u32,
-            vegas: VegasRtt::default(),
+            vegas_rtt: VegasRtt::default(),
             last_q: 0,
             doing_reno_now: 0,
             fast_count: 0,
@@ -99,9 +99,9 @@ impl Yeah {
     }
 
     fn end_round(&mut self, state: &mut CwndState) {
-        let queueing_delay = self.vegas.queueing_delay();
-        self.last_q = u64::from(state.cwnd) * queueing_delay / self.vegas.min_rtt;
-        if self.last_q > self.alpha || queueing_delay > self.vegas.base_rtt / self.phi {
+        let queueing_delay = self.vegas_rtt.queueing_delay();
+        self.last_q = u64::from(state.cwnd) * queueing_delay / self.vegas_rtt.min_rtt;
+        if self.last_q > self.alpha || queueing_delay > self.vegas_rtt.base_rtt / self.phi {
             self.decongest(state);
             let restarts = self.reno_count <= MIN_RENO_COUNT;
             self.reno_count = if restarts { (state.cwnd / 2).max(2) } else { self.reno_count + 1 };
@@ -132,11 +132,11 @@ impl CongestionOps for Yeah {
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
         self.increase(state, acked);
-        if self.vegas.ends(sample) {
-            if self.vegas.has_enough_samples() {
+        if self.vegas_rtt.ends(sample) {
+            if self.vegas_rtt.has_enough_samples() {
                 self.end_round(state);
             }
-            self.vegas.reset_round();
+            self.vegas_rtt.reset_round();
         }
     }
 
@@ -153,15 +153,15 @@ impl CongestionOps for Yeah {
     }
 
     fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.vegas.add_sample(sample);
+        self.vegas_rtt.add_sample(sample);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
-        self.vegas.set_state(next);
+        self.vegas_rtt.set_state(next);
     }
 
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
-        self.vegas.reset();
+        self.vegas_rtt.reset();
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     /// A flow and its window of 1000 packets after a round at this RTT; the base is 100 ms.
     fn after_a_round(rtt_ms: u64) -> (Yeah, CwndState) {
         let (mut yeah, mut state) = (Yeah::new(&defaults(&ENTRY)), congestion_avoidance(1000));
-        (yeah.vegas.base_rtt, yeah.vegas.min_rtt, yeah.vegas.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
+        (yeah.vegas_rtt.base_rtt, yeah.vegas_rtt.min_rtt, yeah.vegas_rtt.cnt_rtt) = (100_000, rtt_ms * 1000, 3);
         let sample = AckSample { snd_una: 1, snd_nxt: 1001, ..AckSample::default() };
         yeah.cong_avoid(&mut state, 0, &sample, &mut context(0));
         (yeah, state)
@@ -181,13 +181,13 @@ mod tests {
 
     #[test]
     fn a_long_queue_is_drained() {
-        let after = |rtt_ms| {
+        let round_at = |rtt_ms| {
             let (yeah, state) = after_a_round(rtt_ms);
             (yeah.last_q, yeah.doing_reno_now, state.cwnd)
         };
-        assert_eq!(after(105), (47, 0, 1000));
-        assert_eq!(after(110), (90, 1, 910));
-        assert_eq!(after(113), (115, 1, 885));
+        assert_eq!(round_at(105), (47, 0, 1000));
+        assert_eq!(round_at(110), (90, 1, 910));
+        assert_eq!(round_at(113), (115, 1, 885));
     }
 
     #[test]
@@ -206,11 +206,14 @@ mod tests {
     #[test]
     fn a_loss_reduces_by_the_queue_within_an_eighth_and_a_half() {
         let state = slow_start(1000);
-        let after = |queue, doing_reno_now| {
+        let ssthresh_after = |queue, doing_reno_now| {
             let mut yeah = Yeah { last_q: queue, doing_reno_now, ..Yeah::new(&defaults(&ENTRY)) };
             yeah.ssthresh(&state, &mut context(0))
         };
-        assert_eq!([after(47, 0), after(300, 15), after(900, 0), after(47, 16)], [875, 700, 500, 500]);
+        assert_eq!(
+            [ssthresh_after(47, 0), ssthresh_after(300, 15), ssthresh_after(900, 0), ssthresh_after(47, 16)],
+            [875, 700, 500, 500]
+        );
     }
 
     #[test]

@@ -16,11 +16,11 @@ fn mean_window(algorithm: &str, mark_every: u64, cycles: usize) -> f64 {
     while flow.paths[0].reductions.len() < WARM_UP {
         flow.step();
     }
-    let (una, start) = (flow.paths[0].una, flow.now);
+    let (start_una, start) = (flow.paths[0].snd_una, flow.now);
     while flow.paths[0].reductions.len() < WARM_UP + cycles {
         flow.step();
     }
-    (flow.paths[0].una - una) as f64 / (flow.now.since(start).as_secs_f64() / 0.1)
+    (flow.paths[0].snd_una - start_una) as f64 / (flow.now.since(start).as_secs_f64() / 0.1)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn renos_mean_window_is_1_22_over_the_root_of_the_mark_rate() {
 }
 
 /// A flow of 100 ms round trips after its first reduction, at `window` packets.
-fn reduced_at(window: u32, algorithm: &str, set: &[(&str, ParamValue)]) -> Connection {
+fn flow_reduced_at(window: u32, algorithm: &str, set: &[(&str, ParamValue)]) -> Connection {
     // The acknowledgements of one window come over half a round trip.
     let transmission = Span::from_millis(50) / u64::from(window);
     let link = Link { transmission, delay: Span::from_millis(100).saturating_sub(transmission), mark_every: 1, ..WIDE };
@@ -48,7 +48,7 @@ fn reduced_at(window: u32, algorithm: &str, set: &[(&str, ParamValue)]) -> Conne
 
 #[test]
 fn cubic_follows_the_rfcs_curve_after_a_loss_at_100_packets() {
-    let mut flow = reduced_at(100, "cubic", &[("hystart", ParamValue::Choice("off".to_owned()))]);
+    let mut flow = flow_reduced_at(100, "cubic", &[("hystart", ParamValue::Choice("off".to_owned()))]);
     // The reduction takes a round trip; then the curve begins at 70.
     let epoch = flow.now + Span::from_millis(100);
     for (millis, packets) in [(0, 70), (1000, 86), (2000, 95), (4200, 100), (6000, 102)] {

@@ -1,5 +1,5 @@
-//! A connection over the test network whose packets are marked or refused by the host's own queue, and never lost on the way,
-//! so that there are no retransmissions.
+//! A connection over the test network whose packets are marked, or refused by the host's own queue, and never lost on
+//! the way, so that there are no retransmissions.
 
 use control::registry::find;
 use control::{CaState, Cause, Decision, ParamValue, PathInfo, Reduction};
@@ -61,11 +61,11 @@ pub(crate) struct Path {
     sender: PathSender,
     pub(crate) link: Link,
     /// Packets acknowledged.
-    pub(crate) una: u64,
-    next: u64,
+    pub(crate) snd_una: u64,
+    snd_nxt: u64,
     /// Received packets that a delayed acknowledgement will cover.
     unacked: Vec<Packet>,
-    /// When the bottleneck has sent what is queued.
+    /// Time at which the bottleneck has sent all queued packets.
     idle_at: Instant,
     /// Whether the queue has refused a packet since the latest arrival.
     local_drop: bool,
@@ -75,15 +75,15 @@ pub(crate) struct Path {
 
 impl Path {
     fn in_flight(&self) -> u32 {
-        (self.next - self.una) as u32
+        (self.snd_nxt - self.snd_una) as u32
     }
 
     fn outstanding(&self) -> Outstanding {
         let packets = self.in_flight();
-        Outstanding { in_flight: packets, packets_out: packets, snd_una: self.una, snd_nxt: self.next }
+        Outstanding { in_flight: packets, packets_out: packets, snd_una: self.snd_una, snd_nxt: self.snd_nxt }
     }
 
-    /// When the next packet may be sent.
+    /// Time at which the next packet may be sent.
     fn next_send_time(&self) -> Instant {
         let may_send = !self.local_drop && self.sender.has_room(self.in_flight());
         if may_send { self.sender.next_send_time() } else { Instant::NEVER }
@@ -130,8 +130,8 @@ impl Connection {
             Path {
                 sender,
                 link: *link,
-                una: 0,
-                next: 0,
+                snd_una: 0,
+                snd_nxt: 0,
                 unacked: Vec::new(),
                 idle_at: Instant::ZERO,
                 local_drop: false,
@@ -187,11 +187,12 @@ impl Connection {
             }
             path.idle_at = path.idle_at.max(now) + path.link.transmission;
             path.sender.before_send(now, path.in_flight(), &mut self.controller);
-            path.next += 1;
+            path.snd_nxt += 1;
             let snapshot = path.sender.on_sent(now, path.in_flight() > 1, path.in_flight());
-            let every = path.link.mark_every;
-            let marked = every > 0 && path.next.is_multiple_of(every) || path.in_flight() > path.link.mark_above;
-            let packet = Packet { seq: path.next, sent: now, marked, snapshot };
+            let mark_every = path.link.mark_every;
+            let marked =
+                mark_every > 0 && path.snd_nxt.is_multiple_of(mark_every) || path.in_flight() > path.link.mark_above;
+            let packet = Packet { seq: path.snd_nxt, sent: now, marked, snapshot };
             let bytes = path.link.transmission.as_nanos() as u32;
             self.network.send_copies(now, (0, index), bytes, packet, vec![Span::ZERO]);
             if let Some(rate) = path.sender.decision().pacing_rate {
@@ -207,8 +208,8 @@ impl Connection {
         path.unacked.push(packet);
         let packets = path.unacked.len() as u64;
         let more_in_flight = u64::from(path.in_flight()) > packets;
-        let delayed = path.link.delayed_acks && path.una >= QUICK_ACKS && packets < 2 && more_in_flight;
-        if !delayed {
+        let is_delayed = path.link.delayed_acks && path.snd_una >= QUICK_ACKS && packets < 2 && more_in_flight;
+        if !is_delayed {
             let packets = std::mem::take(&mut path.unacked);
             self.acknowledge(index, &packets);
         }
@@ -217,10 +218,10 @@ impl Connection {
     fn acknowledge(&mut self, index: usize, packets: &[Packet]) {
         let (now, controller, path) = (self.now, &mut self.controller, &mut self.paths[index]);
         let newest = packets.last().expect("an acknowledgement covers a packet");
-        let prior = path.sender.prior_state(path.in_flight());
-        path.una += packets.len() as u64;
+        let prior_state = path.sender.prior_state(path.in_flight());
+        path.snd_una += packets.len() as u64;
         let rtt = now.since(newest.sent);
-        path.sender.update_rtt(rtt, path.una, path.next);
+        path.sender.update_rtt(rtt, path.snd_una, path.snd_nxt);
         path.sender.update_min_rtt(now, rtt);
         let mut rate_sample = PendingRateSample::default();
         for packet in packets {
@@ -230,7 +231,7 @@ impl Connection {
         if marked > 0 {
             path.reduce(now, Cause::EcnMark, controller);
         }
-        if path.sender.ca_state() == CaState::Cwr && path.una >= path.sender.high_seq() {
+        if path.sender.ca_state() == CaState::Cwr && path.snd_una >= path.sender.high_seq() {
             path.sender.leave_reduction(now, true, controller);
         }
         let acked = AckedPackets {
@@ -243,6 +244,6 @@ impl Connection {
             may_raise_cwnd: true,
             ..AckedPackets::default()
         };
-        path.sender.finish_ack(now, &prior, &acked, &path.outstanding(), controller);
+        path.sender.finish_ack(now, &prior_state, &acked, &path.outstanding(), controller);
     }
 }

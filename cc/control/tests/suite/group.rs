@@ -11,10 +11,10 @@ fn choices(set: &[(&str, &str)]) -> BTreeMap<String, ParamValue> {
     set.iter().map(|(key, choice)| ((*key).to_owned(), ParamValue::Choice((*choice).to_owned()))).collect()
 }
 
-/// Decisions for the first of three paths; the others are up without RTT if `others`, or else down.
-fn single_path(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, others: bool) -> Vec<Decision> {
+/// Decisions for the first of three paths; the others are up without RTT if `others_up`, or else down.
+fn single_path(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, others_up: bool) -> Vec<Decision> {
     let mut sender = Sender::with(entry, given);
-    if !others {
+    if !others_up {
         (1..3).for_each(|path| sender.apply(path, Action::Toggle));
     }
     let ack = |acked, lost| Action::Ack { acked, lost, rtt_us: 50_000 };
@@ -28,12 +28,12 @@ fn single_path(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamVal
         Action::SpuriousLoss,
         Action::TlpRecovery,
     ];
-    let mut act = |act| {
-        sender.apply(0, act);
+    let mut apply = |action| {
+        sender.apply(0, action);
         sender.decision(0)
     };
     let actions = faults.iter().flat_map(|&fault| rounds.iter().copied().cycle().take(62).chain([fault]));
-    actions.map(&mut act).collect()
+    actions.map(&mut apply).collect()
 }
 
 #[test]
@@ -55,14 +55,14 @@ fn a_single_path_has_the_single_path_algorithm() {
 /// Packets delivered by each path in `seconds`, after as many seconds.
 fn delivered(mut connection: Connection, seconds: u64) -> Vec<f64> {
     connection.run_until(Instant::ZERO + Span::from_secs(seconds));
-    let before: Vec<u64> = connection.paths.iter().map(|path| path.una).collect();
+    let prior_una: Vec<u64> = connection.paths.iter().map(|path| path.snd_una).collect();
     connection.run_until(Instant::ZERO + Span::from_secs(2 * seconds));
-    connection.paths.iter().zip(before).map(|(path, before)| (path.una - before) as f64).collect()
+    connection.paths.iter().zip(prior_una).map(|(path, prior_una)| (path.snd_una - prior_una) as f64).collect()
 }
 
-/// 100 ms round trips without bottleneck, with every `every`th packet marked.
-fn marked(every: u64) -> Link {
-    Link { transmission: Span::ZERO, delay: Span::from_millis(100), mark_every: every, ..LINK }
+/// 100 ms round trips without bottleneck, with every `mark_every`th packet marked.
+fn marked_link(mark_every: u64) -> Link {
+    Link { transmission: Span::ZERO, delay: Span::from_millis(100), mark_every, ..LINK }
 }
 
 fn packets_on(algorithm: &str, set: &[(&str, ParamValue)], links: &[Link]) -> Vec<f64> {
@@ -74,16 +74,18 @@ fn total(algorithm: &str, links: &[Link]) -> f64 {
 }
 
 /// Relative tolerance: with whole packets and periodic marks, the formula of Reno's window holds within 3 percent.
-const NEAR: f64 = 0.06;
+const TOLERANCE: f64 = 0.06;
 
-fn assert_near(found: f64, expected: f64, what: &str) {
-    assert!((found / expected - 1.0).abs() < NEAR, "{what}: {found} instead of {expected}");
+fn assert_near(value: f64, expected: f64, what: &str) {
+    assert!((value / expected - 1.0).abs() < TOLERANCE, "{what}: {value} instead of {expected}");
 }
 
 #[test]
 fn with_equal_loss_the_total_is_one_reno() {
-    let reno = total("reno", &[marked(5_000)]);
-    for links in [vec![marked(5_000); 2], vec![marked(5_000); 3], vec![marked(5_000), marked(4_861)]] {
+    let reno = total("reno", &[marked_link(5_000)]);
+    for links in
+        [vec![marked_link(5_000); 2], vec![marked_link(5_000); 3], vec![marked_link(5_000), marked_link(4_861)]]
+    {
         for name in ["lia", "olia", "balia", "ewtcp", "fully-coupled"] {
             assert_near(total(name, &links) / reno, 1.0, &format!("{name} on {} paths", links.len()));
         }
@@ -95,7 +97,7 @@ fn with_equal_loss_the_total_is_one_reno() {
 
 #[test]
 fn with_twice_the_loss_on_one_path_windows_have_each_algorithms_ratio() {
-    let links = [marked(10_000), marked(5_000)];
+    let links = [marked_link(10_000), marked_link(5_000)];
     let ratio = |name| {
         let packets = packets_on(name, &[], &links);
         packets[0] / packets[1]
@@ -106,8 +108,11 @@ fn with_twice_the_loss_on_one_path_windows_have_each_algorithms_ratio() {
     let (lia, balia) = (ratio("lia"), ratio("balia"));
     assert_near(lia, 2.0, "lia");
     // OLIA and the fully coupled algorithm shift nearly all to the better path; BALIA is between.
-    let (olia, full) = (ratio("olia"), ratio("fully-coupled"));
-    assert!(lia < balia && balia < full && balia < olia, "lia {lia}, balia {balia}, full {full}, olia {olia}");
+    let (olia, fully_coupled) = (ratio("olia"), ratio("fully-coupled"));
+    assert!(
+        lia < balia && balia < fully_coupled && balia < olia,
+        "lia {lia}, balia {balia}, fully coupled {fully_coupled}, olia {olia}"
+    );
     // The total of those with this goal is that of Reno on the better path.
     let reno = total("reno", &links[..1]);
     for name in ["lia", "olia", "balia", "fully-coupled"] {
@@ -130,10 +135,10 @@ fn wvegas_without_backoff_queues_by_the_share_of_the_rate() {
     // Alphas: 10 alone, 5 and 5, and 7 and 2 where the rates are as three to one. A window moves by one packet a round.
     let slow = Link { transmission: Span::from_millis(3), delay: Span::from_millis(57), ..LINK };
     let fast = Link { delay: Span::from_millis(59), ..LINK };
-    let off = [("backoff", ParamValue::Choice("off".to_owned()))];
-    assert_windows(&off, &[LINK], &[20 + 10]);
-    assert_windows(&off, &[LINK; 2], &[20 + 5; 2]);
-    assert_windows(&off, &[fast, slow], &[60 + 7, 20 + 2]);
+    let without_backoff = [("backoff", ParamValue::Choice("off".to_owned()))];
+    assert_windows(&without_backoff, &[LINK], &[20 + 10]);
+    assert_windows(&without_backoff, &[LINK; 2], &[20 + 5; 2]);
+    assert_windows(&without_backoff, &[fast, slow], &[60 + 7, 20 + 2]);
 }
 
 /// wVegas' windows after half a minute, to the packet.
@@ -146,15 +151,17 @@ fn assert_windows(set: &[(&str, ParamValue)], links: &[Link], expected: &[u32]) 
 }
 
 /// 50 ms round trip, 500 packets at 100 us a packet: bursts are small in comparison.
-fn long(transmission: Span) -> Link {
+fn long_link(transmission: Span) -> Link {
     Link { transmission, delay: Span::from_millis(50).saturating_sub(transmission), ..LINK }
 }
 
 /// Packets of each of two long paths, relative to BBR on the first.
 fn shares(algorithm: &str, transmission: Span) -> [f64; 2] {
-    let bbr = delivered(Connection::new("bbr", &[], 10, &[long(Span::from_micros(100))]), 40)[0];
-    let packets =
-        delivered(Connection::new(algorithm, &[], 10, &[long(Span::from_micros(100)), long(transmission)]), 40);
+    let bbr = delivered(Connection::new("bbr", &[], 10, &[long_link(Span::from_micros(100))]), 40)[0];
+    let packets = delivered(
+        Connection::new(algorithm, &[], 10, &[long_link(Span::from_micros(100)), long_link(transmission)]),
+        40,
+    );
     [packets[0] / bbr, packets[1] / bbr]
 }
 
@@ -163,30 +170,33 @@ fn coupled_bbr_has_the_posters_shares() {
     // The poster's average rates. A probing phase lasts until the path holds a quarter more, which after cruising at alpha takes
     // longer than a round trip: up to 4 percent of the best rate more.
     for (micros, [first, second]) in [(100, [0.5, 0.5]), (200, [0.8, 0.2]), (333, [0.917, 0.083])] {
-        let [own, other] = shares("coupled-bbr", Span::from_micros(micros));
+        let [first_share, second_share] = shares("coupled-bbr", Span::from_micros(micros));
         // It begins when the pacing of the last burst of two packets ends, at alpha of the rate; a cycle is eight rounds.
         let rate = 100.0 / micros as f64;
         let alpha = (4.0 * second / rate - 1.0) / 3.0;
         let wait = 1.25 * rate * (2.0 * micros as f64 / alpha) / (8.0 * 50_000.0);
-        assert!((-wait..0.02).contains(&(other - second)), "{other} instead of {second}, or {wait} less");
-        assert!((0.0..0.02).contains(&(own - first)), "{own} instead of {first}");
+        assert!((-wait..0.02).contains(&(second_share - second)), "{second_share} instead of {second}, or {wait} less");
+        assert!((0.0..0.02).contains(&(first_share - first)), "{first_share} instead of {first}");
     }
 }
 
 #[test]
 fn a_slow_path_of_coupled_bbr_cruises_with_four_packets() {
     // A fifth of the rate: alpha is below zero. Two phases of eight at 1.25 and 0.75, six with 4 of 100 packets.
-    let [own, other] = shares("coupled-bbr", Span::from_micros(500));
-    assert!((own - 0.9615).abs() < 0.02, "(2 + 6 * 0.9487) / 8, not {own}");
-    assert!((other - 0.2 * (2.0 + 6.0 * 0.04) / 8.0).abs() < 0.02, "{other}");
+    let [first_share, second_share] = shares("coupled-bbr", Span::from_micros(500));
+    assert!((first_share - 0.9615).abs() < 0.02, "(2 + 6 * 0.9487) / 8, not {first_share}");
+    assert!((second_share - 0.2 * (2.0 + 6.0 * 0.04) / 8.0).abs() < 0.02, "{second_share}");
 }
 
 #[test]
 fn c_mpbbr_shares_between_paths_of_similar_bandwidth_only() {
-    let [own, other] = shares("c-mpbbr", Span::from_micros(100));
-    assert!((0.0..0.02).contains(&(own - 0.625)) && (0.0..0.02).contains(&(other - 0.625)), "{own}, {other}");
-    let [own, other] = shares("c-mpbbr", Span::from_micros(200));
-    assert!((own - 1.0).abs() < 0.01 && (other - 0.5).abs() < 0.01, "{own}, {other}");
+    let [first_share, second_share] = shares("c-mpbbr", Span::from_micros(100));
+    assert!(
+        (0.0..0.02).contains(&(first_share - 0.625)) && (0.0..0.02).contains(&(second_share - 0.625)),
+        "{first_share}, {second_share}"
+    );
+    let [first_share, second_share] = shares("c-mpbbr", Span::from_micros(200));
+    assert!((first_share - 1.0).abs() < 0.01 && (second_share - 0.5).abs() < 0.01, "{first_share}, {second_share}");
 }
 
 const COUPLED: [&str; 4] = ["lia", "olia", "balia", "dmctcp"];
@@ -215,12 +225,12 @@ fn with_bbr_the_coupled_window_settles_where_bbrs_probe_fits() {
 #[test]
 fn with_bbr_the_total_is_that_of_the_coupling() {
     // BBR alone ignores marks and would fill the path.
-    let links = [marked(5_000); 2];
+    let links = [marked_link(5_000); 2];
     for name in COUPLED {
         let (single_path, with_bbr_total) =
             (total(name, &links), packets_on(name, &with_bbr(), &links).iter().sum::<f64>());
         assert!(
-            (0.9..1.0 + NEAR).contains(&(with_bbr_total / single_path)),
+            (0.9..1.0 + TOLERANCE).contains(&(with_bbr_total / single_path)),
             "{name}: {with_bbr_total} of {single_path}"
         );
     }

@@ -18,31 +18,34 @@ fn flow(algorithm: &str) -> Connection {
     Connection::new(algorithm, &[], 10, &[KERNEL_LINK])
 }
 
-fn at(millis: u64) -> Instant {
+fn time(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
 /// The thresholds of the flow in 20 s, in order.
 fn thresholds(flow: &mut Connection) -> Vec<u32> {
-    let mut seen = vec![INFINITE_SSTHRESH];
-    while flow.now < at(20_000) {
+    let mut thresholds = vec![INFINITE_SSTHRESH];
+    while flow.now < time(20_000) {
         flow.step();
         let threshold = flow.decision().ssthresh;
-        if seen.last() != Some(&threshold) {
-            seen.push(threshold);
+        if thresholds.last() != Some(&threshold) {
+            thresholds.push(threshold);
         }
     }
-    seen
+    thresholds
 }
 
-/// Asserts that `periods` periods take as long as in the kernel, within its sampling interval: `first` and `last` are the
-/// kernel's samples (in tenths of a second) before the first and last reduction.
+/// Asserts that `periods` periods take as long as in the kernel, within its sampling interval: `first` and `last` are
+/// the kernel's samples (in tenths of a second) before the first and last reduction.
 fn assert_period(flow: &Connection, first: u64, last: u64, periods: usize) {
     let start = flow.paths[0].reductions.len() - 1 - periods;
-    let ours = flow.paths[0].reductions[start + periods].since(flow.paths[0].reductions[start]);
+    let duration = flow.paths[0].reductions[start + periods].since(flow.paths[0].reductions[start]);
     let expected = Span::from_millis(100) * (last - first);
-    let slack = Span::from_millis(100);
-    assert!(ours + slack > expected && ours < expected + slack, "{periods} periods: {ours}, kernel {expected}");
+    let sampling_interval = Span::from_millis(100);
+    assert!(
+        duration + sampling_interval > expected && duration < expected + sampling_interval,
+        "{periods} periods: {duration}, kernel {expected}"
+    );
 }
 
 #[test]
@@ -55,10 +58,10 @@ fn renos_thresholds_and_period_are_the_kernels() {
 #[test]
 fn cubics_thresholds_and_period_are_the_kernels() {
     let mut flow = flow("cubic");
-    let seen = thresholds(&mut flow);
+    let thresholds = thresholds(&mut flow);
     // The kernel's ACK train ended at 244, within a burst or two.
-    assert!(seen[1].abs_diff(244) <= 4, "{seen:?}");
-    assert_eq!(seen[2..], [229]);
+    assert!(thresholds[1].abs_diff(244) <= 4, "{thresholds:?}");
+    assert_eq!(thresholds[2..], [229]);
     assert_period(&flow, 55, 154, 2);
 }
 
@@ -106,13 +109,13 @@ fn a_reduction_ends_at_the_threshold() {
     }
 }
 
-/// The decision once the pacing rate has been the same for a millisecond: after a change of phase the window grows by what each
-/// acknowledgement covers, as the kernel's does between two of its samples.
+/// The decision once the pacing rate has been the same for a millisecond: after a change of phase the window grows by the
+/// packets that each acknowledgement covers, as the kernel's does between two of its samples.
 fn decision_within_a_phase(flow: &mut Connection) -> Decision {
     loop {
-        let before = flow.decision();
+        let last_decision = flow.decision();
         flow.run_until(flow.now + Span::from_millis(1));
-        if flow.decision().pacing_rate == before.pacing_rate {
+        if flow.decision().pacing_rate == last_decision.pacing_rate {
             return flow.decision();
         }
     }
@@ -129,31 +132,31 @@ fn bbr_has_the_kernels_windows_and_rates() {
     assert_eq!((max_cwnd, flow.decision().ssthresh), (536, 230), "startup");
     // Windows and rates (bytes a second) of the kernel in the phases that drain, cruise, and probe.
     let expected = [(344, 8_739_493), (350, 11_652_657), (358, 14_565_715)];
-    let mut seen = [false; 3];
+    let mut seen_phases = [false; 3];
     for tenth in 10..100 {
-        flow.run_until(at(100 * tenth));
+        flow.run_until(time(100 * tenth));
         let decision = decision_within_a_phase(&mut flow);
         let rate = decision.pacing_rate.expect("BBR paces").as_bits() / 8;
         let phase = expected.iter().position(|&(_, expected)| rate.abs_diff(expected) * 2_000 < expected);
         let phase = phase.unwrap_or_else(|| panic!("{rate} bytes a second in no phase"));
-        seen[phase] = true;
+        seen_phases[phase] = true;
         assert_eq!(decision.cwnd, expected[phase].0, "{decision:?}");
     }
-    assert_eq!(seen, [true; 3]);
+    assert_eq!(seen_phases, [true; 3]);
 }
 
 #[test]
 fn bbrs_probe_rtt_is_the_kernels() {
     let mut flow = flow("bbr");
-    let mut emptied = Vec::new();
-    while flow.now < at(20_000) {
+    let mut probe_rtt_times = Vec::new();
+    while flow.now < time(20_000) {
         flow.step();
         if flow.decision().cwnd == 4 {
-            emptied.push(flow.now);
+            probe_rtt_times.push(flow.now);
         }
     }
-    let (start, end) = (emptied[0], emptied[emptied.len() - 1]);
-    assert!((at(10_000)..at(10_200)).contains(&start), "{start:?}");
+    let (start, end) = (probe_rtt_times[0], probe_rtt_times[probe_rtt_times.len() - 1]);
+    assert!((time(10_000)..time(10_200)).contains(&start), "{start:?}");
     assert!((200..300).contains(&end.since(start).as_millis()), "{:?}", end.since(start));
     let rate = flow.decision().pacing_rate.map_or(0, |rate| rate.as_bits() / 8);
     assert!(rate > 8_700_000, "ProbeRTT does not lower the bandwidth: {rate}");

@@ -11,7 +11,7 @@ fn ack() -> impl Strategy<Value = Action> {
     (0..40u32, lost, 1..400_000u64).prop_map(|(acked, lost, rtt_us)| Action::Ack { acked, lost, rtt_us })
 }
 
-fn act() -> impl Strategy<Value = Action> {
+fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         12 => (1..100u32).prop_map(Action::Send),
         12 => ack(),
@@ -29,30 +29,30 @@ fn act() -> impl Strategy<Value = Action> {
 }
 
 pub(crate) fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
-    prop::collection::vec((0..3usize, act()), 1..300)
+    prop::collection::vec((0..3usize, action()), 1..300)
 }
 
-type Given = BTreeMap<String, ParamValue>;
+type ParamMap = BTreeMap<String, ParamValue>;
 
 /// The defaults, and each choice of `path` and `steps`.
-fn variants(entry: &AlgorithmEntry) -> Vec<Given> {
+fn variants(entry: &AlgorithmEntry) -> Vec<ParamMap> {
     let parameters = entry.parameters.iter().filter(|parameter| ["path", "steps"].contains(&parameter.name));
     let choices = parameters.filter_map(|parameter| match parameter.kind {
         ParamKind::Choice(choices) => Some((parameter.name, choices)),
         ParamKind::Number { .. } => None,
     });
-    let set = |name: &str, choice: &str| Given::from([(name.to_owned(), ParamValue::Choice(choice.to_owned()))]);
+    let set = |name: &str, choice: &str| ParamMap::from([(name.to_owned(), ParamValue::Choice(choice.to_owned()))]);
     let variants = choices.flat_map(|(name, choices)| choices[1..].iter().map(move |choice| set(name, choice)));
-    std::iter::once(Given::new()).chain(variants).collect()
+    std::iter::once(ParamMap::new()).chain(variants).collect()
 }
 
 /// The decisions after each action; [`Sender`] checks the invariants.
-fn run(entry: &'static AlgorithmEntry, given: &Given, actions: &[(usize, Action)]) -> Vec<Decision> {
+fn run(entry: &'static AlgorithmEntry, given: &ParamMap, actions: &[(usize, Action)]) -> Vec<Decision> {
     let mut sender = Sender::with(entry, given);
     actions
         .iter()
-        .map(|&(path, act)| {
-            sender.apply(path, act);
+        .map(|&(path, action)| {
+            sender.apply(path, action);
             sender.decision(path)
         })
         .collect()

@@ -12,7 +12,7 @@ fn names_and_aliases_are_unique() {
     for entry in REGISTRY {
         for name in [entry.name].iter().chain(entry.aliases) {
             assert!(names.insert(*name), "`{name}` is the name of two algorithms");
-            assert_eq!(find(name).map(|found| found.name), Some(entry.name));
+            assert_eq!(find(name).map(|entry| entry.name), Some(entry.name));
         }
     }
     assert!(find("no such algorithm").is_none());
@@ -41,13 +41,13 @@ fn defaults_are_allowed_and_values_out_of_range_are_not() {
     for entry in REGISTRY {
         for parameter in entry.parameters {
             let given = |value| BTreeMap::from([(parameter.name.to_owned(), value)]);
-            let text = format!("{} of {}", parameter.name, entry.name);
-            assert!(Params::new(entry.parameters, &given(parameter.default_value())).is_ok(), "{text}");
+            let label = format!("{} of {}", parameter.name, entry.name);
+            assert!(Params::new(entry.parameters, &given(parameter.default_value())).is_ok(), "{label}");
             let value = match parameter.kind {
                 ParamKind::Number { max, .. } => ParamValue::Number(max + 1.0),
                 ParamKind::Choice(_) => ParamValue::Choice("no such word".to_owned()),
             };
-            let error = entry.controller(&given(value)).expect_err(&text);
+            let error = entry.controller(&given(value)).expect_err(&label);
             assert!(error.to_string().contains(&parameter.range()), "{error}");
         }
     }
@@ -92,14 +92,14 @@ fn undo_restores_the_window_and_the_threshold() {
     };
     for entry in REGISTRY.iter().copied().filter(|entry| !deviates(entry)) {
         let mut sender = flow(entry);
-        let before = sender.decision(0);
+        let prior = sender.decision(0);
         sender.apply(0, ack(3, 1));
         let reduced = sender.decision(0);
-        assert!(reduced.ssthresh < before.cwnd, "{}: {reduced:?}", entry.name);
+        assert!(reduced.ssthresh < prior.cwnd, "{}: {reduced:?}", entry.name);
         sender.apply(0, Action::SpuriousLoss);
-        let after = sender.decision(0);
-        assert_eq!(after.cwnd, before.cwnd, "{}", entry.name);
-        assert_eq!(after.ssthresh, before.ssthresh.max(reduced.ssthresh), "{}", entry.name);
+        let restored = sender.decision(0);
+        assert_eq!(restored.cwnd, prior.cwnd, "{}", entry.name);
+        assert_eq!(restored.ssthresh, prior.ssthresh.max(reduced.ssthresh), "{}", entry.name);
     }
 }
 
@@ -144,17 +144,17 @@ fn a_path_that_comes_up_again_is_reset() {
     let run = |sender: &mut Sender| -> Vec<Decision> {
         let start = [Action::Send(1000), Action::Wait(50), ack(5, 1), Action::Wait(5), ack(3, 0), Action::Timeout];
         let after_timeout = [Action::Send(1000), Action::Wait(50), ack(1000, 0)];
-        let mut act = |&act| {
-            sender.apply(0, act);
+        let mut apply = |&action| {
+            sender.apply(0, action);
             sender.decision(0)
         };
-        start.iter().chain(&after_timeout).cycle().take(60).map(&mut act).collect()
+        start.iter().chain(&after_timeout).cycle().take(60).map(&mut apply).collect()
     };
     for entry in REGISTRY.iter().copied() {
         let mut sender = Sender::new(entry);
-        let first = run(&mut sender);
+        let decisions = run(&mut sender);
         sender.bring_up(0);
-        assert_eq!(run(&mut sender), first, "{}", entry.name);
+        assert_eq!(run(&mut sender), decisions, "{}", entry.name);
     }
 }
 

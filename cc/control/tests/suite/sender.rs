@@ -42,7 +42,7 @@ struct CheckedController {
     entry: &'static AlgorithmEntry,
     /// Whether the coupling has path controllers, which may raise an unfilled window.
     has_path_controllers: bool,
-    /// The congestion states of the paths, as their events tell.
+    /// The congestion states of the paths, by their events.
     ca_states: BTreeMap<PathId, CaState>,
 }
 
@@ -57,16 +57,16 @@ impl Controller for CheckedController {
             PathEvent::SpuriousLoss | PathEvent::Recovered { .. } => CaState::Open,
             _ => self.ca_states[&path],
         };
-        let before = self.inner.decision(path);
+        let prior = self.inner.decision(path);
         self.inner.on_event(path, event, cx);
-        self.check(event, ca_state, before, self.inner.decision(path));
-        let after = match event {
+        self.check(event, ca_state, prior, self.inner.decision(path));
+        let next_ca_state = match event {
             PathEvent::Congestion { cause: Cause::Loss, .. } => CaState::Recovery,
             PathEvent::Congestion { cause: Cause::Timeout, .. } => CaState::Loss,
             PathEvent::Congestion { cause: Cause::EcnMark | Cause::LocalDrop, .. } => ca_state.max(CaState::Cwr),
             _ => ca_state,
         };
-        self.ca_states.insert(path, after);
+        self.ca_states.insert(path, next_ca_state);
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -75,26 +75,30 @@ impl Controller for CheckedController {
 }
 
 impl CheckedController {
-    fn check(&self, event: &PathEvent, ca_state: CaState, before: Decision, after: Decision) {
+    fn check(&self, event: &PathEvent, ca_state: CaState, prior: Decision, decision: Decision) {
         let name = self.entry.name;
-        let describe = || format!("{name} on {event:?} in {ca_state:?}: {before:?} became {after:?}");
+        let describe = || format!("{name} on {event:?} in {ca_state:?}: {prior:?} became {decision:?}");
         assert!(
-            (1..=INFINITE_SSTHRESH).contains(&after.cwnd),
+            (1..=INFINITE_SSTHRESH).contains(&decision.cwnd),
             "cwnd is at least one packet and finite: {}",
             describe()
         );
-        assert!((2..=INFINITE_SSTHRESH).contains(&after.ssthresh), "ssthresh is at least two packets: {}", describe());
-        assert!(after.pacing_rate.is_none_or(|rate| rate.as_bits() > 0), "the pacing rate is zero: {}", describe());
+        assert!(
+            (2..=INFINITE_SSTHRESH).contains(&decision.ssthresh),
+            "ssthresh is at least two packets: {}",
+            describe()
+        );
+        assert!(decision.pacing_rate.is_none_or(|rate| rate.as_bits() > 0), "the pacing rate is zero: {}", describe());
         if ca_state < CaState::Cwr && !matches!(event, PathEvent::Congestion { .. }) {
-            let min_cwnd = self.entry.properties.min_cwnd.min(before.cwnd);
-            assert!(after.cwnd >= min_cwnd, "cwnd is below the minimum outside a reduction: {}", describe());
+            let min_cwnd = self.entry.properties.min_cwnd.min(prior.cwnd);
+            assert!(decision.cwnd >= min_cwnd, "cwnd is below the minimum outside a reduction: {}", describe());
         }
         if let PathEvent::Ack(sample) = event {
             let may_rise = sample.cwnd_limited
                 || matches!(sample.ca_state, CaState::Cwr | CaState::Recovery)
                 || self.entry.deviates(Deviation::RaisesUnfilledCwnd)
                 || self.has_path_controllers;
-            assert!(may_rise || after.cwnd <= before.cwnd, "cwnd grew though it is not filled: {}", describe());
+            assert!(may_rise || decision.cwnd <= prior.cwnd, "cwnd grew though it is not filled: {}", describe());
         }
         if let PathEvent::Congestion { cause, reduce_cwnd, .. } = event {
             let reduces_again = *cause == Cause::Loss
@@ -103,7 +107,7 @@ impl CheckedController {
             let reduced_before =
                 !reduce_cwnd || ca_state >= CaState::Cwr && !matches!(cause, Cause::Timeout) && !reduces_again;
             assert!(
-                !reduced_before || after.ssthresh == before.ssthresh,
+                !reduced_before || decision.ssthresh == prior.ssthresh,
                 "ssthresh was reduced twice in one window: {}",
                 describe()
             );
@@ -115,11 +119,11 @@ impl CheckedController {
 struct Path {
     down: bool,
     sender: PathSender,
-    next: u64,
+    snd_nxt: u64,
     in_flight: u32,
     lost: u32,
     sacked: u32,
-    /// Of the newest packet sent.
+    /// Send snapshot of the newest packet.
     snapshot: SendSnapshot,
     may_undo: bool,
 }
@@ -129,7 +133,7 @@ impl Path {
         Self {
             down: false,
             sender: PathSender::new(id, PATH.initial_window, Span::from_secs(1)),
-            next: 0,
+            snd_nxt: 0,
             in_flight: 0,
             lost: 0,
             sacked: 0,
@@ -138,13 +142,13 @@ impl Path {
         }
     }
 
-    fn una(&self) -> u64 {
-        self.next - u64::from(self.in_flight) - u64::from(self.lost) - u64::from(self.sacked)
+    fn snd_una(&self) -> u64 {
+        self.snd_nxt - u64::from(self.in_flight) - u64::from(self.lost) - u64::from(self.sacked)
     }
 
     fn outstanding(&self) -> Outstanding {
-        let (in_flight, snd_una) = (self.in_flight, self.una());
-        Outstanding { in_flight, packets_out: (self.next - snd_una) as u32, snd_una, snd_nxt: self.next }
+        let (in_flight, snd_una) = (self.in_flight, self.snd_una());
+        Outstanding { in_flight, packets_out: (self.snd_nxt - snd_una) as u32, snd_una, snd_nxt: self.snd_nxt }
     }
 }
 
@@ -170,7 +174,7 @@ impl Sender {
         Self::with(entry, &BTreeMap::new())
     }
 
-    /// The same with these parameters.
+    /// A sender whose paths come up, of an algorithm with these parameters.
     pub(crate) fn with(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Self {
         let inner = entry.controller(given).expect("allowed");
         let has_path_controllers = given.get("path").is_some_and(|path| *path != ParamValue::Choice("reno".to_owned()));
@@ -199,30 +203,32 @@ impl Sender {
             self.now += Span::from_millis(millis);
             return;
         }
-        let (now, controller, state) = (self.now, &mut self.controller, &mut self.paths[path]);
+        let (now, controller, path_state) = (self.now, &mut self.controller, &mut self.paths[path]);
         match action {
-            Action::Toggle if state.down => self.bring_up(path),
-            _ if state.down => {}
+            Action::Toggle if path_state.down => self.bring_up(path),
+            _ if path_state.down => {}
             Action::Toggle => {
-                state.sender.notify(now, &PathEvent::PathDown, controller);
-                state.down = true;
+                path_state.sender.notify(now, &PathEvent::PathDown, controller);
+                path_state.down = true;
             }
-            Action::Send(count) => state.send(now, count, controller),
-            Action::Ack { acked, lost, rtt_us } => state.ack(now, acked, lost, Span::from_micros(rtt_us), controller),
-            Action::Mark => state.on_congestion(now, Cause::EcnMark, controller),
-            Action::LocalDrop => state.on_congestion(now, Cause::LocalDrop, controller),
-            Action::Timeout => state.timeout(now, controller),
-            Action::SpuriousLoss => state.on_spurious_loss(now, controller),
-            Action::TlpRecovery if state.sender.ca_state() < CaState::Cwr => {
-                let (cause, in_flight) = (Cause::TlpRecovery, state.in_flight);
+            Action::Send(count) => path_state.send(now, count, controller),
+            Action::Ack { acked, lost, rtt_us } => {
+                path_state.ack(now, acked, lost, Span::from_micros(rtt_us), controller)
+            }
+            Action::Mark => path_state.on_congestion(now, Cause::EcnMark, controller),
+            Action::LocalDrop => path_state.on_congestion(now, Cause::LocalDrop, controller),
+            Action::Timeout => path_state.timeout(now, controller),
+            Action::SpuriousLoss => path_state.on_spurious_loss(now, controller),
+            Action::TlpRecovery if path_state.sender.ca_state() < CaState::Cwr => {
+                let (cause, in_flight) = (Cause::TlpRecovery, path_state.in_flight);
                 let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight };
-                state.sender.notify(now, &event, controller);
+                path_state.sender.notify(now, &event, controller);
             }
-            Action::ApplicationLimited(cwnd_used) if state.sender.ca_state() == CaState::Open => {
-                state.sender.mark_app_limited(state.in_flight);
-                state.sender.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
+            Action::ApplicationLimited(cwnd_used) if path_state.sender.ca_state() == CaState::Open => {
+                path_state.sender.mark_app_limited(path_state.in_flight);
+                path_state.sender.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
             }
-            Action::Mss(mss) => state.sender.notify(now, &PathEvent::MssChanged { mss }, controller),
+            Action::Mss(mss) => path_state.sender.notify(now, &PathEvent::MssChanged { mss }, controller),
             Action::TlpRecovery | Action::ApplicationLimited(_) | Action::Wait(_) => {}
         }
     }
@@ -231,7 +237,7 @@ impl Sender {
 impl Path {
     fn send(&mut self, now: Instant, count: u32, controller: &mut ControllerHandle) {
         let count = count.min(self.sender.decision().cwnd.saturating_sub(self.in_flight));
-        if count > 0 && self.una() == self.next {
+        if count > 0 && self.snd_una() == self.snd_nxt {
             self.sender.before_send(now, self.in_flight, controller);
         }
         for _ in 0..count {
@@ -239,7 +245,7 @@ impl Path {
             if self.lost > 0 {
                 self.lost -= 1;
             } else {
-                self.next += 1;
+                self.snd_nxt += 1;
             }
             self.snapshot = self.sender.on_sent(now, self.in_flight > 1, self.in_flight);
         }
@@ -247,7 +253,7 @@ impl Path {
     }
 
     fn ack(&mut self, now: Instant, acked: u32, lost: u32, rtt: Span, controller: &mut ControllerHandle) {
-        let (prior, prior_una) = (self.sender.prior_state(self.in_flight), self.una());
+        let (prior_state, prior_una) = (self.sender.prior_state(self.in_flight), self.snd_una());
         let acked = acked.min(self.in_flight);
         self.in_flight -= acked;
         let lost = lost.min(self.in_flight);
@@ -258,33 +264,33 @@ impl Path {
         let mut packets = AckedPackets {
             pkts_acked: acked,
             newest_lost: (lost > 0).then_some(self.snapshot),
-            advanced: self.una() > prior_una,
-            may_raise_cwnd: self.una() > prior_una,
+            advanced: self.snd_una() > prior_una,
+            may_raise_cwnd: self.snd_una() > prior_una,
             ..AckedPackets::default()
         };
         let sent = self.sender.last_sent();
         for _ in 0..acked {
-            self.sender.on_delivered(&mut packets.rate_sample, self.next, sent, &self.snapshot);
+            self.sender.on_delivered(&mut packets.rate_sample, self.snd_nxt, sent, &self.snapshot);
         }
         if acked > 0 {
             packets.rtt = Some(rtt);
-            self.sender.update_rtt(rtt, self.una(), self.next);
+            self.sender.update_rtt(rtt, self.snd_una(), self.snd_nxt);
             self.sender.update_min_rtt(now, rtt);
         }
         if lost > 0 {
             self.on_congestion(now, Cause::Loss, controller);
         }
         self.end_episode(now, controller);
-        self.sender.finish_ack(now, &prior, &packets, &self.outstanding(), controller);
+        self.sender.finish_ack(now, &prior_state, &packets, &self.outstanding(), controller);
     }
 
     /// Loss, mark or local drop: an episode begins, unless a more severe one is under way.
     fn on_congestion(&mut self, now: Instant, cause: Cause, controller: &mut ControllerHandle) {
-        let to = if cause == Cause::Loss { CaState::Recovery } else { CaState::Cwr };
-        let begins = self.sender.ca_state() < to;
+        let ca_state = if cause == Cause::Loss { CaState::Recovery } else { CaState::Cwr };
+        let begins = self.sender.ca_state() < ca_state;
         self.may_undo = begins && cause == Cause::Loss;
         if begins {
-            self.sender.enter_reduction(now, cause, to, &self.outstanding(), controller);
+            self.sender.enter_reduction(now, cause, ca_state, &self.outstanding(), controller);
         } else if cause != Cause::Loss {
             let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight };
             self.sender.notify(now, &event, controller);
@@ -292,7 +298,7 @@ impl Path {
     }
 
     fn end_episode(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        let ends = self.una() >= self.sender.high_seq();
+        let ends = self.snd_una() >= self.sender.high_seq();
         match self.sender.ca_state() {
             CaState::Cwr | CaState::Recovery if ends => self.sender.leave_reduction(now, true, controller),
             CaState::Loss if ends => self.sender.leave_loss(),
@@ -301,10 +307,10 @@ impl Path {
     }
 
     fn timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        if self.una() == self.next {
+        if self.snd_una() == self.snd_nxt {
             return;
         }
-        let reduce_cwnd = self.sender.ca_state() < CaState::Cwr || self.una() >= self.sender.high_seq();
+        let reduce_cwnd = self.sender.ca_state() < CaState::Cwr || self.snd_una() >= self.sender.high_seq();
         self.lost += self.in_flight;
         self.in_flight = 0;
         self.may_undo |= reduce_cwnd;

@@ -7,9 +7,9 @@ use units::{INFINITE_SSTHRESH, Instant, Span};
 
 /// The windows at every 10 ms between these seconds.
 fn windows(connection: &mut Connection, seconds: std::ops::Range<u64>) -> Vec<u32> {
-    let at = |hundredths: u64| Instant::ZERO + Span::from_millis(10 * hundredths);
+    let time = |hundredths: u64| Instant::ZERO + Span::from_millis(10 * hundredths);
     let mut sample = |hundredths| {
-        connection.run_until(at(hundredths));
+        connection.run_until(time(hundredths));
         connection.decision().cwnd
     };
     (100 * seconds.start..100 * seconds.end).map(&mut sample).collect()
@@ -28,16 +28,16 @@ fn copas_queue_oscillates_between_zero_and_two_and_a_half_over_delta() {
         let queues: Vec<f64> =
             windows(&mut connection, 30..60).into_iter().map(|window| (f64::from(window) - 100.0) * delta).collect();
         let mean = queues.iter().sum::<f64>() / queues.len() as f64;
-        let (least, most) = queues.iter().fold((f64::MAX, 0.0f64), |(low, high), &q| (low.min(q), high.max(q)));
+        let (min, max) = queues.iter().fold((f64::MAX, 0.0f64), |(min, max), &queue| (min.min(queue), max.max(queue)));
         assert!((1.0..=1.5).contains(&mean), "delta {delta}: {mean}");
-        assert!(least <= 0.25 && (2.0..=3.0).contains(&most), "delta {delta}: {least} to {most}");
+        assert!(min <= 0.25 && (2.0..=3.0).contains(&max), "delta {delta}: {min} to {max}");
     }
 }
 
 #[test]
-fn nv_queues_its_pad_until_the_least_rtt_expires() {
+fn nv_queues_its_pad_until_the_min_rtt_expires() {
     let mut connection = Connection::new("nv", &[], 10, &[LINK]);
-    // The first least RTT holds for 2 s; the second, of the time with the pad, for 3.75 s at least.
+    // The first minimum RTT holds for 2 s; the second, of the time with the pad, for 3.75 s at least.
     let first = windows(&mut connection, 3..5);
     assert!(first.iter().all(|window| window.abs_diff(30) <= 1), "{first:?}");
     let last = windows(&mut connection, 15..20);
@@ -72,15 +72,15 @@ fn probes(packets: u64) -> u32 {
     flow.run_until(Instant::ZERO + Span::from_secs(3));
     assert!(u64::from(flow.decision().ssthresh).abs_diff(packets) <= 2, "after startup: {:?}", flow.decision());
     // 1448 bytes a millisecond, less a hundredth.
-    let full = 1448.0 * 8.0 * 1000.0 * 0.99;
+    let pacing_rate_at_gain_1 = 1448.0 * 8.0 * 1000.0 * 0.99;
     let (mut probes, mut was_up) = (0, false);
     for hundredth in 300..2_300 {
         flow.run_until(Instant::ZERO + Span::from_millis(10 * hundredth));
-        let gain = flow.decision().pacing_rate.expect("BBR paces").as_bits() as f64 / full;
+        let gain = flow.decision().pacing_rate.expect("BBR paces").as_bits() as f64 / pacing_rate_at_gain_1;
         assert!((0.88..=1.30).contains(&gain), "{gain}");
-        let up = gain > 1.15;
-        probes += u32::from(up && !was_up);
-        was_up = up;
+        let is_up = gain > 1.15;
+        probes += u32::from(is_up && !was_up);
+        was_up = is_up;
     }
     probes
 }
@@ -89,11 +89,11 @@ fn probes(packets: u64) -> u32 {
 fn bbr3_probes_after_two_to_three_seconds_or_as_often_as_reno_has_losses() {
     // Of 100 packets: a wait of 2 to 3 s and half a second for refill and probe; RTT probing begins the wait anew every
     // 5 s, so that there is one probe in between, or two.
-    let long = probes(100);
-    assert!((4..=8).contains(&long), "{long}");
+    let probes_at_100 = probes(100);
+    assert!((4..=8).contains(&probes_at_100), "{probes_at_100}");
     // Of 20 packets: some 20 rounds of 20 ms, and 100 ms for refill and probe.
-    let short = probes(20);
-    assert!((30..=45).contains(&short), "{short}");
+    let probes_at_20 = probes(20);
+    assert!((30..=45).contains(&probes_at_20), "{probes_at_20}");
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn dctcp_reduces_little_with_few_marks() {
     while flow.paths[0].reductions.is_empty() {
         flow.step();
     }
-    let before = flow.decision().cwnd;
+    let cwnd = flow.decision().cwnd;
     flow.run_until(flow.now + Span::from_secs(1));
-    let after = flow.decision().ssthresh;
-    assert!(after < INFINITE_SSTHRESH && after > before * 9 / 10, "{before} became {after}");
+    let ssthresh = flow.decision().ssthresh;
+    assert!(ssthresh < INFINITE_SSTHRESH && ssthresh > cwnd * 9 / 10, "{cwnd} became {ssthresh}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The table itself.
+//! Entries of the registry: names, parameters, and what each scheduler needs.
 
 use schedule::{Fill, Needs, PathView, REGISTRY, SchedulerView};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,18 +10,18 @@ fn names_and_aliases_are_unique_and_found() {
     for entry in REGISTRY {
         for name in std::iter::once(&entry.name).chain(entry.aliases) {
             assert!(names.insert(*name), "`{name}` twice");
-            assert_eq!(schedule::find(name).map(|found| found.name), Some(entry.name));
+            assert_eq!(schedule::find(name).map(|entry| entry.name), Some(entry.name));
         }
     }
     assert_eq!(REGISTRY[0].name, "minrtt", "the default comes first");
 }
 
 #[test]
-fn every_scheduler_has_defaults_and_refuses_what_it_does_not_know() {
+fn every_scheduler_has_defaults_and_refuses_unknown_parameters() {
     for entry in REGISTRY {
         assert!(entry.scheduler(&[], 0, &BTreeMap::new()).is_ok(), "{}", entry.name);
-        let wrong = BTreeMap::from([("colour".to_owned(), params::ParamValue::Number(1.0))]);
-        assert_eq!(entry.scheduler(&[], 0, &wrong).expect_err("refused").key, "colour");
+        let unknown = BTreeMap::from([("colour".to_owned(), params::ParamValue::Number(1.0))]);
+        assert_eq!(entry.scheduler(&[], 0, &unknown).expect_err("refused").key, "colour");
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     constructor: |setup| Box::new(LeastFilled { max_fill: setup.params.number("max_fill") }),
 };
 
-/// The scheduler; it has no state.
+/// The scheduler, which has no state.
 #[derive(Clone, Copy, Debug)]
 struct LeastFilled {
     max_fill: f64,
@@ -40,6 +40,6 @@ impl Scheduler for LeastFilled {
         }
         let idle = view.usable_paths().all(|(_, path)| path.buffered_packets() == 0);
         let candidates = view.paths_with_room().filter(|(_, path)| idle || fill(path) <= self.max_fill);
-        candidates.min_by(|(_, one), (_, other)| fill(one).total_cmp(&fill(other))).map(|(path, _)| Pick::next(path))
+        candidates.min_by(|(_, left), (_, right)| fill(left).total_cmp(&fill(right))).map(|(path, _)| Pick::next(path))
     }
 }

@@ -13,12 +13,12 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
     let mut paths = windows.map(|window| PathView { cwnd: window, ..PathView::without_measurements() });
     let now = Instant::ZERO;
     let [unsent_packets, rwnd_left_packets] = [u64::MAX; 2];
-    let next = |next: u64| {
+    let pick_next = |snd_nxt: u64| {
         let view = SchedulerView {
             now,
             packet_bytes: 1448,
             paths: &paths,
-            snd_nxt: next,
+            snd_nxt,
             snd_una: 0,
             unsent_packets,
             rwnd_left_packets,
@@ -30,15 +30,15 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
         chosen.has_room = chosen.in_flight < chosen.cwnd;
         Some(path.0)
     };
-    (0..).map_while(next).collect()
+    (0..).map_while(pick_next).collect()
 }
 
 #[test]
 fn the_example_fills_windows_evenly_up_to_its_limit() {
     // Two of four packets are half a window, three are 0.75: one more is allowed, and with it the window is full.
     assert_eq!(order([4, 2], &BTreeMap::new()), [0, 1, 0, 0, 1, 0]);
-    let half = BTreeMap::from([("max_fill".to_owned(), params::ParamValue::Number(0.4))]);
-    assert_eq!(order([4, 2], &half), [0, 1, 0], "above 0.4 there is no more");
+    let max_fill = BTreeMap::from([("max_fill".to_owned(), params::ParamValue::Number(0.4))]);
+    assert_eq!(order([4, 2], &max_fill), [0, 1, 0], "above 0.4 there is no more");
 }
 
 #[test]

@@ -30,20 +30,20 @@ impl Aggregation {
     }
 
     /// The packets to add to the window at this bandwidth.
-    pub(in crate::single) fn extra(&self, bandwidth: u64) -> u64 {
+    pub(in crate::single) fn extra_acked(&self, bandwidth: u64) -> u64 {
         self.extra_acked[0].max(self.extra_acked[1]).min(bandwidth::packets_in(bandwidth, EXTRA_ACKED_MAX))
     }
 
-    /// Updates the excess with `acked` packets. If they began a round trip, `round` is the round trips of a slot.
+    /// Updates the excess with `acked` packets. If they began a round trip, `slot_rounds` is the round trips of a slot.
     pub(in crate::single) fn update(
         &mut self,
         acked: u32,
         bandwidth: u64,
         cwnd: u32,
-        round: Option<u32>,
+        slot_rounds: Option<u32>,
         now: Instant,
     ) {
-        if let Some(slot_rounds) = round {
+        if let Some(slot_rounds) = slot_rounds {
             self.count_round(slot_rounds);
         }
         let mut expected = bandwidth::packets_in(bandwidth, now.since(self.ack_epoch_mstamp));

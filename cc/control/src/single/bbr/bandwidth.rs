@@ -71,8 +71,8 @@ impl Bbr {
 
     /// Packets in one burst of the pacer.
     pub(super) fn tso_segs_goal(&self) -> u64 {
-        let min_rtt = if self.pacing_rate < MIN_TSO_RATE { 1 } else { 2 };
+        let min_segs = if self.pacing_rate < MIN_TSO_RATE { 1 } else { 2 };
         let bytes = (self.pacing_rate >> BURST_SHIFT).min(GSO_MAX_SIZE);
-        (bytes / u64::from(self.mss.max(1))).clamp(min_rtt, GSO_MAX_SEGS)
+        (bytes / u64::from(self.mss.max(1))).clamp(min_segs, GSO_MAX_SEGS)
     }
 }

@@ -46,7 +46,8 @@ impl Bbr {
     }
 
     fn cwnd_towards_target(&self, cwnd: u32, sample: &AckSample) -> u32 {
-        let extra_acked = if self.full_bw.full_bw_reached { self.ack_aggregation.extra(self.bandwidth()) } else { 0 };
+        let extra_acked =
+            if self.full_bw.full_bw_reached { self.ack_aggregation.extra_acked(self.bandwidth()) } else { 0 };
         let bdp = self.bdp(self.bandwidth(), self.cwnd_gain);
         let target = u32::try_from(self.quantization_budget(bdp.saturating_add(extra_acked))).unwrap_or(MAX_CWND);
         let increased = cwnd.saturating_add(sample.acked);

@@ -6,7 +6,7 @@
 use super::bandwidth;
 use units::{Instant, Span};
 
-/// Least and greatest length of an interval, round trips.
+/// Minimum and maximum length of an interval, round trips.
 const INTVL_MIN_RTTS: u32 = 4;
 const INTVL_MAX_RTTS: u32 = 4 * INTVL_MIN_RTTS;
 /// Heavy loss: lost / delivered, in 1/256.
@@ -23,8 +23,8 @@ const BW_MAX_RTTS: u32 = 48;
 pub(super) struct Totals {
     pub(super) delivered: u64,
     pub(super) lost: u64,
-    /// The latest delivery.
-    pub(super) at: Instant,
+    /// Time of the latest delivery.
+    pub(super) delivered_mstamp: Instant,
 }
 
 /// What long-term sampling uses of an acknowledgement or a timeout.
@@ -32,10 +32,10 @@ pub(super) struct Totals {
 pub(super) struct Sample {
     pub(super) has_loss: bool,
     pub(super) app_limited: bool,
-    /// A round trip began.
-    pub(super) round: bool,
-    /// The sender is probing for bandwidth.
-    pub(super) probing: bool,
+    /// Whether a round trip began.
+    pub(super) round_start: bool,
+    /// Whether the mode is ProbeBW.
+    pub(super) in_probe_bw: bool,
 }
 
 /// Long-term bandwidth sampling: detects a token-bucket policer (Linux `lt_bw`).
@@ -60,8 +60,8 @@ impl LtBw {
         *self = Self { lt_last: totals, ..Self::default() };
     }
 
-    /// Whether a token rate has been used for long enough.
-    pub(super) fn sample(&mut self, totals: Totals, sample: Sample, mss: u32) -> bool {
+    /// Updates the search. Returns whether a token rate has been used for long enough.
+    pub(super) fn update(&mut self, totals: Totals, sample: Sample, mss: u32) -> bool {
         if self.lt_use_bw {
             return self.expires(totals, sample);
         }
@@ -76,7 +76,7 @@ impl LtBw {
     }
 
     fn expires(&mut self, totals: Totals, sample: Sample) -> bool {
-        self.lt_rtt_cnt += u32::from(sample.probing && sample.round);
+        self.lt_rtt_cnt += u32::from(sample.in_probe_bw && sample.round_start);
         let expired = self.lt_rtt_cnt >= BW_MAX_RTTS;
         if expired {
             self.restart(totals);
@@ -85,7 +85,7 @@ impl LtBw {
     }
 
     fn search(&mut self, totals: Totals, sample: Sample, mss: u32) {
-        self.lt_rtt_cnt += u32::from(sample.round);
+        self.lt_rtt_cnt += u32::from(sample.round_start);
         if sample.app_limited || self.lt_rtt_cnt > INTVL_MAX_RTTS {
             self.restart(totals);
         } else if self.lt_rtt_cnt >= INTVL_MIN_RTTS && sample.has_loss {
@@ -95,7 +95,7 @@ impl LtBw {
 
     fn try_end_interval(&mut self, totals: Totals, mss: u32) {
         let (lost, delivered) = (totals.lost - self.lt_last.lost, totals.delivered - self.lt_last.delivered);
-        let interval_ms = totals.at.as_millis().saturating_sub(self.lt_last.at.as_millis());
+        let interval_ms = totals.delivered_mstamp.as_millis().saturating_sub(self.lt_last.delivered_mstamp.as_millis());
         if delivered > 0 && lost << 8 >= LOSS_THRESH * delivered && interval_ms > 0 {
             let packets = u32::try_from(delivered).unwrap_or(u32::MAX);
             self.end_interval(bandwidth::rate(packets, Span::from_millis(interval_ms)), totals, mss);

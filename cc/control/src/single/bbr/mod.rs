@@ -59,7 +59,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|_| Box::new(Bbr::new())),
 };
 
-/// 2/ln 2: the least gain that doubles the delivery rate every round trip.
+/// 2/ln 2: the minimum gain that doubles the delivery rate every round trip.
 const HIGH_GAIN: u32 = 739;
 /// The bandwidth is the greatest of this many round trips: a cycle of eight phases and two for measuring.
 const BW_RTTS: u64 = 10;
@@ -88,8 +88,9 @@ pub struct Bbr {
     ack_aggregation: Aggregation,
 
     mode: Mode,
-    /// Index in the gain cycle of ProbeBW, and its start.
+    /// Phase of the gain cycle of ProbeBW.
     cycle_idx: usize,
+    /// Start of the phase.
     cycle_mstamp: Instant,
     pacing_gain: u32,
     cwnd_gain: u32,
@@ -100,7 +101,7 @@ pub struct Bbr {
 
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
-    /// First round of recovery: a packet is sent for each one delivered.
+    /// Whether a packet is sent for each one delivered: in the first round of recovery.
     packet_conservation: bool,
     /// Window to restore after recovery and ProbeRTT.
     prior_cwnd: u32,
@@ -112,7 +113,7 @@ struct Rounds {
     rtt_cnt: u64,
     /// The round ends with a sample of a packet sent when this many were delivered.
     next_rtt_delivered: u64,
-    /// This acknowledgement began a round.
+    /// Whether this acknowledgement began a round.
     round_start: bool,
 }
 
@@ -146,8 +147,8 @@ impl Bbr {
     }
 
     /// Sets the gains of the cruising phases.
-    pub(crate) fn set_probe_bw_gains(&mut self, cruise: ProbeBwGains) {
-        self.probe_bw_gains = cruise;
+    pub(crate) fn set_probe_bw_gains(&mut self, gains: ProbeBwGains) {
+        self.probe_bw_gains = gains;
     }
 
     /// The greatest delivery rate of the last ten round trips, bytes a second.
@@ -168,7 +169,7 @@ impl Bbr {
     fn init(&mut self, path: &PathInfo, now: Instant) {
         (self.cwnd, self.mss) = (path.initial_window, path.mss);
         self.min_rtt = MinRtt { min_rtt_us: path.rtt.map(Span::as_micros), min_rtt_stamp: now };
-        self.totals.at = now;
+        self.totals.delivered_mstamp = now;
         self.ack_aggregation.restart(now);
         self.init_pacing_rate_from_rtt(path.rtt.unwrap_or(Span::ZERO));
     }
@@ -182,7 +183,7 @@ impl Bbr {
         self.totals.delivered = sample.delivered;
         self.totals.lost += u64::from(sample.lost);
         if sample.acked > 0 {
-            self.totals.at = cx.now;
+            self.totals.delivered_mstamp = cx.now;
         }
         let rs = self.valid_rate_sample(sample);
         self.rounds.round_start = false;
@@ -202,7 +203,7 @@ impl Bbr {
     /// The delivery-rate sample, application-limited where ProbeRTT limited the sender.
     fn valid_rate_sample(&self, sample: &AckSample) -> Option<RateSample> {
         let rs = sample.rate_sample.filter(|rs| rs.interval.as_micros() > 0)?;
-        let app_limited = rs.app_limited || self.probe_rtt.limited(rs.prior_delivered);
+        let app_limited = rs.app_limited || self.probe_rtt.is_app_limited(rs.prior_delivered);
         Some(RateSample { app_limited, ..rs })
     }
 
@@ -220,22 +221,22 @@ impl Bbr {
     }
 
     fn sample_lt_bw(&mut self, has_loss: bool, app_limited: bool, cx: &mut Context<'_>) {
-        let probing = self.mode == Mode::ProbeBw;
-        let round = self.rounds.round_start;
-        if self.lt_bw.sample(self.totals, lt_bw::Sample { has_loss, app_limited, round, probing }, self.mss) {
+        let in_probe_bw = self.mode == Mode::ProbeBw;
+        let round_start = self.rounds.round_start;
+        if self.lt_bw.update(self.totals, lt_bw::Sample { has_loss, app_limited, round_start, in_probe_bw }, self.mss) {
             self.enter_probe_bw(cx);
         }
     }
 
     fn update_ack_aggregation(&mut self, sample: &AckSample) {
         if sample.acked > 0 {
-            let (bandwidth, cwnd, round) = (self.bandwidth(), self.cwnd, self.rounds.round_start);
-            let slot = round.then_some(aggregation::EXTRA_ACKED_WIN_RTTS);
-            self.ack_aggregation.update(sample.acked, bandwidth, cwnd, slot, self.totals.at);
+            let (bandwidth, cwnd) = (self.bandwidth(), self.cwnd);
+            let slot_rounds = self.rounds.round_start.then_some(aggregation::EXTRA_ACKED_WIN_RTTS);
+            self.ack_aggregation.update(sample.acked, bandwidth, cwnd, slot_rounds, self.totals.delivered_mstamp);
         }
     }
 
-    /// `gain * bandwidth`; until the pipe was full once, only upwards.
+    /// Sets the pacing rate to `gain * bandwidth`; until the pipe has been full once, only raises it.
     fn set_pacing_rate(&mut self, srtt: Span) {
         if !self.has_seen_rtt && srtt > Span::ZERO {
             self.init_pacing_rate_from_rtt(srtt);
@@ -251,8 +252,8 @@ impl Bbr {
         self.pacing_rate = bandwidth::initial_pacing_rate(self.cwnd, srtt, self.mss, HIGH_GAIN);
     }
 
-    fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
-        if cut {
+    fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
+        if reduce_cwnd {
             self.save_cwnd();
         }
         if cause == Cause::Timeout {
@@ -271,7 +272,7 @@ impl Bbr {
 
     fn on_idle_restart(&mut self, cx: &mut Context<'_>) {
         self.idle_restart = true;
-        self.totals.at = cx.now;
+        self.totals.delivered_mstamp = cx.now;
         self.ack_aggregation.restart(cx.now);
         match self.mode {
             Mode::ProbeBw => {

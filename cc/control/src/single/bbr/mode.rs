@@ -67,7 +67,7 @@ impl FullBw {
         (self.full_bw, self.full_bw_cnt) = (0, 0);
     }
 
-    fn round(&mut self, bandwidth: u64) {
+    fn update(&mut self, bandwidth: u64) {
         if u128::from(bandwidth) >= (u128::from(self.full_bw) * u128::from(FULL_BW_THRESH)) >> 8 {
             (self.full_bw, self.full_bw_cnt) = (bandwidth, 0);
         } else {
@@ -107,7 +107,7 @@ impl Bbr {
 
     fn advance_cycle_phase(&mut self) {
         self.cycle_idx = (self.cycle_idx + 1) % PACING_GAIN_CYCLE.len();
-        self.cycle_mstamp = self.totals.at;
+        self.cycle_mstamp = self.totals.delivered_mstamp;
     }
 
     pub(super) fn update_cycle_phase(&mut self, sample: &AckSample) {
@@ -117,8 +117,8 @@ impl Bbr {
     }
 
     fn is_next_cycle_phase(&self, sample: &AckSample) -> bool {
-        let least_rtt = self.min_rtt.min_rtt_us.unwrap_or(u64::MAX);
-        let full_length = self.totals.at.since(self.cycle_mstamp).as_micros() > least_rtt;
+        let min_rtt = self.min_rtt.min_rtt_us.unwrap_or(u64::MAX);
+        let full_length = self.totals.delivered_mstamp.since(self.cycle_mstamp).as_micros() > min_rtt;
         let in_flight = u64::from(sample.prior_in_flight);
         let gain = self.pacing_gain;
         if self.is_cruising() {
@@ -136,7 +136,7 @@ impl Bbr {
     pub(super) fn check_full_bw_reached(&mut self, rs: Option<&RateSample>) {
         let app_limited = rs.is_some_and(|rs| rs.app_limited);
         if self.rounds.round_start && !self.full_bw.full_bw_reached && !app_limited {
-            self.full_bw.round(self.bw.get());
+            self.full_bw.update(self.bw.get());
         }
     }
 
@@ -152,9 +152,9 @@ impl Bbr {
 
     pub(super) fn update_min_rtt(&mut self, sample: &AckSample, rs: Option<&RateSample>, cx: &mut Context<'_>) {
         let expired = cx.now > self.min_rtt.min_rtt_stamp + MIN_RTT_WINDOW;
-        let delayed = rs.is_some_and(|rs| rs.ack_delayed);
+        let is_ack_delayed = rs.is_some_and(|rs| rs.ack_delayed);
         if let Some(rtt) = sample.rtt.map(Span::as_micros)
-            && (self.min_rtt.min_rtt_us.is_none_or(|min_rtt| rtt < min_rtt) || expired && !delayed)
+            && (self.min_rtt.min_rtt_us.is_none_or(|min_rtt| rtt < min_rtt) || expired && !is_ack_delayed)
         {
             self.min_rtt = MinRtt { min_rtt_us: Some(rtt), min_rtt_stamp: cx.now };
         }
@@ -186,7 +186,7 @@ impl Bbr {
     }
 
     pub(super) fn check_probe_rtt_done(&mut self, cx: &mut Context<'_>) {
-        if self.probe_rtt.probe_rtt_done_stamp.is_none_or(|until| cx.now <= until) {
+        if self.probe_rtt.probe_rtt_done_stamp.is_none_or(|done_stamp| cx.now <= done_stamp) {
             return;
         }
         self.min_rtt.min_rtt_stamp = cx.now;

@@ -13,9 +13,8 @@ pub(in crate::single) struct ProbeRtt {
 }
 
 impl ProbeRtt {
-    /// Whether a packet sent when `delivered` packets had been delivered was sent in ProbeRTT, or before its last
-    /// packets arrived.
-    pub(in crate::single) fn limited(&self, delivered: u64) -> bool {
+    /// Whether ProbeRTT limited the sender of a packet that was sent when `delivered` packets had been delivered.
+    pub(in crate::single) fn is_app_limited(&self, delivered: u64) -> bool {
         self.app_limited.is_some_and(|(first, last)| (first..=last).contains(&delivered))
     }
 }

@@ -18,16 +18,16 @@ fn model(bandwidth: u64, rtt_ms: u64) -> Bbr {
     bbr
 }
 
-fn bits(bandwidth: u64, gain: u32) -> u64 {
+fn pacing_bits(bandwidth: u64, gain: u32) -> u64 {
     bytes_per_second(bandwidth, 1448, gain) * 8
 }
 
 #[test]
 fn pacing_rates_are_the_kernels() {
-    assert_eq!(bits(MBIT_100, BBR_UNIT), 98_999_352);
-    assert_eq!(bits(MBIT_100, HIGH_GAIN) / 10_000, 28_578);
-    assert_eq!(bits(rate(10, Span::from_millis(1)), HIGH_GAIN) / 10_000, 33_105, "no RTT yet");
-    assert_eq!(bits(rate(10, Span::from_millis(50)), HIGH_GAIN) / 10_000, 662);
+    assert_eq!(pacing_bits(MBIT_100, BBR_UNIT), 98_999_352);
+    assert_eq!(pacing_bits(MBIT_100, HIGH_GAIN) / 10_000, 28_578);
+    assert_eq!(pacing_bits(rate(10, Span::from_millis(1)), HIGH_GAIN) / 10_000, 33_105, "no RTT yet");
+    assert_eq!(pacing_bits(rate(10, Span::from_millis(50)), HIGH_GAIN) / 10_000, 662);
 }
 
 #[test]
@@ -52,10 +52,11 @@ impl Flow {
         Self::with_rtt(Bbr::new(), 50)
     }
 
-    /// Sets ProbeBW to the start of this phase of the gain cycle.
-    fn come_to(&mut self, cycle_idx: usize) {
+    /// Moves ProbeBW to the start of this phase of the gain cycle.
+    fn set_cycle_idx(&mut self, cycle_idx: usize) {
         assert_eq!(self.controller.mode, Mode::ProbeBw);
-        (self.controller.cycle_idx, self.controller.cycle_mstamp) = (cycle_idx, self.controller.totals.at);
+        (self.controller.cycle_idx, self.controller.cycle_mstamp) =
+            (cycle_idx, self.controller.totals.delivered_mstamp);
         self.controller.update_gains();
     }
 }
@@ -96,10 +97,10 @@ fn probe_bw_never_starts_in_the_draining_phase() {
 }
 
 #[test]
-fn cruising_phases_last_one_least_rtt() {
+fn cruising_phases_last_one_min_rtt() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    flow.come_to(2);
+    flow.set_cycle_idx(2);
     flow.round(100);
     assert_eq!(flow.controller.cycle_idx, 2, "exactly one RTT is not yet more than one");
     flow.now_ms += 1;
@@ -111,7 +112,7 @@ fn cruising_phases_last_one_least_rtt() {
 fn the_probing_phase_lasts_until_there_is_a_queue_or_loss() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    flow.come_to(0);
+    flow.set_cycle_idx(0);
     flow.rounds(3, 100);
     assert_eq!(flow.controller.cycle_idx, 0, "100 in flight are not 1.25 times the product");
     flow.round_with(100, |sample| sample.prior_in_flight = 140);
@@ -122,7 +123,7 @@ fn the_probing_phase_lasts_until_there_is_a_queue_or_loss() {
 fn probe_rtt_lasts_200_ms_after_ten_seconds() {
     let mut flow = Flow::new();
     flow.rounds(199, 100);
-    flow.come_to(2);
+    flow.set_cycle_idx(2);
     flow.round(100);
     assert_eq!(flow.controller.mode, Mode::ProbeBw, "10 s are over with the next one");
     let cwnd = flow.controller.cwnd;
@@ -153,7 +154,7 @@ fn packets_sent_in_probe_rtt_do_not_lower_the_bandwidth() {
 fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
-    flow.come_to(2);
+    flow.set_cycle_idx(2);
     flow.round(100);
     let cwnd = flow.controller.cwnd;
     flow.congestion(Cause::Loss, 60);
@@ -226,6 +227,6 @@ fn excess_acknowledgements_raise_the_window() {
     let mut ack = |acked, ms| aggregation.update(acked, bandwidth, 1000, None, Instant::ZERO + Span::from_millis(ms));
     ack(10, 100);
     ack(30, 105);
-    assert_eq!(aggregation.extra(bandwidth), 35, "40 packets where 5 were due");
-    assert_eq!(aggregation.extra(rate(1, Span::from_millis(10)) + 1), 10, "at most 100 ms of bandwidth");
+    assert_eq!(aggregation.extra_acked(bandwidth), 35, "40 packets where 5 were due");
+    assert_eq!(aggregation.extra_acked(rate(1, Span::from_millis(10)) + 1), 10, "at most 100 ms of bandwidth");
 }

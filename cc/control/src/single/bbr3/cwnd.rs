@@ -11,7 +11,7 @@ use units::Span;
 const MAX_CWND: u32 = u32::MAX / 2;
 
 impl Bbr3 {
-    /// `gain * bandwidth`; until the pipe was full once, only upwards.
+    /// Sets the pacing rate to `gain * bandwidth`; until the pipe has been full once, only raises it.
     pub(super) fn set_pacing_rate(&mut self, srtt: Span) {
         if !self.has_seen_rtt && srtt > Span::ZERO {
             self.init_pacing_rate(srtt);
@@ -47,8 +47,8 @@ impl Bbr3 {
     }
 
     fn cwnd_towards_target(&self, acked: u32) -> u32 {
-        let product = self.bdp(self.bw(), self.mode.cwnd_gain());
-        let target = self.quantization_budget(product.saturating_add(self.ack_aggregation.extra(self.bw())));
+        let bdp = self.bdp(self.bw(), self.mode.cwnd_gain());
+        let target = self.quantization_budget(bdp.saturating_add(self.ack_aggregation.extra_acked(self.bw())));
         let increased = self.cwnd.saturating_add(acked);
         if self.full_bw.full_bw_reached {
             increased.min(target)

@@ -39,7 +39,7 @@ const PROBE_RAND_ROUNDS: u64 = 2;
 const MAX_PROBE_UP_ROUNDS: u32 = 30;
 
 impl Mode {
-    /// One of the cycle.
+    /// Whether the mode is one of the ProbeBW cycle.
     pub(super) fn is_probe_bw(self) -> bool {
         matches!(self, Self::ProbeBwDown | Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeBwUp)
     }
@@ -71,7 +71,7 @@ impl Mode {
 /// Relation of the incoming acknowledgements to the latest bandwidth probe (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
-    /// Nothing.
+    /// No probe has been made, or all acknowledgements of the latest one have arrived.
     #[default]
     Init,
     /// Sent before the probe.
@@ -123,11 +123,12 @@ impl ProbeUp {
         self.rounds = (self.rounds + 1).min(MAX_PROBE_UP_ROUNDS);
     }
 
-    pub(super) fn packets(&mut self, acked: u32) -> u32 {
+    /// Packets by which inflight_hi grows for `acked` packets.
+    pub(super) fn increase(&mut self, acked: u32) -> u32 {
         self.acks += acked;
-        let packets = self.acks / self.cnt.max(1);
-        self.acks -= packets * self.cnt.max(1);
-        packets
+        let increase = self.acks / self.cnt.max(1);
+        self.acks -= increase * self.cnt.max(1);
+        increase
     }
 }
 
@@ -230,7 +231,7 @@ impl Bbr3 {
             return;
         }
         self.bounds.inflight_hi =
-            self.bounds.inflight_hi.saturating_add(self.cycle.probe_up.packets(ack.ack_sample.acked));
+            self.bounds.inflight_hi.saturating_add(self.cycle.probe_up.increase(ack.ack_sample.acked));
         if self.round.round_start {
             self.cycle.probe_up.raise_slope(self.cwnd);
         }

@@ -40,11 +40,11 @@ impl EcnState {
 
     /// Ends a round; returns the share marked in it, in 1/256.
     fn update_ecn_alpha(&mut self) -> u64 {
-        let marked = (self.marked << 8) / self.delivered.max(1);
-        let (beta_share, added) =
-            ((u64::from(BBR_UNIT) - ECN_ALPHA_GAIN) * u64::from(self.ecn_alpha), ECN_ALPHA_GAIN * marked);
-        self.ecn_alpha = ((beta_share >> 8) + (added >> 8)).min(u64::from(BBR_UNIT)) as u32;
-        marked
+        let ce_ratio = (self.marked << 8) / self.delivered.max(1);
+        let (kept_alpha, added_alpha) =
+            ((u64::from(BBR_UNIT) - ECN_ALPHA_GAIN) * u64::from(self.ecn_alpha), ECN_ALPHA_GAIN * ce_ratio);
+        self.ecn_alpha = ((kept_alpha >> 8) + (added_alpha >> 8)).min(u64::from(BBR_UNIT)) as u32;
+        ce_ratio
     }
 }
 
@@ -56,16 +56,16 @@ impl Bbr3 {
             let short_path = self.min_rtt.micros().is_some_and(|rtt| rtt <= ECN_MAX_RTT_US);
             self.ecn.ecn_eligible |= self.constants.ecn && short_path;
             if self.ecn.ecn_eligible {
-                let marked = self.ecn.update_ecn_alpha();
-                self.check_startup_marks(marked);
+                let ce_ratio = self.ecn.update_ecn_alpha();
+                self.check_ecn_too_high_in_startup(ce_ratio);
             }
             (self.ecn.delivered, self.ecn.marked) = (0, 0);
         }
         self.congestion.ecn_in_round |= self.ecn.ecn_eligible && ack.ack_sample.marked > 0;
     }
 
-    fn check_startup_marks(&mut self, marked: u64) {
-        self.ecn.startup_ecn_rounds = if marked >= FULL_ECN_THRESH { self.ecn.startup_ecn_rounds + 1 } else { 0 };
+    fn check_ecn_too_high_in_startup(&mut self, ce_ratio: u64) {
+        self.ecn.startup_ecn_rounds = if ce_ratio >= FULL_ECN_THRESH { self.ecn.startup_ecn_rounds + 1 } else { 0 };
         if !self.full_bw.full_bw_reached && self.ecn.startup_ecn_rounds >= FULL_ECN_CNT {
             self.enter_drain();
         }
@@ -79,15 +79,15 @@ mod tests {
 
     #[test]
     fn marks_cut_by_a_third_of_alpha_and_alpha_decays_by_a_sixteenth() {
-        let beta_share = |alpha| share(1000, EcnState { ecn_alpha: alpha, ..EcnState::default() }.ecn_cut());
-        assert_eq!([256, 128].map(beta_share), [667, 835]);
+        let reduced = |alpha| share(1000, EcnState { ecn_alpha: alpha, ..EcnState::default() }.ecn_cut());
+        assert_eq!([256, 128].map(reduced), [667, 835]);
         let mut ecn = EcnState { delivered: 100, ..EcnState::default() };
         let alphas = [(); 5].map(|()| {
             ecn.update_ecn_alpha();
             ecn.ecn_alpha
         });
         assert_eq!(alphas, [240, 225, 210, 196, 183]);
-        let mut all = EcnState { delivered: 100, marked: 100, ..EcnState::default() };
-        assert_eq!((all.update_ecn_alpha(), all.ecn_alpha), (256, 256));
+        let mut all_marked = EcnState { delivered: 100, marked: 100, ..EcnState::default() };
+        assert_eq!((all_marked.update_ecn_alpha(), all_marked.ecn_alpha), (256, 256));
     }
 }

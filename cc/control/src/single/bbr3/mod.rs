@@ -23,8 +23,8 @@
 //! ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
-//! draft-ietf-ccwg-bbr for the names. Where the two differ, as in Linux: bounds of the 2 % rule round down (one lost packet of 51 in flight is too
-//! much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft:
+//! draft-ietf-ccwg-bbr for the names. Where the two differ, as in Linux: bounds of the 2 % rule round
+//! down (one lost packet of 51 in flight is too much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft:
 //! 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
 //! Deviations from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
 //! found by a timer are evaluated with the next acknowledgement; no fast path for application-limited flows; no path
@@ -80,12 +80,12 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "probe_wait",
-            description: "least time between bandwidth probes, seconds (up to one more at random)",
+            description: "minimum time between bandwidth probes, seconds (up to one more at random)",
             kind: ParamKind::Number { default: 2.0, min: 0.0, max: 100.0 },
         },
         Parameter {
             name: "ecn",
-            description: "answer CE marks, where the least RTT is at most 5 ms",
+            description: "answer CE marks, where the minimum RTT is at most 5 ms",
             kind: ParamKind::Choice(&["off", "on"]),
         },
     ],
@@ -106,7 +106,8 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| Box::new(Bbr3::new(params))),
 };
 
-/// 4 ln 2: the least gain that doubles the delivery rate every round trip, with a window of two products (in 1/256).
+/// 4 ln 2: the minimum gain that doubles the delivery rate every round trip, with a window of two bandwidth-delay
+/// products (in 1/256).
 const STARTUP_GAIN: u32 = 710;
 
 /// BBR v3 on one path.
@@ -152,7 +153,7 @@ pub struct Bbr3 {
 struct RoundState {
     /// The round ends with a sample of a packet sent when this many were delivered.
     next_round_delivered: u64,
-    /// This acknowledgement began a round.
+    /// Whether this acknowledgement began a round.
     round_start: bool,
 }
 
@@ -238,7 +239,7 @@ impl Bbr3 {
     fn ack_info<'a>(&self, sample: &'a AckSample, now: Instant) -> AckInfo<'a> {
         let valid = |rate_sample: &RateSample| rate_sample.interval.as_micros() > 0 && sample.acked > 0;
         let rate_sample = sample.rate_sample.filter(valid).map(|rate_sample| {
-            let app_limited = rate_sample.app_limited || self.probe_rtt.limited(rate_sample.prior_delivered);
+            let app_limited = rate_sample.app_limited || self.probe_rtt.is_app_limited(rate_sample.prior_delivered);
             RateSample { app_limited, ..rate_sample }
         });
         let rate = rate_sample.map_or(0, |rate_sample| model::rate(rate_sample.delivered, rate_sample.interval));
@@ -264,14 +265,14 @@ impl Bbr3 {
     fn update_ack_aggregation(&mut self, ack: &AckInfo<'_>) {
         if ack.rate_sample.is_some() {
             let (bandwidth, cwnd) = (self.bw(), self.cwnd);
-            let slot = self.round.round_start.then_some(self.full_bw.extra_acked_win_rtts());
-            self.ack_aggregation.update(ack.ack_sample.acked, bandwidth, cwnd, slot, self.delivered_at);
+            let slot_rounds = self.round.round_start.then_some(self.full_bw.extra_acked_win_rtts());
+            self.ack_aggregation.update(ack.ack_sample.acked, bandwidth, cwnd, slot_rounds, self.delivered_at);
         }
     }
 
-    fn on_congestion(&mut self, cause: Cause, cut: bool, in_flight: u32, cx: &mut Context<'_>) {
-        if cut {
-            self.save();
+    fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool, in_flight: u32, cx: &mut Context<'_>) {
+        if reduce_cwnd {
+            self.save_cwnd_and_bounds();
         }
         match cause {
             Cause::Timeout => self.on_timeout(in_flight),
@@ -281,17 +282,17 @@ impl Bbr3 {
     }
 
     fn on_timeout(&mut self, in_flight: u32) {
-        let before = self.cwnd.max(self.prior_cwnd);
+        let prior_cwnd = self.cwnd.max(self.prior_cwnd);
         self.cwnd = in_flight + 1;
         self.prev_ca_state = CaState::Loss;
         self.full_bw.restart(0);
         if !self.mode.is_probing_bw() && self.bounds.inflight_lo == Bounds::NONE.inflight_lo {
-            self.bounds.inflight_lo = before;
+            self.bounds.inflight_lo = prior_cwnd;
         }
     }
 
     /// Saves window and bounds before an episode changes them.
-    fn save(&mut self) {
+    fn save_cwnd_and_bounds(&mut self) {
         self.save_cwnd();
         self.undo_bounds = Some(self.bounds);
     }

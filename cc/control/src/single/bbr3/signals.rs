@@ -12,18 +12,20 @@ const ECN_THRESH: u32 = 128;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TxRecord {
     pub(super) tx_in_flight: u32,
-    pub(super) lost_in_round: u32,
+    pub(super) lost: u32,
     pub(super) marked: u32,
-    pub(super) inflight_latest: u32,
+    /// Packets delivered over the interval of the rate sample.
+    pub(super) delivered: u32,
     pub(super) app_limited: bool,
 }
 
 /// The round of loss under way: it begins with the first loss, so that a round's signals are those of one flight.
 #[derive(Debug, Default)]
 pub(super) struct CongestionSignals {
-    /// Greatest rate and delivery of the round.
+    /// Greatest rate of the round, packets a microsecond times 2^24.
     bw_latest: u64,
-    pub(super) delivered: u32,
+    /// Greatest delivery of a rate sample of the round, packets.
+    pub(super) inflight_latest: u32,
     /// The round ends with a sample of a packet sent when this many were delivered.
     loss_round_delivered: u64,
     /// Whether this acknowledgement ended a round.
@@ -42,12 +44,12 @@ impl CongestionSignals {
     pub(super) fn tx_record(&self, sample: &AckSample, rate_sample: Option<&RateSample>) -> TxRecord {
         let delivered = rate_sample.map_or(0, |rate_sample| rate_sample.delivered);
         match sample.newest_delivered {
-            Some(sent) => TxRecord { inflight_latest: delivered, ..TxRecord::of(&sent) },
+            Some(sent) => TxRecord { delivered, ..TxRecord::of(&sent) },
             None => TxRecord {
                 tx_in_flight: delivered + self.lost,
-                lost_in_round: self.lost,
+                lost: self.lost,
                 marked: sample.marked,
-                inflight_latest: delivered,
+                delivered,
                 app_limited: rate_sample.is_some_and(|rate_sample| rate_sample.app_limited),
             },
         }
@@ -56,27 +58,27 @@ impl CongestionSignals {
     /// Resets the signals of the round at a change of mode.
     pub(super) fn reset(&mut self) {
         (self.loss_in_round, self.ecn_in_round) = (false, false);
-        (self.bw_latest, self.delivered) = (0, 0);
+        (self.bw_latest, self.inflight_latest) = (0, 0);
     }
 }
 
 impl TxRecord {
     fn of(sent: &SendState) -> Self {
-        let SendState { tx_in_flight: in_flight, lost, marked, app_limited } = *sent;
-        Self { tx_in_flight: in_flight, lost_in_round: lost, marked, inflight_latest: 0, app_limited }
+        let SendState { tx_in_flight, lost, marked, app_limited } = *sent;
+        Self { tx_in_flight, lost, marked, delivered: 0, app_limited }
     }
 
     /// Whether more than `threshold` (in 1/256) was lost.
     fn is_loss_too_high(&self, threshold: u32) -> bool {
-        self.tx_in_flight > 0 && self.lost_in_round > share(self.tx_in_flight, threshold)
+        self.tx_in_flight > 0 && self.lost > share(self.tx_in_flight, threshold)
     }
 
     /// The packets in flight at which the losses crossed the threshold, the latest of them being `count` packets.
     pub(super) fn inflight_hi_from_lost_packet(&self, count: u32, threshold: u32) -> u32 {
-        let before = self.tx_in_flight.saturating_sub(count);
-        let lost_before = self.lost_in_round.saturating_sub(count);
-        let budget = (u64::from(before) * u64::from(threshold)).div_ceil(256) as u32;
-        before + budget.saturating_sub(lost_before) * 256 / (256 - threshold)
+        let inflight_prev = self.tx_in_flight.saturating_sub(count);
+        let lost_prev = self.lost.saturating_sub(count);
+        let lost_budget = (u64::from(inflight_prev) * u64::from(threshold)).div_ceil(256) as u32;
+        inflight_prev + lost_budget.saturating_sub(lost_prev) * 256 / (256 - threshold)
     }
 }
 
@@ -84,8 +86,8 @@ impl Bbr3 {
     pub(super) fn is_inflight_too_high(&self, record: &TxRecord) -> bool {
         let ecn_too_high = self.ecn.ecn_eligible
             && record.marked > 0
-            && record.inflight_latest > 0
-            && record.marked > share(record.inflight_latest, ECN_THRESH);
+            && record.delivered > 0
+            && record.marked > share(record.delivered, ECN_THRESH);
         record.is_loss_too_high(self.constants.loss_thresh) || ecn_too_high
     }
 
@@ -102,9 +104,8 @@ impl Bbr3 {
         };
         if self.cycle.prior_probe_ok && self.is_inflight_too_high(&record) {
             // Of several losses the first beyond the threshold counts.
-            let lost = record.lost_in_round.min(share(record.tx_in_flight, self.constants.loss_thresh) + 1);
-            let inflight =
-                TxRecord { lost_in_round: lost, ..record }.inflight_hi_from_lost_packet(1, self.constants.loss_thresh);
+            let lost = record.lost.min(share(record.tx_in_flight, self.constants.loss_thresh) + 1);
+            let inflight = TxRecord { lost, ..record }.inflight_hi_from_lost_packet(1, self.constants.loss_thresh);
             self.handle_inflight_too_high(inflight, record.app_limited, cx);
         }
     }
@@ -119,18 +120,18 @@ impl Bbr3 {
     /// A tail-loss probe repaired a loss: handled as the loss of the last packet of the latest flight.
     pub(super) fn on_tlp_recovery(&mut self, cx: &mut Context<'_>) {
         self.begin_loss_round();
-        let record = TxRecord { tx_in_flight: self.congestion.delivered + 1, lost_in_round: 1, ..TxRecord::default() };
+        let record = TxRecord { tx_in_flight: self.congestion.inflight_latest + 1, lost: 1, ..TxRecord::default() };
         if self.cycle.prior_probe_ok && self.is_inflight_too_high(&record) {
             self.handle_inflight_too_high(record.tx_in_flight, false, cx);
         }
     }
 
-    /// Greatest delivery of the round, and whether the round is over.
+    /// Updates the greatest rate and delivery of the round, and whether the round is over.
     pub(super) fn update_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
         self.congestion.loss_round_start = false;
         let Some(rate_sample) = &ack.rate_sample else { return };
         self.congestion.bw_latest = self.congestion.bw_latest.max(ack.rate);
-        self.congestion.delivered = self.congestion.delivered.max(rate_sample.delivered);
+        self.congestion.inflight_latest = self.congestion.inflight_latest.max(rate_sample.delivered);
         if rate_sample.prior_delivered >= self.congestion.loss_round_delivered {
             self.congestion.loss_round_delivered = ack.ack_sample.delivered;
             self.congestion.loss_round_start = true;
@@ -140,7 +141,7 @@ impl Bbr3 {
     /// Begins the next round's delivery signals with this sample.
     pub(super) fn advance_latest_delivery_signals(&mut self, ack: &AckInfo<'_>) {
         if let (true, Some(rate_sample)) = (self.congestion.loss_round_start, &ack.rate_sample) {
-            (self.congestion.bw_latest, self.congestion.delivered) = (ack.rate, rate_sample.delivered);
+            (self.congestion.bw_latest, self.congestion.inflight_latest) = (ack.rate, rate_sample.delivered);
         }
     }
 
@@ -167,16 +168,16 @@ impl Bbr3 {
         if *inflight_lo == Bounds::NONE.inflight_lo {
             *inflight_lo = cwnd;
         }
-        let marked_down = if mark { share(*inflight_lo, self.ecn.ecn_cut()) } else { u32::MAX };
+        let ecn_inflight_lo = if mark { share(*inflight_lo, self.ecn.ecn_cut()) } else { u32::MAX };
         if loss {
             if *bw_lo == Bounds::NONE.bw_lo {
                 *bw_lo = max_bw;
             }
-            let beta_share = (u128::from(*bw_lo) * u128::from(self.constants.beta)) >> 8;
-            *bw_lo = self.congestion.bw_latest.max(beta_share as u64).max(1);
-            *inflight_lo = self.congestion.delivered.max(share(*inflight_lo, self.constants.beta));
+            let reduced_bw_lo = (u128::from(*bw_lo) * u128::from(self.constants.beta)) >> 8;
+            *bw_lo = self.congestion.bw_latest.max(reduced_bw_lo as u64).max(1);
+            *inflight_lo = self.congestion.inflight_latest.max(share(*inflight_lo, self.constants.beta));
         }
-        *inflight_lo = (*inflight_lo).min(marked_down);
+        *inflight_lo = (*inflight_lo).min(ecn_inflight_lo);
     }
 
     /// A flight of `inflight` packets was too large: once a probe, that is the long-term bound.

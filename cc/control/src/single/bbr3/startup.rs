@@ -17,7 +17,7 @@ const FULL_LOSS_CNT: u32 = 6;
 pub(super) struct FullBw {
     full_bw: u64,
     full_bw_cnt: u32,
-    /// Full since the last restart.
+    /// Whether the pipe has become full since the last restart.
     pub(super) full_bw_now: bool,
     pub(super) full_bw_reached: bool,
 }
@@ -33,10 +33,10 @@ impl FullBw {
         if self.full_bw_reached { aggregation::EXTRA_ACKED_WIN_RTTS } else { 1 }
     }
 
-    fn sample(&mut self, rate: u64, round: bool) {
+    fn update(&mut self, rate: u64, round_start: bool) {
         if u128::from(rate) >= (u128::from(self.full_bw) * FULL_BW_THRESH) >> 8 {
             self.restart(rate);
-        } else if round {
+        } else if round_start {
             self.full_bw_cnt += 1;
             self.full_bw_now = self.full_bw_cnt >= FULL_BW_CNT;
             self.full_bw_reached |= self.full_bw_now;
@@ -48,7 +48,7 @@ impl Bbr3 {
     /// Ends Startup at a plateau of the bandwidth.
     pub(super) fn check_full_bw_reached(&mut self, ack: &AckInfo<'_>) {
         if ack.rate_sample.is_some_and(|rate_sample| !rate_sample.app_limited) && !self.full_bw.full_bw_now {
-            self.full_bw.sample(ack.rate, self.round.round_start);
+            self.full_bw.update(ack.rate, self.round.round_start);
         }
     }
 
@@ -69,17 +69,17 @@ impl Bbr3 {
     /// The path is more than full: the packets delivered in the round are the long-term bound.
     pub(super) fn enter_drain(&mut self) {
         self.full_bw.full_bw_reached = true;
-        self.bounds.inflight_hi = self.inflight(self.max_bw()).max(self.congestion.delivered);
+        self.bounds.inflight_hi = self.inflight(self.max_bw()).max(self.congestion.inflight_latest);
     }
 
     pub(super) fn check_drain(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) {
-        let full = self.inflight(self.max_bw());
+        let full_inflight = self.inflight(self.max_bw());
         if self.mode == Mode::Startup && self.full_bw.full_bw_reached {
             self.mode = Mode::Drain;
-            self.ssthresh = full;
+            self.ssthresh = full_inflight;
             self.congestion.reset();
         }
-        if self.mode == Mode::Drain && ack.ack_sample.in_flight <= full {
+        if self.mode == Mode::Drain && ack.ack_sample.in_flight <= full_inflight {
             self.start_probe_bw_down(cx);
         }
     }

@@ -58,7 +58,7 @@ fn shares_are_the_kernels() {
 }
 
 fn record(in_flight: u32, lost: u32) -> TxRecord {
-    TxRecord { tx_in_flight: in_flight, lost_in_round: lost, ..TxRecord::default() }
+    TxRecord { tx_in_flight: in_flight, lost, ..TxRecord::default() }
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn the_long_term_bound_grows_by_twice_as_much_each_round() {
     let mut growth = ProbeUp::default();
     let packets = [(); 5].map(|()| {
         growth.raise_slope(160);
-        (0..160).map(|_| growth.packets(1)).sum::<u32>()
+        (0..160).map(|_| growth.increase(1)).sum::<u32>()
     });
     assert_eq!(packets, [1, 2, 4, 8, 16]);
 }
@@ -191,9 +191,9 @@ fn drain_ends_when_the_queue_is_gone() {
     for acked in [10, 20, 40, 80, 99, 99, 99] {
         flow.round_with(acked, |sample| sample.in_flight = 1000);
     }
-    let full = flow.controller.ssthresh;
+    let full_inflight = flow.controller.ssthresh;
     let too_many = |sample: &mut AckSample| sample.prior_in_flight = 1000;
-    flow.round_with(99, |sample| (sample.in_flight, sample.prior_in_flight) = (full + 1, 1000));
+    flow.round_with(99, |sample| (sample.in_flight, sample.prior_in_flight) = (full_inflight + 1, 1000));
     assert_eq!(flow.controller.mode, Mode::Drain);
     flow.round_with(99, too_many);
     assert_eq!((flow.controller.mode, flow.controller.mode.pacing_gain()), (Mode::ProbeBwDown, 232));

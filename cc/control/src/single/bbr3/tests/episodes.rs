@@ -43,7 +43,7 @@ fn a_timeout_sends_one_packet_and_its_end_restores_the_window() {
 #[test]
 fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
     let mut flow = Flow::probing();
-    flow.controller.congestion.delivered = 40;
+    flow.controller.congestion.inflight_latest = 40;
     let target = flow.controller.target_inflight();
     flow.congestion(Cause::TlpRecovery, 0);
     assert_eq!((flow.controller.mode, flow.controller.cycle.prior_probe_too_high), (Mode::ProbeBwDown, true));
