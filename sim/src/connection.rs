@@ -34,44 +34,44 @@ pub(crate) enum SenderOutput {
 impl Connection {
     pub(crate) fn connect(&mut self, now: Instant) {
         match self {
-            Self::Single(it) => it.sender.handle(now, tcp::Input::Connect),
-            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Connect),
+            Self::Single(single) => single.sender.handle(now, tcp::Input::Connect),
+            Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Connect),
         }
     }
 
     pub(crate) fn write(&mut self, now: Instant, segments: u64, last_is_small: bool) {
         match self {
-            Self::Single(it) => it.sender.handle(now, tcp::Input::Write { segments, last_is_small }),
-            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Write(segments)),
+            Self::Single(single) => single.sender.handle(now, tcp::Input::Write { segments, last_is_small }),
+            Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Write(segments)),
         }
     }
 
     pub(crate) fn stop(&mut self, now: Instant) {
         match self {
-            Self::Single(it) => it.sender.handle(now, tcp::Input::Stop),
-            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Stop),
+            Self::Single(single) => single.sender.handle(now, tcp::Input::Stop),
+            Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Stop),
         }
     }
 
-    /// The sender's timers may have expired.
+    /// Called when the sender's timers may have expired.
     pub(crate) fn wake(&mut self, now: Instant) {
         match self {
-            Self::Single(it) => it.sender.handle(now, tcp::Input::Timeout),
-            Self::Multi(it) => it.sender.handle(now, mptcp::Input::Timeout),
+            Self::Single(single) => single.sender.handle(now, tcp::Input::Timeout),
+            Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Timeout),
         }
     }
 
-    /// The sending host's own interface dropped the segment just sent.
+    /// Called when the sending host's own interface has dropped the segment just sent.
     pub(crate) fn refuse(&mut self, now: Instant, segment: tcp::Segment) {
-        if let Self::Single(it) = self {
-            it.sender.handle(now, tcp::Input::LocalDrop(segment));
+        if let Self::Single(single) = self {
+            single.sender.handle(now, tcp::Input::LocalDrop(segment));
         }
     }
 
-    /// The sending host's own interface dropped the segment just sent on a subflow.
+    /// Called when the sending host's own interface has dropped the segment just sent on a subflow.
     pub(crate) fn refuse_mptcp(&mut self, now: Instant, segment: mptcp::Segment) {
-        if let Self::Multi(it) = self {
-            it.sender.handle(now, mptcp::Input::LocalDrop(segment));
+        if let Self::Multi(multi) = self {
+            multi.sender.handle(now, mptcp::Input::LocalDrop(segment));
         }
     }
 
@@ -79,23 +79,23 @@ impl Connection {
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant) -> SenderOutput {
         match self {
-            Self::Single(it) => match it.sender.poll(now) {
+            Self::Single(single) => match single.sender.poll(now) {
                 tcp::Output::Transmit(segment) => SenderOutput::Tcp(segment),
                 tcp::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),
             },
-            Self::Multi(it) => match it.sender.poll(now) {
+            Self::Multi(multi) => match multi.sender.poll(now) {
                 mptcp::Output::Transmit(segment) => SenderOutput::Mptcp(segment),
                 mptcp::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),
             },
         }
     }
 
-    /// When the receiver's next timer expires.
+    /// Expiry of the receiver's next timer.
     #[inline]
     pub(crate) fn receiver_deadline(&self) -> Instant {
         match self {
-            Self::Single(it) => it.receiver.deadline(),
-            Self::Multi(it) => it.receiver.deadline(),
+            Self::Single(single) => single.receiver.deadline(),
+            Self::Multi(multi) => multi.receiver.deadline(),
         }
     }
 
@@ -103,16 +103,16 @@ impl Connection {
     #[inline]
     pub(crate) fn delivered(&self) -> u64 {
         match self {
-            Self::Single(it) => it.receiver.delivered(),
-            Self::Multi(it) => it.receiver.delivered(),
+            Self::Single(single) => single.receiver.delivered(),
+            Self::Multi(multi) => multi.receiver.delivered(),
         }
     }
 
     /// The senders of the connection or of its subflows.
     pub(crate) fn senders(&self) -> impl Iterator<Item = &Sender> {
         let (single, multi) = match self {
-            Self::Single(it) => (Some(&*it.sender), None),
-            Self::Multi(it) => (None, Some(it.sender.subflows().map(|(sender, _)| sender))),
+            Self::Single(single) => (Some(&*single.sender), None),
+            Self::Multi(multi) => (None, Some(multi.sender.subflows().map(|(sender, _)| sender))),
         };
         single.into_iter().chain(multi.into_iter().flatten())
     }
@@ -130,7 +130,9 @@ impl Connection {
     /// The slow-start threshold of a single-path connection, packets; none while it is infinite.
     pub(crate) fn ssthresh(&self) -> Option<u32> {
         match self {
-            Self::Single(it) => Some(it.sender.decision().ssthresh).filter(|it| *it != units::INFINITE_SSTHRESH),
+            Self::Single(single) => {
+                Some(single.sender.decision().ssthresh).filter(|ssthresh| *ssthresh != units::INFINITE_SSTHRESH)
+            }
             Self::Multi(_) => None,
         }
     }

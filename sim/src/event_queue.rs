@@ -13,19 +13,19 @@ use units::Instant;
 /// One pending instant.
 #[derive(Clone, Copy, Debug)]
 struct Key {
-    at: Instant,
+    time: Instant,
     /// Number of the `schedule` call and, in the low [`ID_BITS`], the component.
     order: u64,
 }
 
 const ID_BITS: u32 = 20;
 /// The key of a component with nothing pending: later than every other.
-const IDLE: Key = Key { at: Instant::NEVER, order: u64::MAX };
+const IDLE: Key = Key { time: Instant::NEVER, order: u64::MAX };
 
 impl Key {
     /// Written without `&&` and `||`, so that the compiler emits no branches: twice as fast.
     fn is_before(self, other: Self) -> bool {
-        (self.at < other.at) | ((self.at == other.at) & (self.order < other.order))
+        (self.time < other.time) | ((self.time == other.time) & (self.order < other.order))
     }
 }
 
@@ -53,31 +53,31 @@ impl EventQueue {
         Self { nodes: vec![IDLE; 2 * leaves], popped_leaf: leaves, sequence: 0 }
     }
 
-    /// Makes component `id` due at `at`, unless it is due earlier.
+    /// Makes component `id` due at `time`, unless it is due earlier.
     #[inline]
-    pub(crate) fn schedule(&mut self, id: u32, at: Instant) {
+    pub(crate) fn schedule(&mut self, id: u32, time: Instant) {
         let leaf = self.leaf(id);
-        if at < self.nodes[leaf].at {
+        if time < self.nodes[leaf].time {
             let order = self.sequence << ID_BITS | u64::from(id);
             self.sequence += 1;
-            self.replay(leaf, Key { at, order });
+            self.replay(leaf, Key { time, order });
         }
     }
 
     /// Removes and returns the component that is due first.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Instant, u32)> {
-        if self.nodes[self.popped_leaf].at == Instant::NEVER {
+        if self.nodes[self.popped_leaf].time == Instant::NEVER {
             self.replay(self.popped_leaf, IDLE);
         }
         let first = self.nodes[1];
-        if first.at == Instant::NEVER {
+        if first.time == Instant::NEVER {
             return None;
         }
         let id = first.order as u32 & ((1 << ID_BITS) - 1);
         self.popped_leaf = self.leaf(id);
         self.nodes[self.popped_leaf] = IDLE;
-        Some((first.at, id))
+        Some((first.time, id))
     }
 
     fn leaf(&self, id: u32) -> usize {
@@ -88,8 +88,8 @@ impl EventQueue {
         let (mut node, mut winner) = (leaf, key);
         self.nodes[node] = winner;
         while node > 1 {
-            let other = self.nodes[node ^ 1];
-            winner = select_unpredictable(winner.is_before(other), winner, other);
+            let sibling = self.nodes[node ^ 1];
+            winner = select_unpredictable(winner.is_before(sibling), winner, sibling);
             node /= 2;
             self.nodes[node] = winner;
         }
@@ -132,7 +132,7 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            4 => (any::<u32>(), 0..6u64).prop_map(|(id, at)| Step::Schedule(id, at)),
+            4 => (any::<u32>(), 0..6u64).prop_map(|(id, time)| Step::Schedule(id, time)),
             3 => Just(Step::Pop)
         ]
     }
@@ -145,14 +145,14 @@ mod tests {
     }
 
     impl Model {
-        fn schedule(&mut self, id: u32, at: u64) {
-            let old = self.pending.iter().find(|(_, other)| **other == id).map(|(key, _)| *key);
-            if old.is_some_and(|(time, _)| time <= at) {
+        fn schedule(&mut self, id: u32, time: u64) {
+            let pending = self.pending.iter().find(|(_, pending_id)| **pending_id == id).map(|(key, _)| *key);
+            if pending.is_some_and(|(pending_time, _)| pending_time <= time) {
                 return;
             }
-            old.map(|key| self.pending.remove(&key));
+            pending.map(|key| self.pending.remove(&key));
             self.sequence += 1;
-            self.pending.insert((at, self.sequence), id);
+            self.pending.insert((time, self.sequence), id);
         }
 
         fn pop(&mut self) -> Option<(Instant, u32)> {
@@ -166,9 +166,9 @@ mod tests {
             let (mut queue, mut model) = (EventQueue::new(components), Model::default());
             for step in steps {
                 match step {
-                    Step::Schedule(pick, at) => {
-                        queue.schedule(pick % components, Instant(at));
-                        model.schedule(pick % components, at);
+                    Step::Schedule(id, time) => {
+                        queue.schedule(id % components, Instant(time));
+                        model.schedule(id % components, time);
                     }
                     Step::Pop => prop_assert_eq!(queue.pop(), model.pop()),
                 }

@@ -25,7 +25,7 @@ impl FairnessMeter {
         (flows.len() > 1).then(|| Self { totals: vec![vec![0; flows.len()]], flows })
     }
 
-    /// When the next window ends.
+    /// End of the next window.
     pub(crate) fn due(&self) -> Instant {
         Instant::ZERO + WINDOW * self.totals.len() as u64
     }
@@ -40,7 +40,7 @@ impl FairnessMeter {
     pub(crate) fn fairness(&self, flows: &[FlowState]) -> Option<Fairness> {
         let competing = || self.flows.iter().map(|flow| &flows[*flow]);
         let start = competing().map(|flow| flow.start).max()?;
-        let end = competing().map(end).min()?;
+        let end = competing().map(end_time).min()?;
         fairness_between(&self.totals, start, end)
     }
 }
@@ -53,8 +53,8 @@ fn competitor(flow: &FlowState) -> Option<&TcpFlow> {
     }
 }
 
-/// When a flow stopped or completed.
-fn end(flow: &FlowState) -> Instant {
+/// Time at which a flow stopped or completed.
+fn end_time(flow: &FlowState) -> Instant {
     let completed = competitor(flow).and_then(|tcp| tcp.completed);
-    completed.map_or(flow.stop, |at| at.min(flow.stop))
+    completed.map_or(flow.stop, |completed| completed.min(flow.stop))
 }

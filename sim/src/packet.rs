@@ -20,7 +20,7 @@ pub(crate) enum Body {
     Request(u32),
     /// A UDP datagram.
     Udp {
-        /// When it was sent.
+        /// Send time.
         sent: Instant,
     },
     /// A packet of no flow.
@@ -53,7 +53,7 @@ pub(crate) struct Packet {
     /// The GRE sequence number in an MPT tunnel.
     pub tunnel_seq: Option<u64>,
     pub flow: u16,
-    /// The connection or subflow of the flow that it belongs to.
+    /// The connection or subflow of the flow that the packet belongs to.
     pub connection: u16,
     pub path: u16,
     pub hop: u8,
@@ -74,7 +74,7 @@ impl Packet {
         self.flow.wrapping_add(self.connection.wrapping_mul(0x9e37))
     }
 
-    /// Whether benchmarks count it as a data packet.
+    /// Whether benchmarks count the packet as a data packet.
     pub(crate) fn is_data(&self) -> bool {
         self.direction == Direction::Forward
     }

@@ -14,7 +14,7 @@ pub(crate) struct PeakGoodput {
     /// The end of the current window.
     end: Instant,
     /// Bytes delivered before the current window.
-    before: u64,
+    prior_delivered: u64,
     /// Bytes delivered in the best window.
     max: u64,
 }
@@ -28,8 +28,8 @@ impl PeakGoodput {
 
     /// Closes the current window and opens the one that `now` lies in; `delivered` are the flow's bytes up to now.
     pub(crate) fn close(&mut self, now: Instant, delivered: u64) {
-        self.max = self.max.max(delivered - self.before);
-        self.before = delivered;
+        self.max = self.max.max(delivered - self.prior_delivered);
+        self.prior_delivered = delivered;
         self.end = Instant((now.0 / WINDOW.0 + 1) * WINDOW.0);
     }
 

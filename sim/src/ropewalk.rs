@@ -89,7 +89,7 @@ impl Ropewalk {
         if tunnel.paths.len() > MAX_PATHS {
             return Err(tunnel_error(format!("{} paths, of which it can have {MAX_PATHS}", tunnel.paths.len())));
         }
-        let end = |name: &str| -> Result<TunnelEnd, Error> {
+        let new_end = |name: &str| -> Result<TunnelEnd, Error> {
             let seed = RngStream::named(seed, &format!("tunnel {name}")).bits();
             let mut machine = Endpoint::new(endpoint_config(tunnel, settings, seed)?);
             for (path_index, path) in tunnel.paths.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Ropewalk {
             Ok(TunnelEnd { machine, reassembler: Reassembler::default(), delivered: 0 })
         };
         Ok(Self {
-            ends: [end("forward")?, end("reverse")?],
+            ends: [new_end("forward")?, new_end("reverse")?],
             paths: tunnel.paths.iter().map(|path| *path as u16).collect(),
             headers: tunnel.overhead,
             datagrams: Vec::new(),

@@ -26,7 +26,7 @@ struct SeriesBuilder {
     previous: [u64; 5],
 }
 
-const PATH: [&str; 6] =
+const PATH_COLUMNS: [&str; 6] =
     ["throughput_mbps", "capacity_mbps", "queue_packets", "queue_ms", "dropped_packets", "marked_packets"];
 
 impl SeriesBuilder {
@@ -42,8 +42,8 @@ impl SeriesBuilder {
     }
 
     /// The increase of counter `index` since the previous sample.
-    fn since(&mut self, index: usize, now: u64) -> u64 {
-        now - std::mem::replace(&mut self.previous[index], now)
+    fn increase(&mut self, index: usize, count: u64) -> u64 {
+        count - std::mem::replace(&mut self.previous[index], count)
     }
 }
 
@@ -51,7 +51,8 @@ impl Sampler {
     pub(crate) fn new(experiment: &Experiment, interval: Span) -> Self {
         let flows =
             experiment.flows.iter().map(|flow| SeriesBuilder::new(format!("flow {}", flow.name), &FLOW_COLUMNS));
-        let paths = experiment.paths.iter().map(|path| SeriesBuilder::new(format!("path {}", path.name), &PATH));
+        let paths =
+            experiment.paths.iter().map(|path| SeriesBuilder::new(format!("path {}", path.name), &PATH_COLUMNS));
         let subflows = experiment.flows.iter().map(|flow| subflows(experiment, flow));
         Self { interval, flows: flows.collect(), subflows: subflows.collect(), paths: paths.collect() }
     }
@@ -66,8 +67,8 @@ impl Sampler {
         for (builders, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
             let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { continue };
             let Connection::Multi(multi) = &tcp.connection else { continue };
-            let all = multi.sender.subflows().zip(&multi.subflows).zip(dropped);
-            for (builder, (((sender, _), stats), dropped)) in builders.iter_mut().zip(all) {
+            let subflows = multi.sender.subflows().zip(&multi.subflows).zip(dropped);
+            for (builder, (((sender, _), stats), dropped)) in builders.iter_mut().zip(subflows) {
                 let row = subflow_row(builder, sender, stats.arrived_bytes, *dropped, self.interval);
                 builder.push(time_s, &row);
             }
@@ -84,7 +85,7 @@ impl Sampler {
     }
 }
 
-/// The subflows of a flow: `subflow FLOW/PATH`.
+/// The subflows of a flow: `subflow FLOW/PATH_COLUMNS`.
 fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<SeriesBuilder> {
     let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind else { return Vec::new() };
     let name = |subflow: &Subflow| format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
@@ -102,30 +103,30 @@ fn subflow_row(builder: &mut SeriesBuilder, sender: &Sender, arrived: u64, dropp
         ssthresh,
         if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
         f64::from(sender.in_flight()),
-        builder.since(1, counters.retransmitted) as f64,
-        Rate::of(builder.since(2, arrived), interval).as_mbps(),
-        builder.since(3, counters.sent) as f64,
-        builder.since(4, dropped) as f64,
+        builder.increase(1, counters.retransmitted) as f64,
+        Rate::of(builder.increase(2, arrived), interval).as_mbps(),
+        builder.increase(3, counters.sent) as f64,
+        builder.increase(4, dropped) as f64,
     ]
 }
 
 fn flow_row(builder: &mut SeriesBuilder, endpoint: &FlowState, dropped: u64, interval: Span) -> [f64; 9] {
-    let dropped = builder.since(4, dropped) as f64;
+    let dropped = builder.increase(4, dropped) as f64;
     match &endpoint.protocol {
         FlowProtocol::Tcp(tcp) => {
-            let goodput = Rate::of(builder.since(0, tcp.delivered_bytes()), interval).as_mbps();
+            let goodput = Rate::of(builder.increase(0, tcp.delivered_bytes()), interval).as_mbps();
             let ssthresh = tcp.connection.ssthresh().map_or(f64::NAN, f64::from);
             let rtt_ms = tcp.connection.smoothed_rtt().map_or(f64::NAN, Span::as_millis_f64);
-            let retransmitted = builder.since(1, tcp.total(|counters| counters.retransmitted)) as f64;
+            let retransmitted = builder.increase(1, tcp.total(|counters| counters.retransmitted)) as f64;
             let in_flight = f64::from(tcp.connection.in_flight());
-            let throughput = Rate::of(builder.since(2, tcp.arrived_bytes), interval).as_mbps();
-            let sent = builder.since(3, tcp.total(|counters| counters.sent)) as f64;
+            let throughput = Rate::of(builder.increase(2, tcp.arrived_bytes), interval).as_mbps();
+            let sent = builder.increase(3, tcp.total(|counters| counters.sent)) as f64;
             let cwnd = f64::from(tcp.connection.cwnd());
             [goodput, cwnd, ssthresh, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }
         FlowProtocol::Udp(source) => {
-            let goodput = Rate::of(builder.since(0, source.received * u64::from(source.packet)), interval).as_mbps();
-            let sent = builder.since(3, source.sent) as f64;
+            let goodput = Rate::of(builder.increase(0, source.received * u64::from(source.packet)), interval).as_mbps();
+            let sent = builder.increase(3, source.sent) as f64;
             [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]
         }
     }
@@ -134,20 +135,21 @@ fn flow_row(builder: &mut SeriesBuilder, endpoint: &FlowState, dropped: u64, int
 fn path_row(builder: &mut SeriesBuilder, network: &mut Network, index: usize, interval: Span) -> [f64; 6] {
     let now = network.now;
     let pipes = network.topology.pipes_of(index, Direction::Forward).to_vec();
-    let from = now - interval;
-    let (mut queue, mut wait, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
+    let start = now - interval;
+    let (mut queue, mut queue_delay, mut dropped, mut marked, mut bytes) = (0, Span::ZERO, 0, 0, 0);
     let mut capacity = f64::NAN; // `min` ignores NaN
     for pipe in pipes {
         let pipe = &mut network.topology.pipes[pipe as usize];
         queue += pipe.queued_packets(now);
-        wait += pipe.queue_delay(now);
+        queue_delay += pipe.queue_delay(now);
         dropped += pipe.counters().dropped + pipe.counters().lost;
         marked += pipe.counters().marked;
         bytes = pipe.counters().bytes_delivered;
-        let pipe_capacity = pipe.bytes_between(from, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
+        let pipe_capacity =
+            pipe.bytes_between(start, now).map_or(f64::NAN, |bytes| Rate::of(bytes, interval).as_mbps());
         capacity = capacity.min(pipe_capacity);
     }
-    let throughput = Rate::of(builder.since(0, bytes), interval).as_mbps();
-    let (dropped, marked) = (builder.since(1, dropped) as f64, builder.since(2, marked) as f64);
-    [throughput, capacity, queue as f64, wait.as_millis_f64(), dropped, marked]
+    let throughput = Rate::of(builder.increase(0, bytes), interval).as_mbps();
+    let (dropped, marked) = (builder.increase(1, dropped) as f64, builder.increase(2, marked) as f64);
+    [throughput, capacity, queue as f64, queue_delay.as_millis_f64(), dropped, marked]
 }

@@ -26,7 +26,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         .flows
         .iter()
         .zip(&engine.network.dropped)
-        .map(|(it, lost)| flow(it, lost.iter().sum(), engine.end))
+        .map(|(endpoint, dropped)| flow(endpoint, dropped.iter().sum(), engine.end))
         .collect();
     let subflows = (0..engine.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
     let fairness = fairness(&engine, &mut flows);
@@ -66,7 +66,7 @@ fn fairness(engine: &Engine, flows: &mut [Flow]) -> Option<Fairness> {
 fn check_conservation(engine: &mut Engine) {
     let network = &mut engine.network;
     network.settle_all();
-    assert_eq!(network.slab.len(), network.inside(), "packets in the slab, packets in pipes and tunnel");
+    assert_eq!(network.slab.len(), network.packets_inside(), "packets in the slab, packets in pipes and tunnel");
     if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &network.tunnel {
         assert_eq!(
             ropewalk.in_flight(),
@@ -75,11 +75,11 @@ fn check_conservation(engine: &mut Engine) {
         );
     }
     for (index, pipe) in network.topology.pipes.iter().enumerate() {
-        let c = pipe.counters();
+        let counters = pipe.counters();
         assert_eq!(
-            c.offered,
-            c.delivered + c.dropped + c.lost + pipe.packets_inside(),
-            "pipe {index} does not conserve packets: {c:?}"
+            counters.offered,
+            counters.delivered + counters.dropped + counters.lost + pipe.packets_inside(),
+            "pipe {index} does not conserve packets: {counters:?}"
         );
     }
 }
@@ -159,7 +159,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
     let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { return Vec::new() };
     let Connection::Multi(multi) = &tcp.connection else { return Vec::new() };
     let active_time = tcp.completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
-    let all = multi.subflows.iter().zip(multi.sender.subflows()).zip(&engine.network.dropped[flow]).enumerate();
+    let subflows = multi.subflows.iter().zip(multi.sender.subflows()).zip(&engine.network.dropped[flow]).enumerate();
     let record = |(index, ((stats, (sender, _)), dropped)): (usize, ((&SubflowStats, (&Sender, _)), &u64))| {
         let counters = sender.counters();
         Subflow {
@@ -177,7 +177,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             srtt_ms: stats.srtt.summary(),
         }
     };
-    all.map(record).collect()
+    subflows.map(record).collect()
 }
 
 /// The share of the run in which each pipe's transmitter was busy.
@@ -193,8 +193,8 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
     let delay_ns: f64 = pipes
         .iter()
         .map(|pipe| {
-            let c = counters(pipe);
-            c.queue_delay_total_ns as f64 / ((c.offered - c.dropped).max(1)) as f64
+            let counters = counters(pipe);
+            counters.queue_delay_total_ns as f64 / ((counters.offered - counters.dropped).max(1)) as f64
         })
         .sum();
     let sender = sender_of(engine, index);

@@ -21,8 +21,9 @@ pub(crate) struct TcpFlow {
     /// Number of the current connection; packets of earlier ones are ignored.
     pub connection_number: u16,
     application: Application,
-    /// The message being sent, and the segment after its end.
+    /// The message being sent.
     message: Message,
+    /// Number of the segment after the end of the message.
     end: u64,
     /// Bytes delivered of earlier messages.
     delivered_before: u64,
@@ -260,7 +261,7 @@ impl TcpFlow {
         }
     }
 
-    /// Tells the application what has been delivered in order. Returns whether a video player requests more now.
+    /// Reports the segments delivered in order to the application. Returns whether a video player requests more now.
     #[inline]
     fn on_delivery(&mut self, now: Instant) -> bool {
         let delivered = self.connection.delivered();

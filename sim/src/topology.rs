@@ -16,8 +16,9 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) fn new(experiment: &Experiment, seed: u64) -> Self {
-        let pipe =
-            |config, name: &str, way: &str| Pipe::new(config, RngStream::named(seed, &format!("link {name} {way}")));
+        let pipe = |config, name: &str, direction: &str| {
+            Pipe::new(config, RngStream::named(seed, &format!("link {name} {direction}")))
+        };
         let mut pipes = Vec::new();
         for link in &experiment.links {
             pipes.push(pipe(&link.forward, &link.name, "forward"));

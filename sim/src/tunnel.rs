@@ -9,7 +9,7 @@ use scenario::model::{self, AlgorithmChoice};
 use std::collections::VecDeque;
 use units::{Instant, PathId};
 
-/// The sending end of one direction: the path_assigner over paths, and the device whose queue packets wait in.
+/// The sending end of one direction: the path assigner, and the device in whose queue packets wait.
 #[derive(Debug)]
 pub(crate) struct Ingress {
     path_assigner: PathAssigner,
@@ -124,12 +124,12 @@ impl Egress {
             delivered.push(descriptor);
             return true;
         };
-        let (late, before) = (resequencer.counters().late, delivered.len());
+        let (prior_late, prior_delivered) = (resequencer.counters().late, delivered.len());
         resequencer.handle(now, seq, descriptor, |release| {
             self.reorder_delay.add(release.held);
             delivered.push(release.packet);
         });
-        resequencer.counters().late == late || delivered.len() > before
+        resequencer.counters().late == prior_late || delivered.len() > prior_delivered
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant, delivered: &mut Vec<PacketDescriptor>) {
@@ -140,7 +140,7 @@ impl Egress {
         });
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is due.
+    /// Time at which [`on_timeout`](Self::on_timeout) is due.
     pub(crate) fn deadline(&self) -> Instant {
         self.resequencer.as_ref().map_or(Instant::NEVER, Resequencer::deadline)
     }

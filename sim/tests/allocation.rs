@@ -9,15 +9,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use units::{Rate, Span};
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
-    /// Of each test its own.
+    /// Allocations of the current thread: each test runs in its own.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         // SAFETY: the caller keeps the contract of `alloc`.
@@ -31,12 +31,12 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 fn allocations(experiment: &Experiment) -> u64 {
-    let before = ALLOCATIONS.get();
+    let prior_count = ALLOCATIONS.get();
     ropewalk_sim::run(experiment, 1).expect("registered");
-    ALLOCATIONS.get() - before
+    ALLOCATIONS.get() - prior_count
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn twice_the_length_allocates_no_more() {
 }
 
 #[test]
-fn nor_does_it_over_several_paths_whatever_the_scheduler() {
+fn twice_the_length_over_several_paths_allocates_no_more_with_any_scheduler() {
     for entry in schedule::REGISTRY {
         let pipes = [10, 30].map(|ms| pipe(Rate::from_mbit(50), Span::from_millis(ms), 165));
         let run = |seconds| {

@@ -41,7 +41,7 @@ impl Application {
         }
     }
 
-    /// The instant of its next write, which may be in the past.
+    /// The time of the next write, which may be in the past.
     pub(crate) fn due(&self, message: &Message) -> Instant {
         match self {
             Self::Steady(writer) => writer.due(message),
@@ -101,17 +101,17 @@ impl Message {
         Self { first, bytes, mss: u64::from(mss) }
     }
 
-    /// Number of its segments.
+    /// Number of segments.
     pub(crate) fn segments(&self) -> u64 {
         self.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(self.mss))
     }
 
-    /// The segment after its last.
+    /// Number of the segment after the last.
     pub(crate) fn end(&self) -> u64 {
         self.first.saturating_add(self.segments())
     }
 
-    /// Whether its last segment is short.
+    /// Whether the last segment is short.
     pub(crate) fn has_short_segment(&self) -> bool {
         self.bytes.is_some_and(|bytes| bytes % self.mss != 0)
     }
@@ -122,10 +122,10 @@ impl Message {
         left.map_or(self.mss, |left| left.min(self.mss)) as u32
     }
 
-    /// Bytes of it that precede a segment.
+    /// Bytes of the message that precede a segment.
     pub(crate) fn bytes_below(&self, segment: u64) -> u64 {
         let bytes = segment.saturating_sub(self.first) * self.mss;
-        self.bytes.map_or(bytes, |all| all.min(bytes))
+        self.bytes.map_or(bytes, |total| total.min(bytes))
     }
 }
 
@@ -135,20 +135,20 @@ pub(crate) struct Writer {
     start: Instant,
     rate: Rate,
     /// Size of a write, bytes.
-    write: u64,
+    write_bytes: u64,
     writes: u64,
     /// Segments passed to TCP.
     segments: u64,
 }
 
 impl Writer {
-    fn new(start: Instant, rate: Rate, write: u64) -> Self {
-        Self { start, rate, write, writes: 0, segments: 0 }
+    fn new(start: Instant, rate: Rate, write_bytes: u64) -> Self {
+        Self { start, rate, write_bytes, writes: 0, segments: 0 }
     }
 
-    /// When the next write is due; never, once all of the message is written.
+    /// The time of the next write; never, once all of the message is written.
     pub(crate) fn due(&self, message: &Message) -> Instant {
-        let written = self.writes * self.write;
+        let written = self.writes * self.write_bytes;
         match message.bytes {
             Some(bytes) if written >= bytes => Instant::NEVER,
             _ => self.start + self.rate.time_for(written),
@@ -160,13 +160,13 @@ impl Writer {
         while self.due(message) <= now {
             self.writes += 1;
         }
-        let written = self.writes * self.write;
+        let written = self.writes * self.write_bytes;
         let (segments, last_is_small) = match message.bytes {
             Some(bytes) if written >= bytes => (message.segments(), message.has_short_segment()),
             _ => (written / message.mss, false),
         };
-        let new = segments - std::mem::replace(&mut self.segments, segments);
-        (new > 0).then_some((new, last_is_small))
+        let new_segments = segments - std::mem::replace(&mut self.segments, segments);
+        (new_segments > 0).then_some((new_segments, last_is_small))
     }
 }
 
@@ -206,8 +206,8 @@ mod tests {
     fn a_sized_flow_stops_writing_and_sends_its_short_end() {
         let message = Message::new(0, Some(2500), 1000);
         let mut writer = Writer::new(Instant::ZERO, Rate::from_mbit(8), 1000);
-        let all = writer.write(Instant::ZERO + Span::from_secs(1), &message);
-        assert_eq!((all, writer.due(&message)), (Some((3, true)), Instant::NEVER));
+        let written = writer.write(Instant::ZERO + Span::from_secs(1), &message);
+        assert_eq!((written, writer.due(&message)), (Some((3, true)), Instant::NEVER));
         assert_eq!(writer.write(Instant::ZERO + Span::from_secs(2), &message), None);
     }
 }

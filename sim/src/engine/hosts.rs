@@ -46,7 +46,7 @@ impl Engine {
         self.delivered = delivered;
     }
 
-    /// A flow's source is to start, to send or to stop, or one of its timers has expired.
+    /// Wakes a flow's source: at its start and its stop, when it sends, and when one of its timers has expired.
     pub(super) fn wake_source(&mut self, flow: u16) {
         let now = self.network.now;
         let FlowState { start, stop, protocol, .. } = &mut self.flows[usize::from(flow)];
@@ -62,7 +62,7 @@ impl Engine {
         self.poll_sender(flow);
     }
 
-    /// A timer of a flow's receiving host has expired.
+    /// Called when a timer of a flow's receiving host has expired.
     pub(super) fn wake_sink(&mut self, flow: u16) {
         let FlowProtocol::Tcp(tcp) = &mut self.flows[usize::from(flow)].protocol else { return };
         let now = self.network.now;

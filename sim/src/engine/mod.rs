@@ -88,14 +88,14 @@ impl Engine {
                     self.network.wake_egress(direction, &mut self.delivered);
                     self.deliver_all();
                 }
-                Component::Changes => self.change(),
+                Component::Changes => self.apply_changes(),
                 Component::Sampler => self.sample(),
-                Component::Meter => self.meter(),
+                Component::Meter => self.sample_meter(),
             }
         }
     }
 
-    /// The packet at the head of a pipe is due.
+    /// Takes the packet that is due from a pipe, and delivers it if it has crossed its path.
     fn serve(&mut self, pipe: u32) {
         let Some(descriptor) = self.network.serve(pipe) else { return };
         match self.network.slab.get(descriptor.slot).tunnel_seq {
@@ -108,16 +108,16 @@ impl Engine {
     }
 
     /// Applies the changes of links that are due.
-    fn change(&mut self) {
+    fn apply_changes(&mut self) {
         while let Some(change) = self.changes.pop_if(|change| change.at <= self.network.now) {
             self.network.change(&change);
         }
-        if let Some(next) = self.changes.last() {
-            self.network.schedule(Component::Changes, next.at);
+        if let Some(change) = self.changes.last() {
+            self.network.schedule(Component::Changes, change.at);
         }
     }
 
-    fn meter(&mut self) {
+    fn sample_meter(&mut self) {
         if let Some(meter) = &mut self.meter {
             meter.take(&self.flows);
             self.network.schedule(Component::Meter, meter.due());

@@ -53,17 +53,17 @@ impl Network {
     /// Advances the clock to the next due component and returns it; none if none is due by `end`.
     #[inline]
     pub(crate) fn next(&mut self, end: Instant) -> Option<Component> {
-        let (at, id) = self.event_queue.pop().filter(|(at, _)| *at <= end)?;
-        debug_assert!(at >= self.now, "time runs forward");
-        self.now = at;
+        let (time, id) = self.event_queue.pop().filter(|(time, _)| *time <= end)?;
+        debug_assert!(time >= self.now, "time runs forward");
+        self.now = time;
         self.work.events += 1;
         Some(self.ids.component(id))
     }
 
-    /// Schedules a component for `at`, unless it is due earlier.
+    /// Schedules a component for `time`, unless it is due earlier.
     #[inline]
-    pub(crate) fn schedule(&mut self, component: Component, at: Instant) {
-        self.event_queue.schedule(self.ids.id(component), at);
+    pub(crate) fn schedule(&mut self, component: Component, time: Instant) {
+        self.event_queue.schedule(self.ids.id(component), time);
     }
 
     /// Sends a host's packet. False if a queue of the host itself dropped it.
@@ -93,9 +93,9 @@ impl Network {
     /// Dequeues the packet that is due from a pipe and enqueues it at the next one; returns it if it has crossed its path.
     #[inline]
     pub(crate) fn serve(&mut self, pipe: u32) -> Option<PacketDescriptor> {
-        let taken = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);
+        let arrived = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);
         self.settle(pipe);
-        let descriptor = taken?;
+        let descriptor = arrived?;
         let packet = self.slab.get_mut(descriptor.slot);
         packet.hop += 1;
         self.work.packet_hops += 1;
@@ -122,7 +122,7 @@ impl Network {
     }
 
     /// Packets in pipes and in the tunnel.
-    pub(crate) fn inside(&self) -> u64 {
+    pub(crate) fn packets_inside(&self) -> u64 {
         let pipes: u64 = self.topology.pipes.iter().map(Pipe::packets_inside).sum();
         pipes + self.tunnel.as_ref().map_or(0, Tunnel::queued)
     }
@@ -134,7 +134,7 @@ impl Network {
         verdict
     }
 
-    /// Follows each call of a pipe: schedules it, and reclaims the packets that it has discarded.
+    /// Called after each call of a pipe: schedules it, and reclaims the packets that it has discarded.
     #[inline(always)]
     fn settle(&mut self, pipe: u32) {
         let state = &mut self.topology.pipes[pipe as usize];
@@ -153,9 +153,9 @@ fn reclaim(pipe: &mut Pipe<PacketDescriptor>, slab: &mut Slab, tunnel: &mut Opti
         if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, &mut *tunnel) {
             tunnel.discard(datagram);
         } else if packet.is_data() && !matches!(packet.body, Body::Stray) {
-            let of_flow = &mut dropped[usize::from(packet.flow)];
-            let subflow = usize::from(packet.connection).min(of_flow.len() - 1);
-            of_flow[subflow] += 1;
+            let subflow_drops = &mut dropped[usize::from(packet.flow)];
+            let subflow = usize::from(packet.connection).min(subflow_drops.len() - 1);
+            subflow_drops[subflow] += 1;
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::tunnel::{Mpt, Tunnel};
 use scenario::model::Route;
 
 /// Size of a stray packet, bytes.
-const STRAY: u32 = 100;
+const STRAY_BYTES: u32 = 100;
 /// The flow number of packets of no flow.
 const NO_FLOW: u16 = u16::MAX;
 
@@ -15,7 +15,7 @@ impl Network {
     /// Sends one packet of no flow in each direction.
     pub(crate) fn send_strays(&mut self) {
         for direction in [Direction::Forward, Direction::Reverse] {
-            self.send(Route::Tunnel, Packet::new(Body::Stray, NO_FLOW, 0, direction), STRAY, false);
+            self.send(Route::Tunnel, Packet::new(Body::Stray, NO_FLOW, 0, direction), STRAY_BYTES, false);
         }
     }
 
@@ -24,7 +24,7 @@ impl Network {
         if let Some(Tunnel::Ropewalk(_)) = &self.tunnel {
             return self.enter_ropewalk(direction, descriptor);
         }
-        let ingress = &mut mpt(&mut self.tunnel).ingress[direction as usize];
+        let ingress = &mut expect_mpt(&mut self.tunnel).ingress[direction as usize];
         let Some(device) = &mut ingress.device else {
             let (descriptor, path) = ingress.encapsulate(self.now, descriptor, &mut self.slab);
             self.enter_path(path, descriptor);
@@ -40,15 +40,15 @@ impl Network {
     /// The tunnel's thread: reads a packet, picks a path, sends; blocks while that path's socket is full.
     pub(crate) fn run_tunnel_thread(&mut self, direction: Direction) {
         loop {
-            let ingress = &mut mpt(&mut self.tunnel).ingress[direction as usize];
+            let ingress = &mut expect_mpt(&mut self.tunnel).ingress[direction as usize];
             let Some(next) = ingress.read(self.now, &mut self.slab) else { return };
             let Some(device) = &mut ingress.device else { return };
             let (descriptor, path) = next;
             let pipe = self.topology.first(path, direction);
-            let room = self.topology.pipes[pipe as usize].queue_room_at(self.now, device.socket);
-            if room > self.now {
+            let room_time = self.topology.pipes[pipe as usize].queue_room_at(self.now, device.socket);
+            if room_time > self.now {
                 device.blocked = Some(next);
-                return self.schedule(Component::Ingress(direction), room);
+                return self.schedule(Component::Ingress(direction), room_time);
             }
             self.enter_path(path, descriptor);
         }
@@ -62,7 +62,7 @@ impl Network {
         delivered: &mut Vec<PacketDescriptor>,
     ) {
         let direction = self.slab.get(descriptor.slot).direction;
-        let egress = &mut mpt(&mut self.tunnel).egress[direction as usize];
+        let egress = &mut expect_mpt(&mut self.tunnel).egress[direction as usize];
         if !egress.handle(self.now, seq, descriptor, delivered) {
             self.slab.remove(descriptor.slot);
         }
@@ -72,14 +72,14 @@ impl Network {
 
     /// The reorder timeout of the end that receives in `direction` has expired.
     pub(crate) fn wake_egress(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
-        let egress = &mut mpt(&mut self.tunnel).egress[direction as usize];
+        let egress = &mut expect_mpt(&mut self.tunnel).egress[direction as usize];
         egress.on_timeout(self.now, delivered);
         let deadline = egress.deadline();
         self.schedule(Component::Egress(direction), deadline);
     }
 }
 
-fn mpt(tunnel: &mut Option<Tunnel>) -> &mut Mpt {
+fn expect_mpt(tunnel: &mut Option<Tunnel>) -> &mut Mpt {
     match tunnel {
         Some(Tunnel::Mpt(mpt)) => mpt,
         _ => unreachable!("only an MPT tunnel's packets get here"),

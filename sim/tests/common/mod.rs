@@ -110,7 +110,7 @@ pub(crate) fn run(experiment: &Experiment) -> record::Run {
 }
 
 /// A run with seed 1 and a sample every so often.
-pub(crate) fn sampled(experiment: Experiment, sample: Span) -> record::Run {
+pub(crate) fn run_sampled(experiment: Experiment, sample: Span) -> record::Run {
     run(&Experiment { sample: Some(sample), ..experiment })
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 }
 
 /// Makes a TCP flow an MPTCP flow over these paths, as Linux 6.1 would have it.
-pub(crate) fn over(flow: &mut Flow, paths: &[usize]) {
+pub(crate) fn set_subflows(flow: &mut Flow, paths: &[usize]) {
     let FlowKind::Tcp { multipath, .. } = &mut flow.kind else { panic!("a TCP flow") };
     flow.route = Route::Subflows;
     *multipath = Some(Box::new(Multipath {
@@ -146,21 +146,26 @@ pub(crate) fn multipath(flow: &mut Flow) -> &mut Multipath {
     }
 }
 
-/// One flow over so many paths of one link each.
+/// One MPTCP flow over paths of one link each.
 pub(crate) fn links(algorithm: &str, pipes: &[PipeConfig], seconds: u64) -> Experiment {
     let mut experiment = one_link(algorithm, pipes[0].clone(), seconds);
     (experiment.links, experiment.paths) = (Vec::new(), Vec::new());
     for (index, pipe) in pipes.iter().enumerate() {
         add_path(&mut experiment, [&format!("link {index}"), &format!("path {index}")], pipe.clone(), &[]);
     }
-    over(&mut experiment.flows[0], &(0..pipes.len()).collect::<Vec<_>>());
+    set_subflows(&mut experiment.flows[0], &(0..pipes.len()).collect::<Vec<_>>());
     experiment
 }
 
-/// Adds a link, the same in both directions, and a path over it and then over the links of `rest`.
-pub(crate) fn add_path(experiment: &mut Experiment, [link, path]: [&str; 2], pipe: PipeConfig, rest: &[usize]) {
+/// Adds a link, the same in both directions, and a path over it and then over `further_links`.
+pub(crate) fn add_path(
+    experiment: &mut Experiment,
+    [link, path]: [&str; 2],
+    pipe: PipeConfig,
+    further_links: &[usize],
+) {
     let reverse = PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() };
-    let links = std::iter::once(experiment.links.len()).chain(rest.iter().copied()).collect();
+    let links = std::iter::once(experiment.links.len()).chain(further_links.iter().copied()).collect();
     experiment.links.push(Link { name: link.to_owned(), forward: pipe, reverse });
     experiment.paths.push(Path { name: path.to_owned(), links, mtu: 1500 });
 }
@@ -182,13 +187,13 @@ pub(crate) fn tunnel(paths: usize) -> Tunnel {
 }
 
 /// Adds a second path of one link, and a tunnel over both that puts packets in order.
-pub(crate) fn stripe_over(experiment: &mut Experiment, second: PipeConfig, window: u32, timeout: Span) {
+pub(crate) fn add_striping_tunnel(experiment: &mut Experiment, second: PipeConfig, window: u32, timeout: Span) {
     add_path(experiment, ["second"; 2], second, &[]);
     let resequence = Some(Resequence { window, timeout, deliver_late: false });
     experiment.tunnel = Some(Tunnel { resequence, ..tunnel(2) });
 }
 
-/// The link is up or down from `ms` on.
+/// The change that sets the link up or down at `ms`.
 pub(crate) fn set_up(link: usize, ms: u64, up: bool) -> Change {
     Change { at: Instant::ZERO + Span::from_millis(ms), link, up: Some(up), ..Change::default() }
 }

@@ -1,6 +1,7 @@
-//! Applications on TCP: one that writes at a rate, a client that asks. Closed forms on a path without a queue to speak of.
+//! Applications on TCP, writers at a constant rate and clients with requests, against closed forms on a path with a short
+//! queue.
 
-use crate::common::{application, bulk, column, host, one_link, pipe, requests, run, sampled};
+use crate::common::{application, bulk, column, host, one_link, pipe, requests, run, run_sampled};
 use link::LossModel;
 use scenario::model::{Application, Distribution, Experiment, Flow};
 use units::{Rate, Span};
@@ -29,15 +30,18 @@ fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
     for algorithm in ["reno", "cubic", "bic", "htcp"] {
         let mut flow = steady(algorithm, rate, None);
         host(&mut flow).quick_ack = true;
-        let run = sampled(wide(flow, 60), Span::from_millis(10));
+        let run = run_sampled(wide(flow, 60), Span::from_millis(10));
         // The last round trip is on its way.
         assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);
         // What was written during the handshake is sent in the first second; its window is given back in a few timeouts.
-        let greatest = |column: &[f64]| column[500..].iter().copied().fold(0.0, f64::max);
-        let most = greatest(column(&run, "flow flow", "cwnd_packets"));
-        assert!(most <= 2.0 * outstanding + 2.0, "{algorithm}: {most} packets, {outstanding} are used");
-        let out = greatest(column(&run, "flow flow", "in_flight_packets"));
-        assert!((outstanding - 2.0..=outstanding).contains(&out), "{algorithm}: {out} of {outstanding}");
+        let max = |column: &[f64]| column[500..].iter().copied().fold(0.0, f64::max);
+        let max_cwnd = max(column(&run, "flow flow", "cwnd_packets"));
+        assert!(max_cwnd <= 2.0 * outstanding + 2.0, "{algorithm}: {max_cwnd} packets, {outstanding} are used");
+        let max_in_flight = max(column(&run, "flow flow", "in_flight_packets"));
+        assert!(
+            (outstanding - 2.0..=outstanding).contains(&max_in_flight),
+            "{algorithm}: {max_in_flight} of {outstanding}"
+        );
     }
 }
 
@@ -65,17 +69,19 @@ fn a_writer_that_wants_more_than_the_path_has_gets_what_the_path_has() {
 /// (RFC 2861, Linux `tcp_cwnd_restart`).
 #[test]
 fn a_window_that_stood_idle_is_halved_once_a_timeout() {
-    let run =
-        sampled(wide(steady("reno", Rate::from_bits(1_220_000), Some(100 * u64::from(MSS))), 10), Span::from_millis(2));
+    let run = run_sampled(
+        wide(steady("reno", Rate::from_bits(1_220_000), Some(100 * u64::from(MSS))), 10),
+        Span::from_millis(2),
+    );
     let window = column(&run, "flow flow", "cwnd_packets");
     let interval = 100.0 * f64::from(MSS) * 8.0 / 1.22e6;
     // (The first write waits for the handshake, so that the time before the second is shorter.)
     for write in 2..9 {
-        let at = (f64::from(write) * interval / 0.002).floor() as usize;
-        // Samples end at 2, 4, ... ms: `at - 1` is the last one before the write, 4 more are well before its first ACK.
-        let (before, after) = (window[at - 1], window[at + 4]);
-        assert!(before >= 40.0, "write {write}: a window of {before} would show nothing");
-        assert_eq!(after, (before / 4.0).floor().max(10.0), "write {write}: from {before}");
+        let sample = (f64::from(write) * interval / 0.002).floor() as usize;
+        // Samples end at 2, 4, ... ms: `sample - 1` is the last one before the write, 4 more are well before its first ACK.
+        let (cwnd_before, cwnd_after) = (window[sample - 1], window[sample + 4]);
+        assert!(cwnd_before >= 40.0, "write {write}: a window of {cwnd_before} would show nothing");
+        assert_eq!(cwnd_after, (cwnd_before / 4.0).floor().max(10.0), "write {write}: from {cwnd_before}");
     }
 }
 
@@ -84,15 +90,20 @@ fn a_window_that_stood_idle_is_halved_once_a_timeout() {
 #[test]
 fn a_request_takes_the_rounds_of_slow_start() {
     let bytes = 30 * MSS;
-    let times = |think, new| run(&wide(requests("reno", bytes, think, new), 60)).flows[0].response_time_ms;
-    let near = |time: f64, rounds: f64| (0.0..1.0).contains(&(time - rounds * RTT_MS));
+    let times = |think, new_connections| {
+        run(&wide(requests("reno", bytes, think, new_connections), 60)).flows[0].response_time_ms
+    };
+    let is_near = |time: f64, rounds: f64| (0.0..1.0).contains(&(time - rounds * RTT_MS));
     let persistent = times(Span::from_millis(10), false);
-    assert!(near(persistent.max, 3.0), "with the handshake: {persistent:?}");
-    assert!(near(persistent.min, 1.0) && near(persistent.p99, 1.0), "with an open window: {persistent:?}");
+    assert!(is_near(persistent.max, 3.0), "with the handshake: {persistent:?}");
+    assert!(is_near(persistent.min, 1.0) && is_near(persistent.p99, 1.0), "with an open window: {persistent:?}");
     let idle = times(Span::from_secs(10), false);
-    assert!(near(idle.max, 3.0) && near(idle.min, 2.0), "back to the initial window: {idle:?}");
-    let new = times(Span::from_millis(10), true);
-    assert!(near(new.max, 3.0) && near(new.min, 3.0), "every one as the first: {new:?}");
+    assert!(is_near(idle.max, 3.0) && is_near(idle.min, 2.0), "back to the initial window: {idle:?}");
+    let reconnecting = times(Span::from_millis(10), true);
+    assert!(
+        is_near(reconnecting.max, 3.0) && is_near(reconnecting.min, 3.0),
+        "every one as the first: {reconnecting:?}"
+    );
 }
 
 /// A request of one segment and nothing to think about: one a round trip, and bytes are counted to the last.
@@ -103,22 +114,29 @@ fn small_requests_follow_each_other_once_a_round_trip() {
     assert!((595..=599).contains(&flow.requests), "{}", flow.requests);
     assert_eq!(flow.delivered_bytes, 1000 * flow.requests);
     assert_eq!(flow.retransmitted_packets, 0);
-    let new = run(&wide(requests("cubic", 1000, Span::ZERO, true), 60)).flows.remove(0);
-    assert!((297..=300).contains(&new.requests), "{}", new.requests);
-    assert!(new.sent_packets - new.requests <= 1, "counters go on from connection to connection: {new:?}");
+    let reconnecting = run(&wide(requests("cubic", 1000, Span::ZERO, true), 60)).flows.remove(0);
+    assert!((297..=300).contains(&reconnecting.requests), "{}", reconnecting.requests);
+    assert!(
+        reconnecting.sent_packets - reconnecting.requests <= 1,
+        "counters go on from connection to connection: {reconnecting:?}"
+    );
 }
 
 /// Lost requests and responses are retransmitted: no client waits for ever.
 #[test]
 fn every_request_is_answered_through_heavy_loss() {
-    for new in [false, true] {
-        let mut experiment = wide(requests("cubic", 5000, Span::ZERO, new), 300);
+    for new_connections in [false, true] {
+        let mut experiment = wide(requests("cubic", 5000, Span::ZERO, new_connections), 300);
         experiment.links[0].forward.loss = LossModel::Random(0.1);
         experiment.links[0].reverse.loss = LossModel::Random(0.3);
         for seed in 0..5 {
             let flow = ropewalk_sim::run(&experiment, seed).expect("registered").flows.remove(0);
             // Timeouts of one second, doubled: 0.8 s a request, and 1.5 s a handshake on average. Three times that is much.
-            assert!(flow.requests > 300 / 7, "seed {seed}, new {new}: {} requests", flow.requests);
+            assert!(
+                flow.requests > 300 / 7,
+                "seed {seed}, new connections {new_connections}: {} requests",
+                flow.requests
+            );
         }
     }
 }

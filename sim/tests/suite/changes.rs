@@ -5,7 +5,7 @@ use link::{CoDelConfig, QueueConfig, QueueDiscipline};
 use scenario::model::{Change, Directions, Experiment};
 use units::{Instant, Rate, Span};
 
-/// Nothing happens to the link.
+/// A change of the link without effect.
 fn change(at_ms: u64) -> Change {
     Change { at: Instant::ZERO + Span::from_millis(at_ms), ..Change::default() }
 }
@@ -16,7 +16,7 @@ fn experiment(algorithm: &str, events: Vec<Change>) -> Experiment {
 }
 
 /// Goodput of a full link, Mbit/s.
-fn full(mbit: f64) -> f64 {
+fn full_goodput(mbit: f64) -> f64 {
     mbit * 1448.0 / f64::from(1500 + OVERHEAD)
 }
 
@@ -29,14 +29,17 @@ fn a_link_that_was_down_carries_the_flow_again() {
     for algorithm in ["reno", "cubic", "bbr"] {
         for directions in [Directions::Both, Directions::Forward, Directions::Reverse] {
             let [down, up] = [(8_000, false), (10_000, true)];
-            let event = |(at, up)| Change { directions, ..set_up(0, at, up) };
+            let event = |(ms, up)| Change { directions, ..set_up(0, ms, up) };
             let run = run(&experiment(algorithm, vec![event(down), event(up)]));
             // Data that is on its way when only the way back is cut still arrives: a receive buffer at most.
             assert!(goodput(&run, 9, 10) == 0.0, "{algorithm}: {} Mbit/s while down", goodput(&run, 9, 10));
             assert!(run.flows[0].timeouts > 0, "{algorithm} {directions:?}: {:?}", run.flows[0]);
             // The last timeout before the link is up is at most as far away as the outage was long.
-            let after = goodput(&run, 18, 30);
-            assert!(after > 0.9 * full(20.0), "{algorithm} {directions:?}: {after} Mbit/s afterwards");
+            let goodput_after = goodput(&run, 18, 30);
+            assert!(
+                goodput_after > 0.9 * full_goodput(20.0),
+                "{algorithm} {directions:?}: {goodput_after} Mbit/s afterwards"
+            );
         }
     }
 }
@@ -58,19 +61,19 @@ fn nothing_leaks_from_a_flapping_link_whatever_its_queue() {
 #[test]
 fn goodput_follows_the_rate() {
     for algorithm in ["reno", "cubic", "bbr"] {
-        let to = |mbit, at| Change { rate: Some(Rate::from_mbit(mbit)), ..change(at) };
-        let run = run(&experiment(algorithm, vec![to(5, 10_000), to(10, 20_000)]));
+        let rate_change = |mbit, at_ms| Change { rate: Some(Rate::from_mbit(mbit)), ..change(at_ms) };
+        let run = run(&experiment(algorithm, vec![rate_change(5, 10_000), rate_change(10, 20_000)]));
         for (mbit, from, to) in [(20.0, 5, 10), (5.0, 14, 20), (10.0, 25, 30)] {
             let observed = goodput(&run, from, to);
-            assert!((observed / full(mbit) - 1.0).abs() < 0.06, "{algorithm}: {observed} at {mbit} Mbit/s");
+            assert!((observed / full_goodput(mbit) - 1.0).abs() < 0.06, "{algorithm}: {observed} at {mbit} Mbit/s");
         }
     }
 }
 
 #[test]
 fn the_rtt_follows_the_delay() {
-    let to = |ms, at| Change { delay: Some(Span::from_millis(ms)), ..change(at) };
-    let run = run(&experiment("cubic", vec![to(40, 10_000), to(5, 20_000)]));
+    let delay_change = |ms, at_ms| Change { delay: Some(Span::from_millis(ms)), ..change(at_ms) };
+    let run = run(&experiment("cubic", vec![delay_change(40, 10_000), delay_change(5, 20_000)]));
     let rtt = column(&run, "flow flow", "srtt_ms");
     // A data packet and its acknowledgement are transmitted, and at most 60 packets wait.
     let transmission = Rate::from_mbit(20).time_for(u64::from(1500 + 52 + 2 * OVERHEAD)).as_millis_f64();

@@ -1,6 +1,6 @@
 //! Simulations against closed forms.
 
-use crate::common::{OVERHEAD, bulk, column, mean, one_link, pipe, run, sampled, set_size};
+use crate::common::{OVERHEAD, bulk, column, mean, one_link, pipe, run, run_sampled, set_size};
 use link::{LossModel, PipeConfig};
 use units::{Rate, Span};
 
@@ -27,18 +27,18 @@ fn reno_obeys_the_square_root_law() {
 #[test]
 fn cubic_follows_its_curve_after_a_reduction() {
     let local = PipeConfig { local: true, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) };
-    let run = sampled(one_link("cubic", local, 20), Span::from_millis(10));
+    let run = run_sampled(one_link("cubic", local, 20), Span::from_millis(10));
     let window = column(&run, "flow flow", "cwnd_packets");
     let threshold = column(&run, "flow flow", "ssthresh_packets");
     // HyStart sets the threshold, the first full queue lowers it.
     let cut = (1..threshold.len()).find(|i| threshold[*i] < threshold[*i - 1]).expect("the queue overflows");
-    let most = window[..cut].iter().copied().fold(0.0, f64::max);
+    let max_cwnd = window[..cut].iter().copied().fold(0.0, f64::max);
     // The epoch begins where the reduction ends, one round trip later.
     let begin = (cut..window.len()).find(|i| window[*i] <= threshold[cut]).expect("the window comes down");
-    let k = (most * 0.3 / 0.4_f64).cbrt();
+    let k = (max_cwnd * 0.3 / 0.4_f64).cbrt();
     for seconds in [0.5, 1.0, 2.0, 3.0, 4.0] {
         let observed = window[begin + (seconds / 0.010) as usize];
-        let expected = most - 0.4 * (k - seconds - 0.020_f64).powi(3);
+        let expected = max_cwnd - 0.4 * (k - seconds - 0.020_f64).powi(3);
         println!("{seconds} s after the reduction: {observed} packets, the curve says {expected:.1}");
         // Two packets of Linux's truncation (target and period are both rounded up in effect), one of the sampling
         // instant; the kernel's own trace is 1.5 packets above the curve at 2 s.
@@ -54,10 +54,13 @@ fn a_full_queue_delays_by_its_length_over_the_rate() {
     let packet = rate.time_for(PACKET + u64::from(OVERHEAD));
     let ack = rate.time_for(52 + u64::from(OVERHEAD));
     // Before the last packet of a full queue: those that wait, and the one in transmission.
-    let most = Span::from_millis(20) + packet * 166 + packet + ack;
+    let max_rtt = Span::from_millis(20) + packet * 166 + packet + ack;
     let observed = Span::from_secs_f64(run.flows[0].rtt_ms.max / 1e3);
-    println!("greatest RTT {observed}, a full queue gives {most}");
-    assert!(observed <= most + Span::from_millis(1) && observed + packet * 3 >= most, "{observed} against {most}");
+    println!("greatest RTT {observed}, a full queue gives {max_rtt}");
+    assert!(
+        observed <= max_rtt + Span::from_millis(1) && observed + packet * 3 >= max_rtt,
+        "{observed} against {max_rtt}"
+    );
 }
 
 /// Little's law: mean occupancy = arrival rate x mean wait.
@@ -74,11 +77,11 @@ fn littles_law_holds_on_the_bottleneck() {
     assert!((occupancy / little - 1.0).abs() < 0.01, "{occupancy} against {little}");
 }
 
-/// BBR looks for the least RTT every ten seconds, with four packets in flight for 200 ms or more.
+/// BBR probes for the minimum RTT every ten seconds, with four packets in flight for 200 ms or more.
 #[test]
 fn bbr_probes_the_rtt_every_ten_seconds() {
     let run =
-        sampled(one_link("bbr", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 32), Span::from_millis(50));
+        run_sampled(one_link("bbr", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 32), Span::from_millis(50));
     let window = column(&run, "flow flow", "cwnd_packets");
     let starts: Vec<f64> =
         (40..window.len()).filter(|i| window[*i] == 4.0 && window[*i - 1] > 4.0).map(|i| i as f64 * 0.05).collect();
@@ -96,14 +99,16 @@ fn bbr_probes_the_rtt_every_ten_seconds() {
 /// each at 10 Mbit/s) for acknowledgements that come late; an even number, and two more while it probes.
 #[test]
 fn bbr_keeps_about_one_bandwidth_delay_product_in_flight() {
-    let run = sampled(one_link("bbr", pipe(Rate::from_mbit(10), Span::from_millis(20), 34), 9), Span::from_millis(10));
+    let run =
+        run_sampled(one_link("bbr", pipe(Rate::from_mbit(10), Span::from_millis(20), 34), 9), Span::from_millis(10));
     let wire = (PACKET + u64::from(OVERHEAD)) as f64 * 8.0;
-    let product = 10e6 / wire * (0.040 + wire / 10e6); // the least RTT has one transmission in it
+    let bdp = 10e6 / wire * (0.040 + wire / 10e6); // the minimum RTT has one transmission in it
     let in_flight = &column(&run, "flow flow", "in_flight_packets")[300..];
-    let (least, most) = in_flight.iter().fold((f64::MAX, 0.0_f64), |(low, high), x| (low.min(*x), high.max(*x)));
-    println!("in flight {least} to {most}, mean {:.1}, product {product:.1}", mean(in_flight));
-    assert!(least >= 0.75 * product && most <= 1.25 * product + 6.0 + 1.0 + 2.0, "{least} to {most}");
-    assert!((product..product + 6.0).contains(&mean(in_flight)), "{} for {product}", mean(in_flight));
+    let (min, max) =
+        in_flight.iter().fold((f64::MAX, 0.0_f64), |(min, max), packets| (min.min(*packets), max.max(*packets)));
+    println!("in flight {min} to {max}, mean {:.1}, bdp {bdp:.1}", mean(in_flight));
+    assert!(min >= 0.75 * bdp && max <= 1.25 * bdp + 6.0 + 1.0 + 2.0, "{min} to {max}");
+    assert!((bdp..bdp + 6.0).contains(&mean(in_flight)), "{} for {bdp}", mean(in_flight));
 }
 
 /// A sized flow delivers exactly its bytes, whatever gets lost.

@@ -39,8 +39,8 @@ fn dctcp_keeps_the_queue_at_its_step_as_its_closed_form_says() {
         let share = marked.iter().sum::<f64>() / (capacity * 40.0);
         println!("W* {w:.0}: {share:.4} marked, {:.4} to {:.4}", (1.0 / w).sqrt(), (2.0 / w).sqrt());
         assert!(((1.0 / w).sqrt()..(2.0 / w).sqrt()).contains(&share), "W* {w}: {share}");
-        let most = queue.iter().copied().fold(0.0, f64::max);
-        assert!((most - (k + 1.0)).abs() <= 1.0, "the queue stands at K and one: {most} for {k}");
+        let max_queue = queue.iter().copied().fold(0.0, f64::max);
+        assert!((max_queue - (k + 1.0)).abs() <= 1.0, "the queue stands at K and one: {max_queue} for {k}");
         // A saw tooth: on average half its height below its peak.
         let height = 2.0 * (k + 1.0 - mean(queue));
         println!("W* {w:.0}: swings by {height:.1}, {:.1} to {:.1}", (2.0 * w).sqrt() / 2.0, w.sqrt());
@@ -65,7 +65,7 @@ fn a_step_that_is_enough_for_dctcp_leaves_reno_with_an_idle_link() {
     assert!((reno as f64 / 40_000.0 - 0.58).abs() < 0.05, "{reno} of 40000 ms");
 }
 
-/// Linux's `TCP_CONG_NEEDS_ECN`: who cannot do without marks negotiates ECN, and marks count packet by packet.
+/// Linux's `TCP_CONG_NEEDS_ECN`: an algorithm that needs marks negotiates ECN, and each packet's mark counts.
 #[test]
 fn dctcp_negotiates_ecn_on_a_host_that_does_not() {
     let mut experiment = stepped("dctcp", Span::from_millis(10), Span::from_millis(5));

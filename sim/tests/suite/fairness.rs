@@ -5,7 +5,7 @@ use scenario::model::{Application, Experiment, Route};
 use units::{Instant, Rate, Span};
 
 /// Two flows of an algorithm over one link of 20 Mbit/s with these one-way delays before it.
-fn two(algorithm: &str, delays: [u64; 2], seconds: u64) -> Experiment {
+fn two_flows(algorithm: &str, delays: [u64; 2], seconds: u64) -> Experiment {
     let mut experiment = one_link(algorithm, pipe(Rate::from_mbit(20), Span::from_millis(10), 66), seconds);
     experiment.flows.push(bulk("second", algorithm));
     for (index, delay) in delays.into_iter().enumerate() {
@@ -20,7 +20,7 @@ fn two(algorithm: &str, delays: [u64; 2], seconds: u64) -> Experiment {
 
 #[test]
 fn two_equal_reno_flows_converge_to_equal_shares() {
-    let run = run(&two("reno", [10, 10], 120));
+    let run = run(&two_flows("reno", [10, 10], 120));
     let jain = run.jain.expect("two flows compete");
     let shares: Vec<f64> = run.flows.iter().map(|flow| flow.share.expect("it competes")).collect();
     assert!(jain > 0.95, "{jain}");
@@ -33,7 +33,7 @@ fn two_equal_reno_flows_converge_to_equal_shares() {
 /// 160 ms and up to 40 ms of queue: 2.5 to 4 times.
 #[test]
 fn the_shorter_round_trip_gets_more_of_a_shared_queue_with_reno() {
-    let run = run(&two("reno", [10, 70], 200));
+    let run = run(&two_flows("reno", [10, 70], 200));
     let ratio = run.flows[0].goodput_mbps / run.flows[1].goodput_mbps;
     println!("{ratio:.2} times as much over a quarter of the round trip");
     assert!((2.5..=16.0).contains(&ratio), "{ratio}");
@@ -61,5 +61,5 @@ fn shares_count_from_the_last_start_and_only_between_flows_that_always_have_data
     let brief = run(&experiment);
     assert_eq!((brief.jain, brief.flows[0].share), (None, None));
     experiment.flows.truncate(1);
-    assert_eq!(run(&experiment).jain, None, "nobody to compete with");
+    assert_eq!(run(&experiment).jain, None, "no other flow competes");
 }

@@ -1,7 +1,7 @@
 //! Multipath congestion control: what a flow takes from a bottleneck that its paths share, what it makes of disjoint paths,
 //! and the shipped scenario of RFC 6356's goals with the verdict of each algorithm.
 
-use crate::common::{bulk, column, links, multipath, one_link, over, pipe, run};
+use crate::common::{bulk, column, links, multipath, one_link, pipe, run, set_subflows};
 use report::{Claim, Test};
 use scenario::model::{Experiment, Flow, Path};
 use scenario::{Overrides, Scenario};
@@ -10,7 +10,7 @@ use units::{Rate, Span};
 /// An endless MPTCP flow over the paths 0 and 1. Data wait for their path at the connection: windows alone divide the load.
 fn mptcp(algorithm: &str) -> Flow {
     let mut flow = bulk("mptcp", algorithm);
-    over(&mut flow, &[0, 1]);
+    set_subflows(&mut flow, &[0, 1]);
     multipath(&mut flow).scheduler.name = "minrtt".to_owned();
     flow
 }
@@ -39,8 +39,9 @@ fn beside_reno(algorithm: &str) -> f64 {
 /// Either way two Reno flows take twice as much as one; half-windows of EWTCP, 1/2 if losses coincide and 1 if they do not.
 #[test]
 fn coupled_subflows_take_from_a_shared_bottleneck_what_one_reno_flow_takes_and_others_twice_as_much() {
-    let one = 0.5..=1.03;
-    for (algorithm, range) in [("lia", &one), ("olia", &one), ("balia", &one), ("ewtcp", &one), ("reno", &(1.9..=2.1))]
+    let one_reno = 0.5..=1.03;
+    for (algorithm, range) in
+        [("lia", &one_reno), ("olia", &one_reno), ("balia", &one_reno), ("ewtcp", &one_reno), ("reno", &(1.9..=2.1))]
     {
         let ratio = beside_reno(algorithm);
         println!("{algorithm}: {ratio:.3} of a Reno flow");
@@ -64,10 +65,13 @@ fn alone(algorithm: &str, rates: [u64; 2]) -> [f64; 2] {
 #[test]
 fn coupled_bbr_alone_on_two_paths_gets_the_rate_of_the_best() {
     for (rates, shares) in [([20, 20], [0.5, 0.5]), ([20, 10], [0.8, 0.2]), ([20, 6], [0.9174, 0.0826])] {
-        let got = alone("coupled-bbr", rates);
-        println!("{rates:?}: {got:.3?}, by the paper {shares:?}");
-        assert!((got[0] + got[1] - 1.0).abs() < 0.05, "{rates:?}: {got:?}");
-        assert!(got.iter().zip(shares).all(|(got, share)| (got - share).abs() < 0.05), "{rates:?}: {got:?}");
+        let measured = alone("coupled-bbr", rates);
+        println!("{rates:?}: {measured:.3?}, by the paper {shares:?}");
+        assert!((measured[0] + measured[1] - 1.0).abs() < 0.05, "{rates:?}: {measured:?}");
+        assert!(
+            measured.iter().zip(shares).all(|(measured, share)| (measured - share).abs() < 0.05),
+            "{rates:?}: {measured:?}"
+        );
     }
     let plain = alone("bbr", [20, 10]);
     assert!((plain[0] + plain[1] - 1.5).abs() < 0.08, "BBR on each path gets the sum: {plain:?}");
@@ -91,8 +95,8 @@ fn rate(run: &record::Run, name: &str) -> f64 {
 /// The ratio that the case's claim is about, and whether the claim holds.
 fn verdict(scenario: &Scenario, case: &str, experiment: &Experiment) -> (f64, bool) {
     let claims = report::layout(scenario).expect("it is shipped").claims;
-    let about = |claim: &&Claim| claim.scope.only["case"] == [case];
-    let claim = claims.iter().find(about).expect("each has one");
+    let is_about_case = |claim: &&Claim| claim.scope.only["case"] == [case];
+    let claim = claims.iter().find(is_about_case).expect("each has one");
     let Test::Ratio { of, min, max } = &claim.test else { panic!("{:?}", claim.test) };
     let runs = scenario.seeds.iter().map(|seed| ropewalk_sim::run(experiment, *seed).expect("they are registered"));
     let sums = runs.fold([0.0; 2], |sums, run| [sums[0] + rate(&run, &of[0]), sums[1] + rate(&run, &of[1])]);
@@ -116,10 +120,10 @@ fn each_algorithm_reaches_the_goals_that_theory_lets_it_reach() {
     for cell in &scenario.cells {
         let parameter = |key| &cell.parameters.iter().find(|(name, _)| name == key).expect("it is swept").1;
         let (case, algorithm) = (parameter("case"), parameter("flow.mptcp.congestion"));
-        let at = ["improve", "harm", "balance"].iter().position(|goal| goal == case).expect("a goal");
+        let goal_index = ["improve", "harm", "balance"].iter().position(|goal| goal == case).expect("a goal");
         let (ratio, holds) = verdict(&scenario, case, &cell.experiment);
         println!("{case}, {algorithm}: {ratio:.3}");
-        assert_eq!(holds, expected(algorithm)[at], "{case}, {algorithm}: ratio {ratio}");
+        assert_eq!(holds, expected(algorithm)[goal_index], "{case}, {algorithm}: ratio {ratio}");
     }
 }
 
@@ -134,8 +138,8 @@ fn subflows_have_series_of_their_own_that_add_up_to_the_flows() {
         let [whole, first, second] =
             ["flow mptcp", "subflow mptcp/path", "subflow mptcp/second"].map(|subject| column(&run, subject, name));
         assert_eq!(whole.len(), 20);
-        let apart = |at: usize| (whole[at] - first[at] - second[at]).abs();
-        assert!((0..20).all(|at| apart(at) < 1e-9), "{name}: {whole:?}, {first:?}, {second:?}");
+        let difference = |sample: usize| (whole[sample] - first[sample] - second[sample]).abs();
+        assert!((0..20).all(|sample| difference(sample) < 1e-9), "{name}: {whole:?}, {first:?}, {second:?}");
     }
     assert!(column(&run, "subflow mptcp/path", "goodput_mbps").iter().all(|value| value.is_nan()));
 }

@@ -36,8 +36,8 @@ fn from_first_threshold<'a>(window: &'a [f64], threshold: &[f64]) -> &'a [f64] {
 fn trajectory_error(simulated: &[f64], kernel: &[f64]) -> f64 {
     let pairs = || simulated.iter().zip(kernel);
     let count = pairs().count() as f64;
-    let square = pairs().map(|(a, b)| (a - b).powi(2)).sum::<f64>() / count;
-    square.sqrt() / (pairs().map(|(_, b)| b).sum::<f64>() / count)
+    let mean_square = pairs().map(|(a, b)| (a - b).powi(2)).sum::<f64>() / count;
+    mean_square.sqrt() / (pairs().map(|(_, b)| b).sum::<f64>() / count)
 }
 
 /// Goodput within 3 %; the window's course within 10 % for loss-based algorithms; thresholds, and the time between
@@ -68,8 +68,8 @@ fn single_path_windows_follow_the_kernels() {
         }
         let (ours, theirs) = (thresholds(threshold), thresholds(&kernel.threshold));
         // The end of the ACK train, by which CUBIC leaves slow start, is uncertain by a burst or two.
-        let most = if name == "cubic" { 5.0 } else { 1.0 };
-        let near = ours.iter().zip(&theirs).all(|(ours, theirs)| (ours - theirs).abs() <= most);
+        let tolerance = if name == "cubic" { 5.0 } else { 1.0 };
+        let near = ours.iter().zip(&theirs).all(|(ours, theirs)| (ours - theirs).abs() <= tolerance);
         assert!(near && ours.len() == theirs.len(), "{name}: thresholds {ours:?} for {theirs:?}");
         match name.as_str() {
             "vegas" => assert_eq!(window.last(), kernel.window.last(), "where Vegas settles"),
@@ -95,17 +95,17 @@ fn thresholds(threshold: &[f64]) -> Vec<f64> {
 
 /// Samples from the first to the last reduction after slow start.
 fn period(window: &[f64]) -> usize {
-    let peaks = || (10..window.len() - 1).filter(|at| window[at - 1] <= window[*at] && window[*at] > window[at + 1]);
+    let peaks = || (10..window.len() - 1).filter(|i| window[i - 1] <= window[*i] && window[*i] > window[i + 1]);
     peaks().next_back().expect("there are reductions") - peaks().next().expect("there are reductions")
 }
 
 fn median_of_five(run: impl Fn(u64) -> f64) -> f64 {
-    let mut five: Vec<f64> = (1..=5).map(run).collect();
-    five.sort_by(f64::total_cmp);
-    five[2]
+    let mut values: Vec<f64> = (1..=5).map(run).collect();
+    values.sort_by(f64::total_cmp);
+    values[2]
 }
 
-/// Cells that the kernel itself does not repeat: the least and the greatest of its five runs, which differ only in the
+/// Cells that the kernel itself does not repeat: the minimum and the maximum of its five runs, which differ only in the
 /// parity of the striping. The median of five of ours must come within 20 % of that range.
 const UNSTEADY: [(&str, &str, f64, f64); 3] =
     [("vegas", "10ms", 6.202, 25.33), ("bbr", "10ms", 15.365, 46.947), ("bbr", "100ms", 2.183, 10.355)];
@@ -126,17 +126,17 @@ fn delay_and_loss_on_one_path_come_out_as_on_the_kernel() {
     for cell in &scenario.cells {
         let (case, row) = (&cell.parameters[0].1, &cell.parameters[1].1);
         let value = |reference: &&report::Reference| {
-            let at = reference.columns.iter().position(|column| column == case)?;
-            reference.rows.iter().find(|(name, _)| name == row)?.1[at]
+            let index = reference.columns.iter().position(|column| column == case)?;
+            reference.rows.iter().find(|(name, _)| name == row)?.1[index]
         };
         let Some(measured) = kernel.iter().find_map(value) else { continue };
         let run = |seed| ropewalk_sim::run(&cell.experiment, seed).expect("registered").flows[0].goodput_mbps;
         let simulated = run(1);
         println!("{row:<12} {case:>6} {simulated:>9.2} {measured:>9.2} {:>7.3}", simulated / measured);
-        match UNSTEADY.iter().find(|(name, at, ..)| name == row && at == case) {
-            Some((.., least, most)) => {
+        match UNSTEADY.iter().find(|(algorithm, unsteady_case, ..)| algorithm == row && unsteady_case == case) {
+            Some((.., min, max)) => {
                 let median = median_of_five(run);
-                assert!((least * 0.8..=most * 1.2).contains(&median), "{row}, {case}: {median}");
+                assert!((min * 0.8..=max * 1.2).contains(&median), "{row}, {case}: {median}");
             }
             // Collapsed it is: a quarter of what the paths carry.
             None if (row.as_str(), case.as_str()) == MISSED => {
@@ -161,7 +161,7 @@ fn without_resequencing_every_algorithm_collapses() {
         let (row, goodput) = (&cell.parameters[1].1, mean(&runs.collect::<Vec<_>>()));
         println!("{row:<12} {goodput:>9.2}");
         // The kernel: 8 to 25 Mbit/s, Westwood 62 (a known miss: some 85 here), BBR 68.
-        let most = if row == "westwood" { 91.7 } else { 70.0 };
-        assert!(goodput < most, "{row}: {goodput}");
+        let max_goodput = if row == "westwood" { 91.7 } else { 70.0 };
+        assert!(goodput < max_goodput, "{row}: {goodput}");
     }
 }

@@ -14,9 +14,9 @@ fn traced() -> PipeConfig {
 fn tcp_fills_a_trace_link() {
     let mut experiment = one_link("cubic", traced(), 60);
     experiment.links[0].reverse = pipe(Rate::from_mbit(100), Span::from_millis(10), 100);
-    let most = 8.4 * 1448.0 / 1500.0;
+    let max_goodput = 8.4 * 1448.0 / 1500.0;
     let goodput = run(&experiment).flows[0].goodput_mbps;
-    assert!((0.97 * most..=most).contains(&goodput), "{goodput} of {most} Mbit/s");
+    assert!((0.97 * max_goodput..=max_goodput).contains(&goodput), "{goodput} of {max_goodput} Mbit/s");
 }
 
 /// Jitter lets a packet catch up with the one before but not overtake it.
@@ -30,8 +30,8 @@ fn jitter_on_both_ways_does_not_look_like_reordering() {
         experiment.flows.push(bulk("second", algorithm));
         experiment.flows.iter_mut().for_each(|flow| host(flow).receive_buffer.max = 1_000_000);
         for flow in run(&experiment).flows {
-            let troubles = (flow.retransmitted_packets, flow.recoveries, flow.spurious_recoveries, flow.timeouts);
-            assert_eq!(troubles, (0, 0, 0, 0), "{algorithm}: {flow:?}");
+            let faults = (flow.retransmitted_packets, flow.recoveries, flow.spurious_recoveries, flow.timeouts);
+            assert_eq!(faults, (0, 0, 0, 0), "{algorithm}: {flow:?}");
             assert!(flow.rtt_ms.max > flow.rtt_ms.min + 15.0, "there was jitter");
         }
     }

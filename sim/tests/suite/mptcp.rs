@@ -10,7 +10,7 @@ fn path(mbit: u64, ms: u64) -> PipeConfig {
     pipe(Rate::from_mbit(mbit), Span::from_millis(ms), 100)
 }
 
-fn only(experiment: &Experiment) -> Flow {
+fn run_flow(experiment: &Experiment) -> Flow {
     run(experiment).flows.remove(0)
 }
 
@@ -23,12 +23,12 @@ fn paths_of_unlike_rate_and_delay_carry_their_sum() {
         let mut experiment = links("cubic", &[path(50, 10), path(20, 30)], 30);
         multipath(&mut experiment.flows[0]).stack = stack;
         multipath(&mut experiment.flows[0]).scheduler.name = "minrtt".to_owned();
-        let flow = only(&experiment);
+        let flow = run_flow(&experiment);
         // 70 Mbit/s but for headers and the link's own overhead; slow start and CUBIC's valleys take the rest.
-        let most = 70.0 * (1500.0 - HEADERS) / 1500.0;
+        let max_goodput = 70.0 * (1500.0 - HEADERS) / 1500.0;
         assert!(
-            flow.goodput_mbps < most && flow.goodput_mbps > 0.95 * most,
-            "{stack:?}: {} of {most}",
+            flow.goodput_mbps < max_goodput && flow.goodput_mbps > 0.95 * max_goodput,
+            "{stack:?}: {} of {max_goodput}",
             flow.goodput_mbps
         );
     }
@@ -63,9 +63,12 @@ fn a_path_that_dies_and_comes_back_is_used_again() {
         let goodput = |from: usize, to: usize| mean(&column(&result, "flow flow", "goodput_mbps")[from..to]);
         let second = &column(&result, "subflow flow/path 1", "throughput_mbps")[6..15];
         // Path 1's timer has been backing off for ten seconds: the next try may come as late as at 15 + 12.8 s.
-        let (both, one, again) = (goodput(1, 5), goodput(12, 15), goodput(28, 30));
-        assert!((37.0..40.0).contains(&both) && (18.0..20.0).contains(&one), "{stack:?}: {both} {one}");
-        assert!(again > 1.5 * one && mean(second) == 0.0, "{stack:?}: {again}");
+        let (both_paths, one_path, recovered) = (goodput(1, 5), goodput(12, 15), goodput(28, 30));
+        assert!(
+            (37.0..40.0).contains(&both_paths) && (18.0..20.0).contains(&one_path),
+            "{stack:?}: {both_paths} {one_path}"
+        );
+        assert!(recovered > 1.5 * one_path && mean(second) == 0.0, "{stack:?}: {recovered}");
         assert_eq!((result.subflows[0].failures, result.subflows[1].failures), (0, 1), "{stack:?}");
         assert!(result.flows[0].reinjected_packets > 0);
     }
@@ -95,11 +98,11 @@ fn delays_are_those_of_the_paths() {
 fn a_receive_buffer_too_small_for_a_segment_is_refused() {
     let mut experiment = links("reno", &[path(20, 5)], 1);
     let mss = 1500 - HEADERS as u64;
-    let mut tried = |buffer| {
+    let mut refusal_with = |buffer| {
         host(&mut experiment.flows[0]).receive_buffer.default = buffer;
         ropewalk_sim::run(&experiment, 1).err().map(|error| error.to_string())
     };
-    let refusal = tried(2 * mss - 1).expect("no window");
+    let refusal = refusal_with(2 * mss - 1).expect("no window");
     assert!(refusal.contains("receive buffer of 2847 bytes") && refusal.contains("segment of 1424"), "{refusal}");
-    assert_eq!(tried(2 * mss), None);
+    assert_eq!(refusal_with(2 * mss), None);
 }

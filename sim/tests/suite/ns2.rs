@@ -1,7 +1,7 @@
-//! An independent witness: ns-2.35 with its TCP-Linux agents, on the long path of the study of fourteen algorithms.
+//! Comparison with another simulator: ns-2.35 with its TCP-Linux agents, on the long path of the study of fourteen algorithms.
 //!
 //! The scenario has ns-2's measurements as references; our hosts with the profile "ns-2" have to come close to it,
-//! and where ns-2 is installed, it has to say the same again. Its algorithms are those of Linux around 2.6.22: where ours,
+//! and where ns-2 is installed, it has to give the same again. Its algorithms are those of Linux around 2.6.22: where ours,
 //! of 6.1, differ, a parameter or a named reason says so. Each reason was tried: with ns-2's rule in our code, 120 seconds
 //! come within 7 % of ns-2 for Illinois, Vegas and Westwood+.
 //!
@@ -55,17 +55,17 @@ fn scenario(sets: &[String]) -> Scenario {
 /// The algorithms and what ns-2 made of them, from the references of the first three tables.
 fn references() -> BTreeMap<String, Measured> {
     let tables = report::layout(&scenario(&[])).expect("it is shipped").tables;
-    let mut all = BTreeMap::<String, Measured>::new();
+    let mut references = BTreeMap::<String, Measured>::new();
     for (window, table) in tables.iter().take(WINDOWS.len()).enumerate() {
         let [reference] = &table.references[..] else { panic!("one reference: ns-2") };
         assert_eq!(reference.columns, CASES.map(|(case, _)| case));
         for (algorithm, values) in &reference.rows {
             let values = values.iter().map(|value| value.expect("no holes in this reference"));
-            let row = &mut all.entry(algorithm.clone()).or_default()[window];
+            let row = &mut references.entry(algorithm.clone()).or_default()[window];
             values.zip(row).for_each(|(value, cell)| *cell = value);
         }
     }
-    all
+    references
 }
 
 /// The throughput in the simulator.
@@ -79,26 +79,29 @@ fn simulated(algorithm: &str, sets: &[&str]) -> Measured {
     for (case, cell) in cells.iter().enumerate() {
         assert_eq!(cell.parameters[0].1, CASES[case].0);
         let run = ropewalk_sim::run(&cell.experiment, 1).expect("registered");
-        for (window, until) in WINDOWS.iter().enumerate() {
-            measured[window][case] = throughput(&run, *until);
+        for (window, end_s) in WINDOWS.iter().enumerate() {
+            measured[window][case] = throughput(&run, *end_s);
         }
     }
     measured
 }
 
-/// Mean throughput until then.
-fn throughput(run: &Run, until: f64) -> f64 {
-    let samples = run.series[0].time_s.iter().filter(|time| **time < until + 1e-6).count();
+/// Mean throughput until `end_s`.
+fn throughput(run: &Run, end_s: f64) -> f64 {
+    let samples = run.series[0].time_s.iter().filter(|time| **time < end_s + 1e-6).count();
     mean(&column(run, "flow ftp", "throughput_mbps")[..samples])
 }
 
 /// Prints a row for each window and the ratios of the means.
 fn compare(algorithm: &str, ours: &Measured, theirs: &Measured) -> [f64; 3] {
     let ratio = |window: usize| mean(&ours[window]) / mean(&theirs[window]);
-    for (window, until) in WINDOWS.iter().enumerate() {
-        let cells: String =
-            ours[window].iter().zip(theirs[window]).map(|(a, b)| format!("{a:>9.3} /{b:>6.3}")).collect();
-        println!("{algorithm:<11}{until:>5} s{cells}{:>8.3}", ratio(window));
+    for (window, end_s) in WINDOWS.iter().enumerate() {
+        let cells: String = ours[window]
+            .iter()
+            .zip(theirs[window])
+            .map(|(ours, theirs)| format!("{ours:>9.3} /{theirs:>6.3}"))
+            .collect();
+        println!("{algorithm:<11}{end_s:>5} s{cells}{:>8.3}", ratio(window));
     }
     [0, 1, 2].map(ratio)
 }
@@ -115,8 +118,8 @@ fn fourteen_algorithms_carry_what_they_carry_in_ns_2() {
     assert_eq!(references.len(), 14);
     for (algorithm, theirs) in &references {
         let ratios = compare(algorithm, &simulated(algorithm, &[]), theirs);
-        let early = if algorithm == "hybla" { 0.2 } else { 0.1 };
-        assert!((ratios[0] - 1.0).abs() < early, "{algorithm}: {ratios:?}");
+        let tolerance = if algorithm == "hybla" { 0.2 } else { 0.1 };
+        assert!((ratios[0] - 1.0).abs() < tolerance, "{algorithm}: {ratios:?}");
         match REASONS.iter().find(|(name, _)| name == algorithm) {
             Some((_, why)) => println!("{:<11}{why}", ""),
             None => assert!((ratios[2] - 1.0).abs() < 0.2, "{algorithm}: {ratios:?}"),
@@ -131,19 +134,22 @@ fn fourteen_algorithms_carry_what_they_carry_in_ns_2() {
 /// all six have in common, and one halving.
 #[test]
 fn the_six_way_tie_of_the_first_ten_seconds_comes_out_and_hybla_is_above_all() {
-    let first: BTreeMap<String, f64> =
+    let throughputs: BTreeMap<String, f64> =
         references().keys().map(|name| (name.clone(), mean(&simulated(name, &[])[0]))).collect();
-    let tied = ["compound", "highspeed", "lp", "reno", "vegas", "westwood"].map(|name| first[name]);
-    let (least, most) = tied.iter().fold((f64::MAX, 0.0f64), |(least, most), x| (least.min(*x), most.max(*x)));
-    assert!((most - least) / mean(&tied) < 0.05, "{tied:?}");
-    assert!(first.iter().all(|(name, value)| name == "hybla" || *value < first["hybla"] / 1.5), "{first:?}");
+    let tied = ["compound", "highspeed", "lp", "reno", "vegas", "westwood"].map(|name| throughputs[name]);
+    let (min, max) = tied.iter().fold((f64::MAX, 0.0f64), |(min, max), mbps| (min.min(*mbps), max.max(*mbps)));
+    assert!((max - min) / mean(&tied) < 0.05, "{tied:?}");
+    assert!(
+        throughputs.iter().all(|(name, value)| name == "hybla" || *value < throughputs["hybla"] / 1.5),
+        "{throughputs:?}"
+    );
 }
 
-/// The references are no hearsay: ns-2 gives them again, within one of the last digit that was written down.
+/// ns-2, where it is installed, gives the references again, within one of the last digit that was written down.
 #[test]
-fn ns_2_itself_says_so_again() {
+fn ns_2_gives_the_references_again() {
     if !installed() {
-        return skip(Reason::Missing, "ns2 is not installed, so it was not asked again");
+        return skip(Reason::Missing, "ns2 is not installed");
     }
     for (algorithm, stored) in &references() {
         assert_same(algorithm, &ns2(algorithm, false), stored);
@@ -151,9 +157,10 @@ fn ns_2_itself_says_so_again() {
     assert_same("compound with timestamps", &ns2("compound", true), &COMPOUND_WITH_TIMESTAMPS);
 }
 
-fn assert_same(what: &str, now: &Measured, stored: &Measured) {
-    let same = now.as_flattened().iter().zip(stored.as_flattened()).all(|(now, then)| (now - then).abs() < 0.001);
-    assert!(same, "{what}: {now:?} for {stored:?}");
+fn assert_same(what: &str, measured: &Measured, stored: &Measured) {
+    let mut pairs = measured.as_flattened().iter().zip(stored.as_flattened());
+    let is_same = pairs.all(|(measured, stored)| (measured - stored).abs() < 0.001);
+    assert!(is_same, "{what}: {measured:?} for {stored:?}");
 }
 
 fn installed() -> bool {
@@ -177,18 +184,18 @@ fn ns2(algorithm: &str, timestamps: bool) -> Measured {
         assert!(status.is_ok_and(|status| status.success()), "ns {algorithm} {arguments:?}");
         let lines = std::fs::read_to_string(&trace).expect("ns-2 wrote its trace");
         std::fs::remove_file(&trace).expect("it is ours");
-        WINDOWS.iter().enumerate().for_each(|(window, until)| measured[window][case] = received(&lines, *until));
+        WINDOWS.iter().enumerate().for_each(|(window, end_s)| measured[window][case] = received(&lines, *end_s));
     }
     measured
 }
 
-/// Mbit/s of data that reached n3 until then; the SYN has 40 bytes.
-fn received(trace: &str, until: f64) -> f64 {
+/// Mbit/s of data that reached n3 until `end_s`; the SYN has 40 bytes.
+fn received(trace: &str, end_s: f64) -> f64 {
     let data = |line: &str| {
         let mut words = line.split(' ');
         let (event, time) = (words.next()?, words.next()?.parse::<f64>().ok()?);
         let bytes = words.nth(3)?.parse::<u64>().ok()?;
-        (event == "r" && time <= until && bytes > 100).then_some(bytes)
+        (event == "r" && time <= end_s && bytes > 100).then_some(bytes)
     };
-    trace.lines().filter_map(data).sum::<u64>() as f64 * 8.0 / until / 1e6
+    trace.lines().filter_map(data).sum::<u64>() as f64 * 8.0 / end_s / 1e6
 }

@@ -1,6 +1,6 @@
 //! Queue disciplines, with and without ECN, as TCP meets them.
 
-use crate::common::{OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run, sampled};
+use crate::common::{OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run, run_sampled};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
 use scenario::model::Experiment;
 use units::{Rate, Span};
@@ -35,15 +35,15 @@ fn a_mark_halves_the_window_and_nothing_is_sent_again() {
         assert_eq!((path.dropped_packets, flow.retransmitted_packets, flow.timeouts), (0, 0, 0), "{flow:?}");
         let (marked, window) = (column(&run, "path path", "marked_packets"), column(&run, "flow flow", "cwnd_packets"));
         let marks: Vec<usize> = (0..marked.len()).filter(|ms| marked[*ms] > 0.0).collect();
-        let alone = marks.windows(3).filter(|three| three[1] - three[0] > 500 && three[2] - three[1] > 500);
-        let alone: Vec<usize> = alone.map(|three| three[1]).collect();
-        assert!(alone.len() > 10, "{discipline:?}: {} marks, {} alone", marks.len(), alone.len());
-        for mark in alone {
+        let isolated = marks.windows(3).filter(|marks| marks[1] - marks[0] > 500 && marks[2] - marks[1] > 500);
+        let isolated: Vec<usize> = isolated.map(|marks| marks[1]).collect();
+        assert!(isolated.len() > 10, "{discipline:?}: {} marks, {} isolated", marks.len(), isolated.len());
+        for mark in isolated {
             // The echo is back, and the window down, after at most two round trips of 60 ms with their queue.
-            let after = &window[mark..mark + 120];
-            let most = after.iter().copied().fold(0.0, f64::max);
-            let least = after.iter().copied().fold(f64::MAX, f64::min);
-            assert!((least - most / 2.0).abs() <= 1.0, "{discipline:?}: {most} to {least} after {mark} ms");
+            let cwnds = &window[mark..mark + 120];
+            let max = cwnds.iter().copied().fold(0.0, f64::max);
+            let min = cwnds.iter().copied().fold(f64::MAX, f64::min);
+            assert!((min - max / 2.0).abs() <= 1.0, "{discipline:?}: {max} to {min} after {mark} ms");
         }
     }
 }
@@ -75,8 +75,8 @@ fn without_ecn_in_the_host_the_same_queues_drop() {
 /// RFC 8289: CoDel lets bursts pass and dissolves the standing queue; drop-tail keeps it.
 #[test]
 fn codel_holds_the_delay_at_its_target_where_drop_tail_fills_the_buffer() {
-    let [codel, full] = [CODEL, QueueDiscipline::DropTail].map(|discipline| {
-        let run = sampled(one_link("cubic", link(discipline, 400), 60), Span::from_millis(10));
+    let [codel, drop_tail] = [CODEL, QueueDiscipline::DropTail].map(|discipline| {
+        let run = run_sampled(one_link("cubic", link(discipline, 400), 60), Span::from_millis(10));
         (column(&run, "path path", "queue_ms")[1000..].to_vec(), run.paths[0].utilisation)
     });
     // Above target for no longer than an interval and the round trip in which a cut arrives, then empty for as long as
@@ -85,16 +85,16 @@ fn codel_holds_the_delay_at_its_target_where_drop_tail_fills_the_buffer() {
     assert!(codel.1 > 0.9, "{}", codel.1);
     // CUBIC swings between 0.7 (81 + 400) and 81 + 400 packets: never fewer than 255 wait once the first cut is over.
     let packet = Rate::from_mbit(50).time_for(u64::from(1500 + OVERHEAD)).as_millis_f64();
-    let (least, most) = full.0.iter().fold((f64::MAX, 0.0_f64), |(least, most), ms| (least.min(*ms), most.max(*ms)));
-    assert!(least > 250.0 * packet && (most - 400.0 * packet).abs() < 2.0 * packet, "{least} to {most} ms");
+    let (min, max) = drop_tail.0.iter().fold((f64::MAX, 0.0_f64), |(min, max), ms| (min.min(*ms), max.max(*ms)));
+    assert!(min > 250.0 * packet && (max - 400.0 * packet).abs() < 2.0 * packet, "{min} to {max} ms");
 }
 
 /// Acknowledgements wait in a queue of their own: it delays them, and loses some, without touching the data's queue.
 #[test]
 fn acknowledgements_queue_on_their_own_way_back() {
     let mut experiment = one_link("reno", pipe(Rate::from_mbit(1000), Span::from_millis(10), 100_000), 20);
-    let back = pipe(Rate::from_bits(500_000), Span::from_millis(10), 50);
-    experiment.links[0].reverse = back;
+    let reverse = pipe(Rate::from_bits(500_000), Span::from_millis(10), 50);
+    experiment.links[0].reverse = reverse;
     let run = run(&experiment);
     // 50 waiting and one in transmission, 52 bytes and the overhead each; with SACK they would be larger.
     let queue = Rate::from_bits(500_000).time_for(51 * u64::from(52 + OVERHEAD)).as_millis_f64();
@@ -122,7 +122,7 @@ const FQ_CODEL: QueueDiscipline = QueueDiscipline::FqCodel(FqCodelConfig {
 });
 const CAKE: QueueDiscipline = QueueDiscipline::Cake(CakeConfig { rtt: INTERVAL });
 
-/// Each of `n` backlogged flows gets 1/n; one that does not listen gets no more, whatever it sends.
+/// Each of `n` backlogged flows gets 1/n; a flow without congestion control gets no more, whatever it sends.
 #[test]
 fn flow_queues_give_equal_shares_to_unequal_flows() {
     for discipline in [FQ_CODEL, CAKE] {

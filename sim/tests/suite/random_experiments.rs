@@ -1,7 +1,7 @@
 //! Three hundred small random experiments. Every run checks conservation itself; checked here: no panic, the same digest twice,
 //! no more goodput than capacity, and every situation that matters comes up.
 
-use crate::common::{application, bulk, datagrams, host, multipath, one_link, over, pipe};
+use crate::common::{application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{
     CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit,
     RateTrace, RedConfig,
@@ -40,10 +40,10 @@ const SITUATIONS: [&str; 21] = [
     "a failed subflow",
 ];
 
-/// Prints the experiment if the test fails while it is the one.
-struct Shown<'a>(u64, &'a Experiment);
+/// Prints the experiment if the test panics.
+struct PrintOnPanic<'a>(u64, &'a Experiment);
 
-impl Drop for Shown<'_> {
+impl Drop for PrintOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!("seed {}: {:#?}", self.0, self.1);
@@ -53,18 +53,18 @@ impl Drop for Shown<'_> {
 
 #[test]
 fn random_experiments_conserve_packets_and_reach_every_situation() {
-    let mut seen = BTreeSet::new();
+    let mut reached_situations = BTreeSet::new();
     for seed in 0..EXPERIMENTS {
-        let experiment = Draw(RngStream::named(seed, "swarm")).experiment();
-        let shown = Shown(seed, &experiment);
-        let [run, again] = [0, 1].map(|_| ropewalk_sim::run(&experiment, seed).expect("all are registered"));
-        assert_eq!(run.digest, again.digest);
+        let experiment = Generator(RngStream::named(seed, "swarm")).experiment();
+        let print_on_panic = PrintOnPanic(seed, &experiment);
+        let [run, rerun] = [0, 1].map(|_| ropewalk_sim::run(&experiment, seed).expect("all are registered"));
+        assert_eq!(run.digest, rerun.digest);
         let delivered: u64 = run.flows.iter().map(|flow| flow.delivered_bytes).sum();
         assert!(delivered <= capacity(&experiment), "{delivered} bytes of {}", capacity(&experiment));
-        seen.extend(situations(&experiment, &run));
-        drop(shown);
+        reached_situations.extend(situations(&experiment, &run));
+        drop(print_on_panic);
     }
-    let missing: Vec<_> = SITUATIONS.iter().filter(|situation| !seen.contains(**situation)).collect();
+    let missing: Vec<_> = SITUATIONS.iter().filter(|situation| !reached_situations.contains(**situation)).collect();
     assert!(missing.is_empty(), "never reached: {missing:?}");
 }
 
@@ -125,10 +125,10 @@ fn requested(experiment: &Experiment, run: &record::Run, new: bool) -> bool {
 
 const ENDLESS: QueueLimit = QueueLimit::Packets(u64::MAX);
 
-/// Draws an experiment.
-struct Draw(RngStream);
+/// Draws random experiments.
+struct Generator(RngStream);
 
-impl Draw {
+impl Generator {
     fn experiment(mut self) -> Experiment {
         let queue = self.queue();
         let links: Vec<Link> = (0..self.between(1, 3)).map(|index| self.link(index, queue)).collect();
@@ -252,7 +252,7 @@ impl Draw {
 
     fn subflows(&mut self, flow: &mut Flow, paths: usize) {
         let count = self.between(1, 3);
-        over(flow, &(0..count).map(|_| self.0.below(paths as u64) as usize).collect::<Vec<_>>());
+        set_subflows(flow, &(0..count).map(|_| self.0.below(paths as u64) as usize).collect::<Vec<_>>());
         let entry = schedule::REGISTRY[self.0.below(schedule::REGISTRY.len() as u64) as usize];
         let multipath = multipath(flow);
         multipath.scheduler.name = entry.name.to_owned();
@@ -302,12 +302,12 @@ impl Draw {
         change
     }
 
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.0.below(most - least + 1)
+    fn between(&mut self, min: u64, max: u64) -> u64 {
+        min + self.0.below(max - min + 1)
     }
 
-    fn millis(&mut self, least: u64, most: u64) -> Span {
-        Span::from_millis(self.between(least, most))
+    fn millis(&mut self, min: u64, max: u64) -> Span {
+        Span::from_millis(self.between(min, max))
     }
 
     fn chance(&mut self, p: f64) -> bool {

@@ -1,11 +1,11 @@
 //! Ropewalk's own tunnel: everything once and in order, link failures, marks, fragments.
 
-use crate::common::{self, application, bulk, column, datagrams, host, links, mean, pipe, run, sampled, set_up};
+use crate::common::{self, application, bulk, column, datagrams, host, links, mean, pipe, run, run_sampled, set_up};
 use link::{CoDelConfig, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{Application, Experiment, Flow, Ropewalk, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
-/// A tunnel over these links, in which these flows go.
+/// These flows in a tunnel over these links.
 fn tunnel(pipes: &[PipeConfig], seconds: u64, flows: Vec<Flow>) -> Experiment {
     let mut experiment = links("cubic", pipes, seconds);
     let tunnel = common::tunnel(pipes.len());
@@ -24,7 +24,7 @@ fn link(mbit: u64, delay_ms: u64) -> PipeConfig {
     pipe
 }
 
-/// Every datagram arrives, and a TCP flow over it, which would notice, sends nothing again.
+/// Every datagram arrives, and a TCP flow retransmits nothing.
 #[test]
 fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
     let lossy = |mbit, delay, loss| PipeConfig {
@@ -37,7 +37,7 @@ fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
         let pipes = [lossy(50, 8, 0.01), lossy(20, 40, 0.02)];
         let flows = vec![datagrams("steady", Rate::from_mbit(2), 1000), bounded("bulk", mbit)];
         let mut experiment = tunnel(&pipes, 10, flows);
-        choose(&mut experiment, congestion);
+        set_congestion(&mut experiment, congestion);
         // The ingress queue may keep what the windows do not let out: its drops are not what this is about.
         settings(&mut experiment).options.codel_target = Span::from_secs(10);
         experiment.flows[0].start = Instant::ZERO + Span::from_secs(1);
@@ -50,8 +50,8 @@ fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
         let steady = &run.flows[0];
         assert_eq!(steady.delivered_bytes, steady.sent_packets * 1000, "{congestion}: {tunnel:?}");
         let bulk = &run.flows[1];
-        let troubles = (bulk.retransmitted_packets, bulk.spurious_recoveries, bulk.timeouts);
-        assert_eq!(troubles, (0, 0, 0), "{congestion}: {bulk:?} {tunnel:?}");
+        let faults = (bulk.retransmitted_packets, bulk.spurious_recoveries, bulk.timeouts);
+        assert_eq!(faults, (0, 0, 0), "{congestion}: {bulk:?} {tunnel:?}");
         assert!(tunnel.retransmitted_fragments > 0 && tunnel.missing_fragments == 0, "{tunnel:?}");
     }
 }
@@ -63,15 +63,14 @@ fn bounded(name: &str, mbit: u64) -> Flow {
     flow
 }
 
-fn choose(experiment: &mut Experiment, congestion: &str) {
-    let chosen = congestion.into();
-    settings(experiment).options.congestion = chosen;
+fn set_congestion(experiment: &mut Experiment, congestion: &str) {
+    settings(experiment).options.congestion = congestion.into();
 }
 
 /// The second of two links, from second 4 to second 8.
 fn with_outage(congestion: &str) -> record::Run {
     let mut experiment = tunnel(&[link(50, 10), link(50, 15)], 12, vec![bulk("flow", "cubic")]);
-    choose(&mut experiment, congestion);
+    set_congestion(&mut experiment, congestion);
     experiment.sample = Some(Span::from_millis(100));
     experiment.events = vec![set_up(1, 4_000, false), set_up(1, 8_000, true)];
     run(&experiment)
@@ -85,13 +84,16 @@ fn a_failed_link_is_left_within_a_second_and_used_again_within_a_second_of_its_r
         let second = column(&run, "path path 1", "throughput_mbps");
         let full = 50.0 * f64::from(1438 - 52) / f64::from(1438 + 62 + 38);
         // Over a second: what is lost at the ingress, whose traffic is now too much, holds up the rest for tenths of it.
-        let (soon, alone) = (mean(&goodput[45..55]), mean(&goodput[55..80]));
-        assert!(soon > 0.75 * full, "{congestion}: {soon} half a second after one of two links was with_outage");
-        assert!(alone > 0.85 * full, "{congestion}: {alone} over the link that is left");
-        let back = second[80..90].iter().filter(|mbps| **mbps > 5.0).count();
-        assert!(back >= 3, "{congestion}: {:?} in the first second after its return", &second[80..90]);
-        let again = mean(&second[90..]);
-        assert!(again > 25.0, "{congestion}: {again} over the link that came back");
+        let (at_first, steady) = (mean(&goodput[45..55]), mean(&goodput[55..80]));
+        assert!(
+            at_first > 0.75 * full,
+            "{congestion}: {at_first} half a second after the outage of one of two links began"
+        );
+        assert!(steady > 0.85 * full, "{congestion}: {steady} over the link that is left");
+        let samples_in_use = second[80..90].iter().filter(|mbps| **mbps > 5.0).count();
+        assert!(samples_in_use >= 3, "{congestion}: {:?} in the first second after its return", &second[80..90]);
+        let recovered = mean(&second[90..]);
+        assert!(recovered > 25.0, "{congestion}: {recovered} over the link that came back");
         assert_eq!(run.paths[1].failures, 1, "{:?}", run.paths[1]);
     }
 }
@@ -108,9 +110,9 @@ fn marks_of_the_paths_and_of_the_ingress_queue_reach_the_flow() {
         }
         let run = run(&experiment);
         let (tunnel, flow) = (run.tunnel.as_ref().expect("there is one"), &run.flows[0]);
-        let seen = tunnel.marked_packets + run.paths.iter().map(|path| path.marked_packets).sum::<u64>();
-        assert_eq!((seen > 0, flow.retransmitted_packets == 0), (ecn, ecn), "{tunnel:?} {flow:?}");
-        // Who did not hear of the marks would fill the queues: a thousand packets wait for 0.6 s.
+        let marked = tunnel.marked_packets + run.paths.iter().map(|path| path.marked_packets).sum::<u64>();
+        assert_eq!((marked > 0, flow.retransmitted_packets == 0), (ecn, ecn), "{tunnel:?} {flow:?}");
+        // A flow that ignored the marks would fill the queues: a thousand packets wait for 0.6 s.
         assert!(run.paths.iter().all(|path| path.queue_delay_ms < 50.0), "{:?}", run.paths);
     }
 }
@@ -128,8 +130,8 @@ fn a_packet_larger_than_a_datagram_crosses_in_fragments() {
 
 /// Two links of 60 Mbit/s, 5 and 10 ms, in a tunnel with this flow; payload in Mbit/s and data packets of the slower link
 /// in seconds 2 to 6.
-fn beside(flow: Flow) -> (f64, f64) {
-    let run = sampled(tunnel(&[link(60, 5), link(60, 10)], 6, vec![flow]), Span::from_millis(500));
+fn run_alone(flow: Flow) -> (f64, f64) {
+    let run = run_sampled(tunnel(&[link(60, 5), link(60, 10)], 6, vec![flow]), Span::from_millis(500));
     (mean(&column(&run, "flow flow", "goodput_mbps")[4..]), mean(&column(&run, "path path 1", "throughput_mbps")[4..]))
 }
 
@@ -137,7 +139,7 @@ fn beside(flow: Flow) -> (f64, f64) {
 #[test]
 fn a_flow_that_paces_itself_uses_both_paths() {
     for algorithm in ["bbr", "bbr3", "cubic"] {
-        let (goodput, slower) = beside(bulk("flow", algorithm));
+        let (goodput, slower) = run_alone(bulk("flow", algorithm));
         println!("{algorithm}: {goodput} Mbit/s, of these {slower} by the slower path");
         assert!(goodput > 0.85 * 120.0 * 0.95 && slower > 30.0, "{algorithm}: {goodput} Mbit/s, {slower}");
     }
@@ -146,7 +148,7 @@ fn a_flow_that_paces_itself_uses_both_paths() {
 #[test]
 fn a_flow_that_one_path_carries_leaves_the_slower_one_alone() {
     for mbit in [5, 40] {
-        let (goodput, slower) = beside(bounded("flow", mbit));
+        let (goodput, slower) = run_alone(bounded("flow", mbit));
         assert!((goodput - mbit as f64).abs() < 0.02 * mbit as f64, "{goodput} of {mbit} Mbit/s");
         assert!(slower < 0.1, "{slower} Mbit/s of probes, and no data");
     }

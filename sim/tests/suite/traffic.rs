@@ -55,8 +55,8 @@ fn a_flow_sends_between_its_start_and_its_stop_only() {
     assert!(goodput[..30].iter().all(|mbps| *mbps == 0.0), "before it starts");
     // What the application had given to TCP still goes: at most 0.4 s of a receive buffer at 20 Mbit/s.
     assert!(goodput[85..].iter().all(|mbps| *mbps == 0.0), "after it stops");
-    let most = 20.0 * 1448.0 / (1500.0 + f64::from(OVERHEAD));
-    assert!((35..80).all(|i| (goodput[i] / most - 1.0).abs() < 0.02), "while it is on: {:?}", &goodput[35..80]);
+    let full_rate = 20.0 * 1448.0 / (1500.0 + f64::from(OVERHEAD));
+    assert!((35..80).all(|i| (goodput[i] / full_rate - 1.0).abs() < 0.02), "while it is on: {:?}", &goodput[35..80]);
 }
 
 /// Half a round trip for the SYN and half for its answer, then the data at the link's rate: nothing is faster.
@@ -68,9 +68,12 @@ fn a_sized_flow_takes_the_time_of_its_bytes() {
     let run = run(&experiment);
     let flow = &run.flows[0];
     let transmission = 10e6 / 1448.0 * f64::from(1500 + OVERHEAD) * 8.0 / 20e6;
-    let took = flow.completion_s.expect("it completes");
+    let completion_s = flow.completion_s.expect("it completes");
     assert_eq!(flow.delivered_bytes, 10_000_000);
     // Slow start from ten packets to the 34 that fill the pipe wastes two rounds at most.
-    assert!((0.030..0.080).contains(&(took - transmission)), "{took} s, {transmission} s of it transmission");
-    assert!((flow.goodput_mbps - 80.0 / took).abs() < 1e-6);
+    assert!(
+        (0.030..0.080).contains(&(completion_s - transmission)),
+        "{completion_s} s, {transmission} s of it transmission"
+    );
+    assert!((flow.goodput_mbps - 80.0 / completion_s).abs() < 1e-6);
 }

@@ -1,15 +1,15 @@
 //! The striping tunnel: shares, order, parity.
 
-use crate::common::{bulk, column, datagrams, host, one_link, pipe, run, stripe_over};
+use crate::common::{add_striping_tunnel, bulk, column, datagrams, host, one_link, pipe, run};
 use link::{CoDelConfig, FqCodelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{Experiment, Flow, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
 fn striped(delays_ms: [u64; 2], flows: Vec<Flow>) -> Experiment {
-    let of = |ms| PipeConfig { overhead: 0, ..pipe(Rate::from_mbit(10), Span::from_millis(ms), 100_000) };
-    let mut experiment = one_link("", of(delays_ms[0]), 10);
-    stripe_over(&mut experiment, of(delays_ms[1]), 4000, Span::from_secs(1));
+    let path_pipe = |ms| PipeConfig { overhead: 0, ..pipe(Rate::from_mbit(10), Span::from_millis(ms), 100_000) };
+    let mut experiment = one_link("", path_pipe(delays_ms[0]), 10);
+    add_striping_tunnel(&mut experiment, path_pipe(delays_ms[1]), 4000, Span::from_secs(1));
     experiment.flows = flows.into_iter().map(|flow| Flow { route: Route::Tunnel, ..flow }).collect();
     experiment
 }
@@ -50,7 +50,7 @@ fn packet_round_robin_splits_packets_by_weight_to_the_packet() {
     }
 }
 
-/// Large and small packets in turn: who counts packets sends all large ones one way.
+/// Large and small packets in turn: packet round robin sends all large ones on one path.
 #[test]
 fn byte_deficit_splits_bytes_where_packet_round_robin_splits_packets() {
     let flow = |name, packet| datagrams(name, Rate::from_bits(u64::from(packet) * 2000), packet);
@@ -76,8 +76,8 @@ fn the_resequencer_hides_any_difference_of_delays_from_tcp() {
             let run = run(&striped([10, second], vec![bounded(algorithm)]));
             let (flow, tunnel) = (&run.flows[0], run.tunnel.expect("there is one"));
             assert_eq!((tunnel.timeouts, tunnel.overflows, tunnel.late_packets), (0, 0, 0), "{tunnel:?}");
-            let troubles = (flow.retransmitted_packets, flow.recoveries, flow.spurious_recoveries, flow.timeouts);
-            assert_eq!(troubles, (0, 0, 0, 0), "{algorithm}, 10 and {second} ms: {flow:?}");
+            let faults = (flow.retransmitted_packets, flow.recoveries, flow.spurious_recoveries, flow.timeouts);
+            assert_eq!(faults, (0, 0, 0, 0), "{algorithm}, 10 and {second} ms: {flow:?}");
             // The first packet of a burst on the second path arrives this much after what the first path carried, in
             // its stead or one transmission later.
             let (difference, transmission) = ((second - 10) as f64, 1440.0 * 8.0 / 10e3);
@@ -86,7 +86,7 @@ fn the_resequencer_hides_any_difference_of_delays_from_tcp() {
     }
 }
 
-/// RACK waits for the least RTT over four at first and learns up to the smoothed RTT: a difference of 10 ms between
+/// RACK waits for the minimum RTT over four at first and learns up to the smoothed RTT: a difference of 10 ms between
 /// round trips of 50 and 60 ms is learned in the first rounds; one of 60 ms between 20 and 80 ms, or 40 between 10 and 50, lies
 /// beyond the smoothed RTT, so it never is.
 #[test]
@@ -146,12 +146,14 @@ fn marks_pass_through_the_tunnel() {
             link.forward.queue = QueueConfig { limit: QueueLimit::Packets(1000), discipline, ecn: true };
         }
         let run = run(&experiment);
-        let (marked, dropped): (u64, u64) =
-            run.paths.iter().fold((0, 0), |(m, d), path| (m + path.marked_packets, d + path.dropped_packets));
+        let (marked, dropped): (u64, u64) = run
+            .paths
+            .iter()
+            .fold((0, 0), |(marked, dropped), path| (marked + path.marked_packets, dropped + path.dropped_packets));
         let flow = &run.flows[0];
         assert_eq!((marked > 0, dropped > 0), (ecn, !ecn), "{:?}", run.paths);
         assert_eq!(flow.retransmitted_packets > 0, !ecn, "{flow:?}");
-        // Who did not hear of the marks would fill the queues: a thousand packets wait for 1.2 s.
+        // A flow that ignored the marks would fill the queues: a thousand packets wait for 1.2 s.
         assert!(run.paths.iter().all(|path| path.queue_delay_ms < 50.0), "{:?}", run.paths);
     }
 }

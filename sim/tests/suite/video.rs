@@ -1,6 +1,8 @@
 //! Video: startup, stalls, late frames and adaptation against closed forms.
 
-use crate::common::{OVERHEAD, application, bulk, column, host, one_link, over, pipe, run, set_up, stripe_over};
+use crate::common::{
+    OVERHEAD, add_striping_tunnel, application, bulk, column, host, one_link, pipe, run, set_subflows, set_up,
+};
 use scenario::model::{Application, Experiment, Playback, Route, Video};
 use units::{Instant, Rate, Span};
 
@@ -23,7 +25,7 @@ fn video(mbit: &[f64], playback: Playback) -> Video {
 }
 
 /// A video over one link with this rate and one-way delay.
-fn watched(video: Video, rate: Rate, delay: Span, seconds: u64) -> Experiment {
+fn video_over_link(video: Video, rate: Rate, delay: Span, seconds: u64) -> Experiment {
     let mut experiment = one_link("", pipe(rate, delay, 100), seconds);
     experiment.flows = vec![bulk("video", "reno")];
     *application(&mut experiment.flows[0]) = Application::Video(Box::new(video));
@@ -44,7 +46,7 @@ fn link_for(bytes: u64) -> Rate {
 /// 1.2 ms.
 #[test]
 fn the_startup_delay_is_the_handshake_and_the_rounds_of_slow_start() {
-    let flow = flow(&watched(video(&[1.0], stored(ms(1000))), Rate::from_mbit(1000), ms(50), 60));
+    let flow = flow(&video_over_link(video(&[1.0], stored(ms(1000))), Rate::from_mbit(1000), ms(50), 60));
     let startup = flow.startup_s.expect("it was played");
     assert!((0.450..0.453).contains(&startup), "{startup} s");
     assert_eq!((flow.stalls, flow.stall_s, flow.late_frames, flow.rate_switches), (0, 0.0, 0, 0));
@@ -60,12 +62,12 @@ fn the_startup_delay_is_the_handshake_and_the_rounds_of_slow_start() {
 /// while it plays: two seconds of media take four to arrive, and last for four.
 #[test]
 fn a_link_of_half_the_rate_stalls_the_player_half_of_the_time() {
-    let flow = flow(&watched(video(&[2.0], stored(ms(2000))), Rate(link_for(10_000).0 / 2), ms(10), 600));
-    let on = 600.0 - flow.startup_s.expect("it was played");
+    let flow = flow(&video_over_link(video(&[2.0], stored(ms(2000))), Rate(link_for(10_000).0 / 2), ms(10), 600));
+    let played_s = 600.0 - flow.startup_s.expect("it was played");
     // To a cycle of eight seconds.
-    assert!((flow.stall_s - on / 2.0).abs() < 4.0, "{} s of {on}", flow.stall_s);
-    assert!((flow.stalls as f64 - on / 8.0).abs() <= 1.0, "{} stalls", flow.stalls);
-    assert_eq!(flow.frames as f64, ((on - flow.stall_s) * 25.0).ceil(), "every frame is played");
+    assert!((flow.stall_s - played_s / 2.0).abs() < 4.0, "{} s of {played_s}", flow.stall_s);
+    assert!((flow.stalls as f64 - played_s / 8.0).abs() <= 1.0, "{} stalls", flow.stalls);
+    assert_eq!(flow.frames as f64, ((played_s - flow.stall_s) * 25.0).ceil(), "every frame is played");
 }
 
 /// Frames of a constant bit rate are exact, and all that are captured before the end arrive.
@@ -73,7 +75,7 @@ fn a_link_of_half_the_rate_stalls_the_player_half_of_the_time() {
 fn the_bytes_of_a_constant_bit_rate_are_exact() {
     let playback = Playback::Live { latency: ms(500) };
     let groups = Video { intra: 4.0, ..video(&[5.0], playback) };
-    let mut experiment = watched(groups, Rate::from_mbit(1000), ms(10), 12);
+    let mut experiment = video_over_link(groups, Rate::from_mbit(1000), ms(10), 12);
     experiment.flows[0].stop = Some(Instant::ZERO + Span::from_secs(10));
     let flow = flow(&experiment);
     assert_eq!(flow.delivered_bytes, 5 * 250_000 * 5, "250 frames of 25 000 bytes on average");
@@ -93,17 +95,18 @@ fn the_bytes_of_a_constant_bit_rate_are_exact() {
 fn the_late_frames_of_an_outage_are_those_whose_turn_comes_in_it() {
     let latency = 0.3;
     let playback = Playback::Live { latency: Span::from_secs_f64(latency) };
-    let mut experiment = watched(video(&[4.0], playback), Rate::from_mbit(1000), ms(1), 30);
+    let mut experiment = video_over_link(video(&[4.0], playback), Rate::from_mbit(1000), ms(1), 30);
     experiment.sample = Some(ms(2));
     host(&mut experiment.flows[0]).quick_ack = true; // or the first retransmission waits for its acknowledgement
     experiment.events = vec![set_up(0, 10_010, false), set_up(0, 12_010, true)];
     let run = run(&experiment);
     let goodput = column(&run, "flow video", "goodput_mbps");
-    let again = (12_010 / 2..goodput.len()).find(|sample| goodput[*sample] > 0.0).expect("it recovers") as f64 * 0.002;
-    assert!((12.0..14.5).contains(&again), "{again} s");
-    let expected = (again - latency - 10.010) * 25.0;
+    let resumed_s =
+        (12_010 / 2..goodput.len()).find(|sample| goodput[*sample] > 0.0).expect("it recovers") as f64 * 0.002;
+    assert!((12.0..14.5).contains(&resumed_s), "{resumed_s} s");
+    let expected = (resumed_s - latency - 10.010) * 25.0;
     let late = run.flows[0].late_frames as f64;
-    println!("{again} s: {late} late frames, {expected} turns");
+    println!("{resumed_s} s: {late} late frames, {expected} turns");
     assert!((late - expected).abs() <= 2.0, "{late} late frames, {expected} turns");
     assert_eq!(run.flows[0].frames, ((30.0 - latency) * 25.0).ceil() as u64, "its clock goes on");
 }
@@ -112,13 +115,13 @@ fn the_late_frames_of_an_outage_are_those_whose_turn_comes_in_it() {
 #[test]
 fn stored_video_takes_what_the_link_carries_without_stalling() {
     let ladder = [1.0, 2.5, 5.0, 8.0];
-    let ample = flow(&watched(video(&ladder, stored(ms(2000))), Rate::from_mbit(20), ms(10), 300));
+    let ample = flow(&video_over_link(video(&ladder, stored(ms(2000))), Rate::from_mbit(20), ms(10), 300));
     assert_eq!((ample.stalls, ample.late_frames), (0, 0));
-    assert!(ample.rate_switches <= 3, "it only goes up: {} rate_switches", ample.rate_switches);
+    assert!(ample.rate_switches <= 3, "it only goes up: {} switches", ample.rate_switches);
     assert!((7.0..8.0).contains(&ample.video_mbps), "{} Mbit/s", ample.video_mbps);
     // 6.4 Mbit/s of payload: between 5 and 8.
     let link = link_for(32_000);
-    let between = flow(&watched(video(&ladder, stored(ms(2000))), link, ms(10), 600));
+    let between = flow(&video_over_link(video(&ladder, stored(ms(2000))), link, ms(10), 600));
     assert_eq!(between.stalls, 0);
     assert!((5.0..6.4).contains(&between.video_mbps), "{} Mbit/s", between.video_mbps);
     // What was delivered was played, but for the buffer and the media of its beginning; the link idles for a round trip a
@@ -130,7 +133,7 @@ fn stored_video_takes_what_the_link_carries_without_stalling() {
 #[test]
 fn live_video_settles_below_what_the_link_carries() {
     let playback = Playback::Live { latency: ms(1000) };
-    let flow = flow(&watched(video(&[1.0, 2.5, 5.0, 8.0], playback), link_for(32_000), ms(10), 600));
+    let flow = flow(&video_over_link(video(&[1.0, 2.5, 5.0, 8.0], playback), link_for(32_000), ms(10), 600));
     assert!((flow.video_mbps / 5.0 - 1.0).abs() < 0.05, "{} Mbit/s", flow.video_mbps);
     assert!(flow.late_frames * 100 < flow.frames, "{} of {} late", flow.late_frames, flow.frames);
 }
@@ -140,15 +143,15 @@ fn live_video_settles_below_what_the_link_carries() {
 #[test]
 fn two_paths_carry_what_one_cannot() {
     let playback = stored(ms(2000));
-    let mut experiment = watched(video(&[5.0], playback), Rate::from_mbit(4), ms(10), 120);
+    let mut experiment = video_over_link(video(&[5.0], playback), Rate::from_mbit(4), ms(10), 120);
     let alone = flow(&experiment);
     assert!(alone.stalls > 0 && alone.goodput_mbps < 4.0, "{alone:?}");
-    stripe_over(&mut experiment, pipe(Rate::from_mbit(4), ms(20), 100), 1600, ms(300));
+    add_striping_tunnel(&mut experiment, pipe(Rate::from_mbit(4), ms(20), 100), 1600, ms(300));
     experiment.tunnel.as_mut().expect("it was just added").overhead = 36;
     for way in [Route::Tunnel, Route::Subflows] {
         experiment.flows[0].route = way;
         if way == Route::Subflows {
-            over(&mut experiment.flows[0], &[0, 1]);
+            set_subflows(&mut experiment.flows[0], &[0, 1]);
         }
         for playback in [playback, Playback::Live { latency: ms(500) }] {
             *application(&mut experiment.flows[0]) = Application::Video(Box::new(video(&[5.0], playback)));
@@ -164,7 +167,7 @@ fn two_paths_carry_what_one_cannot() {
 fn a_seed_gives_its_frames_again() {
     let playback = Playback::Live { latency: ms(500) };
     let varied = Video { intra: 3.0, variation: 0.4, group_variation: 0.3, ..video(&[5.0], playback) };
-    let experiment = watched(varied, Rate::from_mbit(20), ms(10), 20);
+    let experiment = video_over_link(varied, Rate::from_mbit(20), ms(10), 20);
     let bytes = |seed| ropewalk_sim::run(&experiment, seed).expect("registered").flows[0].delivered_bytes;
     assert_eq!(bytes(1), bytes(1));
     assert_ne!(bytes(1), bytes(2));

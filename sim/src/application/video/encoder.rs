@@ -23,7 +23,7 @@ pub(super) struct Encoder {
     frames: LogNormal,
     groups: LogNormal,
     /// The current group's factor.
-    scene: f64,
+    group_factor: f64,
     /// Remainder of rounding, bytes.
     carry: f64,
     rng: RngStream,
@@ -40,21 +40,21 @@ impl Encoder {
             p_frame,
             frames: LogNormal::new(video.variation),
             groups: LogNormal::new(video.group_variation),
-            scene: 1.0,
+            group_factor: 1.0,
             carry: 0.0,
             rng,
         }
     }
 
-    /// Bytes of frame `number`, from 0, at a mean rate; at least one. Frames are asked for in order.
+    /// Bytes of frame `number`, from 0, at a mean rate; at least one. Frames must be requested in order.
     pub(super) fn frame(&mut self, number: u64, rate: Rate) -> u64 {
         let is_first = number.is_multiple_of(self.gop);
         if is_first {
-            self.scene = self.groups.draw(&mut self.rng);
+            self.group_factor = self.groups.draw(&mut self.rng);
         }
-        let kind = if is_first { self.i_frame } else { self.p_frame };
+        let relative_size = if is_first { self.i_frame } else { self.p_frame };
         let mean = rate.as_bits() as f64 / 8.0 / self.fps;
-        let exact = mean * kind * self.scene * self.frames.draw(&mut self.rng) + self.carry;
+        let exact = mean * relative_size * self.group_factor * self.frames.draw(&mut self.rng) + self.carry;
         // A byte's millionth, so that a sum that is whole but for rounding in binary counts as whole.
         let bytes = ((exact + 1e-6) as u64).max(1);
         self.carry = exact - bytes as f64;

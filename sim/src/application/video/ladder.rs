@@ -19,8 +19,8 @@ use units::{Rate, Span};
 const JOIN_GROUPS: u32 = 2;
 /// The maximum number of groups after failures.
 const MAX_JOIN_GROUPS: u32 = 64;
-/// A backlog of up to 1 / this of the latency is tolerated.
-const TOLERATED: u64 = 4;
+/// The tolerated backlog is the latency divided by this.
+const BACKLOG_DIVISOR: u64 = 4;
 /// BBA-0's reservoir and upper end, as shares of the buffer: 90 s of 240 s, and 90 %.
 const RESERVOIR: f64 = 90.0 / 240.0;
 const END: f64 = 0.9;
@@ -81,15 +81,15 @@ impl Ladder {
         } else {
             self.rung
         };
-        self.set(rung);
+        self.set_rung(rung);
     }
 
     /// Chooses for a group of live video, given the backlog and the rate `delivered` since the last group.
     pub(super) fn choose_by_backlog(&mut self, backlog: Span, latency: Span, delivered: Rate) {
-        let before = std::mem::replace(&mut self.backlog, backlog);
-        if backlog * TOLERATED > latency {
+        let prior_backlog = std::mem::replace(&mut self.backlog, backlog);
+        if backlog * BACKLOG_DIVISOR > latency {
             self.clear_groups = 0;
-            if backlog >= before && self.rung > 0 {
+            if backlog >= prior_backlog && self.rung > 0 {
                 self.step_down(delivered);
             }
             return;
@@ -100,7 +100,7 @@ impl Ladder {
                 self.join_groups = JOIN_GROUPS;
             }
             (self.clear_groups, self.stepped_up) = (0, true);
-            self.set(self.rung + 1);
+            self.set_rung(self.rung + 1);
         }
     }
 
@@ -110,10 +110,10 @@ impl Ladder {
         }
         self.stepped_up = false;
         let carried = self.rates.iter().rposition(|rate| *rate <= delivered).unwrap_or(0);
-        self.set(carried.min(self.rung - 1));
+        self.set_rung(carried.min(self.rung - 1));
     }
 
-    fn set(&mut self, rung: usize) {
+    fn set_rung(&mut self, rung: usize) {
         self.rate_switches += u64::from(rung != self.rung);
         self.rung = rung;
     }
@@ -135,17 +135,17 @@ mod tests {
     #[test]
     fn the_buffer_chooses_as_in_bba_0() {
         let mut ladder = ladder();
-        let mut at = |level: f64| {
+        let mut rate_at = |level: f64| {
             ladder.choose_by_buffer(secs(level), secs(240.0));
             ladder.rate().as_mbps()
         };
-        assert_eq!([50.0, 100.0, 121.0].map(&mut at), [1.0; 3]);
-        assert_eq!([122.0, 152.0, 91.0].map(&mut at), [3.0; 3], "it stays until the line is at the next rate");
-        assert_eq!(at(90.0), 1.0, "nothing but the lowest in the reservoir");
-        assert_eq!(at(160.0), 5.0, "two at once");
-        assert_eq!([217.0, 160.0].map(&mut at), [9.0; 2]);
+        assert_eq!([50.0, 100.0, 121.0].map(&mut rate_at), [1.0; 3]);
+        assert_eq!([122.0, 152.0, 91.0].map(&mut rate_at), [3.0; 3], "it stays until the line is at the next rate");
+        assert_eq!(rate_at(90.0), 1.0, "nothing but the lowest in the reservoir");
+        assert_eq!(rate_at(160.0), 5.0, "two at once");
+        assert_eq!([217.0, 160.0].map(&mut rate_at), [9.0; 2]);
         // Below 153 s the line is below 5 Mbit/s, the next lower rate: the lowest above the line.
-        assert_eq!([150.0, 110.0].map(&mut at), [5.0, 3.0]);
+        assert_eq!([150.0, 110.0].map(&mut rate_at), [5.0, 3.0]);
     }
 
     #[test]

@@ -38,12 +38,15 @@ pub(crate) struct Video {
     /// Frames from number `first` on, the first one that has not arrived or not been played.
     frames: VecDeque<Frame>,
     first: u64,
-    /// Frames written, and their segments.
+    /// Frames written.
     written: u64,
+    /// Segments of the frames written.
     segments: u64,
-    /// Frames delivered in order, their bytes, and the segment after the next frame's last.
+    /// Frames delivered in order.
     complete: u64,
-    bytes: u64,
+    /// Bytes of the frames delivered in order.
+    delivered_bytes: u64,
+    /// Number of the segment after the last one of the next frame.
     next_end: u64,
     /// Instant and delivered bytes when the latest group was written.
     last_group: (Instant, u64),
@@ -83,7 +86,7 @@ impl Video {
             written: 0,
             segments: 0,
             complete: 0,
-            bytes: 0,
+            delivered_bytes: 0,
             next_end: u64::MAX,
             last_group: (start, 0),
             delay: Distribution::default(),
@@ -94,22 +97,22 @@ impl Video {
         }
     }
 
-    /// When the next frame is to be written; it may be in the past.
+    /// The time at which the next frame is to be written; it may be in the past.
     pub(crate) fn due(&self) -> Instant {
         match self.playback {
             _ if self.stopped => Instant::NEVER,
             Playback::Live { .. } => self.start + self.player.media(self.written),
-            Playback::Stored { ahead, .. } => self.room(ahead),
+            Playback::Stored { ahead, .. } => self.room_time(ahead),
         }
     }
 
-    /// When the player's buffer has room for the next frame; with a bitrate ladder for the next group, once it has the one
-    /// before.
-    fn room(&self, ahead: Span) -> Instant {
-        let into = self.written % self.gop;
+    /// The time at which the player's buffer has room for the next frame; with a bitrate ladder for the next group, once
+    /// the group before is complete.
+    fn room_time(&self, ahead: Span) -> Instant {
+        let index_in_group = self.written % self.gop;
         let end = match self.ladder.adapts() {
-            true if into == 0 && self.complete < self.written => return Instant::NEVER,
-            true => self.written - into + self.gop,
+            true if index_in_group == 0 && self.complete < self.written => return Instant::NEVER,
+            true => self.written - index_in_group + self.gop,
             false => self.written + 1,
         };
         let capacity = self.player.frames(ahead);
@@ -122,18 +125,18 @@ impl Video {
     /// Writes what is due. Returns the segments, and whether the last one is short.
     pub(crate) fn write(&mut self, now: Instant) -> Option<(u64, bool)> {
         self.play(now);
-        let before = self.segments;
-        let mut short = false;
+        let prior_segments = self.segments;
+        let mut last_is_short = false;
         while self.due() <= now {
-            short = self.write_frame(now);
+            last_is_short = self.write_frame(now);
         }
-        (self.segments > before).then_some((self.segments - before, short))
+        (self.segments > prior_segments).then_some((self.segments - prior_segments, last_is_short))
     }
 
     /// Writes the next frame. Returns whether its last segment is short.
     fn write_frame(&mut self, now: Instant) -> bool {
         if self.written.is_multiple_of(self.gop) && self.ladder.adapts() {
-            self.choose(now);
+            self.choose_rate(now);
         }
         let bytes = self.encoder.frame(self.written, self.ladder.rate());
         let first = self.segments;
@@ -147,22 +150,22 @@ impl Video {
     }
 
     /// Chooses the next group's rate.
-    fn choose(&mut self, now: Instant) {
+    fn choose_rate(&mut self, now: Instant) {
         match self.playback {
             Playback::Stored { ahead, .. } => {
                 let level = self.player.media(self.complete.saturating_sub(self.player.position));
                 self.ladder.choose_by_buffer(level, ahead.saturating_sub(self.group));
             }
             Playback::Live { latency } => {
-                let (since, bytes) = std::mem::replace(&mut self.last_group, (now, self.bytes));
-                let delivered = Rate::of(self.bytes - bytes, now.since(since));
+                let (last_time, last_bytes) = std::mem::replace(&mut self.last_group, (now, self.delivered_bytes));
+                let delivered = Rate::of(self.delivered_bytes - last_bytes, now.since(last_time));
                 let age = self.incomplete().map_or(Span::ZERO, |frame| now.since(frame.written));
                 self.ladder.choose_by_backlog(age.saturating_sub(self.min_delay), latency, delivered);
             }
         }
     }
 
-    /// All segments before `delivered` have arrived in order. Returns whether the player requests a group now.
+    /// Called when all segments before `delivered` have arrived in order. Returns whether the player requests a group now.
     #[inline]
     pub(crate) fn deliver(&mut self, now: Instant, delivered: u64) -> bool {
         delivered >= self.next_end && self.complete_frames(now, delivered)
@@ -172,7 +175,7 @@ impl Video {
         self.play(now);
         while let Some(frame) = self.incomplete().filter(|frame| frame.end <= delivered).copied() {
             self.complete += 1;
-            self.bytes += frame.bytes;
+            self.delivered_bytes += frame.bytes;
             let delay = now.since(frame.written);
             self.delay.add(delay);
             self.min_delay = self.min_delay.min(delay);
@@ -191,8 +194,8 @@ impl Video {
     /// Advances the player to `now`.
     fn play(&mut self, now: Instant) {
         let Self { player, frames, first, played, played_bytes, .. } = self;
-        player.advance(now, self.complete, |frame, there| {
-            if there {
+        player.advance(now, self.complete, |frame, is_complete| {
+            if is_complete {
                 *played += 1;
                 *played_bytes += frames[(frame - *first) as usize].bytes;
             }
@@ -229,7 +232,7 @@ impl Video {
     /// Bytes that precede a segment, all of which have been delivered.
     pub(crate) fn bytes_below(&self, segment: u64) -> u64 {
         let part = self.incomplete().map_or(0, |frame| segment.saturating_sub(frame.first) * self.mss);
-        self.bytes + part
+        self.delivered_bytes + part
     }
 
     /// The video's part of the flow's record; everything else there is empty.
