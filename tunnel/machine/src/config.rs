@@ -5,10 +5,10 @@ use control::{AlgorithmChoice, Controller};
 use schedule::Scheduler;
 use units::{Rate, Span};
 
-/// The greatest number of paths.
+/// Maximum number of paths.
 pub const MAX_PATHS: usize = 16;
 
-/// The name that stands for no congestion control.
+/// The name of no congestion control.
 pub const OFF: &str = "off";
 
 /// Options of a tunnel.
@@ -26,7 +26,7 @@ pub struct TunnelOptions {
     pub in_order: bool,
     /// Whether a fragment that arrives after it was given up is delivered out of order instead of being dropped.
     pub deliver_late: bool,
-    /// The longest reorder timeout.
+    /// Maximum reorder timeout.
     pub max_reorder_timeout: Span,
     /// Silence after which a path is probed while the tunnel is in use.
     pub probe_interval: Span,
@@ -34,7 +34,7 @@ pub struct TunnelOptions {
     pub codel_target: Span,
     /// CoDel's interval at the ingress queue.
     pub codel_interval: Span,
-    /// Bytes that the ingress queue, the fragments in flight, and the reorder buffer may hold: each of the three.
+    /// Maximum size of each of the ingress queue, the fragments in flight, and the reorder buffer, bytes.
     pub memory_bytes: u64,
 }
 
@@ -99,12 +99,12 @@ pub struct EndpointConfig {
 pub struct PathConfig {
     /// Whether the path is used only while no regular path works.
     pub backup: bool,
-    /// Whether the path's traffic costs money: used as a backup, and probed seldom.
+    /// Whether the path's traffic costs money: the path is used as a backup, and probed seldom.
     pub metered: bool,
     /// The largest datagram (UDP payload) that path MTU discovery tries, bytes.
     pub max_datagram_size: u32,
     /// Bytes of the IP and UDP headers around a datagram.
     pub header_bytes: u32,
-    /// The greatest send rate, headers included; `None`: congestion control alone decides.
+    /// Maximum send rate, headers included; `None` if congestion control alone decides.
     pub max_rate: Option<Rate>,
 }

@@ -1,4 +1,4 @@
-//! Fragments in flight: kept until the peer has acknowledged them, so that what one path loses any path can retransmit.
+//! Fragments in flight: kept until the peer has acknowledged them, so that any path can retransmit what another has lost.
 
 use super::packet::{Fragment, Payload};
 use std::collections::VecDeque;
@@ -15,12 +15,12 @@ pub(super) struct SentFragment<P> {
     payload: Option<P>,
     bytes: u32,
     /// Bit set of the paths that it was sent on.
-    sent_on: u64,
+    sent_paths: u64,
     /// Transmissions neither acknowledged nor lost.
     transmissions: u32,
     first_sent: Instant,
     /// Whether it is in the retransmission queue.
-    queued: bool,
+    is_queued: bool,
 }
 
 impl<P: Payload> SentFragment<P> {
@@ -51,13 +51,13 @@ impl<P> Default for FragmentsInFlight<P> {
 
 impl<P: Payload> FragmentsInFlight<P> {
     /// Number of the next fragment.
-    pub(super) fn next(&self) -> u64 {
+    pub(super) fn next_number(&self) -> u64 {
         self.base + self.fragments.len() as u64
     }
 
     /// Adds a fragment; returns its number.
     pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>) -> u64 {
-        let number = self.next();
+        let number = self.next_number();
         let bytes = fragment.payload.len();
         self.bytes += u64::from(bytes);
         self.fragments.push_back(SentFragment {
@@ -67,10 +67,10 @@ impl<P: Payload> FragmentsInFlight<P> {
             last: fragment.last,
             payload: Some(fragment.payload.clone()),
             bytes,
-            sent_on: 0,
+            sent_paths: 0,
             transmissions: 0,
             first_sent: now,
-            queued: false,
+            is_queued: false,
         });
         number
     }
@@ -83,7 +83,7 @@ impl<P: Payload> FragmentsInFlight<P> {
     /// A fragment was sent on `path`.
     pub(super) fn on_sent(&mut self, number: u64, path: PathId) {
         if let Some(fragment) = self.get_mut(number) {
-            fragment.sent_on |= 1 << path.0;
+            fragment.sent_paths |= 1 << path.0;
             fragment.transmissions += 1;
         }
     }
@@ -107,19 +107,19 @@ impl<P: Payload> FragmentsInFlight<P> {
         }
     }
 
-    /// A transmission was lost. The fragment is retransmitted if `retransmit` is true for the time of its first
+    /// A transmission was lost. The fragment is retransmitted if `may_retransmit` is true for the time of its first
     /// transmission; false if it is given up.
-    pub(super) fn on_lost(&mut self, number: u64, retransmit: impl Fn(Instant) -> bool) -> bool {
+    pub(super) fn on_lost(&mut self, number: u64, may_retransmit: impl Fn(Instant) -> bool) -> bool {
         let Some(fragment) = self.get_mut(number) else { return true };
         fragment.transmissions = fragment.transmissions.saturating_sub(1);
-        if fragment.payload.is_none() || fragment.transmissions > 0 || fragment.queued {
+        if fragment.payload.is_none() || fragment.transmissions > 0 || fragment.is_queued {
             return true;
         }
-        if !retransmit(fragment.first_sent) {
+        if !may_retransmit(fragment.first_sent) {
             self.remove(number);
             return false;
         }
-        fragment.queued = true;
+        fragment.is_queued = true;
         self.retransmissions.push_back(number);
         true
     }
@@ -128,8 +128,8 @@ impl<P: Payload> FragmentsInFlight<P> {
     /// loss: no later packet shows a gap).
     pub(super) fn on_pto(&mut self, number: u64) {
         let Some(fragment) = self.get_mut(number) else { return };
-        if fragment.payload.is_some() && !fragment.queued {
-            fragment.queued = true;
+        if fragment.payload.is_some() && !fragment.is_queued {
+            fragment.is_queued = true;
             self.retransmissions.push_back(number);
         }
     }
@@ -154,7 +154,7 @@ impl<P: Payload> FragmentsInFlight<P> {
     pub(super) fn pop_retransmission(&mut self) -> Option<(u64, Fragment<P>)> {
         let number = self.retransmissions.pop_front()?;
         let fragment = self.get_mut(number)?;
-        fragment.queued = false;
+        fragment.is_queued = false;
         Some((number, fragment.fragment(true)?))
     }
 
@@ -165,12 +165,12 @@ impl<P: Payload> FragmentsInFlight<P> {
         }
     }
 
-    /// The oldest fragment from number `from` on that is not acknowledged and was not sent on `path`.
-    pub(super) fn oldest_not_sent_on(&self, path: PathId, from: u64) -> Option<(u64, Fragment<P>)> {
-        let skip = from.saturating_sub(self.base) as usize;
-        let mut rest = self.fragments.iter().enumerate().skip(skip);
+    /// The oldest fragment from number `first` on that is not acknowledged and was not sent on `path`.
+    pub(super) fn oldest_not_sent_on(&self, path: PathId, first: u64) -> Option<(u64, Fragment<P>)> {
+        let skip = first.saturating_sub(self.base) as usize;
+        let mut candidates = self.fragments.iter().enumerate().skip(skip);
         let (index, fragment) =
-            rest.find(|(_, fragment)| fragment.payload.is_some() && fragment.sent_on & (1 << path.0) == 0)?;
+            candidates.find(|(_, fragment)| fragment.payload.is_some() && fragment.sent_paths & (1 << path.0) == 0)?;
         Some((self.base + index as u64, fragment.fragment(true)?))
     }
 }

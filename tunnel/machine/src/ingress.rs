@@ -18,14 +18,14 @@ const QUANTUM: i64 = 1514;
 const MAX_PACKET: u64 = 1514;
 
 #[derive(Debug)]
-struct Queued<P> {
+struct QueuedPacket<P> {
     enqueued: Instant,
     packet: P,
 }
 
 #[derive(Debug)]
 struct FlowQueue<P> {
-    packets: VecDeque<Queued<P>>,
+    packets: VecDeque<QueuedPacket<P>>,
     bytes: u64,
     deficit: i64,
     is_listed: bool,
@@ -77,7 +77,7 @@ impl<P: Payload> IngressQueue<P> {
     pub(super) fn push(&mut self, now: Instant, stream: u8, packet: P, counters: &mut EndpointCounters) {
         let bytes = u64::from(packet.len());
         let flow = &mut self.flows[usize::from(stream)];
-        flow.packets.push_back(Queued { enqueued: now, packet });
+        flow.packets.push_back(QueuedPacket { enqueued: now, packet });
         flow.bytes += bytes;
         if !flow.is_listed {
             (flow.is_listed, flow.deficit) = (true, QUANTUM);
@@ -90,15 +90,15 @@ impl<P: Payload> IngressQueue<P> {
     }
 
     fn drop_from_longest(&mut self, counters: &mut EndpointCounters) -> bool {
-        let listed = self.new_flows.iter().chain(&self.old_flows);
-        let Some(longest) = listed.copied().max_by_key(|stream| self.flows[usize::from(*stream)].bytes) else {
+        let active_streams = self.new_flows.iter().chain(&self.old_flows);
+        let Some(longest) = active_streams.copied().max_by_key(|stream| self.flows[usize::from(*stream)].bytes) else {
             return false;
         };
         counters.ingress_dropped_packets += 1;
         self.take_head(longest).is_some()
     }
 
-    fn take_head(&mut self, stream: u8) -> Option<Queued<P>> {
+    fn take_head(&mut self, stream: u8) -> Option<QueuedPacket<P>> {
         let flow = &mut self.flows[usize::from(stream)];
         let head = flow.packets.pop_front()?;
         let bytes = u64::from(head.packet.len());
@@ -143,7 +143,7 @@ impl<P: Payload> IngressQueue<P> {
         }
     }
 
-    /// Takes the next packet of a queue that CoDel does not drop. One that is marked or trimmed instead goes on.
+    /// Takes the next packet of a queue that CoDel does not drop. A packet that is marked or trimmed instead is returned.
     fn dequeue(&mut self, now: Instant, stream: u8, counters: &mut EndpointCounters) -> Option<P> {
         loop {
             let Some(mut head) = self.take_head(stream) else {

@@ -71,7 +71,7 @@ pub struct Transmit<P> {
     pub body: TransmitBody<P>,
 }
 
-/// The envelope of a received datagram: authentic, and no replay.
+/// The metadata of a received datagram, which is authentic and no replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The path that it arrived on.

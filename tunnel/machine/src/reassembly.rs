@@ -6,8 +6,8 @@
 use super::ingress::STREAMS;
 use super::packet::{Delivery, Payload};
 
-/// The longest packet, bytes: an IP packet with its virtio-net header and padding. It bounds the memory of a stream whatever a
-/// peer sends.
+/// Maximum length of a packet, bytes: an IP packet with its virtio-net header and padding. Bounds the memory of a stream
+/// whatever a peer sends.
 const MAX_PACKET_BYTES: u32 = 65_535 + 10 + 64;
 
 /// A driver's buffer for the fragments of one packet.
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Adds fragments (text, first, last, gap), of which "marked" bears CE; returns the reassembled packets.
+    /// Adds fragments (text, first, last, gap), of which "marked" carries CE; returns the reassembled packets.
     fn add_all(
         reassembler: &mut Reassembler<Vec<Text>>,
         fragments: &[(&'static str, bool, bool, bool)],

@@ -1,13 +1,12 @@
 //! The reorder buffer: each stream is delivered in its own order, so that one flow's loss does not delay another.
 //!
-//! A fragment that arrives early is held until the missing ones before it have arrived. Missing fragments are given up when
+//! A fragment that arrives early is buffered until the missing ones before it have arrived. Missing fragments are given
+//! up when
 //!
 //! - the reorder timeout has passed, which the sender computes (the difference of the paths' delays, their jitter, and
-//!   the time
-//!   of a retransmission); or, where the sender does not retransmit,
+//!   the time of a retransmission); or, where the sender does not retransmit,
 //! - every path in use has delivered a later fragment of the stream: a path keeps its order, so that the missing fragment
-//!   is on
-//!   none (draft-amend-iccrg-multipath-reordering, section 5.6); or
+//!   is on none (draft-amend-iccrg-multipath-reordering, section 5.6); or
 //! - the buffer is full: then only the head of a stream is given up (RFC 2890, section 2.2).
 
 use super::config::MAX_PATHS;
@@ -16,21 +15,21 @@ use super::status::EndpointCounters;
 use std::collections::VecDeque;
 use units::{Instant, PathId, Span};
 
-/// Furthest that a fragment may be ahead of the expected one: bounds the memory of a stream whatever a peer sends.
-const MAX_AHEAD: u64 = 1 << 16;
-/// Ranges given up that are remembered, to tell late fragments from duplicates.
+/// Maximum distance of a fragment from the expected one: bounds the memory of a stream whatever a peer sends.
+const MAX_REORDER_DISTANCE: u64 = 1 << 16;
+/// Maximum number of ranges given up that are remembered, to tell late fragments from duplicates.
 const MAX_SKIPPED_RANGES: usize = 16;
 
 #[derive(Debug)]
 enum Slot<P> {
     Missing,
-    Held {
-        since: Instant,
+    Buffered {
+        arrival: Instant,
         delivery: Delivery<P>,
     },
     /// Delivered out of order.
     Delivered {
-        since: Instant,
+        arrival: Instant,
     },
 }
 
@@ -39,11 +38,11 @@ enum Slot<P> {
 pub(super) struct ReorderConfig {
     pub(super) in_order: bool,
     pub(super) deliver_late: bool,
-    /// Longest wait for a missing fragment.
+    /// Maximum wait for a missing fragment.
     pub(super) timeout: Span,
     /// Whether the sender retransmits: a fragment that every path has passed may still come.
     pub(super) retransmit: bool,
-    /// Bytes that may be held.
+    /// Maximum size of the buffers, bytes.
     pub(super) memory_bytes: u64,
 }
 
@@ -51,10 +50,10 @@ pub(super) struct ReorderConfig {
 struct Stream<P> {
     expected: u64,
     slots: VecDeque<Slot<P>>,
-    held: u64,
-    /// By path, one past the greatest number that it delivered, without retransmissions.
+    buffered: u64,
+    /// One past the largest number that each path delivered, without retransmissions.
     next_on_path: Vec<(PathId, u64)>,
-    skipped: VecDeque<(u64, u64)>,
+    skipped_ranges: VecDeque<(u64, u64)>,
     /// Whether fragments were given up since the latest delivery.
     gap: bool,
     is_listed: bool,
@@ -65,9 +64,9 @@ impl<P> Default for Stream<P> {
         Self {
             expected: 0,
             slots: VecDeque::new(),
-            held: 0,
+            buffered: 0,
             next_on_path: Vec::new(),
-            skipped: VecDeque::new(),
+            skipped_ranges: VecDeque::new(),
             gap: false,
             is_listed: false,
         }
@@ -80,10 +79,10 @@ pub(super) struct ReorderBuffer<P> {
     pub(super) config: ReorderConfig,
     streams: Vec<Stream<P>>,
     /// Streams that wait for a fragment.
-    waiting: Vec<u8>,
-    /// Fragments held.
-    pub(super) held: u64,
-    held_bytes: u64,
+    waiting_streams: Vec<u8>,
+    /// Fragments in the buffers.
+    pub(super) buffered: u64,
+    buffered_bytes: u64,
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) deadline: Instant,
     deliveries: VecDeque<Delivery<P>>,
@@ -94,9 +93,9 @@ impl<P: Payload> ReorderBuffer<P> {
         Self {
             config,
             streams: (0..super::ingress::STREAMS).map(|_| Stream::default()).collect(),
-            waiting: Vec::new(),
-            held: 0,
-            held_bytes: 0,
+            waiting_streams: Vec::new(),
+            buffered: 0,
+            buffered_bytes: 0,
             deadline: Instant::NEVER,
             deliveries: VecDeque::new(),
         }
@@ -107,19 +106,19 @@ impl<P: Payload> ReorderBuffer<P> {
         self.deliveries.pop_front()
     }
 
-    /// A fragment arrived on `path`; `in_use` tells whether a path has delivered data lately.
+    /// A fragment arrived on `path`; `is_in_use` returns whether a path has delivered data lately.
     pub(super) fn handle(
         &mut self,
         now: Instant,
         path: PathId,
         fragment: Fragment<P>,
         ce: bool,
-        in_use: impl Fn(PathId) -> bool,
+        is_in_use: impl Fn(PathId) -> bool,
         counters: &mut EndpointCounters,
     ) {
         let index = fragment.stream;
         let config = self.config;
-        let unordered = fragment.first && fragment.last && (!config.in_order || index >= FIRST_UNORDERED_STREAM);
+        let is_unordered = fragment.first && fragment.last && (!config.in_order || index >= FIRST_UNORDERED_STREAM);
         let stream = &mut self.streams[usize::from(index)];
         let Some(number) = stream.decode(fragment.sequence) else {
             counters.malformed_frames += 1;
@@ -130,16 +129,16 @@ impl<P: Payload> ReorderBuffer<P> {
         }
         let (first, last, payload) = (fragment.first, fragment.last, fragment.payload);
         let mut delivery = Delivery { stream: index, payload, first, last, gap: false, ce };
-        let Some(ahead) = number.checked_sub(stream.expected) else {
+        let Some(distance) = number.checked_sub(stream.expected) else {
             return self.handle_late(number, delivery, counters);
         };
-        if ahead >= MAX_AHEAD {
+        if distance >= MAX_REORDER_DISTANCE {
             if !stream.slots.is_empty() {
                 counters.reorder_dropped_fragments += 1;
                 return;
             }
-            // After so many losses no timer waits: the stream goes on at this fragment.
-            stream.skip(ahead, counters);
+            // After so many losses no timer is set: the stream continues at this fragment.
+            stream.skip(distance, counters);
         }
         if number == stream.expected && stream.slots.is_empty() {
             // The common case: in order, and nothing held.
@@ -149,14 +148,14 @@ impl<P: Payload> ReorderBuffer<P> {
             self.deliveries.push_back(delivery);
             return;
         }
-        if !self.hold(now, index, ahead as usize, unordered, delivery, counters) {
+        if !self.insert(now, index, distance as usize, is_unordered, delivery, counters) {
             return;
         }
         self.advance(now, index, counters);
         if !config.retransmit {
-            self.give_up_overtaken(now, index, in_use, counters);
+            self.give_up_overtaken(now, index, is_in_use, counters);
         }
-        while self.held_bytes > config.memory_bytes && self.give_up_largest(now, counters) {}
+        while self.buffered_bytes > config.memory_bytes && self.give_up_in_fullest(now, counters) {}
         self.reschedule();
     }
 
@@ -173,39 +172,40 @@ impl<P: Payload> ReorderBuffer<P> {
         }
     }
 
-    /// Holds a fragment that is ahead of the expected one, or delivers it if it is `unordered`. False if it is a duplicate.
-    fn hold(
+    /// Buffers a fragment that is ahead of the expected one, or delivers it if `is_unordered`. False if it is a
+    /// duplicate.
+    fn insert(
         &mut self,
         now: Instant,
         index: u8,
-        ahead: usize,
-        unordered: bool,
+        distance: usize,
+        is_unordered: bool,
         delivery: Delivery<P>,
         counters: &mut EndpointCounters,
     ) -> bool {
         let stream = &mut self.streams[usize::from(index)];
-        while stream.slots.len() <= ahead {
+        while stream.slots.len() <= distance {
             stream.slots.push_back(Slot::Missing);
         }
-        let slot = &mut stream.slots[ahead];
+        let slot = &mut stream.slots[distance];
         if !matches!(slot, Slot::Missing) {
             counters.duplicate_fragments += 1;
             return false;
         }
-        if unordered && ahead > 0 {
-            *slot = Slot::Delivered { since: now };
+        if is_unordered && distance > 0 {
+            *slot = Slot::Delivered { arrival: now };
             counters.delivered_fragments += 1;
             self.deliveries.push_back(delivery);
         } else {
-            stream.held += 1;
-            self.held += 1;
-            self.held_bytes += u64::from(delivery.payload.len());
-            counters.reorder_buffered_fragments += u64::from(ahead > 0);
-            *slot = Slot::Held { since: now, delivery };
+            stream.buffered += 1;
+            self.buffered += 1;
+            self.buffered_bytes += u64::from(delivery.payload.len());
+            counters.reorder_buffered_fragments += u64::from(distance > 0);
+            *slot = Slot::Buffered { arrival: now, delivery };
         }
         if !stream.is_listed {
             stream.is_listed = true;
-            self.waiting.push(index);
+            self.waiting_streams.push(index);
         }
         true
     }
@@ -218,13 +218,13 @@ impl<P: Payload> ReorderBuffer<P> {
                 return;
             }
             stream.expected += 1;
-            if let Some(Slot::Held { since, mut delivery }) = stream.slots.pop_front() {
+            if let Some(Slot::Buffered { arrival, mut delivery }) = stream.slots.pop_front() {
                 delivery.gap = std::mem::take(&mut stream.gap);
-                stream.held -= 1;
-                self.held -= 1;
-                self.held_bytes -= u64::from(delivery.payload.len());
+                stream.buffered -= 1;
+                self.buffered -= 1;
+                self.buffered_bytes -= u64::from(delivery.payload.len());
                 counters.delivered_fragments += 1;
-                counters.reorder_wait_ns += now.since(since).0;
+                counters.reorder_wait_ns += now.since(arrival).0;
                 self.deliveries.push_back(delivery);
             }
         }
@@ -246,39 +246,42 @@ impl<P: Payload> ReorderBuffer<P> {
         &mut self,
         now: Instant,
         index: u8,
-        in_use: impl Fn(PathId) -> bool,
+        is_in_use: impl Fn(PathId) -> bool,
         counters: &mut EndpointCounters,
     ) {
         loop {
             let stream = &self.streams[usize::from(index)];
-            let overtaken_on = |path| stream.next_on_path.iter().any(|(of, end)| *of == path && *end > stream.expected);
-            let overtaken = (0..MAX_PATHS as u16).map(PathId).all(|path| overtaken_on(path) || !in_use(path));
-            if !overtaken || stream.slots.is_empty() {
+            let is_overtaken_on = |path| {
+                stream.next_on_path.iter().any(|(stream_path, end)| *stream_path == path && *end > stream.expected)
+            };
+            let is_overtaken = (0..MAX_PATHS as u16).map(PathId).all(|path| is_overtaken_on(path) || !is_in_use(path));
+            if !is_overtaken || stream.slots.is_empty() {
                 return;
             }
             self.give_up(now, index, counters);
         }
     }
 
-    fn give_up_largest(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
-        let Some(largest) = self.waiting.iter().copied().max_by_key(|index| self.streams[usize::from(*index)].held)
+    fn give_up_in_fullest(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
+        let Some(fullest) =
+            self.waiting_streams.iter().copied().max_by_key(|index| self.streams[usize::from(*index)].buffered)
         else {
             return false;
         };
-        let before = self.held;
-        self.give_up(now, largest, counters);
-        self.held < before
+        let buffered = self.buffered;
+        self.give_up(now, fullest, counters);
+        self.buffered < buffered
     }
 
     /// Sets the deadline to the earliest timeout of a waiting stream.
     fn reschedule(&mut self) {
         self.deadline = Instant::NEVER;
         let (streams, deadline, timeout) = (&mut self.streams, &mut self.deadline, self.config.timeout);
-        self.waiting.retain(|index| {
+        self.waiting_streams.retain(|index| {
             let stream = &mut streams[usize::from(*index)];
             stream.is_listed = !stream.slots.is_empty();
-            if let Some(since) = stream.waiting_since() {
-                *deadline = (*deadline).min(since + timeout);
+            if let Some(start) = stream.wait_start() {
+                *deadline = (*deadline).min(start + timeout);
             }
             stream.is_listed
         });
@@ -289,11 +292,9 @@ impl<P: Payload> ReorderBuffer<P> {
         if now < self.deadline {
             return;
         }
-        for position in 0..self.waiting.len() {
-            let index = self.waiting[position];
-            while self.streams[usize::from(index)]
-                .waiting_since()
-                .is_some_and(|since| since + self.config.timeout <= now)
+        for position in 0..self.waiting_streams.len() {
+            let index = self.waiting_streams[position];
+            while self.streams[usize::from(index)].wait_start().is_some_and(|start| start + self.config.timeout <= now)
             {
                 self.give_up(now, index, counters);
             }
@@ -310,7 +311,11 @@ impl<P> Stream<P> {
     }
 
     fn update_next_on_path(&mut self, path: PathId, end: u64) {
-        let index = self.next_on_path.iter().position(|(of, _)| *of == path).unwrap_or(self.next_on_path.len());
+        let index = self
+            .next_on_path
+            .iter()
+            .position(|(stream_path, _)| *stream_path == path)
+            .unwrap_or(self.next_on_path.len());
         if index == self.next_on_path.len() {
             self.next_on_path.push((path, end));
         }
@@ -325,28 +330,30 @@ impl<P> Stream<P> {
         counters.missing_fragments += missing;
     }
 
-    fn push_skipped(&mut self, from: u64, to: u64) {
-        if self.skipped.len() == MAX_SKIPPED_RANGES {
-            self.skipped.pop_front();
+    fn push_skipped(&mut self, start: u64, end: u64) {
+        if self.skipped_ranges.len() == MAX_SKIPPED_RANGES {
+            self.skipped_ranges.pop_front();
         }
-        self.skipped.push_back((from, to));
+        self.skipped_ranges.push_back((start, end));
     }
 
     /// Whether the fragment was given up; true at most once for each.
     fn remove_skipped(&mut self, number: u64) -> bool {
-        let Some(at) = self.skipped.iter().position(|(from, to)| (*from..*to).contains(&number)) else { return false };
-        let (from, to) = self.skipped[at];
-        self.skipped[at] = (number + 1, to);
-        if from < number {
-            self.push_skipped(from, number);
+        let Some(index) = self.skipped_ranges.iter().position(|(start, end)| (*start..*end).contains(&number)) else {
+            return false;
+        };
+        let (start, end) = self.skipped_ranges[index];
+        self.skipped_ranges[index] = (number + 1, end);
+        if start < number {
+            self.push_skipped(start, number);
         }
         true
     }
 
-    /// When the wait for the fragment at the head began: the arrival of the first one behind it.
-    fn waiting_since(&self) -> Option<Instant> {
+    /// When the wait for the fragment at the head began: the arrival of the first one after it.
+    fn wait_start(&self) -> Option<Instant> {
         self.slots.iter().find_map(|slot| match slot {
-            Slot::Held { since, .. } | Slot::Delivered { since } => Some(*since),
+            Slot::Buffered { arrival, .. } | Slot::Delivered { arrival } => Some(*arrival),
             Slot::Missing => None,
         })
     }

@@ -118,7 +118,7 @@ pub struct EndpointStatus {
     pub fragments_in_flight: u64,
     /// Fragments in the reorder buffer.
     pub reorder_fragments: u64,
-    /// Longest wait for a missing fragment.
+    /// Maximum wait for a missing fragment.
     pub reorder_timeout: Span,
     /// Payload of a full fragment, bytes.
     pub fragment_size: u32,

@@ -7,7 +7,7 @@ use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
 use wire::frame::Frame;
 
-/// Longest time without acknowledgements on a regular path while there are any to send.
+/// Maximum time without acknowledgements on a regular path while there are any to send.
 const MAX_ACK_INTERVAL: Span = Span::from_millis(25);
 /// Minimum interval of reorder timeout frames; an unchanged timeout is sent at eight times this interval.
 const REORDER_TIMEOUT_INTERVAL: Span = Span::from_millis(25);
@@ -38,38 +38,39 @@ impl<P: Payload> Endpoint<P> {
         self.poll_feedback(now)
     }
 
-    /// Sends the frames that must leave on a certain path there. Acknowledgements of all paths leave on the fastest path
-    /// that seems to work, and now and then on each of the others too, so that no single path's failure silences all.
+    /// Sends the frames that belong to a path on it. Acknowledgements of all paths are sent on the fastest path that seems
+    /// to work, and at intervals on each of the others too, so that the failure of one path does not stop them all.
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let with_frames = self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
-        if let Some(index) = with_frames {
+        let path_with_frames =
+            self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
+        if let Some(index) = path_with_frames {
             let frames = &mut self.paths[index].as_mut()?.frames;
             self.control_frames.clear();
             self.control_frames.extend(frames.drain(..count_fitting(frames)));
             return self.send_frames(now, PathId(index as u16), 0);
         }
         let reorder_timeout = self.reorder_timeout_frame(now);
-        if reorder_timeout.is_none() && !self.paths.iter().flatten().any(|path| path.received.due <= now) {
+        if reorder_timeout.is_none() && !self.paths.iter().flatten().any(|path| path.received.deadline <= now) {
             return None;
         }
         let fastest = self.feedback_path()?;
         let is_overdue =
             |path: &TunnelPath| path.is_up() && !path.is_backup() && now.since(path.last_feedback) > MAX_ACK_INTERVAL;
-        let other = self.paths.iter().position(|path| path.as_ref().is_some_and(is_overdue));
-        let other = other.map(|index| PathId(index as u16)).filter(|other| *other != fastest);
-        let feedback_path = other.unwrap_or(fastest);
+        let overdue_path = self.paths.iter().position(|path| path.as_ref().is_some_and(is_overdue));
+        let overdue_path = overdue_path.map(|index| PathId(index as u16)).filter(|path| *path != fastest);
+        let feedback_path = overdue_path.unwrap_or(fastest);
         self.control_frames.clear();
         self.control_frames.extend(reorder_timeout);
         for (index, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path else { continue };
-            let due = path.received.due;
-            if due > now {
+            let deadline = path.received.deadline;
+            if deadline > now {
                 continue;
             }
             self.control_frames.extend(path.received.ack_frame(now, index as u8).map(Frame::Ack));
             let exceeds_datagram = count_fitting(&self.control_frames) < self.control_frames.len();
-            if exceeds_datagram || other.is_some() {
-                path.received.due = due;
+            if exceeds_datagram || overdue_path.is_some() {
+                path.received.deadline = deadline;
             }
             if exceeds_datagram {
                 self.control_frames.pop();
@@ -114,28 +115,32 @@ impl<P: Payload> Endpoint<P> {
     /// A queue at the ingress that waits for slow paths is no standing queue: CoDel's target grows by
     /// their excess delay, and its interval is a round trip at least.
     fn adapt_codel(&mut self) {
-        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let max_srtt = up().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
+        let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
+        let max_srtt = up_paths().map(TunnelPath::srtt).max().unwrap_or(Span::ZERO);
         let target = self.options.codel_target + self.max_excess_one_way_delay(0);
         self.ingress.set_codel(target, self.options.codel_interval.max(max_srtt + target));
     }
 
-    /// Greatest excess delay of a path, with `deviations` mean deviations of its jitter.
+    /// Maximum excess delay of a path, with `deviations` mean deviations of its jitter.
     fn max_excess_one_way_delay(&self, deviations: u64) -> Span {
-        let up = self.paths.iter().flatten().filter(|path| path.is_up());
-        up.map(|path| self.excess_one_way_delay(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
+        let up_paths = self.paths.iter().flatten().filter(|path| path.is_up());
+        up_paths.map(|path| self.excess_one_way_delay(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
     }
 
     /// One-way delay of a path in excess of the fastest path's: by the peer's clock where data has gone by both, else
     /// half the difference of their round trips.
     pub(super) fn excess_one_way_delay(&self, path: &TunnelPath) -> Span {
-        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let excess =
-            |delay: u32| up().filter_map(TunnelPath::one_way_delay).map(|other| delay.wrapping_sub(other) as i32).max();
+        let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
+        let excess = |delay: u32| {
+            up_paths()
+                .filter_map(TunnelPath::one_way_delay)
+                .map(|path_delay| delay.wrapping_sub(path_delay) as i32)
+                .max()
+        };
         if let Some(excess) = path.one_way_delay().and_then(excess) {
             return Span::from_micros(excess.max(0) as u64);
         }
-        let min_srtt = up().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
+        let min_srtt = up_paths().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
         path.srtt().saturating_sub(min_srtt) / 2
     }
 
@@ -143,13 +148,13 @@ impl<P: Payload> Endpoint<P> {
     /// retransmission, also the probe timeout of a failing path (its last acknowledgement may be nearly as late again)
     /// and the time to retransmit everything in flight on another.
     pub(super) fn reorder_timeout(&self) -> Span {
-        let up = || self.paths.iter().flatten().filter(|path| path.is_up());
+        let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
         let delay_difference = self.max_excess_one_way_delay(4);
         if !self.options.retransmit {
             return delay_difference + MIN_REORDER_TIMEOUT;
         }
-        let detection = up().map(TunnelPath::bounded_pto).max().unwrap_or(INITIAL_REORDER_TIMEOUT);
-        let retransmission = up().map(TunnelPath::pto).min().unwrap_or(INITIAL_REORDER_TIMEOUT);
+        let detection = up_paths().map(TunnelPath::bounded_pto).max().unwrap_or(INITIAL_REORDER_TIMEOUT);
+        let retransmission = up_paths().map(TunnelPath::pto).min().unwrap_or(INITIAL_REORDER_TIMEOUT);
         delay_difference + detection * 2 + retransmission * 2 + MIN_REORDER_TIMEOUT
     }
 }

@@ -39,18 +39,18 @@ const PATH_IN_USE_TIME: Span = Span::from_millis(500);
 const MAX_RETRANSMISSION_AGE: Span = Span::from_secs(1);
 /// Fragments retransmitted at the probe timeout of the only path, as probes.
 const PTO_PROBES: usize = 2;
-/// The least reorder timeout.
+/// Minimum reorder timeout.
 const MIN_REORDER_TIMEOUT: Span = Span::from_millis(5);
 /// The reorder timeout before anything is measured.
 const INITIAL_REORDER_TIMEOUT: Span = Span::from_millis(100);
 
-/// An inner packet of which the first fragments have been sent.
+/// An inner packet of which some fragments have been sent.
 #[derive(Debug)]
-struct PartlySent<P> {
+struct PartlySentPacket<P> {
     stream: u8,
     packet: P,
     /// Offset of the next fragment, bytes.
-    from: u32,
+    offset: u32,
     length: u32,
     /// Bytes of each fragment: equal but for the last one, which is hardly shorter, so that a driver can send them with GSO.
     fragment_size: u32,
@@ -68,21 +68,21 @@ pub struct Endpoint<P> {
     next_packet_numbers: [u64; MAX_PATHS],
     views: Vec<schedule::PathView>,
     ingress: IngressQueue<P>,
-    partly_sent: Option<PartlySent<P>>,
+    partly_sent: Option<PartlySentPacket<P>>,
     /// The next sequence number of each stream.
-    sequences: Vec<u32>,
+    next_sequences: Vec<u32>,
     fragments: FragmentsInFlight<P>,
     reorder: ReorderBuffer<P>,
-    /// The path of the burst under way, and how many more fragments it takes.
+    /// The path of the current burst, and the number of fragments left in it.
     burst: Option<(PathId, u32)>,
     outcomes: FragmentOutcomes,
     control_frames: Vec<Frame>,
     events: VecDeque<EndpointEvent>,
     counters: EndpointCounters,
     last_data: Option<Instant>,
-    /// The reorder timeout last sent to the peer, and when.
+    /// The reorder timeout last sent to the peer, and the time.
     reorder_timeout_sent: (Span, Instant),
-    /// Whether there was an input since nothing was left to send.
+    /// Whether there was an input since the latest poll that returned nothing to send.
     had_input: bool,
 }
 
@@ -106,7 +106,7 @@ impl<P: Payload> Endpoint<P> {
             views: Vec::new(),
             ingress: IngressQueue::new(options.codel_target, options.codel_interval, options.memory_bytes),
             partly_sent: None,
-            sequences: vec![0; super::ingress::STREAMS],
+            next_sequences: vec![0; super::ingress::STREAMS],
             fragments: FragmentsInFlight::default(),
             reorder: ReorderBuffer::new(reorder),
             burst: None,
@@ -133,33 +133,34 @@ impl<P: Payload> Endpoint<P> {
         match &mut self.paths[id.index()] {
             Some(path) => {
                 path.set_config(config);
-                announce(path, id);
+                announce_state(path, id);
             }
             slot => {
                 let mut path = TunnelPath::new(id, config, self.next_packet_numbers[id.index()]);
-                announce(&mut path, id);
+                announce_state(&mut path, id);
                 *slot = Some(path);
             }
         }
     }
 
-    /// Removes a path and tells the peer. What was in flight on it is retransmitted on the others.
+    /// Removes a path and announces that. What was in flight on it is retransmitted on the others.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
         self.forget_path(now, id);
         self.announce_removal(id);
     }
 
-    /// Tells the peer that a path is removed, on each of the others: frames may be lost.
+    /// Announces the removal of a path on each of the others: frames may be lost.
     pub fn announce_removal(&mut self, id: PathId) {
-        let removed = Frame::Path { path: id.0 as u8, state: PathState::Removed };
-        self.paths.iter_mut().flatten().for_each(|path| path.frames.push(removed.clone()));
+        let frame = Frame::Path { path: id.0 as u8, state: PathState::Removed };
+        self.paths.iter_mut().flatten().for_each(|path| path.frames.push(frame.clone()));
     }
 
-    /// Removes a path of which the peer knows that it is gone. What was in flight on it is retransmitted on the others.
+    /// Removes a path without an announcement: the peer knows of it. What was in flight on it is retransmitted on the
+    /// others.
     pub fn forget_path(&mut self, now: Instant, id: PathId) {
         self.fail_path(now, id);
         if let Some(path) = self.paths.get_mut(id.index()).and_then(Option::take) {
-            self.next_packet_numbers[id.index()] = path.next_number();
+            self.next_packet_numbers[id.index()] = path.next_packet_number();
         }
     }
 
@@ -200,11 +201,11 @@ impl<P: Payload> Endpoint<P> {
         path.on_datagram(now, Some(fragment.payload.len()));
         path.received.add(now, arrival.packet_number, arrival.ce, true);
         let Self { reorder, counters, paths, .. } = self;
-        let in_use = |path: PathId| {
+        let is_in_use = |path: PathId| {
             let last = paths.get(path.index()).and_then(Option::as_ref).and_then(|path| path.last_data_received);
-            last.is_some_and(|at| now.since(at) < PATH_IN_USE_TIME)
+            last.is_some_and(|last| now.since(last) < PATH_IN_USE_TIME)
         };
-        reorder.handle(now, arrival.path, fragment, arrival.ce, in_use, counters);
+        reorder.handle(now, arrival.path, fragment, arrival.ce, is_in_use, counters);
     }
 
     /// An authentic datagram with frames arrived.
@@ -216,15 +217,15 @@ impl<P: Payload> Endpoint<P> {
         frames.iter().for_each(|frame| self.on_frame(now, arrival.path, frame));
     }
 
-    fn on_frame(&mut self, now: Instant, from: PathId, frame: &Frame) {
+    fn on_frame(&mut self, now: Instant, arrival_path: PathId, frame: &Frame) {
         match frame {
             Frame::Ack(ack) => self.on_ack(now, ack),
             Frame::Ping { token } => {
-                if let Some(Some(path)) = self.paths.get_mut(from.index()) {
+                if let Some(Some(path)) = self.paths.get_mut(arrival_path.index()) {
                     path.frames.push(Frame::Pong { token: *token });
                 }
             }
-            Frame::Pong { token } => self.on_pong(now, from, *token),
+            Frame::Pong { token } => self.on_pong(now, arrival_path, *token),
             Frame::ReorderTimeout { micros } => {
                 let timeout = Span::from_micros(u64::from(*micros)).max(MIN_REORDER_TIMEOUT);
                 self.reorder.config.timeout = timeout.min(self.options.max_reorder_timeout);
@@ -247,17 +248,17 @@ impl<P: Payload> Endpoint<P> {
         let retransmit = self.options.retransmit;
         self.outcomes.acked.drain(..).for_each(|fragment| self.fragments.on_acked(fragment));
         for fragment in self.outcomes.lost.drain(..) {
-            let kept = self
+            let is_kept = self
                 .fragments
                 .on_lost(fragment, |first_sent| retransmit && now.since(first_sent) < MAX_RETRANSMISSION_AGE);
-            self.counters.abandoned_fragments += u64::from(!kept);
+            self.counters.abandoned_fragments += u64::from(!is_kept);
         }
     }
 
     fn on_pong(&mut self, now: Instant, id: PathId, token: u64) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        let (came_up, plpmtu) = path.on_pong(now, token, &mut self.controller);
-        if came_up {
+        let (was_down, plpmtu) = path.on_pong(now, token, &mut self.controller);
+        if was_down {
             self.events.push_back(EndpointEvent::PathUp(id));
         }
         if let Some(size) = plpmtu {
@@ -301,11 +302,12 @@ impl<P: Payload> Endpoint<P> {
 
     /// The next datagram to send, if one may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let next = self.poll_control(now).or_else(|| self.poll_retransmission(now)).or_else(|| self.poll_unsent(now));
-        if next.is_none() && std::mem::take(&mut self.had_input) {
+        let transmit =
+            self.poll_control(now).or_else(|| self.poll_retransmission(now)).or_else(|| self.poll_unsent(now));
+        if transmit.is_none() && std::mem::take(&mut self.had_input) {
             self.validate_cwnd(now);
         }
-        next
+        transmit
     }
 
     /// The frames of the latest [`TransmitBody::Control`](crate::TransmitBody::Control).
@@ -336,14 +338,14 @@ impl<P: Payload> Endpoint<P> {
     pub fn deadline(&self, now: Instant) -> Instant {
         let policy = self.policy(now);
         let has_data = self.has_unsent() || self.fragments.has_retransmissions();
-        let of_path = |path: &TunnelPath| {
+        let path_deadline = |path: &TunnelPath| {
             let next_send_time = if has_data && path.has_room() { path.next_send_time() } else { Instant::NEVER };
-            // Of a time in the past no timer is needed.
+            // A time in the past needs no timer.
             let next_send_time = if next_send_time > now { next_send_time } else { Instant::NEVER };
             path.deadline(policy).min(next_send_time)
         };
-        let paths = self.paths.iter().flatten().map(of_path).min().unwrap_or(Instant::NEVER);
-        paths.min(self.reorder.deadline)
+        let path_deadlines = self.paths.iter().flatten().map(path_deadline).min().unwrap_or(Instant::NEVER);
+        path_deadlines.min(self.reorder.deadline)
     }
 
     /// Handles the timers that are due.
@@ -381,14 +383,14 @@ impl<P: Payload> Endpoint<P> {
                 .collect(),
             ingress_backlog_packets: self.ingress.packet_count,
             ingress_backlog_bytes: self.ingress.bytes,
-            fragments_in_flight: self.fragments.next() - self.fragments.base,
-            reorder_fragments: self.reorder.held,
+            fragments_in_flight: self.fragments.next_number() - self.fragments.base,
+            reorder_fragments: self.reorder.buffered,
             reorder_timeout: self.reorder.config.timeout,
             fragment_size: self.fragment_size().unwrap_or(0),
         }
     }
 
-    /// Tells the peer that the tunnel is closed. To be followed by [`poll_transmit`](Self::poll_transmit).
+    /// Queues a CLOSE frame; [`poll_transmit`](Self::poll_transmit) returns it.
     pub fn close(&mut self) {
         if let Some(path) = self.feedback_path().and_then(|path| self.paths[path.index()].as_mut()) {
             path.frames.push(Frame::Close);
@@ -396,7 +398,7 @@ impl<P: Payload> Endpoint<P> {
     }
 }
 
-fn announce(path: &mut TunnelPath, id: PathId) {
+fn announce_state(path: &mut TunnelPath, id: PathId) {
     let state = if path.is_backup() { PathState::Backup } else { PathState::Regular };
     path.frames.push(Frame::Path { path: id.0 as u8, state });
 }

@@ -1,6 +1,6 @@
 //! The next fragment to send and its path: retransmissions first, then sparse flows, then as the scheduler picks.
 
-use super::{Endpoint, PartlySent};
+use super::{Endpoint, PartlySentPacket};
 use crate::packet::{Fragment, Payload, Transmit, TransmitBody};
 use crate::path::TunnelPath;
 use schedule::{PacketChoice, SchedulerView};
@@ -11,8 +11,8 @@ impl<P: Payload> Endpoint<P> {
     pub(super) fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<P>> {
         loop {
             let (_, bytes) = self.fragments.next_retransmission()?;
-            let up = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-            let mut fitting = up.filter(|(_, path)| path.is_up() && path.fragment_size() >= bytes).peekable();
+            let paths = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
+            let mut fitting = paths.filter(|(_, path)| path.is_up() && path.fragment_size() >= bytes).peekable();
             if fitting.peek().is_none() {
                 if !self.paths.iter().flatten().any(TunnelPath::is_up) {
                     return None;
@@ -49,7 +49,7 @@ impl<P: Payload> Endpoint<P> {
         }
         let size = self.fragment_size()?;
         if self.partly_sent.is_none() && self.ingress.next_is_sparse(size) {
-            // A sparse flow waits for nothing, not even for the congestion window.
+            // A sparse flow does not wait for the congestion window either.
             let fastest = self.fastest_path()?;
             return self.send_next(now, fastest, size);
         }
@@ -75,9 +75,9 @@ impl<P: Payload> Endpoint<P> {
     }
 
     pub(super) fn fastest_path(&self) -> Option<PathId> {
-        let up = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-        let up = up.filter(|(_, path)| path.is_up());
-        up.min_by_key(|(_, path)| (path.is_backup(), path.srtt())).map(|(id, _)| id)
+        let paths = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
+        let up_paths = paths.filter(|(_, path)| path.is_up());
+        up_paths.min_by_key(|(_, path)| (path.is_backup(), path.srtt())).map(|(id, _)| id)
     }
 
     pub(super) fn send_scheduled(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
@@ -87,31 +87,32 @@ impl<P: Payload> Endpoint<P> {
             schedule::PathView { has_room: false, active: false, ..schedule::PathView::without_measurements() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent_path, |path| path.view(now))));
         self.set_symmetric_srtts();
-        let partly_sent_bytes = self.partly_sent.as_ref().map_or(0, |partly| partly.length - partly.from);
+        let partly_sent_bytes = self.partly_sent.as_ref().map_or(0, |packet| packet.length - packet.offset);
         let view = SchedulerView {
             now,
             packet_bytes: size,
             paths: &self.views,
-            snd_nxt: self.fragments.next(),
+            snd_nxt: self.fragments.next_number(),
             snd_una: self.fragments.base,
             unsent_packets: (self.ingress.bytes + u64::from(partly_sent_bytes)).div_ceil(u64::from(size)),
             rwnd_left_packets: u64::MAX,
             rwnd_stalls: 0,
         };
-        let pick = self.scheduler.pick(&view)?;
-        let path = self.path(pick.path).filter(|path| path.can_send(now))?;
-        if pick.packet == PacketChoice::OldestUnacked {
-            return self.send_redundant(now, pick.path).or_else(|| self.send_next(now, pick.path, size));
+        let choice = self.scheduler.pick(&view)?;
+        let path = self.path(choice.path).filter(|path| path.can_send(now))?;
+        if choice.packet == PacketChoice::OldestUnacked {
+            return self.send_redundant(now, choice.path).or_else(|| self.send_next(now, choice.path, size));
         }
-        self.burst = Some((pick.path, path.burst().saturating_sub(1)));
-        self.send_next(now, pick.path, size)
+        self.burst = Some((choice.path, path.burst().saturating_sub(1)));
+        self.send_next(now, choice.path, size)
     }
 
-    /// Sets round trips as if acknowledgements returned by the same path: the least, and twice each path's excess delay.
-    /// (They return by the fastest, so that the measured ones understate the difference.)
+    /// Sets the round trips that schedulers see as if acknowledgements returned by the same path: the minimum, and twice
+    /// each path's excess delay. (They return by the fastest path, so that measured round trips understate the
+    /// difference.)
     fn set_symmetric_srtts(&mut self) {
-        let up = self.paths.iter().flatten().filter(|path| path.is_up());
-        let min_srtt = up.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
+        let up_paths = self.paths.iter().flatten().filter(|path| path.is_up());
+        let min_srtt = up_paths.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
         for index in 0..self.views.len() {
             if let Some(path) = self.paths[index].as_ref().filter(|path| path.is_up()) {
                 self.views[index].srtt = min_srtt + self.excess_one_way_delay(path) * 2;
@@ -133,27 +134,27 @@ impl<P: Payload> Endpoint<P> {
 
     /// Sends the next fragment of the partly sent inner packet, or the first one of the next inner packet.
     pub(super) fn send_next(&mut self, now: Instant, path: PathId, size: u32) -> Option<Transmit<P>> {
-        let partly = match self.partly_sent.take() {
-            Some(partly) => partly,
+        let packet = match self.partly_sent.take() {
+            Some(packet) => packet,
             None => {
-                let (stream, packet) = self.ingress.pop(now, &mut self.counters)?;
-                let length = packet.len();
-                PartlySent { stream, from: 0, length, fragment_size: equal_size(length, size), packet }
+                let (stream, payload) = self.ingress.pop(now, &mut self.counters)?;
+                let length = payload.len();
+                PartlySentPacket { stream, offset: 0, length, fragment_size: equal_size(length, size), packet: payload }
             }
         };
-        let to = partly.length.min(partly.from + size.min(partly.fragment_size));
-        let sequence = &mut self.sequences[usize::from(partly.stream)];
+        let end = packet.length.min(packet.offset + size.min(packet.fragment_size));
+        let sequence = &mut self.next_sequences[usize::from(packet.stream)];
         let fragment = Fragment {
-            stream: partly.stream,
+            stream: packet.stream,
             sequence: *sequence,
-            first: partly.from == 0,
-            last: to == partly.length,
+            first: packet.offset == 0,
+            last: end == packet.length,
             retransmission: false,
-            payload: partly.packet.slice(partly.from, to),
+            payload: packet.packet.slice(packet.offset, end),
         };
         *sequence = sequence.wrapping_add(1);
-        if to < partly.length {
-            self.partly_sent = Some(PartlySent { from: to, ..partly });
+        if end < packet.length {
+            self.partly_sent = Some(PartlySentPacket { offset: end, ..packet });
         }
         self.counters.new_fragments += 1;
         let number = self.fragments.push(now, &fragment);

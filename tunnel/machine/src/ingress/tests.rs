@@ -20,8 +20,8 @@ impl Payload for TestPacket {
     }
 }
 
-fn ms(n: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(n)
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
 }
 
 fn ingress(max_bytes: u64) -> (IngressQueue<TestPacket>, EndpointCounters) {
@@ -53,22 +53,22 @@ fn a_standing_queue_is_marked_or_dropped_at_the_intervals_of_codel() {
         let (mut ingress, mut counters) = ingress(1 << 30);
         let mut times = Vec::new();
         let mut id = 0;
-        for at in 0..400 {
+        for now_ms in 0..400 {
             while ingress.packet_count < 20 {
                 id += 1;
-                ingress.push(ms(at), 7, TestPacket { id, bytes: 1514, ect }, &mut counters);
+                ingress.push(ms(now_ms), 7, TestPacket { id, bytes: 1514, ect }, &mut counters);
             }
-            let before = counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets;
-            ingress.pop(ms(at), &mut counters);
-            if counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets > before {
-                times.push(at);
+            let signals_before = counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets;
+            ingress.pop(ms(now_ms), &mut counters);
+            if counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets > signals_before {
+                times.push(now_ms);
             }
         }
         // The sojourn passes 5 ms at 5 ms; the first signal is an interval later.
         let expected = [105.0, 205.0, 275.7, 333.4, 383.4];
         assert_eq!(times.len(), expected.len(), "{times:?}");
-        for (at, expected) in times.iter().zip(expected) {
-            assert!((*at as f64 - expected).abs() <= 2.0, "{times:?}");
+        for (time, expected) in times.iter().zip(expected) {
+            assert!((*time as f64 - expected).abs() <= 2.0, "{times:?}");
         }
         assert_eq!(counters.ingress_marked_or_trimmed_packets > 0, ect);
         assert_eq!(counters.ingress_dropped_packets > 0, !ect);

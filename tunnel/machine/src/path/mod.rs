@@ -30,14 +30,14 @@ const INITIAL_RTO: Span = Span::from_secs(1);
 const TICK: Span = Span::from_millis(1);
 /// Probe timeouts in a row that a path survives: with other paths beside it, and alone.
 const MAX_PTO_COUNT: [u32; 2] = [2, 8];
-/// How much before its time a packet may be sent: a program's timers are late by about as much, and every wake-up
-/// costs. It makes bursts of a millisecond of data, as Linux's own pacing does (`sk_pacing_shift`).
+/// How much before its send time a packet may be sent: a program's timers are late by about as much, and every wake-up
+/// costs. Bursts are then a millisecond of data, as with Linux's own pacing (`sk_pacing_shift`).
 const PACING_SLACK: Span = Span::from_millis(1);
-/// Least probe timeout: the peer's host may be slow.
+/// Minimum probe timeout: the peer's host may be slow.
 const MIN_PTO: Span = Span::from_millis(60);
-/// Fewer packets in flight do not saturate a path, whatever the delay.
+/// Minimum number of packets in flight that saturate a path, whatever the delay.
 const MIN_SATURATING_PACKETS: u32 = 16;
-/// Least queueing delay that is taken for a queue on the path.
+/// Minimum queueing delay that shows a queue on the path.
 const MIN_QUEUE_DELAY: Span = Span::from_millis(2);
 /// The rate of a path that nothing paces.
 const UNPACED: Rate = Rate(u64::MAX);
@@ -86,13 +86,13 @@ pub(super) enum PathTimeout {
 }
 
 impl TunnelPath {
-    /// A path whose packet numbers begin at `first`.
-    pub(super) fn new(id: PathId, config: PathConfig, first: u64) -> Self {
+    /// A path whose packet numbers begin at `first_packet_number`.
+    pub(super) fn new(id: PathId, config: PathConfig, first_packet_number: u64) -> Self {
         Self {
             id,
             config,
             sender: PathSender::new(id, u32::MAX, INITIAL_RTO),
-            sent: SentPackets::new(first),
+            sent: SentPackets::new(first_packet_number),
             validation: PathValidation::new(config.max_datagram_size),
             received: ReceivedPackets::default(),
             last_feedback: Instant::ZERO,
@@ -112,8 +112,8 @@ impl TunnelPath {
     }
 
     /// The next packet number.
-    pub(super) fn next_number(&self) -> u64 {
-        self.sent.next()
+    pub(super) fn next_packet_number(&self) -> u64 {
+        self.sent.next_packet_number()
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -191,9 +191,9 @@ impl TunnelPath {
     /// The pacing rate, at most the configured one.
     fn pacing_rate(&self) -> Rate {
         let decision = self.sender.decision();
-        let unmeasured = decision.cwnd == u32::MAX || self.sender.rtt().srtt() == Span::ZERO;
+        let is_unmeasured = decision.cwnd == u32::MAX || self.sender.rtt().srtt() == Span::ZERO;
         let rate = match decision.pacing_rate {
-            None if unmeasured => UNPACED,
+            None if is_unmeasured => UNPACED,
             _ => self.sender.pacing_rate(self.full_packet_bytes(), self.sent.in_flight),
         };
         self.config.max_rate.map_or(rate, |max| rate.min(max))
@@ -221,15 +221,15 @@ impl TunnelPath {
             (self.pto_start, self.pto_count) = (now, 0);
         }
         self.sender.before_send(now, in_flight, controller);
-        let body = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
+        let datagram_bytes = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
         let snapshot = self.sender.on_sent(now, in_flight > 0, in_flight + 1);
-        let packet_number = self.sent.push_data(now, snapshot, fragment, bytes, body > BASE_PLPMTU);
+        let packet_number = self.sent.push_data(now, snapshot, fragment, bytes, datagram_bytes > BASE_PLPMTU);
         self.phantom_queue.on_sent(now, self.full_datagram_bytes());
         let rate = self.pacing_rate();
         if rate != UNPACED {
-            // A packet that is sent early is charged from its time on.
-            let due = now.max(self.sender.next_send_time());
-            self.sender.pace(due, body + self.config.header_bytes, rate, self.full_packet_bytes());
+            // The pacer is charged from the packet's send time on, even if it is sent early.
+            let send_time = now.max(self.sender.next_send_time());
+            self.sender.pace(send_time, datagram_bytes + self.config.header_bytes, rate, self.full_packet_bytes());
         }
         packet_number
     }
@@ -239,10 +239,10 @@ impl TunnelPath {
         self.sent.push_control(now)
     }
 
-    /// Everything that may be sent now was sent; `app_limited` if there is no more data.
+    /// Validates the congestion window; called when nothing more can be sent now. `app_limited` if there is no more data.
     pub(super) fn validate_cwnd(&mut self, now: Instant, app_limited: bool, controller: &mut ControllerHandle) {
-        let full = self.sender.validate_cwnd(now, &self.sent.outstanding(), false, controller);
-        if app_limited && !full {
+        let is_cwnd_full = self.sender.validate_cwnd(now, &self.sent.outstanding(), false, controller);
+        if app_limited && !is_cwnd_full {
             if !self.is_saturated() {
                 self.sender.mark_app_limited(self.sent.in_flight);
             }
@@ -250,7 +250,7 @@ impl TunnelPath {
         }
     }
 
-    /// True if a queue on the path shows that it is saturated although nothing waits for it here: the path limits the inner
+    /// Whether a queue on the path shows that the path is saturated, although no data waits here: the path limits the inner
     /// flows, not their applications.
     fn is_saturated(&self) -> bool {
         let min_rtt = self.sender.min_rtt();
@@ -286,7 +286,7 @@ impl TunnelPath {
         true
     }
 
-    /// Tells the controller of an acknowledgement or of losses, in Linux's order: end of an episode, congestion,
+    /// Notifies the controller of an acknowledgement or of losses, in Linux's order: end of an episode, congestion,
     /// sample.
     fn finish_ack(
         &mut self,
@@ -320,16 +320,16 @@ impl TunnelPath {
         token: u64,
         controller: &mut ControllerHandle,
     ) -> (bool, Option<u32>) {
-        let Some(answer) = self.validation.on_pong(now, token) else { return (false, None) };
-        self.sent.on_probe(now, answer.rtt, &mut self.sender);
-        if answer.came_up {
-            self.on_validated(now, answer.rtt, controller);
+        let Some(pong) = self.validation.on_pong(now, token) else { return (false, None) };
+        self.sent.on_probe(now, pong.rtt, &mut self.sender);
+        if pong.was_down {
+            self.on_validated(now, pong.rtt, controller);
         }
-        if answer.plpmtu.is_some() && self.mss != self.fragment_size() {
+        if pong.plpmtu.is_some() && self.mss != self.fragment_size() {
             self.mss = self.fragment_size();
             self.sender.notify(now, &PathEvent::MssChanged { mss: self.mss }, controller);
         }
-        (answer.came_up, answer.plpmtu)
+        (pong.was_down, pong.plpmtu)
     }
 
     fn on_validated(&mut self, now: Instant, rtt: Span, controller: &mut ControllerHandle) {
@@ -394,10 +394,10 @@ impl TunnelPath {
                 self.finish_ack(now, &prior, acked, controller);
             }
         }
-        if self.black_hole_due() <= now {
+        if self.black_hole_deadline() <= now {
             return PathTimeout::Failed;
         }
-        if self.pto_due() > now {
+        if self.pto_deadline() > now {
             return PathTimeout::NotDue;
         }
         self.pto_count += 1;
@@ -405,8 +405,8 @@ impl TunnelPath {
         if self.pto_count > MAX_PTO_COUNT[usize::from(is_only_path)] { PathTimeout::Failed } else { PathTimeout::Pto }
     }
 
-    fn black_hole_due(&self) -> Instant {
-        self.sent.black_hole_due(&self.sender)
+    fn black_hole_deadline(&self) -> Instant {
+        self.sent.black_hole_deadline(&self.sender)
     }
 
     /// The probe timeout with its lower bound.
@@ -414,7 +414,7 @@ impl TunnelPath {
         self.pto().max(MIN_PTO)
     }
 
-    fn pto_due(&self) -> Instant {
+    fn pto_deadline(&self) -> Instant {
         if self.sent.in_flight == 0 || !self.validation.up {
             return Instant::NEVER;
         }
@@ -423,8 +423,8 @@ impl TunnelPath {
 
     /// When [`on_timeout`](Self::on_timeout) or a ping is due.
     pub(super) fn deadline(&self, policy: PingPolicy) -> Instant {
-        let timers = self.sent.loss_time.min(self.pto_due()).min(self.black_hole_due());
-        timers.min(self.validation.next_ping_at(self.policy(policy))).min(self.received.due)
+        let timers = self.sent.loss_time.min(self.pto_deadline()).min(self.black_hole_deadline());
+        timers.min(self.validation.ping_deadline(self.policy(policy))).min(self.received.deadline)
     }
 
     /// Fragments in flight, oldest first.

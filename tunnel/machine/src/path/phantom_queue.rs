@@ -8,13 +8,13 @@
 use control::common::WindowedMax;
 use units::{Instant, Rate, Span};
 
-/// Round trips over which the bandwidth is the greatest delivery rate (BBR's filter).
+/// Round trips over which the bandwidth is the maximum delivery rate (BBR's filter).
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// Drain rate, tenths of the bandwidth: the greatest of noisy samples is a few per cent too much.
+/// Drain rate, tenths of the bandwidth: the maximum of noisy samples is a few per cent too high.
 const DRAIN_TENTHS: u64 = 9;
-/// Quarters by which a bandwidth that still grows has grown (BBR's test of a full pipe): it does not limit yet.
+/// Quarters of the reference from which on the bandwidth still grows (BBR's full-pipe check) and does not limit yet.
 const GROWTH_QUARTERS: u64 = 5;
-/// Greatest length of the queue.
+/// Maximum length of the queue.
 const MAX_LENGTH: Span = Span::from_millis(100);
 
 /// The phantom queue of one path.
@@ -25,13 +25,13 @@ pub(super) struct PhantomQueue {
     reference_bandwidth: u64,
     /// The path, and not the application, limits the rate.
     path_limited: bool,
-    /// Time that the queue took to drain at `updated`.
+    /// Time that the queue would have taken to drain at `updated`.
     length: Span,
     updated: Instant,
 }
 
 impl PhantomQueue {
-    /// The greatest delivery rate of the last round trips; zero before the first sample.
+    /// The maximum delivery rate of the last round trips; zero before the first sample.
     pub(super) fn bandwidth(&self) -> Rate {
         Rate(self.bandwidth.get())
     }
@@ -50,7 +50,7 @@ impl PhantomQueue {
         self.updated = now;
     }
 
-    /// Takes a sample of the delivery rate. One of a path that was not `filled` is only a lower bound of the bandwidth.
+    /// Takes a sample of the delivery rate. A sample of a path that was not `filled` is only a lower bound of the bandwidth.
     pub(super) fn on_delivery(&mut self, now: Instant, rate: Rate, filled: bool, srtt: Span) {
         if !filled && rate < self.bandwidth() {
             return;
@@ -73,21 +73,22 @@ mod tests {
     /// A path of 100 Mbit/s that was filled, or not, and then for 400 ms this load in packets of 1250 bytes: 0.1 ms
     /// each.
     fn length_after(filled: bool, mbit: u64) -> Span {
-        let mut phantom = PhantomQueue::default();
-        phantom.on_delivery(Instant::ZERO, BANDWIDTH, filled, Span::from_millis(20));
+        let mut queue = PhantomQueue::default();
+        queue.on_delivery(Instant::ZERO, BANDWIDTH, filled, Span::from_millis(20));
         let gap = Rate::from_mbit(mbit).time_for(1250);
-        let times =
-            (0..).map(|k| Instant::ZERO + gap * k).take_while(|at| *at < Instant::ZERO + Span::from_millis(400));
-        times.for_each(|now| phantom.on_sent(now, 1250));
-        phantom.length(Instant::ZERO + Span::from_millis(400))
+        let times = (0..)
+            .map(|packet| Instant::ZERO + gap * packet)
+            .take_while(|time| *time < Instant::ZERO + Span::from_millis(400));
+        times.for_each(|now| queue.on_sent(now, 1250));
+        queue.length(Instant::ZERO + Span::from_millis(400))
     }
 
     /// 400 ms at rate r bring 400 r / 90 ms of transmission at 90 Mbit/s, of which 400 ms drain.
     #[test]
-    fn it_grows_by_what_exceeds_nine_tenths_of_the_bandwidth() {
+    fn the_queue_grows_by_what_exceeds_nine_tenths_of_the_bandwidth() {
         for (mbit, expected) in [(80, 0.0), (89, 0.0), (95, 22.2), (100, 44.4), (200, 100.0)] {
             let length = length_after(true, mbit).as_secs_f64() * 1e3;
-            // Give or take a packet.
+            // To a packet.
             assert!((length - expected).abs() < 0.2, "{mbit} Mbit/s: {length} ms, not {expected}");
         }
     }
@@ -95,24 +96,24 @@ mod tests {
     #[test]
     fn an_application_limited_rate_is_no_bound_of_the_bandwidth() {
         assert_eq!(length_after(false, 200), Span::ZERO);
-        let mut phantom = PhantomQueue::default();
-        phantom.on_delivery(Instant::ZERO, BANDWIDTH, true, Span::from_millis(20));
-        phantom.on_delivery(Instant::ZERO + Span::from_secs(1), Rate::from_mbit(40), false, Span::from_millis(20));
-        assert_eq!(phantom.bandwidth(), BANDWIDTH, "a lower rate of an idle path says nothing");
-        phantom.on_delivery(Instant::ZERO + Span::from_secs(2), Rate::from_mbit(40), true, Span::from_millis(20));
-        assert_eq!(phantom.bandwidth(), Rate::from_mbit(40), "that of a full one does");
+        let mut queue = PhantomQueue::default();
+        queue.on_delivery(Instant::ZERO, BANDWIDTH, true, Span::from_millis(20));
+        queue.on_delivery(Instant::ZERO + Span::from_secs(1), Rate::from_mbit(40), false, Span::from_millis(20));
+        assert_eq!(queue.bandwidth(), BANDWIDTH, "a lower rate of an idle path says nothing");
+        queue.on_delivery(Instant::ZERO + Span::from_secs(2), Rate::from_mbit(40), true, Span::from_millis(20));
+        assert_eq!(queue.bandwidth(), Rate::from_mbit(40), "that of a full one does");
     }
 
     #[test]
-    fn a_bandwidth_that_grows_by_a_quarter_empties_it() {
-        let mut phantom = PhantomQueue::default();
+    fn a_bandwidth_that_grows_by_a_quarter_empties_the_queue() {
+        let mut queue = PhantomQueue::default();
         let now = Instant::ZERO;
-        phantom.on_delivery(now, BANDWIDTH, true, Span::from_millis(20));
-        (0..100).for_each(|_| phantom.on_sent(now, 1250));
-        assert!(phantom.length(now) > Span::from_millis(11));
-        phantom.on_delivery(now, Rate::from_mbit(124), false, Span::from_millis(20));
-        assert!(phantom.length(now) > Span::from_millis(11));
-        phantom.on_delivery(now, Rate::from_mbit(125), false, Span::from_millis(20));
-        assert_eq!(phantom.length(now), Span::ZERO);
+        queue.on_delivery(now, BANDWIDTH, true, Span::from_millis(20));
+        (0..100).for_each(|_| queue.on_sent(now, 1250));
+        assert!(queue.length(now) > Span::from_millis(11));
+        queue.on_delivery(now, Rate::from_mbit(124), false, Span::from_millis(20));
+        assert!(queue.length(now) > Span::from_millis(11));
+        queue.on_delivery(now, Rate::from_mbit(125), false, Span::from_millis(20));
+        assert_eq!(queue.length(now), Span::ZERO);
     }
 }

@@ -10,7 +10,7 @@ use units::{Instant, Span};
 /// UDP payload that every path is expected to carry, bytes (RFC 8899 `BASE_PLPMTU`; RFC 9000, section 14: 1200).
 pub(crate) const BASE_PLPMTU: u32 = 1200;
 /// UDP payloads of Ethernet and below, bytes: PPPoE, DS-Lite, GRE and WireGuard over IPv4 and IPv6, mobile networks,
-/// the least IPv6 MTU.
+/// the minimum IPv6 MTU.
 const PLATEAUS: &[u32] = &[1472, 1464, 1452, 1444, 1424, 1412, 1392, 1372, 1352, 1322, 1292, 1252, 1232];
 /// Probes of one size (RFC 8899: `MAX_PROBES`).
 const MAX_PROBES: u32 = 3;
@@ -26,14 +26,14 @@ pub(crate) struct PmtuSearch {
     probed_size: Option<u32>,
     probe_count: u32,
     /// When the next probe is sent, or the latest one has timed out.
-    due: Instant,
+    deadline: Instant,
 }
 
 impl PmtuSearch {
     /// A search that has confirmed [`BASE_PLPMTU`] only and may go up to `max_plpmtu`, bytes.
     pub(super) fn new(max_plpmtu: u32) -> Self {
         let max_plpmtu = max_plpmtu.max(BASE_PLPMTU);
-        Self { max_plpmtu, plpmtu: BASE_PLPMTU, probed_size: None, probe_count: 0, due: Instant::NEVER }
+        Self { max_plpmtu, plpmtu: BASE_PLPMTU, probed_size: None, probe_count: 0, deadline: Instant::NEVER }
     }
 
     /// The confirmed path MTU (UDP payload), bytes (RFC 8899: PLPMTU).
@@ -49,17 +49,17 @@ impl PmtuSearch {
 
     fn probe_size(&mut self, now: Instant, size: Option<u32>) {
         (self.probed_size, self.probe_count) = (size, 0);
-        self.due = if size.is_some() { now } else { now + PMTU_RAISE_TIMER };
+        self.deadline = if size.is_some() { now } else { now + PMTU_RAISE_TIMER };
     }
 
     /// When to call [`poll`](Self::poll).
-    pub(super) fn next_probe_at(&self) -> Instant {
-        self.due
+    pub(super) fn probe_deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// The size of a probe to send now, bytes; it is lost after `timeout` (RFC 8899: `PROBE_TIMER`).
     pub(super) fn poll(&mut self, now: Instant, timeout: Span) -> Option<u32> {
-        if now < self.due {
+        if now < self.deadline {
             return None;
         }
         let Some(size) = self.probed_size else {
@@ -67,12 +67,12 @@ impl PmtuSearch {
             return None;
         };
         if self.probe_count == MAX_PROBES {
-            let smaller = PLATEAUS.iter().copied().find(|plateau| *plateau < size);
-            self.probe_size(now, smaller.filter(|smaller| *smaller > self.plpmtu));
+            let next_size = PLATEAUS.iter().copied().find(|plateau| *plateau < size);
+            self.probe_size(now, next_size.filter(|next_size| *next_size > self.plpmtu));
             return None;
         }
         self.probe_count += 1;
-        self.due = now + timeout;
+        self.deadline = now + timeout;
         Some(size)
     }
 
@@ -91,13 +91,13 @@ impl PmtuSearch {
     /// The host refused a probe as too large for its link.
     pub(super) fn on_local_drop(&mut self, now: Instant) {
         if self.probed_size.is_some() {
-            (self.probe_count, self.due) = (MAX_PROBES, now);
+            (self.probe_count, self.deadline) = (MAX_PROBES, now);
         }
     }
 
     /// Stops the search: the path has failed.
     pub(super) fn stop(&mut self) {
-        (self.probed_size, self.due) = (None, Instant::NEVER);
+        (self.probed_size, self.deadline) = (None, Instant::NEVER);
     }
 }
 
@@ -105,44 +105,45 @@ impl PmtuSearch {
 mod tests {
     use super::*;
 
-    /// The path MTU found, the probes and the time that it took, on a path that carries datagrams of up to `passes`
+    /// The path MTU that a search finds, its probes and its duration, on a path that carries datagrams of up to `path_mtu`
     /// bytes.
-    fn find(max_plpmtu: u32, passes: u32) -> (u32, u32, Span) {
+    fn search_plpmtu(max_plpmtu: u32, path_mtu: u32) -> (u32, u32, Span) {
         let mut search = PmtuSearch::new(max_plpmtu);
         search.start(Instant::ZERO);
         let (mut now, mut probes) = (Instant::ZERO, 0);
         while now < Instant::ZERO + Span::from_secs(60) {
             if let Some(size) = search.poll(now, Span::from_millis(100)) {
                 probes += 1;
-                if size <= passes {
+                if size <= path_mtu {
                     search.on_answer(now, size);
                 }
             }
             if search.probed_size.is_none() {
                 return (search.plpmtu(), probes, now.since(Instant::ZERO));
             }
-            now = search.next_probe_at().max(now);
+            now = search.probe_deadline().max(now);
         }
         unreachable!("a search ends");
     }
 
     #[test]
     fn an_ordinary_path_takes_one_probe() {
-        assert_eq!(find(1472, 1472), (1472, 1, Span::ZERO));
-        assert_eq!(find(8972, 9000), (8972, 1, Span::ZERO));
+        assert_eq!(search_plpmtu(1472, 1472), (1472, 1, Span::ZERO));
+        assert_eq!(search_plpmtu(8972, 9000), (8972, 1, Span::ZERO));
     }
 
     #[test]
     fn behind_a_link_of_jumbo_frames_ethernet_is_found() {
-        assert_eq!(find(8972, 1472).0, 1472);
+        assert_eq!(search_plpmtu(8972, 1472).0, 1472);
     }
 
     #[test]
     fn the_largest_plateau_that_passes_is_found_within_four_seconds() {
-        for (passes, found) in [(1464, 1464), (1430, 1424), (1392, 1392), (1260, 1252), (1231, 1200), (1200, 1200)] {
-            let (size, probes, took) = find(1472, passes);
-            assert_eq!(size, found);
-            assert!(probes <= 39 && took <= Span::from_millis(3900), "{passes}: {probes} probes in {took:?}");
+        for (path_mtu, expected) in [(1464, 1464), (1430, 1424), (1392, 1392), (1260, 1252), (1231, 1200), (1200, 1200)]
+        {
+            let (plpmtu, probes, duration) = search_plpmtu(1472, path_mtu);
+            assert_eq!(plpmtu, expected);
+            assert!(probes <= 39 && duration <= Span::from_millis(3900), "{path_mtu}: {probes} probes in {duration:?}");
         }
     }
 
@@ -152,9 +153,9 @@ mod tests {
         search.start(Instant::ZERO);
         search.on_answer(Instant::ZERO, 1392);
         search.probe_size(Instant::ZERO, None);
-        let later = Instant::ZERO + PMTU_RAISE_TIMER;
-        assert_eq!(search.next_probe_at(), later);
-        assert_eq!(search.poll(later, Span::from_millis(100)), None);
-        assert_eq!(search.poll(later, Span::from_millis(100)), Some(1472));
+        let raise_time = Instant::ZERO + PMTU_RAISE_TIMER;
+        assert_eq!(search.probe_deadline(), raise_time);
+        assert_eq!(search.poll(raise_time, Span::from_millis(100)), None);
+        assert_eq!(search.poll(raise_time, Span::from_millis(100)), Some(1472));
     }
 }

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use units::{Instant, Span};
 use wire::frame::{Ack, AckRanges, MAX_ACK_RANGES};
 
-/// Longest delay of an acknowledgement (RFC 9000: `max_ack_delay`).
+/// Maximum delay of an acknowledgement (RFC 9000: `max_ack_delay`).
 pub(super) const MAX_ACK_DELAY: Span = Span::from_micros(500);
 /// Packets that are acknowledged at once.
 const MAX_UNACKNOWLEDGED: u32 = 128;
 
-/// A longer range is acknowledged as if it were so long.
+/// Maximum length of an acknowledged range; a longer one is cut to it.
 const MAX_RANGE_LENGTH: u64 = 1 << 24;
 
 /// Packets received on one path.
@@ -24,7 +24,7 @@ pub(crate) struct ReceivedPackets {
     ce_count: u32,
     unacknowledged: u32,
     /// When an acknowledgement is due. Set again, the same acknowledgement is sent on another path as well.
-    pub(crate) due: Instant,
+    pub(crate) deadline: Instant,
 }
 
 impl Default for ReceivedPackets {
@@ -34,7 +34,7 @@ impl Default for ReceivedPackets {
             largest_received_at: Instant::ZERO,
             ce_count: 0,
             unacknowledged: 0,
-            due: Instant::NEVER,
+            deadline: Instant::NEVER,
         }
     }
 }
@@ -53,7 +53,7 @@ impl ReceivedPackets {
         }
         self.unacknowledged += 1;
         let is_immediate = number != end && !self.ranges.is_empty() || self.unacknowledged >= MAX_UNACKNOWLEDGED;
-        self.due = if is_immediate { now } else { self.due.min(now + MAX_ACK_DELAY) };
+        self.deadline = if is_immediate { now } else { self.deadline.min(now + MAX_ACK_DELAY) };
     }
 
     fn insert(&mut self, number: u64) {
@@ -69,37 +69,37 @@ impl ReceivedPackets {
 
     /// Inserts a packet number that is not the newest; duplicates are ignored.
     fn insert_below(&mut self, number: u64) {
-        let after = self.ranges.partition_point(|range| range.0 <= number);
-        let before = after.checked_sub(1);
-        if before.is_some_and(|before| number < self.ranges[before].1) {
+        let next = self.ranges.partition_point(|range| range.0 <= number);
+        let previous = next.checked_sub(1);
+        if previous.is_some_and(|previous| number < self.ranges[previous].1) {
             return;
         }
-        let joins_before = before.filter(|before| self.ranges[*before].1 == number);
-        let joins_after = self.ranges.get(after).is_some_and(|range| range.0 == number + 1);
-        match (joins_before, joins_after) {
-            (Some(before), true) => {
-                self.ranges[before].1 = self.ranges[after].1;
-                self.ranges.remove(after);
+        let joins_previous = previous.filter(|previous| self.ranges[*previous].1 == number);
+        let joins_next = self.ranges.get(next).is_some_and(|range| range.0 == number + 1);
+        match (joins_previous, joins_next) {
+            (Some(previous), true) => {
+                self.ranges[previous].1 = self.ranges[next].1;
+                self.ranges.remove(next);
             }
-            (Some(before), false) => self.ranges[before].1 += 1,
-            (None, true) => self.ranges[after].0 = number,
-            (None, false) => self.ranges.insert(after, (number, number + 1)),
+            (Some(previous), false) => self.ranges[previous].1 += 1,
+            (None, true) => self.ranges[next].0 = number,
+            (None, false) => self.ranges.insert(next, (number, number + 1)),
         }
     }
 
     /// The acknowledgement frame, if anything has arrived; `path` is the path's number on the wire.
     pub(crate) fn ack_frame(&mut self, now: Instant, path: u8) -> Option<Ack> {
-        (self.unacknowledged, self.due) = (0, Instant::NEVER);
+        (self.unacknowledged, self.deadline) = (0, Instant::NEVER);
         let largest = self.ranges.back()?.1 - 1;
         let mut ranges = AckRanges::default();
-        let mut newer = None;
+        let mut newer_first = None;
         for (first, end) in self.ranges.iter().rev() {
-            let missing = newer.map_or(0, |newer: u64| newer - end);
+            let gap = newer_first.map_or(0, |newer_first: u64| newer_first - end);
             let length = (end - first).min(MAX_RANGE_LENGTH);
-            if !ranges.push(missing as u32, length as u32) || length == MAX_RANGE_LENGTH {
+            if !ranges.push(gap as u32, length as u32) || length == MAX_RANGE_LENGTH {
                 break; // older packets were acknowledged long ago
             }
-            newer = Some(*first);
+            newer_first = Some(*first);
         }
         Some(Ack {
             path,
@@ -132,25 +132,25 @@ mod tests {
 
     #[test]
     fn the_oldest_ranges_are_dropped_when_there_are_too_many() {
-        let gaps: Vec<u64> = (0..100).map(|k| 2 * k).collect();
-        assert_eq!(acknowledged(&gaps).len(), MAX_ACK_RANGES);
-        assert_eq!(acknowledged(&gaps)[0], (1, 1));
+        let numbers: Vec<u64> = (0..100).map(|index| 2 * index).collect();
+        assert_eq!(acknowledged(&numbers).len(), MAX_ACK_RANGES);
+        assert_eq!(acknowledged(&numbers)[0], (1, 1));
     }
 
     #[test]
     fn a_gap_is_acknowledged_at_once_and_an_ordinary_packet_soon() {
         let mut received = ReceivedPackets::default();
-        let at = |us: u64| Instant::ZERO + Span::from_micros(us);
-        received.add(at(0), 0, false, true);
-        assert_eq!(received.due, at(500));
-        received.add(at(100), 1, false, true);
-        assert_eq!(received.due, at(500));
-        received.add(at(200), 3, true, true);
-        assert_eq!(received.due, at(200));
-        let ack = received.ack_frame(at(250), 7).expect("something arrived");
+        let micros = |us: u64| Instant::ZERO + Span::from_micros(us);
+        received.add(micros(0), 0, false, true);
+        assert_eq!(received.deadline, micros(500));
+        received.add(micros(100), 1, false, true);
+        assert_eq!(received.deadline, micros(500));
+        received.add(micros(200), 3, true, true);
+        assert_eq!(received.deadline, micros(200));
+        let ack = received.ack_frame(micros(250), 7).expect("something arrived");
         assert_eq!((ack.path, ack.largest, ack.ack_delay_us, ack.ce_count), (7, 3, 50, 1));
-        assert_eq!(received.due, Instant::NEVER);
-        received.add(at(300), 4, false, false);
-        assert_eq!(received.due, Instant::NEVER, "frames alone are not acknowledged");
+        assert_eq!(received.deadline, Instant::NEVER);
+        received.add(micros(300), 4, false, false);
+        assert_eq!(received.deadline, Instant::NEVER, "frames alone are not acknowledged");
     }
 }

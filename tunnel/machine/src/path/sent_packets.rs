@@ -1,8 +1,8 @@
-//! The packets sent on a path and what the peer's acknowledgements say of them: deliveries, losses, round-trip times.
+//! The packets sent on a path and the results of the peer's acknowledgements: deliveries, losses, round-trip times.
 //!
 //! A packet number is used once, so that RTT samples are never ambiguous (RFC 9002, section 3). A packet is lost when
-//! another that was sent so many packet numbers or so much time after it has been acknowledged (RFC 9002, section 6.1);
-//! the packet threshold grows when a path proves to reorder more.
+//! another that was sent a packet or time threshold later has been acknowledged (RFC 9002, section 6.1); the packet
+//! threshold grows when a path proves to reorder more.
 
 use std::collections::VecDeque;
 use transport::path::{AckedPackets, Outstanding, PathSender};
@@ -10,19 +10,19 @@ use transport::recovery::SendSnapshot;
 use units::{Instant, Span};
 use wire::frame::Ack;
 
-/// Least packet reordering threshold (RFC 9002, section 6.1.1: `kPacketThreshold`).
+/// Minimum packet reordering threshold (RFC 9002, section 6.1.1: `kPacketThreshold`).
 const MIN_PACKET_THRESHOLD: u64 = 3;
-/// Greatest packet reordering threshold.
+/// Maximum packet reordering threshold.
 const MAX_PACKET_THRESHOLD: u64 = 300;
 /// Large datagrams lost in a row that make a black hole (RFC 8899, section 4.3), if it lasts for
 /// [`MIN_BLACK_HOLE_TIME`].
 const BLACK_HOLE_LOSSES: u32 = 8;
-/// Least time for which a black hole must be suspected. An overflowing queue loses many packets in a row too, but not
+/// Minimum time for which a black hole must be suspected. An overflowing queue loses many packets in a row too, but not
 /// so long.
 const MIN_BLACK_HOLE_TIME: Span = Span::from_millis(200);
 /// Lost packets remembered to find spurious losses.
 const MAX_REMEMBERED_LOSSES: usize = 64;
-/// Least time threshold (RFC 9002, section 6.1.2: `kGranularity`).
+/// Minimum time threshold (RFC 9002, section 6.1.2: `kGranularity`).
 const GRANULARITY: Span = Span::from_millis(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ struct SentPacket {
     /// Number of the fragment among all fragments.
     fragment: u64,
     /// The datagram is larger than [`BASE_PLPMTU`](super::BASE_PLPMTU).
-    large: bool,
+    is_large: bool,
     state: SentPacketState,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct SentPackets {
     pub(super) in_flight: u32,
     largest_acked: Option<u64>,
     packet_threshold: u64,
-    /// Packet numbers lost of late.
+    /// Packet numbers lost lately.
     recently_lost: VecDeque<u64>,
     /// Expiry of the loss timer (RFC 9002, section 6.1.2): when [`on_loss_timer`](Self::on_loss_timer) is due.
     pub(super) loss_time: Instant,
@@ -72,7 +72,7 @@ pub(super) struct SentPackets {
     /// Send snapshot of the packet found lost last.
     newest_lost: Option<SendSnapshot>,
     /// Packets with data sent.
-    pub(super) sent: u64,
+    pub(super) sent_packets: u64,
     /// Bytes of data sent.
     pub(super) sent_bytes: u64,
     /// Packets declared lost and acknowledged later.
@@ -92,10 +92,10 @@ struct AckInProgress<'a> {
 }
 
 impl SentPackets {
-    /// No packets; `first` is the next packet number.
-    pub(super) fn new(first: u64) -> Self {
+    /// No packets; `first_packet_number` is the next packet number.
+    pub(super) fn new(first_packet_number: u64) -> Self {
         Self {
-            base: first,
+            base: first_packet_number,
             packets: VecDeque::new(),
             in_flight: 0,
             largest_acked: None,
@@ -105,7 +105,7 @@ impl SentPackets {
             latest_rtt: Span::ZERO,
             ce_count: 0,
             newest_lost: None,
-            sent: 0,
+            sent_packets: 0,
             sent_bytes: 0,
             spurious_losses: 0,
             large_losses: None,
@@ -114,13 +114,13 @@ impl SentPackets {
     }
 
     /// The next packet number.
-    pub(super) fn next(&self) -> u64 {
+    pub(super) fn next_packet_number(&self) -> u64 {
         self.base + self.packets.len() as u64
     }
 
     pub(super) fn outstanding(&self) -> Outstanding {
         let in_flight = self.in_flight;
-        Outstanding { in_flight, packets_out: in_flight, snd_una: self.base, snd_nxt: self.next() }
+        Outstanding { in_flight, packets_out: in_flight, snd_una: self.base, snd_nxt: self.next_packet_number() }
     }
 
     /// Adds a packet with a fragment of `bytes`; returns its packet number.
@@ -130,11 +130,11 @@ impl SentPackets {
         snapshot: SendSnapshot,
         fragment: u64,
         bytes: u32,
-        large: bool,
+        is_large: bool,
     ) -> u64 {
         self.in_flight += 1;
-        (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + u64::from(bytes));
-        self.push(SentPacket { sent: now, snapshot, fragment, large, state: SentPacketState::InFlight })
+        (self.sent_packets, self.sent_bytes) = (self.sent_packets + 1, self.sent_bytes + u64::from(bytes));
+        self.push(SentPacket { sent: now, snapshot, fragment, is_large, state: SentPacketState::InFlight })
     }
 
     /// Adds a packet of frames only; returns its packet number.
@@ -144,12 +144,12 @@ impl SentPackets {
             return self.base - 1;
         }
         let snapshot = SendSnapshot::default();
-        self.push(SentPacket { sent: now, snapshot, fragment: 0, large: false, state: SentPacketState::Control })
+        self.push(SentPacket { sent: now, snapshot, fragment: 0, is_large: false, state: SentPacketState::Control })
     }
 
     fn push(&mut self, packet: SentPacket) -> u64 {
         self.packets.push_back(packet);
-        self.next() - 1
+        self.next_packet_number() - 1
     }
 
     /// Processes an acknowledgement; `None` if it acknowledges a packet that was never sent.
@@ -165,14 +165,14 @@ impl SentPackets {
         let mut progress = AckInProgress { now, ack, largest, acked: AckedPackets::default() };
         self.find_spurious_losses(largest, ack);
         let mut range_end = largest;
-        for (arrived, missing) in ack.ranges.iter() {
-            let range_start = (range_end + 1).saturating_sub(u64::from(arrived)).max(self.base);
+        for (length, gap) in ack.ranges.iter() {
+            let range_start = (range_end + 1).saturating_sub(u64::from(length)).max(self.base);
             (range_start..=range_end).for_each(|number| self.on_acked(number, &mut progress, sender, outcomes));
-            let Some(below) = range_end.checked_sub(u64::from(arrived) + u64::from(missing)) else { break };
-            if below < self.base {
+            let Some(next_end) = range_end.checked_sub(u64::from(length) + u64::from(gap)) else { break };
+            if next_end < self.base {
                 break;
             }
-            range_end = below;
+            range_end = next_end;
         }
         let mut acked = progress.acked;
         // An acknowledgement that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
@@ -191,7 +191,7 @@ impl SentPackets {
 
     /// The packet number of which the peer sent the low 32 bits (RFC 9000, appendix A.3).
     fn decode(&self, number: u32) -> Option<u64> {
-        let newest = self.next().checked_sub(1)?;
+        let newest = self.next_packet_number().checked_sub(1)?;
         newest.checked_sub(u64::from((newest as u32).wrapping_sub(number)))
     }
 
@@ -210,7 +210,7 @@ impl SentPackets {
         self.in_flight -= 1;
         sender.on_delivered(&mut progress.acked.rate_sample, number, packet.sent, &packet.snapshot);
         outcomes.acked.push(packet.fragment);
-        if packet.large {
+        if packet.is_large {
             self.large_losses = None;
         }
         if number == progress.largest {
@@ -219,14 +219,14 @@ impl SentPackets {
         }
     }
 
-    /// Takes the samples of the largest packet acknowledged: round-trip time without the peer's delay, and one-way
+    /// Takes the samples of the largest acknowledged packet: round-trip time without the peer's delay, and one-way
     /// delay.
     fn update_rtt_and_delay(&mut self, now: Instant, sent: Instant, ack: &Ack, sender: &mut PathSender) -> Span {
         let rtt_us = now.since(sent).as_micros().saturating_sub(u64::from(ack.ack_delay_us)).max(1);
         let rtt = Span::from_micros(rtt_us);
         self.latest_rtt = rtt;
         sender.update_min_rtt(now, rtt);
-        sender.update_rtt(rtt, self.base, self.next());
+        sender.update_rtt(rtt, self.base, self.next_packet_number());
         // The offset of the clocks is unknown and the same on all paths.
         let delay = ack.receive_timestamp_us.wrapping_sub((sent.0 / 1000) as u32);
         let (mean, deviation) = self.one_way_delay.unwrap_or((delay, 0));
@@ -238,20 +238,20 @@ impl SentPackets {
 
     /// Counts lost packets that are now acknowledged, and raises the packet threshold.
     fn find_spurious_losses(&mut self, largest: u64, ack: &Ack) {
-        let arrived = |number: u64| {
+        let is_acked = |number: u64| {
             let mut range_end = largest;
-            ack.ranges.iter().any(|(arrived, missing)| {
-                let range_start = (range_end + 1).saturating_sub(u64::from(arrived));
-                let within = (range_start..=range_end).contains(&number);
-                range_end = range_start.saturating_sub(u64::from(missing) + 1);
-                within
+            ack.ranges.iter().any(|(length, gap)| {
+                let range_start = (range_end + 1).saturating_sub(u64::from(length));
+                let is_in_range = (range_start..=range_end).contains(&number);
+                range_end = range_start.saturating_sub(u64::from(gap) + 1);
+                is_in_range
             })
         };
-        let found = self.recently_lost.iter().copied().filter(|number| arrived(*number)).min();
-        let Some(oldest) = found else { return };
-        let before = self.recently_lost.len();
-        self.recently_lost.retain(|number| !arrived(*number));
-        self.spurious_losses += (before - self.recently_lost.len()) as u64;
+        let spurious = self.recently_lost.iter().copied().filter(|number| is_acked(*number)).min();
+        let Some(oldest) = spurious else { return };
+        let count = self.recently_lost.len();
+        self.recently_lost.retain(|number| !is_acked(*number));
+        self.spurious_losses += (count - self.recently_lost.len()) as u64;
         self.packet_threshold = self.packet_threshold.max(largest - oldest + 1).min(MAX_PACKET_THRESHOLD);
     }
 
@@ -260,20 +260,20 @@ impl SentPackets {
         self.loss_time = Instant::NEVER;
         let Some(largest) = self.largest_acked else { return };
         let loss_delay = self.loss_delay(sender);
-        for number in self.base..largest.min(self.next()) {
+        for number in self.base..largest.min(self.next_packet_number()) {
             let packet = &mut self.packets[(number - self.base) as usize];
             if packet.state != SentPacketState::InFlight {
                 continue;
             }
-            let due = packet.sent + loss_delay;
-            if number + self.packet_threshold > largest && due > now {
-                self.loss_time = due;
+            let deadline = packet.sent + loss_delay;
+            if number + self.packet_threshold > largest && deadline > now {
+                self.loss_time = deadline;
                 return;
             }
             packet.state = SentPacketState::AckedOrLost;
             self.newest_lost = Some(packet.snapshot);
             outcomes.lost.push(packet.fragment);
-            if packet.large {
+            if packet.is_large {
                 self.large_losses.get_or_insert((now, 0)).1 += 1;
             }
             self.in_flight -= 1;
@@ -313,7 +313,7 @@ impl SentPackets {
 
     /// When a suspected black hole counts as one: small datagrams pass and large ones do not (RFC 8899, section
     /// 4.3).
-    pub(super) fn black_hole_due(&self, sender: &PathSender) -> Instant {
+    pub(super) fn black_hole_deadline(&self, sender: &PathSender) -> Instant {
         let suspected = self.large_losses.filter(|(_, count)| *count >= BLACK_HOLE_LOSSES);
         suspected.map_or(Instant::NEVER, |(since, _)| since + (self.pto(sender) * 2).max(MIN_BLACK_HOLE_TIME))
     }
@@ -328,7 +328,7 @@ impl SentPackets {
         outcomes.lost.extend(self.fragments());
         sender.count_lost(self.in_flight);
         sender.reset_rtt();
-        (self.base, self.in_flight) = (self.next(), 0);
+        (self.base, self.in_flight) = (self.next_packet_number(), 0);
         self.packets.clear();
         (self.loss_time, self.latest_rtt) = (Instant::NEVER, Span::ZERO);
         (self.one_way_delay, self.large_losses) = (None, None);
@@ -340,14 +340,14 @@ impl SentPackets {
         rtt.srtt() + (rtt.mdev() * 4).max(GRANULARITY) + super::received_packets::MAX_ACK_DELAY
     }
 
-    /// A probe was answered. The minimum round trip of probes is the RTT estimate until data bring theirs: a path's first
+    /// A probe was answered. The minimum round trip of probes is the RTT estimate until data is acknowledged: a path's first
     /// datagram may have waited for a neighbour's address or for a radio to wake up.
     pub(super) fn on_probe(&mut self, now: Instant, rtt: Span, sender: &mut PathSender) {
         if self.one_way_delay.is_none() && rtt < sender.min_rtt() {
             self.latest_rtt = rtt;
             sender.reset_rtt();
             sender.update_min_rtt(now, rtt);
-            sender.update_rtt(rtt, self.base, self.next());
+            sender.update_rtt(rtt, self.base, self.next_packet_number());
         }
     }
 }
@@ -363,7 +363,7 @@ mod tests {
         (SentPackets::new(0), sender, FragmentOutcomes::default())
     }
 
-    fn at(ms: u64) -> Instant {
+    fn millis(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(ms)
     }
 
@@ -378,11 +378,11 @@ mod tests {
     fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
         let (mut packets, mut sender, mut outcomes) = path();
         for fragment in 0..5 {
-            let snapshot = sender.on_sent(at(1), fragment > 0, packets.in_flight + 1);
-            assert_eq!(packets.push_data(at(1), snapshot, fragment, 1000, false), fragment);
+            let snapshot = sender.on_sent(millis(1), fragment > 0, packets.in_flight + 1);
+            assert_eq!(packets.push_data(millis(1), snapshot, fragment, 1000, false), fragment);
         }
         let mut marks = |largest, ce_count| {
-            let acked = packets.on_ack(at(1), &ack(largest, ce_count), &mut sender, &mut outcomes);
+            let acked = packets.on_ack(millis(1), &ack(largest, ce_count), &mut sender, &mut outcomes);
             acked.expect("all was sent").marked
         };
         // The second one was sent before the first, by another path.
@@ -391,17 +391,17 @@ mod tests {
 
     /// RFC 6298, section 2: the first sample is the estimate, a later one counts for an eighth.
     #[test]
-    fn the_least_probe_counts_until_data_bring_round_trips() {
+    fn the_minimum_probe_rtt_counts_until_data_is_acknowledged() {
         let (mut packets, mut sender, mut outcomes) = path();
         for (ms, rtt, expected) in [(1, 1500, 1500), (2, 20, 20), (3, 400, 20)] {
-            packets.on_probe(at(ms), Span::from_millis(rtt), &mut sender);
+            packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
             assert_eq!(sender.rtt().srtt(), Span::from_millis(expected));
         }
-        let snapshot = sender.on_sent(at(10), false, 1);
-        packets.push_data(at(10), snapshot, 1, 1000, false);
-        assert!(packets.on_ack(at(50), &ack(0, 0), &mut sender, &mut outcomes).is_some());
+        let snapshot = sender.on_sent(millis(10), false, 1);
+        packets.push_data(millis(10), snapshot, 1, 1000, false);
+        assert!(packets.on_ack(millis(50), &ack(0, 0), &mut sender, &mut outcomes).is_some());
         assert_eq!(sender.rtt().srtt(), Span::from_micros(22_500));
-        packets.on_probe(at(60), Span::from_millis(10), &mut sender);
+        packets.on_probe(millis(60), Span::from_millis(10), &mut sender);
         assert_eq!(sender.rtt().srtt(), Span::from_micros(22_500));
     }
 }

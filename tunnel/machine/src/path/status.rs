@@ -21,7 +21,7 @@ impl TunnelPath {
             pacing_rate: Some(self.pacing_rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
             delivery_rate: self.delivery_rate,
             max_datagram_size: self.validation.dplpmtud.plpmtu(),
-            sent_packets: self.sent.sent,
+            sent_packets: self.sent.sent_packets,
             sent_bytes: self.sent.sent_bytes,
             acked_packets: self.sender.delivered(),
             lost_packets: self.sender.lost(),

@@ -35,7 +35,7 @@ struct Ping {
 pub(super) struct Pong {
     pub(super) rtt: Span,
     /// Whether the path was down before.
-    pub(super) came_up: bool,
+    pub(super) was_down: bool,
     /// The path MTU, if it grew, bytes.
     pub(super) plpmtu: Option<u32>,
 }
@@ -46,7 +46,7 @@ pub(super) struct PathValidation {
     pub(super) up: bool,
     outstanding: Vec<Ping>,
     /// When the latest acknowledgement or pong arrived.
-    last_heard: Instant,
+    last_ack_or_pong: Instant,
     last_ping: Option<Instant>,
     missed_pings: u32,
     pub(super) latest_rtt: Option<Span>,
@@ -68,7 +68,7 @@ impl PathValidation {
         Self {
             up: false,
             outstanding: Vec::with_capacity(MAX_OUTSTANDING),
-            last_heard: Instant::ZERO,
+            last_ack_or_pong: Instant::ZERO,
             last_ping: None,
             missed_pings: 0,
             latest_rtt: None,
@@ -79,7 +79,7 @@ impl PathValidation {
 
     /// A packet sent on the path was acknowledged.
     pub(super) fn on_delivered(&mut self, now: Instant) {
-        (self.last_heard, self.missed_pings) = (now, 0);
+        (self.last_ack_or_pong, self.missed_pings) = (now, 0);
     }
 
     /// Makes the next ping due now.
@@ -92,26 +92,26 @@ impl PathValidation {
     }
 
     /// When the next ping is due, for validation or path MTU discovery.
-    pub(super) fn next_ping_at(&self, policy: PingPolicy) -> Instant {
-        self.next_validation_ping_at(policy).min(self.dplpmtud.next_probe_at())
+    pub(super) fn ping_deadline(&self, policy: PingPolicy) -> Instant {
+        self.validation_deadline(policy).min(self.dplpmtud.probe_deadline())
     }
 
-    fn next_validation_ping_at(&self, policy: PingPolicy) -> Instant {
+    fn validation_deadline(&self, policy: PingPolicy) -> Instant {
         let Some(last_ping) = self.last_ping else { return Instant::ZERO };
         let validation_ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
         let interval = match (self.up, policy.tunnel_in_use) {
             (_, false) if !(self.up && validation_ping_outstanding) => KEEPALIVE_INTERVAL,
             (true, _) if validation_ping_outstanding => return last_ping + self.ping_timeout(),
-            (true, _) => return self.last_heard.max(last_ping) + policy.interval,
+            (true, _) => return self.last_ack_or_pong.max(last_ping) + policy.interval,
             (false, _) => FAILED_PATH_PING_INTERVAL,
         };
         last_ping + interval
     }
 
-    /// The data of a ping to send now (as in PATH_CHALLENGE), and the datagram's size if it probes the path MTU, bytes. `None` if nothing is
-    /// due, or if the path has just failed: [`up`](Self::up) is then false.
+    /// The data of a ping to send now (as in PATH_CHALLENGE), and the datagram's size if it probes the path MTU, bytes.
+    /// `None` if nothing is due, or if the path has just failed: [`up`](Self::up) is then false.
     pub(super) fn poll(&mut self, now: Instant, policy: PingPolicy, rng: &mut RngStream) -> Option<(u64, Option<u32>)> {
-        if self.next_validation_ping_at(policy) <= now {
+        if self.validation_deadline(policy) <= now {
             let validation_ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
             if self.up && validation_ping_outstanding {
                 self.missed_pings += 1;
@@ -146,12 +146,12 @@ impl PathValidation {
         // A pong to an older ping would show nothing new.
         self.outstanding.retain(|outstanding| outstanding.probe_size.is_some() || outstanding.sent > ping.sent);
         self.on_delivered(now);
-        let came_up = !std::mem::replace(&mut self.up, true);
-        if came_up {
+        let was_down = !std::mem::replace(&mut self.up, true);
+        if was_down {
             self.dplpmtud.start(now);
         }
         let plpmtu = ping.probe_size.filter(|size| self.dplpmtud.on_answer(now, *size));
-        Some(Pong { rtt, came_up, plpmtu })
+        Some(Pong { rtt, was_down, plpmtu })
     }
 
     /// The path has failed.

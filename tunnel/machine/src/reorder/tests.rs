@@ -27,8 +27,8 @@ const CONFIG: ReorderConfig = ReorderConfig {
     memory_bytes: 1 << 20,
 };
 
-fn ms(n: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(n)
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
 }
 
 impl Receiver {
@@ -36,18 +36,18 @@ impl Receiver {
         Self { buffer: ReorderBuffer::new(config), counters: EndpointCounters::default() }
     }
 
-    /// Unfragmented packets with these numbers arrive on a path; path 9 brings retransmissions. The deliveries.
-    fn receive(&mut self, at: u64, path: u16, stream: u8, numbers: &[u32]) -> Vec<u32> {
+    /// Receives unfragmented packets with these numbers on a path (path 9: retransmissions); returns the deliveries.
+    fn receive(&mut self, now_ms: u64, path: u16, stream: u8, numbers: &[u32]) -> Vec<u32> {
         for &sequence in numbers {
             let (first, last, retransmission) = (true, true, path == 9);
             let fragment = Fragment { stream, sequence, first, last, retransmission, payload: TestPacket(sequence) };
-            self.buffer.handle(ms(at), PathId(path), fragment, false, |path| path.0 < 2, &mut self.counters);
+            self.buffer.handle(ms(now_ms), PathId(path), fragment, false, |path| path.0 < 2, &mut self.counters);
         }
         self.deliveries()
     }
 
-    fn time_out(&mut self, until: u64) -> Vec<u32> {
-        self.buffer.on_timeout(ms(until), &mut self.counters);
+    fn time_out(&mut self, now_ms: u64) -> Vec<u32> {
+        self.buffer.on_timeout(ms(now_ms), &mut self.counters);
         self.deliveries()
     }
 
@@ -138,10 +138,10 @@ fn sequence_numbers_wrap_at_32_bits() {
 #[test]
 fn a_fragment_far_ahead_is_dropped_while_others_are_held_and_skips_the_gap_when_none_is() {
     let mut receiver = Receiver::new(CONFIG);
-    let far = MAX_AHEAD as u32;
+    let far = MAX_REORDER_DISTANCE as u32;
     receiver.receive(0, 0, 1, &[1]);
     assert_eq!(receiver.receive(10, 0, 1, &[far]), NONE);
-    assert_eq!((receiver.counters.reorder_dropped_fragments, receiver.buffer.held), (1, 1));
+    assert_eq!((receiver.counters.reorder_dropped_fragments, receiver.buffer.buffered), (1, 1));
     assert_eq!(receiver.time_out(100), [1]);
     assert_eq!(receiver.receive(101, 0, 1, &[far + 2, far + 3]), [far + 2, far + 3], "all before is lost");
     assert_eq!(
@@ -156,11 +156,11 @@ fn a_fragment_far_ahead_is_dropped_while_others_are_held_and_skips_the_gap_when_
 fn the_ranges_given_up_that_are_remembered_are_bounded() {
     let mut receiver = Receiver::new(CONFIG);
     for gap in 0..100 {
-        let (at, first) = (u64::from(gap) * 1000, gap * 10);
-        receiver.receive(at, 0, 1, &[first, first + 9]);
-        receiver.time_out(at + 100);
-        receiver.receive(at + 200, 0, 1, &[first + 3, first + 6]);
+        let (now_ms, first) = (u64::from(gap) * 1000, gap * 10);
+        receiver.receive(now_ms, 0, 1, &[first, first + 9]);
+        receiver.time_out(now_ms + 100);
+        receiver.receive(now_ms + 200, 0, 1, &[first + 3, first + 6]);
     }
     assert_eq!(receiver.counters.late_fragments, 200, "late ones of the latest ranges are recognised");
-    assert!(receiver.buffer.streams[1].skipped.len() <= MAX_SKIPPED_RANGES);
+    assert!(receiver.buffer.streams[1].skipped_ranges.len() <= MAX_SKIPPED_RANGES);
 }

@@ -39,17 +39,17 @@ fn a_failed_path_is_replaced_within_half_a_second_and_used_again_soon() {
     }
     simulation.run_until(ms(6000));
     let delivered = &simulation.hosts[1].delivered;
-    let longest = delivered.windows(2).map(|pair| pair[1].2.since(pair[0].2)).max().expect("many");
+    let longest_gap = delivered.windows(2).map(|pair| pair[1].2.since(pair[0].2)).max().expect("many");
     let events: Vec<_> = simulation.hosts[0]
         .events
         .iter()
         .filter(|(_, event)| !matches!(event, EndpointEvent::MaxDatagramSize(..)))
         .collect();
-    println!("{longest:?} {events:?} {:?}", simulation.hosts[0].endpoint.status());
+    println!("{longest_gap:?} {events:?} {:?}", simulation.hosts[0].endpoint.status());
     assert!(simulation.hosts[1].ids(7).iter().copied().eq(0..1000), "whole and in order");
-    assert!(longest < Span::from_millis(400), "{longest}");
-    let up = events.iter().find(|(at, event)| *at > ms(3000) && *event == EndpointEvent::PathUp(PathId(0)));
-    assert!(up.expect("the path comes up").0 < ms(3500), "{up:?}");
+    assert!(longest_gap < Span::from_millis(400), "{longest_gap}");
+    let path_up = events.iter().find(|(time, event)| *time > ms(3000) && *event == EndpointEvent::PathUp(PathId(0)));
+    assert!(path_up.expect("the path comes up").0 < ms(3500), "{path_up:?}");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn the_difference_of_delays_is_measured_wherever_the_clocks_wrap() {
 #[test]
 fn a_path_sends_at_most_its_configured_rate() {
     let mut simulation = simulation(3, vec![[LinkConfig::clean(100, 10); 2]], &options("off", "minrtt"), Span::ZERO);
-    let limited = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
-    simulation.hosts[0].endpoint.set_path(PathId(0), limited);
+    let config = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
+    simulation.hosts[0].endpoint.set_path(PathId(0), config);
     simulation.run_until(ms(500));
     (0..1000).for_each(|id| offer(&mut simulation, 0, 1, id, 10_000));
     simulation.run_until(ms(1500));

@@ -39,14 +39,14 @@ enum Body {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
-    number: u64,
-    content: Body,
+    packet_number: u64,
+    body: Body,
 }
 
-/// An endpoint, with what it has delivered.
+/// An endpoint, and the packets that it has delivered.
 #[derive(Debug)]
 pub(crate) struct TestHost {
-    /// By how much its clock is ahead of the simulation's.
+    /// Time by which the host's clock is ahead of the simulation's.
     clock_offset: Span,
     pub(crate) endpoint: Endpoint<Bytes>,
     /// Packets delivered: stream, id and time.
@@ -66,11 +66,11 @@ pub(crate) fn simulation(
     clock_offset: Span,
 ) -> Simulation {
     let paths = links.len() as u16;
-    let host = |n, clock_offset| TestHost { clock_offset, ..TestHost::new(options, 2 * seed + n, paths) };
+    let host = |index, clock_offset| TestHost { clock_offset, ..TestHost::new(options, 2 * seed + index, paths) };
     Simulation::new(seed, links, [host(0, Span::ZERO), host(1, clock_offset)])
 }
 
-/// An inner packet enters at a host.
+/// Offers an inner packet to a host.
 pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: u32) {
     simulation.with_host(host, |host, now| {
         host.endpoint.offer(now + host.clock_offset, stream, Bytes { id, from: 0, to: length, length });
@@ -90,8 +90,8 @@ impl TestHost {
         assert!(!delivery.first || delivery.payload.from == 0, "a packet begins at its first byte");
         let Some(packet) = self.reassembler.add(delivery) else { return };
         let fragments = &packet.buffer;
-        let follows = |pair: &[Bytes]| (pair[0].id, pair[0].to) == (pair[1].id, pair[1].from);
-        assert!(fragments.windows(2).all(follows), "the fragments of a packet follow each other");
+        let is_contiguous = |pair: &[Bytes]| (pair[0].id, pair[0].to) == (pair[1].id, pair[1].from);
+        assert!(fragments.windows(2).all(is_contiguous), "the fragments of a packet follow each other");
         let Bytes { id, to, length, .. } = fragments[fragments.len() - 1];
         assert_eq!(to, length, "a packet is whole");
         self.delivered.push((stream, id, now));
@@ -99,7 +99,11 @@ impl TestHost {
 
     /// Ids of a stream's delivered packets.
     pub(crate) fn ids(&self, stream: u8) -> Vec<u64> {
-        self.delivered.iter().filter(|(of, _, _)| *of == stream).map(|(_, id, _)| *id).collect()
+        self.delivered
+            .iter()
+            .filter(|(delivered_stream, _, _)| *delivered_stream == stream)
+            .map(|(_, id, _)| *id)
+            .collect()
     }
 }
 
@@ -107,8 +111,8 @@ impl testnet::Host for TestHost {
     type Datagram = Datagram;
 
     fn deadline(&self, now: Instant) -> Instant {
-        let due = self.endpoint.deadline(now + self.clock_offset);
-        if due == Instant::NEVER { due } else { Instant(due.0.saturating_sub(self.clock_offset.0)) }
+        let deadline = self.endpoint.deadline(now + self.clock_offset);
+        if deadline == Instant::NEVER { deadline } else { Instant(deadline.0.saturating_sub(self.clock_offset.0)) }
     }
 
     fn on_timeout(&mut self, now: Instant) {
@@ -117,19 +121,20 @@ impl testnet::Host for TestHost {
 
     fn receive(&mut self, now: Instant, path: usize, datagram: Datagram) {
         let (now, path) = (now + self.clock_offset, PathId(path as u16));
-        if !self.received.entry(path).or_default().insert(datagram.number) {
+        if !self.received.entry(path).or_default().insert(datagram.packet_number) {
             return; // as the replay window drops it
         }
-        let arrival = Arrival { path, packet_number: datagram.number, ce: false };
-        match datagram.content {
+        let arrival = Arrival { path, packet_number: datagram.packet_number, ce: false };
+        match datagram.body {
             Body::Data(data) => self.endpoint.receive_data(now, arrival, data),
             Body::Frames(frames) => self.endpoint.receive_control(now, arrival, &frames),
         }
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
-        let Transmit { path, packet_number: number, body } = self.endpoint.poll_transmit(now + self.clock_offset)?;
-        let (content, bytes) = match body {
+        let Transmit { path, packet_number, body: transmit_body } =
+            self.endpoint.poll_transmit(now + self.clock_offset)?;
+        let (body, bytes) = match transmit_body {
             TransmitBody::Data(data) => {
                 let bytes = data.payload.len() + 34;
                 (Body::Data(data), bytes)
@@ -138,7 +143,7 @@ impl testnet::Host for TestHost {
                 (Body::Frames(self.endpoint.control_frames().to_vec()), pad_to.max(40) + 28)
             }
         };
-        Some((path.index(), bytes, Datagram { number, content }))
+        Some((path.index(), bytes, Datagram { packet_number, body }))
     }
 
     fn take_delivered(&mut self, now: Instant) {
