@@ -64,7 +64,7 @@ impl MptcpConnection {
             .nth(usize::from(ack.subflow))
             .expect("the acknowledgement names a subflow of the connection");
         // A removed subflow ignores acknowledgements: its latest sample is an old one.
-        let sample = tcp.last_rtt().filter(|_| state != SubflowState::Gone);
+        let sample = tcp.last_rtt().filter(|_| state != SubflowState::Removed);
         if let Some(rtt) = sample {
             let stats = &mut self.subflows[usize::from(ack.subflow)];
             stats.rtt.add(rtt);
@@ -85,7 +85,7 @@ impl MptcpConnection {
         }
         let ack = self.receiver.handle(now, segment, marked);
         let waits = &mut self.head_of_line;
-        self.receiver.drain_waits(|wait| waits.add(wait));
+        self.receiver.drain_reassembly_delays(|wait| waits.add(wait));
         ack
     }
 }

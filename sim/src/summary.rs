@@ -148,7 +148,7 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
         redundant_packets: sent.copies,
         reinjected_packets: sent.reinjected,
         duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
-        redundant_first_packets: received.copies_first,
+        redundant_first_packets: received.copies_arrived_first,
         ..flow
     }
 }

@@ -2,7 +2,7 @@
 //! several TCP subflows.
 //!
 //! - The [`Sender`] owns the data, one [`tcp::Sender`](crate::tcp::Sender) a subflow, the controller that they share, and
-//!   the scheduler that says which of them carries what.
+//!   the scheduler that assigns data to them.
 //! - The [`Receiver`] owns one [`tcp::Receiver`](crate::tcp::Receiver) a subflow, the reassembly of the data and the one
 //!   receive window.
 //!

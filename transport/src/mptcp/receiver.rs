@@ -12,7 +12,7 @@ use units::{Instant, Span};
 /// SACK blocks that fit into a TCP header beside timestamps and DATA_ACK.
 const MAX_SACK_BLOCKS: usize = 2;
 
-/// Segments of receive window up to which it counts as closed.
+/// Receive window up to which it counts as closed, segments.
 const NEARLY_CLOSED_WINDOW: u64 = 2;
 
 /// Counters of an MPTCP receiver.
@@ -21,10 +21,10 @@ pub struct ReceiverCounters {
     /// Segments of data that arrived on one subflow after they had arrived on another.
     pub duplicates: u64,
     /// Segments of data of which a copy arrived first.
-    pub copies_first: u64,
+    pub copies_arrived_first: u64,
     /// Segments of data beyond the window that was offered; they were dropped.
     pub beyond_window: u64,
-    /// Most segments that waited for earlier ones, on subflows and in the connection together.
+    /// Maximum number of segments that waited for earlier ones, on subflows and in the connection together.
     pub max_out_of_order: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct Receiver {
     /// The first segment beyond the receive window offered.
     window_end: u64,
     /// When window updates are due, and the bit mask of the subflows that have to send one.
-    window_update_at: Instant,
+    window_update_deadline: Instant,
     window_updates: u32,
     /// Reassembly delays of the segments delivered since the last drain.
     reassembly_delays: Vec<Span>,
@@ -51,12 +51,12 @@ pub struct Receiver {
 #[derive(Clone, Debug)]
 struct Subflow {
     tcp: tcp::Receiver,
-    /// The data in segment `delivered + i`, once it is there.
+    /// The data sequence number of segment `delivered + i`, once it has arrived.
     data: VecDeque<Option<u64>>,
 }
 
 impl Receiver {
-    /// A receiver of so many subflows that has received nothing.
+    /// A receiver of `subflows` subflows that has received nothing.
     #[must_use]
     pub fn new(config: ReceiverConfig, subflows: usize) -> Self {
         let subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
@@ -66,8 +66,8 @@ impl Receiver {
             data: Reassembly::default(),
             arrivals: VecDeque::new(),
             window: ReceiveWindow::new(config.mss, config.buffer),
-            window_end: config.buffer[1] / u64::from(config.mss), // the most that it may offer first
-            window_update_at: Instant::NEVER,
+            window_end: config.buffer[1] / u64::from(config.mss), // the maximum that may be offered first
+            window_update_deadline: Instant::NEVER,
             window_updates: 0,
             reassembly_delays: Vec::new(),
             counters: ReceiverCounters::default(),
@@ -75,14 +75,14 @@ impl Receiver {
     }
 
     /// A segment arrived; `marked` if it carries a CE mark. Returns the acknowledgement that must leave at once. A
-    /// segment of a subflow that does not exist says nothing.
+    /// segment of a subflow that does not exist is ignored.
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         let subflow = self.subflows.get_mut(usize::from(segment.subflow))?;
-        let before = subflow.tcp.delivered();
+        let prior_delivered = subflow.tcp.delivered();
         let ack = subflow.tcp.handle(now, &segment.tcp, marked);
         if segment.tcp.kind == SegmentKind::Data {
             self.record_arrival(now, segment);
-            self.deliver(now, segment, before);
+            self.deliver(now, segment, prior_delivered);
         }
         ack.map(|ack| self.acknowledgement(segment.subflow, ack))
     }
@@ -91,7 +91,7 @@ impl Receiver {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let deadlines = self.subflows.iter().map(|subflow| subflow.tcp.deadline());
-        deadlines.min().unwrap_or(Instant::NEVER).min(self.window_update_at)
+        deadlines.min().unwrap_or(Instant::NEVER).min(self.window_update_deadline)
     }
 
     /// A deadline passed: a delayed or compressed acknowledgement leaves. Call until there is none.
@@ -102,7 +102,7 @@ impl Receiver {
             let ack = self.subflows[usize::from(index)].tcp.piggyback(now);
             return Some(self.acknowledgement(index, ack));
         }
-        self.window_update_at = Instant::NEVER;
+        self.window_update_deadline = Instant::NEVER;
         for index in 0..self.subflows.len() {
             if let Some(ack) = self.subflows[index].tcp.on_timeout(now) {
                 return Some(self.acknowledgement(index as u16, ack));
@@ -123,9 +123,9 @@ impl Receiver {
         self.data.next()
     }
 
-    /// Drains the reassembly delay of each segment delivered since the last call: how long it waited for earlier ones.
-    pub fn drain_waits(&mut self, to: impl FnMut(Span)) {
-        self.reassembly_delays.drain(..).for_each(to);
+    /// Drains the reassembly delay of each segment delivered since the last call: its wait for earlier ones.
+    pub fn drain_reassembly_delays(&mut self, record: impl FnMut(Span)) {
+        self.reassembly_delays.drain(..).for_each(record);
     }
 
     /// The counters.
@@ -140,7 +140,7 @@ impl Receiver {
             let arrival = self.arrival(segment.data_seq);
             if *arrival == Instant::NEVER {
                 *arrival = now;
-                self.counters.copies_first += u64::from(segment.copy);
+                self.counters.copies_arrived_first += u64::from(segment.copy);
             }
         }
     }
@@ -154,11 +154,11 @@ impl Receiver {
     }
 
     /// Puts what the subflow now delivers in order into the connection's reassembly.
-    fn deliver(&mut self, now: Instant, segment: &Segment, before: u64) {
+    fn deliver(&mut self, now: Instant, segment: &Segment, prior_delivered: u64) {
         let subflow = &mut self.subflows[usize::from(segment.subflow)];
         let delivered = subflow.tcp.delivered();
-        if (before..before + MAX_OUT_OF_ORDER).contains(&segment.tcp.seq) {
-            let index = (segment.tcp.seq - before) as usize;
+        if (prior_delivered..prior_delivered + MAX_OUT_OF_ORDER).contains(&segment.tcp.seq) {
+            let index = (segment.tcp.seq - prior_delivered) as usize;
             if index >= subflow.data.len() {
                 subflow.data.resize(index + 1, None);
             }
@@ -166,7 +166,7 @@ impl Receiver {
             subflow.data[index] = Some(segment.data_seq);
         }
         let next = self.data.next();
-        for _ in before..delivered {
+        for _ in prior_delivered..delivered {
             let data = self.subflows[usize::from(segment.subflow)].data.pop_front().flatten();
             self.on_data(now, data.expect("a segment that was delivered has arrived"));
         }
@@ -181,27 +181,27 @@ impl Receiver {
     /// The receive window opens after it was shut: window updates are sent on every subflow that has received data
     /// (Linux `mptcp_cleanup_rbuf`). The return path of one may be dead, and the others have nothing to acknowledge.
     fn send_window_updates(&mut self, now: Instant) {
-        self.window_update_at = now;
-        let receiving = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.tcp.delivered() > 0);
-        self.window_updates = receiving.fold(0, |all, (index, _)| all | 1 << index);
+        self.window_update_deadline = now;
+        let receiving_subflows = self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.tcp.delivered() > 0);
+        self.window_updates = receiving_subflows.fold(0, |mask, (index, _)| mask | 1 << index);
     }
 
     fn on_data(&mut self, now: Instant, data: u64) {
-        let before = self.data.next();
+        let prior_next = self.data.next();
         if data >= self.window_end {
             self.counters.beyond_window += 1;
-        } else if data < before {
+        } else if data < prior_next {
             self.counters.duplicates += 1;
         } else {
             let arrival = self.arrival(data);
             *arrival = now.min(*arrival);
             self.counters.duplicates += u64::from(!self.data.insert(data));
         }
-        for _ in before..self.data.next() {
+        for _ in prior_next..self.data.next() {
             let arrival = self.arrivals.pop_front().expect("what is delivered has arrived");
             self.reassembly_delays.push(now.since(arrival));
         }
-        if self.data.next() > before {
+        if self.data.next() > prior_next {
             let rtt = self.subflows.iter().map(|subflow| subflow.tcp.rtt()).max().unwrap_or(Span::ZERO);
             self.window.on_data_of_subflows(now, self.data.next(), rtt);
         }

@@ -11,7 +11,7 @@ pub struct Segment {
     pub tcp: tcp::Segment,
     /// Data sequence number of its payload; without meaning in a handshake.
     pub data_seq: u64,
-    /// Another subflow was given the same data before. (No field of the option: for counters.)
+    /// Whether another subflow was assigned the same data before. (For counters; the option has no such field.)
     pub copy: bool,
 }
 

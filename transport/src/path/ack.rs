@@ -1,4 +1,4 @@
-//! The acknowledgement sample, which the controller gets.
+//! The acknowledgement sample of a path for its controller.
 
 use super::{ControllerHandle, Outstanding, PathSender};
 use crate::recovery::{PendingRateSample, SendSnapshot};
@@ -14,7 +14,7 @@ pub struct PriorState {
     ca_state: CaState,
 }
 
-/// Findings of a machine from an acknowledgement, or from its reordering timer.
+/// Results of an acknowledgement, or of the reordering timer, from the machine.
 #[derive(Clone, Debug, Default)]
 pub struct AckedPackets {
     /// The newest packet delivered.
@@ -27,7 +27,7 @@ pub struct AckedPackets {
     pub pkts_acked: u32,
     /// RTT sample of the newest packet.
     pub rtt: Option<Span>,
-    /// One-way delay of the newest packet, where the clocks are one.
+    /// One-way delay of the newest packet, where both ends share a clock.
     pub one_way_delay: Option<Span>,
     /// `snd_una` moved.
     pub advanced: bool,
@@ -38,7 +38,7 @@ pub struct AckedPackets {
 }
 
 impl PathSender {
-    /// Begins an acknowledgement.
+    /// The state before an acknowledgement is processed, with `in_flight` packets in flight.
     #[must_use]
     pub fn prior_state(&self, in_flight: u32) -> PriorState {
         PriorState { delivered: self.rate.delivered(), lost: self.lost, in_flight, ca_state: self.ca_state }
@@ -62,7 +62,7 @@ impl PathSender {
         self.rate.on_delivered(sample, seq, sent, snapshot);
     }
 
-    /// Ends an acknowledgement: builds the sample and tells the controller. Returns the delivery rate if it is valid.
+    /// Ends an acknowledgement: builds the sample and notifies the controller. Returns the delivery rate if it is valid.
     pub fn finish_ack(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! The congestion-controlled sender of one path, the same for TCP, MPTCP's subflows and the tunnel's paths.
 //!
 //! [`PathSender`] measures the path (round-trip time, minimum RTT, delivery rate), paces, validates the congestion
-//! window, keeps the congestion state, and tells the controller of every event, so that an algorithm sees the same
+//! window, keeps the congestion state, and notifies the controller of every event, so that an algorithm sees the same
 //! quantities in each of them. The machine knows which packets are outstanding, which are lost and what a
 //! timer means: sequence numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
 
@@ -19,7 +19,7 @@ use units::{INFINITE_SSTHRESH, Instant, PathId, Rate, RngStream, Span};
 const MIN_RTT_WINDOW: Span = Span::from_secs(300);
 
 /// The congestion controller of a connection or tunnel with its random stream. The connection owns it and passes it to
-/// each call that may tell it of an event.
+/// each call that may notify it of an event.
 #[derive(Debug)]
 pub struct ControllerHandle {
     /// The controller of all paths; `None` sends without congestion control.
@@ -144,7 +144,7 @@ impl PathSender {
         in_flight < self.decision.cwnd
     }
 
-    /// Tells the controller of an event and takes its decision.
+    /// Notifies the controller of an event and stores its decision.
     pub fn notify(&mut self, now: Instant, event: &PathEvent, controller: &mut ControllerHandle) {
         let ControllerHandle { controller: Some(inner), rng } = controller else { return };
         inner.on_event(self.id, event, &mut Context { now, rng });
@@ -173,7 +173,7 @@ impl PathSender {
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
     }
 
-    /// New data is about to be sent with `in_flight` packets in flight: tells the controller if the path was idle
+    /// New data is about to be sent with `in_flight` packets in flight: notifies the controller if the path was idle
     /// (RFC 2861, Linux `tcp_cwnd_restart`).
     pub fn before_send(&mut self, now: Instant, in_flight: u32, controller: &mut ControllerHandle) {
         if in_flight > 0 {
@@ -218,10 +218,10 @@ impl PathSender {
         Pacer::burst(rate, self.min_rtt.get(), payload)
     }
 
-    /// Charges the pacer for a packet of `bytes`, sent at `at`. `payload`: bytes that a packet of a burst counts for.
-    pub fn pace(&mut self, at: Instant, bytes: u32, rate: Rate, payload: u32) {
+    /// Charges the pacer for a packet of `bytes`, sent at `send_time`. `payload`: bytes that a packet of a burst counts for.
+    pub fn pace(&mut self, send_time: Instant, bytes: u32, rate: Rate, payload: u32) {
         let burst = self.burst(rate, payload);
-        self.pacer.on_sent(at, bytes, rate, burst);
+        self.pacer.on_sent(send_time, bytes, rate, burst);
     }
 
     /// Ends a burst, as there is nothing more to send.
@@ -242,8 +242,9 @@ impl PathSender {
         if self.sent_since_validation || cwnd_full {
             let Outstanding { packets_out, snd_una, snd_nxt, .. } = *outstanding;
             self.cwnd_validation.on_sent(cwnd_full, packets_out, snd_una, snd_nxt);
-            let limited = self.is_cwnd_limited();
-            if let Some(cwnd_used) = self.cwnd_validation.application_limited(now, limited, packets_out, self.rtt.rto())
+            let is_cwnd_limited = self.is_cwnd_limited();
+            if let Some(cwnd_used) =
+                self.cwnd_validation.application_limited(now, is_cwnd_limited, packets_out, self.rtt.rto())
                 && self.ca_state == CaState::Open
                 && !sndbuf_limited
             {
@@ -269,7 +270,7 @@ impl PathSender {
         self.lost += u64::from(packets);
     }
 
-    /// Begins a window reduction in state `state` (CWR or Recovery), or goes on with that of CWR (Linux
+    /// Begins a window reduction in state `state` (CWR or Recovery), or continues that of CWR (Linux
     /// `tcp_init_cwnd_reduction`).
     pub fn enter_reduction(
         &mut self,
@@ -291,7 +292,8 @@ impl PathSender {
         self.ca_state = state;
     }
 
-    /// A retransmission timeout: enters the state Loss; `reduce_cwnd` if the window is to be reduced (Linux `tcp_enter_loss`).
+    /// A retransmission timeout: enters the state Loss; `reduce_cwnd` if the window is to be reduced (Linux
+    /// `tcp_enter_loss`).
     pub fn enter_loss(
         &mut self,
         now: Instant,

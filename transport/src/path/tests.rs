@@ -3,7 +3,7 @@ use crate::recovery::PendingRateSample;
 
 const INITIAL_CWND: u32 = 10;
 
-fn at(ms: u64) -> Instant {
+fn millis(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
 }
 
@@ -18,7 +18,7 @@ fn outstanding(in_flight: u32, snd_una: u64, snd_nxt: u64) -> Outstanding {
 }
 
 #[test]
-fn without_a_pacing_rate_of_the_controller_it_is_linuxs_share_of_cwnd_over_srtt() {
+fn the_default_pacing_rate_is_linuxs_multiple_of_cwnd_over_srtt() {
     let (mut path, _) = path();
     assert_eq!(path.pacing_rate(1250, 0), Rate(0), "no RTT sample");
     path.update_rtt(Span::from_millis(100), 0, 1);
@@ -32,10 +32,10 @@ fn without_a_pacing_rate_of_the_controller_it_is_linuxs_share_of_cwnd_over_srtt(
 #[test]
 fn a_loss_in_cwr_continues_the_reduction() {
     let (mut path, mut handle) = path();
-    path.enter_reduction(at(1), Cause::EcnMark, CaState::Cwr, &outstanding(10, 0, 10), &mut handle);
-    path.enter_reduction(at(2), Cause::Loss, CaState::Recovery, &outstanding(10, 5, 15), &mut handle);
+    path.enter_reduction(millis(1), Cause::EcnMark, CaState::Cwr, &outstanding(10, 0, 10), &mut handle);
+    path.enter_reduction(millis(2), Cause::Loss, CaState::Recovery, &outstanding(10, 5, 15), &mut handle);
     assert_eq!((path.ca_state(), path.high_seq()), (CaState::Recovery, 10));
-    path.leave_reduction(at(3), true, &mut handle);
+    path.leave_reduction(millis(3), true, &mut handle);
     assert_eq!(path.ca_state(), CaState::Open);
 }
 
@@ -43,8 +43,8 @@ fn a_loss_in_cwr_continues_the_reduction() {
 fn a_full_window_is_cwnd_limited() {
     let (mut path, mut handle) = path();
     let mut round = |in_flight, snd_una, snd_nxt| {
-        path.on_sent(at(1), false, in_flight);
-        let cwnd_full = path.validate_cwnd(at(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
+        path.on_sent(millis(1), false, in_flight);
+        let cwnd_full = path.validate_cwnd(millis(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
         (cwnd_full, path.cwnd_validation.is_cwnd_limited(INITIAL_CWND, false))
     };
     assert_eq!(round(10, 0, 10), (true, true));
@@ -55,12 +55,12 @@ fn a_full_window_is_cwnd_limited() {
 #[test]
 fn an_acknowledgement_counts_what_was_delivered_since_it_began() {
     let (mut path, mut handle) = path();
-    let sent = path.on_sent(at(0), false, 1);
+    let snapshot = path.on_sent(millis(0), false, 1);
     let prior = path.prior_state(1);
     let mut rate_sample = PendingRateSample::default();
-    path.on_delivered(&mut rate_sample, 0, at(0), &sent);
+    path.on_delivered(&mut rate_sample, 0, millis(0), &snapshot);
     assert_eq!(path.delivered_since(&prior), 1);
     let acked = AckedPackets { rate_sample, pkts_acked: 1, ..AckedPackets::default() };
-    let delivery = path.finish_ack(at(20), &prior, &acked, &outstanding(0, 1, 1), &mut handle).expect("valid");
+    let delivery = path.finish_ack(millis(20), &prior, &acked, &outstanding(0, 1, 1), &mut handle).expect("valid");
     assert_eq!((delivery.delivered, delivery.interval), (1, Span::from_millis(20)));
 }

@@ -2,7 +2,8 @@
 
 use units::{Instant, Span};
 
-/// Whether the congestion window limited the sender over the last window, and the maximum number of packets outstanding in it.
+/// Whether the congestion window limited the sender over the last window, and the maximum number of packets outstanding
+/// in it.
 #[derive(Clone, Debug, Default)]
 pub struct CwndValidation {
     is_cwnd_limited: bool,
@@ -29,21 +30,21 @@ impl CwndValidation {
         self.is_cwnd_limited || (slow_start && cwnd < 2 * self.max_packets_out)
     }
 
-    /// Restarts the measurement: the connection begins, or goes on after an idle period.
+    /// Restarts the measurement: the connection begins, or continues after an idle period.
     pub fn restart(&mut self, now: Instant) {
         self.cwnd_used = 0;
         self.cwnd_stamp = now;
     }
 
-    /// Called after each round of sending. Returns the maximum number of packets outstanding if the window was not filled for a
-    /// whole `rto` (Linux `tcp_cwnd_application_limited`).
-    pub fn application_limited(&mut self, now: Instant, limited: bool, packets_out: u32, timeout: Span) -> Option<u32> {
+    /// Called after each round of sending. Returns the maximum number of packets outstanding if the window was not filled
+    /// for a whole `rto` (Linux `tcp_cwnd_application_limited`).
+    pub fn application_limited(&mut self, now: Instant, limited: bool, packets_out: u32, rto: Span) -> Option<u32> {
         if limited {
             self.restart(now);
             return None;
         }
         self.cwnd_used = self.cwnd_used.max(packets_out);
-        if now.since(self.cwnd_stamp) < timeout {
+        if now.since(self.cwnd_stamp) < rto {
             return None;
         }
         self.cwnd_stamp = now;
@@ -59,9 +60,10 @@ mod tests {
     fn a_window_is_unused_for_a_timeout_counted_from_the_last_restart() {
         let (mut validation, timeout) = (CwndValidation::default(), Span::from_millis(250));
         let ms = |ms: u64| Instant::ZERO + Span::from_millis(ms);
-        let used = |validation: &mut CwndValidation, at| validation.application_limited(ms(at), false, 7, timeout);
+        let used =
+            |validation: &mut CwndValidation, now_ms| validation.application_limited(ms(now_ms), false, 7, timeout);
         validation.restart(ms(1000));
-        assert_eq!([1001, 1249, 1250, 1251].map(|at| used(&mut validation, at)), [None, None, Some(7), None]);
+        assert_eq!([1001, 1249, 1250, 1251].map(|now_ms| used(&mut validation, now_ms)), [None, None, Some(7), None]);
         validation.restart(ms(2000)); // an idle period does not count as unused
         assert_eq!(used(&mut validation, 2100), None);
     }

@@ -30,13 +30,13 @@ pub struct SendTotals {
 }
 
 impl SendSnapshot {
-    /// The packet's sending as controllers see it; `since` are the totals now.
+    /// The state at the packet's sending for controllers; `totals` are the present ones.
     #[must_use]
-    pub fn sending(&self, since: SendTotals) -> SendState {
+    pub fn sending(&self, totals: SendTotals) -> SendState {
         SendState {
             tx_in_flight: self.totals.in_flight,
-            lost: since.lost.wrapping_sub(self.totals.lost),
-            marked: since.marked.wrapping_sub(self.totals.marked),
+            lost: totals.lost.wrapping_sub(self.totals.lost),
+            marked: totals.marked.wrapping_sub(self.totals.marked),
             app_limited: self.app_limited,
         }
     }
@@ -117,7 +117,7 @@ impl RateSampler {
         sample: &PendingRateSample,
         acked: u32,
         min_rtt: Span,
-        delayed: bool,
+        ack_delayed: bool,
     ) -> Option<RateSample> {
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
@@ -136,7 +136,7 @@ impl RateSampler {
             interval,
             prior_delivered: sample.prior.delivered,
             app_limited: sample.prior.app_limited,
-            ack_delayed: delayed,
+            ack_delayed,
         })
     }
 
@@ -151,25 +151,28 @@ impl RateSampler {
 mod tests {
     use super::*;
 
-    /// One packet of 1448 bytes every 1.1584 ms (10 Mbit/s) through a path of 20 such intervals: every sample must read
+    /// One packet of 1448 bytes every 1.1584 ms (10 Mbit/s) through a path of 20 such intervals: every sample must be
     /// 863.3 packets a second, none more.
     #[test]
-    fn a_steady_stream_reads_its_rate() {
+    fn the_samples_of_a_steady_stream_are_its_rate() {
         let mut sampler = RateSampler::default();
-        let ms = |n: u64| Instant::ZERO + Span(n * 1_158_400);
-        let mut sent = std::collections::VecDeque::new();
-        for t in 0..200 {
+        let time = |index: u64| Instant::ZERO + Span(index * 1_158_400);
+        let mut sent_packets = std::collections::VecDeque::new();
+        for index in 0..200 {
             let mut sample = PendingRateSample::default();
-            if t >= 20 {
-                let (at, snapshot): (Instant, SendSnapshot) = sent.pop_front().expect("sent 20 ms ago");
+            if index >= 20 {
+                let (sent, snapshot): (Instant, SendSnapshot) = sent_packets.pop_front().expect("sent 20 ms ago");
                 sampler.count(1);
-                sampler.on_delivered(&mut sample, t, at, &snapshot);
-                let delivery = sampler.finish(ms(t), &sample, 1, Span::from_millis(20), false).expect("valid");
+                sampler.on_delivered(&mut sample, index, sent, &snapshot);
+                let delivery = sampler.finish(time(index), &sample, 1, Span::from_millis(20), false).expect("valid");
                 let rate = f64::from(delivery.delivered) / delivery.interval.as_secs_f64();
-                assert!(t < 40 || (rate - 863.26).abs() < 0.01, "{rate} at {t}");
+                assert!(index < 40 || (rate - 863.26).abs() < 0.01, "{rate} at {index}");
                 assert!(rate < 863.27);
             }
-            sent.push_back((ms(t), sampler.on_sent(ms(t), !sent.is_empty(), SendTotals::default())));
+            sent_packets.push_back((
+                time(index),
+                sampler.on_sent(time(index), !sent_packets.is_empty(), SendTotals::default()),
+            ));
         }
     }
 }

@@ -23,8 +23,8 @@ impl Fack {
 
     /// A packet was delivered.
     pub fn on_delivered(&mut self, seq: u64, sent: Instant) {
-        let after = self.newest.partition_point(|newest| *newest < (sent, seq));
-        self.newest.insert(after, (sent, seq));
+        let index = self.newest.partition_point(|delivered| *delivered < (sent, seq));
+        self.newest.insert(index, (sent, seq));
         if self.newest.len() > self.threshold {
             self.newest.pop_front();
         }
@@ -45,22 +45,22 @@ mod tests {
     use crate::recovery::SendSnapshot;
     use units::Span;
 
-    fn at(ms: u64) -> Instant {
+    fn millis(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(ms)
     }
 
     /// Ten packets, one a millisecond.
     fn scoreboard() -> (Scoreboard, Fack) {
         let mut scoreboard = Scoreboard::default();
-        (0..10).for_each(|ms| _ = scoreboard.push(at(ms), SendSnapshot::default()));
+        (0..10).for_each(|ms| _ = scoreboard.push(millis(ms), SendSnapshot::default()));
         (scoreboard, Fack::new(3))
     }
 
     fn deliver(scoreboard: &mut Scoreboard, fack: &mut Fack, seqs: &[u64]) -> u32 {
         let mut lost = 0;
         for seq in seqs {
-            let before = scoreboard.sack(*seq);
-            fack.on_delivered(*seq, before.sent);
+            let packet = scoreboard.sack(*seq);
+            fack.on_delivered(*seq, packet.sent);
             lost += fack.mark_lost(scoreboard);
         }
         lost
@@ -79,8 +79,8 @@ mod tests {
     fn a_lost_retransmission_is_shown_by_three_packets_sent_after_it() {
         let (mut scoreboard, mut fack) = scoreboard();
         assert_eq!(deliver(&mut scoreboard, &mut fack, &[1, 2, 3]), 1);
-        scoreboard.retransmit(0, at(10), SendSnapshot::default());
-        (11..14).for_each(|ms| _ = scoreboard.push(at(ms), SendSnapshot::default()));
+        scoreboard.retransmit(0, millis(10), SendSnapshot::default());
+        (11..14).for_each(|ms| _ = scoreboard.push(millis(ms), SendSnapshot::default()));
         assert_eq!(
             deliver(&mut scoreboard, &mut fack, &[4, 5, 6, 7, 8, 9, 10, 11]),
             0,

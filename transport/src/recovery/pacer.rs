@@ -13,34 +13,34 @@ const OFFLOAD_BYTES: u64 = 65_536;
 /// Spaces bursts so that the mean rate is the pacing rate.
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
-    next: Instant,
+    next_send_time: Instant,
     burst_left: u32,
-    sent: u64,
+    sent_packets: u64,
 }
 
 impl Pacer {
     /// When the next packet may be sent.
     #[must_use]
     pub fn next_send_time(&self) -> Instant {
-        if self.burst_left > 0 { Instant::ZERO } else { self.next }
+        if self.burst_left > 0 { Instant::ZERO } else { self.next_send_time }
     }
 
     /// A packet of `bytes` is sent now. A burst of `burst` packets begins unless one is under way.
     pub fn on_sent(&mut self, now: Instant, bytes: u32, rate: Rate, burst: u32) {
-        self.sent += 1;
-        if self.sent <= UNPACED || rate.as_bits() == 0 {
+        self.sent_packets += 1;
+        if self.sent_packets <= UNPACED || rate.as_bits() == 0 {
             return;
         }
         if self.burst_left == 0 {
             self.burst_left = burst.max(1);
-            // Lateness is made up for, up to half a packet's time: timers are never early.
-            let lateness = now.since(self.next);
-            self.next = now;
+            // A late burst is compensated by up to half a packet's time: timers are never early.
+            let lateness = now.since(self.next_send_time);
+            self.next_send_time = now;
             let packet_time = rate.time_for(u64::from(bytes));
-            self.next = self.next - lateness.min(packet_time / 2);
+            self.next_send_time = self.next_send_time - lateness.min(packet_time / 2);
         }
         self.burst_left -= 1;
-        self.next += rate.time_for(u64::from(bytes));
+        self.next_send_time += rate.time_for(u64::from(bytes));
     }
 
     /// Ends a burst, as there was nothing more to send.
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_rate_is_the_one_allowed() {
+    fn the_mean_rate_is_the_pacing_rate() {
         let mut pacer = Pacer::default();
         let rate = Rate::from_mbit(100);
         let mut now = Instant::ZERO;

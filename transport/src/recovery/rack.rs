@@ -41,7 +41,7 @@ impl Rack {
         }
     }
 
-    /// The greatest reordering degree seen, packets.
+    /// The maximum reordering degree so far, packets.
     #[must_use]
     pub fn reordering(&self) -> u32 {
         self.reordering
@@ -75,7 +75,7 @@ impl Rack {
         self.reord_seen += 1;
     }
 
-    /// A timeout in the states Open and Disorder: the reordering degree goes back to its default at most.
+    /// A timeout in the states Open and Disorder: the reordering degree falls to its default at most.
     pub fn reset_reordering(&mut self, default_reordering: u32) {
         self.reordering = self.reordering.min(default_reordering);
     }
@@ -131,7 +131,7 @@ impl Rack {
     }
 
     /// Marks packets lost if anything was delivered since the last call (Linux `tcp_rack_mark_lost`). Returns the
-    /// packets newly lost, and the timeout after which the rest is.
+    /// packets newly lost, and the timeout after which the pending ones are.
     pub fn mark_lost(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
         if !self.advanced {
             return (0, None);
@@ -140,7 +140,8 @@ impl Rack {
         self.detect_loss(now, scoreboard, reo_wnd)
     }
 
-    /// The same without that condition: called when the reordering timer has expired (Linux `tcp_rack_detect_loss`).
+    /// Marks packets lost without that condition: called when the reordering timer has expired (Linux
+    /// `tcp_rack_detect_loss`).
     pub fn detect_loss(&mut self, now: Instant, scoreboard: &mut Scoreboard, reo_wnd: Span) -> (u32, Option<Span>) {
         let timeout = self.rtt + reo_wnd;
         let (lost, pending) = scoreboard.expire(self.newest, |sent| now.since(sent) >= timeout);
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reordering_window_grows_by_quarters_of_the_least_rtt_up_to_the_smoothed_one() {
+    fn the_reordering_window_grows_by_quarters_of_the_minimum_rtt_up_to_the_smoothed_rtt() {
         let windows: Vec<u64> = [1, 4, 8, 12, 20].map(|reo_wnd_steps| window_ms(20, 60, reo_wnd_steps)).into();
         assert_eq!(windows, [5, 20, 40, 60, 60]);
     }

@@ -1,11 +1,11 @@
 //! Smoothed round-trip time and retransmission timeout: RFC 6298 with Linux's RTTVAR (`tcp_rtt_estimator`), which is
-//! the greatest mean deviation of a window, falls slowly, and has a lower bound.
+//! the maximum mean deviation of a window, falls slowly, and has a lower bound.
 
 use units::Span;
 
 /// Minimum RTTVAR term: the RTO is never below SRTT + 200 ms (`TCP_RTO_MIN`).
 const RTO_MIN: Span = Span::from_millis(200);
-/// Greatest RTO (`TCP_RTO_MAX`).
+/// Maximum RTO (`TCP_RTO_MAX`).
 const RTO_MAX: Span = Span::from_secs(120);
 /// RTO before the first sample (RFC 6298 section 2.1; RFC 2988: 3 s).
 const INITIAL_RTO: Span = Span::from_secs(1);
@@ -58,11 +58,11 @@ impl RttEstimator {
         self.rto
     }
 
-    /// Adds a sample. `snd_una` and `snd_nxt` delimit the windows over which the greatest deviation is taken.
+    /// Adds a sample. `snd_una` and `snd_nxt` delimit the windows over which the maximum deviation is taken.
     pub fn update(&mut self, rtt: Span, snd_una: u64, snd_nxt: u64) {
         let rtt_us = rtt.as_micros() as i64;
         if self.srtt_us8 == 0 {
-            self.first_sample(rtt_us, snd_nxt);
+            self.set_first_sample(rtt_us, snd_nxt);
         } else {
             self.smooth(rtt_us);
             if snd_una > self.rtt_seq {
@@ -74,7 +74,7 @@ impl RttEstimator {
         self.rto = rto.min(RTO_MAX);
     }
 
-    fn first_sample(&mut self, rtt_us: i64, snd_nxt: u64) {
+    fn set_first_sample(&mut self, rtt_us: i64, snd_nxt: u64) {
         self.srtt_us8 = rtt_us << 3;
         self.mdev_us4 = rtt_us << 1;
         self.rttvar_us4 = self.mdev_us4.max(RTO_MIN.as_micros() as i64);
@@ -110,26 +110,26 @@ impl RttEstimator {
 mod tests {
     use super::*;
 
-    fn after(samples: &[u64]) -> RttEstimator {
+    fn estimator_after(samples: &[u64]) -> RttEstimator {
         let mut estimator = RttEstimator::default();
         samples.iter().for_each(|ms| estimator.update(Span::from_millis(*ms), 0, 1));
         estimator
     }
 
     #[test]
-    fn first_sample_sets_the_timeout() {
-        assert_eq!(after(&[]).rto(), Span::from_secs(1));
-        assert_eq!(after(&[50]).rto(), Span::from_millis(250));
-        assert_eq!(after(&[200]).rto(), Span::from_millis(600));
+    fn the_first_sample_sets_the_timeout() {
+        assert_eq!(estimator_after(&[]).rto(), Span::from_secs(1));
+        assert_eq!(estimator_after(&[50]).rto(), Span::from_millis(250));
+        assert_eq!(estimator_after(&[200]).rto(), Span::from_millis(600));
     }
 
     #[test]
-    fn smooths_by_an_eighth() {
-        assert_eq!(after(&[100, 200]).srtt(), Span::from_micros(112_500));
+    fn srtt_changes_by_an_eighth_of_the_difference() {
+        assert_eq!(estimator_after(&[100, 200]).srtt(), Span::from_micros(112_500));
     }
 
     #[test]
     fn a_steady_rtt_keeps_the_minimum_rttvar() {
-        assert_eq!(after(&[20; 500]).rto(), Span::from_millis(220));
+        assert_eq!(estimator_after(&[20; 500]).rto(), Span::from_millis(220));
     }
 }

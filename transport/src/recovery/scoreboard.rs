@@ -13,47 +13,47 @@ use units::Instant;
 pub struct SentPacket {
     /// When the packet was last sent.
     pub sent: Instant,
-    /// The delivery-rate state of that moment.
+    /// The delivery-rate state when the packet was last sent.
     pub snapshot: SendSnapshot,
     flags: u8,
 }
 
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
-/// A retransmission is outstanding.
+/// A retransmission of the packet is outstanding.
 const RETRANSMITTED: u8 = 4;
-/// It was retransmitted at least once.
+/// The packet was retransmitted at least once.
 const EVER_RETRANSMITTED: u8 = 8;
-/// RACK has marked this transmission lost; it does so once, even if the mark is undone (Linux removes the packet from
+/// RACK has marked this transmission lost, which happens once, even if the mark is undone (Linux removes the packet from
 /// the time-ordered list).
 const RACK_MARKED: u8 = 16;
 
 impl SentPacket {
-    /// Selectively acknowledged.
+    /// Whether the packet was selectively acknowledged.
     #[must_use]
     pub fn is_sacked(&self) -> bool {
         self.flags & SACKED != 0
     }
 
-    /// Marked lost and not delivered since.
+    /// Whether the packet is marked lost and was not delivered since.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.flags & LOST != 0
     }
 
-    /// A retransmission is outstanding.
+    /// Whether a retransmission of the packet is outstanding.
     #[must_use]
     pub fn is_retransmitted(&self) -> bool {
         self.flags & RETRANSMITTED != 0
     }
 
-    /// Was retransmitted at least once: its round-trip time is ambiguous (Karn).
+    /// Whether the packet was retransmitted at least once: its round-trip time is ambiguous (Karn).
     #[must_use]
     pub fn was_retransmitted(&self) -> bool {
         self.flags & EVER_RETRANSMITTED != 0
     }
 
-    /// Subject to loss detection: neither delivered nor waiting for retransmission.
+    /// Whether the packet is subject to loss detection: neither delivered nor waiting for retransmission.
     fn is_pending(&self) -> bool {
         self.flags & (SACKED | RACK_MARKED) == 0 && self.flags & (LOST | RETRANSMITTED) != LOST
     }
@@ -89,9 +89,9 @@ pub struct Scoreboard {
     counts: PacketCounts,
     /// One past the highest SACKed packet; `snd_una` or less if none is.
     sacked_end: u64,
-    /// No packet sent only once and still pending lies below this.
+    /// Lower bound of the packets that were sent only once and are pending.
     first_pending: u64,
-    /// No packet that waits for retransmission lies below this.
+    /// Lower bound of the packets that wait for retransmission.
     first_lost: u64,
     last_lost: Option<SendSnapshot>,
     retransmissions: VecDeque<(Instant, u64)>,
@@ -178,18 +178,19 @@ impl Scoreboard {
         self.ring = ring;
     }
 
-    /// A packet is retransmitted.
+    /// Records the retransmission of a packet.
     pub fn retransmit(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot) {
-        self.resend(seq, sent, snapshot, RETRANSMITTED | EVER_RETRANSMITTED);
+        self.record_transmission(seq, sent, snapshot, RETRANSMITTED | EVER_RETRANSMITTED);
         self.counts.retrans_out += 1;
     }
 
-    /// A packet is retransmitted as a tail-loss probe: the pipe does not count it (Linux `tcp_send_loss_probe`).
+    /// Records the retransmission of a packet as a tail-loss probe: the pipe does not count it (Linux
+    /// `tcp_send_loss_probe`).
     pub fn retransmit_as_tlp(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot) {
-        self.resend(seq, sent, snapshot, EVER_RETRANSMITTED);
+        self.record_transmission(seq, sent, snapshot, EVER_RETRANSMITTED);
     }
 
-    fn resend(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot, flags: u8) {
+    fn record_transmission(&mut self, seq: u64, sent: Instant, snapshot: SendSnapshot, flags: u8) {
         let packet = self.packet_mut(seq);
         debug_assert!(!packet.is_sacked() && !packet.is_retransmitted());
         packet.sent = sent;
@@ -210,27 +211,27 @@ impl Scoreboard {
         packet
     }
 
-    /// Marks a packet SACKed. Returns its entry from before; nothing changes if it was SACKed already.
+    /// Marks a packet SACKed. Returns its prior entry; nothing changes if it was SACKed already.
     pub fn sack(&mut self, seq: u64) -> SentPacket {
-        let before = *self.packet(seq);
-        if before.is_sacked() {
-            return before;
+        let prior = *self.packet(seq);
+        if prior.is_sacked() {
+            return prior;
         }
-        let mut cleared = LOST;
+        let mut cleared_flags = LOST;
         // A retransmission that is not marked lost stays counted as in flight.
-        if before.is_retransmitted() && before.is_lost() {
-            cleared |= RETRANSMITTED;
+        if prior.is_retransmitted() && prior.is_lost() {
+            cleared_flags |= RETRANSMITTED;
             self.counts.retrans_out -= 1;
         }
-        self.counts.lost_out -= u32::from(before.is_lost());
+        self.counts.lost_out -= u32::from(prior.is_lost());
         self.counts.sacked_out += 1;
         let packet = self.packet_mut(seq);
-        packet.flags = (packet.flags & !cleared) | SACKED;
+        packet.flags = (packet.flags & !cleared_flags) | SACKED;
         self.sacked_end = self.sacked_end.max(seq + 1);
-        before
+        prior
     }
 
-    /// The outstanding retransmission of `seq` is counted no more: a DSACK shows its arrival, or it was not sent.
+    /// Stops counting the outstanding retransmission of `seq`: a DSACK shows its arrival, or it was not sent.
     pub fn clear_retransmission(&mut self, seq: u64) {
         let packet = self.packet_mut(seq);
         if packet.is_retransmitted() {
@@ -263,7 +264,7 @@ impl Scoreboard {
         self.last_lost.take()
     }
 
-    /// RACK marks a packet lost, once for each transmission.
+    /// Marks a packet lost for RACK, once for each transmission.
     fn mark_expired(&mut self, seq: u64) -> bool {
         let newly_lost = self.mark_lost(seq);
         self.packet_mut(seq).flags |= RACK_MARKED;
@@ -279,19 +280,19 @@ impl Scoreboard {
         self.first_pending = self.snd_una;
     }
 
-    /// The oldest packet was retransmitted, or a retransmission is outstanding (Linux `tcp_any_retrans_done`).
+    /// Whether the oldest packet was retransmitted, or a retransmission is outstanding (Linux `tcp_any_retrans_done`).
     #[must_use]
     pub fn any_retrans_done(&self) -> bool {
         self.counts.retrans_out > 0 || (self.snd_una < self.snd_nxt && self.packet(self.snd_una).was_retransmitted())
     }
 
-    /// The oldest packet is SACKed, though the receiver should have acknowledged it.
+    /// Whether the oldest packet is SACKed, though the receiver should have acknowledged it.
     #[must_use]
     pub fn head_is_sacked(&self) -> bool {
         self.snd_una < self.snd_nxt && self.packet(self.snd_una).is_sacked()
     }
 
-    /// Without SACK: one more packet, unknown which, has arrived. False if all but the lost ones were counted before.
+    /// Without SACK: counts one more packet, unknown which, as arrived. False if all but the lost ones are counted already.
     pub fn add_reno_sack(&mut self) -> bool {
         let lost = self.counts.lost_out.max(1).min(self.counts.packets_out);
         let has_room = self.counts.sacked_out + lost < self.counts.packets_out;
@@ -335,11 +336,11 @@ impl Scoreboard {
         None
     }
 
-    /// Marks lost what was sent before `newest` (send time, number) and has `expired`, in the order of sending.
-    /// Returns how many packets that were, and the send time of the latest one that has not expired.
-    pub fn expire(&mut self, newest: (Instant, u64), expired: impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
-        let (mut lost, pending) = self.expire_originals(newest, &expired);
-        let (lost_retransmissions, later_pending) = self.expire_retransmissions(newest, &expired);
+    /// Marks lost what was sent before `newest` (send time, number) and for whose send time `is_expired` holds, in the
+    /// order of sending. Returns how many packets that were, and the send time of the latest one that has not expired.
+    pub fn expire(&mut self, newest: (Instant, u64), is_expired: impl Fn(Instant) -> bool) -> (u32, Option<Instant>) {
+        let (mut lost, pending) = self.expire_originals(newest, &is_expired);
+        let (lost_retransmissions, later_pending) = self.expire_retransmissions(newest, &is_expired);
         lost += lost_retransmissions;
         (lost, pending.max(later_pending))
     }
@@ -347,7 +348,7 @@ impl Scoreboard {
     fn expire_originals(
         &mut self,
         newest: (Instant, u64),
-        expired: &impl Fn(Instant) -> bool,
+        is_expired: &impl Fn(Instant) -> bool,
     ) -> (u32, Option<Instant>) {
         let mut lost = 0;
         self.first_pending = self.first_pending.max(self.snd_una);
@@ -357,7 +358,7 @@ impl Scoreboard {
                 if (packet.sent, self.first_pending) >= newest {
                     return (lost, None);
                 }
-                if !expired(packet.sent) {
+                if !is_expired(packet.sent) {
                     return (lost, self.latest_pending(newest));
                 }
                 lost += u32::from(self.mark_expired(self.first_pending));
@@ -370,9 +371,9 @@ impl Scoreboard {
     /// The send time of the latest original sent before `newest` that is neither delivered nor lost.
     fn latest_pending(&self, newest: (Instant, u64)) -> Option<Instant> {
         // Nothing above the newest delivery was sent before it, unless that was a retransmission.
-        let in_order =
+        let is_in_order =
             (self.first_pending..self.snd_nxt).contains(&newest.1) && !self.packet(newest.1).was_retransmitted();
-        let end = if in_order { newest.1 } else { self.snd_nxt };
+        let end = if is_in_order { newest.1 } else { self.snd_nxt };
         (self.first_pending..end)
             .rev()
             .map(|seq| (seq, self.packet(seq)))
@@ -383,7 +384,7 @@ impl Scoreboard {
     fn expire_retransmissions(
         &mut self,
         newest: (Instant, u64),
-        expired: &impl Fn(Instant) -> bool,
+        is_expired: &impl Fn(Instant) -> bool,
     ) -> (u32, Option<Instant>) {
         let mut lost = 0;
         while let Some(&(sent, seq)) = self.retransmissions.front() {
@@ -391,15 +392,15 @@ impl Scoreboard {
                 if (sent, seq) >= newest {
                     return (lost, None);
                 }
-                if !expired(sent) {
+                if !is_expired(sent) {
                     break;
                 }
                 lost += u32::from(self.mark_expired(seq));
             }
             self.retransmissions.pop_front();
         }
-        let before = self.retransmissions.partition_point(|entry| *entry < newest);
-        let pending = self.retransmissions.range(..before).rev().find(|(sent, seq)| self.is_current(*sent, *seq));
+        let end = self.retransmissions.partition_point(|entry| *entry < newest);
+        let pending = self.retransmissions.range(..end).rev().find(|(sent, seq)| self.is_current(*sent, *seq));
         (lost, pending.map(|(sent, _)| *sent))
     }
 

@@ -29,10 +29,10 @@ mod tests {
         let mut filter = WindowedMin::default();
         assert_eq!(filter.get(), Span::MAX);
         let window = Span::from_secs(10);
-        let mut at = |s: u64, ms: u64| {
-            filter.update(window, Instant::ZERO + Span::from_secs(s), Span::from_millis(ms));
+        let mut minimum_at = |secs: u64, ms: u64| {
+            filter.update(window, Instant::ZERO + Span::from_secs(secs), Span::from_millis(ms));
             filter.get().as_millis()
         };
-        assert_eq!((at(0, 20), at(4, 30), at(8, 25), at(11, 40)), (20, 20, 20, 25));
+        assert_eq!((minimum_at(0, 20), minimum_at(4, 30), minimum_at(8, 25), minimum_at(11, 40)), (20, 20, 20, 25));
     }
 }

@@ -14,9 +14,9 @@ pub enum SegmentKind {
 /// A segment towards the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its kind.
+    /// The kind.
     pub kind: SegmentKind,
-    /// Its number; data segments count from 0.
+    /// The sequence number; data segments count from 0.
     pub seq: u64,
     /// TSval of the timestamps option, milliseconds (RFC 7323).
     pub tsval: u32,
@@ -24,7 +24,7 @@ pub struct Segment {
     pub tsecr: u32,
     /// CWR flag: the sender answers an ECN echo (RFC 3168 CWR).
     pub cwr: bool,
-    /// It carries data that was sent before.
+    /// Whether the segment carries data that was sent before.
     pub retransmission: bool,
 }
 
@@ -38,12 +38,12 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block; a fourth does not fit beside timestamps and is left out.
+    /// Adds a block; a fourth does not fit beside timestamps and is ignored.
     pub fn push(&mut self, (start, end): (u64, u64)) {
-        let place = self.len();
-        if place < self.starts.len() {
-            self.starts[place] = start;
-            self.lengths[place] = u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX);
+        let index = self.len();
+        if index < self.starts.len() {
+            self.starts[index] = start;
+            self.lengths[index] = u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX);
             self.count += 1;
         }
     }
@@ -67,8 +67,8 @@ impl SackBlocks {
 
     /// The blocks, most recent first.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let all = self.starts.into_iter().zip(self.lengths).take(self.len());
-        all.map(|(start, length)| (start, start.saturating_add(u64::from(length))))
+        let blocks = self.starts.into_iter().zip(self.lengths).take(self.len());
+        blocks.map(|(start, length)| (start, start.saturating_add(u64::from(length))))
     }
 }
 
@@ -91,5 +91,5 @@ pub struct Ack {
     pub ece: bool,
     /// One-way delay of the newest segment, milliseconds of the clock that both ends share. Real TCP has no such field;
     /// TCP-LP, which is defined by this delay, estimates it from timestamps.
-    pub one_way_ms: u32,
+    pub one_way_delay_ms: u32,
 }

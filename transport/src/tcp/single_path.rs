@@ -1,4 +1,4 @@
-//! A TCP sender with the controller of its own.
+//! A TCP sender with its own controller.
 
 use super::sender::{Input, Output, Sender, SenderConfig};
 use crate::path::ControllerHandle;

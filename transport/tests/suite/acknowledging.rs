@@ -9,8 +9,8 @@ fn data(seq: u64, timestamp: u32) -> Segment {
     Segment { kind: SegmentKind::Data, seq, tsval: timestamp, tsecr: 0, cwr: false, retransmission: false }
 }
 
-/// A receiver that has got `count` segments in order with this timestamp, and its acknowledgements.
-fn after(count: u64, timestamp: u32) -> (Receiver, Vec<Ack>) {
+/// A receiver of `count` segments in order with this timestamp, and its acknowledgements.
+fn receiver_after(count: u64, timestamp: u32) -> (Receiver, Vec<Ack>) {
     let mut receiver = new_receiver(Options::default());
     let acks = (0..count).filter_map(|seq| receiver.handle(Instant::ZERO, &data(seq, timestamp), false)).collect();
     (receiver, acks)
@@ -18,27 +18,27 @@ fn after(count: u64, timestamp: u32) -> (Receiver, Vec<Ack>) {
 
 #[test]
 fn the_first_sixteen_are_acknowledged_at_once_and_then_every_second_segment() {
-    let acked: Vec<u64> = after(26, 1).1.iter().map(|ack| ack.ack).collect();
+    let acked: Vec<u64> = receiver_after(26, 1).1.iter().map(|ack| ack.ack).collect();
     let expected: Vec<u64> = (1..=16).chain([18, 20, 22, 24, 26]).collect();
     assert_eq!(acked, expected);
 }
 
 #[test]
 fn a_single_segment_is_acknowledged_after_forty_milliseconds() {
-    let (mut receiver, acks) = after(17, 1);
+    let (mut receiver, acks) = receiver_after(17, 1);
     assert_eq!((acks.len(), receiver.deadline()), (16, Instant::ZERO + Span::from_millis(40)));
-    let due = receiver.deadline();
-    assert_eq!(receiver.on_timeout(due).map(|ack| ack.ack), Some(17));
+    let deadline = receiver.deadline();
+    assert_eq!(receiver.on_timeout(deadline).map(|ack| ack.ack), Some(17));
 }
 
 #[test]
 fn three_duplicate_acknowledgements_are_sent_at_once_and_forty_four_more_are_compressed() {
-    let (mut receiver, _) = after(20, 1);
-    let answered: Vec<bool> =
+    let (mut receiver, _) = receiver_after(20, 1);
+    let is_acked: Vec<bool> =
         (21..=69).map(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()).collect();
-    assert_eq!(answered[..3], [true; 3]);
-    assert!(answered[3..47].iter().all(|at_once| !at_once));
-    assert!(answered[47], "the next one says it all");
+    assert_eq!(is_acked[..3], [true; 3]);
+    assert!(is_acked[3..47].iter().all(|is_immediate| !is_immediate));
+    assert!(is_acked[47], "the next one acknowledges all of them");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn with_quick_acknowledgements_every_segment_is_acknowledged() {
 
 #[test]
 fn a_filled_hole_is_acknowledged_at_once() {
-    let (mut receiver, _) = after(20, 1);
+    let (mut receiver, _) = receiver_after(20, 1);
     (21..=30).for_each(|seq| {
         receiver.handle(Instant::ZERO, &data(seq, 1), false);
     });
@@ -60,7 +60,7 @@ fn a_filled_hole_is_acknowledged_at_once() {
 
 #[test]
 fn a_duplicate_is_reported_in_the_first_block() {
-    let (mut receiver, _) = after(20, 1);
+    let (mut receiver, _) = receiver_after(20, 1);
     receiver.handle(Instant::ZERO, &data(25, 1), false);
     let ack = receiver.handle(Instant::ZERO, &data(7, 1), false).expect("at once");
     assert_eq!((ack.ack, ack.sack_blocks.iter().collect::<Vec<_>>()), (20, vec![(7, 8), (25, 26)]));
@@ -68,7 +68,7 @@ fn a_duplicate_is_reported_in_the_first_block() {
 
 #[test]
 fn paws_rejects_a_segment_older_by_more_than_a_millisecond() {
-    let (mut receiver, _) = after(20, 1000);
+    let (mut receiver, _) = receiver_after(20, 1000);
     let ack = receiver.handle(Instant::ZERO, &data(20, 998), false).expect("answered");
     assert_eq!((ack.ack, ack.sack_blocks.len(), receiver.delivered()), (20, 0, 20));
     let ack = receiver.handle(Instant::ZERO, &data(3, 998), false).expect("answered");
@@ -84,33 +84,33 @@ fn paws_rejects_a_segment_older_by_more_than_a_millisecond() {
 
 #[test]
 fn a_duplicate_from_before_the_window_does_not_renew_the_timestamp() {
-    let (mut receiver, _) = after(20, 1000);
+    let (mut receiver, _) = receiver_after(20, 1000);
     let ack = receiver.handle(Instant::ZERO, &data(7, 1500), false).expect("reported");
     assert_eq!(ack.tsecr, 1000);
     receiver.handle(Instant::ZERO, &data(20, 1000), false);
-    assert_eq!(receiver.delivered(), 21, "an original overtaken by that duplicate is still welcome");
+    assert_eq!(receiver.delivered(), 21, "an original overtaken by that duplicate is accepted");
 }
 
 #[test]
 fn a_mark_is_echoed_until_cwr() {
-    let (mut receiver, _) = after(20, 1);
+    let (mut receiver, _) = receiver_after(20, 1);
     receiver.handle(Instant::ZERO, &data(20, 1), true);
-    let echoed = |receiver: &mut Receiver, segment: &Segment| {
+    let acknowledge = |receiver: &mut Receiver, segment: &Segment| {
         receiver.handle(Instant::ZERO, segment, false).or_else(|| receiver.on_timeout(receiver.deadline()))
     };
-    assert!(echoed(&mut receiver, &data(21, 1)).expect("acknowledged").ece);
-    assert!(echoed(&mut receiver, &data(22, 1)).expect("acknowledged").ece);
-    let answer = Segment { cwr: true, ..data(23, 1) };
-    assert!(!echoed(&mut receiver, &answer).expect("acknowledged").ece);
+    assert!(acknowledge(&mut receiver, &data(21, 1)).expect("acknowledged").ece);
+    assert!(acknowledge(&mut receiver, &data(22, 1)).expect("acknowledged").ece);
+    let segment = Segment { cwr: true, ..data(23, 1) };
+    assert!(!acknowledge(&mut receiver, &segment).expect("acknowledged").ece);
 }
 
 #[test]
 fn cwr_is_acknowledged_at_once() {
-    let (mut receiver, _) = after(20, 1);
+    let (mut receiver, _) = receiver_after(20, 1);
     let ack = receiver.handle(Instant::ZERO, &Segment { cwr: true, ..data(20, 1) }, false);
     assert_eq!(ack.map(|ack| ack.ack), Some(21), "the sender's window may be one packet");
-    let again = Segment { cwr: true, ..data(21, 1) };
-    assert!(receiver.handle(Instant::ZERO, &again, true).expect("at once").ece, "the answer is marked itself");
+    let marked_segment = Segment { cwr: true, ..data(21, 1) };
+    assert!(receiver.handle(Instant::ZERO, &marked_segment, true).expect("at once").ece, "the segment with CWR is marked itself");
 }
 
 /// RFC 8257 section 3.2, with an acknowledgement of the earlier packets in the old state.
@@ -128,7 +128,7 @@ fn with_per_packet_ecn_a_change_of_marks_is_acknowledged_at_once_after_the_delay
     assert_eq!(handle(21, true), [(21, false), (22, true)]);
     assert_eq!(handle(22, true), []);
     assert_eq!(handle(23, true), [(24, true)], "every second one again");
-    assert_eq!(handle(24, false), [(25, false)], "nothing was owed");
+    assert_eq!(handle(24, false), [(25, false)], "no acknowledgement was pending");
     assert_eq!(handle(25, true), [(26, true)]);
     assert_eq!(handle(26, true), []);
     assert_eq!(handle(27, false), [(27, true), (28, false)]);
@@ -137,24 +137,24 @@ fn with_per_packet_ecn_a_change_of_marks_is_acknowledged_at_once_after_the_delay
 /// The sender derives the number of marks from the packets that each acknowledgement delivers.
 #[test]
 fn with_per_packet_ecn_acknowledgements_count_marks_exactly() {
-    for share in [0.02, 0.3, 0.5, 0.9] {
+    for mark_probability in [0.02, 0.3, 0.5, 0.9] {
         let mut receiver = new_receiver(Options { echo: Ecn::PerPacket, ..Options::default() });
         let mut random = units::RngStream::named(1, "marks");
-        let (mut sent, mut counted, mut acked) = (0, 0, 0);
+        let (mut sent_marks, mut counted_marks, mut acked) = (0, 0, 0);
         for seq in 0..10_000 {
             let now = Instant::ZERO + Span::from_micros(100 * seq);
-            let marked = random.chance(share);
-            sent += u64::from(marked);
+            let marked = random.chance(mark_probability);
+            sent_marks += u64::from(marked);
             let first = receiver.handle(now, &data(seq, 1), marked);
             for ack in [first, receiver.on_timeout(now)].into_iter().flatten() {
-                counted += if ack.ece { ack.ack - acked } else { 0 };
+                counted_marks += if ack.ece { ack.ack - acked } else { 0 };
                 acked = ack.ack;
             }
         }
         if let Some(ack) = receiver.on_timeout(receiver.deadline()) {
-            counted += if ack.ece { ack.ack - acked } else { 0 };
+            counted_marks += if ack.ece { ack.ack - acked } else { 0 };
             acked = ack.ack;
         }
-        assert_eq!((acked, counted), (10_000, sent), "{share} marked");
+        assert_eq!((acked, counted_marks), (10_000, sent_marks), "{mark_probability} marked");
     }
 }

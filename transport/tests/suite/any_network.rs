@@ -3,7 +3,7 @@
 
 use crate::impairments::RandomImpairments;
 use crate::random_ack;
-use crate::tcp_connection::{Connection, Fate, ONE_WAY, Options, new_sender};
+use crate::tcp_connection::{Connection, FilterOutcome, ONE_WAY_DELAY, Options, new_sender};
 use control::Ecn;
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output, SenderCounters};
 use units::{Instant, RngStream, Span};
@@ -20,11 +20,11 @@ fn impairments(rng: &mut RngStream) -> Impairments {
     Impairments { random: RandomImpairments::draw(rng, [0.2, 0.1, 0.3]), stall_ms: rng.below(2) * 400 }
 }
 
-fn fate(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Fate {
+fn filter_outcome(impairments: Impairments, now: Instant, rng: &mut RngStream) -> FilterOutcome {
     let is_stalled = (now.as_millis() / 500) % 4 == 3;
-    let delay = ONE_WAY + Span::from_millis(if is_stalled { impairments.stall_ms } else { 0 });
+    let delay = ONE_WAY_DELAY + Span::from_millis(if is_stalled { impairments.stall_ms } else { 0 });
     let copies = impairments.random.copies(rng).into_iter().map(|extra| delay + extra).collect();
-    Fate { copies, marked: rng.chance(0.01) }
+    FilterOutcome { copies, marked: rng.chance(0.01) }
 }
 
 fn run(seed: u64) -> SenderCounters {
@@ -44,29 +44,32 @@ fn run(seed: u64) -> SenderCounters {
     let mut back_rng = RngStream::named(seed, "back");
     let mut connection = Connection::new(
         options,
-        Box::new(move |now, _| fate(forward, now, &mut rng)),
-        Box::new(move |now, _| fate(back, now, &mut back_rng)),
+        Box::new(move |now, _| filter_outcome(forward, now, &mut rng)),
+        Box::new(move |now, _| filter_outcome(back, now, &mut back_rng)),
     );
     assert!(connection.run(Span::from_secs(3600)), "seed {seed}: {options:?} {forward:?} {back:?} does not end");
     assert_eq!((connection.receiver.delivered(), connection.sender.acknowledged()), (300, 300), "seed {seed}");
-    let c = connection.sender.counters();
-    assert_eq!(c.sent, 300 + c.retransmitted, "seed {seed}");
-    assert!(c.lost >= c.lost_retransmissions && c.undone <= c.recoveries + c.timeouts, "seed {seed}: {c:?}");
-    c
+    let counters = connection.sender.counters();
+    assert_eq!(counters.sent, 300 + counters.retransmitted, "seed {seed}");
+    assert!(
+        counters.lost >= counters.lost_retransmissions && counters.undone <= counters.recoveries + counters.timeouts,
+        "seed {seed}: {counters:?}"
+    );
+    counters
 }
 
 #[test]
 fn every_segment_arrives_and_every_kind_of_recovery_occurs() {
     let all: Vec<SenderCounters> = (0..600).map(run).collect();
-    let reached = |what: fn(&SenderCounters) -> u64| all.iter().filter(|counters| what(counters) > 0).count();
-    assert!(reached(|c| c.recoveries) > 100);
-    assert!(reached(|c| c.timeouts) > 100);
-    assert!(reached(|c| c.tlp_probes) > 100);
-    assert!(reached(|c| c.undone) > 20);
-    assert!(reached(|c| c.spurious_timeouts) > 5);
-    assert!(reached(|c| c.tlp_recoveries) > 5);
-    assert!(reached(|c| c.lost_retransmissions) > 20);
-    assert!(reached(|c| c.duplicates) > 100);
+    let reached = |counter: fn(&SenderCounters) -> u64| all.iter().filter(|counters| counter(counters) > 0).count();
+    assert!(reached(|counters| counters.recoveries) > 100);
+    assert!(reached(|counters| counters.timeouts) > 100);
+    assert!(reached(|counters| counters.tlp_probes) > 100);
+    assert!(reached(|counters| counters.undone) > 20);
+    assert!(reached(|counters| counters.spurious_timeouts) > 5);
+    assert!(reached(|counters| counters.tlp_recoveries) > 5);
+    assert!(reached(|counters| counters.lost_retransmissions) > 20);
+    assert!(reached(|counters| counters.duplicates) > 100);
 }
 
 #[test]

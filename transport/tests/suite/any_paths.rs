@@ -17,27 +17,27 @@ const SEGMENTS: u64 = 600;
 #[derive(Clone, Copy, Debug)]
 struct Impairments {
     random: RandomImpairments,
-    /// It is dead between these instants, milliseconds.
+    /// Start and end of the time without any delivery, milliseconds.
     dead: (u64, u64),
 }
 
 fn impairments(rng: &mut RngStream, first: bool) -> Impairments {
-    let from = 1050 + rng.below(1000);
+    let start = 1050 + rng.below(1000);
     let dead = match rng.below(3) {
-        0 if !first => (from, u64::MAX),
-        1 => (from, from + rng.below(3000)),
+        0 if !first => (start, u64::MAX),
+        1 => (start, start + rng.below(3000)),
         _ => (u64::MAX, u64::MAX),
     };
     Impairments { random: RandomImpairments::draw(rng, [0.1, 0.05, 0.1]), dead }
 }
 
-fn fate(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Copies {
+fn copies(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Copies {
     let is_dead = (impairments.dead.0..impairments.dead.1).contains(&now.as_millis());
     if is_dead { Vec::new() } else { impairments.random.copies(rng) }
 }
 
 /// Counters of a run.
-struct Reached {
+struct RunCounters {
     sender: ConnectionCounters,
     receiver: ReceiverCounters,
     failures: u64,
@@ -67,7 +67,7 @@ fn options(seed: u64, rng: &mut RngStream) -> (Options, Vec<[LinkConfig; 2]>) {
     (options, paths)
 }
 
-fn run(seed: u64) -> Reached {
+fn run(seed: u64) -> RunCounters {
     let mut rng = RngStream::named(seed, "any paths");
     let (options, paths) = options(seed, &mut rng);
     let impairments: Vec<Impairments> = (0..paths.len()).map(|index| impairments(&mut rng, index == 0)).collect();
@@ -76,8 +76,8 @@ fn run(seed: u64) -> Reached {
     let mut connection = Connection::new(
         &options,
         &paths,
-        Box::new(move |now, segment| fate(impairments[usize::from(segment.subflow)], now, &mut rng)),
-        Box::new(move |now, ack| fate(back[usize::from(ack.subflow)], now, &mut back_rng)),
+        Box::new(move |now, segment| copies(impairments[usize::from(segment.subflow)], now, &mut rng)),
+        Box::new(move |now, ack| copies(back[usize::from(ack.subflow)], now, &mut back_rng)),
     );
     assert!(
         connection.run(SEGMENTS, Span::from_secs(3600)),
@@ -89,18 +89,18 @@ fn run(seed: u64) -> Reached {
     assert_eq!(connection.receiver.delivered(), SEGMENTS, "seed {seed}");
     assert_eq!(connection.delays.len() as u64, SEGMENTS, "seed {seed}: each segment is acknowledged once");
     let failures = (0..paths.len()).map(|subflow| connection.sender.failures(subflow)).sum();
-    Reached { sender: *connection.sender.counters(), receiver: *connection.receiver.counters(), failures }
+    RunCounters { sender: *connection.sender.counters(), receiver: *connection.receiver.counters(), failures }
 }
 
 #[test]
 fn all_data_arrives_and_every_kind_of_recovery_occurs() {
-    let all: Vec<Reached> = (0..600).map(run).collect();
-    let reached = |what: fn(&Reached) -> u64| all.iter().filter(|run| what(run) > 0).count();
+    let all: Vec<RunCounters> = (0..600).map(run).collect();
+    let reached = |counter: fn(&RunCounters) -> u64| all.iter().filter(|run| counter(run) > 0).count();
     assert!(reached(|run| run.sender.copies) > 30);
     assert!(reached(|run| run.sender.reinjected) > 100);
-    assert!(reached(|run| run.sender.blocked) > 20);
+    assert!(reached(|run| run.sender.opportunistic_retransmissions) > 20);
     assert!(reached(|run| run.receiver.duplicates) > 100);
-    assert!(reached(|run| run.receiver.copies_first) > 100);
+    assert!(reached(|run| run.receiver.copies_arrived_first) > 100);
     assert!(reached(|run| run.failures) > 50);
     assert!(reached(|run| run.sender.receive_window_limited.as_micros()) > 50);
     assert!(reached(|run| run.sender.send_buffer_limited.as_micros()) > 50);
@@ -146,11 +146,11 @@ fn random_segments_are_handled() {
             // Subflows that do not exist, too.
             let (subflow, data) = (rng.below(6) as u16, random_ack::number(&mut rng));
             let segment = Segment { subflow, tcp, data_seq: data, copy: rng.chance(0.5) };
-            let before = receiver.delivered();
+            let prior_delivered = receiver.delivered();
             if let Some(ack) = receiver.handle(now, &segment, rng.chance(0.1)) {
                 assert_eq!((ack.subflow, ack.data_ack), (segment.subflow, receiver.delivered()), "seed {seed}");
             }
-            assert!(receiver.delivered() >= before, "seed {seed}");
+            assert!(receiver.delivered() >= prior_delivered, "seed {seed}");
             now += Span::from_millis(rng.below(40));
             while receiver.on_timeout(now).is_some() {}
         }

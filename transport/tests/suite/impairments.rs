@@ -20,8 +20,8 @@ impl RandomImpairments {
     /// The extra delay of each copy of a packet that arrives.
     pub(crate) fn copies(&self, rng: &mut RngStream) -> Vec<Span> {
         let mut copies = Vec::new();
-        for arrives in [1.0 - self.loss, self.duplication] {
-            if rng.chance(arrives) {
+        for probability in [1.0 - self.loss, self.duplication] {
+            if rng.chance(probability) {
                 copies.push(Span::from_micros(if rng.chance(self.delay) { rng.below(30_000) } else { 0 }));
             }
         }

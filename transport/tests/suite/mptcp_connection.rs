@@ -34,7 +34,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn over(subflows: usize) -> Self {
+    pub(crate) fn with_subflows(subflows: usize) -> Self {
         Self {
             segments: 1000,
             subflows: vec![SubflowConfig::default(); subflows],
@@ -49,7 +49,7 @@ impl Options {
     }
 }
 
-/// What happens to a packet: each entry is a copy that arrives with this extra delay.
+/// The outcome of a filter for a packet: the extra delay of each copy that arrives.
 pub(crate) type Copies = Vec<Span>;
 pub(crate) type SegmentFilter = Box<dyn FnMut(Instant, &Segment) -> Copies>;
 pub(crate) type AckFilter = Box<dyn FnMut(Instant, &Ack) -> Copies>;
@@ -64,9 +64,9 @@ pub(crate) struct Connection {
     pub(crate) now: Instant,
     pub(crate) sent: Vec<(Instant, Segment)>,
     pub(crate) delays: Vec<(Span, Span)>,
-    pub(crate) waits: Vec<Span>,
-    data: SegmentFilter,
-    acks: AckFilter,
+    pub(crate) reassembly_delays: Vec<Span>,
+    segment_filter: SegmentFilter,
+    ack_filter: AckFilter,
     network: Network<Packet>,
     /// The data sequence number of each subflow's sequence number.
     mappings: BTreeMap<(u16, u64), u64>,
@@ -92,11 +92,11 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
         opportunistic_retransmission: options.opportunistic,
         penalisation: options.opportunistic,
     };
-    let control = control::registry::find(options.congestion).expect("registered");
-    let control = control.controller(&BTreeMap::new()).expect("no parameters");
+    let entry = control::registry::find(options.congestion).expect("registered");
+    let controller = entry.controller(&BTreeMap::new()).expect("no parameters");
     let entry = schedule::find(options.scheduler).expect("registered");
     let scheduler = Box::new(CheckedScheduler::new(entry));
-    let mut sender = Sender::new(config, control, RngStream::named(1, "paths"), scheduler, entry.fill);
+    let mut sender = Sender::new(config, controller, RngStream::named(1, "paths"), scheduler, entry.fill);
     sender.handle(Instant::ZERO, Input::Write(options.segments));
     sender
 }
@@ -107,36 +107,41 @@ pub(crate) fn new_receiver(options: &Options) -> Receiver {
 }
 
 impl Connection {
-    pub(crate) fn new(options: &Options, paths: &[[LinkConfig; 2]], data: SegmentFilter, acks: AckFilter) -> Self {
+    pub(crate) fn new(
+        options: &Options,
+        paths: &[[LinkConfig; 2]],
+        segment_filter: SegmentFilter,
+        ack_filter: AckFilter,
+    ) -> Self {
         Self {
             sender: new_sender(options),
             receiver: new_receiver(options),
             now: Instant::ZERO + Span::from_secs(1),
             sent: Vec::new(),
             delays: Vec::new(),
-            waits: Vec::new(),
-            data,
-            acks,
+            reassembly_delays: Vec::new(),
+            segment_filter,
+            ack_filter,
             network: Network::new(1, paths.to_vec()),
             mappings: BTreeMap::new(),
         }
     }
 
     /// A connection whose acknowledgements all arrive.
-    pub(crate) fn with(
+    pub(crate) fn with_segment_filter(
         options: &Options,
         paths: &[[LinkConfig; 2]],
-        data: impl FnMut(Instant, &Segment) -> Copies + 'static,
+        segment_filter: impl FnMut(Instant, &Segment) -> Copies + 'static,
     ) -> Self {
-        Self::new(options, paths, Box::new(data), Box::new(|_, _| pass()))
+        Self::new(options, paths, Box::new(segment_filter), Box::new(|_, _| pass()))
     }
 
-    /// Runs until everything is delivered and acknowledged, or `limit` has passed. True if it was.
+    /// Runs until everything is delivered and acknowledged, or `limit` has passed. Returns whether everything was.
     pub(crate) fn run(&mut self, segments: u64, limit: Span) -> bool {
         let end = self.now + limit;
         self.sender.handle(self.now, Input::Connect);
         while self.now < end {
-            let deadline = self.drive();
+            let deadline = self.poll_sender();
             if self.sender.acknowledged() >= segments {
                 return true;
             }
@@ -150,11 +155,14 @@ impl Connection {
     }
 
     /// Data segments sent on a subflow, retransmissions included.
-    pub(crate) fn on(&self, subflow: u16) -> impl Iterator<Item = (Instant, Segment)> {
-        self.sent.iter().copied().filter(move |(_, it)| it.subflow == subflow && it.tcp.kind == SegmentKind::Data)
+    pub(crate) fn sent_on(&self, subflow: u16) -> impl Iterator<Item = (Instant, Segment)> {
+        self.sent
+            .iter()
+            .copied()
+            .filter(move |(_, segment)| segment.subflow == subflow && segment.tcp.kind == SegmentKind::Data)
     }
 
-    fn drive(&mut self) -> Instant {
+    fn poll_sender(&mut self) -> Instant {
         loop {
             match self.sender.poll(self.now) {
                 Output::Transmit(segment) => self.send(segment),
@@ -166,16 +174,16 @@ impl Connection {
     fn send(&mut self, segment: Segment) {
         self.sent.push((self.now, segment));
         if segment.tcp.kind == SegmentKind::Data {
-            let mapped = self.mappings.entry((segment.subflow, segment.tcp.seq)).or_insert(segment.data_seq);
-            assert_eq!(*mapped, segment.data_seq, "a retransmission on the same subflow has the same mapping");
+            let mapping = self.mappings.entry((segment.subflow, segment.tcp.seq)).or_insert(segment.data_seq);
+            assert_eq!(*mapping, segment.data_seq, "a retransmission on the same subflow has the same mapping");
         }
-        let copies = (self.data)(self.now, &segment);
+        let copies = (self.segment_filter)(self.now, &segment);
         self.network.send_copies(self.now, (0, usize::from(segment.subflow)), 0, Packet::Segment(segment), copies);
     }
 
     fn send_ack(&mut self, ack: Option<Ack>) {
         let Some(ack) = ack else { return };
-        let copies = (self.acks)(self.now, &ack);
+        let copies = (self.ack_filter)(self.now, &ack);
         self.network.send_copies(self.now, (1, usize::from(ack.subflow)), 0, Packet::Ack(ack), copies);
     }
 
@@ -185,7 +193,7 @@ impl Connection {
             Some(Packet::Ack(ack)) => {
                 self.sender.handle(self.now, Input::Ack(&ack));
                 let delays = &mut self.delays;
-                self.sender.drain_delays(|delay, beyond| delays.push((delay, beyond)));
+                self.sender.drain_delays(|delay, excess| delays.push((delay, excess)));
             }
             None if timer <= self.now => {
                 self.sender.handle(self.now, Input::Timeout);
@@ -199,12 +207,16 @@ impl Connection {
     }
 
     fn receive(&mut self, segment: &Segment) {
-        let before = self.receiver.delivered();
+        let prior_delivered = self.receiver.delivered();
         let ack = self.receiver.handle(self.now, segment, false);
-        assert!(self.receiver.delivered() >= before);
-        let waits = &mut self.waits;
-        self.receiver.drain_waits(|wait| waits.push(wait));
-        assert_eq!(self.waits.len() as u64, self.receiver.delivered(), "each segment of data is delivered once");
+        assert!(self.receiver.delivered() >= prior_delivered);
+        let reassembly_delays = &mut self.reassembly_delays;
+        self.receiver.drain_reassembly_delays(|delay| reassembly_delays.push(delay));
+        assert_eq!(
+            self.reassembly_delays.len() as u64,
+            self.receiver.delivered(),
+            "each segment of data is delivered once"
+        );
         self.send_ack(ack);
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn ack(rng: &mut RngStream, syn: bool) -> Ack {
     let mut blocks = SackBlocks::default();
     (0..rng.below(4)).for_each(|_| blocks.push((number(rng), number(rng))));
     Ack {
-        one_way_ms: 0,
+        one_way_delay_ms: 0,
         syn,
         ack: number(rng),
         receive_window: number(rng) % (1 << 40),

@@ -9,31 +9,31 @@ use testnet::{LinkConfig, Network};
 use units::{Instant, Rate, RngStream, Span};
 
 pub(crate) const MSS: u32 = 1000;
-pub(crate) const ONE_WAY: Span = Span::from_millis(10);
+pub(crate) const ONE_WAY_DELAY: Span = Span::from_millis(10);
 /// A segment takes 20 us to transmit, so that no two arrive at the same instant. The filter adds the delay.
 const LINK: LinkConfig = LinkConfig { rate: Some(Rate::from_mbit(8)), overhead: 20, ..LinkConfig::ideal() };
 
-/// What happens to a packet: each entry is a copy that arrives after that delay.
+/// The outcome of a filter for a packet: the delay of each copy that arrives, and whether they are marked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fate {
+pub(crate) struct FilterOutcome {
     pub(crate) copies: Vec<Span>,
     pub(crate) marked: bool,
 }
 
-pub(crate) fn pass() -> Fate {
-    after(ONE_WAY)
+pub(crate) fn pass() -> FilterOutcome {
+    delayed(ONE_WAY_DELAY)
 }
 
-pub(crate) fn drop() -> Fate {
-    Fate::default()
+pub(crate) fn lost() -> FilterOutcome {
+    FilterOutcome::default()
 }
 
-pub(crate) fn after(delay: Span) -> Fate {
-    Fate { copies: vec![delay], marked: false }
+pub(crate) fn delayed(delay: Span) -> FilterOutcome {
+    FilterOutcome { copies: vec![delay], marked: false }
 }
 
-pub(crate) type SegmentFilter = Box<dyn FnMut(Instant, &Segment) -> Fate>;
-pub(crate) type AckFilter = Box<dyn FnMut(Instant, &mut Ack) -> Fate>;
+pub(crate) type SegmentFilter = Box<dyn FnMut(Instant, &Segment) -> FilterOutcome>;
+pub(crate) type AckFilter = Box<dyn FnMut(Instant, &mut Ack) -> FilterOutcome>;
 
 #[derive(Clone, Copy)]
 enum Packet {
@@ -48,8 +48,8 @@ pub(crate) struct Connection {
     pub(crate) now: Instant,
     /// Every segment that was sent.
     pub(crate) sent: Vec<(Instant, Segment)>,
-    data: SegmentFilter,
-    acks: AckFilter,
+    segment_filter: SegmentFilter,
+    ack_filter: AckFilter,
     network: Network<Packet>,
 }
 
@@ -134,29 +134,32 @@ pub(crate) fn receiver_config(options: Options) -> receiver::ReceiverConfig {
 }
 
 impl Connection {
-    pub(crate) fn new(options: Options, data: SegmentFilter, acks: AckFilter) -> Self {
+    pub(crate) fn new(options: Options, segment_filter: SegmentFilter, ack_filter: AckFilter) -> Self {
         Self {
             sender: new_sender(options),
             receiver: new_receiver(options),
             now: Instant::ZERO + Span::from_secs(1),
             sent: Vec::new(),
-            data,
-            acks,
+            segment_filter,
+            ack_filter,
             network: Network::new(1, vec![[LINK, LinkConfig::ideal()]]),
         }
     }
 
     /// A connection whose acknowledgements all arrive.
-    pub(crate) fn with(options: Options, data: impl FnMut(Instant, &Segment) -> Fate + 'static) -> Self {
-        Self::new(options, Box::new(data), Box::new(|_, _| pass()))
+    pub(crate) fn with_segment_filter(
+        options: Options,
+        segment_filter: impl FnMut(Instant, &Segment) -> FilterOutcome + 'static,
+    ) -> Self {
+        Self::new(options, Box::new(segment_filter), Box::new(|_, _| pass()))
     }
 
-    /// Runs until everything is delivered and acknowledged, or `limit` has passed. True if it was.
+    /// Runs until everything is delivered and acknowledged, or `limit` has passed. Returns whether everything was.
     pub(crate) fn run(&mut self, limit: Span) -> bool {
         let end = self.now + limit;
         self.sender.handle(self.now, Input::Connect);
         while self.now < end {
-            let deadline = self.drive();
+            let deadline = self.poll_sender();
             let timer = deadline.min(self.receiver.deadline());
             let next = timer.min(self.network.next_event_at());
             if next == Instant::NEVER {
@@ -169,7 +172,7 @@ impl Connection {
         false
     }
 
-    fn drive(&mut self) -> Instant {
+    fn poll_sender(&mut self) -> Instant {
         loop {
             match self.sender.poll(self.now) {
                 Output::Transmit(segment) => self.send(segment),
@@ -180,15 +183,15 @@ impl Connection {
 
     fn send(&mut self, segment: Segment) {
         self.sent.push((self.now, segment));
-        let fate = (self.data)(self.now, &segment);
-        let packet = Packet::Segment(segment, fate.marked);
-        self.network.send_copies(self.now, (0, 0), 0, packet, fate.copies);
+        let outcome = (self.segment_filter)(self.now, &segment);
+        let packet = Packet::Segment(segment, outcome.marked);
+        self.network.send_copies(self.now, (0, 0), 0, packet, outcome.copies);
     }
 
     fn send_ack(&mut self, ack: Option<Ack>) {
         let Some(mut ack) = ack else { return };
-        let fate = (self.acks)(self.now, &mut ack);
-        self.network.send_copies(self.now, (1, 0), 0, Packet::Ack(ack), fate.copies);
+        let outcome = (self.ack_filter)(self.now, &mut ack);
+        self.network.send_copies(self.now, (1, 0), 0, Packet::Ack(ack), outcome.copies);
     }
 
     fn advance(&mut self, timer: Instant) {
@@ -221,12 +224,12 @@ impl Connection {
 }
 
 /// Drops the first `times` transmissions of each of these segments.
-pub(crate) fn losing(lost: &'static [u64], times: usize) -> impl FnMut(Instant, &Segment) -> Fate + 'static {
-    let mut left: BTreeMap<u64, usize> = lost.iter().map(|seq| (*seq, times)).collect();
-    move |_, segment| match left.get_mut(&segment.seq) {
-        Some(left) if *left > 0 && segment.kind == ropewalk_transport::tcp::SegmentKind::Data => {
-            *left -= 1;
-            drop()
+pub(crate) fn losing(lost: &'static [u64], times: usize) -> impl FnMut(Instant, &Segment) -> FilterOutcome + 'static {
+    let mut remaining: BTreeMap<u64, usize> = lost.iter().map(|seq| (*seq, times)).collect();
+    move |_, segment| match remaining.get_mut(&segment.seq) {
+        Some(count) if *count > 0 && segment.kind == ropewalk_transport::tcp::SegmentKind::Data => {
+            *count -= 1;
+            self::lost()
         }
         _ => pass(),
     }

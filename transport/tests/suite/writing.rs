@@ -12,14 +12,14 @@ const WINDOW: u32 = 100;
 /// A window of 100 packets that records each delivery-rate sample: segments acknowledged, and whether it was
 /// application-limited.
 #[derive(Debug, Default)]
-struct Spy(Arc<Mutex<Vec<(u64, bool)>>>);
+struct RateSampleRecorder(Arc<Mutex<Vec<(u64, bool)>>>);
 
-impl Controller for Spy {
-    fn on_event(&mut self, _path: PathId, event: &PathEvent, _cx: &mut Context<'_>) {
-        if let PathEvent::Ack(feedback) = event
-            && let Some(delivery) = feedback.rate_sample
+impl Controller for RateSampleRecorder {
+    fn on_event(&mut self, _path: PathId, event: &PathEvent, _context: &mut Context<'_>) {
+        if let PathEvent::Ack(sample) = event
+            && let Some(delivery) = sample.rate_sample
         {
-            self.0.lock().expect("one thread").push((feedback.snd_una, delivery.app_limited));
+            self.0.lock().expect("one thread").push((sample.snd_una, delivery.app_limited));
         }
     }
 
@@ -32,10 +32,10 @@ impl Controller for Spy {
 /// sent until something of it is acknowledged is marked.
 #[test]
 fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
-    let spy = Spy::default();
-    let samples = spy.0.clone();
-    let mut connection = Connection::with(Options::default(), |_, _| tcp_connection::pass());
-    connection.sender = sender_with(Options::default(), Box::new(spy));
+    let recorder = RateSampleRecorder::default();
+    let samples = recorder.0.clone();
+    let mut connection = Connection::with_segment_filter(Options::default(), |_, _| tcp_connection::pass());
+    connection.sender = sender_with(Options::default(), Box::new(recorder));
     for segments in [5, 5, 500] {
         connection.sender.handle(connection.now, Input::Write { segments, last_is_small: false });
         assert!(connection.run(Span::from_secs(10)));
@@ -44,7 +44,7 @@ fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
     assert_eq!(connection.receiver.delivered(), 510);
     let samples = samples.lock().expect("one thread");
     assert!(samples.iter().filter(|(una, _)| *una <= 10).count() >= 4, "{samples:?}");
-    // Of the long write a window leaves before the first acknowledgement.
+    // Of the long write, one window is sent before the first acknowledgement.
     let marked_until = 10 + u64::from(WINDOW);
     for (una, marked) in samples.iter() {
         assert_eq!(*marked, *una <= marked_until, "the sample that acknowledged all below {una}");

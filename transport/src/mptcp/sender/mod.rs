@@ -24,7 +24,7 @@ use units::{Instant, RngStream, Span};
 
 /// Receive window of a subflow's sender, bytes: the connection, not the subflow, obeys the peer's window.
 const UNLIMITED_WINDOW: u64 = 1 << 40;
-/// Most subflows: sets of subflows are bit masks.
+/// Maximum number of subflows: sets of subflows are bit masks.
 const MAX_SUBFLOWS: usize = 32;
 
 /// Configuration of an MPTCP sender.
@@ -36,17 +36,17 @@ pub struct ConnectionConfig {
     pub subflows: Vec<SubflowConfig>,
     /// The Linux stack whose reinjection is followed.
     pub stack: MptcpStack,
-    /// While the receive window or the send buffer is full, the oldest data is sent again on a faster subflow (Raiciu
-    /// et al., NSDI 2012).
+    /// Whether the oldest data is sent again on a faster subflow while the receive window or the send buffer is full
+    /// (Raiciu et al., NSDI 2012).
     pub opportunistic_retransmission: bool,
-    /// Then the window of the subflow that carries that data is halved, too (same paper).
+    /// Whether an opportunistic retransmission also halves the window of the subflow that carries that data (same paper).
     pub penalisation: bool,
 }
 
 /// Configuration of a subflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubflowConfig {
-    /// Used only while no regular subflow can be (RFC 8684: B flag).
+    /// Whether the subflow is used only while no regular one can be (RFC 8684: B flag).
     pub backup: bool,
     /// Time of its MP_JOIN, counted from [`Input::Connect`]; not before the connection is open.
     pub join: Span,
@@ -76,7 +76,7 @@ pub enum Input<'a> {
     Timeout,
     /// The host's own queue dropped the segment just polled.
     LocalDrop(Segment),
-    /// The application has written so many segments more; the sum saturates, so that `u64::MAX` is an endless stream.
+    /// The application has written this number of segments more; the sum saturates, so that `u64::MAX` is an endless stream.
     Write(u64),
     /// The application ends: no new data is sent.
     Stop,
@@ -98,8 +98,8 @@ pub struct ConnectionCounters {
     pub copies: u64,
     /// Segments reinjected: sent again on another subflow because theirs failed, was removed, or blocked the window.
     pub reinjected: u64,
-    /// Opportunistic retransmissions: a slow subflow blocked the window.
-    pub blocked: u64,
+    /// Opportunistic retransmissions, when a slow subflow blocked the window.
+    pub opportunistic_retransmissions: u64,
     /// Time for which the receive window limited the sender.
     pub receive_window_limited: Span,
     /// Time for which the send buffer limited the sender.
@@ -115,34 +115,34 @@ pub struct Sender {
     scheduler: Box<dyn Scheduler>,
     fill: Fill,
     queue: SendQueue,
-    /// Views of the scheduler; up to date for the subflows that are not in `changed`.
+    /// Views of the scheduler; up to date for the subflows that are not in `changed_subflows`.
     views: Vec<PathView>,
     /// Bit masks: subflows of which something may have changed, and those that may have something to send.
-    changed: u32,
-    to_poll: u32,
-    /// The scheduler has run since the latest input.
-    scheduled: bool,
+    changed_subflows: u32,
+    subflows_to_poll: u32,
+    /// Whether the scheduler has run since the latest input.
+    has_scheduled: bool,
     /// Data to be reinjected.
     reinjections: VecDeque<u64>,
     /// Expiry of the connection's retransmission timer.
-    retransmission_at: Instant,
+    retransmit_timer: Instant,
     /// Expiry of the persist timer: the receive window is shut and nothing is outstanding (RFC 9293 section 3.8.6.1).
-    persist_at: Instant,
+    persist_timer: Instant,
     /// Zero-window probes since the window was shut.
     window_probes: u32,
     /// Right edge of the receive window, segments.
     snd_wnd_end: u64,
     limited_by: Option<(scheduling::SendLimit, Instant)>,
-    connected: Option<Instant>,
+    connect_time: Option<Instant>,
     /// Delays of the data acknowledged since the last drain: from its first assignment to DATA_ACK, and the part of it
-    /// beyond the greatest smoothed RTT.
+    /// beyond the maximum smoothed RTT.
     delays: Vec<(Span, Span)>,
     counters: ConnectionCounters,
 }
 
 impl Sender {
     /// A sender whose subflows are controlled by `controller`, which draws from `rng`, and assigned data by
-    /// `scheduler`; `fill` says where packets wait. It has nothing to send yet.
+    /// `scheduler`; `fill` determines where packets wait. The sender has nothing to send yet.
     ///
     /// # Panics
     /// Without a subflow, or with more than 32.
@@ -168,16 +168,16 @@ impl Sender {
             scheduler,
             fill,
             queue: SendQueue::default(),
-            changed: 0,
-            to_poll: 0,
-            scheduled: true,
+            changed_subflows: 0,
+            subflows_to_poll: 0,
+            has_scheduled: true,
             reinjections: VecDeque::new(),
-            retransmission_at: Instant::NEVER,
-            persist_at: Instant::NEVER,
+            retransmit_timer: Instant::NEVER,
+            persist_timer: Instant::NEVER,
             window_probes: 0,
             snd_wnd_end: 0,
             limited_by: None,
-            connected: None,
+            connect_time: None,
             delays: Vec::new(),
             counters: ConnectionCounters::default(),
         }
@@ -193,16 +193,16 @@ impl Sender {
             Input::Write(segments) => self.queue.write(segments),
             Input::Stop => self.queue.stop(),
         }
-        self.scheduled = false;
+        self.has_scheduled = false;
     }
 
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant) -> Output {
-        if !std::mem::replace(&mut self.scheduled, true) {
+        if !std::mem::replace(&mut self.has_scheduled, true) {
             self.fill(now);
         }
-        while self.to_poll != 0 {
-            let index = self.to_poll.trailing_zeros() as usize;
+        while self.subflows_to_poll != 0 {
+            let index = self.subflows_to_poll.trailing_zeros() as usize;
             match self.with_subflow(index, |sender, controller| sender.poll(now, controller)) {
                 tcp::Output::Transmit(tcp) => {
                     let (data, copy) = self.subflows[index].mapping(&tcp);
@@ -210,7 +210,7 @@ impl Sender {
                 }
                 tcp::Output::WaitUntil(deadline) => {
                     self.subflows[index].deadline = deadline;
-                    self.to_poll &= !(1 << index);
+                    self.subflows_to_poll &= !(1 << index);
                     self.check_established(now, index);
                 }
             }
@@ -242,17 +242,21 @@ impl Sender {
     }
 
     /// Drains the delays of each segment acknowledged since the last call: the time from its first assignment to its
-    /// DATA_ACK, and the part of it beyond the subflows' greatest smoothed RTT then.
-    pub fn drain_delays(&mut self, mut to: impl FnMut(Span, Span)) {
-        self.delays.drain(..).for_each(|(delay, beyond)| to(delay, beyond));
+    /// DATA_ACK, and the part of it beyond the subflows' maximum smoothed RTT then.
+    pub fn drain_delays(&mut self, mut record: impl FnMut(Span, Span)) {
+        self.delays.drain(..).for_each(|(delay, excess)| record(delay, excess));
     }
 
-    /// Calls a subflow's sender with the controller, and notes that something of the subflow may have changed.
+    /// Calls a subflow's sender with the controller, and records that something of the subflow may have changed.
     #[inline]
-    fn with_subflow<R>(&mut self, index: usize, act: impl FnOnce(&mut tcp::Sender, &mut ControllerHandle) -> R) -> R {
-        self.changed |= 1 << index;
-        self.to_poll |= 1 << index;
-        act(&mut self.subflows[index].sender, &mut self.controller)
+    fn with_subflow<R>(
+        &mut self,
+        index: usize,
+        operation: impl FnOnce(&mut tcp::Sender, &mut ControllerHandle) -> R,
+    ) -> R {
+        self.changed_subflows |= 1 << index;
+        self.subflows_to_poll |= 1 << index;
+        operation(&mut self.subflows[index].sender, &mut self.controller)
     }
 
     fn handle_subflow(&mut self, now: Instant, index: usize, input: tcp::Input<'_>) {
@@ -261,9 +265,9 @@ impl Sender {
 
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let index = usize::from(ack.subflow);
-        let is_known = self.subflows.get(index).is_some_and(|subflow| subflow.state != SubflowState::Gone);
+        let is_known = self.subflows.get(index).is_some_and(|subflow| subflow.state != SubflowState::Removed);
         if !is_known || ack.data_ack > self.queue.snd_nxt() {
-            return; // from nowhere, or acknowledges what was never sent
+            return; // of an unknown subflow, or of data that was never sent
         }
         let mss = u64::from(self.config.tcp.mss);
         self.snd_wnd_end =
@@ -280,12 +284,12 @@ impl Sender {
     }
 
     fn on_data_ack(&mut self, now: Instant, data: u64) {
-        let slowest = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
-        let slowest = slowest.map(|subflow| subflow.sender.srtt()).max().unwrap_or(Span::ZERO);
+        let up_subflows = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
+        let max_srtt = up_subflows.map(|subflow| subflow.sender.srtt()).max().unwrap_or(Span::ZERO);
         let delays = &mut self.delays;
         self.queue.acknowledge(data, |sent| {
             let delay = now.since(sent.first_sent);
-            delays.push((delay, delay.saturating_sub(slowest)));
+            delays.push((delay, delay.saturating_sub(max_srtt)));
         });
         self.restart_timer(now);
     }
@@ -298,10 +302,10 @@ impl Sender {
                 self.check_subflow_timeout(index);
             }
         }
-        if self.retransmission_at <= now {
+        if self.retransmit_timer <= now {
             self.on_retransmission_timeout(now);
         }
-        if self.persist_at <= now {
+        if self.persist_timer <= now {
             self.send_window_probe(now);
         }
     }
@@ -312,7 +316,7 @@ impl Sender {
     }
 
     fn deadline(&self) -> Instant {
-        let subflows = self.subflows.iter().map(|subflow| subflow.deadline).min().unwrap_or(Instant::NEVER);
-        subflows.min(self.retransmission_at).min(self.persist_at).min(self.next_membership_change())
+        let subflow_deadline = self.subflows.iter().map(|subflow| subflow.deadline).min().unwrap_or(Instant::NEVER);
+        subflow_deadline.min(self.retransmit_timer).min(self.persist_timer).min(self.next_membership_change())
     }
 }

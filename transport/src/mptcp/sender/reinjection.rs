@@ -8,7 +8,7 @@ use units::{Instant, Span};
 /// Intervals of the connection's retransmission timer without progress after which a subflow is stale (Linux
 /// `stale_loss_cnt`).
 const STALE_LOSS_COUNT: u32 = 4;
-/// Least timeout of the connection's timers (`TCP_RTO_MIN`).
+/// Minimum timeout of the connection's timers (`TCP_RTO_MIN`).
 const RTO_MIN: Span = Span::from_millis(200);
 /// Bytes that Linux retransmits at once: its data fragments fill a page fragment of 32 KiB.
 const RETRANSMIT_BYTES: u32 = 32 * 1024;
@@ -26,22 +26,22 @@ impl Sender {
             return;
         }
         self.mark_failed(index);
-        self.reinject_unacknowledged_of(index);
+        self.reinject_subflow(index);
     }
 
     fn mark_failed(&mut self, index: usize) {
         let subflow = &mut self.subflows[index];
         subflow.failures += u64::from(!std::mem::replace(&mut subflow.failed, true));
-        self.changed |= 1 << index;
+        self.changed_subflows |= 1 << index;
     }
 
     /// Queues the unacknowledged data of a subflow for reinjection, each segment once.
-    pub(super) fn reinject_unacknowledged_of(&mut self, index: usize) {
+    pub(super) fn reinject_subflow(&mut self, index: usize) {
         let una = self.queue.snd_una();
         for data in self.subflows[index].unacknowledged().filter(|data| *data >= una) {
             let sent = self.queue.sent_data(data);
-            if sent.failed_on & (1 << index) == 0 {
-                sent.failed_on |= 1 << index;
+            if sent.failed_subflows & (1 << index) == 0 {
+                sent.failed_subflows |= 1 << index;
                 self.reinjections.push_back(data);
             }
         }
@@ -61,14 +61,14 @@ impl Sender {
         }
     }
 
-    /// The open subflow of least smoothed RTT, among those preferred if one of them is active.
+    /// The subflow with room and the minimum smoothed RTT, among the `preferred` ones if one of them is active.
     fn fastest(&self, preferred: impl Fn(usize) -> bool) -> Option<usize> {
         let regular = self.views.iter().any(|view| view.active && !view.backup);
-        let active = |index: &usize| self.views[*index].active && self.views[*index].backup != regular;
-        let mut all = (0..self.views.len()).filter(active);
-        let any_preferred = all.any(&preferred);
-        let candidates = (0..self.views.len()).filter(active).filter(|index| self.views[*index].has_room);
-        let candidates = candidates.filter(|index| !any_preferred || preferred(*index));
+        let is_active = |index: &usize| self.views[*index].active && self.views[*index].backup != regular;
+        let mut active_subflows = (0..self.views.len()).filter(is_active);
+        let has_preferred = active_subflows.any(&preferred);
+        let candidates = (0..self.views.len()).filter(is_active).filter(|index| self.views[*index].has_room);
+        let candidates = candidates.filter(|index| !has_preferred || preferred(*index));
         candidates.min_by_key(|index| self.views[*index].srtt)
     }
 
@@ -78,12 +78,13 @@ impl Sender {
     pub(super) fn restart_timer(&mut self, now: Instant) {
         if self.config.stack == MptcpStack::OutOfTree || self.queue.is_empty() && !self.has_unsent_behind_busy_subflow()
         {
-            self.retransmission_at = Instant::NEVER;
+            self.retransmit_timer = Instant::NEVER;
             return;
         }
-        let pending = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale_count == 0);
-        let pending = pending.map(|subflow| subflow.sender.retransmission_at()).filter(|at| *at < Instant::NEVER);
-        self.retransmission_at = pending.max().unwrap_or(now).max(now + RTO_MIN);
+        let progressing = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale_count == 0);
+        let timers =
+            progressing.map(|subflow| subflow.sender.retransmit_timer()).filter(|timer| *timer < Instant::NEVER);
+        self.retransmit_timer = timers.max().unwrap_or(now).max(now + RTO_MIN);
     }
 
     /// True if unsent data waits for a subflow that is not empty: it may be dead and must then be found stale.
@@ -95,7 +96,7 @@ impl Sender {
     /// the others are checked for progress.
     pub(super) fn on_retransmission_timeout(&mut self, now: Instant) {
         self.refresh_stale();
-        if let Some(index) = self.idle() {
+        if let Some(index) = self.idle_subflow() {
             let (una, end) = (self.queue.snd_una(), self.queue.end());
             let segments = u64::from((RETRANSMIT_BYTES / self.config.tcp.mss).max(1));
             for data in una..end.min(una + segments) {
@@ -113,7 +114,11 @@ impl Sender {
     /// reinjected.
     fn refresh_stale(&mut self) {
         for index in 0..self.subflows.len() {
-            let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_active());
+            let has_other_active = self
+                .subflows
+                .iter()
+                .enumerate()
+                .any(|(other_index, subflow)| other_index != index && subflow.is_active());
             let subflow = &mut self.subflows[index];
             if subflow.state != SubflowState::Up || subflow.sender.is_empty() {
                 continue;
@@ -124,7 +129,7 @@ impl Sender {
                 continue;
             }
             subflow.stale_count += 1;
-            if subflow.stale_count >= STALE_LOSS_COUNT && others && !subflow.failed {
+            if subflow.stale_count >= STALE_LOSS_COUNT && has_other_active && !subflow.failed {
                 self.mark_failed(index);
                 self.reinject_all(index);
             }
@@ -135,8 +140,8 @@ impl Sender {
     fn reinject_all(&mut self, index: usize) {
         for data in self.queue.snd_una()..self.queue.end() {
             let sent = self.queue.sent_data(data);
-            if sent.subflows != 0 && sent.failed_on & (1 << index) == 0 {
-                sent.failed_on |= 1 << index;
+            if sent.subflows != 0 && sent.failed_subflows & (1 << index) == 0 {
+                sent.failed_subflows |= 1 << index;
                 self.reinjections.push_back(data);
             }
         }
@@ -144,39 +149,39 @@ impl Sender {
     }
 
     /// An active subflow with nothing to send or outstanding; a backup only if the others make no progress.
-    fn idle(&self) -> Option<usize> {
-        let idle = |backup: bool| {
-            let found = |(_, subflow): &(usize, &super::Subflow)| {
+    fn idle_subflow(&self) -> Option<usize> {
+        let find_idle = |backup: bool| {
+            let is_idle = |(_, subflow): &(usize, &super::Subflow)| {
                 subflow.is_active() && subflow.sender.is_empty() && subflow.config.backup == backup
             };
-            self.subflows.iter().enumerate().find(found).map(|(index, _)| index)
+            self.subflows.iter().enumerate().find(is_idle).map(|(index, _)| index)
         };
         let busy = self.subflows.iter().filter(|subflow| subflow.is_active() && !subflow.sender.is_empty());
-        let least_stale = busy.map(|subflow| subflow.stale_count).min().unwrap_or(u32::MAX);
-        idle(false).or_else(|| if least_stale > 1 { idle(true) } else { None })
+        let min_stale_count = busy.map(|subflow| subflow.stale_count).min().unwrap_or(u32::MAX);
+        find_idle(false).or_else(|| if min_stale_count > 1 { find_idle(true) } else { None })
     }
 
     /// Sets the persist timer if nothing is outstanding and the receive window is shut: an acknowledgement that opened
     /// it may be lost (RFC 9293 section 3.8.6.1).
     pub(super) fn set_persist_timer(&mut self, now: Instant, send_limit: Option<SendLimit>) {
         if send_limit != Some(SendLimit::ReceiveWindow) || !self.queue.is_empty() {
-            self.persist_at = Instant::NEVER;
+            self.persist_timer = Instant::NEVER;
             self.window_probes = 0;
-        } else if self.persist_at == Instant::NEVER {
-            self.persist_at = now + RTO_MIN * (1 << self.window_probes.min(8));
+        } else if self.persist_timer == Instant::NEVER {
+            self.persist_timer = now + RTO_MIN * (1 << self.window_probes.min(8));
         }
     }
 
-    /// Sends a zero-window probe: the latest data once more, whose acknowledgement brings the window.
+    /// Sends a zero-window probe: the latest data once more, whose acknowledgement carries the window.
     pub(super) fn send_window_probe(&mut self, now: Instant) {
-        self.persist_at = Instant::NEVER;
+        self.persist_timer = Instant::NEVER;
         self.window_probes += 1;
         self.refresh_views();
         let latest = self.queue.snd_una().saturating_sub(1);
         if let Some(index) = self.fastest(|_| true) {
             self.subflows[index].assign(latest, true);
-            self.to_poll |= 1 << index;
-            self.changed |= 1 << index;
+            self.subflows_to_poll |= 1 << index;
+            self.changed_subflows |= 1 << index;
         }
         self.set_persist_timer(now, Some(SendLimit::ReceiveWindow));
     }
@@ -188,30 +193,31 @@ impl Sender {
         if !self.config.opportunistic_retransmission || self.queue.is_empty() {
             return;
         }
-        self.refresh_views(); // subflows for which there was no data have room all the same
+        self.refresh_views(); // subflows without data to send have room, too
         let head = self.queue.snd_una();
         let subflows = self.queue.sent_data(head).subflows;
         let Some(faster_subflow) = self.fastest(|index| subflows & (1 << index) == 0) else { return };
-        let carries = |index: &usize| subflows & (1 << index) != 0;
-        let slow = |index: usize| {
+        let is_carrier = |index: &usize| subflows & (1 << index) != 0;
+        let is_slow = |index: usize| {
             self.views[index].cwnd <= SMALL_WINDOW || self.views[faster_subflow].srtt * 4 < self.views[index].srtt
         };
-        if carries(&faster_subflow) || !(0..self.subflows.len()).filter(carries).any(slow) {
+        if is_carrier(&faster_subflow) || !(0..self.subflows.len()).filter(is_carrier).any(is_slow) {
             return;
         }
         self.assign(now, faster_subflow, head);
         self.counters.reinjected += 1;
-        self.counters.blocked += 1;
+        self.counters.opportunistic_retransmissions += 1;
         if self.config.penalisation {
-            (0..self.subflows.len()).filter(carries).for_each(|index| self.penalise(now, index, faster_subflow));
+            (0..self.subflows.len()).filter(is_carrier).for_each(|index| self.penalise(now, index, faster_subflow));
         }
     }
 
     /// Halves the window of the slow subflow, at most once in its round trip and only in its state Open.
     fn penalise(&mut self, now: Instant, slow_subflow: usize, faster_subflow: usize) {
-        let (srtt, faster) = (self.views[slow_subflow].srtt, self.views[faster_subflow].srtt);
+        let (srtt, faster_srtt) = (self.views[slow_subflow].srtt, self.views[faster_subflow].srtt);
         let subflow = &mut self.subflows[slow_subflow];
-        if faster < srtt && subflow.sender.ca_state() == CaState::Open && now.since(subflow.last_penalised) >= srtt {
+        if faster_srtt < srtt && subflow.sender.ca_state() == CaState::Open && now.since(subflow.last_penalised) >= srtt
+        {
             subflow.last_penalised = now;
             self.with_subflow(slow_subflow, |sender, controller| sender.penalise(now, controller));
         }

@@ -29,20 +29,20 @@ impl Sender {
             }
         }
         self.account_send_limit(now);
-        if self.retransmission_at == Instant::NEVER {
+        if self.retransmit_timer == Instant::NEVER {
             self.restart_timer(now);
         }
     }
 
     pub(super) fn refresh_views(&mut self) {
         for (index, subflow) in self.subflows.iter_mut().enumerate() {
-            if self.changed & (1 << index) != 0 {
+            if self.changed_subflows & (1 << index) != 0 {
                 self.views[index] = subflow.view(self.fill);
             } else {
                 self.views[index].has_room = subflow.has_room(&self.views[index], self.fill);
             }
         }
-        self.changed = 0;
+        self.changed_subflows = 0;
     }
 
     /// The end of the data that the receive window and the send buffer allow.
@@ -57,10 +57,10 @@ impl Sender {
         if self.config.stack == MptcpStack::OutOfTree {
             return max_segments;
         }
-        let up = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
-        let together: u64 = up.map(|subflow| u64::from(subflow.send_buffer_size())).sum();
-        // A subflow's buffer counts packets with what the kernel adds to each, the connection's payload alone.
-        (together * TRUESIZE / u64::from(self.config.tcp.mss)).clamp(1, max_segments)
+        let up_subflows = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
+        let buffer_segments: u64 = up_subflows.map(|subflow| u64::from(subflow.send_buffer_size())).sum();
+        // A subflow's buffer counts packets with the kernel's overhead, the connection's payload alone.
+        (buffer_segments * TRUESIZE / u64::from(self.config.tcp.mss)).clamp(1, max_segments)
     }
 
     fn pick(&mut self, now: Instant, limit: u64) -> Option<Pick> {
@@ -72,7 +72,7 @@ impl Sender {
             snd_una: self.queue.snd_una(),
             unsent_packets: self.queue.unsent(),
             rwnd_left_packets: limit.saturating_sub(self.queue.snd_nxt()),
-            rwnd_stalls: self.counters.blocked,
+            rwnd_stalls: self.counters.opportunistic_retransmissions,
         };
         self.scheduler.pick(&view)
     }
@@ -84,7 +84,10 @@ impl Sender {
             PacketChoice::SkipAhead(skip) => self.queue.unsent_after(skip, limit),
             PacketChoice::OldestUnacked => {
                 let subflow = &mut self.subflows[pick.path.index()];
-                let data = self.queue.oldest_without(pick.path.index(), subflow.cursor).filter(|data| *data < limit)?;
+                let data = self
+                    .queue
+                    .oldest_not_assigned_to(pick.path.index(), subflow.cursor)
+                    .filter(|data| *data < limit)?;
                 subflow.cursor = data;
                 Some(data)
             }
@@ -96,16 +99,16 @@ impl Sender {
         let copy = self.queue.assign(now, data, index);
         let subflow = &mut self.subflows[index];
         subflow.assign(data, copy);
-        self.to_poll |= 1 << index;
-        self.changed |= 1 << index;
+        self.subflows_to_poll |= 1 << index;
+        self.changed_subflows |= 1 << index;
         let view = &mut self.views[index];
         view.queued += 1;
         view.has_room = subflow.has_room(view, self.fill);
         copy
     }
 
-    /// Nothing more can be assigned now: records why, and retransmits opportunistically if a slow subflow blocks the
-    /// rest.
+    /// Called when nothing more can be assigned now: records why, and retransmits opportunistically if a slow subflow
+    /// blocks the rest.
     fn account_send_limit(&mut self, now: Instant) {
         let send_limit = if !self.views.iter().any(|view| view.active) {
             None
@@ -123,8 +126,8 @@ impl Sender {
             self.retransmit_opportunistically(now);
         }
         self.set_persist_timer(now, send_limit);
-        if let Some((limited_by, since)) = self.limited_by {
-            let span = now.since(since);
+        if let Some((limited_by, start)) = self.limited_by {
+            let span = now.since(start);
             match limited_by {
                 SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
                 SendLimit::SendBuffer => self.counters.send_buffer_limited += span,

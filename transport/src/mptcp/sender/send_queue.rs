@@ -25,10 +25,10 @@ pub(super) struct SentData {
     /// When it was assigned to the first of them.
     pub first_sent: Instant,
     /// Bit mask of the subflows that have failed since it was assigned to them, so that it was or is to be reinjected.
-    pub failed_on: u32,
+    pub failed_subflows: u32,
 }
 
-const UNSENT: SentData = SentData { subflows: 0, first_sent: Instant::NEVER, failed_on: 0 };
+const UNSENT: SentData = SentData { subflows: 0, first_sent: Instant::NEVER, failed_subflows: 0 };
 
 impl SendQueue {
     /// The oldest unacknowledged segment.
@@ -76,17 +76,17 @@ impl SendQueue {
         if skip == 0 {
             return Some(self.snd_nxt).filter(|data| *data < limit);
         }
-        let is_known = self.sent.range((self.snd_nxt - self.snd_una) as usize..).zip(self.snd_nxt..);
-        let gaps = is_known.filter(|(sent, _)| sent.subflows == 0).map(|(_, data)| data);
+        let sent_beyond = self.sent.range((self.snd_nxt - self.snd_una) as usize..).zip(self.snd_nxt..);
+        let gaps = sent_beyond.filter(|(sent, _)| sent.subflows == 0).map(|(_, data)| data);
         gaps.chain(self.end()..limit).nth(skip as usize).filter(|data| *data < limit)
     }
 
-    /// The oldest existing segment from `from` on that was not assigned to a subflow.
-    pub(super) fn oldest_without(&self, subflow: usize, from: u64) -> Option<u64> {
-        let from = from.max(self.snd_una);
-        let mut is_known = self.sent.range((from.min(self.end()) - self.snd_una) as usize..).zip(from..);
-        let is_known = is_known.find(|(sent, _)| sent.subflows & (1 << subflow) == 0).map(|(_, data)| data);
-        is_known.or(Some(self.end().max(from))).filter(|data| *data < self.write_seq)
+    /// The oldest existing segment from `start` on that was not assigned to a subflow.
+    pub(super) fn oldest_not_assigned_to(&self, subflow: usize, start: u64) -> Option<u64> {
+        let start = start.max(self.snd_una);
+        let mut candidates = self.sent.range((start.min(self.end()) - self.snd_una) as usize..).zip(start..);
+        let candidate = candidates.find(|(sent, _)| sent.subflows & (1 << subflow) == 0).map(|(_, data)| data);
+        candidate.or(Some(self.end().max(start))).filter(|data| *data < self.write_seq)
     }
 
     /// Assigns a segment to a subflow. Returns whether it was assigned to another one before.
@@ -101,7 +101,7 @@ impl SendQueue {
             sent.first_sent = now;
         }
         sent.subflows |= 1 << subflow;
-        sent.failed_on &= !(1 << subflow);
+        sent.failed_subflows &= !(1 << subflow);
         if !copy && data == next {
             self.snd_nxt += 1;
             self.skip_sent();
@@ -118,12 +118,12 @@ impl SendQueue {
         }
     }
 
-    /// Removes everything below `data`, which has arrived; `each` is called with every segment.
-    pub(super) fn acknowledge(&mut self, data: u64, mut each: impl FnMut(&SentData)) {
+    /// Removes everything below `data`, which has arrived; `on_segment` is called with every one.
+    pub(super) fn acknowledge(&mut self, data: u64, mut on_segment: impl FnMut(&SentData)) {
         while self.snd_una < data
             && let Some(sent) = self.sent.pop_front()
         {
-            each(&sent);
+            on_segment(&sent);
             self.snd_una += 1;
         }
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_ahead_leaves_a_gap_that_is_sent_next() {
+    fn data_sent_ahead_leaves_a_gap_that_is_sent_next() {
         let mut queue = queue(10);
         assert_eq!(queue.unsent_after(3, u64::MAX), Some(3));
         assert!(!queue.assign(Instant::ZERO, 3, 1));
@@ -152,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn a_subflow_finds_what_it_has_not_carried() {
+    fn the_oldest_data_not_assigned_to_a_subflow_is_found() {
         let mut queue = queue(4);
         assert!((0..3).all(|data| !queue.assign(Instant::ZERO, data, 0)));
         assert!(queue.assign(Instant::ZERO, 1, 1), "a copy");
-        assert_eq!([0, 1, 3].map(|from| queue.oldest_without(1, from)), [Some(0), Some(2), Some(3)]);
-        assert_eq!((queue.oldest_without(0, 0), queue.oldest_without(0, 4)), (Some(3), None));
+        assert_eq!([0, 1, 3].map(|start| queue.oldest_not_assigned_to(1, start)), [Some(0), Some(2), Some(3)]);
+        assert_eq!((queue.oldest_not_assigned_to(0, 0), queue.oldest_not_assigned_to(0, 4)), (Some(3), None));
     }
 
     #[test]

@@ -9,9 +9,9 @@ use schedule::{Fill, PathView};
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate};
 
-/// Round trips over which the greatest delivery rate is taken, as in BBR's filter.
+/// Round trips over which the maximum delivery rate is taken, as in BBR's filter.
 const DELIVERY_RATE_ROUNDS: u64 = 10;
-/// Least congestion window that a send buffer is sized for; Linux's buffer is twice the window (`tcp_sndbuf_expand`).
+/// Minimum congestion window that a send buffer is sized for; Linux's buffer is twice the window (`tcp_sndbuf_expand`).
 const MIN_BUFFERED_WINDOW: u32 = 10;
 
 /// State of a subflow.
@@ -20,12 +20,12 @@ pub enum SubflowState {
     /// Not joined yet.
     #[default]
     Waiting,
-    /// Its handshake is under way.
+    /// The handshake has begun.
     Joining,
     /// Established: it carries data.
     Up,
-    /// It was removed.
-    Gone,
+    /// Removed.
+    Removed,
 }
 
 /// The data that a segment of a subflow carries (RFC 8684 section 3.3).
@@ -64,12 +64,15 @@ pub(super) struct Subflow {
 }
 
 impl Subflow {
-    pub(super) fn new(config: SubflowConfig, index: usize, of: &ConnectionConfig) -> Self {
+    pub(super) fn new(config: SubflowConfig, index: usize, connection: &ConnectionConfig) -> Self {
         Self {
             config,
             state: SubflowState::Waiting,
             // The send buffer is the connection's, which assigns a subflow no more than it holds.
-            sender: sender::Sender::new(sender::SenderConfig { send_buffer: u64::MAX, ..of.tcp }, PathId(index as u16)),
+            sender: sender::Sender::new(
+                sender::SenderConfig { send_buffer: u64::MAX, ..connection.tcp },
+                PathId(index as u16),
+            ),
             mappings: VecDeque::new(),
             mapping_start: 0,
             failed: false,
@@ -84,7 +87,7 @@ impl Subflow {
             delivery_rate: WindowedMax::default(),
             round: 0,
             round_end: 0,
-            mss: of.tcp.mss,
+            mss: connection.tcp.mss,
         }
     }
 
@@ -113,7 +116,7 @@ impl Subflow {
     /// Called after an acknowledgement was handled. Returns whether it brought progress.
     pub(super) fn on_ack_handled(&mut self) -> bool {
         let una = self.sender.acknowledged();
-        let progress = una > self.mapping_start;
+        let has_progressed = una > self.mapping_start;
         while self.mapping_start < una {
             self.mappings.pop_front();
             self.mapping_start += 1;
@@ -128,10 +131,10 @@ impl Subflow {
                 self.delivery_rate.update(DELIVERY_RATE_ROUNDS, self.round, rate);
             }
         }
-        progress
+        has_progressed
     }
 
-    /// The subflow as a scheduler sees it.
+    /// The view of the subflow for the scheduler.
     pub(super) fn view(&mut self, fill: Fill) -> PathView {
         let decision = self.sender.decision();
         self.max_cwnd = self.max_cwnd.max(decision.cwnd);

@@ -1,13 +1,13 @@
 use super::*;
 
-fn ms(n: u64) -> Instant {
-    Instant(n * 1_000_000)
+fn ms(millis: u64) -> Instant {
+    Instant(millis * 1_000_000)
 }
 
 fn ten_packets() -> Scoreboard {
     let mut scoreboard = Scoreboard::default();
-    (0..10).for_each(|n| {
-        scoreboard.push(ms(n), SendSnapshot::default());
+    (0..10).for_each(|seq| {
+        scoreboard.push(ms(seq), SendSnapshot::default());
     });
     scoreboard
 }
@@ -84,9 +84,9 @@ fn without_sack_arrivals_are_counted_up_to_the_holes() {
 #[test]
 fn the_ring_grows_and_keeps_all_packets() {
     let mut scoreboard = Scoreboard::default();
-    (0..1000).for_each(|n| {
-        scoreboard.push(ms(n), SendSnapshot::default());
+    (0..1000).for_each(|seq| {
+        scoreboard.push(ms(seq), SendSnapshot::default());
     });
-    assert!((0..1000).all(|n| scoreboard.pop().sent == ms(n)));
+    assert!((0..1000).all(|seq| scoreboard.pop().sent == ms(seq)));
     assert_eq!(scoreboard.counts(), PacketCounts::default());
 }

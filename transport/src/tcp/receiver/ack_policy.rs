@@ -12,14 +12,14 @@ pub(super) const MAX_QUICKACKS: u32 = 16;
 pub(super) const QUICKACKS_AFTER_MARK: u32 = 2;
 /// One acknowledgement sent without delay (`ICSK_ACK_NOW`).
 pub(super) const ONE_QUICKACK: u32 = 1;
-/// Duplicate acknowledgements sent at once per hole: as many as fast retransmit needs.
+/// Duplicate acknowledgements sent at once for each hole: fast retransmit needs that many.
 const DUPACKS_AT_ONCE: u32 = 3;
-/// Most duplicate acknowledgements compressed into one (`tcp_comp_sack_nr`).
+/// Maximum number of duplicate acknowledgements compressed into one (`tcp_comp_sack_nr`).
 const MAX_COMPRESSED_ACKS: u32 = 44;
-/// Longest delay of compressed acknowledgements (`tcp_comp_sack_delay_ns`); at most a twentieth of the RTT.
+/// Maximum delay of compressed acknowledgements (`tcp_comp_sack_delay_ns`); at most a twentieth of the RTT.
 const COMP_SACK_DELAY: Span = Span::from_millis(1);
 
-/// Whether an acknowledgement leaves now.
+/// When an acknowledgement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckTiming {
     Now,
@@ -37,13 +37,13 @@ pub(super) struct AckPolicy {
     deadline: Instant,
     tick: Span,
     /// Duplicate acknowledgements are compressed: only with SACK, as the sender else counts them.
-    compresses_sacks: bool,
+    is_compression_allowed: bool,
 }
 
 impl AckPolicy {
     pub(super) fn new(config: &ReceiverConfig) -> Self {
-        // Linux acknowledges what exceeds one segment; offloaded segments count as one each time they come up together.
-        // Zero: also what is out of order, at once.
+        // Linux acknowledges what exceeds one segment; segments that GRO merges count as one.
+        // Zero: segments out of order are acknowledged at once, too.
         let ack_every = if config.quick_ack { 0 } else { u64::from(config.gro.max(2)) };
         Self {
             ack_every,
@@ -53,7 +53,7 @@ impl AckPolicy {
             compressed_ack: 0,
             deadline: Instant::NEVER,
             tick: config.tick,
-            compresses_sacks: config.sack,
+            is_compression_allowed: config.sack,
         }
     }
 
@@ -120,7 +120,7 @@ impl AckPolicy {
             self.dup_acks += 1;
             return AckTiming::Now;
         }
-        if !self.compresses_sacks || self.compressed_ack >= MAX_COMPRESSED_ACKS {
+        if !self.is_compression_allowed || self.compressed_ack >= MAX_COMPRESSED_ACKS {
             return AckTiming::Now;
         }
         self.compressed_ack += 1;

@@ -30,7 +30,7 @@ pub struct ReceiverConfig {
     pub quick_ack: bool,
     /// Generic receive offload: in-order segments merged before TCP sees them; 1 is off.
     pub gro: u32,
-    /// `tcp_rmem`: initial and greatest receive buffer, bytes.
+    /// `tcp_rmem`: initial and maximum receive buffer, bytes.
     pub buffer: [u64; 2],
     /// How CE marks are echoed.
     pub ecn: Ecn,
@@ -54,7 +54,7 @@ pub struct ReceiverCounters {
 /// Segments accepted beyond the next one: a bound of memory, larger than any window (RFC 7323 section 2.3: 2^30 bytes).
 pub(crate) const MAX_OUT_OF_ORDER: u64 = 1 << 20;
 
-/// SACK blocks that compressed acknowledgements may safely change: a third one is the last that fits beside timestamps.
+/// Number of SACK blocks that compressed acknowledgements may change: the third is the last that fits beside timestamps.
 const UNCOMPRESSED_BLOCKS: usize = 2;
 
 /// The receiving half of a connection.
@@ -72,7 +72,7 @@ pub struct Receiver {
     dsack: Option<(u64, u64)>,
     /// ECN echo to send.
     ece: bool,
-    one_way_ms: u32,
+    one_way_delay_ms: u32,
     counters: ReceiverCounters,
 }
 
@@ -90,7 +90,7 @@ impl Receiver {
             last_ack_sent: 0,
             dsack: None,
             ece: false,
-            one_way_ms: 0,
+            one_way_delay_ms: 0,
             counters: ReceiverCounters::default(),
         }
     }
@@ -151,7 +151,7 @@ impl Receiver {
 
     fn on_data(&mut self, now: Instant, segment: &Segment, ece: bool) -> Option<Ack> {
         self.counters.received += 1;
-        self.one_way_ms = timestamp(now).saturating_sub(segment.tsval);
+        self.one_way_delay_ms = timestamp(now).saturating_sub(segment.tsval);
         let prior_ack = self.update_ecn_echo(now, segment.cwr, ece);
         match (prior_ack, self.insert(now, segment)) {
             (None, (AckTiming::Now, _)) => Some(self.acknowledge(now)),
@@ -165,8 +165,8 @@ impl Receiver {
 
     /// Updates the ECN echo: per packet (RFC 8257 section 3.2), where a change is acknowledged at once and a delayed
     /// acknowledgement leaves first with the old state; or until CWR arrives (RFC 3168 section 6.1.3).
-    fn update_ecn_echo(&mut self, now: Instant, reduced: bool, ece: bool) -> Option<Ack> {
-        if reduced {
+    fn update_ecn_echo(&mut self, now: Instant, cwr: bool, ece: bool) -> Option<Ack> {
+        if cwr {
             self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
         }
         match self.config.ecn {
@@ -178,7 +178,7 @@ impl Receiver {
             }
             Ecn::PerPacket => {}
             Ecn::Classic => {
-                self.ece &= !reduced;
+                self.ece &= !cwr;
                 if ece && !self.ece {
                     self.ece = true;
                     self.ack_policy.enter_quickack_mode(QUICKACKS_AFTER_MARK);
@@ -273,7 +273,7 @@ impl Receiver {
             tsecr: self.ts_recent,
             sack_blocks: blocks,
             ece: self.ece,
-            one_way_ms: self.one_way_ms,
+            one_way_delay_ms: self.one_way_delay_ms,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The out-of-order queue: everything below `next` has arrived, and a bitmap tells what has above.
+//! The out-of-order queue: all segments below `next` have arrived; a bitmap marks those above that have.
 
 use std::collections::VecDeque;
 
@@ -80,18 +80,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agrees_with_a_set_under_any_order() {
+    fn the_bitmap_agrees_with_a_set_in_any_order_of_arrival() {
         let mut rng = units::RngStream::named(3, "reassembly");
         let mut reassembly = Reassembly::default();
-        let (mut seen, mut next) = (std::collections::BTreeSet::new(), 0);
+        let (mut inserted, mut next) = (std::collections::BTreeSet::new(), 0);
         for _ in 0..20_000 {
             let seq = next + rng.below(300);
-            assert_eq!(reassembly.insert(seq), seen.insert(seq));
-            while seen.contains(&next) {
+            assert_eq!(reassembly.insert(seq), inserted.insert(seq));
+            while inserted.contains(&next) {
                 next += 1;
             }
             assert_eq!(reassembly.next(), next);
-            assert_eq!(reassembly.out_of_order(), seen.range(next..).count() as u64);
+            assert_eq!(reassembly.out_of_order(), inserted.range(next..).count() as u64);
         }
         assert!(next > 1000, "the test must make progress");
     }

@@ -24,26 +24,26 @@ pub(crate) struct ReceiveWindow {
     rtt_us8: u64,
     last_tsecr: u32,
     /// Present measurement (Linux `rcvq_space`): start, first byte, and the bytes read in the previous one.
-    measured_since: Instant,
-    measured_from: u64,
+    measurement_start: Instant,
+    measurement_start_bytes: u64,
     prior_copied: u64,
 }
 
 impl ReceiveWindow {
     pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2]) -> Self {
         let mss = u64::from(mss);
-        let initial = buffer / 2 / mss * mss;
+        let initial_window = buffer / 2 / mss * mss;
         Self {
             mss,
             buffer,
             max_buffer: max_buffer.max(buffer),
-            rcv_ssthresh: initial,
+            rcv_ssthresh: initial_window,
             rcv_wnd_edge: 0,
             rtt_us8: 0,
             last_tsecr: 0,
-            measured_since: Instant::ZERO,
-            measured_from: 0,
-            prior_copied: initial.min(10 * mss),
+            measurement_start: Instant::ZERO,
+            measurement_start_bytes: 0,
+            prior_copied: initial_window.min(10 * mss),
         }
     }
 
@@ -58,7 +58,7 @@ impl ReceiveWindow {
         self.grow(now, next);
     }
 
-    /// The same for an MPTCP connection; `rtt` is the greatest RTT of its subflows.
+    /// As [`Self::on_data`], for an MPTCP connection; `rtt` is the maximum RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
         self.grow(now, next);
@@ -81,23 +81,23 @@ impl ReceiveWindow {
         self.rtt_us8 = if self.rtt_us8 == 0 { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
     }
 
-    /// Once a round trip: if the application read more than in the one before, the buffer grows to hold twice of it.
-    fn adjust_buffer(&mut self, now: Instant, read: u64) {
-        if self.rtt_us8 == 0 || now.since(self.measured_since) < self.rtt() {
+    /// Once a round trip: if the application read more than in the previous one, the buffer grows to twice that.
+    fn adjust_buffer(&mut self, now: Instant, read_bytes: u64) {
+        if self.rtt_us8 == 0 || now.since(self.measurement_start) < self.rtt() {
             return;
         }
-        let copied = read - self.measured_from;
+        let copied = read_bytes - self.measurement_start_bytes;
         if copied > self.prior_copied {
             let mut window = 2 * copied + 16 * self.mss;
             // The sender is in slow start: it may double again meanwhile.
             window += 2 * (window * (copied - self.prior_copied) / self.prior_copied);
-            let per_packet = if TRUESIZE / 2 < self.mss { 2 * self.mss } else { TRUESIZE };
-            let buffer = (window / self.mss * per_packet).min(self.max_buffer);
+            let memory_per_packet = if TRUESIZE / 2 < self.mss { 2 * self.mss } else { TRUESIZE };
+            let buffer = (window / self.mss * memory_per_packet).min(self.max_buffer);
             self.buffer = self.buffer.max(buffer);
             self.prior_copied = copied;
         }
-        self.measured_from = read;
-        self.measured_since = now;
+        self.measurement_start_bytes = read_bytes;
+        self.measurement_start = now;
     }
 
     /// The window to offer beyond segment `next` while `out_of_order` segments are out of order, bytes.
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_tops_out_at_half_the_greatest_buffer() {
+    fn the_window_is_at_most_half_of_the_maximum_buffer() {
         let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
         let (mut next, mut tsecr) = (0, 0);
         for ms in 0..2000u64 {

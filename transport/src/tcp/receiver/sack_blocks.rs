@@ -12,19 +12,19 @@ const MAX_BLOCKS: usize = 4;
 impl RecentBlocks {
     /// The position of the block that `seq` would extend, or the one after the last.
     pub(super) fn position(&self, seq: u64) -> usize {
-        let touches = |block: &(u64, u64)| block.0 <= seq + 1 && seq <= block.1;
-        self.blocks.iter().position(touches).unwrap_or(self.blocks.len())
+        let is_adjacent = |block: &(u64, u64)| block.0 <= seq + 1 && seq <= block.1;
+        self.blocks.iter().position(is_adjacent).unwrap_or(self.blocks.len())
     }
 
     /// A segment arrived out of order.
     pub(super) fn add(&mut self, seq: u64) {
         let mut block = (seq, seq + 1);
-        self.blocks.retain(|old| {
-            let touches = old.0 <= block.1 && block.0 <= old.1;
-            if touches {
-                block = (old.0.min(block.0), old.1.max(block.1));
+        self.blocks.retain(|known| {
+            let is_adjacent = known.0 <= block.1 && block.0 <= known.1;
+            if is_adjacent {
+                block = (known.0.min(block.0), known.1.max(block.1));
             }
-            !touches
+            !is_adjacent
         });
         self.blocks.truncate(MAX_BLOCKS - 1);
         self.blocks.insert(0, block);

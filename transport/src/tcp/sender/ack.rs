@@ -8,7 +8,7 @@ use crate::tcp::{Ack, timestamp};
 use control::CaState;
 use units::{Instant, Span};
 
-/// Findings of one acknowledgement (Linux `FLAG_*` and `tcp_sacktag_state`).
+/// Results of one acknowledgement (Linux `FLAG_*` and `tcp_sacktag_state`).
 #[derive(Debug, Default)]
 pub(super) struct AckOutcome {
     /// Packets acknowledged, for the controller.
@@ -49,7 +49,7 @@ pub(super) struct PriorScoreboard {
 }
 
 /// Extends a (first, last) pair of send times.
-fn extend(times: &mut Option<(Instant, Instant)>, sent: Instant) {
+fn extend_times(times: &mut Option<(Instant, Instant)>, sent: Instant) {
     *times = Some((times.map_or(sent, |(first, _)| first), sent));
 }
 
@@ -64,7 +64,7 @@ impl Sender {
         let mut outcome = AckOutcome {
             ece: ack.ece && self.config.ecn,
             tsecr: ack.tsecr,
-            one_way_delay: Span::from_millis(u64::from(ack.one_way_ms)),
+            one_way_delay: Span::from_millis(u64::from(ack.one_way_delay_ms)),
             ..AckOutcome::default()
         };
         if ack.ack < prior.una {
@@ -150,7 +150,7 @@ impl Sender {
         self.last_delivery = self.path.finish_ack(now, prior_state, acked, &outstanding, controller);
     }
 
-    /// Marks what the SACK blocks newly cover (Linux `tcp_sacktag_write_queue`).
+    /// Marks the packets that the SACK blocks newly cover (Linux `tcp_sacktag_write_queue`).
     fn read_sack_blocks(&mut self, now: Instant, ack: &Ack, outcome: &mut AckOutcome) {
         let mut blocks = ack.sack_blocks.iter();
         let Some(first) = blocks.next() else {
@@ -169,11 +169,11 @@ impl Sender {
         for block in ack.sack_blocks.iter().skip(usize::from(is_duplicate)) {
             let (mut start, mut end) = (block.0.max(self.scoreboard.snd_una()), block.1.min(self.scoreboard.snd_nxt()));
             // A block that grew at one end is walked only where it grew.
-            for old in prior_blocks.iter() {
-                if old.0 <= start && start < old.1 {
-                    start = old.1;
-                } else if start < old.0 && end <= old.1 && old.0 < end {
-                    end = old.0;
+            for prior_block in prior_blocks.iter() {
+                if prior_block.0 <= start && start < prior_block.1 {
+                    start = prior_block.1;
+                } else if start < prior_block.0 && end <= prior_block.1 && prior_block.0 < end {
+                    end = prior_block.0;
                 }
             }
             (start..end).for_each(|seq| self.sack(now, seq, outcome));
@@ -183,32 +183,32 @@ impl Sender {
 
     fn sack(&mut self, now: Instant, seq: u64, outcome: &mut AckOutcome) {
         let end = self.scoreboard.sacked_end();
-        let record = self.scoreboard.sack(seq);
-        if record.is_sacked() {
+        let packet = self.scoreboard.sack(seq);
+        if packet.is_sacked() {
             return;
         }
         outcome.newly_sacked = true;
         self.path.rate.count(1);
-        self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, record.sent, &record.snapshot);
-        self.on_packet_delivered(now, seq, &record);
-        if !record.was_retransmitted() {
+        self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, packet.sent, &packet.snapshot);
+        self.on_packet_delivered(now, seq, &packet);
+        if !packet.was_retransmitted() {
             if seq < end {
                 outcome.reordered = Some(outcome.reordered.map_or(seq, |lowest| lowest.min(seq)));
             }
             outcome.orig_sack_acked |= seq < self.path.high_seq;
-            extend(&mut outcome.sacked_times, record.sent);
+            extend_times(&mut outcome.sacked_times, packet.sent);
         }
     }
 
     /// Updates loss detection with a delivered packet.
-    fn on_packet_delivered(&mut self, now: Instant, seq: u64, record: &SentPacket) {
+    fn on_packet_delivered(&mut self, now: Instant, seq: u64, packet: &SentPacket) {
         match &mut self.fack {
-            Some(fack) => fack.on_delivered(seq, record.sent),
-            None => self.rack.on_delivered(now, seq, record.sent, record.was_retransmitted(), self.path.min_rtt()),
+            Some(fack) => fack.on_delivered(seq, packet.sent),
+            None => self.rack.on_delivered(now, seq, packet.sent, packet.was_retransmitted(), self.path.min_rtt()),
         }
     }
 
-    /// A DSACK block (RFC 2883): a retransmission was spurious (Linux `tcp_check_dsack`).
+    /// Handles a DSACK block (RFC 2883): a retransmission was spurious (Linux `tcp_check_dsack`).
     fn on_dsack(&mut self, block: (u64, u64), outcome: &mut AckOutcome) {
         let count = (block.1.saturating_sub(block.0)).min(u64::from(u32::MAX)) as u32;
         if count == 0 || block.1 > self.scoreboard.snd_nxt() {
@@ -227,8 +227,8 @@ impl Sender {
         }
         self.undo.on_dsack(block, count);
         for seq in block.0.max(self.scoreboard.snd_una())..block.1 {
-            let record = *self.scoreboard.packet(seq);
-            if record.was_retransmitted() && record.is_sacked() {
+            let packet = *self.scoreboard.packet(seq);
+            if packet.was_retransmitted() && packet.is_sacked() {
                 outcome.reordered = Some(outcome.reordered.map_or(seq, |lowest| lowest.min(seq)));
             }
             self.scoreboard.clear_retransmission(seq);
@@ -239,23 +239,23 @@ impl Sender {
     fn clean_rtx_queue(&mut self, now: Instant, ack: u64, outcome: &mut AckOutcome, prior: &PriorScoreboard) {
         while self.scoreboard.snd_una() < ack {
             let seq = self.scoreboard.snd_una();
-            let record = self.scoreboard.pop();
+            let packet = self.scoreboard.pop();
             outcome.acked.pkts_acked += 1;
-            if record.was_retransmitted() {
+            if packet.was_retransmitted() {
                 outcome.retransmission_acked = true;
-            } else if !record.is_sacked() {
-                extend(&mut outcome.acked_times, record.sent);
+            } else if !packet.is_sacked() {
+                extend_times(&mut outcome.acked_times, packet.sent);
                 if seq < prior.sacked_end {
                     outcome.reordered = Some(outcome.reordered.map_or(seq, |lowest| lowest.min(seq)));
                 }
                 outcome.orig_sack_acked |= seq < self.path.high_seq;
             }
-            if !record.is_sacked() {
-                self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, record.sent, &record.snapshot);
+            if !packet.is_sacked() {
+                self.path.rate.on_delivered(&mut outcome.acked.rate_sample, seq, packet.sent, &packet.snapshot);
                 if self.config.sack {
                     self.path.rate.count(1);
-                    if !self.is_original_delivery(&record, outcome.tsecr) {
-                        self.on_packet_delivered(now, seq, &record);
+                    if !self.is_original_delivery(&packet, outcome.tsecr) {
+                        self.on_packet_delivered(now, seq, &packet);
                     }
                 }
             }
@@ -267,8 +267,8 @@ impl Sender {
     }
 
     /// True if the acknowledgement echoes a timestamp older than the retransmission: the original has arrived.
-    fn is_original_delivery(&self, record: &SentPacket, tsecr: u32) -> bool {
-        record.was_retransmitted() && self.config.timestamps && tsecr != 0 && tsecr < timestamp(record.sent)
+    fn is_original_delivery(&self, packet: &SentPacket, tsecr: u32) -> bool {
+        packet.was_retransmitted() && self.config.timestamps && tsecr != 0 && tsecr < timestamp(packet.sent)
     }
 
     /// Takes the RTT samples (Linux `tcp_ack_update_rtt`): of the oldest newly acked packet for SRTT, of the newest for
@@ -294,7 +294,7 @@ impl Sender {
         }
         self.path.rtt.update(oldest, self.scoreboard.snd_una(), self.scoreboard.snd_nxt());
         self.timers.backoff = 0;
-        // A SACKed packet sent before the head was (last) sent says nothing of the head.
+        // A SACKed packet sent before the head was last sent is no evidence about the head.
         if let Some((first, _)) = outcome.sacked_times
             && self.scoreboard.counts().packets_out > 0
             && first < self.scoreboard.packet(self.scoreboard.snd_una()).sent

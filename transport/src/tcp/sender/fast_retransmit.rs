@@ -197,23 +197,23 @@ impl Sender {
             return self.mark_head_lost(outcome.acked.advanced);
         }
         let retransmitted = self.scoreboard.counts().retrans_out;
-        let window = self.reo_wnd();
-        let (lost, wait) = match &self.fack {
+        let reo_wnd = self.reo_wnd();
+        let (lost, timeout) = match &self.fack {
             Some(fack) => (fack.mark_lost(&mut self.scoreboard), None),
-            None => self.rack.mark_lost(now, &mut self.scoreboard, window),
+            None => self.rack.mark_lost(now, &mut self.scoreboard, reo_wnd),
         };
         self.path.count_lost(lost);
-        if self.timers.set_reordering(now, wait, self.config.tick) {
+        if self.timers.set_reordering(now, timeout, self.config.tick) {
             outcome.set_timers = false;
         }
-        let lost_again = retransmitted.saturating_sub(self.scoreboard.counts().retrans_out);
-        self.counters.lost_retransmissions += u64::from(lost_again);
-        outcome.lost_retransmission |= lost_again > 0;
+        let lost_retransmissions = retransmitted.saturating_sub(self.scoreboard.counts().retrans_out);
+        self.counters.lost_retransmissions += u64::from(lost_retransmissions);
+        outcome.lost_retransmission |= lost_retransmissions > 0;
     }
 
-    /// After a timeout (Linux `tcp_process_loss`): F-RTO (RFC 5682) first finds out whether it was spurious.
+    /// After a timeout (Linux `tcp_process_loss`): F-RTO (RFC 5682) first determines whether it was spurious.
     fn process_loss(&mut self, now: Instant, outcome: &AckOutcome, controller: &mut ControllerHandle) {
-        let recovered = self.scoreboard.snd_una() >= self.path.high_seq;
+        let is_recovered = self.scoreboard.snd_una() >= self.path.high_seq;
         if outcome.acked.advanced && self.may_undo(outcome.tsecr) {
             return self.undo_loss(now, false, controller);
         }
@@ -226,7 +226,7 @@ impl Sender {
                 if outcome.newly_sacked || outcome.is_dupack {
                     self.transmit.frto = false;
                 }
-            } else if outcome.acked.advanced && !recovered {
+            } else if outcome.acked.advanced && !is_recovered {
                 self.path.high_seq = self.scoreboard.snd_nxt();
                 if self.can_send_new() {
                     self.transmit.frto_new_data = true;
@@ -235,7 +235,7 @@ impl Sender {
                 self.transmit.frto = false;
             }
         }
-        if recovered {
+        if is_recovered {
             self.try_undo_recovery(now, outcome.tsecr, controller);
             if !self.is_non_sack_preventing_reopen() {
                 self.path.leave_loss();
@@ -250,11 +250,11 @@ impl Sender {
         }
     }
 
-    fn undo_loss(&mut self, now: Instant, by_original: bool, controller: &mut ControllerHandle) {
+    fn undo_loss(&mut self, now: Instant, by_orig_ack: bool, controller: &mut ControllerHandle) {
         self.undo_reduction(now, true, controller);
         self.timers.retransmits = 0;
         self.transmit.frto = false;
-        if !self.is_non_sack_preventing_reopen() && (by_original || self.config.sack) {
+        if !self.is_non_sack_preventing_reopen() && (by_orig_ack || self.config.sack) {
             self.path.leave_loss();
         }
     }
@@ -262,12 +262,12 @@ impl Sender {
     /// SACK reneging (RFC 2018 section 8): the head is SACKed and yet not acknowledged. It may be a mere delay, so that
     /// only the retransmission timer, shortened here, makes it certain.
     fn detect_sack_reneging(&mut self, now: Instant, outcome: &mut AckOutcome) -> bool {
-        let reneged = outcome.acked.advanced && self.scoreboard.head_is_sacked();
-        if reneged {
-            let wait = self.path.rtt.srtt() / 2;
-            self.timers.set_reneging_timer(now, wait, self.config.tick);
+        let has_reneged = outcome.acked.advanced && self.scoreboard.head_is_sacked();
+        if has_reneged {
+            let delay = self.path.rtt.srtt() / 2;
+            self.timers.set_reneging_timer(now, delay, self.config.tick);
             outcome.set_timers = false;
         }
-        reneged
+        has_reneged
     }
 }

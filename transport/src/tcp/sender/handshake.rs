@@ -81,7 +81,7 @@ impl Sender {
         Some(Segment { kind, seq: 0, tsval: timestamp(now), tsecr: self.ts_recent, cwr: false, retransmission: false })
     }
 
-    /// When the SYN is retransmitted: the wait doubles at each try.
+    /// When the SYN is retransmitted: the timeout doubles with each transmission.
     pub(super) fn syn_deadline(&self) -> Instant {
         match self.handshake {
             Handshake::SynSent { sent, transmissions } => {

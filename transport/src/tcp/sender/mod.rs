@@ -43,7 +43,7 @@ pub struct SenderConfig {
     pub send_buffer: u64,
     /// Initial reordering degree, packets (`tcp_reordering`).
     pub reordering: u32,
-    /// Greatest reordering degree, packets (`tcp_max_reordering`).
+    /// Maximum reordering degree, packets (`tcp_max_reordering`).
     pub max_reordering: u32,
     /// Loss detection and recovery.
     pub recovery: LossRecovery,
@@ -134,8 +134,8 @@ pub struct SenderCounters {
     pub send_buffer_limited: Span,
 }
 
-/// The sender of a TCP connection or of an MPTCP subflow. The controller is passed to the calls that may tell it of
-/// events: [`SinglePathSender`](super::SinglePathSender) and an MPTCP connection own one.
+/// The sender of a TCP connection or of an MPTCP subflow. The controller is passed to the calls that may notify it
+/// of events: [`SinglePathSender`](super::SinglePathSender) and an MPTCP connection own one.
 #[derive(Debug)]
 pub struct Sender {
     config: SenderConfig,
@@ -238,7 +238,7 @@ impl Sender {
         self.last_rtt
     }
 
-    /// The greatest reordering degree seen, packets.
+    /// The maximum reordering degree so far, packets.
     #[must_use]
     pub fn reordering(&self) -> u32 {
         self.rack.reordering()

@@ -35,8 +35,8 @@ impl Sender {
     /// acknowledgement (step 3); Linux `tcp_newreno_mark_lost`.
     pub(super) fn mark_head_lost(&mut self, advanced: bool) {
         let in_recovery = self.path.ca_state == control::CaState::Recovery;
-        let enough = self.scoreboard.counts().sacked_out >= self.rack.reordering();
-        if (self.path.ca_state < control::CaState::Recovery && enough) || (in_recovery && advanced) {
+        let has_enough_dupacks = self.scoreboard.counts().sacked_out >= self.rack.reordering();
+        if (self.path.ca_state < control::CaState::Recovery && has_enough_dupacks) || (in_recovery && advanced) {
             let head = self.scoreboard.snd_una();
             if !self.scoreboard.packet(head).is_lost() {
                 self.path.count_lost(u32::from(self.scoreboard.mark_lost(head)));
@@ -47,10 +47,10 @@ impl Sender {
     /// True if the state must hold until more than `high_seq` is acknowledged: duplicates of retransmissions would look
     /// like a new loss (RFC 6582 section 4.1, the "careful" variant; Linux `tcp_is_non_sack_preventing_reopen`).
     pub(super) fn is_non_sack_preventing_reopen(&mut self) -> bool {
-        let hold = !self.config.sack && self.scoreboard.snd_una() == self.path.high_seq;
-        if hold && !self.scoreboard.any_retrans_done() {
+        let is_preventing = !self.config.sack && self.scoreboard.snd_una() == self.path.high_seq;
+        if is_preventing && !self.scoreboard.any_retrans_done() {
             self.undo.retrans_stamp = 0;
         }
-        hold
+        is_preventing
     }
 }

@@ -32,7 +32,7 @@ impl Sender {
         self.unsent() == 0 && self.scoreboard.counts().packets_out == 0
     }
 
-    /// The subflow was removed: tells the controller.
+    /// Notifies the controller that the subflow was removed.
     pub(crate) fn close(&mut self, now: Instant, controller: &mut ControllerHandle) {
         self.path.notify(now, &PathEvent::PathDown, controller);
     }
@@ -43,7 +43,7 @@ impl Sender {
     }
 
     /// When the retransmission timer expires; never if nothing is outstanding.
-    pub(crate) fn retransmission_at(&self) -> Instant {
+    pub(crate) fn retransmit_timer(&self) -> Instant {
         self.timers.retransmit_timer()
     }
 

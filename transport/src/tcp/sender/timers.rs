@@ -94,8 +94,8 @@ impl Sender {
     }
 
     /// Sets the timers after new data was sent.
-    pub(super) fn on_new_data(&mut self, now: Instant, none_in_flight_before: bool) {
-        if none_in_flight_before {
+    pub(super) fn on_new_data(&mut self, now: Instant, was_idle: bool) {
+        if was_idle {
             self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
         }
         self.schedule_tlp(now);
@@ -175,15 +175,15 @@ impl Sender {
         let reduce_cwnd = self.path.ca_state <= CaState::Disorder
             || snd_una >= self.path.high_seq
             || (self.path.ca_state == CaState::Loss && self.timers.retransmits == 0);
-        let reneged = self.check_sack_reneging();
+        let has_reneged = self.check_sack_reneging();
         for seq in snd_una..snd_nxt {
-            if reneged || seq == snd_una || !self.rack.within_rack_timeout(now, self.scoreboard.packet(seq).sent) {
+            if has_reneged || seq == snd_una || !self.rack.within_rack_timeout(now, self.scoreboard.packet(seq).sent) {
                 self.path.count_lost(u32::from(self.scoreboard.mark_lost(seq)));
             }
         }
         if reduce_cwnd {
-            let tlp = u32::from(self.transmit.tlp_retransmitted());
-            self.init_undo(snd_una, self.scoreboard.counts().retrans_out + tlp);
+            let tlp_retransmissions = u32::from(self.transmit.tlp_retransmitted());
+            self.init_undo(snd_una, self.scoreboard.counts().retrans_out + tlp_retransmissions);
         }
         self.transmit.frto = self.fack.is_none() && (new_recovery || self.timers.retransmits > 0);
         self.transmit.frto_new_data = false;
@@ -201,14 +201,14 @@ impl Sender {
     /// Removes all SACK marks if the head is SACKed: the receiver has reneged. Returns whether it has. Without SACK, resets
     /// the count of duplicate acknowledgements.
     fn check_sack_reneging(&mut self) -> bool {
-        let reneged = self.scoreboard.head_is_sacked();
-        if reneged {
+        let has_reneged = self.scoreboard.head_is_sacked();
+        if has_reneged {
             self.counters.renegings += 1;
             self.scoreboard.renege();
             self.recv_sack_cache = crate::tcp::SackBlocks::default();
         } else if !self.config.sack {
             self.scoreboard.reset_reno_sack();
         }
-        reneged
+        has_reneged
     }
 }

@@ -99,10 +99,10 @@ impl Sender {
     }
 
     fn send_limit(&self) -> Option<SendLimit> {
-        let out = self.scoreboard.counts().packets_out;
-        if self.scoreboard.snd_nxt() >= self.snd_wnd_end || out >= self.config.window_clamp {
+        let packets_out = self.scoreboard.counts().packets_out;
+        if self.scoreboard.snd_nxt() >= self.snd_wnd_end || packets_out >= self.config.window_clamp {
             Some(SendLimit::ReceiveWindow)
-        } else if u64::from(out) >= self.config.send_buffer {
+        } else if u64::from(packets_out) >= self.config.send_buffer {
             Some(SendLimit::SendBuffer)
         } else {
             None
@@ -196,8 +196,8 @@ impl Sender {
     }
 
     fn account_send_limit(&mut self, now: Instant, limit: Option<SendLimit>) {
-        if let Some((limited_by, since)) = self.transmit.limited_by {
-            let span = now.since(since);
+        if let Some((limited_by, start)) = self.transmit.limited_by {
+            let span = now.since(start);
             match limited_by {
                 SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
                 SendLimit::SendBuffer => self.counters.send_buffer_limited += span,
@@ -219,8 +219,8 @@ impl Sender {
             return Some(self.send_new(now, controller));
         }
         let last = self.scoreboard.snd_nxt() - 1;
-        let record = self.scoreboard.packet(last);
-        if record.is_sacked() || record.is_retransmitted() {
+        let packet = self.scoreboard.packet(last);
+        if packet.is_sacked() || packet.is_retransmitted() {
             return None;
         }
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1);

@@ -1,5 +1,6 @@
-//! Undo of window reductions that prove spurious. Two proofs: every retransmission was reported as a duplicate (DSACK,
-//! RFC 3708), or an acknowledgement echoes a timestamp from before the first retransmission (Eifel, RFC 3522/4015).
+//! Undo of window reductions that prove spurious. There are two proofs: every retransmission was reported as a duplicate
+//! (DSACK, RFC 3708), or an acknowledgement echoes a timestamp from before the first retransmission (Eifel, RFC
+//! 3522/4015).
 
 use super::Sender;
 use crate::path::ControllerHandle;
@@ -54,8 +55,8 @@ impl Sender {
     /// True if the echoed timestamp is older than the first retransmission, or nothing was retransmitted (Linux
     /// `tcp_packet_delayed`).
     pub(super) fn packet_delayed(&self, tsecr: u32) -> bool {
-        let first = self.undo.retrans_stamp;
-        first == 0 || (self.config.timestamps && tsecr != 0 && tsecr < first)
+        let first_stamp = self.undo.retrans_stamp;
+        first_stamp == 0 || (self.config.timestamps && tsecr != 0 && tsecr < first_stamp)
     }
 
     pub(super) fn may_undo(&self, tsecr: u32) -> bool {
@@ -75,7 +76,7 @@ impl Sender {
     }
 
     /// Undoes the reduction if every retransmission was reported as a duplicate (Linux `tcp_try_undo_dsack`). Returns
-    /// whether.
+    /// whether it was undone.
     pub(super) fn try_undo_dsack(&mut self, now: Instant, controller: &mut ControllerHandle) -> bool {
         let is_proven = self.undo.undo_marker.is_some() && self.undo.undo_retrans == Some(0);
         if is_proven {

@@ -169,7 +169,7 @@ impl TunnelPath {
         Instant(self.sender.next_send_time().0.saturating_sub(PACING_SLACK.0))
     }
 
-    /// The path as a scheduler sees it.
+    /// The view of the path for the scheduler.
     pub(super) fn view(&self, now: Instant) -> schedule::PathView {
         let decision = self.sender.decision();
         schedule::PathView {
