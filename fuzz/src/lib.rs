@@ -1,5 +1,5 @@
-//! Fuzz targets: with cargo-fuzz the fuzzer's, and otherwise programs that check the files on the command line, so that a
-//! stable compiler builds it and repeats what a fuzzer found.
+//! Fuzz targets: with cargo-fuzz the fuzzer calls them; otherwise they are programs that check the files on the command
+//! line, so that a stable compiler builds them and repeats what a fuzzer found.
 
 /// Makes a fuzz target of a check, a function of bytes.
 #[macro_export]
@@ -21,6 +21,6 @@ macro_rules! target {
 /// If one cannot be read, or does not pass.
 pub fn check_files(check: fn(&[u8])) {
     for file in std::env::args_os().skip(1) {
-        check(&std::fs::read(&file).unwrap_or_else(|reason| panic!("{}: {reason}", file.display())));
+        check(&std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())));
     }
 }

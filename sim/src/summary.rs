@@ -231,12 +231,12 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
     let counters = resequencer.counters();
     Tunnel {
         delivered_packets: counters.delivered,
-        reorder_buffered_packets: counters.held,
+        reorder_buffered_packets: counters.buffered,
         late_packets: counters.late,
         dropped_packets,
         timeouts: counters.timeouts,
         overflows: counters.overflows,
-        max_reorder_buffered_packets: counters.max_held,
+        max_reorder_buffered_packets: counters.max_buffered,
         reorder_delay_ms,
         ..Tunnel::default()
     }

@@ -126,7 +126,7 @@ impl Egress {
         };
         let (prior_late, prior_delivered) = (resequencer.counters().late, delivered.len());
         resequencer.handle(now, seq, descriptor, |release| {
-            self.reorder_delay.add(release.held);
+            self.reorder_delay.add(release.wait);
             delivered.push(release.packet);
         });
         resequencer.counters().late == prior_late || delivered.len() > prior_delivered
@@ -135,7 +135,7 @@ impl Egress {
     pub(crate) fn on_timeout(&mut self, now: Instant, delivered: &mut Vec<PacketDescriptor>) {
         let Some(resequencer) = &mut self.resequencer else { return };
         resequencer.on_timeout(now, |release| {
-            self.reorder_delay.add(release.held);
+            self.reorder_delay.add(release.wait);
             delivered.push(release.packet);
         });
     }
@@ -164,8 +164,9 @@ impl Mpt {
     /// Packets queued at either end.
     fn queued(&self) -> u64 {
         let waiting = self.ingress.iter().filter_map(|ingress| ingress.device.as_ref()).map(Device::queued);
-        let held = self.egress.iter().filter_map(|egress| egress.resequencer.as_ref()).map(Resequencer::held);
-        waiting.chain(held).sum()
+        let buffered =
+            self.egress.iter().filter_map(|egress| egress.resequencer.as_ref()).map(Resequencer::buffered_packets);
+        waiting.chain(buffered).sum()
     }
 }
 

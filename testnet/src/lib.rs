@@ -14,4 +14,4 @@ mod tunnel;
 pub use link_config::{LinkConfig, ms, random_paths, seeds};
 pub use network::{Arrival, Network};
 pub use simulation::{Host, Simulation};
-pub use tunnel::{MEMORY_BYTES, PATH, is_drained, memory_bytes, options, random_options};
+pub use tunnel::{MEMORY_BYTES, PATH_CONFIG, is_drained, memory_bytes, options, random_options};

@@ -71,7 +71,7 @@ impl LinkConfig {
             let start = Instant::ZERO + Span::from_millis(rng.below(4000));
             (start, start + Span::from_millis(rng.below(3000)))
         });
-        let mut share = |chance, max| if rng.chance(chance) { max * rng.unit() } else { 0.0 };
+        let mut share = |probability, max| if rng.chance(probability) { max * rng.unit() } else { 0.0 };
         let [loss, duplication, corruption] = [share(0.5, 0.1), share(0.4, 0.2), share(0.4, 0.02)];
         Self {
             rate: Some(Rate::from_mbit(1 + rng.below(200))),
@@ -116,11 +116,11 @@ pub fn random_paths(rng: &mut RngStream, max: u64) -> Vec<[LinkConfig; 2]> {
 /// Number of seeds of a campaign: `ROPEWALK_SEEDS`, or `default`.
 #[must_use]
 pub fn seeds(default: u64) -> u64 {
-    std::env::var("ROPEWALK_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+    std::env::var("ROPEWALK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// Milliseconds after the start.
 #[must_use]
-pub fn ms(n: u64) -> Instant {
-    Instant::ZERO + Span::from_millis(n)
+pub fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
 }

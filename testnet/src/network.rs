@@ -46,11 +46,11 @@ pub struct Network<D> {
     /// Packets in pipes, by number, with the extra delay of each copy that arrives.
     in_pipes: BTreeMap<u64, (Vec<Span>, D)>,
     /// The configuration that the pipes have now.
-    applied: Vec<[LinkConfig; 2]>,
+    applied_links: Vec<[LinkConfig; 2]>,
     /// Packets that have left their pipes, by arrival.
     arrivals: BTreeMap<(Instant, u64, usize), Arrival<D>>,
     /// Packets sent so far.
-    sent: u64,
+    sent_packets: u64,
     rng: RngStream,
 }
 
@@ -60,14 +60,14 @@ impl<D: Clone> Network<D> {
     pub fn new(seed: u64, links: Vec<[LinkConfig; 2]>) -> Self {
         let pipe = |link: LinkConfig| Pipe::new(&link.pipe_config(), RngStream::named(seed, "pipe"));
         let pipes = links.iter().map(|directions| directions.map(pipe)).collect();
-        let applied = links.clone();
+        let applied_links = links.clone();
         Self {
             links,
             pipes,
             in_pipes: BTreeMap::new(),
-            applied,
+            applied_links,
             arrivals: BTreeMap::new(),
-            sent: 0,
+            sent_packets: 0,
             rng: RngStream::named(seed, "network"),
         }
     }
@@ -76,9 +76,9 @@ impl<D: Clone> Network<D> {
     pub fn send_copies(&mut self, now: Instant, source: (usize, usize), bytes: u32, datagram: D, copies: Vec<Span>) {
         let (host, path) = source;
         self.apply_link_config(now, host, path);
-        self.sent += 1;
-        self.in_pipes.insert(self.sent, (copies, datagram));
-        self.pipes[path][host].enqueue(now, Descriptor { bytes, packet_number: self.sent });
+        self.sent_packets += 1;
+        self.in_pipes.insert(self.sent_packets, (copies, datagram));
+        self.pipes[path][host].enqueue(now, Descriptor { bytes, packet_number: self.sent_packets });
     }
 
     /// Sends a packet from the host and path of `source`, which the link may lose, delay, duplicate or corrupt. `corrupt`
@@ -108,24 +108,24 @@ impl<D: Clone> Network<D> {
     /// Applies a changed rate or delay to the pipe.
     fn apply_link_config(&mut self, now: Instant, host: usize, path: usize) {
         let (link, pipe) = (self.links[path][host], &mut self.pipes[path][host]);
-        let old = std::mem::replace(&mut self.applied[path][host], link);
-        if let Some(rate) = link.rate.filter(|_| link.rate != old.rate) {
+        let previous = std::mem::replace(&mut self.applied_links[path][host], link);
+        if let Some(rate) = link.rate.filter(|_| link.rate != previous.rate) {
             pipe.set_rate(now, rate);
         }
-        if link.delay != old.delay {
+        if link.delay != previous.delay {
             pipe.set_delay(now, link.delay);
         }
     }
 
     /// Lets a packet arrive at `now`, without crossing a link.
     pub fn inject(&mut self, now: Instant, arrival: Arrival<D>) {
-        self.sent += 1;
-        self.arrivals.insert((now, self.sent, 0), arrival);
+        self.sent_packets += 1;
+        self.arrivals.insert((now, self.sent_packets, 0), arrival);
     }
 
     /// When a packet leaves a pipe or arrives next; [`Instant::NEVER`] if none is in transit.
     #[must_use]
-    pub fn next_event_at(&self) -> Instant {
+    pub fn next_event_time(&self) -> Instant {
         let pipes = self.pipes.iter().flatten().map(Pipe::next_event_at);
         pipes.chain(self.arrivals.keys().next().map(|key| key.0)).min().unwrap_or(Instant::NEVER)
     }
@@ -148,7 +148,7 @@ impl<D: Clone> Network<D> {
                 }
             }
         }
-        let first = self.arrivals.first_entry().filter(|entry| entry.key().0 <= now)?;
-        Some(first.remove())
+        let entry = self.arrivals.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(entry.remove())
     }
 }

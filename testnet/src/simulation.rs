@@ -25,7 +25,7 @@ pub trait Host {
     /// The datagram with a flipped bit; `None` if no host would accept it.
     fn corrupt(datagram: Self::Datagram, rng: &mut RngStream) -> Option<Self::Datagram>;
     /// Whether the datagram's destination on the path is this host.
-    fn is_addressed_to_me(&self, _path: usize, _datagram: &Self::Datagram) -> bool {
+    fn is_destination(&self, _path: usize, _datagram: &Self::Datagram) -> bool {
         true
     }
     /// Whether the host has nothing queued or in flight.
@@ -95,7 +95,7 @@ impl<H: Host> Simulation<H> {
     pub fn run_until(&mut self, end: Instant) {
         loop {
             let deadlines = [0, 1].map(|host| self.hosts[host].deadline(self.now).max(self.now));
-            let next = self.network.next_event_at().max(self.now).min(deadlines[0]).min(deadlines[1]);
+            let next = self.network.next_event_time().max(self.now).min(deadlines[0]).min(deadlines[1]);
             if next > end {
                 self.now = end;
                 return;
@@ -151,9 +151,9 @@ impl<H: Host> Simulation<H> {
     fn transmit_all(&mut self, host: usize) {
         while let Some((path, bytes, datagram)) = self.hosts[host].poll_transmit(self.now) {
             self.sent[host][path] += 1;
-            if self.hosts[1 - host].is_addressed_to_me(path, &datagram) {
-                let corrupted = self.network.send(self.now, (host, path), bytes, datagram, H::corrupt);
-                self.corrupted += u64::from(corrupted);
+            if self.hosts[1 - host].is_destination(path, &datagram) {
+                let is_corrupted = self.network.send(self.now, (host, path), bytes, datagram, H::corrupt);
+                self.corrupted += u64::from(is_corrupted);
             }
         }
         self.hosts[host].take_delivered(self.now);

@@ -86,7 +86,7 @@ impl std::error::Error for ParamError {}
 pub struct Params(BTreeMap<&'static str, ParamValue>);
 
 impl Params {
-    /// The defaults of `declared`, with `given` laid over them.
+    /// The defaults of `declared`, overridden by `given`.
     ///
     /// # Errors
     /// A key that is not declared, or a value outside its range.
@@ -95,9 +95,9 @@ impl Params {
             declared.iter().map(|parameter| (parameter.name, parameter.default_value())).collect();
         for (key, value) in given {
             let parameter = declared.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
-                let known: Vec<_> = declared.iter().map(|parameter| parameter.name).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                ParamError { key: key.clone(), message: format!("no parameter `{key}`; there is: {known}") }
+                let known_names: Vec<_> = declared.iter().map(|parameter| parameter.name).collect();
+                let known_names = if known_names.is_empty() { "none".to_owned() } else { known_names.join(", ") };
+                ParamError { key: key.clone(), message: format!("no parameter `{key}`; there is: {known_names}") }
             })?;
             parameter.check(value)?;
             params.insert(parameter.name, value.clone());
@@ -150,12 +150,12 @@ impl Parameter {
     }
 
     fn check(&self, value: &ParamValue) -> Result<(), ParamError> {
-        let allowed = match (self.kind, value) {
+        let is_allowed = match (self.kind, value) {
             (ParamKind::Number { min, max, .. }, ParamValue::Number(number)) => (min..=max).contains(number),
             (ParamKind::Choice(choices), ParamValue::Choice(choice)) => choices.contains(&choice.as_str()),
             _ => false,
         };
-        if allowed {
+        if is_allowed {
             return Ok(());
         }
         let message = format!("`{}` cannot be {value}: {}", self.name, self.range());

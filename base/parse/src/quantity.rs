@@ -270,7 +270,7 @@ impl fmt::Display for Decimal {
         let (unit, width) = (10u64.pow(self.scale), self.scale as usize);
         match self.digits % unit {
             0 => write!(f, "{}", self.digits / unit),
-            rest => f.write_str(format!("{}.{rest:0width$}", self.digits / unit).trim_end_matches('0')),
+            remainder => f.write_str(format!("{}.{remainder:0width$}", self.digits / unit).trim_end_matches('0')),
         }
     }
 }

@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Node<'_>, Diagnostic> {
 ///
 /// # Errors
 /// The first unknown or missing key, or value of the wrong type.
-pub fn typed<T: DeserializeOwned>(tree: Node<'_>) -> Result<T, Diagnostic> {
+pub fn deserialize<T: DeserializeOwned>(tree: Node<'_>) -> Result<T, Diagnostic> {
     T::deserialize(ValueDeserializer::from(tree)).map_err(|error| serde_diagnostic(error.message(), error.span()))
 }
 
@@ -60,7 +60,7 @@ fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
 
 /// The `name` of an array's element, or its index where it has none.
 #[must_use]
-pub fn name(items: &[Node<'_>], index: usize) -> String {
+pub fn element_name(items: &[Node<'_>], index: usize) -> String {
     let name = items[index].get_ref().get("name").and_then(|name| name.get_ref().as_str());
     name.map_or_else(|| index.to_string(), str::to_owned)
 }
@@ -99,7 +99,7 @@ impl SmallestValue {
                 table.iter().for_each(|(key, value)| search_child(key.get_ref(), Some(key.span()), value));
             }
             DeValue::Array(items) => {
-                (0..items.len()).for_each(|index| search_child(&name(items, index), None, &items[index]));
+                (0..items.len()).for_each(|index| search_child(&element_name(items, index), None, &items[index]));
             }
             _ => {}
         }

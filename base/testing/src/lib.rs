@@ -1,4 +1,4 @@
-//! For tests only: counted skips, and waits.
+//! For tests only: skips, which are counted, and waits for conditions.
 //!
 //! No test asserts a real-time duration, which depends on the machine; tests assert the order and number of events, and
 //! durations in virtual time.
@@ -35,8 +35,8 @@ impl Reason {
     }
 }
 
-/// Reports that the running test is skipped: one line, `REASON PROGRAM::TEST: DETAILS`, on standard error past the test's capture,
-/// and in the file that [`SKIPS`] names. The caller then returns.
+/// Reports that the running test is skipped: one line, `REASON PROGRAM::TEST: DETAILS`, on standard error past the test's
+/// capture, and in the file that [`SKIPS`] names. The caller then returns.
 ///
 /// # Panics
 /// If the file that [`SKIPS`] names cannot be written.

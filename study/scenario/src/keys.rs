@@ -4,7 +4,7 @@
 //! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that an error found later
 //! points at the sweep or the `--set`.
 
-use parse::{Diagnostic, Node, name};
+use parse::{Diagnostic, Node, element_name};
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
@@ -126,7 +126,7 @@ fn child_mut<'n, 't>(
             Ok(table.entry(key).or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new()))))
         }
         DeValue::Array(items) => {
-            let names: Vec<String> = (0..items.len()).map(|index| name(items, index)).collect();
+            let names: Vec<String> = (0..items.len()).map(|index| element_name(items, index)).collect();
             match names.iter().position(|name| name == part) {
                 Some(index) => Ok(&mut items.as_mut()[index]),
                 None => Err(Diagnostic::unknown_name(
@@ -165,7 +165,9 @@ pub(crate) fn locate(root: &Node<'_>, key: &str) -> Range<usize> {
 fn child<'n, 't>(node: &'n Node<'t>, part: &str) -> Option<&'n Node<'t>> {
     match node.get_ref() {
         DeValue::Table(table) => table.get(part),
-        DeValue::Array(items) => (0..items.len()).find(|index| name(items, *index) == part).map(|index| &items[index]),
+        DeValue::Array(items) => {
+            (0..items.len()).find(|index| element_name(items, *index) == part).map(|index| &items[index])
+        }
         _ => None,
     }
 }

@@ -92,7 +92,7 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
 
 /// The scenario without its cells.
 fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> Result<Scenario, Diagnostic> {
-    let file: File = parse::typed(template.cell(0)?.1)?;
+    let file: File = parse::deserialize(template.cell(0)?.1)?;
     let name = file.name.get().0.clone();
     Ok(Scenario {
         title: file.title.clone().unwrap_or_else(|| name.clone()),
@@ -110,7 +110,7 @@ fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> 
 
 fn cell(template: &SweepTemplate<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Diagnostic> {
     let (parameters, tree) = template.cell(index)?;
-    Ok(Cell { parameters, experiment: resolve::experiment(&parse::typed::<File>(tree)?, traces)? })
+    Ok(Cell { parameters, experiment: resolve::experiment(&parse::deserialize::<File>(tree)?, traces)? })
 }
 
 /// The result of `work` on the cell `index`; an error gets the key at its position.
@@ -138,7 +138,7 @@ impl Scenario {
         resolve: impl FnOnce(&T, &Sweep) -> Result<R, Diagnostic>,
     ) -> Result<R, Error> {
         let read = |template: &SweepTemplate<'_>, index| {
-            resolve(&parse::typed(keys::report(template.cell(index)?.1))?, &template.sweep())
+            resolve(&parse::deserialize(keys::report(template.cell(index)?.1))?, &template.sweep())
         };
         let result = SweepTemplate::read(&self.positions).and_then(|template| with_key(&template, 0, read));
         result.map_err(|diagnostic| self.positions.error(diagnostic))

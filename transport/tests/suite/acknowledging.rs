@@ -110,7 +110,10 @@ fn cwr_is_acknowledged_at_once() {
     let ack = receiver.handle(Instant::ZERO, &Segment { cwr: true, ..data(20, 1) }, false);
     assert_eq!(ack.map(|ack| ack.ack), Some(21), "the sender's window may be one packet");
     let marked_segment = Segment { cwr: true, ..data(21, 1) };
-    assert!(receiver.handle(Instant::ZERO, &marked_segment, true).expect("at once").ece, "the segment with CWR is marked itself");
+    assert!(
+        receiver.handle(Instant::ZERO, &marked_segment, true).expect("at once").ece,
+        "the segment with CWR is marked itself"
+    );
 }
 
 /// RFC 8257 section 3.2, with an acknowledgement of the earlier packets in the old state.

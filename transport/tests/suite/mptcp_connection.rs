@@ -146,7 +146,7 @@ impl Connection {
                 return true;
             }
             let timer = deadline.min(self.receiver.deadline());
-            let next = timer.min(self.network.next_event_at());
+            let next = timer.min(self.network.next_event_time());
             assert!(next < Instant::NEVER, "it stalls at {} of {segments}", self.sender.acknowledged());
             self.now = self.now.max(next);
             self.advance(timer);

@@ -161,7 +161,7 @@ impl Connection {
         while self.now < end {
             let deadline = self.poll_sender();
             let timer = deadline.min(self.receiver.deadline());
-            let next = timer.min(self.network.next_event_at());
+            let next = timer.min(self.network.next_event_time());
             if next == Instant::NEVER {
                 return true;
             }

@@ -6,7 +6,7 @@ use units::Span;
 pub const DEFAULT_SCHEDULER: &str = "packet-round-robin";
 /// The inner MTU, bytes.
 pub const DEFAULT_MTU: u16 = 1440;
-/// The longest time that a packet is held for earlier ones (`max_buffdelay_msec`).
+/// Maximum time that a packet waits for earlier ones (`max_buffdelay_msec`).
 pub const DEFAULT_REORDER_TIMEOUT: Span = Span::from_millis(100);
 /// Keepalives that may be missing before a path is down, if no dead time is configured.
 const DEFAULT_MISSING_KEEPALIVES: u64 = 3;
@@ -14,9 +14,9 @@ const DEFAULT_MISSING_KEEPALIVES: u64 = 3;
 /// Configuration of the resequencer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReorderConfig {
-    /// Greatest distance of a held packet from the expected one, packets (`reorder_window`).
+    /// Maximum distance of a buffered packet from the expected one, packets (`reorder_window`).
     pub window: u32,
-    /// The longest time that a packet is held (`max_buffdelay_msec`).
+    /// Maximum time that a packet is buffered (`max_buffdelay_msec`).
     pub timeout: Span,
     /// Whether late packets are delivered out of order instead of being dropped.
     pub deliver_late: bool,
@@ -25,7 +25,7 @@ pub struct ReorderConfig {
 /// Configuration of keepalives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepaliveConfig {
-    /// Interval of keepalives (`keepalive_time`; MPT knows whole seconds only).
+    /// Interval of keepalives (`keepalive_time`; in MPT whole seconds).
     pub keepalive_time: Span,
     /// Silence after which a path is down (`dead_time`).
     pub dead_time: Span,

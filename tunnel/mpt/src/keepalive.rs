@@ -1,5 +1,5 @@
-//! The encoding of MPT's control messages, of which Ropewalk has the keepalive alone: a message after a GRE header whose
-//! protocol type is that of IP packets, distinguished from a packet by its first byte.
+//! The encoding of MPT's control messages, of which Ropewalk implements the keepalive only: a message after a GRE header
+//! whose protocol type is that of IP packets, distinguished from a packet by its first byte.
 //!
 //! ```text
 //! GRE 4   A1   status 1   authentication 1   its length 1   round 1   IP version 1   zero 2
@@ -9,7 +9,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use wire::{Malformed, gre};
 
-/// Least first byte of a control message.
+/// Minimum first byte of a control message.
 const FIRST_CONTROL_TYPE: u8 = 0xa0;
 const KEEPALIVE: u8 = 0xa1;
 
@@ -18,7 +18,7 @@ pub(crate) fn is_control(payload: &[u8]) -> bool {
     payload.first().is_some_and(|first| *first >= FIRST_CONTROL_TYPE)
 }
 
-/// A sign that a path works: sent on each path, neither authenticated nor answered.
+/// A keepalive: shows that a path works; sent on each path, neither authenticated nor answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
     /// The sender's tunnel address.
@@ -31,17 +31,17 @@ impl Keepalive {
     /// Length of the message with its GRE header, bytes.
     pub const LEN: usize = 44;
 
-    /// The UDP payload. It has no GRE sequence number, which would be one of the data.
+    /// Encodes the UDP payload, without a GRE sequence number, which would be one of the data.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
-        let v6 = self.sender.is_ipv6();
+        let is_ipv6 = self.sender.is_ipv6();
         let mut bytes = [0; Self::LEN];
-        let protocol = if v6 { gre::IPV6 } else { gre::IPV4 };
+        let protocol = if is_ipv6 { gre::IPV6 } else { gre::IPV4 };
         gre::Header { protocol, ..gre::Header::default() }.write(&mut bytes);
         bytes[4] = KEEPALIVE;
-        bytes[9] = if v6 { 6 } else { 4 };
-        bytes[12..28].copy_from_slice(&mapped(self.sender).octets());
-        bytes[28..].copy_from_slice(&mapped(self.receiver).octets());
+        bytes[9] = if is_ipv6 { 6 } else { 4 };
+        bytes[12..28].copy_from_slice(&to_ipv6_mapped(self.sender).octets());
+        bytes[28..].copy_from_slice(&to_ipv6_mapped(self.receiver).octets());
         bytes
     }
 
@@ -59,12 +59,16 @@ impl Keepalive {
         let ([sender, receiver, ..], _) = addresses.as_chunks::<16>() else { return Err(Malformed::Truncated) };
         let address = |octets: &[u8; 16]| Ipv6Addr::from(*octets).to_canonical();
         let keepalive = Self { sender: address(sender), receiver: address(receiver) };
-        let right = |address: IpAddr| version == if address.is_ipv6() { 6 } else { 4 };
-        if right(keepalive.sender) && right(keepalive.receiver) { Ok(keepalive) } else { Err(Malformed::Version) }
+        let has_version = |address: IpAddr| version == if address.is_ipv6() { 6 } else { 4 };
+        if has_version(keepalive.sender) && has_version(keepalive.receiver) {
+            Ok(keepalive)
+        } else {
+            Err(Malformed::Version)
+        }
     }
 }
 
-fn mapped(address: IpAddr) -> Ipv6Addr {
+fn to_ipv6_mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,
@@ -111,9 +115,9 @@ mod tests {
 
     #[test]
     fn other_messages_and_contradictions_are_rejected() {
-        let error = |at: usize, value: u8| {
+        let error = |offset: usize, value: u8| {
             let mut bytes = V4.to_bytes();
-            bytes[at] = value;
+            bytes[offset] = value;
             Keepalive::parse(&bytes[4..]).unwrap_err()
         };
         assert_eq!(error(4, 0xa2), Malformed::Type);

@@ -19,9 +19,9 @@ impl PathAssigner {
     }
 
     /// Sets whether a path can be used.
-    pub fn set_usable(&mut self, path: PathId, usable: bool) {
+    pub fn set_usable(&mut self, path: PathId, is_usable: bool) {
         let path = &mut self.paths[path.index()];
-        (path.has_room, path.active) = (usable, usable);
+        (path.has_room, path.active) = (is_usable, is_usable);
     }
 
     /// The sequence number and the path of the next packet, of `bytes`. `None` if no path is usable; no sequence number is
@@ -38,9 +38,9 @@ impl PathAssigner {
             rwnd_left_packets: u64::MAX,
             rwnd_stalls: 0,
         };
-        let pick = self.scheduler.pick(&view)?;
+        let choice = self.scheduler.pick(&view)?;
         self.next_sequence += 1;
-        Some((sequence, pick.path))
+        Some((sequence, choice.path))
     }
 }
 
@@ -54,8 +54,8 @@ mod tests {
         let entry = schedule::find("packet-round-robin").expect("registered");
         let scheduler = entry.scheduler(&[2, 1], 0, &BTreeMap::new()).expect("no parameters");
         let mut path_assigner = PathAssigner::new(scheduler, 2);
-        let mut assign = |usable: bool| {
-            [PathId(0), PathId(1)].into_iter().for_each(|path| path_assigner.set_usable(path, usable));
+        let mut assign = |is_usable: bool| {
+            [PathId(0), PathId(1)].into_iter().for_each(|path| path_assigner.set_usable(path, is_usable));
             path_assigner.assign(Instant::ZERO, 1500).map(|(sequence, path)| (sequence, path.0))
         };
         assert_eq!(

@@ -45,7 +45,7 @@ pub struct Receiver<P> {
 }
 
 impl<P> Receiver<P> {
-    /// A receiver that has received nothing. `reorder`: if `None`, packets are delivered as they arrive.
+    /// A receiver that has received nothing. Without `reorder`, packets are delivered as they arrive.
     #[must_use]
     pub fn new(reorder: Option<ReorderConfig>) -> Self {
         let reorder = reorder.map(|config| (SequenceDecoder::new(config.window), Resequencer::new(config)));
@@ -87,10 +87,10 @@ impl<P> Receiver<P> {
         self.reorder.as_ref().map(|(_, resequencer)| resequencer.counters())
     }
 
-    /// Packets that are held.
+    /// Packets in the reorder buffer.
     #[must_use]
-    pub fn held(&self) -> u64 {
-        self.reorder.as_ref().map_or(0, |(_, resequencer)| resequencer.held())
+    pub fn buffered_packets(&self) -> u64 {
+        self.reorder.as_ref().map_or(0, |(_, resequencer)| resequencer.buffered_packets())
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(delivered, [0, 9, 1, 2]);
     }
 
-    /// A datagram that is parsed as a packet has one where it says; a keepalive survives encoding.
+    /// Checks that the offset of a parsed packet is right, and that a keepalive is encoded to the same.
     fn check(datagram: &[u8]) {
         match Content::parse(datagram) {
             Ok(Content::Packet { start, .. }) => assert!(matches!(datagram[start] >> 4, 4 | 6)),

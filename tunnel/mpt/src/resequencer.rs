@@ -1,11 +1,11 @@
 //! MPT's resequencer: a window of packets and a timer (draft-lencse-tsvwg-mpt, section 6, and the published behaviour of its
 //! implementation).
 //!
-//! - The expected packet is delivered with everything contiguous behind it.
-//! - A later one within the window is held.
-//! - One beyond the window flushes everything held, in order, and the window moves to it.
+//! - The expected packet is delivered with everything contiguous after it.
+//! - A later one within the window is buffered.
+//! - One beyond the window flushes the buffer, in order, and the window moves to it.
 //! - An earlier one is late: it is dropped, or delivered out of order if so configured.
-//! - A packet held longer than the timeout is delivered with everything before it; a thread checks once a millisecond.
+//! - A packet buffered longer than the timeout is delivered with everything before it; a thread checks once a millisecond.
 
 use crate::config::ReorderConfig;
 use std::collections::VecDeque;
@@ -19,30 +19,30 @@ const CHECK_INTERVAL: Span = Span::from_millis(1);
 pub struct ResequencerCounters {
     /// Packets delivered.
     pub delivered: u64,
-    /// Packets that were held.
-    pub held: u64,
+    /// Packets that were buffered.
+    pub buffered: u64,
     /// Packets that were late, or duplicates.
     pub late: u64,
     /// Timeouts that released packets.
     pub timeouts: u64,
     /// Packets beyond the window, which flushed it.
     pub overflows: u64,
-    /// The greatest number of packets held at once.
-    pub max_held: u64,
+    /// Maximum number of buffered packets.
+    pub max_buffered: u64,
 }
 
-/// A packet that is delivered, and how long it was held.
+/// A packet that is delivered, and its time in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
     /// The packet.
     pub packet: P,
     /// Time since its arrival.
-    pub held: Span,
+    pub wait: Span,
 }
 
 #[derive(Clone, Debug)]
-struct Held<P> {
-    since: Instant,
+struct BufferedPacket<P> {
+    arrival: Instant,
     packet: P,
 }
 
@@ -52,8 +52,8 @@ pub struct Resequencer<P> {
     config: ReorderConfig,
     expected: u64,
     /// Slot `i` belongs to packet `expected + i`.
-    slots: VecDeque<Option<Held<P>>>,
-    held: u64,
+    slots: VecDeque<Option<BufferedPacket<P>>>,
+    buffered: u64,
     /// The earliest check at which a packet may be overdue.
     deadline: Instant,
     counters: ResequencerCounters,
@@ -67,7 +67,7 @@ impl<P> Resequencer<P> {
             config,
             expected: 0,
             slots: VecDeque::new(),
-            held: 0,
+            buffered: 0,
             deadline: Instant::NEVER,
             counters: ResequencerCounters::default(),
         }
@@ -79,28 +79,28 @@ impl<P> Resequencer<P> {
             self.counters.late += 1;
             if self.config.deliver_late {
                 self.counters.delivered += 1;
-                deliver(Delivery { packet, held: Span::ZERO });
+                deliver(Delivery { packet, wait: Span::ZERO });
             }
             return;
         }
-        let ahead = seq - self.expected;
-        if ahead == 0 {
+        let distance = seq - self.expected;
+        if distance == 0 {
             self.deliver_expected(packet, &mut deliver);
             self.release_contiguous(now, &mut deliver);
-        } else if ahead < u64::from(self.config.window) {
-            self.hold(now, ahead as usize, packet);
+        } else if distance < u64::from(self.config.window) {
+            self.insert(now, distance as usize, packet);
         } else {
             self.counters.overflows += 1;
             self.release(now, self.slots.len(), &mut deliver);
             self.expected = seq;
             self.deliver_expected(packet, &mut deliver);
         }
-        if self.held == 0 {
+        if self.buffered == 0 {
             self.deadline = Instant::NEVER;
         }
     }
 
-    /// The sender restarted: everything held is delivered, and `expected` is the next number.
+    /// The sender restarted: all buffered packets are delivered, and `expected` is the next number.
     pub fn restart(&mut self, now: Instant, expected: u64, mut deliver: impl FnMut(Delivery<P>)) {
         self.release(now, self.slots.len(), &mut deliver);
         (self.expected, self.deadline) = (expected, Instant::NEVER);
@@ -117,15 +117,16 @@ impl<P> Resequencer<P> {
         if now < self.deadline {
             return;
         }
-        let is_overdue =
-            |slot: &Option<Held<P>>| slot.as_ref().is_some_and(|held| now.since(held.since) >= self.config.timeout);
+        let is_overdue = |slot: &Option<BufferedPacket<P>>| {
+            slot.as_ref().is_some_and(|buffered| now.since(buffered.arrival) >= self.config.timeout)
+        };
         if let Some(last) = self.slots.iter().rposition(is_overdue) {
             self.counters.timeouts += 1;
             self.release(now, last + 1, &mut deliver);
             self.release_contiguous(now, &mut deliver);
         }
-        let oldest = self.slots.iter().flatten().map(|held| held.since).min();
-        self.deadline = oldest.map_or(Instant::NEVER, |oldest| self.check_at(oldest + self.config.timeout));
+        let oldest = self.slots.iter().flatten().map(|buffered| buffered.arrival).min();
+        self.deadline = oldest.map_or(Instant::NEVER, |oldest| self.next_check(oldest + self.config.timeout));
     }
 
     /// The counters.
@@ -134,31 +135,31 @@ impl<P> Resequencer<P> {
         &self.counters
     }
 
-    /// Packets held.
+    /// Packets in the buffer.
     #[must_use]
-    pub fn held(&self) -> u64 {
-        self.held
+    pub fn buffered_packets(&self) -> u64 {
+        self.buffered
     }
 
-    /// The first check at or after `due`.
-    fn check_at(&self, due: Instant) -> Instant {
-        Instant(due.0.div_ceil(CHECK_INTERVAL.0) * CHECK_INTERVAL.0)
+    /// The first check at or after `time`.
+    fn next_check(&self, time: Instant) -> Instant {
+        Instant(time.0.div_ceil(CHECK_INTERVAL.0) * CHECK_INTERVAL.0)
     }
 
-    fn hold(&mut self, now: Instant, ahead: usize, packet: P) {
-        if self.slots.len() <= ahead {
-            self.slots.resize_with(ahead + 1, || None);
+    fn insert(&mut self, now: Instant, distance: usize, packet: P) {
+        if self.slots.len() <= distance {
+            self.slots.resize_with(distance + 1, || None);
         }
-        if self.slots[ahead].is_some() {
+        if self.slots[distance].is_some() {
             self.counters.late += 1;
             return;
         }
-        self.slots[ahead] = Some(Held { since: now, packet });
-        self.held += 1;
-        self.counters.held += 1;
-        self.counters.max_held = self.counters.max_held.max(self.held);
+        self.slots[distance] = Some(BufferedPacket { arrival: now, packet });
+        self.buffered += 1;
+        self.counters.buffered += 1;
+        self.counters.max_buffered = self.counters.max_buffered.max(self.buffered);
         if self.deadline == Instant::NEVER {
-            self.deadline = self.check_at(now + self.config.timeout);
+            self.deadline = self.next_check(now + self.config.timeout);
         }
     }
 
@@ -167,7 +168,7 @@ impl<P> Resequencer<P> {
         self.expected += 1;
         self.slots.pop_front();
         self.counters.delivered += 1;
-        deliver(Delivery { packet, held: Span::ZERO });
+        deliver(Delivery { packet, wait: Span::ZERO });
     }
 
     fn release_contiguous(&mut self, now: Instant, deliver: &mut impl FnMut(Delivery<P>)) {
@@ -176,14 +177,14 @@ impl<P> Resequencer<P> {
         }
     }
 
-    /// Delivers what the first `count` slots hold; the missing packets among them are given up.
+    /// Delivers the packets in the first `count` slots; the missing packets among them are given up.
     fn release(&mut self, now: Instant, count: usize, deliver: &mut impl FnMut(Delivery<P>)) {
-        for held in self.slots.drain(..count) {
+        for slot in self.slots.drain(..count) {
             self.expected += 1;
-            if let Some(held) = held {
-                self.held -= 1;
+            if let Some(buffered) = slot {
+                self.buffered -= 1;
                 self.counters.delivered += 1;
-                deliver(Delivery { packet: held.packet, held: now.since(held.since) });
+                deliver(Delivery { packet: buffered.packet, wait: now.since(buffered.arrival) });
             }
         }
     }
@@ -193,19 +194,19 @@ impl<P> Resequencer<P> {
 mod tests {
     use super::*;
 
-    fn ms(n: u64) -> Instant {
-        Instant(n * 1_000_000)
+    fn ms(millis: u64) -> Instant {
+        Instant(millis * 1_000_000)
     }
 
     fn resequencer(window: u32) -> Resequencer<u64> {
         Resequencer::new(ReorderConfig { window, timeout: Span::from_millis(300), deliver_late: false })
     }
 
-    fn handle_all(resequencer: &mut Resequencer<u64>, at: u64, packets: &[u64]) -> Vec<u64> {
+    fn handle_all(resequencer: &mut Resequencer<u64>, now_ms: u64, packets: &[u64]) -> Vec<u64> {
         let mut delivered = Vec::new();
         packets
             .iter()
-            .for_each(|seq| resequencer.handle(ms(at), *seq, *seq, |delivery| delivered.push(delivery.packet)));
+            .for_each(|seq| resequencer.handle(ms(now_ms), *seq, *seq, |delivery| delivered.push(delivery.packet)));
         delivered
     }
 
@@ -230,7 +231,7 @@ mod tests {
         handle_all(&mut resequencer, 0, &[0, 1, 5]);
         let mut delivered = Vec::new();
         resequencer.restart(ms(1), 0, |delivery| delivered.push(delivery.packet));
-        assert_eq!((delivered, resequencer.held(), resequencer.deadline()), (vec![5], 0, Instant::NEVER));
+        assert_eq!((delivered, resequencer.buffered_packets(), resequencer.deadline()), (vec![5], 0, Instant::NEVER));
         assert_eq!(handle_all(&mut resequencer, 2, &[0, 2, 1]), [0, 1, 2]);
     }
 
@@ -241,7 +242,7 @@ mod tests {
         handle_all(&mut resequencer, 5, &[4]);
         let mut delivered = Vec::new();
         assert_eq!(resequencer.deadline(), ms(300));
-        resequencer.on_timeout(ms(300), |delivery| delivered.push((delivery.packet, delivery.held.as_millis())));
+        resequencer.on_timeout(ms(300), |delivery| delivered.push((delivery.packet, delivery.wait.as_millis())));
         assert_eq!(delivered, [(2, 300)]);
         assert_eq!(resequencer.deadline(), ms(305));
         assert_eq!(handle_all(&mut resequencer, 301, &[3]), [3, 4]);

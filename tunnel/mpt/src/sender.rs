@@ -11,9 +11,9 @@ use wire::gre;
 /// Status of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathStatus {
-    /// Whether it carries packets.
+    /// Whether the path carries packets.
     pub up: bool,
-    /// Times that it went down.
+    /// Times that the path went down.
     pub failures: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender that has sent nothing. All paths are up, as in MPT. `keepalive`: if there is none, no path ever dies.
+    /// A sender that has sent nothing. All paths are up, as in MPT. Without `keepalive`, paths never go down.
     #[must_use]
     pub fn new(
         scheduler: Box<dyn Scheduler>,
@@ -70,17 +70,17 @@ impl Sender {
 
     /// A datagram of the peer was received on a path.
     pub fn on_received(&mut self, now: Instant, path: PathId) {
-        self.change(path, |liveness| liveness.on_received(now));
+        self.update_liveness(path, |liveness| liveness.on_received(now));
     }
 
     /// The interface of a path refused a datagram: the path is suspended for a second.
     pub fn suspend(&mut self, now: Instant, path: PathId) {
-        self.change(path, |liveness| liveness.suspend(now));
+        self.update_liveness(path, |liveness| liveness.suspend(now));
     }
 
     /// The interface of a path is up or down.
     pub fn set_link(&mut self, path: PathId, up: bool) {
-        self.change(path, |liveness| liveness.link = up);
+        self.update_liveness(path, |liveness| liveness.is_link_up = up);
     }
 
     /// When [`poll_keepalive`](Self::poll_keepalive) is due.
@@ -95,9 +95,9 @@ impl Sender {
             if self.paths[path.index()].liveness.deadline() > now {
                 continue;
             }
-            let mut due = false;
-            self.change(path, |liveness| due = liveness.on_timeout(now));
-            if due {
+            let mut is_due = false;
+            self.update_liveness(path, |liveness| is_due = liveness.on_timeout(now));
+            if is_due {
                 return Some(path);
             }
         }
@@ -117,10 +117,10 @@ impl Sender {
         PathStatus { up, failures }
     }
 
-    /// Changes the liveness of a path, and tells the path_assigner.
-    fn change(&mut self, id: PathId, change: impl FnOnce(&mut Liveness)) {
+    /// Updates the liveness of a path, and whether the path assigner may use it.
+    fn update_liveness(&mut self, id: PathId, operation: impl FnOnce(&mut Liveness)) {
         let path = &mut self.paths[id.index()];
-        change(&mut path.liveness);
+        operation(&mut path.liveness);
         let up = path.liveness.is_up();
         if up != path.up {
             path.up = up;
@@ -138,7 +138,7 @@ mod tests {
     use std::net::IpAddr;
     use units::Span;
 
-    fn at(ms: u64) -> Instant {
+    fn millis(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(ms)
     }
 
@@ -153,17 +153,17 @@ mod tests {
     #[test]
     fn packets_avoid_a_path_without_keepalives_until_one_arrives() {
         let mut sender = sender();
-        let keepalives: Vec<_> = std::iter::from_fn(|| sender.poll_keepalive(at(0))).collect();
+        let keepalives: Vec<_> = std::iter::from_fn(|| sender.poll_keepalive(millis(0))).collect();
         assert_eq!(keepalives, [PathId(0), PathId(1)]);
-        assert_eq!(sender.deadline(), at(100));
-        sender.on_received(at(250), PathId(1));
-        while sender.poll_keepalive(at(300)).is_some() {}
+        assert_eq!(sender.deadline(), millis(100));
+        sender.on_received(millis(250), PathId(1));
+        while sender.poll_keepalive(millis(300)).is_some() {}
         let paths = |sender: &mut Sender| -> Vec<_> {
-            (0..4).filter_map(|_| sender.assign(at(300), 1400, gre::IPV4)).map(|(path, _)| path.0).collect()
+            (0..4).filter_map(|_| sender.assign(millis(300), 1400, gre::IPV4)).map(|(path, _)| path.0).collect()
         };
         assert_eq!(paths(&mut sender), [1, 1, 1, 1]);
         assert_eq!(sender.status(PathId(0)).failures, 1);
-        sender.on_received(at(310), PathId(0));
+        sender.on_received(millis(310), PathId(0));
         assert!(paths(&mut sender).contains(&0));
     }
 
@@ -171,9 +171,9 @@ mod tests {
     fn without_a_path_packets_are_counted_and_no_number_is_used() {
         let mut sender = sender();
         [PathId(0), PathId(1)].into_iter().for_each(|path| sender.set_link(path, false));
-        assert_eq!(sender.assign(at(1), 1400, gre::IPV6), None);
+        assert_eq!(sender.assign(millis(1), 1400, gre::IPV6), None);
         sender.set_link(PathId(1), true);
-        let (path, header) = sender.assign(at(1), 1400, gre::IPV6).expect("a path is up");
+        let (path, header) = sender.assign(millis(1), 1400, gre::IPV6).expect("a path is up");
         assert_eq!((path, header.sequence, header.protocol), (PathId(1), Some(0), gre::IPV6));
         assert_eq!(sender.no_path_packets(), 1);
     }

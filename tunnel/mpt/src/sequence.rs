@@ -41,9 +41,9 @@ impl SequenceDecoder {
             self.largest = Some(u64::from(truncated));
             return Sequence::Number(u64::from(truncated));
         };
-        let ahead = truncated.wrapping_sub(largest as u32) as i32;
-        let number = largest.checked_add_signed(i64::from(ahead));
-        let is_far_back = ahead < 0 && u64::from(ahead.unsigned_abs()) > self.window;
+        let distance = truncated.wrapping_sub(largest as u32) as i32;
+        let number = largest.checked_add_signed(i64::from(distance));
+        let is_far_back = distance < 0 && u64::from(distance.unsigned_abs()) > self.window;
         self.consecutive_stale = if is_far_back { self.consecutive_stale + 1 } else { 0 };
         if is_far_back && (truncated <= MAX_FIRST || self.consecutive_stale == RESTART_PACKETS) {
             *self = Self { largest: Some(u64::from(truncated)), consecutive_stale: 0, ..*self };

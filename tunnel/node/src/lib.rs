@@ -5,7 +5,7 @@
 //! device -> inner packet -> machine (endpoint) -> wire (frames) -> seal -> datagram
 //! ```
 //!
-//! The daemon lends it sockets and a clock, the deterministic campaign a simulated network.
+//! The daemon adds sockets and a clock, the deterministic campaign a simulated network.
 
 mod node;
 mod peer;

@@ -27,7 +27,7 @@ pub struct Node<P, A> {
 }
 
 impl<P: Payload, A: Address> Node<P, A> {
-    /// A node without peers. `learned` configures the paths that peers open.
+    /// A node without peers. `learned_path_config` configures the paths that peers open.
     #[must_use]
     pub fn new(sessions: SealDevice, learned_path_config: LearnedPathConfig<A>) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         Ok(id)
     }
 
-    /// Removes a peer without telling it.
+    /// Removes a peer without an announcement.
     pub fn remove_peer(&mut self, id: PeerId) {
         self.sessions.remove(id);
         self.peers.remove(&id);
@@ -70,11 +70,11 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.sessions.set_preshared(now, id, preshared);
     }
 
-    /// Sets the configuration of a peer's next endpoint. The present one gets its scheduler only.
+    /// Sets the configuration of a peer's next endpoint. The current one gets its scheduler only.
     pub fn set_endpoint_config(&mut self, id: PeerId, new_config: NewEndpointConfig) {
-        if let Some((peer, present)) = self.peers.get_mut(&id) {
+        if let Some((peer, current)) = self.peers.get_mut(&id) {
             peer.endpoint.set_scheduler(new_config().scheduler);
-            *present = new_config;
+            *current = new_config;
         }
     }
 
@@ -86,13 +86,13 @@ impl<P: Payload, A: Address> Node<P, A> {
         let Some((peer, _)) = self.peers.get_mut(&id) else { return };
         peer.endpoint.set_path(PathId(u16::from(path)), config);
         let largest_packet_number = peer.paths.get(&path).map_or(0, |path| path.largest_packet_number);
-        peer.paths.insert(path, RoutedPath { config, route, configured: true, largest_packet_number });
-        peer.removed[usize::from(path)] = None;
+        peer.paths.insert(path, RoutedPath { config, route, is_configured: true, largest_packet_number });
+        peer.removals[usize::from(path)] = None;
         self.sessions.start_initiating(now, id);
     }
 
-    /// Removes a path: the peer is told, and again if it goes on using it. Without a configured path, the node only
-    /// responds to handshakes.
+    /// Removes a path and announces that to the peer, again if the peer continues to use it. Without a configured path,
+    /// the node only responds to handshakes.
     ///
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
@@ -100,21 +100,22 @@ impl<P: Payload, A: Address> Node<P, A> {
         let Some((peer, _)) = self.peers.get_mut(&id) else { return };
         peer.endpoint.remove_path(now, PathId(u16::from(path)));
         peer.paths.remove(&path);
-        peer.removed[usize::from(path)] = Some(now);
-        if !peer.paths.values().any(|path| path.configured) {
+        peer.removals[usize::from(path)] = Some(now);
+        if !peer.paths.values().any(|path| path.is_configured) {
             self.sessions.stop_initiating(id);
         }
     }
 
-    /// A socket is closed. Paths that peers opened by it are removed without telling them: they may come by another one.
+    /// A socket is closed. Paths that peers opened by it are removed without an announcement: their datagrams may arrive
+    /// by another one.
     pub fn close_socket(&mut self, now: Instant, socket: u16) {
         self.on_link_down(now, socket);
         for (peer, _) in self.peers.values_mut() {
-            let learned = |path: &RoutedPath<A>| !path.configured && path.route.socket == socket;
-            for (path, _) in peer.paths.iter().filter(|(_, path)| learned(path)) {
+            let is_learned = |path: &RoutedPath<A>| !path.is_configured && path.route.socket == socket;
+            for (path, _) in peer.paths.iter().filter(|(_, path)| is_learned(path)) {
                 peer.endpoint.forget_path(now, PathId(u16::from(*path)));
             }
-            peer.paths.retain(|_, path| !learned(path));
+            peer.paths.retain(|_, path| !is_learned(path));
         }
     }
 
@@ -136,12 +137,12 @@ impl<P: Payload, A: Address> Node<P, A> {
         }
     }
 
-    /// Closes the tunnel with a peer: to be followed by [`Node::poll_transmit`], and [`Node::remove_peer`].
+    /// Closes the tunnel with a peer; [`Node::poll_transmit`] and [`Node::remove_peer`] follow.
     pub fn close_peer(&mut self, id: PeerId) {
         self.endpoint_mut(id).into_iter().for_each(Endpoint::close);
     }
 
-    /// Closes the tunnels with all peers: to be followed by [`Node::poll_transmit`].
+    /// Closes the tunnels with all peers; [`Node::poll_transmit`] follows.
     pub fn close(&mut self) {
         self.peers.values_mut().for_each(|(peer, _)| peer.endpoint.close());
     }
@@ -211,7 +212,7 @@ impl<P: Payload, A: Address> Node<P, A> {
                 self.sessions.rekey(now, id);
             }
             machine::EndpointEvent::PathRemoved(path) if !peer.endpoint.has_path(path) => {
-                peer.paths.retain(|id, routed_path| routed_path.configured || u16::from(*id) != path.0);
+                peer.paths.retain(|id, routed_path| routed_path.is_configured || u16::from(*id) != path.0);
             }
             _ => {}
         }
@@ -221,9 +222,9 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// When [`Node::on_timeout`] is due, and [`Node::poll_handshake`] may have something.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
-        let endpoints = self.peers.values().filter(|(peer, _)| peer.has_session);
-        let endpoints = endpoints.map(|(peer, _)| peer.endpoint.deadline(now)).min();
-        self.sessions.deadline().min(endpoints.unwrap_or(Instant::NEVER))
+        let with_session = self.peers.values().filter(|(peer, _)| peer.has_session);
+        let endpoint_deadline = with_session.map(|(peer, _)| peer.endpoint.deadline(now)).min();
+        self.sessions.deadline().min(endpoint_deadline.unwrap_or(Instant::NEVER))
     }
 
     /// Handles the timers that are due.

@@ -13,7 +13,7 @@ const REMOVAL_INTERVAL: Span = Span::from_millis(200);
 /// The driver's type of a peer's address.
 pub trait Address: Clone + PartialEq + Debug {
     /// Appends the octets of IP address and port, which cookies are bound to.
-    fn octets(&self, out: &mut Vec<u8>);
+    fn octets(&self, octets: &mut Vec<u8>);
 
     /// Whether both are the same address of the peer, whichever local address it is reached from.
     fn is_same_remote(&self, other: &Self) -> bool {
@@ -66,8 +66,8 @@ pub(crate) struct Peer<P, A> {
     pub(crate) has_session: bool,
     /// Number of restarts of the peer.
     pub(crate) restarts: u64,
-    /// Removed paths, and when the removal was last announced.
-    pub(crate) removed: [Option<Instant>; MAX_PATHS],
+    /// When the removal of each path was last announced; `None` for paths that were not removed.
+    pub(crate) removals: [Option<Instant>; MAX_PATHS],
 }
 
 /// A path of a peer with its route.
@@ -76,7 +76,7 @@ pub(crate) struct RoutedPath<A> {
     pub(crate) config: PathConfig,
     pub(crate) route: Route<A>,
     /// Whether it was configured here; otherwise the peer opened it.
-    pub(crate) configured: bool,
+    pub(crate) is_configured: bool,
     /// The largest packet number received on it: its route is the present one.
     pub(crate) largest_packet_number: u64,
 }
@@ -84,15 +84,15 @@ pub(crate) struct RoutedPath<A> {
 impl<P: Payload, A: Address> Peer<P, A> {
     pub(crate) fn new(config: machine::EndpointConfig) -> Self {
         let endpoint = Endpoint::new(config);
-        Self { endpoint, paths: BTreeMap::new(), has_session: false, restarts: 0, removed: [None; MAX_PATHS] }
+        Self { endpoint, paths: BTreeMap::new(), has_session: false, restarts: 0, removals: [None; MAX_PATHS] }
     }
 
     /// The peer has restarted: creates a new endpoint, with the configured paths alone.
     pub(crate) fn restart(&mut self, config: machine::EndpointConfig) {
         self.endpoint = Endpoint::new(config);
         self.restarts += 1;
-        self.removed = [None; MAX_PATHS];
-        self.paths.retain(|_, path| path.configured);
+        self.removals = [None; MAX_PATHS];
+        self.paths.retain(|_, path| path.is_configured);
         for (id, path) in &mut self.paths {
             path.largest_packet_number = 0;
             self.endpoint.set_path(PathId(u16::from(*id)), path.config);
@@ -103,7 +103,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
     pub(crate) fn on_packet(
         &mut self,
         id: u8,
-        number: u64,
+        packet_number: u64,
         route: &Route<A>,
         learned_path_config: &dyn Fn(&Route<A>) -> PathConfig,
     ) -> bool {
@@ -112,7 +112,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
             self.endpoint.set_path(PathId(u16::from(id)), config);
             self.paths.insert(
                 id,
-                RoutedPath { config, route: route.clone(), configured: false, largest_packet_number: number },
+                RoutedPath { config, route: route.clone(), is_configured: false, largest_packet_number: packet_number },
             );
             return false;
         };
@@ -120,10 +120,10 @@ impl<P: Payload, A: Address> Peer<P, A> {
             // The peer had removed it, and uses it again.
             self.endpoint.set_path(PathId(u16::from(id)), path.config);
         }
-        if number < path.largest_packet_number {
+        if packet_number < path.largest_packet_number {
             return false;
         }
-        path.largest_packet_number = number;
+        path.largest_packet_number = packet_number;
         if path.route == *route {
             return false;
         }
@@ -137,11 +137,11 @@ impl<P: Payload, A: Address> Peer<P, A> {
         if !status.paths.iter().any(|path| path.up) {
             return;
         }
-        let silent = |path: &&PathStatus| {
+        let is_silent = |path: &&PathStatus| {
             !path.up && now.since(path.last_received.unwrap_or(Instant::ZERO)) >= SILENT_PATH_TIMEOUT
         };
-        for path in status.paths.iter().filter(silent).map(|path| path.path) {
-            if self.paths.get(&(path.0 as u8)).is_some_and(|path| !path.configured) {
+        for path in status.paths.iter().filter(is_silent).map(|path| path.path) {
+            if self.paths.get(&(path.0 as u8)).is_some_and(|path| !path.is_configured) {
                 self.endpoint.forget_path(now, path);
                 self.paths.remove(&(path.0 as u8));
             }
@@ -150,9 +150,9 @@ impl<P: Payload, A: Address> Peer<P, A> {
 
     /// A datagram arrived on a removed path: it was in flight, or the peer does not know yet.
     pub(crate) fn on_removed_path(&mut self, now: Instant, id: u8) {
-        let announced = &mut self.removed[usize::from(id)];
-        if announced.is_some_and(|announced| now.since(announced) >= REMOVAL_INTERVAL) {
-            *announced = Some(now);
+        let announcement = &mut self.removals[usize::from(id)];
+        if announcement.is_some_and(|time| now.since(time) >= REMOVAL_INTERVAL) {
+            *announcement = Some(now);
             self.endpoint.announce_removal(PathId(u16::from(id)));
         }
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use units::{Instant, PathId};
 use wire::frame::{Body, DataHeader, Frame, PathState};
 
-/// Id for the cookies of an address that belongs to no path.
+/// Path id of cookies for an address that belongs to no path.
 const NO_PATH: u8 = u8::MAX;
 
 /// An opened datagram, to be [processed](Node::process).
@@ -93,7 +93,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         if peer.restarts != restarts || usize::from(path) >= MAX_PATHS {
             return Err(Malformed);
         }
-        if peer.removed[usize::from(path)].is_some() {
+        if peer.removals[usize::from(path)].is_some() {
             peer.on_removed_path(now, path);
             return Ok(());
         }
@@ -130,10 +130,10 @@ impl<P: Payload, A: Address> Node<P, A> {
 /// Whether a datagram may open a path: it has a ping, or a path frame that does not remove the path.
 fn opens_path(body: &Body<'_>, path: u8) -> bool {
     let Body::Control(frames) = body else { return false };
-    let opens_path = |frame: &Frame| match frame {
+    let is_opening = |frame: &Frame| match frame {
         Frame::Ping { .. } => true,
         Frame::Path { path: frame_path, state } => *frame_path == path && *state != PathState::Removed,
         _ => false,
     };
-    frames.clone().map_while(Result::ok).any(|frame| opens_path(&frame))
+    frames.clone().map_while(Result::ok).any(|frame| is_opening(&frame))
 }

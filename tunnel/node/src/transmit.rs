@@ -30,13 +30,13 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.messages.pop_front()
     }
 
-    /// The next datagram to send, of [`Node::encode_length`] bytes once it is [sealed](Node::seal_into). A peer sends until it
-    /// has no more datagrams, so that the driver's batches fill; then the next peer sends.
+    /// The next datagram to send, of [`Node::encode_length`] bytes once it is [sealed](Node::seal_into). A peer sends
+    /// until it has no more datagrams, so that the driver's batches fill; then the next peer sends.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Transmit<P>)> {
         let current_sender = self.next_peer;
         let poll_peer = |(id, (peer, _)): (&PeerId, &mut (Peer<P, A>, _))| Some((*id, peer.poll_transmit(now)?));
-        let from_current = self.peers.range_mut(current_sender..).find_map(poll_peer);
-        let transmit = from_current.or_else(|| self.peers.range_mut(..current_sender).find_map(poll_peer));
+        let current_transmit = self.peers.range_mut(current_sender..).find_map(poll_peer);
+        let transmit = current_transmit.or_else(|| self.peers.range_mut(..current_sender).find_map(poll_peer));
         self.next_peer = transmit.as_ref().map_or(PeerId(0), |(id, _)| *id);
         transmit
     }
@@ -44,7 +44,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// Encodes the frames of a control datagram, and returns the length of the sealed datagram, bytes.
     #[must_use]
     pub fn encode_length(&mut self, id: PeerId, transmit: &Transmit<P>) -> usize {
-        let body = match &transmit.body {
+        let body_len = match &transmit.body {
             TransmitBody::Data(data) => DATA_HEADER_BYTES as usize + data.payload.len() as usize,
             TransmitBody::Control { pad_to } => {
                 self.control_buffer.clear();
@@ -54,7 +54,7 @@ impl<P: Payload, A: Address> Node<P, A> {
                 self.control_buffer.len().max(*pad_to as usize)
             }
         };
-        body + SEAL_OVERHEAD as usize
+        body_len + SEAL_OVERHEAD as usize
     }
 
     /// Encodes and seals a datagram of [`Node::encode_length`] bytes, which must be called just before; the last fragment of
@@ -65,11 +65,11 @@ impl<P: Payload, A: Address> Node<P, A> {
         now: Instant,
         id: PeerId,
         transmit: &Transmit<P>,
-        out: &mut [u8],
+        datagram: &mut [u8],
         write_payload: impl FnOnce(&P, &mut [u8]) -> bool,
     ) -> bool {
-        let tag_start = out.len() - TAG_LEN;
-        let body = &mut out[HEADER_LEN..tag_start];
+        let tag_start = datagram.len() - TAG_LEN;
+        let body = &mut datagram[HEADER_LEN..tag_start];
         match &transmit.body {
             TransmitBody::Data(data) => {
                 let Fragment { stream, sequence, first, last, retransmission, ref payload } = *data;
@@ -83,10 +83,10 @@ impl<P: Payload, A: Address> Node<P, A> {
                 padding.fill(0);
             }
         }
-        let sealed = self.sessions.seal(now, id, transmit.path.0 as u8, transmit.packet_number, out).is_ok();
-        if !sealed && let Some((peer, _)) = self.peers.get_mut(&id) {
+        let is_sealed = self.sessions.seal(now, id, transmit.path.0 as u8, transmit.packet_number, datagram).is_ok();
+        if !is_sealed && let Some((peer, _)) = self.peers.get_mut(&id) {
             peer.has_session = false;
         }
-        sealed
+        is_sealed
     }
 }

@@ -171,7 +171,7 @@ impl Connection {
     pub(crate) fn step(&mut self) {
         (0..self.paths.len()).for_each(|path| self.send(path));
         let next_send = self.paths.iter().map(Path::next_send_time).min().expect("there is a path");
-        self.now = self.now.max(next_send.min(self.network.next_event_at()));
+        self.now = self.now.max(next_send.min(self.network.next_event_time()));
         if let Some(arrival) = self.network.receive(self.now) {
             self.receive(arrival.path, arrival.datagram);
         }

@@ -88,7 +88,7 @@ pub fn parse(origin: &str, text: &str, path: &Path) -> Result<TunnelConfig, Conf
 fn read_tables(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
     let (mut tree, mut diagnostics) = (tree.clone(), Vec::new());
     loop {
-        match parse::typed::<ConfigFile>(tree.clone()) {
+        match parse::deserialize::<ConfigFile>(tree.clone()) {
             Ok(file) => return (file, diagnostics),
             Err(diagnostic) => {
                 let removed = remove(&mut tree, &diagnostic.span);

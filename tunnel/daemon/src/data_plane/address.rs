@@ -19,12 +19,12 @@ impl PathAddress {
 }
 
 impl node::Address for PathAddress {
-    fn octets(&self, out: &mut Vec<u8>) {
+    fn octets(&self, octets: &mut Vec<u8>) {
         match self.remote.ip() {
-            IpAddr::V4(v4) => out.extend(v4.octets()),
-            IpAddr::V6(v6) => out.extend(v6.octets()),
+            IpAddr::V4(v4) => octets.extend(v4.octets()),
+            IpAddr::V6(v6) => octets.extend(v6.octets()),
         }
-        out.extend(self.remote.port().to_be_bytes());
+        octets.extend(self.remote.port().to_be_bytes());
     }
 
     fn is_same_remote(&self, other: &Self) -> bool {

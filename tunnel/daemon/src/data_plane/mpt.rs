@@ -247,7 +247,7 @@ impl Engine for MptEngine {
         report.mpt = Some(MptReport {
             paths: self.paths.iter().zip((0..).map(PathId)).map(path_report).collect(),
             resequencer: self.receiver.counters().copied(),
-            held_packets: self.receiver.held(),
+            buffered_packets: self.receiver.buffered_packets(),
             no_path_packets: self.sender.no_path_packets(),
         });
     }

@@ -87,7 +87,7 @@ pub struct MptReport {
     /// The reorder buffer, if there is one.
     pub resequencer: Option<ResequencerCounters>,
     /// Packets in the reorder buffer.
-    pub held_packets: u64,
+    pub buffered_packets: u64,
     /// Packets dropped because no path was up.
     pub no_path_packets: u64,
 }

@@ -131,10 +131,10 @@ fn mpt_peer(state: &mut PeerState, report: &MptReport, peer: &mut PeerStatus, no
     }
     let counters = report.resequencer.unwrap_or_default();
     peer.reorder_buffer = ReorderBuffer {
-        backlog_packets: report.held_packets,
-        max_backlog_packets: counters.max_held,
+        backlog_packets: report.buffered_packets,
+        max_backlog_packets: counters.max_buffered,
         timeout_ms: 0.0,
-        reordered_packets: counters.held,
+        reordered_packets: counters.buffered,
         timeouts: counters.timeouts,
         late_packets: counters.late,
     };

@@ -7,7 +7,7 @@ mod simulation;
 
 use ropewalk_machine::{Arrival, EndpointEvent, Fragment, PathConfig, TransmitBody};
 use simulation::{Bytes, TestHost, offer, simulation};
-use testnet::{LinkConfig, PATH, ms, options};
+use testnet::{LinkConfig, PATH_CONFIG, ms, options};
 use units::{Instant, PathId, Rate, Span};
 use wire::frame::Frame;
 
@@ -70,7 +70,7 @@ fn the_difference_of_delays_is_measured_wherever_the_clocks_wrap() {
 #[test]
 fn a_path_sends_at_most_its_configured_rate() {
     let mut simulation = simulation(3, vec![[LinkConfig::clean(100, 10); 2]], &options("off", "minrtt"), Span::ZERO);
-    let config = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH };
+    let config = PathConfig { max_rate: Some(Rate::from_mbit(20)), ..PATH_CONFIG };
     simulation.hosts[0].endpoint.set_path(PathId(0), config);
     simulation.run_until(ms(500));
     (0..1000).for_each(|id| offer(&mut simulation, 0, 1, id, 10_000));

@@ -4,7 +4,7 @@ use ropewalk_machine::{
     Arrival, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Reassembler, Transmit, TransmitBody, TunnelOptions,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use testnet::{LinkConfig, PATH};
+use testnet::{LinkConfig, PATH_CONFIG};
 use units::{Instant, PathId, RngStream, Span};
 use wire::frame::Frame;
 
@@ -80,7 +80,7 @@ pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u6
 impl TestHost {
     pub(crate) fn new(options: &TunnelOptions, seed: u64, paths: u16) -> Self {
         let mut endpoint = Endpoint::new(options.endpoint_config(&[], seed).expect("registered algorithms"));
-        (0..paths).for_each(|path| endpoint.set_path(PathId(path), PATH));
+        (0..paths).for_each(|path| endpoint.set_path(PathId(path), PATH_CONFIG));
         let (reassembler, received) = (Reassembler::default(), BTreeMap::new());
         Self { clock_offset: Span::ZERO, endpoint, delivered: Vec::new(), reassembler, events: Vec::new(), received }
     }

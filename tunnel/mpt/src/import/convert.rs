@@ -65,15 +65,15 @@ fn table_interface(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) -
             .push(format!("ip_local = {local} is none of the tunnel's addresses; MPT overwrites it with one of those"));
     }
     let mut text = format!("[interface]\nname = \"{}\"\n", interface.text("tun_0", "name").unwrap_or("tun0"));
-    text += &format!("mode = \"mpt\"\naddress = {}\n", list(&addresses));
+    text += &format!("mode = \"mpt\"\naddress = {}\n", toml_list(&addresses));
     text += &format!("mtu = {}\n", interface.value::<u16>("tun_0", "mtu", "bytes")?.unwrap_or(DEFAULT_MTU));
     let port: u16 = connection.value("connection", "local_port", "a UDP port")?.unwrap_or(0);
     Ok(text + &format!("listen-port = {port}\n\n"))
 }
 
-fn list<T: ToString>(values: &[T]) -> String {
-    let quoted: Vec<_> = values.iter().map(|value| format!("\"{}\"", value.to_string())).collect();
-    format!("[{}]", quoted.join(", "))
+fn toml_list<T: ToString>(values: &[T]) -> String {
+    let strings: Vec<_> = values.iter().map(|value| format!("\"{}\"", value.to_string())).collect();
+    format!("[{}]", strings.join(", "))
 }
 
 /// `[tunnel]` and `[mpt]`.
@@ -87,9 +87,9 @@ fn table_mpt(connection: &Ini, paths: &[MptPath], notes: &mut Vec<String>) -> Re
     } else {
         let _ = write!(text, "max-reorder-timeout = \"{timeout}ms\"\n\n[mpt]\nreorder-window = {window}\n");
     }
-    let with_keepalive = || paths.iter().filter(|path| path.keepalive_time > 0);
-    if let Some(first) = with_keepalive().min_by_key(|path| path.keepalive_time) {
-        let dead_time = with_keepalive().map(|path| path.dead_time).min().unwrap_or(first.dead_time);
+    let paths_with_keepalive = || paths.iter().filter(|path| path.keepalive_time > 0);
+    if let Some(first) = paths_with_keepalive().min_by_key(|path| path.keepalive_time) {
+        let dead_time = paths_with_keepalive().map(|path| path.dead_time).min().unwrap_or(first.dead_time);
         let _ = writeln!(text, "keepalive-time = \"{}s\"\ndead-time = \"{dead_time}s\"", first.keepalive_time);
         if paths.iter().any(|path| (path.keepalive_time, path.dead_time) != (first.keepalive_time, dead_time)) {
             notes.push("keepalive_time and dead_time differ between paths; all paths get the shortest".into());
@@ -104,14 +104,14 @@ fn table_peer(connection: &Ini, notes: &mut Vec<String>) -> Result<String, Error
     if count > MAX_NETWORKS {
         return Err(connection.error("connection", "network_count", "MPT has at most 20 networks", "0 to 20"));
     }
-    let mut allowed = vec![IpNet::from(remote)];
-    for section in (0..count).map(|at| format!("net_{at}")) {
-        allowed.push(connection.required::<IpNet>(&section, "dst_addr", "a network, 192.0.2.0/24")?.trunc());
+    let mut networks = vec![IpNet::from(remote)];
+    for section in (0..count).map(|index| format!("net_{index}")) {
+        networks.push(connection.required::<IpNet>(&section, "dst_addr", "a network, 192.0.2.0/24")?.trunc());
         if let Some(source) = connection.text(&section, "src_addr") {
             notes.push(format!("[{section}] src_addr = {source}: packets are routed to a peer from any source"));
         }
     }
-    Ok(format!("[[peer]]\naddress = \"{remote}\"\nallowed-ips = {}\n", list(&allowed)))
+    Ok(format!("[[peer]]\naddress = \"{remote}\"\nallowed-ips = {}\n", toml_list(&networks)))
 }
 
 fn paths(connection: &Ini, notes: &mut Vec<String>) -> Result<Vec<MptPath>, Error> {
@@ -119,7 +119,7 @@ fn paths(connection: &Ini, notes: &mut Vec<String>) -> Result<Vec<MptPath>, Erro
     if !(1..=MAX_PATHS).contains(&count) {
         return Err(connection.error("connection", "path_count", "MPT has 1 to 20 paths", "1 to 20"));
     }
-    (0..count).map(|at| path(connection, &format!("path_{at}"), notes)).collect()
+    (0..count).map(|index| path(connection, &format!("path_{index}"), notes)).collect()
 }
 
 fn path(connection: &Ini, section: &str, notes: &mut Vec<String>) -> Result<MptPath, Error> {
@@ -213,17 +213,20 @@ const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
 ];
 
 fn note_unconverted_keys(interface: &Ini, connection: &Ini, notes: &mut Vec<String>) {
-    let numbered = |kind: &'static str, max| (0..max).map(move |at| format!("{kind}_{at}"));
+    let numbered_sections = |kind: &'static str, max| (0..max).map(move |index| format!("{kind}_{index}"));
     let mut sections = vec![(interface, "general".to_owned()), (interface, "tun_0".into())];
     sections.push((connection, "connection".into()));
-    sections
-        .extend(numbered("path", MAX_PATHS).chain(numbered("net", MAX_NETWORKS)).map(|section| (connection, section)));
-    let mut noted = Vec::new();
+    sections.extend(
+        numbered_sections("path", MAX_PATHS)
+            .chain(numbered_sections("net", MAX_NETWORKS))
+            .map(|section| (connection, section)),
+    );
+    let mut noted_keys = Vec::new();
     for (ini, section) in &sections {
         for key in ini.keys(section).filter(|key| !CONVERTED_KEYS.contains(key)) {
             let is_path_status = key == "status" && section.starts_with("path");
             match WITHOUT_COUNTERPART.iter().find(|(name, _)| *name == key) {
-                _ if noted.contains(&key) => {}
+                _ if noted_keys.contains(&key) => {}
                 Some((_, reason)) => notes.push(format!("{key}: {reason}")),
                 None if is_path_status && ini.text(section, key) != Some("0") => {
                     notes.push(format!("[{section}] is down at start: it is written as a comment"));
@@ -231,7 +234,7 @@ fn note_unconverted_keys(interface: &Ini, connection: &Ini, notes: &mut Vec<Stri
                 None if key == "status" => {}
                 None => notes.push(format!("[{section}] {key}: not a key of MPT")),
             }
-            noted.push(key);
+            noted_keys.push(key);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// An INI file that keeps the place of every value.
+/// An INI file with the span of every value.
 #[derive(Debug)]
 pub(super) struct Ini {
     origin: String,
@@ -13,7 +13,7 @@ pub(super) struct Ini {
     sections: BTreeMap<String, Section>,
 }
 
-/// A section: the place of its name, and its keys.
+/// A section: the span of its name, and its keys.
 #[derive(Debug, Default)]
 struct Section {
     span: Range<usize>,
@@ -22,7 +22,7 @@ struct Section {
 
 impl Ini {
     /// Parses `text`; `origin` is its name in errors. The value of `auth_key`, a secret, is masked in them.
-    pub(super) fn read(origin: &str, text: &str) -> Result<Self, Error> {
+    pub(super) fn parse(origin: &str, text: &str) -> Result<Self, Error> {
         let mut ini = Self { origin: origin.into(), text: mask_auth_key(text), sections: BTreeMap::new() };
         let (mut section, mut start) = (String::new(), 0);
         for line in text.split_inclusive('\n') {
@@ -75,9 +75,9 @@ impl Ini {
 
     /// An error at a key, or at its section if the key is missing.
     pub(super) fn error(&self, section: &str, key: &str, message: &str, valid: &str) -> Error {
-        let found = self.sections.get(section);
+        let entry = self.sections.get(section);
         let span =
-            found.map_or(0..0, |section| section.keys.get(key).map_or(section.span.clone(), |(_, span)| span.clone()));
+            entry.map_or(0..0, |section| section.keys.get(key).map_or(section.span.clone(), |(_, span)| span.clone()));
         self.error_at(span, message, valid)
     }
 
@@ -86,14 +86,14 @@ impl Ini {
     }
 }
 
-/// `text` with the value of `auth_key` overwritten by `*`, every byte in its place.
+/// Overwrites the value of `auth_key` in `text` by `*`, without moving a byte.
 fn mask_auth_key(text: &str) -> String {
-    let masked = |line: &str| match line.split_once('=') {
+    let mask_line = |line: &str| match line.split_once('=') {
         Some((key, value)) if key.contains("auth_key") => {
-            let stars = value.chars().map(|c| if c.is_whitespace() { c.to_string() } else { "*".repeat(c.len_utf8()) });
-            format!("{key}={}", stars.collect::<String>())
+            let mask = value.chars().map(|c| if c.is_whitespace() { c.to_string() } else { "*".repeat(c.len_utf8()) });
+            format!("{key}={}", mask.collect::<String>())
         }
         _ => line.to_owned(),
     };
-    text.split_inclusive('\n').map(masked).collect()
+    text.split_inclusive('\n').map(mask_line).collect()
 }

@@ -13,7 +13,7 @@ use testnet::{LinkConfig, ms};
 use units::{Instant, PathId, RngStream, Span};
 
 /// Time limit for packets to be delivered after the network has recovered.
-const RECOVERY: Span = Span::from_secs(8);
+const RECOVERY_TIME: Span = Span::from_secs(8);
 
 /// The options of most hosts here.
 fn options() -> TunnelOptions {
@@ -39,8 +39,8 @@ fn a_client_with_two_paths_connects_to_a_server_without_configured_paths() {
 
 #[test]
 fn a_first_path_that_does_not_work_does_not_stop_the_start() {
-    let dead = LinkConfig::clean(100, 5).with_outage(Instant::ZERO, Instant::NEVER);
-    let mut simulation = simulation(2, vec![[dead; 2], [LinkConfig::clean(50, 20); 2]], &options());
+    let down = LinkConfig::clean(100, 5).with_outage(Instant::ZERO, Instant::NEVER);
+    let mut simulation = simulation(2, vec![[down; 2], [LinkConfig::clean(50, 20); 2]], &options());
     simulation.run_until(ms(1000));
     assert!(simulation.hosts[0].is_up(1) && !simulation.hosts[0].is_up(0));
 }
@@ -86,13 +86,13 @@ fn a_restarted_server_gets_a_new_session() {
     }
     simulation.run_until(ms(600));
     restart(&mut simulation, 1);
-    let restarted = simulation.now;
+    let restart_time = simulation.now;
     let mut id = 100;
     while simulation.hosts[1].delivered.is_empty() {
         offer(&mut simulation, 0, 1, id, 2000);
         id += 1;
         simulation.run_for(Span::from_millis(50));
-        assert!(simulation.now.since(restarted) < RECOVERY, "{}", simulation.now.since(restarted));
+        assert!(simulation.now.since(restart_time) < RECOVERY_TIME, "{}", simulation.now.since(restart_time));
     }
 }
 
@@ -135,12 +135,16 @@ fn a_lost_removal_is_announced_again_and_a_silent_path_is_removed_after_a_minute
         simulation(11, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());
     simulation.run_until(ms(500));
     // No datagram of the client arrives while it removes the path.
-    let before = simulation.network.links.clone();
-    simulation.network.links.iter_mut().for_each(|links| links[0].outage = Some((simulation.now, Instant::NEVER)));
+    let links = simulation.network.links.clone();
+    simulation
+        .network
+        .links
+        .iter_mut()
+        .for_each(|directions| directions[0].outage = Some((simulation.now, Instant::NEVER)));
     remove_path(&mut simulation, 1);
     simulation.run_for(Span::from_millis(50));
     assert_eq!(simulation.hosts[1].paths(), [0, 1]);
-    simulation.network.links.clone_from(&before);
+    simulation.network.links.clone_from(&links);
     offer(&mut simulation, 1, 1, 1, 100);
     simulation.run_for(Span::from_secs(3));
     assert_eq!(simulation.hosts[1].paths(), [0], "the removal is announced again");
@@ -203,14 +207,14 @@ fn a_peer_that_closes_the_tunnel_gets_a_new_handshake() {
     simulation.run_until(ms(500));
     simulation.with_host(1, |server, _| server.node.close());
     simulation.run_until(ms(3000));
-    let fresh = |host: usize| {
+    let new_sessions = |host: usize| {
         simulation.hosts[host]
             .events
             .iter()
             .filter(|event| **event == NodeEvent::Established { numbers_reset: true })
             .count()
     };
-    assert_eq!([fresh(0), fresh(1)], [2, 2], "one at the start, one after the close");
+    assert_eq!([new_sessions(0), new_sessions(1)], [2, 2], "one at the start, one after the close");
     assert!(simulation.hosts[0].is_up(0) && simulation.hosts[1].is_up(0));
 }
 
@@ -241,11 +245,11 @@ fn run(seed: u64, situations: &mut Situations) {
     let options = testnet::random_options(&mut rng);
     let paths = links.len() as u64;
     let mut simulation = simulation(seed, links, &options);
-    let long = rng.chance(0.05);
+    let has_long_pauses = rng.chance(0.05);
     for id in 0..100 + rng.below(150) {
         let (host, stream) = (usize::from(rng.chance(0.4)), (id % 4) as u8);
         offer(&mut simulation, host, stream, id, 16 + rng.below(12_000) as usize);
-        let pause = if long { rng.below(4_000_000) } else { rng.below(40_000) };
+        let pause = if has_long_pauses { rng.below(4_000_000) } else { rng.below(40_000) };
         simulation.run_for(Span::from_micros(pause));
         match rng.below(200) {
             0 => {
@@ -264,7 +268,11 @@ fn run(seed: u64, situations: &mut Situations) {
         if options.in_order {
             for host in &simulation.hosts {
                 (0..4).for_each(|stream| {
-                    let ids = host.delivered.iter().filter(|(of, _)| *of == stream).map(|(_, id)| *id);
+                    let ids = host
+                        .delivered
+                        .iter()
+                        .filter(|(delivered_stream, _)| *delivered_stream == stream)
+                        .map(|(_, id)| *id);
                     assert!(ids.is_sorted(), "seed {seed}: stream {stream} keeps its order");
                 });
             }
@@ -294,20 +302,20 @@ fn recover(seed: u64, simulation: &mut Simulation) {
     for host in &mut simulation.hosts {
         host.events.retain(|event| !matches!(event, NodeEvent::Tunnel(_)));
     }
-    let recovered = simulation.now;
-    let reached = [1 << 40, 1 << 41];
-    let mut next = 0;
+    let recovery_start = simulation.now;
+    let first_ids = [1 << 40, 1 << 41];
+    let mut count = 0;
     while !(0..2).all(|host| {
-        simulation.hosts[1 - host].all_delivered.range(reached[host]..reached[host] + (1 << 40)).next().is_some()
+        simulation.hosts[1 - host].all_delivered.range(first_ids[host]..first_ids[host] + (1 << 40)).next().is_some()
     }) {
         assert!(
-            simulation.now.since(recovered) < RECOVERY,
-            "seed {seed}: no impairment since {recovered:?}, and nothing gets through"
+            simulation.now.since(recovery_start) < RECOVERY_TIME,
+            "seed {seed}: no impairment since {recovery_start:?}, and no packet is delivered"
         );
-        for (host, first) in reached.iter().enumerate() {
-            offer(simulation, host, 9, first + next, 100);
+        for (host, first_id) in first_ids.iter().enumerate() {
+            offer(simulation, host, 9, first_id + count, 100);
         }
-        next += 1;
+        count += 1;
         simulation.run_for(Span::from_millis(100));
     }
     simulation.assert_drained_within(Span::from_secs(60));

@@ -6,7 +6,7 @@ use seal::{PeerId, PrivateKey, PublicKey, SealDevice};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
-use testnet::{LinkConfig, PATH};
+use testnet::{LinkConfig, PATH_CONFIG};
 use units::{Instant, PathId, RngStream, Span};
 
 /// The address of a host on a path.
@@ -14,35 +14,35 @@ use units::{Instant, PathId, RngStream, Span};
 pub(crate) struct TestAddress(u32);
 
 impl Address for TestAddress {
-    fn octets(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0.to_be_bytes());
+    fn octets(&self, octets: &mut Vec<u8>) {
+        octets.extend_from_slice(&self.0.to_be_bytes());
     }
 }
 
 /// Bytes, shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Bytes {
-    all: Rc<[u8]>,
-    from: usize,
-    to: usize,
+    buffer: Rc<[u8]>,
+    start: usize,
+    end: usize,
 }
 
 impl Bytes {
-    fn new(all: &[u8]) -> Self {
-        Self { all: all.into(), from: 0, to: all.len() }
+    fn new(bytes: &[u8]) -> Self {
+        Self { buffer: bytes.into(), start: 0, end: bytes.len() }
     }
 
     fn as_slice(&self) -> &[u8] {
-        &self.all[self.from..self.to]
+        &self.buffer[self.start..self.end]
     }
 }
 
 impl Payload for Bytes {
     fn len(&self) -> u32 {
-        (self.to - self.from) as u32
+        (self.end - self.start) as u32
     }
     fn slice(&self, from: u32, to: u32) -> Self {
-        Self { all: self.all.clone(), from: self.from + from as usize, to: self.from + to as usize }
+        Self { buffer: self.buffer.clone(), start: self.start + from as usize, end: self.start + to as usize }
     }
     fn signal_congestion(&mut self) -> bool {
         true
@@ -51,19 +51,19 @@ impl Payload for Bytes {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
-    from: TestAddress,
-    to: TestAddress,
+    source: TestAddress,
+    destination: TestAddress,
     bytes: Vec<u8>,
 }
 
-/// A host, with what it has delivered.
+/// A host, and the packets that it has delivered.
 pub(crate) struct TestHost {
     pub(crate) node: Node<Bytes, TestAddress>,
     pub(crate) peer: PeerId,
     identity: Identity,
     /// The address on each path, as its peer sees it.
     pub(crate) addresses: Vec<TestAddress>,
-    /// By how much its wall clock is ahead of the simulation's.
+    /// Time by which the wall clock is ahead of the simulation's, nanoseconds.
     pub(crate) wall_clock: u64,
     reassembler: Reassembler<Vec<Bytes>>,
     /// Packets delivered since the last restart of either host: stream and id.
@@ -119,10 +119,10 @@ pub(crate) fn remove_path(simulation: &mut Simulation, path: u8) {
     simulation.with_host(0, |host, now| host.node.remove_path(now, host.peer, path));
 }
 
-/// Adds path `path` at the client, over the network's path `by`.
-pub(crate) fn add_path(simulation: &mut Simulation, path: u8, by: usize) {
-    let route = Route { socket: by as u16, remote: address(1, by) };
-    simulation.with_host(0, |host, now| host.node.set_path(now, host.peer, path, route, PATH));
+/// Adds path `path` at the client, over the network's path `network_path`.
+pub(crate) fn add_path(simulation: &mut Simulation, path: u8, network_path: usize) {
+    let route = Route { socket: network_path as u16, remote: address(1, network_path) };
+    simulation.with_host(0, |host, now| host.node.set_path(now, host.peer, path, route, PATH_CONFIG));
 }
 
 /// Sets a host's preshared key.
@@ -131,7 +131,7 @@ pub(crate) fn set_preshared_key(simulation: &mut Simulation, host: usize, secret
     simulation.with_host(host, |host, now| host.node.set_preshared(now, host.peer, Some(secret)));
 }
 
-/// An inner packet enters at a host.
+/// Offers an inner packet to a host.
 pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: usize) {
     let packet = Bytes::new(&content(id, length));
     simulation.with_host(host, |host, now| host.node.offer(now, host.peer, stream, packet));
@@ -142,7 +142,7 @@ pub(crate) fn process_after_restart(simulation: &mut Simulation) -> Result<(), M
     let client = &mut simulation.hosts[0];
     client.node.offer(simulation.now, client.peer, 1, Bytes::new(&content(1, 100)));
     let (_, _, mut datagram) = testnet::Host::poll_transmit(client, simulation.now).expect("the packet is sent");
-    let route = Route { socket: 0, remote: datagram.from };
+    let route = Route { socket: 0, remote: datagram.source };
     let opened = simulation.hosts[1].node.open(simulation.now, &route, &mut datagram.bytes).expect("authentic");
     restart(simulation, 0);
     simulation.run_for(Span::from_secs(2));
@@ -175,12 +175,12 @@ impl TestHost {
         let mut rng = RngStream::named(seed + index as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = rng.bits() as u8);
         let peers = SealDevice::new(seal::HandshakeConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
-        let mut node = Node::new(peers, Box::new(|_| PATH));
+        let mut node = Node::new(peers, Box::new(|_| PATH_CONFIG));
         let new_config =
             Box::new(move || options.endpoint_config(&[], 2 * seed + index as u64).expect("registered algorithms"));
         let peer = node.add_peer(peer_key, None, new_config).expect("a good key");
         for path in 0..if index == 0 { addresses.len() } else { 0 } {
-            node.set_path(now, peer, path as u8, Route { socket: path as u16, remote: address(1, path) }, PATH);
+            node.set_path(now, peer, path as u8, Route { socket: path as u16, remote: address(1, path) }, PATH_CONFIG);
         }
         Self {
             node,
@@ -198,12 +198,12 @@ impl TestHost {
 
     fn restart(&mut self, now: Instant) {
         let identity = Identity { seed: self.identity.seed + 7919, ..self.identity.clone() };
-        let fresh = Self::new(now, identity, std::mem::take(&mut self.addresses));
+        let restarted = Self::new(now, identity, std::mem::take(&mut self.addresses));
         *self = Self {
             wall_clock: self.wall_clock,
             all_delivered: std::mem::take(&mut self.all_delivered),
             refused: self.refused,
-            ..fresh
+            ..restarted
         };
     }
 
@@ -248,7 +248,7 @@ impl testnet::Host for TestHost {
     }
 
     fn receive(&mut self, now: Instant, path: usize, mut datagram: Datagram) {
-        let route = Route { socket: path as u16, remote: datagram.from };
+        let route = Route { socket: path as u16, remote: datagram.source };
         let bytes = &mut datagram.bytes;
         let Ok(opened) = self.node.open(now, &route, bytes) else {
             self.refused += 1;
@@ -265,7 +265,7 @@ impl testnet::Host for TestHost {
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
         let (route, bytes) = self.poll_bytes(now)?;
         let path = usize::from(route.socket);
-        Some((path, bytes.len() as u32, Datagram { from: self.addresses[path], to: route.remote, bytes }))
+        Some((path, bytes.len() as u32, Datagram { source: self.addresses[path], destination: route.remote, bytes }))
     }
 
     fn take_delivered(&mut self, now: Instant) {
@@ -286,13 +286,13 @@ impl testnet::Host for TestHost {
     }
 
     fn corrupt(mut datagram: Datagram, rng: &mut RngStream) -> Option<Datagram> {
-        let at = rng.below(datagram.bytes.len() as u64) as usize;
-        datagram.bytes[at] ^= 1 << rng.below(8);
+        let index = rng.below(datagram.bytes.len() as u64) as usize;
+        datagram.bytes[index] ^= 1 << rng.below(8);
         Some(datagram)
     }
 
-    fn is_addressed_to_me(&self, path: usize, datagram: &Datagram) -> bool {
-        self.addresses[path] == datagram.to
+    fn is_destination(&self, path: usize, datagram: &Datagram) -> bool {
+        self.addresses[path] == datagram.destination
     }
 }
 
@@ -307,8 +307,8 @@ impl TestHost {
         if let Some((route, message)) = self.node.poll_handshake(now, || wall_clock) {
             return Some((route, message.as_bytes().to_vec()));
         }
-        let write_payload = |payload: &Bytes, out: &mut [u8]| {
-            out.copy_from_slice(payload.as_slice());
+        let write_payload = |payload: &Bytes, bytes: &mut [u8]| {
+            bytes.copy_from_slice(payload.as_slice());
             false
         };
         loop {
