@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         ["tunnel", options @ ..] => tunnel::run(options),
         // Subcommands that the benchmarks start themselves.
         ["measure", command @ ..] => measure::run(command),
-        ["calibrate"] => shell::say(&format!("{}\n", simulator::calibrate())),
+        ["calibrate"] => shell::print(&format!("{}\n", simulator::calibrate())),
         ["echo", port] => tunnel::probe::echo(port),
         ["probe", arguments @ ..] => tunnel::probe::probe(arguments),
         options => simulator::run(options),

@@ -15,25 +15,25 @@ pub(crate) struct Cost {
     /// Greatest resident set, bytes.
     pub(crate) peak_bytes: u64,
     /// Standard output.
-    pub(crate) printed: String,
+    pub(crate) stdout: String,
 }
 
 /// Runs `command` under a new process of this program.
 pub(crate) fn measure(command: &[&str]) -> Result<Cost, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new(this)
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program)
         .arg("measure")
         .args(command)
         .current_dir(crate::shell::root())
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cannot run `ropewalk-bench measure`: {error}"))?;
-    let answer: Value =
+    let report: Value =
         serde_json::from_slice(&output.stdout).map_err(|_| format!("`{}` failed", command.join(" ")))?;
     Ok(Cost {
-        cpu_s: answer["cpu_s"].as_f64().unwrap_or_default(),
-        peak_bytes: answer["peak_bytes"].as_u64().unwrap_or_default(),
-        printed: answer["printed"].as_str().unwrap_or_default().to_owned(),
+        cpu_s: report["cpu_s"].as_f64().unwrap_or_default(),
+        peak_bytes: report["peak_bytes"].as_u64().unwrap_or_default(),
+        stdout: report["printed"].as_str().unwrap_or_default().to_owned(),
     })
 }
 
@@ -51,6 +51,6 @@ pub(crate) fn run(command: &[&str]) -> Result<(), String> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| error.to_string())?;
     let times = [usage.user_time(), usage.system_time()];
     let cpu_s: f64 = times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    crate::shell::say(&json!({"cpu_s": cpu_s, "peak_bytes": usage.max_rss() * 1024, "printed": printed}).to_string())
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    crate::shell::print(&json!({"cpu_s": cpu_s, "peak_bytes": usage.max_rss() * 1024, "printed": stdout}).to_string())
 }

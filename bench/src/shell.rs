@@ -1,4 +1,4 @@
-//! Running other programs, and where they lie.
+//! Command lines, and the folders of the workspace and of the release build.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// The folder of this program, where cargo also puts the programs that it measures.
 pub(crate) fn release_folder() -> Result<PathBuf, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(this.parent().expect("a program lies in a folder").to_owned())
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(program.parent().expect("a program lies in a folder").to_owned())
 }
 
 /// Runs a command line and returns its standard output.
@@ -41,7 +41,7 @@ fn command(line: &str) -> Command {
 }
 
 /// Writes to standard output; a reader that has gone away is no failure.
-pub(crate) fn say(text: &str) -> Result<(), String> {
+pub(crate) fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
         _ => Ok(()),

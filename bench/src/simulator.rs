@@ -41,9 +41,9 @@ pub(crate) fn run(options: &[&str]) -> Result<(), String> {
     }
     let results: Vec<_> = WORKLOADS.iter().zip(&rows).map(|((name, _), rows)| summary(name, rows)).collect();
     if options.json {
-        return shell::say(&format!("{:#}\n", json!({ "runs": options.runs, "workloads": results })));
+        return shell::print(&format!("{:#}\n", json!({ "runs": options.runs, "workloads": results })));
     }
-    results.iter().try_for_each(|result| shell::say(&table(result)))
+    results.iter().try_for_each(|result| shell::print(&table(result)))
 }
 
 fn parse_options(arguments: &[&str]) -> Result<Options, String> {
@@ -56,7 +56,7 @@ fn parse_options(arguments: &[&str]) -> Result<Options, String> {
                 let count = arguments.next().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
                 options.runs = count.ok_or("--runs needs a number above zero")?;
             }
-            other => return Err(format!("bench has no option `{other}`")),
+            option => return Err(format!("bench has no option `{option}`")),
         }
     }
     Ok(options)
@@ -74,8 +74,8 @@ struct Row {
 }
 
 fn one_run(release: &Path, name: &str, scenario: &str) -> Result<Row, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let calibration = measure(&[&this.to_string_lossy(), "calibrate"])?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let calibration = measure(&[&program.to_string_lossy(), "calibrate"])?;
     let steps_per_s = CALIBRATION_STEPS as f64 / calibration.cpu_s;
     // A stored run would be reused instead of simulated.
     let out = release.join("bench").join(name);
@@ -86,7 +86,7 @@ fn one_run(release: &Path, name: &str, scenario: &str) -> Result<Row, String> {
 }
 
 fn row(cost: &Cost, steps_per_s: f64) -> Result<Row, String> {
-    let result: Value = serde_json::from_str(&cost.printed).map_err(|error| format!("ropewalk --json: {error}"))?;
+    let result: Value = serde_json::from_str(&cost.stdout).map_err(|error| format!("ropewalk --json: {error}"))?;
     let runs = result["runs"].as_array().ok_or("ropewalk --json: no `runs`")?;
     let total = |key: &str| runs.iter().filter_map(|run| run["work"][key].as_f64()).sum::<f64>();
     let hops_per_s = total("data_packet_hops") / cost.cpu_s;
@@ -126,7 +126,7 @@ fn table(result: &Value) -> String {
     ];
     for (label, key, scale, digits) in rows {
         let [median, min, max] =
-            ["median", "min", "max"].map(|which| result[key][which].as_f64().unwrap_or(f64::NAN) * scale);
+            ["median", "min", "max"].map(|statistic| result[key][statistic].as_f64().unwrap_or(f64::NAN) * scale);
         lines += &format!("  {label:<38}{median:>14.digits$}{min:>14.digits$}{max:>14.digits$}\n");
     }
     lines
@@ -145,12 +145,12 @@ const CALIBRATION_STEPS: u64 = 5_000_000;
 /// A fixed amount of work of the simulator's kind: an event queue of 1024 entries, take one, put one back later.
 /// Returns a checksum, so that the compiler keeps the loop.
 pub(crate) fn calibrate() -> u64 {
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut draw = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
     };
     let mut queue: BinaryHeap<_> = (0..1024).map(|id| Reverse((draw() >> 40, id))).collect();
     let mut checksum = 0_u64;
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn work_is_summed_over_runs_and_divided_by_cpu_time() {
         let run = r#"{"work":{"data_packet_hops":600,"delivered_data_packets":200}}"#;
-        let cost = Cost { cpu_s: 2.0, peak_bytes: 1, printed: format!(r#"{{"runs":[{run},{run}]}}"#) };
+        let cost = Cost { cpu_s: 2.0, peak_bytes: 1, stdout: format!(r#"{{"runs":[{run},{run}]}}"#) };
         let row = row(&cost, 300.0).unwrap();
         assert_eq!((row.hops_per_s, row.delivered_per_s, row.hops_per_step), (600.0, 200.0, 2.0));
     }

@@ -89,9 +89,9 @@ pub(crate) enum Verb {
 pub(crate) struct Run {
     /// The scenario, a TOML file
     pub(crate) file: PathBuf,
-    /// What carries it out
-    #[arg(long, value_enum, default_value_t = On::Sim)]
-    pub(crate) on: On,
+    /// ListKind carries it out
+    #[arg(long, value_enum, default_value_t = DriverChoice::Sim)]
+    pub(crate) on: DriverChoice,
     /// On a kernel: what makes the traffic [default: agent]
     #[arg(long, value_enum)]
     pub(crate) traffic: Option<Traffic>,
@@ -126,7 +126,7 @@ pub(crate) struct Run {
 
 /// The drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum On {
+pub(crate) enum DriverChoice {
     /// The simulator
     Sim,
     /// Real Linux: for each run the first kernel that can do it, of the two that follow
@@ -137,7 +137,7 @@ pub(crate) enum On {
     Netns,
 }
 
-/// What makes the traffic on a kernel.
+/// ListKind makes the traffic on a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Traffic {
     /// Our own program
@@ -150,8 +150,8 @@ pub(crate) enum Traffic {
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// What to list
-    pub(crate) what: What,
+    /// ListKind to list
+    pub(crate) what: ListKind,
     /// Only this one, in full
     pub(crate) name: Option<String>,
     /// Print JSON
@@ -160,7 +160,7 @@ pub(crate) struct List {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum What {
+pub(crate) enum ListKind {
     /// Congestion controls
     Algorithms,
     /// Schedulers: which path carries the next packet

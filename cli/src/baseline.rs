@@ -10,12 +10,12 @@ use store::{Manifest, Results};
 
 /// A baseline's name and its runs.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedBaseline {
     pub(crate) name: String,
     runs: Vec<Run>,
 }
 
-impl Loaded {
+impl LoadedBaseline {
     /// The copy of the baseline in the finished folder `dir`, if its manifest names one.
     pub(crate) fn of_study(dir: &std::path::Path, manifest: &Manifest) -> Result<Option<Self>, Failure> {
         let Some(name) = manifest.baseline.clone() else { return Ok(None) };
@@ -23,7 +23,7 @@ impl Loaded {
     }
 
     /// The baseline as an argument of the report.
-    pub(crate) fn shown(&self) -> Baseline<'_> {
+    pub(crate) fn to_report(&self) -> Baseline<'_> {
         Baseline { name: &self.name, runs: &self.runs }
     }
 }

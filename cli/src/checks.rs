@@ -1,5 +1,5 @@
-//! Checks of a scenario before it runs that the scenario crate cannot make: names and parameters of algorithms, and the size of
-//! the time series.
+//! Checks of a scenario before it runs that the scenario crate cannot make: names and parameters of algorithms, and the
+//! size of the time series.
 
 use crate::Failure;
 use control::registry::{self, REGISTRY};
@@ -21,12 +21,13 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
 
 /// Checks the size of all time series of the study.
 fn check_series_size(scenario: &Scenario) -> Result<(), Failure> {
-    let numbers = |it: &Experiment| {
-        let samples = it.sample.map_or(0, |sample| it.duration.0 / sample.0.max(1));
-        let subflows: usize = it.flows.iter().map(|flow| flow.kind.subflows().len()).sum();
-        samples.saturating_mul((it.flows.len() + subflows + it.paths.len()) as u64 * VALUES_PER_SAMPLE)
+    let series_values = |experiment: &Experiment| {
+        let samples = experiment.sample.map_or(0, |sample| experiment.duration.0 / sample.0.max(1));
+        let subflows: usize = experiment.flows.iter().map(|flow| flow.kind.subflows().len()).sum();
+        let subjects = experiment.flows.len() + subflows + experiment.paths.len();
+        samples.saturating_mul(subjects as u64 * VALUES_PER_SAMPLE)
     };
-    let cells = scenario.cells.iter().map(|cell| numbers(&cell.experiment));
+    let cells = scenario.cells.iter().map(|cell| series_values(&cell.experiment));
     let total = cells.fold(0, u64::saturating_add).saturating_mul(scenario.seeds.len() as u64);
     if total <= MAX_SERIES_VALUES {
         return Ok(());
@@ -38,13 +39,13 @@ fn check_series_size(scenario: &Scenario) -> Result<(), Failure> {
 
 /// Checks the schedulers of the tunnel and of MPTCP flows in every cell.
 fn check_schedulers(scenario: &Scenario) -> Result<(), Failure> {
-    for (cell, it) in scenario.cells.iter().enumerate() {
-        if let Some(tunnel) = &it.experiment.tunnel {
-            check_tunnel_scheduler(scenario, cell, tunnel)?;
+    for (index, cell) in scenario.cells.iter().enumerate() {
+        if let Some(tunnel) = &cell.experiment.tunnel {
+            check_tunnel_scheduler(scenario, index, tunnel)?;
         }
-        for flow in &it.experiment.flows {
+        for flow in &cell.experiment.flows {
             if let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind {
-                scheduler_of(scenario, cell, &format!("flow.{}.scheduler", flow.name), &multipath.scheduler)?;
+                scheduler_of(scenario, index, &format!("flow.{}.scheduler", flow.name), &multipath.scheduler)?;
             }
         }
     }
@@ -82,7 +83,8 @@ fn scheduler_of(
     key: &str,
     choice: &AlgorithmChoice,
 ) -> Result<&'static SchedulerEntry, Failure> {
-    let entry = known_scheduler(&choice.name).map_err(|(it, help)| scenario.error_in(cell, key, &it, &help))?;
+    let entry =
+        known_scheduler(&choice.name).map_err(|(message, help)| scenario.error_in(cell, key, &message, &help))?;
     match entry.scheduler(&[], 0, &choice.parameters) {
         Ok(_) => Ok(entry),
         Err(error) => {
@@ -108,8 +110,9 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
 /// Checks every congestion control of every cell with its parameters.
 fn check_congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
     let cells = scenario.cells.iter().enumerate();
-    let mut all = cells.flat_map(|(cell, it)| congestions(&it.experiment).map(move |(key, used)| (cell, key, used)));
-    all.try_for_each(|(cell, key, used)| check_congestion_control(scenario, cell, &key, used))
+    let mut choices =
+        cells.flat_map(|(index, cell)| congestions(&cell.experiment).map(move |(key, choice)| (index, key, choice)));
+    choices.try_for_each(|(index, key, choice)| check_congestion_control(scenario, index, &key, choice))
 }
 
 /// The congestion controls of the flows and of the tunnel's paths, with their keys.

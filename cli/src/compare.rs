@@ -42,11 +42,11 @@ pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Resul
 
 /// Pairs of folders: the first and the second, the third and the fourth, and so on.
 fn pairs(dirs: &[PathBuf]) -> Result<Vec<Pair>, Failure> {
-    let (pairs, rest) = dirs.as_chunks();
-    if let [alone] = rest {
-        let [count, alone] = [dirs.len().to_string(), alone.display().to_string()];
+    let (pairs, remainder) = dirs.as_chunks();
+    if let [unpaired] = remainder {
+        let [count, unpaired] = [dirs.len().to_string(), unpaired.display().to_string()];
         let message =
-            format!("folders are compared two and two: of {count}, {alone} has no other\n  help: A1 B1 A2 B2 ...");
+            format!("folders are compared two and two: of {count}, {unpaired} has no other\n  help: A1 B1 A2 B2 ...");
         return Err(Failure::Usage(message));
     }
     pairs.iter().map(Pair::open).collect()
@@ -59,12 +59,14 @@ impl Pair {
     }
 
     fn comparison(&self) -> Comparison<'_> {
-        let [a, b] = &self.studies;
+        let [first, second] = &self.studies;
         // A folder of an older version may have a layout that is no longer read; its runs are.
-        let layout = [a, b].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
-        let [first, second] = [a, b].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
+        let layout =
+            [first, second].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
+        let studies = [first, second].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
         // The baseline is the kernel's study if the other is simulated, otherwise the first one.
-        let baseline = usize::from(driver::is_kernel(&b.0.driver) && !driver::is_kernel(&a.0.driver));
+        let baseline = usize::from(driver::is_kernel(&second.0.driver) && !driver::is_kernel(&first.0.driver));
+        let [first, second] = studies;
         Comparison::new([(&self.names[0], first), (&self.names[1], second)], baseline)
     }
 

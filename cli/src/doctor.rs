@@ -82,8 +82,8 @@ fn programs(diagnosis: &Diagnosis) -> Vec<Vec<String>> {
     let missing = diagnosis.missing.iter().map(|it| format!("{} (Debian: {}; {})", it.name, it.package, it.purpose));
     let missing = missing.collect::<Vec<_>>().join(", ");
     let rows = [("programs", present.join(", ")), ("missing", missing)];
-    let shown = rows.into_iter().filter(|(_, cell)| !cell.is_empty());
-    shown.map(|(label, cell)| vec![label.to_owned(), cell]).collect()
+    let rows = rows.into_iter().filter(|(_, cell)| !cell.is_empty());
+    rows.map(|(label, cell)| vec![label.to_owned(), cell]).collect()
 }
 
 /// The features and algorithms that only the simulator has, as a list with an item a line.
@@ -104,8 +104,8 @@ fn simulator_only_algorithms(backends: &[BackendReport]) -> Vec<&'static str> {
     REGISTRY.iter().map(|entry| entry.name).filter(|name| !has(name)).collect()
 }
 
-/// Lays out rows of cells. A column is as wide as its longest cell, but columns after the first have a common maximum; longer
-/// cells are wrapped.
+/// Lays out rows of cells. A column is as wide as its longest cell, but columns after the first have a common maximum;
+/// longer cells are wrapped.
 fn table(rows: &[Vec<String>], width: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let label_width = "cannot run".len() + COLUMN_GAP;
@@ -128,7 +128,7 @@ fn table(rows: &[Vec<String>], width: usize) -> String {
     text
 }
 
-/// Lines of at max_column_width `width` characters, broken at blanks, or anywhere if a word is longer.
+/// Lines of at most `width` characters, broken at blanks, or anywhere if a word is longer.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -9,13 +9,13 @@ use store::Manifest;
 pub(crate) struct Document {
     scenario: String,
     title: String,
-    /// Over the runs' digests, in their order.
+    /// Digest of the runs' digests, in their order.
     digest: Option<String>,
     runs: Vec<Run>,
 }
 
 impl Document {
-    /// Time series stay out: they are in the results folder, and would bury the rest.
+    /// Makes a document without the time series, which are in the results folder.
     pub(crate) fn new(manifest: &Manifest, mut runs: Vec<Run>) -> Self {
         runs.iter_mut().for_each(|run| run.series.clear());
         let Manifest { scenario, title, digest, .. } = manifest.clone();

@@ -1,7 +1,7 @@
 //! The driver of a scenario: the simulator, or real kernels.
 
 use crate::Failure;
-use crate::arguments::{On, Run as Arguments};
+use crate::arguments::{DriverChoice, Run as Arguments};
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
@@ -50,13 +50,13 @@ pub(crate) struct Checked {
 /// The driver that the command line selects.
 pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
     match arguments {
-        Arguments { on: On::Sim, capture: true, .. } => {
+        Arguments { on: DriverChoice::Sim, capture: true, .. } => {
             Err(Failure::Usage("--capture records packets: the simulator has none; add --on kernel".into()))
         }
-        Arguments { on: On::Sim, traffic: Some(_), .. } => {
+        Arguments { on: DriverChoice::Sim, traffic: Some(_), .. } => {
             Err(Failure::Usage("--traffic names programs: the simulator runs none; add --on kernel".into()))
         }
-        Arguments { on: On::Sim, .. } => Ok(Box::new(Simulator)),
+        Arguments { on: DriverChoice::Sim, .. } => Ok(Box::new(Simulator)),
         #[cfg(feature = "lab")]
         _ => crate::kernel::find(arguments),
         #[cfg(not(feature = "lab"))]

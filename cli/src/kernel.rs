@@ -1,7 +1,7 @@
 //! Real kernels as the driver of a scenario.
 
 use crate::Failure;
-use crate::arguments::{On, Run as Arguments, Traffic};
+use crate::arguments::{DriverChoice, Run as Arguments, Traffic};
 use crate::driver::{Checked, Driver, available_cores};
 use lab::{BackendChoice, Generator, Lab};
 use record::Run;
@@ -16,8 +16,8 @@ pub(crate) const AGENT_SUBCOMMAND: &str = "lab-agent";
 /// Finds the kernel that the command line selects.
 pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
     let choice = match arguments.on {
-        On::Uml => BackendChoice::Uml,
-        On::Netns => BackendChoice::Netns,
+        DriverChoice::Uml => BackendChoice::Uml,
+        DriverChoice::Netns => BackendChoice::Netns,
         _ => BackendChoice::Any,
     };
     let program = std::env::current_exe().map_err(|error| Failure::Environment(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! `ropewalk list`: algorithms, schedulers and scenarios.
 
-use crate::arguments::{List, What};
+use crate::arguments::{List, ListKind};
 use crate::{Failure, checks, output};
 use control::registry::{self, REGISTRY};
 use control::{AlgorithmEntry, ParamKind, Parameter};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 struct Row {
     name: String,
     title: String,
-    /// Lines below it in the list.
+    /// Lines below the name in the list.
     details: Vec<String>,
     json: Value,
     /// The full text, for `list WHAT NAME`.
@@ -22,9 +22,9 @@ struct Row {
 /// Prints one of the lists, or one entry of it.
 pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
     let rows = match arguments.what {
-        What::Algorithms => REGISTRY.iter().map(|entry| algorithm(entry)).collect(),
-        What::Schedulers => schedule::REGISTRY.iter().map(|entry| scheduler(entry)).collect(),
-        What::Scenarios => scenarios(),
+        ListKind::Algorithms => REGISTRY.iter().map(|entry| algorithm(entry)).collect(),
+        ListKind::Schedulers => schedule::REGISTRY.iter().map(|entry| scheduler(entry)).collect(),
+        ListKind::Scenarios => scenarios(),
     };
     let Some(name) = &arguments.name else { return print_all(&rows, arguments.json) };
     let row = find(arguments.what, &rows, name)?;
@@ -43,15 +43,15 @@ fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
     output::print(&lines.collect::<String>())
 }
 
-fn find<'r>(what: What, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure> {
+fn find<'r>(what: ListKind, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure> {
     let canonical = match what {
-        What::Algorithms => registry::find(name).map_or(name, |entry| entry.name),
-        What::Schedulers => schedule::find(name).map_or(name, |entry| entry.name),
-        What::Scenarios => name,
+        ListKind::Algorithms => registry::find(name).map_or(name, |entry| entry.name),
+        ListKind::Schedulers => schedule::find(name).map_or(name, |entry| entry.name),
+        ListKind::Scenarios => name,
     };
     rows.iter().find(|row| row.name == canonical).ok_or_else(|| {
         let hint = match what {
-            What::Algorithms => checks::suggestion(name),
+            ListKind::Algorithms => checks::suggestion(name),
             _ => scenario::did_you_mean(name, rows.iter().map(|row| row.name.as_str())).map_or_else(
                 || "the list without a name shows all".to_owned(),
                 |closest_name| format!("did you mean `{closest_name}`?"),
@@ -69,16 +69,16 @@ struct Facts<'e> {
     source: &'e str,
     parameters: &'e [Parameter],
     /// Further facts: a key of the JSON, which is also the label of a line, and the value.
-    more: Vec<(&'e str, &'e str)>,
+    facts: Vec<(&'e str, &'e str)>,
 }
 
 impl Facts<'_> {
     fn row(&self) -> Row {
         let names = self.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", ");
         let also = [("also", self.aliases.join(", ")), ("parameters", names)];
-        let more = self.more.iter().map(|(what, value)| (*what, (*value).to_owned()));
-        let details = also.into_iter().chain(more).filter(|(_, value)| !value.is_empty());
-        let details = details.map(|(what, value)| format!("  {what}: {value}"));
+        let facts = self.facts.iter().map(|(key, value)| (*key, (*value).to_owned()));
+        let details = also.into_iter().chain(facts).filter(|(_, value)| !value.is_empty());
+        let details = details.map(|(key, value)| format!("  {key}: {value}"));
         let details = std::iter::once(format!("  {}", self.source)).chain(details).collect();
         Row { name: self.name.to_owned(), title: self.title.to_owned(), details, json: self.json(), full: self.full() }
     }
@@ -89,12 +89,12 @@ impl Facts<'_> {
             "name": self.name, "aliases": self.aliases, "title": self.title, "source": self.source,
             "parameters": parameters,
         });
-        self.more.iter().for_each(|(what, value)| json[*what] = (*value).into());
+        self.facts.iter().for_each(|(key, value)| json[*key] = (*value).into());
         json
     }
 
     fn full(&self) -> String {
-        let more = self.more.iter().map(|(what, value)| format!("  {what}: {value}\n"));
+        let facts = self.facts.iter().map(|(key, value)| format!("  {key}: {value}\n"));
         let lines = self.parameters.iter().map(|parameter| {
             let (name, default, range) = (parameter.name, parameter.default_value(), parameter.range());
             format!("  {name} = {default}   ({range})\n      {}\n", parameter.description)
@@ -102,16 +102,16 @@ impl Facts<'_> {
         let parameters: String = lines.collect();
         let parameters = if parameters.is_empty() { "  none\n".to_owned() } else { parameters };
         let heading = heading(self.name, self.aliases, self.title, self.source);
-        heading + &more.collect::<String>() + "parameters\n" + &parameters
+        heading + &facts.collect::<String>() + "parameters\n" + &parameters
     }
 }
 
 fn algorithm(entry: &AlgorithmEntry) -> Row {
     let &AlgorithmEntry { name, aliases, title, source, parameters, .. } = entry;
-    let marked = format!("{title} (coupled)");
-    let title = if entry.is_coupled() { &marked } else { title };
+    let coupled_title = format!("{title} (coupled)");
+    let title = if entry.is_coupled() { &coupled_title } else { title };
     let controls = if entry.is_coupled() { "the paths of a connection together" } else { "each path by itself" };
-    Facts { name, aliases, title, source, parameters, more: vec![("controls", controls)] }.row()
+    Facts { name, aliases, title, source, parameters, facts: vec![("controls", controls)] }.row()
 }
 
 fn scheduler(entry: &schedule::SchedulerEntry) -> Row {
@@ -124,7 +124,7 @@ fn scheduler(entry: &schedule::SchedulerEntry) -> Row {
         Fill::Cwnd => "windows",
         Fill::SendBuffer => "buffers",
     };
-    Facts { name, aliases, title, source, parameters, more: vec![("needs", needs), ("fills", fills)] }.row()
+    Facts { name, aliases, title, source, parameters, facts: vec![("needs", needs), ("fills", fills)] }.row()
 }
 
 fn parameter(parameter: &Parameter) -> Value {
@@ -132,11 +132,11 @@ fn parameter(parameter: &Parameter) -> Value {
         ParamKind::Number { default, min, max } => json!({"default": default, "min": min, "max": max}),
         ParamKind::Choice(choices) => json!({"default": choices[0], "choices": choices}),
     };
-    let mut all = json!({"name": parameter.name, "description": parameter.description});
+    let mut description = json!({"name": parameter.name, "description": parameter.description});
     for (key, value) in range.as_object().into_iter().flatten() {
-        all[key] = value.clone();
+        description[key] = value.clone();
     }
-    all
+    description
 }
 
 fn heading(name: &str, aliases: &[&str], title: &str, source: &str) -> String {

@@ -1,6 +1,6 @@
 //! `ropewalk run`: runs a scenario, prints its tables, and writes the report and the results folder.
 
-use crate::arguments::{On, Run as Arguments};
+use crate::arguments::{DriverChoice, Run as Arguments};
 use crate::driver::{self, Driver};
 use crate::{Failure, baseline, checks, output, study, sweep};
 use report::Layout;
@@ -83,7 +83,7 @@ fn manifest(scenario: &Scenario, layout: &Layout, driver: &dyn Driver, baseline:
         title: scenario.title.clone(),
         about: scenario.about.clone(),
         source: scenario.source.clone(),
-        layout: study::value(layout),
+        layout: study::to_json(layout),
         baseline,
         seeds: scenario.seeds.clone(),
         cells: scenario.cells.len(),
@@ -93,14 +93,14 @@ fn manifest(scenario: &Scenario, layout: &Layout, driver: &dyn Driver, baseline:
 
 type Opened = (PathBuf, Results, Vec<(Key, record::Run)>);
 
-/// The folder of `--out`. Without it `results/NAME` (on a kernel `results/NAME-kernel`), or `results/NAME-2` and so on where that holds another study: an
-/// edited scenario neither overwrites existing results nor needs an option.
+/// Opens the folder of `--out`; without that option `results/NAME` (on a kernel `results/NAME-kernel`), or `results/NAME-2`
+/// and so on where that holds another study: an edited scenario neither overwrites existing results nor needs an option.
 fn open(arguments: &Arguments, manifest: &Manifest) -> Result<Opened, Failure> {
     if let Some(dir) = &arguments.out {
         return Ok(open_at(dir, manifest)?);
     }
     let mut suffix_number = 1;
-    let driver = if arguments.on == On::Sim { "" } else { KERNEL_SUFFIX };
+    let driver = if arguments.on == DriverChoice::Sim { "" } else { KERNEL_SUFFIX };
     loop {
         let suffix = if suffix_number == 1 { String::new() } else { format!("-{suffix_number}") };
         let dir = Path::new("results").join(format!("{}{driver}{suffix}", manifest.scenario));

@@ -1,6 +1,6 @@
 //! Showing a study: the table, the page, the JSON document. `ropewalk report`.
 
-use crate::baseline::Loaded;
+use crate::baseline::LoadedBaseline;
 use crate::document::Document;
 use crate::{Failure, output};
 use record::Run;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use store::{Manifest, Results};
 
-/// A stored study once more: its table, and its page written anew.
+/// Prints the tables of a stored study, and writes its page anew.
 pub(crate) fn report(dir: &Path, json: bool) -> Result<(), Failure> {
     let (manifest, runs) = Results::open(dir)?;
     show(dir, &manifest, runs, json)
@@ -18,8 +18,8 @@ pub(crate) fn report(dir: &Path, json: bool) -> Result<(), Failure> {
 
 /// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
-    let baseline = Loaded::of_study(dir, manifest)?;
-    let baseline = baseline.as_ref().map(Loaded::shown);
+    let baseline = LoadedBaseline::of_study(dir, manifest)?;
+    let baseline = baseline.as_ref().map(LoadedBaseline::to_report);
     let study = Study { baseline, ..study(manifest, layout(manifest)?, &runs) };
     let page = Results::write_text(dir, "report.html", &report::html(&study))?;
     if json {
@@ -29,7 +29,7 @@ pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) 
     output::print(&format!("{table}\nreport  {}\ndigest  {}\n", page.display(), study.digest))
 }
 
-/// As the report takes it, without a baseline.
+/// The study as the argument of the report, without a baseline.
 pub(crate) fn study<'a>(manifest: &'a Manifest, layout: Layout, runs: &'a [Run]) -> Study<'a> {
     Study {
         title: &manifest.title,
@@ -47,12 +47,12 @@ pub(crate) fn study<'a>(manifest: &'a Manifest, layout: Layout, runs: &'a [Run])
     }
 }
 
-/// The layout stands in the manifest as JSON, because `store` does not know scenarios.
-pub(crate) fn value(item: &impl Serialize) -> Value {
+/// A layout as JSON, as it is in the manifest, because `store` does not depend on `report`.
+pub(crate) fn to_json(item: &impl Serialize) -> Value {
     serde_json::to_value(item).expect("text, numbers and lists")
 }
 
-/// What the manifest's report shows.
+/// The report's layout in the manifest.
 pub(crate) fn layout(manifest: &Manifest) -> Result<Layout, Failure> {
     let damaged = |error| Failure::Environment(format!("manifest.json is damaged: {error}"));
     Layout::deserialize(&manifest.layout).map_err(damaged)

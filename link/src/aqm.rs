@@ -26,16 +26,16 @@ pub(super) trait HeadDropAqm: Clone + Debug {
         egress: &mut Egress<P>,
     ) -> Option<QueuedPacket<P>>;
 
-    /// `packets` were dropped because the queue was full.
+    /// Called when `packets` were dropped because the queue was full.
     fn on_overflow(&mut self, now: Instant, packets: u32);
 
-    /// The flow queue was empty when it was served.
+    /// Called when the flow queue is served and empty.
     fn on_empty(&mut self, _now: Instant) {}
 
-    /// The flow queue gets its first packet and joins the list of new flows.
+    /// Called when the flow queue gets its first packet and joins the list of new flows.
     fn on_activated(&mut self, _now: Instant) {}
 
-    /// The link's rate, `None` for no limit.
+    /// Sets the link's rate, `None` for no limit.
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
 

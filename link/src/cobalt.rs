@@ -39,7 +39,7 @@ pub(super) struct Cobalt {
     /// Whether the last delay was above target.
     above_target: bool,
     count: u32,
-    /// When `count` changes next \[`drop_next`\].
+    /// Time at which `count` changes next \[`drop_next`\].
     drop_next: Instant,
     blue: Blue,
 }
@@ -180,7 +180,7 @@ impl HeadDropAqm for Cobalt {
 }
 
 impl Blue {
-    /// The queue overflowed.
+    /// Called when the queue overflows.
     fn on_overflow(&mut self, now: Instant, min_interval: Span) {
         if now.since(self.changed_at) > min_interval {
             self.probability = (self.probability + BLUE_INCREMENT).min(1.0);
@@ -188,7 +188,7 @@ impl Blue {
         }
     }
 
-    /// The flow queue was found empty.
+    /// Called when the flow queue is served and empty.
     fn on_empty(&mut self, now: Instant, min_interval: Span) {
         if self.probability > 0.0 && now.since(self.changed_at) > min_interval {
             self.probability = (self.probability - BLUE_DECREMENT).max(0.0);
@@ -196,7 +196,7 @@ impl Blue {
         }
     }
 
-    /// The flow queue has been empty for some time.
+    /// Called when the flow queue gets a packet after it has been empty for some time.
     fn on_activated(&mut self, now: Instant, min_interval: Span) {
         let steps = now.since(self.changed_at).0 / min_interval.0.max(1);
         if self.probability > 0.0 && steps > 0 {
@@ -216,7 +216,7 @@ mod tests {
         Cobalt::new(Span::from_millis(100), true)
     }
 
-    /// Instants of signals, ms, of one packet a millisecond with this sojourn time from `from` to `to` ms.
+    /// Times of the signals, ms, with one packet a millisecond with this sojourn time from `from` to `to` ms.
     fn signals(cobalt: &mut Cobalt, from: u64, to: u64, sojourn_ms: u64) -> Vec<u64> {
         let mut rng = RngStream::named(1, "cobalt");
         let mut action = |ms: &u64| cobalt.action(Instant(ms * MS), Span::from_millis(sojourn_ms), true, &mut rng);

@@ -105,10 +105,10 @@ impl HeadDropAqm for CoDel {
 pub struct CoDelState {
     target: Span,
     interval: Span,
-    /// When the sojourn time will have been above target for an interval \[`first_above_time_`\].
+    /// Time at which the sojourn time will have been above target for an interval \[`first_above_time_`\].
     first_above_time: Option<Instant>,
     dropping: bool,
-    /// When the next packet is to be dropped \[`drop_next_`\].
+    /// Time at which the next packet is to be dropped \[`drop_next_`\].
     drop_next: Instant,
     /// Drops in this dropping state \[`count_`\], and at the beginning of it \[`lastcount_`\].
     count: u32,
@@ -205,9 +205,9 @@ mod tests {
         CoDelState::new(Span::from_millis(5), Span::from_millis(100))
     }
 
-    /// Instants of drops, ms, of one packet a millisecond with this sojourn time from `from` to `to` ms.
+    /// Times of the drops, ms, with one packet a millisecond with this sojourn time from `from` to `to` ms.
     fn drops(codel: &mut CoDelState, from: u64, to: u64, sojourn: Span) -> Vec<u64> {
-        let due = |ms: &u64| {
+        let is_signal = |ms: &u64| {
             let ok_to_drop = codel.ok_to_drop(Instant(ms * MS), sojourn, false);
             let action = codel.next_action(Instant(ms * MS), ok_to_drop);
             if action == CoDelAction::Drop {
@@ -215,7 +215,7 @@ mod tests {
             }
             action != CoDelAction::Pass
         };
-        (from..to).filter(due).collect()
+        (from..to).filter(is_signal).collect()
     }
 
     #[test]

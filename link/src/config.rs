@@ -14,7 +14,7 @@ pub struct PipeConfig {
     pub trace: Option<RateTrace>,
     /// Propagation delay.
     pub delay: Span,
-    /// Uniform extra delay in `0..=jitter`; packets are not reordered by it.
+    /// Greatest extra delay; it is uniform in `0..=jitter` and does not reorder packets.
     pub jitter: Span,
     /// Loss on the wire.
     pub loss: LossModel,
@@ -22,8 +22,8 @@ pub struct PipeConfig {
     pub overhead: u32,
     /// The queue in front of the transmitter.
     pub queue: QueueConfig,
-    /// The queue stands in the sending host: a flow that goes straight onto the path feels its drops at once, as on a
-    /// network card. A tunnel's sockets do not report them.
+    /// Whether the queue is in the sending host. Its drops are then reported to a flow on the path at once, as those of a
+    /// network card; a tunnel's sockets do not report them.
     pub local: bool,
     /// Maximum number of packets in the wire's delay stage (netem's `limit`), or no limit.
     pub wire_limit: Option<u32>,
@@ -49,7 +49,7 @@ impl RateTrace {
     }
 }
 
-/// How packets get lost on a wire.
+/// Loss model of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum LossModel {
     /// No loss.
@@ -77,7 +77,7 @@ pub struct QueueConfig {
     pub limit: QueueLimit,
     /// The queueing discipline.
     pub discipline: QueueDiscipline,
-    /// Mark ECN-capable packets where the discipline would drop them early.
+    /// Whether ECN-capable packets are marked where the discipline would drop them early.
     pub ecn: bool,
 }
 

@@ -62,7 +62,7 @@ impl<P: Packet> DequeueAqm<P> {
         verdict
     }
 
-    /// When the next packet leaves the queue.
+    /// Time at which the next packet leaves the queue.
     pub(super) fn next_dequeue_at(&self, egress: &Egress<P>) -> Instant {
         self.qdisc.head_arrival().map_or(Instant::NEVER, |arrived| egress.transmitter.start(arrived))
     }
@@ -88,7 +88,7 @@ impl<P: Packet> DequeueAqm<P> {
         self.qdisc.set_rate(rate);
     }
 
-    /// The link goes down: the queueing delay of the waiting packets ends now.
+    /// Takes the link down: the queueing delay of the waiting packets ends now.
     pub(super) fn take_down(&mut self, now: Instant, egress: &mut Egress<P>) {
         self.dequeue_until(now, egress);
         while let Some(waiting) = self.qdisc.remove_head() {

@@ -84,7 +84,7 @@ impl<P: Packet> Egress<P> {
         Some(packet)
     }
 
-    /// The link goes down: packets on the wire are lost, transmissions are cancelled. `waiting`: sizes of the packets
+    /// Takes the link down: packets on the wire are lost, transmissions are cancelled. `waiting`: sizes of the packets
     /// whose transmission had not begun.
     pub(super) fn take_down(&mut self, now: Instant, waiting: impl Iterator<Item = u64>) {
         self.counters.busy_ns -= self.transmitter.remaining_busy_time(now, waiting).0;

@@ -104,7 +104,7 @@ impl EnqueueAqm {
         self.limit = EffectiveLimit::new(self.config.limit, Some(rate));
     }
 
-    /// The link goes down: the queueing delay of the waiting packets ends now.
+    /// Takes the link down: the queueing delay of the waiting packets ends now.
     pub(super) fn take_down<P: Packet>(&mut self, now: Instant, egress: &mut Egress<P>) {
         self.dequeue_until(now);
         let unserved_delay: u64 = self.waiting.iter().map(|waiting| waiting.start.since(now).0).sum();

@@ -221,7 +221,7 @@ impl<P: Packet, A: HeadDropAqm> Qdisc<P> for FairQueue<P, A> {
         (self.packets > 0).then_some(self.last_arrival)
     }
 
-    /// All flow queues are empty and leave the lists.
+    /// Removes all flow queues from the lists, as they are empty.
     fn on_idle(&mut self, now: Instant) {
         for index in self.new_flows.drain(..).chain(self.old_flows.drain(..)) {
             self.flows[index].aqm.on_empty(now);

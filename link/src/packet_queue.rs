@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use units::Instant;
 
-/// What a queue holds.
+/// Length of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backlog {
     pub(super) packets: u64,
@@ -14,7 +14,7 @@ pub(super) struct Backlog {
 /// A packet in a queue.
 #[derive(Debug)]
 pub(super) struct QueuedPacket<P> {
-    /// When the packet joined the queue.
+    /// Time at which the packet joined the queue.
     pub(super) arrived: Instant,
     /// Bytes, with the link's overhead.
     pub(super) size: u64,

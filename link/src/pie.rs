@@ -62,7 +62,7 @@ impl Pie {
         }
     }
 
-    /// A packet arrives at `now` while `bytes` wait: [`EnqueueAction::MarkOrDrop`] if it is to be marked.
+    /// The action for a packet that arrives at `now` while `bytes` wait; [`EnqueueAction::MarkOrDrop`] if it is to be marked.
     pub(super) fn enqueue(
         &mut self,
         now: Instant,
@@ -81,7 +81,7 @@ impl Pie {
         }
     }
 
-    /// A packet leaves at `now` after a sojourn time of `sojourn`.
+    /// Called when a packet leaves at `now` after a sojourn time of `sojourn`.
     pub(super) fn on_departure(&mut self, now: Instant, sojourn: Span, is_queue_empty: bool) {
         self.update_until(now);
         self.qdelay = if is_queue_empty { Span::ZERO } else { sojourn };
@@ -123,9 +123,10 @@ impl Pie {
     }
 
     fn update(&mut self) {
-        let (delay, old, target) =
+        let (delay, delay_old, target) =
             (self.qdelay.as_secs_f64(), self.qdelay_old.as_secs_f64(), self.config.target.as_secs_f64());
-        let step = tuning(self.probability) * (self.config.alpha * (delay - target) + self.config.beta * (delay - old));
+        let step =
+            tuning(self.probability) * (self.config.alpha * (delay - target) + self.config.beta * (delay - delay_old));
         self.probability += if self.probability >= 0.1 { step.min(MAX_STEP) } else { step };
         if self.qdelay > HIGH_DELAY {
             self.probability += MAX_STEP;
@@ -169,7 +170,7 @@ mod tests {
         Pie { probability, qdelay, qdelay_old, burst_allowance: Span::ZERO, ..pie }
     }
 
-    fn updated(probability: f64, delay: u64, qdelay_old: u64) -> f64 {
+    fn updated_probability(probability: f64, delay: u64, qdelay_old: u64) -> f64 {
         let mut pie = pie(probability, delay, qdelay_old);
         pie.update();
         pie.probability
@@ -181,41 +182,42 @@ mod tests {
         let rows = [(0.0, 2048.0), (5e-6, 512.0), (5e-5, 128.0), (5e-4, 32.0), (5e-3, 8.0), (0.05, 2.0), (0.5, 1.0)];
         for (probability, divisor) in rows {
             let expected = probability + 0.0075 / divisor;
-            assert!((updated(probability, 25, 20) - expected).abs() < 1e-15, "{probability}: {expected}");
+            assert!((updated_probability(probability, 25, 20) - expected).abs() < 1e-15, "{probability}: {expected}");
         }
         // 10 ms now, 30 ms before: 0.125 x -0.005 + 1.25 x -0.020 = -0.025625.
-        assert!((updated(0.5, 10, 30) - 0.474_375).abs() < 1e-15);
-        assert_eq!(updated(0.001, 10, 30), 0.0, "a probability is not negative");
+        assert!((updated_probability(0.5, 10, 30) - 0.474_375).abs() < 1e-15);
+        assert_eq!(updated_probability(0.001, 10, 30), 0.0, "a probability is not negative");
     }
 
     #[test]
     fn steps_up_are_two_points_at_most_from_ten_percent_on() {
         // 100 ms, 15 ms before: 0.125 x 0.085 + 1.25 x 0.085 = 0.116875.
-        assert!((updated(0.1, 100, 15) - 0.12).abs() < 1e-15);
-        assert!((updated(0.09, 100, 15) - (0.09 + 0.116_875 / 2.0)).abs() < 1e-15, "not below");
-        assert!((updated(0.5, 300, 300) - (0.5 + 0.02 + 0.02)).abs() < 1e-15, "and two more above 250 ms");
-        assert_eq!(updated(0.99, 300, 300), 1.0);
+        assert!((updated_probability(0.1, 100, 15) - 0.12).abs() < 1e-15);
+        assert!((updated_probability(0.09, 100, 15) - (0.09 + 0.116_875 / 2.0)).abs() < 1e-15, "not below");
+        assert!((updated_probability(0.5, 300, 300) - (0.5 + 0.02 + 0.02)).abs() < 1e-15, "and two more above 250 ms");
+        assert_eq!(updated_probability(0.99, 300, 300), 1.0);
     }
 
     #[test]
     fn without_delay_the_probability_decays() {
         // 0.125 x -0.015 = -0.001875, then 0.98 of what is left.
-        assert!((updated(0.5, 0, 0) - (0.5 - 0.001_875) * 0.98).abs() < 1e-15);
-        assert!((updated(0.5, 0, 1) - (0.5 - 0.001_875 - 0.00125)).abs() < 1e-15, "twice in a row");
+        assert!((updated_probability(0.5, 0, 0) - (0.5 - 0.001_875) * 0.98).abs() < 1e-15);
+        assert!((updated_probability(0.5, 0, 1) - (0.5 - 0.001_875 - 0.00125)).abs() < 1e-15, "twice in a row");
     }
 
     #[test]
     fn a_burst_passes_for_as_long_as_the_allowance_lasts() {
         let (mut rng, mut pie) = (RngStream::named(1, "pie"), Pie { burst_allowance: MAX_BURST, ..pie(1.0, 100, 100) });
-        let first = (0..).find(|ms| pie.enqueue(Instant(ms * MS), 1 << 20, false, &mut rng) != EnqueueAction::Accept);
-        assert_eq!(first, Some(150), "ten updates of 15 ms");
+        let first_drop =
+            (0..).find(|ms| pie.enqueue(Instant(ms * MS), 1 << 20, false, &mut rng) != EnqueueAction::Accept);
+        assert_eq!(first_drop, Some(150), "ten updates of 15 ms");
         // It comes back once there is nothing to drop and the delay was below half the target twice.
         pie.qdelay = Span::from_millis(7);
-        let is_low = (151..).find(|ms| {
+        let reset = (151..).find(|ms| {
             pie.enqueue(Instant(ms * MS), 0, false, &mut rng);
             pie.burst_allowance == MAX_BURST
         });
-        assert!(is_low.is_some() && pie.probability == 0.0);
+        assert!(reset.is_some() && pie.probability == 0.0);
     }
 
     #[test]
@@ -225,18 +227,18 @@ mod tests {
         // A probability of one drops whatever is not spared.
         assert_eq!(action(pie(1.0, 100, 100), 3028), EnqueueAction::Accept);
         assert_eq!(action(pie(1.0, 100, 100), 3029), EnqueueAction::Drop);
-        let available_at = |probability, delay| Pie { accu_prob: 8.5, ..pie(probability, delay, 100) };
-        assert_eq!(action(available_at(0.19, 7), 1 << 20), EnqueueAction::Accept);
-        assert_eq!(action(available_at(0.2, 7), 1 << 20), EnqueueAction::Drop);
-        assert_eq!(action(available_at(0.19, 8), 1 << 20), EnqueueAction::Drop);
+        let pie_with = |probability, delay| Pie { accu_prob: 8.5, ..pie(probability, delay, 100) };
+        assert_eq!(action(pie_with(0.19, 7), 1 << 20), EnqueueAction::Accept);
+        assert_eq!(action(pie_with(0.2, 7), 1 << 20), EnqueueAction::Drop);
+        assert_eq!(action(pie_with(0.19, 8), 1 << 20), EnqueueAction::Drop);
     }
 
     #[test]
     fn marks_stand_in_for_drops_up_to_ten_percent() {
         let mut rng = RngStream::named(3, "pie");
-        let mut action = |probability, capable| {
+        let mut action = |probability, ecn_capable| {
             let mut pie = Pie { accu_prob: 8.5, ..pie(probability, 100, 100) };
-            pie.enqueue(Instant::ZERO, 1 << 20, capable, &mut rng)
+            pie.enqueue(Instant::ZERO, 1 << 20, ecn_capable, &mut rng)
         };
         assert_eq!(
             [action(0.1, true), action(0.101, true), action(0.1, false)],

@@ -67,7 +67,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// When to call [`dequeue_arrived`](Self::dequeue_arrived); [`Instant::NEVER`] if the pipe is empty.
+    /// Time at which to call [`dequeue_arrived`](Self::dequeue_arrived); [`Instant::NEVER`] if the pipe is empty.
     #[inline]
     #[must_use]
     pub fn next_event_at(&self) -> Instant {
@@ -141,7 +141,7 @@ impl<P: Packet> Pipe<P> {
         self.backlog().packets
     }
 
-    /// When the queue will be shorter than `limit` packets: now, or when the transmission of enough of them has begun.
+    /// Time at which the queue will be shorter than `limit` packets: now, or when the transmission of enough of them has begun.
     pub fn queue_room_at(&mut self, now: Instant, limit: u64) -> Instant {
         self.dequeue_until(now);
         if self.backlog().packets < limit {

@@ -24,9 +24,9 @@ pub(super) trait Qdisc<P: Packet>: Debug {
     /// Arrival of a packet in the queue, no matter which: each arrived after the transmitter became busy.
     fn head_arrival(&self) -> Option<Instant>;
 
-    /// The queue was empty at `now`, when the transmitter became free.
+    /// Called if the queue was empty at `now`, when the transmitter became free.
     fn on_idle(&mut self, _now: Instant) {}
 
-    /// The link's rate has changed.
+    /// Called when the link's rate has changed.
     fn set_rate(&mut self, _rate: Rate) {}
 }

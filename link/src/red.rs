@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn never_below_the_lower_threshold_and_always_above_the_upper_one() {
+    fn nothing_is_dropped_below_the_lower_threshold_and_everything_above_the_upper_one() {
         let (mut red, mut rng) = (red(0.2, 1.0), RngStream::named(7, "red"));
         assert!((0..1000).all(|_| red.enqueue(9_999, None, &mut rng) == EnqueueAction::Accept));
         assert!((0..1000).all(|_| red.enqueue(30_000, None, &mut rng) == EnqueueAction::Drop));

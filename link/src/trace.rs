@@ -73,12 +73,12 @@ impl TraceCursor {
         repetition * self.trace.opportunities.len() as u64 + index as u64
     }
 
-    /// When the first byte of a packet that is there since `available_at` can leave.
+    /// Time at which the first byte of a packet that is available since `available_at` can leave.
     pub(super) fn start(&self, available_at: Instant) -> Instant {
         if self.has_bytes_left(available_at) { self.instant } else { self.instant_of(self.first_after(available_at)) }
     }
 
-    /// Carries a packet that is there since `available_at`: when its first and its last byte leave.
+    /// Carries a packet that is available since `available_at`; returns the times at which its first and its last byte leave.
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> (Instant, Instant) {
         if !self.has_bytes_left(available_at) {
             self.start_opportunity(self.first_after(available_at));
@@ -92,7 +92,7 @@ impl TraceCursor {
         (start, self.instant)
     }
 
-    /// Whether the opportunity in use has room for a packet that is there since `available_at`.
+    /// Whether the opportunity in use has room for a packet that is available since `available_at`.
     fn has_bytes_left(&self, available_at: Instant) -> bool {
         self.bytes_left > 0 && self.instant > available_at
     }

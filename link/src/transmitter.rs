@@ -17,9 +17,9 @@ pub(super) enum Transmitter {
 
 /// One packet's transmission.
 pub(super) struct Transmission {
-    /// When the first bit leaves.
+    /// Time at which the first bit leaves.
     pub(super) start: Instant,
-    /// When the last bit has left.
+    /// Time at which the last bit has left.
     pub(super) departure: Instant,
     /// Time that the transmitter is busy with the packet.
     pub(super) serialisation_time: Span,
@@ -52,7 +52,7 @@ impl Transmitter {
         }
     }
 
-    /// When all packets accepted so far have been transmitted.
+    /// Time at which all packets accepted so far have been transmitted.
     #[inline]
     pub(super) fn idle_at(&self) -> Instant {
         match self {
@@ -62,7 +62,7 @@ impl Transmitter {
         }
     }
 
-    /// When the transmission of a packet that is there since `available_at` would start.
+    /// Time at which the transmission of a packet would start that is available since `available_at`.
     #[inline]
     pub(super) fn start(&self, available_at: Instant) -> Instant {
         match self {
@@ -72,7 +72,7 @@ impl Transmitter {
         }
     }
 
-    /// Transmits a packet that is there since `available_at`, after all before it.
+    /// Transmits a packet that is available since `available_at`, after all before it.
     #[inline]
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
         match self {
@@ -121,7 +121,7 @@ impl Transmitter {
 #[derive(Clone, Debug)]
 pub(super) struct FixedRate {
     rate: Rate,
-    /// When the rate takes effect: later than now while a packet leaves at the opportunities of a former trace.
+    /// Time at which the rate takes effect: later than now while a packet leaves at the opportunities of a former trace.
     effective_from: Instant,
     idle_at: Instant,
     /// The last two packet sizes and their transmission times: saves the division for almost every packet.

@@ -13,7 +13,7 @@ pub(super) struct Wire<P> {
     delay: Span,
     jitter: Span,
     packets: VecDeque<WirePacket<P>>,
-    /// When the last packet sent so far arrives.
+    /// Time at which the last packet sent so far arrives.
     last_arrival: Instant,
     delay_stage: Option<DelayStage>,
 }
@@ -45,7 +45,7 @@ impl<P> Wire<P> {
         }
     }
 
-    /// When the first packet arrives.
+    /// Time at which the first packet arrives.
     #[inline]
     pub(super) fn next_arrival(&self) -> Instant {
         self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival)
@@ -81,7 +81,7 @@ impl<P> Wire<P> {
         self.packets.iter().filter(|packet| packet.packet.is_some()).count() as u64
     }
 
-    /// When the packet before the last `waiting` ones leaves the transmitter, if it has not arrived yet.
+    /// Time at which the packet before the last `waiting` ones leaves the transmitter, if it has not arrived yet.
     pub(super) fn departure_before(&self, waiting: usize) -> Option<Instant> {
         let index = (self.packets.len() - waiting).checked_sub(1)?;
         Some(self.packets[index].departure)

@@ -85,7 +85,7 @@ impl Sampler {
     }
 }
 
-/// The subflows of a flow: `subflow FLOW/PATH_COLUMNS`.
+/// The subflows of a flow: `subflow FLOW/PATH`.
 fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<SeriesBuilder> {
     let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind else { return Vec::new() };
     let name = |subflow: &Subflow| format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);

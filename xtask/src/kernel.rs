@@ -31,26 +31,26 @@ pub(crate) fn build() -> Result<(), String> {
     if let Some(manual_command) = setup::install(PACKAGES)? {
         return Err(manual_command);
     }
-    let io = |error: std::io::Error| format!("{SOURCE}: {error}");
+    let io_error = |error: std::io::Error| format!("{SOURCE}: {error}");
     let source = shell::root().join(SOURCE);
     let _ = fs::remove_dir_all(&source);
-    fs::create_dir_all(&source).map_err(io)?;
+    fs::create_dir_all(&source).map_err(io_error)?;
     shell::run(&format!("tar --extract --file {ARCHIVE} --directory {SOURCE} --strip-components=1"))?;
     shell::run(&format!("make -C {SOURCE} ARCH=um defconfig"))?;
-    let config = fs::read_to_string(source.join(".config")).map_err(io)?;
-    fs::write(source.join(".config"), config + CONFIG).map_err(io)?;
+    let config = fs::read_to_string(source.join(".config")).map_err(io_error)?;
+    fs::write(source.join(".config"), config + CONFIG).map_err(io_error)?;
     shell::run(&format!("make -C {SOURCE} ARCH=um olddefconfig"))?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     shell::run(&format!("make --silent -C {SOURCE} ARCH=um -j{jobs} linux"))?;
     shell::run(&format!("strip -o {KERNEL} {SOURCE}/linux"))?;
-    fs::remove_dir_all(source).map_err(io)
+    fs::remove_dir_all(source).map_err(io_error)
 }
 
 /// Builds the kernel if it is not there. Without it the lab has Debian's, so nothing fails where it cannot be built.
 pub(crate) fn ensure() -> Result<(), String> {
     if shell::root().join(KERNEL).exists() {
-        return shell::say("kernel: it is there\n");
+        return shell::print("kernel: it is there\n");
     }
-    shell::say("kernel: it is built; without it the lab runs in real time\n")?;
-    build().or_else(|error| shell::say(&format!("kernel: not built; {error}\n")))
+    shell::print("kernel: it is built; without it the lab runs in real time\n")?;
+    build().or_else(|error| shell::print(&format!("kernel: not built; {error}\n")))
 }

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[&str]) -> Result<(), String> {
     match arguments {
-        [] | ["help" | "--help" | "-h"] => shell::say(HELP),
+        [] | ["help" | "--help" | "-h"] => shell::print(HELP),
         ["setup"] => setup::run().and_then(|()| kernel::ensure()),
         ["packages"] => setup::run(),
         ["test"] => test::run(),
@@ -52,10 +52,10 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["kernel"] => kernel::build(),
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),
-        ["dist"] => dist::build().and_then(|program| shell::say(&format!("{}\n", program.display()))),
+        ["dist"] => dist::build().and_then(|program| shell::print(&format!("{}\n", program.display()))),
         ["deb"] => deb::build(),
         ["bench", options @ ..] => bench(options),
-        other => Err(format!("no chore `{}`\n\n{HELP}", other.join(" "))),
+        unknown => Err(format!("no chore `{}`\n\n{HELP}", unknown.join(" "))),
     }
 }
 

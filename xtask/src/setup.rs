@@ -39,8 +39,8 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 pub(crate) fn run() -> Result<(), String> {
     components()?;
     match install(PACKAGES)? {
-        None => shell::say("packages: nothing is missing\n"),
-        Some(by_hand) => shell::say(&format!("packages: tests that need these are skipped; {by_hand}\n")),
+        None => shell::print("packages: nothing is missing\n"),
+        Some(by_hand) => shell::print(&format!("packages: tests that need these are skipped; {by_hand}\n")),
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn install(packages: &'static [Package]) -> Result<Option<String>, St
         return Ok(None);
     }
     for package in &missing {
-        shell::say(&format!("packages: `{}` is missing ({})\n", package.command, package.purpose))?;
+        shell::print(&format!("packages: `{}` is missing ({})\n", package.command, package.purpose))?;
     }
     let install = install_line(&missing);
     let root_on_debian = Path::new("/etc/debian_version").exists() && shell::output("id -u")?.trim() == "0";

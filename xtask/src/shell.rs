@@ -42,7 +42,7 @@ pub(crate) fn run_watched(variables: &[(&str, &Path)], line: &str, mut watch: im
     while let Some(text) = lines.next().transpose().map_err(failed)? {
         let text = String::from_utf8_lossy(&text);
         watch(&text);
-        say(&format!("{text}\n"))?;
+        print(&format!("{text}\n"))?;
     }
     succeeded(line, child.wait())
 }
@@ -82,7 +82,7 @@ pub(crate) fn metadata(option: &str) -> Result<serde_json::Value, String> {
 }
 
 /// Writes to standard output; a reader that has gone away is no failure.
-pub(crate) fn say(text: &str) -> Result<(), String> {
+pub(crate) fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
         _ => Ok(()),

@@ -30,8 +30,8 @@ pub(crate) fn run() -> Result<(), String> {
 /// Every test, also after one has failed; in the end all of their binaries together.
 fn tests() -> Result<(), String> {
     let (skip_notes, kernel) = (shell::target().join("skips"), shell::root().join(kernel::KERNEL));
-    let io = |error: std::io::Error| format!("{}: {error}", skip_notes.display());
-    fs::create_dir_all(shell::target()).and_then(|()| fs::write(&skip_notes, "")).map_err(io)?;
+    let io_error = |error: std::io::Error| format!("{}: {error}", skip_notes.display());
+    fs::create_dir_all(shell::target()).and_then(|()| fs::write(&skip_notes, "")).map_err(io_error)?;
     let mut variables = vec![(SKIPS, skip_notes.as_path())];
     if kernel.is_file() && std::env::var_os(KERNEL).is_none() {
         variables.push((KERNEL, kernel.as_path()));
@@ -40,8 +40,8 @@ fn tests() -> Result<(), String> {
     let line = "cargo test --workspace --all-features --lib --bins --tests --no-fail-fast --locked";
     let tests = shell::run_watched(&variables, line, |line| total.add(line));
     total.end_binary();
-    total.skip(&fs::read_to_string(&skip_notes).map_err(io)?);
-    shell::say(&total.summary())?;
+    total.skip(&fs::read_to_string(&skip_notes).map_err(io_error)?);
+    shell::print(&total.summary())?;
     let unaccepted = if std::env::var_os(CI).is_some() { total.unaccepted() } else { 0 };
     if unaccepted > 0 {
         return Err(format!("{unaccepted} tests were skipped that continuous integration has to run"));
@@ -93,14 +93,14 @@ impl TestTotals {
         self.failed.extend(self.binary.take().map(|binary| format!("{binary}: ended without a result")));
     }
 
-    /// Adds the tests' own notes, a line each: `CATEGORY PROGRAM::TEST: REASON`. Such a test has passed, as cargo sees it.
+    /// Adds the notes of the tests, a line each: `CATEGORY PROGRAM::TEST: REASON`. Cargo counts such a test as passed.
     fn skip(&mut self, skip_notes: &str) {
-        let count_before = self.skipped.len();
+        let prior_count = self.skipped.len();
         for (category, test_and_reason) in skip_notes.lines().filter_map(|line| line.split_once(' ')) {
             let (test, reason) = test_and_reason.split_once(": ").unwrap_or((test_and_reason, ""));
             self.skipped.entry(test.to_owned()).or_insert_with(|| format!("{category}: {reason}"));
         }
-        self.passed = self.passed.saturating_sub((self.skipped.len() - count_before) as u64);
+        self.passed = self.passed.saturating_sub((self.skipped.len() - prior_count) as u64);
     }
 
     /// The number of skips of a category that is not accepted.
@@ -129,7 +129,7 @@ fn binary_name(file: &str) -> String {
 mod tests {
     use super::*;
 
-    const PRINTED: &str = "\
+    const OUTPUT: &str = "\
      Running unittests src/lib.rs (target/debug/deps/units-0123456789abcdef)
 test a_test_called_9_passed ... ok
 test another ... FAILED
@@ -145,7 +145,7 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 
     fn total(skip_notes: &str) -> TestTotals {
         let mut total = TestTotals::default();
-        PRINTED.lines().for_each(|line| total.add(line));
+        OUTPUT.lines().for_each(|line| total.add(line));
         total.end_binary();
         total.skip(skip_notes);
         total

@@ -1,5 +1,5 @@
-//! `cargo xtask kernel-traces` and `kernel-page`: runs studies on the lab's kernel, keeps the results, and compares them with
-//! the simulator.
+//! `cargo xtask kernel-traces` and `kernel-page`: runs studies on the lab's kernel, keeps the results, and compares them
+//! with the simulator.
 
 use crate::kernel::{self, KERNEL};
 use crate::{setup, shell};
@@ -69,7 +69,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
         ))?;
         let kept_folder = format!("{KEPT_FOLDER}/{}", study.name);
         let root = shell::root();
-        keep(&root.join(collected_folder), &root.join(&kept_folder), &program)
+        move_results(&root.join(collected_folder), &root.join(&kept_folder), &program)
             .map_err(|error| format!("{kept_folder}: {error}"))
     })
 }
@@ -110,7 +110,7 @@ fn run_ropewalk(arguments: &str) -> Result<(), String> {
 }
 
 /// Moves the results to the kept folder, without the path of the program in `setup.txt`.
-fn keep(collected_folder: &Path, kept_folder: &Path, program: &str) -> std::io::Result<()> {
+fn move_results(collected_folder: &Path, kept_folder: &Path, program: &str) -> std::io::Result<()> {
     if kept_folder.exists() {
         fs::remove_dir_all(kept_folder)?;
     }
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn a_study_is_found_by_its_name_and_all_are_there() {
-        assert_eq!(select_studies(&["szilagyi-6.1"]).map(|all| all.len()), Ok(1));
-        assert_eq!(select_studies(&[]).map(|all| all.len()), Ok(STUDIES.len()));
+        assert_eq!(select_studies(&["szilagyi-6.1"]).map(|studies| studies.len()), Ok(1));
+        assert_eq!(select_studies(&[]).map(|studies| studies.len()), Ok(STUDIES.len()));
         assert!(select_studies(&["szilagyi"]).is_err_and(|error| error.contains("szilagyi-6.1")));
         for study in STUDIES {
             let file = study.run.split_whitespace().next().unwrap();

@@ -35,16 +35,17 @@ impl BulkTransfer {
             "{wrapper} iperf3 --client {} --congestion cubic --time {seconds} --omit {warm_up} --json",
             running.target
         );
-        let clock = accounting.start();
+        let measurement = accounting.start();
         let output = accounting
             .in_group(&testbed.command(CLIENT, &line))
             .output()
             .map_err(|error| format!("iperf3: {error}"))?;
-        let cost = clock.stop();
+        let cost = measurement.stop();
         // A client that never reached its server leaves it waiting.
         let _ = server.kill();
         let _ = server.wait();
-        let report: Value = serde_json::from_slice(&output.stdout).map_err(|_| "iperf3 said nothing".to_owned())?;
+        let report: Value =
+            serde_json::from_slice(&output.stdout).map_err(|_| "iperf3 printed no report".to_owned())?;
         if let Some(message) = report["error"].as_str() {
             return Err(format!("iperf3: {message}"));
         }

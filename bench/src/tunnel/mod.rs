@@ -67,8 +67,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         }
     }
     match options.json {
-        true => shell::say(&format!("{:#}\n", json!({ "accounting": accounting.description(), "rows": rows }))),
-        false => shell::say(&table::format_tables(&rows, accounting.description())),
+        true => shell::print(&format!("{:#}\n", json!({ "accounting": accounting.description(), "rows": rows }))),
+        false => shell::print(&table::format_tables(&rows, accounting.description())),
     }
 }
 
@@ -112,8 +112,8 @@ fn measure_speed(
     let testbed = Testbed::make(programs, &vec![""; links])?;
     let row = json!({ "bench": "speed", "testbed": format!("{links} link{}", if links > 1 { "s" } else { "" }), "system": system.name() });
     fill_row(row, system, &testbed, programs, accounting, |running| {
-        let load = BulkTransfer::run(&testbed, accounting, running, options.seconds, 0)?;
-        Ok(load.as_row())
+        let transfer = BulkTransfer::run(&testbed, accounting, running, options.seconds, 0)?;
+        Ok(transfer.as_row())
     })
 }
 
@@ -128,20 +128,20 @@ fn bond(
             let testbed = Testbed::make(programs, shapes)?;
             let row = json!({ "bench": "bond", "testbed": name, "system": system.name() });
             rows.push(fill_row(row, *system, &testbed, programs, accounting, |running| {
-                let idle = probe::measure_rtt(&testbed, running, PROBE_INTERVAL, Duration::from_secs(1))?;
+                let idle_rtts = probe::measure_rtt(&testbed, running, PROBE_INTERVAL, Duration::from_secs(1))?;
                 let time = Duration::from_secs(u64::from(options.seconds + WARM_UP));
-                let (load, loaded) = std::thread::scope(|scope| {
+                let (transfer, loaded_rtts) = std::thread::scope(|scope| {
                     let pings = scope.spawn(|| probe::measure_rtt(&testbed, running, PROBE_INTERVAL, time));
-                    let load = BulkTransfer::run(&testbed, accounting, running, options.seconds, WARM_UP);
-                    (load, pings.join().expect("it does not panic"))
+                    let transfer = BulkTransfer::run(&testbed, accounting, running, options.seconds, WARM_UP);
+                    (transfer, pings.join().expect("it does not panic"))
                 });
-                let (load, loaded) = (load?, loaded?);
-                let mut row = load.as_row();
-                row["share"] = json!(load.gbps * 1e3 / sum_mbps);
-                row["ping_idle_ms"] = json!(idle.quantile(0.5).as_secs_f64() * 1e3);
-                row["ping_p50_ms"] = json!(loaded.quantile(0.5).as_secs_f64() * 1e3);
-                row["ping_p95_ms"] = json!(loaded.quantile(0.95).as_secs_f64() * 1e3);
-                row["ping_lost"] = json!(loaded.lost());
+                let (transfer, loaded_rtts) = (transfer?, loaded_rtts?);
+                let mut row = transfer.as_row();
+                row["share"] = json!(transfer.gbps * 1e3 / sum_mbps);
+                row["ping_idle_ms"] = json!(idle_rtts.quantile(0.5).as_secs_f64() * 1e3);
+                row["ping_p50_ms"] = json!(loaded_rtts.quantile(0.5).as_secs_f64() * 1e3);
+                row["ping_p95_ms"] = json!(loaded_rtts.quantile(0.95).as_secs_f64() * 1e3);
+                row["ping_lost"] = json!(loaded_rtts.lost());
                 Ok(row)
             })?);
         }
@@ -160,14 +160,14 @@ fn small(
         let testbed = Testbed::make(programs, &[""])?;
         let row = json!({ "bench": "small", "testbed": "1 link", "system": system.name() });
         let row = fill_row(row, *system, &testbed, programs, accounting, |running| {
-            let cost = accounting.start();
+            let measurement = accounting.start();
             let round_trips = probe::measure_rtt(
                 &testbed,
                 running,
                 SMALL_PROBE_INTERVAL,
                 Duration::from_secs(u64::from(options.seconds)),
             )?;
-            let cost = cost.stop();
+            let cost = measurement.stop();
             let median = round_trips.quantile(0.5).as_secs_f64() * 1e6;
             let mut row = json!({
                 "rtt_p50_us": median, "rtt_p95_us": round_trips.quantile(0.95).as_secs_f64() * 1e6, "per_second": round_trips.per_second(),
@@ -184,17 +184,17 @@ fn small(
     Ok(())
 }
 
-/// Starts `system` and fills `row` with what `work` measures, or with the reason why it does not run.
+/// Starts `system` and fills `row` with what `measure` measures, or with the reason why it does not run.
 fn fill_row(
     mut row: Value,
     system: System,
     testbed: &Testbed,
     programs: &Programs,
     accounting: &CpuAccounting,
-    work: impl FnOnce(&RunningSystem) -> Result<Value, String>,
+    measure: impl FnOnce(&RunningSystem) -> Result<Value, String>,
 ) -> Result<Value, String> {
     eprintln!("{} {} {}", row["bench"].as_str().unwrap_or(""), row["testbed"].as_str().unwrap_or(""), system.name());
-    let measured = system.start(testbed, programs, accounting).and_then(|running| work(&running));
+    let measured = system.start(testbed, programs, accounting).and_then(|running| measure(&running));
     let fields = measured.unwrap_or_else(|reason| {
         eprintln!("  skipped: {reason}");
         json!({ "skipped": reason })

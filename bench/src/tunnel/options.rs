@@ -47,7 +47,7 @@ impl Options {
                 "--seconds" => options.seconds = parse_positive(value()?)? as u32,
                 "--runs" => options.runs = parse_positive(value()?)?,
                 "--json" => options.json = true,
-                other => return Err(format!("bench tunnel has no option `{other}`")),
+                option => return Err(format!("bench tunnel has no option `{option}`")),
             }
         }
         if options.benches.is_empty() {

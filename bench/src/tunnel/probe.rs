@@ -1,8 +1,8 @@
-//! Round-trip times of small datagrams measure_rtt the hosts of a testbed.
+//! Round-trip times of small datagrams between the hosts of a testbed.
 //!
-//! `ropewalk-bench echo PORT` is_reachable every datagram; `ropewalk-bench probe ADDRESS INTERVAL_NS TIME_MS` sends one each interval, whether or not
-//! earlier ones came back, and prints the round-trip times it saw. Both run in a host of the testbed, as processes of their
-//! own, because a namespace is a process's.
+//! `ropewalk-bench echo PORT` answers every datagram; `ropewalk-bench probe ADDRESS INTERVAL_NS TIME_MS` sends one each
+//! interval, whether or not earlier ones came back, and prints the round-trip times. Both run in a host of the testbed, as
+//! processes of their own, because a namespace belongs to a process.
 
 use super::running::RunningSystem;
 use super::testbed::{CLIENT, SERVER, Testbed};
@@ -60,7 +60,7 @@ pub(super) fn measure_rtt(
     let printed = testbed.run(CLIENT, &line);
     let _ = echo.kill();
     let _ = echo.wait();
-    let report: Value = serde_json::from_str(&printed?).map_err(|_| "the probe said nothing".to_owned())?;
+    let report: Value = serde_json::from_str(&printed?).map_err(|_| "the probe printed no report".to_owned())?;
     let ascending_ns: Vec<u64> = report["ns"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     if ascending_ns.is_empty() {
         return Err("no datagram came back".to_owned());
@@ -102,7 +102,7 @@ pub(crate) fn probe(arguments: &[&str]) -> Result<(), String> {
     let time = Duration::from_millis(time.parse().map_err(|_| usage)?);
     let (mut ns, sent) = round_trips((address, PORT).into(), interval, time).map_err(|error| error.to_string())?;
     ns.sort_unstable();
-    crate::shell::say(&json!({ "ns": ns, "sent": sent }).to_string())
+    crate::shell::print(&json!({ "ns": ns, "sent": sent }).to_string())
 }
 
 fn round_trips(address: SocketAddr, interval: Duration, time: Duration) -> std::io::Result<(Vec<u64>, u64)> {

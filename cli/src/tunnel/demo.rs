@@ -174,9 +174,9 @@ fn run_phases(testbed: &mut Testbed, left: &Daemon, counters: &ReceiverCounters)
 /// Runs one phase and prints its results.
 fn run_phase(title: &str, counters: &ReceiverCounters, left: &Daemon) -> DemoResult<()> {
     counters.gap_us.store(0, Relaxed);
-    let bytes_before = counters.bytes.load(Relaxed);
+    let prior_bytes = counters.bytes.load(Relaxed);
     thread::sleep(PHASE_DURATION);
-    let mbps = (counters.bytes.load(Relaxed) - bytes_before) as f64 * 8e-6 / PHASE_DURATION.as_secs_f64();
+    let mbps = (counters.bytes.load(Relaxed) - prior_bytes) as f64 * 8e-6 / PHASE_DURATION.as_secs_f64();
     let gap_ms = counters.gap_us.load(Relaxed) as f64 / 1e3;
     let status = left.client.status()?;
     let shares = status

@@ -1,7 +1,7 @@
-//! Runs in the machine's own kernel: what they leave behind, what they say when they cannot go on.
+//! Runs in the machine's own kernel: what they leave on the machine, and their errors.
 
 use crate::program::{command, folder, ropewalk, write};
-use crate::{namespaces, turn};
+use crate::{cpu_lock, namespaces};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -20,28 +20,28 @@ const MPTCP: &str = "[[flow]]\nname = \"tcp\"\nkind = \"mptcp\"\n";
 
 /// A folder with the scenario `x.toml`, unless there is nothing to run it on.
 fn scenario(name: &str, duration: &str, rest: &str) -> Option<(PathBuf, MutexGuard<'static, ()>)> {
-    lab::testbed::possible().map_err(|why| skip(Reason::Missing, &why)).ok()?;
-    let turn = turn();
+    lab::testbed::possible().map_err(|reason| skip(Reason::Missing, &reason)).ok()?;
+    let cpu_lock = cpu_lock();
     let dir = folder(name);
     write(&dir, "x.toml", &format!("name = \"{name}\"\nduration = \"{duration}\"\n{PATHS}{rest}"));
-    Some((dir, turn))
+    Some((dir, cpu_lock))
 }
 
-/// `ropewalk run` of it, with results in a folder of their own.
-fn words(dir: &Path, out: &str) -> Vec<String> {
+/// The arguments of `ropewalk run` for the scenario in `dir`, with the results in its folder `out`.
+fn run_arguments(dir: &Path, out: &str) -> Vec<String> {
     let file = |name: &str| dir.join(name).display().to_string();
     ["run", &file("x.toml"), "--on", "netns", "--quiet", "--out", &file(out)].map(str::to_owned).to_vec()
 }
 
 fn run(dir: &Path, out: &str) -> Command {
-    let words = words(dir, out);
-    let mut command = command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let arguments = run_arguments(dir, out);
+    let mut command = command(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// The same with SIGINT's default action: a shell that runs the tests in the background has them ignore it, and children inherit
-/// that.
+/// [`run`] with SIGINT's default action: a shell that runs the tests in the background has them ignore the signal, and
+/// children inherit that.
 fn interruptible_run(dir: &Path, out: &str) -> Command {
     let run = run(dir, out);
     let mut command = Command::new("env");
@@ -54,15 +54,16 @@ fn leftovers(temporary: &Path) -> Vec<String> {
     let mark = format!("ROPEWALK_LAB={}", temporary.display());
     let environ = |pid: &String| fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let names = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let mut all: Vec<String> = names(Path::new("/proc")).map(|name| name.to_string_lossy().into_owned()).collect();
-    all.retain(|pid| environ(pid).windows(mark.len()).any(|part| part == mark.as_bytes()));
-    all.extend(names(temporary).map(|name| name.to_string_lossy().into_owned()));
-    all
+    let mut leftovers: Vec<String> =
+        names(Path::new("/proc")).map(|name| name.to_string_lossy().into_owned()).collect();
+    leftovers.retain(|pid| environ(pid).windows(mark.len()).any(|part| part == mark.as_bytes()));
+    leftovers.extend(names(temporary).map(|name| name.to_string_lossy().into_owned()));
+    leftovers
 }
 
 #[test]
 fn nothing_is_left_of_a_run_that_is_interrupted() {
-    let Some((dir, _turn)) = scenario("interrupted", "600s", TUNNEL) else { return };
+    let Some((dir, _cpu_lock)) = scenario("interrupted", "600s", TUNNEL) else { return };
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let temporary = dir.join(signal.as_str());
         fs::create_dir(&temporary).unwrap();
@@ -85,9 +86,9 @@ fn nothing_is_left_of_a_run_that_is_interrupted() {
 
 #[test]
 fn two_studies_at_once_do_not_disturb_each_other() {
-    let Some((dir, _turn)) = scenario("at-once", "1s", MPTCP) else { return };
-    let both = ["one", "two"].map(|out| run(&dir, out).spawn().unwrap());
-    for run in both {
+    let Some((dir, _cpu_lock)) = scenario("at-once", "1s", MPTCP) else { return };
+    let runs = ["one", "two"].map(|out| run(&dir, out).spawn().unwrap());
+    for run in runs {
         let output = run.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -95,43 +96,43 @@ fn two_studies_at_once_do_not_disturb_each_other() {
 
 #[test]
 fn a_set_up_that_fails_names_the_command() {
-    let Some((dir, _turn)) = scenario("failing", "1s", MPTCP) else { return };
+    let Some((dir, _cpu_lock)) = scenario("failing", "1s", MPTCP) else { return };
     let programs = dir.join("programs");
     fs::create_dir(&programs).unwrap();
     write(&programs, "ethtool", "#!/bin/sh\necho no such feature >&2\nexit 3\n");
     fs::set_permissions(programs.join("ethtool"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let output = run(&dir, "out").env("PATH", path).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("the set-up failed (exit status: 3), at `ip netns exec rw-"), "{said}");
-    assert!(said.contains("ethtool -K p0 tso off") && said.contains("no such feature"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the set-up failed (exit status: 3), at `ip netns exec rw-"), "{stderr}");
+    assert!(stderr.contains("ethtool -K p0 tso off") && stderr.contains("no such feature"), "{stderr}");
 }
 
 #[test]
 fn a_subflow_that_does_not_join_is_an_error_and_no_silent_single_path() {
     let down = "start = \"3s\"\n[[event]]\nat = \"100ms\"\npath = \"b\"\nup = false\n";
-    let Some((dir, _turn)) = scenario("joining", "6s", &format!("{MPTCP}{down}")) else { return };
+    let Some((dir, _cpu_lock)) = scenario("joining", "6s", &format!("{MPTCP}{down}")) else { return };
     let output = run(&dir, "out").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("flow tcp: 0 of 1 further subflows joined; nothing over b"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("flow tcp: 0 of 1 further subflows joined; nothing over b"), "{stderr}");
 }
 
 #[test]
 fn a_capture_without_a_recorder_is_refused_before_anything_runs() {
-    let Some((dir, _turn)) = scenario("capture", "1s", MPTCP) else { return };
+    let Some((dir, _cpu_lock)) = scenario("capture", "1s", MPTCP) else { return };
     let programs = dir.join("programs");
     fs::create_dir(&programs).unwrap();
     let path = std::env::var_os("PATH").unwrap();
     for program in ["ip", "sh", "tc"] {
-        let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists());
-        symlink(found.unwrap(), programs.join(program)).unwrap();
+        let file = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.exists());
+        symlink(file.unwrap(), programs.join(program)).unwrap();
     }
     let output = run(&dir, "out").arg("--capture").env("PATH", &programs).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("apt-get install wireshark-common") && !dir.join("out").exists(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("apt-get install wireshark-common") && !dir.join("out").exists(), "{stderr}");
     let file = dir.join("x.toml").display().to_string();
     let simulated = ropewalk(&["run", &file, "--capture"]);
     assert_eq!(simulated.code, Some(2), "{}", simulated.stderr);

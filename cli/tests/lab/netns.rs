@@ -1,6 +1,6 @@
 //! On this machine's own kernel.
 
-use crate::{MOST_SECONDS, Study, namespaces, path, study};
+use crate::{MAX_SECONDS, Study, namespaces, path, study};
 
 /// The size of each flow, bytes: some four thousand packets.
 const SIZE: u64 = 6_000_000;
@@ -8,30 +8,30 @@ const SIZE: u64 = 6_000_000;
 /// One flow over two paths of 20 Mbit/s.
 fn run(name: &str, kind: &str, tunnel: &str) -> Option<Study> {
     let flow = format!("[[flow]]\nname = \"data\"\nsize = \"{SIZE}b\"\n{kind}{tunnel}");
-    let study = study(name, MOST_SECONDS, &[path("one", 20, 60), path("two", 20, 60), flow].concat(), "netns")?;
+    let study = study(name, MAX_SECONDS, &[path("one", 20, 60), path("two", 20, 60), flow].concat(), "netns")?;
     assert_eq!(namespaces(study.pid), [""; 0], "left on the machine");
     assert!(study.file("setup.sh").contains(&format!("rw-{}-", study.pid)), "its namespaces have its number");
     Some(study)
 }
 
 /// Packets of each entry: a path, or a flow's part of one.
-fn packets(of: &serde_json::Value) -> Vec<u64> {
-    of.as_array().unwrap().iter().map(|it| it["sent_packets"].as_u64().unwrap()).collect()
+fn packets(entries: &serde_json::Value) -> Vec<u64> {
+    entries.as_array().unwrap().iter().map(|it| it["sent_packets"].as_u64().unwrap()).collect()
 }
 
 /// MPTCP's options take 20 bytes of a full segment or more: at most 1428 of 1538 are payload. A path and its queue hold 94
 /// packets: what is written beyond that goes to the other one.
 #[test]
-fn mptcp_uses_two_paths_and_brings_all_over() {
+fn mptcp_uses_two_paths_and_delivers_all() {
     let Some(study) = run("lab-netns-mptcp", "kind = \"mptcp\"\n", "") else { return };
     study.assert_carried(SIZE, 40.0 * 1428.0 / 1538.0);
     let shares = packets(&study.run["subflows"]);
     assert!(shares.len() == 2 && shares.iter().all(|share| *share > 94), "{shares:?}");
 }
 
-/// A piece has 62 bytes of its own in each 1500: at most 1438 of 1538 are the inner packets, with headers of their own.
+/// A fragment has 62 bytes of its own in each 1500: at most 1438 of 1538 are the inner packets, with headers of their own.
 #[test]
-fn our_tunnel_uses_two_paths_and_brings_all_over() {
+fn our_tunnel_uses_two_paths_and_delivers_all() {
     let Some(study) = run("lab-netns-tunnel", "", "[tunnel]\nmode = \"ropewalk\"\n") else { return };
     study.assert_carried(SIZE, 40.0 * 1438.0 / 1538.0);
     let shares = packets(&study.run["paths"]);

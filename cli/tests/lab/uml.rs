@@ -1,6 +1,6 @@
 //! On User-Mode Linux.
 
-use crate::{MOST_SECONDS, path, study};
+use crate::{MAX_SECONDS, path, study};
 
 /// The receiver's window, half its buffer, is 45 packets: a queue of 100 has room for all of them, and for all of them once
 /// more. So no machine is so slow that a packet is dropped.
@@ -10,24 +10,24 @@ const SIZE: u64 = 2_000_000;
 /// MPT's GRE in UDP over all paths. Inner packets of 1440 bytes, 36 more on a path.
 const TUNNEL: &str = "[tunnel]\nkind = \"mpt-gre\"\nresequence = { window = \"1600p\", timeout = \"300ms\" }\n";
 
-fn number(of: &serde_json::Value, key: &str) -> u64 {
-    of[key].as_u64().unwrap_or_else(|| panic!("{key} of {of}"))
+fn number(object: &serde_json::Value, key: &str) -> u64 {
+    object[key].as_u64().unwrap_or_else(|| panic!("{key} of {object}"))
 }
 
 #[test]
-fn one_flow_brings_all_over_one_path_and_what_the_run_leaves_is_kept() {
+fn one_flow_delivers_all_over_one_path_and_the_files_of_the_run_are_kept() {
     let scenario = [&path("wire", 10, 100), FLOW].concat();
-    let Some(study) = study("lab-uml-single", MOST_SECONDS, &scenario, "uml") else { return };
+    let Some(study) = study("lab-uml-single", MAX_SECONDS, &scenario, "uml") else { return };
     study.assert_carried(SIZE, 10.0 * 1448.0 / 1538.0);
     assert_eq!(number(&study.run["paths"][0], "dropped_packets"), 0);
     let min_rtt = study.run["flows"][0]["rtt_ms"]["min"].as_f64().unwrap();
-    assert!(min_rtt >= 20.0, "least RTT {min_rtt} ms");
+    assert!(min_rtt >= 20.0, "minimum RTT {min_rtt} ms");
     let script = study.file("setup.sh");
     let picture = script.lines().find(|line| line.starts_with("# ") && line.contains("s0 --+--")).unwrap();
     assert!(picture.contains("10 Mbit/s, queue 100 packets, 10 ms") && picture.ends_with("d0"), "{picture}");
     assert!(script.contains(" tbf rate 10000000bit ") && script.contains("ip netns add s0"), "{script}");
     assert_eq!(study.raw("plan.json")["flows"][0]["transport"]["Tcp"]["congestion"], "reno");
-    assert!(!study.file("messages").is_empty(), "what the commands said");
+    assert!(!study.file("messages").is_empty(), "the output of the commands");
     assert!(std::fs::read_to_string(study.dir.join("setup.txt")).unwrap().contains(" tbf rate 10000000bit "));
     assert!(std::fs::read_to_string(study.dir.join("manifest.json")).unwrap().contains("User-Mode Linux"));
 }
@@ -36,7 +36,7 @@ fn one_flow_brings_all_over_one_path_and_what_the_run_leaves_is_kept() {
 #[test]
 fn a_tunnel_in_mpt_mode_uses_two_paths_in_turn() {
     let scenario = [&path("one", 5, 100), &path("two", 5, 100), FLOW, TUNNEL].concat();
-    let Some(study) = study("lab-uml-tunnel", MOST_SECONDS, &scenario, "uml") else { return };
+    let Some(study) = study("lab-uml-tunnel", MAX_SECONDS, &scenario, "uml") else { return };
     study.assert_carried(SIZE, 10.0 * 1388.0 / 1514.0);
     let shares = [0, 1].map(|k| number(&study.run["paths"][k], "sent_packets"));
     assert!(shares.iter().all(|share| *share >= SIZE / 1388 / 2), "{shares:?}");

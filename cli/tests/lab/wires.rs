@@ -1,6 +1,6 @@
 //! Links in the machine's own kernel: records of runs against values worked out by hand.
 
-use crate::turn;
+use crate::cpu_lock;
 use lab::{BackendChoice, Error, Lab};
 use record::Run;
 use scenario::Overrides;
@@ -12,18 +12,18 @@ const SCENARIO: &str = "name = \"wire\"\nduration = \"60s\"\n\
     [[flow]]\nname = \"tcp\"\ncongestion = \"cubic\"\nsize = \"2MB\"\n";
 
 fn run(sets: &[&str]) -> Option<Run> {
-    let _turn = turn();
+    let _cpu_lock = cpu_lock();
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = scenario::parse("test", SCENARIO, Path::new(""), &Overrides { sets, quick: false });
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     let lab = Lab::find(BackendChoice::Netns, env!("CARGO_BIN_EXE_ropewalk"), "lab-agent");
     match lab.and_then(|lab| lab.run(&scenario.cells[0].experiment, 1, None)) {
         Ok(run) => Some(run),
-        Err(Error::NoKernel(why)) => {
-            skip(Reason::Missing, &why);
+        Err(Error::NoKernel(reason)) => {
+            skip(Reason::Missing, &reason);
             None
         }
-        Err(other) => panic!("{other}"),
+        Err(error) => panic!("{error}"),
     }
 }
 

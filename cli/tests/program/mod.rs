@@ -1,30 +1,30 @@
-//! Driving the program from a test.
+//! Calls of the program from a test.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The exit code; none after a signal.
     pub(crate) code: Option<i32>,
-    /// What it printed.
+    /// Standard output.
     pub(crate) stdout: String,
-    /// What it complained.
+    /// Standard error.
     pub(crate) stderr: String,
 }
 
 /// The program, to be run in a folder of the tests.
-pub(crate) fn command(words: &[&str]) -> Command {
+pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
-    command.args(words).current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
+    command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     command
 }
 
 /// Runs the program to its end.
-pub(crate) fn ropewalk(words: &[&str]) -> Outcome {
-    let output = command(words).output().expect("the program starts");
+pub(crate) fn ropewalk(arguments: &[&str]) -> Outcome {
+    let output = command(arguments).output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Outcome { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }

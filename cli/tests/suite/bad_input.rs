@@ -111,9 +111,9 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
         ("parameter.toml", "\"reno\"", "{ name = \"reno\", colour = \"red\" }"),
         ("range.toml", "\"reno\"", "{ name = \"cubic\", beta = 7 }"),
     ];
-    for (name, old, new) in variants {
-        assert!(GOOD.contains(old), "{name} changes nothing");
-        write(&dir, name, &GOOD.replacen(old, new, 1));
+    for (name, valid, invalid) in variants {
+        assert!(GOOD.contains(valid), "{name} changes nothing");
+        write(&dir, name, &GOOD.replacen(valid, invalid, 1));
     }
     write(&dir, "tunnel.toml", "[interface]\nadress = '10.77.0.1/24'\n");
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
@@ -124,34 +124,37 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
     let [good, sweep] = [GOOD.replace("\"1s\"", "\"1s\"\nsample = \"100ms\""), TABLE.replace("mpbs", "mbps")];
     write(&dir, "figure.toml", &format!("{good}{sweep}{figure}"));
     write(&dir, "sweep.toml", &format!("{GOOD}{}", sweep_of(1000, 3)));
-    let wrong: Vec<_> = CASES.iter().filter_map(|case| complaint(&dir.display().to_string(), *case)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let complaints: Vec<_> = CASES.iter().filter_map(|case| complaint(&dir.display().to_string(), *case)).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
 #[test]
 fn a_baseline_is_checked_before_anything_runs() {
     let dir = folder("bad-baseline");
-    let [file, theirs, ours] = ["good.toml", "theirs", "ours"].map(|name| dir.join(name).display().to_string());
+    let [file, baseline, results] =
+        ["good.toml", "baseline", "results"].map(|name| dir.join(name).display().to_string());
     write(&dir, "good.toml", GOOD);
-    assert_eq!(ropewalk(&["run", &file, "--out", &theirs, "--quiet"]).code, Some(0));
-    let refused = |phrases: &[&str]| {
-        let outcome = ropewalk(&["run", &file, "--out", &ours]);
-        let said = phrases.iter().all(|phrase| outcome.stderr.contains(phrase));
-        assert!(outcome.code == Some(3) && said && !dir.join("ours").exists(), "{outcome:?}");
+    assert_eq!(ropewalk(&["run", &file, "--out", &baseline, "--quiet"]).code, Some(0));
+    let assert_refused = |phrases: &[&str]| {
+        let outcome = ropewalk(&["run", &file, "--out", &results]);
+        let has_phrases = phrases.iter().all(|phrase| outcome.stderr.contains(phrase));
+        assert!(outcome.code == Some(3) && has_phrases && !dir.join("results").exists(), "{outcome:?}");
     };
     let sweep = "\n[sweep]\n\"path.one.delay\" = [\"5ms\"]\n";
-    write(&dir, "good.toml", &format!("baseline = \"theirs\"\n{GOOD}{sweep}"));
-    refused(&["none of the scenario's cells", "path.one.delay = 5ms", "good.toml:1"]);
-    write(&dir, "good.toml", &format!("baseline = \"theirs\"\n{GOOD}"));
-    std::fs::write(dir.join("theirs/flows.parquet"), "not a table").unwrap();
-    refused(&["flows.parquet is damaged", "good.toml:1"]);
+    write(&dir, "good.toml", &format!("baseline = \"baseline\"\n{GOOD}{sweep}"));
+    assert_refused(&["none of the scenario's cells", "path.one.delay = 5ms", "good.toml:1"]);
+    write(&dir, "good.toml", &format!("baseline = \"baseline\"\n{GOOD}"));
+    std::fs::write(dir.join("baseline/flows.parquet"), "not a table").unwrap();
+    assert_refused(&["flows.parquet is damaged", "good.toml:1"]);
 }
 
-fn complaint(dir: &str, (name, code, phrase, words): (&str, i32, &str, &[&str])) -> Option<String> {
-    let words: Vec<_> = words.iter().map(|word| word.replace("{dir}", dir)).collect();
-    let Outcome { code: got, stdout, stderr } = ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    let fine = got == Some(code) && stderr.contains(phrase) && !stderr.contains("panicked") && stdout.is_empty();
-    (!fine).then(|| format!("{name}: exit {got:?}, not {code} with \"{phrase}\"\n{stderr}{stdout}"))
+fn complaint(dir: &str, (name, code, phrase, arguments): (&str, i32, &str, &[&str])) -> Option<String> {
+    let arguments: Vec<_> = arguments.iter().map(|word| word.replace("{dir}", dir)).collect();
+    let Outcome { code: exit_code, stdout, stderr } =
+        ropewalk(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let is_as_expected =
+        exit_code == Some(code) && stderr.contains(phrase) && !stderr.contains("panicked") && stdout.is_empty();
+    (!is_as_expected).then(|| format!("{name}: exit {exit_code:?}, not {code} with \"{phrase}\"\n{stderr}{stdout}"))
 }
 
 /// `axes` swept keys with `values` values each.

@@ -7,27 +7,27 @@ use serde_json::Value;
 fn the_table_and_the_json_document_tell_the_same() {
     let [table, json] = [ropewalk(&["doctor"]), ropewalk(&["doctor", "--json"])];
     assert_eq!((table.code, json.code), (Some(0), Some(0)), "{}{}", table.stderr, json.stderr);
-    let found: Value = serde_json::from_str(&json.stdout).unwrap();
-    for backend in found["backends"].as_array().unwrap() {
+    let diagnosis: Value = serde_json::from_str(&json.stdout).unwrap();
+    for backend in diagnosis["backends"].as_array().unwrap() {
         assert!(table.stdout.contains(&format!("--on {}", backend["name"].as_str().unwrap())));
         if let Some(release) = backend["release"].as_str() {
             assert!(table.stdout.contains(release), "{}", table.stdout);
         }
     }
-    let own = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    assert_eq!(found["backends"][1]["release"], own.trim(), "this machine's kernel");
+    let own_release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(diagnosis["backends"][1]["release"], own_release.trim(), "this machine's kernel");
     assert!(table.stdout.lines().all(|line| line.chars().count() <= 80), "{}", table.stdout);
 }
 
 #[test]
 fn where_a_kernel_runs_the_doctor_has_said_so() {
-    let found: Value = serde_json::from_str(&ropewalk(&["doctor", "--json"]).stdout).unwrap();
+    let diagnosis: Value = serde_json::from_str(&ropewalk(&["doctor", "--json"]).stdout).unwrap();
     let dir = folder("doctor");
     let scenario = "name = \"none\"\nduration = \"1s\"\n[[path]]\nname = \"one\"\n[[flow]]\nname = \"v\"\n\
                     video = { kind = \"live\", ladder = [\"1mbit\"] }\n";
     write(&dir, "video.toml", scenario);
     let file = dir.join("video.toml").display().to_string();
-    for backend in found["backends"].as_array().unwrap() {
+    for backend in diagnosis["backends"].as_array().unwrap() {
         let outcome = ropewalk(&["run", &file, "--on", backend["name"].as_str().unwrap()]);
         // Video is refused (3) by a kernel that is there; without one there is nobody to refuse it (4).
         let expected = if backend["release"].is_null() || !may_run(backend) { 4 } else { 3 };
@@ -37,7 +37,7 @@ fn where_a_kernel_runs_the_doctor_has_said_so() {
     }
 }
 
-/// A guest that does not boot is found out by its first run only.
+/// A guest that does not boot is detected only by its first run.
 fn may_run(backend: &Value) -> bool {
     backend["name"] == "uml" || backend["fault"].is_null()
 }

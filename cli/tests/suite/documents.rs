@@ -9,9 +9,9 @@ const SCENARIO: &str = include_str!("../../../docs/scenario.md");
 
 /// Every property of a schema and of its definitions.
 fn keys(schema: &Value) -> BTreeSet<String> {
-    let own = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys().cloned());
-    let below = schema.as_object().into_iter().flat_map(|map| map.values());
-    own.chain(below.flat_map(keys)).collect()
+    let properties = schema["properties"].as_object().into_iter().flat_map(|properties| properties.keys().cloned());
+    let children = schema.as_object().into_iter().flat_map(|map| map.values());
+    properties.chain(children.flat_map(keys)).collect()
 }
 
 /// The words of all code, in line or in a block.

@@ -1,4 +1,4 @@
-//! What the program promises when all is well: one digest, whatever the threads; folders that resume; one JSON document.
+//! The program with valid input: one digest, whatever the threads; folders that resume; one JSON document.
 
 use crate::program::{command, folder, ropewalk, write};
 use serde_json::Value;
@@ -36,14 +36,14 @@ fn sweep(name: &str) -> (PathBuf, String) {
     (dir, file)
 }
 
-fn json(words: &[&str]) -> Value {
-    let outcome = ropewalk(words);
+fn json(arguments: &[&str]) -> Value {
+    let outcome = ropewalk(arguments);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     serde_json::from_str(&outcome.stdout).expect("exactly one JSON document")
 }
 
-fn run(file: &str, out: &Path, more: &[&str]) -> Value {
-    json(&[&["run", file, "--json", "--quiet", "--out", &out.display().to_string()], more].concat())
+fn run(file: &str, out: &Path, options: &[&str]) -> Value {
+    json(&[&["run", file, "--json", "--quiet", "--out", &out.display().to_string()], options].concat())
 }
 
 #[test]
@@ -139,14 +139,17 @@ fn a_baseline_is_kept_with_the_results_and_reported_again_without_its_folder() {
 #[test]
 fn an_edited_scenario_goes_to_a_folder_of_its_own() {
     let (dir, file) = sweep("edited");
-    let here = |words: &[&str]| {
-        let output = command(words).current_dir(&dir).output().unwrap();
+    let run_in_dir = |arguments: &[&str]| {
+        let output = command(arguments).current_dir(&dir).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(here(&["run", &file]).contains("results/small/report.html"));
+    assert!(run_in_dir(&["run", &file]).contains("results/small/report.html"));
     write(&dir, "small.toml", &SWEEP.replace("0.5%", "1%"));
-    assert!(here(&["run", &file]).contains("results/small-2/report.html"));
-    assert!(here(&["run", &file]).contains("results/small-2/report.html"), "the same study finds its folder again");
+    assert!(run_in_dir(&["run", &file]).contains("results/small-2/report.html"));
+    assert!(
+        run_in_dir(&["run", &file]).contains("results/small-2/report.html"),
+        "the same study finds its folder again"
+    );
 }
 
 #[test]
@@ -154,11 +157,11 @@ fn a_sweep_that_was_killed_goes_on_where_it_was() {
     let (dir, file) = sweep("killed");
     let long = ["--set", "duration=600s"];
     let out = dir.join("out");
-    let words = [&["run", &file, "--quiet", "--jobs", "1", "--out", out.to_str().unwrap()], &long[..]].concat();
-    let mut child = command(&words).stdout(Stdio::null()).spawn().unwrap();
-    let patience = Instant::now() + Duration::from_secs(60);
+    let arguments = [&["run", &file, "--quiet", "--jobs", "1", "--out", out.to_str().unwrap()], &long[..]].concat();
+    let mut child = command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
     while std::fs::read_dir(out.join("parts")).map_or(0, Iterator::count) < 2 {
-        assert!(Instant::now() < patience && child.try_wait().unwrap().is_none(), "no run was stored in time");
+        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "no run was stored in time");
         std::thread::sleep(Duration::from_millis(2));
     }
     child.kill().unwrap();
@@ -173,9 +176,9 @@ fn a_sweep_that_was_killed_goes_on_where_it_was() {
 fn a_reader_that_goes_away_is_no_failure() {
     let mut child = command(&["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let mut complaint = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
-    assert_eq!((child.wait().unwrap().code(), complaint.as_str()), (Some(0), ""));
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn row(text: &str, word: &str, nth: usize) -> Vec<f64> {
 }
 
 /// Wischik et al. 2011, section 2.2: one hop to two as 1 to 0.71 without coupling, 2 to 1 with LIA, all to none with full
-/// balance, which the sender's least window keeps from being reached.
+/// balance, which the sender's minimum window prevents.
 #[test]
 fn in_the_ring_coupling_keeps_to_the_short_ways() {
     let text = quick("ring");

@@ -1,4 +1,4 @@
-//! The shipped studies of papers run in their short form, and say of each claim what they said when they were written.
+//! The shipped studies of papers run in their short form, and each claim has the verdict that it had when the study was written.
 
 use crate::program::{folder, ropewalk};
 use std::path::Path;
@@ -14,8 +14,8 @@ fn quick(name: &str) -> String {
 
 /// The verdicts in the order of the claims: `+` holds, `-` does not, in groups of a claim.
 fn verdicts(text: &str) -> String {
-    let from = text.find("Claims: ").unwrap_or_else(|| panic!("no claims in:\n{text}"));
-    let paragraphs = text[from..].split("\n\n");
+    let start = text.find("Claims: ").unwrap_or_else(|| panic!("no claims in:\n{text}"));
+    let paragraphs = text[start..].split("\n\n");
     let marks = paragraphs.map(|claim| claim.lines().filter_map(mark).collect::<String>());
     marks.filter(|marks| !marks.is_empty()).collect::<Vec<_>>().join(" ")
 }

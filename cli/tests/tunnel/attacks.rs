@@ -40,15 +40,15 @@ fn replayed_and_forged_datagrams_are_counted_and_not_delivered() {
     let attacker = PacketSocket::open(&pair, LEFT, 0);
     let frames = capture_sealed(&pair, &attacker);
     let drops = || ["replayed", "authentication-failed"].map(|reason| pair.drops(RIGHT, reason));
-    let ([replayed, forged], out) = (drops(), delivered_packets(&pair, RIGHT));
+    let ([replayed, forged], delivered) = (drops(), delivered_packets(&pair, RIGHT));
     for (k, frame) in frames.iter().enumerate() {
         attacker.send(frame);
         attacker.send(&frame.forged(997 * k));
     }
     let count = frames.len() as u64;
-    let wanted = [replayed + count, forged + count];
-    assert!(eventually(|| drops() == wanted), "{wanted:?}: {:#?}", pair.status(RIGHT).drops);
-    assert_eq!(delivered_packets(&pair, RIGHT), out);
+    let expected_drops = [replayed + count, forged + count];
+    assert!(eventually(|| drops() == expected_drops), "{expected_drops:?}: {:#?}", pair.status(RIGHT).drops);
+    assert_eq!(delivered_packets(&pair, RIGHT), delivered);
 
     let transfer = Transfer::endless(&pair, LEFT);
     for round in 0..20 {
@@ -58,7 +58,7 @@ fn replayed_and_forged_datagrams_are_counted_and_not_delivered() {
     }
     assert!(transfer.stop() >= 5 << 20, "every byte is correct");
     // The link's queue may have dropped some of these.
-    assert!(drops().iter().zip(wanted).all(|(now, before)| *now > before), "{:?}", drops());
+    assert!(drops().iter().zip(expected_drops).all(|(drops, expected)| *drops > expected), "{:?}", drops());
 }
 
 /// Lengths and message types of the datagrams that a socket has received.
@@ -83,14 +83,14 @@ fn a_flood_of_handshakes_neither_stops_the_tunnel_nor_fills_its_memory_nor_gets_
 
     let mut echo = EchoClient::start(&pair, LEFT);
     assert!(echo.gets_answer());
-    let before = memory(pair.pid(RIGHT));
-    let mut random = units::RngStream::named(7, "flood");
+    let prior_memory = memory(pair.pid(RIGHT));
+    let mut rng = units::RngStream::named(7, "flood");
     let [count, bursts] = FLOOD;
     for burst in 1..=bursts {
         for _ in 0..count {
             let mut message = initiation.payload().to_vec();
             // The header, the type, the version and the zero byte after them are valid.
-            message[9..].iter_mut().for_each(|byte| *byte = random.bits() as u8);
+            message[9..].iter_mut().for_each(|byte| *byte = rng.bits() as u8);
             unknown_host.send(&message).unwrap();
         }
         let counted = || pair.drops(RIGHT, "invalid-mac1") == count * burst;
@@ -104,9 +104,9 @@ fn a_flood_of_handshakes_neither_stops_the_tunnel_nor_fills_its_memory_nor_gets_
             .for_each(|_| assert_eq!(unknown_host.send(initiation.payload()).unwrap(), initiation.payload().len()));
         assert!(echo.gets_answer(), "the tunnel carries nothing");
     }
-    let answered = answers(&unknown_host);
+    let answers = answers(&unknown_host);
     let cookie = |(len, kind): &(usize, u8)| *kind == 3 && *len <= initiation.payload().len();
-    assert!(answered.iter().all(cookie), "a replayed initiation gets a cookie reply at most: {answered:?}");
-    let grown = memory(pair.pid(RIGHT)).saturating_sub(before);
-    assert!(grown < 16 << 20, "memory grew by {grown} bytes");
+    assert!(answers.iter().all(cookie), "a replayed initiation gets a cookie reply at most: {answers:?}");
+    let growth = memory(pair.pid(RIGHT)).saturating_sub(prior_memory);
+    assert!(growth < 16 << 20, "memory grew by {growth} bytes");
 }

@@ -14,13 +14,13 @@ fn a_path_that_fails_is_replaced_by_the_other_and_used_again_when_it_recovers() 
     transfer.wait_for(1 << 20);
     pair.testbed.change(0, "both down").unwrap();
     assert!(eventually(|| pair.path(LEFT, 0).state == PathState::Down), "{:#?}", pair.path(LEFT, 0));
-    let other = pair.path(RIGHT, 1).received.bytes;
-    assert!(eventually(|| pair.path(RIGHT, 1).received.bytes > other + (1 << 20)), "the other path carries all");
+    let prior_bytes = pair.path(RIGHT, 1).received.bytes;
+    assert!(eventually(|| pair.path(RIGHT, 1).received.bytes > prior_bytes + (1 << 20)), "the other path carries all");
     transfer.wait_for(1 << 20);
-    let before = pair.path(RIGHT, 0).received.bytes;
+    let prior_bytes = pair.path(RIGHT, 0).received.bytes;
     pair.testbed.change(0, "both up").unwrap();
-    // More than probes are.
-    let used = || pair.path(RIGHT, 0).received.bytes > before + (256 << 10);
+    // More than the probes have.
+    let used = || pair.path(RIGHT, 0).received.bytes > prior_bytes + (256 << 10);
     assert!(eventually(used), "{:#?}", pair.path(RIGHT, 0));
     assert!(transfer.stop() > 0);
 }

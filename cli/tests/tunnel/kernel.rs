@@ -47,9 +47,9 @@ fn boot(folder: &Path) {
 /// Field `name` of the protocol's lines in `/proc/net/snmp`: one with names, one with numbers.
 fn snmp(text: &str, protocol: &str, name: &str) -> u64 {
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    let of: Vec<_> = lines.iter().filter(|line| line[0] == protocol).collect();
-    let at = of[0].iter().position(|field| *field == name).unwrap();
-    of[1][at].parse().unwrap()
+    let protocol_lines: Vec<_> = lines.iter().filter(|line| line[0] == protocol).collect();
+    let index = protocol_lines[0].iter().position(|field| *field == name).unwrap();
+    protocol_lines[1][index].parse().unwrap()
 }
 
 #[test]

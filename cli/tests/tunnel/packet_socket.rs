@@ -48,8 +48,8 @@ impl Frame {
     pub(crate) fn forged(&self, bit: usize) -> Self {
         let mut bytes = self.0.clone();
         let number = &mut bytes[HEADERS + SEALED_HEADER - 4..];
-        let ahead = u32::from_be_bytes([number[0], number[1], number[2], number[3]]).wrapping_add(1 << 20);
-        number[..4].copy_from_slice(&ahead.to_be_bytes());
+        let later_number = u32::from_be_bytes([number[0], number[1], number[2], number[3]]).wrapping_add(1 << 20);
+        number[..4].copy_from_slice(&later_number.to_be_bytes());
         let sealed = bytes.len() - HEADERS - SEALED_HEADER;
         bytes[HEADERS + SEALED_HEADER + bit / 8 % sealed] ^= 1 << (bit % 8);
         // No checksum, as IPv4 allows (RFC 768).

@@ -11,10 +11,10 @@ use testing::eventually;
 /// Slow enough for any machine: otherwise one path may carry all.
 const LINKS: [&str; 2] = ["rate=10mbit delay=10ms", "rate=10mbit delay=20ms"];
 
-/// A file's text without the table of a path, and that table.
-fn without(text: &str, device: &str) -> (String, String) {
+/// Removes the table of a path; returns the text without it, and the table.
+fn remove_path(text: &str, device: &str) -> (String, String) {
     let start = text.find(&format!("\n[[path]]\nname = \"{device}\"")).expect("the path is there");
-    let end = text[start + 1..].find("\n[[").map_or(text.len(), |at| start + 1 + at);
+    let end = text[start + 1..].find("\n[[").map_or(text.len(), |offset| start + 1 + offset);
     (format!("{}{}", &text[..start], &text[end..]), text[start..end].to_owned())
 }
 
@@ -25,8 +25,8 @@ fn sent_bytes(pair: &TunnelPair, device: &str) -> u64 {
 }
 
 fn carries_data(pair: &TunnelPair, device: &str) -> bool {
-    let before = sent_bytes(pair, device);
-    eventually(|| sent_bytes(pair, device) > before + (256 << 10))
+    let prior_bytes = sent_bytes(pair, device);
+    eventually(|| sent_bytes(pair, device) > prior_bytes + (256 << 10))
 }
 
 #[test]
@@ -34,27 +34,27 @@ fn transfers_continue_when_a_reload_removes_a_path_and_use_one_that_it_adds() {
     let Some(pair) = TunnelPair::up(IPV4, &LINKS) else { return };
     let path_count = |host| pair.status(host).peers[0].paths.len();
     let transfer = Transfer::endless(&pair, LEFT);
-    let back = Transfer::endless(&pair, RIGHT);
+    let reverse_transfer = Transfer::endless(&pair, RIGHT);
     transfer.wait_for(1 << 20);
     for removed in ["p1", "p0", "p1"] {
         let mut table = String::new();
         pair.edit(LEFT, |text| {
-            let (rest, cut) = without(&text, removed);
-            table = cut;
-            rest
+            let (remaining, removed_table) = remove_path(&text, removed);
+            table = removed_table;
+            remaining
         });
         assert_eq!(pair.reload(LEFT).unwrap(), format!("path {removed}: removed\n"));
         assert_eq!(path_count(LEFT), 1);
         assert!(eventually(|| path_count(RIGHT) == 1), "{:#?}", pair.status(RIGHT).peers[0].paths);
         transfer.wait_for(1 << 20);
-        back.wait_for(1 << 20);
+        reverse_transfer.wait_for(1 << 20);
         pair.edit(LEFT, |text| text + &table);
         assert_eq!(pair.reload(LEFT).unwrap(), format!("path {removed}: added\n"));
         assert!(carries_data(&pair, removed), "{:#?}", pair.status(LEFT).peers[0].paths);
         assert!(eventually(|| path_count(RIGHT) == 2));
     }
     assert_eq!(pair.reload(LEFT).unwrap(), "nothing changed\n");
-    assert!(transfer.stop() > 0 && back.stop() > 0);
+    assert!(transfer.stop() > 0 && reverse_transfer.stop() > 0);
 }
 
 #[test]
@@ -65,17 +65,19 @@ fn a_changed_endpoint_a_backup_and_a_rate_are_applied_while_data_flow() {
     pair.edit(LEFT, |text| text + "backup = true\n");
     assert_eq!(pair.reload(LEFT).unwrap(), "path p1: changed\n");
     let is_idle = || {
-        let before = sent_bytes(&pair, "p1");
+        let prior_bytes = sent_bytes(&pair, "p1");
         transfer.wait_for(1 << 20);
-        sent_bytes(&pair, "p1") < before + (64 << 10)
+        sent_bytes(&pair, "p1") < prior_bytes + (64 << 10)
     };
     assert!(eventually(is_idle), "a backup carries data although the other path works");
     // The endpoint of the other path becomes another address of the same host.
-    let [old, new] = [pair.testbed.v4(0, RIGHT), "10.88.0.77".parse().unwrap()];
-    pair.testbed.run(RIGHT, &format!("ip address add {new}/24 dev {}", pair.testbed.device(0))).unwrap();
-    pair.edit(LEFT, |text| text.replace(&format!("endpoint = \"{old}\""), &format!("endpoint = \"{new}\"")));
+    let [address, new_address] = [pair.testbed.v4(0, RIGHT), "10.88.0.77".parse().unwrap()];
+    pair.testbed.run(RIGHT, &format!("ip address add {new_address}/24 dev {}", pair.testbed.device(0))).unwrap();
+    pair.edit(LEFT, |text| {
+        text.replace(&format!("endpoint = \"{address}\""), &format!("endpoint = \"{new_address}\""))
+    });
     assert_eq!(pair.reload(LEFT).unwrap(), "path p0: removed\npath p0: added\n");
-    let is_redirected = || pair.path(LEFT, 1).remote.is_some_and(|remote| remote.starts_with(&new.to_string()));
+    let is_redirected = || pair.path(LEFT, 1).remote.is_some_and(|remote| remote.starts_with(&new_address.to_string()));
     assert!(eventually(is_redirected) && carries_data(&pair, "p0"), "{:#?}", pair.status(LEFT).peers[0]);
     pair.edit(LEFT, |text| text.replace("backup = true\n", "rate = \"8mbit\"\n"));
     assert_eq!(pair.reload(LEFT).unwrap(), "path p1: changed\n");
@@ -90,9 +92,9 @@ fn a_changed_preshared_key_interrupts_no_flow() {
     transfer.wait_for(1 << 20);
     // Bounds of the instant of the latest handshake.
     let handshake = || {
-        let before = Instant::now();
+        let start = Instant::now();
         let age = Duration::from_secs_f64(pair.status(LEFT).peers[0].handshake_age_ms.expect("a session") / 1e3);
-        [before - age, Instant::now() - age]
+        [start - age, Instant::now() - age]
     };
     let secret = keys::genpsk();
     let set_preshared_key = |host: usize| {
@@ -100,12 +102,12 @@ fn a_changed_preshared_key_interrupts_no_flow() {
         let stdout = pair.reload(host).unwrap();
         assert!(stdout.ends_with("peer.preshared-key changed\n"), "{stdout}");
     };
-    let [_, old] = handshake();
+    let [_, first_handshake] = handshake();
     set_preshared_key(LEFT);
     transfer.wait_for(1 << 20);
-    assert!(handshake()[0] <= old, "the old session stays: a new one needs the key at both ends");
+    assert!(handshake()[0] <= first_handshake, "the old session stays: a new one needs the key at both ends");
     set_preshared_key(RIGHT);
-    assert!(eventually(|| handshake()[0] > old), "no new session");
+    assert!(eventually(|| handshake()[0] > first_handshake), "no new session");
     transfer.wait_for(1 << 20);
     assert!(transfer.stop() > 0);
 }
@@ -147,12 +149,12 @@ fn peers_are_added_and_removed_and_a_network_that_moves_between_them_keeps_its_r
 #[test]
 fn a_reload_that_cannot_be_applied_is_refused_with_its_reason_and_changes_nothing() {
     let Some(pair) = TunnelPair::up(IPV4, &LINKS[..1]) else { return };
-    let before = pair.status(LEFT).peers[0].paths.len();
+    let path_count = pair.status(LEFT).peers[0].paths.len();
     let two_networks = format!("allowed-ips = [\"{}/32\", \"10.99.0.0/24\"]", IPV4.inner_address(RIGHT));
     let with_network =
         |text: String| text.replace(&format!("allowed-ips = \"{}/32\"", IPV4.inner_address(RIGHT)), &two_networks);
     let valid = std::cell::RefCell::new(String::new());
-    let refused = |change: &dyn Fn(String) -> String, phrases: &[&str]| {
+    let assert_refused = |change: &dyn Fn(String) -> String, phrases: &[&str]| {
         pair.edit(LEFT, |text| {
             valid.replace(text.clone());
             change(with_network(text))
@@ -162,20 +164,20 @@ fn a_reload_that_cannot_be_applied_is_refused_with_its_reason_and_changes_nothin
         let routes = pair.testbed.run(LEFT, &format!("ip route show dev {DEVICE}")).unwrap();
         let status = pair.status(LEFT);
         assert!(!routes.contains("10.99.0.0/24"), "{routes}");
-        assert_eq!((status.peers[0].paths.len(), status.peers[0].allowed_ips.len()), (before, 1));
+        assert_eq!((status.peers[0].paths.len(), status.peers[0].allowed_ips.len()), (path_count, 1));
         pair.edit(LEFT, |_| valid.borrow().clone());
     };
     let fixed = |text: String| {
         text.replace("address = ", "metrics = \"127.0.0.1:9754\"\naddress = ") + "\n[tunnel]\nin-order = false\n"
     };
-    refused(&fixed, &["interface.metrics", "tunnel.in-order", "needs a restart"]);
+    assert_refused(&fixed, &["interface.metrics", "tunnel.in-order", "needs a restart"]);
     // The port is taken.
     let taken = |text: String| {
-        let (_, table) = without(&text, "p0");
+        let (_, table) = remove_path(&text, "p0");
         text + &table.replace("name = \"p0\"", "name = \"again\"")
     };
-    refused(&taken, &["again", "cannot be bound"]);
-    refused(&|text| text.replace("[[path]]", "[[paht]]"), &["did you mean `path`?"]);
+    assert_refused(&taken, &["again", "cannot be bound"]);
+    assert_refused(&|text| text.replace("[[path]]", "[[paht]]"), &["did you mean `path`?"]);
     assert_eq!(Transfer::start(&pair, LEFT, 1 << 20).finish(), 1 << 20);
 }
 

@@ -27,8 +27,8 @@ fn assert_files_remain(pair: &TunnelPair, host: usize) {
     let folder = pair.folder(host);
     assert!(StateFile::read(&folder, DEVICE).is_some() && running_tunnel(&folder, DEVICE).is_none());
     assert!(socket_path(&folder, DEVICE).exists());
-    let gone = || pair.testbed.run(host, &format!("ip link show {DEVICE}")).is_err();
-    assert!(eventually(gone), "the device outlives its process");
+    let is_gone = || pair.testbed.run(host, &format!("ip link show {DEVICE}")).is_err();
+    assert!(eventually(is_gone), "the device outlives its process");
 }
 
 fn assert_restored(pair: &TunnelPair, host: usize) {

@@ -62,8 +62,8 @@ impl Transfer {
 
     /// Waits until so many more bytes have arrived.
     pub(crate) fn wait_for(&self, bytes: u64) {
-        let before = self.state.bytes.load(Relaxed);
-        assert!(eventually(|| self.state.bytes.load(Relaxed) >= before + bytes), "{bytes} bytes do not arrive");
+        let prior_bytes = self.state.bytes.load(Relaxed);
+        assert!(eventually(|| self.state.bytes.load(Relaxed) >= prior_bytes + bytes), "{bytes} bytes do not arrive");
     }
 
     /// Ends an endless transfer; returns the bytes received.
@@ -82,28 +82,28 @@ impl Transfer {
 }
 
 fn send(mut stream: TcpStream, bytes: u64, state: &ReceiverState) {
-    let (mut block, mut at) = (vec![0; 1 << 16], 0);
-    while at < bytes && !state.stopped.load(Relaxed) {
-        fill(at, &mut block);
+    let (mut block, mut position) = (vec![0; 1 << 16], 0);
+    while position < bytes && !state.stopped.load(Relaxed) {
+        fill(position, &mut block);
         stream.write_all(&block).expect("the connection holds");
-        at += block.len() as u64;
+        position += block.len() as u64;
     }
 }
 
 fn receive(mut stream: TcpStream, state: &ReceiverState) {
     let (mut block, mut expected) = (vec![0; 1 << 16], vec![0; (1 << 16) + 16]);
-    let mut at = 0;
+    let mut position = 0;
     loop {
         let bytes = stream.read(&mut block).expect("the connection holds");
         if bytes == 0 {
             return;
         }
-        let skip = (at % 8) as usize;
+        let skip = (position % 8) as usize;
         let len = (skip + bytes).next_multiple_of(8);
-        fill(at - skip as u64, &mut expected[..len]);
-        assert!(block[..bytes] == expected[skip..skip + bytes], "a wrong byte after {at} correct ones");
-        at += bytes as u64;
-        state.bytes.store(at, Relaxed);
+        fill(position - skip as u64, &mut expected[..len]);
+        assert!(block[..bytes] == expected[skip..skip + bytes], "a wrong byte after {position} correct ones");
+        position += bytes as u64;
+        state.bytes.store(position, Relaxed);
     }
 }
 

@@ -6,8 +6,8 @@ use lab::testbed::{LEFT, RIGHT};
 
 /// Bytes of a transfer; `ROPEWALK_TEST_BYTES` sets another number.
 fn transfer_bytes() -> u64 {
-    let wanted = std::env::var("ROPEWALK_TEST_BYTES").ok().map(|text| text.parse().expect("a number of bytes"));
-    wanted.unwrap_or(8 << 20)
+    let bytes = std::env::var("ROPEWALK_TEST_BYTES").ok().map(|text| text.parse().expect("a number of bytes"));
+    bytes.unwrap_or(8 << 20)
 }
 
 /// Transfers a file in one connection, and asserts that every path carries a part. The links are slow enough for any machine:

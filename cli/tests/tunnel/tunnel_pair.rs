@@ -106,11 +106,12 @@ impl TunnelPair {
     /// Writes a host's configuration. The left host initiates on every link; the right one learns its addresses from that.
     fn configure(&self, host: usize, private: &[String; 2]) {
         let (other, families) = (1 - host, self.families);
-        let ([single, network], [inner, peer_inner]) =
+        let ([host_prefix, network_prefix], [inner, peer_inner]) =
             (families.prefixes(), [host, other].map(|host| families.inner_address(host)));
         let public = keys::pubkey(&private[other]).unwrap();
-        let mut text = format!("[interface]\naddress = \"{inner}/{network}\"\nprivate-key = \"{}\"\n", private[host]);
-        write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{peer_inner}/{single}\"\n").unwrap();
+        let mut text =
+            format!("[interface]\naddress = \"{inner}/{network_prefix}\"\nprivate-key = \"{}\"\n", private[host]);
+        write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{peer_inner}/{host_prefix}\"\n").unwrap();
         for link in (0..self.links).filter(|_| host == LEFT) {
             let [source, remote] = [host, other].map(|host| families.outer_address(&self.testbed, link, host));
             let device = self.testbed.device(link);
@@ -171,10 +172,10 @@ impl TunnelPair {
 
     /// Waits until all paths of a host are up.
     pub(crate) fn wait_until_up(&self, host: usize) {
-        let all = |status: &TunnelStatus| {
+        let all_up = |status: &TunnelStatus| {
             status.paths().filter(|(_, path)| path.state == PathState::Up).count() == self.links
         };
-        let up = || self.client(host).status().is_ok_and(|status| all(&status));
+        let up = || self.client(host).status().is_ok_and(|status| all_up(&status));
         assert!(eventually(up), "host {host} does not come up: {:#?}", self.client(host).status());
     }
 

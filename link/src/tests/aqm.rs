@@ -39,16 +39,16 @@ fn overload(pipe: &mut Pipe<TestPacket>, ms: u64, ecn: bool, mut observe: impl F
     }
 }
 
-/// When CoDel is to signal under [`overload`], us. Packet j leaves at 1.2 j ms, as long as nothing is dropped after
+/// Times at which CoDel is to signal under [`overload`], us. Packet j leaves at 1.2 j ms, as long as nothing is dropped after
 /// 0.4 j ms of waiting; that is 5 ms for the first time at 15.6 ms. The first signal is at the first departure 100 ms
 /// later, the others follow the control law.
-fn signals(until_us: u64) -> Vec<u64> {
+fn signals(end_us: u64) -> Vec<u64> {
     let departure = |us: f64| (us / 1200.0).ceil() as u64 * 1200;
     let mut due = departure(115_600.0) as f64;
     let mut signals = vec![due as u64];
     for count in 1.. {
         due += 100_000.0 / f64::from(count).sqrt();
-        if departure(due) >= until_us {
+        if departure(due) >= end_us {
             break;
         }
         signals.push(departure(due));
@@ -143,10 +143,10 @@ fn red_holds_an_unresponsive_overload_at_its_upper_threshold() {
 #[test]
 fn pie_holds_an_unresponsive_overload_at_its_target() {
     let mut pipe = pipe_with(pie(), false);
-    let (mut sum, mut samples, mut counted_before) = (0.0, 0.0, (0, 0));
+    let (mut sum, mut samples, mut prior_counts) = (0.0, 0.0, (0, 0));
     overload(&mut pipe, 100_000, false, |now, pipe| {
         if now == 20_400 * MS {
-            counted_before = (pipe.counters().offered, pipe.counters().dropped);
+            prior_counts = (pipe.counters().offered, pipe.counters().dropped);
         }
         if now >= 20_400 * MS && now.is_multiple_of(15 * MS) {
             (sum, samples) = (sum + pipe.queue_delay(Instant(now)).as_millis_f64(), samples + 1.0);
@@ -157,7 +157,7 @@ fn pie_holds_an_unresponsive_overload_at_its_target() {
     let deviation = 1e3 * 0.1 / (0.125 * samples);
     println!("{mean} ms over {samples} updates, give or take {deviation}");
     assert!((mean - 15.0).abs() < deviation + 1.2, "{mean} ms: a packet's 1.2 ms from the target, and {deviation}");
-    let share = (counters.dropped - counted_before.1) as f64 / (counters.offered - counted_before.0) as f64;
+    let share = (counters.dropped - prior_counts.1) as f64 / (counters.offered - prior_counts.0) as f64;
     assert!((share - 1.0 / 3.0).abs() < 0.001, "{share}");
     assert!(is_conserved(&pipe));
 }

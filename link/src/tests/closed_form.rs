@@ -175,8 +175,8 @@ fn littles_law_holds_exactly_for_a_random_load() {
             arrivals(&mut pipe, step * STEP);
         }
         // What still waits will do so for the time it takes to send what is ahead of it.
-        let left = pipe.queued_packets(Instant(200_000 * STEP));
-        assert!(pipe.counters().dropped > 100 && left <= 12 && is_conserved(&pipe));
+        let waiting = pipe.queued_packets(Instant(200_000 * STEP));
+        assert!(pipe.counters().dropped > 100 && waiting <= 12 && is_conserved(&pipe));
         for instant in (200_000..200_000 + 12 * 13).map(|step| step * STEP + STEP / 2) {
             integral += pipe.queued_packets(Instant(instant)) * STEP;
         }
@@ -188,7 +188,7 @@ fn littles_law_holds_exactly_for_a_random_load() {
 fn the_mean_wait_of_poisson_arrivals_is_pollaczek_khinchines() {
     // M/D/1 at load 0.8: W = load x service / (2 (1 - load)) = 240 us.
     let (mut pipe, mut rng) = (pipe(&link()), RngStream::named(4, "load"));
-    let (mut now, mut before) = (0, 0);
+    let (mut now, mut prior_total) = (0, 0);
     let batches: Vec<f64> = (0..100)
         .map(|_| {
             for number in 0..20_000 {
@@ -197,7 +197,7 @@ fn the_mean_wait_of_poisson_arrivals_is_pollaczek_khinchines() {
                 arrivals(&mut pipe, now);
             }
             let total = pipe.counters().queue_delay_total_ns;
-            (total - std::mem::replace(&mut before, total)) as f64 / 20_000.0
+            (total - std::mem::replace(&mut prior_total, total)) as f64 / 20_000.0
         })
         .collect();
     let mean = batches.iter().sum::<f64>() / 100.0;

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A full packet at 10 Mbit/s.
-const FULL: u64 = 1200 * US;
+/// Transmission time of a full packet at 10 Mbit/s.
+const FULL_PACKET_TIME: u64 = 1200 * US;
 
 /// FQ-CoDel and CAKE that drop nothing before they are full. So many flow queues that none is shared by chance.
 fn without_early_drops() -> [QueueDiscipline; 2] {
@@ -15,7 +15,7 @@ fn without_early_drops() -> [QueueDiscipline; 2] {
 }
 
 /// 10 Mbit/s, no delay.
-fn fair(discipline: QueueDiscipline, packets: u64) -> Pipe<TestPacket> {
+fn fair_pipe(discipline: QueueDiscipline, packets: u64) -> Pipe<TestPacket> {
     let queue = QueueConfig { limit: QueueLimit::Packets(packets), discipline, ecn: false };
     pipe(&PipeConfig { rate: Some(Rate::from_mbit(10)), delay: Span::ZERO, queue, ..link() })
 }
@@ -31,25 +31,26 @@ fn enqueue(pipe: &mut Pipe<TestPacket>, now: u64, flow: u16, bytes: u32, numbers
 #[test]
 fn a_sparse_flow_has_priority_over_backlogged_flows() {
     for discipline in without_early_drops() {
-        let mut pipe = fair(discipline, 100_000);
+        let mut pipe = fair_pipe(discipline, 100_000);
         (1..=8).for_each(|flow| enqueue(&mut pipe, 0, flow, 1500, 0..200));
         // One packet each 50 ms: in a round of eight packets its flow queue is empty and leaves the lists.
         for k in 0..30 {
             let now = (k + 1) * 50 * MS;
             arrivals(&mut pipe, now);
             enqueue(&mut pipe, now, 0, 200, k..k + 1);
-            let wait = arrivals(&mut pipe, now + 10 * FULL).into_iter().find(|(_, packet)| packet.flow == 0);
+            let wait =
+                arrivals(&mut pipe, now + 10 * FULL_PACKET_TIME).into_iter().find(|(_, packet)| packet.flow == 0);
             let wait = wait.expect("it has arrived").0 - now;
-            assert!(wait <= FULL + 160 * US, "{discipline:?}, packet {k}: {wait} ns");
+            assert!(wait <= FULL_PACKET_TIME + 160 * US, "{discipline:?}, packet {k}: {wait} ns");
         }
     }
 }
 
-/// With `n` sparse flows a packet may wait for the others' quanta besides.
+/// A packet of a new flow may also wait for the quanta of the other new flows.
 #[test]
 fn new_flows_wait_for_each_other_only() {
     for discipline in without_early_drops() {
-        let mut pipe = fair(discipline, 100_000);
+        let mut pipe = fair_pipe(discipline, 100_000);
         (100..=104).for_each(|flow| enqueue(&mut pipe, 0, flow, 1500, 0..200));
         arrivals(&mut pipe, 100 * MS);
         (0..20).for_each(|flow| enqueue(&mut pipe, 100 * MS, flow, 200, 0..1));
@@ -63,15 +64,15 @@ fn new_flows_wait_for_each_other_only() {
 #[test]
 fn backlogged_flows_share_within_a_quantum_and_a_packet() {
     for discipline in without_early_drops() {
-        let mut pipe = fair(discipline, 100_000);
+        let mut pipe = fair_pipe(discipline, 100_000);
         let sizes = [1500, 1000, 700, 64, 333];
         (0..5).for_each(|flow| enqueue(&mut pipe, 0, flow, sizes[usize::from(flow)], 0..3000));
         let mut sent = [0u64; 5];
         // The smallest have 192 kB each to send, and are done when all have sent that: after 768 ms.
         for (_, packet) in arrivals(&mut pipe, 700 * MS) {
             sent[usize::from(packet.flow)] += u64::from(packet.bytes);
-            let (least, most) = (sent.iter().min().expect("five"), sent.iter().max().expect("five"));
-            assert!(most - least < 1514 + 1500, "{discipline:?}: {sent:?}");
+            let (min, max) = (sent.iter().min().expect("five"), sent.iter().max().expect("five"));
+            assert!(max - min < 1514 + 1500, "{discipline:?}: {sent:?}");
         }
         assert!(sent.iter().sum::<u64>() > 850_000);
     }
@@ -87,14 +88,15 @@ fn a_full_queue_drops_from_the_head_of_the_longest_flow_queue() {
         (without_early_drops()[1], 100, 1),
         (without_early_drops()[1], 1000, 1),
     ] {
-        let mut pipe = fair(discipline, packets + 30);
+        let mut pipe = fair_pipe(discipline, packets + 30);
         enqueue(&mut pipe, 0, 1, 1500, 0..packets + 1);
         enqueue(&mut pipe, 0, 2, 1500, 0..30);
         assert_eq!(pipe.counters().dropped, 0, "full, but not too full");
         assert_eq!(pipe.enqueue(Instant(0), TestPacket { flow: 2, ..packet(30, 1500) }), Verdict::Accepted);
-        let mut lost: Vec<_> = std::iter::from_fn(|| pipe.take_discarded()).map(|p| (p.flow, p.number)).collect();
-        lost.sort_unstable();
-        assert!(lost.iter().copied().eq((1..=expected).map(|number| (1, number))), "{discipline:?}: {lost:?}");
+        let mut dropped: Vec<_> =
+            std::iter::from_fn(|| pipe.take_discarded()).map(|packet| (packet.flow, packet.number)).collect();
+        dropped.sort_unstable();
+        assert!(dropped.iter().copied().eq((1..=expected).map(|number| (1, number))), "{discipline:?}: {dropped:?}");
         assert!(is_conserved(&pipe));
     }
 }
@@ -114,7 +116,7 @@ fn the_only_packet_of_the_longest_flow_queue_is_dropped() {
 #[test]
 fn an_idle_flow_is_new_again_and_others_keep_their_turn() {
     for discipline in without_early_drops() {
-        let mut pipe = fair(discipline, 100_000);
+        let mut pipe = fair_pipe(discipline, 100_000);
         enqueue(&mut pipe, 0, 1, 1500, 0..10);
         arrivals(&mut pipe, 100 * MS);
         // The transmitter asked at 12 ms, and found nothing.
@@ -125,9 +127,9 @@ fn an_idle_flow_is_new_again_and_others_keep_their_turn() {
         assert_eq!(order[..3], [2, 1, 2], "{discipline:?}: after the packet in transmission");
         // Flow 1 has its last packet in transmission: its flow queue is empty, and was not served since.
         enqueue(&mut pipe, 300 * MS, 1, 1500, 11..13);
-        arrivals(&mut pipe, 300 * MS + FULL);
-        enqueue(&mut pipe, 300 * MS + FULL, 2, 1500, 10..13);
-        enqueue(&mut pipe, 300 * MS + FULL, 1, 1500, 13..15);
+        arrivals(&mut pipe, 300 * MS + FULL_PACKET_TIME);
+        enqueue(&mut pipe, 300 * MS + FULL_PACKET_TIME, 2, 1500, 10..13);
+        enqueue(&mut pipe, 300 * MS + FULL_PACKET_TIME, 1, 1500, 13..15);
         let order: Vec<u16> = arrivals(&mut pipe, 400 * MS).iter().map(|(_, packet)| packet.flow).collect();
         // Flow 2 is new, and its quantum lets two packets go (14 bytes are left after the first). Were flow 1 new as
         // well, its next two would follow each other.
@@ -138,7 +140,7 @@ fn an_idle_flow_is_new_again_and_others_keep_their_turn() {
 /// BLUE drops at random what an unresponsive flow sends beyond the link's rate, so that the queue no longer overflows.
 #[test]
 fn blue_drops_the_excess_of_an_unresponsive_flow() {
-    let mut pipe = fair(QueueDiscipline::Cake(CakeConfig { rtt: Span::from_millis(100) }), 100);
+    let mut pipe = fair_pipe(QueueDiscipline::Cake(CakeConfig { rtt: Span::from_millis(100) }), 100);
     // Three packets in the time of two: a third must go, 85 steps of BLUE, no more than one each 5 ms.
     let mut full_arrivals = 0;
     for k in 0..20_000u64 {

@@ -182,7 +182,7 @@ proptest! {
         same_as_drop_tail(&config, &steps, QueueConfig { discipline: codel_without_drops(), ..config.queue })?;
     }
 
-    /// So is FQ-CoDel with one flow queue that does not overflow.
+    /// FQ-CoDel with one flow queue that does not overflow is drop-tail.
     #[test]
     fn a_single_flow_queue_is_drop_tail(config in config(), steps in steps()) {
         let codel = CoDelConfig { target: Span::MAX, ..CoDelConfig::default() };

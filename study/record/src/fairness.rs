@@ -37,7 +37,7 @@ pub fn jain_index(rates: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
-/// Fairness over the whole windows fairness_between the last flow's start and the first one's end, if those are `start` and `end`.
+/// Fairness over the whole windows between the last flow's start and the first one's end, if those are `start` and `end`.
 /// `cumulative_bytes` has a row for each [`WINDOW_S`] of the run's clock, the first for its beginning: bytes delivered so far, a
 /// column a flow. None if nothing was delivered.
 #[must_use]

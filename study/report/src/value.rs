@@ -167,7 +167,7 @@ mod tests {
     fn a_part_of_the_run_has_the_mean_of_rates_and_the_sum_of_counts() {
         let part = |from_s, until_s, field| value(&run(), field, &Scope { from_s, until_s, ..Scope::default() });
         assert_eq!(part(None, Some(2.0), "goodput_mbps"), Some(3.0));
-        assert_eq!(part(Some(1.0), None, "goodput_mbps"), Some(6.5), "what is not finite_samples does not count");
+        assert_eq!(part(Some(1.0), None, "goodput_mbps"), Some(6.5), "what is not finite does not count");
         assert_eq!(part(Some(1.0), Some(3.0), "sent_packets"), Some(50.0));
         assert_eq!(part(None, Some(2.0), "drop_percent"), Some(10.0), "3 of 30");
         assert_eq!(part(Some(3.0), None, "goodput_mbps"), None);

@@ -38,7 +38,7 @@ pub(super) fn check(root: &Path, sources: &[Source], update: bool) -> Result<Vec
     if update && reduced != stored {
         std::fs::write(root.join(RATCHET), format_marks(reduced)).map_err(|error| format!("{RATCHET}: {error}"))?;
     } else if reduced != stored {
-        crate::shell::say("tidy: lengths have shrunk; `cargo xtask tidy --update` keeps them so\n")?;
+        crate::shell::print("tidy: lengths have shrunk; `cargo xtask tidy --update` keeps them so\n")?;
     }
     Ok(findings(&rust, current, stored))
 }

@@ -40,7 +40,7 @@ fn normalised(path: &Path) -> PathBuf {
         match component {
             Component::ParentDir => _ = normalised.pop(),
             Component::CurDir => {}
-            other => normalised.push(other),
+            component => normalised.push(component),
         }
     }
     normalised

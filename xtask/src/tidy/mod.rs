@@ -3,7 +3,7 @@
 use crate::shell;
 use std::path::{Path, PathBuf};
 
-mod arrows;
+mod dependencies;
 mod homes;
 mod lengths;
 mod links;
@@ -22,14 +22,14 @@ struct Source {
 pub(crate) fn run(update: bool) -> Result<(), String> {
     let root = shell::root();
     let sources = sources(&root)?;
-    let mut findings = arrows::check(&shell::metadata("--no-deps")?);
+    let mut findings = dependencies::check(&shell::metadata("--no-deps")?);
     findings.extend(packages::check(&shell::metadata("--locked")?));
     findings.extend(purity::check(&sources));
     findings.extend(lengths::check(&root, &sources, update)?);
     findings.extend(links::check(&sources, &|path| root.join(path).exists()));
     findings.extend(homes::check(&root, &sources));
     if findings.is_empty() {
-        return shell::say(&format!("tidy: {} files are in order\n", sources.len()));
+        return shell::print(&format!("tidy: {} files are in order\n", sources.len()));
     }
     findings.iter().for_each(|finding| eprintln!("tidy: {finding}"));
     Err(format!("{} findings of `cargo xtask tidy`", findings.len()))

@@ -104,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_expression_is_fulfilled_with_listed_licences_alparse_license() {
+    fn an_expression_is_fulfilled_with_listed_licences_alone() {
         let allowed = ["MIT", "MIT/Apache-2.0", "GPL-3.0 OR MIT", "(Apache-2.0 OR GPL-3.0) AND BSD-3-Clause"];
         assert!(allowed.iter().all(|it| is_allowed(it)));
         assert!(is_allowed("Apache-2.0 WITH LLVM-exception OR GPL-3.0"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_a_licence_and_a_newer_rust_are_finding_count() {
+    fn a_source_a_licence_and_a_newer_rust_are_findings() {
         let member = json!({"name": "own", "source": null, "rust_version": "1.89"});
         let finding_count = |licence: &str, source: &str, rust: &str| {
             let package = json!({"name": "x", "license": licence, "source": source, "rust_version": rust});
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_version_that_is_not_listed_is_finding_count() {
+    fn a_second_version_that_is_not_listed_is_a_finding() {
         let package = json!({"name": "x", "license": "MIT", "source": REGISTRY_PREFIX});
         let findings = check(&json!({"packages": [package, package]}));
         assert!(findings.iter().any(|finding| finding.contains("`x` is there in more than one version")));

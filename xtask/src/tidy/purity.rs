@@ -1,5 +1,6 @@
-//! Checks that pure crates use no clock, thread, socket or hash order. Clippy checks the same by type (the root's `clippy.toml`);
-//! this check reads the text, and so also finds imports without a call. A crate is pure unless it has a `clippy.toml` of its own.
+//! Checks that pure crates use no clock, thread, socket or hash order. Clippy checks the same by type (the root's
+//! `clippy.toml`); this check reads the text, and so also finds imports without a call. A crate is pure unless it has a
+//! `clippy.toml` of its own.
 
 use super::Source;
 
@@ -48,9 +49,9 @@ mod tests {
 
     #[test]
     fn a_clock_in_a_pure_crate_is_found_with_its_line() {
-        let found = findings("cc/control/src/x.rs", "//! About\nuse std::time::Instant;\n");
-        assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("cc/control/src/x.rs:2:"), "{}", found[0]);
+        let findings = findings("cc/control/src/x.rs", "//! About\nuse std::time::Instant;\n");
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].starts_with("cc/control/src/x.rs:2:"), "{}", findings[0]);
     }
 
     #[test]

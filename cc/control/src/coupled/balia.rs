@@ -48,7 +48,7 @@ impl Coupling for Balia {
     fn decrease(&mut self, group: &SubflowGroup<'_, ()>, _now: Instant) -> f64 {
         let (a, cwnd) = (alpha(group), group.own_subflow().cwnd);
         if self.kernel_integers {
-            // Whole multiples only, of half_cwnd a window in whole packets.
+            // Whole multiples only, of half a window in whole packets.
             let half_cwnd = (cwnd as u64) >> 1;
             return ((half_cwnd as f64) * f64::from(a as u32).min(MAX_ALPHA)).floor();
         }

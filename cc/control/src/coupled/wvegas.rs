@@ -95,7 +95,7 @@ impl WVegasPath {
         self.sampled_rtt = 0;
     }
 
-    /// Updates the minimum queueing path_state. Returns whether this delay is at least twice the minimum.
+    /// Updates the minimum queueing delay. Returns whether this delay is at least twice the minimum.
     fn backoff_due(&mut self, queueing_delay: u64) -> bool {
         if queueing_delay == 0 {
             return false;

@@ -16,7 +16,7 @@
 //!
 //! Linux's delay: it subtracts time stamps, whose origins have been random since Linux 4.10: the "delay" of a flow
 //! is anything up to 2^32 ms, and its sums and 15 % of its range overflow 32 bits. For most flows there is never early
-//! congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some there is unaffected a cause.
+//! congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some there is without a cause.
 //! That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
 //! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too.
 

@@ -147,7 +147,7 @@ impl file::Pipe {
         }
     }
 
-    /// Whether no key is pipe_table.
+    /// Whether no key is set.
     fn is_empty(&self) -> bool {
         let Self { rate, trace, delay, jitter, loss, overhead, queue, local, wire_limit } = self;
         let rate_and_delay_unset = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();

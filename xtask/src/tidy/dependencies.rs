@@ -78,7 +78,7 @@ pub(super) fn check(metadata: &Value) -> Vec<String> {
     for package in packages {
         let name = crate_name(as_str_or_empty(&package["name"]));
         let Some(rule) = CRATES.iter().find(|rule| rule.name == name) else {
-            findings.push(format!("crate `{name}` is not in the table of xtask/src/tidy/arrows.rs"));
+            findings.push(format!("crate `{name}` is not in the table of xtask/src/tidy/dependencies.rs"));
             continue;
         };
         let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
@@ -89,7 +89,10 @@ pub(super) fn check(metadata: &Value) -> Vec<String> {
         };
         let listed = rule.crates.iter().chain(rule.outside.unwrap_or_default());
         findings.extend(listed.filter(unused).map(|name| {
-            format!("`{}` does not depend on `{name}`: take it out of the table in xtask/src/tidy/arrows.rs", rule.name)
+            format!(
+                "`{}` does not depend on `{name}`: take it out of the table in xtask/src/tidy/dependencies.rs",
+                rule.name
+            )
         }));
     }
     findings
@@ -99,7 +102,7 @@ fn check_dependency(rule: &CrateRule, dependency: &Value) -> Option<String> {
     let name = crate_name(as_str_or_empty(&dependency["name"]));
     if dependency["path"].is_string() {
         let allowed = rule.crates.contains(&name);
-        return (!allowed).then(|| format!("`{}` may not depend on `{name}` (ARCHITECTURE.md, arrows)", rule.name));
+        return (!allowed).then(|| format!("`{}` may not depend on `{name}` (ARCHITECTURE.md)", rule.name));
     }
     let allowed = rule.outside.is_none_or(|outside| outside.contains(&name));
     (!allowed).then(|| format!("`{}` is pure and may not use the outside crate `{name}`", rule.name))
