@@ -22,32 +22,32 @@ fn main() {
     handshake();
 }
 
-/// Nanoseconds that one round of `work` takes: the best of some batches, as others use the machine too.
+/// Time of one round of `work`, nanoseconds: the minimum of some batches, as other programs use the machine too.
 fn nanoseconds(batches: u64, rounds: u64, mut work: impl FnMut(u64)) -> f64 {
-    let best = (0..batches).map(|batch| {
-        let begin = Clock::now();
+    let times = (0..batches).map(|batch| {
+        let start = Clock::now();
         (0..rounds).for_each(|round| work(batch * rounds + round));
-        begin.elapsed().as_nanos() as f64 / rounds as f64
+        start.elapsed().as_nanos() as f64 / rounds as f64
     });
-    best.fold(f64::INFINITY, f64::min)
+    times.fold(f64::INFINITY, f64::min)
 }
 
 fn data(cipher: Cipher) {
     let session = || Session::new(&SessionKeys { cipher, seal: [1; 32], open: [1; 32] });
     let (mut sealer, mut opener) = (session(), session());
     let (header, mut sealed) = ([7; 12], vec![[0; BODY + 16]; DATAGRAMS]);
-    let (mut seal, mut open) = (f64::INFINITY, f64::INFINITY);
+    let (mut seal_ns, mut open_ns) = (f64::INFINITY, f64::INFINITY);
     for batch in 0..BATCHES {
         let first = batch * DATAGRAMS as u64;
-        seal = seal.min(nanoseconds(1, DATAGRAMS as u64, |index| {
+        seal_ns = seal_ns.min(nanoseconds(1, DATAGRAMS as u64, |index| {
             let (body, tag) = sealed[index as usize].split_last_chunk_mut().unwrap();
             sealer.seal(1, first + index, &header, black_box(body), tag).unwrap();
         }));
-        open = open.min(nanoseconds(1, DATAGRAMS as u64, |index| {
+        open_ns = open_ns.min(nanoseconds(1, DATAGRAMS as u64, |index| {
             opener.open(1, (first + index) as u32, &header, black_box(&mut sealed[index as usize])).unwrap();
         }));
     }
-    println!("{:18} seal {seal:4.0} ns, open {open:4.0} ns", cipher.name());
+    println!("{:18} seal {seal_ns:4.0} ns, open {open_ns:4.0} ns", cipher.name());
 }
 
 fn handshake() {

@@ -1,4 +1,4 @@
-//! Checks for any bytes, which the fuzz targets and property tests call. They panic if a promise is broken.
+//! Checks for any bytes, which the fuzz targets and property tests call. They panic if a property does not hold.
 
 use units::Instant;
 
@@ -54,12 +54,12 @@ pub fn handshake(bytes: &[u8]) {
             }
         }
     }
-    changed(&mut a, &mut b, &initiation, bytes);
+    check_changed_messages(&mut a, &mut b, &initiation, bytes);
 }
 
 /// An authentic initiation and response, XORed with `bytes`: dropped unless unchanged.
-fn changed(a: &mut SealDevice, b: &mut SealDevice, initiation: &HandshakeMessage, bytes: &[u8]) {
-    let changed = overlay(initiation.as_bytes(), bytes);
+fn check_changed_messages(a: &mut SealDevice, b: &mut SealDevice, initiation: &HandshakeMessage, bytes: &[u8]) {
+    let changed = xor_from_end(initiation.as_bytes(), bytes);
     let authentic = b.receive(NOW, 0, &[1; 6], &changed).ok().and_then(|outcome| outcome.peer);
     let mac2 = initiation.as_bytes().len() - 16;
     assert!(
@@ -69,7 +69,7 @@ fn changed(a: &mut SealDevice, b: &mut SealDevice, initiation: &HandshakeMessage
     let (_, mut idle, _) = pair();
     let response = idle.receive(NOW, 0, &[1; 6], initiation.as_bytes()).ok().and_then(|outcome| outcome.reply);
     let response = response.expect("a peer gets a response");
-    let changed = overlay(response.as_bytes(), bytes);
+    let changed = xor_from_end(response.as_bytes(), bytes);
     let established = a.receive(NOW, 0, &[1; 6], &changed).is_ok_and(|outcome| outcome.established.is_some());
     assert_eq!(
         established,
@@ -78,8 +78,8 @@ fn changed(a: &mut SealDevice, b: &mut SealDevice, initiation: &HandshakeMessage
     );
 }
 
-/// `message` with `bytes` added to it bit by bit, from its end.
-fn overlay(message: &[u8], bytes: &[u8]) -> Vec<u8> {
+/// `message` XORed with `bytes`, from its end.
+fn xor_from_end(message: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut changed = message.to_vec();
     for (target, byte) in changed.iter_mut().rev().zip(bytes) {
         *target ^= byte;
@@ -98,31 +98,31 @@ pub fn session(bytes: &[u8]) {
     }
     let (mut a, ..) = pair();
     assert!(a.open(NOW, &mut bytes.to_vec()).is_err());
-    numbers(bytes);
+    check_packet_numbers(bytes);
 }
 
-/// Each three bytes seal a datagram some numbers further on, and deliver one of those sealed so far.
-fn numbers(bytes: &[u8]) {
+/// For each three bytes seals a datagram, whose packet number they increase, and delivers one of those sealed so far.
+fn check_packet_numbers(bytes: &[u8]) {
     let keys = SessionKeys { cipher: Cipher::Aes256Gcm, seal: [1; 32], open: [1; 32] };
     let (mut sealer, mut opener) = (Session::new(&keys), Session::new(&keys));
-    let (mut next, mut end, mut sent) = (0, 0, Vec::new());
+    let (mut next, mut end, mut sent_datagrams) = (0, 0, Vec::new());
     for step in bytes.as_chunks::<3>().0 {
-        let number = next + u64::from(step[0]) * u64::from(step[1]);
-        next = number + 1;
+        let packet_number = next + u64::from(step[0]) * u64::from(step[1]);
+        next = packet_number + 1;
         let mut sealed = [0; TAG_LEN];
-        sealer.seal(0, number, &[], &mut [], &mut sealed).expect("numbers grow");
-        sent.push((number, sealed, false));
-        let index = sent.len() - 1 - usize::from(step[2]) % sent.len();
-        let (number, sealed, opened_before) = &mut sent[index];
-        let opened = opener.open(0, *number as u32, &[], &mut sealed.clone());
+        sealer.seal(0, packet_number, &[], &mut [], &mut sealed).expect("numbers grow");
+        sent_datagrams.push((packet_number, sealed, false));
+        let index = sent_datagrams.len() - 1 - usize::from(step[2]) % sent_datagrams.len();
+        let (packet_number, sealed, was_opened) = &mut sent_datagrams[index];
+        let opened = opener.open(0, *packet_number as u32, &[], &mut sealed.clone());
         let expected = match end {
-            end if end > *number + REPLAY_WINDOW => Err(DropReason::TooOld),
-            _ if *opened_before => Err(DropReason::Replayed),
-            _ => Ok(*number),
+            end if end > *packet_number + REPLAY_WINDOW => Err(DropReason::TooOld),
+            _ if *was_opened => Err(DropReason::Replayed),
+            _ => Ok(*packet_number),
         };
-        assert_eq!(opened, expected, "number {number} of {end}");
-        *opened_before |= opened.is_ok();
-        end = end.max(if opened.is_ok() { *number + 1 } else { 0 });
+        assert_eq!(opened, expected, "number {packet_number} of {end}");
+        *was_opened |= opened.is_ok();
+        end = end.max(if opened.is_ok() { *packet_number + 1 } else { 0 });
     }
 }
 

@@ -1,6 +1,6 @@
-//! Encryption of cookies: only who saw the initiation and knows the responder's public key can decrypt one (WireGuard white
-//! paper, section 5.4.7). A nonce of 16 bytes, the cookie, and its tag; the initiation's mac1 is the additional data. Instead of
-//! XChaCha20's long nonce, each cookie has a key of its own, derived from the nonce.
+//! Encryption of cookies: only a host that saw the initiation and knows the responder's public key can decrypt one
+//! (WireGuard white paper, section 5.4.7). A nonce of 16 bytes, the cookie, and its tag; the initiation's mac1 is the
+//! additional data. Instead of XChaCha20's long nonce, each cookie has a key of its own, derived from the nonce.
 
 use crate::cipher::{Cipher, DataKey, TAG_LEN};
 use crate::mac::{MAC_LEN, MacKey};
@@ -10,12 +10,12 @@ pub(crate) const COOKIE_KEY_LABEL: &str = "ropewalk cookie";
 
 /// Writes the body of a cookie reply.
 pub(crate) fn seal(key: &MacKey, mac1: &[u8], nonce: [u8; MAC_LEN], cookie: &[u8; MAC_LEN], body: &mut [u8]) {
-    let (clear, sealed) = body.split_at_mut(MAC_LEN);
-    clear.copy_from_slice(&nonce);
-    let (text, tag) = sealed.split_at_mut(MAC_LEN);
-    text.copy_from_slice(cookie);
+    let (nonce_field, sealed) = body.split_at_mut(MAC_LEN);
+    nonce_field.copy_from_slice(&nonce);
+    let (cookie_field, tag) = sealed.split_at_mut(MAC_LEN);
+    cookie_field.copy_from_slice(cookie);
     let tag = tag.first_chunk_mut::<TAG_LEN>().expect("a cookie reply has room for a tag");
-    cookie_cipher_key(key, mac1, &nonce).seal([0; 12], mac1, text, tag);
+    cookie_cipher_key(key, mac1, &nonce).seal([0; 12], mac1, cookie_field, tag);
 }
 
 /// Decrypts the body of a cookie reply to the initiation with this mac1.

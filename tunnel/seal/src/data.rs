@@ -19,14 +19,15 @@ impl SealDevice {
 
     fn try_open(&mut self, now: Instant, datagram: &mut [u8]) -> Result<Opened, DropReason> {
         let (header, sealed) = datagram.split_first_chunk_mut::<HEADER_LEN>().ok_or(DropReason::Malformed)?;
-        let Sealed { session: index, path, number } = Sealed::parse(header).ok_or(DropReason::Malformed)?;
+        let Sealed { session: index, path, packet_number: truncated } =
+            Sealed::parse(header).ok_or(DropReason::Malformed)?;
         let id = *self.session_indices.get(&index).ok_or(DropReason::NoSession)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoSession)?;
         let entry = peer.sessions.find(index).ok_or(DropReason::NoSession)?;
         if entry.is_expired(now) {
             return Err(DropReason::Expired);
         }
-        let packet_number = entry.session.open(path, number, header, sealed)?;
+        let packet_number = entry.session.open(path, truncated, header, sealed)?;
         entry.unanswered_since = Instant::NEVER;
         let established = if peer.sessions.is_unconfirmed(index) {
             peer.on_established();
@@ -59,11 +60,11 @@ impl SealDevice {
         assert!(datagram.len() >= SEAL_OVERHEAD, "a datagram has room for header and tag");
         let peer = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut).ok_or(SealError::NoSession)?;
         let entry = peer.sessions.current_mut().filter(|entry| !entry.is_expired(now)).ok_or(SealError::NoSession)?;
-        let header = Sealed { session: entry.remote, path, number: packet_number as u32 }.to_bytes();
-        let (start, rest) = datagram.split_first_chunk_mut::<HEADER_LEN>().expect("checked above");
-        let (body, tag) = rest.split_last_chunk_mut::<TAG_LEN>().expect("checked above");
+        let header = Sealed { session: entry.remote_index, path, packet_number: packet_number as u32 }.to_bytes();
+        let (header_bytes, body_and_tag) = datagram.split_first_chunk_mut::<HEADER_LEN>().expect("checked above");
+        let (body, tag) = body_and_tag.split_last_chunk_mut::<TAG_LEN>().expect("checked above");
         entry.session.seal(path, packet_number, &header, body, tag)?;
-        *start = header;
+        *header_bytes = header;
         entry.unanswered_since = entry.unanswered_since.min(now);
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! The peers of a host (WireGuard `wg_device`). Handshake messages and sealed datagrams are matched by session index;
 //! initiations are created when they are due.
 //!
-//! The driver calls [`SealDevice::initiation_due`] at [`SealDevice::deadline`] and after each change, sends [`SealDevice::initiation`]
-//! by all routes to the peer, and passes on all datagrams that arrive. A peer is identified by its key alone; the driver
-//! handles addresses.
+//! The driver calls [`SealDevice::initiation_due`] at [`SealDevice::deadline`] and after each change, sends
+//! [`SealDevice::initiation`] by all routes to the peer, and passes on all datagrams that arrive. A peer is identified by
+//! its key alone; the driver handles addresses.
 
 use std::collections::BTreeMap;
 
@@ -234,7 +234,7 @@ impl SealDevice {
     /// Initiates handshakes with this peer, now and whenever there is no session. Otherwise the host only responds.
     pub fn start_initiating(&mut self, now: Instant, id: PeerId) {
         if let Some(peer) = self.peer_mut(id) {
-            peer.initiates = true;
+            peer.is_initiator = true;
         }
         self.schedule(now);
     }
@@ -242,7 +242,7 @@ impl SealDevice {
     /// Initiates no more handshakes with this peer; the current session stays until it expires.
     pub fn stop_initiating(&mut self, id: PeerId) {
         if let Some(peer) = self.peer_mut(id) {
-            peer.initiates = false;
+            peer.is_initiator = false;
         }
     }
 

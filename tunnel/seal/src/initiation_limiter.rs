@@ -29,7 +29,7 @@ pub(crate) enum Admission {
     Drop,
 }
 
-/// Counts the initiations of the present second, and holds the secret of the cookies.
+/// The counts of initiations in the current second, and the secret of the cookies.
 pub(crate) struct InitiationLimiter {
     threshold: u32,
     second: u64,
@@ -47,7 +47,7 @@ impl InitiationLimiter {
         Self { threshold, second: 0, initiations: 0, validated: 0, per_network: [0; 256], secret: None }
     }
 
-    /// Decides on an initiation from `source`; `authenticated` is what its `mac2` authenticates.
+    /// Decides on an initiation from `source`; `mac2` authenticates the bytes `authenticated`.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -68,9 +68,9 @@ impl InitiationLimiter {
         }
         self.validated += 1;
         self.per_network[bucket] = self.per_network[bucket].saturating_add(1);
-        let within_limits = self.per_network[bucket] <= NETWORK_LIMIT
+        let is_within_limits = self.per_network[bucket] <= NETWORK_LIMIT
             && self.validated <= self.threshold.saturating_mul(TOTAL_LIMIT_FACTOR);
-        if within_limits { Admission::Accept } else { Admission::Drop }
+        if is_within_limits { Admission::Accept } else { Admission::Drop }
     }
 
     fn begin_second(&mut self, now: Instant) {
@@ -81,8 +81,8 @@ impl InitiationLimiter {
     }
 
     fn secret(&mut self, now: Instant, entropy: &mut dyn Entropy) -> &MacKey {
-        let expired = |(_, created): &(MacKey, Instant)| now.since(*created) >= COOKIE_LIFETIME;
-        if self.secret.as_ref().is_none_or(expired) {
+        let is_expired = |(_, created): &(MacKey, Instant)| now.since(*created) >= COOKIE_LIFETIME;
+        if self.secret.as_ref().is_none_or(is_expired) {
             self.secret = Some((MacKey::new(&random_bytes::<32>(entropy)), now));
         }
         let (key, _) = self.secret.as_ref().expect("created above");

@@ -20,9 +20,9 @@ impl SealDevice {
         self.deadline
     }
 
-    /// A peer to which an [`initiation`](Self::initiation) is to be sent now; to be called until none is left. `wall_clock`
-    /// is the time in nanoseconds since 1970, by which the peer tells new initiations from replayed ones. If it goes back,
-    /// the peer does not respond before it has passed its old value again.
+    /// A peer to which an [`initiation`](Self::initiation) is to be sent now; called until there is none. `wall_clock`
+    /// is the time in nanoseconds since 1970, by which the peer distinguishes new initiations from replayed ones. If it
+    /// goes back, the peer does not respond before it has passed its old value again.
     pub fn initiation_due(&mut self, now: Instant, wall_clock: u64) -> Option<PeerId> {
         if now < self.deadline {
             return None;
@@ -81,10 +81,10 @@ impl SealDevice {
         let mut payload = [0; RESPONSE_PAYLOAD_LEN];
         let split = handshake.noise.read_response(message.body, &mut payload);
         let split = split.ok_or(DropReason::AuthenticationFailed)?;
-        let started = handshake.sent;
+        let handshake_start = handshake.sent;
         let payload = ResponsePayload::read(&payload).filter(|payload| self.config.ciphers.contains(&payload.cipher));
         let payload = payload.ok_or(DropReason::AuthenticationFailed)?;
-        let session = initiated_session(now, started, message.index, &payload, &split);
+        let session = initiated_session(now, handshake_start, message.index, &payload, &split);
         peer.finish_handshakes(position, &mut self.released_indices);
         // The handshake's index stays in use as the session's.
         self.released_indices.retain(|&index| index != message.index);
@@ -112,7 +112,7 @@ impl SealDevice {
         Ok(HandshakeOutcome { peer: None, reply: None, established: None })
     }
 
-    /// Reserves a session index, which nobody can predict.
+    /// Reserves an unpredictable session index.
     pub(crate) fn reserve_index(&mut self, id: PeerId) -> u32 {
         loop {
             let index = u32::from_be_bytes(random_bytes(&mut *self.entropy)) >> (32 - INDEX_BITS);
@@ -137,18 +137,18 @@ impl SealDevice {
 
 fn initiated_session(
     now: Instant,
-    started: Instant,
-    local: u32,
+    handshake_start: Instant,
+    local_index: u32,
     payload: &ResponsePayload,
     split: &Split,
 ) -> SessionEntry {
     let keys = SessionKeys { cipher: payload.cipher, seal: split.0, open: split.1 };
     SessionEntry {
         session: Session::new(&keys),
-        local,
-        remote: payload.index,
-        initiated: true,
-        handshake_started: started,
+        local_index,
+        remote_index: payload.index,
+        is_initiator: true,
+        handshake_start,
         created: now,
         boot_id: payload.boot_id,
         unanswered_since: Instant::NEVER,

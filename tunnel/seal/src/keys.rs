@@ -45,8 +45,8 @@ pub enum KeyError {
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Length(found) => {
-                write!(f, "a key is 44 characters of base64, as `ropewalk genkey` prints it; this has {found}")
+            Self::Length(length) => {
+                write!(f, "a key is 44 characters of base64, as `ropewalk genkey` prints it; this has {length}")
             }
             Self::Character(position) => {
                 write!(f, "a key is base64 (A-Z a-z 0-9 + /, and one = at its end); character {position} is wrong")
@@ -149,11 +149,11 @@ fn parse(text: &str) -> Result<[u8; KEY_LEN], KeyError> {
     if length != KEY_TEXT_LEN {
         return Err(KeyError::Length(length));
     }
-    let allowed = |position: usize, c: char| match position {
+    let is_allowed = |position: usize, c: char| match position {
         43 => c == '=',
         _ => c.is_ascii_alphanumeric() || c == '+' || c == '/',
     };
-    if let Some((position, _)) = text.chars().enumerate().find(|&(position, c)| !allowed(position, c)) {
+    if let Some((position, _)) = text.chars().enumerate().find(|&(position, c)| !is_allowed(position, c)) {
         return Err(KeyError::Character(position + 1));
     }
     let mut bytes = [0; KEY_LEN];

@@ -100,12 +100,12 @@ impl HandshakeMessage {
 
     /// The Noise message, or the nonce and the encrypted cookie.
     pub(crate) fn body_mut(&mut self) -> &mut [u8] {
-        let macs = match self.message_type {
+        let macs_len = match self.message_type {
             MessageType::Initiation => 2 * MAC_LEN,
             MessageType::Response => MAC_LEN,
             MessageType::CookieReply => 0,
         };
-        &mut self.bytes[HEADER_LEN..self.message_type.length() - macs]
+        &mut self.bytes[HEADER_LEN..self.message_type.length() - macs_len]
     }
 
     /// Computes mac1 over everything before it, writes and returns it.
@@ -141,7 +141,7 @@ pub(crate) struct ParsedMessage<'a> {
 
 impl<'a> ParsedMessage<'a> {
     pub(crate) fn parse(datagram: &'a [u8]) -> Result<Self, DropReason> {
-        let (header, rest) = datagram.split_first_chunk::<HEADER_LEN>().ok_or(DropReason::Malformed)?;
+        let (header, body_and_macs) = datagram.split_first_chunk::<HEADER_LEN>().ok_or(DropReason::Malformed)?;
         let [0, 0, p0, p1, message_type, version, 0, 0, 0, i0, i1, i2] = *header else {
             return Err(DropReason::Malformed);
         };
@@ -151,7 +151,7 @@ impl<'a> ParsedMessage<'a> {
         if version != VERSION {
             return Err(DropReason::UnknownVersion);
         }
-        let (message_type, macs) = match message_type {
+        let (message_type, macs_len) = match message_type {
             1 => (MessageType::Initiation, 2 * MAC_LEN),
             2 => (MessageType::Response, MAC_LEN),
             3 => (MessageType::CookieReply, 0),
@@ -161,13 +161,13 @@ impl<'a> ParsedMessage<'a> {
             return Err(DropReason::Malformed);
         }
         let index = u32::from_be_bytes([0, i0, i1, i2]);
-        Ok(Self { message_type, index, header, body: &rest[..rest.len() - macs], datagram })
+        Ok(Self { message_type, index, header, body: &body_and_macs[..body_and_macs.len() - macs_len], datagram })
     }
 
     /// The bytes that mac1 authenticates, and mac1.
     pub(crate) fn mac1(&self) -> (&'a [u8], &'a [u8; MAC_LEN]) {
-        let (before, after) = self.datagram.split_at(HEADER_LEN + self.body.len());
-        (before, after.first_chunk().expect("initiations and responses have a mac1"))
+        let (authenticated, macs) = self.datagram.split_at(HEADER_LEN + self.body.len());
+        (authenticated, macs.first_chunk().expect("initiations and responses have a mac1"))
     }
 
     /// The bytes that mac2 authenticates, and mac2.

@@ -1,7 +1,7 @@
 //! The Noise handshake IKpsk2 (Noise revision 34, sections 7.5 and 9; WireGuard's): the initiator knows the responder's
 //! public key, sends its own encrypted, and the preshared key is mixed in with the second message.
 //!
-//! Snow runs the pattern. The primitives are lent to it here: with this curve points of low order are refused and private
+//! Snow runs the pattern with the primitives of this file: with this curve points of low order are refused and private
 //! keys are wiped, and the cipher is that of the data. Random bytes are drawn before, so that a seeded run
 //! gives the same bytes.
 
@@ -33,21 +33,21 @@ pub(crate) struct Noise(HandshakeState);
 pub(crate) type Split = Zeroizing<([u8; KEY_LEN], [u8; KEY_LEN])>;
 
 impl Noise {
-    /// Creates the initiator's state and writes the first message to `out`. `None` if the responder's key is a point of
+    /// Creates the initiator's state and writes the first message to `message`. `None` if the responder's key is a point of
     /// low order.
     pub(crate) fn write_initiation(
         entropy: &mut dyn Entropy,
         (private_key, responder, preshared): (&PrivateKey, &PublicKey, &PresharedKey),
         header: &[u8; HEADER_LEN],
         payload: &[u8],
-        out: &mut [u8],
+        message: &mut [u8],
     ) -> Option<Self> {
         let prologue = prologue(header);
         let builder =
             builder(entropy, private_key, &prologue).remote_public_key(responder.bytes()).expect("given once");
         let builder = builder.psk(PSK_POSITION, preshared.bytes()).expect("given once");
         let mut state = builder.build_initiator().expect("all keys are given");
-        state.write_message(payload, out).ok()?;
+        state.write_message(payload, message).ok()?;
         Some(Self(state))
     }
 
@@ -67,10 +67,15 @@ impl Noise {
         Some((Self(state), initiator))
     }
 
-    /// Writes the second message to `out`; returns the keys.
-    pub(crate) fn write_response(mut self, preshared: &PresharedKey, payload: &[u8], out: &mut [u8]) -> Option<Split> {
+    /// Writes the second message to `message`; returns the keys.
+    pub(crate) fn write_response(
+        mut self,
+        preshared: &PresharedKey,
+        payload: &[u8],
+        message: &mut [u8],
+    ) -> Option<Split> {
         self.0.set_psk(PSK_POSITION.into(), preshared.bytes()).expect("a preshared key has its length");
-        self.0.write_message(payload, out).ok()?;
+        self.0.write_message(payload, message).ok()?;
         Some(self.split())
     }
 
@@ -129,7 +134,7 @@ impl Drop for Primitives {
     }
 }
 
-/// The one draw of a handshake: its ephemeral key.
+/// The random generator of one handshake, which returns its ephemeral key once.
 struct EphemeralKeyRng(Option<[u8; KEY_LEN]>);
 
 impl Random for EphemeralKeyRng {
@@ -227,7 +232,7 @@ fn data_key(key: &[u8; KEY_LEN]) -> DataKey {
     DataKey::new(Cipher::ChaCha20Poly1305, key)
 }
 
-fn nonce_of(counter: u64) -> [u8; 12] {
+fn chacha_nonce(counter: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[4..].copy_from_slice(&counter.to_le_bytes());
     nonce
@@ -243,15 +248,15 @@ impl snow::types::Cipher for ChaChaPoly {
     }
 
     fn encrypt(&self, counter: u64, header: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
-        let (body, rest) = out.split_at_mut(plaintext.len());
+        let (body, tag) = out.split_at_mut(plaintext.len());
         body.copy_from_slice(plaintext);
-        self.0.seal(nonce_of(counter), header, body, rest.first_chunk_mut().expect("snow leaves room for the tag"));
+        self.0.seal(chacha_nonce(counter), header, body, tag.first_chunk_mut().expect("snow leaves room for the tag"));
         plaintext.len() + TAG_LEN
     }
 
     fn decrypt(&self, counter: u64, header: &[u8], sealed: &[u8], out: &mut [u8]) -> Result<usize, Error> {
         let mut sealed = Zeroizing::new(sealed.to_vec());
-        let plaintext = self.0.open(nonce_of(counter), header, &mut sealed).ok_or(Error::Decrypt)?;
+        let plaintext = self.0.open(chacha_nonce(counter), header, &mut sealed).ok_or(Error::Decrypt)?;
         out.get_mut(..plaintext.len()).ok_or(Error::Decrypt)?.copy_from_slice(plaintext);
         Ok(plaintext.len())
     }
@@ -268,7 +273,7 @@ mod tests {
 
     /// The vector of Cacophony for this pattern (as the Noise wiki collects them), with the resolver of this file.
     #[test]
-    fn the_public_test_vector_of_the_pattern_comes_out() {
+    fn the_handshake_equals_the_public_test_vector_of_the_pattern() {
         let preshared = key("54686973206973206d7920417573747269616e20706572737065637469766521");
         let prologue = unhex("4a6f686e2047616c74");
         let keys_of = |private: &[u8; KEY_LEN], ephemeral| {

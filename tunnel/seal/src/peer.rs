@@ -22,7 +22,7 @@ use crate::sessions::{REKEY_AFTER, Sessions};
 const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
 /// Time without a received datagram, though some were sent, after which a new handshake starts: the peer may have restarted.
 pub const SILENCE_TIMEOUT: Span = Span::from_secs(3);
-/// Greatest random delay of a retry (white paper, section 6.1).
+/// Maximum random delay of a retry (white paper, section 6.1).
 const MAX_JITTER: Span = Span::from_millis(333);
 /// Handshakes that may be pending at once.
 const MAX_PENDING_HANDSHAKES: usize = 4;
@@ -50,15 +50,15 @@ pub(crate) struct Peer {
     /// The random id that this host sends in handshakes with the peer; a new one after it has lost its state.
     pub(crate) boot_id: u64,
     /// Whether this host initiates handshakes, so that there is always a session.
-    pub(crate) initiates: bool,
+    pub(crate) is_initiator: bool,
     pub(crate) rekey_requested: bool,
     pub(crate) sessions: Sessions,
     pub(crate) pending: VecDeque<PendingHandshake>,
-    /// Greatest timestamp of the peer's initiations.
+    /// Maximum timestamp of the peer's initiations.
     pub(crate) received_timestamp: u64,
     /// Timestamp of the latest initiation to the peer.
     pub(crate) sent_timestamp: u64,
-    retry_at: Instant,
+    retry_time: Instant,
     pub(crate) handshake_attempts: u32,
     /// By route: the latest cookie, and when it arrived.
     cookies: BTreeMap<u8, (Instant, [u8; MAC_LEN])>,
@@ -72,13 +72,13 @@ impl Peer {
             mac1: MacKey::derive(MAC1_KEY_LABEL, &public_key),
             cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public_key),
             boot_id,
-            initiates: false,
+            is_initiator: false,
             rekey_requested: false,
             sessions: Sessions::new(),
             pending: VecDeque::new(),
             received_timestamp: 0,
             sent_timestamp: 0,
-            retry_at: Instant::ZERO,
+            retry_time: Instant::ZERO,
             handshake_attempts: 0,
             cookies: BTreeMap::new(),
         }
@@ -115,15 +115,15 @@ impl Peer {
 
     /// Whether a new session is needed now.
     pub(crate) fn needs_handshake(&self, now: Instant) -> bool {
-        let Some(entry) = self.sessions.current() else { return self.initiates };
+        let Some(entry) = self.sessions.current() else { return self.is_initiator };
         entry.session.usage() >= REKEY_AFTER_USAGE
-            || self.initiates && (self.rekey_requested || now >= self.rekey_time())
+            || self.is_initiator && (self.rekey_requested || now >= self.rekey_time())
     }
 
     /// When the current session is to be replaced.
     fn rekey_time(&self) -> Instant {
         let Some(entry) = self.sessions.current() else { return Instant::NEVER };
-        let delay = if entry.initiated { Span::ZERO } else { RESPONDER_REKEY_DELAY };
+        let delay = if entry.is_initiator { Span::ZERO } else { RESPONDER_REKEY_DELAY };
         let rekey_by_age = entry.created + REKEY_AFTER + delay;
         rekey_by_age.min(entry.unanswered_since + SILENCE_TIMEOUT)
     }
@@ -134,25 +134,25 @@ impl Peer {
             self.handshake_attempts = 0;
             return false;
         }
-        if self.handshake_attempts > 0 && now < self.retry_at {
+        if self.handshake_attempts > 0 && now < self.retry_time {
             return false;
         }
         self.handshake_attempts = self.handshake_attempts.saturating_add(1);
-        self.retry_at = now + self.retry_interval(now) + Span(random_below(entropy, MAX_JITTER.as_nanos()));
+        self.retry_time = now + self.retry_interval(now) + Span(random_below(entropy, MAX_JITTER.as_nanos()));
         true
     }
 
     /// Time until the next attempt. While the current session works it is long, so that a path with seconds of delay gets no
     /// second initiation.
     fn retry_interval(&self, now: Instant) -> Span {
-        let works = self.sessions.current().is_some_and(|entry| now < entry.unanswered_since + SILENCE_TIMEOUT);
-        if works { Span::from_secs(5) } else { Span::from_secs(u64::from(self.handshake_attempts.min(5))) }
+        let is_alive = self.sessions.current().is_some_and(|entry| now < entry.unanswered_since + SILENCE_TIMEOUT);
+        if is_alive { Span::from_secs(5) } else { Span::from_secs(u64::from(self.handshake_attempts.min(5))) }
     }
 
     /// When the next initiation or expiry is due.
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         let initiation = if self.needs_handshake(now) {
-            if self.handshake_attempts == 0 { now } else { self.retry_at }
+            if self.handshake_attempts == 0 { now } else { self.retry_time }
         } else {
             self.next_check(now)
         };
@@ -162,7 +162,7 @@ impl Peer {
     /// When to check again whether a session is needed: silence and key usage have no timers of their own.
     fn next_check(&self, now: Instant) -> Instant {
         match self.sessions.current() {
-            Some(_) if self.initiates => self.rekey_time().min(now + SILENCE_TIMEOUT),
+            Some(_) if self.is_initiator => self.rekey_time().min(now + SILENCE_TIMEOUT),
             Some(_) => now + SILENCE_TIMEOUT,
             None => Instant::NEVER,
         }
@@ -185,8 +185,8 @@ impl Peer {
     /// The latest initiation, with the mac2 of `route`.
     pub(crate) fn initiation(&self, now: Instant, route: u8) -> Option<HandshakeMessage> {
         let mut message = self.pending.back()?.message.clone();
-        let valid = |(arrived, _): &&(Instant, _)| now.since(*arrived) < COOKIE_LIFETIME;
-        if let Some((_, cookie)) = self.cookies.get(&route).filter(valid) {
+        let is_valid = |(arrival, _): &&(Instant, _)| now.since(*arrival) < COOKIE_LIFETIME;
+        if let Some((_, cookie)) = self.cookies.get(&route).filter(is_valid) {
             message.write_mac2(cookie);
         }
         Some(message)
@@ -207,7 +207,7 @@ impl Peer {
     pub(crate) fn on_cookie_reply(&mut self, now: Instant, route: u8, index: u32, body: &[u8]) -> bool {
         let Some((_, handshake)) = self.pending_handshake(index) else { return false };
         let (mac1, sent) = (handshake.mac1, handshake.sent);
-        if self.cookies.get(&route).is_some_and(|(arrived, _)| *arrived >= sent) {
+        if self.cookies.get(&route).is_some_and(|(arrival, _)| *arrival >= sent) {
             return false;
         }
         let Some(cookie) = cookie::open(&self.cookie_key, &mac1, body) else { return false };

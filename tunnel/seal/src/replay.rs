@@ -56,41 +56,41 @@ impl ReplayWindow {
         }
     }
 
-    /// Checks that `number` is new, before the datagram is authenticated.
-    pub(crate) const fn check(&self, number: u64) -> Result<(), ReplayError> {
-        if number >= self.expected {
+    /// Checks that `packet_number` is new, before the datagram is authenticated.
+    pub(crate) const fn check(&self, packet_number: u64) -> Result<(), ReplayError> {
+        if packet_number >= self.expected {
             return Ok(());
         }
-        if self.expected - number > REPLAY_WINDOW {
+        if self.expected - packet_number > REPLAY_WINDOW {
             return Err(ReplayError::TooOld);
         }
-        let (block, bit) = block_and_bit(number);
+        let (block, bit) = block_and_bit(packet_number);
         if self.blocks[block] & bit == 0 { Ok(()) } else { Err(ReplayError::Duplicate) }
     }
 
-    /// Records `number`, which passed [`check`](Self::check) and was authenticated.
-    pub(crate) fn insert(&mut self, number: u64) {
-        if number >= self.expected {
-            self.advance(number);
+    /// Records `packet_number`, which passed [`check`](Self::check) and was authenticated.
+    pub(crate) fn insert(&mut self, packet_number: u64) {
+        if packet_number >= self.expected {
+            self.advance(packet_number);
         }
-        let (block, bit) = block_and_bit(number);
+        let (block, bit) = block_and_bit(packet_number);
         self.blocks[block] |= bit;
     }
 
-    /// Clears the blocks between the expected number and `number`.
-    fn advance(&mut self, number: u64) {
+    /// Clears the blocks between the expected number and `packet_number`.
+    fn advance(&mut self, packet_number: u64) {
         let first = self.expected.div_ceil(64);
-        let last = number / 64;
+        let last = packet_number / 64;
         let count = (last + 1).saturating_sub(first).min(BLOCKS as u64);
         for block in 0..count {
             self.blocks[(last - block) as usize % BLOCKS] = 0;
         }
-        self.expected = number + 1;
+        self.expected = packet_number + 1;
     }
 }
 
-const fn block_and_bit(number: u64) -> (usize, u64) {
-    ((number / 64) as usize % BLOCKS, 1 << (number % 64))
+const fn block_and_bit(packet_number: u64) -> (usize, u64) {
+    ((packet_number / 64) as usize % BLOCKS, 1 << (packet_number % 64))
 }
 
 #[cfg(test)]
@@ -108,12 +108,12 @@ mod tests {
     }
 
     impl NumberSet {
-        fn check(&self, number: u64) -> Result<(), ReplayError> {
+        fn check(&self, packet_number: u64) -> Result<(), ReplayError> {
             let expected = self.received.last().map_or(0, |largest| largest + 1);
-            if expected > number && expected - number > REPLAY_WINDOW {
+            if expected > packet_number && expected - packet_number > REPLAY_WINDOW {
                 return Err(ReplayError::TooOld);
             }
-            if self.received.contains(&number) { Err(ReplayError::Duplicate) } else { Ok(()) }
+            if self.received.contains(&packet_number) { Err(ReplayError::Duplicate) } else { Ok(()) }
         }
     }
 
@@ -149,10 +149,10 @@ mod tests {
     fn every_number_is_accepted_once_over_three_rounds_of_the_ring() {
         let mut window = ReplayWindow::new(0);
         for step in 0..BLOCKS as u64 * 64 * 3 {
-            let number = step ^ 1; // neighbours are swapped
-            assert_eq!(window.check(number), Ok(()), "number {number}");
-            window.insert(number);
-            assert_eq!(window.check(number), Err(ReplayError::Duplicate), "number {number}");
+            let packet_number = step ^ 1; // neighbours are swapped
+            assert_eq!(window.check(packet_number), Ok(()), "number {packet_number}");
+            window.insert(packet_number);
+            assert_eq!(window.check(packet_number), Err(ReplayError::Duplicate), "number {packet_number}");
         }
     }
 
@@ -163,16 +163,16 @@ mod tests {
         ) {
             let (mut window, mut number_set) = (ReplayWindow::new(0), NumberSet::default());
             for (kind, amount) in steps {
-                let number = match kind {
+                let packet_number = match kind {
                     0 => window.expected() + amount % 70,
                     1 => window.expected() + amount,
                     2 => window.expected().saturating_sub(amount % 200),
                     _ => window.expected().saturating_sub(amount),
                 };
-                prop_assert_eq!(window.check(number), number_set.check(number), "number {}", number);
-                if number_set.check(number).is_ok() {
-                    window.insert(number);
-                    number_set.received.insert(number);
+                prop_assert_eq!(window.check(packet_number), number_set.check(packet_number), "number {}", packet_number);
+                if number_set.check(packet_number).is_ok() {
+                    window.insert(packet_number);
+                    number_set.received.insert(packet_number);
                 }
             }
         }

@@ -84,18 +84,18 @@ impl SealDevice {
         &mut self,
         now: Instant,
         id: PeerId,
-        remote: u32,
+        remote_index: u32,
         noise: Noise,
         initiation: &InitiationPayload,
         cipher: Cipher,
     ) -> Option<HandshakeMessage> {
-        let local = self.reserve_index(id);
+        let local_index = self.reserve_index(id);
         let peer = self.peers[id.0 as usize].as_mut()?;
-        let mut reply = HandshakeMessage::new(MessageType::Response, remote);
-        let payload = ResponsePayload { boot_id: peer.boot_id, index: local, cipher };
+        let mut reply = HandshakeMessage::new(MessageType::Response, remote_index);
+        let payload = ResponsePayload { boot_id: peer.boot_id, index: local_index, cipher };
         let split = noise.write_response(&peer.preshared_key, &payload.write(), reply.body_mut())?;
         reply.write_mac1(&peer.mac1);
-        let session = responded_session(now, local, remote, initiation, cipher, &split);
+        let session = responded_session(now, local_index, remote_index, initiation, cipher, &split);
         self.released_indices.extend(peer.sessions.add_unconfirmed(session));
         self.release_indices();
         self.schedule(now);
@@ -105,8 +105,8 @@ impl SealDevice {
 
 fn responded_session(
     now: Instant,
-    local: u32,
-    remote: u32,
+    local_index: u32,
+    remote_index: u32,
     initiation: &InitiationPayload,
     cipher: Cipher,
     split: &Split,
@@ -114,10 +114,10 @@ fn responded_session(
     let keys = SessionKeys { cipher, seal: split.1, open: split.0 };
     SessionEntry {
         session: Session::new(&keys),
-        local,
-        remote,
-        initiated: false,
-        handshake_started: now,
+        local_index,
+        remote_index,
+        is_initiator: false,
+        handshake_start: now,
         created: now,
         boot_id: initiation.boot_id,
         unanswered_since: Instant::NEVER,

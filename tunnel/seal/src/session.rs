@@ -38,7 +38,7 @@ pub struct Session {
     seal: DataKey,
     open: DataKey,
     /// The smallest packet number that may be sealed, by path.
-    next_numbers: Box<[u64; PACKET_NUMBER_SPACES]>,
+    next_packet_numbers: Box<[u64; PACKET_NUMBER_SPACES]>,
     replay_windows: Box<[Option<ReplayWindow>; PACKET_NUMBER_SPACES]>,
     /// AEAD blocks sealed so far.
     blocks: u64,
@@ -52,16 +52,16 @@ impl Session {
             cipher: keys.cipher,
             seal: DataKey::new(keys.cipher, &keys.seal),
             open: DataKey::new(keys.cipher, &keys.open),
-            next_numbers: Box::new([0; PACKET_NUMBER_SPACES]),
+            next_packet_numbers: Box::new([0; PACKET_NUMBER_SPACES]),
             replay_windows: Box::new([const { None }; PACKET_NUMBER_SPACES]),
             blocks: 0,
         }
     }
 
-    /// Expects the peer's packet numbers to continue after `earlier`, to decode truncated numbers.
-    pub(crate) fn set_expected_packet_numbers(&mut self, earlier: &ExpectedPacketNumbers) {
-        for (window, &next) in self.replay_windows.iter_mut().zip(earlier.0.iter()) {
-            *window = (next > 0).then(|| ReplayWindow::new(next));
+    /// Sets the packet numbers that the peer continues with, to decode truncated numbers.
+    pub(crate) fn set_expected_packet_numbers(&mut self, expected: &ExpectedPacketNumbers) {
+        for (window, &number) in self.replay_windows.iter_mut().zip(expected.0.iter()) {
+            *window = (number > 0).then(|| ReplayWindow::new(number));
         }
     }
 
@@ -89,16 +89,16 @@ impl Session {
         body: &mut [u8],
         tag: &mut [u8; TAG_LEN],
     ) -> Result<(), SealError> {
-        let next_number = &mut self.next_numbers[usize::from(path)];
+        let next_packet_number = &mut self.next_packet_numbers[usize::from(path)];
         // Each packet uses a block for its lengths and one for its tag.
         let blocks = self.blocks + (header.len().div_ceil(16) + body.len().div_ceil(16)) as u64 + 2;
         if packet_number >= PACKET_NUMBER_LIMIT || blocks > self.cipher.max_blocks() {
             return Err(SealError::Exhausted);
         }
-        if packet_number < *next_number {
+        if packet_number < *next_packet_number {
             return Err(SealError::NumberUsed);
         }
-        *next_number = packet_number + 1;
+        *next_packet_number = packet_number + 1;
         self.blocks = blocks;
         self.seal.seal(nonce(path, packet_number), header, body, tag);
         Ok(())
@@ -138,8 +138,8 @@ impl ExpectedPacketNumbers {
 
     /// Takes over the packet numbers received in `session`.
     pub(crate) fn update(&mut self, session: &Session) {
-        for (next, window) in self.0.iter_mut().zip(session.replay_windows.iter()) {
-            *next = (*next).max(window.as_ref().map_or(0, ReplayWindow::expected));
+        for (number, window) in self.0.iter_mut().zip(session.replay_windows.iter()) {
+            *number = (*number).max(window.as_ref().map_or(0, ReplayWindow::expected));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open datagrams that arrive late
-//! (WireGuard white paper, section 6.3).
+//! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open datagrams that
+//! arrive late (WireGuard white paper, section 6.3).
 //!
 //! Key confirmation: the responder must not seal with a session before it has opened a datagram of it, since the response
 //! may have been lost, or the initiation may be a replay. Two peers that initiate at the same time get two sessions; both
@@ -21,13 +21,13 @@ const MAX_PREVIOUS_SESSIONS: usize = 2;
 pub(crate) struct SessionEntry {
     pub(crate) session: Session,
     /// The local session index: the receiver index of the peer's datagrams.
-    pub(crate) local: u32,
+    pub(crate) local_index: u32,
     /// The peer's session index.
-    pub(crate) remote: u32,
+    pub(crate) remote_index: u32,
     /// Whether this host was the initiator.
-    pub(crate) initiated: bool,
+    pub(crate) is_initiator: bool,
     /// When the initiation was sent (by an initiator) or arrived.
-    pub(crate) handshake_started: Instant,
+    pub(crate) handshake_start: Instant,
     /// When the keys were derived.
     pub(crate) created: Instant,
     /// The random id of the peer in its handshakes; a new one after it has lost its state.
@@ -85,30 +85,30 @@ impl Sessions {
     }
 
     /// The session with this local index.
-    pub(crate) fn find(&mut self, local: u32) -> Option<&mut SessionEntry> {
-        self.slots().find_map(|slot| slot.as_mut().filter(|entry| entry.local == local))
+    pub(crate) fn find(&mut self, local_index: u32) -> Option<&mut SessionEntry> {
+        self.slots().find_map(|slot| slot.as_mut().filter(|entry| entry.local_index == local_index))
     }
 
     /// Whether the session with this local index is unconfirmed.
-    pub(crate) fn is_unconfirmed(&self, local: u32) -> bool {
-        self.unconfirmed.as_ref().is_some_and(|entry| entry.local == local)
+    pub(crate) fn is_unconfirmed(&self, local_index: u32) -> bool {
+        self.unconfirmed.as_ref().is_some_and(|entry| entry.local_index == local_index)
     }
 
     /// Adds the session of a responder. Returns the index of the unconfirmed one that it replaces.
     pub(crate) fn add_unconfirmed(&mut self, mut entry: SessionEntry) -> Option<u32> {
         self.continue_packet_numbers(&mut entry);
-        self.unconfirmed.replace(entry).map(|old| old.local)
+        self.unconfirmed.replace(entry).map(|replaced| replaced.local_index)
     }
 
     /// Confirms the next session: a datagram of it was opened. `has_larger_key`: whether this host's public key is the
     /// larger.
     pub(crate) fn confirm(&mut self, has_larger_key: bool, released_indices: &mut Vec<u32>) -> Activation {
         let entry = self.unconfirmed.take().expect("a session is unconfirmed");
-        let simultaneous = |current: &SessionEntry| {
-            current.initiated && current.handshake_started <= entry.created && entry.created <= current.created
+        let is_simultaneous = |current: &SessionEntry| {
+            current.is_initiator && current.handshake_start <= entry.created && entry.created <= current.created
         };
-        let receive_only = has_larger_key && self.current.as_ref().is_some_and(simultaneous);
-        self.establish(entry, receive_only, released_indices)
+        let is_receive_only = has_larger_key && self.current.as_ref().is_some_and(is_simultaneous);
+        self.establish(entry, is_receive_only, released_indices)
     }
 
     /// Adds the session of an initiator. `has_larger_key`: whether this host's public key is the larger.
@@ -119,29 +119,30 @@ impl Sessions {
         released_indices: &mut Vec<u32>,
     ) -> Activation {
         self.continue_packet_numbers(&mut entry);
-        let simultaneous = |current: &SessionEntry| !current.initiated && entry.handshake_started <= current.created;
-        let receive_only = !has_larger_key && self.current.as_ref().is_some_and(simultaneous);
-        self.establish(entry, receive_only, released_indices)
+        let is_simultaneous =
+            |current: &SessionEntry| !current.is_initiator && entry.handshake_start <= current.created;
+        let is_receive_only = !has_larger_key && self.current.as_ref().is_some_and(is_simultaneous);
+        self.establish(entry, is_receive_only, released_indices)
     }
 
-    fn establish(&mut self, entry: SessionEntry, receive_only: bool, released_indices: &mut Vec<u32>) -> Activation {
-        let peer_restarted = self.boot_id != Some(entry.boot_id);
-        if peer_restarted {
+    fn establish(&mut self, entry: SessionEntry, is_receive_only: bool, released_indices: &mut Vec<u32>) -> Activation {
+        let has_peer_restarted = self.boot_id != Some(entry.boot_id);
+        if has_peer_restarted {
             self.drop_old_boot_id(entry.boot_id, released_indices);
         }
-        if receive_only && !peer_restarted {
+        if is_receive_only && !has_peer_restarted {
             self.keep_previous(entry, released_indices);
             return Activation::ReceiveOnly;
         }
-        if let Some(old) = self.current.replace(entry) {
-            self.keep_previous(old, released_indices);
+        if let Some(replaced) = self.current.replace(entry) {
+            self.keep_previous(replaced, released_indices);
         }
-        if peer_restarted { Activation::PeerRestarted } else { Activation::Rekeyed }
+        if has_peer_restarted { Activation::PeerRestarted } else { Activation::Rekeyed }
     }
 
     /// Drops the unconfirmed session.
     pub(crate) fn drop_unconfirmed(&mut self, released_indices: &mut Vec<u32>) {
-        released_indices.extend(self.unconfirmed.take().map(|entry| entry.local));
+        released_indices.extend(self.unconfirmed.take().map(|entry| entry.local_index));
     }
 
     /// Drops the sessions with the peer's old boot id.
@@ -154,7 +155,7 @@ impl Sessions {
     fn keep_previous(&mut self, entry: SessionEntry, released_indices: &mut Vec<u32>) {
         self.expected.update(&entry.session);
         self.previous.rotate_right(1);
-        released_indices.extend(self.previous[0].replace(entry).map(|oldest| oldest.local));
+        released_indices.extend(self.previous[0].replace(entry).map(|oldest| oldest.local_index));
     }
 
     /// Continues the packet numbers if the peer's boot id is the same.
@@ -177,7 +178,7 @@ impl Sessions {
 
     fn remove(&mut self, released_indices: &mut Vec<u32>, is_removed: impl Fn(&SessionEntry) -> bool) {
         for slot in self.slots() {
-            released_indices.extend(slot.take_if(|entry| is_removed(entry)).map(|entry| entry.local));
+            released_indices.extend(slot.take_if(|entry| is_removed(entry)).map(|entry| entry.local_index));
         }
     }
 
@@ -187,7 +188,7 @@ impl Sessions {
 
     /// When the oldest session expires.
     pub(crate) fn next_expiry(&self) -> Instant {
-        let all = [&self.current, &self.unconfirmed].into_iter().chain(&self.previous).flatten();
-        all.map(|entry| entry.created + REJECT_AFTER).min().unwrap_or(Instant::NEVER)
+        let sessions = [&self.current, &self.unconfirmed].into_iter().chain(&self.previous).flatten();
+        sessions.map(|entry| entry.created + REJECT_AFTER).min().unwrap_or(Instant::NEVER)
     }
 }

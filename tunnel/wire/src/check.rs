@@ -23,14 +23,14 @@ pub fn reference_sum(bytes: &[u8]) -> u16 {
 #[must_use]
 pub fn has_correct_checksums(packet: &[u8]) -> bool {
     let Ok(inner) = Inner::parse(packet) else { return false };
-    let header = inner.is_v6() || reference_sum(&packet[..usize::from(packet[0] & 15) * 4]) == 0xffff;
+    let is_header_correct = inner.is_v6() || reference_sum(&packet[..usize::from(packet[0] & 15) * 4]) == 0xffff;
     let body = &packet[inner.transport..inner.len];
     let mut summed = addresses(packet).unwrap_or_default().to_vec();
     summed.extend_from_slice(&[0, inner.protocol]);
     summed.extend_from_slice(&(body.len() as u32).to_be_bytes());
     summed.extend_from_slice(body);
     let summed = if inner.protocol == protocol::ICMP { body } else { &summed };
-    header && reference_sum(summed) == 0xffff
+    is_header_correct && reference_sum(summed) == 0xffff
 }
 
 /// GRE: a decoded header is encoded as it was, except for ignored bits.
@@ -54,7 +54,7 @@ pub fn gre(data: &[u8]) {
 /// # Panics
 /// If that does not hold.
 pub fn frames(data: &[u8]) {
-    let read = |body: &[u8]| match Body::parse(body) {
+    let decode = |body: &[u8]| match Body::parse(body) {
         Ok(Body::Control(frames)) => frames.filter_map(Result::ok).collect::<Vec<Frame>>(),
         Ok(Body::Data(header, fragment)) => {
             assert_eq!([&header.to_bytes()[..], fragment].concat(), body);
@@ -62,13 +62,13 @@ pub fn frames(data: &[u8]) {
         }
         Err(_) => Vec::new(),
     };
-    let frames = read(data);
-    let mut out = Vec::new();
+    let frames = decode(data);
+    let mut encoded = Vec::new();
     for frame in &frames {
-        frame.write(&mut out);
+        frame.write(&mut encoded);
     }
-    assert_eq!(out.len(), frames.iter().map(Frame::len).sum::<usize>());
-    assert_eq!(read(&out), frames);
+    assert_eq!(encoded.len(), frames.iter().map(Frame::len).sum::<usize>());
+    assert_eq!(decode(&encoded), frames);
 }
 
 /// Inner packets: lengths are inside, and correct checksums stay correct when a packet is marked or its MSS clamped.
@@ -79,13 +79,13 @@ pub fn inner(data: &[u8]) {
     let Ok(parsed) = Inner::parse(data) else { return };
     assert!(parsed.transport <= parsed.len && parsed.len <= data.len());
     let mut packet = data[..parsed.len].to_vec();
-    let correct = has_correct_checksums(&packet);
-    let marked = ecn::set_ce(&mut packet);
-    let clamped = mss::clamp(&mut packet, 1280, false);
-    assert!(!clamped || !mss::clamp(&mut packet, 1280, false), "clamping is idempotent");
-    let after = Inner::parse(&packet).expect("still a packet");
-    assert_eq!(Inner { tos: if marked { parsed.tos | 3 } else { parsed.tos }, ..parsed }, after);
-    assert!(!correct || has_correct_checksums(&packet));
+    let is_correct = has_correct_checksums(&packet);
+    let is_marked = ecn::set_ce(&mut packet);
+    let is_clamped = mss::clamp(&mut packet, 1280, false);
+    assert!(!is_clamped || !mss::clamp(&mut packet, 1280, false), "clamping is idempotent");
+    let reparsed = Inner::parse(&packet).expect("still a packet");
+    assert_eq!(Inner { tos: if is_marked { parsed.tos | 3 } else { parsed.tos }, ..parsed }, reparsed);
+    assert!(!is_correct || has_correct_checksums(&packet));
 }
 
 /// Segmentation: segments have correct checksums; a trimmed super-packet has one segment less.
@@ -96,13 +96,13 @@ pub fn segment(data: &[u8]) {
     let Ok((offload, packet)) = VirtioNetHeader::parse(data) else { return };
     let Ok(segmenter) = Segmenter::new(offload, packet) else { return };
     let segments = all_segments(segmenter);
-    assert_eq!(segments.len(), offload.packets(packet));
+    assert_eq!(segments.len(), offload.segment_count(packet));
     assert!(offload.gso.is_none() || segments.iter().all(|segment| has_correct_checksums(segment)));
     let mut super_packet = data.to_vec();
     if let Some(start) = trim_first(&mut super_packet) {
         let (offload, packet) = VirtioNetHeader::parse(&super_packet[start..]).expect("its own header");
-        let rest = all_segments(Segmenter::new(offload, packet).expect("its own offload"));
-        assert_eq!(rest.len(), segments.len() - 1);
+        let trimmed = all_segments(Segmenter::new(offload, packet).expect("its own offload"));
+        assert_eq!(trimmed.len(), segments.len() - 1);
     }
 }
 
@@ -152,18 +152,18 @@ pub(crate) fn super_packets(mut packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
     let mut coalescer = Coalescer::new(true, true);
     let mut super_packets = Vec::new();
     while !packets.is_empty() {
-        let (taken, rest) = packets.split_at(coalescer.coalesce(packets));
-        let payloads = taken.iter().flat_map(|packet| &packet[coalescer.skip()..]);
-        super_packets.push((taken.len(), coalescer.header().iter().chain(payloads).copied().collect()));
-        packets = rest;
+        let (coalesced, remaining) = packets.split_at(coalescer.coalesce(packets));
+        let payloads = coalesced.iter().flat_map(|packet| &packet[coalescer.skip()..]);
+        super_packets.push((coalesced.len(), coalescer.header().iter().chain(payloads).copied().collect()));
+        packets = remaining;
     }
     super_packets
 }
 
 /// All packets of a segmenter.
 pub(crate) fn all_segments(mut segmenter: Segmenter<'_>) -> Vec<Vec<u8>> {
-    let mut out = vec![0; segmenter.max_len()];
-    core::iter::from_fn(|| segmenter.next_into(&mut out).map(|len| out[..len].to_vec())).collect()
+    let mut buffer = vec![0; segmenter.max_len()];
+    core::iter::from_fn(|| segmenter.next_into(&mut buffer).map(|len| buffer[..len].to_vec())).collect()
 }
 
 #[cfg(test)]

@@ -13,23 +13,23 @@ impl Sum {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let mut lanes = [0; LANES];
-        let (blocks, rest) = bytes.as_chunks::<{ 4 * LANES }>();
+        let (blocks, remainder) = bytes.as_chunks::<{ 4 * LANES }>();
         for block in blocks {
             let (words, _) = block.as_chunks::<4>();
             for (lane, word) in lanes.iter_mut().zip(words) {
                 *lane += u64::from(u32::from_ne_bytes(*word));
             }
         }
-        let (words, rest) = rest.as_chunks::<4>();
+        let (words, last_bytes) = remainder.as_chunks::<4>();
         let words: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
         let mut last = [0; 4];
-        last[..rest.len()].copy_from_slice(rest);
+        last[..last_bytes.len()].copy_from_slice(last_bytes);
         Self(fold_to_32(lanes.iter().sum::<u64>() + words + u64::from(u32::from_ne_bytes(last))))
     }
 
     /// Adds one word.
     #[must_use]
-    pub fn word(self, word: u16) -> Self {
+    pub fn add_word(self, word: u16) -> Self {
         Self(self.0 + u64::from(word.to_be()))
     }
 
@@ -66,15 +66,15 @@ fn fold_to_32(sum: u64) -> u64 {
 
 /// Updates a checksum after one word of the data has changed (RFC 1624, equation 3).
 #[must_use]
-pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
-    Sum::default().word(!checksum).word(!old).word(new).checksum()
+pub fn update(checksum: u16, old_word: u16, new_word: u16) -> u16 {
+    Sum::default().add_word(!checksum).add_word(!old_word).add_word(new_word).checksum()
 }
 
 /// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) without its length; `addresses` are source
 /// and destination as in the IP header.
 #[must_use]
-pub(crate) fn pseudo(addresses: &[u8], protocol: u8) -> Sum {
-    Sum::of(addresses).word(u16::from(protocol))
+pub(crate) fn pseudo_header_sum(addresses: &[u8], protocol: u8) -> Sum {
+    Sum::of(addresses).add_word(u16::from(protocol))
 }
 
 #[cfg(test)]
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn the_sum_of_the_longest_packet_does_not_overflow() {
         assert_eq!(Sum::of(&[0xff; 65_536]).folded(), 0xffff);
-        let many = (0..100_000).fold(Sum::default(), |sum, _| sum.plus(Sum::of(&[0xff; 64])));
-        assert_eq!(many.folded(), 0xffff);
+        let sum = (0..100_000).fold(Sum::default(), |sum, _| sum.plus(Sum::of(&[0xff; 64])));
+        assert_eq!(sum.folded(), 0xffff);
     }
 
     proptest! {
@@ -108,21 +108,21 @@ mod tests {
         }
 
         #[test]
-        fn a_sum_of_two_parts_is_that_of_the_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0..200_usize) {
-            let (left, right) = bytes.split_at(at.min(bytes.len()) & !1);
+        fn the_sum_of_two_parts_is_that_of_the_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200), split in 0..200_usize) {
+            let (left, right) = bytes.split_at(split.min(bytes.len()) & !1);
             let right = Sum::of(right);
             prop_assert_eq!(Sum::of(left).plus(right).folded(), reference_sum(&bytes));
         }
 
         #[test]
         fn an_updated_checksum_equals_a_new_one(first in 1..=u16::MAX, words in proptest::collection::vec(any::<u16>(), 1..20),
-                                  at in 0..20_usize, new in prop_oneof![Just(0), Just(0xffff), any::<u16>()]) {
+                                  index in 0..20_usize, new_word in prop_oneof![Just(0), Just(0xffff), any::<u16>()]) {
             let mut words = words;
-            let at = at % words.len();
-            let sum = |words: &[u16]| words.iter().fold(Sum::default().word(first), |sum, word| sum.word(*word)).checksum();
-            let before = sum(&words);
-            let old = core::mem::replace(&mut words[at], new);
-            prop_assert_eq!(update(before, old, new), sum(&words));
+            let index = index % words.len();
+            let sum = |words: &[u16]| words.iter().fold(Sum::default().add_word(first), |sum, word| sum.add_word(*word)).checksum();
+            let checksum = sum(&words);
+            let old_word = core::mem::replace(&mut words[index], new_word);
+            prop_assert_eq!(update(checksum, old_word, new_word), sum(&words));
         }
     }
 }

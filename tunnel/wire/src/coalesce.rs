@@ -1,20 +1,20 @@
-//! Coalescing (GRO): consecutive TCP segments of one flow, or UDP datagrams of one size, become one super-packet, so that the
-//! host's stack is entered once for all of them. The inverse of [`segment`](crate::segment).
+//! Coalescing (GRO): consecutive TCP segments of one flow, or UDP datagrams of one size, become one super-packet, so that
+//! the host's stack handles them at once. The inverse of [`segment`](crate::segment).
 //!
-//! Payload is not copied: a super-packet is a header of its own and the payloads in place, ready for one `writev`. Its segments
-//! are the coalesced packets, byte for byte, but for the identification of IPv4 packets that are never fragmented (RFC 6864
-//! gives it no meaning then).
+//! Payload is not copied: a super-packet is a header of its own and the payloads in place, ready for one `writev`. Its
+//! segments are the coalesced packets, byte for byte, but for the identification of IPv4 packets that are never
+//! fragmented (RFC 6864 gives it no meaning then).
 
-use crate::checksum::{Sum, pseudo};
+use crate::checksum::{Sum, pseudo_header_sum};
 use crate::inner::{addresses, protocol};
 use crate::reader::{put_word, word};
 use crate::virtio::{Gso, GsoType, Layout, VirtioNetHeader, tcp_sequence};
 
-/// Greatest number of coalesced packets. With the header they are 65 slices of a `writev`.
+/// Maximum number of coalesced packets. With the header they are 65 slices of a `writev`.
 pub const MAX_PACKETS: usize = 64;
-/// Greatest length of a super-packet, bytes.
+/// Maximum length of a super-packet, bytes.
 const MAX_BYTES: usize = 0xffff;
-/// Greatest length of the header, bytes: 60 of IPv4 and 60 of TCP, with all options.
+/// Maximum length of the header, bytes: 60 of IPv4 and 60 of TCP, with all options.
 const MAX_HEADER: usize = VirtioNetHeader::LEN + 120;
 const ACK: u8 = 0x10;
 const PUSH: u8 = 0x08;
@@ -36,17 +36,17 @@ impl Coalescer {
         Self { tcp, udp, header: [0; MAX_HEADER], len: VirtioNetHeader::LEN }
     }
 
-    /// Coalesces as many of the first of `packets` as possible; returns their number, which is 0 only if there are none. To be
-    /// written are [`header`](Self::header) and then each of them without its first [`skip`](Self::skip) bytes. A packet that
-    /// cannot be coalesced with the next, or whose checksum is wrong, is written alone and as it is.
+    /// Coalesces as many of the first of `packets` as possible; returns their number, which is 0 only if there are none.
+    /// To be written are [`header`](Self::header) and then each of them without its first [`skip`](Self::skip) bytes. A
+    /// packet that cannot be coalesced with the next, or whose checksum is wrong, is written alone and as it is.
     pub fn coalesce<P: AsRef<[u8]>>(&mut self, packets: &[P]) -> usize {
         self.header[..VirtioNetHeader::LEN].fill(0);
         self.len = VirtioNetHeader::LEN;
-        let [first, rest @ ..] = packets else { return 0 };
-        let Some(mut run) = self.begin(first.as_ref()) else { return 1 };
-        let coalesced = rest.iter().take(MAX_PACKETS - 1).take_while(|next| run.add(next.as_ref())).count();
+        let [first, others @ ..] = packets else { return 0 };
+        let Some(mut builder) = self.begin(first.as_ref()) else { return 1 };
+        let coalesced = others.iter().take(MAX_PACKETS - 1).take_while(|next| builder.add(next.as_ref())).count();
         if coalesced > 0 {
-            self.write_header(&run);
+            self.write_header(&builder);
         }
         1 + coalesced
     }
@@ -63,127 +63,133 @@ impl Coalescer {
         self.len - VirtioNetHeader::LEN
     }
 
-    fn begin<'a>(&self, first: &'a [u8]) -> Option<Run<'a>> {
+    fn begin<'a>(&self, first: &'a [u8]) -> Option<SuperPacketBuilder<'a>> {
         let layout = Layout::of(first).ok()?;
         let header = &first[layout.transport..];
         let payload = first.len() - layout.payload;
-        let accepted = match layout.gso_type() {
+        let is_accepted = match layout.gso_type() {
             GsoType::TcpV4 | GsoType::TcpV6 => self.tcp && header[13] & !PUSH == ACK,
             GsoType::UdpL4 => self.udp,
         };
-        let without_extensions = !layout.v6 || layout.transport == 40;
-        (accepted && without_extensions && payload > 0).then_some(Run {
+        let has_no_extensions = !layout.v6 || layout.transport == 40;
+        (is_accepted && has_no_extensions && payload > 0).then_some(SuperPacketBuilder {
             first,
             layout,
             payload,
             len: first.len(),
-            packets: 1,
-            complete: layout.tcp && header[13] & PUSH != 0,
-            pushed: false,
+            packet_count: 1,
+            is_complete: layout.tcp && header[13] & PUSH != 0,
+            has_psh: false,
         })
     }
 
     /// Writes the header of a super-packet.
-    fn write_header(&mut self, run: &Run<'_>) {
-        let Layout { transport, payload, v6, tcp } = run.layout;
-        let gso = Gso { gso_type: run.layout.gso_type(), size: run.payload as u16, cwr: false };
-        let checksum = Some(run.layout.partial_checksum());
+    fn write_header(&mut self, builder: &SuperPacketBuilder<'_>) {
+        let Layout { transport, payload, v6, tcp } = builder.layout;
+        let gso = Gso { gso_type: builder.layout.gso_type(), size: builder.payload as u16, cwr: false };
+        let checksum = Some(builder.layout.partial_checksum());
         let offload = VirtioNetHeader { checksum, data_valid: false, gso: Some(gso), hdr_len: payload as u16 };
         self.len = VirtioNetHeader::LEN + payload;
-        let (before, headers) = self.header[..self.len].split_at_mut(VirtioNetHeader::LEN);
-        before.copy_from_slice(&offload.to_bytes());
-        headers.copy_from_slice(&run.first[..payload]);
+        let (virtio_header, headers) = self.header[..self.len].split_at_mut(VirtioNetHeader::LEN);
+        virtio_header.copy_from_slice(&offload.to_bytes());
+        headers.copy_from_slice(&builder.first[..payload]);
         if v6 {
-            put_word(headers, 4, (run.len - 40) as u16);
+            put_word(headers, 4, (builder.len - 40) as u16);
         } else {
-            put_word(headers, 2, run.len as u16);
+            put_word(headers, 2, builder.len as u16);
             put_word(headers, 10, 0);
             let checksum = Sum::of(&headers[..transport]).checksum();
             put_word(headers, 10, checksum);
         }
-        let len = (run.len - transport) as u16;
+        let len = (builder.len - transport) as u16;
         if tcp {
-            headers[transport + 13] |= if run.pushed { PUSH } else { 0 };
+            headers[transport + 13] |= if builder.has_psh { PUSH } else { 0 };
         } else {
             put_word(headers, transport + 4, len);
         }
-        let sum = pseudo_of(run.first, run.layout).word(len).folded();
-        put_word(headers, transport + run.layout.checksum_offset(), sum);
+        let sum = pseudo_header_sum_of(builder.first, builder.layout).add_word(len).folded();
+        put_word(headers, transport + builder.layout.checksum_offset(), sum);
     }
 }
 
 /// A super-packet under construction.
-struct Run<'a> {
+struct SuperPacketBuilder<'a> {
     first: &'a [u8],
     layout: Layout,
     /// Payload of each packet but the last, bytes.
     payload: usize,
     /// Length of the super-packet, bytes.
     len: usize,
-    packets: u16,
+    packet_count: u16,
     /// Whether no packet may follow: the last one was short or had PSH.
-    complete: bool,
-    pushed: bool,
+    is_complete: bool,
+    has_psh: bool,
 }
 
-impl Run<'_> {
+impl SuperPacketBuilder<'_> {
     /// Adds `next` if it continues the super-packet.
     fn add(&mut self, next: &[u8]) -> bool {
         let Some(payload) = next.len().checked_sub(self.layout.payload) else { return false };
-        let fits = !self.complete && (1..=self.payload).contains(&payload) && self.len + payload <= MAX_BYTES;
-        if !fits || Layout::of(next) != Ok(self.layout) || !self.same_flow(next) || !self.in_order(next) {
+        let fits = !self.is_complete && (1..=self.payload).contains(&payload) && self.len + payload <= MAX_BYTES;
+        if !fits || Layout::of(next) != Ok(self.layout) || !self.is_same_flow(next) || !self.is_in_order(next) {
             return false;
         }
-        if self.packets == 1 && !has_canonical_checksums(self.first, self.layout)
+        if self.packet_count == 1 && !has_canonical_checksums(self.first, self.layout)
             || !has_canonical_checksums(next, self.layout)
         {
             return false;
         }
-        self.pushed = self.layout.tcp && next[self.layout.transport + 13] & PUSH != 0;
-        self.complete = self.pushed || payload < self.payload;
+        self.has_psh = self.layout.tcp && next[self.layout.transport + 13] & PUSH != 0;
+        self.is_complete = self.has_psh || payload < self.payload;
         self.len += payload;
-        self.packets += 1;
+        self.packet_count += 1;
         true
     }
 
     /// Whether the headers are equal where segments of a super-packet must be.
-    fn same_flow(&self, next: &[u8]) -> bool {
+    fn is_same_flow(&self, next: &[u8]) -> bool {
         let Layout { transport, payload, v6, tcp } = self.layout;
-        let same = |from: usize, to: usize| self.first[from..to] == next[from..to];
-        let ip = if v6 { same(0, 4) && same(6, 40) } else { same(0, 2) && same(6, 10) && same(12, transport) };
+        let is_equal = |start: usize, end: usize| self.first[start..end] == next[start..end];
+        let is_ip_equal = if v6 {
+            is_equal(0, 4) && is_equal(6, 40)
+        } else {
+            is_equal(0, 2) && is_equal(6, 10) && is_equal(12, transport)
+        };
         let flags = |packet: &[u8]| packet[transport + 13] & !PUSH;
         // Ports; acknowledgement and offset; window; urgent pointer and options.
-        ip && same(transport, transport + 4)
+        is_ip_equal
+            && is_equal(transport, transport + 4)
             && (!tcp
-                || same(transport + 8, transport + 13)
-                    && same(transport + 14, transport + 16)
-                    && same(transport + 18, payload)
+                || is_equal(transport + 8, transport + 13)
+                    && is_equal(transport + 14, transport + 16)
+                    && is_equal(transport + 18, payload)
                     && flags(self.first) == flags(next))
     }
 
     /// Whether TCP's sequence number continues, and IPv4's identification where it has a meaning.
-    fn in_order(&self, next: &[u8]) -> bool {
-        let at = self.layout.transport;
-        let sent = (self.len - self.layout.payload) as u32;
-        let continues = !self.layout.tcp || tcp_sequence(self.first, at).wrapping_add(sent) == tcp_sequence(next, at);
-        let id = word(self.first, 4).wrapping_add(self.packets);
-        continues && (self.layout.v6 || next[6] & DO_NOT_FRAGMENT != 0 || word(next, 4) == id)
+    fn is_in_order(&self, next: &[u8]) -> bool {
+        let transport = self.layout.transport;
+        let payload_bytes = (self.len - self.layout.payload) as u32;
+        let is_contiguous = !self.layout.tcp
+            || tcp_sequence(self.first, transport).wrapping_add(payload_bytes) == tcp_sequence(next, transport);
+        let id = word(self.first, 4).wrapping_add(self.packet_count);
+        is_contiguous && (self.layout.v6 || next[6] & DO_NOT_FRAGMENT != 0 || word(next, 4) == id)
     }
 }
 
-fn pseudo_of(packet: &[u8], layout: Layout) -> Sum {
-    pseudo(addresses(packet).unwrap_or_default(), if layout.tcp { protocol::TCP } else { protocol::UDP })
+fn pseudo_header_sum_of(packet: &[u8], layout: Layout) -> Sum {
+    pseudo_header_sum(addresses(packet).unwrap_or_default(), if layout.tcp { protocol::TCP } else { protocol::UDP })
 }
 
 /// Whether the checksums are correct, and in the form in which segmentation writes them.
 fn has_canonical_checksums(packet: &[u8], layout: Layout) -> bool {
     let body = &packet[layout.transport..];
     let field = word(body, layout.checksum_offset());
-    let sum = pseudo_of(packet, layout).word(body.len() as u16).plus(Sum::of(body));
-    let ip = layout.v6 || Sum::of(&packet[..layout.transport]).checksum() == 0;
-    let length = layout.tcp || usize::from(word(body, 4)) == body.len();
-    let canonical = if layout.tcp { field != 0xffff } else { field != 0 };
-    ip && length && canonical && sum.checksum() == 0
+    let sum = pseudo_header_sum_of(packet, layout).add_word(body.len() as u16).plus(Sum::of(body));
+    let is_ip_correct = layout.v6 || Sum::of(&packet[..layout.transport]).checksum() == 0;
+    let is_length_correct = layout.tcp || usize::from(word(body, 4)) == body.len();
+    let is_canonical = if layout.tcp { field != 0xffff } else { field != 0 };
+    is_ip_correct && is_length_correct && is_canonical && sum.checksum() == 0
 }
 
 #[cfg(test)]

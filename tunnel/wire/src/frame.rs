@@ -11,9 +11,9 @@
 //! path             05   path 1   state 1 (0 regular, 1 backup, 2 removed)
 //! close            06
 //! ```
-//! The last fragment of an inner packet may be followed by padding: the inner packet's own header says its length. Numbers
-//! are counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). What counts modulo
-//! 2^32 has four bytes, since most of its values would take eight as `v`.
+//! The last fragment of an inner packet may be followed by padding: the inner packet's own header has its length. Numbers
+//! are counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). Numbers modulo 2^32
+//! have four bytes, since most of their values would take eight as `v`.
 
 mod codec;
 
@@ -72,11 +72,11 @@ pub enum Frame {
 /// The peer's use of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
-    /// Always.
+    /// The path is always used.
     Regular,
-    /// Only if no regular path works.
+    /// The path is used only if no regular path works.
     Backup,
-    /// Not any more.
+    /// The path is not used any more.
     Removed,
 }
 
@@ -98,7 +98,7 @@ pub struct Ack {
     pub ranges: AckRanges,
 }
 
-/// The greatest number of ranges in an [`Ack`].
+/// Maximum number of ranges in an [`Ack`].
 pub const MAX_ACK_RANGES: usize = 32;
 
 /// Ranges of received packet numbers, newest first, and the gaps of missing packets between them.

@@ -43,8 +43,8 @@ impl Header {
     /// # Errors
     /// `Truncated`, `Version`, `Reserved`, or `Checksum`.
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        let mut rest = Reader(packet);
-        let [first, second, protocol @ ..] = rest.array::<4>()?;
+        let mut reader = Reader(packet);
+        let [first, second, protocol @ ..] = reader.array::<4>()?;
         let flags = u16::from_be_bytes([first, second]);
         if flags & VERSION != 0 {
             return Err(Malformed::Version);
@@ -54,14 +54,14 @@ impl Header {
         }
         let checksum = flags & CHECKSUM != 0;
         if checksum {
-            rest.u32()?;
+            reader.u32()?;
         }
-        let key = if flags & KEY != 0 { Some(rest.u32()?) } else { None };
-        let sequence = if flags & SEQUENCE != 0 { Some(rest.u32()?) } else { None };
+        let key = if flags & KEY != 0 { Some(reader.u32()?) } else { None };
+        let sequence = if flags & SEQUENCE != 0 { Some(reader.u32()?) } else { None };
         if checksum && Sum::of(packet).checksum() != 0 {
             return Err(Malformed::Checksum);
         }
-        Ok((Self { protocol: u16::from_be_bytes(protocol), checksum, key, sequence }, rest.0))
+        Ok((Self { protocol: u16::from_be_bytes(protocol), checksum, key, sequence }, reader.0))
     }
 
     /// Length, bytes: 4 to 16.
@@ -99,34 +99,34 @@ pub struct Sealed {
     /// The path.
     pub path: u8,
     /// Packet number on the path, modulo 2^32.
-    pub number: u32,
+    pub packet_number: u32,
 }
 
 impl Sealed {
     /// Length of the header, bytes.
     pub const LEN: usize = 12;
     /// Flags K and S, and [`SEALED`].
-    const START: [u8; 4] = [0x30, 0, (SEALED >> 8) as u8, SEALED as u8];
+    const PREFIX: [u8; 4] = [0x30, 0, (SEALED >> 8) as u8, SEALED as u8];
 
     /// Encodes the header. Only the low 24 bits of `session` are used.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
-        bytes[..4].copy_from_slice(&Self::START);
+        bytes[..4].copy_from_slice(&Self::PREFIX);
         bytes[4..8].copy_from_slice(&(self.session << 8 | u32::from(self.path)).to_be_bytes());
-        bytes[8..].copy_from_slice(&self.number.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.packet_number.to_be_bytes());
         bytes
     }
 
     /// Decodes the header of `datagram`; `None` if it is no sealed datagram.
     #[must_use]
     pub fn parse(datagram: &[u8]) -> Option<Self> {
-        let [start @ .., k0, k1, k2, path, n0, n1, n2, n3] = datagram.first_chunk::<{ Self::LEN }>()?;
+        let [prefix @ .., k0, k1, k2, path, n0, n1, n2, n3] = datagram.first_chunk::<{ Self::LEN }>()?;
         let session = u32::from_be_bytes([0, *k0, *k1, *k2]);
-        (*start == Self::START).then_some(Self {
+        (*prefix == Self::PREFIX).then_some(Self {
             session,
             path: *path,
-            number: u32::from_be_bytes([*n0, *n1, *n2, *n3]),
+            packet_number: u32::from_be_bytes([*n0, *n1, *n2, *n3]),
         })
     }
 }
@@ -182,11 +182,12 @@ mod tests {
 
     #[test]
     fn the_header_of_a_sealed_datagram_has_twelve_bytes() {
-        let sealed = Sealed { session: 0x00ab_cdef, path: 3, number: 0x0102_0304 };
+        let sealed = Sealed { session: 0x00ab_cdef, path: 3, packet_number: 0x0102_0304 };
         let bytes = sealed.to_bytes();
         assert_eq!(bytes, [0x30, 0, 0x88, 0xb5, 0xab, 0xcd, 0xef, 3, 1, 2, 3, 4]);
-        let general = Header { protocol: SEALED, checksum: false, key: Some(0xabcd_ef03), sequence: Some(0x0102_0304) };
-        assert_eq!(Header::parse(&bytes), Ok((general, &[][..])));
+        let gre_header =
+            Header { protocol: SEALED, checksum: false, key: Some(0xabcd_ef03), sequence: Some(0x0102_0304) };
+        assert_eq!(Header::parse(&bytes), Ok((gre_header, &[][..])));
         assert_eq!(Sealed::parse(&bytes), Some(sealed));
         assert_eq!(Sealed::parse(&bytes[..11]), None);
         assert_eq!(Sealed::parse(&encoded(PLAIN, &bytes)), None);
@@ -195,12 +196,12 @@ mod tests {
     proptest! {
         #[test]
         fn an_encoded_header_is_decoded(protocol: u16, checksum: bool, key: Option<u32>, sequence: Option<u32>,
-                                   payload: Vec<u8>, flip in 0..64_usize) {
+                                   payload: Vec<u8>, flipped_byte in 0..64_usize) {
             let header = Header { protocol, checksum, key, sequence };
             let mut packet = encoded(header, &payload);
             prop_assert_eq!(Header::parse(&packet), Ok((header, &payload[..])));
-            if checksum && (2..packet.len()).contains(&flip) {
-                packet[flip] ^= 0x10;
+            if checksum && (2..packet.len()).contains(&flipped_byte) {
+                packet[flipped_byte] ^= 0x10;
                 prop_assert_eq!(Header::parse(&packet), Err(Malformed::Checksum));
             }
         }

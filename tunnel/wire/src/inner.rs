@@ -27,7 +27,7 @@ pub mod protocol {
 const EXTENSIONS: [u8; 5] = [0, 43, AUTHENTICATION, 60, 135];
 const AUTHENTICATION: u8 = 51;
 const FRAGMENT: u8 = 44;
-/// Greatest number of extension headers that are skipped.
+/// Maximum number of extension headers that are skipped.
 const MAX_EXTENSIONS: usize = 8;
 
 /// The headers of an inner packet.
@@ -57,7 +57,7 @@ impl Inner {
     /// Decodes the IP headers and the ports.
     ///
     /// # Errors
-    /// `Version`, `Truncated` if the packet is shorter than its headers say, `Length` if these contradict each other.
+    /// `Version`, `Truncated` if the packet is shorter than the length in its headers, `Length` if lengths contradict each other.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let parsed = match packet.first().ok_or(Malformed::Truncated)? >> 4 {
             4 => Self::parse_v4(packet)?,
@@ -65,15 +65,16 @@ impl Inner {
             _ => return Err(Malformed::Version),
         };
         let has_ports = !parsed.fragment && protocol::WITH_PORTS.contains(&parsed.protocol);
-        let start = packet[..parsed.len].get(parsed.transport..parsed.transport + 4).filter(|_| has_ports);
-        Ok(Self { ports: start.map(|start| (word(start, 0), word(start, 2))), ..parsed })
+        let port_bytes = packet[..parsed.len].get(parsed.transport..parsed.transport + 4).filter(|_| has_ports);
+        Ok(Self { ports: port_bytes.map(|bytes| (word(bytes, 0), word(bytes, 2))), ..parsed })
     }
 
     fn parse_v4(packet: &[u8]) -> Result<Self, Malformed> {
         let header = packet.first_chunk::<20>().ok_or(Malformed::Truncated)?;
         let transport = usize::from(header[0] & 15) * 4;
         let len = checked_len(packet, usize::from(word(header, 2)), transport)?;
-        let address = |at: usize| IpAddr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let address =
+            |offset: usize| IpAddr::from([header[offset], header[offset + 1], header[offset + 2], header[offset + 3]]);
         if transport < header.len() {
             return Err(Malformed::Length);
         }
@@ -93,7 +94,7 @@ impl Inner {
     fn parse_v6(packet: &[u8]) -> Result<Self, Malformed> {
         let header = packet.first_chunk::<40>().ok_or(Malformed::Truncated)?;
         let len = checked_len(packet, 40 + usize::from(word(header, 4)), 40)?;
-        let address = |at: usize| header[at..].first_chunk::<16>().copied().map(IpAddr::from);
+        let address = |offset: usize| header[offset..].first_chunk::<16>().copied().map(IpAddr::from);
         let (Some(source), Some(destination)) = (address(8), address(24)) else { return Err(Malformed::Truncated) };
         let mut parsed = Self {
             source,
@@ -146,10 +147,13 @@ impl Inner {
     #[must_use]
     pub fn flow_hash(&self, key: u64) -> u64 {
         let (low, high) = match (self.source, self.destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => (pair(source, destination), 0),
+            (IpAddr::V4(source), IpAddr::V4(destination)) => (address_pair(source, destination), 0),
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                let [s, d] = [source.to_bits(), destination.to_bits()];
-                (mix(s as u64, (s >> 64) as u64 ^ key), mix(d as u64, (d >> 64) as u64 ^ key))
+                let [source, destination] = [source.to_bits(), destination.to_bits()];
+                (
+                    mix(source as u64, (source >> 64) as u64 ^ key),
+                    mix(destination as u64, (destination >> 64) as u64 ^ key),
+                )
             }
             _ => (0, 0),
         };
@@ -162,7 +166,7 @@ impl Inner {
     }
 }
 
-fn pair(source: Ipv4Addr, destination: Ipv4Addr) -> u64 {
+fn address_pair(source: Ipv4Addr, destination: Ipv4Addr) -> u64 {
     u64::from(source.to_bits()) << 32 | u64::from(destination.to_bits())
 }
 
@@ -170,18 +174,18 @@ fn pair(source: Ipv4Addr, destination: Ipv4Addr) -> u64 {
 const PI_1: u64 = 0x243f_6a88_85a3_08d3;
 const PI_2: u64 = 0x1319_8a2e_0370_7344;
 
-/// Both halves of a product, folded: each bit of the inputs reaches all of the result.
+/// The halves of a product, combined by XOR: every bit of the inputs affects the whole result.
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ PI_1) * u128::from(b ^ PI_2);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// `len` as the packet's own header says it, if it covers the headers and lies inside the packet.
-fn checked_len(packet: &[u8], len: usize, headers: usize) -> Result<usize, Malformed> {
+/// `len`, from the packet's own header, if it covers the headers and lies inside the packet.
+fn checked_len(packet: &[u8], len: usize, headers_len: usize) -> Result<usize, Malformed> {
     if len > packet.len() {
         return Err(Malformed::Truncated);
     }
-    if len < headers { Err(Malformed::Length) } else { Ok(len) }
+    if len < headers_len { Err(Malformed::Length) } else { Ok(len) }
 }
 
 /// The addresses of `packet`, both in a row, as checksums need them. `None` if it is no IP packet or too short.

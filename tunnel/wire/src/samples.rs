@@ -54,17 +54,17 @@ impl Sample {
 
     /// Header and payload, with a checksum of 0.
     fn transport(&self) -> Vec<u8> {
-        let mut out = vec![0x1f, 0x90, 0xc0, 0x01];
+        let mut header = vec![0x1f, 0x90, 0xc0, 0x01];
         if self.tcp {
-            out.extend_from_slice(&self.sequence.to_be_bytes());
-            out.extend_from_slice(&[9, 8, 7, 6, (5 + self.options.len() as u8 / 4) << 4, self.flags]);
-            out.extend_from_slice(&[self.window, 0, 0, 0, 0, 0]);
-            out.extend_from_slice(&self.options);
+            header.extend_from_slice(&self.sequence.to_be_bytes());
+            header.extend_from_slice(&[9, 8, 7, 6, (5 + self.options.len() as u8 / 4) << 4, self.flags]);
+            header.extend_from_slice(&[self.window, 0, 0, 0, 0, 0]);
+            header.extend_from_slice(&self.options);
         } else {
-            out.extend_from_slice(&((8 + self.payload.len()) as u16).to_be_bytes());
-            out.extend_from_slice(&[0, 0]);
+            header.extend_from_slice(&((8 + self.payload.len()) as u16).to_be_bytes());
+            header.extend_from_slice(&[0, 0]);
         }
-        [out, self.payload.clone()].concat()
+        [header, self.payload.clone()].concat()
     }
 
     fn ip(&self, len: usize) -> Vec<u8> {
@@ -83,11 +83,11 @@ impl Sample {
         header
     }
 
-    fn with_checksum(&self, of: impl Fn(&[u8], &[u8]) -> u16) -> Vec<u8> {
+    fn with_checksum(&self, checksum: impl Fn(&[u8], &[u8]) -> u16) -> Vec<u8> {
         let mut transport = self.transport();
-        let checksum = of(&self.pseudo(transport.len()), &transport);
-        let at = self.checksum_offset();
-        transport[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+        let checksum = checksum(&self.pseudo(transport.len()), &transport);
+        let offset = self.checksum_offset();
+        transport[offset..offset + 2].copy_from_slice(&checksum.to_be_bytes());
         [self.ip(transport.len()), transport].concat()
     }
 
@@ -125,11 +125,11 @@ impl Sample {
     pub(crate) fn segments(&self, size: u16) -> Vec<Vec<u8>> {
         let payloads: Vec<_> = self.payload.chunks(usize::from(size)).collect();
         let segment = |(index, payload): (usize, &&[u8])| {
-            let cleared = if index + 1 < payloads.len() { 0x09 } else { 0 } | if index > 0 { 0x80 } else { 0 };
+            let cleared_flags = if index + 1 < payloads.len() { 0x09 } else { 0 } | if index > 0 { 0x80 } else { 0 };
             Self {
                 id: self.id.wrapping_add(index as u16),
                 sequence: self.sequence.wrapping_add((index * usize::from(size)) as u32),
-                flags: self.flags & !cleared,
+                flags: self.flags & !cleared_flags,
                 payload: payload.to_vec(),
                 ..self.clone()
             }

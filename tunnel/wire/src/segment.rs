@@ -6,7 +6,7 @@ mod trim;
 pub use trim::trim_first;
 
 use crate::Malformed;
-use crate::checksum::{Sum, pseudo};
+use crate::checksum::{Sum, pseudo_header_sum};
 use crate::inner::{addresses, protocol};
 use crate::reader::{put_word, word};
 use crate::virtio::{Gso, Layout, PartialChecksum, VirtioNetHeader, tcp_sequence};
@@ -24,16 +24,16 @@ pub(crate) const CWR: u8 = 0x80;
 pub fn complete_checksum(offload: &VirtioNetHeader, packet: &mut [u8]) -> Result<(), Malformed> {
     let Some(PartialChecksum { start, offset }) = offload.checksum else { return Ok(()) };
     let summed = packet.get_mut(usize::from(start)..).ok_or(Malformed::Length)?;
-    let at = usize::from(offset);
-    if at + 2 > summed.len() {
+    let field = usize::from(offset);
+    if field + 2 > summed.len() {
         return Err(Malformed::Length);
     }
     let checksum = Sum::of(summed).checksum();
-    put_word(summed, at, or_ones(checksum));
+    put_word(summed, field, nonzero_checksum(checksum));
     Ok(())
 }
 
-const fn or_ones(checksum: u16) -> u16 {
+const fn nonzero_checksum(checksum: u16) -> u16 {
     if checksum == 0 { 0xffff } else { checksum }
 }
 
@@ -43,8 +43,8 @@ pub struct Segmenter<'a> {
     packet: &'a [u8],
     offload: VirtioNetHeader,
     template: Option<Template>,
-    /// Offset of the next payload; `None` at the end.
-    next: Option<usize>,
+    /// Offset of the next segment's payload; `None` at the end.
+    next_payload: Option<usize>,
     /// Index of the next segment.
     index: u16,
 }
@@ -64,7 +64,7 @@ impl Template {
     fn new(offload: &VirtioNetHeader, gso: Gso, packet: &[u8]) -> Result<Self, Malformed> {
         let layout = offload.layout(gso, packet)?;
         let protocol = if layout.tcp { protocol::TCP } else { protocol::UDP };
-        let pseudo = pseudo(addresses(packet).ok_or(Malformed::Version)?, protocol);
+        let pseudo = pseudo_header_sum(addresses(packet).ok_or(Malformed::Version)?, protocol);
         let parts = [&packet[..2], &packet[6..10], &packet[12..layout.transport]];
         let header = parts.into_iter().map(Sum::of).fold(Sum::default(), Sum::plus);
         Ok(Self { layout, size: usize::from(gso.size), pseudo, header })
@@ -84,8 +84,8 @@ impl<'a> Segmenter<'a> {
                 None
             }
         };
-        let next = Some(template.map_or(0, |template| template.layout.payload));
-        Ok(Self { packet, offload, template, next, index: 0 })
+        let next_payload = Some(template.map_or(0, |template| template.layout.payload));
+        Ok(Self { packet, offload, template, next_payload, index: 0 })
     }
 
     /// Length of the longest segment, bytes.
@@ -95,29 +95,29 @@ impl<'a> Segmenter<'a> {
         self.template.map_or(len, |template| len.min(template.layout.payload + template.size))
     }
 
-    /// Writes the next segment to the front of `out`; returns its length, or `None` after the last.
+    /// Writes the next segment to the front of `buffer`; returns its length, or `None` after the last.
     ///
     /// # Panics
-    /// If `out` is shorter than [`max_len`](Self::max_len).
-    pub fn next_into(&mut self, out: &mut [u8]) -> Option<usize> {
-        let start = self.next?;
+    /// If `buffer` is shorter than [`max_len`](Self::max_len).
+    pub fn next_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let start = self.next_payload?;
         let Some(template) = self.template else {
-            self.next = None;
-            let out = &mut out[..self.packet.len()];
-            out.copy_from_slice(self.packet);
+            self.next_payload = None;
+            let segment = &mut buffer[..self.packet.len()];
+            segment.copy_from_slice(self.packet);
             // The offsets were validated.
-            let _ = complete_checksum(&self.offload, out);
-            return Some(out.len());
+            let _ = complete_checksum(&self.offload, segment);
+            return Some(segment.len());
         };
         let end = self.packet.len().min(start + template.size);
-        self.next = (end < self.packet.len()).then_some(end);
+        self.next_payload = (end < self.packet.len()).then_some(end);
         let (headers, payload) = (&self.packet[..template.layout.payload], &self.packet[start..end]);
-        let out = &mut out[..headers.len() + payload.len()];
-        out[..headers.len()].copy_from_slice(headers);
-        out[headers.len()..].copy_from_slice(payload);
-        self.update_headers(template, out);
+        let segment = &mut buffer[..headers.len() + payload.len()];
+        segment[..headers.len()].copy_from_slice(headers);
+        segment[headers.len()..].copy_from_slice(payload);
+        self.update_headers(template, segment);
         self.index = self.index.wrapping_add(1);
-        Some(out.len())
+        Some(segment.len())
     }
 
     /// Updates the headers and checksums of a segment.
@@ -129,7 +129,7 @@ impl<'a> Segmenter<'a> {
             let (len, id) = (segment.len() as u16, word(segment, 4).wrapping_add(self.index));
             put_word(segment, 2, len);
             put_word(segment, 4, id);
-            put_word(segment, 10, template.header.word(len).word(id).checksum());
+            put_word(segment, 10, template.header.add_word(len).add_word(id).checksum());
         }
         let header = &mut segment[transport..];
         let len = header.len() as u16;
@@ -138,17 +138,17 @@ impl<'a> Segmenter<'a> {
         } else {
             put_word(header, 4, len);
         }
-        let at = template.layout.checksum_offset();
-        put_word(header, at, 0);
-        let checksum = template.pseudo.word(len).plus(Sum::of(header)).checksum();
-        put_word(header, at, if tcp { checksum } else { or_ones(checksum) });
+        let field = template.layout.checksum_offset();
+        put_word(header, field, 0);
+        let checksum = template.pseudo.add_word(len).plus(Sum::of(header)).checksum();
+        put_word(header, field, if tcp { checksum } else { nonzero_checksum(checksum) });
     }
 
     /// Updates TCP's sequence number and flags.
     fn update_tcp(&self, template: Template, header: &mut [u8]) {
         let sequence = tcp_sequence(header, 0).wrapping_add(u32::from(self.index) * template.size as u32);
         header[4..8].copy_from_slice(&sequence.to_be_bytes());
-        if self.next.is_some() {
+        if self.next_payload.is_some() {
             header[13] &= !LAST_SEGMENT_FLAGS;
         }
         if self.index > 0 {

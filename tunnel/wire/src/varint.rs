@@ -1,4 +1,4 @@
-//! Variable-length integers (RFC 9000, section 16): the first two bits tell whether the length is 1, 2, 4 or 8 bytes.
+//! Variable-length integers (RFC 9000, section 16): the first two bits encode the length, 1, 2, 4 or 8 bytes.
 
 /// The largest value that can be encoded.
 pub const MAX: u64 = (1 << 62) - 1;
@@ -30,9 +30,9 @@ pub fn write(value: u64, out: &mut Vec<u8>) {
 #[must_use]
 pub fn read(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let len = 1 << (bytes.first()? >> 6);
-    let (encoded, rest) = bytes.split_at_checked(len)?;
+    let (encoded, remainder) = bytes.split_at_checked(len)?;
     let value = encoded.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    Some((value & (MAX >> (64 - 8 * len)), rest))
+    Some((value & (MAX >> (64 - 8 * len)), remainder))
 }
 
 #[cfg(test)]

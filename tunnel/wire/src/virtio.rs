@@ -86,18 +86,18 @@ impl Layout {
             return Err(Malformed::Type);
         }
         let transport = &packet[inner.transport..];
-        let min_header = if tcp { 20 } else { 8 };
-        let header = match transport.get(12) {
+        let min_header_len = if tcp { 20 } else { 8 };
+        let header_len = match transport.get(12) {
             Some(offset) if tcp => usize::from(offset >> 4) * 4,
-            _ => min_header,
+            _ => min_header_len,
         };
-        if transport.len() < header.max(min_header) {
+        if transport.len() < header_len.max(min_header_len) {
             return Err(Malformed::Truncated);
         }
-        if header < min_header {
+        if header_len < min_header_len {
             return Err(Malformed::Length);
         }
-        Ok(Self { transport: inner.transport, payload: inner.transport + header, v6: inner.is_v6(), tcp })
+        Ok(Self { transport: inner.transport, payload: inner.transport + header_len, v6: inner.is_v6(), tcp })
     }
 
     /// Offset of the checksum field in the transport header.
@@ -130,7 +130,7 @@ impl VirtioNetHeader {
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let ([flags, gso_type, words @ ..], packet) = bytes.split_first_chunk::<10>().ok_or(Malformed::Truncated)?;
         let word = |index: usize| u16::from_le_bytes([words[2 * index], words[2 * index + 1]]);
-        let segments = match gso_type & !GSO_ECN {
+        let segment_type = match gso_type & !GSO_ECN {
             GSO_NONE => None,
             GSO_TCPV4 => Some(GsoType::TcpV4),
             GSO_TCPV6 => Some(GsoType::TcpV6),
@@ -140,7 +140,11 @@ impl VirtioNetHeader {
         let header = Self {
             checksum: (flags & NEEDS_CSUM != 0).then(|| PartialChecksum { start: word(2), offset: word(3) }),
             data_valid: flags & DATA_VALID != 0,
-            gso: segments.map(|segments| Gso { gso_type: segments, size: word(1), cwr: gso_type & GSO_ECN != 0 }),
+            gso: segment_type.map(|segment_type| Gso {
+                gso_type: segment_type,
+                size: word(1),
+                cwr: gso_type & GSO_ECN != 0,
+            }),
             hdr_len: word(0),
         };
         Ok((header, packet))
@@ -204,16 +208,16 @@ impl VirtioNetHeader {
 
     /// Number of segments of `packet`: 1 unless it is a valid super-packet.
     #[must_use]
-    pub fn packets(&self, packet: &[u8]) -> usize {
+    pub fn segment_count(&self, packet: &[u8]) -> usize {
         let Some(gso) = self.gso else { return 1 };
         let payload = self.layout(gso, packet).map_or(0, |layout| packet.len() - layout.payload);
         payload.div_ceil(usize::from(gso.size.max(1))).max(1)
     }
 }
 
-/// TCP's sequence number, where `at` is its header.
-pub(crate) fn tcp_sequence(packet: &[u8], at: usize) -> u32 {
-    u32::from(word(packet, at + 4)) << 16 | u32::from(word(packet, at + 6))
+/// TCP's sequence number, whose header is at `offset`.
+pub(crate) fn tcp_sequence(packet: &[u8], offset: usize) -> u32 {
+    u32::from(word(packet, offset + 4)) << 16 | u32::from(word(packet, offset + 6))
 }
 
 #[cfg(test)]

@@ -158,8 +158,9 @@ impl Engine for MptEngine {
         let bytes = &read_buffer[..len];
         let parsed =
             if device.has_header() { VirtioNetHeader::parse(bytes) } else { Ok((VirtioNetHeader::default(), bytes)) };
-        let segmented = parsed
-            .and_then(|(offload, packet)| Ok((Segmenter::new(offload, packet)?, offload.packets(packet), packet)));
+        let segmented = parsed.and_then(|(offload, packet)| {
+            Ok((Segmenter::new(offload, packet)?, offload.segment_count(packet), packet))
+        });
         let Ok((mut segments, packets, packet)) = segmented else {
             device.report.malformed += 1;
             return;

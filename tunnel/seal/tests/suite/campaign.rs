@@ -43,7 +43,7 @@ impl TestHost {
     /// Packet numbers of a peer that has lost its state begin at zero.
     fn on_established(&mut self, established: Option<Established>) {
         if established.is_some_and(|established| established.numbers_reset) {
-            self.peer.number = 0;
+            self.peer.next_packet_number = 0;
         }
     }
 }
@@ -51,32 +51,32 @@ impl TestHost {
 fn test_peer(seed: u64, index: usize, restarts: u64) -> TestPeer {
     let names = ["a", "b"];
     let config = HandshakeConfig { under_load_threshold: 5, ..HandshakeConfig::new(key(seed, names[index])) };
-    let mut peers = SealDevice::new(config, Box::new(entropy(seed, &format!("{index} {restarts}"))));
+    let mut device = SealDevice::new(config, Box::new(entropy(seed, &format!("{index} {restarts}"))));
     let preshared = PresharedKey::generate(&mut entropy(seed, "preshared"));
-    let other = peers.add(key(seed, names[1 - index]).public_key(), Some(preshared)).unwrap();
-    peers.start_initiating(Instant::ZERO, other);
-    TestPeer { peers, other, number: 0 }
+    let peer_id = device.add(key(seed, names[1 - index]).public_key(), Some(preshared)).unwrap();
+    device.start_initiating(Instant::ZERO, peer_id);
+    TestPeer { device, peer_id, next_packet_number: 0 }
 }
 
 impl testnet::Host for TestHost {
     type Datagram = Vec<u8>;
 
     fn deadline(&self, _: Instant) -> Instant {
-        self.peer.peers.deadline().min(self.next_datagram)
+        self.peer.device.deadline().min(self.next_datagram)
     }
 
     fn on_timeout(&mut self, now: Instant) {
-        while let Some(peer) = self.peer.peers.initiation_due(now, (WALL_CLOCK + now.0).wrapping_add(self.clock_error))
+        while let Some(peer) = self.peer.device.initiation_due(now, (WALL_CLOCK + now.0).wrapping_add(self.clock_error))
         {
-            let initiation = self.peer.peers.initiation(now, peer, 0);
+            let initiation = self.peer.device.initiation(now, peer, 0);
             self.outgoing.extend(initiation.map(|message| message.as_bytes().to_vec()));
         }
         if now < self.next_datagram {
             return;
         }
         self.next_datagram = now + INTERVAL;
-        let established = self.peer.peers.status(self.peer.other).and_then(|status| status.latest_handshake);
-        if established.is_some_and(|since| now.since(since) < seal::REJECT_AFTER) {
+        let established = self.peer.device.status(self.peer.peer_id).and_then(|status| status.latest_handshake);
+        if established.is_some_and(|handshake| now.since(handshake) < seal::REJECT_AFTER) {
             let body = format!("{} {} {now:?}", self.index, self.restarts).into_bytes();
             self.outgoing.push_back(self.peer.seal(now, &body));
             self.sealed.borrow_mut().insert(body);
@@ -85,7 +85,7 @@ impl testnet::Host for TestHost {
 
     fn receive(&mut self, now: Instant, _: usize, datagram: Vec<u8>) {
         if datagram[0] == 0 {
-            let Ok(outcome) = self.peer.peers.receive(now, 0, &[self.index as u8], &datagram) else { return };
+            let Ok(outcome) = self.peer.device.receive(now, 0, &[self.index as u8], &datagram) else { return };
             self.on_established(outcome.established);
             self.outgoing.extend(outcome.reply.map(|reply| reply.as_bytes().to_vec()));
         } else if let Ok((opened, body)) = self.peer.open(now, &datagram) {
@@ -121,19 +121,19 @@ fn run(seed: u64) -> (usize, u64) {
         match rng.below(20) {
             0 => simulation.hosts[host].restart(),
             1 => simulation.hosts[host].clock_error = rng.below(20_000_000_000),
-            2 => simulation.with_host(host, |host, now| host.peer.peers.rekey(now, host.peer.other)),
+            2 => simulation.with_host(host, |host, now| host.peer.device.rekey(now, host.peer.peer_id)),
             3..8 => simulation.replay(),
             _ => {}
         }
     }
-    let opened = simulation.hosts.each_ref().map(|host| host.opened.len());
+    let opened_counts = simulation.hosts.each_ref().map(|host| host.opened.len());
     // A clock may be 20 s behind, and a cookie may be required.
     simulation.network.links[0] = [LinkConfig { delay, ..LinkConfig::ideal() }; 2];
     simulation.run_for(Span::from_secs(45));
-    for (host, before) in simulation.hosts.iter().zip(opened) {
-        assert!(host.opened.len() > before + 100, "seed {seed}: no new session");
+    for (host, opened_before) in simulation.hosts.iter().zip(opened_counts) {
+        assert!(host.opened.len() > opened_before + 100, "seed {seed}: no new session");
     }
-    (opened.iter().sum(), simulation.hosts.iter().map(|host| host.restarts).sum())
+    (opened_counts.iter().sum(), simulation.hosts.iter().map(|host| host.restarts).sum())
 }
 
 #[test]

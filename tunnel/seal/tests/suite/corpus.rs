@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use seal::check;
 
-fn saved(target: &str, check: impl Fn(&[u8])) {
+fn check_saved_inputs(target: &str, check: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let inputs = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let count = inputs.map(|input| check(&fs::read(input.unwrap().path()).unwrap())).count();
@@ -15,17 +15,17 @@ fn saved(target: &str, check: impl Fn(&[u8])) {
 
 #[test]
 fn saved_handshake_messages_are_dropped_or_authentic() {
-    saved("handshake", check::handshake);
+    check_saved_inputs("handshake", check::handshake);
 }
 
 #[test]
 fn saved_datagrams_are_opened_at_most_once() {
-    saved("session", check::session);
+    check_saved_inputs("session", check::session);
 }
 
 #[test]
 fn saved_key_texts_are_rejected_or_round_trip() {
-    saved("key", check::key);
+    check_saved_inputs("key", check::key);
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use seal::{Cipher, DropReason, REPLAY_WINDOW, SEAL_OVERHEAD, SealError, Session, SessionKeys};
 
-use crate::test_peer::{at, establish, pair};
+use crate::test_peer::{establish, pair, secs};
 
 fn sessions(cipher: Cipher) -> (Session, Session) {
     let session = |seal, open| Session::new(&SessionKeys { cipher, seal, open });
@@ -12,22 +12,22 @@ fn sessions(cipher: Cipher) -> (Session, Session) {
 
 fn seal(session: &mut Session, path: u8, number: u64, body: &[u8]) -> Vec<u8> {
     let mut sealed = [body, &[0; 16]].concat();
-    let (text, tag) = sealed.split_last_chunk_mut().unwrap();
-    session.seal(path, number, b"header", text, tag).unwrap();
+    let (body, tag) = sealed.split_last_chunk_mut().unwrap();
+    session.seal(path, number, b"header", body, tag).unwrap();
     sealed
 }
 
 #[test]
 fn a_datagram_is_gre_with_key_sequence_number_and_a_tag() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    a.number = 0x1234_5678;
+    establish(secs(1), &mut a, &mut b);
+    a.next_packet_number = 0x1234_5678;
     let mut datagram = vec![0; 100 + SEAL_OVERHEAD];
-    a.peers.seal(at(1), a.other, 7, a.number, &mut datagram).unwrap();
+    a.device.seal(secs(1), a.peer_id, 7, a.next_packet_number, &mut datagram).unwrap();
     assert_eq!(datagram[..4], [0x30, 0x00, 0x88, 0xb5]);
     assert_eq!(datagram[7..12], [7, 0x12, 0x34, 0x56, 0x78]);
     assert!(datagram[12..112] != [0; 100]);
-    let opened = b.peers.open(at(1), &mut datagram).unwrap();
+    let opened = b.device.open(secs(1), &mut datagram).unwrap();
     assert_eq!((opened.path, opened.packet_number), (7, 0x1234_5678));
     assert_eq!(datagram[12..112], [0; 100]);
 }
@@ -35,25 +35,25 @@ fn a_datagram_is_gre_with_key_sequence_number_and_a_tag() {
 #[test]
 fn a_flipped_bit_anywhere_in_a_datagram_is_detected() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    let datagram = a.seal(at(1), b"forty-two");
+    establish(secs(1), &mut a, &mut b);
+    let datagram = a.seal(secs(1), b"forty-two");
     for bit in 0..datagram.len() * 8 {
         let mut changed = datagram.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        assert!(b.open(at(1), &changed).is_err(), "bit {bit}");
+        assert!(b.open(secs(1), &changed).is_err(), "bit {bit}");
     }
-    assert_eq!(b.open(at(1), &datagram).unwrap().1, b"forty-two");
-    assert_eq!(b.open(at(1), &datagram).unwrap_err(), DropReason::Replayed);
+    assert_eq!(b.open(secs(1), &datagram).unwrap().1, b"forty-two");
+    assert_eq!(b.open(secs(1), &datagram).unwrap_err(), DropReason::Replayed);
 }
 
 #[test]
 fn a_datagram_cannot_be_reflected() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    let datagram = a.seal(at(1), b"echo");
-    let mut reflected = b.seal(at(1), b"echo");
+    establish(secs(1), &mut a, &mut b);
+    let datagram = a.seal(secs(1), b"echo");
+    let mut reflected = b.seal(secs(1), b"echo");
     reflected[12..].copy_from_slice(&datagram[12..]);
-    assert_eq!(a.open(at(1), &reflected).unwrap_err(), DropReason::AuthenticationFailed);
+    assert_eq!(a.open(secs(1), &reflected).unwrap_err(), DropReason::AuthenticationFailed);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn a_number_cannot_be_sealed_twice_on_a_path() {
 fn a_number_behind_the_replay_window_is_too_old() {
     let (mut a, mut b) = sessions(Cipher::Aes256Gcm);
     let (mut first, mut second) = (seal(&mut a, 0, 10, b"first"), seal(&mut a, 0, 11, b"second"));
-    let mut far = seal(&mut a, 0, 10 + REPLAY_WINDOW, b"far");
-    assert_eq!(b.open(0, 10 + REPLAY_WINDOW as u32, b"header", &mut far), Ok(10 + REPLAY_WINDOW));
+    let mut newest = seal(&mut a, 0, 10 + REPLAY_WINDOW, b"far");
+    assert_eq!(b.open(0, 10 + REPLAY_WINDOW as u32, b"header", &mut newest), Ok(10 + REPLAY_WINDOW));
     assert_eq!(b.open(0, 10, b"header", &mut first), Err(DropReason::TooOld));
     assert_eq!(b.open(0, 11, b"header", &mut second), Ok(11));
 }

@@ -3,7 +3,7 @@
 use seal::{DropReason, HandshakeConfig, HandshakeMessage, INITIATION_LEN, PeerId, SealDevice};
 use units::{Instant, Span};
 
-use crate::test_peer::{at, entropy, key};
+use crate::test_peer::{entropy, key, secs};
 
 const UNDER_LOAD_THRESHOLD: u32 = 20;
 const INITIATOR_ADDRESS: [u8; 6] = [203, 0, 113, 7, 0x12, 0x92];
@@ -49,31 +49,33 @@ impl Fixture {
 }
 
 #[test]
-fn a_flood_is_processed_up_to_the_threshold_and_a_peer_gets_through() {
+fn a_flood_is_processed_up_to_the_threshold_and_a_peer_gets_a_response() {
     let mut fixture = Fixture::new();
-    fixture.flood(at(1), 10_000);
+    fixture.flood(secs(1), 10_000);
     assert_eq!(fixture.responder.counters().get(DropReason::UnknownPeer), UNDER_LOAD_THRESHOLD.into());
     assert_eq!(fixture.responder.counters().get(DropReason::CookieRequired), 10_000 - u64::from(UNDER_LOAD_THRESHOLD));
-    let initiation = fixture.initiate(at(1));
-    let cookie = fixture.responder.receive(at(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
+    let initiation = fixture.initiate(secs(1));
+    let cookie =
+        fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
     assert!(cookie.as_bytes().len() < INITIATION_LEN, "no amplification");
-    assert!(fixture.initiator.receive(at(1), 0, &[9; 6], cookie.as_bytes()).unwrap().established.is_none());
-    fixture.flood(at(3), 10_000);
-    let initiation = fixture.initiate(at(3));
+    assert!(fixture.initiator.receive(secs(1), 0, &[9; 6], cookie.as_bytes()).unwrap().established.is_none());
+    fixture.flood(secs(3), 10_000);
+    let initiation = fixture.initiate(secs(3));
     let response =
-        fixture.responder.receive(at(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
-    assert!(fixture.initiator.receive(at(3), 0, &[9; 6], response.as_bytes()).unwrap().established.is_some());
+        fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
+    assert!(fixture.initiator.receive(secs(3), 0, &[9; 6], response.as_bytes()).unwrap().established.is_some());
 }
 
 /// An initiation with a mac2 for the address [`INITIATOR_ADDRESS`], and a responder under load.
 fn with_cookie() -> (Fixture, HandshakeMessage) {
     let mut fixture = Fixture::new();
-    fixture.flood(at(1), 100);
-    let initiation = fixture.initiate(at(1));
-    let cookie = fixture.responder.receive(at(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
-    fixture.initiator.receive(at(1), 0, &[9; 6], cookie.as_bytes()).unwrap();
-    let initiation = fixture.initiate(at(3));
-    fixture.flood(at(3), 100);
+    fixture.flood(secs(1), 100);
+    let initiation = fixture.initiate(secs(1));
+    let cookie =
+        fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
+    fixture.initiator.receive(secs(1), 0, &[9; 6], cookie.as_bytes()).unwrap();
+    let initiation = fixture.initiate(secs(3));
+    fixture.flood(secs(3), 100);
     (fixture, initiation)
 }
 
@@ -82,17 +84,17 @@ fn a_cookie_is_invalid_at_another_address() {
     let (mut fixture, initiation) = with_cookie();
     let mut other_address = INITIATOR_ADDRESS;
     other_address[5] ^= 1;
-    let outcome = fixture.responder.receive(at(3), 0, &other_address, initiation.as_bytes()).unwrap();
+    let outcome = fixture.responder.receive(secs(3), 0, &other_address, initiation.as_bytes()).unwrap();
     assert!(outcome.peer.is_none(), "the cookie is bound to the port too");
-    assert!(fixture.responder.receive(at(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some());
+    assert!(fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some());
 }
 
 #[test]
 fn a_cookie_expires_with_the_secret_after_two_minutes() {
     let (mut fixture, initiation) = with_cookie();
-    let later = at(3) + Span::from_secs(120);
-    fixture.flood(later, 100);
-    assert!(fixture.responder.receive(later, 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_none());
+    let expiry = secs(3) + Span::from_secs(120);
+    fixture.flood(expiry, 100);
+    assert!(fixture.responder.receive(expiry, 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_none());
 }
 
 #[test]
@@ -101,17 +103,17 @@ fn an_invalid_mac2_gets_a_cookie_reply_only_under_load() {
     let mut changed = initiation.as_bytes().to_vec();
     changed[INITIATION_LEN - 1] ^= 1;
     let mut idle = Fixture::new();
-    assert!(idle.responder.receive(at(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_some());
+    assert!(idle.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_some());
     let mut loaded = Fixture::new();
-    loaded.flood(at(3), 100);
-    assert!(loaded.responder.receive(at(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_none());
+    loaded.flood(secs(3), 100);
+    assert!(loaded.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_none());
 }
 
 #[test]
 fn one_address_cannot_take_all_even_with_cookies() {
     let (mut fixture, initiation) = with_cookie();
     for _ in 0..100 {
-        let _ = fixture.responder.receive(at(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes());
+        let _ = fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes());
     }
     assert_eq!(fixture.responder.counters().get(DropReason::RateLimited), 90, "ten a second and network");
     assert_eq!(fixture.responder.counters().get(DropReason::ReplayedInitiation), 9);
@@ -124,13 +126,13 @@ fn initiations_with_an_invalid_mac1_do_not_count_as_load() {
     changed[INITIATION_LEN - 20] ^= 1;
     for _ in 0..10_000 {
         assert_eq!(
-            fixture.responder.receive(at(1), 0, &INITIATOR_ADDRESS, &changed).unwrap_err(),
+            fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, &changed).unwrap_err(),
             DropReason::InvalidMac1
         );
     }
-    let initiation = fixture.initiate(at(1));
+    let initiation = fixture.initiate(secs(1));
     assert!(
-        fixture.responder.receive(at(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some(),
+        fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some(),
         "served without a cookie"
     );
 }
@@ -138,9 +140,10 @@ fn initiations_with_an_invalid_mac1_do_not_count_as_load() {
 #[test]
 fn cookies_belong_to_routes() {
     let (mut fixture, _) = with_cookie();
-    let by = |fixture: &Fixture, route| fixture.initiator.initiation(at(3), fixture.responder_id, route).unwrap();
-    let (with, without) = (by(&fixture, 0), by(&fixture, 1));
-    assert_eq!(with.as_bytes()[..INITIATION_LEN - 16], without.as_bytes()[..INITIATION_LEN - 16]);
-    assert_eq!(without.as_bytes()[INITIATION_LEN - 16..], [0; 16]);
-    assert!(fixture.responder.receive(at(3), 0, &INITIATOR_ADDRESS, with.as_bytes()).unwrap().peer.is_some());
+    let initiation =
+        |fixture: &Fixture, route| fixture.initiator.initiation(secs(3), fixture.responder_id, route).unwrap();
+    let (with_mac2, without_mac2) = (initiation(&fixture, 0), initiation(&fixture, 1));
+    assert_eq!(with_mac2.as_bytes()[..INITIATION_LEN - 16], without_mac2.as_bytes()[..INITIATION_LEN - 16]);
+    assert_eq!(without_mac2.as_bytes()[INITIATION_LEN - 16..], [0; 16]);
+    assert!(fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, with_mac2.as_bytes()).unwrap().peer.is_some());
 }

@@ -3,26 +3,26 @@
 use seal::{Cipher, DropReason, HandshakeConfig, REJECT_AFTER, REKEY_AFTER, SILENCE_TIMEOUT, SealError};
 use units::{Instant, Span};
 
-use crate::test_peer::{TestPeer, at, establish, key, pair, pair_of};
+use crate::test_peer::{TestPeer, establish, key, pair, pair_of, secs};
 
 #[test]
 fn a_session_carries_data_both_ways() {
     let (mut a, mut b) = pair();
-    let (at_a, at_b) = establish(at(1), &mut a, &mut b);
+    let (at_a, at_b) = establish(secs(1), &mut a, &mut b);
     assert!(at_a.numbers_reset && at_b.numbers_reset, "neither has state of the other");
     assert_eq!(at_a.cipher, at_b.cipher);
-    let reply = b.seal(at(1), b"back");
-    assert_eq!(a.open(at(1), &reply).unwrap().1, b"back");
+    let reply = b.seal(secs(1), b"back");
+    assert_eq!(a.open(secs(1), &reply).unwrap().1, b"back");
 }
 
 #[test]
 fn the_responder_does_not_seal_before_key_confirmation() {
     let (mut a, mut b) = pair();
-    a.peers.start_initiating(at(1), a.other);
-    let initiation = a.initiate(at(1)).unwrap();
-    b.receive(at(1), &initiation).unwrap();
-    let dropped = b.peers.seal(at(1), b.other, 0, 0, &mut [0; 64]);
-    assert_eq!(dropped, Err(SealError::NoSession));
+    a.device.start_initiating(secs(1), a.peer_id);
+    let initiation = a.initiate(secs(1)).unwrap();
+    b.receive(secs(1), &initiation).unwrap();
+    let result = b.device.seal(secs(1), b.peer_id, 0, 0, &mut [0; 64]);
+    assert_eq!(result, Err(SealError::NoSession));
 }
 
 #[test]
@@ -30,161 +30,165 @@ fn aes_is_chosen_only_if_both_accept_it_and_the_responder_decides() {
     let both = vec![Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305];
     let only = vec![Cipher::ChaCha20Poly1305];
     let reversed = vec![Cipher::ChaCha20Poly1305, Cipher::Aes256Gcm];
-    let chosen = |initiator: &Vec<Cipher>, responder: &Vec<Cipher>| {
+    let chosen_cipher = |initiator: &Vec<Cipher>, responder: &Vec<Cipher>| {
         let config = |name, ciphers: &Vec<Cipher>| HandshakeConfig {
             ciphers: ciphers.clone(),
             ..HandshakeConfig::new(key(1, name))
         };
         let (mut a, mut b) = pair_of(config("a", initiator), config("b", responder));
-        let (at_a, at_b) = establish(at(1), &mut a, &mut b);
+        let (at_a, at_b) = establish(secs(1), &mut a, &mut b);
         assert_eq!(at_a.cipher, at_b.cipher);
         at_a.cipher
     };
-    assert_eq!(chosen(&both, &both), Cipher::Aes256Gcm);
-    assert_eq!(chosen(&both, &only), Cipher::ChaCha20Poly1305);
-    assert_eq!(chosen(&only, &both), Cipher::ChaCha20Poly1305);
-    assert_eq!(chosen(&both, &reversed), Cipher::ChaCha20Poly1305);
+    assert_eq!(chosen_cipher(&both, &both), Cipher::Aes256Gcm);
+    assert_eq!(chosen_cipher(&both, &only), Cipher::ChaCha20Poly1305);
+    assert_eq!(chosen_cipher(&only, &both), Cipher::ChaCha20Poly1305);
+    assert_eq!(chosen_cipher(&both, &reversed), Cipher::ChaCha20Poly1305);
 }
 
 #[test]
 fn without_a_common_cipher_there_is_no_session() {
     let config = |name, cipher| HandshakeConfig { ciphers: vec![cipher], ..HandshakeConfig::new(key(1, name)) };
     let (mut a, mut b) = pair_of(config("a", Cipher::Aes256Gcm), config("b", Cipher::ChaCha20Poly1305));
-    a.peers.start_initiating(at(1), a.other);
-    let initiation = a.initiate(at(1)).unwrap();
-    assert_eq!(b.receive(at(1), &initiation).unwrap_err(), DropReason::NoCommonCipher);
-    assert_eq!(b.peers.counters().get(DropReason::NoCommonCipher), 1);
+    a.device.start_initiating(secs(1), a.peer_id);
+    let initiation = a.initiate(secs(1)).unwrap();
+    assert_eq!(b.receive(secs(1), &initiation).unwrap_err(), DropReason::NoCommonCipher);
+    assert_eq!(b.device.counters().get(DropReason::NoCommonCipher), 1);
 }
 
-/// The times until `last` at which `end` initiates if nothing responds.
-fn initiations(end: &mut TestPeer, first: Instant, last: Instant) -> Vec<Instant> {
-    let (mut now, mut sent) = (first, Vec::new());
+/// The times from `first` to `last` at which `peer` initiates without responses.
+fn initiations(peer: &mut TestPeer, first: Instant, last: Instant) -> Vec<Instant> {
+    let (mut now, mut times) = (first, Vec::new());
     while now <= last {
-        if end.initiate(now).is_some() {
-            sent.push(now);
+        if peer.initiate(now).is_some() {
+            times.push(now);
         } else {
-            now = end.peers.deadline().max(now + Span(1));
+            now = peer.device.deadline().max(now + Span(1));
         }
     }
-    sent
+    times
 }
 
 #[test]
 fn an_initiation_is_retried_after_1_2_3_4_and_then_every_5_seconds_with_jitter() {
     let (mut a, _) = pair();
-    a.peers.start_initiating(at(10), a.other);
-    let sent = initiations(&mut a, at(10), at(60));
-    assert_eq!(sent[0], at(10));
-    for (pair, seconds) in sent.windows(2).zip([1, 2, 3, 4, 5, 5, 5, 5]) {
-        let waited = pair[1].since(pair[0]);
-        assert!(waited >= Span::from_secs(seconds) && waited < Span::from_millis(seconds * 1000 + 333), "{waited}");
+    a.device.start_initiating(secs(10), a.peer_id);
+    let times = initiations(&mut a, secs(10), secs(60));
+    assert_eq!(times[0], secs(10));
+    for (pair, seconds) in times.windows(2).zip([1, 2, 3, 4, 5, 5, 5, 5]) {
+        let interval = pair[1].since(pair[0]);
+        assert!(
+            interval >= Span::from_secs(seconds) && interval < Span::from_millis(seconds * 1000 + 333),
+            "{interval}"
+        );
     }
-    assert!(sent.len() >= 12, "it never gives up");
+    assert!(times.len() >= 12, "it never gives up");
 }
 
 #[test]
 fn the_initiator_rekeys_after_two_minutes_and_a_session_expires_after_three() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    let (reply, late) = (b.seal(at(1), b"response"), b.seal(at(1), b"late"));
-    a.open(at(1), &reply).unwrap();
-    assert_eq!(initiations(&mut a, at(1), at(200))[0], at(1) + REKEY_AFTER);
-    let end = at(1) + REJECT_AFTER;
-    assert_eq!(a.peers.seal(end, a.other, 0, 9, &mut [0; 64]), Err(SealError::NoSession));
+    establish(secs(1), &mut a, &mut b);
+    let (reply, late) = (b.seal(secs(1), b"response"), b.seal(secs(1), b"late"));
+    a.open(secs(1), &reply).unwrap();
+    assert_eq!(initiations(&mut a, secs(1), secs(200))[0], secs(1) + REKEY_AFTER);
+    let end = secs(1) + REJECT_AFTER;
+    assert_eq!(a.device.seal(end, a.peer_id, 0, 9, &mut [0; 64]), Err(SealError::NoSession));
     assert_eq!(a.open(end, &late).unwrap_err(), DropReason::NoSession, "it was removed at its expiry");
-    let from_a = b.open(end, &[0x30, 0, 0x88, 0xb5, 0, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(from_a.unwrap_err(), DropReason::NoSession);
+    let result = b.open(end, &[0x30, 0, 0x88, 0xb5, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(result.unwrap_err(), DropReason::NoSession);
 }
 
 #[test]
 fn an_expired_session_is_not_used_even_if_no_timer_ran() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    let late = b.seal(at(1), b"late");
-    assert_eq!(a.open(at(1) + REJECT_AFTER, &late).unwrap_err(), DropReason::Expired);
-    assert!(a.open(at(1) + REJECT_AFTER - Span(1), &late).is_ok());
+    establish(secs(1), &mut a, &mut b);
+    let late = b.seal(secs(1), b"late");
+    assert_eq!(a.open(secs(1) + REJECT_AFTER, &late).unwrap_err(), DropReason::Expired);
+    assert!(a.open(secs(1) + REJECT_AFTER - Span(1), &late).is_ok());
 }
 
 #[test]
 fn a_responder_rekeys_ten_seconds_later_than_the_initiator() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    b.peers.start_initiating(at(2), b.other);
-    assert_eq!(initiations(&mut b, at(2), at(150))[0], at(131));
+    establish(secs(1), &mut a, &mut b);
+    b.device.start_initiating(secs(2), b.peer_id);
+    assert_eq!(initiations(&mut b, secs(2), secs(150))[0], secs(131));
 }
 
 #[test]
 fn three_seconds_of_silence_after_sending_start_a_handshake_and_an_idle_tunnel_does_not() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    let reply = b.seal(at(1), b"response");
-    a.open(at(1), &reply).unwrap();
-    assert_eq!(initiations(&mut a, at(1), at(100)), []);
-    a.seal(at(100), b"unanswered");
-    assert_eq!(initiations(&mut a, at(100), at(104))[0], at(100) + SILENCE_TIMEOUT);
+    establish(secs(1), &mut a, &mut b);
+    let reply = b.seal(secs(1), b"response");
+    a.open(secs(1), &reply).unwrap();
+    assert_eq!(initiations(&mut a, secs(1), secs(100)), []);
+    a.seal(secs(100), b"unanswered");
+    assert_eq!(initiations(&mut a, secs(100), secs(104))[0], secs(100) + SILENCE_TIMEOUT);
 }
 
 #[test]
 fn a_restarted_peer_is_recognised() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
+    establish(secs(1), &mut a, &mut b);
     let (_, mut restarted) = pair_of(HandshakeConfig::new(key(1, "a")), HandshakeConfig::new(key(1, "b")));
     // Another process draws other numbers.
-    restarted.peers.reset(at(2), restarted.other);
-    let lost = a.seal(at(2), b"lost");
-    assert_eq!(restarted.open(at(2), &lost).unwrap_err(), DropReason::NoSession);
-    let initiation =
-        (0..50).find_map(|step| a.initiate(at(2) + Span::from_millis(100) * step)).expect("silence starts a handshake");
-    let response = restarted.receive(at(6), &initiation).unwrap().reply.unwrap();
-    let established = a.receive(at(6), &response).unwrap().established.unwrap();
+    restarted.device.reset(secs(2), restarted.peer_id);
+    let lost = a.seal(secs(2), b"lost");
+    assert_eq!(restarted.open(secs(2), &lost).unwrap_err(), DropReason::NoSession);
+    let initiation = (0..50)
+        .find_map(|step| a.initiate(secs(2) + Span::from_millis(100) * step))
+        .expect("silence starts a handshake");
+    let response = restarted.receive(secs(6), &initiation).unwrap().reply.unwrap();
+    let established = a.receive(secs(6), &response).unwrap().established.unwrap();
     assert!(established.numbers_reset, "it has lost its state");
-    a.number = 0;
-    let datagram = a.seal(at(6), b"again");
-    assert!(restarted.open(at(6), &datagram).unwrap().0.established.unwrap().numbers_reset);
+    a.next_packet_number = 0;
+    let datagram = a.seal(secs(6), b"again");
+    assert!(restarted.open(secs(6), &datagram).unwrap().0.established.unwrap().numbers_reset);
 }
 
 #[test]
 fn a_datagram_from_before_a_restart_is_not_opened() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    let earlier = a.seal(at(1), b"before the restart");
-    a.peers.reset(at(2), a.other);
-    a.number = 0;
-    assert!(establish(at(2), &mut a, &mut b).1.numbers_reset);
-    assert_eq!(b.open(at(2), &earlier).unwrap_err(), DropReason::NoSession);
+    establish(secs(1), &mut a, &mut b);
+    let datagram = a.seal(secs(1), b"before the restart");
+    a.device.reset(secs(2), a.peer_id);
+    a.next_packet_number = 0;
+    assert!(establish(secs(2), &mut a, &mut b).1.numbers_reset);
+    assert_eq!(b.open(secs(2), &datagram).unwrap_err(), DropReason::NoSession);
 }
 
 #[test]
 fn a_rekeyed_session_continues() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    a.peers.rekey(at(5), a.other);
-    let (at_a, at_b) = establish(at(5), &mut a, &mut b);
+    establish(secs(1), &mut a, &mut b);
+    a.device.rekey(secs(5), a.peer_id);
+    let (at_a, at_b) = establish(secs(5), &mut a, &mut b);
     assert!(!at_a.numbers_reset && !at_b.numbers_reset);
 }
 
 #[test]
 fn packet_numbers_beyond_32_bits_continue_in_the_next_session() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
+    establish(secs(1), &mut a, &mut b);
     for step in 0..8 {
-        a.number += 1 << 30;
-        let datagram = a.seal(at(2), b"far");
-        assert_eq!(b.open(at(2), &datagram).unwrap().0.packet_number, a.number - 1, "step {step}");
+        a.next_packet_number += 1 << 30;
+        let datagram = a.seal(secs(2), b"far");
+        assert_eq!(b.open(secs(2), &datagram).unwrap().0.packet_number, a.next_packet_number - 1, "step {step}");
     }
-    a.peers.rekey(at(5), a.other);
-    establish(at(5), &mut a, &mut b);
-    assert!(a.number > 1 << 32);
+    a.device.rekey(secs(5), a.peer_id);
+    establish(secs(5), &mut a, &mut b);
+    assert!(a.next_packet_number > 1 << 32);
 }
 
 #[test]
 fn a_clock_that_goes_back_does_not_stop_a_running_initiator() {
     let (mut a, mut b) = pair();
-    establish(at(100), &mut a, &mut b);
-    a.peers.rekey(at(101), a.other);
-    let due = a.peers.initiation_due(at(101), 5).expect("a handshake is due");
-    let initiation = a.peers.initiation(at(101), due, 0).unwrap();
-    assert!(b.receive(at(101), &initiation).is_ok(), "timestamps increase whatever the clock says");
+    establish(secs(100), &mut a, &mut b);
+    a.device.rekey(secs(101), a.peer_id);
+    let peer_id = a.device.initiation_due(secs(101), 5).expect("a handshake is due");
+    let initiation = a.device.initiation(secs(101), peer_id, 0).unwrap();
+    assert!(b.receive(secs(101), &initiation).is_ok(), "timestamps increase whatever the clock says");
 }
 
 #[test]
@@ -193,11 +197,11 @@ fn the_encoding_of_a_handshake_is_fixed() {
     let ciphers = vec![Cipher::ChaCha20Poly1305];
     let config = |name| HandshakeConfig { ciphers: ciphers.clone(), ..HandshakeConfig::new(key(1, name)) };
     let (mut a, mut b) = pair_of(config("a"), config("b"));
-    a.peers.start_initiating(at(1), a.other);
-    let initiation = a.initiate(at(1)).unwrap();
-    let response = b.receive(at(1), &initiation).unwrap().reply.unwrap();
-    a.receive(at(1), &response).unwrap();
-    let datagram = a.seal(at(1), b"transcript");
+    a.device.start_initiating(secs(1), a.peer_id);
+    let initiation = a.initiate(secs(1)).unwrap();
+    let response = b.receive(secs(1), &initiation).unwrap().reply.unwrap();
+    a.receive(secs(1), &response).unwrap();
+    let datagram = a.seal(secs(1), b"transcript");
     let transcript = [initiation.as_bytes(), response.as_bytes(), &datagram].concat();
     let digest = ring::digest::digest(&ring::digest::SHA256, &transcript);
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use seal::{DropReason, HandshakeMessage};
 use units::{Instant, Span};
 
-use crate::test_peer::{TestPeer, at, pair};
+use crate::test_peer::{TestPeer, pair, secs};
 
 /// A datagram in flight.
 #[derive(Clone)]
@@ -24,19 +24,19 @@ fn deliver(now: Instant, peer: &mut TestPeer, datagram: &Datagram) -> Option<Dat
 /// Both initiate at once; then messages arrive in the order that `order` draws, and each end keeps sending.
 fn initiate_both(order: &[u8]) -> (TestPeer, TestPeer) {
     let (mut a, mut b) = pair();
-    let now = at(1);
-    a.peers.start_initiating(now, a.other);
-    b.peers.start_initiating(now, b.other);
+    let now = secs(1);
+    a.device.start_initiating(now, a.peer_id);
+    b.device.start_initiating(now, b.peer_id);
     let mut to_b = vec![Datagram::Handshake(a.initiate(now).unwrap())];
     let mut to_a = vec![Datagram::Handshake(b.initiate(now).unwrap())];
-    for &draw in order {
+    for &step in order {
         let (peer, inbox, outbox) =
-            if draw & 1 == 0 { (&mut a, &mut to_a, &mut to_b) } else { (&mut b, &mut to_b, &mut to_a) };
+            if step & 1 == 0 { (&mut a, &mut to_a, &mut to_b) } else { (&mut b, &mut to_b, &mut to_a) };
         if !inbox.is_empty() {
-            let datagram = inbox.remove(usize::from(draw >> 1) % inbox.len());
+            let datagram = inbox.remove(usize::from(step >> 1) % inbox.len());
             outbox.extend(deliver(now, peer, &datagram));
         }
-        if peer.peers.status(peer.other).unwrap().latest_handshake.is_some() {
+        if peer.device.status(peer.peer_id).unwrap().latest_handshake.is_some() {
             outbox.push(Datagram::Data(peer.seal(now, b"data")));
         }
     }
@@ -48,10 +48,10 @@ fn initiate_both(order: &[u8]) -> (TestPeer, TestPeer) {
         for datagram in std::mem::take(&mut to_a) {
             to_b.extend(deliver(now, &mut a, &datagram));
         }
-        if a.peers.status(a.other).unwrap().latest_handshake.is_some() {
+        if a.device.status(a.peer_id).unwrap().latest_handshake.is_some() {
             to_b.push(Datagram::Data(a.seal(now, b"data")));
         }
-        if b.peers.status(b.other).unwrap().latest_handshake.is_some() {
+        if b.device.status(b.peer_id).unwrap().latest_handshake.is_some() {
             to_a.push(Datagram::Data(b.seal(now, b"data")));
         }
     }
@@ -60,9 +60,9 @@ fn initiate_both(order: &[u8]) -> (TestPeer, TestPeer) {
 
 /// Both seal a datagram and open the other's.
 fn assert_both_open(a: &mut TestPeer, b: &mut TestPeer) {
-    let (to_b, to_a) = (a.seal(at(2), b"to b"), b.seal(at(2), b"to a"));
-    assert_eq!(b.open(at(2), &to_b).unwrap().1, b"to b");
-    assert_eq!(a.open(at(2), &to_a).unwrap().1, b"to a");
+    let (to_b, to_a) = (a.seal(secs(2), b"to b"), b.seal(secs(2), b"to a"));
+    assert_eq!(b.open(secs(2), &to_b).unwrap().1, b"to b");
+    assert_eq!(a.open(secs(2), &to_a).unwrap().1, b"to a");
 }
 
 proptest! {
@@ -70,8 +70,8 @@ proptest! {
     fn simultaneous_handshakes_work_in_any_order(order in prop::collection::vec(any::<u8>(), 0..24)) {
         let (mut a, mut b) = initiate_both(&order);
         assert_both_open(&mut a, &mut b);
-        prop_assert_eq!(a.peers.counters().get(DropReason::AuthenticationFailed) + b.peers.counters().get(DropReason::AuthenticationFailed), 0);
-        prop_assert_eq!(a.peers.counters().get(DropReason::NoSession) + b.peers.counters().get(DropReason::NoSession), 0);
+        prop_assert_eq!(a.device.counters().get(DropReason::AuthenticationFailed) + b.device.counters().get(DropReason::AuthenticationFailed), 0);
+        prop_assert_eq!(a.device.counters().get(DropReason::NoSession) + b.device.counters().get(DropReason::NoSession), 0);
     }
 }
 
@@ -80,34 +80,35 @@ fn the_session_that_the_larger_key_initiated_seals() {
     let (mut a, mut b) = initiate_both(&[1, 0, 0, 1, 0, 1, 0, 1]);
     assert_both_open(&mut a, &mut b);
     // The initiator of the session that seals rekeys first: after two minutes exactly one of them does.
-    let larger_is_a = a.peers.public_key() > b.peers.public_key();
-    let (first, second) = if larger_is_a { (&mut a, &mut b) } else { (&mut b, &mut a) };
+    let is_a_larger = a.device.public_key() > b.device.public_key();
+    let (first, second) = if is_a_larger { (&mut a, &mut b) } else { (&mut b, &mut a) };
     for peer in [&mut *first, &mut *second] {
-        while peer.initiate(at(2)).is_some() {}
+        while peer.initiate(secs(2)).is_some() {}
     }
-    let due = at(1) + Span::from_secs(121);
-    let reply = second.seal(at(2), b"not silent");
-    first.open(at(2), &reply).unwrap();
-    let reply = first.seal(at(2), b"not silent");
-    second.open(at(2), &reply).unwrap();
-    assert!(first.initiate(due).is_some(), "the larger key initiated it");
-    assert!(second.initiate(due).is_none(), "the other one responded");
+    let rekey_time = secs(1) + Span::from_secs(121);
+    let reply = second.seal(secs(2), b"not silent");
+    first.open(secs(2), &reply).unwrap();
+    let reply = first.seal(secs(2), b"not silent");
+    second.open(secs(2), &reply).unwrap();
+    assert!(first.initiate(rekey_time).is_some(), "the larger key initiated it");
+    assert!(second.initiate(rekey_time).is_none(), "the other one responded");
 }
 
 #[test]
 fn a_late_response_to_the_smaller_key_does_not_replace_the_larger_ones_session() {
     let (a, b) = pair();
-    let (mut larger, mut smaller) = if a.peers.public_key() > b.peers.public_key() { (a, b) } else { (b, a) };
+    let (mut larger, mut smaller) = if a.device.public_key() > b.device.public_key() { (a, b) } else { (b, a) };
     for peer in [&mut larger, &mut smaller] {
-        peer.peers.start_initiating(at(1), peer.other);
+        peer.device.start_initiating(secs(1), peer.peer_id);
     }
-    let (larger_initiation, smaller_initiation) = (larger.initiate(at(1)).unwrap(), smaller.initiate(at(1)).unwrap());
-    let response = smaller.receive(at(1), &larger_initiation).unwrap().reply.unwrap();
-    let late_response = larger.receive(at(1), &smaller_initiation).unwrap().reply.unwrap();
-    larger.receive(at(1), &response).unwrap();
-    let first = larger.seal(at(1), b"first");
-    assert!(smaller.open(at(1), &first).unwrap().0.established.is_some());
-    let before = smaller.seal(at(1), b"before")[4..7].to_vec();
-    assert!(smaller.receive(at(1), &late_response).unwrap().established.is_none(), "nothing changes");
-    assert_eq!(smaller.seal(at(1), b"after")[4..7], before, "the same session seals");
+    let (larger_initiation, smaller_initiation) =
+        (larger.initiate(secs(1)).unwrap(), smaller.initiate(secs(1)).unwrap());
+    let response = smaller.receive(secs(1), &larger_initiation).unwrap().reply.unwrap();
+    let late_response = larger.receive(secs(1), &smaller_initiation).unwrap().reply.unwrap();
+    larger.receive(secs(1), &response).unwrap();
+    let first = larger.seal(secs(1), b"first");
+    assert!(smaller.open(secs(1), &first).unwrap().0.established.is_some());
+    let session_index = smaller.seal(secs(1), b"before")[4..7].to_vec();
+    assert!(smaller.receive(secs(1), &late_response).unwrap().established.is_none(), "nothing changes");
+    assert_eq!(smaller.seal(secs(1), b"after")[4..7], session_index, "the same session seals");
 }

@@ -7,17 +7,17 @@ use seal::{
 };
 use units::Span;
 
-use crate::test_peer::{TestPeer, at, entropy, establish, key, pair};
+use crate::test_peer::{TestPeer, entropy, establish, key, pair, secs};
 
-/// `b`, as it was before anything arrived.
+/// The peer `b`, which has received nothing.
 fn responder() -> TestPeer {
     pair().1
 }
 
 fn initiation() -> (TestPeer, HandshakeMessage) {
     let (mut a, _) = pair();
-    a.peers.start_initiating(at(1), a.other);
-    let initiation = a.initiate(at(1)).unwrap();
+    a.device.start_initiating(secs(1), a.peer_id);
+    let initiation = a.initiate(secs(1)).unwrap();
     (a, initiation)
 }
 
@@ -34,15 +34,15 @@ fn with_flipped_bit(message: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> + 
 fn a_flipped_bit_anywhere_in_an_initiation_gets_no_reply() {
     let (_, initiation) = initiation();
     for (bit, changed) in with_flipped_bit(initiation.as_bytes()) {
-        let before_mac2 = bit / 8 < INITIATION_LEN - 16;
-        let outcome = responder().peers.receive(at(1), 0, &[1; 6], &changed);
-        assert_eq!(outcome.is_err(), before_mac2, "bit {bit}: mac2 is only checked under load");
+        let is_before_mac2 = bit / 8 < INITIATION_LEN - 16;
+        let outcome = responder().device.receive(secs(1), 0, &[1; 6], &changed);
+        assert_eq!(outcome.is_err(), is_before_mac2, "bit {bit}: mac2 is only checked under load");
     }
 }
 
 #[test]
 fn changed_bytes_with_a_valid_mac1_are_not_authentic() {
-    // Who knows b's public key can compute mac1, but no key of the Noise message.
+    // A host that knows b's public key can compute mac1, but no key of the Noise message.
     let b_public = key(1, "b").public_key();
     let (_, initiation) = initiation();
     let with_mac1 = |mut bytes: Vec<u8>| {
@@ -55,9 +55,9 @@ fn changed_bytes_with_a_valid_mac1_are_not_authentic() {
     for byte in 8..INITIATION_LEN - 32 {
         let mut changed = initiation.as_bytes().to_vec();
         changed[byte] ^= 0x10;
-        let dropped = responder().peers.receive(at(1), 0, &[1; 6], &with_mac1(changed)).unwrap_err();
+        let reason = responder().device.receive(secs(1), 0, &[1; 6], &with_mac1(changed)).unwrap_err();
         let expected = if byte == 8 { DropReason::Malformed } else { DropReason::AuthenticationFailed };
-        assert_eq!(dropped, expected, "byte {byte}: even the header is part of the handshake");
+        assert_eq!(reason, expected, "byte {byte}: even the header is part of the handshake");
     }
 }
 
@@ -72,18 +72,18 @@ fn mac1(public: &seal::PublicKey, authenticated: &[u8]) -> [u8; 16] {
 #[test]
 fn a_flipped_bit_anywhere_in_a_response_is_detected_and_the_authentic_one_accepted() {
     let (mut a, initiation) = initiation();
-    let response = responder().receive(at(1), &initiation).unwrap().reply.unwrap();
+    let response = responder().receive(secs(1), &initiation).unwrap().reply.unwrap();
     assert_eq!(response.as_bytes().len(), RESPONSE_LEN);
     for (bit, changed) in with_flipped_bit(response.as_bytes()) {
-        assert!(a.peers.receive(at(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
+        assert!(a.device.receive(secs(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
     }
-    assert!(a.receive(at(1), &response).unwrap().established.is_some());
+    assert!(a.receive(secs(1), &response).unwrap().established.is_some());
 }
 
 #[test]
 fn a_forged_noise_message_with_a_valid_mac1_leaves_the_handshake_pending() {
     let (mut a, initiation) = initiation();
-    let response = responder().receive(at(1), &initiation).unwrap().reply.unwrap();
+    let response = responder().receive(secs(1), &initiation).unwrap().reply.unwrap();
     let a_public = key(1, "a").public_key();
     for byte in 12..RESPONSE_LEN - 16 {
         let mut changed = response.as_bytes().to_vec();
@@ -91,12 +91,12 @@ fn a_forged_noise_message_with_a_valid_mac1_leaves_the_handshake_pending() {
         let mac = mac1(&a_public, &changed[..RESPONSE_LEN - 16]);
         changed[RESPONSE_LEN - 16..].copy_from_slice(&mac);
         assert_eq!(
-            a.peers.receive(at(1), 0, &[1; 6], &changed).unwrap_err(),
+            a.device.receive(secs(1), 0, &[1; 6], &changed).unwrap_err(),
             DropReason::AuthenticationFailed,
             "byte {byte}"
         );
     }
-    assert!(a.receive(at(1), &response).unwrap().established.is_some());
+    assert!(a.receive(secs(1), &response).unwrap().established.is_some());
 }
 
 #[test]
@@ -105,14 +105,14 @@ fn a_flipped_bit_anywhere_in_a_cookie_reply_is_detected() {
     let mut b = SealDevice::new(config, Box::new(entropy(1, "b")));
     b.add(key(1, "a").public_key(), None).unwrap();
     let (mut a, initiation) = initiation();
-    let cookie = b.receive(at(1), 0, &[1; 6], initiation.as_bytes()).unwrap().reply.unwrap();
+    let cookie = b.receive(secs(1), 0, &[1; 6], initiation.as_bytes()).unwrap().reply.unwrap();
     assert_eq!(cookie.as_bytes().len(), COOKIE_REPLY_LEN);
     for (bit, changed) in with_flipped_bit(cookie.as_bytes()) {
-        assert!(a.peers.receive(at(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
+        assert!(a.device.receive(secs(1), 0, &[1; 6], &changed).is_err(), "bit {bit}");
     }
-    assert!(a.receive(at(1), &cookie).is_ok());
+    assert!(a.receive(secs(1), &cookie).is_ok());
     assert_eq!(
-        a.receive(at(1), &cookie).unwrap_err(),
+        a.receive(secs(1), &cookie).unwrap_err(),
         DropReason::AuthenticationFailed,
         "one cookie for each initiation"
     );
@@ -121,43 +121,43 @@ fn a_flipped_bit_anywhere_in_a_cookie_reply_is_detected() {
 #[test]
 fn a_replayed_initiation_is_always_dropped() {
     let (mut a, mut b) = pair();
-    a.peers.start_initiating(at(1), a.other);
-    let recorded = a.initiate(at(1)).unwrap();
-    assert!(b.receive(at(1), &recorded).is_ok());
-    assert_eq!(b.receive(at(1), &recorded).unwrap_err(), DropReason::ReplayedInitiation);
-    let newer = a.initiate(at(3)).unwrap();
-    assert!(b.receive(at(3), &newer).is_ok());
-    assert_eq!(b.receive(at(500), &recorded).unwrap_err(), DropReason::ReplayedInitiation);
-    assert_eq!(b.peers.counters().get(DropReason::ReplayedInitiation), 2);
+    a.device.start_initiating(secs(1), a.peer_id);
+    let recorded = a.initiate(secs(1)).unwrap();
+    assert!(b.receive(secs(1), &recorded).is_ok());
+    assert_eq!(b.receive(secs(1), &recorded).unwrap_err(), DropReason::ReplayedInitiation);
+    let newer = a.initiate(secs(3)).unwrap();
+    assert!(b.receive(secs(3), &newer).is_ok());
+    assert_eq!(b.receive(secs(500), &recorded).unwrap_err(), DropReason::ReplayedInitiation);
+    assert_eq!(b.device.counters().get(DropReason::ReplayedInitiation), 2);
 }
 
 #[test]
 fn a_replay_to_a_restarted_end_harms_no_session() {
     let (mut a, mut b) = pair();
-    a.peers.start_initiating(at(1), a.other);
-    let recorded = a.initiate(at(1)).unwrap();
+    a.device.start_initiating(secs(1), a.peer_id);
+    let recorded = a.initiate(secs(1)).unwrap();
     b = {
         drop(b);
         responder()
     };
-    establish(at(5), &mut a, &mut b);
-    assert_eq!(b.receive(at(6), &recorded).unwrap_err(), DropReason::ReplayedInitiation, "a newer one came before");
+    establish(secs(5), &mut a, &mut b);
+    assert_eq!(b.receive(secs(6), &recorded).unwrap_err(), DropReason::ReplayedInitiation, "a newer one came before");
     let mut restarted = responder();
     assert!(
-        restarted.receive(at(7), &recorded).unwrap().established.is_none(),
+        restarted.receive(secs(7), &recorded).unwrap().established.is_none(),
         "it responds, and no session is confirmed"
     );
-    assert!(restarted.peers.seal(at(7), restarted.other, 0, 0, &mut [0; 64]).is_err());
+    assert!(restarted.device.seal(secs(7), restarted.peer_id, 0, 0, &mut [0; 64]).is_err());
 }
 
 #[test]
 fn an_unknown_peer_that_knows_the_public_key_gets_no_reply() {
     let mut unknown = SealDevice::new(HandshakeConfig::new(key(9, "stranger")), Box::new(entropy(9, "stranger")));
     let b_at_unknown = unknown.add(key(1, "b").public_key(), None).unwrap();
-    unknown.start_initiating(at(1), b_at_unknown);
-    let due = unknown.initiation_due(at(1), 1).unwrap();
-    let initiation = unknown.initiation(at(1), due, 0).unwrap();
-    assert_eq!(responder().receive(at(1), &initiation).unwrap_err(), DropReason::UnknownPeer);
+    unknown.start_initiating(secs(1), b_at_unknown);
+    let peer_id = unknown.initiation_due(secs(1), 1).unwrap();
+    let initiation = unknown.initiation(secs(1), peer_id, 0).unwrap();
+    assert_eq!(responder().receive(secs(1), &initiation).unwrap_err(), DropReason::UnknownPeer);
 }
 
 #[test]
@@ -168,60 +168,60 @@ fn another_preshared_key_fails_at_the_initiator() {
     let mut b = SealDevice::new(config("b"), Box::new(entropy(1, "b")));
     let b_at_a = a.add(*b.public_key(), preshared("one")).unwrap();
     b.add(*a.public_key(), preshared("two")).unwrap();
-    a.start_initiating(at(1), b_at_a);
-    let due = a.initiation_due(at(1), 1).unwrap();
-    let initiation = a.initiation(at(1), due, 0).unwrap();
-    let response = b.receive(at(1), 0, &[1; 6], initiation.as_bytes()).unwrap().reply.unwrap();
-    assert_eq!(a.receive(at(1), 0, &[1; 6], response.as_bytes()).unwrap_err(), DropReason::AuthenticationFailed);
-    assert!(a.seal(at(1), b_at_a, 0, 0, &mut [0; 64]).is_err());
+    a.start_initiating(secs(1), b_at_a);
+    let peer_id = a.initiation_due(secs(1), 1).unwrap();
+    let initiation = a.initiation(secs(1), peer_id, 0).unwrap();
+    let response = b.receive(secs(1), 0, &[1; 6], initiation.as_bytes()).unwrap().reply.unwrap();
+    assert_eq!(a.receive(secs(1), 0, &[1; 6], response.as_bytes()).unwrap_err(), DropReason::AuthenticationFailed);
+    assert!(a.seal(secs(1), b_at_a, 0, 0, &mut [0; 64]).is_err());
 }
 
 #[test]
 fn another_version_is_dropped_as_such() {
     let (_, initiation) = initiation();
-    let mut other = initiation.as_bytes().to_vec();
-    other[5] = 2;
+    let mut message = initiation.as_bytes().to_vec();
+    message[5] = 2;
     let mut b = responder();
-    assert_eq!(b.peers.receive(at(1), 0, &[1; 6], &other).unwrap_err(), DropReason::UnknownVersion);
-    assert_eq!(b.peers.counters().get(DropReason::UnknownVersion), 1);
+    assert_eq!(b.device.receive(secs(1), 0, &[1; 6], &message).unwrap_err(), DropReason::UnknownVersion);
+    assert_eq!(b.device.counters().get(DropReason::UnknownVersion), 1);
 }
 
 #[test]
 fn a_response_without_a_pending_handshake_is_dropped() {
     let (_, initiation) = initiation();
-    let response = responder().receive(at(1), &initiation).unwrap().reply.unwrap();
+    let response = responder().receive(secs(1), &initiation).unwrap().reply.unwrap();
     let mut other = pair().0;
-    assert_eq!(other.receive(at(1), &response).unwrap_err(), DropReason::NoHandshake);
+    assert_eq!(other.receive(secs(1), &response).unwrap_err(), DropReason::NoHandshake);
 }
 
 #[test]
 fn a_removed_peer_is_unknown() {
     let (mut a, mut b) = pair();
-    establish(at(1), &mut a, &mut b);
-    b.peers.remove(b.other);
-    let datagram = a.seal(at(2), b"hello?");
-    assert_eq!(b.open(at(2), &datagram).unwrap_err(), DropReason::NoSession);
-    let initiation = a.initiate(at(2) + SILENCE_TIMEOUT).unwrap();
-    assert_eq!(b.receive(at(5), &initiation).unwrap_err(), DropReason::UnknownPeer);
-    assert!(b.peers.status(b.other).is_none());
+    establish(secs(1), &mut a, &mut b);
+    b.device.remove(b.peer_id);
+    let datagram = a.seal(secs(2), b"hello?");
+    assert_eq!(b.open(secs(2), &datagram).unwrap_err(), DropReason::NoSession);
+    let initiation = a.initiate(secs(2) + SILENCE_TIMEOUT).unwrap();
+    assert_eq!(b.receive(secs(5), &initiation).unwrap_err(), DropReason::UnknownPeer);
+    assert!(b.device.status(b.peer_id).is_none());
 }
 
 proptest! {
     #[test]
     fn random_bytes_are_dropped_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..300), shape in 0u8..5) {
         let (mut a, mut b) = pair();
-        establish(at(1), &mut a, &mut b);
-        let begin: &[u8] = match shape {
+        establish(secs(1), &mut a, &mut b);
+        let prefix: &[u8] = match shape {
             0 => &[],
             1 => &[0, 0, 0x88, 0xb6, 1, 1, 0, 0, 0],
             2 => &[0, 0, 0x88, 0xb6, 2, 1, 0, 0, 0],
             3 => &[0, 0, 0x88, 0xb6, 3, 1, 0, 0, 0],
             _ => &[0x30, 0, 0x88, 0xb5],
         };
-        let length = bytes.len().min(begin.len());
-        bytes[..length].copy_from_slice(&begin[..length]);
+        let length = bytes.len().min(prefix.len());
+        bytes[..length].copy_from_slice(&prefix[..length]);
         bytes.resize([bytes.len(), INITIATION_LEN, RESPONSE_LEN, COOKIE_REPLY_LEN, bytes.len()][usize::from(shape)], 0);
-        prop_assert!(b.peers.receive(at(1) + Span(1), 0, &[1; 6], &bytes).is_err());
-        prop_assert!(b.peers.open(at(1), &mut bytes).is_err());
+        prop_assert!(b.device.receive(secs(1) + Span(1), 0, &[1; 6], &bytes).is_err());
+        prop_assert!(b.device.open(secs(1), &mut bytes).is_err());
     }
 }

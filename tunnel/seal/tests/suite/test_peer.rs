@@ -20,10 +20,10 @@ pub(crate) fn key(seed: u64, name: &str) -> PrivateKey {
 
 /// A host with one peer.
 pub(crate) struct TestPeer {
-    pub(crate) peers: SealDevice,
-    pub(crate) other: PeerId,
+    pub(crate) device: SealDevice,
+    pub(crate) peer_id: PeerId,
     /// The next packet number on path 0.
-    pub(crate) number: u64,
+    pub(crate) next_packet_number: u64,
 }
 
 impl TestPeer {
@@ -32,28 +32,28 @@ impl TestPeer {
         now: Instant,
         message: &HandshakeMessage,
     ) -> Result<seal::HandshakeOutcome, DropReason> {
-        self.peers.receive(now, 0, &[192, 0, 2, 1, 0, 80], message.as_bytes())
+        self.device.receive(now, 0, &[192, 0, 2, 1, 0, 80], message.as_bytes())
     }
 
     /// An initiation, if one is due.
     pub(crate) fn initiate(&mut self, now: Instant) -> Option<HandshakeMessage> {
-        let due = self.peers.initiation_due(now, WALL_CLOCK + now.0);
-        due.map(|peer| self.peers.initiation(now, peer, 0).expect("created when it was due"))
+        let due = self.device.initiation_due(now, WALL_CLOCK + now.0);
+        due.map(|peer| self.device.initiation(now, peer, 0).expect("created when it was due"))
     }
 
     /// Seals `body` with the next packet number.
     pub(crate) fn seal(&mut self, now: Instant, body: &[u8]) -> Vec<u8> {
         let mut datagram = vec![0; body.len() + SEAL_OVERHEAD];
         datagram[seal::HEADER_LEN..][..body.len()].copy_from_slice(body);
-        self.peers.seal(now, self.other, 0, self.number, &mut datagram).expect("there is a session");
-        self.number += 1;
+        self.device.seal(now, self.peer_id, 0, self.next_packet_number, &mut datagram).expect("there is a session");
+        self.next_packet_number += 1;
         datagram
     }
 
     /// Opens a copy of `datagram`; returns its body.
     pub(crate) fn open(&mut self, now: Instant, datagram: &[u8]) -> Result<(Opened, Vec<u8>), DropReason> {
         let mut copy = datagram.to_vec();
-        let opened = self.peers.open(now, &mut copy)?;
+        let opened = self.device.open(now, &mut copy)?;
         Ok((opened, copy[seal::HEADER_LEN..copy.len() - seal::TAG_LEN].to_vec()))
     }
 }
@@ -68,7 +68,10 @@ pub(crate) fn pair_of(a: HandshakeConfig, b: HandshakeConfig) -> (TestPeer, Test
     let mut a = SealDevice::new(a, Box::new(entropy(1, "chance of a")));
     let mut b = SealDevice::new(b, Box::new(entropy(1, "chance of b")));
     let (b_at_a, a_at_b) = (a.add(b_public, None).unwrap(), b.add(a_public, None).unwrap());
-    (TestPeer { peers: a, other: b_at_a, number: 0 }, TestPeer { peers: b, other: a_at_b, number: 0 })
+    (
+        TestPeer { device: a, peer_id: b_at_a, next_packet_number: 0 },
+        TestPeer { device: b, peer_id: a_at_b, next_packet_number: 0 },
+    )
 }
 
 /// Establishes a session, up to key confirmation by a first datagram.
@@ -77,7 +80,7 @@ pub(crate) fn establish(
     initiator: &mut TestPeer,
     responder: &mut TestPeer,
 ) -> (Established, Established) {
-    initiator.peers.start_initiating(now, initiator.other);
+    initiator.device.start_initiating(now, initiator.peer_id);
     let initiation = initiator.initiate(now).expect("a handshake is due");
     let response = responder.receive(now, &initiation).unwrap().reply.expect("a peer gets a response");
     let first = initiator.receive(now, &response).unwrap().established.expect("the response is authentic");
@@ -87,6 +90,6 @@ pub(crate) fn establish(
     (first, opened.established.expect("the first datagram confirms the session"))
 }
 
-pub(crate) fn at(seconds: u64) -> Instant {
+pub(crate) fn secs(seconds: u64) -> Instant {
     Instant::ZERO + Span::from_secs(seconds)
 }

@@ -9,7 +9,7 @@ const TARGETS: [(&str, Check); 5] =
     [("gre", gre), ("frames", frames), ("inner", inner), ("segment", segment), ("coalesce", coalesce)];
 
 /// The saved inputs of a target.
-fn saved(target: &str) -> Vec<Vec<u8>> {
+fn saved_inputs(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let inputs = std::fs::read_dir(&folder).expect("a folder of inputs");
     let inputs: Vec<_> = inputs.map(|input| std::fs::read(input.unwrap().path()).unwrap()).collect();
@@ -19,7 +19,7 @@ fn saved(target: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_saved_inputs_of_fuzzing_pass_every_check() {
-    TARGETS.into_iter().for_each(|(target, check)| saved(target).iter().for_each(|input| check(input)));
+    TARGETS.into_iter().for_each(|(target, check)| saved_inputs(target).iter().for_each(|input| check(input)));
 }
 
 /// Mutations of saved inputs that are tested, of each target.
@@ -29,15 +29,15 @@ const MUTATIONS: u64 = 20_000;
 fn mutations_of_the_saved_inputs_pass_every_check() {
     let mut random = units::RngStream::named(1, "near the corpus");
     for (target, check) in TARGETS {
-        let inputs = saved(target);
+        let inputs = saved_inputs(target);
         for _ in 0..MUTATIONS {
             let mut input = inputs[random.below(inputs.len() as u64) as usize].clone();
             for _ in 0..=random.below(4) {
-                let at = random.below(input.len() as u64 + 1) as usize;
+                let position = random.below(input.len() as u64 + 1) as usize;
                 match random.below(3) {
-                    0 => input.truncate(at),
-                    1 => input.insert(at, random.bits() as u8),
-                    _ => input.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.bits() as u8),
+                    0 => input.truncate(position),
+                    1 => input.insert(position, random.bits() as u8),
+                    _ => input.iter_mut().skip(position).take(1).for_each(|byte| *byte = random.bits() as u8),
                 }
             }
             check(&input);

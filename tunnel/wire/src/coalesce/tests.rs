@@ -14,11 +14,11 @@ fn flow(index: u32) -> Sample {
     Sample { id: index as u16, sequence: 100 * index, flags: 0x10, ..Sample::tcp(100) }
 }
 
-/// Packets of one flow, the one at index `at` changed by `change`.
-fn changed(at: usize, change: impl Fn(&mut Sample)) -> Vec<usize> {
+/// The counts of super-packets for packets of one flow, of which `change` changes the one at `changed_index`.
+fn counts_with_change(changed_index: usize, change: impl Fn(&mut Sample)) -> Vec<usize> {
     let packets = (0..4).map(|index| {
         let mut sample = flow(index as u32);
-        if index == at {
+        if index == changed_index {
             change(&mut sample);
         }
         sample.packet()
@@ -38,34 +38,40 @@ fn segments_of_a_super_packet_are_coalesced_to_it() {
 
 #[test]
 fn packets_that_differ_are_not_coalesced() {
-    assert_eq!(changed(9, |_| ()), [4]);
-    assert_eq!(changed(2, |sample| sample.sequence += 1), [2, 1, 1]);
-    assert_eq!(changed(2, |sample| sample.tos = 3), [2, 1, 1]);
-    assert_eq!(changed(2, |sample| sample.v6 = true), [2, 1, 1]);
-    assert_eq!(changed(2, |sample| sample.tcp = false), [2, 1, 1]);
-    assert_eq!(changed(2, |sample| sample.options = vec![1; 4]), [2, 1, 1]);
-    assert_eq!(changed(2, |sample| sample.window += 1), [2, 1, 1]);
-    let stamped =
-        |stamp: u8| Sample { options: vec![1, 1, 8, 10, 0, 0, 0, stamp, 0, 0, 0, 0], ..flow(u32::from(stamp)) };
-    assert_eq!(counts(&[stamped(0).packet(), stamped(1).packet()]), [1, 1], "another timestamp");
-    assert_eq!(changed(2, |sample| sample.payload.push(0)), [2, 1, 1], "longer");
-    assert_eq!(changed(2, |sample| sample.payload.clear()), [2, 1, 1], "an acknowledgement alone");
+    assert_eq!(counts_with_change(9, |_| ()), [4]);
+    assert_eq!(counts_with_change(2, |sample| sample.sequence += 1), [2, 1, 1]);
+    assert_eq!(counts_with_change(2, |sample| sample.tos = 3), [2, 1, 1]);
+    assert_eq!(counts_with_change(2, |sample| sample.v6 = true), [2, 1, 1]);
+    assert_eq!(counts_with_change(2, |sample| sample.tcp = false), [2, 1, 1]);
+    assert_eq!(counts_with_change(2, |sample| sample.options = vec![1; 4]), [2, 1, 1]);
+    assert_eq!(counts_with_change(2, |sample| sample.window += 1), [2, 1, 1]);
+    let sample_with_timestamp = |timestamp: u8| Sample {
+        options: vec![1, 1, 8, 10, 0, 0, 0, timestamp, 0, 0, 0, 0],
+        ..flow(u32::from(timestamp))
+    };
+    assert_eq!(
+        counts(&[sample_with_timestamp(0).packet(), sample_with_timestamp(1).packet()]),
+        [1, 1],
+        "another timestamp"
+    );
+    assert_eq!(counts_with_change(2, |sample| sample.payload.push(0)), [2, 1, 1], "longer");
+    assert_eq!(counts_with_change(2, |sample| sample.payload.clear()), [2, 1, 1], "an acknowledgement alone");
     for flag in [0x01, 0x02, 0x04, 0x20, 0x40, 0x80] {
-        assert_eq!(changed(2, |sample| sample.flags |= flag), [2, 1, 1], "flag {flag:#x}");
+        assert_eq!(counts_with_change(2, |sample| sample.flags |= flag), [2, 1, 1], "flag {flag:#x}");
     }
 }
 
 #[test]
 fn a_short_segment_or_psh_ends_a_super_packet() {
-    assert_eq!(changed(1, |sample| sample.payload.truncate(60)), [2, 2]);
-    assert_eq!(changed(1, |sample| sample.flags |= 8), [2, 2]);
-    assert_eq!(changed(0, |sample| sample.flags |= 8), [1, 3]);
-    assert_eq!(changed(0, |sample| sample.payload.truncate(60)), [1, 3]);
+    assert_eq!(counts_with_change(1, |sample| sample.payload.truncate(60)), [2, 2]);
+    assert_eq!(counts_with_change(1, |sample| sample.flags |= 8), [2, 2]);
+    assert_eq!(counts_with_change(0, |sample| sample.flags |= 8), [1, 3]);
+    assert_eq!(counts_with_change(0, |sample| sample.payload.truncate(60)), [1, 3]);
 }
 
 #[test]
 fn the_identification_counts_only_where_packets_may_be_fragmented() {
-    assert_eq!(changed(2, |sample| sample.id = 77), [4]);
+    assert_eq!(counts_with_change(2, |sample| sample.id = 77), [4]);
     let packets = |may_be_fragmented: bool| -> Vec<_> {
         (0..3_u16)
             .map(|index| {
@@ -88,13 +94,13 @@ fn the_identification_counts_only_where_packets_may_be_fragmented() {
 #[test]
 fn a_packet_with_a_wrong_checksum_is_written_alone_and_unchanged() {
     let sample = Sample::tcp(500);
-    for at in [10, 30, 47] {
-        for broken in 0..5 {
+    for offset in [10, 30, 47] {
+        for changed_index in 0..5 {
             let mut packets = sample.segments(100);
-            packets[broken][at] ^= 1;
+            packets[changed_index][offset] ^= 1;
             let coalesced = super_packets(&packets);
-            let alone = [&[0; 10][..], &packets[broken]].concat();
-            assert!(coalesced.contains(&(1, alone)), "packet {broken}, byte {at}");
+            let single_packet = [&[0; 10][..], &packets[changed_index]].concat();
+            assert!(coalesced.contains(&(1, single_packet)), "packet {changed_index}, byte {offset}");
         }
     }
     let mut datagrams = Sample { tcp: false, ..sample }.segments(100);
@@ -107,7 +113,7 @@ fn a_checksum_of_ones_is_not_coalesced() {
     // It is correct where 0 is, but segmentation writes 0.
     let mut packets: Vec<_> = (0..3).map(|index| flow(index).packet()).collect();
     let last = &mut packets[2];
-    let payload = Sum::default().word(word(last, 40)).word(word(last, 36)).folded();
+    let payload = Sum::default().add_word(word(last, 40)).add_word(word(last, 36)).folded();
     put_word(last, 40, payload);
     for (checksum, expected) in [(0, &[3][..]), (0xffff, &[2, 1])] {
         put_word(&mut packets[2], 36, checksum);
@@ -134,10 +140,10 @@ fn a_device_without_offload_gets_packets() {
 proptest! {
     #[test]
     fn coalesced_packets_are_segmented_into_the_same(samples in proptest::collection::vec(any_sample(), 1..4),
-                                                size in 40..1500_u16, broken in 0..100_usize, flip in 0..2000_usize) {
+                                                size in 40..1500_u16, changed_index in 0..100_usize, flipped_byte in 0..2000_usize) {
         let plain = |sample: Sample| Sample { flags: 0x10 | sample.flags & 8, ..sample };
         let mut packets: Vec<_> = samples.into_iter().flat_map(|sample| plain(sample).segments(size)).collect();
-        if let Some(byte) = packets.get_mut(broken).and_then(|packet| packet.get_mut(flip)) {
+        if let Some(byte) = packets.get_mut(changed_index).and_then(|packet| packet.get_mut(flipped_byte)) {
             *byte ^= 4;
         }
         let mut segmented = Vec::new();

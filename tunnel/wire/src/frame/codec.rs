@@ -1,4 +1,4 @@
-//! Encoding and decoding of frames. Nothing is allocated, except when the vector that the caller lends has to grow.
+//! Encoding and decoding of frames. Nothing is allocated, except when the caller's vector has to grow.
 
 use super::{Ack, AckRanges, DataHeader, Frame, PathState};
 use crate::reader::Reader;
@@ -32,7 +32,7 @@ pub enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Parses a body, whose first byte tells data from control. An empty body is control without frames.
+    /// Parses a body, whose first byte distinguishes data from control. An empty body is control without frames.
     ///
     /// # Errors
     /// `Truncated` if a data header is cut short, `Type` for a first byte above those of data.
@@ -82,8 +82,8 @@ impl DataHeader {
 }
 
 impl Frame {
-    /// Appends the frame to `out`. An [`Ack`] needs at least one range, and none of its ranges and gaps may be 0: a decoder would
-    /// reject it.
+    /// Appends the frame to `out`. An [`Ack`] needs at least one range, and none of its ranges and gaps may be 0: a
+    /// decoder would reject it.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Ack(ack) => ack.write(out),
@@ -164,19 +164,20 @@ impl Ack {
 }
 
 impl AckRanges {
-    /// Decodes ranges. They must span less than half of the number space, or older and newer could not be told apart.
+    /// Decodes ranges. They must span less than half of the number space, or older and newer ones could not be
+    /// distinguished.
     fn read(bytes: &mut Reader<'_>) -> Result<Self, Malformed> {
         let count = bytes.varint()?;
         let mut ranges = Self::default();
         let mut span = 0_u64;
-        let mut positive = || {
+        let mut read_positive = || {
             let value = bytes.varint()?;
             span += u64::from(value);
             if value == 0 || span >= 1 << 31 { Err(Malformed::Value) } else { Ok(value) }
         };
         for index in 0..count.max(1) {
-            let gap = if index == 0 { 0 } else { positive()? };
-            if count == 0 || !ranges.push(gap, positive()?) {
+            let gap = if index == 0 { 0 } else { read_positive()? };
+            if count == 0 || !ranges.push(gap, read_positive()?) {
                 return Err(Malformed::Value);
             }
         }

@@ -45,9 +45,9 @@ pub fn set_ce(packet: &mut [u8]) -> bool {
     if packet.len() < 20 {
         return false;
     }
-    let old = word(packet, 0);
+    let old_word = word(packet, 0);
     packet[1] |= 3;
-    let checksum = checksum::update(word(packet, 10), old, word(packet, 0));
+    let checksum = checksum::update(word(packet, 10), old_word, word(packet, 0));
     put_word(packet, 10, checksum);
     true
 }

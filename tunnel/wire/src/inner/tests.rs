@@ -60,34 +60,34 @@ fn fragments_have_no_ports_and_an_atomic_fragment_is_none() {
 
 #[test]
 fn contradicting_lengths_are_rejected() {
-    let good = udp(false).packet();
-    let refusal = |change: fn(&mut Vec<u8>)| {
-        let mut packet = good.clone();
+    let valid = udp(false).packet();
+    let error_after = |change: fn(&mut Vec<u8>)| {
+        let mut packet = valid.clone();
         change(&mut packet);
         Inner::parse(&packet).unwrap_err()
     };
-    assert_eq!(refusal(|packet| packet.truncate(127)), Malformed::Truncated);
-    assert_eq!(refusal(Vec::clear), Malformed::Truncated);
-    assert_eq!(refusal(|packet| packet[0] = 0x44), Malformed::Length);
-    assert_eq!(refusal(|packet| put_word(packet, 2, 19)), Malformed::Length);
-    assert_eq!(refusal(|packet| packet[0] = 0x55), Malformed::Version);
-    let padded = [&good[..], &[0; 6]].concat();
-    assert_eq!(Inner::parse(&padded).unwrap().len, good.len(), "padding is no part of it");
+    assert_eq!(error_after(|packet| packet.truncate(127)), Malformed::Truncated);
+    assert_eq!(error_after(Vec::clear), Malformed::Truncated);
+    assert_eq!(error_after(|packet| packet[0] = 0x44), Malformed::Length);
+    assert_eq!(error_after(|packet| put_word(packet, 2, 19)), Malformed::Length);
+    assert_eq!(error_after(|packet| packet[0] = 0x55), Malformed::Version);
+    let padded = [&valid[..], &[0; 6]].concat();
+    assert_eq!(Inner::parse(&padded).unwrap().len, valid.len(), "padding is no part of it");
 }
 
 #[test]
 fn the_flow_hash_is_equal_within_a_flow_and_differs_between_flows() {
     let hash = |sample: &Sample, key| Inner::parse(&sample.packet()).unwrap().flow_hash(key);
     for v6 in [false, true] {
-        let (one, later) = (udp(v6), Sample { id: 9, tos: 2, ..udp(v6) });
-        assert_eq!(hash(&one, 1), hash(&later, 1), "DSCP, ECN and identification are no part of a flow");
-        assert_ne!(hash(&one, 1), hash(&one, 2), "the key is");
-        assert_ne!(hash(&one, 1), hash(&Sample { tcp: true, ..one.clone() }, 1));
+        let (first, second) = (udp(v6), Sample { id: 9, tos: 2, ..udp(v6) });
+        assert_eq!(hash(&first, 1), hash(&second, 1), "DSCP, ECN and identification are no part of a flow");
+        assert_ne!(hash(&first, 1), hash(&first, 2), "the key is");
+        assert_ne!(hash(&first, 1), hash(&Sample { tcp: true, ..first.clone() }, 1));
         let streams: std::collections::BTreeSet<_> = (0..64)
             .map(|port| {
-                let mut packet = one.packet();
-                let at = packet.len() - 105;
-                packet[at] = port;
+                let mut packet = first.packet();
+                let offset = packet.len() - 105;
+                packet[offset] = port;
                 Inner::parse(&packet).unwrap().flow_hash(1) % 256
             })
             .collect();
@@ -98,7 +98,7 @@ fn the_flow_hash_is_equal_within_a_flow_and_differs_between_flows() {
 
 #[test]
 fn ce_is_set_only_in_ecn_capable_packets() {
-    for (v6, tos, marked) in [
+    for (v6, tos, marked_tos) in [
         (false, 0, None),
         (true, 0xb8, None),
         (false, 1, Some(3)),
@@ -107,8 +107,8 @@ fn ce_is_set_only_in_ecn_capable_packets() {
         (true, 3, Some(3)),
     ] {
         let mut packet = Sample { tos, ..udp(v6) }.packet();
-        assert_eq!(ecn::set_ce(&mut packet), marked.is_some());
-        assert_eq!(tos_of(&packet), marked.unwrap_or(tos));
+        assert_eq!(ecn::set_ce(&mut packet), marked_tos.is_some());
+        assert_eq!(tos_of(&packet), marked_tos.unwrap_or(tos));
         assert!(has_correct_checksums(&packet));
     }
     assert_eq!([0, 1, 2, 3].map(Ecn::of), [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce]);
@@ -123,13 +123,13 @@ fn tos_of(packet: &[u8]) -> u8 {
 fn the_mss_of_a_syn_is_lowered_and_its_checksum_stays_correct() {
     // The MSS option at an even and at an odd offset.
     for options in [vec![2, 4, 5, 0xb4], vec![1, 2, 4, 5, 0xb4, 1, 1, 0]] {
-        for (v6, most) in [(false, 1360), (true, 1340)] {
+        for (v6, max_mss) in [(false, 1360), (true, 1340)] {
             let syn = Sample { v6, flags: 2, options: options.clone(), ..Sample::tcp(0) };
             let mut packet = syn.packet();
             assert!(mss::clamp(&mut packet, 1400, false));
             assert!(has_correct_checksums(&packet));
-            let at = if v6 { 60 } else { 40 } + options.iter().position(|byte| *byte == 4).unwrap() + 1;
-            assert_eq!(word(&packet, at), most);
+            let offset = if v6 { 60 } else { 40 } + options.iter().position(|byte| *byte == 4).unwrap() + 1;
+            assert_eq!(word(&packet, offset), max_mss);
             assert!(!mss::clamp(&mut packet, 1400, false), "low enough");
             let (offload, mut partial) = syn.with_offload(9);
             assert!(mss::clamp(&mut partial, 1400, true));
@@ -152,9 +152,9 @@ fn packets_without_syn_or_with_malformed_options_are_unchanged() {
         (2, vec![]),
     ] {
         let mut packet = Sample { flags, options, ..Sample::tcp(0) }.packet();
-        let before = packet.clone();
+        let original = packet.clone();
         assert!(!mss::clamp(&mut packet, 1280, false));
-        assert_eq!(packet, before);
+        assert_eq!(packet, original);
     }
 }
 

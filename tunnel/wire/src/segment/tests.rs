@@ -38,28 +38,28 @@ fn a_udp_checksum_of_zero_is_sent_as_ones() {
 
 #[test]
 fn inconsistent_headers_are_rejected() {
-    let (good, packet) = Sample::tcp(3000).with_offload(1000);
-    let gso = good.gso.unwrap();
+    let (valid, packet) = Sample::tcp(3000).with_offload(1000);
+    let gso = valid.gso.unwrap();
     let error = |offload: VirtioNetHeader, packet: &[u8]| Segmenter::new(offload, packet).map(|_| ()).unwrap_err();
-    assert_eq!(error(VirtioNetHeader { gso: Some(Gso { size: 0, ..gso }), ..good }, &packet), Malformed::Value);
+    assert_eq!(error(VirtioNetHeader { gso: Some(Gso { size: 0, ..gso }), ..valid }, &packet), Malformed::Value);
     assert_eq!(
-        error(VirtioNetHeader { gso: Some(Gso { gso_type: GsoType::UdpL4, ..gso }), ..good }, &packet),
+        error(VirtioNetHeader { gso: Some(Gso { gso_type: GsoType::UdpL4, ..gso }), ..valid }, &packet),
         Malformed::Type
     );
-    assert_eq!(error(VirtioNetHeader { checksum: None, ..good }, &packet), Malformed::Length);
-    let far = Some(PartialChecksum { start: 0xffff, offset: 0xffff });
-    assert_eq!(error(VirtioNetHeader { checksum: far, gso: None, ..good }, &packet), Malformed::Length);
-    assert_eq!(error(good, &packet[..packet.len() - 1]), Malformed::Truncated);
+    assert_eq!(error(VirtioNetHeader { checksum: None, ..valid }, &packet), Malformed::Length);
+    let outside = Some(PartialChecksum { start: 0xffff, offset: 0xffff });
+    assert_eq!(error(VirtioNetHeader { checksum: outside, gso: None, ..valid }, &packet), Malformed::Length);
+    assert_eq!(error(valid, &packet[..packet.len() - 1]), Malformed::Truncated);
     assert_eq!(
-        complete_checksum(&VirtioNetHeader { checksum: far, ..good }, &mut packet.clone()),
+        complete_checksum(&VirtioNetHeader { checksum: outside, ..valid }, &mut packet.clone()),
         Err(Malformed::Length)
     );
     let mut short = packet.clone();
     short[32] = 0x40;
-    assert_eq!(error(good, &short), Malformed::Length, "a TCP header of 16 bytes");
+    assert_eq!(error(valid, &short), Malformed::Length, "a TCP header of 16 bytes");
     short[32] = 0x50;
     short[6] = 0x20;
-    assert_eq!(error(good, &short), Malformed::Type, "a fragment");
+    assert_eq!(error(valid, &short), Malformed::Type, "a fragment");
 }
 
 proptest! {
@@ -72,16 +72,16 @@ proptest! {
     fn a_trimmed_super_packet_lacks_its_first_segment(sample in any_sample(), size in 1..1500_u16) {
         let (offload, packet) = sample.with_offload(size);
         let mut super_packet = [&offload.to_bytes()[..], &packet].concat();
-        let untouched = super_packet.clone();
+        let original = super_packet.clone();
         let mut expected = sample.segments(size);
         match trim_first(&mut super_packet) {
             Some(start) => {
                 let (offload, packet) = VirtioNetHeader::parse(&super_packet[start..]).unwrap();
-                prop_assert_eq!(offload.packets(packet), expected.len() - 1);
+                prop_assert_eq!(offload.segment_count(packet), expected.len() - 1);
                 expected.remove(0);
                 prop_assert_eq!(all_segments(Segmenter::new(offload, packet).unwrap()), expected);
             }
-            None => prop_assert!(expected.len() == 1 && super_packet == untouched),
+            None => prop_assert!(expected.len() == 1 && super_packet == original),
         }
     }
 }

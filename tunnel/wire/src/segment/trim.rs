@@ -2,7 +2,7 @@
 //! after it as well.
 
 use super::CWR;
-use crate::checksum::{self, pseudo};
+use crate::checksum::{self, pseudo_header_sum};
 use crate::inner::{addresses, protocol};
 use crate::reader::{put_word, word};
 use crate::virtio::{Gso, Layout, VirtioNetHeader, tcp_sequence};
@@ -14,12 +14,12 @@ pub fn trim_first(super_packet: &mut [u8]) -> Option<usize> {
     let gso = offload.gso?;
     let layout = offload.layout(gso, packet).ok()?;
     let (size, payload) = (usize::from(gso.size), packet.len() - layout.payload);
-    let left = payload.checked_sub(size).filter(|left| *left > 0)?;
-    offload.gso = (left > size).then_some(Gso { cwr: false, ..gso });
+    let remaining = payload.checked_sub(size).filter(|remaining| *remaining > 0)?;
+    offload.gso = (remaining > size).then_some(Gso { cwr: false, ..gso });
     super_packet.copy_within(VirtioNetHeader::LEN..VirtioNetHeader::LEN + layout.payload, VirtioNetHeader::LEN + size);
-    let rest = &mut super_packet[size..];
-    rest[..VirtioNetHeader::LEN].copy_from_slice(&offload.to_bytes());
-    update_headers(&mut rest[VirtioNetHeader::LEN..], layout, gso.size);
+    let trimmed = &mut super_packet[size..];
+    trimmed[..VirtioNetHeader::LEN].copy_from_slice(&offload.to_bytes());
+    update_headers(&mut trimmed[VirtioNetHeader::LEN..], layout, gso.size);
     Some(size)
 }
 
@@ -31,8 +31,8 @@ fn update_headers(packet: &mut [u8], layout: Layout, dropped: u16) {
         add_to_word(packet, 2, dropped.wrapping_neg());
         add_to_word(packet, 4, 1);
     }
-    let Some(pseudo) =
-        addresses(packet).map(|both| pseudo(both, if layout.tcp { protocol::TCP } else { protocol::UDP }))
+    let Some(pseudo) = addresses(packet)
+        .map(|addresses| pseudo_header_sum(addresses, if layout.tcp { protocol::TCP } else { protocol::UDP }))
     else {
         return;
     };
@@ -45,14 +45,14 @@ fn update_headers(packet: &mut [u8], layout: Layout, dropped: u16) {
     } else {
         put_word(header, 4, len);
     }
-    put_word(header, layout.checksum_offset(), pseudo.word(len).folded());
+    put_word(header, layout.checksum_offset(), pseudo.add_word(len).folded());
 }
 
 /// Adds to a word of IPv4's header, and updates its checksum.
-fn add_to_word(packet: &mut [u8], at: usize, by: u16) {
-    let old = word(packet, at);
-    let new = old.wrapping_add(by);
-    put_word(packet, at, new);
-    let checksum = checksum::update(word(packet, 10), old, new);
+fn add_to_word(packet: &mut [u8], offset: usize, increment: u16) {
+    let old_word = word(packet, offset);
+    let new_word = old_word.wrapping_add(increment);
+    put_word(packet, offset, new_word);
+    let checksum = checksum::update(word(packet, 10), old_word, new_word);
     put_word(packet, 10, checksum);
 }

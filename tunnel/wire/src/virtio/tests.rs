@@ -10,7 +10,7 @@ fn the_header_is_encoded_as_by_linux() {
     let super_packet = [&bytes[..], &packet].concat();
     assert_eq!(VirtioNetHeader::parse(&super_packet), Ok((offload, &packet[..])));
     assert_eq!(offload.validate(&packet), Ok(()));
-    assert_eq!(offload.packets(&packet), 3);
+    assert_eq!(offload.segment_count(&packet), 3);
 }
 
 #[test]

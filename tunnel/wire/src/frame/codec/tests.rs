@@ -2,17 +2,17 @@ use super::super::MAX_ACK_RANGES;
 use super::*;
 use proptest::prelude::*;
 
-fn written(frames: &[Frame]) -> Vec<u8> {
-    let mut out = Vec::new();
+fn encode(frames: &[Frame]) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for frame in frames {
-        let before = out.len();
-        frame.write(&mut out);
-        assert_eq!(out.len() - before, frame.len());
+        let start = bytes.len();
+        frame.write(&mut bytes);
+        assert_eq!(bytes.len() - start, frame.len());
     }
-    out
+    bytes
 }
 
-fn read(body: &[u8]) -> Result<Vec<Frame>, Malformed> {
+fn decode(body: &[u8]) -> Result<Vec<Frame>, Malformed> {
     match Body::parse(body)? {
         Body::Control(frames) => frames.collect(),
         Body::Data(..) => panic!("data"),
@@ -34,7 +34,7 @@ fn the_data_header_has_six_bytes() {
     let mut body = header.to_bytes().to_vec();
     assert_eq!(body, [0x49, 9, 0x0a, 0x0b, 0x0c, 0x0d]);
     body.push(0x45);
-    assert!(matches!(Body::parse(&body), Ok(Body::Data(read, [0x45])) if read == header));
+    assert!(matches!(Body::parse(&body), Ok(Body::Data(decoded, [0x45])) if decoded == header));
     assert_eq!(DataHeader::parse(&body[..5]).unwrap_err(), Malformed::Truncated);
 }
 
@@ -47,27 +47,27 @@ fn control_frames_are_encoded_as_documented() {
         Frame::Path { path: 3, state: PathState::Removed },
         Frame::Close,
     ];
-    let bytes = written(&frames);
+    let bytes = encode(&frames);
     let expected = [
         &[1, 2, 0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4, 0x25, 0x7b, 0xbd, 2, 5, 1, 0x40, 100][..],
         &[2, 1, 2, 3, 4, 5, 6, 7, 8, 4, 0x11, 0x22, 0x33, 0x44, 5, 3, 2, 6],
     ];
     assert_eq!(bytes, expected.concat());
-    assert_eq!(read(&bytes).unwrap(), frames);
+    assert_eq!(decode(&bytes).unwrap(), frames);
 }
 
 #[test]
 fn padding_ends_the_frames() {
-    let mut bytes = written(&[Frame::Pong { token: 1 }]);
+    let mut bytes = encode(&[Frame::Pong { token: 1 }]);
     bytes.extend_from_slice(&[0, 0xff, 6]);
-    assert_eq!(read(&bytes).unwrap(), [Frame::Pong { token: 1 }]);
-    assert_eq!(read(&[]).unwrap(), []);
+    assert_eq!(decode(&bytes).unwrap(), [Frame::Pong { token: 1 }]);
+    assert_eq!(decode(&[]).unwrap(), []);
 }
 
 #[test]
 fn malformed_frames_are_rejected() {
-    let cut = written(&[Frame::Close, Frame::Ping { token: 1 }]);
-    assert_eq!(read(&cut[..9]), Err(Malformed::Truncated));
+    let encoded = encode(&[Frame::Close, Frame::Ping { token: 1 }]);
+    assert_eq!(decode(&encoded[..9]), Err(Malformed::Truncated));
     for (bytes, reason) in [
         (&[7][..], Malformed::Type),
         (&[0x3f], Malformed::Type),
@@ -76,7 +76,7 @@ fn malformed_frames_are_rejected() {
         (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0], Malformed::Value), // an empty range
         (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0xc0, 0, 0, 0, 0x80, 0, 0, 0], Malformed::Value), // half the space
     ] {
-        assert_eq!(read(bytes), Err(reason), "{bytes:?}");
+        assert_eq!(decode(bytes), Err(reason), "{bytes:?}");
     }
     assert_eq!(Body::parse(&[0x50, 0, 0, 0, 0, 0]).unwrap_err(), Malformed::Type);
 }
@@ -86,11 +86,11 @@ fn an_ack_of_too_many_ranges_is_rejected_and_a_full_one_is_not() {
     let mut full = AckRanges::default();
     while full.push(1, 1) {}
     let frame = Frame::Ack(Ack { ranges: full, ..ack(&[]) });
-    let mut bytes = written(core::slice::from_ref(&frame));
-    assert_eq!(read(&bytes).unwrap(), [frame]);
+    let mut bytes = encode(core::slice::from_ref(&frame));
+    assert_eq!(decode(&bytes).unwrap(), [frame]);
     bytes[13] = MAX_ACK_RANGES as u8 + 1;
     bytes.extend_from_slice(&[1, 1]);
-    assert_eq!(read(&bytes), Err(Malformed::Value));
+    assert_eq!(decode(&bytes), Err(Malformed::Value));
 }
 
 prop_compose! {
@@ -115,9 +115,9 @@ fn any_frame() -> impl Strategy<Value = Frame> {
 proptest! {
     #[test]
     fn encoded_frames_are_decoded(frames in proptest::collection::vec(any_frame(), 0..8), padding in 0..3_usize) {
-        let mut bytes = written(&frames);
+        let mut bytes = encode(&frames);
         bytes.resize(bytes.len() + padding, 0);
-        prop_assert_eq!(read(&bytes).unwrap(), frames);
+        prop_assert_eq!(decode(&bytes).unwrap(), frames);
     }
 
     #[test]
