@@ -60,8 +60,8 @@ fn run(seed: u64) -> SenderCounters {
 
 #[test]
 fn every_segment_arrives_and_every_kind_of_recovery_occurs() {
-    let all: Vec<SenderCounters> = (0..600).map(run).collect();
-    let reached = |counter: fn(&SenderCounters) -> u64| all.iter().filter(|counters| counter(counters) > 0).count();
+    let runs: Vec<SenderCounters> = (0..600).map(run).collect();
+    let reached = |counter: fn(&SenderCounters) -> u64| runs.iter().filter(|counters| counter(counters) > 0).count();
     assert!(reached(|counters| counters.recoveries) > 100);
     assert!(reached(|counters| counters.timeouts) > 100);
     assert!(reached(|counters| counters.tlp_probes) > 100);

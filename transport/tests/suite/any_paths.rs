@@ -17,22 +17,22 @@ const SEGMENTS: u64 = 600;
 #[derive(Clone, Copy, Debug)]
 struct Impairments {
     random: RandomImpairments,
-    /// Start and end of the time without any delivery, milliseconds.
-    dead: (u64, u64),
+    /// Start and end of the time without any delivery.
+    outage_ms: (u64, u64),
 }
 
 fn impairments(rng: &mut RngStream, first: bool) -> Impairments {
     let start = 1050 + rng.below(1000);
-    let dead = match rng.below(3) {
+    let outage_ms = match rng.below(3) {
         0 if !first => (start, u64::MAX),
         1 => (start, start + rng.below(3000)),
         _ => (u64::MAX, u64::MAX),
     };
-    Impairments { random: RandomImpairments::draw(rng, [0.1, 0.05, 0.1]), dead }
+    Impairments { random: RandomImpairments::draw(rng, [0.1, 0.05, 0.1]), outage_ms }
 }
 
 fn copies(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Copies {
-    let is_dead = (impairments.dead.0..impairments.dead.1).contains(&now.as_millis());
+    let is_dead = (impairments.outage_ms.0..impairments.outage_ms.1).contains(&now.as_millis());
     if is_dead { Vec::new() } else { impairments.random.copies(rng) }
 }
 
@@ -94,8 +94,8 @@ fn run(seed: u64) -> RunCounters {
 
 #[test]
 fn all_data_arrives_and_every_kind_of_recovery_occurs() {
-    let all: Vec<RunCounters> = (0..600).map(run).collect();
-    let reached = |counter: fn(&RunCounters) -> u64| all.iter().filter(|run| counter(run) > 0).count();
+    let runs: Vec<RunCounters> = (0..600).map(run).collect();
+    let reached = |counter: fn(&RunCounters) -> u64| runs.iter().filter(|run| counter(run) > 0).count();
     assert!(reached(|run| run.sender.copies) > 30);
     assert!(reached(|run| run.sender.reinjected) > 100);
     assert!(reached(|run| run.sender.opportunistic_retransmissions) > 20);

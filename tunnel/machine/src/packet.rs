@@ -16,9 +16,9 @@ pub const DATA_HEADER_BYTES: u32 = wire::frame::DataHeader::LEN as u32;
 pub trait Payload: Clone {
     /// Length in bytes.
     fn len(&self) -> u32;
-    /// The bytes `from..to`.
+    /// The bytes `start..end`.
     #[must_use]
-    fn slice(&self, from: u32, to: u32) -> Self;
+    fn slice(&self, start: u32, end: u32) -> Self;
     /// Signals congestion to the packet's sender by a CE mark, or by dropping a part of a super-packet. False if only
     /// dropping all of it would be a signal.
     fn signal_congestion(&mut self) -> bool {

@@ -109,8 +109,8 @@ mod tests {
             self.0.len() as u32
         }
 
-        fn slice(&self, from: u32, to: u32) -> Self {
-            Self(&self.0[from as usize..to as usize])
+        fn slice(&self, start: u32, end: u32) -> Self {
+            Self(&self.0[start as usize..end as usize])
         }
     }
 

@@ -35,7 +35,7 @@ impl Sum {
 
     /// Adds another sum.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub fn add_sum(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_sum_of_the_longest_packet_does_not_overflow() {
         assert_eq!(Sum::of(&[0xff; 65_536]).folded(), 0xffff);
-        let sum = (0..100_000).fold(Sum::default(), |sum, _| sum.plus(Sum::of(&[0xff; 64])));
+        let sum = (0..100_000).fold(Sum::default(), |sum, _| sum.add_sum(Sum::of(&[0xff; 64])));
         assert_eq!(sum.folded(), 0xffff);
     }
 
@@ -111,7 +111,7 @@ mod tests {
         fn the_sum_of_two_parts_is_that_of_the_whole(bytes in proptest::collection::vec(any::<u8>(), 0..200), split in 0..200_usize) {
             let (left, right) = bytes.split_at(split.min(bytes.len()) & !1);
             let right = Sum::of(right);
-            prop_assert_eq!(Sum::of(left).plus(right).folded(), reference_sum(&bytes));
+            prop_assert_eq!(Sum::of(left).add_sum(right).folded(), reference_sum(&bytes));
         }
 
         #[test]

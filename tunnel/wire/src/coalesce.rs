@@ -185,7 +185,7 @@ fn pseudo_header_sum_of(packet: &[u8], layout: Layout) -> Sum {
 fn has_canonical_checksums(packet: &[u8], layout: Layout) -> bool {
     let body = &packet[layout.transport..];
     let field = word(body, layout.checksum_offset());
-    let sum = pseudo_header_sum_of(packet, layout).add_word(body.len() as u16).plus(Sum::of(body));
+    let sum = pseudo_header_sum_of(packet, layout).add_word(body.len() as u16).add_sum(Sum::of(body));
     let is_ip_correct = layout.v6 || Sum::of(&packet[..layout.transport]).checksum() == 0;
     let is_length_correct = layout.tcp || usize::from(word(body, 4)) == body.len();
     let is_canonical = if layout.tcp { field != 0xffff } else { field != 0 };

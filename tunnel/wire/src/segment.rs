@@ -66,7 +66,7 @@ impl Template {
         let protocol = if layout.tcp { protocol::TCP } else { protocol::UDP };
         let pseudo = pseudo_header_sum(addresses(packet).ok_or(Malformed::Version)?, protocol);
         let parts = [&packet[..2], &packet[6..10], &packet[12..layout.transport]];
-        let header = parts.into_iter().map(Sum::of).fold(Sum::default(), Sum::plus);
+        let header = parts.into_iter().map(Sum::of).fold(Sum::default(), Sum::add_sum);
         Ok(Self { layout, size: usize::from(gso.size), pseudo, header })
     }
 }
@@ -140,7 +140,7 @@ impl<'a> Segmenter<'a> {
         }
         let field = template.layout.checksum_offset();
         put_word(header, field, 0);
-        let checksum = template.pseudo.add_word(len).plus(Sum::of(header)).checksum();
+        let checksum = template.pseudo.add_word(len).add_sum(Sum::of(header)).checksum();
         put_word(header, field, if tcp { checksum } else { nonzero_checksum(checksum) });
     }
 

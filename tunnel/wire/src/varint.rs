@@ -18,12 +18,12 @@ pub const fn len(value: u64) -> usize {
 ///
 /// # Panics
 /// If `value` is larger than [`MAX`].
-pub fn write(value: u64, out: &mut Vec<u8>) {
+pub fn write(value: u64, buffer: &mut Vec<u8>) {
     assert!(value <= MAX, "{value} has no variable-length encoding");
     let len = len(value);
     let length_bits = len.ilog2() as u64;
     let shifted = value | length_bits << (8 * len - 2);
-    out.extend_from_slice(&shifted.to_be_bytes()[8 - len..]);
+    buffer.extend_from_slice(&shifted.to_be_bytes()[8 - len..]);
 }
 
 /// Decodes the value at the beginning of `bytes`, in any encoding; returns it with the bytes after it.
@@ -66,11 +66,11 @@ mod tests {
         #[test]
         fn an_encoded_value_is_decoded(value in 0..=MAX, small in 0..70_000_u64, rest: Vec<u8>) {
             for value in [value, small] {
-                let mut out = Vec::new();
-                write(value, &mut out);
-                prop_assert_eq!(out.len(), len(value));
-                out.extend_from_slice(&rest);
-                prop_assert_eq!(read(&out), Some((value, &rest[..])));
+                let mut buffer = Vec::new();
+                write(value, &mut buffer);
+                prop_assert_eq!(buffer.len(), len(value));
+                buffer.extend_from_slice(&rest);
+                prop_assert_eq!(read(&buffer), Some((value, &rest[..])));
             }
         }
     }

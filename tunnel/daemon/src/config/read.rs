@@ -14,14 +14,6 @@ use toml::de::DeValue;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<Error>);
 
-impl ConfigErrors {
-    /// The errors.
-    #[must_use]
-    pub fn each(&self) -> &[Error] {
-        &self.0
-    }
-}
-
 impl From<Error> for ConfigErrors {
     fn from(error: Error) -> Self {
         Self(vec![error])

@@ -24,7 +24,7 @@ pub struct Privileges {
 /// # Errors
 /// There is no such user, or the process lacks the capability.
 pub fn drop_privileges(privileges: &Privileges) -> io::Result<()> {
-    let keep: CapsHashSet = [Capability::CAP_NET_ADMIN].into();
+    let net_admin: CapsHashSet = [Capability::CAP_NET_ADMIN].into();
     caps::clear(None, CapSet::Ambient).map_err(io::Error::other)?;
     for capability in caps::all() {
         // The bounding set depends on the kernel: a capability that it does not have cannot be dropped.
@@ -36,9 +36,9 @@ pub fn drop_privileges(privileges: &Privileges) -> io::Result<()> {
         change_user(name, &privileges.owned_files)?;
     }
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    let kept: CapsHashSet = permitted.intersection(&keep).copied().collect();
+    let capabilities: CapsHashSet = permitted.intersection(&net_admin).copied().collect();
     for set in [CapSet::Effective, CapSet::Permitted] {
-        caps::set(None, set, &kept).map_err(io::Error::other)?;
+        caps::set(None, set, &capabilities).map_err(io::Error::other)?;
     }
     caps::clear(None, CapSet::Inheritable).map_err(io::Error::other)
 }

@@ -165,10 +165,10 @@ pub(super) struct BufferSlice {
 }
 
 impl BufferSlice {
-    /// The bytes `from..to` of this slice, in the same buffer.
-    pub(super) fn slice(&self, from: u32, to: u32) -> Self {
-        assert!(from <= to && self.start + to <= self.end, "{from}..{to} of {} bytes", self.len());
-        Self { buffer: self.buffer.clone(), start: self.start + from, end: self.start + to }
+    /// The bytes `start..end` of this slice, in the same buffer.
+    pub(super) fn slice(&self, start: u32, end: u32) -> Self {
+        assert!(start <= end && self.start + end <= self.end, "{start}..{end} of {} bytes", self.len());
+        Self { buffer: self.buffer.clone(), start: self.start + start, end: self.start + end }
     }
 
     /// The bytes, if no other slice of the buffer exists.

@@ -134,13 +134,13 @@ impl EventLoop {
         loop {
             self.update_interest(io, engine).map_err(to_error)?;
             self.arm(engine.deadline()).map_err(to_error)?;
-            let ready = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
-                Ok(ready) => ready,
+            let event_count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+                Ok(event_count) => event_count,
                 Err(Errno::EINTR) => continue,
                 Err(errno) => return Err(to_error(errno)),
             };
             let now = self.now();
-            for event in &events[..ready] {
+            for event in &events[..event_count] {
                 match event.data() {
                     DEVICE_TOKEN => read_device(io, engine, now)?,
                     TIMER_TOKEN => self.disarm(),

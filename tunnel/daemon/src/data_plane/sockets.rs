@@ -53,9 +53,10 @@ pub(super) fn replace(sockets: &mut Vec<Socket>, configs: &[Option<SocketConfig>
         Some(config) => open_or_wait(config).map(|(socket, _)| socket),
         None => Ok(Socket::closed(None)),
     };
-    let opened = replaced.iter().map(open).collect::<Result<Vec<_>, _>>();
-    let opened = opened.inspect_err(|_| replaced.iter().for_each(|index| reopen(&mut sockets[*index])))?;
-    for (index, socket) in replaced.iter().zip(opened) {
+    let opened_sockets = replaced.iter().map(open).collect::<Result<Vec<_>, _>>();
+    let opened_sockets =
+        opened_sockets.inspect_err(|_| replaced.iter().for_each(|index| reopen(&mut sockets[*index])))?;
+    for (index, socket) in replaced.iter().zip(opened_sockets) {
         sockets[*index] = socket;
     }
     Ok(replaced)
@@ -91,8 +92,8 @@ pub(super) fn on_link_event(sockets: &mut [Socket], device: &str, event: LinkEve
             }
             LinkEvent::Up | LinkEvent::AddressAdded if !socket.is_open() || is_bound && socket.is_stale() => {
                 // If the device or the address is still missing, another event follows.
-                let opened = socket.reopen().map(|()| info!(path = name, "device present"));
-                affected.extend(opened.is_ok().then_some((index, true)));
+                let result = socket.reopen().map(|()| info!(path = name, "device present"));
+                affected.extend(result.is_ok().then_some((index, true)));
             }
             LinkEvent::Up if is_bound => {
                 socket.report.up = true;

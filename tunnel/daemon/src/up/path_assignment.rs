@@ -72,14 +72,13 @@ impl PathAssignment {
         });
         configs.extend(ipv6_configs.filter(|_| has_ipv6()));
         self.sockets = vec![None; previous.sockets.len()];
-        let kept = configs.iter().map(|config| previous.sockets.iter().position(|old| old.as_ref() == Some(config)));
-        let kept: Vec<_> = kept.collect();
-        for (config, index) in configs.iter().zip(&kept) {
+        let previous_index = |config| previous.sockets.iter().position(|socket| socket.as_ref() == Some(config));
+        let previous_indices: Vec<_> = configs.iter().map(previous_index).collect();
+        for (config, index) in configs.iter().zip(&previous_indices) {
             index.iter().for_each(|index| self.sockets[*index] = Some(config.clone()));
         }
-        let indices =
-            configs.into_iter().zip(kept).map(|(config, kept)| kept.unwrap_or_else(|| self.insert_socket(config)));
-        indices.collect()
+        let assigned = configs.into_iter().zip(previous_indices);
+        assigned.map(|(config, index)| index.unwrap_or_else(|| self.insert_socket(config))).collect()
     }
 
     /// Adds a socket at the first free index.
@@ -99,13 +98,15 @@ impl PathAssignment {
     ) -> Result<PeerConfig, Error> {
         let missing = || Error::System { action: "a peer's key".into(), cause: io::ErrorKind::NotFound.into() };
         let public_key = peer.public_key.ok_or_else(missing)?;
-        let old = previous.peers.iter().find(|old| old.public_key == public_key).map_or(&[][..], |old| &old.paths);
-        let is_kept = |old: &&PeerPathConfig, socket: usize, remote: SocketAddr| {
-            (old.socket, old.remote) == (socket, remote) && previous.sockets[socket] == self.sockets[socket]
+        let previous_peer = previous.peers.iter().find(|peer| peer.public_key == public_key);
+        let previous_paths = previous_peer.map_or(&[][..], |peer| &peer.paths);
+        let is_kept = |path: &&PeerPathConfig, socket: usize, remote: SocketAddr| {
+            (path.socket, path.remote) == (socket, remote) && previous.sockets[socket] == self.sockets[socket]
         };
-        let kept_id = |socket, remote| old.iter().find(|old| is_kept(old, socket, remote)).map(|old| old.id);
+        let kept_id =
+            |socket, remote| previous_paths.iter().find(|path| is_kept(path, socket, remote)).map(|path| path.id);
         let ids: Vec<_> = paths.iter().map(|(_, socket, remote)| kept_id(*socket, *remote)).collect();
-        let mut used_ids: Vec<u8> = old.iter().map(|old| old.id).collect();
+        let mut used_ids: Vec<u8> = previous_paths.iter().map(|path| path.id).collect();
         let next_id = self.next_id.entry(public_key.to_string()).or_default();
         let mut peer_paths = Vec::new();
         for ((path, socket, remote), id) in paths.into_iter().zip(ids) {

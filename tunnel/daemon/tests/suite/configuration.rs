@@ -183,14 +183,17 @@ fn a_reload_is_the_difference_of_two_files() {
         changes.iter().map(|change| format!("{change:?}").chars().take(18).collect::<String>()).collect();
     assert_eq!(names, ["RemovePath(\"b\")", "SetPath(Configured", "AddPath(Configured"]);
     // Another source is another socket.
-    let moved = parse(&format!("{MINIMAL_CONFIG}{}{}", path("a", "source = '192.0.2.1'\n"), path("b", ""))).unwrap();
-    let changes = diff(&old, &moved);
+    let new_source =
+        parse(&format!("{MINIMAL_CONFIG}{}{}", path("a", "source = '192.0.2.1'\n"), path("b", ""))).unwrap();
+    let changes = diff(&old, &new_source);
     assert!(matches!(&changes[..], [ConfigChange::RemovePath(_), ConfigChange::AddPath(_)]), "{changes:?}");
-    let more =
+    let new_allowed_ips =
         parse(&format!("{}{}{}", MINIMAL_CONFIG.replace("/32'", "/32', '10.9.0.0/16'"), path("a", ""), path("b", "")))
             .unwrap();
-    assert!(matches!(&diff(&old, &more)[..], [ConfigChange::SetPeer(_, keys)] if keys == &["peer.allowed-ips"]));
-    let order =
+    assert!(
+        matches!(&diff(&old, &new_allowed_ips)[..], [ConfigChange::SetPeer(_, keys)] if keys == &["peer.allowed-ips"])
+    );
+    let new_order =
         parse(&format!("{MINIMAL_CONFIG}{}{}\n[tunnel]\nin-order = false\n", path("a", ""), path("b", ""))).unwrap();
-    assert_eq!(diff(&old, &order), [ConfigChange::NeedsRestart(vec!["tunnel.in-order"])]);
+    assert_eq!(diff(&old, &new_order), [ConfigChange::NeedsRestart(vec!["tunnel.in-order"])]);
 }

@@ -111,7 +111,7 @@ fn acknowledgements_of_many_lossy_paths_fit_several_datagrams() {
     sent_frames(&mut host, ms(1));
     for path in (0..16).map(PathId) {
         for number in (0..40).map(|n| 1000 * n) {
-            let payload = Bytes { id: 1, from: 0, to: 1000, length: 1000 };
+            let payload = Bytes { id: 1, start: 0, end: 1000, length: 1000 };
             let (stream, sequence) = (path.0 as u8, number as u32);
             let fragment = Fragment { stream, sequence, first: true, last: true, retransmission: false, payload };
             host.endpoint.receive_data(ms(2), Arrival { path, packet_number: number, ce: false }, fragment);

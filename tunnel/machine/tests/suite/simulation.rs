@@ -8,23 +8,23 @@ use testnet::{LinkConfig, PATH_CONFIG};
 use units::{Instant, PathId, RngStream, Span};
 use wire::frame::Frame;
 
-/// Bytes `from` to `to` of inner packet `id`.
+/// Bytes `start` to `end` of inner packet `id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes {
     pub(crate) id: u64,
-    pub(crate) from: u32,
-    pub(crate) to: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
     /// Length of the whole packet.
     pub(crate) length: u32,
 }
 
 impl Payload for Bytes {
     fn len(&self) -> u32 {
-        self.to - self.from
+        self.end - self.start
     }
-    fn slice(&self, from: u32, to: u32) -> Self {
-        assert!(from <= to && to <= self.len());
-        Self { from: self.from + from, to: self.from + to, ..*self }
+    fn slice(&self, start: u32, end: u32) -> Self {
+        assert!(start <= end && end <= self.len());
+        Self { start: self.start + start, end: self.start + end, ..*self }
     }
     fn signal_congestion(&mut self) -> bool {
         true
@@ -73,7 +73,7 @@ pub(crate) fn simulation(
 /// Offers an inner packet to a host.
 pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u64, length: u32) {
     simulation.with_host(host, |host, now| {
-        host.endpoint.offer(now + host.clock_offset, stream, Bytes { id, from: 0, to: length, length });
+        host.endpoint.offer(now + host.clock_offset, stream, Bytes { id, start: 0, end: length, length });
     });
 }
 
@@ -87,13 +87,13 @@ impl TestHost {
 
     fn deliver(&mut self, now: Instant, delivery: &Delivery<Bytes>) {
         let stream = delivery.stream;
-        assert!(!delivery.first || delivery.payload.from == 0, "a packet begins at its first byte");
+        assert!(!delivery.first || delivery.payload.start == 0, "a packet begins at its first byte");
         let Some(packet) = self.reassembler.add(delivery) else { return };
         let fragments = &packet.buffer;
-        let is_contiguous = |pair: &[Bytes]| (pair[0].id, pair[0].to) == (pair[1].id, pair[1].from);
+        let is_contiguous = |pair: &[Bytes]| (pair[0].id, pair[0].end) == (pair[1].id, pair[1].start);
         assert!(fragments.windows(2).all(is_contiguous), "the fragments of a packet follow each other");
-        let Bytes { id, to, length, .. } = fragments[fragments.len() - 1];
-        assert_eq!(to, length, "a packet is whole");
+        let Bytes { id, end, length, .. } = fragments[fragments.len() - 1];
+        assert_eq!(end, length, "a packet is whole");
         self.delivered.push((stream, id, now));
     }
 

@@ -41,8 +41,8 @@ impl Payload for Bytes {
     fn len(&self) -> u32 {
         (self.end - self.start) as u32
     }
-    fn slice(&self, from: u32, to: u32) -> Self {
-        Self { buffer: self.buffer.clone(), start: self.start + from as usize, end: self.start + to as usize }
+    fn slice(&self, start: u32, end: u32) -> Self {
+        Self { buffer: self.buffer.clone(), start: self.start + start as usize, end: self.start + end as usize }
     }
     fn signal_congestion(&mut self) -> bool {
         true

@@ -27,9 +27,9 @@ fn the_responder_does_not_seal_before_key_confirmation() {
 
 #[test]
 fn aes_is_chosen_only_if_both_accept_it_and_the_responder_decides() {
-    let both = vec![Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305];
-    let only = vec![Cipher::ChaCha20Poly1305];
-    let reversed = vec![Cipher::ChaCha20Poly1305, Cipher::Aes256Gcm];
+    let both_ciphers = vec![Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305];
+    let one_cipher = vec![Cipher::ChaCha20Poly1305];
+    let reversed_order = vec![Cipher::ChaCha20Poly1305, Cipher::Aes256Gcm];
     let chosen_cipher = |initiator: &Vec<Cipher>, responder: &Vec<Cipher>| {
         let config = |name, ciphers: &Vec<Cipher>| HandshakeConfig {
             ciphers: ciphers.clone(),
@@ -40,10 +40,10 @@ fn aes_is_chosen_only_if_both_accept_it_and_the_responder_decides() {
         assert_eq!(at_a.cipher, at_b.cipher);
         at_a.cipher
     };
-    assert_eq!(chosen_cipher(&both, &both), Cipher::Aes256Gcm);
-    assert_eq!(chosen_cipher(&both, &only), Cipher::ChaCha20Poly1305);
-    assert_eq!(chosen_cipher(&only, &both), Cipher::ChaCha20Poly1305);
-    assert_eq!(chosen_cipher(&both, &reversed), Cipher::ChaCha20Poly1305);
+    assert_eq!(chosen_cipher(&both_ciphers, &both_ciphers), Cipher::Aes256Gcm);
+    assert_eq!(chosen_cipher(&both_ciphers, &one_cipher), Cipher::ChaCha20Poly1305);
+    assert_eq!(chosen_cipher(&one_cipher, &both_ciphers), Cipher::ChaCha20Poly1305);
+    assert_eq!(chosen_cipher(&both_ciphers, &reversed_order), Cipher::ChaCha20Poly1305);
 }
 
 #[test]

@@ -37,8 +37,8 @@ impl TestPeer {
 
     /// An initiation, if one is due.
     pub(crate) fn initiate(&mut self, now: Instant) -> Option<HandshakeMessage> {
-        let due = self.device.initiation_due(now, WALL_CLOCK + now.0);
-        due.map(|peer| self.device.initiation(now, peer, 0).expect("created when it was due"))
+        let peer_id = self.device.initiation_due(now, WALL_CLOCK + now.0);
+        peer_id.map(|id| self.device.initiation(now, id, 0).expect("created when it was due"))
     }
 
     /// Seals `body` with the next packet number.

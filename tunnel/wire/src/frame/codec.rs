@@ -82,19 +82,19 @@ impl DataHeader {
 }
 
 impl Frame {
-    /// Appends the frame to `out`. An [`Ack`] needs at least one range, and none of its ranges and gaps may be 0: a
+    /// Appends the frame to `buffer`. An [`Ack`] needs at least one range, and none of its ranges and gaps may be 0: a
     /// decoder would reject it.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, buffer: &mut Vec<u8>) {
         match self {
-            Self::Ack(ack) => ack.write(out),
-            Self::Ping { token } => token_frame(PING, *token, out),
-            Self::Pong { token } => token_frame(PONG, *token, out),
+            Self::Ack(ack) => ack.write(buffer),
+            Self::Ping { token } => token_frame(PING, *token, buffer),
+            Self::Pong { token } => token_frame(PONG, *token, buffer),
             Self::ReorderTimeout { micros } => {
-                out.push(REORDER_TIMEOUT);
-                out.extend_from_slice(&micros.to_be_bytes());
+                buffer.push(REORDER_TIMEOUT);
+                buffer.extend_from_slice(&micros.to_be_bytes());
             }
-            Self::Path { path, state } => out.extend_from_slice(&[PATH, *path, state.code()]),
-            Self::Close => out.push(CLOSE),
+            Self::Path { path, state } => buffer.extend_from_slice(&[PATH, *path, state.code()]),
+            Self::Close => buffer.push(CLOSE),
         }
     }
 
@@ -112,9 +112,9 @@ impl Frame {
     }
 }
 
-fn token_frame(kind: u8, token: u64, out: &mut Vec<u8>) {
-    out.push(kind);
-    out.extend_from_slice(&token.to_be_bytes());
+fn token_frame(kind: u8, token: u64, buffer: &mut Vec<u8>) {
+    buffer.push(kind);
+    buffer.extend_from_slice(&token.to_be_bytes());
 }
 
 impl PathState {
@@ -132,11 +132,11 @@ impl PathState {
 }
 
 impl Ack {
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[ACK, self.path]);
-        out.extend_from_slice(&self.largest.to_be_bytes());
-        out.extend_from_slice(&self.receive_timestamp_us.to_be_bytes());
-        self.varints().for_each(|value| varint::write(value, out));
+    fn write(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&[ACK, self.path]);
+        buffer.extend_from_slice(&self.largest.to_be_bytes());
+        buffer.extend_from_slice(&self.receive_timestamp_us.to_be_bytes());
+        self.varints().for_each(|value| varint::write(value, buffer));
     }
 
     fn len(&self) -> usize {

@@ -49,7 +49,7 @@ pub(super) struct RopewalkEngine {
     hash_key: u64,
     deadline: Instant,
     /// The opened datagrams of one receive call: (start, end, datagram).
-    opened: Vec<(usize, usize, Opened)>,
+    opened_datagrams: Vec<(usize, usize, Opened)>,
     /// A handshake message.
     handshake: TransmitBatch,
     /// A segment of a super-packet that the device does not accept.
@@ -79,7 +79,7 @@ impl RopewalkEngine {
             mtu,
             hash_key: u64::from_le_bytes(hash_key),
             deadline: Instant::ZERO,
-            opened: Vec::new(),
+            opened_datagrams: Vec::new(),
             handshake: TransmitBatch::new(PathAddress::to_remote(SocketAddr::from(([0; 4], 0)))),
             segment_buffer: vec![0; 1 << 16],
         })
@@ -87,7 +87,7 @@ impl RopewalkEngine {
 
     /// Sends handshake messages that are due.
     fn send_handshakes(&mut self, sockets: &mut [Socket], now: Instant) {
-        let wall_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let wall_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
         while let Some((route, message)) = self.node.poll_handshake(now, wall_clock) {
             let bytes = message.as_bytes();
             self.handshake.reset(route.remote);
@@ -153,14 +153,14 @@ impl RopewalkEngine {
         route: &node::Route<PathAddress>,
         ce: bool,
         buffer: &BufferSlice,
-        (start, end, opened): (usize, usize, Opened),
+        (start, end, datagram): (usize, usize, Opened),
     ) {
         let make_payload = |range: std::ops::Range<usize>, offload| {
             let bytes = buffer.slice((start + range.start) as u32, (start + range.end) as u32);
             PacketSlice { bytes, offload, tos: 0 }
         };
-        let processed = self.node.process(now, route, ce, opened, &buffer[start..end], make_payload);
-        if let (Err(_), Some(peer)) = (processed, self.peers.get_mut(&opened.peer)) {
+        let processed = self.node.process(now, route, ce, datagram, &buffer[start..end], make_payload);
+        if let (Err(_), Some(peer)) = (processed, self.peers.get_mut(&datagram.peer)) {
             peer.malformed += 1;
         }
     }
@@ -257,23 +257,24 @@ impl Engine for RopewalkEngine {
     }
 
     fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams) {
-        let mut opened = std::mem::take(&mut self.opened);
+        let mut opened_datagrams = std::mem::take(&mut self.opened_datagrams);
         let route = node::Route { socket: socket as u16, remote: received.address };
         // All datagrams are opened while the buffer has one owner; then it is read through slices.
         for start in (0..received.len).step_by(received.segment_size.max(1)) {
             let end = received.len.min(start + received.segment_size);
             match self.node.open(now, &route, &mut io.read_buffer[start..end]) {
-                Ok(datagram) => opened.extend(datagram.map(|datagram| (start, end, datagram))),
+                Ok(datagram) => opened_datagrams.extend(datagram.map(|datagram| (start, end, datagram))),
                 Err(_) => io.sockets[socket].report.refused += 1,
             }
         }
-        if let Some(buffer) = (!opened.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
+        if let Some(buffer) =
+            (!opened_datagrams.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
         {
             let ce = Ecn::of(received.tos) == Ecn::Ce;
-            opened.drain(..).for_each(|datagram| self.process(now, &route, ce, &buffer, datagram));
+            opened_datagrams.drain(..).for_each(|datagram| self.process(now, &route, ce, &buffer, datagram));
         }
-        opened.clear();
-        self.opened = opened;
+        opened_datagrams.clear();
+        self.opened_datagrams = opened_datagrams;
     }
 
     fn flush(&mut self, io: &mut Io, now: Instant) {

@@ -21,8 +21,8 @@ impl Payload for PacketSlice {
         self.bytes.len() as u32
     }
 
-    fn slice(&self, from: u32, to: u32) -> Self {
-        Self { bytes: self.bytes.slice(from, to), ..*self }
+    fn slice(&self, start: u32, end: u32) -> Self {
+        Self { bytes: self.bytes.slice(start, end), ..*self }
     }
 
     /// Marks an ECN-capable packet; otherwise drops the first segment of a super-packet.
