@@ -37,7 +37,7 @@ pub fn jain_index(rates: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
-/// Fairness over the whole windows between the last flow's start and the first one's end, if those are `start` and `end`.
+/// Fairness over the whole windows between the last flow's start and the first flow's end, if those are `start` and `end`.
 /// `cumulative_bytes` has a row for each [`WINDOW_S`] of the run's clock, the first for its beginning: bytes delivered so far, a
 /// column a flow. None if nothing was delivered.
 #[must_use]
@@ -45,7 +45,7 @@ pub fn fairness_between(cumulative_bytes: &[Vec<u64>], start: Instant, end: Inst
     let window = Span::from_secs(WINDOW_S);
     let (first_window, end_window) = (start.0.div_ceil(window.0), end.0 / window.0);
     let delivered = |consecutive_rows: &[Vec<u64>]| {
-        consecutive_rows[1].iter().zip(&consecutive_rows[0]).map(|(after, before)| after - before).collect()
+        consecutive_rows[1].iter().zip(&consecutive_rows[0]).map(|(current, previous)| current - previous).collect()
     };
     let windows =
         cumulative_bytes.windows(2).skip(first_window as usize).take(end_window.saturating_sub(first_window) as usize);
@@ -120,12 +120,14 @@ mod tests {
             .map(|(second_flow, seconds)| vec![seconds * 100, *second_flow])
             .collect();
         let instant = |ms| Instant::ZERO + Span::from_millis(ms);
-        let shares = |start, end| fairness_between(&cumulative_bytes, instant(start), instant(end)).map(|it| it.shares);
+        let shares = |start, end| {
+            fairness_between(&cumulative_bytes, instant(start), instant(end)).map(|fairness| fairness.shares)
+        };
         assert_eq!(shares(1500, 4200), Some(vec![0.5, 0.5]));
         assert_eq!(shares(1000, 3000), Some(vec![200.0 / 350.0, 150.0 / 350.0]));
         assert_eq!((shares(1500, 2900), shares(4000, 2000)), (None, None));
         assert_eq!(
-            fairness_between(&cumulative_bytes, instant(0), instant(60_000)).map(|it| it.jain),
+            fairness_between(&cumulative_bytes, instant(0), instant(60_000)).map(|fairness| fairness.jain),
             jain_index(&[500.0, 270.0]),
             "the run was shorter"
         );

@@ -123,7 +123,7 @@ pub struct Flow {
     pub receive_window_limited_s: f64,
     /// Time the sender was held back by its send buffer, seconds.
     pub send_buffer_limited_s: f64,
-    /// When a flow of fixed size was done, seconds after its start.
+    /// Time at which a flow of fixed size was done, seconds after its start.
     pub completion_s: Option<f64>,
     /// Share of the goodput of all flows that compete, 0 to 1, over the time of [`Run::jain`]; none if this one does not.
     #[serde(default)]
@@ -163,7 +163,7 @@ pub struct Flow {
     /// UDP: from sender to receiver, of each datagram that arrived.
     #[serde(default)]
     pub one_way_delay_ms: Summary,
-    /// The most goodput in any half second of the run's clock, Mbit/s.
+    /// The maximum goodput in any half second of the run's clock, Mbit/s.
     #[serde(default)]
     pub peak_mbps: f64,
     /// MPTCP: from the moment at which a packet of data is taken from the send buffer to its DATA_ACK (Łuczak, Ignaciuk,
@@ -177,7 +177,7 @@ pub struct Flow {
     /// MPTCP: from a packet's arrival at the receiving host to its delivery in order.
     #[serde(default)]
     pub head_of_line_delay_ms: Summary,
-    /// MPTCP: most packets that waited for earlier ones at once: the length of the out-of-order queue.
+    /// MPTCP: the maximum number of packets that waited for earlier packets at once: the length of the out-of-order queue.
     #[serde(default)]
     pub max_out_of_order_packets: u64,
     /// MPTCP: packets sent as copies of what another subflow carries: the scheduler's redundancy.
@@ -235,9 +235,9 @@ pub struct Summary {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Least.
+    /// Minimum.
     pub min: f64,
-    /// Greatest.
+    /// Maximum.
     pub max: f64,
 }
 

@@ -46,9 +46,10 @@ pub fn flaps(loads: &[f64]) -> usize {
 /// second half of those `after`; none if the load does not move.
 #[must_use]
 pub fn responsiveness(before: &[f64], after: &[f64]) -> Option<usize> {
-    let (old, new) = (mean(before)?, mean(&after[after.len() / 2..])?);
-    let has_moved = |windows: &[f64]| mean(windows).is_some_and(|load| (load - old) / (new - old) >= MOVED_SHARE);
-    ((new - old).abs() >= MIN_CHANGE).then(|| after.windows(STABLE_WINDOWS).position(has_moved))?
+    let (initial, last) = (mean(before)?, mean(&after[after.len() / 2..])?);
+    let has_moved =
+        |windows: &[f64]| mean(windows).is_some_and(|load| (load - initial) / (last - initial) >= MOVED_SHARE);
+    ((last - initial).abs() >= MIN_CHANGE).then(|| after.windows(STABLE_WINDOWS).position(has_moved))?
 }
 
 #[cfg(test)]
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mean_and_deviation_of_a_load_that_is_here_or_there() {
+    fn mean_and_deviation_of_an_alternating_load() {
         let flaps = [1.0, 0.0, 1.0, 0.0];
         assert_eq!((mean(&flaps), standard_deviation(&flaps)), (Some(0.5), Some(0.5)));
         assert_eq!((mean(&[0.3; 4]), standard_deviation(&[0.25; 4])), (Some(0.3), Some(0.0)));
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swing_goes_all_the_way_from_one_side_to_the_other() {
+    fn a_flap_goes_all_the_way_from_one_side_to_the_other() {
         assert_eq!(flaps(&[0.9, 0.5, 0.1, 0.3, 0.2, 0.75]), 2);
         assert_eq!(flaps(&[0.74, 0.26, 0.74]), 0, "within the middle");
         assert_eq!(flaps(&[0.9, 0.4, 0.9, 0.4]), 0, "only half the way");
@@ -86,8 +87,8 @@ mod tests {
     /// at t = ln(0.819 / 0.25) / ln(1 / 0.9) = 11.3.
     #[test]
     fn an_exponential_move_takes_the_time_of_its_closed_form() {
-        let left = std::iter::successors(Some(1.0), |left| Some(0.9 * left));
-        let after: Vec<f64> = left.take(400).map(|left| 1.0 - left).collect();
+        let remaining = std::iter::successors(Some(1.0), |share| Some(0.9 * share));
+        let after: Vec<f64> = remaining.take(400).map(|share| 1.0 - share).collect();
         assert_eq!(responsiveness(&[0.0; 3], &after), Some(12), "the first whole window beyond 11.3");
     }
 

@@ -6,14 +6,14 @@ use crate::number::{format_number, name_with_unit};
 use crate::study::{Study, short_names};
 
 /// The caption of a grid.
-pub(crate) fn caption(study: &Study<'_>, shown: &Table, grid: &Grid) -> String {
-    let flow_suffix = shown.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
-    let time = time_range(&shown.scope);
+pub(crate) fn caption(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
+    let flow_suffix = table.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
+    let time = time_range(&table.scope);
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
     let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
     let value =
-        shown.columns.as_ref().map_or(String::new(), |_| name_with_unit(&shown.values[0].value) + &flow_suffix + &time);
-    let parts = [shown.title.clone(), capitalise(&value)];
+        table.columns.as_ref().map_or(String::new(), |_| name_with_unit(&table.values[0].value) + &flow_suffix + &time);
+    let parts = [table.title.clone(), capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     format!("{name}{mean}{panel}")
 }
@@ -24,7 +24,7 @@ pub(crate) fn time_range(scope: &Scope) -> String {
         (None, None) => String::new(),
         (None, Some(until_s)) => format!(" in the first {} s", format_number(until_s)),
         (Some(from_s), None) => format!(" from {} s on", format_number(from_s)),
-        (Some(from), Some(until_s)) => format!(" from {} s to {} s", format_number(from), format_number(until_s)),
+        (Some(from_s), Some(until_s)) => format!(" from {} s to {} s", format_number(from_s), format_number(until_s)),
     }
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn capitalise(text: &str) -> String {
 }
 
 /// The heading of the row names.
-pub(crate) fn corner(shown: &Table) -> String {
-    let keys: Vec<&str> = std::iter::once(&shown.rows).chain(&shown.columns).map(String::as_str).collect();
+pub(crate) fn corner(table: &Table) -> String {
+    let keys: Vec<&str> = std::iter::once(&table.rows).chain(&table.columns).map(String::as_str).collect();
     short_names(&keys).join(" \\ ")
 }
 

@@ -53,7 +53,7 @@ const COLUMNS: [(&str, &str, &str, &str, bool); 12] = [
 ];
 
 /// Columns of a flow that are not drawn: they are for sums over a part of the run.
-const LEFT_OUT: [&str; 3] = [THROUGHPUT, "sent_packets", "dropped_packets"];
+const OMITTED_COLUMNS: [&str; 3] = [THROUGHPUT, "sent_packets", "dropped_packets"];
 
 /// Columns of a flow or subflow that are drawn for the baseline, too.
 const BASELINE_COLUMNS: [&str; 3] = ["cwnd_packets", "goodput_mbps", THROUGHPUT];
@@ -64,18 +64,18 @@ pub(crate) fn unit(column: &str) -> String {
     column_style(column).2
 }
 
-/// The charts of a cell's first run with at max `limit` points a line, and with the lines of the baseline called `baseline`. Lines
-/// without anything in them are left out.
+/// The charts of a cell's first run with at most `limit` points a line, and with the lines of the baseline called `baseline`. Lines
+/// without values are left out.
 pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Charts {
     let run = cell.runs[0];
-    let baseline_series = cell.baseline.first().map_or(Vec::new(), |other| baseline_series(run, other));
-    let all: Vec<Series> = baseline_series.iter().chain(&run.series).cloned().collect();
-    let aligned = aligned(&all, limit);
+    let baseline_series = cell.baseline.first().map_or(Vec::new(), |baseline_run| baseline_series(run, baseline_run));
+    let series: Vec<Series> = baseline_series.iter().chain(&run.series).cloned().collect();
+    let aligned = aligned(&series, limit);
     let mut charts: Vec<(usize, Chart)> = Vec::new();
-    let mut all: Vec<_> = all.iter().enumerate().zip(aligned.values).collect();
-    all.sort_by_key(|((_, series), _)| !series.subject.starts_with("path ")); // flows are drawn over paths
-    for ((at, series), columns) in all {
-        let baseline_name = (at < baseline_series.len()).then_some(baseline);
+    let mut drawn: Vec<_> = series.iter().enumerate().zip(aligned.values).collect();
+    drawn.sort_by_key(|((_, series), _)| !series.subject.starts_with("path ")); // flows are drawn over paths
+    for ((index, series), columns) in drawn {
+        let baseline_name = (index < baseline_series.len()).then_some(baseline);
         for (column, values) in series.columns.iter().zip(columns) {
             if is_left_out(&series.subject, column, !baseline_series.is_empty()) {
                 continue;
@@ -85,12 +85,12 @@ pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Char
             if max == f64::NEG_INFINITY || (title == "Losses and marks" && max == 0.0) {
                 continue;
             }
-            let at =
+            let chart_index =
                 charts.iter().position(|(_, chart)| chart.title == title && chart.unit == unit).unwrap_or_else(|| {
                     charts.push((rank, Chart { title, unit, max: 0.0, lines: Vec::new() }));
                     charts.len() - 1
                 });
-            let chart = &mut charts[at].1;
+            let chart = &mut charts[chart_index].1;
             chart.max = if auxiliary { chart.max } else { chart.max.max(max) };
             chart.lines.push(line(run, &series.subject, &suffix, auxiliary, baseline_name, values));
         }
@@ -103,23 +103,23 @@ pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Char
 /// a kernel.
 fn is_left_out(subject: &str, column: &str, compared: bool) -> bool {
     let is_subflow_rate = compared && subject.starts_with("subflow ") && column == THROUGHPUT;
-    LEFT_OUT.contains(&column) && !subject.starts_with("path ") && !is_subflow_rate
+    OMITTED_COLUMNS.contains(&column) && !subject.starts_with("path ") && !is_subflow_rate
 }
 
 /// The baseline's series of the flows and subflows of `run`, resampled at the instants of `run`.
 fn baseline_series(run: &Run, baseline: &Run) -> Vec<Series> {
     let flows = baseline.series.iter().filter(|series| !series.subject.starts_with("path "));
     let flows = flows.filter_map(|baseline_series| {
-        Some((baseline_series, run.series.iter().find(|ours| ours.subject == baseline_series.subject)?))
+        Some((baseline_series, run.series.iter().find(|run_series| run_series.subject == baseline_series.subject)?))
     });
-    let resample = |(baseline_series, ours): (&Series, &Series)| {
+    let resample = |(baseline_series, run_series): (&Series, &Series)| {
         let columns = baseline_series.columns.iter().zip(&baseline_series.values);
         let columns = columns.filter(|(column, _)| BASELINE_COLUMNS.contains(&column.as_str()));
-        let at = || ours.time_s.iter().copied();
+        let instants = || run_series.time_s.iter().copied();
         let columns =
-            columns.map(|(column, values)| (column.clone(), resampled(&baseline_series.time_s, values, at())));
+            columns.map(|(column, values)| (column.clone(), resampled(&baseline_series.time_s, values, instants())));
         let (columns, values) = columns.unzip();
-        Series { subject: ours.subject.clone(), columns, time_s: ours.time_s.clone(), values }
+        Series { subject: run_series.subject.clone(), columns, time_s: run_series.time_s.clone(), values }
     };
     flows.map(resample).collect()
 }
@@ -150,8 +150,9 @@ fn line(
 ) -> Line {
     let flow_name = subject.strip_prefix("flow ").unwrap_or(subject);
     let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == flow_name);
-    let over = subject.strip_prefix("path ").or_else(|| Some(subject.strip_prefix("subflow ")?.split_once('/')?.1));
-    let path = run.paths.iter().position(|path| over == Some(&path.name));
+    let path_name =
+        subject.strip_prefix("path ").or_else(|| Some(subject.strip_prefix("subflow ")?.split_once('/')?.1));
+    let path = run.paths.iter().position(|path| path_name == Some(&path.name));
     let (colour, dash) = match (flow, path) {
         (Some(index), _) => {
             let algorithm = &run.flows[index].congestion_control;

@@ -62,8 +62,9 @@ pub(crate) fn evaluate_claims<'s>(study: &'s Study<'_>) -> Vec<ClaimResult<'s>> 
             None => vec![""],
         };
         let cells_of = |setting: &str| {
-            let has = |cell: &&&SweepCell<'_>| claim.each.as_ref().is_none_or(|key| cell.parameter(key) == setting);
-            cells.iter().filter(has).copied().collect::<Vec<_>>()
+            let has_setting =
+                |cell: &&&SweepCell<'_>| claim.each.as_ref().is_none_or(|key| cell.parameter(key) == setting);
+            cells.iter().filter(has_setting).copied().collect::<Vec<_>>()
         };
         let settings = settings.iter().map(|setting| evaluate_setting(claim, setting, &cells_of(setting))).collect();
         ClaimResult { claim, settings }
@@ -119,7 +120,7 @@ fn means<'c>(
 
 /// The verdict from the mean of each name. A tie counts for the claim.
 fn evaluate(test: &Test, means: &[Mean<'_>], unit: &str) -> Evaluation {
-    let mean_of = |name: &String| means.iter().find(|(other, _)| other == name).and_then(|(_, mean)| *mean);
+    let mean_of = |name: &String| means.iter().find(|(tested, _)| tested == name).and_then(|(_, mean)| *mean);
     let (mut tested, mut missing) = (Vec::new(), Vec::new());
     for name in test.names() {
         match mean_of(name) {

@@ -19,7 +19,8 @@ const PALETTE: [Colour; 8] = [
 ];
 
 /// Names that are not in the registry: an algorithm of a kernel, and flows without congestion control.
-const OTHERS: [(&str, Colour); 2] = [("prague", ["#5b3ea8", "#b09af5"]), ("uncontrolled", ["#777777", "#a0a0a0"])];
+const UNREGISTERED: [(&str, Colour); 2] =
+    [("prague", ["#5b3ea8", "#b09af5"]), ("uncontrolled", ["#777777", "#a0a0a0"])];
 
 /// The colours of the first, second and third path.
 const PATHS: [Colour; 3] = [["#4a4f59", "#c3c9d3"], ["#9a7b4f", "#c9a877"], ["#7d93a8", "#7f9cb8"]];
@@ -30,7 +31,7 @@ fn registered() -> impl Iterator<Item = (&'static control::AlgorithmEntry, Colou
 
 /// All colours: palette, paths, registry, other names.
 fn colours() -> impl Iterator<Item = Colour> {
-    let colours = registered().map(|(_, colour)| colour).chain(OTHERS.map(|(_, colour)| colour));
+    let colours = registered().map(|(_, colour)| colour).chain(UNREGISTERED.map(|(_, colour)| colour));
     PALETTE.into_iter().chain(PATHS).chain(colours)
 }
 
@@ -43,8 +44,9 @@ pub(crate) fn path(index: usize) -> usize {
 pub(crate) fn registered_index(name: &str) -> Option<usize> {
     let has_name = |entry: &control::AlgorithmEntry| entry.name == name || entry.aliases.contains(&name);
     let position = registered().position(|(entry, _)| has_name(entry));
-    let other = || OTHERS.iter().position(|(other, _)| *other == name).map(|position| registered().count() + position);
-    Some(PALETTE.len() + PATHS.len() + position.or_else(other)?)
+    let unregistered =
+        || UNREGISTERED.iter().position(|(known, _)| *known == name).map(|position| registered().count() + position);
+    Some(PALETTE.len() + PATHS.len() + position.or_else(unregistered)?)
 }
 
 /// The index of the colour of the `index`-th of several names without a colour.
@@ -64,8 +66,8 @@ pub(crate) fn index(name: &str) -> usize {
 /// The colours as custom properties `--c0`, `--c1`, ... for both themes.
 pub(crate) fn css() -> String {
     let list = |theme: usize| {
-        let each = colours().enumerate().map(|(index, colour)| format!("--c{index}:{};", colour[theme]));
-        each.collect::<String>()
+        let properties = colours().enumerate().map(|(index, colour)| format!("--c{index}:{};", colour[theme]));
+        properties.collect::<String>()
     };
     let (light, dark) = (list(0), list(1));
     format!(":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}")

@@ -54,8 +54,8 @@ impl<'a> Comparison<'a> {
     /// the first study's first table, or without a table mean RTT and retransmissions.
     #[must_use]
     pub fn new(sides: [(&'a str, Study<'a>); 2], baseline: usize) -> Self {
-        let [(a, first), (b, second)] = sides;
-        let (names, mut studies) = ([a, b], [first, second]);
+        let [(first_name, first), (second_name, second)] = sides;
+        let (names, mut studies) = ([first_name, second_name], [first, second]);
         let measured = 1 - baseline;
         studies[measured].baseline = Some(Baseline { name: names[baseline], runs: studies[baseline].runs });
         studies[baseline].baseline = None;
@@ -147,8 +147,8 @@ impl<'a> Comparison<'a> {
             let flows = flows.enumerate().map(|(index, flow)| (self.line(cell_pair, &flow, index == 0), flow));
             lines.extend(flows.filter(|(line, _)| line.values.iter().flatten().any(Option::is_some)));
         }
-        let several = lines.iter().any(|(_, flow)| *flow != lines[0].1);
-        let name = |line: &ComparedFlow<'_>, flow: &String| match (varying_keys.is_empty(), several) {
+        let has_several_flows = lines.iter().any(|(_, flow)| *flow != lines[0].1);
+        let name = |line: &ComparedFlow<'_>, flow: &String| match (varying_keys.is_empty(), has_several_flows) {
             (true, _) => flow.clone(),
             (false, false) => cell_name(&line.cell, &varying_keys),
             (false, true) => format!("{}, {flow}", cell_name(&line.cell, &varying_keys)),
@@ -163,7 +163,7 @@ impl<'a> Comparison<'a> {
             let is_shown = is_first || !is_run_value(value);
             estimate(cell?, value, &scope).map(|estimate| estimate.mean).filter(|_| is_shown)
         };
-        let cell = cell_pair[1 - self.baseline].or(cell_pair[self.baseline]).expect("one of them has it");
+        let cell = cell_pair[1 - self.baseline].or(cell_pair[self.baseline]).expect("one of the studies has the cell");
         ComparedFlow {
             cell: cell.clone(),
             label: String::new(),

@@ -10,26 +10,22 @@ pub(crate) struct Aligned {
 }
 
 /// Brings series to one axis of at most `limit` instants. Series that have too many, or instants of their own, are cut
-/// into equal spans of time; each span keeps its least and greatest value, in the order in which they came.
+/// into equal spans of time; each span keeps its minimum and maximum, in the order of time.
 pub(crate) fn aligned(series: &[Series], limit: usize) -> Aligned {
     let times = series.first().map_or(&[][..], |first| &first.time_s);
-    if times.len() <= limit && series.iter().all(|other| other.time_s == times) {
-        return Aligned {
-            times: times.to_vec(),
-            values: series.iter().map(|trajectory| trajectory.values.clone()).collect(),
-        };
+    if times.len() <= limit && series.iter().all(|series| series.time_s == times) {
+        return Aligned { times: times.to_vec(), values: series.iter().map(|series| series.values.clone()).collect() };
     }
-    let ends =
-        || series.iter().flat_map(|trajectory| trajectory.time_s.first().into_iter().chain(trajectory.time_s.last()));
+    let ends = || series.iter().flat_map(|series| series.time_s.first().into_iter().chain(series.time_s.last()));
     let start = ends().copied().fold(f64::INFINITY, f64::min);
     let end = ends().copied().fold(f64::NEG_INFINITY, f64::max);
     let spans = (limit / 2).max(1);
     let length = ((end - start) / spans as f64).max(f64::MIN_POSITIVE);
     let span_of = |time: f64| (((time - start) / length) as usize).min(spans - 1);
     let midpoints = (0..2 * spans).map(|half| start + (half as f64 + 0.5) * length / 2.0).collect();
-    let decimate = |trajectory: &Series| {
-        let slots: Vec<usize> = trajectory.time_s.iter().map(|time| span_of(*time)).collect();
-        trajectory.values.iter().map(|column| extremes(&slots, column, spans)).collect()
+    let decimate = |series: &Series| {
+        let slots: Vec<usize> = series.time_s.iter().map(|time| span_of(*time)).collect();
+        series.values.iter().map(|column| extremes(&slots, column, spans)).collect()
     };
     Aligned { times: midpoints, values: series.iter().map(decimate).collect() }
 }
@@ -47,7 +43,7 @@ fn extremes(slots: &[usize], values: &[f64], spans: usize) -> Vec<f64> {
         }
     }
     let pair = |(min, max): (Option<usize>, Option<usize>)| match (min, max) {
-        (Some(trajectory), Some(other)) => [values[trajectory.min(other)], values[trajectory.max(other)]],
+        (Some(min), Some(max)) => [values[min.min(max)], values[min.max(max)]],
         _ => [f64::NAN; 2],
     };
     min.into_iter().zip(max).flat_map(pair).collect()
@@ -69,9 +65,9 @@ mod tests {
         values[12_345] = -3.0;
         let thin = aligned(&[series(times, values)], 2000);
         assert_eq!(thin.times.len(), 2000);
-        let slots = |value: f64| thin.times[thin.values[0][0].iter().position(|other| *other == value).unwrap()];
-        assert!((slots(9.0) - 77.777).abs() < 0.1, "{}", slots(9.0));
-        assert!((slots(-3.0) - 12.345).abs() < 0.1, "{}", slots(-3.0));
+        let time_of = |value: f64| thin.times[thin.values[0][0].iter().position(|sample| *sample == value).unwrap()];
+        assert!((time_of(9.0) - 77.777).abs() < 0.1, "{}", time_of(9.0));
+        assert!((time_of(-3.0) - 12.345).abs() < 0.1, "{}", time_of(-3.0));
         assert!(thin.times.is_sorted());
     }
 

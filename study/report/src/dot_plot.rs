@@ -17,9 +17,9 @@ pub(crate) const CAPTION: &str =
 /// The dot plot; empty for a single run.
 pub(crate) fn dot_plot(sample: &Sample) -> String {
     let Some(mean) = sample.estimate().map(|estimate| estimate.mean) else { return String::new() };
-    let all = || sample.points.iter().chain(&sample.excluded);
-    let farthest = all().map(|point| (point.1 - mean).abs()).fold(MIN_RANGE * mean.abs(), f64::max);
-    if all().count() < 2 || farthest == 0.0 {
+    let points = || sample.points.iter().chain(&sample.excluded);
+    let farthest = points().map(|point| (point.1 - mean).abs()).fold(MIN_RANGE * mean.abs(), f64::max);
+    if points().count() < 2 || farthest == 0.0 {
         return String::new();
     }
     let outliers = sample.outliers();

@@ -98,16 +98,16 @@ fn legend(figure: &Figure, cells: &[&SweepCell<'_>]) -> Vec<Line> {
     };
     let colours: Vec<usize> = names.iter().map(|name| algorithm_colour(name).unwrap_or_default()).collect();
     let same_colour_before =
-        |colours: &[usize], at: usize| colours[..at].iter().filter(|other| **other == colours[at]).count();
-    let max_same_colour = (0..colours.len()).map(|at| same_colour_before(&colours, at)).max().unwrap_or(0);
+        |colours: &[usize], index: usize| colours[..index].iter().filter(|colour| **colour == colours[index]).count();
+    let max_same_colour = (0..colours.len()).map(|index| same_colour_before(&colours, index)).max().unwrap_or(0);
     let colours = match max_same_colour < chart::DASHES.len() {
         true => colours,
         false => (0..names.len()).map(colour::palette_index).collect(),
     };
-    let line = |(at, name): (usize, String)| Line {
+    let line = |(index, name): (usize, String)| Line {
         name,
-        colour: colours[at],
-        dash: same_colour_before(&colours, at) % chart::DASHES.len(),
+        colour: colours[index],
+        dash: same_colour_before(&colours, index) % chart::DASHES.len(),
         ..Line::default()
     };
     names.into_iter().enumerate().map(line).collect()
@@ -124,10 +124,10 @@ fn panel(
     for line in legend {
         let Some(cell) = cells.iter().find(|cell| cell.parameter(&figure.lines) == line.name) else { continue };
         let scope = cell.scope(&figure.scope);
-        let of_run = |run: &Run| trajectory(run, &figure.value, &scope);
-        let baseline = cell.baseline.first().and_then(|run| of_run(run));
+        let trajectory_of = |run: &Run| trajectory(run, &figure.value, &scope);
+        let baseline = cell.baseline.first().and_then(|run| trajectory_of(run));
         trajectories.extend(baseline.map(|trajectory| (Line { baseline: true, ..line.clone() }, trajectory)));
-        trajectories.extend(of_run(cell.runs[0]).map(|trajectory| (line.clone(), trajectory)));
+        trajectories.extend(trajectory_of(cell.runs[0]).map(|trajectory| (line.clone(), trajectory)));
     }
     // The panel's axis is that of the longest run of the study.
     let times_without_baseline =

@@ -77,7 +77,7 @@ impl<'r> FlowRecord<'r> {
         let record = self.as_json().expect("text and numbers");
         let fields = record.as_object().into_iter().flatten();
         let names = fields.flat_map(|(name, value)| match value.as_object() {
-            Some(below) => below.keys().map(|key| format!("{name}.{key}")).collect(),
+            Some(components) => components.keys().map(|key| format!("{name}.{key}")).collect(),
             None => vec![name.clone()],
         });
         names.filter(|name| self.number(name).is_some()).collect()

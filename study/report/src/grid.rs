@@ -49,9 +49,10 @@ impl Grid {
         let cells = study.cells_in_scope(&table.scope, &keys);
         let other_keys = other_keys(&cells, &keys);
         let panels = unique(cells.iter().map(|(_, cell)| cell.heading(&other_keys)));
-        let references = || table.references.iter().filter(|reference| comparable(table, reference));
+        let references = || table.references.iter().filter(|reference| is_comparable(table, reference));
         let rows = cells.iter().map(|(_, cell)| cell.parameter(&table.rows).to_owned());
-        let rows = unique(rows.chain(references().flat_map(|it| it.rows.iter().map(|(name, _)| name.clone()))));
+        let rows =
+            unique(rows.chain(references().flat_map(|reference| reference.rows.iter().map(|(name, _)| name.clone()))));
         let columns: Vec<String> = match &table.columns {
             Some(key) => {
                 let swept = cells.iter().map(|(_, cell)| cell.parameter(key).to_owned());
@@ -65,8 +66,10 @@ impl Grid {
                 let swept_column = if table.columns.is_some() { column.as_str() } else { "" };
                 let (cell, sweep_cell) =
                     &cells[*cell_indices.get(&(panel.clone(), row.clone(), swept_column.to_owned()))?];
-                let baseline = sweep_cell.baseline_cell().and_then(|it| column_sample(&it, table, index)?.estimate());
-                let (sample, baseline) = (column_sample(sweep_cell, table, index)?, baseline.map(|it| it.mean));
+                let baseline =
+                    sweep_cell.baseline_cell().and_then(|cell| column_sample(&cell, table, index)?.estimate());
+                let (sample, baseline) =
+                    (column_sample(sweep_cell, table, index)?, baseline.map(|estimate| estimate.mean));
                 Some(Value {
                     cell: *cell,
                     estimate: sample.estimate()?,
@@ -111,12 +114,14 @@ impl Grid {
 
     /// The footnote on outliers, if there are any.
     pub(crate) fn outliers(&self) -> Option<String> {
-        let named = |(row, value, column): (&Row, &Option<Value>, &String)| {
+        let note = |(row, value, column): (&Row, &Option<Value>, &String)| {
             value.as_ref()?.sample.outlier_note(&format!("{}, {column}", row.name))
         };
-        let all =
-            self.rows.iter().flat_map(|row| row.values.iter().zip(&self.columns).map(move |it| (row, it.0, it.1)));
-        outlier_footnote(&all.filter_map(named).collect::<Vec<_>>())
+        let values = self
+            .rows
+            .iter()
+            .flat_map(|row| row.values.iter().zip(&self.columns).map(move |(value, column)| (row, value, column)));
+        outlier_footnote(&values.filter_map(note).collect::<Vec<_>>())
     }
 
     /// Whether values are means over several seeds.
@@ -184,12 +189,12 @@ impl Pair {
 
 /// Whether a reference's values have the unit of the table. (`--set table.0.value=rtt_ms.p95` shows something else than the
 /// goodput that a paper published.)
-fn comparable(table: &Table, reference: &Reference) -> bool {
+fn is_comparable(table: &Table, reference: &Reference) -> bool {
     if table.values.len() > 1 {
         return true;
     }
-    let (shown, given) = (name_and_unit(&table.values[0].value).1, reference.unit.as_str());
-    shown.is_empty() || given.is_empty() || shown == given
+    let (table_unit, reference_unit) = (name_and_unit(&table.values[0].value).1, reference.unit.as_str());
+    table_unit.is_empty() || reference_unit.is_empty() || table_unit == reference_unit
 }
 
 /// The references of a grid: the table's, or the baseline's values if the table has none.
@@ -197,7 +202,7 @@ pub(crate) fn references<'t>(study: &Study<'_>, table: &'t Table, grid: &Grid) -
     if table.references.is_empty() {
         return baseline_reference(study, table, grid).map(Cow::Owned).into_iter().collect();
     }
-    table.references.iter().filter(|it| comparable(table, it)).map(Cow::Borrowed).collect()
+    table.references.iter().filter(|reference| is_comparable(table, reference)).map(Cow::Borrowed).collect()
 }
 
 /// The baseline's values of a grid as a reference; none if the baseline has no values.
@@ -223,7 +228,7 @@ fn column_of(table: &Table, column: usize) -> &Column {
 /// Every value of a grid beside that of a reference.
 pub(crate) fn pairs(grid: &Grid, reference: &Reference) -> Vec<Vec<Pair>> {
     let published = |row: &str, column: &String| {
-        let index = reference.columns.iter().position(|other| other == column)?;
+        let index = reference.columns.iter().position(|name| name == column)?;
         reference.rows.iter().find(|(name, _)| name == row)?.1.get(index).copied().flatten()
     };
     let pair = |row: &Row, column: usize| Pair {
@@ -256,9 +261,9 @@ pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> S
 /// column has one.
 pub(crate) fn rank_correlations(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
     let column = |index: usize| {
-        let has_published: Vec<(f64, f64)> =
+        let value_pairs: Vec<(f64, f64)> =
             pairs.iter().filter_map(|row| row[index].published.zip(row[index].simulated)).collect();
-        if has_published.len() < 3 { None } else { kendall_tau_b(&has_published) }
+        if value_pairs.len() < 3 { None } else { kendall_tau_b(&value_pairs) }
     };
     let columns: Vec<Option<f64>> = (0..pairs.first()?.len()).map(column).collect();
     columns.iter().any(Option::is_some).then_some(columns)
@@ -272,13 +277,13 @@ pub(crate) fn closing_sentences(study: &Study<'_>, table: &Table, grids: &[Grid]
         .values
         .iter()
         .filter_map(|column| cwnd_error_sentence(table, grids, &column.value))
-        .map(|it| format!("{name}: {it}."))
+        .map(|sentence| format!("{name}: {sentence}."))
         .collect();
     if grids.len() > 1 && table.references.is_empty() {
-        let all = grids.iter().filter_map(|grid| Some(pairs(grid, &baseline_reference(study, table, grid)?)));
-        let all: Vec<Vec<Pair>> = all.flatten().collect();
-        if all.iter().flatten().any(|pair| pair.error().is_some()) {
-            sentences.push(format!("{name}, all tables above: {}.", agreement(&all)));
+        let all_pairs = grids.iter().filter_map(|grid| Some(pairs(grid, &baseline_reference(study, table, grid)?)));
+        let all_pairs: Vec<Vec<Pair>> = all_pairs.flatten().collect();
+        if all_pairs.iter().flatten().any(|pair| pair.error().is_some()) {
+            sentences.push(format!("{name}, all tables above: {}.", agreement(&all_pairs)));
         }
     }
     sentences

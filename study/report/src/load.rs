@@ -21,9 +21,9 @@ pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
 
 /// The time from the scope's start to the move of the load; the mean before is over half as long a time as the scope.
 fn responsiveness(run: &Run, scope: &Scope, times: &[f64], after: &[f64]) -> Option<f64> {
-    let (from, half) = (scope.from_s?, (times.last()? - times.first()?) / 2.0);
-    let earlier = Scope { from_s: Some((from - half).max(0.0)), until_s: scope.from_s, ..scope.clone() };
-    let (_, before) = loads(run, &earlier)?;
+    let (from_s, half_s) = (scope.from_s?, (times.last()? - times.first()?) / 2.0);
+    let earlier_scope = Scope { from_s: Some((from_s - half_s).max(0.0)), until_s: scope.from_s, ..scope.clone() };
+    let (_, before) = loads(run, &earlier_scope)?;
     load::responsiveness(&before, after).map(|window| times[window] - times[0])
 }
 

@@ -50,8 +50,8 @@ pub(crate) fn format_optional(x: Option<f64>) -> String {
 pub(crate) fn format_distinct(numbers: &[f64]) -> Vec<String> {
     let with_digits = |digits| numbers.iter().map(|number| format_digits(*number, digits)).collect::<Vec<_>>();
     let are_equal = |texts: &[String]| {
-        let mut pairs = (0..texts.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
-        pairs.any(|(one, other)| texts[one] == texts[other] && numbers[one] != numbers[other])
+        let mut pairs = (0..texts.len()).flat_map(|first| (0..first).map(move |second| (first, second)));
+        pairs.any(|(first, second)| texts[first] == texts[second] && numbers[first] != numbers[second])
     };
     (3..6).map(with_digits).find(|texts| !are_equal(texts)).unwrap_or_else(|| with_digits(6))
 }
@@ -93,8 +93,8 @@ pub(crate) fn name_and_unit(field: &str) -> (String, &'static str) {
         "share" => return ("share of the goodput".to_owned(), ""),
         "cpu_s_per_gb" => return ("CPU time".to_owned(), "s/GB"),
         "tunnel_cpu_s_per_gb" => return ("tunnel's CPU time".to_owned(), "s/GB"),
-        "cpu_percent" => return ("CPU use".to_owned(), "% of one CPU"),
-        "tunnel_cpu_percent" => return ("tunnel's CPU use".to_owned(), "% of one CPU"),
+        "cpu_percent" => return ("CPU use".to_owned(), "% of first CPU"),
+        "tunnel_cpu_percent" => return ("tunnel's CPU use".to_owned(), "% of first CPU"),
         _ => {}
     }
     let (field_name, component) = field.split_once('.').unwrap_or((field, ""));

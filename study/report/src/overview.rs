@@ -21,10 +21,21 @@ pub(crate) struct Row {
 
 /// A row for each comparison.
 pub(crate) fn rows(comparisons: &[Comparison<'_>]) -> Vec<Row> {
-    let scenario = |it: &Comparison<'_>| it.measured().scenario.to_owned();
+    let scenario = |comparison: &Comparison<'_>| comparison.measured().scenario.to_owned();
     let is_unique = |name: &String| comparisons.iter().filter(|other| scenario(other) == *name).count() == 1;
-    let label = |it| Some(scenario(it)).filter(is_unique).unwrap_or_else(|| format!("{}, {}", scenario(it), it.name()));
-    comparisons.iter().map(|it| Row { label: label(it), cells: it.common_cells(), errors: it.errors(0) }).collect()
+    let label = |comparison| {
+        Some(scenario(comparison))
+            .filter(is_unique)
+            .unwrap_or_else(|| format!("{}, {}", scenario(comparison), comparison.name()))
+    };
+    comparisons
+        .iter()
+        .map(|comparison| Row {
+            label: label(comparison),
+            cells: comparison.common_cells(),
+            errors: comparison.errors(0),
+        })
+        .collect()
 }
 
 /// The row of all comparisons together.

@@ -9,9 +9,9 @@ use std::cmp::Ordering;
 /// Kendall's tau-b of paired values; none where one side ties everything.
 pub(crate) fn kendall_tau_b(pairs: &[(f64, f64)]) -> Option<f64> {
     let (mut balance, mut untied) = (0.0, [0.0; 2]);
-    for (index, one) in pairs.iter().enumerate() {
-        for other in &pairs[..index] {
-            let [x, y] = [one.0.total_cmp(&other.0), one.1.total_cmp(&other.1)].map(sign);
+    for (index, first) in pairs.iter().enumerate() {
+        for second in &pairs[..index] {
+            let [x, y] = [first.0.total_cmp(&second.0), first.1.total_cmp(&second.1)].map(sign);
             balance += x * y;
             untied[0] += x.abs();
             untied[1] += y.abs();

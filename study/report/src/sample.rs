@@ -8,7 +8,7 @@ use crate::estimate::Estimate;
 use crate::number::format_number;
 use crate::trajectory::quantile;
 
-/// The fewest runs among which outliers are looked for.
+/// The minimum number of runs among which outliers are looked for.
 const MIN_RUNS: usize = 5;
 /// The distance of a fence from its quartile, interquartile ranges.
 const FENCE: f64 = 1.5;

@@ -17,7 +17,7 @@ pub(crate) fn samples<'r>(
 ) -> Option<impl Iterator<Item = (f64, f64)> + use<'r>> {
     let name = flow_record(run, scope)?.series();
     let series = run.series.iter().find(|series| series.subject == name)?;
-    let values = &series.values[series.columns.iter().position(|other| other == column)?];
+    let values = &series.values[series.columns.iter().position(|name| name == column)?];
     let (from_s, until_s) =
         (scope.from_s.unwrap_or(0.0) + TOLERANCE_S, scope.until_s.unwrap_or(f64::MAX) + TOLERANCE_S);
     let samples = series.time_s.iter().copied().zip(values.iter().copied());

@@ -191,11 +191,11 @@ fn remove_disturbed<'a>(runs: &mut Vec<&'a Run>) -> Vec<&'a Run> {
 /// The footnote on the disturbed runs among `runs`, if there are any; `whose` is " of NAME" or empty.
 fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
     let disturbed = runs.iter().filter(|run| run.is_disturbed()).count();
-    let all = plural(runs.len(), "run");
+    let total = plural(runs.len(), "run");
     let percent = Run::MAX_STEAL_SHARE * 100.0;
     (disturbed > 0).then(|| {
         format!(
-            "† {disturbed} of {all}{whose} lacked the CPU for more than {percent} % of their time. Means leave them \
+            "† {disturbed} of {total}{whose} lacked the CPU for more than {percent} % of their time. Means leave them \
              out where a cell has others."
         )
     })

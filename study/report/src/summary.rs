@@ -187,13 +187,13 @@ fn table<T>(
     for cell in study.cells() {
         let count = cell.runs.iter().map(|run| records(run).len()).max().unwrap_or(0);
         for index in 0..count {
-            let of_seeds: Vec<&T> = cell.runs.iter().filter_map(|run| records(run).get(index)).collect();
+            let seed_records: Vec<&T> = cell.runs.iter().filter_map(|run| records(run).get(index)).collect();
             let mut row: Vec<String> = varying.iter().map(|key| or_dash(cell.parameter(key))).collect();
-            row.extend(names(of_seeds[0]));
+            row.extend(names(seed_records[0]));
             let points = cell.runs.iter().filter_map(|run| Some((run.seed, columns[0].1(records(run).get(index)?))));
             let sample = Sample { points: points.collect(), excluded: Vec::new() };
             let note = sample.outlier_note(&row.join(", "));
-            row.extend(row_values(&of_seeds, columns, has_intervals, [cell.disturbed[0], note.is_some()]));
+            row.extend(row_values(&seed_records, columns, has_intervals, [cell.disturbed[0], note.is_some()]));
             outliers.extend(note);
             rows.push(row);
         }
@@ -203,14 +203,14 @@ fn table<T>(
 
 /// The mean of each column over the records of all seeds; the first is marked if there are disturbed runs or outliers.
 fn row_values<T>(
-    of_seeds: &[&T],
+    seed_records: &[&T],
     columns: &[Column<T>],
     has_intervals: bool,
     [disturbed, has_outlier]: [bool; 2],
 ) -> Vec<String> {
     let mut values = Vec::new();
     for (index, (_, value)) in columns.iter().enumerate() {
-        let estimate = Estimate::of(&of_seeds.iter().map(|record| value(record)).collect::<Vec<_>>());
+        let estimate = Estimate::of(&seed_records.iter().map(|record| value(record)).collect::<Vec<_>>());
         let mean = estimate.map_or_else(|| DASH.to_owned(), |estimate| format_number(estimate.mean));
         values.push(mark_outlier(mark_disturbed(mean, disturbed && index == 0), has_outlier && index == 0));
         if has_intervals && index == 0 {

@@ -41,16 +41,16 @@ pub(crate) fn legend(lines: &[Line]) -> String {
 pub(crate) fn picture(chart: &Chart, times: &[f64], span: (f64, f64), (width, height): Size, title: &str) -> String {
     let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
     let vertical = ticks(chart.max);
-    let greatest = vertical[vertical.len() - 1];
+    let axis_max = vertical[vertical.len() - 1];
     let x = |time: f64| left + (time - span.0) / (span.1 - span.0).max(1e-9) * (right - left);
-    let y = |value: f64| bottom - value.clamp(0.0, greatest) / greatest * (bottom - top);
+    let y = |value: f64| bottom - value.clamp(0.0, axis_max) / axis_max * (bottom - top);
     let mut marks = String::new();
     for tick in &vertical {
-        let at = y(*tick);
+        let tick_y = y(*tick);
         marks += &format!(
-            r#"<path d="M{left} {at:.1}H{right}"/><text x="{}" y="{:.1}">{}</text>"#,
+            r#"<path d="M{left} {tick_y:.1}H{right}"/><text x="{}" y="{:.1}">{}</text>"#,
             left - 4.0,
-            at + 3.5,
+            tick_y + 3.5,
             tick_text(*tick)
         );
     }
@@ -111,10 +111,10 @@ pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usiz
     let y = |share: f64| bottom - share * (bottom - top);
     let mut marks = String::new();
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let (at, label_x, percent) = (y(share), left - 4.0, share * 100.0);
+        let (mark_y, label_x, percent) = (y(share), left - 4.0, share * 100.0);
         marks += &format!(
-            r#"<path d="M{left} {at:.1}H{right}"/><text x="{label_x}" y="{:.1}">{percent} %</text>"#,
-            at + 3.5
+            r#"<path d="M{left} {mark_y:.1}H{right}"/><text x="{label_x}" y="{:.1}">{percent} %</text>"#,
+            mark_y + 3.5
         );
     }
     for tick in &across {
@@ -122,8 +122,9 @@ pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usiz
         marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{name} %</text>"#, x(*tick), bottom + 14.0);
     }
     let shown = errors.iter().map(|error| error * 100.0).take_while(|percent| *percent <= end);
-    let step =
-        |(at, percent): (usize, f64)| format!("H{:.1}V{:.1}", x(percent), y((at + 1) as f64 / errors.len() as f64));
+    let step = |(index, percent): (usize, f64)| {
+        format!("H{:.1}V{:.1}", x(percent), y((index + 1) as f64 / errors.len() as f64))
+    };
     let beyond = errors.len() - shown.clone().count();
     let steps: String = shown.enumerate().map(step).collect();
     let median = crate::trajectory::quantile(errors, 0.5);
@@ -159,22 +160,23 @@ pub(crate) fn scatter(points: &[ScatterPoint], name: &str, unit: &str) -> String
             if log < low || log > high {
                 continue;
             }
-            let (across, up, name) = (x(log), y(log), tick_text(tick));
+            let (tick_x, tick_y, name) = (x(log), y(log), tick_text(tick));
             out += &format!(
-                r#"<path d="M{across:.1} {:.1}V{:.1}M{:.1} {up:.1}H{:.1}"/>"#,
+                r#"<path d="M{tick_x:.1} {:.1}V{:.1}M{:.1} {tick_y:.1}H{:.1}"/>"#,
                 y(low),
                 y(high),
                 x(low),
                 x(high)
             );
-            out += &format!(r#"<text class="x" x="{across:.1}" y="{:.1}">{name}</text>"#, y(low) + 14.0);
-            out += &format!(r#"<text x="{:.1}" y="{:.1}">{name}</text>"#, x(low) - 5.0, up + 3.5);
+            out += &format!(r#"<text class="x" x="{tick_x:.1}" y="{:.1}">{name}</text>"#, y(low) + 14.0);
+            out += &format!(r#"<text x="{:.1}" y="{:.1}">{name}</text>"#, x(low) - 5.0, tick_y + 3.5);
         }
     }
     let band = 1.25_f64.log10();
     let corners =
         [(low, low), (low, low + band), (high - band, high), (high, high), (high, high - band), (low + band, low)];
-    let corners: Vec<String> = corners.iter().map(|(at, to)| format!("{:.1},{:.1}", x(*at), y(*to))).collect();
+    let corners: Vec<String> =
+        corners.iter().map(|(log_x, log_y)| format!("{:.1},{:.1}", x(*log_x), y(*log_y))).collect();
     out += &format!(r#"<polygon points="{}"/>"#, corners.join(" "));
     out += &format!(r#"<path class="d" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#, x(low), y(low), x(high), y(high));
     let name = escape(name);

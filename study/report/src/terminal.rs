@@ -76,7 +76,9 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
     let mut lines = Vec::new();
     for (index, row) in grid.rows.iter().enumerate() {
         lines.extend(simulated_lines(grid, index));
-        for (name, pairs) in compared.iter().filter(|(_, pairs)| pairs[index].iter().any(|it| it.published.is_some())) {
+        for (name, pairs) in
+            compared.iter().filter(|(_, pairs)| pairs[index].iter().any(|pair| pair.published.is_some()))
+        {
             let cells = |show: fn(&Pair) -> String| pairs[index].iter().map(show).collect::<Vec<_>>();
             let published = cells(|pair| mark_disturbed(format_optional(pair.published), pair.disturbed[0]));
             lines.push(TableLine { label: format!("  {name}"), cells: published, style: Style::Dim });
@@ -154,11 +156,11 @@ pub(crate) fn table(corner: &str, headings: &[String], lines: &[TableLine], widt
         out += &styled(&line(corner, headings), Style::Dim, color);
         // A detail line without a value in these columns is left out.
         let is_empty =
-            |line: &&TableLine| line.label.starts_with(' ') && line.cells[start..end].iter().all(|it| it == DASH);
+            |line: &&TableLine| line.label.starts_with(' ') && line.cells[start..end].iter().all(|cell| cell == DASH);
         lines
             .iter()
             .filter(|line| !is_empty(line))
-            .for_each(|each| out += &styled(&line(&each.label, &each.cells), each.style, color));
+            .for_each(|detail| out += &styled(&line(&detail.label, &detail.cells), detail.style, color));
         start = end;
     }
     out

@@ -45,7 +45,7 @@ pub(crate) fn cwnd_error(name: &str, own: &Trajectory, baseline: &Trajectory) ->
     Some(100.0 * error / mean)
 }
 
-/// The root mean square of the difference, at the shift where it is least.
+/// The root mean square of the difference, at the shift where it is smallest.
 fn trajectory(own: &Trajectory, baseline: &Trajectory) -> Option<f64> {
     let (first, last) = own.span()?;
     let step = (last - first) / (own.times.len() - 1).max(1) as f64;
@@ -56,8 +56,7 @@ fn trajectory(own: &Trajectory, baseline: &Trajectory) -> Option<f64> {
 
 fn root_mean_square(own: &Trajectory, baseline: &Trajectory, shift: f64) -> Option<f64> {
     let baseline_part = resampled(&baseline.times, &baseline.values, own.times.iter().map(|time| time + shift));
-    let squares =
-        own.values.iter().zip(&baseline_part).map(|(own_part, baseline_part)| (own_part - baseline_part).powi(2));
+    let squares = own.values.iter().zip(&baseline_part).map(|(own, baseline)| (own - baseline).powi(2));
     let (sum, count) =
         squares.filter(|square| square.is_finite()).fold((0.0, 0.0), |(sum, n), square| (sum + square, n + 1.0));
     (count > 0.0 && count >= MIN_OVERLAP * own.times.len() as f64).then(|| (sum / count).sqrt())

@@ -27,12 +27,14 @@ fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
     }
     let in_series = ("a flow's time series has", value::figure_values());
     let mut figures = figures.iter().enumerate();
-    figures.try_for_each(|(index, it)| match (format!("figure.{index}.value"), &it.across) {
-        (key, Some(_)) => check_value(scenario, &key, &it.value, &it.scope),
-        (key, None) => check_name(scenario, &key, &it.value, &in_series),
+    figures.try_for_each(|(index, figure)| match (format!("figure.{index}.value"), &figure.across) {
+        (key, Some(_)) => check_value(scenario, &key, &figure.value, &figure.scope),
+        (key, None) => check_name(scenario, &key, &figure.value, &in_series),
     })?;
     let mut claims = claims.iter().enumerate();
-    claims.try_for_each(|(index, it)| check_value(scenario, &format!("claim.{index}.value"), &it.value, &it.scope))
+    claims.try_for_each(|(index, claim)| {
+        check_value(scenario, &format!("claim.{index}.value"), &claim.value, &claim.scope)
+    })
 }
 
 /// Checks the value of a table, a claim or bars: a result, or an error against the baseline.
@@ -49,14 +51,14 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
     if value::is_from_series(name) && scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) {
         return Err(scenario.error_at(key, &format!("`{name}` needs the time series"), "set `sample`"));
     }
-    if !compared.iter().any(|other| other == name) {
-        let given = if scenario.baseline.is_some() { compared } else { Vec::new() };
-        let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(flow_names, _)| *flow_names);
+    if !compared.iter().any(|known| known == name) {
+        let baseline_names = if scenario.baseline.is_some() { compared } else { Vec::new() };
+        let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(is_named, _)| *is_named);
         let values = kinds.flat_map(|(_, subflow)| value::table_values(subflow, scope.is_timed()));
-        let values = values.chain(given).collect();
+        let values = values.chain(baseline_names).collect();
         return check_name(scenario, key, name, &(record, values));
     }
-    let needs = |what: &str, help: &str| scenario.error_at(key, &format!("`{name}` needs {what}"), help);
+    let needs = |requirement: &str, help: &str| scenario.error_at(key, &format!("`{name}` needs {requirement}"), help);
     match &scenario.baseline {
         None => Err(needs("a baseline", "baseline = \"FOLDER\": results to compare with")),
         Some(_) if scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) => {

@@ -59,10 +59,10 @@ pub(crate) fn is_run_value(field: &str) -> bool {
 fn cwnd_error(run: &Run, baseline: &[&Run], field: &str, scope: &Scope) -> Option<f64> {
     let flow_scope = Scope { flow: scope.flow.clone(), ..Scope::default() };
     let run_trajectory = trajectory(run, trajectory::COLUMN, scope)?;
-    let baseline_trajectory = baseline.iter().filter_map(|other| trajectory(other, trajectory::COLUMN, &flow_scope));
-    let each = baseline_trajectory
+    let baseline_trajectory = baseline.iter().filter_map(|run| trajectory(run, trajectory::COLUMN, &flow_scope));
+    let errors = baseline_trajectory
         .filter_map(|baseline_trajectory| trajectory::cwnd_error(field, &run_trajectory, &baseline_trajectory));
-    Estimate::of(&each.collect::<Vec<_>>()).map(|estimate| estimate.mean)
+    Estimate::of(&errors.collect::<Vec<_>>()).map(|estimate| estimate.mean)
 }
 
 /// The trajectory of a column of a flow's series; none if the scope has no sample of it.
@@ -73,8 +73,8 @@ pub(crate) fn trajectory(run: &Run, column: &str, scope: &Scope) -> Option<Traje
 
 /// The value of one run.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
-    if let Some((_, of_run)) = RUN_VALUES.iter().find(|(name, _)| *name == field) {
-        return of_run(run);
+    if let Some((_, run_value)) = RUN_VALUES.iter().find(|(name, _)| *name == field) {
+        return run_value(run);
     }
     match field {
         VARIATION_PERCENT => variation_percent(run, scope),
@@ -112,17 +112,20 @@ fn finite_samples(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
 /// `goodput_mbps` or `rtt_ms.p95`, and `drop_percent`; for a flow also values of the run, such as `jain` and
 /// `cpu_s_per_gb`. With `from` or `until`, the columns of the time series instead. In all cases `variation_percent`, and for a
 /// subflow its load.
-pub(crate) fn table_values(subflow: bool, value_in_time: bool) -> Vec<String> {
+pub(crate) fn table_values(subflow: bool, is_timed: bool) -> Vec<String> {
     let zero = Some(0.0);
     let flow = Flow { completion_s: zero, share: zero, startup_s: zero, ..Flow::default() };
-    let fields = match (value_in_time, subflow) {
+    let fields = match (is_timed, subflow) {
         (true, _) => MEAN_COLUMNS.iter().chain(&SUM_COLUMNS).map(|name| (*name).to_owned()).collect(),
         (false, true) => FlowRecord::Subflow(&Subflow::default()).fields(),
         (false, false) => FlowRecord::Flow(&flow).fields(),
     };
-    let of_run = RUN_VALUES.iter().map(|(name, _)| *name).filter(|_| !value_in_time && !subflow);
+    let run_values = RUN_VALUES.iter().map(|(name, _)| *name).filter(|_| !is_timed && !subflow);
     let loads = load::NAMES.into_iter().filter(|_| subflow);
-    fields.into_iter().chain(of_run.chain([DROP_PERCENT, VARIATION_PERCENT]).chain(loads).map(str::to_owned)).collect()
+    fields
+        .into_iter()
+        .chain(run_values.chain([DROP_PERCENT, VARIATION_PERCENT]).chain(loads).map(str::to_owned))
+        .collect()
 }
 
 /// Whether a value needs the time series even for the whole run.
@@ -159,8 +162,8 @@ mod tests {
 
     #[test]
     fn every_column_of_a_flow_has_a_value_over_a_part_of_the_run() {
-        let finite_samples: std::collections::BTreeSet<&str> = MEAN_COLUMNS.into_iter().chain(SUM_COLUMNS).collect();
-        assert_eq!(finite_samples, record::FLOW_COLUMNS.into_iter().collect());
+        let columns: std::collections::BTreeSet<&str> = MEAN_COLUMNS.into_iter().chain(SUM_COLUMNS).collect();
+        assert_eq!(columns, record::FLOW_COLUMNS.into_iter().collect());
     }
 
     #[test]

@@ -12,11 +12,11 @@ type KeyDefault = (&'static str, &'static str, Value);
 
 /// Defaults that hold always.
 pub(crate) fn fixed() -> Vec<KeyDefault> {
-    let mut all = vec![("scenario", "seeds", json!([1])), ("path", "mtu", bytes(network::DEFAULT_MTU))];
+    let mut entries = vec![("scenario", "seeds", json!([1])), ("path", "mtu", bytes(network::DEFAULT_MTU))];
     for table in ["path", "link"] {
         let zero = [("delay", "0s"), ("jitter", "0s"), ("loss", "0%"), ("overhead", "0b")];
-        all.extend(zero.map(|(key, zero)| (table, key, json!(zero))));
-        all.push((table, "local", json!(false)));
+        entries.extend(zero.map(|(key, zero)| (table, key, json!(zero))));
+        entries.push((table, "local", json!(false)));
     }
     // The types of these have their defaults themselves.
     let defaults = [
@@ -28,19 +28,19 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
         ("requests", "connection", "persistent"),
         ("video", "kind", "stored"),
     ];
-    all.extend(defaults.map(|(table, key, default)| (table, key, json!(default))));
-    all.extend([("burst-loss", "bad", json!("100%")), ("burst-loss", "good", json!("0%"))]);
-    all.extend(queue());
-    all.extend(of_tunnel());
-    all.extend(host());
-    all.extend([("flow", "start", json!("0s")), ("flow", "start_within", json!("0s"))]);
-    all.extend([("flow", "congestion", json!(traffic::CONGESTION)), ("subflow", "join", json!("0s"))]);
-    all.extend([("requests", "think", json!("0s")), ("mptcp", "stack", json!("upstream"))]);
-    all.extend([("video", "fps", json!(video::FPS)), ("video", "intra", json!(video::INTRA))]);
-    all.extend(["variation", "group_variation"].map(|key| ("video", key, json!(video::VARIATION))));
+    entries.extend(defaults.map(|(table, key, default)| (table, key, json!(default))));
+    entries.extend([("burst-loss", "bad", json!("100%")), ("burst-loss", "good", json!("0%"))]);
+    entries.extend(queue());
+    entries.extend(of_tunnel());
+    entries.extend(host());
+    entries.extend([("flow", "start", json!("0s")), ("flow", "start_within", json!("0s"))]);
+    entries.extend([("flow", "congestion", json!(traffic::CONGESTION)), ("subflow", "join", json!("0s"))]);
+    entries.extend([("requests", "think", json!("0s")), ("mptcp", "stack", json!("upstream"))]);
+    entries.extend([("video", "fps", json!(video::FPS)), ("video", "intra", json!(video::INTRA))]);
+    entries.extend(["variation", "group_variation"].map(|key| ("video", key, json!(video::VARIATION))));
     let times = [("startup", video::STARTUP), ("ahead", video::AHEAD), ("latency", video::LATENCY)];
-    all.extend(times.map(|(key, span)| ("video", key, time(span))));
-    all
+    entries.extend(times.map(|(key, span)| ("video", key, time(span))));
+    entries
 }
 
 /// A default that depends on another key: table, key, that other key, and the default for each of its values.

@@ -73,7 +73,7 @@ fn put_below<'t>(
 /// Whether `child` is `key` or a key below it, so that a value set at `key` overwrites it.
 pub(crate) fn covers(key: &str, child: &str) -> bool {
     let mut child = child.split('.');
-    key.split('.').all(|part| child.next().is_some_and(|other| part == other || part == EVERY))
+    key.split('.').all(|part| child.next().is_some_and(|child_part| part == child_part || part == EVERY))
 }
 
 /// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements without
@@ -92,15 +92,15 @@ pub(crate) fn overlay<'t>(node: &mut Node<'t>, fragment: Node<'t>) {
         (DeValue::Array(items), DeValue::Array(over)) if over.iter().any(|item| item.get_ref().is_table()) => {
             over.into_iter().for_each(|item| add(items, item));
         }
-        (_, other) => *node = Spanned::new(span, other),
+        (_, value) => *node = Spanned::new(span, value),
     }
 }
 
 /// Adds an element to a list, or lays it over the one with its name.
 fn add<'t>(items: &mut DeArray<'t>, item: Node<'t>) {
-    let name = |item: &Node<'t>| item.get_ref().get("name").and_then(|it| it.get_ref().as_str()).map(str::to_owned);
-    let existing =
-        name(&item).and_then(|name_of_item| items.iter().position(|other| name(other).as_ref() == Some(&name_of_item)));
+    let name = |item: &Node<'t>| item.get_ref().get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
+    let existing = name(&item)
+        .and_then(|name_of_item| items.iter().position(|existing| name(existing).as_ref() == Some(&name_of_item)));
     match existing {
         Some(index) => overlay(&mut items.as_mut()[index], item),
         None => items.push(item),

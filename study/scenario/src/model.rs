@@ -171,7 +171,7 @@ pub struct Host {
     pub gro: u32,
     /// `tcp_rmem`: the receive buffer, bytes.
     pub receive_buffer: TcpRmem,
-    /// `tcp_wmem` greatest: send buffer, bytes.
+    /// The maximum of `tcp_wmem`: the send buffer, bytes.
     pub send_buffer: u64,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
     pub pacing: bool,
@@ -187,7 +187,7 @@ pub struct Host {
     pub handshake: bool,
     /// Retransmission timeout before the first RTT sample.
     pub initial_rto: Span,
-    /// The maximum congestion window, and most packets outstanding, whatever the receiver offers.
+    /// The maximum congestion window, and the maximum number of packets outstanding, whatever the receiver offers.
     pub window: Option<u32>,
 }
 

@@ -19,7 +19,8 @@ pub fn schema() -> Value {
         let property = property(&mut schema, table, key);
         let description = property["description"].as_str().unwrap_or_default();
         property["description"] = json!(format!("{description} Default: {}.", defaults_text.join(", ")));
-        let values: serde_json::Map<String, Value> = values.into_iter().map(|(key, it)| (key.to_owned(), it)).collect();
+        let values: serde_json::Map<String, Value> =
+            values.into_iter().map(|(value, default)| (value.to_owned(), default)).collect();
         property["x-default-by"] = json!({ "key": by, "values": values });
     }
     schema

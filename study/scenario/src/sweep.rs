@@ -145,9 +145,9 @@ impl<'t> SweepTemplate<'t> {
     pub(crate) fn cell(&self, mut index: u64) -> Result<CellTree<'t>, Diagnostic> {
         let (mut labels, mut root) = (Vec::new(), self.root.clone());
         for case in self.cases() {
-            let mut rest = self.grid(case).map(|axis| axis.entries.len() as u64).product();
-            if index >= rest {
-                index -= rest;
+            let mut stride = self.grid(case).map(|axis| axis.entries.len() as u64).product();
+            if index >= stride {
+                index -= stride;
                 continue;
             }
             if let Some(case) = case {
@@ -155,8 +155,8 @@ impl<'t> SweepTemplate<'t> {
                 labels.push((CASE.to_owned(), case.label.clone()));
             }
             for axis in self.grid(case) {
-                rest /= axis.entries.len() as u64;
-                let entry = &axis.entries[(index / rest) as usize % axis.entries.len()];
+                stride /= axis.entries.len() as u64;
+                let entry = &axis.entries[(index / stride) as usize % axis.entries.len()];
                 keys::put(&mut root, &axis.key, entry.value.clone())?;
                 labels.push((axis.key.text.to_string(), entry.label.clone()));
             }
@@ -350,31 +350,32 @@ fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<
             .with_help("[case.NAME], then what differs")
             .with_key(CASE));
     };
-    let mut all = Vec::new();
+    let mut entries = Vec::new();
     for (name, fragment) in cases {
         let mut entry = Entry { label: name.get_ref().to_string(), value: fragment };
         if let Some(sweep) = take(&mut entry.value, SWEEP) {
             let with_full_key = |diagnostic: Diagnostic| {
-                let below = diagnostic.key.clone();
-                diagnostic.with_key(format!("{CASE}.{}.{SWEEP}.{below}", entry.label))
+                let inner_key = diagnostic.key.clone();
+                diagnostic.with_key(format!("{CASE}.{}.{SWEEP}.{inner_key}", entry.label))
             };
             collect(source, Some(&entry.label), None, sweep, axes).map_err(with_full_key)?;
         }
         entry.check_keys()?;
-        all.push(entry);
+        entries.push(entry);
     }
-    let all = Axis { key: Key { text: CASE.into(), span }, entries: all, case: None };
+    let all_cases = Axis { key: Key { text: CASE.into(), span }, entries, case: None };
     let case_axis = match axis {
         Some(mut axis) => {
             for entry in &mut axis.entries {
-                let case = all.entries.iter().find(|case| case.label == entry.label);
-                let unknown =
-                    || Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &all.labels()).with_key(CASE);
+                let case = all_cases.entries.iter().find(|case| case.label == entry.label);
+                let unknown = || {
+                    Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &all_cases.labels()).with_key(CASE)
+                };
                 *entry = case.ok_or_else(unknown)?.clone();
             }
             axis
         }
-        None => all,
+        None => all_cases,
     };
     axes.insert(0, case_axis);
     Ok(())
@@ -395,9 +396,11 @@ fn collect<'t>(
             collect(source, case, Some(&Key { text: text.into(), span: part.span() }), value, axes)
         }),
         (value, Some(key)) => {
-            let beside = |axis: &&Axis<'_>| axis.case.is_none() || axis.case.as_deref() == case;
-            if let Some(other) = axes.iter().filter(beside).find(|other| keys::covers(&key.text, &other.key.text)) {
-                let message = format!("`{}` would overwrite the sweep of `{}`", key.text, other.key.text);
+            let is_in_same_grid = |axis: &&Axis<'_>| axis.case.is_none() || axis.case.as_deref() == case;
+            if let Some(overwritten) =
+                axes.iter().filter(is_in_same_grid).find(|axis| keys::covers(&key.text, &axis.key.text))
+            {
+                let message = format!("`{}` would overwrite the sweep of `{}`", key.text, overwritten.key.text);
                 return Err(Diagnostic::new(key.span.clone(), message).with_key(key.text.as_ref()));
             }
             let axis = Axis::read(source, case, key.clone(), Spanned::new(span, value));

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Traces {
     base: PathBuf,
-    read: BTreeMap<String, RateTrace>,
+    by_name: BTreeMap<String, RateTrace>,
 }
 
 impl Traces {
     /// Traces below `base`.
     pub(crate) fn new(base: &Path) -> Self {
-        Self { base: base.to_owned(), read: BTreeMap::new() }
+        Self { base: base.to_owned(), by_name: BTreeMap::new() }
     }
 
     /// The trace in the file `name`. The caller knows where the scenario names it.
     pub(crate) fn get(&mut self, name: &str) -> Result<RateTrace, Diagnostic> {
-        if let Some(trace) = self.read.get(name) {
+        if let Some(trace) = self.by_name.get(name) {
             return Ok(trace.clone());
         }
         let path = self.base.join(name);
@@ -31,13 +31,13 @@ impl Traces {
             diagnostic.location = Some(Box::new(SourceLocation { file_name, text, span: diagnostic.span.clone() }));
             diagnostic
         })?;
-        self.read.insert(name.to_owned(), trace.clone());
+        self.by_name.insert(name.to_owned(), trace.clone());
         Ok(trace)
     }
 
     /// The opportunities of every trace, for the scenario's hash.
     pub(crate) fn opportunities(&self) -> impl Iterator<Item = u64> {
-        self.read.values().flat_map(|trace| trace.opportunities.iter().copied())
+        self.by_name.values().flat_map(|trace| trace.opportunities.iter().copied())
     }
 }
 

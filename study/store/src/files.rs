@@ -39,16 +39,16 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>, Error> {
 
 /// Creates or replaces the folder `to` by a copy of the files in `from` for whose names `is_copied` is true.
 pub(crate) fn copy_folder(from: &Path, to: &Path, is_copied: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let [temporary, old] = [temporary(to), temporary(to)];
+    let [temporary, previous] = [temporary(to), temporary(to)];
     fs::create_dir(&temporary).map_err(Error::io("create", &temporary))?;
     for name in names(from)?.iter().filter(|name| is_copied(name)) {
         fs::copy(from.join(name), temporary.join(name)).map_err(Error::io("copy", &from.join(name)))?;
     }
     if to.exists() {
-        fs::rename(to, &old).map_err(Error::io("replace", to))?;
+        fs::rename(to, &previous).map_err(Error::io("replace", to))?;
     }
     fs::rename(&temporary, to).map_err(Error::io("write", to))?;
-    if old.exists() { fs::remove_dir_all(&old).map_err(Error::io("remove", &old)) } else { Ok(()) }
+    if previous.exists() { fs::remove_dir_all(&previous).map_err(Error::io("remove", &previous)) } else { Ok(()) }
 }
 
 /// A hidden name beside `path`, another one at each call.
@@ -59,7 +59,7 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 /// Removes what a killed process left half-written.
-pub(crate) fn sweep(dir: &Path) -> Result<(), Error> {
+pub(crate) fn remove_temporary(dir: &Path) -> Result<(), Error> {
     for name in every_name(dir)?.iter().filter(|name| is_temporary(name)) {
         let path = dir.join(name);
         let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };

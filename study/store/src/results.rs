@@ -29,7 +29,7 @@ impl Results {
     /// The folder holds something else, a file in it is damaged, or it cannot be written.
     pub fn create_or_resume(dir: &Path, mut manifest: Manifest) -> Result<(Self, Vec<(Key, Run)>), Error> {
         let runs = match Manifest::find(dir)? {
-            Some(old) => resume(dir, &old, &mut manifest)?,
+            Some(previous) => resume(dir, &previous, &mut manifest)?,
             None => begin(dir, &mut manifest).map(|()| Vec::new())?,
         };
         let resumed = runs.iter().map(|(key, _)| *key).collect();
@@ -122,40 +122,40 @@ fn begin(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
             holds: "files that are not Ropewalk's results".to_owned(),
         });
     }
-    files::sweep(dir)?;
-    open_up(dir, manifest)
+    files::remove_temporary(dir)?;
+    mark_incomplete(dir, manifest)
 }
 
 /// States on disk that the study is under way; from here the parts hold every finished run.
-fn open_up(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
+fn mark_incomplete(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
     manifest.complete = false;
     manifest.digest = None;
     manifest.write(dir)?;
     create_parts(dir)
 }
 
-fn resume(dir: &Path, old: &Manifest, new: &mut Manifest) -> Result<Vec<(Key, Run)>, Error> {
-    if !old.same_study(new) {
-        return Err(Error::Occupied { path: dir.to_owned(), holds: old.describe() });
+fn resume(dir: &Path, previous: &Manifest, requested: &mut Manifest) -> Result<Vec<(Key, Run)>, Error> {
+    if !previous.same_study(requested) {
+        return Err(Error::Occupied { path: dir.to_owned(), holds: previous.describe() });
     }
-    let is_result_file: Vec<Key> =
-        (0..new.cells).flat_map(|cell| new.seeds.iter().map(move |seed| (cell, *seed))).collect();
-    new.seeds = BTreeSet::from_iter(old.seeds.iter().chain(&new.seeds).copied()).into_iter().collect();
-    files::sweep(dir)?;
-    if !old.complete {
+    let requested_keys: Vec<Key> =
+        (0..requested.cells).flat_map(|cell| requested.seeds.iter().map(move |seed| (cell, *seed))).collect();
+    requested.seeds = BTreeSet::from_iter(previous.seeds.iter().chain(&requested.seeds).copied()).into_iter().collect();
+    files::remove_temporary(dir)?;
+    if !previous.complete {
         create_parts(dir)?;
-        files::sweep(&parts::folder(dir))?;
-        open_up(dir, new)?;
+        files::remove_temporary(&parts::folder(dir))?;
+        mark_incomplete(dir, requested)?;
         return parts::read(dir);
     }
     remove_parts(dir)?;
     let runs = tables::read(dir)?;
-    let have: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
-    if !is_result_file.iter().all(|key| have.contains(key)) {
+    let finished: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
+    if !requested_keys.iter().all(|key| finished.contains(key)) {
         // More is to come: the runs go back to parts first, so that nothing hangs on tables about to be replaced.
         create_parts(dir)?;
         runs.iter().try_for_each(|(key, run)| parts::write(dir, *key, run))?;
-        open_up(dir, new)?;
+        mark_incomplete(dir, requested)?;
     }
     Ok(runs)
 }

@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
         Self { table, row, missing: None }
     }
 
-    /// The key of the run this row belongs visitor.
+    /// The key of the run this row belongs to.
     pub(crate) fn key(&mut self) -> Result<crate::Key, String> {
         let (mut cell, mut seed) = (0, 0);
         for (name, value) in [("cell", &mut cell), ("seed", &mut seed)] {

@@ -9,9 +9,9 @@ use parquet::data_type::ByteArray;
 use record::Series;
 
 /// The rows of one run.
-pub(crate) fn to_table((cell, seed): Key, all: &[Series]) -> Table {
+pub(crate) fn to_table((cell, seed): Key, run_series: &[Series]) -> Table {
     let (mut subjects, mut columns, mut times, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for series in all {
+    for series in run_series {
         let subject = ByteArray::from(series.subject.as_str());
         for (name, vector) in series.columns.iter().zip(&series.values) {
             let rows = vector.len().max(1);
@@ -47,22 +47,22 @@ pub(crate) fn from_table(table: &Table) -> Result<Vec<Series>, String> {
     };
     let (subjects, columns, times, values) =
         (texts("subject")?, texts("column")?, numbers("time_s")?, numbers("value")?);
-    let mut all: Vec<Series> = Vec::new();
+    let mut run_series: Vec<Series> = Vec::new();
     let mut start = 0;
     while start < table.rows() {
-        let same = |row: &usize| subjects[*row] == subjects[start] && columns[*row] == columns[start];
-        let end = (start..table.rows()).take_while(same).count() + start;
+        let is_same_vector = |row: &usize| subjects[*row] == subjects[start] && columns[*row] == columns[start];
+        let end = (start..table.rows()).take_while(is_same_vector).count() + start;
         let vector = |column: &[Option<f64>]| column[start..end].iter().copied().flatten().collect::<Vec<_>>();
         let (subject, name) = (text(&subjects[start])?, names::current(&text(&columns[start])?).into_owned());
-        if all.last().is_none_or(|series| series.subject != subject) {
-            all.push(Series { subject, columns: Vec::new(), time_s: vector(times), values: Vec::new() });
+        if run_series.last().is_none_or(|series| series.subject != subject) {
+            run_series.push(Series { subject, columns: Vec::new(), time_s: vector(times), values: Vec::new() });
         }
-        let series = all.last_mut().expect("one was pushed");
+        let series = run_series.last_mut().expect("one was pushed");
         series.columns.push(name);
         series.values.push(vector(values));
         start = end;
     }
-    Ok(all)
+    Ok(run_series)
 }
 
 fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
@@ -71,13 +71,13 @@ fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
 }
 
 /// Refuses series that a table cannot hold: two of one subject, or columns whose length is not that of the instants.
-pub(crate) fn check(all: &[Series]) -> Result<(), String> {
-    for (index, series) in all.iter().enumerate() {
-        let whole = series.columns.len() == series.values.len()
+pub(crate) fn check(run_series: &[Series]) -> Result<(), String> {
+    for (index, series) in run_series.iter().enumerate() {
+        let is_consistent = series.columns.len() == series.values.len()
             && !series.columns.is_empty()
             && series.values.iter().all(|vector| vector.len() == series.time_s.len())
             && series.columns.windows(2).all(|pair| pair[0] != pair[1]);
-        if !whole || all[..index].iter().any(|other| other.subject == series.subject) {
+        if !is_consistent || run_series[..index].iter().any(|earlier| earlier.subject == series.subject) {
             return Err(format!("has an ill-formed series of {}", series.subject));
         }
     }

@@ -71,7 +71,7 @@ impl Table {
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
-        self.columns.iter().find(|(other, _)| other == name).map(|(_, column)| column)
+        self.columns.iter().find(|(column_name, _)| column_name == name).map(|(_, column)| column)
     }
 
     fn schema(&self) -> Parquet<Type> {
@@ -144,14 +144,14 @@ fn read_group(group: &dyn RowGroupReader) -> Parquet<Table> {
     let rows = group.metadata().num_rows() as usize;
     let mut columns = Vec::new();
     for index in 0..group.num_columns() {
-        let about = group.metadata().column(index);
-        let column = match about.column_type() {
+        let metadata = group.metadata().column(index);
+        let column = match metadata.column_type() {
             Physical::INT64 => Column::Counts(read_column::<Int64Type>(group, index, rows)?),
             Physical::DOUBLE => Column::Numbers(read_column::<DoubleType>(group, index, rows)?),
             Physical::BYTE_ARRAY => Column::Texts(read_column::<ByteArrayType>(group, index, rows)?),
-            other => return Err(ParquetError::General(format!("a column of type {other}"))),
+            physical => return Err(ParquetError::General(format!("a column of type {physical}"))),
         };
-        columns.push((names::current(about.column_descr().name()).into_owned(), column));
+        columns.push((names::current(metadata.column_descr().name()).into_owned(), column));
     }
     Ok(Table { columns })
 }

@@ -86,10 +86,10 @@ impl Drawing<'_> {
 
     fn axis(&self) -> String {
         let tick = |tick: &f64| {
-            let (index, beside) = (self.y(*tick), LEFT - 4.0);
+            let (y, label_x) = (self.y(*tick), LEFT - 4.0);
             format!(
-                "<path d=\"M{LEFT} {index:.1}H{RIGHT}\"/><text x=\"{beside}\" y=\"{:.1}\">{}</text>",
-                index + 3.5,
+                "<path d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text x=\"{label_x}\" y=\"{:.1}\">{}</text>",
+                y + 3.5,
                 tick_text(*tick)
             )
         };
@@ -145,10 +145,10 @@ impl Drawing<'_> {
         let outliers = sample.outliers();
         let class = |point| if outliers.contains(point) { "out" } else { "run" };
         let points = sample.points.iter().map(|point| (class(point), point.1));
-        let all = points.chain(sample.excluded.iter().map(|point| ("left", point.1)));
+        let points = points.chain(sample.excluded.iter().map(|point| ("left", point.1)));
         let circle =
             |(class, value)| format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"1.7\"/>", self.y(value));
-        all.map(circle).collect()
+        points.map(circle).collect()
     }
 
     /// The mark of disturbed runs, above everything that is drawn for the value.
@@ -176,10 +176,10 @@ impl Drawing<'_> {
 /// The names below the groups: all, or as many as there is room for.
 fn names(grid: &Grid, slot: f64) -> String {
     let longest = grid.rows.iter().map(|row| row.name.chars().count() + 1).max().unwrap_or(1);
-    let every = (longest as f64 * CHARACTER_WIDTH / slot).ceil() as usize;
+    let step = (longest as f64 * CHARACTER_WIDTH / slot).ceil() as usize;
     let name = |(index, row): (usize, &Row)| {
         let x = LEFT + slot * (index as f64 + 0.5);
         format!("<text class=\"x\" x=\"{x:.1}\" y=\"{}\">{}</text>", BOTTOM + 14.0, escape(&row.name))
     };
-    grid.rows.iter().enumerate().step_by(every).map(name).collect()
+    grid.rows.iter().enumerate().step_by(step).map(name).collect()
 }

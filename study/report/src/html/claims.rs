@@ -10,8 +10,8 @@ pub(super) fn claims(study: &Study<'_>) -> String {
     if results.is_empty() {
         return String::new();
     }
-    let published = results.iter().any(|it| !it.claim.published.is_empty());
-    let rows: String = results.iter().map(|claim| rows(study, claim, published)).collect();
+    let published = results.iter().any(|result| !result.claim.published.is_empty());
+    let rows: String = results.iter().map(|result| rows(study, result, published)).collect();
     let column = if published { "<th scope=\"col\">published</th>" } else { "" };
     format!(
         "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\

@@ -113,17 +113,17 @@ fn worst_cells(
     if lines.is_empty() {
         return String::new();
     }
-    let (first, rest) = lines.split_at(lines.len().min(OPEN_LINES));
-    let shown = &rest[..rest.len().min(tables::MAX_ROWS)];
+    let (unfolded, folded) = lines.split_at(lines.len().min(OPEN_LINES));
+    let shown = &folded[..folded.len().min(tables::MAX_ROWS)];
     let mut more = match shown.is_empty() {
         true => String::new(),
         false => format!(
             "<details><summary>{} more, the worst first</summary>{}</details>\n",
-            rest.len(),
+            folded.len(),
             table(comparison, shown, plotted, part.first_cell)
         ),
     };
-    if shown.len() < rest.len() {
+    if shown.len() < folded.len() {
         more += &format!("<p>Of these the first {} are shown.</p>\n", shown.len());
     }
     format!(
@@ -134,7 +134,7 @@ fn worst_cells(
         escape(comparison.names[1 - comparison.baseline]),
         escape(comparison.names[comparison.baseline]),
         if comparison.has_cwnd_errors() { CWND_COLUMN_NOTE } else { "" },
-        table(comparison, first, plotted, part.first_cell),
+        table(comparison, unfolded, plotted, part.first_cell),
         tables::disturbance_notes(comparison.measured())
     )
 }

@@ -15,8 +15,8 @@ use crate::overview::{HEADINGS, Row, rows, total};
 pub fn compare_html(comparisons: &[Comparison<'_>]) -> String {
     match comparisons {
         [] => panic!("nothing is compared"),
-        [one] => single_page(one),
-        several => combined_page(several),
+        [comparison] => single_page(comparison),
+        _ => combined_page(comparisons),
     }
 }
 
@@ -45,10 +45,11 @@ fn combined_page(comparisons: &[Comparison<'_>]) -> String {
 
 /// Each comparison's share of the budget for charts over time, percent: its share of all lines.
 fn budget_percents(comparisons: &[Comparison<'_>]) -> Vec<usize> {
-    let lines = |it: &Comparison<'_>| cells(&it.worst_first()).iter().map(plots::max_lines).sum::<usize>();
+    let lines =
+        |comparison: &Comparison<'_>| cells(&comparison.worst_first()).iter().map(plots::max_lines).sum::<usize>();
     let lines: Vec<usize> = comparisons.iter().map(lines).collect();
-    let all = lines.iter().sum::<usize>().max(1);
-    lines.into_iter().map(|lines| (100 * lines).div_ceil(all)).collect()
+    let total = lines.iter().sum::<usize>().max(1);
+    lines.into_iter().map(|lines| (100 * lines).div_ceil(total)).collect()
 }
 
 /// One comparison of several, below its own heading.

@@ -48,7 +48,7 @@ pub(super) fn plots(study: &Study<'_>, cells: &[SweepCell<'_>], part: &PagePart)
             static_charts(index == 0, part.first_cell + index, &cell_name(cell, &varying_keys), &charts)
         })
         .collect();
-    let all: Vec<Charts> =
+    let charts: Vec<Charts> =
         cells[..shown].iter().map(|cell| charts(cell, baseline, data_points.clamp(100, 2000))).collect();
     let note = note(study, shown, cells.len());
     let section = format!(
@@ -58,7 +58,7 @@ pub(super) fn plots(study: &Study<'_>, cells: &[SweepCell<'_>], part: &PagePart)
         part.heading("Over time"),
         part_index = part.number()
     );
-    Plots { section, data: Some(data(&varying_keys, &cells[..shown], &all, part)), shown }
+    Plots { section, data: Some(data(&varying_keys, &cells[..shown], &charts, part)), shown }
 }
 
 /// The maximum number of lines that a cell's charts can have.
@@ -95,10 +95,10 @@ fn static_charts(open: bool, index: usize, name: &str, charts: &Charts) -> Strin
     )
 }
 
-fn data(varying_keys: &[&str], cells: &[SweepCell<'_>], all: &[Charts], part: &PagePart) -> Value {
+fn data(varying_keys: &[&str], cells: &[SweepCell<'_>], charts: &[Charts], part: &PagePart) -> Value {
     let mut axes: Vec<&Vec<f64>> = Vec::new(); // most cells share an axis
     let mut shown = Vec::new();
-    for (cell, charts) in cells.iter().zip(all) {
+    for (cell, charts) in cells.iter().zip(charts) {
         let axis = axes.iter().position(|axis| **axis == charts.times).unwrap_or_else(|| {
             axes.push(&charts.times);
             axes.len() - 1

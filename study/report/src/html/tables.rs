@@ -112,7 +112,7 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
     } else {
         &reference.unit
     });
-    let plot = if several { String::new() } else { scatter_of(study, grid, &pairs, reference, &unit) };
+    let plot = if several { String::new() } else { scatter_plot(study, grid, &pairs, reference, &unit) };
     let unit = if unit.is_empty() { unit } else { format!(", {unit}") };
     format!(
         "<h3>Here against {name}{panel}</h3>\n<p>{}: {}.</p>\n{}<div class=\"beside\"><div class=\"scroll\">\
@@ -135,8 +135,9 @@ fn rank_correlation_row(pairs: &[Vec<Pair>]) -> String {
 }
 
 fn pair_cell(pair: &Pair) -> String {
-    let simulated =
-        pair.simulated.map_or_else(|| "not run".to_owned(), |it| mark_disturbed(format_number(it), pair.disturbed[1]));
+    let simulated = pair
+        .simulated
+        .map_or_else(|| "not run".to_owned(), |simulated| mark_disturbed(format_number(simulated), pair.disturbed[1]));
     let published = mark_disturbed(format_optional(pair.published), pair.disturbed[0]);
     let (class, strength, error) = match pair.error() {
         Some(error) => shade(error),
@@ -153,7 +154,7 @@ pub(super) fn shade(error: f64) -> (&'static str, f64, String) {
     (if error < 0.0 { "less" } else { "more" }, (error.abs() * 2.0).min(1.0), format_percent(error))
 }
 
-fn scatter_of(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &Reference, unit: &str) -> String {
+fn scatter_plot(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &Reference, unit: &str) -> String {
     let mut points = Vec::new();
     for (row, pairs) in grid.rows.iter().zip(pairs) {
         for (column, pair) in grid.columns.iter().zip(pairs) {

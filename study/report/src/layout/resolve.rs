@@ -36,9 +36,9 @@ fn flows<'e>(experiments: impl Iterator<Item = &'e Experiment>) -> Vec<String> {
     let mut names = Vec::new();
     for experiment in experiments {
         for flow in &experiment.flows {
-            let subflow = |it: &Subflow| format!("{}/{}", flow.name, experiment.paths[it.path].name);
-            let all = std::iter::once(flow.name.clone()).chain(flow.kind.subflows().iter().map(subflow));
-            names.extend(all);
+            let name = |subflow: &Subflow| format!("{}/{}", flow.name, experiment.paths[subflow.path].name);
+            let flow_names = std::iter::once(flow.name.clone()).chain(flow.kind.subflows().iter().map(name));
+            names.extend(flow_names);
         }
     }
     let mut seen = BTreeSet::new();
@@ -75,7 +75,8 @@ impl Context<'_> {
     }
 
     fn figure(&self, given: &FigureFile) -> Result<Option<Figure>, Diagnostic> {
-        let diagnostic = |at: &Spanned<String>, message, help| Err(Diagnostic::new(at.span(), message).with_help(help));
+        let diagnostic =
+            |key: &Spanned<String>, message, help| Err(Diagnostic::new(key.span(), message).with_help(help));
         let lines = match (&given.lines, &given.bars, &given.across) {
             (Some(lines), None, None) if self.sample.is_some() => lines,
             (Some(lines), None, None) => return diagnostic(lines, "a figure needs the time series", "set `sample`"),
@@ -166,15 +167,15 @@ impl Context<'_> {
 
     /// An instant at which there is a sample, seconds.
     fn instant(&self, given: &Option<Spanned<parse::Time>>) -> Result<Option<f64>, Diagnostic> {
-        let Some(at) = given else { return Ok(None) };
+        let Some(time) = given else { return Ok(None) };
         match self.sample {
-            Some(sample) if sample > 0 && at.get().0.0.is_multiple_of(sample) => Ok(Some(at.get().0.as_secs_f64())),
+            Some(sample) if sample > 0 && time.get().0.0.is_multiple_of(sample) => Ok(Some(time.get().0.as_secs_f64())),
             Some(_) => {
-                Err(Diagnostic::new(at.span(), "there is no sample at this instant")
+                Err(Diagnostic::new(time.span(), "there is no sample at this instant")
                     .with_help("a multiple of `sample`"))
             }
             None => {
-                Err(Diagnostic::new(at.span(), "a part of the run needs the time series").with_help("set `sample`"))
+                Err(Diagnostic::new(time.span(), "a part of the run needs the time series").with_help("set `sample`"))
             }
         }
     }

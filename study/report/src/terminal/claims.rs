@@ -20,14 +20,14 @@ pub(super) fn claims(study: &Study<'_>, width: usize, color: bool) -> String {
     let mut out = "\n".to_owned() + &paragraph(&format!("Claims: {}", tally(&results)), width, Style::Bold, color);
     let wide = width >= MIN_WIDE;
     if wide {
-        out += &beside("claim", &[("here".to_owned(), "verdict")], width, Style::Dim, color);
+        out += &side_by_side("claim", &[("here".to_owned(), "verdict")], width, Style::Dim, color);
     }
     for (index, claim) in results.iter().enumerate() {
         let (statement, rows) = (statement(claim), rows(study, claim));
         out += if index > 0 { "\n" } else { "" };
         out += &match wide {
-            true => beside(&statement, &rows, width, Style::Plain, color),
-            false => below(&statement, &rows, width, color),
+            true => side_by_side(&statement, &rows, width, Style::Plain, color),
+            false => stacked(&statement, &rows, width, color),
         };
     }
     out
@@ -63,12 +63,12 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>) -> Vec<Row> {
 }
 
 /// The claim at the left, its rows at the right.
-fn beside(statement: &str, rows: &[Row], width: usize, style: Style, color: bool) -> String {
-    let rest = width - VERDICT_WIDTH - 2 * GAP;
-    let claim = rest * 45 / 100;
-    let statement = wrap(statement, claim);
+fn side_by_side(statement: &str, rows: &[Row], width: usize, style: Style, color: bool) -> String {
+    let text_width = width - VERDICT_WIDTH - 2 * GAP;
+    let claim_width = text_width * 45 / 100;
+    let statement = wrap(statement, claim_width);
     let numbers = |(numbers, verdict): &Row| {
-        let lines = wrap(numbers, rest - claim);
+        let lines = wrap(numbers, text_width - claim_width);
         lines
             .into_iter()
             .enumerate()
@@ -79,8 +79,8 @@ fn beside(statement: &str, rows: &[Row], width: usize, style: Style, color: bool
     let line = |index: usize| {
         let (numbers, verdict) = numbers.get(index).map_or(("", ""), |(numbers, verdict)| (numbers.as_str(), *verdict));
         let cells = [
-            align_left(statement.get(index).map_or("", String::as_str), claim),
-            align_left(numbers, rest - claim),
+            align_left(statement.get(index).map_or("", String::as_str), claim_width),
+            align_left(numbers, text_width - claim_width),
             verdict.to_owned(),
         ];
         styled(&cells.join(&" ".repeat(GAP)), style, color)
@@ -89,7 +89,7 @@ fn beside(statement: &str, rows: &[Row], width: usize, style: Style, color: bool
 }
 
 /// The claim, its rows below.
-fn below(statement: &str, rows: &[Row], width: usize, color: bool) -> String {
+fn stacked(statement: &str, rows: &[Row], width: usize, color: bool) -> String {
     let indented = |(numbers, verdict): &Row| {
         let text = if verdict.is_empty() { numbers.clone() } else { format!("{verdict}: {numbers}") };
         let lines = wrap(&text, width.saturating_sub(GAP));

@@ -14,8 +14,8 @@ const SIDES: [&str; 2] = ["a", "b"];
 #[must_use]
 pub fn compare_terminal(comparisons: &[Comparison<'_>], width: usize, color: bool) -> String {
     match comparisons {
-        [one] => single(one, width, color),
-        several => combined(several, width, color),
+        [comparison] => single(comparison, width, color),
+        _ => combined(comparisons, width, color),
     }
 }
 

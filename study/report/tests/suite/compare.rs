@@ -14,8 +14,8 @@ fn cells(samples: u32) -> Vec<Run> {
     };
     let flow =
         Flow { name: "tcp".to_owned(), congestion_control: "cubic".to_owned(), goodput_mbps: 100.0, ..Flow::default() };
-    let run = |at| Run {
-        parameters: [("delay".to_owned(), format!("{at}ms"))].into(),
+    let run = |index| Run {
+        parameters: [("delay".to_owned(), format!("{index}ms"))].into(),
         duration_s: 20.0,
         flows: vec![flow.clone()],
         series: vec![series.clone(); usize::from(samples > 0)],
@@ -26,9 +26,9 @@ fn cells(samples: u32) -> Vec<Run> {
 
 /// The cells with errors of 1 to 21 %, alternately negative and positive, in no order of size.
 fn with_errors(mut runs: Vec<Run>) -> Vec<Run> {
-    for (at, run) in runs.iter_mut().enumerate() {
-        let percent = (at * 8 % 21 + 1) as f64;
-        run.flows[0].goodput_mbps = if at % 2 == 0 { 100.0 + percent } else { 100.0 - percent };
+    for (index, run) in runs.iter_mut().enumerate() {
+        let percent = (index * 8 % 21 + 1) as f64;
+        run.flows[0].goodput_mbps = if index % 2 == 0 { 100.0 + percent } else { 100.0 - percent };
     }
     runs
 }
@@ -44,8 +44,8 @@ fn measured<'a>(simulated: &'a [Run], kernel: &'a [Run]) -> Comparison<'a> {
 
 /// The content of a section of the page.
 fn section<'p>(page: &'p str, id: &str) -> &'p str {
-    let (_, rest) = page.split_once(&format!("<section id=\"{id}\">")).expect("there is such a section");
-    rest.split_once("</section>").expect("it ends").0
+    let (_, content) = page.split_once(&format!("<section id=\"{id}\">")).expect("there is such a section");
+    content.split_once("</section>").expect("it ends").0
 }
 
 #[test]
@@ -53,27 +53,27 @@ fn the_distribution_of_errors_is_the_one_that_was_put_in() {
     let kernel = cells(0);
     let simulated = with_errors(cells(0));
     // Between order statistics of 1, 2 ... 21 on the straight line.
-    let told = "Goodput of sim against kernel: 21 values in 21 common cells, median |error| 11.0 %, 90th percentile \
+    let sentence = "Goodput of sim against kernel: 21 values in 21 common cells, median |error| 11.0 %, 90th percentile \
                 19.0 %, 95th 20.0 %, worst 21.0 %.";
     let comparison = measured(&simulated, &kernel);
     assert!(
-        compare_terminal(from_ref(&comparison), 400, false).contains(told),
+        compare_terminal(from_ref(&comparison), 400, false).contains(sentence),
         "{}",
         compare_terminal(from_ref(&comparison), 400, false)
     );
     let page = compare_html(from_ref(&comparison));
     let numbers = ["21", "11.0", "19.0", "20.0", "21.0"].map(|number| format!("<td>{number}</td>")).concat();
     let agreement = section(&page, "agreement");
-    assert!(agreement.contains(&told.replace(" %", "&nbsp;%")) && agreement.contains(&numbers));
+    assert!(agreement.contains(&sentence.replace(" %", "&nbsp;%")) && agreement.contains(&numbers));
 }
 
 #[test]
-fn the_yardstick_is_the_one_that_is_named() {
+fn the_baseline_is_the_study_that_is_named() {
     let kernel = cells(0);
     let simulated = with_errors(cells(0));
-    let turned = Comparison::new([("sim", study(&simulated)), ("kernel", study(&kernel))], 0);
-    let text = compare_terminal(from_ref(&turned), 400, false);
-    // 79 is the least of the simulated: the kernel's 100 are 26.6 % more.
+    let swapped = Comparison::new([("sim", study(&simulated)), ("kernel", study(&kernel))], 0);
+    let text = compare_terminal(from_ref(&swapped), 400, false);
+    // 79 is the minimum of the simulated: the kernel's 100 are 26.6 % more.
     assert!(text.contains("Goodput of kernel against sim") && text.contains("worst 26.6 %"), "{text}");
 }
 
@@ -123,11 +123,11 @@ fn several_comparisons_have_one_distribution_and_a_section_each() {
     }
     let other = |runs| Study { scenario: "other", ..study(runs) };
     let exact = Comparison::new([("sim", other(&kernel[..20])), ("kernel", other(&kernel[..20]))], 1);
-    let both = [measured(&simulated, &kernel), exact];
-    let told = "Goodput in 2 comparisons: 41 values in 41 common cells, median |error| 0.5 %, 90th percentile 16.5 %, 95th \
+    let comparisons = [measured(&simulated, &kernel), exact];
+    let sentence = "Goodput in 2 comparisons: 41 values in 41 common cells, median |error| 0.5 %, 90th percentile 16.5 %, 95th \
                 18.5 %, worst 20.5 %; 25 within 5 %, 30 within 10 %, 40 within 20 %.";
-    let text = compare_terminal(&both, 400, false);
-    assert!(text.contains(told), "{text}");
+    let text = compare_terminal(&comparisons, 400, false);
+    assert!(text.contains(sentence), "{text}");
     let row = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).expect("it has a line");
         line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
@@ -135,16 +135,16 @@ fn several_comparisons_have_one_distribution_and_a_section_each() {
     assert_eq!(row("made-up"), ["21", "21", "10.5", "18.5", "19.5", "20.5", "5", "10", "20"]);
     assert_eq!(row("other"), ["20", "20", "0.0", "0.0", "0.0", "0.0", "20", "20", "20"]);
     assert_eq!(row("all"), ["41", "41", "0.5", "16.5", "18.5", "20.5", "25", "30", "40"]);
-    let narrow = compare_terminal(&both, 50, false);
+    let narrow = compare_terminal(&comparisons, 50, false);
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
-    let page = compare_html(&both);
+    let page = compare_html(&comparisons);
     let agreement = section(&page, "agreement");
     assert!(agreement.contains("<a href=\"#pair-1\">other</a>"));
     let place = |text: &str| agreement.find(text).expect(text);
     assert!(place(">compared<") < place(">cells<"), "heads stand over their columns");
     let ids: Vec<&str> = page.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     for id in ["pair-0", "pair-1", "agreement-1", "series-0", "drawn-1", "cell-0", "cell-40"] {
-        assert_eq!(ids.iter().filter(|other| **other == id).count(), 1, "{id}");
+        assert_eq!(ids.iter().filter(|known| **known == id).count(), 1, "{id}");
     }
     // The worst of the first pair, and the first of the second, lead to their own plots.
     assert!(section(&page, "cells-0").contains("#cell-0\"") && section(&page, "cells-1").contains("#cell-21\""));

@@ -53,8 +53,8 @@ fn tables_and_references_come_through_in_file_order() {
 #[test]
 fn a_set_that_leaves_one_value_keeps_the_table_and_one_that_removes_the_key_does_not() {
     assert_eq!(read(SWEPT, &["flow.tcp.congestion=default"], false).tables.len(), 1);
-    let above = "path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }";
-    assert_eq!(read(SWEPT, &[above], false).tables, []);
+    let set = "path.wire={ name = \"wire\", rate = \"1mbit\", delay = \"3ms\" }";
+    assert_eq!(read(SWEPT, &[set], false).tables, []);
 }
 
 /// Cases that sweep keys of their own, and what a report shows of them.
@@ -110,8 +110,8 @@ const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
 
 /// Line and key where the fault is found, and a phrase of the message or of the help.
 fn check(text: &str, line: usize, key: &str, phrase: &str) {
-    let read = scenario(text, &[], false).unwrap_or_else(|error| panic!("{error}"));
-    let error = layout(&read).map(|_| ()).expect_err(text);
+    let parsed = scenario(text, &[], false).unwrap_or_else(|error| panic!("{error}"));
+    let error = layout(&parsed).map(|_| ()).expect_err(text);
     assert_eq!((error.line(), error.key()), (line, key), "{text}\n{error}");
     assert!(error.message().contains(phrase) || error.help().contains(phrase), "{phrase:?} is not in:\n{error}");
 }

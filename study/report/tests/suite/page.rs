@@ -8,13 +8,13 @@ use ropewalk_report::{BY_FLOW, Baseline, Figure, Layout, Scope, Study, Test, htm
 fn the_page_loads_nothing() {
     let runs = made_up::runs(&[1], 50);
     let page = html(&made_up::study(&runs));
-    let addresses: Vec<&str> = page.match_indices("://").map(|(at, _)| &page[at - 5..at + 30]).collect();
+    let addresses: Vec<&str> = page.match_indices("://").map(|(index, _)| &page[index - 5..index + 30]).collect();
     // uPlot names its home in a comment.
     assert!(addresses.iter().all(|address| address.contains("github.com/leeoniya/uPlot")), "{addresses:?}");
     for loader in [" src=", "<link", "@import", "url(", "import(", "fetch(", "XMLHttpRequest"] {
         assert!(!page.contains(loader), "{loader}");
     }
-    let hrefs = page.match_indices("href=\"").map(|(at, _)| &page[at + 6..at + 7]);
+    let hrefs = page.match_indices("href=\"").map(|(index, _)| &page[index + 6..index + 7]);
     assert!(hrefs.into_iter().all(|first| first == "#"), "links stay on the page");
 }
 
@@ -46,22 +46,22 @@ fn count(page: &str, part: &str) -> usize {
 fn a_figure_is_a_chart_for_each_setting_with_a_line_for_each_value() {
     let runs = made_up::runs(&[1], 50);
     let mut study = made_up::study(&runs);
-    let paths = |study: &Study<'_>| {
+    let drawing = |study: &Study<'_>| {
         let page = html(study);
         let (_, figures) = page.split_once("id=\"figures\"").expect("there is a section");
         let figures = figures.split("</section>").next().unwrap().to_owned();
         (count(&figures, "<figure>"), count(&figures, "class=\"l\""), figures)
     };
     study.layout.figures = vec![made_up::figure()];
-    let (charts, lines, _) = paths(&study);
+    let (charts, lines, _) = drawing(&study);
     assert_eq!((charts, lines), (6, 6 * 8 + 8), "six delays, eight algorithms, and their names once");
     study.layout.figures[0].scope.only = [("path.eno2.delay".to_owned(), vec!["10ms".to_owned()])].into();
     study.layout.figures[0].scope.until_s = Some(30.0);
-    let (charts, lines, figures) = paths(&study);
+    let (charts, lines, figures) = drawing(&study);
     assert_eq!((charts, lines), (1, 8 + 8));
     assert!(figures.contains("Windows in the first 30 s") && figures.contains(">30 s<") && !figures.contains(">35 s<"));
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs[..12] });
-    let (_, lines, figures) = paths(&study);
+    let (_, lines, figures) = drawing(&study);
     assert_eq!(lines, 8 + 2 + 8, "the baseline has two of the algorithms");
     assert!(figures.contains("Broad and pale: kernel-6.1."));
 }

@@ -14,12 +14,12 @@ fn assert_fits(text: &str, width: usize) {
 }
 
 /// Two studies side by side, the second measured by the first.
-fn beside(one: &Study<'_>, other: &Study<'_>, width: usize) -> String {
-    compare_terminal(&[Comparison::new([("one", one.clone()), ("other", other.clone())], 0)], width, false)
+fn beside(first: &Study<'_>, second: &Study<'_>, width: usize) -> String {
+    compare_terminal(&[Comparison::new([("first", first.clone()), ("second", second.clone())], 0)], width, false)
 }
 
 /// The study with and without its layout, and compared with itself.
-fn all(study: &Study<'_>, width: usize) -> [String; 3] {
+fn texts(study: &Study<'_>, width: usize) -> [String; 3] {
     let plain = Study { layout: Layout::default(), ..study.clone() };
     [terminal(study, width, false), terminal(&plain, width, false), beside(study, &plain, width)]
 }
@@ -46,7 +46,7 @@ fn nothing_is_wider_than_the_terminal() {
         study.layout.figures[0].title = LONG.to_owned();
         study.baseline = Some(Baseline { name: LONG, runs });
         for width in [20, 40, 80, 120, 200] {
-            for text in all(&study, width) {
+            for text in texts(&study, width) {
                 assert_fits(&text, width);
                 assert!(!text.contains('\u{1b}'), "a name sent an escape sequence to the terminal");
             }
@@ -91,9 +91,9 @@ fn what_was_published_but_not_run_is_shown_as_such() {
     runs.retain(|run| run.parameters["flow.tcp.congestion"] != "bbr");
     let text = terminal(&made_up::study(&runs), 80, false);
     for name in ["bbr", "westwood"] {
-        let at = text.lines().position(|line| line.starts_with(name)).unwrap();
+        let index = text.lines().position(|line| line.starts_with(name)).unwrap();
         let rows: Vec<Vec<&str>> =
-            text.lines().skip(at).take(2).map(|line| line.split_whitespace().collect()).collect();
+            text.lines().skip(index).take(2).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], [name, "not", "run"]);
         assert_eq!(rows[1].len(), 7, "its published values: {rows:?}");
     }
@@ -144,31 +144,31 @@ fn a_name_without_a_value_in_one_cell_cannot_be_compared() {
 #[test]
 fn a_table_without_references_is_compared_with_the_baseline() {
     let runs = made_up::runs(&[1], 0);
-    let mut theirs = runs.clone();
-    theirs.iter_mut().for_each(|run| run.flows[0].goodput_mbps /= 1.12);
-    theirs.retain(|run| run.parameters["flow.tcp.congestion"] != "reno");
+    let mut baseline_runs = runs.clone();
+    baseline_runs.iter_mut().for_each(|run| run.flows[0].goodput_mbps /= 1.12);
+    baseline_runs.retain(|run| run.parameters["flow.tcp.congestion"] != "reno");
     let mut study = made_up::study(&runs);
     study.layout.tables[0].references.clear();
-    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &theirs });
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &baseline_runs });
     let text = terminal(&study, 120, false);
     assert!(text.contains("of 42 values, 0 within 5 %, 0 within 10 %, 42 within 15 %, 42 within 25 %;"), "{text}");
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let lines: Vec<Vec<String>> = text.lines().map(words).collect();
-    let at = |name: &str| lines.iter().position(|line| line.first().is_some_and(|first| first == name)).unwrap();
-    assert_eq!(lines[at("vegas") + 1][0], "kernel-6.1");
-    assert_eq!(lines[at("vegas") + 2], ["error", "+12%", "+12%", "+12%", "+12%", "+12%", "+12%"]);
-    assert_eq!(lines[at("reno") + 1][0], "vegas", "what the baseline has not run stands alone");
+    let line_of = |name: &str| lines.iter().position(|line| line.first().is_some_and(|first| first == name)).unwrap();
+    assert_eq!(lines[line_of("vegas") + 1][0], "kernel-6.1");
+    assert_eq!(lines[line_of("vegas") + 2], ["error", "+12%", "+12%", "+12%", "+12%", "+12%", "+12%"]);
+    assert_eq!(lines[line_of("reno") + 1][0], "vegas", "what the baseline has not run stands alone");
 }
 
 #[test]
 fn the_course_of_windows_is_compared_with_the_baseline() {
     let runs = made_up::runs(&[1], 300);
-    let mut theirs = runs.clone();
-    for series in theirs.iter_mut().map(|run| &mut run.series[0]) {
+    let mut baseline_runs = runs.clone();
+    for series in baseline_runs.iter_mut().map(|run| &mut run.series[0]) {
         series.values[1].iter_mut().for_each(|window| *window /= 1.2);
     }
     let mut study = made_up::study(&runs);
-    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &theirs });
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &baseline_runs });
     let table = &mut study.layout.tables[0];
     (table.columns, table.references) = (None, Vec::new());
     table.values = ["mean_cwnd_error_percent", "cwnd_quantile_error_percent"].map(made_up::column).to_vec();
@@ -205,19 +205,19 @@ fn colour_changes_nothing_but_colour() {
 
 #[test]
 fn a_comparison_shows_both_values_the_change_and_what_only_one_has() {
-    let one = made_up::runs(&[1], 0);
-    let mut other = one.clone();
-    other.iter_mut().for_each(|run| run.flows[0].goodput_mbps *= 2.0);
-    other.pop();
-    let text = beside(&made_up::study(&one), &made_up::study(&other), 80);
+    let first = made_up::runs(&[1], 0);
+    let mut second = first.clone();
+    second.iter_mut().for_each(|run| run.flows[0].goodput_mbps *= 2.0);
+    second.pop();
+    let text = beside(&made_up::study(&first), &made_up::study(&second), 80);
     let rows: Vec<Vec<&str>> =
         text.lines().filter(|line| line.contains("0ms  ")).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows.len(), one.len());
+    assert_eq!(rows.len(), first.len());
     assert!(rows[..47].iter().all(|row| row.last() == Some(&"+100%")), "{text}");
     assert_eq!(rows[47][3..], ["–", "–"]);
     assert!(text.contains("Only in a: bbr, 100ms.") && text.contains("47 values in 47 common cells"), "{text}");
     let plain = |runs| Study { layout: Layout::default(), ..made_up::study(runs) };
-    let text = beside(&plain(&one), &plain(&[]), 80);
+    let text = beside(&plain(&first), &plain(&[]), 80);
     assert!(text.contains("No cell of one") && text.contains("RTT mean, ms"), "{text}");
 }
 
@@ -226,8 +226,8 @@ fn a_disturbed_run_is_marked_and_left_out_where_there_are_others() {
     let mut runs = made_up::runs(&[1, 2], 0);
     runs.iter_mut().for_each(|run| run.flows[0].goodput_mbps = if run.seed == 1 { 10.0 } else { 30.0 });
     // Of the first cell the second seed, of the second cell both.
-    for (at, steal_s) in [(0, 0.6), (1, 0.61), (2, 60.0), (3, 60.0)] {
-        runs[at].steal_s = Some(steal_s);
+    for (index, steal_s) in [(0, 0.6), (1, 0.61), (2, 60.0), (3, 60.0)] {
+        runs[index].steal_s = Some(steal_s);
     }
     let study = made_up::study(&runs);
     for text in [terminal(&study, 120, false), beside(&study, &study, 120)] {
@@ -264,8 +264,8 @@ fn a_table_goes_by_flow_and_subflow() {
         scope: flows(&["both", "both/b", "rival"]),
         ..Table::default()
     };
-    let all = Table { scope: Scope::default(), ..table.clone() };
-    let text = terminal(&multipath(&runs, Layout { tables: vec![table, all], ..Layout::default() }), 80, false);
+    let all_flows = Table { scope: Scope::default(), ..table.clone() };
+    let text = terminal(&multipath(&runs, Layout { tables: vec![table, all_flows], ..Layout::default() }), 80, false);
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert!(rows.contains(&vec!["congestion", "\\", "flow", "both", "both/b", "rival"]), "{text}");
     assert!(rows.contains(&vec!["lia", "8", "5", "6"]) && rows.contains(&vec!["olia", "10", "7", "6"]), "{text}");
@@ -274,10 +274,10 @@ fn a_table_goes_by_flow_and_subflow() {
 
 #[test]
 fn a_column_may_be_of_a_subflow_and_has_its_label_and_its_rank() {
-    let run = |(at, name): (u32, &str)| {
+    let run = |(index, name): (u32, &str)| {
         let mut run = made_up_multipath::runs().remove(0);
         run.parameters.insert(by("flow.both.congestion"), name.to_owned());
-        run.subflows[0].srtt_ms.mean = f64::from(40 + at);
+        run.subflows[0].srtt_ms.mean = f64::from(40 + index);
         run
     };
     let runs: Vec<Run> = (0..).zip(["lia", "olia", "balia"]).map(run).collect();
@@ -292,7 +292,7 @@ fn a_column_may_be_of_a_subflow_and_has_its_label_and_its_rank() {
         unit: String::new(),
         columns: vec!["SRTT a".to_owned(), "SRTT b".to_owned()],
         rows: [("lia", 3.0), ("olia", 1.0), ("balia", 2.0)]
-            .map(|(name, at)| (by(name), vec![Some(at), Some(at)]))
+            .map(|(name, value)| (by(name), vec![Some(value), Some(value)]))
             .to_vec(),
         note: String::new(),
     };

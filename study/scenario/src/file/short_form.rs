@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "name" => name = Some(map.next_value()?),
-                _ => drop(parameters.insert(key, map.next_value::<Given>()?.0)),
+                _ => drop(parameters.insert(key, map.next_value::<ParameterValue>()?.0)),
             }
         }
         let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
@@ -105,30 +105,30 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
 }
 
 /// The value of one parameter; `true` and `false` are the words `on` and `off`.
-struct Given(ParamValue);
+struct ParameterValue(ParamValue);
 
-struct GivenVisitor;
+struct ParameterVisitor;
 
-impl Visitor<'_> for GivenVisitor {
-    type Value = Given;
+impl Visitor<'_> for ParameterVisitor {
+    type Value = ParameterValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number, a word, true or false")
     }
 
-    fn visit_str<E: Error>(self, word: &str) -> Result<Given, E> {
-        Ok(Given(ParamValue::Choice(word.to_owned())))
+    fn visit_str<E: Error>(self, word: &str) -> Result<ParameterValue, E> {
+        Ok(ParameterValue(ParamValue::Choice(word.to_owned())))
     }
 
-    fn visit_f64<E: Error>(self, n: f64) -> Result<Given, E> {
-        Ok(Given(ParamValue::Number(n)))
+    fn visit_f64<E: Error>(self, n: f64) -> Result<ParameterValue, E> {
+        Ok(ParameterValue(ParamValue::Number(n)))
     }
 
-    fn visit_i64<E: Error>(self, n: i64) -> Result<Given, E> {
+    fn visit_i64<E: Error>(self, n: i64) -> Result<ParameterValue, E> {
         self.visit_f64(n as f64)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Given, E> {
+    fn visit_bool<E: Error>(self, value: bool) -> Result<ParameterValue, E> {
         self.visit_str(if value { "on" } else { "off" })
     }
 }
@@ -145,9 +145,9 @@ impl<'de> Deserialize<'de> for Algorithm {
     }
 }
 
-impl<'de> Deserialize<'de> for Given {
+impl<'de> Deserialize<'de> for ParameterValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(GivenVisitor)
+        deserializer.deserialize_any(ParameterVisitor)
     }
 }
 

@@ -124,9 +124,9 @@ mod tests {
 
     fn draws(quantity: Distribution, count: usize) -> Vec<f64> {
         let mut rng = RngStream::named(1, "draws");
-        let mut all: Vec<f64> = (0..count).map(|_| quantity.next(&mut rng)).collect();
-        all.sort_by(f64::total_cmp);
-        all
+        let mut values: Vec<f64> = (0..count).map(|_| quantity.next(&mut rng)).collect();
+        values.sort_by(f64::total_cmp);
+        values
     }
 
     #[test]

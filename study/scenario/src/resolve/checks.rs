@@ -39,9 +39,9 @@ pub(super) fn check_unique<'a>(
     kind: &str,
     name: &str,
     span: Range<usize>,
-    mut others: impl Iterator<Item = &'a str>,
+    mut taken_names: impl Iterator<Item = &'a str>,
 ) -> Result<String, Diagnostic> {
-    match others.any(|other| other == name) {
+    match taken_names.any(|taken| taken == name) {
         true => Err(Diagnostic::new(span, format!("there are two {kind}s called `{name}`"))),
         false => Ok(name.to_owned()),
     }

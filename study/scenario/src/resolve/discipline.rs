@@ -37,19 +37,23 @@ fn name_and_keys(discipline: file::Discipline) -> (&'static str, &'static [&'sta
 
 /// Refuses keys of another discipline.
 fn refuse_keys_of_others(queue: &Queue) -> Result<(), Diagnostic> {
-    let (name, own) = name_and_keys(queue.discipline);
-    let given = given(queue).into_iter().filter_map(|(key, span)| Some((key, span?)));
-    match given.into_iter().find(|(key, _)| !own.contains(key)) {
+    let (name, allowed_keys) = name_and_keys(queue.discipline);
+    let present = present_keys(queue).into_iter().filter_map(|(key, span)| Some((key, span?)));
+    match present.into_iter().find(|(key, _)| !allowed_keys.contains(key)) {
         Some((key, span)) => {
             let diagnostic = Diagnostic::new(span, format!("a {name} queue has no `{key}`"));
-            Err(if own.is_empty() { diagnostic } else { diagnostic.with_help(format!("it has {}", own.join(", "))) })
+            Err(if allowed_keys.is_empty() {
+                diagnostic
+            } else {
+                diagnostic.with_help(format!("it has {}", allowed_keys.join(", ")))
+            })
         }
         None => Ok(()),
     }
 }
 
-/// The keys that only some disciplines have, with their positions.
-fn given(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 13] {
+/// The keys that only some disciplines have, with their positions if the file has them.
+fn present_keys(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 13] {
     [
         ("target", span(&queue.target)),
         ("interval", span(&queue.interval)),

@@ -11,18 +11,20 @@ use units::{Instant, Rate};
 /// The events of `file`, earliest first; of the same instant in file order.
 pub(super) fn events(file: &File, links: &[Link], paths: &[Path]) -> Result<Vec<Change>, Diagnostic> {
     let mut changes = Vec::new();
-    for at in &file.event {
-        changes.extend(changes_of(at, links, paths)?);
+    for event in &file.event {
+        changes.extend(changes_of(event, links, paths)?);
     }
     changes.sort_by_key(|change| change.at);
     Ok(changes)
 }
 
 /// One change for each link that the event touches.
-fn changes_of(at: &Spanned<file::Event>, links: &[Link], paths: &[Path]) -> Result<Vec<Change>, Diagnostic> {
-    let event = at.get();
+fn changes_of(spanned: &Spanned<file::Event>, links: &[Link], paths: &[Path]) -> Result<Vec<Change>, Diagnostic> {
+    let event = spanned.get();
     if event.up.is_none() && event.rate.is_none() && event.delay.is_none() && event.loss.is_none() {
-        return Err(Diagnostic::new(at.span(), "the event changes nothing").with_help("give up, rate, delay or loss"));
+        return Err(
+            Diagnostic::new(spanned.span(), "the event changes nothing").with_help("give up, rate, delay or loss")
+        );
     }
     let chain = match (&event.path, &event.link) {
         (Some(name), None) => {
@@ -30,7 +32,7 @@ fn changes_of(at: &Spanned<file::Event>, links: &[Link], paths: &[Path]) -> Resu
             paths[index].links.clone()
         }
         (None, Some(name)) => vec![find("link", name.get(), name.span(), links.iter().map(|link| link.name.as_str()))?],
-        _ => return Err(Diagnostic::new(at.span(), "an event names a `path` or a `link`")),
+        _ => return Err(Diagnostic::new(spanned.span(), "an event names a `path` or a `link`")),
     };
     let slowest = slowest(&chain, links);
     if let Some(rate) = event.rate.as_ref().filter(|_| links[slowest].forward.trace.is_some()) {
@@ -49,8 +51,8 @@ fn changes_of(at: &Spanned<file::Event>, links: &[Link], paths: &[Path]) -> Resu
         delay: event.delay.filter(|_| link == longest).map(|delay| delay.0),
         loss: event.loss.filter(|_| link == slowest).map(|loss| loss.0),
     };
-    let says_something = |c: &Change| c.up.is_some() || c.rate.is_some() || c.delay.is_some() || c.loss.is_some();
-    Ok(chain.iter().map(change).filter(says_something).collect())
+    let changes_anything = |c: &Change| c.up.is_some() || c.rate.is_some() || c.delay.is_some() || c.loss.is_some();
+    Ok(chain.iter().map(change).filter(changes_anything).collect())
 }
 
 /// The link with the minimum rate; the first of equals.

@@ -23,7 +23,7 @@ pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment,
     let duration = check_positive("duration", &file.duration, |time| time.0.0)?.0;
     let sample = file.sample.as_ref().map(|sample| check_positive("sample", sample, |time| time.0.0)).transpose()?;
     let (links, paths) = network::resolve_network(file, traces)?;
-    let tunnel = file.tunnel.as_ref().map(|it| tunnel::tunnel(it.get(), &file.host, &paths)).transpose()?;
+    let tunnel = file.tunnel.as_ref().map(|table| tunnel::tunnel(table.get(), &file.host, &paths)).transpose()?;
     let flows = traffic::flows(file, &paths, tunnel.as_ref())?;
     let events = events::events(file, &links, &paths)?;
     let name = file.name.get().0.clone();

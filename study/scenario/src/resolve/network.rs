@@ -130,20 +130,20 @@ impl Links<'_> {
 }
 
 impl file::Pipe {
-    /// The keys of `self`, and those of `other` that `self` does not have; rate and trace exclude each other.
-    fn with_defaults_from(self, other: &Self) -> Self {
-        let other = other.clone();
+    /// The keys of `self`, and those of `defaults` that `self` does not have; rate and trace exclude each other.
+    fn with_defaults_from(self, defaults: &Self) -> Self {
+        let defaults = defaults.clone();
         let has_rate = self.rate.is_some() || self.trace.is_some();
         Self {
-            rate: if has_rate { self.rate } else { other.rate },
-            trace: if has_rate { self.trace } else { other.trace },
-            delay: self.delay.or(other.delay),
-            jitter: self.jitter.or(other.jitter),
-            loss: self.loss.or(other.loss),
-            overhead: self.overhead.or(other.overhead),
-            queue: self.queue.or(other.queue),
-            local: self.local.or(other.local),
-            wire_limit: self.wire_limit.or(other.wire_limit),
+            rate: if has_rate { self.rate } else { defaults.rate },
+            trace: if has_rate { self.trace } else { defaults.trace },
+            delay: self.delay.or(defaults.delay),
+            jitter: self.jitter.or(defaults.jitter),
+            loss: self.loss.or(defaults.loss),
+            overhead: self.overhead.or(defaults.overhead),
+            queue: self.queue.or(defaults.queue),
+            local: self.local.or(defaults.local),
+            wire_limit: self.wire_limit.or(defaults.wire_limit),
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
     Ok(flows)
 }
 
-/// The largest packet of a flow; with subflows that of the path with the least.
+/// The largest packet of a flow; with subflows that of the path with the smallest.
 fn mtu(route: Route, multipath: Option<&Multipath>, paths: &[Path], tunnel: Option<&Tunnel>) -> u32 {
     let subflows = multipath.into_iter().flat_map(|multipath| &multipath.subflows);
     let min_mtu = subflows.map(|subflow| paths[subflow.path].mtu).min();
@@ -68,8 +68,10 @@ fn check_packet_size(
     multipath: Option<&Multipath>,
     mtu: u32,
 ) -> Result<(), Diagnostic> {
-    let headers =
-        host.ip_header + 20 + if host.timestamps { 12 } else { 0 } + multipath.map_or(0, |it| it.dss_option_bytes);
+    let headers = host.ip_header
+        + 20
+        + if host.timestamps { 12 } else { 0 }
+        + multipath.map_or(0, |multipath| multipath.dss_option_bytes);
     match host.mss {
         None if headers >= mtu => {
             let message = format!("headers of {headers} bytes leave no room for data in packets of {mtu}");
@@ -102,7 +104,7 @@ fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> R
     }
 }
 
-/// Names and starts of `count` flows, or of the one.
+/// Names and starts of `count` flows, or of the only one.
 fn copies(flow_table: &file::Flow) -> Result<Vec<(String, Instant)>, Diagnostic> {
     let name = &flow_table.name.get().0;
     let start = Instant::ZERO + flow_table.start.map_or(Span::ZERO, |start| start.0);
@@ -123,9 +125,9 @@ fn stop(flow_table: &file::Flow, start: Instant) -> Result<Option<Instant>, Diag
     let Some(stop) = &flow_table.stop else {
         return Ok(None);
     };
-    let spanned_table = Instant::ZERO + stop.get().0;
-    match spanned_table > start {
-        true => Ok(Some(spanned_table)),
+    let stop_time = Instant::ZERO + stop.get().0;
+    match stop_time > start {
+        true => Ok(Some(stop_time)),
         false => {
             let message = format!("the flow would stop at {}, before it starts at {}", stop.get().0, Span(start.0));
             Err(Diagnostic::new(stop.span(), message))
@@ -175,20 +177,20 @@ fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
 
 fn application(flow_table: &file::Flow) -> Result<Application, Diagnostic> {
     let (rate, write) = (flow_table.rate.as_ref(), flow_table.write.as_ref());
-    let others =
+    let other_keys =
         [("rate", rate.map(Spanned::span)), ("write", write.map(Spanned::span)), ("size", span(&flow_table.size))];
-    let other = others.into_iter().find_map(|(key, span)| Some((key, span?)));
-    let refuse_other = |kind: &str, other: Option<(&str, Range<usize>)>| match other {
+    let other_key = other_keys.into_iter().find_map(|(key, span)| Some((key, span?)));
+    let refuse_other = |kind: &str, other_key: Option<(&str, Range<usize>)>| match other_key {
         Some((key, span)) => Err(Diagnostic::new(span, format!("a flow of {kind} has no `{key}` of its own"))),
         None => Ok(()),
     };
     if let Some(video) = &flow_table.video {
-        refuse_other("video", span(&flow_table.requests).map(|span| ("requests", span)).or(other))?;
+        refuse_other("video", span(&flow_table.requests).map(|span| ("requests", span)).or(other_key))?;
         return video.get().resolve(video.span()).map(|video| Application::Video(Box::new(video)));
     }
-    if let Some(given_requests) = &flow_table.requests {
-        refuse_other("requests", other)?;
-        return requests(given_requests.get()).map(Application::Requests);
+    if let Some(requests_table) = &flow_table.requests {
+        refuse_other("requests", other_key)?;
+        return requests(requests_table.get()).map(Application::Requests);
     }
     match (rate, write) {
         (Some(rate), None) => Ok(Application::Steady { rate: rate.get().0, write: None }),
@@ -235,30 +237,30 @@ fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); 
     }
 }
 
-/// Sets the fields that `flow_table` has.
-fn set_host(host: &mut Host, flow_table: &file::Host) -> Result<(), Diagnostic> {
-    match flow_table.profile {
+/// Sets the fields that `table` has.
+fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
+    match table.profile {
         Some(Profile::Linux) => *host = Host::default(),
         Some(Profile::Ns2) => *host = Host::ns2(),
         None => {}
     }
-    if let Some(mss) = &flow_table.mss {
+    if let Some(mss) = &table.mss {
         host.mss = Some(check_positive("mss", mss, |mss| mss.0).and_then(|_| parse_bytes(mss))?);
     }
-    if let Some(ip) = &flow_table.ip {
+    if let Some(ip) = &table.ip {
         host.ip_header = match ip.get() {
             4 => 20,
             6 => 40,
             _ => return Err(Diagnostic::new(ip.span(), "there is no such version of IP").with_help("ip = 4 or ip = 6")),
         };
     }
-    if let Some(window) = &flow_table.initial_window {
+    if let Some(window) = &table.initial_window {
         host.initial_window = *check_positive("initial_window", window, |window| u64::from(*window))?;
     }
-    if let Some(gro) = &flow_table.gro {
+    if let Some(gro) = &table.gro {
         host.gro = *check_positive("gro", gro, |gro| u64::from(*gro))?;
     }
-    if let Some(buffer) = &flow_table.receive_buffer {
+    if let Some(buffer) = &table.receive_buffer {
         let [min, default, max] = buffer.get().map(|size| size.0);
         if min == 0 || min > default || default > max {
             let diagnostic = Diagnostic::new(buffer.span(), "min, default, max: they must ascend");
@@ -266,29 +268,29 @@ fn set_host(host: &mut Host, flow_table: &file::Host) -> Result<(), Diagnostic> 
         }
         host.receive_buffer = TcpRmem { min, default, max };
     }
-    if let Some(buffer) = &flow_table.send_buffer {
+    if let Some(buffer) = &table.send_buffer {
         host.send_buffer = check_positive("send_buffer", buffer, |buffer| buffer.0)?.0;
     }
-    if let Some(tick) = &flow_table.tick {
+    if let Some(tick) = &table.tick {
         host.tick = check_positive("tick", tick, |tick| tick.0.0)?.0;
     }
-    if let Some(timeout) = &flow_table.initial_rto {
+    if let Some(timeout) = &table.initial_rto {
         host.initial_rto = check_positive("initial_rto", timeout, |timeout| timeout.0.0)?.0;
     }
-    if let Some(recovery) = flow_table.recovery {
+    if let Some(recovery) = table.recovery {
         host.recovery = match recovery {
             file::LossRecovery::Rack => LossRecovery::Rack,
             file::LossRecovery::Fack => LossRecovery::Fack,
         };
     }
-    host.window = flow_table.window.map(|window| window.0).or(host.window);
-    host.handshake = flow_table.handshake.unwrap_or(host.handshake);
-    host.timestamps = flow_table.timestamps.unwrap_or(host.timestamps);
-    host.sack = flow_table.sack.unwrap_or(host.sack);
-    host.ecn = flow_table.ecn.unwrap_or(host.ecn);
-    host.quick_ack = flow_table.quick_ack.unwrap_or(host.quick_ack);
-    host.pacing = flow_table.pacing.unwrap_or(host.pacing);
-    host.reordering = flow_table.reordering.unwrap_or(host.reordering);
-    host.max_reordering = flow_table.max_reordering.unwrap_or(host.max_reordering);
+    host.window = table.window.map(|window| window.0).or(host.window);
+    host.handshake = table.handshake.unwrap_or(host.handshake);
+    host.timestamps = table.timestamps.unwrap_or(host.timestamps);
+    host.sack = table.sack.unwrap_or(host.sack);
+    host.ecn = table.ecn.unwrap_or(host.ecn);
+    host.quick_ack = table.quick_ack.unwrap_or(host.quick_ack);
+    host.pacing = table.pacing.unwrap_or(host.pacing);
+    host.reordering = table.reordering.unwrap_or(host.reordering);
+    host.max_reordering = table.max_reordering.unwrap_or(host.max_reordering);
     Ok(())
 }

@@ -128,7 +128,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         ("backup", span(&table.backup)),
         ("metered", span(&table.metered)),
     ];
-    let (mode, other, unsupported_keys) = match table.mode {
+    let (mode, other_mode, unsupported_keys) = match table.mode {
         Mode::Mpt => ("mpt", "ropewalk", &ropewalk_keys[..]),
         Mode::Ropewalk => ("ropewalk", "mpt", &mpt_keys[..]),
     };
@@ -136,7 +136,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         return Ok(());
     };
     let diagnostic = Diagnostic::new(value, format!("a tunnel of mode \"{mode}\" has no `{key}`"));
-    Err(diagnostic.with_help(format!("leave it out, or say mode = \"{other}\"{}", counterpart(key))))
+    Err(diagnostic.with_help(format!("leave it out, or say mode = \"{other_mode}\"{}", counterpart(key))))
 }
 
 /// The keys of the other mode with the same purpose.

@@ -53,7 +53,7 @@ impl Video {
             (Some(rate), None) => Ok(vec![rate.get().0]),
             (None, Some(ladder)) => {
                 let rates: Vec<Rate> = ladder.get().iter().map(|rate| rate.0).collect();
-                match !rates.is_empty() && rates.is_sorted_by(|one, next| one < next) {
+                match !rates.is_empty() && rates.is_sorted_by(|lower, upper| lower < upper) {
                     true => Ok(rates),
                     false => Err(Diagnostic::new(ladder.span(), "a ladder has rates, and they ascend")
                         .with_help("ladder = [\"1mbit\", \"2.5mbit\", \"5mbit\", \"8mbit\"]")),

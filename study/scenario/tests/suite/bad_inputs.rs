@@ -317,12 +317,12 @@ fn multipath_flows() {
         ("host = { ip = 5 }", "host.ip", "ip = 4 or ip = 6"),
     ] {
         let text = format!("{HEAD}{PATH}[[flow]]\nkind = \"mptcp\"\nname = \"m\"\n{line}\n");
-        let at = match key {
+        let line_number = match key {
             "name" => 9,
             "subflow" => 11,
             _ => 10,
         };
-        check(&text, at, &format!("flow.m.{key}"), phrase);
+        check(&text, line_number, &format!("flow.m.{key}"), phrase);
     }
     let many = format!("paths = [{}]", "\"wire\",".repeat(33));
     let text = format!("{HEAD}{PATH}[[flow]]\nkind = \"mptcp\"\nname = \"m\"\n{many}\n");

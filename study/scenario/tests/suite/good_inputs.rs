@@ -234,9 +234,9 @@ fn a_trace_takes_the_place_of_a_rate_and_its_mean_gives_the_bandwidth_delay_prod
     let trace = lte.forward.trace.as_ref().unwrap();
     assert_eq!((&trace.opportunities[..], trace.period_ms), (&[1, 1, 4, 10][..], 10));
     assert_eq!((lte.forward.rate, lte.forward.queue.limit), (None, QueueLimit::Bytes(48_000)));
-    let back = &lte.reverse;
+    let reverse = &lte.reverse;
     assert_eq!(
-        (back.rate, &back.trace, back.queue.limit),
+        (reverse.rate, &reverse.trace, reverse.queue.limit),
         (Some(Rate::from_mbit(5)), &None, QueueLimit::Bytes(65_536))
     );
 }
@@ -331,7 +331,7 @@ fn an_application_writes_at_its_rate_or_answers_requests() {
         application("requests = { size = { mean = \"20kB\", distribution = \"fixed\" }, connection = \"persistent\" }"),
         plain
     );
-    // The mean of a Pareto distribution is its least value times shape / (shape - 1).
+    // The mean of a Pareto distribution is its minimum times shape / (shape - 1).
     let drawn = "size = { mean = \"30kB\", distribution = \"pareto\", shape = 1.5 }, \
                  think = { mean = \"100ms\", distribution = \"exponential\" }";
     let pareto = Distribution::Pareto { min: 10_000.0, shape: 1.5 };

@@ -4,14 +4,14 @@ use crate::common::read;
 use ropewalk_scenario::schema;
 use serde_json::Value;
 
-/// A scenario in which `line` stands in the table `table`, where `other` is the value of the key that it depends on.
-fn text(table: &str, line: &str, other: &str) -> Option<String> {
+/// A scenario in which `line` stands in the table `table`, where `selector` is the value of the key that it depends on.
+fn text(table: &str, line: &str, selector: &str) -> Option<String> {
     let inline = |keys: &str| if line.is_empty() { keys.to_owned() } else { format!("{keys}, {line}") };
     let path = |keys: &str| format!("[[path]]\nname = \"a\"\nrate = \"10mbit\"\n{keys}\n");
     let flow = |keys: &str| format!("{}[[flow]]\nname = \"f\"\n{keys}\n", path(""));
     let queue = || {
-        let red = if other == "red" { ", min = \"3kB\", max = \"9kB\"" } else { "" };
-        path(&format!("queue = {{ {} }}", inline(&format!("discipline = \"{other}\"{red}"))))
+        let red = if selector == "red" { ", min = \"3kB\", max = \"9kB\"" } else { "" };
+        path(&format!("queue = {{ {} }}", inline(&format!("discipline = \"{selector}\"{red}"))))
     };
     let body = match table {
         "scenario" => return Some(format!("name = \"x\"\nduration = \"1s\"\n{line}\n{}", flow(""))),
@@ -19,15 +19,15 @@ fn text(table: &str, line: &str, other: &str) -> Option<String> {
         "link" => format!("{}[[link]]\nname = \"b\"\n{line}\n", path("")),
         "burst-loss" => path(&format!("loss = {{ {} }}", inline("to_bad = \"1%\", to_good = \"9%\""))),
         "queue" => queue(),
-        "tunnel" => format!("{}[tunnel]\nmode = \"{other}\"\n{line}\n", path("")),
+        "tunnel" => format!("{}[tunnel]\nmode = \"{selector}\"\n{line}\n", path("")),
         "host" => format!("{}[host]\n{line}\n", path("")),
-        "flow" if other.is_empty() => flow(line),
-        "flow" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ stack = \"{other}\" }}\n{line}")),
+        "flow" if selector.is_empty() => flow(line),
+        "flow" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ stack = \"{selector}\" }}\n{line}")),
         "subflow" => flow(&format!("kind = \"mptcp\"\nsubflow = [{{ {} }}]", inline("path = \"a\""))),
-        "mptcp" if other.is_empty() => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {line} }}")),
-        "mptcp" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {} }}", inline(&format!("stack = \"{other}\"")))),
+        "mptcp" if selector.is_empty() => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {line} }}")),
+        "mptcp" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {} }}", inline(&format!("stack = \"{selector}\"")))),
         "requests" => flow(&format!("requests = {{ {} }}", inline("size = \"1kB\""))),
-        "video" => flow(&format!("video = {{ {} }}", inline(&format!("rate = \"1mbit\", kind = \"{other}\"")))),
+        "video" => flow(&format!("video = {{ {} }}", inline(&format!("rate = \"1mbit\", kind = \"{selector}\"")))),
         _ => return None,
     };
     let flow = if body.contains("[[flow]]") { "" } else { "[[flow]]\nname = \"f\"\npath = \"a\"\n" };
@@ -35,7 +35,7 @@ fn text(table: &str, line: &str, other: &str) -> Option<String> {
 }
 
 /// The value of the key that tells which keys a table may have.
-fn other(table: &str, key: &str) -> &'static str {
+fn selector(table: &str, key: &str) -> &'static str {
     match (table, key) {
         ("queue", "interval") => "codel",
         ("queue", "flows" | "quantum") => "fq-codel",
@@ -52,13 +52,13 @@ fn other(table: &str, key: &str) -> &'static str {
 
 /// With the default and without it the same comes out. Keys that choose between kinds, which the type itself defaults,
 /// stand in their tables anyway.
-fn check(table: &str, key: &str, default: &Value, other: &str) -> bool {
-    let (Some(with), Some(without)) = (text(table, &format!("{key} = {default}"), other), text(table, "", other))
+fn check(table: &str, key: &str, default: &Value, selector: &str) -> bool {
+    let (Some(with), Some(without)) = (text(table, &format!("{key} = {default}"), selector), text(table, "", selector))
     else {
         return false;
     };
     let [with, without] = [with, without].map(|text| read(&text, &[]));
-    assert_eq!((&with.cells, &with.seeds), (&without.cells, &without.seeds), "{table}.{key} = {default} ({other})");
+    assert_eq!((&with.cells, &with.seeds), (&without.cells, &without.seeds), "{table}.{key} = {default} ({selector})");
     true
 }
 
@@ -72,7 +72,7 @@ fn every_default_of_the_schema_is_what_an_absent_key_means() {
             let chooses =
                 ["kind", "mode", "discipline"].contains(&key.as_str()) && (table, key.as_str()) != ("tunnel", "kind");
             if let Some(default) = property.get("default").filter(|default| !chooses && !default.is_null()) {
-                checked += usize::from(check(table, key, default, other(table, key)));
+                checked += usize::from(check(table, key, default, selector(table, key)));
             }
             for (value, default) in property["x-default-by"]["values"].as_object().into_iter().flatten() {
                 checked += usize::from(check(table, key, default, value));

@@ -63,8 +63,8 @@ fn the_paper_scenario_has_its_test_bed() {
     // What a 1440-byte inner packet takes on the wire: outer headers 36, Ethernet 38. The kernel reached 183.35 Mbit/s.
     let tunnel = experiment.tunnel.as_ref().unwrap();
     let wire = tunnel.mtu + tunnel.overhead + experiment.links[0].forward.overhead;
-    let most = 200.0 * f64::from(tunnel.mtu - 52) / f64::from(wire);
-    assert!((most - 183.36).abs() < 0.01, "{most}");
+    let max_goodput = 200.0 * f64::from(tunnel.mtu - 52) / f64::from(wire);
+    assert!((max_goodput - 183.36).abs() < 0.01, "{max_goodput}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn series(cell: usize, x: f64) -> Vec<Series> {
 }
 
 /// Both runs bit for bit: `==` would call a run with NaN in it different from itself.
-pub(crate) fn same(one: &Run, other: &Run) -> bool {
+pub(crate) fn identical(first: &Run, second: &Run) -> bool {
     let bits = |run: &Run| -> Vec<u64> {
         let vectors = run.series.iter().flat_map(|series| series.values.iter().flatten().chain(&series.time_s));
         vectors.map(|value| value.to_bits()).collect()
@@ -115,6 +115,6 @@ pub(crate) fn same(one: &Run, other: &Run) -> bool {
     let names = |run: &Run| -> Vec<(String, Vec<String>)> {
         run.series.iter().map(|series| (series.subject.clone(), series.columns.clone())).collect()
     };
-    let head = |run: &Run| Run { series: Vec::new(), ..run.clone() };
-    head(one) == head(other) && bits(one) == bits(other) && names(one) == names(other)
+    let without_series = |run: &Run| Run { series: Vec::new(), ..run.clone() };
+    without_series(first) == without_series(second) && bits(first) == bits(second) && names(first) == names(second)
 }

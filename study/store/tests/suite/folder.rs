@@ -1,6 +1,6 @@
 //! A results folder is resumed, finished and read back without losing a bit, and never overwrites another study.
 
-use crate::common::{manifest, run, same};
+use crate::common::{identical, manifest, run};
 use record::Run;
 use ropewalk_store::{Error, Results};
 use std::fs;
@@ -11,7 +11,7 @@ fn fill(dir: &Path, hash: &str, cells: usize, seeds: &[u64]) -> Vec<(usize, Run)
     let mut runs: Vec<_> = found.into_iter().map(|((cell, _), run)| (cell, run)).collect();
     for cell in 0..cells {
         for seed in seeds {
-            if !runs.iter().any(|(have, run)| (*have, run.seed) == (cell, *seed)) {
+            if !runs.iter().any(|(done, run)| (*done, run.seed) == (cell, *seed)) {
                 results.add(cell, *seed, &run(cell, *seed)).unwrap();
                 runs.push((cell, run(cell, *seed)));
             }
@@ -34,7 +34,7 @@ fn a_finished_folder_reads_back_bit_for_bit_by_cell_and_seed() {
     assert!(manifest.complete && manifest.digest.is_some());
     assert_eq!(read.len(), runs.len());
     for ((_, written), read) in runs.iter().zip(&read) {
-        assert!(same(written, read), "{written:#?}\n{read:#?}");
+        assert!(identical(written, read), "{written:#?}\n{read:#?}");
     }
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 8, "seven tables and a manifest, no parts: {names:?}");
@@ -49,7 +49,7 @@ fn an_interrupted_study_hands_back_its_runs_and_ends_with_the_digest_of_an_unint
     drop(results);
     assert!(matches!(Results::open(broken.path()), Err(Error::Incomplete { .. })));
     let (_, found) = Results::create_or_resume(broken.path(), manifest("h", 3, &[1])).unwrap();
-    assert!(found.len() == 1 && found[0].0 == (2, 1) && same(&found[0].1, &run(2, 1)));
+    assert!(found.len() == 1 && found[0].0 == (2, 1) && identical(&found[0].1, &run(2, 1)));
     fill(broken.path(), "h", 3, &[1]);
     fill(whole.path(), "h", 3, &[1]);
     assert_eq!(Results::open(broken.path()).unwrap().0.digest, Results::open(whole.path()).unwrap().0.digest);
@@ -71,7 +71,7 @@ fn a_baseline_is_copied_whole_and_replaced_whole() {
         results.keep_baseline(baseline.path()).unwrap();
         assert_eq!(Results::open_baseline(dir.path()).unwrap().0, Results::open(baseline.path()).unwrap().0);
     }
-    let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name()).collect::<Vec<_>>();
+    let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
     assert_eq!(names(&dir.path().join("baseline")).len(), 8);
     assert_eq!(names(dir.path()).len(), 3, "manifest, parts, baseline: {:?}", names(dir.path()));
     fs::create_dir(dir.path().join(".baseline.1.0.tmp")).unwrap(); // a killed process was copying

@@ -1,6 +1,6 @@
 //! A study killed at any moment leaves whole files only, and goes on where it was.
 
-use crate::common::{manifest, run, same};
+use crate::common::{identical, manifest, run};
 use ropewalk_store::{Key, Results};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -21,13 +21,13 @@ fn child_of_the_test_below() {
     for seed in 1.. {
         let (results, found) = Results::create_or_resume(Path::new(&dir), manifest("h", CELLS, &[seed])).unwrap();
         let mut runs: Vec<_> = found.into_iter().map(|((cell, _), run)| (cell, run)).collect();
-        let missing = |cell: &usize| !runs.iter().any(|(have, run)| (*have, run.seed) == (*cell, seed));
+        let missing = |cell: &usize| !runs.iter().any(|(done, run)| (*done, run.seed) == (*cell, seed));
         let new: Vec<_> = (0..CELLS).filter(missing).map(|cell| (cell, run(cell, seed))).collect();
         thread::scope(|scope| {
-            for half in new.chunks(CELLS / 2) {
+            for runs in new.chunks(CELLS / 2) {
                 let results = &results;
                 scope.spawn(move || {
-                    half.iter().for_each(|(cell, run)| {
+                    runs.iter().for_each(|(cell, run)| {
                         results.add(*cell, seed, run).unwrap();
                         // Past libtest's capture.
                         writeln!(std::io::stdout(), "\n{DONE}").unwrap();
@@ -40,18 +40,18 @@ fn child_of_the_test_below() {
     }
 }
 
-/// Lets a child work until it has finished `runs` more runs and then for a moment more.
-fn kill_after(dir: &Path, runs: usize, moment: Duration) {
+/// Lets a child work until it has finished `runs` more runs, and then for `delay`.
+fn kill_after(dir: &Path, runs: usize, delay: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kill::child_of_the_test_below"])
         .env(CHILD, dir)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
-    let done = told.by_ref().map_while(Result::ok).filter(|line| line.contains(DONE)).take(runs).count();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let done = lines.by_ref().map_while(Result::ok).filter(|line| line.contains(DONE)).take(runs).count();
     assert_eq!(done, runs, "the child failed by itself");
-    thread::sleep(moment);
+    thread::sleep(delay);
     child.kill().unwrap(); // SIGKILL
     child.wait().unwrap();
 }
@@ -59,18 +59,22 @@ fn kill_after(dir: &Path, runs: usize, moment: Duration) {
 #[test]
 fn a_study_killed_at_any_moment_keeps_every_finished_run() {
     let dir = tempfile::tempdir().unwrap();
-    let mut before: Vec<Key> = Vec::new();
+    let mut finished: Vec<Key> = Vec::new();
     for round in 0..25 {
         kill_after(dir.path(), round % 9, Duration::from_micros(700 * round as u64));
         // Asking for nothing more changes nothing, so this reads what the killed process left.
         let (_, found) = Results::create_or_resume(dir.path(), manifest("h", 0, &[])).unwrap();
-        for ((cell, seed), left) in &found {
-            assert!(same(left, &run(*cell, *seed)), "cell {cell}, seed {seed} is not what was written");
+        for ((cell, seed), stored) in &found {
+            assert!(identical(stored, &run(*cell, *seed)), "cell {cell}, seed {seed} is not what was written");
         }
         let keys: Vec<Key> = found.iter().map(|(key, _)| *key).collect();
-        assert!(before.iter().all(|key| keys.contains(key)), "round {round} lost a run");
-        assert!(keys.len() >= before.len() + round % 9, "round {round} lost a run that was finished");
-        before = keys;
+        assert!(finished.iter().all(|key| keys.contains(key)), "round {round} lost a run");
+        assert!(keys.len() >= finished.len() + round % 9, "round {round} lost a run that was finished");
+        finished = keys;
     }
-    assert!(before.len() > CELLS, "more than one study of {CELLS} cells was done between the kills: {}", before.len());
+    assert!(
+        finished.len() > CELLS,
+        "more than one study of {CELLS} cells was done between the kills: {}",
+        finished.len()
+    );
 }
