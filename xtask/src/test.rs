@@ -37,7 +37,7 @@ fn tests() -> Result<(), String> {
         variables.push((KERNEL, kernel.as_path()));
     }
     let mut total = TestTotals::default();
-    let line = "cargo test --workspace --all-features --lib --bins --tests --no-fail-fast --locked";
+    let line = "cargo test --workspace --all-features --tests --no-fail-fast --locked";
     let tests = shell::run_watched(&variables, line, |line| total.add(line));
     total.end_binary();
     total.skip(&fs::read_to_string(&skip_notes).map_err(io_error)?);
