@@ -231,6 +231,17 @@ mod tests {
     }
 
     #[test]
+    fn gaps_between_drops_shrink_with_the_square_root_of_their_number() {
+        let mut time = 100.0;
+        let expected = (1..8).map(|count| {
+            time += 100.0 / f64::from(count).sqrt();
+            time.ceil() as u64
+        });
+        let expected: Vec<u64> = std::iter::once(100).chain(expected).collect();
+        assert_eq!(drops(&mut codel(), 0, 530, Span::from_millis(20)), expected);
+    }
+
+    #[test]
     fn a_dropping_state_soon_after_another_begins_with_the_drop_rate_of_the_last() {
         let mut codel = codel();
         assert_eq!(drops(&mut codel, 0, 530, Span::from_millis(20)).len(), 8);

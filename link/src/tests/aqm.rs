@@ -161,3 +161,21 @@ fn pie_holds_an_unresponsive_overload_at_its_target() {
     assert!((share - 1.0 / 3.0).abs() < 0.001, "{share}");
     assert!(is_conserved(&pipe));
 }
+
+#[test]
+fn pie_marks_up_to_ten_percent() {
+    // 10.0 of 10.5 Mbit/s: one in 21 must go; marks do not help against an unresponsive flow, so that the probability
+    // passes 10 % and drops begin.
+    let mut pipe = pipe_with(pie(), true);
+    let mut signalled_at = Vec::new();
+    for k in 0..20_000u64 {
+        let now = k * 1_142_857;
+        arrivals(&mut pipe, now);
+        pipe.enqueue(Instant(now), TestPacket { ecn: true, ..packet(k, 1500) });
+        signalled_at.push((pipe.counters().marked, pipe.counters().dropped));
+    }
+    let first_drop = signalled_at.iter().position(|(_, dropped)| *dropped > 0).expect("at last");
+    assert!(signalled_at[first_drop].0 > 10, "{:?}", signalled_at[first_drop]);
+    let share = pipe.counters().dropped as f64 / (20_000 - first_drop) as f64;
+    assert!((share - 1.0 / 21.0).abs() < 0.01, "{share}: what is dropped is what the link does not carry");
+}

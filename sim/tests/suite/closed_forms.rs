@@ -123,3 +123,15 @@ fn a_sized_flow_completes_through_heavy_loss() {
         assert!(run.flows[0].completion_s.is_some(), "seed {seed}");
     }
 }
+
+/// Two equal flows end up with equal shares, and neither the one nor the other starves.
+#[test]
+fn two_reno_flows_share_fairly() {
+    let mut experiment = one_link("reno", pipe(Rate::from_mbit(100), Span::from_millis(10), 165), 200);
+    experiment.flows.push(bulk("second", "reno"));
+    let run = run(&experiment);
+    let rates: Vec<f64> = run.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    let jain = rates.iter().sum::<f64>().powi(2) / (2.0 * rates.iter().map(|rate| rate * rate).sum::<f64>());
+    println!("{rates:?}: Jain's index {jain:.4}");
+    assert!(jain > 0.95, "{jain}");
+}

@@ -1,6 +1,6 @@
 //! Links with rate traces and jitter.
 
-use crate::common::{bulk, host, one_link, pipe, run};
+use crate::common::{bulk, datagrams, host, one_link, pipe, run};
 use link::{PipeConfig, RateTrace};
 use units::{Rate, Span};
 
@@ -35,4 +35,12 @@ fn jitter_on_both_ways_does_not_look_like_reordering() {
             assert!(flow.rtt_ms.max > flow.rtt_ms.min + 15.0, "there was jitter");
         }
     }
+}
+
+#[test]
+fn an_overloaded_trace_link_uses_each_of_its_opportunities() {
+    let mut experiment = one_link("", traced(), 10);
+    experiment.flows = vec![datagrams("flood", Rate::from_mbit(20), 1500)];
+    // The last opportunity whose packet arrives in time is at 9.99 s: 999 periods.
+    assert_eq!(run(&experiment).flows[0].delivered_bytes, 999 * 7 * 1500);
 }

@@ -138,3 +138,32 @@ fn flow_queues_give_equal_shares_to_unequal_flows() {
         assert!((scalable - 1.0).abs() < 0.03 && (flood - 1.0).abs() < 0.03, "{cubic}, {scalable}, {flood}");
     }
 }
+
+/// RFC 8290, section 1: a flow that builds no queue of its unloaded waits for the packet in transmission, and that is all.
+#[test]
+fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_flow_queue() {
+    let voice = |discipline| {
+        let mut experiment = one_link("cubic", link(discipline, 400), 60);
+        // One of 200 bytes every 25 ms.
+        experiment.flows.push(datagrams("voice", Rate::from_bits(64_000), 200));
+        let run = run(&experiment);
+        assert!(run.flows[0].goodput_mbps > 0.9 * 50.0 * 1448.0 / 1538.0, "{:?}", run.flows[0]);
+        (run.flows[1].one_way_delay_ms, run.flows[1].delivered_bytes / 200)
+    };
+    let rate = Rate::from_mbit(50);
+    let unloaded = 10.0 + rate.time_for(u64::from(200 + OVERHEAD)).as_millis_f64();
+    let packet = rate.time_for(u64::from(1500 + OVERHEAD)).as_millis_f64();
+    for discipline in [FQ_CODEL, CAKE] {
+        let (delay, count) = voice(discipline);
+        assert!(delay.min >= unloaded && delay.max <= unloaded + packet + 1e-6, "{discipline:?}: {delay:?}");
+        assert!(count >= 2399, "and not one is dropped: {count}");
+    }
+    // Never fewer than 250 packets wait once CUBIC has filled the queue (see above), which takes it a second or two.
+    let (delay, _) = voice(QueueDiscipline::DropTail);
+    assert!(delay.p50 > unloaded + 250.0 * packet && delay.max > unloaded + 390.0 * packet, "{delay:?}");
+    let (delay, _) = voice(CODEL);
+    assert!(
+        delay.mean < unloaded + TARGET.as_millis_f64() && delay.p95 > unloaded + 2.0 * packet,
+        "CoDel delays all: {delay:?}"
+    );
+}

@@ -78,8 +78,8 @@ fn agreement(comparison: &Comparison<'_>, part: &PagePart) -> String {
     let table = match rows.is_empty() {
         true => String::new(),
         false => format!(
-            "<div class=\"scroll\"><table class=\"plain\"><caption>|error|, percent of {}. Percentiles lie between order \
-             statistics on the straight line</caption><thead><tr><th scope=\"col\" class=\"corner\">value</th>\
+            "<div class=\"scroll\"><table class=\"plain\"><caption>|error|, percent of {}. Percentiles are interpolated \
+             linearly between order statistics</caption><thead><tr><th scope=\"col\" class=\"corner\">value</th>\
              <th scope=\"col\">values</th><th scope=\"col\">median</th><th scope=\"col\">90th</th><th scope=\"col\">95th</th>\
              <th scope=\"col\">worst</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n",
             escape(comparison.names[comparison.baseline])

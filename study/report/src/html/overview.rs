@@ -80,7 +80,7 @@ fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
     format!(
         "<section id=\"agreement\">\n<h2>All together</h2>\n<p><b>{}</b></p>\n<div class=\"scroll\"><table class=\"plain\">\
          <caption>|error| of the goodput, percent of the baseline's, and how many values are within 5, 10 and 20 %. Percentiles \
-         lie between order statistics on the straight line</caption><thead><tr><th scope=\"col\" class=\"corner\">scenario</th>\
+         are interpolated linearly between order statistics</caption><thead><tr><th scope=\"col\" class=\"corner\">scenario</th>\
          <th scope=\"col\" class=\"corner\">compared</th>{heads}</tr></thead>\n<tbody>\n{body}</tbody><tfoot><tr><th scope=\"row\">{}</th><td></td>{}</tr></tfoot></table>\
          </div>\n{curve}</section>\n",
         nonbreaking(&escape(&total.sentence(comparisons.len()))),

@@ -52,7 +52,7 @@ fn section<'p>(page: &'p str, id: &str) -> &'p str {
 fn the_distribution_of_errors_is_the_one_that_was_put_in() {
     let kernel = cells(0);
     let simulated = with_errors(cells(0));
-    // Between order statistics of 1, 2 ... 21 on the straight line.
+    // Interpolated linearly between the order statistics 1, 2 ... 21.
     let sentence = "Goodput of sim against kernel: 21 values in 21 common cells, median |error| 11.0 %, 90th percentile \
                 19.0 %, 95th 20.0 %, worst 21.0 %.";
     let comparison = measured(&simulated, &kernel);
