@@ -42,7 +42,7 @@ fn allocations(experiment: &Experiment) -> u64 {
 #[test]
 fn twice_the_length_allocates_no_more() {
     for entry in control::registry::REGISTRY {
-        let link = pipe(Rate::from_mbit(100), Span::from_millis(10), 165);
+        let link = pipe(Rate::from_mbit(20), Span::from_millis(10), 33);
         let run = |seconds| allocations(&one_link(entry.name, link.clone(), seconds));
         let (short, long) = (run(20), run(40));
         // Sixteen: buffers that double once more when a rare burst is deeper than all before it.
@@ -53,7 +53,7 @@ fn twice_the_length_allocates_no_more() {
 #[test]
 fn twice_the_length_over_several_paths_allocates_no_more_with_any_scheduler() {
     for entry in schedule::REGISTRY {
-        let pipes = [10, 30].map(|ms| pipe(Rate::from_mbit(50), Span::from_millis(ms), 165));
+        let pipes = [10, 30].map(|ms| pipe(Rate::from_mbit(10), Span::from_millis(ms), 33));
         let run = |seconds| {
             let mut experiment = links("lia", &pipes, seconds);
             multipath(&mut experiment.flows[0]).scheduler.name = entry.name.to_owned();

@@ -272,8 +272,8 @@ fn a_profile_is_a_set_of_defaults_that_other_keys_override() {
     let ns2 = Host { timestamps: true, window: Some(9000), ..Host::ns2() };
     assert_eq!(host("window = \"9000p\"\nprofile = \"ns-2\""), ns2, "in whatever order they stand");
     assert_eq!((ns2.recovery, ns2.handshake, ns2.initial_window), (LossRecovery::Fack, false, 2));
-    let pieces = Host { recovery: LossRecovery::Fack, initial_rto: Span::from_secs(3), ..Host::default() };
-    assert_eq!(host("recovery = \"fack\"\ninitial_rto = \"3s\""), pieces);
+    let expected = Host { recovery: LossRecovery::Fack, initial_rto: Span::from_secs(3), ..Host::default() };
+    assert_eq!(host("recovery = \"fack\"\ninitial_rto = \"3s\""), expected);
 }
 
 #[test]
