@@ -36,7 +36,7 @@ impl Driver for Lab {
         let (mut cells, mut unsupported) = (Vec::new(), Vec::new());
         for (index, cell) in scenario.cells.iter().enumerate() {
             match Self::check(self, &cell.experiment) {
-                Err(lab::Error::Unsupported { key, what }) => unsupported.push((index, key, what)),
+                Err(lab::Error::Unsupported { key, feature }) => unsupported.push((index, key, feature)),
                 _ => cells.push(index),
             }
         }

@@ -92,7 +92,7 @@ pub struct Diagnosis {
 pub fn doctor(program: &str, agent: &str) -> Diagnosis {
     let backends = vec![guest(program, agent), host()];
     let (present, missing): (Vec<Program>, Vec<Program>) =
-        PROGRAMS.iter().partition(|it| is_installed(it, &backends[0]));
+        PROGRAMS.iter().partition(|program| is_installed(program, &backends[0]));
     let machine = Machine::probe();
     let install_command = install_command(&missing, &backends[0], machine);
     Diagnosis { backends, present, missing, simulator_only: support::SIMULATOR_ONLY, install_command }
@@ -100,12 +100,12 @@ pub fn doctor(program: &str, agent: &str) -> Diagnosis {
 
 /// Whether a program or its substitute is installed: a kernel may have any name.
 fn is_installed(program: &Program, guest: &BackendReport) -> bool {
-    let other = match program.name {
+    let has_substitute = match program.name {
         "linux" => guest.program.is_some(),
         "tcpdump" => uml_kernel::on_path("dumpcap").is_some(),
         _ => false,
     };
-    other || uml_kernel::on_path(program.name).is_some()
+    has_substitute || uml_kernel::on_path(program.name).is_some()
 }
 
 fn guest(program: &str, agent: &str) -> BackendReport {
@@ -154,7 +154,7 @@ fn report(name: &'static str, capabilities: &Capabilities) -> BackendReport {
     }
 }
 
-/// Boots a guest that lays a link and does nothing else: a kernel that may not run here, or has no modules, shows it.
+/// Boots a guest that sets up a link and does nothing else: a kernel that may not run here, or has no modules, shows it.
 fn boot(kernel: &UmlKernel, program: &str, agent: &str) -> Result<(), Error> {
     let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::failed)?;
     let agent = [program, agent].map(str::to_owned);
@@ -188,7 +188,7 @@ impl Machine {
 
 /// Missing packages, then the kernel with virtual time and MPTCP, which Debian's has not.
 fn install_command(missing: &[Program], guest: &BackendReport, machine: Machine) -> Option<String> {
-    let mut packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|program| program.package).collect();
     packages.sort_unstable();
     packages.dedup();
     let kernel = machine.checkout && !(guest.virtual_time && guest.mptcp);
@@ -198,8 +198,8 @@ fn install_command(missing: &[Program], guest: &BackendReport, machine: Machine)
         (_, Machine { root, debian: true, .. }) => {
             let sudo = if root { "" } else { "sudo " };
             let packages = packages.join(" ");
-            let then = if kernel { " && cargo xtask kernel" } else { "" };
-            Some(format!("{sudo}apt-get install --yes --no-install-recommends {packages}{then}"))
+            let kernel_command = if kernel { " && cargo xtask kernel" } else { "" };
+            Some(format!("{sudo}apt-get install --yes --no-install-recommends {packages}{kernel_command}"))
         }
         (false, _) => None,
     }
@@ -211,16 +211,16 @@ mod tests {
 
     const DEVELOPER: Machine = Machine { root: true, debian: true, checkout: true };
 
-    fn best() -> BackendReport {
+    fn kernel_with_all_features() -> BackendReport {
         BackendReport { virtual_time: true, mptcp: true, ..BackendReport::default() }
     }
 
     #[test]
     fn one_command_installs_all_that_is_missing() {
-        assert_eq!(install_command(&[], &best(), DEVELOPER), None);
+        assert_eq!(install_command(&[], &kernel_with_all_features(), DEVELOPER), None);
         assert_eq!(install_command(&[], &BackendReport::default(), DEVELOPER).unwrap(), "cargo xtask kernel");
-        let all = install_command(PROGRAMS, &BackendReport::default(), DEVELOPER).unwrap();
-        assert_eq!(all, "cargo xtask setup");
+        let command = install_command(PROGRAMS, &BackendReport::default(), DEVELOPER).unwrap();
+        assert_eq!(command, "cargo xtask setup");
         let elsewhere = Machine { checkout: false, ..DEVELOPER };
         assert_eq!(
             install_command(&[], &BackendReport::default(), elsewhere),
@@ -229,18 +229,25 @@ mod tests {
         );
         let ip_packages = &PROGRAMS[3..5];
         let install = "apt-get install --yes --no-install-recommends iproute2";
-        assert_eq!(install_command(ip_packages, &best(), elsewhere).unwrap(), install, "a package once");
+        assert_eq!(
+            install_command(ip_packages, &kernel_with_all_features(), elsewhere).unwrap(),
+            install,
+            "a package once"
+        );
         let user = Machine { root: false, ..elsewhere };
-        assert_eq!(install_command(ip_packages, &best(), user).unwrap(), format!("sudo {install}"));
-        assert_eq!(install_command(ip_packages, &best(), Machine { debian: false, ..elsewhere }), None);
+        assert_eq!(install_command(ip_packages, &kernel_with_all_features(), user).unwrap(), format!("sudo {install}"));
+        assert_eq!(
+            install_command(ip_packages, &kernel_with_all_features(), Machine { debian: false, ..elsewhere }),
+            None
+        );
     }
 
     #[test]
     fn what_is_found_agrees_with_itself() {
         let diagnosis = doctor("/bin/false", "");
-        assert_eq!(diagnosis.backends.iter().map(|it| it.name).collect::<Vec<_>>(), ["uml", "netns"]);
+        assert_eq!(diagnosis.backends.iter().map(|backend| backend.name).collect::<Vec<_>>(), ["uml", "netns"]);
         assert!(diagnosis.backends[0].unavailable_reason.is_some(), "a guest whose agent does nothing has no answer");
-        assert!(diagnosis.backends[1].congestion.iter().any(|it| it == "reno"), "Linux always has it");
-        assert!(diagnosis.present.iter().all(|it| !diagnosis.missing.contains(it)));
+        assert!(diagnosis.backends[1].congestion.iter().any(|name| name == "reno"), "Linux always has it");
+        assert!(diagnosis.present.iter().all(|program| !diagnosis.missing.contains(program)));
     }
 }

@@ -12,7 +12,7 @@ pub enum Error {
         /// The scenario's key.
         key: String,
         /// The missing feature.
-        what: String,
+        feature: String,
     },
     /// The run failed.
     Failed {
@@ -33,7 +33,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoKernel(reason) => write!(f, "{reason}"),
-            Self::Unsupported { key, what } => write!(f, "{key}: the lab has no {what}"),
+            Self::Unsupported { key, feature } => write!(f, "{key}: the lab has no {feature}"),
             Self::Failed { reason, output } if output.is_empty() => write!(f, "{reason}"),
             Self::Failed { reason, output } => write!(f, "{reason}; the end of its messages:\n{output}"),
         }

@@ -18,7 +18,7 @@ pub(crate) fn fairness(
     }
     let end = |k: &usize| {
         let stop = starts[*k] + active_time(experiment, &experiment.flows[*k], starts[*k]);
-        results[*k].completion.map_or(stop, |after| stop.min(starts[*k] + after))
+        results[*k].completion.map_or(stop, |duration| stop.min(starts[*k] + duration))
     };
     let seconds = flows.iter().map(|k| results[*k].delivered_by_second.len()).min()?;
     let row = |second: usize| flows.iter().map(|k| results[*k].delivered_by_second[second]).collect();
@@ -46,15 +46,19 @@ mod tests {
         let scenario = scenario::parse("test", text, std::path::Path::new(""), &scenario::Overrides::default());
         let experiment = &scenario.unwrap_or_else(|error| panic!("{error}")).cells[0].experiment;
         let starts = [0, 0, 500].map(|ms| Instant::ZERO + Span::from_millis(ms));
-        let read = |a_second: u64, from: u64, to: u64, completion: Option<Span>| FlowResults {
+        let flow_results = |a_second: u64, from: u64, to: u64, completion: Option<Span>| FlowResults {
             delivered_by_second: (1..=10)
                 .map(|second: u64| second.clamp(from, to).saturating_sub(from) * a_second)
                 .collect(),
             completion,
             ..FlowResults::default()
         };
-        let steady = read(125_000, 0, 10, None);
-        let results = [read(3_000_000, 0, 10, None), steady, read(1_000_000, 1, 4, Some(Span::from_millis(3600)))];
+        let steady = flow_results(125_000, 0, 10, None);
+        let results = [
+            flow_results(3_000_000, 0, 10, None),
+            steady,
+            flow_results(1_000_000, 1, 4, Some(Span::from_millis(3600))),
+        ];
         let (flows, fairness) = fairness(experiment, &starts, &results).expect("two compete");
         assert_eq!((flows, fairness.shares), (vec![0, 2], vec![0.75, 0.25]));
         assert!((fairness.jain - 0.8).abs() < 1e-12);

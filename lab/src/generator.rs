@@ -38,7 +38,7 @@ impl Generator {
         if self == Self::Ftp && tunnelled > 1 {
             return Err(Error::Unsupported {
                 key: "flow".into(),
-                what: "room for a second FTP server in the tunnel".into(),
+                feature: "room for a second FTP server in the tunnel".into(),
             });
         }
         experiment.flows.iter().try_for_each(|flow| {
@@ -47,8 +47,8 @@ impl Generator {
                 Self::Iperf3 => unsupported_by_programs(flow).or_else(|| unsupported_by_iperf3(flow)),
                 Self::Ftp => unsupported_by_programs(flow).or_else(|| unsupported_by_ftp(flow, capabilities)),
             };
-            unsupported.map_or(Ok(()), |(key, what)| {
-                Err(Error::Unsupported { key: format!("flow.{}.{key}", flow.name), what })
+            unsupported.map_or(Ok(()), |(key, feature)| {
+                Err(Error::Unsupported { key: format!("flow.{}.{key}", flow.name), feature })
             })
         })
     }
@@ -98,8 +98,9 @@ fn unsupported_by_ftp(flow: &Flow, capabilities: &Capabilities) -> Option<(&'sta
     if size.is_none() {
         return Some(("size", "endless files: FTP's flows need a size".into()));
     }
-    let (name, all) = (&congestion.name, capabilities.default_congestion_controls.join(" "));
-    let what = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
-    let explanation = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({all})");
-    (!capabilities.default_congestion_controls.contains(name)).then(|| ("congestion", format!("{what} {explanation}")))
+    let (name, allowed) = (&congestion.name, capabilities.default_congestion_controls.join(" "));
+    let feature = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
+    let explanation = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({allowed})");
+    (!capabilities.default_congestion_controls.contains(name))
+        .then(|| ("congestion", format!("{feature} {explanation}")))
 }

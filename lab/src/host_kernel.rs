@@ -109,8 +109,9 @@ fn last_command(messages: &Path) -> Option<String> {
 /// The queue disciplines of `candidates` that the kernel has, found by trying.
 fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<&'static str> {
     let name = format!("{}-try", testbed::name());
-    let run =
-        |line: &str| Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|it| it.success());
+    let run = |line: &str| {
+        Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
     let has = |arguments: &str| run(&format!("tc -n {name} qdisc replace dev lo root {arguments}"));
     let has_namespace = run(&format!("ip netns add {name}"));
     let supported = candidates.filter(|(_, arguments)| has_namespace && has(arguments)).map(|(name, _)| name).collect();
@@ -121,7 +122,8 @@ fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> Vec
 /// The ends of all logs: of the set-up, the agent, and what they started.
 fn all_log_tails(folder: &Path) -> String {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut logs: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|it| it == "log")).collect();
+    let mut logs: Vec<PathBuf> =
+        files.filter(|file| file.extension().is_some_and(|extension| extension == "log")).collect();
     logs.sort();
     logs.insert(0, folder.join("messages"));
     let labelled_tail =
@@ -140,7 +142,7 @@ pub(crate) fn log_tail(file: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn set_up(line: &str, time_limit: Duration) -> (Result<(), String>, Option<String>) {
+    fn run_setup(line: &str, time_limit: Duration) -> (Result<(), String>, Option<String>) {
         let folder = tempfile::tempdir().unwrap();
         let outcome = run_with_limit(
             Command::new("sh").args(["-e", "-c", &format!("set -x\necho begun\n{line}")]),
@@ -153,12 +155,12 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_or_hangs_is_named() {
-        let (outcome, command) = set_up("false --hopelessly", RUN_TIMEOUT);
+        let (outcome, command) = run_setup("false --hopelessly", RUN_TIMEOUT);
         assert_eq!(
             (outcome.unwrap_err().as_str(), command.as_deref()),
             ("failed (exit status: 1)", Some("false --hopelessly"))
         );
-        let (outcome, command) = set_up("sleep 1000", Duration::from_secs(1));
+        let (outcome, command) = run_setup("sleep 1000", Duration::from_secs(1));
         assert_eq!(
             (outcome.unwrap_err().as_str(), command.as_deref()),
             ("was still running after 1 s", Some("sleep 1000"))

@@ -47,10 +47,12 @@ impl Lab {
             BackendChoice::Uml => vec![guest()?],
             BackendChoice::Netns => vec![host()?],
             BackendChoice::Any => match (guest(), host()) {
-                (Err(one), Err(other)) => return Err(Error::NoKernel(format!("{one}; and {other}"))),
+                (Err(guest_error), Err(host_error)) => {
+                    return Err(Error::NoKernel(format!("{guest_error}; and {host_error}")));
+                }
                 // In real time User-Mode Linux carries a tenth of what the machine's own kernel does.
                 (Ok(guest), Ok(host)) if !guest.is_virtual() => vec![host, guest],
-                (one, other) => one.into_iter().chain(other).collect(),
+                (guest, host) => guest.into_iter().chain(host).collect(),
             },
         };
         let (program, agent) = (program.to_owned(), agent.to_owned());
@@ -78,11 +80,12 @@ impl Lab {
     /// Describes the kernels that these experiments run on, for the record.
     #[must_use]
     pub fn describe<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> String {
-        let mut used: Vec<usize> = experiments.into_iter().filter_map(|it| self.backend(it).ok()).collect();
+        let mut used: Vec<usize> =
+            experiments.into_iter().filter_map(|experiment| self.backend(experiment).ok()).collect();
         used.sort_unstable();
         used.dedup();
-        let all: Vec<String> = used.iter().map(|backend_index| self.backends[*backend_index].describe()).collect();
-        all.join(", ") + self.generator.describe()
+        let descriptions: Vec<String> = used.iter().map(|index| self.backends[*index].describe()).collect();
+        descriptions.join(", ") + self.generator.describe()
     }
 
     /// Checks that a kernel can run the experiment.
@@ -105,7 +108,7 @@ impl Lab {
     pub fn is_virtual<'a>(&self, experiments: impl IntoIterator<Item = &'a Experiment>) -> bool {
         experiments
             .into_iter()
-            .all(|it| self.backend(it).is_ok_and(|backend_index| self.backends[backend_index].is_virtual()))
+            .all(|experiment| self.backend(experiment).is_ok_and(|index| self.backends[index].is_virtual()))
     }
 
     /// The commands that set up the cells of a study, in order. Lines that only some cells have are preceded by the cells'
@@ -117,25 +120,24 @@ impl Lab {
             let environment = self.environment(backend, "", GUEST);
             let network = Network::new(experiment, &environment);
             let events = network.events();
-            let events =
-                events.into_iter().map(|(backend_index, line)| format!("at {} s: {line}", backend_index.as_secs_f64()));
-            let head = format!("# {}\n{}", backend.describe(), commented(&draw_topology(&network)));
-            std::iter::once(head).chain(network.setup()).chain(events).collect()
+            let events = events.into_iter().map(|(time, line)| format!("at {} s: {line}", time.as_secs_f64()));
+            let heading = format!("# {}\n{}", backend.describe(), commented(&draw_topology(&network)));
+            std::iter::once(heading).chain(network.setup()).chain(events).collect()
         };
         let cells: Vec<Vec<String>> = cells.into_iter().map(lines).collect();
         script(&cells)
     }
 
     /// Runs `experiment`. A kernel draws its own random numbers: only random starts and requests come from `seed`. The
-    /// run's files (commands, messages, results) are copied to the folder `keep`.
+    /// run's files (commands, messages, results) are copied to `kept_folder`.
     ///
     /// # Errors
     /// The lab cannot do what the experiment asks for, or the run failed.
-    pub fn run(&self, experiment: &Experiment, seed: u64, keep: Option<&Path>) -> Result<Run, Error> {
+    pub fn run(&self, experiment: &Experiment, seed: u64, kept_folder: Option<&Path>) -> Result<Run, Error> {
         let backend = &self.backends[self.backend(experiment)?];
         let mut best: Option<RunResults> = None;
         for _ in 0..ATTEMPTS {
-            let results = self.observe(backend, experiment, seed, (keep, best.as_ref()))?;
+            let results = self.attempt(backend, experiment, seed, (kept_folder, best.as_ref()))?;
             let (steal, duration) = (results.steal, results.duration);
             let disturbed = steal.as_secs_f64() > Run::MAX_STEAL_SHARE * duration.as_secs_f64();
             if best.as_ref().is_none_or(|best| steal < best.steal) {
@@ -157,12 +159,12 @@ impl Lab {
     }
 
     /// One attempt of a run. Its files are kept unless an earlier attempt was better; those of a failed one, too.
-    fn observe(
+    fn attempt(
         &self,
         backend: &Backend,
         experiment: &Experiment,
         seed: u64,
-        (keep, best): (Option<&Path>, Option<&RunResults>),
+        (kept_folder, best): (Option<&Path>, Option<&RunResults>),
     ) -> Result<RunResults, Error> {
         let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::failed)?;
         let name = testbed::name();
@@ -170,11 +172,11 @@ impl Lab {
         let agent_arguments = agent.each_ref().map(String::as_str);
         testbed::sweep();
         let _reaper = Reaper::start(&agent_arguments, &name, Some(folder.path())).map_err(Error::failed)?;
-        let seen = match backend {
+        let process_folder = match backend {
             Backend::Uml(_) => GUEST.to_owned(),
             Backend::Netns(_) => folder.path().display().to_string(),
         };
-        let environment = self.environment(backend, &name, &seen);
+        let environment = self.environment(backend, &name, &process_folder);
         let network = Network::new(experiment, &environment);
         let plan = plan(experiment, &network, &environment, seed);
         let mut setup = vec![commented(&draw_topology(&network))];
@@ -183,9 +185,9 @@ impl Lab {
             Backend::Uml(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
             Backend::Netns(_) => HostKernel::run(&agent, folder.path(), &setup, &plan),
         };
-        let is_better = |seen: &RunResults| best.is_none_or(|best| seen.steal < best.steal);
-        if let Some(keep) = keep.filter(|_| results.as_ref().map_or(true, is_better)) {
-            copy(folder.path(), keep).map_err(Error::failed)?;
+        let is_better = |results: &RunResults| best.is_none_or(|best| results.steal < best.steal);
+        if let Some(kept_folder) = kept_folder.filter(|_| results.as_ref().map_or(true, is_better)) {
+            copy(folder.path(), kept_folder).map_err(Error::failed)?;
         }
         results
     }
@@ -198,20 +200,20 @@ impl Lab {
             match support::check(experiment, capabilities).and_then(|()| self.generator.check(experiment, capabilities))
             {
                 Ok(()) => return Ok(backend_index),
-                Err(Error::Unsupported { key, what }) => unsupported.push((key, what)),
-                Err(other) => return Err(other),
+                Err(Error::Unsupported { key, feature }) => unsupported.push((key, feature)),
+                Err(error) => return Err(error),
             }
         }
-        let (key, what) = unsupported.first().cloned().expect("a lab has a kernel");
-        if unsupported.iter().all(|(_, other)| *other == what) {
-            return Err(Error::Unsupported { key, what });
+        let (key, first) = unsupported.first().cloned().expect("a lab has a kernel");
+        if unsupported.iter().all(|(_, feature)| *feature == first) {
+            return Err(Error::Unsupported { key, feature: first });
         }
-        let each = self
+        let reasons = self
             .backends
             .iter()
             .zip(&unsupported)
-            .map(|(backend, (_, what))| format!("{what} ({})", backend.describe()));
-        Err(Error::Unsupported { key, what: each.collect::<Vec<_>>().join(", nor ") })
+            .map(|(backend, (_, feature))| format!("{feature} ({})", backend.describe()));
+        Err(Error::Unsupported { key, feature: reasons.collect::<Vec<_>>().join(", nor ") })
     }
 
     fn environment(&self, backend: &Backend, name: &str, folder: &str) -> Environment {
@@ -239,7 +241,7 @@ impl Lab {
 }
 
 fn plan(experiment: &Experiment, network: &Network<'_>, environment: &Environment, seed: u64) -> Plan {
-    let span = |backend_index: Instant| backend_index.since(Instant::ZERO);
+    let span = |time: Instant| time.since(Instant::ZERO);
     let traffic = |(k, flow): (usize, &Flow)| FlowSpec {
         start: span(start(flow, seed)),
         stop: flow.stop.map(span),
@@ -298,7 +300,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
-        let secret = entry.path().extension().is_some_and(|it| it == "key");
+        let secret = entry.path().extension().is_some_and(|extension| extension == "key");
         if entry.file_type()?.is_file() && !secret {
             std::fs::copy(entry.path(), to.join(entry.file_name()))?;
         }

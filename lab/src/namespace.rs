@@ -8,11 +8,11 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// Does `work` in the namespace `name`, on a thread of its own, because a namespace is an attribute of a thread.
 pub(crate) fn within<T: Send>(name: &str, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     std::thread::scope(|scope| {
-        let inside = scope.spawn(|| {
+        let thread = scope.spawn(|| {
             enter(name)?;
             work()
         });
-        inside.join().map_err(|_| "its thread panicked")?
+        thread.join().map_err(|_| "its thread panicked")?
     })
 }
 

@@ -16,8 +16,8 @@ pub(crate) fn packet(experiment: &Experiment, flow: &Flow) -> u32 {
     match &flow.kind {
         FlowKind::ConstantRate { packet, .. } => *packet,
         FlowKind::Tcp { host, .. } => {
-            let inside = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel);
-            let mtu = inside.map_or(MTU, |tunnel| tunnel.mtu);
+            let tunnel = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel);
+            let mtu = tunnel.map_or(MTU, |tunnel| tunnel.mtu);
             host.mss.map_or(mtu, |mss| mss + headers(host))
         }
     }

@@ -11,7 +11,7 @@ use std::{fs, io, thread};
 /// The environment variable that holds the folder.
 pub(crate) const RUN_VARIABLE: &str = "ROPEWALK_LAB";
 /// Time between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(3);
+const TERMINATION_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time for the kernel to remove killed processes.
 const KILL_TIME: Duration = Duration::from_secs(5);
 /// Polling interval.
@@ -35,12 +35,12 @@ pub(crate) fn end_all(folder: &Path) {
     let start = Instant::now();
     let mut terminated = Vec::new();
     loop {
-        let all = with_environment(&variable);
-        if all.is_empty() || start.elapsed() > GRACE + KILL_TIME {
+        let pids = with_environment(&variable);
+        if pids.is_empty() || start.elapsed() > TERMINATION_TIMEOUT + KILL_TIME {
             return;
         }
-        for pid in all {
-            if start.elapsed() > GRACE {
+        for pid in pids {
+            if start.elapsed() > TERMINATION_TIMEOUT {
                 // A guest leads a process group, whose other processes lack the variable.
                 let _ = killpg(pid, Signal::SIGKILL);
                 let _ = kill(pid, Signal::SIGKILL);
@@ -57,11 +57,11 @@ pub(crate) fn end_all(folder: &Path) {
 fn with_environment(variable: &str) -> Vec<Pid> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let has_it = |pid: &i32| {
-        let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        all.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+    let has_variable = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
     };
-    numbers.filter(has_it).map(Pid::from_raw).collect()
+    numbers.filter(has_variable).map(Pid::from_raw).collect()
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ pub(crate) struct FlowResults {
     pub(crate) delivered_by_second: Vec<u64>,
     /// Samples of each subflow of an MPTCP flow, in the order of [`TcpSpec::subflows`].
     pub(crate) subflows: Vec<Vec<Sample>>,
-    /// When a flow of a given size was complete, from its start.
+    /// Time at which a flow of a given size was complete, from its start.
     pub(crate) completion: Option<Span>,
     /// Bytes that the application had read then.
     pub(crate) delivered: u64,

@@ -36,8 +36,9 @@ fn ranges(indices: &[usize]) -> String {
             _ => runs.push([index, index]),
         }
     }
-    let shown = runs.iter().map(|[a, b]| if a == b { a.to_string() } else { format!("{a}-{b}") });
-    shown.collect::<Vec<_>>().join(",")
+    let texts =
+        runs.iter().map(|[first, last]| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    texts.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -8,15 +8,15 @@ use units::{Rate, Span};
 const KERNEL_COLUMNS: [&str; 3] = ["pacing_mbps", "delivery_mbps", "congestion_state"];
 const COLUMNS: usize = FLOW_COLUMNS.len() + KERNEL_COLUMNS.len();
 
-/// The series of a flow or subflow, whose full packets have `packet_size` bytes.
-pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: Span) -> Series {
+/// The series of a flow or subflow, whose full packets have `packet_bytes` bytes.
+pub(crate) fn series(subject: &str, samples: &[Sample], packet_bytes: u64, interval: Span) -> Series {
     let count = samples.len();
     let mut values = vec![Vec::new(); COLUMNS];
-    let mut before = Sample::default();
+    let mut previous = Sample::default();
     for sample in samples {
-        let row = row(sample, &before, packet, interval);
+        let row = row(sample, &previous, packet_bytes, interval);
         values.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
-        before = Sample { tcp: sample.tcp.or(before.tcp), ..*sample };
+        previous = Sample { tcp: sample.tcp.or(previous.tcp), ..*sample };
     }
     Series {
         subject: subject.to_owned(),
@@ -27,20 +27,21 @@ pub(crate) fn series(subject: &str, samples: &[Sample], packet: u64, interval: S
 }
 
 /// A sample's values; rates and counts are of the interval since the previous sample.
-fn row(sample: &Sample, before: &Sample, packet: u64, interval: Span) -> [f64; COLUMNS] {
+fn row(sample: &Sample, previous: &Sample, packet_bytes: u64, interval: Span) -> [f64; COLUMNS] {
     let mut row = [f64::NAN; COLUMNS];
     // A program's own count, at its end, may be less than the kernel's before.
-    row[0] = Rate::of(sample.delivered.saturating_sub(before.delivered), interval).as_mbps();
-    let throughput = Rate::of(u64::from(sample.arrived.saturating_sub(before.arrived)) * packet, interval).as_mbps();
-    // When a flow's packets were dropped is unknown: row[8] stays NaN.
+    row[0] = Rate::of(sample.delivered.saturating_sub(previous.delivered), interval).as_mbps();
+    let throughput =
+        Rate::of(u64::from(sample.arrived.saturating_sub(previous.arrived)) * packet_bytes, interval).as_mbps();
+    // The instants at which a flow's packets were dropped are unknown: row[8] stays NaN.
     if let Some(sent) = sample.datagrams {
-        (row[6], row[7]) = (throughput, f64::from(sent - before.datagrams.unwrap_or(0)));
+        (row[6], row[7]) = (throughput, f64::from(sent - previous.datagrams.unwrap_or(0)));
     }
     let Some(tcp) = sample.tcp else { return row };
-    let earlier = before.tcp.unwrap_or_default();
-    row[5] = f64::from(tcp.retransmitted - earlier.retransmitted);
+    let previous_tcp = previous.tcp.unwrap_or_default();
+    row[5] = f64::from(tcp.retransmitted - previous_tcp.retransmitted);
     row[6] = throughput;
-    row[7] = f64::from(tcp.sent - earlier.sent);
+    row[7] = f64::from(tcp.sent - previous_tcp.sent);
     if !tcp.is_established() {
         return row;
     }

@@ -1,7 +1,7 @@
 //! The results of a run as its record.
 //!
 //! Differences from the simulator's record: `rtt_ms` is the distribution of the smoothed RTT at the samples
-//! (its `min` is the kernel's own least RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
+//! (its `min` is the kernel's own minimum RTT); a path's `queue_delay_ms` is estimated from it; the path has no series,
 //! and a flow's `dropped_packets` are known only at the end.
 
 use crate::fairness::{active_time, fairness};
@@ -40,15 +40,17 @@ pub(crate) fn summarise(
         subflows.extend(self::subflows(experiment, flow, flow_results, (starts[k], network.pair(k)), &links));
     }
     let fairness = fairness(experiment, starts, &results.flows);
-    for (index, share) in fairness.iter().flat_map(|(flows, it)| flows.iter().zip(&it.shares)) {
+    for (index, share) in fairness.iter().flat_map(|(flows, fairness)| flows.iter().zip(&fairness.shares)) {
         flows[*index].share = Some(*share);
     }
-    let fairness = fairness.map(|(_, it)| it);
+    let fairness = fairness.map(|(_, fairness)| fairness);
     let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&results.tunnel_statuses)).transpose()?;
     let paths = paths(experiment, network, results, &links)?;
-    let all = || experiment.flows.iter().zip(&results.flows);
+    let flows_with_results = || experiment.flows.iter().zip(&results.flows);
     let series = experiment.sample.map_or(Vec::new(), |interval| {
-        all().flat_map(|(flow, flow_results)| all_series(experiment, flow, flow_results, interval)).collect()
+        flows_with_results()
+            .flat_map(|(flow, flow_results)| all_series(experiment, flow, flow_results, interval))
+            .collect()
     });
     Ok(Run {
         parameters: std::collections::BTreeMap::new(),
@@ -57,8 +59,8 @@ pub(crate) fn summarise(
         duration_s: experiment.duration.as_secs_f64(),
         flows,
         subflows,
-        jain: fairness.as_ref().map(|it| it.jain),
-        convergence_s: fairness.and_then(|it| it.convergence_s),
+        jain: fairness.as_ref().map(|fairness| fairness.jain),
+        convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
         steal_s: Some(results.steal.as_secs_f64()),
         cpu: cpu(&results.cpu),
         paths,
@@ -69,11 +71,10 @@ pub(crate) fn summarise(
 }
 
 /// The machine's CPU time, then that of each process.
-fn cpu(flow_results: &protocol::Cpu) -> Vec<Cpu> {
-    let [user, system, interrupt] = flow_results.machine.map(Span::as_secs_f64);
+fn cpu(cpu: &protocol::Cpu) -> Vec<Cpu> {
+    let [user, system, interrupt] = cpu.machine.map(Span::as_secs_f64);
     let machine = (Cpu::MACHINE, [user, system], Some(interrupt));
-    let processes =
-        flow_results.processes.iter().map(|(name, used)| (name.as_str(), used.map(Span::as_secs_f64), None));
+    let processes = cpu.processes.iter().map(|(name, used)| (name.as_str(), used.map(Span::as_secs_f64), None));
     let entry = |(name, [user_s, system_s], interrupt_s): (&str, [f64; 2], Option<f64>)| Cpu {
         name: name.to_owned(),
         user_s,
@@ -91,14 +92,14 @@ fn all_series(
     interval: Span,
 ) -> Vec<Series> {
     let packet = u64::from(packet(experiment, flow));
-    let mut all = vec![series(&format!("flow {}", flow.name), &flow_results.samples, packet, interval)];
+    let mut list = vec![series(&format!("flow {}", flow.name), &flow_results.samples, packet, interval)];
     for (subflow, samples) in flow.kind.subflows().iter().zip(&flow_results.subflows) {
         let subject = format!("subflow {}/{}", flow.name, experiment.paths[subflow.path].name);
         let mut subflow_series = series(&subject, samples, packet, interval);
         subflow_series.values[0].fill(f64::NAN); // the goodput: what the application reads is the connection's
-        all.push(subflow_series);
+        list.push(subflow_series);
     }
-    all
+    list
 }
 
 /// Packets sent by a pair's source and received by its sink on each path, as their devices count.
@@ -107,8 +108,8 @@ struct DeviceCounters(Vec<((usize, usize), [u64; 2])>);
 impl DeviceCounters {
     fn read(network: &Network<'_>, results: &RunResults) -> Result<Self, Error> {
         let count = |index: usize, side: &str| -> Result<u64, Error> {
-            let all = parsed(results.device_counters.get(index))?;
-            Ok(all.first().and_then(|it| it["stats64"][side]["packets"].as_u64()).unwrap_or(0))
+            let devices = parsed(results.device_counters.get(index))?;
+            Ok(devices.first().and_then(|device| device["stats64"][side]["packets"].as_u64()).unwrap_or(0))
         };
         let read_pair = |(n, pair_and_path)| Ok((pair_and_path, [count(2 * n, "tx")?, count(2 * n + 1, "rx")?]));
         Ok(Self(network.host_paths().into_iter().enumerate().map(read_pair).collect::<Result<_, Error>>()?))
@@ -116,17 +117,17 @@ impl DeviceCounters {
 
     /// Sent and received packets of a pair on a path.
     fn of_pair(&self, pair: usize, path: usize) -> [u64; 2] {
-        self.0.iter().find(|(at, _)| *at == (pair, path)).map_or([0, 0], |(_, counts)| *counts)
+        self.0.iter().find(|(key, _)| *key == (pair, path)).map_or([0, 0], |(_, counts)| *counts)
     }
 
     /// Packets that the pair's source sent and its sink did not receive.
     fn lost_of(&self, pair: usize) -> u64 {
-        self.0.iter().filter(|(at, _)| at.0 == pair).map(|(_, [sent, received])| sent.saturating_sub(*received)).sum()
+        self.0.iter().filter(|(key, _)| key.0 == pair).map(|(_, [sent, received])| sent.saturating_sub(*received)).sum()
     }
 
     /// Sent and received packets of all pairs on a path.
     fn of_path(&self, path: usize) -> [u64; 2] {
-        let entries = self.0.iter().filter(|(at, _)| at.1 == path);
+        let entries = self.0.iter().filter(|(key, _)| key.1 == path);
         entries.fold([0, 0], |[sent, received], (_, [s, r])| [sent + s, received + r])
     }
 }
@@ -138,10 +139,10 @@ fn subflows(
     (start, pair): (Instant, usize),
     links: &DeviceCounters,
 ) -> Vec<Subflow> {
-    let active = active_time(experiment, flow, start);
-    let on = flow_results.completion.map_or(active, |completion| completion.min(active));
+    let active_time = active_time(experiment, flow, start);
+    let active = flow_results.completion.map_or(active_time, |completion| completion.min(active_time));
     let packet = u64::from(packet(experiment, flow));
-    let one = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
+    let subflow_record = |(subflow, samples): (&scenario::model::Subflow, &Vec<Sample>)| {
         let tcp = last(samples).unwrap_or_default();
         let [sent, received] = links.of_pair(pair, subflow.path);
         let dropped = sent.saturating_sub(received);
@@ -149,17 +150,17 @@ fn subflows(
         Subflow {
             flow: flow.name.clone(),
             path: experiment.paths[subflow.path].name.clone(),
-            throughput_mbps: Rate::of(u64::from(arrived(samples)) * packet, on).as_mbps(),
+            throughput_mbps: Rate::of(u64::from(arrived(samples)) * packet, active).as_mbps(),
             sent_packets: tcp.sent.into(),
             retransmitted_packets: tcp.retransmitted.into(),
             dropped_packets: dropped,
-            drops_per_s: dropped as f64 / on.as_secs_f64(),
+            drops_per_s: dropped as f64 / active.as_secs_f64(),
             rtt_ms: rtt,
             srtt_ms: rtt,
             ..Subflow::default()
         }
     };
-    flow.kind.subflows().iter().zip(&flow_results.subflows).map(one).collect()
+    flow.kind.subflows().iter().zip(&flow_results.subflows).map(subflow_record).collect()
 }
 
 fn last(samples: &[Sample]) -> Option<TcpInfo> {
@@ -180,41 +181,41 @@ fn summary(
     let FlowKind::Tcp { congestion, application, .. } = &flow.kind else {
         return Ok(datagrams(experiment, flow, flow_results, active));
     };
-    let none = || Error::failed(format!("flow {} never connected", flow.name));
-    let delivered = flow_results.samples.last().ok_or_else(none)?.delivered;
+    let never_connected = || Error::failed(format!("flow {} never connected", flow.name));
+    let delivered = flow_results.samples.last().ok_or_else(never_connected)?.delivered;
     // A flow of a given size ends when it is complete.
-    let (delivered, on) = match flow_results.completion {
-        Some(after) if after <= active => (flow_results.delivered, after),
+    let (delivered, duration) = match flow_results.completion {
+        Some(completion) if completion <= active => (flow_results.delivered, completion),
         _ => (delivered, active),
     };
     let single = [&flow_results.samples];
-    let all: Vec<&Vec<Sample>> =
+    let series: Vec<&Vec<Sample>> =
         if flow_results.subflows.is_empty() { single.to_vec() } else { flow_results.subflows.iter().collect() };
-    let tcp: Vec<TcpInfo> = all.iter().filter_map(|samples| last(samples)).collect();
-    let sum = |of: fn(&TcpInfo) -> u32| tcp.iter().map(|it| u64::from(of(it))).sum();
-    let main = *tcp.first().ok_or_else(none)?;
-    let arrived_packets: u64 = all.iter().map(|samples| u64::from(arrived(samples))).sum();
+    let tcp: Vec<TcpInfo> = series.iter().filter_map(|samples| last(samples)).collect();
+    let sum = |of: fn(&TcpInfo) -> u32| tcp.iter().map(|tcp| u64::from(of(tcp))).sum();
+    let main = *tcp.first().ok_or_else(never_connected)?;
+    let arrived_packets: u64 = series.iter().map(|samples| u64::from(arrived(samples))).sum();
     let has_requests = matches!(application, Application::Requests(_));
     Ok(Flow {
         name: flow.name.clone(),
         congestion_control: congestion.name.clone(),
-        goodput_mbps: Rate::of(delivered, on).as_mbps(),
+        goodput_mbps: Rate::of(delivered, duration).as_mbps(),
         delivered_bytes: delivered,
-        throughput_mbps: Rate::of(arrived_packets * u64::from(packet(experiment, flow)), on).as_mbps(),
-        sent_packets: sum(|it| it.sent),
-        retransmitted_packets: sum(|it| it.retransmitted),
+        throughput_mbps: Rate::of(arrived_packets * u64::from(packet(experiment, flow)), duration).as_mbps(),
+        sent_packets: sum(|tcp| tcp.sent),
+        retransmitted_packets: sum(|tcp| tcp.retransmitted),
         recoveries: flow_results.tcp_ext.recoveries,
         spurious_recoveries: flow_results.tcp_ext.undone,
         timeouts: flow_results.tcp_ext.timeouts,
         receive_window_limited_s: main.rwnd_limited as f64 / 1e6,
         send_buffer_limited_s: main.sndbuf_limited as f64 / 1e6,
         duplicate_bytes: duplicates(flow_results, delivered),
-        completion_s: flow_results.completion.filter(|after| *after <= active).map(Span::as_secs_f64),
+        completion_s: flow_results.completion.filter(|completion| *completion <= active).map(Span::as_secs_f64),
         peak_mbps: peak(flow_results, experiment.sample),
         requests: if has_requests { flow_results.times.count } else { 0 },
         response_time_ms: if has_requests { flow_results.times.summary } else { Summary::default() },
         rtt_ms: rtt(
-            &all.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),
+            &series.iter().flat_map(|samples| samples.iter().copied()).collect::<Vec<_>>(),
             f64::from(main.min_rtt) / 1e3,
         ),
         ..Flow::default()
@@ -222,9 +223,14 @@ fn summary(
 }
 
 /// The record of a UDP flow that was active for this long.
-fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, flow_results: &FlowResults, on: Span) -> Flow {
+fn datagrams(
+    experiment: &Experiment,
+    flow: &scenario::model::Flow,
+    flow_results: &FlowResults,
+    duration: Span,
+) -> Flow {
     let delivered_bytes = flow_results.times.count * u64::from(packet(experiment, flow));
-    let rate = Rate::of(delivered_bytes, on).as_mbps();
+    let rate = Rate::of(delivered_bytes, duration).as_mbps();
     Flow {
         name: flow.name.clone(),
         goodput_mbps: rate,
@@ -241,27 +247,35 @@ fn datagrams(experiment: &Experiment, flow: &scenario::model::Flow, flow_results
 /// flow is complete: before, some of them may wait for reassembly.
 fn duplicates(flow_results: &FlowResults, delivered: u64) -> u64 {
     let received = |samples: &Vec<Sample>| samples.iter().map(|sample| sample.received).max().unwrap_or(0);
-    let all: u64 = flow_results.subflows.iter().map(received).sum();
-    flow_results.completion.map_or(0, |_| all.saturating_sub(delivered))
+    let total: u64 = flow_results.subflows.iter().map(received).sum();
+    flow_results.completion.map_or(0, |_| total.saturating_sub(delivered))
 }
 
 /// The maximum goodput over half a second, if samples are that close.
 fn peak(flow_results: &FlowResults, interval: Option<Span>) -> f64 {
-    let half = Span::from_millis(500);
-    let Some(interval) = interval.filter(|it| *it <= half && half.0.is_multiple_of(it.0)) else { return 0.0 };
+    let window_length = Span::from_millis(500);
+    let Some(interval) =
+        interval.filter(|interval| *interval <= window_length && window_length.0.is_multiple_of(interval.0))
+    else {
+        return 0.0;
+    };
     let delivered: Vec<u64> =
         std::iter::once(0).chain(flow_results.samples.iter().map(|sample| sample.delivered)).collect();
-    let steps = (half.0 / interval.0) as usize;
+    let steps = (window_length.0 / interval.0) as usize;
     // A program's own count, at its end, may be less than the kernel's before.
     let max = delivered.windows(steps + 1).map(|window| window[steps].saturating_sub(window[0])).max().unwrap_or(0);
-    Rate::of(max, half).as_mbps()
+    Rate::of(max, window_length).as_mbps()
 }
 
 /// The distribution of the smoothed RTT.
 fn rtt(samples: &[Sample], min: f64) -> Summary {
-    let all = samples.iter().filter_map(|it| it.tcp).filter(TcpInfo::is_established).map(|it| f64::from(it.rtt) / 1e3);
-    let all = summary_of(all.collect());
-    if all.max > 0.0 { Summary { min, ..all } } else { all }
+    let rtts = samples
+        .iter()
+        .filter_map(|sample| sample.tcp)
+        .filter(TcpInfo::is_established)
+        .map(|tcp| f64::from(tcp.rtt) / 1e3);
+    let summary = summary_of(rtts.collect());
+    if summary.max > 0.0 { Summary { min, ..summary } } else { summary }
 }
 
 /// The paths, from the counters of their links' queues and netem, and of the hosts. Packets are counted after the drain, the
@@ -272,13 +286,13 @@ fn paths(
     results: &RunResults,
     links: &DeviceCounters,
 ) -> Result<Vec<Path>, Error> {
-    let (mut printed, mut later) = (results.link_counters.iter(), results.final_link_counters.iter());
+    let (mut counters, mut final_counters) = (results.link_counters.iter(), results.final_link_counters.iter());
     let mut paths = Vec::new();
     for (p, path) in experiment.paths.iter().enumerate() {
         let (mut dropped, mut lost, mut utilisation) = (0, 0, 0.0f64);
         for &i in path.links.iter().filter(|i| network.is_used(**i)) {
-            let [queue, _wire] = [parsed(printed.next())?, parsed(printed.next())?];
-            let [last_queue, last_wire] = [parsed(later.next())?, parsed(later.next())?];
+            let [queue, _wire] = [parsed(counters.next())?, parsed(counters.next())?];
+            let [last_queue, last_wire] = [parsed(final_counters.next())?, parsed(final_counters.next())?];
             dropped += count(&last_queue, "tbf", "drops");
             lost += count(&last_wire, "netem", "drops");
             if let Some(capacity) = capacity(experiment, i) {
@@ -302,8 +316,8 @@ fn paths(
     Ok(paths)
 }
 
-fn count(all: &[Value], kind: &str, key: &str) -> u64 {
-    all.iter().find(|it| it["kind"] == kind).and_then(|it| it[key].as_u64()).unwrap_or(0)
+fn count(qdiscs: &[Value], kind: &str, key: &str) -> u64 {
+    qdiscs.iter().find(|qdisc| qdisc["kind"] == kind).and_then(|qdisc| qdisc[key].as_u64()).unwrap_or(0)
 }
 
 /// Parses the output of `tc -j` or `ip -j`.
@@ -318,9 +332,9 @@ fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
     let (mut bytes, mut latest_change) = (0, Instant::ZERO);
     let end = Instant::ZERO + experiment.duration;
     let changes = experiment.events.iter().filter(|event| event.link == i && event.directions != Directions::Reverse);
-    for (at, next) in changes.filter_map(|event| Some((event.at.min(end), event.rate?))) {
-        bytes += rate.bytes_in(at.since(latest_change));
-        (rate, latest_change) = (next, at);
+    for (time, new_rate) in changes.filter_map(|event| Some((event.at.min(end), event.rate?))) {
+        bytes += rate.bytes_in(time.since(latest_change));
+        (rate, latest_change) = (new_rate, time);
     }
     Some((bytes + rate.bytes_in(end.since(latest_change))) as f64)
 }
@@ -328,23 +342,25 @@ fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
 /// Mean excess of the smoothed RTT over its minimum, over all samples of the path's flows, milliseconds. Flows in a tunnel
 /// are left out, because their RTT includes the tunnel's own queue.
 fn queue_delay(experiment: &Experiment, results: &RunResults, p: usize) -> f64 {
-    let mut all: Vec<TcpInfo> = Vec::new();
+    let mut tcp_infos: Vec<TcpInfo> = Vec::new();
     for (flow, flow_results) in experiment.flows.iter().zip(&results.flows) {
         match flow.route {
             Route::Path(path) if path == p => {
-                all.extend(flow_results.samples.iter().filter_map(|sample| sample.tcp).filter(TcpInfo::is_established));
+                tcp_infos.extend(
+                    flow_results.samples.iter().filter_map(|sample| sample.tcp).filter(TcpInfo::is_established),
+                );
             }
             Route::Subflows => {
                 let own =
                     flow.kind.subflows().iter().zip(&flow_results.subflows).filter(|(subflow, _)| subflow.path == p);
-                all.extend(own.flat_map(|(_, samples)| samples).filter_map(|sample| sample.tcp));
+                tcp_infos.extend(own.flat_map(|(_, samples)| samples).filter_map(|sample| sample.tcp));
             }
             Route::Path(_) | Route::Tunnel => {}
         }
     }
-    let min_rtt = all.iter().map(|tcp| tcp.min_rtt).min().unwrap_or(0);
-    let sum: f64 = all.iter().map(|tcp| f64::from(tcp.rtt.saturating_sub(min_rtt))).sum();
-    sum / all.len().max(1) as f64 / 1e3
+    let min_rtt = tcp_infos.iter().map(|tcp| tcp.min_rtt).min().unwrap_or(0);
+    let sum: f64 = tcp_infos.iter().map(|tcp| f64::from(tcp.rtt.saturating_sub(min_rtt))).sum();
+    sum / tcp_infos.len().max(1) as f64 / 1e3
 }
 
 fn digest(flows: &[Flow], paths: &[Path]) -> String {
@@ -367,10 +383,10 @@ mod tests {
     #[test]
     fn the_machine_comes_first_and_only_it_has_interrupts() {
         let processes = vec![("tunnel near".to_owned(), [40, 400].map(Span::from_millis))];
-        let all = cpu(&protocol::Cpu { machine: [8000, 1520, 1060].map(Span::from_millis), processes });
-        assert_eq!(all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), [Cpu::MACHINE, "tunnel near"]);
-        assert_eq!([all[0].interrupt_s, all[1].interrupt_s], [Some(1.06), None]);
-        assert!((all[0].busy_s() - 10.58).abs() < 1e-9 && (all[1].busy_s() - 0.44).abs() < 1e-9);
-        assert!(all[1].name.starts_with(Cpu::TUNNEL));
+        let entries = cpu(&protocol::Cpu { machine: [8000, 1520, 1060].map(Span::from_millis), processes });
+        assert_eq!(entries.iter().map(|cpu| cpu.name.as_str()).collect::<Vec<_>>(), [Cpu::MACHINE, "tunnel near"]);
+        assert_eq!([entries[0].interrupt_s, entries[1].interrupt_s], [Some(1.06), None]);
+        assert!((entries[0].busy_s() - 10.58).abs() < 1e-9 && (entries[1].busy_s() - 0.44).abs() < 1e-9);
+        assert!(entries[1].name.starts_with(Cpu::TUNNEL));
     }
 }

@@ -58,14 +58,14 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
 
 /// The features that a kernel with these capabilities lacks, in words.
 pub(crate) fn unsupported(capabilities: &Capabilities) -> Vec<&'static str> {
-    let all = [
+    let features = [
         (!capabilities.mptcp, "MPTCP"),
         (!capabilities.tun, "tunnels"),
         (!capabilities.ipv6, "IPv6"),
         (!capabilities.netem, "loss in bursts"),
     ];
-    let qdiscs = QDISCS.iter().map(|(name, what, _)| (!capabilities.qdiscs.contains(name), *what));
-    all.into_iter().chain(qdiscs).filter(|(is_missing, _)| *is_missing).map(|(_, what)| what).collect()
+    let qdiscs = QDISCS.iter().map(|(name, feature, _)| (!capabilities.qdiscs.contains(name), *feature));
+    features.into_iter().chain(qdiscs).filter(|(is_missing, _)| *is_missing).map(|(_, feature)| feature).collect()
 }
 
 /// Checks: whether the experiment uses an unsupported feature, its key, and its name in words.
@@ -106,7 +106,7 @@ pub(crate) fn check(experiment: &Experiment, capabilities: &Capabilities) -> Res
         [&link.forward, &link.reverse].into_iter().try_for_each(|pipe| check_pipe(&key, pipe, capabilities))?;
     }
     if let Some((name, _)) =
-        tunnelled_hosts(experiment).find(|(_, host)| tunnelled_hosts(experiment).any(|(_, other)| other != *host))
+        tunnelled_hosts(experiment).find(|(_, host)| tunnelled_hosts(experiment).any(|(_, second)| second != *host))
     {
         reject_if(
             &format!("flow.{name}"),
@@ -258,12 +258,12 @@ fn check_multipath(key: &str, multipath: &Multipath) -> Result<(), Error> {
         key,
         &[
             (
-                subflows.iter().skip(1).any(|it| it.join != Span::ZERO),
+                subflows.iter().skip(1).any(|subflow| subflow.join != Span::ZERO),
                 "subflows",
                 "subflow that joins later than it can",
             ),
-            (subflows.iter().any(|it| it.leave.is_some()), "subflows", "subflow that leaves"),
-            (subflows.first().is_some_and(|it| it.backup), "subflows", "first subflow that is a backup"),
+            (subflows.iter().any(|subflow| subflow.leave.is_some()), "subflows", "subflow that leaves"),
+            (subflows.first().is_some_and(|subflow| subflow.backup), "subflows", "first subflow that is a backup"),
         ],
     )
 }
@@ -286,9 +286,9 @@ fn check_host(host: &Host, capabilities: &Capabilities, is_local: bool) -> Resul
 
 /// The first of the checks that applies, as an error with its key in `table`.
 fn reject_if(table: &str, checks: Checks<'_>) -> Result<(), Error> {
-    let Some((_, key, what)) = checks.iter().find(|(is_used, ..)| *is_used) else { return Ok(()) };
+    let Some((_, key, feature)) = checks.iter().find(|(is_used, ..)| *is_used) else { return Ok(()) };
     let key = if table.is_empty() { (*key).to_owned() } else { format!("{table}.{key}") };
-    Err(Error::Unsupported { key, what: (*what).to_owned() })
+    Err(Error::Unsupported { key, feature: (*feature).to_owned() })
 }
 
 #[cfg(test)]

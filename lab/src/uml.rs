@@ -30,7 +30,7 @@ impl<'a> Guest<'a> {
         Self { kernel, dir }
     }
 
-    /// Boots, lets the commands of `setup` lay out the network and `agent` carry out `protocol`.
+    /// Boots, lets the commands of `setup` lay out the network and `agent` carry out `plan`.
     pub(crate) fn run(self, agent: &[String], setup: &[String], plan: &Plan) -> Result<RunResults, Error> {
         self.prepare(agent, setup, plan).map_err(Error::failed)?;
         let outcome = self.boot(self.time_limit(plan.duration + plan.drain));

@@ -34,8 +34,8 @@ impl UmlKernel {
         let program = match std::env::var_os(VARIABLE) {
             Some(program) => PathBuf::from(program),
             None => built().or_else(|| on_path("linux")).ok_or_else(|| {
-                let how = "install it (Debian: apt-get install user-mode-linux), or name one in";
-                Error::NoKernel(format!("there is no User-Mode Linux here: no program `linux`; {how} {VARIABLE}"))
+                let remedy = "install it (Debian: apt-get install user-mode-linux), or name one in";
+                Error::NoKernel(format!("there is no User-Mode Linux here: no program `linux`; {remedy} {VARIABLE}"))
             })?,
         };
         let program = std::path::absolute(&program).unwrap_or(program);
@@ -51,7 +51,8 @@ impl UmlKernel {
 
 /// The capabilities of a kernel with this configuration, built in or as modules.
 fn capabilities(configuration: &str) -> Capabilities {
-    let has = |key: &str| ["y", "m"].iter().any(|how| configuration.lines().any(|line| line == format!("{key}={how}")));
+    let has =
+        |key: &str| ["y", "m"].iter().any(|value| configuration.lines().any(|line| line == format!("{key}={value}")));
     let options =
         configuration.lines().filter_map(|line| line.strip_prefix("CONFIG_TCP_CONG_")?.strip_suffix(['y', 'm']));
     let words = options.filter_map(|option| option.strip_suffix('=')).filter(|word| *word != "ADVANCED");
@@ -67,7 +68,7 @@ fn capabilities(configuration: &str) -> Capabilities {
         congestion_controls: congestion,
         mptcp: has("CONFIG_MPTCP"),
         netem: has("CONFIG_NET_SCH_NETEM"),
-        qdiscs: qdiscs.filter(|it| has(&format!("CONFIG_NET_SCH_{}", it.to_uppercase()))).collect(),
+        qdiscs: qdiscs.filter(|name| has(&format!("CONFIG_NET_SCH_{}", name.to_uppercase()))).collect(),
         tun: has("CONFIG_TUN"),
         ipv6: has("CONFIG_IPV6"),
         jiffy: Some(TICK),
@@ -81,8 +82,8 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-fn output_of(program: &Path, what: &str) -> Result<String, Error> {
-    let output = Command::new(program).arg(what).output();
+fn output_of(program: &Path, option: &str) -> Result<String, Error> {
+    let output = Command::new(program).arg(option).output();
     let output = output.map_err(|error| Error::NoKernel(format!("cannot run {}: {error}", program.display())))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -47,11 +47,11 @@ fn lab() -> Option<Lab> {
     // Without a tunnel's daemon, which is `ropewalk`: that is tested in `cli/tests/lab`.
     match Lab::find(BackendChoice::Uml, env!("CARGO_BIN_EXE_ropewalk-lab-agent"), "lab-agent") {
         Ok(lab) => Some(lab),
-        Err(Error::NoKernel(why)) => {
-            skip(Reason::Missing, &why);
+        Err(Error::NoKernel(reason)) => {
+            skip(Reason::Missing, &reason);
             None
         }
-        Err(other) => panic!("{other}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -67,9 +67,9 @@ fn virtual_lab(experiment: &Experiment) -> Option<Lab> {
 
 /// What the kernel did. One guest at a time.
 fn run(lab: &Lab, experiment: &Experiment) -> record::Run {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    lab.run(experiment, 1, None).unwrap_or_else(|why| panic!("{why}"))
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    lab.run(experiment, 1, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn column<'a>(run: &'a record::Run, name: &str) -> &'a [f64] {
@@ -84,13 +84,13 @@ fn reno_fills_a_path_as_the_closed_form_says() {
     let run = run(&lab, &experiment);
     let flow = &run.flows[0];
     // 1448 of 1538 bytes on the wire are payload. The queue never runs dry once slow start is over.
-    let full = 10.0 * 1448.0 / 1538.0;
+    let max_goodput = 10.0 * 1448.0 / 1538.0;
     let after_first_second = &column(&run, "goodput_mbps")[10..];
     let goodput = after_first_second.iter().sum::<f64>() / after_first_second.len() as f64;
-    assert!((goodput / full - 1.0).abs() < 0.03, "goodput {goodput}, closed form {full}");
-    assert!((20.0..21.0).contains(&flow.rtt_ms.min), "least RTT {} ms", flow.rtt_ms.min);
+    assert!((goodput / max_goodput - 1.0).abs() < 0.03, "goodput {goodput}, closed form {max_goodput}");
+    assert!((20.0..21.0).contains(&flow.rtt_ms.min), "minimum RTT {} ms", flow.rtt_ms.min);
     // Window and queue: 17 packets in flight fill the path, 40 more the queue.
-    let window = column(&run, "cwnd_packets").iter().fold(0.0_f64, |most, window| most.max(*window));
+    let window = column(&run, "cwnd_packets").iter().fold(0.0_f64, |max, window| max.max(*window));
     assert!(window > 57.0, "the window never passed what path and queue hold: {window}");
     assert_eq!(flow.dropped_packets, run.paths[0].dropped_packets, "counted at the hosts and at the queue");
     assert!(flow.dropped_packets > 0);
@@ -106,8 +106,8 @@ fn every_byte_arrives_and_every_drop_is_counted_and_repaired() {
     assert_eq!(flow.dropped_packets, run.paths[0].dropped_packets, "counted at the hosts and at the queue");
     assert!(flow.retransmitted_packets >= flow.dropped_packets, "{flow:?}");
     assert!(flow.sent_packets - flow.retransmitted_packets >= 2_000_000_u64.div_ceil(1448), "{flow:?}");
-    assert!(flow.rtt_ms.min >= 20.0, "least RTT {} ms", flow.rtt_ms.min);
-    assert!(flow.completion_s.is_some_and(|took| took >= 2.0 * 8.0 / 10.0), "{flow:?}");
+    assert!(flow.rtt_ms.min >= 20.0, "minimum RTT {} ms", flow.rtt_ms.min);
+    assert!(flow.completion_s.is_some_and(|duration| duration >= 2.0 * 8.0 / 10.0), "{flow:?}");
 }
 
 /// Samples are taken in order with the event, each when it is due or later.
@@ -134,10 +134,10 @@ fn an_event_changes_the_rate_and_a_flow_stops() {
     // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. What has
     // been sent goes on for three tenths after the source's stop.
     let arrived = column(&run, "throughput_mbps");
-    let full = 1500.0 / 1538.0;
+    let wire_share = 1500.0 / 1538.0;
     let (before, after) = (mean(arrived, 10, 15), mean(arrived, 21, 27));
-    assert!((before / (10.0 * full) - 1.0).abs() < 0.05, "before: {before}");
-    assert!((after / (2.0 * full) - 1.0).abs() < 0.05, "after: {after}");
+    assert!((before / (10.0 * wire_share) - 1.0).abs() < 0.05, "before: {before}");
+    assert!((after / (2.0 * wire_share) - 1.0).abs() < 0.05, "after: {after}");
     let goodput = column(&run, "goodput_mbps");
     assert!(mean(goodput, 35, 40) < 0.1, "a second after its source stopped: {goodput:?}");
 }

@@ -11,39 +11,38 @@ const USER_HZ_PERIOD: Span = Span::from_millis(10);
 /// Measures CPU time from its creation on.
 pub(super) struct CpuMeter {
     processes: Vec<(String, u32)>,
-    before: Cpu,
+    start_times: Cpu,
 }
 
 impl CpuMeter {
     /// Measures these processes, given by name and pid file, and the agent itself as `traffic`.
     pub(super) fn begin(processes: &[(String, String)]) -> Outcome<Self> {
-        let read_number = |file: &String| Ok(fs::read_to_string(file)?.trim().parse()?);
-        let mut all = vec![("traffic".to_owned(), std::process::id())];
+        let read_pid = |file: &String| Ok(fs::read_to_string(file)?.trim().parse()?);
+        let mut pids = vec![("traffic".to_owned(), std::process::id())];
         for (name, file) in processes {
-            let read_number: Outcome<u32> = read_number(file);
-            all.push((name.clone(), read_number.map_err(|error| format!("{file}: {error}"))?));
+            let pid: Outcome<u32> = read_pid(file);
+            pids.push((name.clone(), pid.map_err(|error| format!("{file}: {error}"))?));
         }
-        let before = read_cpu_times(&all)?;
-        Ok(Self { processes: all, before })
+        let start_times = read_cpu_times(&pids)?;
+        Ok(Self { processes: pids, start_times })
     }
 
     /// The CPU time used since then.
     pub(super) fn read(&self) -> Outcome<Cpu> {
         let mut cpu = read_cpu_times(&self.processes)?;
-        cpu.machine.iter_mut().zip(self.before.machine).for_each(|(now, before)| *now = now.saturating_sub(before));
-        let process_pairs = cpu.processes.iter_mut().zip(&self.before.processes);
+        cpu.machine.iter_mut().zip(self.start_times.machine).for_each(|(now, start)| *now = now.saturating_sub(start));
+        let process_pairs = cpu.processes.iter_mut().zip(&self.start_times.processes);
         process_pairs
-            .flat_map(|(now, before)| now.1.iter_mut().zip(before.1))
-            .for_each(|(now, it)| *now = now.saturating_sub(it));
+            .flat_map(|(now, start)| now.1.iter_mut().zip(start.1))
+            .for_each(|(now, start)| *now = now.saturating_sub(start));
         Ok(cpu)
     }
 }
 
 fn read_cpu_times(processes: &[(String, u32)]) -> Outcome<Cpu> {
     let machine = machine(&fs::read_to_string("/proc/stat")?).ok_or("/proc/stat has no line `cpu`")?;
-    let process_times = |(name, read_number): &(String, u32)| {
-        let stat =
-            fs::read_to_string(format!("/proc/{read_number}/stat")).map_err(|error| format!("{name}: {error}"))?;
+    let process_times = |(name, pid): &(String, u32)| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).map_err(|error| format!("{name}: {error}"))?;
         Ok((name.clone(), process(&stat).ok_or_else(|| format!("{name}: it has an unknown format"))?))
     };
     Ok(Cpu { machine, processes: processes.iter().map(process_times).collect::<Outcome<_>>()? })
@@ -52,9 +51,9 @@ fn read_cpu_times(processes: &[(String, u32)]) -> Outcome<Cpu> {
 /// `cpu user nice system idle iowait irq softirq ...`
 fn machine(stat: &str) -> Option<[Span; 3]> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let all: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    let sum = |which: [usize; 2]| Some(USER_HZ_PERIOD * (all.get(which[0])? + all.get(which[1])?));
-    Some([sum([0, 1])?, USER_HZ_PERIOD * *all.get(2)?, sum([5, 6])?])
+    let columns: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let sum = |indices: [usize; 2]| Some(USER_HZ_PERIOD * (columns.get(indices[0])? + columns.get(indices[1])?));
+    Some([sum([0, 1])?, USER_HZ_PERIOD * *columns.get(2)?, sum([5, 6])?])
 }
 
 /// User and system time: fields 14 and 15 of `/proc/PID/stat`. The name, field 2, is in brackets and may hold anything.

@@ -18,7 +18,7 @@ pub(super) struct FlowCounters {
     sent: AtomicU64,
     /// Delays of datagrams, or durations of requests, milliseconds.
     times: Mutex<Vec<f64>>,
-    /// When a flow of a given size was complete, from its start.
+    /// Time at which a flow of a given size was complete, from its start.
     pub(super) completion: OnceLock<Duration>,
     /// The sink's socket, once it has read all. It stays open until the process ends, so that the kernel still knows the
     /// connection. None for an external program.
@@ -70,8 +70,8 @@ impl FlowCounters {
     }
 
     /// Adds the delay of a datagram, or the duration of a request.
-    pub(super) fn add_time(&self, took: Duration) {
-        lock(&self.times).push(took.as_secs_f64() * 1e3);
+    pub(super) fn add_time(&self, duration: Duration) {
+        lock(&self.times).push(duration.as_secs_f64() * 1e3);
     }
 
     /// The number of delays or durations so far.
@@ -81,9 +81,9 @@ impl FlowCounters {
 
     /// A summary of the first `count` delays or durations.
     pub(super) fn times(&self, count: u64) -> TimeSummary {
-        let mut all = lock(&self.times).clone();
-        all.truncate(count as usize);
-        TimeSummary { count: all.len() as u64, summary: summary_of(all) }
+        let mut times = lock(&self.times).clone();
+        times.truncate(count as usize);
+        TimeSummary { count: times.len() as u64, summary: summary_of(times) }
     }
 
     /// Called when the sink has read all.
@@ -119,12 +119,12 @@ impl FlowCounters {
     /// Closes the current connection and keeps its counters.
     pub(super) fn close(&self, stream: Arc<TcpStream>, hosts: &mut FlowSockDiag) -> Outcome<()> {
         let mut connections = self.connections();
-        let (mut last, past) = (Sample::default(), connections.closed);
+        let (mut last, closed) = (Sample::default(), connections.closed);
         if let Some(ends) = connections.ends() {
             let [sources, sinks] = hosts.dump(ends.source.is_ipv6())?;
-            last = sources.iter().find(|it| ends.is_source_of(it)).map_or(last, |it| it.sample(&sinks));
+            last = sources.iter().find(|socket| ends.is_source_of(socket)).map_or(last, |socket| socket.sample(&sinks));
         }
-        connections.closed = sum(&past, last);
+        connections.closed = sum(&closed, last);
         connections.current = None;
         drop(stream);
         Ok(())
@@ -160,19 +160,19 @@ impl Connections {
 }
 
 impl ConnectionAddresses {
-    /// Whether `it` is the source's socket of this connection.
-    pub(super) fn is_source_of(&self, it: &SocketInfo) -> bool {
-        it.local == self.source && self.sink.is_none_or(|sink| it.remote == sink)
+    /// Whether `socket` is the source's socket of this connection.
+    pub(super) fn is_source_of(&self, socket: &SocketInfo) -> bool {
+        socket.local == self.source && self.sink.is_none_or(|sink| socket.remote == sink)
     }
 }
 
 /// The counters of closed connections, and the state of the current one.
-fn sum(past: &Sample, current: Sample) -> Sample {
-    let tcp = match (past.tcp, current.tcp) {
-        (Some(past), Some(current)) => Some(current.with_closed(&past)),
-        (past, current) => current.or(past.map(TcpInfo::counters)),
+fn sum(closed: &Sample, current: Sample) -> Sample {
+    let tcp = match (closed.tcp, current.tcp) {
+        (Some(closed), Some(current)) => Some(current.with_closed(&closed)),
+        (closed, current) => current.or(closed.map(TcpInfo::counters)),
     };
-    let (arrived, received) = (past.arrived + current.arrived, past.received + current.received);
+    let (arrived, received) = (closed.arrived + current.arrived, closed.received + current.received);
     Sample { tcp, arrived, received, ..current }
 }
 
@@ -191,12 +191,12 @@ mod tests {
             let tcp = TcpInfo { sent, snd_cwnd, rtt: 20_000, min_rtt: 19_000 - sent, ..TcpInfo::default() };
             Sample { arrived: sent, tcp: Some(tcp), ..Sample::default() }
         };
-        let past = sum(&sum(&Sample::default(), sample(10, 4)), sample(5, 6));
-        let without_connections = sum(&past, Sample::default());
+        let closed = sum(&sum(&Sample::default(), sample(10, 4)), sample(5, 6));
+        let without_connections = sum(&closed, Sample::default());
         let tcp = without_connections.tcp.expect("there were connections");
         assert_eq!((tcp.sent, tcp.min_rtt, without_connections.arrived), (15, 18_990, 15));
         assert!(!tcp.is_established() && tcp.rtt == 0, "there is no connection now");
-        let current = sum(&past, sample(7, 9)).tcp.expect("there is one");
+        let current = sum(&closed, sample(7, 9)).tcp.expect("there is one");
         assert_eq!((current.sent, current.snd_cwnd, current.is_established()), (22, 9, true));
     }
 }

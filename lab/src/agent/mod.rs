@@ -67,28 +67,28 @@ fn power_off() -> Outcome<()> {
     Ok(())
 }
 
-fn carry_out(plan: &str, answer: &str) -> Outcome<()> {
+fn carry_out(plan: &str, results_file: &str) -> Outcome<()> {
     let plan: Plan = serde_json::from_slice(&fs::read(plan)?)?;
     let results = run(&plan)?;
-    Ok(fs::write(answer, serde_json::to_vec(&results)?)?)
+    Ok(fs::write(results_file, serde_json::to_vec(&results)?)?)
 }
 
 fn run(plan: &Plan) -> Outcome<RunResults> {
     let flows = plan.flows.iter().map(traffic::open).collect::<Outcome<Vec<_>>>()?;
     let start = Instant::now() + PREPARATION;
-    for (flow, it) in flows.iter().zip(&plan.flows) {
-        let end = it.stop.map_or(plan.duration, |stop| stop.min(plan.duration));
-        flow.begin([it.start, end].map(|at| start + duration(at)))?;
+    for (flow, spec) in flows.iter().zip(&plan.flows) {
+        let end = spec.stop.map_or(plan.duration, |stop| stop.min(plan.duration));
+        flow.begin([spec.start, end].map(|time| start + duration(time)))?;
     }
     let mut samplers = plan.flows.iter().map(FlowSampler::new).collect::<Outcome<Vec<_>>>()?;
     let (steal, meter) = (StealMeter::begin(), cpu::CpuMeter::begin(&plan.processes)?);
     let mut actual = duration(plan.duration);
-    for (at, task) in schedule::of(plan) {
+    for (time, task) in schedule::tasks(plan) {
         if samplers.iter().all(FlowSampler::is_complete) {
             actual = start.elapsed();
             break;
         }
-        let due = start + duration(at);
+        let due = start + duration(time);
         sleep_until(due);
         match task {
             Task::Sample => {
@@ -101,19 +101,19 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
             Task::Run(line) => drop(output_of(line)?),
         }
     }
-    let all = |lines: &[String]| lines.iter().map(|line| output_of(line)).collect::<Outcome<Vec<_>>>();
+    let run_all = |lines: &[String]| lines.iter().map(|line| output_of(line)).collect::<Outcome<Vec<_>>>();
     let (steal, cpu) = (steal.total(), meter.read()?);
-    let (link_counters, tunnel_statuses) = (all(&plan.link_counters)?, all(&plan.tunnel_statuses)?);
+    let (link_counters, tunnel_statuses) = (run_all(&plan.link_counters)?, run_all(&plan.tunnel_statuses)?);
     let flow_results = samplers.into_iter().zip(&flows).map(|(sampler, flow)| sampler.finish(flow.counters()));
     let mut flow_results = flow_results.collect::<Outcome<Vec<FlowResults>>>()?;
     flows.iter().try_for_each(|flow| flow.finish())?;
-    all(&plan.stop_senders)?;
+    run_all(&plan.stop_senders)?;
     std::thread::sleep(duration(plan.drain));
     for (results, flow) in flow_results.iter_mut().zip(&flows) {
         results.lost = flow.counters().sent().saturating_sub(flow.counters().count());
     }
-    let (final_link_counters, device_counters) = (all(&plan.link_counters)?, all(&plan.device_counters)?);
-    all(&plan.cleanup)?;
+    let (final_link_counters, device_counters) = (run_all(&plan.link_counters)?, run_all(&plan.device_counters)?);
+    run_all(&plan.cleanup)?;
     Ok(RunResults {
         duration: span(actual),
         steal,

@@ -63,9 +63,9 @@ impl Flow for Programs {
         thread::spawn(move || {
             let end =
                 client.run(&programs.client, start).map_err(|error| format!("`{}` {error}", programs.client.line));
-            if let Ok(took) = client.outcome.get_or_init(|| end) {
+            if let Ok(duration) = client.outcome.get_or_init(|| end) {
                 counters.read(programs.delivered(size).unwrap_or(0));
-                size.map(|_| counters.completion.get_or_init(|| *took));
+                size.map(|_| counters.completion.get_or_init(|| *duration));
             }
             counters.end(None);
         });
@@ -110,9 +110,9 @@ impl Client {
         let mut child = spawn(command, Stdio::null(), File::create(&command.output)?.into())?;
         self.process_id.get_or_init(|| Pid::from_raw(child.id().cast_signed()));
         let status = child.wait()?;
-        let took = start.elapsed();
+        let duration = start.elapsed();
         if status.success() {
-            Ok(took)
+            Ok(duration)
         } else {
             Err(format!("failed ({status}): {}", log_tail(&command.output)).into())
         }

@@ -31,24 +31,24 @@ pub(super) fn begin(
     let (tcp, counters, mut rng) = (tcp.clone(), counters.clone(), Requests::random_stream(seed, name));
     thread::spawn(move || -> Outcome<()> {
         enter(&ends[1].netns)?;
-        let (mut next, mut open) = (start, None);
+        let (mut next_request, mut idle_connection) = (start, None);
         loop {
-            sleep_until(next);
+            sleep_until(next_request);
             if counters.connections().have_stopped() {
                 return Ok(());
             }
             let (sent, size) = (Instant::now(), requests.next_size(&mut rng));
-            let stream = match open.take() {
+            let stream = match idle_connection.take() {
                 Some(stream) => stream,
                 None => connect(&tcp, &ends[0], &counters)?,
             };
             request(&stream, size, &counters)?;
             counters.add_time(sent.elapsed());
-            next = Instant::now() + duration(requests.next_think(&mut rng));
+            next_request = Instant::now() + duration(requests.next_think(&mut rng));
             if requests.new_connections {
                 counters.close(stream, &mut hosts)?;
             } else {
-                open = Some(stream);
+                idle_connection = Some(stream);
             }
         }
     });
@@ -66,14 +66,14 @@ fn request(mut stream: &TcpStream, size: u64, counters: &FlowCounters) -> Outcom
     let mut message = [0; Requests::REQUEST_BYTES as usize];
     message[..8].copy_from_slice(&size.to_le_bytes());
     stream.write_all(&message)?;
-    let (mut block, mut left) = (vec![0; BLOCK], size);
-    while left > 0 {
+    let (mut block, mut remaining) = (vec![0; BLOCK], size);
+    while remaining > 0 {
         let bytes = stream.read(&mut block)? as u64;
         if bytes == 0 {
             return Err("the server has gone".into());
         }
         counters.read(bytes);
-        left -= bytes;
+        remaining -= bytes;
     }
     Ok(())
 }
@@ -90,11 +90,11 @@ fn respond(mut stream: &TcpStream) -> Outcome<()> {
     let (mut message, block) = ([0; Requests::REQUEST_BYTES as usize], vec![0; BLOCK]);
     loop {
         stream.read_exact(&mut message)?;
-        let mut left = u64::from_le_bytes(message[..8].try_into()?);
-        while left > 0 {
-            let write_bytes = left.min(BLOCK as u64);
+        let mut remaining = u64::from_le_bytes(message[..8].try_into()?);
+        while remaining > 0 {
+            let write_bytes = remaining.min(BLOCK as u64);
             stream.write_all(&block[..write_bytes as usize])?;
-            left -= write_bytes;
+            remaining -= write_bytes;
         }
     }
 }

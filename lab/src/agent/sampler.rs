@@ -61,11 +61,7 @@ impl<'a> FlowSampler<'a> {
             (sample.arrived, sample.datagrams) = (self.count as u32, Some(counters.sent() as u32));
         }
         self.results.samples.push(sample);
-        self.results
-            .subflows
-            .iter_mut()
-            .zip(subflows)
-            .for_each(|(all, samples_of_subflow)| all.push(samples_of_subflow));
+        self.results.subflows.iter_mut().zip(subflows).for_each(|(samples, sample)| samples.push(sample));
         Ok(())
     }
 
@@ -77,8 +73,7 @@ impl<'a> FlowSampler<'a> {
             Some(ends) => self.sample_connection(ends)?,
             None => (Sample::default(), vec![Sample::default(); self.results.subflows.len()]),
         };
-        let received =
-            present.received + subflows.iter().map(|samples_of_subflow| samples_of_subflow.received).sum::<u64>();
+        let received = present.received + subflows.iter().map(|sample| sample.received).sum::<u64>();
         self.received = self.received.max(received);
         Ok((connections.with_closed(present), subflows))
     }
@@ -86,19 +81,20 @@ impl<'a> FlowSampler<'a> {
     /// Samples the connection between these addresses, or its subflows.
     fn sample_connection(&mut self, ends: ConnectionAddresses) -> Outcome<(Sample, Vec<Sample>)> {
         let [sources, sinks] = self.hosts.dump(ends.source.is_ipv6())?;
-        let sampled = |socket: Option<&SocketInfo>| socket.map_or_else(Sample::default, |it| it.sample(&sinks));
-        let first = sources.iter().find(|it| ends.is_source_of(it));
+        let sampled = |socket: Option<&SocketInfo>| socket.map_or_else(Sample::default, |socket| socket.sample(&sinks));
+        let first = sources.iter().find(|socket| ends.is_source_of(socket));
         let Some(addresses) = self.traffic.subflows() else { return Ok((sampled(first), Vec::new())) };
-        self.token = self.token.or(first.and_then(|it| it.token));
-        let is_open = |it: &&SocketInfo| it.token.is_some() && it.token == self.token;
-        let open = sources.iter().filter(is_open).map(|it| [it.local, it.remote]);
-        let new: Vec<[SocketAddr; 2]> = open.filter(|ends| !self.known.contains(ends)).collect();
+        self.token = self.token.or(first.and_then(|socket| socket.token));
+        let is_open = |socket: &&SocketInfo| socket.token.is_some() && socket.token == self.token;
+        let open_addresses = sources.iter().filter(is_open).map(|socket| [socket.local, socket.remote]);
+        let new: Vec<[SocketAddr; 2]> = open_addresses.filter(|ends| !self.known.contains(ends)).collect();
         self.known.extend(new);
         // A listener has one port for all subflows.
-        let is_own =
-            |it: &&SocketInfo| it.local.port() == ends.source.port() || self.known.contains(&[it.local, it.remote]);
+        let is_own = |socket: &&SocketInfo| {
+            socket.local.port() == ends.source.port() || self.known.contains(&[socket.local, socket.remote])
+        };
         let sample_of_address =
-            |address: &IpAddr| sampled(sources.iter().filter(is_own).find(|it| it.local.ip() == *address));
+            |address: &IpAddr| sampled(sources.iter().filter(is_own).find(|socket| socket.local.ip() == *address));
         Ok((Sample::default(), addresses.iter().map(sample_of_address).collect()))
     }
 
@@ -116,8 +112,8 @@ impl<'a> FlowSampler<'a> {
             self.observe(counters)?;
         }
         // A program's own count, at its end, may be less than the kernel's before.
-        let before = self.results.delivered_by_second.last().copied().unwrap_or(0);
-        self.results.delivered_by_second.push(self.delivered(counters).max(before));
+        let previous = self.results.delivered_by_second.last().copied().unwrap_or(0);
+        self.results.delivered_by_second.push(self.delivered(counters).max(previous));
         Ok(())
     }
 
@@ -134,8 +130,8 @@ impl<'a> FlowSampler<'a> {
 
     /// The MPTCP counters of both hosts; those of connections are of the host that connects.
     fn mptcp_ext(&self) -> Outcome<MptcpExtCounters> {
-        let sample_of_address = |side: usize| within(&self.traffic.ends[side].netns, netstat::mptcp_ext);
-        let (source, sink) = (sample_of_address(0)?, sample_of_address(1)?);
+        let counters_of = |side: usize| within(&self.traffic.ends[side].netns, netstat::mptcp_ext);
+        let (source, sink) = (counters_of(0)?, counters_of(1)?);
         let (reinjected, stale, duplicates) = (source.reinjected, source.stale, sink.duplicates);
         let generator = self.traffic.programs().map_or(Generator::Agent, |(_, programs)| programs.generator);
         let opener = if generator.source_listens() { sink } else { source };

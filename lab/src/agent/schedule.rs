@@ -19,15 +19,15 @@ pub(super) enum Task<'a> {
 
 /// All tasks until the end of the run, earliest first. Of tasks at one instant samples come first: they are of the interval
 /// before it.
-pub(super) fn of(plan: &Plan) -> Vec<(Span, Task<'_>)> {
+pub(super) fn tasks(plan: &Plan) -> Vec<(Span, Task<'_>)> {
     let sample = plan.sample.as_nanos().max(1);
     let samples = (1..=plan.duration.as_nanos() / sample).map(|n| (Span(n * sample), Task::Sample));
     let window = Span::from_secs(WINDOW_S);
     let deliveries = (1..=plan.duration.0 / window.0).map(|n| (window * n, Task::Delivered));
     let stops = plan.flows.iter().enumerate().filter_map(|(k, flow)| Some((flow.stop?, Task::Stop(k))));
-    let events = plan.events.iter().map(|(at, line)| (*at, Task::Run(line)));
-    let mut all: Vec<_> =
-        samples.chain(deliveries).chain(stops).chain(events).filter(|(at, _)| *at <= plan.duration).collect();
-    all.sort_by_key(|(at, _)| *at);
-    all
+    let events = plan.events.iter().map(|(time, line)| (*time, Task::Run(line)));
+    let mut tasks: Vec<_> =
+        samples.chain(deliveries).chain(stops).chain(events).filter(|(time, _)| *time <= plan.duration).collect();
+    tasks.sort_by_key(|(time, _)| *time);
+    tasks
 }

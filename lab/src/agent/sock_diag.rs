@@ -69,11 +69,11 @@ impl FlowSockDiag {
 impl SocketInfo {
     /// A sample of a source's connection, with the counters of its peer, one of `sinks`.
     pub(super) fn sample(&self, sinks: &[Self]) -> Sample {
-        let other = sinks.iter().find(|it| it.local == self.remote && it.remote == self.local);
+        let peer = sinks.iter().find(|socket| socket.local == self.remote && socket.remote == self.local);
         Sample {
             tcp: Some(read(&self.info)),
-            arrived: other.map_or(0, |it| it.info.data_segs_in),
-            received: other.map_or(0, |it| it.info.bytes_received),
+            arrived: peer.map_or(0, |socket| socket.info.data_segs_in),
+            received: peer.map_or(0, |socket| socket.info.bytes_received),
             ..Sample::default()
         }
     }
@@ -98,8 +98,8 @@ impl SockDiag {
     /// All open TCP connections of an IP version, MPTCP subflows among them; then those that have been destroyed.
     fn dump(&mut self, is_v6: bool) -> Outcome<Vec<SocketInfo>> {
         self.socket.send(&dump_request(is_v6), 0)?;
-        let mut all = Vec::new();
-        while !read_into(&mut all, &self.socket.recv_from_full()?.0)? {}
+        let mut sockets = Vec::new();
+        while !read_into(&mut sockets, &self.socket.recv_from_full()?.0)? {}
         while let Some(destroy_notifications) = &self.destroy_notifications {
             match destroy_notifications.recv_from_full() {
                 Ok((words, _)) => read_into(&mut self.destroyed, &words)?,
@@ -107,22 +107,24 @@ impl SockDiag {
                 Err(error) => return Err(error.into()),
             };
         }
-        all.extend(self.destroyed.iter().cloned());
-        Ok(all)
+        sockets.extend(self.destroyed.iter().cloned());
+        Ok(sockets)
     }
 }
 
 /// Adds the connections of a netlink datagram; returns whether it was the last of a dump.
-fn read_into(all: &mut Vec<SocketInfo>, datagram: &[u8]) -> Outcome<bool> {
-    let mut rest = datagram;
-    while !rest.is_empty() {
-        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)?;
-        let length = (message.header.length as usize).next_multiple_of(4).clamp(4, rest.len());
-        rest = &rest[length..];
+fn read_into(sockets: &mut Vec<SocketInfo>, datagram: &[u8]) -> Outcome<bool> {
+    let mut remaining = datagram;
+    while !remaining.is_empty() {
+        let message = NetlinkMessage::<SockDiagMessage>::deserialize(remaining)?;
+        let length = (message.header.length as usize).next_multiple_of(4).clamp(4, remaining.len());
+        remaining = &remaining[length..];
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),
             NetlinkPayload::Error(error) => return Err(error.to_io().into()),
-            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(it)) => all.extend(connection(*it)),
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
+                sockets.extend(connection(*response));
+            }
             _ => {}
         }
     }
@@ -148,11 +150,11 @@ fn connection(answer: InetResponse) -> Option<SocketInfo> {
 fn token(ulp: &DefaultNla) -> Option<u32> {
     let mut value = vec![0; ulp.value_len()];
     ulp.emit_value(&mut value);
-    let inside = |bytes: &[u8], kind: u16| {
-        let found = NlasIterator::new(bytes).flatten().find(|it| it.kind() & NLA_TYPE_MASK == kind);
-        found.map(|it| it.value().to_vec())
+    let attribute = |bytes: &[u8], kind: u16| {
+        let found = NlasIterator::new(bytes).flatten().find(|nla| nla.kind() & NLA_TYPE_MASK == kind);
+        found.map(|nla| nla.value().to_vec())
     };
-    let token = inside(&inside(&value, ULP_INFO_MPTCP)?, SUBFLOW_TOKEN_LOCAL)?;
+    let token = attribute(&attribute(&value, ULP_INFO_MPTCP)?, SUBFLOW_TOKEN_LOCAL)?;
     Some(u32::from_ne_bytes(token.try_into().ok()?))
 }
 

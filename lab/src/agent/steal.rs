@@ -23,8 +23,8 @@ impl StealMeter {
             loop {
                 let due = Instant::now() + PERIOD;
                 thread::sleep(PERIOD);
-                let late = due.elapsed().saturating_sub(TOLERANCE);
-                total.fetch_add(late.as_nanos() as u64, Ordering::Relaxed);
+                let lateness = due.elapsed().saturating_sub(TOLERANCE);
+                total.fetch_add(lateness.as_nanos() as u64, Ordering::Relaxed);
             }
         });
         Self(counter)

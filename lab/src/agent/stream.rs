@@ -29,8 +29,8 @@ fn receive(listener: &TcpListener, size: Option<u64>, start: Instant, counters: 
     let mut block = vec![0; BLOCK];
     loop {
         let bytes = stream.read(&mut block)? as u64;
-        let all = counters.read(bytes);
-        if size.is_some_and(|size| all >= size) {
+        let total = counters.read(bytes);
+        if size.is_some_and(|size| total >= size) {
             counters.completion.get_or_init(|| start.elapsed());
         }
         if bytes == 0 {
@@ -51,11 +51,11 @@ fn send(tcp: &TcpSpec, ends: &[FlowEnd; 2], start: Instant, counters: &FlowCount
         _ => (None, BLOCK as u64),
     };
     let block = vec![0; write as usize];
-    let (all, mut written) = (tcp.size.unwrap_or(u64::MAX), 0);
-    while written < all {
+    let (total, mut written) = (tcp.size.unwrap_or(u64::MAX), 0);
+    while written < total {
         // A write that is late is made as soon as possible.
         rate.iter().for_each(|rate: &Rate| sleep_until(start + duration(rate.time_for(written))));
-        let write_bytes = (all - written).min(write);
+        let write_bytes = (total - written).min(write);
         (&*stream).write_all(&block[..write_bytes as usize])?;
         written += write_bytes;
     }

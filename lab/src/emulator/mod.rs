@@ -154,14 +154,14 @@ impl Link {
 
     /// Handles a line `forward|reverse|both CHANGE ...`
     fn handle(&mut self, line: &str) -> Result<(), String> {
-        let (which, arguments) = line.trim().split_once(' ').ok_or("forward|reverse|both CHANGE ...")?;
+        let (direction_word, arguments) = line.trim().split_once(' ').ok_or("forward|reverse|both CHANGE ...")?;
         let changes: Vec<Change> = arguments.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         let now = self.now();
-        let directions = match which {
+        let directions = match direction_word {
             "forward" => &mut self.directions[..1],
             "reverse" => &mut self.directions[1..],
             "both" => &mut self.directions[..],
-            _ => return Err(format!("`{which}` is no direction\nforward, reverse or both")),
+            _ => return Err(format!("`{direction_word}` is no direction\nforward, reverse or both")),
         };
         for direction in directions {
             changes.iter().for_each(|change| change.apply(now, &mut direction.pipe, &mut direction.mtu));
@@ -184,8 +184,8 @@ fn stdin_lines() -> Receiver<String> {
     receiver
 }
 
-fn print_line(word: &str) -> std::io::Result<()> {
+fn print_line(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout();
-    writeln!(out, "{word}")?;
+    writeln!(out, "{line}")?;
     out.flush()
 }

@@ -12,7 +12,7 @@ const BYTES: u32 = 128;
 pub(crate) enum CaptureProgram {
     /// One file for all devices of a host, pcapng.
     Dumpcap,
-    /// One for each, pcap.
+    /// One file for each device, pcap.
     Tcpdump,
 }
 
@@ -40,14 +40,15 @@ impl CaptureProgram {
     fn lines(self, host: &str, devices: &[String]) -> Vec<(String, String)> {
         match self {
             Self::Dumpcap => {
-                let all: Vec<String> = devices.iter().map(|device| format!("-i {device} -s {BYTES}")).collect();
-                vec![(format!("dumpcap -q {} -w", all.join(" ")), format!("{host}.pcapng"))]
+                let options: Vec<String> = devices.iter().map(|device| format!("-i {device} -s {BYTES}")).collect();
+                vec![(format!("dumpcap -q {} -w", options.join(" ")), format!("{host}.pcapng"))]
             }
             // As another user it could not write there.
             Self::Tcpdump => {
-                let one =
-                    |it: &String| (format!("tcpdump -Z root -i {it} -s {BYTES} -U -w"), format!("{host}-{it}.pcap"));
-                devices.iter().map(one).collect()
+                let capture = |device: &String| {
+                    (format!("tcpdump -Z root -i {device} -s {BYTES} -U -w"), format!("{host}-{device}.pcap"))
+                };
+                devices.iter().map(capture).collect()
             }
         }
     }
@@ -56,7 +57,7 @@ impl CaptureProgram {
 impl Network<'_> {
     /// The commands that start the captures, if any, and wait until they run.
     pub(super) fn captures(&self) -> Vec<String> {
-        let one = |(netns, line, file): (String, String, String)| {
+        let start = |(netns, line, file): (String, String, String)| {
             let (file, log) = (self.environment.file(&file), self.environment.file(&format!("{file}.log")));
             [
                 format!("ip netns exec {netns} {line} {file} >{log} 2>&1 & echo $! >{file}.pid"),
@@ -64,12 +65,12 @@ impl Network<'_> {
                 format!("timeout 20 sh -c 'until [ -s {file} ]; do sleep 0.05; done'"),
             ]
         };
-        self.capture_commands().into_iter().flat_map(one).collect()
+        self.capture_commands().into_iter().flat_map(start).collect()
     }
 
     /// The commands that end the captures, after which their files are complete.
     pub(crate) fn end_captures(&self) -> Vec<String> {
-        let one = |(_, _, file): (String, String, String)| {
+        let end = |(_, _, file): (String, String, String)| {
             let pid = self.environment.file(&format!("{file}.pid"));
             // A zombie has ended.
             let runs = "grep -qs \"^State:.[^ZX]\" /proc/$pid/status";
@@ -77,13 +78,13 @@ impl Network<'_> {
                 "pid=$(cat {pid}); rm {pid}; kill -INT $pid; for n in $(seq 200); do {runs} || break; sleep 0.05; done"
             )
         };
-        self.capture_commands().into_iter().map(one).collect()
+        self.capture_commands().into_iter().map(end).collect()
     }
 
-    /// Namespace, command line and file of each.
+    /// Namespace, command line and file of each capture.
     fn capture_commands(&self) -> Vec<(String, String, String)> {
         let Some(capture_program) = self.environment.capture_program else { return Vec::new() };
-        let mut all = Vec::new();
+        let mut commands = Vec::new();
         for (k, pair) in self.pairs.iter().enumerate() {
             for (is_source, end) in [true, false].into_iter().zip(super::ENDS) {
                 let mut devices: Vec<String> = pair.paths.iter().map(|p| uplink(*p)).collect();
@@ -92,9 +93,9 @@ impl Network<'_> {
                 }
                 let name = format!("{}{k}", if is_source { 's' } else { 'd' });
                 let lines = capture_program.lines(&name, &devices);
-                all.extend(lines.into_iter().map(|(line, file)| (self.host(is_source, k), line, file)));
+                commands.extend(lines.into_iter().map(|(line, file)| (self.host(is_source, k), line, file)));
             }
         }
-        all
+        commands
     }
 }

@@ -37,8 +37,12 @@ fn path(network: &Network<'_>, p: usize) -> String {
 }
 
 fn link(link: &Link) -> String {
-    let (there, back) = (pipe(&link.forward), pipe(&link.reverse));
-    if there == back { format!("[{}: {there}]", link.name) } else { format!("[{}: {there} / back {back}]", link.name) }
+    let (forward, reverse) = (pipe(&link.forward), pipe(&link.reverse));
+    if forward == reverse {
+        format!("[{}: {forward}]", link.name)
+    } else {
+        format!("[{}: {forward} / back {reverse}]", link.name)
+    }
 }
 
 fn pipe(pipe: &PipeConfig) -> String {

@@ -29,14 +29,14 @@ impl Network<'_> {
             }
             Generator::Ftp => {
                 let server = format!("vsftpd {}", self.ftp_file(k, "conf"));
-                let (log, other) = (format!("vsftpd-{k}.log"), format!("wget-{k}.log"));
-                (command(true, server, &log), command(false, self.wget(k), &other))
+                let (server_log, client_log) = (format!("vsftpd-{k}.log"), format!("wget-{k}.log"));
+                (command(true, server, &server_log), command(false, self.wget(k), &client_log))
             }
         };
         Some(Programs { generator, server, client })
     }
 
-    /// Server and client. It counts whole seconds: one that is begun when the run ends is a second more.
+    /// The command lines of server and client. iperf3 counts whole seconds: one that is begun when the run ends is a second more.
     fn iperf3(&self, k: usize, start: Instant) -> [String; 2] {
         let flow = &self.experiment.flows[k];
         let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };
@@ -44,7 +44,7 @@ impl Network<'_> {
         let seconds = end.since(start).as_nanos().div_ceil(Span::from_secs(1).as_nanos()).max(1);
         let length = size.map_or_else(|| format!("--time {seconds}"), |bytes| format!("--bytes {bytes}"));
         let [source, sink] = self.flow_ends(k).map(|end| end.address);
-        // Without it a server of both versions sees IPv4's addresses as IPv6's.
+        // Without the option a server of both versions sees IPv4's addresses as IPv6's.
         let version = format!("--version{}", if self.family == Family::V4 { 4 } else { 6 });
         let interval = self.experiment.sample.unwrap_or(Span::from_secs(1)).clamp(INTERVALS[0], INTERVALS[1]);
         let (interval, congestion) = (interval.as_secs_f64(), &congestion.name);
@@ -70,7 +70,7 @@ impl Network<'_> {
 
     /// The files of FTP's server: a configuration, and a sparse file of the flow's size.
     pub(super) fn files(&self) -> Vec<String> {
-        let one = |(k, flow): (usize, &scenario::model::Flow)| {
+        let files_of_flow = |(k, flow): (usize, &scenario::model::Flow)| {
             let FlowKind::Tcp { size: Some(size), .. } = &flow.kind else { return Vec::new() };
             let (conf, folder, port) =
                 (self.ftp_file(k, "conf"), self.ftp_file(k, "ftp"), self.flow_ends(k)[0].address.port());
@@ -83,8 +83,8 @@ impl Network<'_> {
                 ),
             ]
         };
-        let all = self.experiment.flows.iter().enumerate();
-        all.filter(|_| self.environment.generator == Generator::Ftp).flat_map(one).collect()
+        let flows = self.experiment.flows.iter().enumerate();
+        flows.filter(|_| self.environment.generator == Generator::Ftp).flat_map(files_of_flow).collect()
     }
 
     /// A file of vsftpd, in memory where possible: its owner has to be the server's.

@@ -11,19 +11,19 @@ impl Network<'_> {
     /// The commands that configure the hosts of pair `k`.
     pub(super) fn settings(&self, k: usize, pair: &HostPair) -> Vec<String> {
         let flow = &self.experiment.flows[pair.flow];
-        let FlowKind::Tcp { host, congestion, .. } = &flow.kind else { return self.gateways(k, pair, "") };
+        let FlowKind::Tcp { host, congestion, .. } = &flow.kind else { return self.path_routes(k, pair, "") };
         let mut lines = Vec::new();
-        let stops = |other: usize| self.pair_of[other] == k && self.experiment.flows[other].stop.is_some();
+        let stops = |index: usize| self.pair_of[index] == k && self.experiment.flows[index].stop.is_some();
         let any_stops = (0..self.pair_of.len()).any(stops);
         let mut settings = sysctls(host, any_stops);
         // The FTP server has no option for the congestion control.
         let is_ftp = self.environment.generator == Generator::Ftp;
         settings.extend(is_ftp.then(|| format!("tcp_congestion_control={}", congestion.name)));
-        let settings: Vec<String> = settings.iter().map(|it| format!("\"net.ipv4.{it}\"")).collect();
+        let settings: Vec<String> = settings.iter().map(|setting| format!("\"net.ipv4.{setting}\"")).collect();
         for netns in [true, false].map(|is_source| self.host(is_source, k)) {
             lines.push(format!("ip netns exec {netns} sysctl -qw {}", settings.join(" ")));
         }
-        lines.extend(self.gateways(k, pair, &route(host)));
+        lines.extend(self.path_routes(k, pair, &route_options(host)));
         if host.pacing {
             lines.extend(pair.paths.iter().map(|p| {
                 let (netns, device) = (self.host(true, k), uplink(*p));
@@ -37,7 +37,7 @@ impl Network<'_> {
     }
 
     /// The routes of each path, which lead to the other host's address on that path only.
-    fn gateways(&self, k: usize, pair: &HostPair, options: &str) -> Vec<String> {
+    fn path_routes(&self, k: usize, pair: &HostPair, options: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for &p in &pair.paths {
             let [source, sink] = [Subnet::source(k, p), Subnet::sink(k, p)];
@@ -50,14 +50,16 @@ impl Network<'_> {
         lines
     }
 
-    /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other opens a subflow to each:
+    /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other host opens a subflow to each:
     /// routes make it one a path.
     fn endpoints(&self, k: usize, pair: &HostPair, flow: &Flow) -> Vec<String> {
-        let others = pair.paths.len() - 1;
+        let further_subflows = pair.paths.len() - 1;
         let mut lines: Vec<String> = Vec::new();
         for netns in [true, false].map(|is_source| self.host(is_source, k)) {
             lines.push(format!("ip netns exec {netns} sysctl -qw net.mptcp.enabled=1"));
-            lines.push(format!("ip -n {netns} mptcp limits set subflows {others} add_addr_accepted {others}"));
+            lines.push(format!(
+                "ip -n {netns} mptcp limits set subflows {further_subflows} add_addr_accepted {further_subflows}"
+            ));
         }
         let is_source = self.environment.generator.source_listens();
         for (subflow, p) in flow.kind.subflows().iter().zip(&pair.paths).skip(1) {
@@ -76,7 +78,7 @@ fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
     let TcpRmem { min, default, max } = host.receive_buffer;
     // ECN, 2, Linux's default: ECN if the other side asks for it, as DCTCP does by itself.
     let ecn = if host.ecn { 1 } else { 2 };
-    let mut all = vec![
+    let mut settings = vec![
         "tcp_no_metrics_save=1".to_owned(),
         format!("tcp_timestamps={}", flag(host.timestamps)),
         format!("tcp_sack={}", flag(host.sack)),
@@ -87,12 +89,12 @@ fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
         format!("tcp_max_reordering={}", host.max_reordering),
     ];
     // Written data is sent even after the source has stopped: limit unsent data.
-    all.extend(any_stops.then(|| "tcp_notsent_lowat=16384".to_owned()));
-    all
+    settings.extend(any_stops.then(|| "tcp_notsent_lowat=16384".to_owned()));
+    settings
 }
 
 /// The TCP options of routes.
-pub(super) fn route(host: &Host) -> String {
+pub(super) fn route_options(host: &Host) -> String {
     let mut options = format!(" initcwnd {}", host.initial_window);
     if host.quick_ack {
         options += " quickack 1";

@@ -5,7 +5,7 @@
 //! s1 --- l0a --(rate, queue)-- l0b --(delay, loss)-- l0c --- d1
 //! ```
 //!
-//! A link is a chain of routers, a path a chain of links. Data goes from left to right: its queue stands in a link's first
+//! A link is a chain of routers, a path a chain of links. Data goes from left to right: its queue is in a link's first
 //! router, its delay and loss one hop behind, so that a sender's own stack neither sees the queue nor holds packets back
 //! for it. The reverse direction has its queue in the last router. Where the scenario says `local`, the queue is in the
 //! host instead, as for a tunnel whose device and sockets are part of the scenario, because a full queue then holds
@@ -113,7 +113,7 @@ impl<'a> Network<'a> {
         lines
     }
 
-    /// The commands of the experiment's events, and when to run them.
+    /// The commands of the experiment's events, each with its time.
     pub(crate) fn events(&self) -> Vec<(Span, String)> {
         let mut links = self.experiment.links.clone();
         let events = self.experiment.events.iter().filter(|event| self.is_used(event.link)).flat_map(|event| {
@@ -146,12 +146,15 @@ impl<'a> Network<'a> {
 
     /// Commands that take down the sources' devices.
     pub(crate) fn stop_senders(&self) -> Vec<String> {
-        self.ends().step_by(2).map(|(netns, device)| format!("ip -n {netns} link set dev {device} down")).collect()
+        self.interface_ends()
+            .step_by(2)
+            .map(|(netns, device)| format!("ip -n {netns} link set dev {device} down"))
+            .collect()
     }
 
     /// Commands that print the counters of the hosts' devices: for each pair and path the source's, then the sink's.
     pub(crate) fn device_counters(&self) -> Vec<String> {
-        self.ends().map(|(netns, device)| format!("ip -s -j -n {netns} link show dev {device}")).collect()
+        self.interface_ends().map(|(netns, device)| format!("ip -s -j -n {netns} link show dev {device}")).collect()
     }
 
     /// Pair and path of every two of [`Self::device_counters`].
@@ -170,7 +173,7 @@ impl<'a> Network<'a> {
     }
 
     /// Namespace and device of both ends of each pair's paths: source, sink, source, sink ...
-    fn ends(&self) -> impl Iterator<Item = (String, String)> + '_ {
+    fn interface_ends(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let source_and_sink =
             |(k, p): (usize, usize)| [true, false].map(|is_source| (self.host(is_source, k), uplink(p)));
         self.host_paths().into_iter().flat_map(source_and_sink)

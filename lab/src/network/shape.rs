@@ -46,8 +46,8 @@ impl Network<'_> {
     pub(super) fn change(&self, link: &mut Link, event: &Change) -> Vec<String> {
         let mut lines = Vec::new();
         for forward in [true, false] {
-            let other = if forward { Directions::Reverse } else { Directions::Forward };
-            if event.directions == other {
+            let excluded = if forward { Directions::Reverse } else { Directions::Forward };
+            if event.directions == excluded {
                 continue;
             }
             let changed = if forward { &mut link.forward } else { &mut link.reverse };
@@ -70,8 +70,8 @@ impl Network<'_> {
     /// Commands that print the counters of a path's data direction: for each used link its queue's, then netem's.
     pub(crate) fn link_counters(&self, p: usize) -> Vec<String> {
         let show = |(netns, device): Interface| format!("tc -s -j -n {netns} qdisc show dev {device}");
-        let both = |i: &usize| [self.queue_at(*i, true), self.netem_at(*i, true)].map(show);
-        self.experiment.paths[p].links.iter().filter(|i| self.is_used(**i)).flat_map(both).collect()
+        let commands = |i: &usize| [self.queue_at(*i, true), self.netem_at(*i, true)].map(show);
+        self.experiment.paths[p].links.iter().filter(|i| self.is_used(**i)).flat_map(commands).collect()
     }
 
     /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit too.
@@ -107,9 +107,9 @@ impl Network<'_> {
         let (netns, device) = self.netem_at(i, forward);
         let limit = pipe.wire_limit.unwrap_or(1_000_000);
         // netem's jitter goes both ways from the delay; the scenario's only adds.
-        let half = pipe.jitter.as_nanos() as f64 / 2e3;
-        let delay = pipe.delay.as_nanos() as f64 / 1e3 + half;
-        let jitter = if half > 0.0 { format!(" {half}us") } else { String::new() };
+        let half_jitter = pipe.jitter.as_nanos() as f64 / 2e3;
+        let delay = pipe.delay.as_nanos() as f64 / 1e3 + half_jitter;
+        let jitter = if half_jitter > 0.0 { format!(" {half_jitter}us") } else { String::new() };
         let loss = match pipe.loss {
             LossModel::Random(share) => format!(" loss random {}%", share * 100.0),
             // netem names the states' exits first, then what the bad one loses, then what the good one keeps.
@@ -121,7 +121,7 @@ impl Network<'_> {
         };
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         // With a rate, and be it without effect, netem keeps packets in order.
-        let unlimited = if half > 0.0 { format!(" rate {IN_ORDER}") } else { String::new() };
+        let unlimited = if half_jitter > 0.0 { format!(" rate {IN_ORDER}") } else { String::new() };
         let rate = pipe.rate.map_or(unlimited, |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
         format!("tc -n {netns} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{rate}")
     }
@@ -168,11 +168,11 @@ impl Network<'_> {
     pub(super) fn emulator(&self, i: usize, hop: &Hop) -> Vec<String> {
         let link = &self.experiment.links[i];
         let [(a, a_device), (b, b_device)] = &hop.ports;
-        let words = [&link.forward, &link.reverse].map(words).join(" / ");
+        let arguments = [&link.forward, &link.reverse].map(emulator_arguments).join(" / ");
         let (fifo, log) = (self.control(i), self.environment.file(&format!("link{i}.log")));
         vec![
             format!("mkfifo {fifo}"),
-            format!("{} link {a} {a_device} {b} {b_device} {words} <>{fifo} >{log} 2>&1 &", self.environment.agent),
+            format!("{} link {a} {a_device} {b} {b_device} {arguments} <>{fifo} >{log} 2>&1 &", self.environment.agent),
             format!("timeout 10 sh -c 'until grep -qs ready {log}; do sleep 0.05; done'"),
         ]
     }
@@ -192,7 +192,7 @@ impl Network<'_> {
 
     /// Time for packets in flight at the end of the run to arrive, before losses are counted.
     pub(crate) fn drain(&self) -> Span {
-        let of_link = |i: &usize| {
+        let link_drain = |i: &usize| {
             let pipe = &self.experiment.links[*i].forward;
             let bytes = match pipe.queue.limit {
                 QueueLimit::Packets(packets) => packets * u64::from(MTU + pipe.overhead),
@@ -201,25 +201,26 @@ impl Network<'_> {
             };
             pipe.delay + pipe.jitter + pipe.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
         };
-        let of_path = |p: usize| self.experiment.paths[p].links.iter().map(of_link).fold(Span::ZERO, |a, b| a + b);
-        let longest = self.host_paths().into_iter().map(|(_, p)| of_path(p)).max().unwrap_or(Span::ZERO);
+        let path_drain =
+            |p: usize| self.experiment.paths[p].links.iter().map(link_drain).fold(Span::ZERO, |a, b| a + b);
+        let longest = self.host_paths().into_iter().map(|(_, p)| path_drain(p)).max().unwrap_or(Span::ZERO);
         longest + Span::from_millis(200)
     }
 }
 
 /// The arguments of `tc` for a queue other than drop-tail. Its limit is in packets, for some in bytes.
 fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
-    let full = u64::from(MTU + pipe.overhead);
+    let full_packet_bytes = u64::from(MTU + pipe.overhead);
     let (packets, bytes) = match pipe.queue.limit {
-        QueueLimit::Packets(packets) => (packets, packets * full),
-        QueueLimit::Bytes(_) | QueueLimit::Time(_) => (limit.div_ceil(full), limit),
+        QueueLimit::Packets(packets) => (packets, packets * full_packet_bytes),
+        QueueLimit::Bytes(_) | QueueLimit::Time(_) => (limit.div_ceil(full_packet_bytes), limit),
     };
     let us = |span: Span| span.as_nanos() / 1000;
     let codel = |codel: &CoDelConfig| {
-        let threshold = codel.ce_threshold.map_or(String::new(), |at| format!(" ce_threshold {}us", us(at)));
+        let threshold = codel.ce_threshold.map_or(String::new(), |time| format!(" ce_threshold {}us", us(time)));
         format!("target {}us interval {}us{threshold}", us(codel.target), us(codel.interval))
     };
-    let words = match &pipe.queue.discipline {
+    let arguments = match &pipe.queue.discipline {
         QueueDiscipline::DropTail => return None,
         QueueDiscipline::Red(RedConfig { min, max, probability, weight }) => {
             let (avpkt, ecn) = ((*min).min(AVERAGE_PACKET_BYTES), if pipe.queue.ecn { " ecn harddrop" } else { "" });
@@ -233,28 +234,28 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
         QueueDiscipline::Cake(CakeConfig { rtt }) => {
             return Some(format!("cake unlimited besteffort flows rtt {}us memlimit {bytes}", us(*rtt)));
         }
-        QueueDiscipline::CoDel(it) => format!("codel limit {packets} {}", codel(it)),
-        QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel: it }) => {
-            format!("fq_codel limit {packets} flows {flows} quantum {quantum} {}", codel(it))
+        QueueDiscipline::CoDel(config) => format!("codel limit {packets} {}", codel(config)),
+        QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel: config }) => {
+            format!("fq_codel limit {packets} flows {flows} quantum {quantum} {}", codel(config))
         }
         // `tc` counts alpha and beta in sixteenths of 1/s (man tc-pie).
         QueueDiscipline::Pie(PieConfig { target, tupdate, alpha, beta }) => {
-            let [alpha, beta] = [alpha, beta].map(|it| (it * 16.0).round());
+            let [alpha, beta] = [alpha, beta].map(|gain| (gain * 16.0).round());
             format!("pie limit {packets} target {}us tupdate {}us alpha {alpha} beta {beta}", us(*target), us(*tupdate))
         }
     };
-    Some(format!("{words} {}", if pipe.queue.ecn { "ecn" } else { "noecn" }))
+    Some(format!("{arguments} {}", if pipe.queue.ecn { "ecn" } else { "noecn" }))
 }
 
 /// `tc red` has no weight: it takes the maximum 1/2^n with which a burst of this many packets at an empty queue leaves the
 /// average below `min_packets` packets (Floyd and Jacobson 1993, equation 3). So: the longest burst with which it takes the
 /// power of two that is nearest to `weight`.
 fn burst(weight: f64, min_packets: f64) -> u32 {
-    let power = -weight.log2().round();
-    let weight = 2f64.powf(-power);
-    let passes =
+    let exponent = -weight.log2().round();
+    let weight = 2f64.powf(-exponent);
+    let is_accepted =
         |burst: u32| f64::from(burst) + 1.0 + ((1.0 - weight).powf(burst.into()) - 1.0) / weight <= min_packets;
-    (1..MAX_BURST).take_while(|burst| passes(*burst)).last().unwrap_or(1)
+    (1..MAX_BURST).take_while(|burst| is_accepted(*burst)).last().unwrap_or(1)
 }
 
 /// The kernel's name of a queue discipline; none for drop-tail.
@@ -274,7 +275,7 @@ fn pipe(link: &Link, forward: bool) -> &PipeConfig {
 }
 
 /// The arguments of `agent link` for delay and loss; rate and queue are the token bucket filter's.
-fn words(pipe: &PipeConfig) -> String {
+fn emulator_arguments(pipe: &PipeConfig) -> String {
     format!("delay={} jitter={} loss={}", time(pipe.delay), time(pipe.jitter), percent(pipe.loss))
 }
 

@@ -12,8 +12,8 @@ pub(super) type Interface = (String, String);
 pub(super) struct Hop {
     pub(super) ports: [Interface; 2],
     pub(super) subnet: Subnet,
-    /// The end (1 or 2) of the subnet that the first interface is.
-    pub(super) first: u8,
+    /// The end (1 or 2) of the subnet at which the first interface is.
+    pub(super) first_end: u8,
     /// The link whose delay and loss the hop has, if any.
     pub(super) link: Option<usize>,
 }
@@ -27,11 +27,15 @@ impl Network<'_> {
         let shared = self.users(i).count() > 1;
         let (a, c) = (queues(true), queues(false));
         let letters: Vec<char> = match (self.environment.netem, self.is_emulated(i)) {
-            (true, _) => {
-                [(a, 'a'), (true, 'b'), (c || (shared && !a), 'c')].iter().filter(|it| it.0).map(|it| it.1).collect()
-            }
+            (true, _) => [(a, 'a'), (true, 'b'), (c || (shared && !a), 'c')]
+                .iter()
+                .filter(|router| router.0)
+                .map(|router| router.1)
+                .collect(),
             (false, true) => vec!['a', 'c'],
-            (false, false) => [(true, 'a'), (a || c || shared, 'c')].iter().filter(|it| it.0).map(|it| it.1).collect(),
+            (false, false) => {
+                [(true, 'a'), (a || c || shared, 'c')].iter().filter(|router| router.0).map(|router| router.1).collect()
+            }
         };
         letters.iter().map(|letter| format!("{}l{i}{letter}", self.environment.prefix)).collect()
     }
@@ -84,8 +88,8 @@ impl Network<'_> {
     /// off, so that packets have the MTU's size.
     fn address(&self, hop: &Hop, is_pair: bool) -> Vec<String> {
         let mut lines = Vec::new();
-        for (at, end) in [(0, hop.first), (1, 3 - hop.first)] {
-            let (netns, device) = &hop.ports[at];
+        for (side, end) in [(0, hop.first_end), (1, 3 - hop.first_end)] {
+            let (netns, device) = &hop.ports[side];
             let nodad = if self.family == Family::V6 { " nodad" } else { "" };
             if is_pair {
                 lines.push(format!(
@@ -94,11 +98,11 @@ impl Network<'_> {
             } else {
                 lines.push(format!("ip -n {netns} link set dev {device} address {}", hop.subnet.mac(end)));
             }
-            let [own, other] = [end, 3 - end].map(|end| hop.subnet.address(self.family, end));
+            let [own, peer] = [end, 3 - end].map(|end| hop.subnet.address(self.family, end));
             lines.push(format!("ip -n {netns} address add {own}/{} dev {device}{nodad}", self.family.prefix()));
             lines.push(format!("ip -n {netns} link set dev {device} up"));
             let mac = hop.subnet.mac(3 - end);
-            lines.push(format!("ip -n {netns} neighbour replace {other} lladdr {mac} dev {device} nud permanent"));
+            lines.push(format!("ip -n {netns} neighbour replace {peer} lladdr {mac} dev {device} nud permanent"));
         }
         lines
     }
@@ -109,15 +113,15 @@ impl Network<'_> {
         for (k, p) in self.host_paths() {
             let hops = self.hops(k, p);
             let [source, sink] = [Subnet::source(k, p), Subnet::sink(k, p)].map(|subnet| subnet.network(self.family));
-            for both in hops.windows(2) {
-                let (router, next, before) = (&both[0].ports[1].0, &both[1], &both[0]);
+            for adjacent in hops.windows(2) {
+                let (router, next, previous) = (&adjacent[0].ports[1].0, &adjacent[1], &adjacent[0]);
                 // The first and the last router know the hosts' own networks.
                 if next.subnet != Subnet::sink(k, p) {
-                    let via = next.subnet.address(self.family, 3 - next.first);
+                    let via = next.subnet.address(self.family, 3 - next.first_end);
                     lines.push(format!("ip -n {router} route replace {sink} via {via}"));
                 }
-                if before.subnet != Subnet::source(k, p) {
-                    let via = before.subnet.address(self.family, before.first);
+                if previous.subnet != Subnet::source(k, p) {
+                    let via = previous.subnet.address(self.family, previous.first_end);
                     lines.push(format!("ip -n {router} route replace {source} via {via}"));
                 }
             }
@@ -135,11 +139,11 @@ impl Network<'_> {
         for (position, &i) in links.iter().enumerate() {
             let routers = self.routers(i);
             let name = if position == 0 { format!("s{k}p{p}") } else { format!("from{}", links[position - 1]) };
-            hops.push(Hop { ports: [upstream, (routers[0].clone(), name)], subnet, first: 1, link: None });
+            hops.push(Hop { ports: [upstream, (routers[0].clone(), name)], subnet, first_end: 1, link: None });
             for (n, pair) in routers.windows(2).enumerate() {
                 let ports = [(pair[0].clone(), "right".to_owned()), (pair[1].clone(), "left".to_owned())];
                 let subnet = Subnet { area: ROUTERS, number: 4 * i as u8 + n as u8 };
-                hops.push(Hop { ports, subnet, first: 1, link: Some(i) });
+                hops.push(Hop { ports, subnet, first_end: 1, link: Some(i) });
             }
             let next = links.get(position + 1);
             let name = next.map_or(format!("d{k}p{p}"), |next| format!("to{next}"));
@@ -147,7 +151,7 @@ impl Network<'_> {
             // A link may lead to several others: the subnet is numbered by the pair of links.
             subnet = next.map_or(Subnet::sink(k, p), |next| self.subnet_between(i, *next));
         }
-        hops.push(Hop { ports: [upstream, (self.host(false, k), uplink(p))], subnet, first: 2, link: None });
+        hops.push(Hop { ports: [upstream, (self.host(false, k), uplink(p))], subnet, first_end: 2, link: None });
         hops
     }
 
@@ -166,7 +170,8 @@ impl Network<'_> {
     fn namespace(&self, name: &str) -> Vec<String> {
         let mut lines = vec![format!("ip netns add {name}"), format!("ip -n {name} link set lo up")];
         if self.family == Family::V4 {
-            let keys = ["all", "default"].map(|which| format!("net.ipv6.conf.{which}.disable_ipv6=1")).join(" ");
+            let keys =
+                ["all", "default"].map(|interface| format!("net.ipv6.conf.{interface}.disable_ipv6=1")).join(" ");
             lines.push(format!("ip netns exec {name} sysctl -eqw {keys}"));
         }
         lines
@@ -189,7 +194,7 @@ fn is_rated(link: &Link) -> bool {
 
 fn pair(hop: &Hop) -> String {
     let [(a_netns, a_name), (b_netns, b_name)] = &hop.ports;
-    let [a, b] = [hop.first, 3 - hop.first].map(|end| hop.subnet.mac(end));
+    let [a, b] = [hop.first_end, 3 - hop.first_end].map(|end| hop.subnet.mac(end));
     format!("ip link add {a_name} netns {a_netns} address {a} type veth peer name {b_name} netns {b_netns} address {b}")
 }
 

@@ -1,6 +1,6 @@
 //! The tunnel of an experiment: `ropewalk up` at both ends.
 
-use super::host::route;
+use super::host::route_options;
 use super::{Network, Subnet, host, uplink};
 use crate::shell::quoted;
 use params::ParamValue;
@@ -50,10 +50,10 @@ impl Network<'_> {
             ));
         }
         // TCP in the tunnel takes its options from the route to the other end, which the daemon has added.
-        if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route) {
+        if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route_options) {
             lines.extend([0, 1].map(|end_index| {
-                let (netns, other) = (self.host(end_index == 0, pair), self.family.inner(2 - end_index as u8));
-                format!("ip -n {netns} route replace {other} dev {}{options}", device(ENDS[end_index]))
+                let (netns, peer) = (self.host(end_index == 0, pair), self.family.inner(2 - end_index as u8));
+                format!("ip -n {netns} route replace {peer} dev {}{options}", device(ENDS[end_index]))
             }));
         }
         if let Some(device) = tunnel.device {
@@ -93,9 +93,9 @@ impl Network<'_> {
             Some(ropewalk) => self.write_ropewalk(&mut text, ropewalk, end_index),
         };
         for (path_index, &p) in tunnel.paths.iter().enumerate() {
-            let interfaces =
+            let addresses =
                 [Subnet::source(pair, p), Subnet::sink(pair, p)].map(|subnet| subnet.address(self.family, 1));
-            let (source, remote) = (interfaces[end_index], interfaces[1 - end_index]);
+            let (source, remote) = (addresses[end_index], addresses[1 - end_index]);
             let name = &self.experiment.paths[p].name;
             let _ =
                 writeln!(text, "\n[[path]]\nname = \"{name}\"\ninterface = \"{}\"\nsource = \"{source}\"", uplink(p));
@@ -115,19 +115,19 @@ impl Network<'_> {
         format!("cat >{} <<END\n{text}END", self.environment.file(&format!("{}.toml", device(ENDS[end_index]))))
     }
 
-    fn write_mpt(&self, text: &mut String, tunnel: &Tunnel, other: &str) -> std::fmt::Result {
+    fn write_mpt(&self, text: &mut String, tunnel: &Tunnel, peer_address: &str) -> std::fmt::Result {
         writeln!(text, "mode = \"mpt\"\nlisten-port = 4754")?;
         writeln!(
             text,
-            "\n[[peer]]\naddress = \"{other}\"\nallowed-ips = \"{other}/{}\"",
-            if other.contains(':') { 128 } else { 32 }
+            "\n[[peer]]\naddress = \"{peer_address}\"\nallowed-ips = \"{peer_address}/{}\"",
+            if peer_address.contains(':') { 128 } else { 32 }
         )?;
         writeln!(text, "\n[tunnel]\nscheduler = {}", table(&tunnel.mpt_scheduler))?;
-        if let Some(order) = tunnel.resequence {
-            let late = if order.deliver_late { "deliver" } else { "drop" };
-            writeln!(text, "max-reorder-timeout = \"{}us\"\nlate = \"{late}\"", order.timeout.as_nanos() / 1000)?;
+        if let Some(resequence) = tunnel.resequence {
+            let late = if resequence.deliver_late { "deliver" } else { "drop" };
+            writeln!(text, "max-reorder-timeout = \"{}us\"\nlate = \"{late}\"", resequence.timeout.as_nanos() / 1000)?;
         }
-        let window = tunnel.resequence.map_or(0, |order| order.window);
+        let window = tunnel.resequence.map_or(0, |resequence| resequence.window);
         writeln!(text, "\n[mpt]\nreorder-window = {window}\noffload = {}", tunnel.device.is_none())
     }
 

@@ -47,7 +47,7 @@ fn rejected_key(addition: &str, sets: &[&str], capabilities: &Capabilities) -> S
     match check(&experiment(addition, sets), capabilities) {
         Ok(()) => String::new(),
         Err(Error::Unsupported { key, .. }) => key,
-        Err(other) => panic!("{other}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -90,16 +90,16 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
     let faster = "[[path]]\nname = \"b\"\n[[event]]\nat = \"500ms\"\npath = \"b\"\nrate = \"2mbit\"\n";
     let cake = "path.wire.queue={ discipline = \"cake\", ecn = false }";
     let tunnel = format!("{SECOND_PATH}[tunnel]\nmode = \"ropewalk\"\n");
-    let beside = format!("{tunnel}{rival}path = \"wire\"\n");
-    let inside = format!("{tunnel}{rival}[flow.host]\nmss = \"1000b\"\n");
+    let outside_tunnel = format!("{tunnel}{rival}path = \"wire\"\n");
+    let different_hosts = format!("{tunnel}{rival}[flow.host]\nmss = \"1000b\"\n");
     let subflows = |second: &str| format!("flow.tcp.subflow=[{{ path = \"wire\" }}, {{ path = \"b\", {second} }}]");
     let first = "flow.tcp.subflow=[{ path = \"wire\", backup = true }, { path = \"b\" }]";
     let (join, leave) = (subflows("join = \"200ms\""), subflows("leave = \"500ms\""));
     let cases: &[(&str, &[&str], &str)] = &[
         (udp, &[], "flow.u.packet"),
         (rival, &["path.wire.local=true"], "path.wire.local"),
-        (&beside, &["path.wire.local=true"], "path.wire.local"),
-        (&inside, &[], "flow.tcp.host"),
+        (&outside_tunnel, &["path.wire.local=true"], "path.wire.local"),
+        (&different_hosts, &[], "flow.tcp.host"),
         ("", &["path.wire.local=true", "host.pacing=true"], "host.pacing"),
         (endless, &["flow.tcp.path=wire"], "path.b.queue.limit"),
         (faster, &["flow.tcp.path=wire"], "path.b.rate"),
@@ -155,17 +155,27 @@ fn features_that_a_kernel_lacks_are_rejected_with_their_key() {
     let red = "path.wire.queue={ discipline = \"red\", min = \"5kB\", max = \"15kB\" }";
     let cake = "path.wire.queue={ discipline = \"cake\" }";
     let cases: [(&str, &[&str], Capabilities, &str); 8] = [
-        ("", &[red], capabilities_without(|it| it.qdiscs.retain(|it| *it != "red")), "path.wire.queue.discipline"),
-        ("", &[cake], capabilities_without(|it| it.qdiscs.retain(|it| *it != "cake")), "path.wire.queue.discipline"),
-        ("", &["host.pacing=true"], capabilities_without(|it| it.qdiscs.clear()), "host.pacing"),
-        (&tunnel, &[], capabilities_without(|it| it.tun = false), "tunnel"),
-        (SECOND_PATH, &[MPTCP], capabilities_without(|it| it.mptcp = false), "flow.tcp.kind"),
-        ("", &["host.ip=6"], capabilities_without(|it| it.ipv6 = false), "host.ip"),
-        ("", &[bursts], capabilities_without(|it| it.netem = false), "path.wire.loss"),
+        (
+            "",
+            &[red],
+            capabilities_without(|kernel| kernel.qdiscs.retain(|name| *name != "red")),
+            "path.wire.queue.discipline",
+        ),
+        (
+            "",
+            &[cake],
+            capabilities_without(|kernel| kernel.qdiscs.retain(|name| *name != "cake")),
+            "path.wire.queue.discipline",
+        ),
+        ("", &["host.pacing=true"], capabilities_without(|kernel| kernel.qdiscs.clear()), "host.pacing"),
+        (&tunnel, &[], capabilities_without(|kernel| kernel.tun = false), "tunnel"),
+        (SECOND_PATH, &[MPTCP], capabilities_without(|kernel| kernel.mptcp = false), "flow.tcp.kind"),
+        ("", &["host.ip=6"], capabilities_without(|kernel| kernel.ipv6 = false), "host.ip"),
+        ("", &[bursts], capabilities_without(|kernel| kernel.netem = false), "path.wire.loss"),
         (
             "",
             &["flow.tcp.congestion=bbr"],
-            capabilities_without(|it| it.congestion_controls.retain(|it| it != "bbr")),
+            capabilities_without(|kernel| kernel.congestion_controls.retain(|name| name != "bbr")),
             "flow.tcp.congestion",
         ),
     ];
@@ -182,20 +192,20 @@ fn features_that_a_traffic_generator_lacks_are_rejected() {
     let rejected_key =
         |generator: Generator, sets: &[&str]| match generator.check(&experiment("", sets), &full_capabilities()) {
             Err(Error::Unsupported { key, .. }) => key,
-            other => format!("{other:?}"),
+            result => format!("{result:?}"),
         };
     assert_eq!(rejected_key(Generator::Ftp, &[]), "flow.tcp.size");
     assert_eq!(rejected_key(Generator::Ftp, &["flow.tcp.size=1MB", "flow.tcp.congestion=bbr"]), "flow.tcp.congestion");
     assert_eq!(rejected_key(Generator::Ftp, &["flow.tcp.size=1MB"]), "Ok(())");
-    let half = ["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4500ms"];
-    assert_eq!(rejected_key(Generator::Iperf3, &half), "flow.tcp.stop");
+    let fractional_seconds = ["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4500ms"];
+    assert_eq!(rejected_key(Generator::Iperf3, &fractional_seconds), "flow.tcp.stop");
     assert_eq!(rejected_key(Generator::Iperf3, &["duration=20s", "flow.tcp.start=2s", "flow.tcp.stop=4s"]), "Ok(())");
-    assert_eq!(rejected_key(Generator::Agent, &half), "Ok(())");
+    assert_eq!(rejected_key(Generator::Agent, &fractional_seconds), "Ok(())");
     for program in [Generator::Iperf3, Generator::Ftp] {
         assert_eq!(rejected_key(program, &["flow.tcp.rate=1mbit"]), "flow.tcp.rate");
         assert_eq!(rejected_key(program, &["flow.tcp.requests={ size = \"20kB\" }"]), "flow.tcp.requests");
     }
-    let all = |generator: Generator, addition: &str| {
+    let error = |generator: Generator, addition: &str| {
         let size = ["flow.tcp.size=1MB"];
         generator
             .check(&experiment(addition, &size), &full_capabilities())
@@ -204,27 +214,28 @@ fn features_that_a_traffic_generator_lacks_are_rejected() {
             .unwrap_or_default()
     };
     let udp = "[[flow]]\nname = \"u\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1000b\"\n";
-    assert!(all(Generator::Iperf3, udp).starts_with("flow.u.kind: ") && all(Generator::Agent, udp).is_empty());
-    let both = format!("{SECOND_PATH}[tunnel]\nmode = \"ropewalk\"\n[[flow]]\nname = \"rival\"\nsize = \"1MB\"\n");
-    assert!(all(Generator::Ftp, &both).starts_with("flow: ") && all(Generator::Iperf3, &both).is_empty());
+    assert!(error(Generator::Iperf3, udp).starts_with("flow.u.kind: ") && error(Generator::Agent, udp).is_empty());
+    let two_flows = format!("{SECOND_PATH}[tunnel]\nmode = \"ropewalk\"\n[[flow]]\nname = \"rival\"\nsize = \"1MB\"\n");
+    assert!(error(Generator::Ftp, &two_flows).starts_with("flow: ") && error(Generator::Iperf3, &two_flows).is_empty());
 }
 
 #[test]
 fn settings_that_the_kernel_overrides_are_noted_once() {
-    let noted = |addition: &str, sets: &[&str]| notes(&experiment(addition, sets), &full_capabilities());
-    assert!(noted("[[flow]]\nname = \"rival\"\n", &[]).is_empty());
-    let tick = noted("[[flow]]\nname = \"rival\"\n", &["host.tick=4ms"]);
-    assert!(matches!(&tick[..], [one] if one.contains("10 ms") && one.contains("(4 ms)")), "{tick:?}");
+    let notes_of = |addition: &str, sets: &[&str]| notes(&experiment(addition, sets), &full_capabilities());
+    assert!(notes_of("[[flow]]\nname = \"rival\"\n", &[]).is_empty());
+    let tick = notes_of("[[flow]]\nname = \"rival\"\n", &["host.tick=4ms"]);
+    assert!(matches!(&tick[..], [note] if note.contains("10 ms") && note.contains("(4 ms)")), "{tick:?}");
     let unknown = Capabilities { jiffy: None, ..full_capabilities() };
-    assert!(notes(&experiment("", &["host.tick=4ms"]), &unknown).is_empty(), "nobody knows that kernel's tick");
-    let keys =
-        |notes: Vec<String>| notes.iter().filter_map(|it| it.split(':').next().map(str::to_owned)).collect::<Vec<_>>();
-    assert_eq!(keys(noted(SECOND_PATH, &[MPTCP])), ["mptcp"]);
+    assert!(notes(&experiment("", &["host.tick=4ms"]), &unknown).is_empty(), "that kernel's tick is unknown");
+    let keys = |notes: Vec<String>| {
+        notes.iter().filter_map(|note| note.split(':').next().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(notes_of(SECOND_PATH, &[MPTCP])), ["mptcp"]);
     let tunnel = format!("{SECOND_PATH}[tunnel]\nkind = \"mpt-gre\"\n");
-    let both = format!("{tunnel}[[flow]]\nname = \"rival\"\n");
-    assert_eq!(keys(noted(&both, &[])), ["tunnel"]);
+    let two_flows = format!("{tunnel}[[flow]]\nname = \"rival\"\n");
+    assert_eq!(keys(notes_of(&two_flows, &[])), ["tunnel"]);
     let device = |socket: u32| format!("tunnel.device={{ ring = \"1500p\", socket = \"{socket}p\" }}");
-    let [default, other] = [92, 40].map(device);
-    assert_eq!(keys(noted(&tunnel, &["tunnel.first=1", &default])), ["tunnel.first and stray_packets"]);
-    assert_eq!(keys(noted(&tunnel, &[&other])), ["tunnel.device.socket"]);
+    let [default, smaller] = [92, 40].map(device);
+    assert_eq!(keys(notes_of(&tunnel, &["tunnel.first=1", &default])), ["tunnel.first and stray_packets"]);
+    assert_eq!(keys(notes_of(&tunnel, &[&smaller])), ["tunnel.device.socket"]);
 }

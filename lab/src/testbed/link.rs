@@ -64,7 +64,7 @@ pub(super) struct Process {
 impl Process {
     fn start(agent: &[&str], index: usize, hosts: [&str; 2], shapes: [&Shape; 2]) -> Result<Self, Error> {
         let device = commands::device(index);
-        let mut command = realtime(agent);
+        let mut command = realtime_agent(agent);
         command.args(["link", hosts[0], &device, hosts[1], &device]);
         command.args(shapes[0].to_string().split_whitespace()).arg("/");
         command.args(shapes[1].to_string().split_whitespace());
@@ -74,7 +74,7 @@ impl Process {
         let mut process = Self { child, stdin, stdout };
         match process.answer()?.as_str() {
             "ready" => Ok(process),
-            other => Err(Error::Link(format!("it answered `{other}`, not `ready`"))),
+            answer => Err(Error::Link(format!("it answered `{answer}`, not `ready`"))),
         }
     }
 
@@ -84,7 +84,7 @@ impl Process {
         writeln!(stdin, "{arguments}").and_then(|()| stdin.flush()).map_err(link_error)?;
         match self.answer()?.as_str() {
             "done" => Ok(()),
-            other => Err(Error::Link(other.to_owned())),
+            answer => Err(Error::Link(answer.to_owned())),
         }
     }
 
@@ -107,7 +107,7 @@ impl Drop for Process {
 
 /// The agent with a real-time priority where that is allowed, so that an emulated link does not wait for the processes that
 /// use it.
-fn realtime(agent: &[&str]) -> Command {
+fn realtime_agent(agent: &[&str]) -> Command {
     if commands::run("chrt --rr 1 true").is_err() {
         return agent_process(agent);
     }
