@@ -89,7 +89,7 @@ pub(crate) enum Verb {
 pub(crate) struct Run {
     /// The scenario, a TOML file
     pub(crate) file: PathBuf,
-    /// ListKind carries it out
+    /// What carries it out
     #[arg(long, value_enum, default_value_t = DriverChoice::Sim)]
     pub(crate) on: DriverChoice,
     /// On a kernel: what makes the traffic [default: agent]
@@ -137,7 +137,7 @@ pub(crate) enum DriverChoice {
     Netns,
 }
 
-/// ListKind makes the traffic on a kernel.
+/// What makes the traffic on a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Traffic {
     /// Our own program
@@ -150,7 +150,7 @@ pub(crate) enum Traffic {
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// ListKind to list
+    /// What to list
     pub(crate) what: ListKind,
     /// Only this one, in full
     pub(crate) name: Option<String>,

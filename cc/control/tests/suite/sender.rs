@@ -213,7 +213,7 @@ impl Sender {
             }
             Action::Send(count) => path_state.send(now, count, controller),
             Action::Ack { acked, lost, rtt_us } => {
-                path_state.ack(now, acked, lost, Span::from_micros(rtt_us), controller)
+                path_state.ack(now, acked, lost, Span::from_micros(rtt_us), controller);
             }
             Action::Mark => path_state.on_congestion(now, Cause::EcnMark, controller),
             Action::LocalDrop => path_state.on_congestion(now, Cause::LocalDrop, controller),
