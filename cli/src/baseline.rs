@@ -45,7 +45,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Fa
     if !scenario_cells.any(|parameters| baseline_cells.contains(&parameters)) {
         let baseline_cell = runs.first().map_or(String::new(), |run| cell(run.parameters.iter()));
         let scenario_cell =
-            scenario.cells.first().map_or(String::new(), |it| cell(it.parameters.iter().map(|(k, v)| (k, v))));
+            scenario.cells.first().map_or(String::new(), |first| cell(first.parameters.iter().map(|(k, v)| (k, v))));
         let help = format!("its first cell has {baseline_cell}; the scenario's has {scenario_cell}");
         return Err(baseline_error("the baseline has none of the scenario's cells", &help));
     }

@@ -32,7 +32,7 @@ fn report(diagnosis: &Diagnosis, width: usize) -> String {
     let _ = match &diagnosis.install_command {
         Some(line) => writeln!(text, "\nWhat is missing comes with\n\n    {line}"),
         None if !diagnosis.missing.is_empty() => Ok(()),
-        None if diagnosis.backends.iter().any(|it| it.virtual_time && it.mptcp) => {
+        None if diagnosis.backends.iter().any(|backend| backend.virtual_time && backend.mptcp) => {
             writeln!(text, "\nNothing is missing.")
         }
         None => writeln!(text, "\n{KERNEL_HINT}"),
@@ -47,28 +47,33 @@ fn kernels(backends: &[BackendReport]) -> Vec<Vec<String>> {
     };
     let yes_or = |has: bool, otherwise: &str| if has { "yes" } else { otherwise }.to_owned();
     vec![
-        row("", &|it| format!("--on {}", it.name)),
-        row("runs", &|it| {
-            it.unavailable_reason.as_ref().map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"))
+        row("", &|backend| format!("--on {}", backend.name)),
+        row("runs", &|backend| {
+            backend.unavailable_reason.as_ref().map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"))
         }),
-        row("kernel", &|it| {
-            it.release.as_ref().map_or_else(|| "none".to_owned(), |release| format!("Linux {release}"))
+        row("kernel", &|backend| {
+            backend.release.as_ref().map_or_else(|| "none".to_owned(), |release| format!("Linux {release}"))
         }),
-        row("program", &|it| {
-            it.program.clone().unwrap_or_else(|| if_available(it, "this machine's own, in namespaces"))
+        row("program", &|backend| {
+            backend.program.clone().unwrap_or_else(|| if_available(backend, "this machine's own, in namespaces"))
         }),
-        row("time", &|it| {
-            if_available(it, if it.virtual_time { "virtual: load changes nothing" } else { "real: load disturbs" })
+        row("time", &|backend| {
+            if_available(
+                backend,
+                if backend.virtual_time { "virtual: load changes nothing" } else { "real: load disturbs" },
+            )
         }),
-        row("algorithms", &|it| it.congestion.join(", ")),
-        row("MPTCP", &|it| if_available(it, &yes_or(it.mptcp, "no"))),
-        row("tunnels", &|it| if_available(it, &yes_or(it.tun, "no: no TUN devices"))),
-        row("netem", &|it| if_available(it, &yes_or(it.netem, "no: a process of ours delays and loses"))),
-        row("IPv6", &|it| if_available(it, &yes_or(it.ipv6, "no"))),
-        row("tick", &|it| {
-            if_available(it, &it.tick_ms.map_or_else(|| "unknown".to_owned(), |tick| format!("{tick} ms")))
+        row("algorithms", &|backend| backend.congestion.join(", ")),
+        row("MPTCP", &|backend| if_available(backend, &yes_or(backend.mptcp, "no"))),
+        row("tunnels", &|backend| if_available(backend, &yes_or(backend.tun, "no: no TUN devices"))),
+        row("netem", &|backend| {
+            if_available(backend, &yes_or(backend.netem, "no: a process of ours delays and loses"))
         }),
-        row("cannot run", &|it| if_available(it, &it.unsupported.join(", "))),
+        row("IPv6", &|backend| if_available(backend, &yes_or(backend.ipv6, "no"))),
+        row("tick", &|backend| {
+            if_available(backend, &backend.tick_ms.map_or_else(|| "unknown".to_owned(), |tick| format!("{tick} ms")))
+        }),
+        row("cannot run", &|backend| if_available(backend, &backend.unsupported.join(", "))),
     ]
 }
 
@@ -78,8 +83,11 @@ fn if_available(backend: &BackendReport, text: &str) -> String {
 }
 
 fn programs(diagnosis: &Diagnosis) -> Vec<Vec<String>> {
-    let present: Vec<&str> = diagnosis.present.iter().map(|it| it.name).collect();
-    let missing = diagnosis.missing.iter().map(|it| format!("{} (Debian: {}; {})", it.name, it.package, it.purpose));
+    let present: Vec<&str> = diagnosis.present.iter().map(|program| program.name).collect();
+    let missing = diagnosis
+        .missing
+        .iter()
+        .map(|program| format!("{} (Debian: {}; {})", program.name, program.package, program.purpose));
     let missing = missing.collect::<Vec<_>>().join(", ");
     let rows = [("programs", present.join(", ")), ("missing", missing)];
     let rows = rows.into_iter().filter(|(_, cell)| !cell.is_empty());
@@ -100,7 +108,7 @@ fn simulator_only_list(diagnosis: &Diagnosis, width: usize) -> String {
 
 /// The algorithms that no kernel of this machine has.
 fn simulator_only_algorithms(backends: &[BackendReport]) -> Vec<&'static str> {
-    let has = |name: &str| backends.iter().any(|it| it.congestion.iter().any(|algorithm| algorithm == name));
+    let has = |name: &str| backends.iter().any(|backend| backend.congestion.iter().any(|algorithm| algorithm == name));
     REGISTRY.iter().map(|entry| entry.name).filter(|name| !has(name)).collect()
 }
 

@@ -48,8 +48,8 @@ fn was_established(samples: &[Sample]) -> bool {
 
 /// The largest smoothed RTT of all subflows.
 fn round_trip(subflows: &[Vec<Sample>]) -> Span {
-    let all = subflows.iter().flatten().filter_map(|sample| sample.tcp);
-    Span::from_micros(all.map(|tcp| u64::from(tcp.rtt)).max().unwrap_or(0))
+    let tcp_infos = subflows.iter().flatten().filter_map(|sample| sample.tcp);
+    Span::from_micros(tcp_infos.map(|tcp| u64::from(tcp.rtt)).max().unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -76,9 +76,9 @@ mod tests {
     #[test]
     fn datagrams_are_counted_and_have_no_window() {
         let sample = |sent, arrived| Sample { datagrams: Some(sent), arrived, ..Sample::default() };
-        let all = columns(&[sample(25, 20), sample(50, 50)], ["sent_packets", "throughput_mbps", "cwnd_packets"]);
-        assert_eq!((&all[0], &all[1]), (&vec![25.0, 25.0], &vec![1.6, 2.4]));
-        assert!(all[2].iter().all(|window| window.is_nan()));
+        let values = columns(&[sample(25, 20), sample(50, 50)], ["sent_packets", "throughput_mbps", "cwnd_packets"]);
+        assert_eq!((&values[0], &values[1]), (&vec![25.0, 25.0], &vec![1.6, 2.4]));
+        assert!(values[2].iter().all(|window| window.is_nan()));
     }
 
     #[test]
@@ -88,9 +88,9 @@ mod tests {
             ..Sample::default()
         };
         let samples = [sample(10, 4, 20_000), sample(14, 0, 0), sample(20, 6, 30_000)];
-        let all = columns(&samples, ["sent_packets", "cwnd_packets", "srtt_ms"]);
-        assert_eq!(all[0], [10.0, 4.0, 6.0]);
-        assert!(all[1][1].is_nan() && all[2][1].is_nan(), "{all:?}");
-        assert_eq!([all[1][0], all[2][2]], [4.0, 30.0]);
+        let values = columns(&samples, ["sent_packets", "cwnd_packets", "srtt_ms"]);
+        assert_eq!(values[0], [10.0, 4.0, 6.0]);
+        assert!(values[1][1].is_nan() && values[2][1].is_nan(), "{values:?}");
+        assert_eq!([values[1][0], values[2][2]], [4.0, 30.0]);
     }
 }

@@ -111,7 +111,7 @@ mod tests {
         assert!(rows.len() >= 8, "its table is not where it was");
         for row in rows {
             let package = row.split('"').nth(3).unwrap();
-            assert!(PACKAGES.iter().any(|it| it.name == package), "{package}");
+            assert!(PACKAGES.iter().any(|known| known.name == package), "{package}");
         }
     }
 

@@ -33,10 +33,10 @@ pub(super) fn wireguard_go(testbed: &Testbed, accounting: &CpuAccounting) -> Res
         command.env("LOG_LEVEL", "error").stdout(Stdio::null()).stderr(Stdio::null());
         processes.push(command.spawn().map_err(|error| error.to_string())?);
         wait_for_device(testbed, host, &device)?;
-        let other = 1 - host;
-        let (private_key, public_key) = (keys[host].0.display(), &keys[other].1);
-        let endpoint = testbed.address(0, other);
-        testbed.run(host, &format!("wg set {device} private-key {private_key} listen-port {PORT} peer {public_key} allowed-ips {}/32 endpoint {endpoint}:{PORT}", INNER_ADDRESSES[other]))?;
+        let peer = 1 - host;
+        let (private_key, public_key) = (keys[host].0.display(), &keys[peer].1);
+        let endpoint = testbed.address(0, peer);
+        testbed.run(host, &format!("wg set {device} private-key {private_key} listen-port {PORT} peer {public_key} allowed-ips {}/32 endpoint {endpoint}:{PORT}", INNER_ADDRESSES[peer]))?;
         testbed.run(host, &format!("ip address add {}/24 dev {device}", INNER_ADDRESSES[host]))?;
         testbed.run(host, &format!("ip link set {device} up mtu 1420"))?;
     }
@@ -51,17 +51,17 @@ pub(super) fn openvpn(testbed: &Testbed, accounting: &CpuAccounting) -> Result<R
     let fingerprints = [certificate(CLIENT)?, certificate(SERVER)?];
     let mut processes = Vec::new();
     for host in [SERVER, CLIENT] {
-        let other = 1 - host;
+        let peer = 1 - host;
         let role = if host == SERVER { "--tls-server --dh none" } else { "--tls-client --nobind" };
         let folder = scratch_folder();
         let line = format!(
             "openvpn --dev rwo{host} --dev-type tun --proto udp4 --remote {} --port {PORT} {role} --disable-dco \
              --ifconfig {} {} --cert {folder}/ovpn{host}.crt --key {folder}/ovpn{host}.key --peer-fingerprint {} \
              --data-ciphers AES-256-GCM --sndbuf 4194304 --rcvbuf 4194304 --verb 1",
-            testbed.address(0, other),
+            testbed.address(0, peer),
             INNER_ADDRESSES[host],
-            INNER_ADDRESSES[other],
-            fingerprints[other],
+            INNER_ADDRESSES[peer],
+            fingerprints[peer],
             folder = folder.display(),
         );
         let mut command = accounting.in_group(&testbed.command(host, &line));

@@ -89,8 +89,9 @@ impl Stms {
 
     /// Unsent packets that the faster paths will have delivered before one that leaves here now arrives.
     fn gap(&self, view: &SchedulerView<'_>, index: usize, path: &PathView) -> u64 {
-        let faster = view.usable_paths().filter(|(_, other)| other.srtt < path.srtt);
-        let bits: f64 = faster.map(|(_, other)| rate(other).0 as f64 * (path.srtt.0 - other.srtt.0) as f64 / 2e9).sum();
+        let faster = view.usable_paths().filter(|(_, candidate)| candidate.srtt < path.srtt);
+        let bits: f64 =
+            faster.map(|(_, faster)| rate(faster).0 as f64 * (path.srtt.0 - faster.srtt.0) as f64 / 2e9).sum();
         (self.gaps[index].scale * bits / f64::from(view.packet_bytes.max(1) * 8)) as u64
     }
 

@@ -16,7 +16,7 @@ fn run(name: &str, kind: &str, tunnel: &str) -> Option<Study> {
 
 /// Packets of each entry: a path, or a flow's part of one.
 fn packets(entries: &serde_json::Value) -> Vec<u64> {
-    entries.as_array().unwrap().iter().map(|it| it["sent_packets"].as_u64().unwrap()).collect()
+    entries.as_array().unwrap().iter().map(|entry| entry["sent_packets"].as_u64().unwrap()).collect()
 }
 
 /// MPTCP's options take 20 bytes of a full segment or more: at most 1428 of 1538 are payload. A path and its queue hold 94

@@ -14,12 +14,12 @@ fn the_record_has_what_iperf3_counted() {
     assert_eq!(end["sender_tcp_congestion"], "reno");
     assert_eq!(flow["delivered_bytes"], end["sum_received"]["bytes"]);
     let samples = &study.raw("results.json")["flows"][0]["samples"];
-    let kernel = samples.as_array().unwrap().iter().filter_map(|it| it["received"].as_u64()).max().unwrap();
+    let kernel = samples.as_array().unwrap().iter().filter_map(|sample| sample["received"].as_u64()).max().unwrap();
     let [read, written] = ["sum_received", "sum_sent"].map(|side| end[side]["bytes"].as_u64().unwrap());
     // The end of a connection takes a number of its own.
     assert!(written >= 3_000_000 && read <= kernel && kernel <= written + 1, "{read}, {kernel}, {written}");
     let [completion_s, iperf3_s] =
-        [&flow["completion_s"], &end["sum_received"]["seconds"]].map(|it| it.as_f64().unwrap());
+        [&flow["completion_s"], &end["sum_received"]["seconds"]].map(|seconds| seconds.as_f64().unwrap());
     assert!(
         completion_s >= iperf3_s && iperf3_s >= read as f64 * 8.0 / 20e6,
         "{completion_s} s, by iperf3 {iperf3_s} s"
@@ -40,7 +40,7 @@ fn a_file_by_ftp_comes_over_both_paths() {
     assert!(completion_s >= 5e6 * 8.0 / 40e6, "{completion_s} s");
     let subflows = &study.raw("results.json")["flows"][0]["subflows"];
     let max_received =
-        |samples: &serde_json::Value| samples.as_array()?.iter().filter_map(|it| it["received"].as_u64()).max();
+        |samples: &serde_json::Value| samples.as_array()?.iter().filter_map(|sample| sample["received"].as_u64()).max();
     let shares: Vec<u64> = subflows.as_array().unwrap().iter().filter_map(max_received).collect();
     assert!(shares.len() == 2 && shares.iter().all(|share| *share > 500_000), "{shares:?}");
     assert!(shares.iter().sum::<u64>() >= 5_000_000, "{shares:?}");

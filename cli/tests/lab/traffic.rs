@@ -100,7 +100,7 @@ fn what_applications_send_arrives_or_is_lost_and_not_too_soon() {
         "at the hosts and on the way: {path}"
     );
     // The last of a hundred writes is due 99 times 8 ms after the first.
-    assert!(steady["completion_s"].as_f64().is_some_and(|it| it >= 0.792 + 0.010), "{steady}");
+    assert!(steady["completion_s"].as_f64().is_some_and(|seconds| seconds >= 0.792 + 0.010), "{steady}");
     assert_eq!(number(steady, "delivered_bytes"), 100_000);
     // An answer of 14 segments takes two round trips of data, of which the first is the request's; a connection one more.
     for (flow, min_ms) in [(new, 60.0), (kept, 20.0)] {

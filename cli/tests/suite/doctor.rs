@@ -32,7 +32,8 @@ fn where_a_kernel_runs_the_doctor_has_said_so() {
         // Video is refused (3) by a kernel that is there; without one there is nobody to refuse it (4).
         let expected = if backend["release"].is_null() || !may_run(backend) { 4 } else { 3 };
         assert_eq!(outcome.code, Some(expected), "{backend}: {}", outcome.stderr);
-        let helps = expected == 4 || ["flow.v", "video.toml:", "--on sim"].iter().all(|it| outcome.stderr.contains(it));
+        let helps =
+            expected == 4 || ["flow.v", "video.toml:", "--on sim"].iter().all(|text| outcome.stderr.contains(text));
         assert!(helps, "{}", outcome.stderr);
     }
 }

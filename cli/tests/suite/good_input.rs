@@ -194,7 +194,7 @@ fn lists_name_what_the_registries_hold() {
     let schedulers = json(&["list", "schedulers", "--json"]);
     assert_eq!(schedulers.as_array().unwrap().len(), schedule::REGISTRY.len());
     let full = ropewalk(&["list", "schedulers", "default"]).stdout;
-    assert!(["minrtt (also default", "needs: measurements", "fills: windows"].iter().all(|it| full.contains(it)));
+    assert!(["minrtt (also default", "needs: measurements", "fills: windows"].iter().all(|text| full.contains(text)));
     assert!(ropewalk(&["list", "schedulers", "blest"]).stdout.contains("lambda = 1.2   (0 to 100)"));
     let (dir, _) = sweep("listed/scenarios");
     let output = command(&["list", "scenarios"]).current_dir(dir.parent().unwrap()).output().unwrap();

@@ -67,7 +67,7 @@ impl Network<'_> {
         let mut hops: Vec<Hop> = Vec::new();
         for (k, p) in self.host_paths() {
             for hop in self.hops(k, p) {
-                if hops.iter().all(|other| other.ports != hop.ports) {
+                if hops.iter().all(|built| built.ports != hop.ports) {
                     lines.extend(self.hop_setup(&hop));
                     hops.push(hop);
                 }

@@ -177,7 +177,7 @@ impl Testbed {
     }
 
     fn end(&self, link: usize, host: usize) -> usize {
-        let end = self.links[link].hosts.iter().position(|other| *other == host);
+        let end = self.links[link].hosts.iter().position(|name| *name == host);
         end.unwrap_or_else(|| panic!("host {host} is not on link {link}"))
     }
 }

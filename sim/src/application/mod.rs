@@ -118,8 +118,8 @@ impl Message {
 
     /// Bytes that a segment carries. (Of an earlier message only retransmissions are still sent; they count as full.)
     pub(crate) fn payload(&self, segment: u64) -> u32 {
-        let left = self.bytes.map(|bytes| bytes.saturating_sub(segment.saturating_sub(self.first) * self.mss));
-        left.map_or(self.mss, |left| left.min(self.mss)) as u32
+        let remaining = self.bytes.map(|bytes| bytes.saturating_sub(segment.saturating_sub(self.first) * self.mss));
+        remaining.map_or(self.mss, |bytes| bytes.min(self.mss)) as u32
     }
 
     /// Bytes of the message that precede a segment.

@@ -87,7 +87,9 @@ fn goals() -> Scenario {
 fn rate(run: &record::Run, name: &str) -> f64 {
     match name.split_once('/') {
         None => run.flows.iter().find(|flow| flow.name == name).map(|flow| flow.goodput_mbps),
-        Some((_, path)) => run.subflows.iter().find(|it| it.path == path).map(|it| it.throughput_mbps),
+        Some((_, path)) => {
+            run.subflows.iter().find(|subflow| subflow.path == path).map(|subflow| subflow.throughput_mbps)
+        }
     }
     .expect("the claim names a flow")
 }

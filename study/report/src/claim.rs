@@ -131,7 +131,7 @@ fn evaluate(test: &Test, means: &[Mean<'_>], unit: &str) -> Evaluation {
     if !missing.is_empty() {
         return Evaluation { verdict: Verdict::NotRun, numbers: format!("no value of {}", missing.join(", ")) };
     }
-    let others = means.iter().filter(|(name, _)| !test.names().iter().any(|other| other == name));
+    let others = means.iter().filter(|(name, _)| !test.names().iter().any(|tested| tested == name));
     let others: Vec<NamedMean<'_>> = others.filter_map(|(name, mean)| Some((*name, (*mean)?))).collect();
     match test {
         Test::Highest(_) => extreme(tested, others, unit, |mean| -mean),
@@ -215,10 +215,10 @@ fn range(mut tested: Vec<NamedMean<'_>>, min: f64, max: Option<f64>, unit: &str)
     tested.sort_by(|a, b| a.1.total_cmp(&b.1));
     let extremes = [tested[0], tested[tested.len() - 1]];
     let texts = with_values(&extremes);
-    let shown = if tested.len() == 1 { texts[0].clone() } else { texts.join(" to ") };
+    let text = if tested.len() == 1 { texts[0].clone() } else { texts.join(" to ") };
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let holds = extremes[0].1 >= min && max.is_none_or(|max| extremes[1].1 <= max);
-    evaluation(holds, &format!("{shown}{unit}, claimed {}", limits(min, max)), "")
+    evaluation(holds, &format!("{text}{unit}, claimed {}", limits(min, max)), "")
 }
 
 /// The range in words.
@@ -235,8 +235,8 @@ fn ratio(tested: &[NamedMean<'_>], min: f64, max: Option<f64>, unit: &str) -> Ev
     let texts = with_values(tested);
     let limit = limits(min, max);
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    let shown = if ratio.is_finite() { format_number(ratio) } else { "none".to_owned() };
-    let numbers = format!("{} over {}{unit}: ratio {shown}, claimed {limit}", texts[0], texts[1]);
+    let ratio_text = if ratio.is_finite() { format_number(ratio) } else { "none".to_owned() };
+    let numbers = format!("{} over {}{unit}: ratio {ratio_text}, claimed {limit}", texts[0], texts[1]);
     evaluation(ratio >= min && max.is_none_or(|max| ratio <= max), &numbers, "")
 }
 

@@ -184,10 +184,10 @@ impl ComparedFlow<'_> {
 
 fn values(study: &Study<'_>) -> Vec<String> {
     let table = study.layout.tables.first();
-    let shown = table.iter().flat_map(|table| &table.values).map(|column| column.value.as_str());
-    let shown: Vec<&str> = shown.filter(|value| !trajectory::NAMES.contains(value)).collect();
-    let shown = if shown.is_empty() { DEFAULT_VALUES.to_vec() } else { shown };
-    unique(std::iter::once(GOODPUT).chain(shown)).into_iter().map(str::to_owned).collect()
+    let values = table.iter().flat_map(|table| &table.values).map(|column| column.value.as_str());
+    let values: Vec<&str> = values.filter(|value| !trajectory::NAMES.contains(value)).collect();
+    let values = if values.is_empty() { DEFAULT_VALUES.to_vec() } else { values };
+    unique(std::iter::once(GOODPUT).chain(values)).into_iter().map(str::to_owned).collect()
 }
 
 /// Absolute relative errors as shares, ascending; at least one.

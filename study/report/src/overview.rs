@@ -22,7 +22,7 @@ pub(crate) struct Row {
 /// A row for each comparison.
 pub(crate) fn rows(comparisons: &[Comparison<'_>]) -> Vec<Row> {
     let scenario = |comparison: &Comparison<'_>| comparison.measured().scenario.to_owned();
-    let is_unique = |name: &String| comparisons.iter().filter(|other| scenario(other) == *name).count() == 1;
+    let is_unique = |name: &String| comparisons.iter().filter(|comparison| scenario(comparison) == *name).count() == 1;
     let label = |comparison| {
         Some(scenario(comparison))
             .filter(is_unique)

@@ -121,12 +121,12 @@ pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usiz
         let name = tick_text(*tick);
         marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{name} %</text>"#, x(*tick), bottom + 14.0);
     }
-    let shown = errors.iter().map(|error| error * 100.0).take_while(|percent| *percent <= end);
+    let percents = errors.iter().map(|error| error * 100.0).take_while(|percent| *percent <= end);
     let step = |(index, percent): (usize, f64)| {
         format!("H{:.1}V{:.1}", x(percent), y((index + 1) as f64 / errors.len() as f64))
     };
-    let beyond = errors.len() - shown.clone().count();
-    let steps: String = shown.enumerate().map(step).collect();
+    let beyond = errors.len() - percents.clone().count();
+    let steps: String = percents.enumerate().map(step).collect();
     let median = crate::trajectory::quantile(errors, 0.5);
     let marker_lines = [median, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
     let picture = format!(

@@ -64,8 +64,13 @@ pub(crate) fn dependent() -> Vec<Dependent> {
     let targets = [("codel", CoDelConfig::DEFAULT.target), ("fq-codel", FqCodelConfig::default().codel.target)];
     let targets = targets.into_iter().chain([("pie", PieConfig::default().target)]);
     vec![
-        ("queue", "limit", "discipline", disciplines.map(|(name, it)| (name, limit(it))).into()),
-        ("queue", "ecn", "discipline", disciplines.map(|(name, it)| (name, json!(it.default_ecn()))).into()),
+        ("queue", "limit", "discipline", disciplines.map(|(name, discipline)| (name, limit(discipline))).into()),
+        (
+            "queue",
+            "ecn",
+            "discipline",
+            disciplines.map(|(name, discipline)| (name, json!(discipline.default_ecn()))).into(),
+        ),
         ("queue", "target", "discipline", targets.map(|(name, span)| (name, time(span))).collect()),
         ("tunnel", "mtu", "mode", vec![("mpt", bytes(tunnel::MPT_MTU))]),
         (

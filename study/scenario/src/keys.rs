@@ -28,13 +28,13 @@ const REPORT: [&str; 3] = ["table", "figure", "claim"];
 
 /// The report's part of a file.
 pub(crate) fn report(mut root: Node<'_>) -> Node<'_> {
-    let mut own = DeTable::new();
+    let mut report = DeTable::new();
     if let DeValue::Table(table) = root.get_mut() {
         for key in REPORT {
-            table.remove(key).map(|value| own.insert(Spanned::new(value.span(), key.into()), value));
+            table.remove(key).map(|value| report.insert(Spanned::new(value.span(), key.into()), value));
         }
     }
-    Spanned::new(root.span(), DeValue::Table(own))
+    Spanned::new(root.span(), DeValue::Table(report))
 }
 
 /// Sets `key` to `value`; tables on the way to it that are missing are created.

@@ -264,7 +264,7 @@ impl<'t> Axis<'t> {
         let mut entries: Vec<Entry<'t>> = Vec::new();
         for value in values {
             let entry = Entry::read(source, value);
-            if entries.iter().any(|other| other.label == entry.label) {
+            if entries.iter().any(|existing| existing.label == entry.label) {
                 let message = format!("`{}` is swept twice", entry.label);
                 return Err(Diagnostic::new(entry.value.span(), message)
                     .with_help("tell them apart: { label = ..., value = ... }"));

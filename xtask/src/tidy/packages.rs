@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn an_expression_is_fulfilled_with_listed_licences_alone() {
         let allowed = ["MIT", "MIT/Apache-2.0", "GPL-3.0 OR MIT", "(Apache-2.0 OR GPL-3.0) AND BSD-3-Clause"];
-        assert!(allowed.iter().all(|it| is_allowed(it)));
+        assert!(allowed.iter().all(|package| is_allowed(package)));
         assert!(is_allowed("Apache-2.0 WITH LLVM-exception OR GPL-3.0"));
         let rejected = ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Apache-2.0) AND GPL-3.0", "MIT MIT"];
-        assert!(rejected.iter().all(|it| !is_allowed(it)));
+        assert!(rejected.iter().all(|package| !is_allowed(package)));
     }
 
     #[test]

@@ -225,8 +225,8 @@ impl Video {
 
     /// Bytes that a segment carries.
     pub(crate) fn payload(&self, segment: u64) -> u32 {
-        let left = self.frame(segment).map(|frame| frame.bytes - (segment - frame.first) * self.mss);
-        left.map_or(self.mss, |left| left.min(self.mss)) as u32
+        let remaining = self.frame(segment).map(|frame| frame.bytes - (segment - frame.first) * self.mss);
+        remaining.map_or(self.mss, |bytes| bytes.min(self.mss)) as u32
     }
 
     /// Bytes that precede a segment, all of which have been delivered.

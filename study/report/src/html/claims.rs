@@ -23,11 +23,11 @@ pub(super) fn claims(study: &Study<'_>) -> String {
 /// The rows of a claim, with the column of published values if any claim has some: a row for each setting, for the study and
 /// for the baseline.
 fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String {
-    let mut shown: Vec<String> = Vec::new();
+    let mut row_cells: Vec<String> = Vec::new();
     for SettingResult { setting, study: evaluation, baseline } in &result.settings {
-        shown.push(cells(setting, evaluation, ""));
+        row_cells.push(cells(setting, evaluation, ""));
         if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
-            shown.push(cells(baseline.name, evaluation, " class=\"theirs\""));
+            row_cells.push(cells(baseline.name, evaluation, " class=\"theirs\""));
         }
     }
     let source = match result.claim.source.as_str() {
@@ -39,12 +39,12 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String 
         "" => String::new(),
         note => format!("<p>{}</p>", escape(note)),
     };
-    let rowspan = shown.len().max(1);
+    let rowspan = row_cells.len().max(1);
     let mut head = format!("<th scope=\"rowgroup\" rowspan=\"{rowspan}\">{statement}{source}{note}</th>");
     if published {
         head += &format!("<td class=\"published\" rowspan=\"{rowspan}\">{}</td>", escape(&result.claim.published));
     }
-    let rows = shown.iter().enumerate().map(|(index, cells)| {
+    let rows = row_cells.iter().enumerate().map(|(index, cells)| {
         let head = if index == 0 { head.as_str() } else { "" };
         format!("<tr>{head}{cells}</tr>\n")
     });

@@ -36,8 +36,8 @@ pub(super) fn sections(comparison: &Comparison<'_>, part: &PagePart) -> Comparis
 
 /// The cells of these lines, once each.
 pub(super) fn cells<'a>(lines: &[&ComparedFlow<'a>]) -> Vec<SweepCell<'a>> {
-    let mut shown = BTreeSet::new();
-    lines.iter().map(|line| &line.cell).filter(|cell| shown.insert(cell.parameters)).cloned().collect()
+    let mut seen = BTreeSet::new();
+    lines.iter().map(|line| &line.cell).filter(|cell| seen.insert(cell.parameters)).cloned().collect()
 }
 
 /// The title, and the facts on both studies.

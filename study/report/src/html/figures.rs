@@ -80,7 +80,7 @@ fn picture(panel: &Panel, size: Size, title: &str) -> String {
 }
 
 fn data(figure: &FigureData) -> Value {
-    let legend_index = |line: &Line| figure.legend.iter().position(|other| other.name == line.name);
+    let legend_index = |line: &Line| figure.legend.iter().position(|entry| entry.name == line.name);
     let line = |line: &Line| json!({ "of": legend_index(line), "baseline": line.baseline, "values": numbers(&line.values, 4) });
     let panel = |panel: &Panel| {
         let top = svg::ticks(panel.chart.max).last().copied();

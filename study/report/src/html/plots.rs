@@ -97,7 +97,7 @@ fn static_charts(open: bool, index: usize, name: &str, charts: &Charts) -> Strin
 
 fn data(varying_keys: &[&str], cells: &[SweepCell<'_>], charts: &[Charts], part: &PagePart) -> Value {
     let mut axes: Vec<&Vec<f64>> = Vec::new(); // most cells share an axis
-    let mut shown = Vec::new();
+    let mut cells_data = Vec::new();
     for (cell, charts) in cells.iter().zip(charts) {
         let axis = axes.iter().position(|axis| **axis == charts.times).unwrap_or_else(|| {
             axes.push(&charts.times);
@@ -105,11 +105,11 @@ fn data(varying_keys: &[&str], cells: &[SweepCell<'_>], charts: &[Charts], part:
         });
         let values: Vec<&str> = varying_keys.iter().map(|key| cell.parameter(key)).collect();
         let charts: Vec<Value> = charts.charts.iter().map(chart).collect();
-        shown.push(json!({ "values": values, "axis": axis, "charts": charts }));
+        cells_data.push(json!({ "values": values, "axis": axis, "charts": charts }));
     }
     let keys = short_names(varying_keys);
     let axes: Vec<Vec<Value>> = axes.iter().map(|axis| numbers(axis, 5)).collect();
-    json!({ "part": part.number(), "first_cell": part.first_cell, "keys": keys, "axes": axes, "cells": shown })
+    json!({ "part": part.number(), "first_cell": part.first_cell, "keys": keys, "axes": axes, "cells": cells_data })
 }
 
 fn chart(chart: &Chart) -> Value {

@@ -121,8 +121,8 @@ fn several_comparisons_have_one_distribution_and_a_section_each() {
         let goodput = &mut run.flows[0].goodput_mbps;
         *goodput += 0.5 * (100.0 - *goodput).signum();
     }
-    let other = |runs| Study { scenario: "other", ..study(runs) };
-    let exact = Comparison::new([("sim", other(&kernel[..20])), ("kernel", other(&kernel[..20]))], 1);
+    let other_study = |runs| Study { scenario: "other", ..study(runs) };
+    let exact = Comparison::new([("sim", other_study(&kernel[..20])), ("kernel", other_study(&kernel[..20]))], 1);
     let comparisons = [measured(&simulated, &kernel), exact];
     let sentence = "Goodput in 2 comparisons: 41 values in 41 common cells, median |error| 0.5 %, 90th percentile 16.5 %, 95th \
                 18.5 %, worst 20.5 %; 25 within 5 %, 30 within 10 %, 40 within 20 %.";

@@ -106,7 +106,7 @@ fn wobble(a: u64, b: u64) -> f64 {
 
 fn run(algorithm: &str, delay: u32, seed: u64, samples: u32) -> Run {
     let row = PUBLISHED.iter().find(|(name, _)| *name == algorithm).map_or([100.0; 6], |row| row.1);
-    let column = DELAYS.iter().position(|other| *other == delay).unwrap_or(0);
+    let column = DELAYS.iter().position(|column| *column == delay).unwrap_or(0);
     let luck = wobble(seed + algorithm.len() as u64 * 77 + u64::from(algorithm.as_bytes()[0]), u64::from(delay));
     let goodput = (row[column] * (1.0 + 0.12 * luck)).min(183.4);
     let series = series(goodput, f64::from(delay), seed, samples);

@@ -97,11 +97,14 @@ fn bars_stand_across_a_key_with_their_interval_their_runs_and_the_baseline() {
     let figures = |study: &Study<'_>| {
         html(study).split_once("id=\"figures\"").unwrap().1.split("</section>").next().unwrap().to_owned()
     };
-    let shown = figures(&study);
-    assert_eq!(["<figure>", "<rect", "class=\"w\"", "class=\"run\""].map(|part| count(&shown, part)), [1, 16, 16, 48]);
-    assert_eq!(count(&shown, "class=\"b\""), 0);
+    let section = figures(&study);
+    assert_eq!(
+        ["<figure>", "<rect", "class=\"w\"", "class=\"run\""].map(|part| count(&section, part)),
+        [1, 16, 16, 48]
+    );
+    assert_eq!(count(&section, "class=\"b\""), 0);
     // The bars are as high as the values that a pointer reads. These are rounded to 1 Mbit/s, which is 0.74 high.
-    let bars: Vec<(f64, f64)> = shown.split("<title>").skip(1).map(bar).collect();
+    let bars: Vec<(f64, f64)> = section.split("<title>").skip(1).map(bar).collect();
     let per_unit = bars[0].1 / bars[0].0;
     assert!(bars.iter().all(|(value, height)| (height - per_unit * value).abs() < 0.85), "{bars:?}");
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs[..3] });
@@ -158,10 +161,10 @@ fn what_was_published_has_a_column_a_note_stands_below_and_a_ranking_closes_the_
 #[test]
 fn a_baseline_stands_beside_values_and_under_lines() {
     let runs = made_up::runs(&[1], 50);
-    let other: Vec<_> = runs[..6].to_vec();
+    let baseline_runs: Vec<_> = runs[..6].to_vec();
     let mut study = made_up::study(&runs);
     study.layout.tables[0].references.clear();
-    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &other });
+    study.baseline = Some(Baseline { name: "kernel-6.1", runs: &baseline_runs });
     let page = html(&study);
     assert!(page.contains("Here against kernel-6.1") && page.contains("of 6 values, 6 within 5 %"));
     assert_eq!(count(&page, "flow tcp cwnd, kernel-6.1"), 6);

@@ -48,24 +48,24 @@ fn quantities() {
 
 #[test]
 fn keys_and_shapes() {
-    let both = format!("{PATH}{FLOW}");
+    let path_and_flow = format!("{PATH}{FLOW}");
     check(&format!("{HEAD}{PATH}dealy = \"1ms\"\n{FLOW}"), 7, "path.wire.dealy", "did you mean `delay`?");
-    check(&format!("nmae = \"x\"\n{HEAD}{both}"), 1, "nmae", "did you mean `name`?");
-    check(&format!("{HEAD}wombat = 1\n{both}"), 3, "wombat", "known: name, title");
-    check(&format!("{HEAD}{both}knid = \"udp\"\n"), 9, "flow.tcp.knid", "did you mean `kind`?");
-    check(&format!("{HEAD}{both}[host]\ngroo = 3\n"), 10, "host.groo", "did you mean `gro`?");
-    check(&format!("{HEAD}{both}kind = \"tpc\"\n"), 9, "flow.tcp.kind", "did you mean `tcp`?");
+    check(&format!("nmae = \"x\"\n{HEAD}{path_and_flow}"), 1, "nmae", "did you mean `name`?");
+    check(&format!("{HEAD}wombat = 1\n{path_and_flow}"), 3, "wombat", "known: name, title");
+    check(&format!("{HEAD}{path_and_flow}knid = \"udp\"\n"), 9, "flow.tcp.knid", "did you mean `kind`?");
+    check(&format!("{HEAD}{path_and_flow}[host]\ngroo = 3\n"), 10, "host.groo", "did you mean `gro`?");
+    check(&format!("{HEAD}{path_and_flow}kind = \"tpc\"\n"), 9, "flow.tcp.kind", "did you mean `tcp`?");
     check(&format!("{HEAD}[[path]]\nrate = \"1mbit\"\n{FLOW}"), 3, "path.0.name", "missing key `name`");
-    check(&format!("name = \"x\"\n{both}"), 1, "duration", "missing key `duration`");
+    check(&format!("name = \"x\"\n{path_and_flow}"), 1, "duration", "missing key `duration`");
     check(&format!("{HEAD}{PATH}[[flow]\n"), 7, "", "not TOML");
-    check(&format!("{HEAD}name = \"y\"\n{both}"), 3, "", "duplicate key");
-    check(&format!("name = \"a b\"\nduration = \"1s\"\n{both}"), 1, "name", "letters, digits");
-    check(&format!("name = \"x\"\nduration = \"0s\"\n{both}"), 2, "duration", "more than zero");
-    check(&format!("{HEAD}sample = \"0s\"\n{both}"), 3, "sample", "more than zero");
-    check(&format!("{HEAD}seeds = []\n{both}"), 3, "seeds", "no runs");
-    check(&format!("{HEAD}seeds = [1, 2, 1]\n{both}"), 3, "seeds", "twice");
-    check(&format!("{HEAD}seeds = [1]\nrepetitions = 3\n{both}"), 4, "repetitions", "same thing");
-    check(&format!("{HEAD}seeds = [-1]\n{both}"), 3, "seeds.0", "-1");
+    check(&format!("{HEAD}name = \"y\"\n{path_and_flow}"), 3, "", "duplicate key");
+    check(&format!("name = \"a b\"\nduration = \"1s\"\n{path_and_flow}"), 1, "name", "letters, digits");
+    check(&format!("name = \"x\"\nduration = \"0s\"\n{path_and_flow}"), 2, "duration", "more than zero");
+    check(&format!("{HEAD}sample = \"0s\"\n{path_and_flow}"), 3, "sample", "more than zero");
+    check(&format!("{HEAD}seeds = []\n{path_and_flow}"), 3, "seeds", "no runs");
+    check(&format!("{HEAD}seeds = [1, 2, 1]\n{path_and_flow}"), 3, "seeds", "twice");
+    check(&format!("{HEAD}seeds = [1]\nrepetitions = 3\n{path_and_flow}"), 4, "repetitions", "same thing");
+    check(&format!("{HEAD}seeds = [-1]\n{path_and_flow}"), 3, "seeds.0", "-1");
 }
 
 #[test]
@@ -222,23 +222,29 @@ fn cases_and_the_short_form() {
     check(&format!("{base}[case.a.path]\nwombat = 1\n"), 9, "path", "expected");
     check(&format!("{base}[[case.a.path]]\nname = \"wire\"\ndealy = \"1ms\"\n"), 11, "path.wire.dealy", "`delay`?");
     check(&format!("{base}[case.a]\nseeds = [2]\n"), 10, "case.a.seeds", "the same in every case");
-    let own = |lines: &str| format!("{base}[case.a.sweep]\n{lines}\n");
-    check(&own("\"path.wier.delay\" = [\"1ms\"]"), 10, "path.wier.delay", "did you mean `wire`?");
-    check(&own("\"path.wire.delay\" = 1"), 10, "case.a.sweep.path.wire.delay", "takes a list");
-    check(&own("case = [\"a\"]"), 10, "case.a.sweep.case", "cannot be swept");
-    let both = own("\"path.*.delay\" = [\"1ms\"]\n[sweep]\n\"path.wire.delay\" = [\"2ms\"]");
+    let case_sweep = |lines: &str| format!("{base}[case.a.sweep]\n{lines}\n");
+    check(&case_sweep("\"path.wier.delay\" = [\"1ms\"]"), 10, "path.wier.delay", "did you mean `wire`?");
+    check(&case_sweep("\"path.wire.delay\" = 1"), 10, "case.a.sweep.path.wire.delay", "takes a list");
+    check(&case_sweep("case = [\"a\"]"), 10, "case.a.sweep.case", "cannot be swept");
+    let both = case_sweep("\"path.*.delay\" = [\"1ms\"]\n[sweep]\n\"path.wire.delay\" = [\"2ms\"]");
     check(&both, 10, "case.a.sweep.path.*.delay", "would overwrite the sweep of `path.wire.delay`");
     check(&format!("{base}[case]\na = 1\n"), 10, "case.a", "a case is a table");
     check(&format!("{base}[sweep]\ncase = [\"a\"]\n"), 10, "case", "no [case.NAME]");
     check(&format!("{base}[case.a]\n[sweep]\ncase = [\"b\"]\n"), 11, "case", "unknown case `b`");
     let good = format!("{base}[case.a]\nduration = \"1s\"\n");
-    let blamed = error(&good, &["case=other"]);
-    assert!(blamed.to_string().contains("unknown case `other`") && blamed.help().contains("known: a"), "{blamed}");
-    let blamed = error(&good, &["sweep.case=[\"other\"]"]);
-    assert!(blamed.to_string().contains("unknown case `other`") && blamed.help().contains("known: a"), "{blamed}");
+    let case_error = error(&good, &["case=other"]);
+    assert!(
+        case_error.to_string().contains("unknown case `other`") && case_error.help().contains("known: a"),
+        "{case_error}"
+    );
+    let case_error = error(&good, &["sweep.case=[\"other\"]"]);
+    assert!(
+        case_error.to_string().contains("unknown case `other`") && case_error.help().contains("known: a"),
+        "{case_error}"
+    );
     assert!(error(&good, &["case.a.duration=2s"]).message().contains("cannot change `case`"));
-    let blamed = try_read(&good, &[], true).map(|_| ()).expect_err("no short form");
-    assert!(blamed.message().contains("no short form"), "{blamed}");
+    let case_error = try_read(&good, &[], true).map(|_| ()).expect_err("no short form");
+    assert!(case_error.message().contains("no short form"), "{case_error}");
 }
 
 #[test]

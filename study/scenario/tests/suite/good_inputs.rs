@@ -187,7 +187,7 @@ fn flows() -> Vec<Flow> {
         ..Host::default()
     };
     let congestion = AlgorithmChoice { name: "cubic".into(), parameters };
-    let half = Instant(500_000_000);
+    let half_second = Instant(500_000_000);
     let udp = |name: &str, start| Flow {
         start_within: Span::ZERO,
         name: name.into(),
@@ -200,7 +200,7 @@ fn flows() -> Vec<Flow> {
         Flow {
             name: "tcp".into(),
             route: Route::Tunnel,
-            start: half,
+            start: half_second,
             start_within: Span::ZERO,
             stop: Some(Instant(1_000_000_000)),
             kind: FlowKind::Tcp {
@@ -302,12 +302,12 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     assert_eq!(tunnel.ropewalk, None, "MPT's is the default");
     let zero = experiment(&two, &["tunnel.resequence={ window = \"0p\", timeout = \"300ms\" }"]);
     assert_eq!(zero.tunnel.unwrap().resequence, None);
-    let own = format!(
+    let ropewalk = format!(
         "{SMALL}[[path]]\nname = \"other\"\nrate = \"1mbit\"\n[tunnel]\nmode = \"ropewalk\"\nbackup = [\"other\"]\n"
     );
-    let own = experiment(&own, &["tunnel.max_reorder_timeout=20ms", "path.other.mtu=1400b"]).tunnel.unwrap();
-    assert_eq!((own.mtu, own.overhead), (1400 - 28 - 34, 28), "what the smaller path's datagrams hold");
-    let settings = own.ropewalk.unwrap();
+    let ropewalk = experiment(&ropewalk, &["tunnel.max_reorder_timeout=20ms", "path.other.mtu=1400b"]).tunnel.unwrap();
+    assert_eq!((ropewalk.mtu, ropewalk.overhead), (1400 - 28 - 34, 28), "what the smaller path's datagrams hold");
+    let settings = ropewalk.ropewalk.unwrap();
     assert_eq!((settings.options.max_reorder_timeout, settings.backup), (Span::from_millis(20), vec![1]));
     let over_ipv6 = experiment(&two, &["host.ip=6"]).tunnel.unwrap();
     assert_eq!((over_ipv6.mtu, over_ipv6.overhead), (1440, 56), "an IPv6 header has 40 bytes");
@@ -360,12 +360,12 @@ fn a_video_has_the_frames_and_the_player_that_are_asked_for() {
     assert_eq!(video("rate = \"5mbit\""), plain);
     let playback = Playback::Live { latency: Span::from_millis(500) };
     assert_eq!(video("rate = \"5mbit\", kind = \"live\""), Video { playback, ..plain.clone() });
-    let said = "ladder = [\"1mbit\", \"5mbit\"], fps = 30, intra = 4.5, variation = 0.2, group_variation = 1, \
+    let keys = "ladder = [\"1mbit\", \"5mbit\"], fps = 30, intra = 4.5, variation = 0.2, group_variation = 1, \
                 startup = \"4s\", resume = \"5s\", ahead = \"7s\"";
     let ladder = [1, 5].map(Rate::from_mbit).to_vec();
     let playback = Playback::Stored { startup: s(4), resume: s(5), ahead: s(7) };
-    let all = Video { ladder, fps: 30, gop: 60, intra: 4.5, variation: 0.2, group_variation: 1.0, playback };
-    assert_eq!(video(said), all, "a group of two seconds");
+    let expected = Video { ladder, fps: 30, gop: 60, intra: 4.5, variation: 0.2, group_variation: 1.0, playback };
+    assert_eq!(video(keys), expected, "a group of two seconds");
     // A buffer that is not said is large enough for the group and the startup that are.
     let playback = Playback::Stored { startup: s(2), resume: s(2), ahead: s(42) };
     assert_eq!(video("rate = \"5mbit\", gop = 1000"), Video { gop: 1000, playback, ..plain });
@@ -393,9 +393,9 @@ fn queue_disciplines_have_the_defaults_of_tc() {
     let (limit, discipline) =
         (QueueLimit::Bytes(4 << 20), QueueDiscipline::Cake(CakeConfig { rtt: Span::from_millis(100) }));
     assert_eq!(queue("discipline = \"cake\""), QueueConfig { limit, discipline, ecn: true });
-    // What is said holds.
+    // The keys that are set count.
     let codel = CoDelConfig { ce_threshold: Some(Span::ZERO), ..codel };
     let discipline = QueueDiscipline::FqCodel(FqCodelConfig { flows: 8, quantum: 300, codel });
-    let said = "discipline = \"fq-codel\", flows = 8, quantum = \"300b\", ce_threshold = \"0s\", ecn = false";
-    assert_eq!(queue(&format!("{said}, limit = \"1000p\"")), QueueConfig { limit: thousand, discipline, ecn: false });
+    let keys = "discipline = \"fq-codel\", flows = 8, quantum = \"300b\", ce_threshold = \"0s\", ecn = false";
+    assert_eq!(queue(&format!("{keys}, limit = \"1000p\"")), QueueConfig { limit: thousand, discipline, ecn: false });
 }

@@ -27,7 +27,7 @@ fn congestion(cell: &Cell) -> &AlgorithmChoice {
     congestion
 }
 
-fn shown(scenario: &Scenario) -> Vec<String> {
+fn shown_values(scenario: &Scenario) -> Vec<String> {
     let show = |cell: &Cell| cell.parameters.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>().join(" ");
     scenario.cells.iter().map(show).collect()
 }
@@ -37,8 +37,8 @@ fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
     let scenario = read(SWEPT, &[]);
     let vegas = "{ name = \"vegas\", beta = 4 }";
     let cells = ["default 10ms", "default 20ms", "reno 10ms", "reno 20ms"].map(String::from);
-    assert_eq!(shown(&scenario)[..4], cells);
-    assert_eq!(shown(&scenario)[4..], [format!("{vegas} 10ms"), format!("{vegas} 20ms")]);
+    assert_eq!(shown_values(&scenario)[..4], cells);
+    assert_eq!(shown_values(&scenario)[4..], [format!("{vegas} 10ms"), format!("{vegas} 20ms")]);
     let keys: Vec<&str> = scenario.cells[0].parameters.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["flow.tcp.congestion", "path.wire.delay"]);
     assert_eq!(congestion(&scenario.cells[0]).name, "cubic");
@@ -49,10 +49,10 @@ fn a_sweep_is_a_grid_in_file_order_with_the_last_key_turning_fastest() {
 
 #[test]
 fn a_set_of_a_swept_key_leaves_one_value_of_that_axis() {
-    assert_eq!(shown(&read(SWEPT, &["path.wire.delay=5ms", "flow.tcp.congestion=reno"])), ["reno 5ms"]);
+    assert_eq!(shown_values(&read(SWEPT, &["path.wire.delay=5ms", "flow.tcp.congestion=reno"])), ["reno 5ms"]);
     // A label means its entry, so that the row keeps its name.
     let labelled = read(SWEPT, &["flow.tcp.congestion=default"]);
-    assert_eq!(shown(&labelled), ["default 10ms", "default 20ms"]);
+    assert_eq!(shown_values(&labelled), ["default 10ms", "default 20ms"]);
     assert_eq!(congestion(&labelled.cells[0]).name, "cubic");
 }
 
@@ -109,7 +109,7 @@ sweep.case = ["slow"]
 fn cases_are_the_slowest_axis_and_each_is_laid_over_the_file() {
     let scenario = read(CASES, &[]);
     let names = ["plain 10ms", "plain 20ms", "rival 10ms", "rival 20ms", "slow 10ms", "slow 20ms"];
-    assert_eq!(shown(&scenario), names);
+    assert_eq!(shown_values(&scenario), names);
     let flows: Vec<usize> = scenario.cells.iter().map(|cell| cell.experiment.flows.len()).collect();
     assert_eq!(flows, [1, 1, 2, 2, 1, 1]);
     let seconds: Vec<u64> = scenario.cells.iter().map(|cell| cell.experiment.duration.as_millis() / 1000).collect();
@@ -125,20 +125,20 @@ fn cases_are_the_slowest_axis_and_each_is_laid_over_the_file() {
 #[test]
 fn a_set_chooses_a_case_and_the_short_form_may_choose_some() {
     let rival = read(CASES, &["case=rival"]);
-    assert_eq!(shown(&rival), ["rival 10ms", "rival 20ms"]);
+    assert_eq!(shown_values(&rival), ["rival 10ms", "rival 20ms"]);
     let quick = read_quick(CASES);
-    assert_eq!(shown(&quick), ["slow 10ms", "slow 20ms"]);
+    assert_eq!(shown_values(&quick), ["slow 10ms", "slow 20ms"]);
     assert_eq!(quick.cells[0].experiment.duration.as_millis(), 1000);
     assert_ne!(quick.hash, read(CASES, &[]).hash);
 }
 
 #[test]
 fn a_set_narrows_a_sweep_to_some_of_its_values_or_new_ones() {
-    let some = read(CASES, &["sweep.case=[\"rival\", \"plain\"]"]);
-    assert_eq!(shown(&some), ["rival 10ms", "rival 20ms", "plain 10ms", "plain 20ms"]);
-    let other = read(CASES, &["sweep.case=[\"rival\"]", "sweep.path.wire.delay=[\"20ms\", \"30ms\"]"]);
-    assert_eq!(shown(&other), ["rival 20ms", "rival 30ms"]);
-    assert_eq!(other.cells[1].experiment.links[0].forward.delay.as_millis(), 30);
+    let cases = read(CASES, &["sweep.case=[\"rival\", \"plain\"]"]);
+    assert_eq!(shown_values(&cases), ["rival 10ms", "rival 20ms", "plain 10ms", "plain 20ms"]);
+    let restricted = read(CASES, &["sweep.case=[\"rival\"]", "sweep.path.wire.delay=[\"20ms\", \"30ms\"]"]);
+    assert_eq!(shown_values(&restricted), ["rival 20ms", "rival 30ms"]);
+    assert_eq!(restricted.cells[1].experiment.links[0].forward.delay.as_millis(), 30);
 }
 
 #[test]
@@ -180,7 +180,7 @@ const OWN_SWEEPS: &str = include_str!("../data/cases.toml");
 fn a_case_may_sweep_keys_of_its_own() {
     let scenario = read(OWN_SWEEPS, &[]);
     let lossy = ["lossy 1% reno", "lossy 1% cubic", "lossy 2% reno", "lossy 2% cubic"];
-    assert_eq!(shown(&scenario), [&lossy[..], &["plain", "slow 1mbit vegas", "slow 2mbit vegas"]].concat());
+    assert_eq!(shown_values(&scenario), [&lossy[..], &["plain", "slow 1mbit vegas", "slow 2mbit vegas"]].concat());
     let rates: Vec<Option<u64>> =
         scenario.cells.iter().map(|cell| cell.experiment.links[0].forward.rate.map(|rate| rate.0)).collect();
     assert_eq!(rates[4..], [None, Some(1_000_000), Some(2_000_000)]);
@@ -200,7 +200,7 @@ fn a_star_is_every_element_of_a_list() {
 #[test]
 fn a_set_holds_in_every_case_that_sweeps_its_key_and_a_case_that_is_not_run_takes_its_keys_with_it() {
     let bbr = read(OWN_SWEEPS, &["flow.*.congestion=bbr"]);
-    assert_eq!(shown(&bbr), ["lossy 1% bbr", "lossy 2% bbr", "plain", "slow 1mbit bbr", "slow 2mbit bbr"]);
+    assert_eq!(shown_values(&bbr), ["lossy 1% bbr", "lossy 2% bbr", "plain", "slow 1mbit bbr", "slow 2mbit bbr"]);
     let slow = read(OWN_SWEEPS, &["case=slow"]);
-    assert_eq!(shown(&slow), ["slow 1mbit vegas", "slow 2mbit vegas"]);
+    assert_eq!(shown_values(&slow), ["slow 1mbit vegas", "slow 2mbit vegas"]);
 }
