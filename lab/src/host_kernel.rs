@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::processes::{RUN_VARIABLE, end_all, wait};
 use crate::protocol::{Plan, RunResults};
-use crate::support::{Capabilities, QDISCS};
+use crate::support::{Capabilities, POLICER, QDISCS};
 use crate::testbed;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -42,13 +42,14 @@ impl HostKernel {
         let names = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
         let candidates =
             QDISCS.iter().map(|(name, _, arguments)| (*name, *arguments)).chain([(NETEM, "netem delay 1ms")]);
-        let mut qdiscs = if try_qdiscs { qdiscs(candidates) } else { Vec::new() };
+        let (mut qdiscs, policer) = if try_qdiscs { qdiscs(candidates) } else { (Vec::new(), false) };
         let netem = qdiscs.pop_if(|name| *name == NETEM).is_some();
         let capabilities = Capabilities {
             congestion_controls: names("/proc/sys/net/ipv4/tcp_available_congestion_control"),
             default_congestion_controls: names("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
             netem,
+            policer,
             qdiscs,
             tun: Path::new("/dev/net/tun").exists(),
             ipv6: Path::new("/proc/net/if_inet6").exists(),
@@ -106,8 +107,8 @@ fn last_command(messages: &Path) -> Option<String> {
     output.lines().rev().find_map(|line| line.strip_prefix("+ ")).map(str::to_owned)
 }
 
-/// The queue disciplines of `candidates` that the kernel has, found by trying.
-fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<&'static str> {
+/// The queue disciplines of `candidates` that the kernel has, and whether it has policers, found by trying.
+fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> (Vec<&'static str>, bool) {
     let name = format!("{}-try", testbed::name());
     let run = |line: &str| {
         Command::new("sh").args(["-c", line]).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -115,8 +116,9 @@ fn qdiscs(candidates: impl Iterator<Item = (&'static str, &'static str)>) -> Vec
     let has = |arguments: &str| run(&format!("tc -n {name} qdisc replace dev lo root {arguments}"));
     let has_namespace = run(&format!("ip netns add {name}"));
     let supported = candidates.filter(|(_, arguments)| has_namespace && has(arguments)).map(|(name, _)| name).collect();
+    let policer = has_namespace && POLICER.iter().all(|arguments| run(&format!("tc -n {name} {arguments}")));
     run(&format!("ip netns del {name}"));
-    supported
+    (supported, policer)
 }
 
 /// The ends of all logs: of the set-up, the agent, and what they started.

@@ -12,7 +12,7 @@ exec >/run/lab/messages 2>&1
 # Debian's modules lie where `modprobe` does not look; a kernel that has everything built in needs none.
 if [ -d "/usr/lib/uml/modules/$(uname -r)" ]; then
     ln -s /usr/lib/uml/modules /run/modules/lib/modules
-    modprobe -d /run/modules -a ipv6 veth tun sch_tbf sch_netem sch_fq sch_codel sch_fq_codel sch_pie sch_red sch_cake tcp_bbr tcp_bic tcp_cdg \
+    modprobe -d /run/modules -a ipv6 veth tun sch_tbf sch_netem sch_fq sch_codel sch_fq_codel sch_pie sch_red sch_cake sch_ingress cls_matchall act_police tcp_bbr tcp_bic tcp_cdg \
         tcp_dctcp tcp_highspeed tcp_htcp tcp_hybla tcp_illinois tcp_lp tcp_nv tcp_scalable tcp_vegas tcp_veno tcp_westwood tcp_yeah
 fi
 # Only what is allowed here can be chosen in other namespaces.

@@ -293,7 +293,8 @@ fn paths(
         for &i in path.links.iter().filter(|i| network.is_used(**i)) {
             let [queue, _wire] = [parsed(counters.next())?, parsed(counters.next())?];
             let [last_queue, last_wire] = [parsed(final_counters.next())?, parsed(final_counters.next())?];
-            dropped += count(&last_queue, "tbf", "drops");
+            let policed = [&last_queue, &last_wire].map(|device| count(device, "clsact", "drops"));
+            dropped += count(&last_queue, "tbf", "drops") + policed[0].max(policed[1]);
             lost += count(&last_wire, "netem", "drops");
             if let Some(capacity) = capacity(experiment, i) {
                 utilisation = utilisation.max(count(&queue, "tbf", "bytes") as f64 / capacity);

@@ -19,6 +19,9 @@ const MAX_LINKS: usize = 60;
 /// Default send buffer of a UDP socket, packets of 1500 bytes including the kernel's overhead.
 const SNDBUF_PACKETS: u32 = 92;
 
+/// Bytes of an Ethernet header.
+const ETHERNET: u32 = 14;
+
 /// The capabilities of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capabilities {
@@ -28,6 +31,8 @@ pub(crate) struct Capabilities {
     pub(crate) default_congestion_controls: Vec<String>,
     pub(crate) mptcp: bool,
     pub(crate) netem: bool,
+    /// Whether `clsact`, `matchall` and `police` are there.
+    pub(crate) policer: bool,
     /// The [`QDISCS`] that the kernel has.
     pub(crate) qdiscs: Vec<&'static str>,
     pub(crate) tun: bool,
@@ -44,6 +49,12 @@ pub(crate) const QDISCS: &[(&str, &str, &str)] = &[
     ("red", "RED", "red limit 30000 min 3000 max 9000 avpkt 1000 burst 5 probability 0.1 bandwidth 1mbit"),
     ("cake", "CAKE", "cake"),
     ("fq", "pacing of every algorithm", "fq"),
+];
+
+/// The arguments of `tc`, without device, that make a policer.
+pub(crate) const POLICER: [&str; 2] = [
+    "qdisc add dev lo clsact",
+    "filter add dev lo egress matchall action police rate 1mbit burst 10000b conform-exceed drop/ok",
 ];
 
 /// Features that only the simulator can run, in words.
@@ -63,6 +74,7 @@ pub(crate) fn unsupported(capabilities: &Capabilities) -> Vec<&'static str> {
         (!capabilities.tun, "tunnels"),
         (!capabilities.ipv6, "IPv6"),
         (!capabilities.netem, "loss in bursts"),
+        (!capabilities.policer, "policers"),
     ];
     let qdiscs = QDISCS.iter().map(|(name, feature, _)| (!capabilities.qdiscs.contains(name), *feature));
     features.into_iter().chain(qdiscs).filter(|(is_missing, _)| *is_missing).map(|(_, feature)| feature).collect()
@@ -149,6 +161,14 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
             notes.push("mptcp: rules of reinjection and the scheduler are the kernel's own".into());
         }
     }
+    let is_counted_with_ethernet = |pipe: &PipeConfig| pipe.policer.is_some() && pipe.overhead < ETHERNET;
+    if experiment
+        .links
+        .iter()
+        .any(|link| is_counted_with_ethernet(&link.forward) || is_counted_with_ethernet(&link.reverse))
+    {
+        notes.push(format!("policer: it counts the {ETHERNET} bytes of a packet's Ethernet header"));
+    }
     if tunnelled_hosts(experiment).count() > 1 {
         notes.push(
             "tunnel: recoveries, undone and timeouts are counted for its hosts as a whole: they stand with the first flow"
@@ -212,6 +232,7 @@ fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Resu
         &[
             (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
             (!netem && matches!(pipe.loss, LossModel::GilbertElliott { .. }), "loss", "loss in bursts without netem"),
+            (pipe.policer.is_some() && !capabilities.policer, "policer", "policer: this kernel lacks `act_police`"),
             (is_unsupported, "queue.discipline", &unknown),
             (cake && !pipe.queue.ecn, "queue.ecn", "CAKE without ECN"),
             (

@@ -68,6 +68,9 @@ fn capabilities(configuration: &str) -> Capabilities {
         congestion_controls: congestion,
         mptcp: has("CONFIG_MPTCP"),
         netem: has("CONFIG_NET_SCH_NETEM"),
+        policer: ["NET_SCH_INGRESS", "NET_CLS_MATCHALL", "NET_ACT_POLICE"]
+            .iter()
+            .all(|option| has(&format!("CONFIG_{option}"))),
         qdiscs: qdiscs.filter(|name| has(&format!("CONFIG_NET_SCH_{}", name.to_uppercase()))).collect(),
         tun: has("CONFIG_TUN"),
         ipv6: has("CONFIG_IPV6"),

@@ -20,6 +20,8 @@ pub struct PipeConfig {
     pub loss: LossModel,
     /// Bytes that the transmitter adds to each packet (Ethernet preamble, header and gap: 38).
     pub overhead: u32,
+    /// The policer in front of the queue.
+    pub policer: Option<PolicerConfig>,
     /// The queue in front of the transmitter.
     pub queue: QueueConfig,
     /// Whether the queue is in the sending host. Its drops are then reported to a flow on the path at once, as those of a
@@ -27,6 +29,33 @@ pub struct PipeConfig {
     pub local: bool,
     /// Maximum number of packets in the wire's delay stage (netem's `limit`), or no limit.
     pub wire_limit: Option<u32>,
+}
+
+/// No limit and no impairment, before a queue as an interface of Linux has it.
+impl Default for PipeConfig {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            trace: None,
+            delay: Span::ZERO,
+            jitter: Span::ZERO,
+            loss: LossModel::None,
+            overhead: 0,
+            policer: None,
+            queue: QueueConfig::default(),
+            local: false,
+            wire_limit: None,
+        }
+    }
+}
+
+/// A token-bucket policer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicerConfig {
+    /// Rate at which tokens come (RFC 2697's committed information rate).
+    pub rate: Rate,
+    /// Size of the bucket, bytes (RFC 2697's committed burst size); at first it is full.
+    pub burst: u64,
 }
 
 /// A mahimahi trace: at each instant one packet of [`OPPORTUNITY_BYTES`](Self::OPPORTUNITY_BYTES) bytes may leave.
@@ -111,6 +140,8 @@ pub enum QueueLimit {
 pub enum QueueDiscipline {
     /// First in, first out; drops arriving packets while full.
     DropTail,
+    /// First in, first out; drops the packets at the head while full (`pfifo_head_drop`).
+    DropHead,
     /// CoDel (RFC 8289).
     CoDel(CoDelConfig),
     /// Random early detection (Floyd and Jacobson 1993).

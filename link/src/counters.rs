@@ -9,7 +9,7 @@ pub struct LinkCounters {
     pub offered: u64,
     /// Packets delivered at the far end.
     pub delivered: u64,
-    /// Packets dropped by the queue: full, early, or because the delay stage was full.
+    /// Packets dropped by the policer or the queue: full, early, or because the delay stage was full.
     pub dropped: u64,
     /// Packets lost on the wire, or because the link was down.
     pub lost: u64,

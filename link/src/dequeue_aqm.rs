@@ -1,4 +1,4 @@
-//! A queue that decides at departure (CoDel, PIE, FQ-CoDel, CAKE): packets wait until the transmitter is idle.
+//! A queue that decides at departure (drop-head, CoDel, PIE, FQ-CoDel, CAKE): packets wait until the transmitter is idle.
 //!
 //! Departures from the queue are computed at each call of the pipe's methods, each with its own instant, because only
 //! arrivals at the far end are visible outside. The pipe needs an event for a departure only while the wire is empty. At
@@ -35,6 +35,7 @@ impl<P: Packet> DequeueAqm<P> {
     pub(super) fn new(config: QueueConfig, egress: &mut Egress<P>) -> Self {
         let (rate, ecn) = (egress.transmitter.rate(), config.ecn);
         let qdisc: Box<dyn Qdisc<P>> = match config.discipline {
+            QueueDiscipline::DropHead => Box::new(Fifo::new(Aqm::DropHead)),
             QueueDiscipline::CoDel(codel) => Box::new(Fifo::new(Aqm::CoDel(CoDel::new(codel, ecn)))),
             QueueDiscipline::Pie(pie) => Box::new(Fifo::new(Aqm::Pie(Pie::new(pie, ecn)))),
             QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel }) => {

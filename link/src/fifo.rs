@@ -1,4 +1,4 @@
-//! One queue for all flows, managed at one of its ends: CoDel at departure, PIE on arrival.
+//! One queue for all flows, managed at one of its ends: CoDel at departure, PIE on arrival, or dropping its head when full.
 
 use super::aqm::{EnqueueAction, HeadDropAqm, SharedBacklog};
 use super::codel::CoDel;
@@ -24,11 +24,25 @@ pub(super) struct Fifo<P> {
 pub(super) enum Aqm {
     CoDel(CoDel),
     Pie(Pie),
+    /// Drop from front (Lakshman, Neidhardt, Ott 1996): the newest packets stay, and the loss shows a queue's length sooner.
+    DropHead,
 }
 
 impl<P> Fifo<P> {
     pub(super) fn new(aqm: Aqm) -> Self {
         Self { queue: PacketQueue::default(), aqm, max_packet: 0 }
+    }
+
+    /// Drops packets at the head until one of `size` bytes has room, if that can be.
+    fn make_room(&mut self, size: u64, limit: &EffectiveLimit, egress: &mut Egress<P>)
+    where
+        P: Packet,
+    {
+        let is_full = |queue: &PacketQueue<P>| !limit.has_room_for(queue.packets() as usize, queue.bytes(), size);
+        while limit.has_room_for(0, 0, size) && is_full(&self.queue) {
+            let Some(head) = self.queue.pop() else { return };
+            egress.discard_dropped(head.packet);
+        }
     }
 }
 
@@ -39,6 +53,9 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
         limit: Option<&EffectiveLimit>,
         egress: &mut Egress<P>,
     ) -> Verdict {
+        if let (Aqm::DropHead, Some(limit)) = (&self.aqm, limit) {
+            self.make_room(packet.size, limit, egress);
+        }
         let Backlog { packets, bytes } = self.backlog();
         self.max_packet = self.max_packet.max(packet.size);
         if limit.is_some_and(|limit| !limit.has_room_for(packets as usize, bytes, packet.size)) {
@@ -66,6 +83,7 @@ impl<P: Packet> Qdisc<P> for Fifo<P> {
                 pie.on_departure(now, now.since(head.arrived), self.queue.is_empty());
                 Some(head)
             }
+            Aqm::DropHead => self.queue.pop(),
         }
     }
 

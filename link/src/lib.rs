@@ -20,6 +20,7 @@ mod packet;
 mod packet_queue;
 mod pie;
 mod pipe;
+mod policer;
 mod qdisc;
 mod red;
 #[cfg(test)]
@@ -30,8 +31,8 @@ mod wire;
 
 pub use codel::{CoDelAction, CoDelState};
 pub use config::{
-    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit,
-    RateTrace, RedConfig,
+    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
+    QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 pub use counters::LinkCounters;
 pub use packet::{Packet, Verdict};

@@ -1,8 +1,8 @@
-//! One direction of a link: a queue, a transmitter, a wire.
+//! One direction of a link: a policer, a queue, a transmitter, a wire.
 //!
 //! ```text
-//! enqueue -> queue -> transmitter -> wire -> dequeue_arrived
-//!            (drops)  (rate, trace)  (delay, jitter, loss)
+//! enqueue -> policer -> queue -> transmitter -> wire -> dequeue_arrived
+//!            (drops)    (drops)  (rate, trace)  (delay, jitter, loss)
 //! ```
 //!
 //! A pipe has at most one pending event, at [`Pipe::next_event_at`], however many packets are in it; the driver reads it
@@ -21,6 +21,7 @@ use crate::enqueue_aqm::EnqueueAqm;
 use crate::loss::LossState;
 use crate::packet::{Packet, Verdict};
 use crate::packet_queue::Backlog;
+use crate::policer::Policer;
 use units::{Instant, Rate, RngStream, Span};
 
 /// One direction of a link.
@@ -29,6 +30,7 @@ pub struct Pipe<P> {
     is_up: bool,
     /// Link overhead of each packet, bytes.
     overhead: u64,
+    policer: Option<Policer>,
     queue: Queue<P>,
     egress: Egress<P>,
 }
@@ -50,7 +52,8 @@ impl<P: Packet> Pipe<P> {
             }
             _ => Queue::DequeueAqm(DequeueAqm::new(config.queue, &mut egress)),
         };
-        Self { is_up: true, overhead: u64::from(config.overhead), queue, egress }
+        let policer = config.policer.map(Policer::new);
+        Self { is_up: true, overhead: u64::from(config.overhead), policer, queue, egress }
     }
 
     /// Enqueues a packet. One that is not accepted is among the [discarded](Self::take_discarded) ones.
@@ -61,6 +64,9 @@ impl<P: Packet> Pipe<P> {
             return self.egress.discard_lost(packet);
         }
         let size = u64::from(packet.bytes()) + self.overhead;
+        if self.policer.as_mut().is_some_and(|policer| !policer.conforms(now, size)) {
+            return self.egress.discard_dropped(packet);
+        }
         match &mut self.queue {
             Queue::EnqueueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),
             Queue::DequeueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),

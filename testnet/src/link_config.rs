@@ -1,6 +1,6 @@
 //! One direction of a path.
 
-use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use link::{PipeConfig, QueueConfig, QueueLimit};
 use units::{Instant, Rate, RngStream, Span};
 
 /// Configuration of one direction of a path.
@@ -92,14 +92,10 @@ impl LinkConfig {
         let limit = self.queue.map_or(QueueLimit::Packets(u64::MAX), QueueLimit::Time);
         PipeConfig {
             rate: self.rate,
-            trace: None,
             delay: self.delay,
-            jitter: Span::ZERO,
-            loss: LossModel::None,
             overhead: self.overhead,
-            queue: QueueConfig { limit, discipline: QueueDiscipline::DropTail, ecn: false },
-            local: false,
-            wire_limit: None,
+            queue: QueueConfig { limit, ..QueueConfig::default() },
+            ..PipeConfig::default()
         }
     }
 

@@ -32,6 +32,17 @@ fn one_flow_delivers_all_over_one_path_and_the_files_of_the_run_are_kept() {
     assert!(std::fs::read_to_string(study.dir.join("manifest.json")).unwrap().contains("User-Mode Linux"));
 }
 
+/// The bucket has room for 10.4 packets of 1438 bytes, and 800 bit/s bring the tokens of one in 14 s.
+#[test]
+fn a_policer_passes_what_its_bucket_holds() {
+    let path = format!("{}policer = {{ rate = \"800bit\", burst = \"15kB\" }}\n", path("wire", 10, 100));
+    let flow = "[[flow]]\nname = \"udp\"\nkind = \"udp\"\nrate = \"1mbit\"\npacket = \"1400b\"\n";
+    let Some(study) = study("lab-uml-policer", 1, &[&path, flow].concat(), "uml") else { return };
+    assert_eq!(number(&study.run["flows"][0], "delivered_bytes"), 14_000);
+    let [sent, dropped] = ["sent_packets", "dropped_packets"].map(|key| number(&study.run["paths"][0], key));
+    assert!(sent > 10 && dropped == sent - 10, "{dropped} of {sent}");
+}
+
 /// Packets take the paths in turn, so each carries half of the 1441 segments, first or again.
 #[test]
 fn a_tunnel_in_mpt_mode_uses_two_paths_in_turn() {

@@ -1,6 +1,6 @@
 //! The shape of a link in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
 
-use link::{LossModel, Pipe, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use link::{LossModel, Pipe, PipeConfig, QueueConfig, QueueLimit};
 use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -27,18 +27,8 @@ impl Shape {
     /// A link without limits or impairments, but for the default queue.
     #[must_use]
     pub fn none() -> Self {
-        let queue = QueueConfig { limit: QueueLimit::Time(QUEUE), discipline: QueueDiscipline::DropTail, ecn: false };
-        let pipe = PipeConfig {
-            rate: None,
-            trace: None,
-            delay: Span::ZERO,
-            jitter: Span::ZERO,
-            loss: LossModel::None,
-            overhead: ETHERNET,
-            queue,
-            local: false,
-            wire_limit: None,
-        };
+        let queue = QueueConfig { limit: QueueLimit::Time(QUEUE), ..QueueConfig::default() };
+        let pipe = PipeConfig { overhead: ETHERNET, queue, ..PipeConfig::default() };
         Self { pipe, mtu: None, words: String::new() }
     }
 

@@ -7,7 +7,8 @@
 use super::topology::{Hop, Interface};
 use super::{MTU, Network, uplink};
 use link::{
-    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueDiscipline, QueueLimit, RedConfig,
+    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueDiscipline,
+    QueueLimit, RedConfig,
 };
 use scenario::model::{Change, Directions, Link};
 use units::{Rate, Span};
@@ -33,7 +34,8 @@ impl Network<'_> {
         directions
             .flat_map(|(i, forward)| {
                 let pipe = pipe(&self.experiment.links[i], forward);
-                let mut lines = self.shaper(i, forward, pipe, "add");
+                let mut lines = self.policer(i, forward, pipe);
+                lines.extend(self.shaper(i, forward, pipe, "add"));
                 if self.environment.netem {
                     lines.push(self.netem(i, forward, pipe, "add"));
                 }
@@ -102,6 +104,24 @@ impl Network<'_> {
         lines
     }
 
+    /// The policer, at the first router of the direction: `clsact` sees packets before the queue, and counts the drops.
+    fn policer(&self, i: usize, forward: bool, pipe: &PipeConfig) -> Vec<String> {
+        let Some(PolicerConfig { rate, burst }) = pipe.policer else { return Vec::new() };
+        let (netns, device) = self.first_router_port(i, forward);
+        let overhead = match i64::from(pipe.overhead) - ETHERNET {
+            overhead @ 1.. => format!(" overhead {overhead}"),
+            _ => String::new(),
+        };
+        let bits = rate.as_bits();
+        vec![
+            format!("tc -n {netns} qdisc add dev {device} clsact"),
+            format!(
+                "tc -n {netns} filter add dev {device} egress matchall action police rate {bits}bit burst {burst}b\
+                 {overhead} conform-exceed drop/ok"
+            ),
+        ]
+    }
+
     /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it takes.
     fn netem(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
         let (netns, device) = self.netem_at(i, forward);
@@ -131,6 +151,11 @@ impl Network<'_> {
         if let Some((k, p)) = self.local(i, forward) {
             return (self.host(forward, k), uplink(p));
         }
+        self.first_router_port(i, forward)
+    }
+
+    /// Namespace and device with which the first router of a link's direction sends.
+    fn first_router_port(&self, i: usize, forward: bool) -> Interface {
         let routers = self.routers(i);
         self.port(i, if forward { &routers[0] } else { &routers[routers.len() - 1] }, forward)
     }
@@ -222,6 +247,7 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
     };
     let arguments = match &pipe.queue.discipline {
         QueueDiscipline::DropTail => return None,
+        QueueDiscipline::DropHead => return Some(format!("pfifo_head_drop limit {packets}")),
         QueueDiscipline::Red(RedConfig { min, max, probability, weight }) => {
             let (avpkt, ecn) = ((*min).min(AVERAGE_PACKET_BYTES), if pipe.queue.ecn { " ecn harddrop" } else { "" });
             let (burst, bits) = (burst(*weight, *min as f64 / avpkt as f64), pipe.rate.map_or(0, Rate::as_bits));
@@ -258,10 +284,10 @@ fn burst(weight: f64, min_packets: f64) -> u32 {
     (1..MAX_BURST).take_while(|burst| is_accepted(*burst)).last().unwrap_or(1)
 }
 
-/// The kernel's name of a queue discipline; none for drop-tail.
+/// The kernel's name of a queue discipline that not every kernel has.
 pub(crate) fn discipline(queue_discipline: &QueueDiscipline) -> Option<&'static str> {
     match queue_discipline {
-        QueueDiscipline::DropTail => None,
+        QueueDiscipline::DropTail | QueueDiscipline::DropHead => None,
         QueueDiscipline::CoDel(_) => Some("codel"),
         QueueDiscipline::Red(_) => Some("red"),
         QueueDiscipline::Pie(_) => Some("pie"),

@@ -74,10 +74,29 @@ fn red_and_cake_are_as_the_simulators() {
     };
     let red = "red limit 100000 min 5000 max 15000 avpkt 1000 burst 65 probability 0.02 bandwidth 20000000bit";
     assert_eq!(queue("discipline = \"red\", min = \"5kB\", max = \"15kB\", probability = \"2%\", weight = 0.002"), red);
+    assert_eq!(queue("discipline = \"drophead\""), "pfifo_head_drop limit 67", "full packets in 100 kB");
     assert_eq!(
         queue("discipline = \"cake\", rtt = \"50ms\""),
         "cake unlimited besteffort flows rtt 50000us memlimit 100000"
     );
+}
+
+#[test]
+fn a_policer_filters_what_the_first_router_sends() {
+    let policer = "path.w.policer={ rate = \"2mbit\", burst = \"10kB\" }";
+    let filters = |sets: &[&str]| {
+        let lines = setup(SINGLE, &[&[policer], sets].concat(), true);
+        lines.iter().filter(|line| line.contains("clsact") || line.contains(" filter ")).cloned().collect::<Vec<_>>()
+    };
+    let police = "egress matchall action police rate 2000000bit burst 10000b";
+    let expected = [
+        "tc -n l0a qdisc add dev right clsact".to_owned(),
+        format!("tc -n l0a filter add dev right {police} overhead 24 conform-exceed drop/ok"),
+        "tc -n l0c qdisc add dev left clsact".to_owned(),
+        format!("tc -n l0c filter add dev left {police} overhead 24 conform-exceed drop/ok"),
+    ];
+    assert_eq!(filters(&["path.w.overhead=38b"]), expected);
+    assert!(filters(&[]).iter().all(|line| !line.contains("overhead")), "Ethernet's header cannot be left out");
 }
 
 #[test]

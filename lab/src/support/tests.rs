@@ -35,6 +35,7 @@ fn full_capabilities() -> Capabilities {
         default_congestion_controls: ["cubic", "reno"].map(str::to_owned).to_vec(),
         mptcp: true,
         netem: true,
+        policer: true,
         qdiscs: QDISCS.iter().map(|(name, ..)| *name).collect(),
         tun: true,
         ipv6: true,
@@ -154,7 +155,9 @@ fn features_that_a_kernel_lacks_are_rejected_with_their_key() {
     };
     let red = "path.wire.queue={ discipline = \"red\", min = \"5kB\", max = \"15kB\" }";
     let cake = "path.wire.queue={ discipline = \"cake\" }";
-    let cases: [(&str, &[&str], Capabilities, &str); 8] = [
+    let policer = "path.wire.policer={ rate = \"1mbit\", burst = \"10kB\" }";
+    let cases: [(&str, &[&str], Capabilities, &str); 9] = [
+        ("", &[policer], capabilities_without(|kernel| kernel.policer = false), "path.wire.policer"),
         (
             "",
             &[red],
@@ -231,6 +234,9 @@ fn settings_that_the_kernel_overrides_are_noted_once() {
         notes.iter().filter_map(|note| note.split(':').next().map(str::to_owned)).collect::<Vec<_>>()
     };
     assert_eq!(keys(notes_of(SECOND_PATH, &[MPTCP])), ["mptcp"]);
+    let policer = "path.wire.policer={ rate = \"1mbit\", burst = \"10kB\" }";
+    assert_eq!(keys(notes_of("", &[policer])), ["policer"]);
+    assert!(notes_of("", &[policer, "path.wire.overhead=14b"]).is_empty(), "the overhead is an Ethernet header");
     let tunnel = format!("{SECOND_PATH}[tunnel]\nkind = \"mpt-gre\"\n");
     let two_flows = format!("{tunnel}[[flow]]\nname = \"rival\"\n");
     assert_eq!(keys(notes_of(&two_flows, &[])), ["tunnel"]);

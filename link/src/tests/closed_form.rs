@@ -60,6 +60,54 @@ fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
     assert_eq!(pipe.busy_time(Instant(60_000 * US)), Span(60_000 * US));
 }
 
+/// Of a burst the newest stay. At twice the rate each packet moves forward by one place every 60 us: half of them leave after ten
+/// places, 600 us, where a drop-tail queue would keep them for 1200 us; the other half are dropped at the head.
+#[test]
+fn a_queue_that_drops_its_head_keeps_the_newest_and_half_of_the_delay() {
+    let queue = QueueConfig { limit: QueueLimit::Packets(10), ..QueueConfig::new(QueueDiscipline::DropHead) };
+    let config = PipeConfig { queue, ..link() };
+    let mut bursty = pipe(&config);
+    assert!(burst(&mut bursty, 0, 100).iter().all(|verdict| *verdict == Verdict::Accepted));
+    let numbers: Vec<u64> = arrivals(&mut bursty, 100 * MS).iter().map(|(_, packet)| packet.number).collect();
+    assert_eq!(numbers, [0].into_iter().chain(90..100).collect::<Vec<_>>());
+    assert_eq!(bursty.counters().dropped, 89);
+
+    let mut steady = pipe(&config);
+    for number in 0..1000 {
+        steady.enqueue(Instant(number * 60 * US), packet(number, 1500));
+    }
+    let arrived = arrivals(&mut steady, 100 * MS);
+    for (time, packet) in arrived.iter().filter(|(_, packet)| (100..990).contains(&packet.number)) {
+        assert_eq!((packet.number % 2, time - packet.number * 60 * US), (0, (600 + 120) * US + 10 * MS));
+    }
+    // 0, 120, ... 59 880 us, and the ten that wait at the end.
+    assert_eq!((arrived.len(), steady.counters().dropped), (510, 490));
+}
+
+#[test]
+fn a_queue_that_drops_its_head_is_not_emptied_for_a_packet_that_never_fits() {
+    let queue = QueueConfig { limit: QueueLimit::Bytes(3000), ..QueueConfig::new(QueueDiscipline::DropHead) };
+    let mut pipe = pipe(&PipeConfig { queue, ..link() });
+    burst(&mut pipe, 0, 3);
+    assert_eq!(pipe.enqueue(Instant(0), packet(3, 3001)), Verdict::Dropped);
+    assert_eq!(pipe.enqueue(Instant(0), packet(4, 3000)), Verdict::Accepted);
+    let numbers: Vec<u64> = arrivals(&mut pipe, 100 * MS).iter().map(|(_, packet)| packet.number).collect();
+    assert_eq!((numbers, pipe.counters().dropped), (vec![0, 4], 3));
+}
+
+/// The policer counts the link's overhead, and its drops do not reach the queue.
+#[test]
+fn a_policed_link_passes_burst_plus_rate_times_time_and_queues_none_of_the_rest() {
+    let policer = Some(PolicerConfig { rate: Rate::from_mbit(10), burst: 15_380 });
+    let mut pipe = pipe(&PipeConfig { policer, overhead: 38, ..link() });
+    let verdicts = burst(&mut pipe, 0, 30);
+    assert_eq!(verdicts, [[Verdict::Accepted; 10].as_slice(), &[Verdict::Dropped; 20]].concat());
+    assert_eq!((pipe.queued_packets(Instant(0)), pipe.counters().dropped), (9, 20));
+    // 1538 bytes take 1230.4 us at 10 Mbit/s: in a second 812 more.
+    let passed = (1..=10_000).filter(|k| pipe.enqueue(Instant(k * 100 * US), packet(*k, 1500)) == Verdict::Accepted);
+    assert_eq!(passed.count(), 812);
+}
+
 #[test]
 fn busy_time_is_transmission_time() {
     let mut pipe = pipe(&link());

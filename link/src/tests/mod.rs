@@ -46,14 +46,9 @@ fn packet(number: u64, bytes: u32) -> TestPacket {
 fn link() -> PipeConfig {
     PipeConfig {
         rate: Some(Rate::from_mbit(100)),
-        trace: None,
         delay: Span::from_millis(10),
-        jitter: Span::ZERO,
-        loss: LossModel::None,
-        overhead: 0,
-        queue: QueueConfig { limit: QueueLimit::Packets(u64::MAX), discipline: QueueDiscipline::DropTail, ecn: false },
-        local: false,
-        wire_limit: None,
+        queue: QueueConfig { limit: QueueLimit::Packets(u64::MAX), ..QueueConfig::default() },
+        ..PipeConfig::default()
     }
 }
 

@@ -41,6 +41,7 @@ fn limit() -> impl Strategy<Value = QueueLimit> {
 fn discipline() -> impl Strategy<Value = QueueDiscipline> {
     prop_oneof![
         Just(QueueDiscipline::DropTail),
+        Just(QueueDiscipline::DropHead),
         Just(QueueDiscipline::CoDel(SHORT_CODEL)),
         Just(QueueDiscipline::Red(RedConfig { min: 3_000, max: 20_000, probability: 0.2, weight: 0.1 })),
         Just(QueueDiscipline::Pie(PieConfig { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 })),
@@ -63,13 +64,14 @@ fn config() -> impl Strategy<Value = PipeConfig> {
     let wire = (0..20 * MS, prop_oneof![Just(0), 0..5 * MS], proptest::option::of(1..40u32), 0..40u32);
     let loss = LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
     let loss = prop_oneof![Just(LossModel::None), Just(loss)];
+    let policer = proptest::option::of((1..100u64, 0..20_000u64));
     let rate_or_trace = prop_oneof![
         3 => Just((Some(Rate::from_mbit(50)), None)),
         1 => Just((None, None)),
         1 => Just((None, Some(trace))),
     ];
-    (rate_or_trace, wire, loss, limit(), discipline(), any::<bool>()).prop_map(
-        |(rate_or_trace, wire, loss, limit, discipline, ecn)| {
+    (rate_or_trace, wire, loss, policer, limit(), discipline(), any::<bool>()).prop_map(
+        |(rate_or_trace, wire, loss, policer, limit, discipline, ecn)| {
             let (delay, jitter, wire_limit, overhead) = wire;
             let queue = QueueConfig { limit, discipline, ecn };
             let (delay, jitter) = (Span(delay), Span(jitter));
@@ -80,6 +82,7 @@ fn config() -> impl Strategy<Value = PipeConfig> {
                 jitter,
                 loss,
                 overhead,
+                policer: policer.map(|(mbit, burst)| PolicerConfig { rate: Rate::from_mbit(mbit), burst }),
                 queue,
                 wire_limit,
                 ..link()

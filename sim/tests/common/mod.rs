@@ -1,7 +1,7 @@
 //! Small experiments, built in code.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use link::{LossModel, PipeConfig, QueueConfig, QueueLimit};
 use scenario::model::{
     Application, Change, Distribution, Experiment, Flow, FlowKind, Host, Link, MptcpStack, Multipath, Path, Requests,
     Resequence, Route, Subflow, Tunnel,
@@ -15,14 +15,10 @@ pub(crate) const OVERHEAD: u32 = 38;
 pub(crate) fn pipe(rate: Rate, delay: Span, packets: u64) -> PipeConfig {
     PipeConfig {
         rate: Some(rate),
-        trace: None,
         delay,
-        jitter: Span::ZERO,
-        loss: LossModel::None,
         overhead: OVERHEAD,
-        queue: QueueConfig { limit: QueueLimit::Packets(packets), discipline: QueueDiscipline::DropTail, ecn: false },
-        local: false,
-        wire_limit: None,
+        queue: QueueConfig { limit: QueueLimit::Packets(packets), ..QueueConfig::default() },
+        ..PipeConfig::default()
     }
 }
 

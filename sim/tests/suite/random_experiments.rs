@@ -3,8 +3,8 @@
 
 use crate::common::{application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{
-    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit,
-    RateTrace, RedConfig,
+    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
+    QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 use scenario::model::{
     Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Link, LossRecovery, MptcpStack,
@@ -16,8 +16,10 @@ use units::{Instant, Rate, RngStream, Span};
 const EXPERIMENTS: u64 = 300;
 const DURATION: Span = Span::from_secs(3);
 
-const SITUATIONS: [&str; 21] = [
+const SITUATIONS: [&str; 23] = [
     "queue drop",
+    "head drop",
+    "policer drop",
     "wire loss",
     "CoDel drop",
     "RED mark",
@@ -87,9 +89,12 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
     let queue = experiment.links[0].forward.queue;
     let dropped = run.paths.iter().any(|path| path.dropped_packets > 0);
     let tunnel = run.tunnel.clone().unwrap_or_default();
-    let early = dropped && queue.limit == ENDLESS;
+    let manages = !matches!(queue.discipline, QueueDiscipline::DropTail | QueueDiscipline::DropHead);
+    let early = dropped && queue.limit == ENDLESS && !experiment.links.iter().any(is_policed);
     let reached = [
         dropped && queue.discipline == QueueDiscipline::DropTail,
+        dropped && queue.discipline == QueueDiscipline::DropHead && !experiment.links.iter().any(is_policed),
+        dropped && !manages && queue.limit == ENDLESS,
         run.paths.iter().any(|path| path.lost_packets > 0),
         early && matches!(queue.discipline, QueueDiscipline::CoDel(_)),
         run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, QueueDiscipline::Red(_)),
@@ -112,6 +117,10 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         run.subflows.iter().any(|subflow| subflow.failures > 0),
     ];
     SITUATIONS.into_iter().zip(reached).filter_map(|(name, reached)| reached.then_some(name)).collect()
+}
+
+fn is_policed(link: &Link) -> bool {
+    link.forward.policer.is_some()
 }
 
 /// Whether a flow got several responses, on one connection or each on a `new` one.
@@ -149,7 +158,7 @@ impl Generator {
     /// All queues of an experiment are alike, so that it is clear which discipline dropped.
     fn queue(&mut self) -> QueueConfig {
         let codel = CoDelConfig { target: self.millis(1, 10), interval: self.millis(10, 100), ce_threshold: None };
-        let discipline = match self.between(0, 5) {
+        let discipline = match self.between(0, 6) {
             0 => QueueDiscipline::DropTail,
             1 => QueueDiscipline::CoDel(codel),
             2 => QueueDiscipline::Red(RedConfig { min: 5_000, max: 60_000, probability: 0.1, weight: 0.01 }),
@@ -160,6 +169,7 @@ impl Generator {
                 beta: 1.25,
             }),
             4 => QueueDiscipline::FqCodel(FqCodelConfig { flows: 4, quantum: 300, codel }),
+            5 => QueueDiscipline::DropHead,
             _ => QueueDiscipline::Cake(CakeConfig { rtt: codel.interval }),
         };
         let limit = match self.between(0, 3) {
@@ -191,6 +201,10 @@ impl Generator {
             jitter,
             loss,
             overhead: self.between(0, 40) as u32,
+            policer: self.chance(0.25).then(|| PolicerConfig {
+                rate: Rate::from_mbit(self.between(1, 15)),
+                burst: self.between(1_600, 50_000),
+            }),
             queue,
             local: self.chance(0.3),
             wire_limit: (queue.limit != ENDLESS && self.chance(0.1)).then(|| self.between(5, 100) as u32),

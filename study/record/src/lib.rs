@@ -250,7 +250,7 @@ pub struct Path {
     pub sent_packets: u64,
     /// Packets that left its last link.
     pub delivered_packets: u64,
-    /// Packets dropped by queues.
+    /// Packets dropped by queues and policers.
     pub dropped_packets: u64,
     /// Packets lost on wires.
     pub lost_packets: u64,

@@ -50,6 +50,7 @@ type Dependent = (&'static str, &'static str, &'static str, Vec<(&'static str, V
 pub(crate) fn dependent() -> Vec<Dependent> {
     let disciplines = [
         ("droptail", QueueDiscipline::DropTail),
+        ("drophead", QueueDiscipline::DropHead),
         ("codel", QueueDiscipline::CoDel(CoDelConfig::DEFAULT)),
         ("red", QueueDiscipline::Red(RedConfig { min: 0, max: 1, probability: 0.0, weight: 1.0 })),
         ("pie", QueueDiscipline::Pie(PieConfig::default())),

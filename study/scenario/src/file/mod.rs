@@ -4,6 +4,7 @@
 
 mod host;
 mod mptcp;
+mod pipe;
 mod queue;
 mod random;
 mod requests;
@@ -13,6 +14,7 @@ mod video;
 
 pub(crate) use host::{Host, LossRecovery, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
+pub(crate) use pipe::Policer;
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Loss};
@@ -124,6 +126,8 @@ macro_rules! with_pipe_keys {
             loss: Option<Loss>,
             /// The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
             overhead: Option<Spanned<Size>>,
+            /// A policer in front of the queue: { rate = "20mbit", burst = "100kB" }.
+            policer: Option<Spanned<Policer>>,
             /// The queue in front of the transmitter.
             queue: Option<Spanned<Queue>>,
             /// The queue is in the sending host, which is told of its drops at once.
@@ -142,6 +146,7 @@ macro_rules! with_pipe_keys {
                     jitter: self.jitter,
                     loss: self.loss,
                     overhead: self.overhead.clone(),
+                    policer: self.policer.clone(),
                     queue: self.queue.clone(),
                     local: self.local,
                     wire_limit: self.wire_limit,
@@ -160,6 +165,7 @@ pub(crate) struct Pipe {
     pub(crate) jitter: Option<Time>,
     pub(crate) loss: Option<Loss>,
     pub(crate) overhead: Option<Spanned<Size>>,
+    pub(crate) policer: Option<Spanned<Policer>>,
     pub(crate) queue: Option<Spanned<Queue>>,
     pub(crate) local: Option<bool>,
     pub(crate) wire_limit: Option<Packets>,

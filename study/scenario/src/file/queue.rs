@@ -55,6 +55,8 @@ pub(crate) enum Discipline {
     /// First in, first out, drop the newcomer when full.
     #[default]
     DropTail,
+    /// First in, first out, drop the packets at the head when full.
+    DropHead,
     /// RFC 8289.
     CoDel,
     /// Random early detection.

@@ -13,6 +13,7 @@ pub(super) fn discipline(spanned: &Spanned<Queue>) -> Result<QueueDiscipline, Di
     refuse_keys_of_others(queue)?;
     match queue.discipline {
         file::Discipline::DropTail => Ok(QueueDiscipline::DropTail),
+        file::Discipline::DropHead => Ok(QueueDiscipline::DropHead),
         file::Discipline::CoDel => codel(queue).map(QueueDiscipline::CoDel),
         file::Discipline::Red => red(spanned),
         file::Discipline::Pie => pie(queue),
@@ -27,6 +28,7 @@ pub(super) fn discipline(spanned: &Spanned<Queue>) -> Result<QueueDiscipline, Di
 fn name_and_keys(discipline: file::Discipline) -> (&'static str, &'static [&'static str]) {
     match discipline {
         file::Discipline::DropTail => ("droptail", &[]),
+        file::Discipline::DropHead => ("drophead", &[]),
         file::Discipline::CoDel => ("codel", &["target", "interval", "ce_threshold"]),
         file::Discipline::Red => ("red", &["min", "max", "probability", "weight"]),
         file::Discipline::Pie => ("pie", &["target", "tupdate", "alpha", "beta"]),

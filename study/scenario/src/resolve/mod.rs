@@ -5,6 +5,7 @@ mod discipline;
 mod events;
 pub(crate) mod multipath;
 pub(crate) mod network;
+mod pipe;
 mod queue;
 mod requests;
 pub(crate) mod traffic;

@@ -1,6 +1,7 @@
 //! Links and paths.
 
 use super::checks::{check_positive, check_unique, find, parse_bytes};
+use super::pipe;
 use super::queue::{self, BdpLimit};
 use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Path};
@@ -97,6 +98,9 @@ impl Links<'_> {
         let trace = trace.map(|name| {
             self.traces.get(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
         });
+        let overhead = pipe_table.overhead.as_ref().map_or(Ok(0), parse_bytes)?;
+        let local = pipe_table.local.unwrap_or(false);
+        let policer = pipe_table.policer.as_ref().map(|table| pipe::policer(table, overhead, local));
         let (queue, bdp_limit) = queue::queue(pipe_table.queue.as_ref())?;
         let pipe = PipeConfig {
             rate: pipe_table.rate.map(|rate| rate.0),
@@ -104,9 +108,10 @@ impl Links<'_> {
             delay: pipe_table.delay.map_or(Span::ZERO, |delay| delay.0),
             jitter: pipe_table.jitter.map_or(Span::ZERO, |jitter| jitter.0),
             loss: pipe_table.loss.map_or(LossModel::None, |loss| loss.0),
-            overhead: pipe_table.overhead.as_ref().map_or(Ok(0), parse_bytes)?,
+            overhead,
+            policer: policer.transpose()?,
             queue,
-            local: pipe_table.local.unwrap_or(false),
+            local,
             wire_limit: pipe_table.wire_limit.map(|limit| limit.0),
         };
         Ok((pipe, bdp_limit))
@@ -141,6 +146,7 @@ impl file::Pipe {
             jitter: self.jitter.or(defaults.jitter),
             loss: self.loss.or(defaults.loss),
             overhead: self.overhead.or(defaults.overhead),
+            policer: self.policer.or(defaults.policer),
             queue: self.queue.or(defaults.queue),
             local: self.local.or(defaults.local),
             wire_limit: self.wire_limit.or(defaults.wire_limit),
@@ -149,11 +155,12 @@ impl file::Pipe {
 
     /// Whether no key is set.
     fn is_empty(&self) -> bool {
-        let Self { rate, trace, delay, jitter, loss, overhead, queue, local, wire_limit } = self;
+        let Self { rate, trace, delay, jitter, loss, overhead, policer, queue, local, wire_limit } = self;
         let rate_and_delay_unset = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
         rate_and_delay_unset
             && loss.is_none()
             && overhead.is_none()
+            && policer.is_none()
             && queue.is_none()
             && local.is_none()
             && wire_limit.is_none()

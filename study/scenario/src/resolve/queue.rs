@@ -19,8 +19,9 @@ pub(super) struct BdpLimit {
 pub(super) fn queue(table: Option<&Spanned<file::Queue>>) -> Result<(QueueConfig, Option<BdpLimit>), Diagnostic> {
     let Some(table) = table else { return Ok((QueueConfig::default(), None)) };
     let (keys, mut queue) = (table.get(), QueueConfig::new(discipline(table)?));
-    if keys.ecn == Some(true) && queue.discipline == QueueDiscipline::DropTail {
-        let diagnostic = Diagnostic::new(table.span(), "a drop-tail queue marks nothing");
+    let never_marks = matches!(queue.discipline, QueueDiscipline::DropTail | QueueDiscipline::DropHead);
+    if keys.ecn == Some(true) && never_marks {
+        let diagnostic = Diagnostic::new(table.span(), "a queue that drops only when full marks nothing");
         return Err(diagnostic.with_help("`ecn` goes with codel, red, pie, fq-codel and cake"));
     }
     queue.ecn = keys.ecn.unwrap_or(queue.ecn);
@@ -58,7 +59,8 @@ pub(super) fn resolve_bdp_limit(
     }
 }
 
-/// A pipe's rate, or the mean rate of its trace.
+/// A pipe's rate, or the mean rate of its trace, or its policer's if that is less.
 pub(super) fn mean_rate(pipe: &PipeConfig) -> Option<Rate> {
-    pipe.rate.or_else(|| pipe.trace.as_ref().map(RateTrace::mean_rate))
+    let rate = pipe.rate.or_else(|| pipe.trace.as_ref().map(RateTrace::mean_rate));
+    rate.into_iter().chain(pipe.policer.map(|policer| policer.rate)).min()
 }

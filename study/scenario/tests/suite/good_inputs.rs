@@ -117,6 +117,7 @@ fn bottleneck() -> Link {
         jitter: Span::from_micros(250),
         loss: LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
         overhead: 38,
+        policer: None,
         queue: QueueConfig {
             limit: QueueLimit::Bytes(13_750),
             discipline: QueueDiscipline::Red(RedConfig { min: 3000, max: 9000, probability: 0.1, weight: 0.01 }),
@@ -225,6 +226,20 @@ fn events() -> Vec<Change> {
         down.clone(),
         Change { link: 1, rate: Some(Rate::from_mbit(5)), loss: Some(LossModel::Random(0.02)), ..down },
     ]
+}
+
+#[test]
+fn a_policer_that_is_slower_than_the_link_gives_the_bandwidth_delay_product() {
+    let link = |policer: &str| {
+        let queue = "path.wire.queue={ limit = \"1bdp\", discipline = \"drophead\" }";
+        experiment(SMALL, &[&format!("path.wire.policer={policer}"), queue]).links.remove(0)
+    };
+    let slower = link("{ rate = \"2mbit\", burst = \"10kB\" }");
+    assert_eq!(slower.forward.policer, Some(PolicerConfig { rate: Rate::from_mbit(2), burst: 10_000 }));
+    assert_eq!(slower.reverse, slower.forward);
+    let limit = QueueLimit::Bytes(5_000); // 2 Mbit/s times 20 ms
+    assert_eq!(slower.forward.queue, QueueConfig { limit, discipline: QueueDiscipline::DropHead, ecn: false });
+    assert_eq!(link("{ rate = \"200mbit\", burst = \"10kB\" }").forward.queue.limit, QueueLimit::Bytes(250_000));
 }
 
 #[test]

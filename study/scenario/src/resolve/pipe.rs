@@ -1,0 +1,23 @@
+//! The tables of a link's direction, but for its queue.
+
+use super::network::DEFAULT_MTU;
+use crate::file;
+use link::PolicerConfig;
+use parse::{Diagnostic, Spanned};
+
+/// The policer of a direction whose packets have `overhead` bytes more.
+pub(super) fn policer(table: &Spanned<file::Policer>, overhead: u32, local: bool) -> Result<PolicerConfig, Diagnostic> {
+    let file::Policer { rate, burst } = table.get();
+    if local {
+        let diagnostic = Diagnostic::new(table.span(), "a link whose queue is `local` has no policer");
+        return Err(
+            diagnostic.with_help("a policer stands in the network; leave out `local`, or give it a link of its own")
+        );
+    }
+    let full_packet = u64::from(DEFAULT_MTU) + u64::from(overhead);
+    if burst.get().0 < full_packet {
+        let diagnostic = Diagnostic::new(burst.span(), "`burst` is less than a full packet, so that none would pass");
+        return Err(diagnostic.with_help(format!("at least {full_packet}b; usual: the rate times a round trip")));
+    }
+    Ok(PolicerConfig { rate: rate.0, burst: burst.get().0 })
+}
