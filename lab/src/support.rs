@@ -169,6 +169,12 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
     {
         notes.push(format!("policer: it counts the {ETHERNET} bytes of a packet's Ethernet header"));
     }
+    let reorders = |pipe: &PipeConfig| capabilities.netem && pipe.rate.is_some() && pipe.reorder > 0.0;
+    if experiment.links.iter().any(|link| reorders(&link.forward) || reorders(&link.reverse)) {
+        notes.push(
+            "reorder: netem hands these packets on at the beginning of their transmission, not at its end".into(),
+        );
+    }
     if tunnelled_hosts(experiment).count() > 1 {
         notes.push(
             "tunnel: recoveries, undone and timeouts are counted for its hosts as a whole: they stand with the first flow"

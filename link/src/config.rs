@@ -18,6 +18,12 @@ pub struct PipeConfig {
     pub jitter: Span,
     /// Loss on the wire.
     pub loss: LossModel,
+    /// Probability that a packet that is not lost arrives twice, at the same instant.
+    pub duplicate: f64,
+    /// Probability that a packet arrives with a flipped bit, so that its receiver's checksum discards it.
+    pub corrupt: f64,
+    /// Probability that a packet is not delayed, and so overtakes those that are (netem's `reorder` with a gap of 1).
+    pub reorder: f64,
     /// Bytes that the transmitter adds to each packet (Ethernet preamble, header and gap: 38).
     pub overhead: u32,
     /// The policer in front of the queue.
@@ -40,6 +46,9 @@ impl Default for PipeConfig {
             delay: Span::ZERO,
             jitter: Span::ZERO,
             loss: LossModel::None,
+            duplicate: 0.0,
+            corrupt: 0.0,
+            reorder: 0.0,
             overhead: 0,
             policer: None,
             queue: QueueConfig::default(),

@@ -2,7 +2,7 @@
 
 /// Totals of one pipe since the beginning of the run.
 ///
-/// Conservation: `offered = delivered + dropped + lost +` [`Pipe::packets_inside`](super::Pipe::packets_inside), at every moment.
+/// Conservation: `offered + duplicated = delivered + dropped + lost +` [`Pipe::packets_inside`](super::Pipe::packets_inside), at every moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets offered.
@@ -13,6 +13,10 @@ pub struct LinkCounters {
     pub dropped: u64,
     /// Packets lost on the wire, or because the link was down.
     pub lost: u64,
+    /// Copies that the wire made, each counted when it is delivered.
+    pub duplicated: u64,
+    /// Of the packets delivered, those with a flipped bit.
+    pub corrupted: u64,
     /// Packets marked CE.
     pub marked: u64,
     /// Bytes delivered at the far end, without the link's overhead.

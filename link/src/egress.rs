@@ -1,6 +1,7 @@
 //! The part of a pipe behind its queue: the transmitter and the wire, with loss, marks and counters.
 
 use super::counters::LinkCounters;
+use super::impairments::{Impairment, Impairments};
 use super::loss::LossState;
 use super::packet::{Packet, Verdict};
 use super::transmitter::{Transmission, Transmitter};
@@ -14,6 +15,7 @@ pub(super) struct Egress<P> {
     pub(super) transmitter: Transmitter,
     pub(super) wire: Wire<P>,
     pub(super) loss: LossState,
+    impairments: Option<Impairments>,
     pub(super) rng: RngStream,
     pub(super) counters: LinkCounters,
     /// Packets dropped or lost that the driver has not taken yet.
@@ -26,6 +28,7 @@ impl<P: Packet> Egress<P> {
             transmitter: Transmitter::new(config),
             wire: Wire::new(config),
             loss: LossState::new(config.loss),
+            impairments: Impairments::new(config),
             rng,
             counters: LinkCounters::default(),
             discarded: Vec::new(),
@@ -40,8 +43,15 @@ impl<P: Packet> Egress<P> {
         self.counters.queue_delay_total_ns += start.since(available_at).0;
         self.counters.busy_ns += serialisation_time.0;
         let (packet_or_lost, verdict) = self.apply_loss(departure, packet);
-        self.wire.send(departure, packet_or_lost, &mut self.rng);
+        let impairment = self.impairments.map_or(Impairment::default(), |impairments| impairments.draw(&mut self.rng));
+        self.wire.send(departure, packet_or_lost, impairment, &mut self.rng);
         (start, verdict)
+    }
+
+    /// Whether packets may overtake others on the wire.
+    #[inline]
+    pub(super) fn reorders(&self) -> bool {
+        self.impairments.is_some_and(|impairments| impairments.reorders())
     }
 
     #[inline]
@@ -78,7 +88,7 @@ impl<P: Packet> Egress<P> {
     /// Removes the packet that has arrived by `now`.
     #[inline]
     pub(super) fn receive(&mut self, now: Instant) -> Option<P> {
-        let packet = self.wire.receive(now)?;
+        let packet = self.wire.receive(now, &mut self.counters)?;
         self.counters.delivered += 1;
         self.counters.bytes_delivered += u64::from(packet.bytes());
         Some(packet)

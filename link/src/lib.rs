@@ -14,6 +14,7 @@ mod egress;
 mod enqueue_aqm;
 mod fair_queue;
 mod fifo;
+mod impairments;
 mod limit;
 mod loss;
 mod packet;

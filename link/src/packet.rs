@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 /// Properties of a packet that a pipe uses.
-pub trait Packet: Debug + 'static {
+pub trait Packet: Debug + Sized + 'static {
     /// Size from the IP header on, bytes.
     fn bytes(&self) -> u32;
     /// Index of the flow, for fair queueing.
@@ -12,6 +12,10 @@ pub trait Packet: Debug + 'static {
     fn ecn_capable(&self) -> bool;
     /// Sets CE (RFC 3168).
     fn mark(&mut self);
+    /// A copy of the packet, for a wire that duplicates. It leaves the pipe before the packet itself.
+    fn duplicate(&mut self) -> Self;
+    /// Flips a bit: the packet still crosses its path, and its receiver's checksum discards it.
+    fn corrupt(&mut self);
 }
 
 /// The verdict on a packet enqueued in a pipe.

@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! enqueue -> policer -> queue -> transmitter -> wire -> dequeue_arrived
-//!            (drops)    (drops)  (rate, trace)  (delay, jitter, loss)
+//!            (drops)    (drops)  (rate, trace)  (delay, jitter, loss,
+//!                                               duplicates, bit errors, reordering)
 //! ```
 //!
 //! A pipe has at most one pending event, at [`Pipe::next_event_at`], however many packets are in it; the driver reads it
-//! after each call, and calls [`Pipe::dequeue_arrived`] at that instant. Each packet leaves the pipe once: by
+//! after each call, and calls [`Pipe::dequeue_arrived`] at that instant. Each packet leaves the pipe once, and so do copies of it: by
 //! [`Pipe::dequeue_arrived`] at the far end, or by [`Pipe::take_discarded`]. Whether and when a packet arrives is computed
 //! as early as possible: with a queue that decides on arrival a packet takes one event in all.
 //!
 //! A pipe draws from one random stream: the seed of the flows' hash, where there is one, then in the order of the
-//! packets early drop, wire loss, jitter.
+//! packets early drop, wire loss, impairments, jitter.
 
 use crate::config::{LossModel, PipeConfig, QueueDiscipline};
 use crate::counters::LinkCounters;
@@ -78,8 +79,8 @@ impl<P: Packet> Pipe<P> {
     #[must_use]
     pub fn next_event_at(&self) -> Instant {
         match &self.queue {
-            Queue::DequeueAqm(queue) if self.egress.wire.next_arrival() == Instant::NEVER => {
-                queue.next_dequeue_at(&self.egress)
+            Queue::DequeueAqm(queue) if self.egress.reorders() || self.egress.wire.next_arrival() == Instant::NEVER => {
+                queue.next_dequeue_at(&self.egress).min(self.egress.wire.next_arrival())
             }
             _ => self.egress.wire.next_arrival(),
         }

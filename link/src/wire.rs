@@ -1,18 +1,25 @@
 //! The wire: packets that have left the transmitter, or are scheduled to, in flight to the far end.
 
 use crate::config::PipeConfig;
+use crate::counters::LinkCounters;
+use crate::impairments::Impairment;
+use crate::packet::Packet;
 use std::collections::VecDeque;
 use units::{Instant, RngStream, Span};
 
-/// Packets in flight, in order.
+/// Packets in flight, in the order in which they were sent.
 ///
-/// The far end gets packets in the order in which they were sent: jitter, or a delay that gets shorter, lets one
-/// catch up with its predecessor but not overtake it.
+/// The far end gets packets in that order: jitter, or a delay that gets shorter, lets one catch up with its predecessor but
+/// not overtake it. Only those that skip the delay arrive as soon as they depart.
 #[derive(Debug)]
 pub(super) struct Wire<P> {
     delay: Span,
     jitter: Span,
     packets: VecDeque<WirePacket<P>>,
+    /// Number of the first of `packets`.
+    first_number: u64,
+    /// Numbers of the packets in flight that skip the delay, in order.
+    undelayed: VecDeque<u64>,
     /// Time at which the last packet sent so far arrives.
     last_arrival: Instant,
     delay_stage: Option<DelayStage>,
@@ -21,9 +28,30 @@ pub(super) struct Wire<P> {
 #[derive(Debug)]
 struct WirePacket<P> {
     departure: Instant,
+    /// Arrival in order; a packet that skips the delay arrives at its departure, and leaves an empty place until then.
     arrival: Instant,
-    /// `None` for a packet that is transmitted but lost.
+    /// `None` for a packet that is transmitted but lost, or has arrived without delay.
     packet: Option<P>,
+    impairment: Impairment,
+}
+
+impl<P: Packet> WirePacket<P> {
+    /// Takes the packet's copy if there is one, otherwise the packet.
+    fn take(&mut self, counters: &mut LinkCounters) -> Option<P> {
+        let mut is_corrupted = self.impairment.is_corrupted;
+        let mut taken = if std::mem::take(&mut self.impairment.has_copy) && self.packet.is_some() {
+            counters.duplicated += 1;
+            is_corrupted = self.impairment.is_copy_corrupted;
+            self.packet.as_mut().map(P::duplicate)
+        } else {
+            self.packet.take()
+        };
+        if let Some(packet) = taken.as_mut().filter(|_| is_corrupted) {
+            counters.corrupted += 1;
+            packet.corrupt();
+        }
+        taken
+    }
 }
 
 /// The delay stage's limit: arrivals of the packets in it, in order.
@@ -33,13 +61,15 @@ struct DelayStage {
     arrivals: VecDeque<Instant>,
 }
 
-impl<P> Wire<P> {
+impl<P: Packet> Wire<P> {
     pub(super) fn new(config: &PipeConfig) -> Self {
         let delay_stage = |limit| DelayStage { limit: limit as usize, arrivals: VecDeque::new() };
         Self {
             delay: config.delay,
             jitter: config.jitter,
             packets: VecDeque::new(),
+            first_number: 0,
+            undelayed: VecDeque::new(),
             last_arrival: Instant::ZERO,
             delay_stage: config.wire_limit.map(delay_stage),
         }
@@ -48,7 +78,14 @@ impl<P> Wire<P> {
     /// Time at which the first packet arrives.
     #[inline]
     pub(super) fn next_arrival(&self) -> Instant {
-        self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival)
+        let in_order = self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival);
+        self.first_undelayed().map_or(in_order, |index| in_order.min(self.packets[index].departure))
+    }
+
+    /// Index of the first packet that skips the delay.
+    #[inline]
+    fn first_undelayed(&self) -> Option<usize> {
+        self.undelayed.front().map(|number| (number - self.first_number) as usize)
     }
 
     /// Whether the delay stage is full at `departure`; called in the order of departures.
@@ -59,21 +96,38 @@ impl<P> Wire<P> {
 
     /// Adds a packet that leaves the transmitter at `departure`; `None` for one that is lost.
     #[inline]
-    pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, rng: &mut RngStream) {
-        let arrival = self.arrival_of(departure, packet.is_some(), rng);
-        self.packets.push_back(WirePacket { departure, arrival, packet });
+    pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, impairment: Impairment, rng: &mut RngStream) {
+        let is_delayed = packet.is_some() && !impairment.skips_delay;
+        if packet.is_some() && impairment.skips_delay {
+            self.undelayed.push_back(self.first_number + self.packets.len() as u64);
+        }
+        let arrival = self.arrival_of(departure, impairment.skips_delay, is_delayed, rng);
+        self.packets.push_back(WirePacket { departure, arrival, packet, impairment });
     }
 
     /// Removes the packet that has arrived by `now`.
     #[inline]
-    pub(super) fn receive(&mut self, now: Instant) -> Option<P> {
+    pub(super) fn receive(&mut self, now: Instant, counters: &mut LinkCounters) -> Option<P> {
         while self.next_arrival() <= now {
-            let first = self.packets.pop_front()?;
-            if first.packet.is_some() {
-                return first.packet;
+            let first_undelayed = self.first_undelayed().filter(|index| self.packets[*index].departure <= now);
+            let entry = self.packets.get_mut(first_undelayed.unwrap_or(0))?;
+            let taken = entry.take(counters);
+            if entry.packet.is_none() {
+                match first_undelayed {
+                    Some(_) => drop(self.undelayed.pop_front()),
+                    None => self.remove_first(),
+                }
+            }
+            if taken.is_some() {
+                return taken;
             }
         }
         None
+    }
+
+    fn remove_first(&mut self) {
+        self.packets.pop_front();
+        self.first_number += 1;
     }
 
     /// Packets that will arrive, those that wait for the transmitter included.
@@ -90,6 +144,7 @@ impl<P> Wire<P> {
     /// Removes all packets; returns those that would have arrived.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = P> {
         self.last_arrival = Instant::ZERO;
+        self.undelayed.clear();
         if let Some(delay_stage) = &mut self.delay_stage {
             delay_stage.arrivals.clear();
         }
@@ -119,21 +174,26 @@ impl<P> Wire<P> {
             delay_stage.arrivals = self
                 .packets
                 .range(..first)
-                .filter(|packet| packet.packet.is_some())
+                .filter(|packet| packet.packet.is_some() && !packet.impairment.skips_delay)
                 .map(|packet| packet.arrival)
                 .collect();
         }
         for index in first..self.packets.len() {
-            let (departure, will_arrive) = (self.packets[index].departure, self.packets[index].packet.is_some());
-            self.packets[index].arrival = self.arrival_of(departure, will_arrive, rng);
+            let WirePacket { departure, ref packet, impairment, .. } = self.packets[index];
+            let is_delayed = packet.is_some() && !impairment.skips_delay;
+            self.packets[index].arrival = self.arrival_of(departure, impairment.skips_delay, is_delayed, rng);
         }
     }
 
+    /// Arrival in order of a packet; `is_delayed` if it occupies the delay stage.
     #[inline]
-    fn arrival_of(&mut self, departure: Instant, will_arrive: bool, rng: &mut RngStream) -> Instant {
+    fn arrival_of(&mut self, departure: Instant, skips_delay: bool, is_delayed: bool, rng: &mut RngStream) -> Instant {
+        if skips_delay {
+            return departure.max(self.last_arrival);
+        }
         let jitter = if self.jitter == Span::ZERO { 0 } else { rng.below(self.jitter.0.saturating_add(1)) };
         self.last_arrival = (departure + self.delay + Span(jitter)).max(self.last_arrival);
-        if let (Some(delay_stage), true) = (&mut self.delay_stage, will_arrive) {
+        if let (Some(delay_stage), true) = (&mut self.delay_stage, is_delayed) {
             delay_stage.arrivals.push_back(self.last_arrival);
         }
         self.last_arrival

@@ -92,6 +92,18 @@ pub(crate) struct PacketDescriptor {
     pub ecn_capable: bool,
     /// Congestion experienced (CE).
     pub marked: bool,
+    /// The checksum is wrong.
+    pub corrupted: bool,
+    /// A copy that a wire has just made; its slot is still the original's.
+    pub is_new_copy: bool,
+}
+
+impl PacketDescriptor {
+    /// The descriptor of a packet at its sending host.
+    #[inline]
+    pub(crate) fn new(slot: u32, bytes: u32, flow: u16, ecn_capable: bool) -> Self {
+        Self { slot, bytes, flow, ecn_capable, marked: false, corrupted: false, is_new_copy: false }
+    }
 }
 
 impl link::Packet for PacketDescriptor {
@@ -109,6 +121,14 @@ impl link::Packet for PacketDescriptor {
 
     fn mark(&mut self) {
         self.marked = true;
+    }
+
+    fn duplicate(&mut self) -> Self {
+        Self { is_new_copy: true, ..*self }
+    }
+
+    fn corrupt(&mut self) {
+        self.corrupted = true;
     }
 }
 

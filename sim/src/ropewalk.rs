@@ -64,8 +64,10 @@ pub(crate) struct Ropewalk {
     paths: Vec<u16>,
     /// Size of the outer IP and UDP headers, bytes.
     headers: u32,
-    /// Datagrams in flight, by id.
+    /// Datagrams in flight, by id; none if a copy has arrived, which the receiver's replay window tells from the others.
     datagrams: Vec<Option<Datagram>>,
+    /// Copies in flight of each of `datagrams`.
+    copies: Vec<u32>,
     /// Free indices of `datagrams`.
     free: Vec<u32>,
 }
@@ -103,6 +105,7 @@ impl Ropewalk {
             paths: tunnel.paths.iter().map(|path| *path as u16).collect(),
             headers: tunnel.overhead,
             datagrams: Vec::new(),
+            copies: Vec::new(),
             free: Vec::new(),
         })
     }
@@ -181,28 +184,42 @@ impl Ropewalk {
         &self.paths
     }
 
-    /// Datagrams in flight.
+    /// Datagrams in flight, every copy counted.
     pub(crate) fn in_flight(&self) -> u64 {
-        (self.datagrams.len() - self.free.len()) as u64
+        self.copies.iter().copied().map(u64::from).sum()
     }
 
     fn store(&mut self, datagram: Datagram) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.datagrams.push(None);
+            self.copies.push(0);
             (self.datagrams.len() - 1) as u32
         });
         self.datagrams[slot as usize] = Some(datagram);
+        self.copies[slot as usize] = 1;
         slot
     }
 
+    /// Takes a datagram whose first copy arrives; none for further copies.
     fn take(&mut self, datagram_id: u32) -> Option<Datagram> {
-        self.free.push(datagram_id);
-        self.datagrams[datagram_id as usize].take()
+        let datagram = self.datagrams[datagram_id as usize].take();
+        self.discard(datagram_id);
+        datagram
     }
 
-    /// Frees the slot of a lost datagram.
+    /// Counts one more copy of a datagram.
+    pub(crate) fn duplicate(&mut self, datagram_id: u32) {
+        self.copies[datagram_id as usize] += 1;
+    }
+
+    /// Forgets a copy of a datagram that is lost or has arrived.
     pub(crate) fn discard(&mut self, datagram_id: u32) {
-        self.take(datagram_id);
+        let copies = &mut self.copies[datagram_id as usize];
+        *copies -= 1;
+        if *copies == 0 {
+            self.datagrams[datagram_id as usize] = None;
+            self.free.push(datagram_id);
+        }
     }
 }
 

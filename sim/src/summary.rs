@@ -77,7 +77,7 @@ fn check_conservation(engine: &mut Engine) {
     for (index, pipe) in network.topology.pipes.iter().enumerate() {
         let counters = pipe.counters();
         assert_eq!(
-            counters.offered,
+            counters.offered + counters.duplicated,
             counters.delivered + counters.dropped + counters.lost + pipe.packets_inside(),
             "pipe {index} does not conserve packets: {counters:?}"
         );
@@ -204,6 +204,8 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
         delivered_packets: pipes.last().map_or(0, |pipe| counters(pipe).delivered),
         dropped_packets: total(|c| c.dropped),
         lost_packets: total(|c| c.lost),
+        duplicated_packets: total(|c| c.duplicated),
+        corrupted_packets: engine.network.corrupted[index],
         marked_packets: total(|c| c.marked),
         utilisation: pipes.iter().map(|pipe| busy[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,

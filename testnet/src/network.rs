@@ -35,6 +35,11 @@ impl Packet for Descriptor {
         false
     }
     fn mark(&mut self) {}
+    /// The pipes here have no impairments: [`Network`] itself duplicates and corrupts.
+    fn duplicate(&mut self) -> Self {
+        *self
+    }
+    fn corrupt(&mut self) {}
 }
 
 /// The network between two hosts.

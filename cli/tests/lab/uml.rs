@@ -43,6 +43,18 @@ fn a_policer_passes_what_its_bucket_holds() {
     assert!(sent > 10 && dropped == sent - 10, "{dropped} of {sent}");
 }
 
+#[test]
+fn every_corrupted_packet_is_discarded_and_every_duplicate_arrives() {
+    let flow = "[[flow]]\nname = \"udp\"\nkind = \"udp\"\nrate = \"200kbit\"\npacket = \"1000b\"\n";
+    for (impairment, arrivals) in [("corrupt", 0), ("duplicate", 2)] {
+        let path = format!("{}{impairment} = \"100%\"\n", path("wire", 10, 100));
+        let Some(study) = study(&format!("lab-uml-{impairment}"), 1, &[&path, flow].concat(), "uml") else { return };
+        let flow = &study.run["flows"][0];
+        let [sent, delivered] = ["sent_packets", "delivered_bytes"].map(|key| number(flow, key));
+        assert!(sent > 0 && delivered == arrivals * 1000 * sent, "{impairment}: {delivered} bytes of {sent} packets");
+    }
+}
+
 /// Packets take the paths in turn, so each carries half of the 1441 segments, first or again.
 #[test]
 fn a_tunnel_in_mpt_mode_uses_two_paths_in_turn() {

@@ -73,6 +73,15 @@ impl Packet for Frame {
         false
     }
     fn mark(&mut self) {}
+    fn duplicate(&mut self) -> Self {
+        Self(self.0.clone())
+    }
+    /// Flips the last bit, which is the payload's unless there is none.
+    fn corrupt(&mut self) {
+        if let Some(last) = self.0.last_mut() {
+            *last ^= 1;
+        }
+    }
 }
 
 /// One direction of the link.

@@ -11,8 +11,8 @@ const ETHERNET: u32 = 14;
 /// The default queue limit.
 const QUEUE: Span = Span::from_millis(50);
 
-/// One direction of a link. Keys that are left out: no limit of rate, no delay, no jitter, no loss, a queue of 50 ms, no
-/// limit of the packet's size.
+/// One direction of a link. Keys that are left out: no limit of rate, no delay, jitter, loss or other impairment, a queue of
+/// 50 ms, no limit of the packet's size.
 ///
 /// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. The queue is
 /// drop-tail, its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
@@ -37,6 +37,7 @@ impl Shape {
         let Self { pipe, mtu, .. } = self;
         let no_delay_or_loss = (pipe.delay, pipe.jitter) == (Span::ZERO, Span::ZERO) && pipe.loss == LossModel::None;
         no_delay_or_loss
+            && (pipe.duplicate, pipe.corrupt, pipe.reorder) == (0.0, 0.0, 0.0)
             && mtu.is_none()
             && pipe.overhead == ETHERNET
             && !matches!(pipe.queue.limit, QueueLimit::Packets(_))
@@ -50,10 +51,16 @@ impl Shape {
             "delay" => pipe.delay = Time::parse(value)?.0,
             "jitter" => pipe.jitter = Time::parse(value)?.0,
             "loss" => pipe.loss = loss(value)?,
+            "duplicate" => pipe.duplicate = Percent::parse(value)?.0,
+            "corrupt" => pipe.corrupt = Percent::parse(value)?.0,
+            "reorder" => pipe.reorder = Percent::parse(value)?.0,
             "queue" => pipe.queue.limit = limit(value)?,
             "overhead" => pipe.overhead = bytes(value)?,
             "mtu" => self.mtu = Some(bytes(value)?),
-            _ => return Err(format!("a link has no `{key}`\nit has rate, delay, jitter, loss, queue, overhead, mtu")),
+            _ => {
+                let known = "rate, delay, jitter, loss, duplicate, corrupt, reorder, queue, overhead, mtu";
+                return Err(format!("a link has no `{key}`\nit has {known}"));
+            }
         }
         Ok(())
     }
@@ -136,10 +143,15 @@ mod tests {
 
     #[test]
     fn words_become_a_pipe() {
-        let shape: Shape = "rate=30mbit delay=40ms jitter=8ms loss=0.5% queue=200ms mtu=1400b".parse().unwrap();
+        let shape: Shape =
+            "rate=30mbit delay=40ms jitter=8ms loss=0.5% duplicate=1% corrupt=2% reorder=3% queue=200ms mtu=1400b"
+                .parse()
+                .unwrap();
         assert_eq!(shape.pipe.rate, Some(units::Rate::from_mbit(30)));
         assert_eq!((shape.pipe.delay, shape.pipe.jitter), (Span::from_millis(40), Span::from_millis(8)));
         assert_eq!((shape.pipe.loss, shape.mtu), (LossModel::Random(0.005), Some(1400)));
+        assert_eq!((shape.pipe.duplicate, shape.pipe.corrupt, shape.pipe.reorder), (0.01, 0.02, 0.03));
+        assert!(!"rate=30mbit duplicate=1%".parse::<Shape>().unwrap().is_rate_only());
         assert!(!shape.is_rate_only() && "rate=30mbit queue=20ms".parse::<Shape>().unwrap().is_rate_only());
     }
 

@@ -139,11 +139,15 @@ impl Network<'_> {
             }
             LossModel::None => String::new(),
         };
+        let argument = |(name, share): &(&str, f64)| format!(" {name} {}%", share * 100.0);
+        let impairments: String = impairments(pipe).iter().map(argument).collect();
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         // With a rate, and be it without effect, netem keeps packets in order.
         let unlimited = if half_jitter > 0.0 { format!(" rate {IN_ORDER}") } else { String::new() };
         let rate = pipe.rate.map_or(unlimited, |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
-        format!("tc -n {netns} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{rate}")
+        format!(
+            "tc -n {netns} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{impairments}{rate}"
+        )
     }
 
     /// Namespace and device of the queue of a link's direction.
@@ -183,7 +187,8 @@ impl Network<'_> {
     pub(super) fn is_emulated(&self, i: usize) -> bool {
         let link = &self.experiment.links[i];
         let needs_emulation = |pipe: &PipeConfig| {
-            pipe.delay > MAX_IGNORED_DELAY || pipe.jitter > Span::ZERO || pipe.loss != LossModel::None
+            let is_lossy = pipe.loss != LossModel::None || !impairments(pipe).is_empty();
+            pipe.delay > MAX_IGNORED_DELAY || pipe.jitter > Span::ZERO || is_lossy
         };
         let changes = self.experiment.events.iter().any(|event| event.link == i);
         !self.environment.netem && (needs_emulation(&link.forward) || needs_emulation(&link.reverse) || changes)
@@ -300,9 +305,17 @@ fn pipe(link: &Link, forward: bool) -> &PipeConfig {
     if forward { &link.forward } else { &link.reverse }
 }
 
-/// The arguments of `agent link` for delay and loss; rate and queue are the token bucket filter's.
+/// The impairments that a pipe has other than delay and loss, by netem's names.
+fn impairments(pipe: &PipeConfig) -> Vec<(&'static str, f64)> {
+    let all = [("duplicate", pipe.duplicate), ("corrupt", pipe.corrupt), ("reorder", pipe.reorder)];
+    all.into_iter().filter(|(_, share)| *share > 0.0).collect()
+}
+
+/// The arguments of `agent link` for delay, loss and other impairments; rate and queue are the token bucket filter's.
 fn emulator_arguments(pipe: &PipeConfig) -> String {
-    format!("delay={} jitter={} loss={}", time(pipe.delay), time(pipe.jitter), percent(pipe.loss))
+    let word = |(name, share): &(&str, f64)| format!(" {name}={}%", share * 100.0);
+    let impairments: String = impairments(pipe).iter().map(word).collect();
+    format!("delay={} jitter={} loss={}{impairments}", time(pipe.delay), time(pipe.jitter), percent(pipe.loss))
 }
 
 fn time(span: Span) -> String {

@@ -100,6 +100,17 @@ fn a_policer_filters_what_the_first_router_sends() {
 }
 
 #[test]
+fn impairments_of_the_wire_are_netems_or_the_emulators() {
+    let shares = ["path.w.duplicate=1%", "path.w.corrupt=0.5%", "path.w.reorder=25%", "path.w.overhead=14b"];
+    let wire = "tc -n l0b qdisc add dev right root netem limit 1000000 delay 2500us duplicate 1% corrupt 0.5% reorder 25% \
+                rate 20000000bit 0";
+    assert!(setup(SINGLE, &shares, true).iter().any(|line| line == wire), "{:#?}", setup(SINGLE, &shares, true));
+    let emulated = setup(SINGLE, &shares, false);
+    let words = " delay=2500000ns jitter=0ns loss=0% duplicate=1% corrupt=0.5% reorder=25% ";
+    assert!(emulated.iter().any(|line| line.contains(words)), "{emulated:#?}");
+}
+
+#[test]
 fn an_event_states_the_whole_discipline_anew() {
     let event = "[[event]]\nat = \"500ms\"\npath = \"w\"\nrate = \"1mbit\"\nloss = \"1%\"\ndirection = \"forward\"\n\
                  [[event]]\nat = \"600ms\"\npath = \"w\"\nup = false\ndirection = \"forward\"\n";

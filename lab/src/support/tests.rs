@@ -58,7 +58,14 @@ fn supported_features_are_accepted() {
     let events = "[[event]]\nat = \"500ms\"\npath = \"wire\"\nrate = \"2mbit\"\ndelay = \"5ms\"\nloss = \"1%\"\n\
                   [[event]]\nat = \"600ms\"\npath = \"wire\"\nup = false\n";
     let queue = "path.wire.queue={ limit = \"20ms\", discipline = \"codel\" }";
-    let wire = ["path.wire.overhead=38b", "path.wire.loss=1%", "path.wire.jitter=1ms", queue];
+    let wire = [
+        "path.wire.overhead=38b",
+        "path.wire.loss=1%",
+        "path.wire.jitter=1ms",
+        queue,
+        "path.wire.duplicate=1%",
+        "path.wire.corrupt=1%",
+    ];
     let host =
         ["host.ecn=true", "host.pacing=true", "host.mss=1000b", "host.ip=6", "host.tick=4ms", "flow.tcp.size=1MB"];
     assert_eq!(rejected_key(&format!("{rival}{events}"), &[&wire[..], &host].concat(), &full_capabilities()), "");
@@ -234,6 +241,7 @@ fn settings_that_the_kernel_overrides_are_noted_once() {
         notes.iter().filter_map(|note| note.split(':').next().map(str::to_owned)).collect::<Vec<_>>()
     };
     assert_eq!(keys(notes_of(SECOND_PATH, &[MPTCP])), ["mptcp"]);
+    assert_eq!(keys(notes_of("", &["path.wire.reorder=1%", "path.wire.delay=1ms"])), ["reorder"]);
     let policer = "path.wire.policer={ rate = \"1mbit\", burst = \"10kB\" }";
     assert_eq!(keys(notes_of("", &[policer])), ["policer"]);
     assert!(notes_of("", &[policer, "path.wire.overhead=14b"]).is_empty(), "the overhead is an Ethernet header");

@@ -4,6 +4,7 @@ mod aqm;
 mod change;
 mod closed_form;
 mod fair;
+mod impairments;
 mod property;
 
 use super::{Packet, Pipe, Verdict};
@@ -21,6 +22,8 @@ pub(crate) struct TestPacket {
     flow: u16,
     ecn: bool,
     marked: bool,
+    corrupted: bool,
+    copy: bool,
 }
 
 impl Packet for TestPacket {
@@ -36,10 +39,16 @@ impl Packet for TestPacket {
     fn mark(&mut self) {
         self.marked = true;
     }
+    fn duplicate(&mut self) -> Self {
+        Self { copy: true, ..*self }
+    }
+    fn corrupt(&mut self) {
+        self.corrupted = true;
+    }
 }
 
 fn packet(number: u64, bytes: u32) -> TestPacket {
-    TestPacket { number, bytes, flow: 0, ecn: false, marked: false }
+    TestPacket { number, bytes, flow: 0, ecn: false, marked: false, corrupted: false, copy: false }
 }
 
 /// 100 Mbit/s (a 1500-byte packet takes 120 us), 10 ms, a queue that never fills.
@@ -78,5 +87,6 @@ fn burst(pipe: &mut Pipe<TestPacket>, now: u64, count: u64) -> Vec<Verdict> {
 
 fn is_conserved(pipe: &Pipe<TestPacket>) -> bool {
     let counters = pipe.counters();
-    counters.offered == counters.delivered + counters.dropped + counters.lost + pipe.packets_inside()
+    counters.offered + counters.duplicated
+        == counters.delivered + counters.dropped + counters.lost + pipe.packets_inside()
 }

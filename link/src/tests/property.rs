@@ -64,14 +64,16 @@ fn config() -> impl Strategy<Value = PipeConfig> {
     let wire = (0..20 * MS, prop_oneof![Just(0), 0..5 * MS], proptest::option::of(1..40u32), 0..40u32);
     let loss = LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
     let loss = prop_oneof![Just(LossModel::None), Just(loss)];
+    let share = || prop_oneof![3 => Just(0.0), 1 => Just(0.2)];
+    let impairments = (share(), share(), share());
     let policer = proptest::option::of((1..100u64, 0..20_000u64));
     let rate_or_trace = prop_oneof![
         3 => Just((Some(Rate::from_mbit(50)), None)),
         1 => Just((None, None)),
         1 => Just((None, Some(trace))),
     ];
-    (rate_or_trace, wire, loss, policer, limit(), discipline(), any::<bool>()).prop_map(
-        |(rate_or_trace, wire, loss, policer, limit, discipline, ecn)| {
+    (rate_or_trace, wire, (loss, impairments), policer, limit(), discipline(), any::<bool>()).prop_map(
+        |(rate_or_trace, wire, (loss, (duplicate, corrupt, reorder)), policer, limit, discipline, ecn)| {
             let (delay, jitter, wire_limit, overhead) = wire;
             let queue = QueueConfig { limit, discipline, ecn };
             let (delay, jitter) = (Span(delay), Span(jitter));
@@ -81,6 +83,9 @@ fn config() -> impl Strategy<Value = PipeConfig> {
                 delay,
                 jitter,
                 loss,
+                duplicate,
+                corrupt,
+                reorder,
                 overhead,
                 policer: policer.map(|(mbit, burst)| PolicerConfig { rate: Rate::from_mbit(mbit), burst }),
                 queue,
@@ -145,7 +150,7 @@ impl Run {
 
 proptest! {
     #[test]
-    fn every_packet_comes_out_once_and_in_order(config in config(), steps in steps()) {
+    fn every_packet_comes_out_once_but_for_copies_and_in_order_unless_it_may_overtake(config in config(), steps in steps()) {
         let mut run = Run::new(&config);
         for step in &steps {
             run.step(step);
@@ -160,10 +165,17 @@ proptest! {
         prop_assert!(run.arrived.is_sorted_by_key(|(time, _)| *time));
         for flow in 0..3 {
             let of_flow = |packet: &TestPacket| packet.flow == flow || !is_fair(&config);
+            if config.reorder > 0.0 {
+                continue;
+            }
             let numbers = run.arrived.iter().map(|(_, packet)| packet).filter(|packet| of_flow(packet)).map(|p| p.number);
             prop_assert!(numbers.is_sorted());
         }
-        let mut numbers: Vec<u64> = run.arrived.iter().map(|(_, packet)| packet.number).chain(run.discarded).collect();
+        let (copies, packets): (Vec<&TestPacket>, Vec<&TestPacket>) = run.arrived.iter().map(|(_, packet)| packet).partition(|packet| packet.copy);
+        prop_assert_eq!(run.pipe.counters().duplicated, copies.len() as u64);
+        let corrupted = run.arrived.iter().filter(|(_, packet)| packet.corrupted).count();
+        prop_assert_eq!(run.pipe.counters().corrupted, corrupted as u64);
+        let mut numbers: Vec<u64> = packets.iter().map(|packet| packet.number).chain(run.discarded).collect();
         numbers.sort_unstable();
         prop_assert!(numbers.into_iter().eq(0..run.offered));
     }
@@ -198,8 +210,9 @@ proptest! {
 fn same_as_drop_tail(config: &PipeConfig, steps: &[Step], queue: QueueConfig) -> Result<(), TestCaseError> {
     let run_with = |queue| {
         // A new rate redraws jitter, but not loss and the drops of the delay stage, of an enqueue-managed queue.
-        let (loss, jitter, wire_limit) = (LossModel::None, Span::ZERO, None);
-        Run::new(&PipeConfig { queue, loss, jitter, wire_limit, ..config.clone() })
+        let (loss, jitter, wire_limit, duplicate, corrupt, reorder) =
+            (LossModel::None, Span::ZERO, None, 0.0, 0.0, 0.0);
+        Run::new(&PipeConfig { queue, loss, jitter, wire_limit, duplicate, corrupt, reorder, ..config.clone() })
     };
     let (mut enqueue_aqm, mut dequeue_aqm) =
         (run_with(QueueConfig { discipline: QueueDiscipline::DropTail, ..queue }), run_with(queue));

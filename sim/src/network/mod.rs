@@ -27,8 +27,10 @@ pub(crate) struct Network {
     pub tunnel: Option<Tunnel>,
     pub slab: Slab,
     pub work: Work,
-    /// Data packets dropped or lost: by flow, then by subflow.
+    /// Data packets dropped, lost or corrupted: by flow, then by subflow.
     pub dropped: Vec<Vec<u64>>,
+    /// Packets in the direction of the data that arrived corrupted, by path.
+    pub corrupted: Vec<u64>,
     event_queue: EventQueue,
     ids: IdMap,
 }
@@ -45,6 +47,7 @@ impl Network {
             slab: Slab::default(),
             work: Work::default(),
             dropped: experiment.flows.iter().map(|flow| vec![0; subflows(flow)]).collect(),
+            corrupted: vec![0; experiment.paths.len()],
             event_queue: EventQueue::new(ids.len()),
             ids,
         })
@@ -70,7 +73,7 @@ impl Network {
     #[inline]
     pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn_capable: bool) -> bool {
         let (direction, flow) = (packet.direction, packet.flow_hash());
-        let descriptor = PacketDescriptor { slot: self.slab.insert(packet), bytes, flow, ecn_capable, marked: false };
+        let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn_capable);
         match route {
             Route::Path(path) => self.enter_path(path as u16, descriptor),
             Route::Subflows => unreachable!("a packet of a subflow has a path"),
@@ -95,7 +98,10 @@ impl Network {
     pub(crate) fn serve(&mut self, pipe: u32) -> Option<PacketDescriptor> {
         let arrived = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);
         self.settle(pipe);
-        let descriptor = arrived?;
+        let mut descriptor = arrived?;
+        if descriptor.is_new_copy {
+            self.separate_copy(&mut descriptor);
+        }
         let packet = self.slab.get_mut(descriptor.slot);
         packet.hop += 1;
         self.work.packet_hops += 1;
@@ -105,8 +111,30 @@ impl Network {
                 self.offer(next, descriptor);
                 None
             }
+            None if descriptor.corrupted => {
+                self.discard_corrupted(descriptor);
+                None
+            }
             None => Some(descriptor),
         }
+    }
+
+    /// Gives a copy, whose original leaves the pipe next, a slot of its own.
+    #[cold]
+    fn separate_copy(&mut self, descriptor: &mut PacketDescriptor) {
+        let packet = *self.slab.get(descriptor.slot);
+        if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, &mut self.tunnel) {
+            tunnel.duplicate(datagram);
+        }
+        *descriptor = PacketDescriptor { slot: self.slab.insert(packet), is_new_copy: false, ..*descriptor };
+    }
+
+    /// Discards a packet that has crossed its path, because its receiver's checksum is wrong.
+    #[cold]
+    fn discard_corrupted(&mut self, descriptor: PacketDescriptor) {
+        let packet = self.slab.get(descriptor.slot);
+        self.corrupted[usize::from(packet.path)] += u64::from(packet.is_data());
+        discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
     }
 
     /// Applies a change of a link.
@@ -149,14 +177,19 @@ impl Network {
 #[cold]
 fn reclaim(pipe: &mut Pipe<PacketDescriptor>, slab: &mut Slab, tunnel: &mut Option<Tunnel>, dropped: &mut [Vec<u64>]) {
     while let Some(descriptor) = pipe.take_discarded() {
-        let packet = slab.remove(descriptor.slot);
-        if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, &mut *tunnel) {
-            tunnel.discard(datagram);
-        } else if packet.is_data() && !matches!(packet.body, Body::Stray) {
-            let subflow_drops = &mut dropped[usize::from(packet.flow)];
-            let subflow = usize::from(packet.connection).min(subflow_drops.len() - 1);
-            subflow_drops[subflow] += 1;
-        }
+        discard(descriptor, slab, tunnel, dropped);
+    }
+}
+
+/// Frees a packet that does not arrive, and counts it with its flow's.
+fn discard(descriptor: PacketDescriptor, slab: &mut Slab, tunnel: &mut Option<Tunnel>, dropped: &mut [Vec<u64>]) {
+    let packet = slab.remove(descriptor.slot);
+    if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, tunnel) {
+        tunnel.discard(datagram);
+    } else if packet.is_data() && !matches!(packet.body, Body::Stray) {
+        let subflow_drops = &mut dropped[usize::from(packet.flow)];
+        let subflow = usize::from(packet.connection).min(subflow_drops.len() - 1);
+        subflow_drops[subflow] += 1;
     }
 }
 

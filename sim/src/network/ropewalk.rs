@@ -57,10 +57,7 @@ impl Network {
             let OutgoingDatagram { path, datagram_id, bytes, ecn_capable } = outgoing;
             let packet = Packet::new(Body::TunnelDatagram(datagram_id), TUNNEL_FLOW_ID, 0, direction);
             let slot = self.slab.insert(packet);
-            self.enter_path(
-                path,
-                PacketDescriptor { slot, bytes, flow: tunnel_flow_hash(path), ecn_capable, marked: false },
-            );
+            self.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn_capable));
         }
         let deadline = expect_ropewalk(&mut self.tunnel).deadline(self.now, direction);
         self.schedule(Component::Ingress(direction), deadline.max(self.now));

@@ -9,6 +9,9 @@ fn lossy() -> Experiment {
     let pipe = PipeConfig {
         loss: LossModel::Random(0.001),
         jitter: Span::from_micros(300),
+        duplicate: 0.001,
+        corrupt: 0.001,
+        reorder: 0.001,
         ..pipe(Rate::from_mbit(50), Span::from_millis(5), 60)
     };
     let mut experiment = one_link("bbr", pipe, 10);

@@ -1,7 +1,8 @@
-//! Links with rate traces and jitter.
+//! Links with rate traces, jitter and impairments.
 
-use crate::common::{bulk, datagrams, host, one_link, pipe, run};
+use crate::common::{add_striping_tunnel, bulk, datagrams, host, links, one_link, pipe, run};
 use link::{PipeConfig, RateTrace};
+use scenario::model::FlowKind;
 use units::{Rate, Span};
 
 /// Seven opportunities in ten milliseconds: 8.4 Mbit/s in packets of 1500 bytes.
@@ -43,4 +44,39 @@ fn an_overloaded_trace_link_uses_each_of_its_opportunities() {
     experiment.flows = vec![datagrams("flood", Rate::from_mbit(20), 1500)];
     // The last opportunity whose packet arrives in time is at 9.99 s: 999 periods.
     assert_eq!(run(&experiment).flows[0].delivered_bytes, 999 * 7 * 1500);
+}
+
+/// A corrupted packet crosses both links, and is the flow's loss; TCP delivers what it would without.
+#[test]
+fn corrupted_packets_are_lost_at_the_end_of_the_path() {
+    let clean = pipe(Rate::from_mbit(10), Span::from_millis(5), 100);
+    let corrupting = PipeConfig { corrupt: 0.01, ..clean.clone() };
+    let mut experiment = links("", &[corrupting, clean], 60);
+    experiment.paths[0].links = vec![0, 1];
+    experiment.flows = vec![datagrams("udp", Rate::from_mbit(5), 1000)];
+    let run = run(&experiment);
+    let (path, flow) = (&run.paths[0], &run.flows[0]);
+    assert_eq!(flow.dropped_packets, path.corrupted_packets);
+    assert_eq!(flow.delivered_bytes, 1000 * (path.delivered_packets - path.corrupted_packets));
+    assert_eq!((path.lost_packets, path.dropped_packets), (0, 0));
+    let (expected, error) = (path.delivered_packets as f64 * 0.01, (path.delivered_packets as f64 * 0.0099).sqrt());
+    assert!((path.corrupted_packets as f64 - expected).abs() < 5.0 * error, "{path:?}");
+}
+
+/// Duplicates are no new data to TCP, MPT's resequencer or Ropewalk's replay window, and no loss.
+#[test]
+fn a_file_over_duplicating_paths_arrives_once() {
+    let duplicating = PipeConfig { duplicate: 0.5, ..pipe(Rate::from_mbit(10), Span::from_millis(5), 1000) };
+    let mut experiment = one_link("cubic", duplicating.clone(), 30);
+    experiment.links[0].reverse.duplicate = 0.5;
+    let FlowKind::Tcp { size, .. } = &mut experiment.flows[0].kind else { unreachable!() };
+    *size = Some(3_000_000);
+    let mut mpt = experiment.clone();
+    add_striping_tunnel(&mut mpt, duplicating, 1000, Span::from_millis(300));
+    for experiment in [experiment, mpt] {
+        let run = run(&experiment);
+        let flow = &run.flows[0];
+        assert_eq!((flow.delivered_bytes, flow.timeouts), (3_000_000, 0), "{flow:?}");
+        assert!(run.paths[0].duplicated_packets > 300 && flow.completion_s.is_some(), "{flow:?}");
+    }
 }

@@ -16,11 +16,14 @@ use units::{Instant, Rate, RngStream, Span};
 const EXPERIMENTS: u64 = 300;
 const DURATION: Span = Span::from_secs(3);
 
-const SITUATIONS: [&str; 23] = [
+const SITUATIONS: [&str; 26] = [
     "queue drop",
     "head drop",
     "policer drop",
     "wire loss",
+    "duplicate",
+    "corrupted packet",
+    "overtaking packet",
     "CoDel drop",
     "RED mark",
     "PIE drop",
@@ -82,7 +85,10 @@ fn capacity(experiment: &Experiment) -> u64 {
             .map_or(0, |trace| 1500 * trace.opportunities.len() as u64 * (DURATION.as_millis() / trace.period_ms + 1));
         rate + trace
     };
-    experiment.paths.iter().filter_map(|path| path.links.iter().map(link).min()).sum()
+    let capacity: u64 = experiment.paths.iter().filter_map(|path| path.links.iter().map(link).min()).sum();
+    // UDP delivers a datagram that a wire duplicates twice.
+    let duplicates = experiment.links.iter().any(|link| link.forward.duplicate > 0.0);
+    if duplicates { 2 * capacity } else { capacity }
 }
 
 fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
@@ -96,6 +102,9 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         dropped && queue.discipline == QueueDiscipline::DropHead && !experiment.links.iter().any(is_policed),
         dropped && !manages && queue.limit == ENDLESS,
         run.paths.iter().any(|path| path.lost_packets > 0),
+        run.paths.iter().any(|path| path.duplicated_packets > 0),
+        run.paths.iter().any(|path| path.corrupted_packets > 0),
+        experiment.links.iter().any(|link| link.forward.reorder > 0.0) && run.paths[0].delivered_packets > 1000,
         early && matches!(queue.discipline, QueueDiscipline::CoDel(_)),
         run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, QueueDiscipline::Red(_)),
         early && matches!(queue.discipline, QueueDiscipline::Pie(_)),
@@ -200,6 +209,9 @@ impl Generator {
             delay: self.millis(0, 60),
             jitter,
             loss,
+            duplicate: if self.chance(0.1) { 0.02 } else { 0.0 },
+            corrupt: if self.chance(0.1) { 0.02 } else { 0.0 },
+            reorder: if self.chance(0.1) { 0.02 } else { 0.0 },
             overhead: self.between(0, 40) as u32,
             policer: self.chance(0.25).then(|| PolicerConfig {
                 rate: Rate::from_mbit(self.between(1, 15)),

@@ -111,7 +111,7 @@ pub struct Flow {
     pub sent_packets: u64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
-    /// Data packets that queues dropped or links lost.
+    /// Data packets that queues dropped, links lost or checksums discarded.
     pub dropped_packets: u64,
     /// Episodes of loss recovery.
     pub recoveries: u64,
@@ -208,7 +208,7 @@ pub struct Subflow {
     pub sent_packets: u64,
     /// Data packets sent again on it.
     pub retransmitted_packets: u64,
-    /// Data packets that queues dropped or links lost.
+    /// Data packets that queues dropped, links lost or checksums discarded.
     pub dropped_packets: u64,
     /// `dropped_packets` a second of the time that the flow was on.
     pub drops_per_s: f64,
@@ -254,6 +254,13 @@ pub struct Path {
     pub dropped_packets: u64,
     /// Packets lost on wires.
     pub lost_packets: u64,
+    /// Copies that wires made of packets. None are counted on a kernel.
+    #[serde(default)]
+    pub duplicated_packets: u64,
+    /// Packets that crossed the path with a flipped bit and were discarded by their receiver's checksum. None are counted
+    /// on a kernel.
+    #[serde(default)]
+    pub corrupted_packets: u64,
     /// Packets marked CE.
     pub marked_packets: u64,
     /// Bytes that left its slowest link, as a share of what it could have carried.

@@ -15,7 +15,8 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
     let mut entries = vec![("scenario", "seeds", json!([1])), ("path", "mtu", bytes(network::DEFAULT_MTU))];
     for table in ["path", "link"] {
         let zero = [("delay", "0s"), ("jitter", "0s"), ("loss", "0%"), ("overhead", "0b")];
-        entries.extend(zero.map(|(key, zero)| (table, key, json!(zero))));
+        let unimpaired = ["duplicate", "corrupt", "reorder"].map(|key| (key, "0%"));
+        entries.extend(zero.into_iter().chain(unimpaired).map(|(key, zero)| (table, key, json!(zero))));
         entries.push((table, "local", json!(false)));
     }
     // The types of these have their defaults themselves.

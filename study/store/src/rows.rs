@@ -113,6 +113,8 @@ impl Row for Path {
         visitor.visit_u64("declared_lost_packets", &mut self.declared_lost_packets);
         visitor.visit_u64("spurious_losses", &mut self.spurious_losses);
         visitor.visit_u64("failures", &mut self.failures);
+        visitor.visit_u64("duplicated_packets", &mut self.duplicated_packets);
+        visitor.visit_u64("corrupted_packets", &mut self.corrupted_packets);
     }
 }
 

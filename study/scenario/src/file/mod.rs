@@ -21,7 +21,7 @@ pub(crate) use short_form::{Algorithm, Loss};
 pub(crate) use tunnel::{Late, Mode, Tunnel};
 pub(crate) use video::{Video, VideoKind};
 
-use parse::{BitRate, Packets, Size, Spanned, Time};
+use parse::{BitRate, Packets, Percent, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -124,6 +124,13 @@ macro_rules! with_pipe_keys {
             jitter: Option<Time>,
             /// Loss on the wire.
             loss: Option<Loss>,
+            /// Share of the packets on the wire that arrive twice (netem's `duplicate`).
+            duplicate: Option<Percent>,
+            /// Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
+            /// `corrupt`).
+            corrupt: Option<Percent>,
+            /// Share of the packets that are not delayed, and so overtake the others (netem's `reorder`).
+            reorder: Option<Spanned<Percent>>,
             /// The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
             overhead: Option<Spanned<Size>>,
             /// A policer in front of the queue: { rate = "20mbit", burst = "100kB" }.
@@ -145,6 +152,9 @@ macro_rules! with_pipe_keys {
                     delay: self.delay,
                     jitter: self.jitter,
                     loss: self.loss,
+                    duplicate: self.duplicate,
+                    corrupt: self.corrupt,
+                    reorder: self.reorder.clone(),
                     overhead: self.overhead.clone(),
                     policer: self.policer.clone(),
                     queue: self.queue.clone(),
@@ -164,6 +174,9 @@ pub(crate) struct Pipe {
     pub(crate) delay: Option<Time>,
     pub(crate) jitter: Option<Time>,
     pub(crate) loss: Option<Loss>,
+    pub(crate) duplicate: Option<Percent>,
+    pub(crate) corrupt: Option<Percent>,
+    pub(crate) reorder: Option<Spanned<Percent>>,
     pub(crate) overhead: Option<Spanned<Size>>,
     pub(crate) policer: Option<Spanned<Policer>>,
     pub(crate) queue: Option<Spanned<Queue>>,

@@ -98,6 +98,8 @@ impl Links<'_> {
         let trace = trace.map(|name| {
             self.traces.get(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
         });
+        let delay = pipe_table.delay.map_or(Span::ZERO, |delay| delay.0);
+        let reorder = pipe_table.reorder.as_ref().map_or(Ok(0.0), |share| pipe::reorder(share, delay))?;
         let overhead = pipe_table.overhead.as_ref().map_or(Ok(0), parse_bytes)?;
         let local = pipe_table.local.unwrap_or(false);
         let policer = pipe_table.policer.as_ref().map(|table| pipe::policer(table, overhead, local));
@@ -105,9 +107,12 @@ impl Links<'_> {
         let pipe = PipeConfig {
             rate: pipe_table.rate.map(|rate| rate.0),
             trace: trace.transpose()?,
-            delay: pipe_table.delay.map_or(Span::ZERO, |delay| delay.0),
+            delay,
             jitter: pipe_table.jitter.map_or(Span::ZERO, |jitter| jitter.0),
             loss: pipe_table.loss.map_or(LossModel::None, |loss| loss.0),
+            duplicate: pipe_table.duplicate.map_or(0.0, |share| share.0),
+            corrupt: pipe_table.corrupt.map_or(0.0, |share| share.0),
+            reorder,
             overhead,
             policer: policer.transpose()?,
             queue,
@@ -145,6 +150,9 @@ impl file::Pipe {
             delay: self.delay.or(defaults.delay),
             jitter: self.jitter.or(defaults.jitter),
             loss: self.loss.or(defaults.loss),
+            duplicate: self.duplicate.or(defaults.duplicate),
+            corrupt: self.corrupt.or(defaults.corrupt),
+            reorder: self.reorder.or(defaults.reorder),
             overhead: self.overhead.or(defaults.overhead),
             policer: self.policer.or(defaults.policer),
             queue: self.queue.or(defaults.queue),
@@ -155,10 +163,25 @@ impl file::Pipe {
 
     /// Whether no key is set.
     fn is_empty(&self) -> bool {
-        let Self { rate, trace, delay, jitter, loss, overhead, policer, queue, local, wire_limit } = self;
+        let Self {
+            rate,
+            trace,
+            delay,
+            jitter,
+            loss,
+            duplicate,
+            corrupt,
+            reorder,
+            overhead,
+            policer,
+            queue,
+            local,
+            wire_limit,
+        } = self;
+        let unimpaired = loss.is_none() && duplicate.is_none() && corrupt.is_none() && reorder.is_none();
         let rate_and_delay_unset = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
         rate_and_delay_unset
-            && loss.is_none()
+            && unimpaired
             && overhead.is_none()
             && policer.is_none()
             && queue.is_none()

@@ -3,7 +3,19 @@
 use super::network::DEFAULT_MTU;
 use crate::file;
 use link::PolicerConfig;
-use parse::{Diagnostic, Spanned};
+use parse::{Diagnostic, Percent, Spanned};
+use units::Span;
+
+/// The share of packets that are not delayed on a wire with this propagation delay.
+pub(super) fn reorder(share: &Spanned<Percent>, delay: Span) -> Result<f64, Diagnostic> {
+    let Percent(reorder) = *share.get();
+    if reorder > 0.0 && delay == Span::ZERO {
+        let diagnostic =
+            Diagnostic::new(share.span(), "`reorder` without `delay`: no packet is delayed, so none is overtaken");
+        return Err(diagnostic.with_help("give the link a `delay`"));
+    }
+    Ok(reorder)
+}
 
 /// The policer of a direction whose packets have `overhead` bytes more.
 pub(super) fn policer(table: &Spanned<file::Policer>, overhead: u32, local: bool) -> Result<PolicerConfig, Diagnostic> {

@@ -44,11 +44,14 @@ rate = "10mbit"
 delay = "9ms"
 jitter = "250us"
 loss = { to_bad = "1%", to_good = "20%", bad = "50%" }
+duplicate = "1%"
+corrupt = "0.2%"
+reorder = "25%"
 overhead = "38b"
 queue = { limit = "0.5bdp", discipline = "red", min = "3kB", max = "9kB", probability = "10%", weight = 0.01 }
 local = true
 wire_limit = "1000p"
-reverse = { rate = "1mbit", delay = "11ms", loss = "0%", queue = { limit = "1bdp" } }
+reverse = { rate = "1mbit", delay = "11ms", loss = "0%", reorder = "0%", queue = { limit = "1bdp" } }
 
 [[path]]
 name = "chain"
@@ -116,6 +119,9 @@ fn bottleneck() -> Link {
         delay: Span::from_millis(9),
         jitter: Span::from_micros(250),
         loss: LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
+        duplicate: 0.01,
+        corrupt: 0.002,
+        reorder: 0.25,
         overhead: 38,
         policer: None,
         queue: QueueConfig {
@@ -130,6 +136,7 @@ fn bottleneck() -> Link {
         rate: Some(Rate::from_mbit(1)),
         delay: Span::from_millis(11),
         loss: LossModel::None,
+        reorder: 0.0,
         queue: QueueConfig { limit: QueueLimit::Bytes(2750), discipline: QueueDiscipline::DropTail, ecn: false },
         ..forward.clone()
     };
