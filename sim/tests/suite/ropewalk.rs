@@ -153,3 +153,21 @@ fn a_flow_that_one_path_carries_leaves_the_slower_one_alone() {
         assert!(slower < 0.1, "{slower} Mbit/s of probes, and no data");
     }
 }
+
+/// One of two paths of 100 Mbit/s is 50 ms longer, loses 5 %, or both: each time a flow gets nine tenths of what the paths
+/// deliver, once it is past slow start, and its round trips are those of the longer path and of the queue before the paths.
+#[test]
+fn delay_and_loss_together_cost_no_more_than_either() {
+    for (delay_ms, loss) in [(0, 0.05), (50, 0.0), (50, 0.05)] {
+        for algorithm in ["reno", "hybla"] {
+            let impaired = PipeConfig { loss: LossModel::Random(loss), ..link(100, delay_ms) };
+            let mut experiment = tunnel(&[link(100, 0), impaired], 15, vec![bulk("bulk", algorithm)]);
+            experiment.links[1].reverse.loss = LossModel::None;
+            let run = run_sampled(experiment, Span::from_secs(1));
+            let goodput = mean(&column(&run, "flow bulk", "goodput_mbps")[5..]);
+            let payload_share = 1386.0 / (1500.0 + f64::from(common::OVERHEAD));
+            let attainable = (200.0 - 100.0 * loss) * payload_share;
+            assert!(goodput > 0.9 * attainable, "{algorithm}, {delay_ms} ms, {loss}: {goodput} of {attainable} Mbit/s");
+        }
+    }
+}

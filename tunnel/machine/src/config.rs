@@ -41,7 +41,7 @@ pub struct TunnelOptions {
 impl Default for TunnelOptions {
     fn default() -> Self {
         Self {
-            congestion: "bbr".into(),
+            congestion: "bbr-path".into(),
             scheduler: "overflow".into(),
             retransmit: true,
             in_order: true,

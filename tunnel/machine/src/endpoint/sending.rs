@@ -7,7 +7,8 @@ use schedule::{PacketChoice, SchedulerView};
 use units::{Instant, PathId, Span};
 
 impl<P: Payload> Endpoint<P> {
-    /// Retransmits a lost fragment on the fastest path that has room and passes its size.
+    /// Retransmits a lost fragment on the path on which it arrives first. The stream waits for it: a slower path that can
+    /// send at once would cost the stream the difference of the delays, so the fragment waits for a faster one.
     pub(super) fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<P>> {
         loop {
             let (_, bytes) = self.fragments.next_retransmission()?;
@@ -21,8 +22,12 @@ impl<P: Payload> Endpoint<P> {
                 self.counters.abandoned_fragments += 1;
                 continue;
             }
-            let ready = fitting.filter(|(_, path)| path.can_send(now));
-            let (path, _) = ready.min_by_key(|(_, path)| (path.is_backup(), path.srtt()))?;
+            let arrival = |path: &TunnelPath| path.next_transmission_delay(now) + self.excess_one_way_delay(path);
+            let order = |path: &TunnelPath| (path.is_backup(), path.is_unresponsive(), arrival(path));
+            let (path, earliest) = fitting.min_by_key(|(_, path)| order(path))?;
+            if !earliest.can_send(now) {
+                return None;
+            }
             let Some((number, fragment)) = self.fragments.pop_retransmission() else { continue };
             self.counters.retransmitted_fragments += 1;
             return self.send_fragment(now, path, number, fragment);
@@ -162,8 +167,12 @@ impl<P: Payload> Endpoint<P> {
     }
 
     pub(super) fn validate_cwnd(&mut self, now: Instant) {
-        let app_limited = !self.has_unsent();
-        self.paths.iter_mut().flatten().for_each(|path| path.validate_cwnd(now, app_limited, &mut self.controller));
+        let has_unsent = self.has_unsent();
+        for path in self.paths.iter_mut().flatten() {
+            // What waits may wait for another path.
+            let app_limited = !has_unsent || path.can_send(now);
+            path.validate_cwnd(now, app_limited, &mut self.controller);
+        }
     }
 }
 

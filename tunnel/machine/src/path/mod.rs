@@ -169,6 +169,19 @@ impl TunnelPath {
         Instant(self.sender.next_send_time().0.saturating_sub(PACING_SLACK.0))
     }
 
+    /// Whether a probe timeout has passed without an acknowledgement.
+    pub(super) fn is_unresponsive(&self) -> bool {
+        self.pto_count > 0
+    }
+
+    /// Time until the path can send one more packet: until pacing allows it, or about until the next acknowledgement.
+    pub(super) fn next_transmission_delay(&self, now: Instant) -> Span {
+        if self.has_room() {
+            return self.next_send_time().since(now);
+        }
+        self.srtt() / u64::from(self.sent.in_flight.max(1))
+    }
+
     /// The view of the path for the scheduler.
     pub(super) fn view(&self, now: Instant) -> schedule::PathView {
         let decision = self.sender.decision();

@@ -33,6 +33,9 @@ impl Bbr {
     fn set_cwnd_to_recover_or_restore(&mut self, sample: &AckSample) -> u32 {
         let cwnd = self.cwnd.saturating_sub(sample.lost).max(1);
         let prior_state = std::mem::replace(&mut self.prev_ca_state, sample.ca_state);
+        if self.for_tunnel_path {
+            return cwnd; // no packet conservation
+        }
         if sample.ca_state == CaState::Recovery && prior_state != CaState::Recovery {
             self.packet_conservation = true;
             self.rounds.next_rtt_delivered = sample.delivered;

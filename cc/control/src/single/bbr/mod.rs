@@ -99,6 +99,8 @@ pub struct Bbr {
     probe_rtt: ProbeRtt,
     idle_restart: bool,
 
+    /// For a path of a tunnel: the deviations of [`bbr_path`](super::bbr_path).
+    for_tunnel_path: bool,
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
     /// Whether a packet is sent for each one delivered: in the first round of recovery.
@@ -140,10 +142,16 @@ impl Bbr {
             full_bw: FullBw::default(),
             probe_rtt: ProbeRtt::default(),
             idle_restart: false,
+            for_tunnel_path: false,
             prev_ca_state: CaState::Open,
             packet_conservation: false,
             prior_cwnd: 0,
         }
+    }
+
+    /// For a path of a tunnel.
+    pub(in crate::single) fn for_tunnel_path() -> Self {
+        Self { for_tunnel_path: true, ..Self::new() }
     }
 
     /// Sets the gains of the cruising phases.
@@ -192,7 +200,7 @@ impl Bbr {
             self.update_ack_aggregation(sample);
         }
         self.update_cycle_phase(sample);
-        self.check_full_bw_reached(rs.as_ref());
+        self.check_full_bw_reached(rs.as_ref(), sample);
         self.check_drain(sample, cx);
         self.update_min_rtt(sample, rs.as_ref(), cx);
         self.update_gains();

@@ -28,7 +28,7 @@ const PACING_GAIN_CYCLE: [u32; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
 /// The first phase of the cycle with gain 1.
 const CRUISE_IDX: usize = 2;
 /// Growth of the bandwidth while the pipe is not full, in 1/256...
-const FULL_BW_THRESH: u64 = 320;
+const FULL_BW_THRESH: u32 = 320;
 /// ...and round trips without it after which the pipe is full.
 const FULL_BW_CNT: u32 = 3;
 /// Window of the minimum RTT's filter.
@@ -59,6 +59,9 @@ pub(super) struct FullBw {
     pub(super) full_bw: u64,
     full_bw_cnt: u32,
     pub(super) full_bw_reached: bool,
+    /// Whether a sample counts as one of the path's bandwidth and not of the application's: the latest, or on a tunnel's
+    /// path any of the round.
+    path_limited: bool,
 }
 
 impl FullBw {
@@ -133,11 +136,25 @@ impl Bbr {
         }
     }
 
-    pub(super) fn check_full_bw_reached(&mut self, rs: Option<&RateSample>) {
-        let app_limited = rs.is_some_and(|rs| rs.app_limited);
-        if self.rounds.round_start && !self.full_bw.full_bw_reached && !app_limited {
+    pub(super) fn check_full_bw_reached(&mut self, rs: Option<&RateSample>, sample: &AckSample) {
+        let Some(rs) = rs else { return };
+        if self.for_tunnel_path {
+            self.full_bw.path_limited |= !rs.app_limited || self.overfilled_path(sample);
+        } else {
+            self.full_bw.path_limited = !rs.app_limited;
+        }
+        if !self.rounds.round_start {
+            return;
+        }
+        if std::mem::take(&mut self.full_bw.path_limited) && !self.full_bw.full_bw_reached {
             self.full_bw.update(self.bw.get());
         }
+    }
+
+    /// Whether a quarter more than the bandwidth-delay product was in flight when the newest packet delivered was sent.
+    fn overfilled_path(&self, sample: &AckSample) -> bool {
+        let tx_in_flight = sample.newest_delivered.map_or(0, |sending| sending.tx_in_flight);
+        u64::from(tx_in_flight) > self.bdp(self.bw.get(), FULL_BW_THRESH)
     }
 
     pub(super) fn check_drain(&mut self, sample: &AckSample, cx: &mut Context<'_>) {

@@ -1,0 +1,89 @@
+//! BBR v1 for one path of a tunnel. Such a path differs from a TCP connection's in three ways, each with its deviation:
+//!
+//! - Its losses are often no congestion (radio), and never delay its other packets: what is lost is retransmitted on any
+//!   path. So there is no packet conservation: on a path with many packets in flight a random loss comes every round
+//!   trip, recovery follows recovery, and a window that each time falls to the packets in flight leaves no room to probe.
+//! - It carries what the scheduler and bursts of inner flows give it, so that some packets of nearly every round are sent
+//!   while it is application-limited. Startup, which ignores application-limited rounds, would pace at 2.89 times the
+//!   bandwidth for ever. Here a round counts if one of its samples was not application-limited, or had a quarter more in
+//!   flight than the bandwidth-delay product (BBR's measure of growth): such a sample shows what the path delivers.
+
+use super::bbr::Bbr;
+use crate::{AlgorithmEntry, Constructor, Properties};
+
+/// The registry's entry.
+pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
+    name: "bbr-path",
+    aliases: &[],
+    title: "BBR v1 for a tunnel's path: random loss and gaps between bursts do not slow it",
+    source: "own rule, after BBR v1 (ACM Queue 2016)",
+    properties: Properties { colour: None, ..super::bbr::ENTRY.properties },
+    constructor: Constructor::PerPath(|_| Box::new(Bbr::for_tunnel_path())),
+    ..super::bbr::ENTRY
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::Flow;
+    use crate::{AckSample, CaState, Cause, Decision, PathController, SendState};
+
+    const RTT_MS: u64 = 50;
+
+    fn flow(controller: Bbr) -> Flow<Bbr> {
+        Flow::with_rtt(controller, RTT_MS)
+    }
+
+    fn decision(flow: &Flow<Bbr>) -> Decision {
+        flow.controller.decision()
+    }
+
+    /// The pacing rate over the delivery rate after ten round trips of 101 packets whose samples are application-limited,
+    /// the last one only if `app_limited`, with so many packets in flight. 2.89 in Startup, at most 1.25 later.
+    fn pacing_gain(controller: Bbr, tx_in_flight: u32, app_limited: bool) -> f64 {
+        let mut flow = flow(controller);
+        for _ in 0..10 {
+            let change = |app_limited: bool| {
+                move |sample: &mut AckSample| {
+                    sample.in_flight = 100;
+                    sample.newest_delivered = Some(SendState { tx_in_flight, ..SendState::default() });
+                    sample.rate_sample.as_mut().expect("a sample").app_limited = app_limited;
+                }
+            };
+            flow.round_with(100, change(true));
+            flow.ack_with(1, change(app_limited));
+        }
+        decision(&flow).pacing_rate.expect("BBR paces").0 as f64 / (101.0 * 1448.0 * 8.0 / 0.05)
+    }
+
+    #[test]
+    fn a_quarter_more_than_the_bandwidth_delay_product_in_flight_ends_startup() {
+        assert!(pacing_gain(Bbr::for_tunnel_path(), 128, true) < 1.3, "1.25 * 101 is less");
+        assert!(pacing_gain(Bbr::for_tunnel_path(), 126, true) > 2.8, "the application may be the limit");
+        assert!(pacing_gain(Bbr::new(), 128, true) > 2.8, "Linux does not look");
+    }
+
+    #[test]
+    fn one_sample_that_is_not_application_limited_makes_a_full_round() {
+        assert!(pacing_gain(Bbr::for_tunnel_path(), 0, false) < 1.3);
+        assert!(pacing_gain(Bbr::new(), 0, false) > 2.8, "Linux looks at the sample that begins the round");
+    }
+
+    #[test]
+    fn recovery_leaves_the_window() {
+        let cwnds = [Bbr::for_tunnel_path(), Bbr::new()].map(|controller| {
+            let mut flow = flow(controller);
+            flow.rounds(20, 100);
+            let cwnd = decision(&flow).cwnd;
+            flow.congestion(Cause::Loss, 60);
+            flow.round_with(10, |sample| {
+                (sample.ca_state, sample.in_flight, sample.lost) = (CaState::Recovery, 60, 1);
+                sample.rate_sample = None;
+            });
+            (cwnd, decision(&flow).cwnd)
+        });
+        let [(cwnd, path), (_, linux)] = cwnds;
+        assert!(cwnd > 200 && path > cwnd / 10 * 9, "{path} of {cwnd}");
+        assert_eq!(linux, 70, "packets in flight and acknowledged");
+    }
+}
