@@ -61,6 +61,7 @@ pub(crate) const POLICER: [&str; 2] = [
 pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "video",
     "rate traces",
+    "grants of cellular uplinks",
     "MTUs other than 1500 bytes",
     "parameters of algorithms",
     "subflows that join later, or leave",
@@ -238,6 +239,7 @@ fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Resu
         &[
             (pipe.trace.is_some(), "trace", "traces: a link has a rate"),
             (!netem && matches!(pipe.loss, LossModel::GilbertElliott { .. }), "loss", "loss in bursts without netem"),
+            (pipe.grants.is_some(), "grants", "grants: a link uses its rate evenly"),
             (pipe.policer.is_some() && !capabilities.policer, "policer", "policer: this kernel lacks `act_police`"),
             (is_unsupported, "queue.discipline", &unknown),
             (cake && !pipe.queue.ecn, "queue.ecn", "CAKE without ECN"),

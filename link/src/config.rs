@@ -12,6 +12,8 @@ pub struct PipeConfig {
     pub rate: Option<Rate>,
     /// Delivery opportunities instead of a rate, repeated for ever.
     pub trace: Option<RateTrace>,
+    /// Grants in which the rate is used; needs a rate.
+    pub grants: Option<GrantConfig>,
     /// Propagation delay.
     pub delay: Span,
     /// Greatest extra delay; it is uniform in `0..=jitter` and does not reorder packets.
@@ -43,6 +45,7 @@ impl Default for PipeConfig {
         Self {
             rate: None,
             trace: None,
+            grants: None,
             delay: Span::ZERO,
             jitter: Span::ZERO,
             loss: LossModel::None,
@@ -65,6 +68,15 @@ pub struct PolicerConfig {
     pub rate: Rate,
     /// Size of the bucket, bytes (RFC 2697's committed burst size); at first it is full.
     pub burst: u64,
+}
+
+/// Grants of a cellular uplink (3GPP TS 36.321, sections 5.4.4 and 5.4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantConfig {
+    /// Time between two grants, which come at its multiples; a grant carries what the rate carries in it. Above zero.
+    pub period: Span,
+    /// Time from the arrival of a packet at an idle device until a grant can carry it.
+    pub request: Span,
 }
 
 /// A mahimahi trace: at each instant one packet of [`OPPORTUNITY_BYTES`](Self::OPPORTUNITY_BYTES) bytes may leave.

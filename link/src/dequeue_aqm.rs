@@ -75,6 +75,9 @@ impl<P: Packet> DequeueAqm<P> {
             let Some(head) = self.qdisc.dequeue(self.next_dequeue_at(egress), egress) else { return };
             egress.send(head.arrived, head.packet, head.size);
         }
+        if let Some(arrived) = self.qdisc.head_arrival() {
+            egress.transmitter.request(arrived);
+        }
     }
 
     /// The backlog at the last `dequeue_until`.

@@ -14,6 +14,7 @@ mod egress;
 mod enqueue_aqm;
 mod fair_queue;
 mod fifo;
+mod grants;
 mod impairments;
 mod limit;
 mod loss;
@@ -32,7 +33,7 @@ mod wire;
 
 pub use codel::{CoDelAction, CoDelState};
 pub use config::{
-    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
+    CakeConfig, CoDelConfig, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
     QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 pub use counters::LinkCounters;

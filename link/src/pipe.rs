@@ -110,7 +110,7 @@ impl<P: Packet> Pipe<P> {
         self.egress.discarded.pop()
     }
 
-    /// Changes the rate, also of a link that had a trace or no limit. The packet in transmission keeps the old rate.
+    /// Changes the rate, also of a link that had a trace, grants or no limit. The packet in transmission keeps the old rate.
     /// Which waiting packets will be lost, on the wire or at a full delay stage, does not change.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         match &mut self.queue {
@@ -148,7 +148,8 @@ impl<P: Packet> Pipe<P> {
         self.backlog().packets
     }
 
-    /// Time at which the queue will be shorter than `limit` packets: now, or when the transmission of enough of them has begun.
+    /// Time at which the queue will be shorter than `limit` packets: now, or when the transmission of enough of them has begun,
+    /// or of the next one where how many it takes is not known yet.
     pub fn queue_room_at(&mut self, now: Instant, limit: u64) -> Instant {
         self.dequeue_until(now);
         if self.backlog().packets < limit {
@@ -156,7 +157,7 @@ impl<P: Packet> Pipe<P> {
         }
         match &self.queue {
             Queue::EnqueueAqm(queue) => queue.start_of_nth_last(limit),
-            Queue::DequeueAqm(_) => self.egress.transmitter.idle_at().max(now + Span(1)),
+            Queue::DequeueAqm(queue) => queue.next_dequeue_at(&self.egress).max(now + Span(1)),
         }
     }
 
@@ -168,7 +169,7 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Queueing delay of a packet that arrives now, behind all packets of the queue (also with a queue for each flow), if
-    /// none of them is dropped. On a trace link: the time to the opportunity of the last packet in the queue, or, where
+    /// none of them is dropped. On a link with a trace or grants: the time to the opportunity of the last packet in the queue, or, where
     /// that is not known yet (a queue that decides at departure), the time that the queue takes at the mean rate.
     pub fn queue_delay(&mut self, now: Instant) -> Span {
         self.dequeue_until(now);
@@ -179,8 +180,8 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// Total time that the transmitter was busy until `now`; on a trace link the time that the bytes would have taken at
-    /// the trace's mean rate.
+    /// Total time that the transmitter was busy until `now`; on a link with a trace or grants the time that the bytes would
+    /// have taken at the mean rate.
     pub fn busy_time(&mut self, now: Instant) -> Span {
         self.dequeue_until(now);
         let remaining = match &self.queue {

@@ -1,5 +1,6 @@
-//! The transmitter of a link: at a rate, at a trace's opportunities, or unlimited.
+//! The transmitter of a link: at a rate, at a trace's opportunities, in grants, or unlimited.
 
+use super::grants::GrantCursor;
 use super::trace::TraceCursor;
 use crate::config::PipeConfig;
 use units::{Instant, Rate, Span};
@@ -13,6 +14,8 @@ pub(super) enum Transmitter {
     Rate(FixedRate),
     /// Delivery opportunities.
     Trace(TraceCursor),
+    /// Grants of a cellular uplink.
+    Grants(GrantCursor),
 }
 
 /// One packet's transmission.
@@ -27,10 +30,11 @@ pub(super) struct Transmission {
 
 impl Transmitter {
     pub(super) fn new(config: &PipeConfig) -> Self {
-        match (&config.trace, config.rate) {
-            (Some(trace), _) => Self::Trace(TraceCursor::new(trace.clone())),
-            (None, Some(rate)) => Self::Rate(FixedRate::new(rate, Instant::ZERO)),
-            (None, None) => Self::Unlimited,
+        match (&config.trace, config.rate, config.grants) {
+            (Some(trace), ..) => Self::Trace(TraceCursor::new(trace.clone())),
+            (None, Some(rate), Some(grants)) => Self::Grants(GrantCursor::new(grants, rate)),
+            (None, Some(rate), None) => Self::Rate(FixedRate::new(rate, Instant::ZERO)),
+            (None, None, _) => Self::Unlimited,
         }
     }
 
@@ -40,6 +44,7 @@ impl Transmitter {
             Self::Unlimited => None,
             Self::Rate(fixed) => Some(fixed.rate),
             Self::Trace(cursor) => Some(cursor.mean_rate()),
+            Self::Grants(cursor) => Some(cursor.rate()),
         }
     }
 
@@ -49,6 +54,7 @@ impl Transmitter {
             Self::Unlimited => None,
             Self::Rate(fixed) => Some(fixed.rate.bytes_in(to.since(from))),
             Self::Trace(cursor) => Some(cursor.bytes_between(from, to)),
+            Self::Grants(cursor) => Some(cursor.rate().bytes_in(to.since(from))),
         }
     }
 
@@ -59,6 +65,7 @@ impl Transmitter {
             Self::Unlimited => Instant::ZERO,
             Self::Rate(fixed) => fixed.idle_at,
             Self::Trace(cursor) => cursor.last_used_at(),
+            Self::Grants(cursor) => cursor.last_used_at(),
         }
     }
 
@@ -69,6 +76,7 @@ impl Transmitter {
             Self::Unlimited => available_at,
             Self::Rate(fixed) => fixed.idle_at.max(available_at),
             Self::Trace(cursor) => cursor.start(available_at),
+            Self::Grants(cursor) => cursor.start(available_at),
         }
     }
 
@@ -84,10 +92,21 @@ impl Transmitter {
                 let (start, departure) = cursor.send(available_at, bytes);
                 Transmission { start, departure, serialisation_time: cursor.mean_rate().time_for(bytes) }
             }
+            Self::Grants(cursor) => {
+                let (start, departure) = cursor.send(available_at, bytes);
+                Transmission { start, departure, serialisation_time: cursor.rate().time_for(bytes) }
+            }
         }
     }
 
-    /// Sets the rate from `from` on, when the packet in transmission has left; also turns a trace or an unlimited
+    /// Called when a packet waits since `available_at` that another one may overtake: the transmitter requests its grant.
+    pub(super) fn request(&mut self, available_at: Instant) {
+        if let Self::Grants(cursor) = self {
+            cursor.request(available_at);
+        }
+    }
+
+    /// Sets the rate from `from` on, when the packet in transmission has left; also turns a trace, grants or an unlimited
     /// transmitter into one with a rate.
     pub(super) fn set_rate(&mut self, rate: Rate, from: Instant) {
         let effective_from = if let Self::Rate(fixed) = self { fixed.effective_from } else { from };
@@ -103,6 +122,7 @@ impl Transmitter {
                 fixed.effective_from = fixed.effective_from.min(now);
             }
             Self::Trace(cursor) => cursor.reset(),
+            Self::Grants(cursor) => cursor.reset(),
         }
     }
 
@@ -113,6 +133,7 @@ impl Transmitter {
             Self::Unlimited => Span::ZERO,
             Self::Rate(fixed) => fixed.idle_at.since(now.max(fixed.effective_from)),
             Self::Trace(cursor) => Span(waiting.map(|size| cursor.mean_rate().time_for(size).0).sum()),
+            Self::Grants(cursor) => Span(waiting.map(|size| cursor.rate().time_for(size).0).sum()),
         }
     }
 }

@@ -113,6 +113,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         (faster, &["flow.tcp.path=wire"], "path.b.rate"),
         ("", &[cake], "path.wire.queue.ecn"),
         ("", &["path.wire.mtu=1400b"], "path.wire.mtu"),
+        ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"], "path.wire.grants"),
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"], "flow.tcp.video"),
         ("", &["flow.tcp.congestion=copa"], "flow.tcp.congestion"),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"], "flow.tcp.congestion"),
@@ -136,9 +137,10 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
 #[test]
 fn every_simulator_only_feature_is_rejected() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
-    let examples: [(&str, &[&str]); 6] = [
+    let examples: [(&str, &[&str]); 7] = [
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
         ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=wire"]),
+        ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"]),
         ("", &["path.wire.mtu=9000b"]),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"]),
         (SECOND_PATH, &[MPTCP, subflow]),

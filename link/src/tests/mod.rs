@@ -4,6 +4,7 @@ mod aqm;
 mod change;
 mod closed_form;
 mod fair;
+mod grants;
 mod impairments;
 mod property;
 

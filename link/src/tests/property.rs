@@ -68,9 +68,10 @@ fn config() -> impl Strategy<Value = PipeConfig> {
     let impairments = (share(), share(), share());
     let policer = proptest::option::of((1..100u64, 0..20_000u64));
     let rate_or_trace = prop_oneof![
-        3 => Just((Some(Rate::from_mbit(50)), None)),
-        1 => Just((None, None)),
-        1 => Just((None, Some(trace))),
+        3 => Just((Some(Rate::from_mbit(50)), None, None)),
+        1 => Just((Some(Rate::from_mbit(50)), None, Some(GrantConfig { period: Span(2 * MS), request: Span(3 * MS) }))),
+        1 => Just((None, None, None)),
+        1 => Just((None, Some(trace), None)),
     ];
     (rate_or_trace, wire, (loss, impairments), policer, limit(), discipline(), any::<bool>()).prop_map(
         |(rate_or_trace, wire, (loss, (duplicate, corrupt, reorder)), policer, limit, discipline, ecn)| {
@@ -80,6 +81,7 @@ fn config() -> impl Strategy<Value = PipeConfig> {
             PipeConfig {
                 rate: rate_or_trace.0,
                 trace: rate_or_trace.1,
+                grants: rate_or_trace.2,
                 delay,
                 jitter,
                 loss,
@@ -156,7 +158,7 @@ proptest! {
             run.step(step);
             prop_assert!(is_conserved(&run.pipe), "{:?}", run.pipe.counters());
             prop_assert!(run.pipe.next_event_at() >= Instant(run.now));
-            prop_assert!(run.pipe.busy_time(Instant(run.now)) <= Span(run.now) || config.trace.is_some());
+            prop_assert!(run.pipe.busy_time(Instant(run.now)) <= Span(run.now) || config.trace.is_some() || config.grants.is_some());
         }
         run.drain();
         prop_assert_eq!(run.pipe.packets_inside(), 0);
@@ -219,7 +221,7 @@ fn same_as_drop_tail(config: &PipeConfig, steps: &[Step], queue: QueueConfig) ->
     for step in steps.iter().filter(|step| !matches!(step, Step::Loss(_))) {
         enqueue_aqm.step(step);
         dequeue_aqm.step(step);
-        if config.trace.is_none() {
+        if config.trace.is_none() && config.grants.is_none() {
             prop_assert_eq!(enqueue_aqm.state(), dequeue_aqm.state());
         }
     }

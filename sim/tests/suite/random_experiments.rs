@@ -3,7 +3,7 @@
 
 use crate::common::{application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{
-    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
+    CakeConfig, CoDelConfig, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
     QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 use scenario::model::{
@@ -205,6 +205,8 @@ impl Generator {
         };
         PipeConfig {
             rate: trace.is_none().then(|| Rate::from_mbit(self.between(1, 15))),
+            grants: (trace.is_none() && self.chance(0.1))
+                .then(|| GrantConfig { period: self.millis(1, 20), request: self.millis(0, 20) }),
             trace,
             delay: self.millis(0, 60),
             jitter,

@@ -14,7 +14,7 @@ mod video;
 
 pub(crate) use host::{Host, LossRecovery, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
-pub(crate) use pipe::Policer;
+pub(crate) use pipe::{Grants, Policer};
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Loss};
@@ -118,6 +118,8 @@ macro_rules! with_pipe_keys {
             rate: Option<BitRate>,
             /// Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line.
             trace: Option<Spanned<String>>,
+            /// The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }.
+            grants: Option<Spanned<Grants>>,
             /// Propagation delay, one way.
             delay: Option<Time>,
             /// Uniform extra delay from zero to this; packets keep their order.
@@ -149,6 +151,7 @@ macro_rules! with_pipe_keys {
                 Pipe {
                     rate: self.rate,
                     trace: self.trace.clone(),
+                    grants: self.grants.clone(),
                     delay: self.delay,
                     jitter: self.jitter,
                     loss: self.loss,
@@ -171,6 +174,7 @@ macro_rules! with_pipe_keys {
 pub(crate) struct Pipe {
     pub(crate) rate: Option<BitRate>,
     pub(crate) trace: Option<Spanned<String>>,
+    pub(crate) grants: Option<Spanned<Grants>>,
     pub(crate) delay: Option<Time>,
     pub(crate) jitter: Option<Time>,
     pub(crate) loss: Option<Loss>,

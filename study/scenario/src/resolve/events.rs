@@ -4,7 +4,7 @@ use super::checks::find;
 use super::queue::mean_rate;
 use crate::file::{self, File};
 use crate::model::{Change, Directions, Link, Path};
-use parse::{Diagnostic, Spanned};
+use parse::{BitRate, Diagnostic, Spanned};
 use std::cmp::Reverse;
 use units::{Instant, Rate};
 
@@ -35,11 +35,8 @@ fn changes_of(spanned: &Spanned<file::Event>, links: &[Link], paths: &[Path]) ->
         _ => return Err(Diagnostic::new(spanned.span(), "an event names a `path` or a `link`")),
     };
     let slowest = slowest(&chain, links);
-    if let Some(rate) = event.rate.as_ref().filter(|_| links[slowest].forward.trace.is_some()) {
-        return Err(Diagnostic::new(
-            rate.span(),
-            format!("`{}` follows a trace; it has no rate to change", links[slowest].name),
-        ));
+    if let Some(rate) = &event.rate {
+        check_changeable_rate(&links[slowest], rate)?;
     }
     let longest = longest(&chain, links);
     let change = |&link: &usize| Change {
@@ -53,6 +50,17 @@ fn changes_of(spanned: &Spanned<file::Event>, links: &[Link], paths: &[Path]) ->
     };
     let changes_anything = |c: &Change| c.up.is_some() || c.rate.is_some() || c.delay.is_some() || c.loss.is_some();
     Ok(chain.iter().map(change).filter(changes_anything).collect())
+}
+
+/// Refuses a new rate for a link that follows a trace or is served in grants.
+fn check_changeable_rate(link: &Link, rate: &Spanned<BitRate>) -> Result<(), Diagnostic> {
+    let pipes = [&link.forward, &link.reverse];
+    let why = match pipes {
+        _ if link.forward.trace.is_some() => "follows a trace; it has no rate to change",
+        _ if pipes.iter().any(|pipe| pipe.grants.is_some()) => "is served in grants; its rate does not change",
+        _ => return Ok(()),
+    };
+    Err(Diagnostic::new(rate.span(), format!("`{}` {why}", link.name)))
 }
 
 /// The link with the minimum rate; the first of equals.

@@ -98,6 +98,8 @@ impl Links<'_> {
         let trace = trace.map(|name| {
             self.traces.get(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
         });
+        let rate = pipe_table.rate.map(|rate| rate.0);
+        let grants = pipe_table.grants.as_ref().map(|table| pipe::grants(table, rate));
         let delay = pipe_table.delay.map_or(Span::ZERO, |delay| delay.0);
         let reorder = pipe_table.reorder.as_ref().map_or(Ok(0.0), |share| pipe::reorder(share, delay))?;
         let overhead = pipe_table.overhead.as_ref().map_or(Ok(0), parse_bytes)?;
@@ -105,8 +107,9 @@ impl Links<'_> {
         let policer = pipe_table.policer.as_ref().map(|table| pipe::policer(table, overhead, local));
         let (queue, bdp_limit) = queue::queue(pipe_table.queue.as_ref())?;
         let pipe = PipeConfig {
-            rate: pipe_table.rate.map(|rate| rate.0),
+            rate,
             trace: trace.transpose()?,
+            grants: grants.transpose()?,
             delay,
             jitter: pipe_table.jitter.map_or(Span::ZERO, |jitter| jitter.0),
             loss: pipe_table.loss.map_or(LossModel::None, |loss| loss.0),
@@ -140,13 +143,15 @@ impl Links<'_> {
 }
 
 impl file::Pipe {
-    /// The keys of `self`, and those of `defaults` that `self` does not have; rate and trace exclude each other.
+    /// The keys of `self`, and those of `defaults` that `self` does not have. What says how fast the link is goes together: a
+    /// direction with a rate or a trace of its own has nothing of it from the other.
     fn with_defaults_from(self, defaults: &Self) -> Self {
         let defaults = defaults.clone();
         let has_rate = self.rate.is_some() || self.trace.is_some();
         Self {
             rate: if has_rate { self.rate } else { defaults.rate },
             trace: if has_rate { self.trace } else { defaults.trace },
+            grants: if has_rate { self.grants } else { self.grants.or(defaults.grants) },
             delay: self.delay.or(defaults.delay),
             jitter: self.jitter.or(defaults.jitter),
             loss: self.loss.or(defaults.loss),
@@ -154,7 +159,7 @@ impl file::Pipe {
             corrupt: self.corrupt.or(defaults.corrupt),
             reorder: self.reorder.or(defaults.reorder),
             overhead: self.overhead.or(defaults.overhead),
-            policer: self.policer.or(defaults.policer),
+            policer: if has_rate { self.policer } else { self.policer.or(defaults.policer) },
             queue: self.queue.or(defaults.queue),
             local: self.local.or(defaults.local),
             wire_limit: self.wire_limit.or(defaults.wire_limit),
@@ -166,6 +171,7 @@ impl file::Pipe {
         let Self {
             rate,
             trace,
+            grants,
             delay,
             jitter,
             loss,
@@ -178,12 +184,13 @@ impl file::Pipe {
             local,
             wire_limit,
         } = self;
+        let unshaped = grants.is_none() && policer.is_none();
         let unimpaired = loss.is_none() && duplicate.is_none() && corrupt.is_none() && reorder.is_none();
         let rate_and_delay_unset = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
         rate_and_delay_unset
             && unimpaired
             && overhead.is_none()
-            && policer.is_none()
+            && unshaped
             && queue.is_none()
             && local.is_none()
             && wire_limit.is_none()

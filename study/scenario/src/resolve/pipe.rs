@@ -1,10 +1,25 @@
 //! The tables of a link's direction, but for its queue.
 
+use super::checks::check_positive;
 use super::network::DEFAULT_MTU;
 use crate::file;
-use link::PolicerConfig;
+use link::{GrantConfig, PolicerConfig};
 use parse::{Diagnostic, Percent, Spanned};
-use units::Span;
+use units::{Rate, Span};
+
+/// The grants of a direction with this rate.
+pub(super) fn grants(table: &Spanned<file::Grants>, rate: Option<Rate>) -> Result<GrantConfig, Diagnostic> {
+    let period = check_positive("period", &table.get().period, |time| time.0.0)?.0;
+    let Some(rate) = rate else {
+        let diagnostic = Diagnostic::new(table.span(), "`grants` without `rate`");
+        return Err(diagnostic.with_help("give the link the rate that its grants make on average"));
+    };
+    if rate.bytes_in(period) == 0 {
+        let span = table.get().period.span();
+        return Err(Diagnostic::new(span, format!("a grant each {period} carries nothing at {rate}")));
+    }
+    Ok(GrantConfig { period, request: table.get().request.0 })
+}
 
 /// The share of packets that are not delayed on a wire with this propagation delay.
 pub(super) fn reorder(share: &Spanned<Percent>, delay: Span) -> Result<f64, Diagnostic> {

@@ -39,6 +39,13 @@ fn quantities() {
         ("reorder = \"1%\"", "reorder", "give the link a `delay`"),
         ("duplicate = \"101%\"", "duplicate", "at most `100%`"),
         ("corrupt = 0.01", "corrupt", "write \"1%\"?"),
+        ("grants = { period = \"5ms\", request = \"8ms\" }", "grants", "`grants` without `rate`"),
+        ("grants = { period = \"0ms\", request = \"8ms\" }\nrate = \"1mbit\"", "grants.period", "more than zero"),
+        (
+            "grants = { period = \"7us\", request = \"8ms\" }\nrate = \"1mbit\"",
+            "grants.period",
+            "carries nothing at 1mbit",
+        ),
         ("policer = { rate = \"1mbit\", burst = \"1499b\" }", "policer.burst", "at least 1500b"),
         ("policer = { rate = \"1mbit\" }", "policer.burst", "missing key `burst`"),
         ("policer = { rate = \"1mbit\", burst = \"9kB\" }\nlocal = true", "policer", "stands in the network"),
@@ -204,6 +211,9 @@ fn flows_and_events() {
     check(&event("path = \"wire\""), 9, "event.0", "changes nothing");
     check(&event("up = false"), 9, "event.0", "names a `path` or a `link`");
     check(&event("path = \"wide\"\nup = false"), 11, "event.0.path", "did you mean `wire`?");
+    let granted = PATH.to_owned() + "grants = { period = \"5ms\", request = \"8ms\" }\n";
+    let event_on_grants = event("path = \"wire\"\nrate = \"1mbit\"").replace(PATH, &granted);
+    check(&event_on_grants, 13, "event.0.rate", "is served in grants");
     check(&event("link = \"wire\"\nrate = \"0bit\""), 12, "event.0.rate", "carries nothing");
 }
 

@@ -116,6 +116,7 @@ fn bottleneck() -> Link {
     let forward = PipeConfig {
         rate: Some(Rate::from_mbit(10)),
         trace: None,
+        grants: None,
         delay: Span::from_millis(9),
         jitter: Span::from_micros(250),
         loss: LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
@@ -247,6 +248,21 @@ fn a_policer_that_is_slower_than_the_link_gives_the_bandwidth_delay_product() {
     let limit = QueueLimit::Bytes(5_000); // 2 Mbit/s times 20 ms
     assert_eq!(slower.forward.queue, QueueConfig { limit, discipline: QueueDiscipline::DropHead, ecn: false });
     assert_eq!(link("{ rate = \"200mbit\", burst = \"10kB\" }").forward.queue.limit, QueueLimit::Bytes(250_000));
+}
+
+#[test]
+fn a_direction_with_a_rate_of_its_own_has_neither_grants_nor_a_policer_of_the_other() {
+    let keys = [
+        "path.wire.grants={ period = \"5ms\", request = \"8ms\" }",
+        "path.wire.policer={ rate = \"2mbit\", burst = \"10kB\" }",
+    ];
+    let directions = |set: &[&str]| {
+        let link = experiment(SMALL, &[&keys, set].concat()).links.remove(0);
+        [link.forward, link.reverse].map(|pipe| (pipe.grants, pipe.policer.is_some()))
+    };
+    let grants = Some(GrantConfig { period: Span::from_millis(5), request: Span::from_millis(8) });
+    assert_eq!(directions(&["path.wire.reverse.delay=1ms"]), [(grants, true); 2]);
+    assert_eq!(directions(&["path.wire.reverse.rate=5mbit"]), [(grants, true), (None, false)]);
 }
 
 #[test]
