@@ -135,6 +135,7 @@ impl Lab {
     /// The lab cannot do what the experiment asks for, or the run failed.
     pub fn run(&self, experiment: &Experiment, seed: u64, kept_folder: Option<&Path>) -> Result<Run, Error> {
         let backend = &self.backends[self.backend(experiment)?];
+        let experiment = &*experiment.with_seed(seed);
         let mut best: Option<RunResults> = None;
         for _ in 0..ATTEMPTS {
             let results = self.attempt(backend, experiment, seed, (kept_folder, best.as_ref()))?;

@@ -14,7 +14,8 @@ use scenario::model::Experiment;
 /// If packets are not conserved: a mistake in the simulator. If the experiment names a link, path or tunnel that it
 /// does not have: the scenario reader gives no such experiment.
 pub fn run(experiment: &Experiment, seed: u64) -> Result<record::Run, Error> {
-    let mut engine = Engine::new(experiment, seed)?;
+    let experiment = experiment.with_seed(seed);
+    let mut engine = Engine::new(&experiment, seed)?;
     engine.run();
-    Ok(summarise(engine, experiment, seed))
+    Ok(summarise(engine, &experiment, seed))
 }

@@ -129,6 +129,24 @@ fn an_event_states_the_whole_discipline_anew() {
 }
 
 #[test]
+fn handovers_and_random_walks_are_events() {
+    let keys = [
+        "path.w.handover={ period = \"600ms\", outage = \"50ms\" }",
+        "path.w.rate_walk={ min = \"1mbit\", max = \"20mbit\", deviation = \"5mbit\", interval = \"500ms\" }",
+        "path.w.reverse.rate=5mbit",
+    ];
+    let (experiment, environment) = (experiment(SINGLE, &keys), environment(true));
+    let experiment = experiment.with_seed(1);
+    let rate = experiment.events[0].rate.unwrap().as_bits();
+    let lines = Network::new(&experiment, &environment).events();
+    let times: Vec<u64> = lines.iter().map(|(at, _)| at.as_millis()).collect();
+    assert_eq!(times, [500, 500, 600, 600, 650, 650], "tbf and netem; netem there and back, twice");
+    assert!(lines[0].1.contains(&format!("tbf rate {rate}bit")) && lines[1].1.contains(&format!(" rate {rate}bit ")));
+    assert!(lines[2..4].iter().all(|(_, line)| line.contains("loss random 100%")), "{lines:#?}");
+    assert!(lines[4..].iter().all(|(_, line)| !line.contains("loss")), "{lines:#?}");
+}
+
+#[test]
 fn a_local_queue_stands_in_the_sending_host() {
     let lines = setup(SINGLE, &["path.w.local=true"], true);
     assert_eq!(starting(&lines, "tc -n s0 qdisc add dev p0 root handle 1: stab overhead -14").len(), 1);

@@ -162,7 +162,7 @@ pub(crate) fn add_path(
 ) {
     let reverse = PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() };
     let links = std::iter::once(experiment.links.len()).chain(further_links.iter().copied()).collect();
-    experiment.links.push(Link { name: link.to_owned(), forward: pipe, reverse });
+    experiment.links.push(Link::new(link.to_owned(), pipe, reverse));
     experiment.paths.push(Path { name: path.to_owned(), links, mtu: 1500 });
 }
 

@@ -1,9 +1,9 @@
-//! Links with rate traces, jitter and impairments.
+//! Links with rate traces, jitter, impairments and hand-overs.
 
 use crate::common::{add_striping_tunnel, bulk, datagrams, host, links, one_link, pipe, run};
 use link::{PipeConfig, RateTrace};
-use scenario::model::FlowKind;
-use units::{Rate, Span};
+use scenario::model::{FlowKind, Handover};
+use units::{Instant, Rate, Span};
 
 /// Seven opportunities in ten milliseconds: 8.4 Mbit/s in packets of 1500 bytes.
 fn traced() -> PipeConfig {
@@ -79,4 +79,18 @@ fn a_file_over_duplicating_paths_arrives_once() {
         assert_eq!((flow.delivered_bytes, flow.timeouts), (3_000_000, 0), "{flow:?}");
         assert!(run.paths[0].duplicated_packets > 300 && flow.completion_s.is_some(), "{flow:?}");
     }
+}
+
+/// Datagrams are sent at 0.5, 1.5, ... ms. At 15, 30 and 45 s the 20 that are on the wire are lost, and the 80 that are sent
+/// while it is down.
+#[test]
+fn a_handover_loses_what_is_on_the_wire_and_what_is_sent_during_the_outage() {
+    let [period, outage, delay] = [15_000, 80, 20].map(Span::from_millis);
+    let mut experiment = one_link("", PipeConfig { rate: None, ..pipe(Rate::from_mbit(1), delay, 100) }, 60);
+    experiment.links[0].handover = Some(Handover { period, outage, delay: Some((delay, delay)) });
+    experiment.flows = vec![datagrams("udp", Rate::from_mbit(8), 1000)];
+    experiment.flows[0].start = Instant::ZERO + Span::from_micros(500);
+    let run = run(&experiment);
+    assert_eq!((run.paths[0].lost_packets, run.flows[0].sent_packets), (300, 60_000));
+    assert_eq!((run.flows[0].one_way_delay_ms.min, run.flows[0].one_way_delay_ms.max), (20.0, 20.0));
 }

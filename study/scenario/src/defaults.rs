@@ -31,6 +31,7 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
     ];
     entries.extend(defaults.map(|(table, key, default)| (table, key, json!(default))));
     entries.extend([("burst-loss", "bad", json!("100%")), ("burst-loss", "good", json!("0%"))]);
+    entries.push(("handover", "outage", json!("0s")));
     entries.extend(queue());
     entries.extend(of_tunnel());
     entries.extend(host());

@@ -4,11 +4,13 @@
 
 mod application;
 mod tunnel;
+mod variation;
 
 pub use application::{Application, Distribution, Playback, Requests, Video};
 pub use machine::{OFF, TunnelOptions};
 pub use params::AlgorithmChoice;
 pub use tunnel::{Device, Resequence, Ropewalk, Tunnel};
+pub use variation::{Handover, RateWalk, standard_normal};
 
 use link::{LossModel, PipeConfig};
 use units::{Instant, Rate, Span};
@@ -43,6 +45,18 @@ pub struct Link {
     pub forward: PipeConfig,
     /// From the receiving to the sending side.
     pub reverse: PipeConfig,
+    /// Hand-overs, which change the delay of both directions.
+    pub handover: Option<Handover>,
+    /// Random walks of the rates of both directions, which start at the rates of `forward` and `reverse`.
+    pub rate_walks: [Option<RateWalk>; 2],
+}
+
+impl Link {
+    /// A link that changes only at events of its experiment.
+    #[must_use]
+    pub fn new(name: String, forward: PipeConfig, reverse: PipeConfig) -> Self {
+        Self { name, forward, reverse, handover: None, rate_walks: [None; 2] }
+    }
 }
 
 /// A chain of links from the sending to the receiving side.

@@ -9,7 +9,7 @@
 //! of real video are about lognormal or gamma, and scenes keep neighbours alike (Krunz and Tripathi 1997). Draws of
 //! single frames average out in half a second; the bursts that matter to a network are those of groups.
 
-use scenario::model::Video;
+use scenario::model::{Video, standard_normal};
 use units::{Rate, RngStream};
 
 /// Draws the sizes of frames.
@@ -75,14 +75,12 @@ impl LogNormal {
         Self { sigma: libm::sqrt(libm::log1p(variation * variation)) }
     }
 
-    /// exp(sigma z - sigma^2 / 2), z standard normal by Box and Muller's transform.
+    /// exp(sigma z - sigma^2 / 2), z standard normal.
     fn draw(self, rng: &mut RngStream) -> f64 {
         if self.sigma == 0.0 {
             return 1.0;
         }
-        let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.unit()));
-        let z = radius * libm::cos(std::f64::consts::TAU * rng.unit());
-        libm::exp(self.sigma * (z - self.sigma / 2.0))
+        libm::exp(self.sigma * (standard_normal(rng) - self.sigma / 2.0))
     }
 }
 

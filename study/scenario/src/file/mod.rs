@@ -14,7 +14,7 @@ mod video;
 
 pub(crate) use host::{Host, LossRecovery, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
-pub(crate) use pipe::{Grants, Policer};
+pub(crate) use pipe::{Grants, Handover, Policer, RateWalk};
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Loss};
@@ -120,6 +120,9 @@ macro_rules! with_pipe_keys {
             trace: Option<Spanned<String>>,
             /// The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }.
             grants: Option<Spanned<Grants>>,
+            /// The rate follows a random walk, from `rate` on:
+            /// { min = "5mbit", max = "40mbit", deviation = "2mbit", interval = "100ms" }.
+            rate_walk: Option<Spanned<RateWalk>>,
             /// Propagation delay, one way.
             delay: Option<Time>,
             /// Uniform extra delay from zero to this; packets keep their order.
@@ -152,6 +155,7 @@ macro_rules! with_pipe_keys {
                     rate: self.rate,
                     trace: self.trace.clone(),
                     grants: self.grants.clone(),
+                    rate_walk: self.rate_walk.clone(),
                     delay: self.delay,
                     jitter: self.jitter,
                     loss: self.loss,
@@ -175,6 +179,7 @@ pub(crate) struct Pipe {
     pub(crate) rate: Option<BitRate>,
     pub(crate) trace: Option<Spanned<String>>,
     pub(crate) grants: Option<Spanned<Grants>>,
+    pub(crate) rate_walk: Option<Spanned<RateWalk>>,
     pub(crate) delay: Option<Time>,
     pub(crate) jitter: Option<Time>,
     pub(crate) loss: Option<Loss>,
@@ -200,6 +205,8 @@ with_pipe_keys! {
         pub(crate) mtu: Option<Spanned<Size>>,
         /// The keys of the reverse direction that differ.
         pub(crate) reverse: Option<Reverse>,
+        /// Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }.
+        pub(crate) handover: Option<Spanned<Handover>>,
     }
 }
 
@@ -211,6 +218,8 @@ with_pipe_keys! {
         pub(crate) name: Spanned<Name>,
         /// The keys of the reverse direction that differ.
         pub(crate) reverse: Option<Reverse>,
+        /// Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }.
+        pub(crate) handover: Option<Spanned<Handover>>,
     }
 }
 

@@ -17,6 +17,34 @@ pub(crate) struct Grants {
     pub(crate) request: Time,
 }
 
+/// Hand-overs of a low-orbit satellite: a short outage, then another delay.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "handover")]
+pub(crate) struct Handover {
+    /// The time between two hand-overs, and until the first.
+    pub(crate) period: Spanned<Time>,
+    /// The time for which the link is down.
+    pub(crate) outage: Option<Spanned<Time>>,
+    /// The least and the greatest delay: after a hand-over it is uniform between them, in both directions.
+    pub(crate) delay: Option<Spanned<[Time; 2]>>,
+}
+
+/// A rate that follows Brownian motion between bounds that reflect it (Winstein, Sivaraman and Balakrishnan 2013).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "rate-walk")]
+pub(crate) struct RateWalk {
+    /// The least rate.
+    pub(crate) min: BitRate,
+    /// The greatest rate.
+    pub(crate) max: Spanned<BitRate>,
+    /// The standard deviation of the rate's change in one second.
+    pub(crate) deviation: BitRate,
+    /// The time between two changes.
+    pub(crate) interval: Spanned<Time>,
+}
+
 /// A token-bucket policer (RFC 2697, `tc police`): drops what exceeds it, and queues nothing.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -52,12 +52,13 @@ fn changes_of(spanned: &Spanned<file::Event>, links: &[Link], paths: &[Path]) ->
     Ok(chain.iter().map(change).filter(changes_anything).collect())
 }
 
-/// Refuses a new rate for a link that follows a trace or is served in grants.
+/// Refuses a new rate for a link that follows a trace or a random walk, or is served in grants.
 fn check_changeable_rate(link: &Link, rate: &Spanned<BitRate>) -> Result<(), Diagnostic> {
     let pipes = [&link.forward, &link.reverse];
     let why = match pipes {
         _ if link.forward.trace.is_some() => "follows a trace; it has no rate to change",
         _ if pipes.iter().any(|pipe| pipe.grants.is_some()) => "is served in grants; its rate does not change",
+        _ if link.rate_walks.iter().any(Option::is_some) => "has a `rate_walk`, which sets its rate",
         _ => return Ok(()),
     };
     Err(Diagnostic::new(rate.span(), format!("`{}` {why}", link.name)))

@@ -10,6 +10,7 @@ mod queue;
 mod requests;
 pub(crate) mod traffic;
 pub(crate) mod tunnel;
+mod variation;
 pub(crate) mod video;
 
 use self::checks::check_positive;

@@ -3,6 +3,7 @@
 use super::checks::{check_positive, check_unique, find, parse_bytes};
 use super::pipe;
 use super::queue::{self, BdpLimit};
+use super::variation;
 use crate::file::{self, File, Name, Reverse};
 use crate::model::{Link, Path};
 use crate::trace::Traces;
@@ -28,7 +29,7 @@ pub(super) fn resolve_network(file: &File, traces: &mut Traces) -> Result<(Vec<L
     }
     let mut links = Links { links: Vec::new(), bdp_limits: Vec::new(), traces };
     for link in &file.link {
-        links.add(&link.name, &link.pipe(), link.reverse.as_ref())?;
+        links.add(&link.name, &link.pipe(), link.reverse.as_ref(), link.handover.as_ref())?;
     }
     let declared_links = links.links.len();
     let mut paths: Vec<Path> = Vec::new();
@@ -37,7 +38,9 @@ pub(super) fn resolve_network(file: &File, traces: &mut Traces) -> Result<(Vec<L
             check_unique("path", &path.name.get().0, path.name.span(), paths.iter().map(|path| path.name.as_str()))?;
         let chain = match &path.links {
             Some(chain) => link_indices(path, chain, &links.links[..declared_links])?,
-            None => vec![links.add(&path.name, &path.pipe(), path.reverse.as_ref())?],
+            None => {
+                vec![links.add(&path.name, &path.pipe(), path.reverse.as_ref(), path.handover.as_ref())?]
+            }
         };
         let mtu = path
             .mtu
@@ -54,7 +57,7 @@ fn link_indices(
     chain: &Spanned<Vec<Spanned<String>>>,
     links: &[Link],
 ) -> Result<Vec<usize>, Diagnostic> {
-    if path.reverse.is_some() || !path.pipe().is_empty() {
+    if path.reverse.is_some() || path.handover.is_some() || !path.pipe().is_empty() {
         let diagnostic = Diagnostic::new(chain.span(), "a path has `links`, or a link of its own, not both");
         return Err(diagnostic.with_help("move rate, delay, queue ... into a [[link]]"));
     }
@@ -79,12 +82,17 @@ impl Links<'_> {
         name: &Spanned<Name>,
         forward: &file::Pipe,
         reverse: Option<&Reverse>,
+        handover: Option<&Spanned<file::Handover>>,
     ) -> Result<usize, Diagnostic> {
         let name = check_unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
         let reverse = reverse.map_or(forward.clone(), |reverse| reverse.pipe().with_defaults_from(forward));
+        let walk =
+            |pipe: &file::Pipe| pipe.rate_walk.as_ref().map(|table| variation::rate_walk(table, pipe)).transpose();
+        let rate_walks = [walk(forward)?, walk(&reverse)?];
         let ((forward, forward_limit), (reverse, reverse_limit)) =
             (self.resolve_pipe(forward)?, self.resolve_pipe(&reverse)?);
-        self.links.push(Link { name, forward, reverse });
+        let handover = handover.map(variation::handover).transpose()?;
+        self.links.push(Link { name, forward, reverse, handover, rate_walks });
         self.bdp_limits.push([forward_limit, reverse_limit]);
         Ok(self.links.len() - 1)
     }
@@ -151,6 +159,7 @@ impl file::Pipe {
         Self {
             rate: if has_rate { self.rate } else { defaults.rate },
             trace: if has_rate { self.trace } else { defaults.trace },
+            rate_walk: if has_rate { self.rate_walk } else { self.rate_walk.or(defaults.rate_walk) },
             grants: if has_rate { self.grants } else { self.grants.or(defaults.grants) },
             delay: self.delay.or(defaults.delay),
             jitter: self.jitter.or(defaults.jitter),
@@ -172,6 +181,7 @@ impl file::Pipe {
             rate,
             trace,
             grants,
+            rate_walk,
             delay,
             jitter,
             loss,
@@ -184,7 +194,7 @@ impl file::Pipe {
             local,
             wire_limit,
         } = self;
-        let unshaped = grants.is_none() && policer.is_none();
+        let unshaped = grants.is_none() && rate_walk.is_none() && policer.is_none();
         let unimpaired = loss.is_none() && duplicate.is_none() && corrupt.is_none() && reorder.is_none();
         let rate_and_delay_unset = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
         rate_and_delay_unset

@@ -20,6 +20,9 @@ fn check(text: &str, line: usize, key: &str, phrase: &str) {
 
 #[test]
 fn quantities() {
+    let walk = |min: &str, max: &str, interval: &str| {
+        format!("rate_walk = {{ min = \"{min}\", max = \"{max}\", deviation = \"1mbit\", interval = \"{interval}\" }}")
+    };
     for (line, key, phrase) in [
         ("rate = \"100mbps\"", "rate", "write `100mbit`"),
         ("rate = \"-5mbit\"", "rate", "negative"),
@@ -46,6 +49,13 @@ fn quantities() {
             "grants.period",
             "carries nothing at 1mbit",
         ),
+        ("handover = { period = \"1s\", outage = \"1s\" }", "handover.outage", "less than `period`"),
+        ("handover = { period = \"1s\" }", "handover", "changes nothing"),
+        ("handover = { period = \"1s\", delay = [\"2ms\", \"1ms\"] }", "handover.delay", "least first"),
+        (&walk("1mbit", "9mbit", "1s"), "rate_walk", "`rate_walk` without `rate`"),
+        (&(walk("9mbit", "9mbit", "1s") + "\nrate = \"9mbit\""), "rate_walk.max", "more than `min`"),
+        (&(walk("1mbit", "9mbit", "1s") + "\nrate = \"10mbit\""), "rate_walk", "not between"),
+        (&(walk("1mbit", "9mbit", "9us") + "\nrate = \"1mbit\""), "rate_walk.interval", "at least 1ms"),
         ("policer = { rate = \"1mbit\", burst = \"1499b\" }", "policer.burst", "at least 1500b"),
         ("policer = { rate = \"1mbit\" }", "policer.burst", "missing key `burst`"),
         ("policer = { rate = \"1mbit\", burst = \"9kB\" }\nlocal = true", "policer", "stands in the network"),
@@ -214,6 +224,9 @@ fn flows_and_events() {
     let granted = PATH.to_owned() + "grants = { period = \"5ms\", request = \"8ms\" }\n";
     let event_on_grants = event("path = \"wire\"\nrate = \"1mbit\"").replace(PATH, &granted);
     check(&event_on_grants, 13, "event.0.rate", "is served in grants");
+    let walk = "rate_walk = { min = \"1mbit\", max = \"100mbit\", deviation = \"1mbit\", interval = \"1s\" }\n";
+    let event_on_walk = event("path = \"wire\"\nrate = \"1mbit\"").replace(PATH, &format!("{PATH}{walk}"));
+    check(&event_on_walk, 13, "event.0.rate", "has a `rate_walk`");
     check(&event("link = \"wire\"\nrate = \"0bit\""), 12, "event.0.rate", "carries nothing");
 }
 

@@ -141,7 +141,7 @@ fn bottleneck() -> Link {
         queue: QueueConfig { limit: QueueLimit::Bytes(2750), discipline: QueueDiscipline::DropTail, ecn: false },
         ..forward.clone()
     };
-    Link { name: "bottleneck".into(), forward, reverse }
+    Link::new("bottleneck".into(), forward, reverse)
 }
 
 #[test]
@@ -263,6 +263,29 @@ fn a_direction_with_a_rate_of_its_own_has_neither_grants_nor_a_policer_of_the_ot
     let grants = Some(GrantConfig { period: Span::from_millis(5), request: Span::from_millis(8) });
     assert_eq!(directions(&["path.wire.reverse.delay=1ms"]), [(grants, true); 2]);
     assert_eq!(directions(&["path.wire.reverse.rate=5mbit"]), [(grants, true), (None, false)]);
+}
+
+#[test]
+fn handovers_and_random_walks_become_events_with_a_seed() {
+    let keys = [
+        "path.wire.handover={ period = \"4s\", outage = \"80ms\", delay = [\"20ms\", \"40ms\"] }",
+        "path.wire.rate_walk={ min = \"50mbit\", max = \"150mbit\", deviation = \"9mbit\", interval = \"100ms\" }",
+        "path.wire.reverse.rate=10mbit",
+    ];
+    let experiment = experiment(SMALL, &keys);
+    let link = &experiment.links[0];
+    let [period, outage] = [4_000, 80].map(Span::from_millis);
+    let delay = Some((Span::from_millis(20), Span::from_millis(40)));
+    assert_eq!(link.handover, Some(Handover { period, outage, delay }));
+    let [min, max, deviation] = [50, 150, 9].map(Rate::from_mbit);
+    assert_eq!(link.rate_walks, [Some(RateWalk { min, max, deviation, interval: Span::from_millis(100) }), None]);
+    assert!(experiment.events.is_empty());
+    let [first, again, other] = [1, 1, 2].map(|seed| experiment.with_seed(seed).into_owned().events);
+    assert!(first == again && first != other && first.is_sorted_by_key(|change| change.at));
+    // In 10 s: two hand-overs of two changes each, and 99 rates.
+    let of_rate = first.iter().filter(|change| change.rate.is_some());
+    assert_eq!((of_rate.clone().count(), first.len()), (99, 103));
+    assert!(of_rate.into_iter().all(|change| change.directions == Directions::Forward));
 }
 
 #[test]
