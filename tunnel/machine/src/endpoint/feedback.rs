@@ -10,12 +10,32 @@ use wire::frame::Frame;
 /// Maximum time without acknowledgements on a regular path while there are any to send.
 const MAX_ACK_INTERVAL: Span = Span::from_millis(25);
 /// Minimum interval of reorder timeout frames; an unchanged timeout is sent at eight times this interval.
-const REORDER_TIMEOUT_INTERVAL: Span = Span::from_millis(25);
+pub(super) const REORDER_TIMEOUT_INTERVAL: Span = Span::from_millis(25);
 /// Bytes of frames that fit a datagram on every path.
 const MAX_FRAME_BYTES: usize = (BASE_PLPMTU - SEAL_OVERHEAD) as usize;
 
 impl<P: Payload> Endpoint<P> {
     pub(super) fn poll_control(&mut self, now: Instant) -> Option<Transmit<P>> {
+        if now < self.control_deadline {
+            return None;
+        }
+        let transmit = self.poll_ping(now).or_else(|| self.poll_feedback(now));
+        if transmit.is_none() {
+            self.control_deadline = self.next_control_deadline(now);
+        }
+        transmit
+    }
+
+    /// When the next ping or acknowledgement is due, or the reorder timeout is computed again.
+    pub(super) fn next_control_deadline(&self, now: Instant) -> Instant {
+        let policy = self.policy(now);
+        let deadlines = self.paths.iter().flatten().map(|path| path.control_deadline(policy));
+        let computation = self.reorder_timeout_computed + REORDER_TIMEOUT_INTERVAL;
+        let computation = if self.fragments.bytes > 0 { computation } else { Instant::NEVER };
+        deadlines.min().unwrap_or(Instant::NEVER).min(computation)
+    }
+
+    fn poll_ping(&mut self, now: Instant) -> Option<Transmit<P>> {
         let policy = self.policy(now);
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
@@ -35,7 +55,7 @@ impl<P: Payload> Endpoint<P> {
                 return self.send_frames(now, id, pad_to);
             }
         }
-        self.poll_feedback(now)
+        None
     }
 
     /// Sends the frames that belong to a path on it. Acknowledgements of all paths are sent on the fastest path that seems
@@ -98,12 +118,13 @@ impl<P: Payload> Endpoint<P> {
 
     /// The reorder timeout for the peer, if it is due: while data is in flight, and at once when it changed.
     pub(super) fn reorder_timeout_frame(&mut self, now: Instant) -> Option<Frame> {
-        let (sent_timeout, sent_at) = self.reorder_timeout_sent;
-        if now.since(sent_at) < REORDER_TIMEOUT_INTERVAL || self.fragments.bytes == 0 {
+        if now.since(self.reorder_timeout_computed) < REORDER_TIMEOUT_INTERVAL || self.fragments.bytes == 0 {
             return None;
         }
+        self.reorder_timeout_computed = now;
         self.adapt_codel();
         let timeout = self.reorder_timeout();
+        let (sent_timeout, sent_at) = self.reorder_timeout_sent;
         if timeout.0.abs_diff(sent_timeout.0) < sent_timeout.0 / 8 && now.since(sent_at) < REORDER_TIMEOUT_INTERVAL * 8
         {
             return None;
@@ -124,24 +145,24 @@ impl<P: Payload> Endpoint<P> {
     /// Maximum excess delay of a path, with `deviations` mean deviations of its jitter.
     fn max_excess_one_way_delay(&self, deviations: u64) -> Span {
         let up_paths = self.paths.iter().flatten().filter(|path| path.is_up());
-        up_paths.map(|path| self.excess_one_way_delay(path) + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
+        up_paths.map(|path| path.excess_one_way_delay + path.jitter() * deviations).max().unwrap_or(Span::ZERO)
     }
 
-    /// One-way delay of a path in excess of the fastest path's: by the peer's clock where data has gone by both, else
-    /// half the difference of their round trips.
-    pub(super) fn excess_one_way_delay(&self, path: &TunnelPath) -> Span {
+    /// Sets how much longer the one-way delay of each path is than that of the fastest path, by the peer's clock where
+    /// data has gone by both, else half the difference of their round trips.
+    pub(super) fn update_excess_one_way_delays(&mut self) {
         let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
-        let excess = |delay: u32| {
-            up_paths()
-                .filter_map(TunnelPath::one_way_delay)
-                .map(|path_delay| delay.wrapping_sub(path_delay) as i32)
-                .max()
-        };
-        if let Some(excess) = path.one_way_delay().and_then(excess) {
-            return Span::from_micros(excess.max(0) as u64);
-        }
         let min_srtt = up_paths().map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
-        path.srtt().saturating_sub(min_srtt) / 2
+        // The offset of the clocks is unknown: the delays can only be compared.
+        let min_delay = up_paths()
+            .filter_map(TunnelPath::one_way_delay)
+            .reduce(|min, delay| if (delay.wrapping_sub(min) as i32) < 0 { delay } else { min });
+        for path in self.paths.iter_mut().flatten() {
+            path.excess_one_way_delay = match path.one_way_delay().zip(min_delay) {
+                Some((delay, min)) => Span::from_micros((delay.wrapping_sub(min) as i32).max(0) as u64),
+                None => path.srtt().saturating_sub(min_srtt) / 2,
+            };
+        }
     }
 
     /// The time for which the peer waits for a missing fragment: the difference of the paths' delays and their jitter; with

@@ -24,7 +24,7 @@ use super::ingress::IngressQueue;
 use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
 use super::path::{FragmentOutcomes, PathTimeout, PingPolicy, TunnelPath};
 use super::reorder::{ReorderBuffer, ReorderConfig};
-use super::status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};
+use super::status::{EndpointCounters, EndpointEvent, EndpointStatus};
 use schedule::Scheduler;
 use std::collections::VecDeque;
 use transport::path::ControllerHandle;
@@ -75,6 +75,8 @@ pub struct Endpoint<P> {
     reorder: ReorderBuffer<P>,
     /// The path of the current burst, and the number of fragments left in it.
     burst: Option<(PathId, u32)>,
+    /// When the scheduler was last asked.
+    last_pick: Instant,
     outcomes: FragmentOutcomes,
     control_frames: Vec<Frame>,
     events: VecDeque<EndpointEvent>,
@@ -82,6 +84,10 @@ pub struct Endpoint<P> {
     last_data: Option<Instant>,
     /// The reorder timeout last sent to the peer, and the time.
     reorder_timeout_sent: (Span, Instant),
+    /// When the reorder timeout was last computed.
+    reorder_timeout_computed: Instant,
+    /// No control datagram is due before: whatever may make one due earlier sets it to zero.
+    control_deadline: Instant,
     /// Whether there was an input since the latest poll that returned nothing to send.
     had_input: bool,
 }
@@ -110,12 +116,15 @@ impl<P: Payload> Endpoint<P> {
             fragments: FragmentsInFlight::default(),
             reorder: ReorderBuffer::new(reorder),
             burst: None,
+            last_pick: Instant::ZERO,
             outcomes: FragmentOutcomes::default(),
             control_frames: Vec::new(),
             events: VecDeque::new(),
             counters: EndpointCounters::default(),
             last_data: None,
             reorder_timeout_sent: (Span::ZERO, Instant::ZERO),
+            reorder_timeout_computed: Instant::ZERO,
+            control_deadline: Instant::ZERO,
             had_input: false,
             options,
         }
@@ -127,6 +136,7 @@ impl<P: Payload> Endpoint<P> {
     /// With a path number of [`MAX_PATHS`] or more.
     pub fn set_path(&mut self, id: PathId, config: PathConfig) {
         assert!(id.index() < MAX_PATHS, "at most {MAX_PATHS} paths");
+        self.control_deadline = Instant::ZERO;
         if self.paths.len() <= id.index() {
             self.paths.resize_with(id.index() + 1, || None);
         }
@@ -151,6 +161,7 @@ impl<P: Payload> Endpoint<P> {
 
     /// Announces the removal of a path on each of the others: frames may be lost.
     pub fn announce_removal(&mut self, id: PathId) {
+        self.control_deadline = Instant::ZERO;
         let frame = Frame::Path { path: id.0 as u8, state: PathState::Removed };
         self.paths.iter_mut().flatten().for_each(|path| path.frames.push(frame.clone()));
     }
@@ -162,6 +173,7 @@ impl<P: Payload> Endpoint<P> {
         if let Some(path) = self.paths.get_mut(id.index()).and_then(Option::take) {
             self.next_packet_numbers[id.index()] = path.next_packet_number();
         }
+        self.update_excess_one_way_delays();
     }
 
     /// Replaces the scheduler.
@@ -178,14 +190,27 @@ impl<P: Payload> Endpoint<P> {
 
     /// Probes all paths now.
     pub fn ping_now(&mut self) {
+        self.control_deadline = Instant::ZERO;
         self.paths.iter_mut().flatten().for_each(TunnelPath::ping_now);
     }
 
     /// An inner packet arrived from the device, of a flow that hashes to `stream`.
     pub fn offer(&mut self, now: Instant, stream: u8, packet: P) {
-        self.last_data = Some(now);
+        self.on_data(now);
         self.had_input = true;
         self.ingress.push(now, stream, packet, &mut self.counters);
+    }
+
+    /// Inner data was sent or received: the tunnel is in use.
+    fn on_data(&mut self, now: Instant) {
+        if !self.is_in_use(now) {
+            self.control_deadline = Instant::ZERO;
+        }
+        self.last_data = Some(now);
+    }
+
+    fn is_in_use(&self, now: Instant) -> bool {
+        self.last_data.is_some_and(|last| now.since(last) < TUNNEL_IN_USE_TIME)
     }
 
     /// Whether the ingress queue takes more from the device.
@@ -196,10 +221,14 @@ impl<P: Payload> Endpoint<P> {
 
     /// An authentic datagram with a fragment arrived.
     pub fn receive_data(&mut self, now: Instant, arrival: Arrival, fragment: Fragment<P>) {
+        if !self.has_path(arrival.path) {
+            return;
+        }
+        self.on_data(now);
         let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
-        self.last_data = Some(now);
         path.on_datagram(now, Some(fragment.payload.len()));
         path.received.add(now, arrival.packet_number, arrival.ce, true);
+        self.control_deadline = self.control_deadline.min(path.received.deadline);
         let Self { reorder, counters, paths, .. } = self;
         let is_in_use = |path: PathId| {
             let last = paths.get(path.index()).and_then(Option::as_ref).and_then(|path| path.last_data_received);
@@ -213,7 +242,7 @@ impl<P: Payload> Endpoint<P> {
         let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
         path.on_datagram(now, None);
         path.received.add(now, arrival.packet_number, arrival.ce, false);
-        self.had_input = true;
+        (self.had_input, self.control_deadline) = (true, Instant::ZERO);
         frames.iter().for_each(|frame| self.on_frame(now, arrival.path, frame));
     }
 
@@ -240,6 +269,7 @@ impl<P: Payload> Endpoint<P> {
         if !path.on_ack(now, ack, &mut self.outcomes, &mut self.controller) {
             self.counters.malformed_frames += 1;
         }
+        self.update_excess_one_way_delays();
         self.apply_outcomes(now);
     }
 
@@ -258,6 +288,7 @@ impl<P: Payload> Endpoint<P> {
     fn on_pong(&mut self, now: Instant, id: PathId, token: u64) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let (was_down, plpmtu) = path.on_pong(now, token, &mut self.controller);
+        self.update_excess_one_way_delays();
         if was_down {
             self.events.push_back(EndpointEvent::PathUp(id));
         }
@@ -279,6 +310,8 @@ impl<P: Payload> Endpoint<P> {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let was_up = path.is_up();
         path.fail(now, &mut self.outcomes, &mut self.controller);
+        self.control_deadline = Instant::ZERO;
+        self.update_excess_one_way_delays();
         self.apply_outcomes(now);
         self.burst = None;
         if was_up {
@@ -297,6 +330,7 @@ impl<P: Payload> Endpoint<P> {
     pub fn on_too_large(&mut self, now: Instant, id: PathId) {
         if let Some(Some(path)) = self.paths.get_mut(id.index()) {
             path.on_too_large(now);
+            self.control_deadline = Instant::ZERO;
         }
     }
 
@@ -317,10 +351,7 @@ impl<P: Payload> Endpoint<P> {
     }
 
     fn policy(&self, now: Instant) -> PingPolicy {
-        PingPolicy {
-            tunnel_in_use: self.last_data.is_some_and(|last| now.since(last) < TUNNEL_IN_USE_TIME),
-            interval: self.options.probe_interval,
-        }
+        PingPolicy { tunnel_in_use: self.is_in_use(now), interval: self.options.probe_interval }
     }
 
     /// The next fragment for the device.
@@ -336,21 +367,23 @@ impl<P: Payload> Endpoint<P> {
     /// When [`on_timeout`](Self::on_timeout) is due.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
-        let policy = self.policy(now);
         let has_data = self.has_unsent() || self.fragments.has_retransmissions();
         let path_deadline = |path: &TunnelPath| {
             let next_send_time = if has_data && path.has_room() { path.next_send_time() } else { Instant::NEVER };
             // A time in the past needs no timer.
             let next_send_time = if next_send_time > now { next_send_time } else { Instant::NEVER };
-            path.deadline(policy).min(next_send_time)
+            path.deadline().min(next_send_time)
         };
         let path_deadlines = self.paths.iter().flatten().map(path_deadline).min().unwrap_or(Instant::NEVER);
-        path_deadlines.min(self.reorder.deadline)
+        // Set to zero while something is due: then it is not known yet what comes after.
+        let is_known = self.control_deadline > now;
+        let control_deadline = if is_known { self.control_deadline } else { self.next_control_deadline(now) };
+        path_deadlines.min(control_deadline).min(self.reorder.deadline)
     }
 
     /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Instant) {
-        self.had_input = true;
+        (self.had_input, self.control_deadline) = (true, Instant::ZERO);
         self.reorder.on_timeout(now, &mut self.counters);
         let up_count = self.paths.iter().flatten().filter(|path| path.is_up()).count();
         for index in 0..self.paths.len() {
@@ -378,9 +411,7 @@ impl<P: Payload> Endpoint<P> {
         let paths = || self.paths.iter().flatten();
         EndpointStatus {
             counters: self.counters,
-            paths: paths()
-                .map(|path| PathStatus { excess_one_way_delay: self.excess_one_way_delay(path), ..path.status() })
-                .collect(),
+            paths: paths().map(TunnelPath::status).collect(),
             ingress_backlog_packets: self.ingress.packet_count,
             ingress_backlog_bytes: self.ingress.bytes,
             fragments_in_flight: self.fragments.next_number() - self.fragments.base,
@@ -394,6 +425,7 @@ impl<P: Payload> Endpoint<P> {
     pub fn close(&mut self) {
         if let Some(path) = self.feedback_path().and_then(|path| self.paths[path.index()].as_mut()) {
             path.frames.push(Frame::Close);
+            self.control_deadline = Instant::ZERO;
         }
     }
 }

@@ -1,10 +1,15 @@
 //! The next fragment to send and its path: retransmissions first, then sparse flows, then as the scheduler picks.
 
+use super::feedback::REORDER_TIMEOUT_INTERVAL;
 use super::{Endpoint, PartlySentPacket};
 use crate::packet::{Fragment, Payload, Transmit, TransmitBody};
 use crate::path::TunnelPath;
 use schedule::{PacketChoice, SchedulerView};
 use units::{Instant, PathId, Span};
+
+/// Maximum time between two questions to the scheduler while packets wait: it may watch the backlog (as `overflow` does), so
+/// it is asked even if no path can send.
+const MAX_PICK_INTERVAL: Span = Span::from_millis(1);
 
 impl<P: Payload> Endpoint<P> {
     /// Retransmits a lost fragment on the path on which it arrives first. The stream waits for it: a slower path that can
@@ -22,7 +27,7 @@ impl<P: Payload> Endpoint<P> {
                 self.counters.abandoned_fragments += 1;
                 continue;
             }
-            let arrival = |path: &TunnelPath| path.next_transmission_delay(now) + self.excess_one_way_delay(path);
+            let arrival = |path: &TunnelPath| path.next_transmission_delay(now) + path.excess_one_way_delay;
             let order = |path: &TunnelPath| (path.is_backup(), path.is_unresponsive(), arrival(path));
             let (path, earliest) = fitting.min_by_key(|(_, path)| order(path))?;
             if !earliest.can_send(now) {
@@ -45,6 +50,7 @@ impl<P: Payload> Endpoint<P> {
         let tunnel_path = self.paths[path.index()].as_mut()?;
         let packet_number = tunnel_path.send(now, number, fragment.payload.len(), &mut self.controller);
         self.had_input = true;
+        self.control_deadline = self.control_deadline.min(self.reorder_timeout_computed + REORDER_TIMEOUT_INTERVAL);
         Some(Transmit { path, packet_number, body: TransmitBody::Data(fragment) })
     }
 
@@ -87,6 +93,11 @@ impl<P: Payload> Endpoint<P> {
 
     pub(super) fn send_scheduled(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
+        let can_send = self.paths.iter().flatten().any(|path| path.can_send(now));
+        if !can_send && now.since(self.last_pick) < MAX_PICK_INTERVAL {
+            return None;
+        }
+        self.last_pick = now;
         self.views.clear();
         let absent_path =
             schedule::PathView { has_room: false, active: false, ..schedule::PathView::without_measurements() };
@@ -120,7 +131,7 @@ impl<P: Payload> Endpoint<P> {
         let min_srtt = up_paths.map(TunnelPath::srtt).min().unwrap_or(Span::ZERO);
         for index in 0..self.views.len() {
             if let Some(path) = self.paths[index].as_ref().filter(|path| path.is_up()) {
-                self.views[index].srtt = min_srtt + self.excess_one_way_delay(path) * 2;
+                self.views[index].srtt = min_srtt + path.excess_one_way_delay * 2;
             }
         }
     }

@@ -62,6 +62,8 @@ pub(super) struct TunnelPath {
     /// When the PTO timer was started.
     pto_start: Instant,
     delivery_rate: Rate,
+    /// How much longer the one-way delay is than that of the fastest path.
+    pub(super) excess_one_way_delay: Span,
     phantom_queue: PhantomQueue,
     /// Payload of a full fragment, bytes: the MSS of the controller.
     mss: u32,
@@ -101,6 +103,7 @@ impl TunnelPath {
             pto_count: 0,
             pto_start: Instant::ZERO,
             delivery_rate: Rate(0),
+            excess_one_way_delay: Span::ZERO,
             phantom_queue: PhantomQueue::default(),
             mss: 0,
             last_received: None,
@@ -434,10 +437,14 @@ impl TunnelPath {
         self.pto_start + self.bounded_pto()
     }
 
-    /// When [`on_timeout`](Self::on_timeout) or a ping is due.
-    pub(super) fn deadline(&self, policy: PingPolicy) -> Instant {
-        let timers = self.sent.loss_time.min(self.pto_deadline()).min(self.black_hole_deadline());
-        timers.min(self.validation.ping_deadline(self.policy(policy))).min(self.received.deadline)
+    /// When [`on_timeout`](Self::on_timeout) is due.
+    pub(super) fn deadline(&self) -> Instant {
+        self.sent.loss_time.min(self.pto_deadline()).min(self.black_hole_deadline())
+    }
+
+    /// When a ping or an acknowledgement is due.
+    pub(super) fn control_deadline(&self, policy: PingPolicy) -> Instant {
+        self.validation.ping_deadline(self.policy(policy)).min(self.received.deadline)
     }
 
     /// Fragments in flight, oldest first.

@@ -2,7 +2,7 @@
 
 use super::{TunnelPath, UNPACED};
 use crate::status::PathStatus;
-use units::{Rate, Span};
+use units::Rate;
 
 impl TunnelPath {
     /// The path's measurements and counters.
@@ -15,7 +15,7 @@ impl TunnelPath {
             min_rtt: self.sender.min_rtt(),
             rttvar: self.sender.rtt().mdev(),
             probe_rtt: self.validation.latest_rtt,
-            excess_one_way_delay: Span::ZERO,
+            excess_one_way_delay: self.excess_one_way_delay,
             cwnd: self.sender.decision().cwnd,
             in_flight: self.sent.in_flight,
             pacing_rate: Some(self.pacing_rate()).filter(|rate| *rate != UNPACED).unwrap_or(Rate(0)),
