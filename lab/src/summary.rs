@@ -61,6 +61,7 @@ pub(crate) fn summarise(
         subflows,
         jain: fairness.as_ref().map(|fairness| fairness.jain),
         convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
+        capacity_mbps: experiment.capacity_mbps(),
         steal_s: Some(results.steal.as_secs_f64()),
         cpu: cpu(&results.cpu),
         paths,

@@ -61,6 +61,16 @@ impl Default for PipeConfig {
     }
 }
 
+impl PipeConfig {
+    /// The rate that the direction sustains: its rate or its trace's mean, at most its policer's; `None` without any of them.
+    #[must_use]
+    pub fn sustained_rate(&self) -> Option<Rate> {
+        let trace = self.trace.as_ref().map(RateTrace::mean_rate);
+        let policer = self.policer.map(|policer| policer.rate);
+        [self.rate, trace, policer].into_iter().flatten().min()
+    }
+}
+
 /// A token-bucket policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerConfig {
@@ -118,6 +128,23 @@ pub enum LossModel {
         /// Loss probability in the good state.
         loss_good: f64,
     },
+}
+
+impl LossModel {
+    /// The share of packets that are lost in the long run, 0 to 1; of Gilbert-Elliott in the stationary distribution of its
+    /// states.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Self::None => 0.0,
+            Self::Random(probability) => probability,
+            // The chain starts in the good state and never leaves it.
+            Self::GilbertElliott { to_bad: 0.0, loss_good, .. } => loss_good,
+            Self::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
+                (to_bad * loss_bad + to_good * loss_good) / (to_bad + to_good)
+            }
+        }
+    }
 }
 
 /// A queue: its limit and its discipline.

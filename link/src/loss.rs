@@ -57,12 +57,14 @@ mod tests {
         let (to_bad, to_good, loss_bad, loss_good) = (0.02, 0.25, 0.6, 0.001);
         let in_bad_state = to_bad / (to_bad + to_good);
         let rate = in_bad_state * loss_bad + (1.0 - in_bad_state) * loss_good;
+        let model = LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good };
+        assert!((model.mean() - rate).abs() < f64::EPSILON, "{}", model.mean());
         // States a distance k apart correlate by rho^k: the variance of the mean of n indicator variables.
         let rho: f64 = 1.0 - to_bad - to_good;
         let covariance = in_bad_state * (1.0 - in_bad_state) * (loss_bad - loss_good) * (loss_bad - loss_good);
         let variance = rate * (1.0 - rate) + 2.0 * covariance * rho / (1.0 - rho);
         let error = (variance / f64::from(PACKETS)).sqrt();
-        let share_lost = share(&losses(LossModel::GilbertElliott { to_bad, to_good, loss_bad, loss_good }));
+        let share_lost = share(&losses(model));
         assert!((share_lost - rate).abs() < 5.0 * error, "{share_lost} instead of {rate}, standard error {error}");
     }
 

@@ -40,6 +40,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         duration_s: experiment.duration.as_secs_f64(),
         jain: fairness.as_ref().map(|fairness| fairness.jain),
         convergence_s: fairness.and_then(|fairness| fairness.convergence_s),
+        capacity_mbps: experiment.capacity_mbps(),
         steal_s: None,
         cpu: Vec::new(),
         flows,

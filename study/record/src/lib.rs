@@ -31,6 +31,11 @@ pub struct Run {
     /// The time from the last of these flows' start until they share fairly, seconds; none if they never do. See [`fairness`].
     #[serde(default)]
     pub convergence_s: Option<f64>,
+    /// What all paths together can carry in the long run, headers included, Mbit/s: of each path the rate of its slowest link
+    /// times the share that its links do not lose. None if a path has no rate, if paths share a link, or if the scenario
+    /// changes what a link carries.
+    #[serde(default)]
+    pub capacity_mbps: Option<f64>,
     /// On a real kernel: the steal time, in which the run waited for the CPU, seconds; zero in virtual time. None in the
     /// simulator.
     #[serde(default)]

@@ -3,6 +3,7 @@
 //! Names are resolved to indices, and quantities have types.
 
 mod application;
+mod capacity;
 mod tunnel;
 mod variation;
 

@@ -24,6 +24,7 @@ impl Row for Run {
         visitor.visit_f64("duration_s", &mut self.duration_s);
         visitor.visit_optional_f64("jain", &mut self.jain);
         visitor.visit_optional_f64("convergence_s", &mut self.convergence_s);
+        visitor.visit_optional_f64("capacity_mbps", &mut self.capacity_mbps);
         visitor.visit_optional_f64("steal_s", &mut self.steal_s);
         let Work { data_packet_hops, packet_hops, delivered_data_packets, events } = &mut self.work;
         visitor.visit_u64("work.data_packet_hops", data_packet_hops);

@@ -1,6 +1,7 @@
 //! Scenario files: what is read, and what is refused.
 
 mod bad_inputs;
+mod capacity;
 mod common;
 mod good_inputs;
 mod schema_defaults;

@@ -75,6 +75,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         duration_s: x,
         jain: Some(x / 17.0),
         convergence_s: (cell > 1).then_some(x),
+        capacity_mbps: (cell > 2).then_some(x / 29.0),
         steal_s: (cell > 0).then_some(x / 31.0),
         cpu: vec![cpu("machine", Some(x / 37.0)), cpu("traffic", None)],
         flows: vec![flow("one", None), flow("two", Some(x))],

@@ -1,0 +1,30 @@
+//! What the paths of an experiment can carry.
+
+use super::{Directions, Experiment, Path};
+
+impl Experiment {
+    /// What all paths together carry from the sending to the receiving side in the long run, headers included, Mbit/s: of each
+    /// path the rate of its slowest link times the share that the wires of its links do not lose.
+    ///
+    /// `None` if a path has no rate, if two paths share a link, or if an event changes what a link carries.
+    #[must_use]
+    pub fn capacity_mbps(&self) -> Option<f64> {
+        let mut links: Vec<usize> = self.paths.iter().flat_map(|path| &path.links).copied().collect();
+        links.sort_unstable();
+        let is_shared = links.windows(2).any(|pair| pair[0] == pair[1]);
+        let is_changed = self.events.iter().any(|event| {
+            event.directions != Directions::Reverse
+                && (event.up.is_some() || event.rate.is_some() || event.loss.is_some())
+        });
+        if is_shared || is_changed {
+            return None;
+        }
+        self.paths.iter().map(|path| self.path_capacity_mbps(path)).sum()
+    }
+
+    fn path_capacity_mbps(&self, path: &Path) -> Option<f64> {
+        let links = || path.links.iter().map(|link| &self.links[*link].forward);
+        let slowest = links().filter_map(link::PipeConfig::sustained_rate).min()?;
+        Some(slowest.as_mbps() * links().map(|link| 1.0 - link.loss.mean()).product::<f64>())
+    }
+}
