@@ -9,7 +9,7 @@ use crate::study::Study;
 /// The grids of a figure of bars across a key: one for each setting of the other keys that has a value.
 pub(crate) fn charts(study: &Study<'_>, figure: &Figure, across: &str) -> Vec<Grid> {
     let table = Table {
-        rows: across.to_owned(),
+        rows: vec![across.to_owned()],
         columns: Some(figure.lines.clone()),
         values: vec![Column { value: figure.value.clone(), ..Column::default() }],
         scope: figure.scope.clone(),

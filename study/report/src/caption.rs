@@ -2,7 +2,7 @@
 
 use crate::grid::Grid;
 use crate::layout::{Scope, Table};
-use crate::number::{format_number, name_with_unit};
+use crate::number::{format_number, name_with_unit_in};
 use crate::study::{Study, short_names};
 
 /// The caption of a grid.
@@ -11,8 +11,8 @@ pub(crate) fn caption(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     let time = time_range(&table.scope);
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
     let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
-    let value =
-        table.columns.as_ref().map_or(String::new(), |_| name_with_unit(&table.values[0].value) + &flow_suffix + &time);
+    let value = || name_with_unit_in(&table.scope, &table.values[0].value) + &flow_suffix + &time;
+    let value = table.columns.as_ref().map_or(String::new(), |_| value());
     let parts = [table.title.clone(), capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
     format!("{name}{mean}{panel}")
@@ -36,8 +36,14 @@ pub(crate) fn capitalise(text: &str) -> String {
 
 /// The heading of the row names.
 pub(crate) fn corner(table: &Table) -> String {
-    let keys: Vec<&str> = std::iter::once(&table.rows).chain(&table.columns).map(String::as_str).collect();
-    short_names(&keys).join(" \\ ")
+    let keys: Vec<&str> = table.rows.iter().chain(&table.columns).map(String::as_str).collect();
+
+    let names = short_names(&keys);
+    let (rows, columns) = names.split_at(table.rows.len());
+    std::iter::once(rows.join(", "))
+        .chain(columns.iter().map(|name| (*name).to_owned()))
+        .collect::<Vec<_>>()
+        .join(" \\ ")
 }
 
 /// Scenario, seeds and program version in one line: what is needed to reproduce the numbers.

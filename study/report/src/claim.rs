@@ -2,7 +2,7 @@
 
 use crate::grid::unique;
 use crate::layout::{Claim, Test};
-use crate::number::{format_distinct, format_number, name_and_unit};
+use crate::number::{format_distinct, format_number, name_and_unit_in};
 use crate::study::{Study, SweepCell, short_names};
 use crate::trajectory;
 use crate::value::estimate;
@@ -55,7 +55,8 @@ pub(crate) struct SettingResult {
 /// Evaluates the study's claims.
 pub(crate) fn evaluate_claims<'s>(study: &'s Study<'_>) -> Vec<ClaimResult<'s>> {
     let evaluate_claim = |claim: &'s Claim| {
-        let cells = study.cells_in_scope(&claim.scope, &[Some(&claim.of), claim.each.as_ref()]);
+        let cells =
+            study.cells_in_scope(&claim.scope, &std::iter::once(&claim.of).chain(&claim.each).collect::<Vec<_>>());
         let cells: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
         let settings = match &claim.each {
             Some(key) => unique(cells.iter().map(|cell| cell.parameter(key))),
@@ -92,7 +93,7 @@ fn evaluate_setting(claim: &Claim, setting: &str, cells: &[&SweepCell<'_>]) -> S
     let baseline_value = |cell: &SweepCell<'_>| value(&cell.baseline_cell()?);
     let compared =
         !trajectory::NAMES.contains(&claim.value.as_str()) && cells.iter().any(|cell| baseline_value(cell).is_some());
-    let unit = name_and_unit(&claim.value).1;
+    let unit = name_and_unit_in(&claim.scope, &claim.value).1;
     let label = claim.each.as_ref().map_or(String::new(), |key| format!("{} {setting}", short_names(&[key])[0]));
     SettingResult {
         setting: label,

@@ -4,13 +4,13 @@ use crate::caption::{capitalise, time_range};
 use crate::chart::{self, Chart, Line};
 use crate::decimate::aligned;
 use crate::grid::{other_keys, unique};
-use crate::layout::Figure;
+use crate::layout::{Figure, FigureKind};
 use crate::resample::resampled;
 use crate::series::flow_record;
 use crate::study::{Study, SweepCell};
 use crate::trajectory::Trajectory;
 use crate::value::trajectory;
-use crate::{bars, colour, number};
+use crate::{bars, colour, distribution, number};
 use record::{Run, Series};
 
 /// The data of a figure.
@@ -37,7 +37,7 @@ type PanelCells<'c, 'a> = (String, Vec<&'c SweepCell<'a>>);
 /// The heading of a figure.
 pub(crate) fn title(figure: &Figure) -> String {
     let name = match figure.title.as_str() {
-        "" => capitalise(&number::name_and_unit(&figure.value).0),
+        "" => capitalise(&number::name_and_unit_in(&figure.scope, &figure.value).0),
         title => title.to_owned(),
     };
     let flow_suffix = figure.scope.flow.as_ref().map_or(String::new(), |flow| format!(", flow {flow}"));
@@ -55,25 +55,26 @@ pub(crate) fn empty_note(figure: &Figure) -> String {
 
 /// Whether a figure has no values.
 pub(crate) fn is_empty(study: &Study<'_>, figure: &Figure) -> bool {
-    match &figure.across {
-        Some(across) => bars::charts(study, figure, across).is_empty(),
-        None => figure_data(study, figure, 10).is_none(),
+    match figure.kind() {
+        FigureKind::Bars(across) => bars::charts(study, figure, across).is_empty(),
+        FigureKind::Distribution => distribution::curves(study, figure).is_empty(),
+        FigureKind::Lines => figure_data(study, figure, 10).is_none(),
     }
 }
 
-/// The number of lines of a figure, all panels together; bars have none.
+/// The number of lines of a figure, all panels together; others have none over time.
 pub(crate) fn line_count(study: &Study<'_>, figure: &Figure) -> usize {
-    if figure.across.is_some() {
+    if figure.kind() != FigureKind::Lines {
         return 0;
     }
-    let cells = study.cells_in_scope(&figure.scope, &[Some(&figure.lines)]);
+    let cells = study.cells_in_scope(&figure.scope, &[&figure.lines]);
     cells.iter().map(|(_, cell)| 1 + usize::from(!cell.baseline.is_empty())).sum()
 }
 
 /// The data of a figure with at most `limit` points a line; none if no cell has the series.
 pub(crate) fn figure_data(study: &Study<'_>, figure: &Figure, limit: usize) -> Option<FigureData> {
-    let cells = study.cells_in_scope(&figure.scope, &[Some(&figure.lines)]);
-    let keys = other_keys(&cells, &[Some(&figure.lines)]);
+    let cells = study.cells_in_scope(&figure.scope, &[&figure.lines]);
+    let keys = other_keys(&cells, &[&figure.lines]);
     let cells: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
     let legend = legend(figure, &cells);
     let unit = chart::unit(&figure.value);

@@ -2,7 +2,7 @@
 
 use crate::estimate::Estimate;
 use crate::layout::{Column, Reference, Scope, Table};
-use crate::number::{name_and_unit, name_with_unit, relative_error};
+use crate::number::{mark_disturbed, mark_outlier, name_and_unit, name_and_unit_in, name_with_unit_in, relative_error};
 use crate::rank::kendall_tau_b;
 use crate::sample::{Sample, outlier_footnote};
 use crate::study::{Baseline, Study, SweepCell};
@@ -42,15 +42,22 @@ pub(crate) struct Value {
     pub(crate) disturbed: [bool; 2],
 }
 
+impl Value {
+    /// `number`, the value as text, with the marks of disturbed runs and outliers.
+    pub(crate) fn marked(&self, number: String) -> String {
+        mark_outlier(mark_disturbed(number, self.disturbed[0]), !self.sample.outliers().is_empty())
+    }
+}
+
 impl Grid {
     /// The grids of a table. Rows and columns that only its references have are added, empty.
     pub(crate) fn of(study: &Study<'_>, table: &Table) -> Vec<Self> {
-        let keys = [Some(&table.rows), table.columns.as_ref()];
+        let keys: Vec<&String> = table.rows.iter().chain(&table.columns).collect();
         let cells = study.cells_in_scope(&table.scope, &keys);
         let other_keys = other_keys(&cells, &keys);
         let panels = unique(cells.iter().map(|(_, cell)| cell.heading(&other_keys)));
         let references = || table.references.iter().filter(|reference| is_comparable(table, reference));
-        let rows = cells.iter().map(|(_, cell)| cell.parameter(&table.rows).to_owned());
+        let rows = cells.iter().map(|(_, cell)| row_name(cell, table));
         let rows =
             unique(rows.chain(references().flat_map(|reference| reference.rows.iter().map(|(name, _)| name.clone()))));
         let columns: Vec<String> = match &table.columns {
@@ -58,7 +65,7 @@ impl Grid {
                 let swept = cells.iter().map(|(_, cell)| cell.parameter(key).to_owned());
                 unique(swept.chain(references().flat_map(|reference| reference.columns.iter().cloned())))
             }
-            None => table.values.iter().map(column_heading).collect(),
+            None => table.values.iter().map(|column| column_heading(table, column)).collect(),
         };
         let cell_indices = cell_indices(&cells, table, &other_keys);
         let grid = |panel: String| {
@@ -140,8 +147,13 @@ fn column_sample(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<S
 }
 
 /// The heading of a column that shows one of several values.
-fn column_heading(column: &Column) -> String {
-    if column.label.is_empty() { name_with_unit(&column.value) } else { column.label.clone() }
+fn column_heading(table: &Table, column: &Column) -> String {
+    if column.label.is_empty() { name_with_unit_in(&table.scope, &column.value) } else { column.label.clone() }
+}
+
+/// The name of a cell's row: the values of the rows' keys.
+fn row_name(cell: &SweepCell<'_>, table: &Table) -> String {
+    table.rows.iter().map(|key| cell.parameter(key)).collect::<Vec<_>>().join(", ")
 }
 
 /// The index in `cells` by the other parameters, the row and the column.
@@ -151,15 +163,15 @@ fn cell_indices(
     other_keys: &[&str],
 ) -> BTreeMap<(String, String, String), usize> {
     let column = |cell: &SweepCell<'_>| table.columns.as_ref().map_or("", |key| cell.parameter(key)).to_owned();
-    let key = |cell: &SweepCell<'_>| (cell.heading(other_keys), cell.parameter(&table.rows).to_owned(), column(cell));
+    let key = |cell: &SweepCell<'_>| (cell.heading(other_keys), row_name(cell, table), column(cell));
     cells.iter().enumerate().map(|(index, (_, cell))| (key(cell), index)).collect()
 }
 
 /// The parameters that differ between cells, without those in `shown`.
-pub(crate) fn other_keys<'a>(cells: &[(usize, SweepCell<'a>)], shown: &[Option<&String>]) -> Vec<&'a str> {
+pub(crate) fn other_keys<'a>(cells: &[(usize, SweepCell<'a>)], shown: &[&String]) -> Vec<&'a str> {
     let Some((_, first)) = cells.first() else { return Vec::new() };
     let differs = |key: &&String| cells.iter().any(|(_, cell)| cell.parameter(key) != first.parameter(key));
-    let keys = cells.iter().flat_map(|(_, cell)| cell.parameters.keys()).filter(|key| !shown.contains(&Some(key)));
+    let keys = cells.iter().flat_map(|(_, cell)| cell.parameters.keys()).filter(|key| !shown.contains(key));
     unique(keys.filter(differs)).into_iter().map(String::as_str).collect()
 }
 
@@ -187,13 +199,18 @@ impl Pair {
     }
 }
 
+/// The unit of a table's first value.
+pub(crate) fn unit(table: &Table) -> &'static str {
+    name_and_unit_in(&table.scope, &table.values[0].value).1
+}
+
 /// Whether a reference's values have the unit of the table. (`--set table.0.value=rtt_ms.p95` shows something else than the
 /// goodput that a paper published.)
 fn is_comparable(table: &Table, reference: &Reference) -> bool {
     if table.values.len() > 1 {
         return true;
     }
-    let (table_unit, reference_unit) = (name_and_unit(&table.values[0].value).1, reference.unit.as_str());
+    let (table_unit, reference_unit) = (unit(table), reference.unit.as_str());
     table_unit.is_empty() || reference_unit.is_empty() || table_unit == reference_unit
 }
 
@@ -213,7 +230,7 @@ fn baseline_reference(study: &Study<'_>, table: &Table, grid: &Grid) -> Option<R
     rows.iter().any(|(_, values)| values.iter().any(Option::is_some)).then(|| Reference {
         name: name.to_owned(),
         source: BASELINE.to_owned(),
-        unit: table.columns.as_ref().map_or("", |_| name_and_unit(&table.values[0].value).1).to_owned(),
+        unit: table.columns.as_ref().map_or("", |_| unit(table)).to_owned(),
         columns: grid.columns.clone(),
         rows,
         note: String::new(),

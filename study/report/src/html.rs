@@ -3,7 +3,9 @@
 mod bars;
 mod claims;
 mod compare;
+mod distribution;
 mod figures;
+mod heat_map;
 mod overview;
 mod plots;
 mod tables;

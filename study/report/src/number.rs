@@ -1,5 +1,7 @@
 //! Numbers and units as a reader of papers expects them.
 
+use crate::layout::Scope;
+
 /// The text for a missing value.
 pub(crate) const DASH: &str = "–";
 
@@ -107,7 +109,20 @@ pub(crate) fn name_and_unit(field: &str) -> (String, &'static str) {
 
 /// [`name_and_unit`] as one text: "goodput, Mbit/s".
 pub(crate) fn name_with_unit(field: &str) -> String {
-    match name_and_unit(field) {
+    name_with_unit_in(&Scope::default(), field)
+}
+
+/// [`name_and_unit`] of a value in a scope: a share of what is attainable has no unit.
+pub(crate) fn name_and_unit_in(scope: &Scope, field: &str) -> (String, &'static str) {
+    match (name_and_unit(field), scope.attainable) {
+        ((name, _), Some(_)) => (format!("{name}, share of attainable"), ""),
+        (name_and_unit, None) => name_and_unit,
+    }
+}
+
+/// [`name_and_unit_in`] as one text.
+pub(crate) fn name_with_unit_in(scope: &Scope, field: &str) -> String {
+    match name_and_unit_in(scope, field) {
         (name, "") => name,
         (name, unit) => format!("{name}, {unit}"),
     }

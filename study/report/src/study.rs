@@ -144,8 +144,8 @@ impl<'a> Study<'a> {
     }
 
     /// The cells of a scope with their index among all; if one of the `keys` is the flow, one for each flow.
-    pub(crate) fn cells_in_scope(&self, scope: &Scope, keys: &[Option<&String>]) -> Vec<(usize, SweepCell<'a>)> {
-        let by_flow = keys.iter().flatten().any(|key| *key == BY_FLOW);
+    pub(crate) fn cells_in_scope(&self, scope: &Scope, keys: &[&String]) -> Vec<(usize, SweepCell<'a>)> {
+        let by_flow = keys.iter().any(|key| *key == BY_FLOW);
         let cells = self.cells().into_iter().enumerate().filter(|(_, cell)| scope.contains(cell.parameters));
         let split = |(index, cell): (usize, SweepCell<'a>)| match by_flow {
             true => cell.by_flow(scope).into_iter().map(|cell| (index, cell)).collect(),

@@ -99,15 +99,23 @@ pub(crate) fn tick_text(tick: f64) -> String {
     rounded.to_string()
 }
 
-/// The cumulative distribution of errors (ascending, as shares), and the number of errors beyond the right edge: the axis ends
-/// at twice the 95th percentile.
-pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usize) {
-    let (width, height) = (460.0, 190.0);
+/// What is drawn beside the curves of [`cumulative`].
+pub(crate) struct Distribution<'d> {
+    /// The value at the right edge, more than zero.
+    pub(crate) max: f64,
+    /// The unit behind the axis' numbers.
+    pub(crate) unit: &'d str,
+    /// The values with a dashed line.
+    pub(crate) markers: &'d [f64],
+    pub(crate) size: Size,
+}
+
+/// Empirical distributions of the lines' values (ascending; those below zero stand at the left edge), and how many values are beyond the right edge. `label`
+/// (markup) is for screen readers.
+pub(crate) fn cumulative(lines: &[Line], axis: &Distribution<'_>, label: &str) -> (String, usize) {
+    let (width, height) = axis.size;
     let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
-    let max = 100.0 * errors.last().copied().unwrap_or(0.0).min(2.0 * p95);
-    let across = ticks(max.max(0.1));
-    let end = across[across.len() - 1];
-    let x = |percent: f64| left + percent / end * (right - left);
+    let x = |value: f64| left + value.max(0.0) / axis.max * (right - left);
     let y = |share: f64| bottom - share * (bottom - top);
     let mut marks = String::new();
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
@@ -117,20 +125,23 @@ pub(crate) fn cumulative(errors: &[f64], p95: f64, title: &str) -> (String, usiz
             mark_y + 3.5
         );
     }
-    for tick in &across {
-        let name = tick_text(*tick);
-        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{name} %</text>"#, x(*tick), bottom + 14.0);
+    for tick in ticks(axis.max).into_iter().filter(|tick| *tick <= axis.max) {
+        let name = tick_text(tick) + axis.unit;
+        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{name}</text>"#, x(tick), bottom + 14.0);
     }
-    let percents = errors.iter().map(|error| error * 100.0).take_while(|percent| *percent <= end);
-    let step = |(index, percent): (usize, f64)| {
-        format!("H{:.1}V{:.1}", x(percent), y((index + 1) as f64 / errors.len() as f64))
-    };
-    let beyond = errors.len() - percents.clone().count();
-    let steps: String = percents.enumerate().map(step).collect();
-    let median = crate::trajectory::quantile(errors, 0.5);
-    let marker_lines = [median, p95].map(|error| format!("M{:.1} {bottom}V{top}", x(100.0 * error))).concat();
+    let (mut curves, mut beyond) = (String::new(), 0);
+    for line in lines {
+        let shown = line.values.iter().take_while(|value| **value <= axis.max);
+        let step = |(index, value): (usize, &f64)| {
+            format!("H{:.1}V{:.1}", x(*value), y((index + 1) as f64 / line.values.len() as f64))
+        };
+        beyond += line.values.len() - shown.clone().count();
+        let steps: String = shown.enumerate().map(step).collect();
+        curves += &format!(r#"<path class="l" {} d="M{left} {bottom}{steps}H{right}"/>"#, stroke(line));
+    }
+    let marker_lines: String = axis.markers.iter().map(|marker| format!("M{:.1} {bottom}V{top}", x(*marker))).collect();
     let picture = format!(
-        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="share of the values within an error: {title}">{marks}<path class="d" stroke-dasharray="4 3" d="{marker_lines}"/><path class="l" style="stroke:var(--c0)" stroke-width="1.6" d="M{left} {bottom}{steps}H{right}"/></svg>"#
+        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{marks}<path class="d" stroke-dasharray="4 3" d="{marker_lines}"/>{curves}</svg>"#
     );
     (picture, beyond)
 }

@@ -3,10 +3,9 @@
 use crate::caption::{caption, corner, footer};
 use crate::figure;
 use crate::grid::{Grid, Pair, Value, agreement, closing_sentences, pairs, rank_correlations, references};
-use crate::layout::Table;
-use crate::number::{
-    DASH, format_digits, format_number, format_optional, format_percent, mark_disturbed, mark_outlier,
-};
+use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
+use crate::layout::{HeatMap, Table};
+use crate::number::{DASH, format_digits, format_number, format_optional, format_percent, mark_disturbed};
 use crate::study::Study;
 use crate::summary::{SummaryTable, summary_tables};
 use crate::text::{Style, align_left, align_right, styled, width as columns_of, wrap};
@@ -75,7 +74,7 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
         references.iter().map(|reference| (reference.name.as_str(), pairs(grid, reference))).collect();
     let mut lines = Vec::new();
     for (index, row) in grid.rows.iter().enumerate() {
-        lines.extend(simulated_lines(grid, index));
+        lines.extend(simulated_lines(shown, grid, index));
         for (name, pairs) in
             compared.iter().filter(|(_, pairs)| pairs[index].iter().any(|pair| pair.published.is_some()))
         {
@@ -97,6 +96,9 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
     let corner = corner(shown);
     let mut out = "\n".to_owned() + &paragraph(&caption(study, shown, grid), width, Style::Bold, color);
     out += &table(&corner, &grid.columns, &lines, width, color);
+    if let Some(scale) = &shown.heat_map {
+        out += &paragraph(&heat_map_note(grid, scale), width, Style::Plain, color);
+    }
     out += &grid.outliers().map_or(String::new(), |note| paragraph(&note, width, Style::Plain, color));
     for (reference, (name, pairs)) in references.iter().zip(&compared) {
         let text = format!("{name} ({}): {}.", reference.source, agreement(pairs));
@@ -106,7 +108,14 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
     out
 }
 
-fn simulated_lines(grid: &Grid, index: usize) -> Vec<TableLine> {
+/// The sentence below a heat map, and the meaning of its mark.
+fn heat_map_note(grid: &Grid, scale: &HeatMap) -> String {
+    let mark = |threshold: f64| format!(" {BELOW_MARK} is less than {}.", format_cell(threshold));
+    let sentence = sentence(grid, scale).map_or(String::new(), |sentence| sentence + ".");
+    sentence + &scale.threshold.map_or(String::new(), mark)
+}
+
+fn simulated_lines(shown: &Table, grid: &Grid, index: usize) -> Vec<TableLine> {
     let row = &grid.rows[index];
     if row.only_published {
         let mut cells = vec![String::new(); grid.columns.len()];
@@ -114,8 +123,12 @@ fn simulated_lines(grid: &Grid, index: usize) -> Vec<TableLine> {
         return vec![TableLine { label: row.name.clone(), cells, style: Style::Dim }];
     }
     let shown = |value: &Option<Value>| {
-        let Some(Value { estimate, sample, disturbed, .. }) = value else { return DASH.to_owned() };
-        mark_outlier(mark_disturbed(format_number(estimate.mean), disturbed[0]), !sample.outliers().is_empty())
+        let Some(value) = value else { return DASH.to_owned() };
+        let mean = value.estimate.mean;
+        value.marked(match &shown.heat_map {
+            Some(scale) => format_cell(mean) + if is_below(scale, mean) { BELOW_MARK } else { " " },
+            None => format_number(mean),
+        })
     };
     let simulated = row.values.iter().map(shown).collect();
     let mut lines = vec![TableLine { label: row.name.clone(), cells: simulated, style: Style::Bold }];

@@ -1,9 +1,9 @@
 //! The layout of a scenario, whose values are checked against what records and time series have.
 
-use crate::layout::{self, BY_FLOW, Layout, Scope};
+use crate::layout::{self, BY_FLOW, FigureKind, Layout, Scope};
 use crate::value;
 use parse::{Error, suggest};
-use scenario::Scenario;
+use scenario::{Cell, Scenario};
 
 /// The layout of a scenario's report.
 ///
@@ -27,9 +27,9 @@ fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
     }
     let in_series = ("a flow's time series has", value::figure_values());
     let mut figures = figures.iter().enumerate();
-    figures.try_for_each(|(index, figure)| match (format!("figure.{index}.value"), &figure.across) {
-        (key, Some(_)) => check_value(scenario, &key, &figure.value, &figure.scope),
-        (key, None) => check_name(scenario, &key, &figure.value, &in_series),
+    figures.try_for_each(|(index, figure)| match (format!("figure.{index}.value"), figure.kind()) {
+        (key, FigureKind::Lines) => check_name(scenario, &key, &figure.value, &in_series),
+        (key, _) => check_value(scenario, &key, &figure.value, &figure.scope),
     })?;
     let mut claims = claims.iter().enumerate();
     claims.try_for_each(|(index, claim)| {
@@ -51,6 +51,9 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
     if value::is_from_series(name) && scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) {
         return Err(scenario.error_at(key, &format!("`{name}` needs the time series"), "set `sample`"));
     }
+    if scope.attainable.is_some() {
+        check_attainable(scenario, key, name, scope)?;
+    }
     if !compared.iter().any(|known| known == name) {
         let baseline_names = if scenario.baseline.is_some() { compared } else { Vec::new() };
         let kinds = [(flow, false), (subflow, true)].into_iter().filter(|(is_named, _)| *is_named);
@@ -66,6 +69,21 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Checks that a value can be a share of what is attainable: a rate, in cells whose paths have a capacity.
+fn check_attainable(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<(), Error> {
+    if !name.ends_with("_mbps") {
+        let message = format!("`{name}` is no rate, of which `attainable` could make a share");
+        return Err(scenario.error_at(key, &message, "a value in Mbit/s, such as goodput_mbps"));
+    }
+    let is_in_scope = |cell: &&Cell| scope.contains(&cell.parameters.iter().cloned().collect());
+    let mut cells = scenario.cells.iter().filter(is_in_scope);
+    if cells.all(|cell| cell.experiment.capacity_mbps().is_some()) {
+        return Ok(());
+    }
+    let help = "each path needs a rate or trace and links of its own, which no event changes";
+    Err(scenario.error_at(key, "what the paths can carry is not known, so `attainable` has no meaning", help))
 }
 
 fn check_name(scenario: &Scenario, key: &str, name: &str, (record, values): &(&str, Vec<String>)) -> Result<(), Error> {

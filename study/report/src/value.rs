@@ -71,8 +71,17 @@ pub(crate) fn trajectory(run: &Run, column: &str, scope: &Scope) -> Option<Traje
     (!times.is_empty()).then_some(Trajectory { times, values })
 }
 
-/// The value of one run.
+/// The value of one run; with [`Scope::attainable`] as a share of what is attainable, if the run has a capacity.
 pub(crate) fn value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
+    let value = absolute_value(run, field, scope)?;
+    match scope.attainable {
+        None => Some(value),
+        Some(payload_share) => Some(value / (run.capacity_mbps? * payload_share)),
+    }
+}
+
+/// The value of one run, in its own unit.
+fn absolute_value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     if let Some((_, run_value)) = RUN_VALUES.iter().find(|(name, _)| *name == field) {
         return run_value(run);
     }
@@ -175,6 +184,20 @@ mod tests {
         assert_eq!(part(None, Some(2.0), "drop_percent"), Some(10.0), "3 of 30");
         assert_eq!(part(Some(3.0), None, "goodput_mbps"), None);
         assert_eq!(value(&run(), "drop_percent", &Scope::default()), Some(5.0), "3 of 60");
+    }
+
+    #[test]
+    fn a_rate_is_a_share_of_the_payload_that_the_paths_can_carry() {
+        let share = |capacity_mbps, from_s| {
+            let scope =
+                Scope { attainable: Some(0.9), from_s, until_s: from_s.map(|from_s| from_s + 1.0), ..Scope::default() };
+            let mut run = Run { capacity_mbps, ..run() };
+            run.flows[0].goodput_mbps = 4.5;
+            value(&run, "goodput_mbps", &scope)
+        };
+        assert_eq!(share(Some(10.0), None), Some(0.5), "4.5 of 9");
+        assert_eq!(share(Some(10.0), Some(2.0)), Some(1.0), "9 of 9 in the third second");
+        assert_eq!(share(None, None), None, "what the paths can carry is not known");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Figures of bars on the page, as SVG.
 
+use super::figures::without_values;
 use crate::bars::{self, axis_max, charts, colours};
-use crate::figure::{empty_note, title};
+use crate::figure::title;
 use crate::grid::{Grid, Row, Value};
 use crate::layout::Figure;
 use crate::markup::escape;
-use crate::number::{format_digits, format_number, mark_disturbed, name_and_unit};
+use crate::number::{format_digits, format_number, mark_disturbed, name_and_unit_in};
 use crate::study::{Study, short_names};
 use crate::svg::{tick_text, ticks};
 
@@ -25,9 +26,9 @@ pub(super) fn bars(study: &Study<'_>, figure: &Figure, across: &str) -> String {
     let charts = charts(study, figure, across);
     let title = escape(&title(figure));
     let Some(first) = charts.first() else {
-        return format!("<div class=\"figure\">\n<h3>{title}</h3>\n<p>{}</p>\n</div>\n", escape(&empty_note(figure)));
+        return without_values(figure);
     };
-    let unit = name_and_unit(&figure.value).1;
+    let unit = name_and_unit_in(&figure.scope, &figure.value).1;
     let title = if unit.is_empty() { title } else { format!("{title}, {}", escape(unit)) };
     let drawing = Drawing { unit, colours: colours(&first.columns), ticks: ticks(axis_max(&charts)) };
     let names = first.columns.iter().zip(&drawing.colours);

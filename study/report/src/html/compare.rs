@@ -1,11 +1,12 @@
 //! Two studies side by side on a page: how their errors are distributed, the worst cells first, and both over time.
 
 use super::{PagePart, plots, seeds, tables};
+use crate::chart::Line;
 use crate::compare::{ComparedFlow, Comparison, Errors};
 use crate::markup::escape;
 use crate::number::{format_optional, mark_disturbed, name_with_unit, plural};
 use crate::study::{Study, SweepCell, short_names};
-use crate::svg;
+use crate::svg::{self, Distribution};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -98,7 +99,14 @@ fn agreement(comparison: &Comparison<'_>, part: &PagePart) -> String {
 
 /// The cumulative distribution of errors as a figure; `title` is its label for screen readers.
 pub(super) fn error_curve(errors: &Errors, caption: &str, title: &str) -> String {
-    let (picture, beyond) = svg::cumulative(&errors.0, errors.quantile(0.95), title);
+    let percents: Vec<f64> = errors.0.iter().map(|error| 100.0 * error).collect();
+    let [median, _, p95, worst] = errors.percents();
+    let ticks = svg::ticks(worst.min(2.0 * p95).max(0.1));
+    let axis =
+        Distribution { max: ticks[ticks.len() - 1], unit: " %", markers: &[median, p95], size: (svg::SMALL.0, 190.0) };
+    let line = Line { values: percents, ..Line::default() };
+    let label = format!("share of the values within an error: {title}");
+    let (picture, beyond) = svg::cumulative(&[line], &axis, &label);
     let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };
     format!("<figure><figcaption>{caption}{beyond}</figcaption>{picture}</figure>\n")
 }

@@ -1,9 +1,11 @@
 //! Figures on the page: SVG, and lines over time also as data for the interactive charts.
 
 use super::bars::bars;
+use super::distribution::distribution;
 use super::plots::{DATA_NUMBERS, FIGURES_PERCENT, MAX_LINES, SVG_NUMBERS, numbers};
 use crate::chart::Line;
 use crate::figure::{FigureData, Panel, empty_note, figure_data, line_count, title};
+use crate::layout::{Figure, FigureKind};
 use crate::markup::escape;
 use crate::study::Study;
 use crate::svg::{self, Size};
@@ -18,7 +20,7 @@ pub(super) struct Figures {
 /// The size of a figure with one panel.
 const SINGLE_PANEL: Size = (960.0, 300.0);
 /// The size of a panel among several.
-const PANEL: Size = (480.0, 210.0);
+pub(super) const PANEL: Size = (480.0, 210.0);
 
 /// The figures of the layout, as many as fit on the page.
 pub(super) fn figures(study: &Study<'_>) -> Figures {
@@ -32,13 +34,16 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
     let [svg_points, data_points] = [points(SVG_NUMBERS).clamp(40, 400), points(DATA_NUMBERS).clamp(100, 1000)];
     let (mut drawings, mut data) = (String::new(), Vec::new());
     for figure in &figures[..shown] {
-        drawings += &match (&figure.across, figure_data(study, figure, svg_points)) {
-            (Some(across), _) => bars(study, figure, across),
-            (None, Some(svg_data)) => {
-                data.extend(figure_data(study, figure, data_points).as_ref().map(self::data));
-                line_figure(data.len() - 1, &svg_data, study.baseline.map_or("", |baseline| baseline.name))
-            }
-            (None, None) => format!("<h3>{}</h3>\n<p>{}</p>\n", escape(&title(figure)), escape(&empty_note(figure))),
+        drawings += &match figure.kind() {
+            FigureKind::Bars(across) => bars(study, figure, across),
+            FigureKind::Distribution => distribution(study, figure),
+            FigureKind::Lines => match figure_data(study, figure, svg_points) {
+                Some(svg_data) => {
+                    data.extend(figure_data(study, figure, data_points).as_ref().map(self::data));
+                    line_figure(data.len() - 1, &svg_data, study.baseline.map_or("", |baseline| baseline.name))
+                }
+                None => without_values(figure),
+            },
         };
     }
     if drawings.is_empty() {
@@ -52,6 +57,15 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
     };
     let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{omission_note}{drawings}</section>\n");
     Figures { section, data }
+}
+
+/// The place of a figure without values.
+pub(super) fn without_values(figure: &Figure) -> String {
+    format!(
+        "<div class=\"figure\">\n<h3>{}</h3>\n<p>{}</p>\n</div>\n",
+        escape(&title(figure)),
+        escape(&empty_note(figure))
+    )
 }
 
 fn line_figure(index: usize, figure: &FigureData, baseline: &str) -> String {

@@ -1,14 +1,13 @@
 //! The page's tables.
 
+use super::heat_map::heat_map;
 use crate::caption::{capitalise, caption, corner};
 use crate::colour;
 use crate::dot_plot;
-use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references};
+use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references, unit};
 use crate::layout::{Reference, Table};
 use crate::markup::escape;
-use crate::number::{
-    format_digits, format_number, format_optional, format_percent, mark_disturbed, mark_outlier, name_and_unit, plural,
-};
+use crate::number::{format_digits, format_number, format_optional, format_percent, mark_disturbed, plural};
 use crate::study::Study;
 use crate::summary;
 use crate::svg::{ScatterPoint, scatter};
@@ -25,7 +24,10 @@ pub(super) fn results(study: &Study<'_>, shown: usize) -> String {
     for table in &study.layout.tables {
         let grids = Grid::of(study, table);
         for grid in &grids {
-            out += &simulated(study, table, grid, shown);
+            out += &match &table.heat_map {
+                Some(scale) => heat_map(study, table, grid, scale, shown),
+                None => simulated(study, table, grid, shown),
+            };
             for reference in references(study, table, grid) {
                 out += &compared(study, table, grid, &reference);
             }
@@ -41,7 +43,7 @@ pub(super) fn disturbance_notes(study: &Study<'_>) -> String {
     study.disturbance_notes().iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect()
 }
 
-fn table_head(table: &Table, grid: &Grid) -> String {
+pub(super) fn table_head(table: &Table, grid: &Grid) -> String {
     let columns: String = grid.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
     let corner = escape(&corner(table));
     format!("<thead><tr><th scope=\"col\" class=\"corner\">{corner}</th>{columns}</tr></thead>\n")
@@ -83,11 +85,12 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
 }
 
 fn heat_cell(value: Option<&Value>, max_mean: f64, shown: usize) -> String {
-    let Some(Value { cell, estimate, sample, disturbed, .. }) = value else { return "<td>–</td>".to_owned() };
+    let Some(value) = value else { return "<td>–</td>".to_owned() };
+    let Value { cell, estimate, sample, .. } = value;
     let share = if max_mean > 0.0 { (estimate.mean / max_mean).clamp(0.0, 1.0) } else { 0.0 };
     let half =
         estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", format_digits(half, 2)));
-    let mean = mark_outlier(mark_disturbed(format_number(estimate.mean), disturbed[0]), !sample.outliers().is_empty());
+    let mean = value.marked(format_number(estimate.mean));
     let mean = if *cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
     format!("<td style=\"--h:{share:.2}\">{mean}{half}{}</td>", dot_plot::dot_plot(sample))
 }
@@ -107,11 +110,7 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
     // Several values have no common unit, and no scatter plot.
     let several = table.values.len() > 1;
-    let unit = escape(if reference.unit.is_empty() && !several {
-        name_and_unit(&table.values[0].value).1
-    } else {
-        &reference.unit
-    });
+    let unit = escape(if reference.unit.is_empty() && !several { unit(table) } else { &reference.unit });
     let plot = if several { String::new() } else { scatter_plot(study, grid, &pairs, reference, &unit) };
     let unit = if unit.is_empty() { unit } else { format!(", {unit}") };
     format!(

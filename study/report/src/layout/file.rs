@@ -2,7 +2,7 @@
 //!
 //! The doc comments here are the descriptions in the JSON Schema, written for authors of scenarios.
 
-use super::model::{Column, Test};
+use super::model::{Column, HeatMap, Test};
 use super::reference::ReferenceTable;
 use parse::{Diagnostic, Percent, Spanned, Time};
 use schemars::JsonSchema;
@@ -41,11 +41,15 @@ macro_rules! with_scope_keys {
             from: Option<Spanned<Time>>,
             /// Only the time until this instant, from the time series.
             until: Option<Spanned<Time>>,
+            /// Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
+            /// this share of capacity_mbps, what all paths together can carry.
+            attainable: Option<Spanned<Percent>>,
         }
 
         impl $name {
             pub(super) fn scope(&self) -> ScopeFile<'_> {
-                ScopeFile { only: &self.only, flow: &self.flow, times: [&self.from, &self.until] }
+                let (only, flow, times) = (&self.only, &self.flow, [&self.from, &self.until]);
+                ScopeFile { only, flow, times, attainable: &self.attainable }
             }
         }
     };
@@ -56,6 +60,7 @@ pub(super) struct ScopeFile<'a> {
     pub(super) only: &'a BTreeMap<String, Spanned<Vec<String>>>,
     pub(super) flow: &'a Option<Spanned<String>>,
     pub(super) times: [&'a Option<Spanned<Time>>; 2],
+    pub(super) attainable: &'a Option<Spanned<Percent>>,
 }
 
 with_scope_keys! {
@@ -65,13 +70,15 @@ with_scope_keys! {
         /// Title. Default: the name of the value.
         #[serde(default)]
         pub(super) title: String,
-        /// The swept key whose values are the rows; or "flow".
-        pub(super) rows: Spanned<String>,
+        /// The swept key whose values are the rows, or several, whose combinations are; or "flow".
+        pub(super) rows: Spanned<Keys>,
         /// The swept key whose values are the columns; or "flow". Without it the columns are the values.
         pub(super) columns: Option<Spanned<String>>,
         /// The value shown: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are no
         /// columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
         pub(super) value: Spanned<Values>,
+        /// Small cells with two decimals, coloured on a fixed scale.
+        pub(super) heat_map: Option<Spanned<HeatMapFile>>,
         /// Published or measured values to compare with.
         #[serde(default)]
         pub(super) reference: Vec<ReferenceTable>,
@@ -79,7 +86,8 @@ with_scope_keys! {
 }
 
 with_scope_keys! {
-    /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of another.
+    /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of another;
+    /// or the distribution of a value over all cells, a curve for each value of a swept key.
     #[schemars(rename = "figure")]
     FigureFile {
         /// Title. Default: the name of the value.
@@ -91,7 +99,11 @@ with_scope_keys! {
         pub(super) bars: Option<Spanned<String>>,
         /// With bars: the swept key whose values are along the axis; or "flow".
         pub(super) across: Option<Spanned<String>>,
-        /// Of lines a column of a flow's time series, such as cwnd_packets; of bars a value as in a table.
+        /// Instead of lines: the swept key for each value of which there is the distribution over all cells; or "flow".
+        pub(super) distribution: Option<Spanned<String>>,
+        /// With a distribution: a value to mark.
+        pub(super) threshold: Option<Spanned<f64>>,
+        /// Of lines a column of a flow's time series, such as cwnd_packets; else a value as in a table.
         pub(super) value: Spanned<String>,
     }
 }
@@ -135,6 +147,52 @@ with_scope_keys! {
         pub(super) min: Option<f64>,
         /// For `range` and `ratio`. Default: no limit.
         pub(super) max: Option<f64>,
+    }
+}
+
+/// The fixed scale of a heat map.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "heat_map")]
+pub(super) struct HeatMapFile {
+    /// The value at the scale's lower end.
+    #[serde(default)]
+    min: f64,
+    /// The value at the scale's upper end. Default: 1.
+    max: Option<f64>,
+    /// The value from which on a cell has another colour.
+    threshold: Option<f64>,
+}
+
+impl HeatMapFile {
+    /// The scale, if its values ascend.
+    pub(super) fn checked(given: &Spanned<Self>) -> Result<HeatMap, Diagnostic> {
+        let Self { min, max, threshold } = *given.get();
+        let max = max.unwrap_or(1.0);
+        if min < max && threshold.is_none_or(|threshold| min < threshold && threshold < max) {
+            return Ok(HeatMap { min, max, threshold });
+        }
+        let diagnostic = Diagnostic::new(given.span(), "the scale of a heat map does not ascend");
+        Err(diagnostic.with_help("min < threshold < max, for example { min = 0, max = 1, threshold = 0.9 }"))
+    }
+}
+
+/// One swept key or several.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(super) enum Keys {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Keys {
+    /// The keys as a list.
+    pub(super) fn list(&self) -> &[String] {
+        match self {
+            Self::One(key) => std::slice::from_ref(key),
+            Self::Several(keys) => keys,
+        }
     }
 }
 

@@ -6,7 +6,8 @@ mod reference;
 mod resolve;
 mod schema;
 
-pub use model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
+pub(crate) use model::FigureKind;
+pub use model::{BY_FLOW, Claim, Column, Figure, HeatMap, Layout, Scope, Table, Test};
 pub use reference::Reference;
 pub(crate) use resolve::read;
 pub use schema::schema;

@@ -1,7 +1,7 @@
 //! The layout of a report: tables, figures of lines or bars, and claims.
 
 use super::reference::Reference;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// The tables, figures and claims of a report, in the order of the file.
@@ -18,13 +18,14 @@ pub struct Layout {
 /// The key, in the place of a swept key, of a table, figure or claim that goes by flow, and by subflow if subflows are named.
 pub const BY_FLOW: &str = "flow";
 
-/// A table: one swept key down; across, another swept key or several values. Either may be [`BY_FLOW`].
+/// A table: one swept key or several down; across, another swept key or several values. Each key may be [`BY_FLOW`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Title; if empty, the name of the value is shown.
     pub title: String,
-    /// The swept key whose values are the rows.
-    pub rows: String,
+    /// The swept keys whose values, or combinations of values, are the rows.
+    #[serde(deserialize_with = "one_or_several")]
+    pub rows: Vec<String>,
     /// The swept key whose values are the columns; without it the columns are the `values`.
     pub columns: Option<String>,
     /// The values shown; one, if there are `columns`.
@@ -33,6 +34,34 @@ pub struct Table {
     pub scope: Scope,
     /// Published or measured values to compare with.
     pub references: Vec<Reference>,
+    /// The scale of a heat map; without it full colour is the greatest value of the table, or of each of several values.
+    #[serde(default)]
+    pub heat_map: Option<HeatMap>,
+}
+
+/// The fixed scale of a heat map.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeatMap {
+    /// The value at the scale's lower end.
+    pub min: f64,
+    /// The value at the scale's upper end.
+    pub max: f64,
+    /// The value from which on a cell has another colour.
+    pub threshold: Option<f64>,
+}
+
+/// The row keys of a table: a manifest that was written before there could be several has text.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Keys {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Keys::deserialize(deserializer)? {
+        Keys::One(key) => vec![key],
+        Keys::Several(keys) => keys,
+    })
 }
 
 /// A value that a table shows.
@@ -46,21 +75,49 @@ pub struct Column {
     pub flow: Option<String>,
 }
 
-/// A chart with a line or bar for each value of a swept key, or for each flow ([`BY_FLOW`]): lines over time, or bars at each
-/// value of another key.
+/// A chart with a line or bar for each value of a swept key, or for each flow ([`BY_FLOW`]): lines over time, bars at each
+/// value of another key, or the empirical distribution of a value over the cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Title; if empty, the name of the value is shown.
     pub title: String,
-    /// The swept key whose values are the lines, or the bars.
+    /// The swept key whose values are the lines, the bars or the distributions.
     pub lines: String,
     /// Of bars, the swept key along the axis.
     #[serde(default)]
     pub across: Option<String>,
-    /// Of lines a column of the time series, such as `cwnd_packets`; of bars a value as in a table.
+    /// Distributions over all cells instead of lines over time.
+    #[serde(default)]
+    pub distribution: bool,
+    /// Of distributions the value that is marked.
+    #[serde(default)]
+    pub threshold: Option<f64>,
+    /// Of lines a column of the time series, such as `cwnd_packets`; else a value as in a table.
     pub value: String,
-    /// The part of the study that is shown. Each setting of the other keys has a chart.
+    /// The part of the study that is shown. Each setting of the other keys has a chart, or one sample in a distribution.
     pub scope: Scope,
+}
+
+/// The kind of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FigureKind<'f> {
+    /// Lines over time.
+    Lines,
+    /// Bars across a swept key.
+    Bars(&'f str),
+    /// Distributions over all cells.
+    Distribution,
+}
+
+impl Figure {
+    /// The kind of the figure.
+    pub(crate) fn kind(&self) -> FigureKind<'_> {
+        match &self.across {
+            Some(across) => FigureKind::Bars(across),
+            None if self.distribution => FigureKind::Distribution,
+            None => FigureKind::Lines,
+        }
+    }
 }
 
 /// A statement about the values of a swept key, and the test that decides it.
@@ -137,6 +194,9 @@ pub struct Scope {
     pub from_s: Option<f64>,
     /// End of the time range, seconds.
     pub until_s: Option<f64>,
+    /// Rates are shares of this share of the paths' capacity ([`record::Run::capacity_mbps`]).
+    #[serde(default)]
+    pub attainable: Option<f64>,
 }
 
 impl Scope {

@@ -3,7 +3,7 @@
 //! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have taken
 //! swept keys or values away. Then a table, figure or claim shows what is left, and is left out where nothing is.
 
-use super::file::{ClaimFile, FigureFile, LayoutFile, ScopeFile, TableFile, Values};
+use super::file::{ClaimFile, FigureFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
 use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table};
 use super::reference::ReferenceTable;
 use parse::{Diagnostic, Error, Spanned};
@@ -46,8 +46,12 @@ fn flows<'e>(experiments: impl Iterator<Item = &'e Experiment>) -> Vec<String> {
     names
 }
 
-/// A scope, and the swept keys that are given.
-type ScopeAndKeys<const N: usize> = (Scope, [Option<String>; N]);
+/// A key of a table, figure or claim that names a swept key, and its place.
+type KeyUse<'k> = (&'k str, Range<usize>);
+
+fn key_use(key: &Spanned<String>) -> KeyUse<'_> {
+    (key.get(), key.span())
+}
 
 struct Context<'a> {
     sweep: &'a Sweep,
@@ -68,38 +72,69 @@ impl Context<'_> {
             let diagnostic = Diagnostic::new(given.value.span(), "a table with `columns` shows one value");
             return Err(diagnostic.with_help("leave out `columns`, or write a table for each value"));
         }
-        let keys = [Some(&given.rows), given.columns.as_ref()];
-        let Some((scope, [Some(rows), columns])) = self.scope_and_keys(&given.scope(), keys)? else { return Ok(None) };
+        let rows = given.rows.get().list();
+        if rows.is_empty() {
+            return Err(Diagnostic::new(given.rows.span(), "a table has rows").with_help("rows = \"KEY\""));
+        }
+        let row_keys = rows.iter().map(|key| (key.as_str(), given.rows.span()));
+        let keys: Vec<KeyUse<'_>> = row_keys.chain(given.columns.as_ref().map(key_use)).collect();
+        let Some(scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
         let references = given.reference.iter().map(ReferenceTable::checked).collect::<Result<_, _>>()?;
-        Ok(Some(Table { title: given.title.clone(), rows, columns, values, scope, references }))
+        let heat_map = given.heat_map.as_ref().map(HeatMapFile::checked).transpose()?;
+        let columns = given.columns.as_ref().map(|key| key.get().clone());
+        let (title, rows) = (given.title.clone(), rows.to_vec());
+        Ok(Some(Table { title, rows, columns, values, scope, references, heat_map }))
     }
 
     fn figure(&self, given: &FigureFile) -> Result<Option<Figure>, Diagnostic> {
         let diagnostic =
             |key: &Spanned<String>, message, help| Err(Diagnostic::new(key.span(), message).with_help(help));
-        let lines = match (&given.lines, &given.bars, &given.across) {
-            (Some(lines), None, None) if self.sample.is_some() => lines,
-            (Some(lines), None, None) => return diagnostic(lines, "a figure needs the time series", "set `sample`"),
-            (None, Some(bars), Some(_)) => bars,
-            (None, Some(bars), None) => return diagnostic(bars, "bars stand across a swept key", "across = \"KEY\""),
-            (Some(_), None, Some(across)) => {
-                return diagnostic(across, "lines go over time", "`bars` instead of `lines`, or leave out `across`");
+        let lines = match (&given.lines, &given.bars, &given.distribution) {
+            (Some(lines), None, None) if self.sample.is_none() => {
+                return diagnostic(lines, "a figure needs the time series", "set `sample`");
             }
-            (Some(_), Some(bars), _) => return diagnostic(bars, "a figure has either lines or bars", "leave one out"),
-            (None, None, _) => {
-                let help = "lines = \"KEY\" over time, or bars = \"KEY\" with across = \"KEY\"";
-                return diagnostic(&given.value, "a figure has neither lines nor bars", help);
+            (Some(key), None, None) | (None, Some(key), None) | (None, None, Some(key)) => key,
+            (None, None, None) => {
+                let help = "lines = \"KEY\" over time, bars = \"KEY\" with across = \"KEY\", or distribution = \"KEY\"";
+                return diagnostic(&given.value, "a figure has neither lines nor bars nor a distribution", help);
+            }
+            (_, Some(key), _) | (_, None, Some(key)) => {
+                return diagnostic(key, "a figure has either lines or bars or a distribution", "leave out the others");
             }
         };
-        let part = self.scope_and_keys(&given.scope(), [Some(lines), given.across.as_ref()])?;
-        let Some((scope, [Some(lines), across])) = part else { return Ok(None) };
-        Ok(Some(Figure { title: given.title.clone(), lines, across, value: given.value.get().clone(), scope }))
+        match (&given.bars, &given.across) {
+            (Some(bars), None) => return diagnostic(bars, "bars stand across a swept key", "across = \"KEY\""),
+            (None, Some(across)) => {
+                return diagnostic(across, "only bars go across a key", "`bars` instead, or leave out `across`");
+            }
+            _ => {}
+        }
+        if let (None, Some(threshold)) = (&given.distribution, &given.threshold) {
+            let diagnostic = Diagnostic::new(threshold.span(), "only a distribution has a threshold");
+            return Err(diagnostic.with_help("`distribution` instead, or leave out `threshold`"));
+        }
+        if let (Some(_), Some(attainable)) = (&given.lines, given.scope().attainable) {
+            let diagnostic = Diagnostic::new(attainable.span(), "lines over time are no share of what is attainable");
+            return Err(diagnostic.with_help("leave out `attainable`"));
+        }
+        let keys: Vec<KeyUse<'_>> = std::iter::once(lines).chain(&given.across).map(key_use).collect();
+        let Some(scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
+        Ok(Some(Figure {
+            title: given.title.clone(),
+            lines: lines.get().clone(),
+            across: given.across.as_ref().map(|key| key.get().clone()),
+            distribution: given.distribution.is_some(),
+            threshold: given.threshold.as_ref().map(|threshold| *threshold.get()),
+            value: given.value.get().clone(),
+            scope,
+        }))
     }
 
     fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Diagnostic> {
         let test = given.test()?;
-        let keys = [Some(&given.of), given.each.as_ref()];
-        let Some((mut scope, [Some(of), each])) = self.scope_and_keys(&given.scope(), keys)? else { return Ok(None) };
+        let keys: Vec<KeyUse<'_>> = std::iter::once(&given.of).chain(&given.each).map(key_use).collect();
+        let Some(mut scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
+        let (of, each) = (given.of.get().clone(), given.each.as_ref().map(|key| key.get().clone()));
         let labels = self.labels(&of);
         if let Some(name) = test.names().iter().find(|name| !labels.contains(&name.as_str())) {
             return self.check_absent(given.says.span(), &of, name, &labels).map(|()| None);
@@ -113,25 +148,20 @@ impl Context<'_> {
         Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test, published, note }))
     }
 
-    /// The scope and the swept keys; none if a `--set` has removed a key or all values of the scope.
-    fn scope_and_keys<const N: usize>(
-        &self,
-        scope: &ScopeFile<'_>,
-        keys: [Option<&Spanned<String>>; N],
-    ) -> Result<Option<ScopeAndKeys<N>>, Diagnostic> {
+    /// The scope of what shows these swept keys; none if a `--set` has removed a key or all values of the scope.
+    fn scope_with(&self, scope: &ScopeFile<'_>, keys: &[KeyUse<'_>]) -> Result<Option<Scope>, Diagnostic> {
         if let Some(flows) = scope.only.get(BY_FLOW)
-            && !keys.iter().flatten().any(|key| key.get() == BY_FLOW)
+            && !keys.iter().any(|(key, _)| *key == BY_FLOW)
         {
             let diagnostic = Diagnostic::new(flows.span(), "nothing here goes by flow");
             return Err(diagnostic.with_help("`flow = \"NAME\"` chooses whose result is shown"));
         }
-        for key in keys.into_iter().flatten() {
-            if !self.is_swept(key.get(), &key.span())? {
+        for (key, span) in keys {
+            if !self.is_swept(key, span)? {
                 return Ok(None);
             }
         }
-        let keys = keys.map(|key| key.map(|key| key.get().clone()));
-        Ok(self.scope(scope)?.map(|scope| (scope, keys)))
+        self.scope(scope)
     }
 
     fn scope(&self, given: &ScopeFile<'_>) -> Result<Option<Scope>, Diagnostic> {
@@ -154,6 +184,12 @@ impl Context<'_> {
             scope.flow = Some(flow.get().clone());
         }
         [scope.from_s, scope.until_s] = [self.instant(given.times[0])?, self.instant(given.times[1])?];
+        if let Some(share) = given.attainable {
+            if share.get().0 == 0.0 {
+                return Err(Diagnostic::new(share.span(), "`attainable` must be more than zero"));
+            }
+            scope.attainable = Some(share.get().0);
+        }
         Ok(Some(scope))
     }
 

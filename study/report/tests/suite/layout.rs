@@ -1,7 +1,7 @@
 //! The report's part of a scenario: read in file order, following what is swept, and blamed at its line.
 
 use parse::Error;
-use ropewalk_report::{Layout, layout, schema};
+use ropewalk_report::{HeatMap, Layout, layout, schema};
 use scenario::{Overrides, Scenario};
 use std::path::Path;
 
@@ -43,7 +43,8 @@ rows = { zeta = [1, nan], alpha = [2.5, 3] }
 fn tables_and_references_come_through_in_file_order() {
     let layout = read(SWEPT, &[], false);
     let table = &layout.tables[0];
-    assert_eq!((table.rows.as_str(), table.columns.as_deref()), ("flow.tcp.congestion", Some("path.wire.delay")));
+    assert_eq!(table.rows, ["flow.tcp.congestion"]);
+    assert_eq!(table.columns.as_deref(), Some("path.wire.delay"));
     assert_eq!((table.values[0].value.as_str(), table.scope.flow.as_deref()), ("goodput_mbps", Some("tcp-2")));
     let rows = vec![("zeta".to_owned(), vec![Some(1.0), None]), ("alpha".to_owned(), vec![Some(2.5), Some(3.0)])];
     assert_eq!(table.references[0].rows, rows);
@@ -152,11 +153,49 @@ fn tables_and_figures_are_blamed_at_their_line() {
         "set `sample`",
     );
     let figure = |lines: &str| sweep(&format!("\"duration\" = [\"1s\"]\n[[figure]]\nvalue = \"x\"\n{lines}"));
-    check(&figure(""), 12, "figure.0.value", "neither lines nor bars");
+    check(&figure(""), 12, "figure.0.value", "neither lines nor bars nor a distribution");
     check(&figure("bars = \"duration\""), 13, "figure.0.bars", "across = \"KEY\"");
-    check(&figure("lines = \"flow\"\nacross = \"duration\""), 14, "figure.0.across", "`bars` instead of `lines`");
+    let sampled_figure = |lines: &str| format!("sample = \"1s\"\n{}", figure(lines));
+    check(&sampled_figure("lines = \"flow\"\nacross = \"duration\""), 15, "figure.0.across", "only bars");
     check(&figure("lines = \"flow\"\nbars = \"duration\""), 14, "figure.0.bars", "either lines or bars");
+    check(&figure("bars = \"flow\"\ndistribution = \"flow\""), 13, "figure.0.bars", "either lines or bars");
+    check(&figure("distribution = \"flow\"\nacross = \"duration\""), 14, "figure.0.across", "only bars");
+    check(&sampled_figure("lines = \"flow\"\nthreshold = 1"), 15, "figure.0.threshold", "only a distribution");
+    check(&sampled_figure("lines = \"flow\"\nattainable = \"92%\""), 15, "figure.0.attainable", "lines over time");
     check(&figure("bars = \"flow\"\nacross = \"dration\""), 14, "figure.0.across", "did you mean `duration`?");
+}
+
+#[test]
+fn shares_and_heat_maps_are_blamed_at_their_line() {
+    let table = |path: &str, lines: &str| {
+        let sweep = "[sweep]\n\"duration\" = [\"1s\", \"2s\"]\n[[table]]\nrows = \"duration\"\n";
+        format!("{HEAD}{path}{FLOW}{sweep}{lines}\n")
+    };
+    let share = "value = \"goodput_mbps\"\nattainable = \"92%\"\n";
+    let layout = read(&table(PATH, &format!("{share}heat_map = {{ threshold = 0.9 }}")), &[], false);
+    let expected = HeatMap { min: 0.0, max: 1.0, threshold: Some(0.9) };
+    assert_eq!((layout.tables[0].scope.attainable, layout.tables[0].heat_map), (Some(0.92), Some(expected)));
+    check(&table(PATH, &share.replace("92", "0")), 14, "table.0.attainable", "more than zero");
+    check(&table(PATH, &share.replace("goodput_mbps", "rtt_ms.p95")), 13, "table.0.value", "is no rate");
+    let unlimited = PATH.replace("rate = \"100mbit\"\n", "");
+    check(&table(&unlimited, share), 12, "table.0.value", "what the paths can carry is not known");
+    for scale in ["min = 1", "threshold = 1", "min = 0.5, threshold = 0.5", "max = 0"] {
+        let lines = format!("{share}heat_map = {{ {scale} }}");
+        check(&table(PATH, &lines), 15, "table.0.heat_map", "does not ascend");
+    }
+    let several = table(PATH, share).replace("rows = \"duration\"", "rows = [\"duration\", \"dration\"]");
+    check(&several, 12, "table.0.rows", "did you mean `duration`?");
+    check(&several.replace("[\"duration\", \"dration\"]", "[]"), 12, "table.0.rows", "a table has rows");
+}
+
+#[test]
+fn a_layout_that_was_stored_with_one_key_for_its_rows_is_read() {
+    let layout = read(SWEPT, &[], false);
+    let mut stored = serde_json::to_value(&layout).unwrap();
+    stored["tables"][0]["rows"] = "flow.tcp.congestion".into();
+    stored["tables"][0].as_object_mut().unwrap().remove("heat_map");
+    stored["tables"][0]["scope"].as_object_mut().unwrap().remove("attainable");
+    assert_eq!(serde_json::from_value::<Layout>(stored).unwrap(), layout);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn table(columns: Vec<String>, rows: Vec<(String, Vec<Option<f64>>)>) -> Table {
         note: "The paper gives one run a cell.".to_owned(),
     };
     Table {
-        rows: "flow.tcp.congestion".to_owned(),
+        rows: vec!["flow.tcp.congestion".to_owned()],
         columns: Some("path.eno2.delay".to_owned()),
         values: vec![column("goodput_mbps")],
         references: vec![reference],

@@ -5,5 +5,6 @@ mod layout;
 mod made_up;
 mod made_up_multipath;
 mod page;
+mod shares;
 mod terminal;
 mod vendored;

@@ -258,7 +258,7 @@ fn by(key: &str) -> String {
 fn a_table_goes_by_flow_and_subflow() {
     let runs = made_up_multipath::runs();
     let table = Table {
-        rows: by("flow.both.congestion"),
+        rows: vec![by("flow.both.congestion")],
         columns: Some(by(BY_FLOW)),
         values: vec![made_up::column("throughput_mbps")],
         scope: flows(&["both", "both/b", "rival"]),
@@ -297,7 +297,7 @@ fn a_column_may_be_of_a_subflow_and_has_its_label_and_its_rank() {
         note: String::new(),
     };
     let table = Table {
-        rows: by("flow.both.congestion"),
+        rows: vec![by("flow.both.congestion")],
         values: vec![column("SRTT a", "srtt_ms.mean", "both/a"), column("SRTT b", "srtt_ms.mean", "both/b")],
         references: vec![reference],
         ..Table::default()

@@ -1,0 +1,79 @@
+//! Heat maps: the numbers of a table on a fixed scale, on which one value may be marked as a threshold.
+
+use crate::grid::{Grid, Value, median};
+use crate::layout::HeatMap;
+use crate::number::{DASH, plural};
+
+/// The mark, in the terminal, of a value below the threshold.
+pub(crate) const BELOW_MARK: &str = "▾";
+/// The least strength of a colour on either side of the threshold, so that both sides can be told apart there.
+const MIN_STRENGTH: f64 = 0.25;
+
+/// A number of the map.
+pub(crate) fn format_cell(number: f64) -> String {
+    if number.is_finite() { format!("{number:.2}") } else { DASH.to_owned() }
+}
+
+/// Whether a number is below the threshold, where there is one.
+pub(crate) fn is_below(scale: &HeatMap, number: f64) -> bool {
+    scale.threshold.is_some_and(|threshold| number < threshold)
+}
+
+/// The CSS class of a number and the strength of its colour, 0 to 1: on either side of the threshold the stronger the farther
+/// from it; without a threshold from the scale's lower end on.
+pub(crate) fn shade(scale: &HeatMap, number: f64) -> (&'static str, f64) {
+    let HeatMap { min, max, threshold } = *scale;
+    let beyond = |share: f64| MIN_STRENGTH + (1.0 - MIN_STRENGTH) * share.clamp(0.0, 1.0);
+    match threshold {
+        None => ("even", ((number - min) / (max - min)).clamp(0.0, 1.0)),
+        Some(threshold) if number < threshold => ("less", beyond((threshold - number) / (threshold - min))),
+        Some(threshold) => ("more", beyond((number - threshold) / (max - threshold))),
+    }
+}
+
+/// How many numbers reach the threshold, their median, and the least; none without numbers.
+pub(crate) fn sentence(grid: &Grid, scale: &HeatMap) -> Option<String> {
+    let named = grid.rows.iter().flat_map(|row| row.values.iter().zip(&grid.columns).map(move |cell| (row, cell)));
+    let named = named.filter_map(|(row, (value, column))| {
+        let Value { estimate, .. } = value.as_ref()?;
+        estimate.mean.is_finite().then(|| (estimate.mean, format!("{}, {column}", row.name)))
+    });
+    let named: Vec<(f64, String)> = named.collect();
+    let least = named.iter().min_by(|first, second| first.0.total_cmp(&second.0))?;
+    let mut numbers: Vec<f64> = named.iter().map(|(number, _)| *number).collect();
+    let median = median(&mut numbers)?;
+    let reached = scale.threshold.map_or(String::new(), |threshold| {
+        let reached = numbers.iter().filter(|number| **number >= threshold).count();
+        format!("{reached} of {} are {} or more; ", plural(numbers.len(), "value"), format_cell(threshold))
+    });
+    Some(format!("{reached}median {}, least {} ({})", format_cell(median), format_cell(least.0), least.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_change_sides_at_the_threshold_and_are_strongest_at_the_ends() {
+        let scale = HeatMap { min: 0.0, max: 1.0, threshold: Some(0.75) };
+        let shades = [-1.0, 0.0, 0.375, 0.75, 0.875, 1.0, 2.0].map(|number| shade(&scale, number));
+        let expected = [
+            ("less", 1.0),
+            ("less", 1.0),
+            ("less", 0.625),
+            ("more", 0.25),
+            ("more", 0.625),
+            ("more", 1.0),
+            ("more", 1.0),
+        ];
+        assert_eq!(shades, expected);
+        assert_eq!([0.7499, 0.75].map(|number| is_below(&scale, number)), [true, false]);
+    }
+
+    #[test]
+    fn without_a_threshold_the_colour_grows_from_one_end_to_the_other() {
+        let scale = HeatMap { min: 10.0, max: 30.0, threshold: None };
+        assert_eq!([0.0, 10.0, 15.0, 30.0].map(|number| shade(&scale, number).1), [0.0, 0.0, 0.25, 1.0]);
+        assert!(!is_below(&scale, 0.0));
+    }
+}
