@@ -43,7 +43,10 @@ impl<P: Packet> Egress<P> {
         self.counters.queue_delay_total_ns += start.since(available_at).0;
         self.counters.busy_ns += serialisation_time.0;
         let (packet_or_lost, verdict) = self.apply_loss(departure, packet);
-        let impairment = self.impairments.map_or(Impairment::default(), |impairments| impairments.draw(&mut self.rng));
+        let impairment = match &self.impairments {
+            Some(impairments) => impairments.draw(&mut self.rng),
+            None => Impairment::default(),
+        };
         self.wire.send(departure, packet_or_lost, impairment, &mut self.rng);
         (start, verdict)
     }
@@ -51,7 +54,7 @@ impl<P: Packet> Egress<P> {
     /// Whether packets may overtake others on the wire.
     #[inline]
     pub(super) fn reorders(&self) -> bool {
-        self.impairments.is_some_and(|impairments| impairments.reorders())
+        self.impairments.as_ref().is_some_and(Impairments::reorders)
     }
 
     #[inline]

@@ -38,6 +38,7 @@ impl Impairments {
     }
 
     /// Draws the impairments of the next packet.
+    #[cold]
     pub(super) fn draw(&self, rng: &mut RngStream) -> Impairment {
         let mut chance = |probability: f64| probability > 0.0 && rng.chance(probability);
         let (skips_delay, has_copy) = (chance(self.reorder), chance(self.duplicate));

@@ -2,7 +2,7 @@
 
 use crate::config::PipeConfig;
 use crate::counters::LinkCounters;
-use crate::impairments::Impairment;
+use crate::impairments::{Impairment, Impairments};
 use crate::packet::Packet;
 use std::collections::VecDeque;
 use units::{Instant, RngStream, Span};
@@ -16,6 +16,8 @@ pub(super) struct Wire<P> {
     delay: Span,
     jitter: Span,
     packets: VecDeque<WirePacket<P>>,
+    /// Whether packets have impairments; without, none of `first_number` and `undelayed` is kept.
+    is_impaired: bool,
     /// Number of the first of `packets`.
     first_number: u64,
     /// Numbers of the packets in flight that skip the delay, in order.
@@ -68,6 +70,7 @@ impl<P: Packet> Wire<P> {
             delay: config.delay,
             jitter: config.jitter,
             packets: VecDeque::new(),
+            is_impaired: Impairments::new(config).is_some(),
             first_number: 0,
             undelayed: VecDeque::new(),
             last_arrival: Instant::ZERO,
@@ -79,11 +82,15 @@ impl<P: Packet> Wire<P> {
     #[inline]
     pub(super) fn next_arrival(&self) -> Instant {
         let in_order = self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival);
-        self.first_undelayed().map_or(in_order, |index| in_order.min(self.packets[index].departure))
+        if self.is_impaired { in_order.min(self.next_undelayed_arrival()) } else { in_order }
+    }
+
+    #[cold]
+    fn next_undelayed_arrival(&self) -> Instant {
+        self.first_undelayed().map_or(Instant::NEVER, |index| self.packets[index].departure)
     }
 
     /// Index of the first packet that skips the delay.
-    #[inline]
     fn first_undelayed(&self) -> Option<usize> {
         self.undelayed.front().map(|number| (number - self.first_number) as usize)
     }
@@ -108,6 +115,20 @@ impl<P: Packet> Wire<P> {
     /// Removes the packet that has arrived by `now`.
     #[inline]
     pub(super) fn receive(&mut self, now: Instant, counters: &mut LinkCounters) -> Option<P> {
+        if self.is_impaired {
+            return self.receive_impaired(now, counters);
+        }
+        while self.next_arrival() <= now {
+            let first = self.packets.pop_front()?;
+            if first.packet.is_some() {
+                return first.packet;
+            }
+        }
+        None
+    }
+
+    #[cold]
+    fn receive_impaired(&mut self, now: Instant, counters: &mut LinkCounters) -> Option<P> {
         while self.next_arrival() <= now {
             let first_undelayed = self.first_undelayed().filter(|index| self.packets[*index].departure <= now);
             let entry = self.packets.get_mut(first_undelayed.unwrap_or(0))?;
