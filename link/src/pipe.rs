@@ -79,11 +79,17 @@ impl<P: Packet> Pipe<P> {
     #[must_use]
     pub fn next_event_at(&self) -> Instant {
         match &self.queue {
-            Queue::DequeueAqm(queue) if self.egress.reorders() || self.egress.wire.next_arrival() == Instant::NEVER => {
-                queue.next_dequeue_at(&self.egress).min(self.egress.wire.next_arrival())
-            }
+            Queue::DequeueAqm(queue) => self.next_departure_or_arrival(queue),
             _ => self.egress.wire.next_arrival(),
         }
+    }
+
+    fn next_departure_or_arrival(&self, queue: &DequeueAqm<P>) -> Instant {
+        let arrival = self.egress.wire.next_arrival();
+        if self.egress.reorders() || arrival == Instant::NEVER {
+            return queue.next_dequeue_at(&self.egress).min(arrival);
+        }
+        arrival
     }
 
     /// Removes the packet that has arrived at the far end by `now`. There may be another one, if
