@@ -28,8 +28,8 @@ impl LoadedBaseline {
     }
 }
 
-/// The baseline's folder and its name, if the scenario has one. Reads the folder before anything runs; an error if it is not
-/// complete or has no cell of the scenario.
+/// The baseline's folder and its name, if the scenario has one. Reads the folder before anything runs; an error if it
+/// is not complete or has no cell of the scenario.
 pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Failure> {
     let Some(folder) = &scenario.baseline else { return Ok(None) };
     let baseline_error = |message: &str, help: &str| Failure::from(scenario.error_at("baseline", message, help));

@@ -93,8 +93,9 @@ fn manifest(scenario: &Scenario, layout: &Layout, driver: &dyn Driver, baseline:
 
 type Opened = (PathBuf, Results, Vec<(Key, record::Run)>);
 
-/// Opens the folder of `--out`; without that option `results/NAME` (on a kernel `results/NAME-kernel`), or `results/NAME-2`
-/// and so on where that holds another study: an edited scenario neither overwrites existing results nor needs an option.
+/// Opens the folder of `--out`; without that option `results/NAME` (on a kernel `results/NAME-kernel`), or
+/// `results/NAME-2` and so on where that holds another study: an edited scenario neither overwrites existing results
+/// nor needs an option.
 fn open(arguments: &Arguments, manifest: &Manifest) -> Result<Opened, Failure> {
     if let Some(dir) = &arguments.out {
         return Ok(open_at(dir, manifest)?);

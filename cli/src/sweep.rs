@@ -8,8 +8,8 @@ use scenario::Scenario;
 use std::path::Path;
 use store::{Key, Results};
 
-/// Runs `jobs`, keeps each in the results folder as soon as it is done, and hands them back in the order of `jobs`. What a
-/// kernel leaves beside its record goes below `raw_folder`.
+/// Runs `jobs`, keeps each in the results folder as soon as it is done, and hands them back in the order of `jobs`.
+/// What a kernel leaves beside its record goes below `raw_folder`.
 pub(crate) fn run(
     driver: &dyn Driver,
     scenario: &Scenario,

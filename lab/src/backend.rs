@@ -16,8 +16,8 @@ pub(crate) enum Backend {
 /// The backends that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// For each experiment the first that can run it: User-Mode Linux in virtual time, the machine's own kernel, User-Mode
-    /// Linux in real time.
+    /// For each experiment the first that can run it: User-Mode Linux in virtual time, the machine's own kernel,
+    /// User-Mode Linux in real time.
     Any,
     /// User-Mode Linux.
     Uml,

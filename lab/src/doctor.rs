@@ -129,7 +129,8 @@ fn guest(program: &str, agent: &str) -> BackendReport {
     }
 }
 
-/// The machine's own kernel: what can be seen without root is reported, what cannot be used is the reason why it is unavailable.
+/// The machine's own kernel: what can be seen without root is reported, what cannot be used is the reason why it is
+/// unavailable.
 fn host() -> BackendReport {
     let possible = testbed::possible();
     let host = HostKernel::probe(possible.is_ok());
@@ -154,7 +155,8 @@ fn report(name: &'static str, capabilities: &Capabilities) -> BackendReport {
     }
 }
 
-/// Boots a guest that sets up a link and does nothing else: a kernel that may not run here, or has no modules, shows it.
+/// Boots a guest that sets up a link and does nothing else: a kernel that may not run here, or has no modules, shows
+/// it.
 fn boot(kernel: &UmlKernel, program: &str, agent: &str) -> Result<(), Error> {
     let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::failed)?;
     let agent = [program, agent].map(str::to_owned);

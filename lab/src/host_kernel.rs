@@ -1,7 +1,7 @@
 //! The machine's own kernel: a run in network namespaces of this process's own.
 //!
-//! Everything is named `rw-PID-N-...` and vanishes with the run: its reaper is a process of its own that ends what runs and
-//! removes namespaces and files when this one is gone.
+//! Everything is named `rw-PID-N-...` and vanishes with the run: its reaper is a process of its own that ends what runs
+//! and removes namespaces and files when this one is gone.
 
 use crate::Error;
 use crate::processes::{RUN_VARIABLE, end_all, wait};
@@ -58,8 +58,8 @@ impl HostKernel {
         Self { capabilities, version: read("/proc/sys/kernel/osrelease").trim().to_owned() }
     }
 
-    /// Runs the commands of `setup`, which build the network, then `agent` with `plan`; files are in `folder`. All processes of
-    /// the run have ended when the function returns.
+    /// Runs the commands of `setup`, which build the network, then `agent` with `plan`; files are in `folder`. All
+    /// processes of the run have ended when the function returns.
     pub(crate) fn run(agent: &[String], folder: &Path, setup: &[String], plan: &Plan) -> Result<RunResults, Error> {
         let results = carry_out(agent, folder, setup, plan);
         end_all(folder);

@@ -35,8 +35,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` it is the lab's [`crate::agent`], and
-    /// with its own words the tunnel's daemon.
+    /// The kernels of this machine. `program` is `ropewalk`: with the word `agent` it is the lab's [`crate::agent`],
+    /// and with its own words the tunnel's daemon.
     ///
     /// # Errors
     /// None of the wanted kernels is available: why.
@@ -111,8 +111,8 @@ impl Lab {
             .all(|experiment| self.backend(experiment).is_ok_and(|index| self.backends[index].is_virtual()))
     }
 
-    /// The commands that set up the cells of a study, in order. Lines that only some cells have are preceded by the cells'
-    /// numbers, those of events by their instants.
+    /// The commands that set up the cells of a study, in order. Lines that only some cells have are preceded by the
+    /// cells' numbers, those of events by their instants.
     #[must_use]
     pub fn script<'a>(&self, cells: impl IntoIterator<Item = &'a Experiment>) -> String {
         let lines = |experiment: &Experiment| {
@@ -193,7 +193,8 @@ impl Lab {
         results
     }
 
-    /// The index of the first backend that can run the experiment; else the unsupported feature of each, by the key of the first.
+    /// The index of the first backend that can run the experiment; else the unsupported feature of each, by the key of
+    /// the first.
     fn backend(&self, experiment: &Experiment) -> Result<usize, Error> {
         let mut unsupported: Vec<(String, String)> = Vec::new();
         for (backend_index, backend) in self.backends.iter().enumerate() {

@@ -1,19 +1,20 @@
-//! The lab: runs experiments on real Linux kernels. The experiment that the simulator takes in, the record it makes out.
+//! The lab: runs experiments on real Linux kernels. The experiment that the simulator takes in, the record it makes
+//! out.
 //!
-//! The kernel is User-Mode Linux, a kernel as an ordinary program, which needs no root and changes nothing on the machine:
-//! each run boots one, which takes about a second. Or it is the machine's own, in network namespaces, where that can
-//! do what the other cannot. [`testbed`] makes such hosts and shaped links for other users than the lab.
+//! The kernel is User-Mode Linux, a kernel as an ordinary program, which needs no root and changes nothing on the
+//! machine: each run boots one, which takes about a second. Or it is the machine's own, in network namespaces, where
+//! that can do what the other cannot. [`testbed`] makes such hosts and shaped links for other users than the lab.
 //!
 //! - `support`: what a kernel can run; everything else is refused in words.
-//! - `backend`: the kernels; `uml_kernel` and `uml`: User-Mode Linux and a guest that it boots; `host_kernel`: the machine's
-//!   own kernel.
+//! - `backend`: the kernels; `uml_kernel` and `uml`: User-Mode Linux and a guest that it boots; `host_kernel`: the
+//!   machine's own kernel.
 //! - `lab`: a run from experiment to record.
 //! - `network`: an experiment as `ip`, `tc` and `sysctl` commands, in namespaces; `script`: those of a whole study.
 //! - `agent`: what runs where the kernel is: traffic, events at their instants, samples of TCP's state; `protocol`: its
 //!   messages; `generator`: external programs that make traffic.
 //! - `testbed`: hosts as network namespaces, joined by links; `emulator`: a link in real time.
-//! - `summary`, `series`, `fairness`, `tunnel`: the results as a [`record::Run`]; `mptcp`: refuses a connection that lacks a
-//!   subflow.
+//! - `summary`, `series`, `fairness`, `tunnel`: the results as a [`record::Run`]; `mptcp`: refuses a connection that
+//!   lacks a subflow.
 //! - `packet_size`: sizes of packets. `processes`: finds and ends those of a run. `shell`: quoting.
 //! - `doctor`: what this machine can run, and what would have to be added.
 

@@ -1,5 +1,5 @@
-//! The processes of a run. Each has the run's folder in its environment, inherited from those that the lab starts, so that
-//! they are found after the lab's own end, in whatever process group or namespace they are.
+//! The processes of a run. Each has the run's folder in its environment, inherited from those that the lab starts, so
+//! that they are found after the lab's own end, in whatever process group or namespace they are.
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;

@@ -195,8 +195,8 @@ pub(crate) struct TimeSummary {
 /// The state of a flow or subflow at one instant; counters are since its beginning.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Bytes read by the application; unknown for a subflow. Of an external program that has not ended: bytes received by the
-    /// kernel, with MPTCP on all subflows, duplicates included.
+    /// Bytes read by the application; unknown for a subflow. Of an external program that has not ended: bytes received
+    /// by the kernel, with MPTCP on all subflows, duplicates included.
     pub(crate) delivered: u64,
     /// Data packets that arrived, retransmissions included.
     pub(crate) arrived: u32,

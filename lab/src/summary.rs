@@ -279,8 +279,8 @@ fn rtt(samples: &[Sample], min: f64) -> Summary {
     if summary.max > 0.0 { Summary { min, ..summary } } else { summary }
 }
 
-/// The paths, from the counters of their links' queues and netem, and of the hosts. Packets are counted after the drain, the
-/// utilisation at the end of the run.
+/// The paths, from the counters of their links' queues and netem, and of the hosts. Packets are counted after the
+/// drain, the utilisation at the end of the run.
 fn paths(
     experiment: &Experiment,
     network: &Network<'_>,
@@ -341,8 +341,8 @@ fn capacity(experiment: &Experiment, i: usize) -> Option<f64> {
     Some((bytes + rate.bytes_in(end.since(latest_change))) as f64)
 }
 
-/// Mean excess of the smoothed RTT over its minimum, over all samples of the path's flows, milliseconds. Flows in a tunnel
-/// are left out, because their RTT includes the tunnel's own queue.
+/// Mean excess of the smoothed RTT over its minimum, over all samples of the path's flows, milliseconds. Flows in a
+/// tunnel are left out, because their RTT includes the tunnel's own queue.
 fn queue_delay(experiment: &Experiment, results: &RunResults, p: usize) -> f64 {
     let mut tcp_infos: Vec<TcpInfo> = Vec::new();
     for (flow, flow_results) in experiment.flows.iter().zip(&results.flows) {

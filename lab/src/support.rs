@@ -1,5 +1,6 @@
-//! The features of scenarios that the lab can run on a kernel. Before a kernel boots, an experiment with an unsupported feature
-//! is rejected with the scenario's key and the name of the feature; settings that the kernel overrides are noted.
+//! The features of scenarios that the lab can run on a kernel. Before a kernel boots, an experiment with an unsupported
+//! feature is rejected with the scenario's key and the name of the feature; settings that the kernel overrides are
+//! noted.
 
 use crate::Error;
 use crate::network::{MTU, discipline};

@@ -21,8 +21,8 @@ pub(crate) struct UmlKernel {
     pub(crate) program: PathBuf,
     /// `6.1.176`.
     pub(crate) version: String,
-    /// Virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`): the clock stops while the kernel computes, so that neither its work
-    /// nor the load of the machine changes a run.
+    /// Virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`): the clock stops while the kernel computes, so that neither its
+    /// work nor the load of the machine changes a run.
     pub(crate) is_virtual: bool,
     pub(crate) capabilities: Capabilities,
 }

@@ -66,13 +66,14 @@ impl TestLink {
         (0..count).for_each(|number| assert_eq!(self.left.send(&vec![number; bytes]).unwrap(), bytes));
     }
 
-    /// Returns when the link, which is as this change makes it, has read what has been sent: it reads between two changes.
+    /// Returns when the link, which is as this change makes it, has read what has been sent: it reads between two
+    /// changes.
     fn wait_until_read(&mut self, change: &str) {
         [change; 2].iter().for_each(|change| self.testbed.change(0, change).unwrap());
     }
 
-    /// All that arrives on the right of what has been sent so far: sizes and first bytes. A link keeps the order, so they
-    /// are all there when a mark arrives that was sent behind them. The link may lose marks too.
+    /// All that arrives on the right of what has been sent so far: sizes and first bytes. A link keeps the order, so
+    /// they are all there when a mark arrives that was sent behind them. The link may lose marks too.
     fn arrivals(&self) -> Vec<(usize, u8)> {
         let mut arrived = Vec::new();
         self.right.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -148,8 +149,9 @@ fn losses_are_within_five_standard_errors_of_their_share() {
     assert!((lost - expected).abs() < 5.0 * error, "{lost} lost of {count}, expected {expected} +- {error}");
 }
 
-/// Each packet's jitter is drawn from all times up to it alike. Here packets are further apart than that, so that none has
-/// to wait for the one before. A machine makes packets later, never earlier: quartiles may be above those of the jitter.
+/// Each packet's jitter is drawn from all times up to it alike. Here packets are further apart than that, so that none
+/// has to wait for the one before. A machine makes packets later, never earlier: quartiles may be above those of the
+/// jitter.
 #[test]
 fn jitter_is_spread_from_nothing_to_all_of_it() {
     let Some(link) = test_link("delay=20ms jitter=8ms") else { return };

@@ -131,8 +131,8 @@ fn an_event_changes_the_rate_and_a_flow_stops() {
     experiment.events.push(event(units::Instant(1_500_000_000), None, Some(units::Rate::from_mbit(2))));
     let run = run(&lab, &experiment);
     let mean = |column: &[f64], from: usize, to: usize| column[from..to].iter().sum::<f64>() / (to - from) as f64;
-    // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. What has
-    // been sent goes on for three tenths after the source's stop.
+    // What arrives, and not what is delivered in order: a loss as the rate falls would hold that back for a while. What
+    // has been sent goes on for three tenths after the source's stop.
     let arrived = column(&run, "throughput_mbps");
     let wire_share = 1500.0 / 1538.0;
     let (before, after) = (mean(arrived, 10, 15), mean(arrived, 21, 27));

@@ -15,7 +15,8 @@ pub(super) enum EnqueueAction {
     Drop,
 }
 
-/// Active queue management at the head of a queue (CoDel, COBALT): which packets leave, and which are dropped or marked.
+/// Active queue management at the head of a queue (CoDel, COBALT): which packets leave, and which are dropped or
+/// marked.
 pub(super) trait HeadDropAqm: Clone + Debug {
     /// Removes the packet that leaves `queue` at `now`, and drops those before it that have to be dropped.
     fn dequeue<P: Packet>(

@@ -1,10 +1,10 @@
 //! COBALT: CoDel and BLUE, one after the other, as CAKE has it in each of its flow queues.
 //!
-//! - The CoDel part signals like CoDel, `interval / sqrt(count)` apart, but it has no dropping state: `count` goes up with
-//!   each signal while the delay is above `target`, and down at the same pace while it is not. A delay that soon is
-//!   above target again continues with the same count.
-//! - BLUE drops packets of unresponsive flows at random. Its probability goes up by 1/256 when the queue overflows, and down by
-//!   1/4096 when the flow queue is found empty; each at most once in a `target`. It never marks.
+//! - The CoDel part signals like CoDel, `interval / sqrt(count)` apart, but it has no dropping state: `count` goes up
+//!   with each signal while the delay is above `target`, and down at the same pace while it is not. A delay that soon
+//!   is above target again continues with the same count.
+//! - BLUE drops packets of unresponsive flows at random. Its probability goes up by 1/256 when the queue overflows, and
+//!   down by 1/4096 when the flow queue is found empty; each at most once in a `target`. It never marks.
 //! - The last packet of a flow queue may be marked but is not dropped.
 //!
 //! `target` is a 20th of the round-trip time it is tuned for, `interval` that time; on slow links `target` is one and a
@@ -223,8 +223,8 @@ mod tests {
         (from..to).filter(|ms| action(ms) == Action::Mark).collect()
     }
 
-    /// The first `n` signals of a delay that is above target from `from` ms on: an interval later, and then ever faster,
-    /// the gap after the k-th being interval / sqrt(k + 1).
+    /// The first `n` signals of a delay that is above target from `from` ms on: an interval later, and then ever
+    /// faster, the gap after the k-th being interval / sqrt(k + 1).
     fn expected_signals(from: u64, n: u64) -> Vec<u64> {
         let mut time = from as f64;
         let signal_time = |k| {

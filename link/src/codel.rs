@@ -5,10 +5,10 @@
 //! the sojourn time falls below `target`, or no more than one packet's worth of bytes is left. A dropping state that
 //! begins soon after the last one (16 intervals) goes on with the drop rate that was needed then.
 //!
-//! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at
-//! a time. Besides, each packet that waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops; this is
-//! what Linux does. Where there are several flow queues, bytes left in any of them count as left in the queue, again as in
-//! Linux.
+//! A packet that can be marked is marked instead of dropped, and leaves as the head, so that at most one is marked at a
+//! time. Besides, each packet that waited for longer than `ce_threshold` is marked. The RFC's pseudo-code only drops;
+//! this is what Linux does. Where there are several flow queues, bytes left in any of them count as left in the queue,
+//! again as in Linux.
 
 use super::aqm::{HeadDropAqm, SharedBacklog};
 use super::egress::Egress;
@@ -100,7 +100,8 @@ impl HeadDropAqm for CoDel {
 /// For each packet taken from the head: [`ok_to_drop`](Self::ok_to_drop), then [`next_action`](Self::next_action) with
 /// the result. On [`CoDelAction::Pass`] the packet leaves. Otherwise it is marked and leaves, after
 /// [`schedule_next_drop`](Self::schedule_next_drop) if the action was [`CoDelAction::Drop`]; or it is dropped,
-/// `schedule_next_drop` follows `Drop` if the next packet is `ok_to_drop` too, and then `next_action` is called for that one.
+/// `schedule_next_drop` follows `Drop` if the next packet is `ok_to_drop` too, and then `next_action` is called for
+/// that one.
 #[derive(Clone, Copy, Debug)]
 pub struct CoDelState {
     target: Span,

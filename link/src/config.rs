@@ -32,8 +32,8 @@ pub struct PipeConfig {
     pub policer: Option<PolicerConfig>,
     /// The queue in front of the transmitter.
     pub queue: QueueConfig,
-    /// Whether the queue is in the sending host. Its drops are then reported to a flow on the path at once, as those of a
-    /// network card; a tunnel's sockets do not report them.
+    /// Whether the queue is in the sending host. Its drops are then reported to a flow on the path at once, as those of
+    /// a network card; a tunnel's sockets do not report them.
     pub local: bool,
     /// Maximum number of packets in the wire's delay stage (netem's `limit`), or no limit.
     pub wire_limit: Option<u32>,
@@ -62,7 +62,8 @@ impl Default for PipeConfig {
 }
 
 impl PipeConfig {
-    /// The rate that the direction sustains: its rate or its trace's mean, at most its policer's; `None` without any of them.
+    /// The rate that the direction sustains: its rate or its trace's mean, at most its policer's; `None` without any of
+    /// them.
     #[must_use]
     pub fn sustained_rate(&self) -> Option<Rate> {
         let trace = self.trace.as_ref().map(RateTrace::mean_rate);
@@ -131,8 +132,8 @@ pub enum LossModel {
 }
 
 impl LossModel {
-    /// The share of packets that are lost in the long run, 0 to 1; of Gilbert-Elliott in the stationary distribution of its
-    /// states.
+    /// The share of packets that are lost in the long run, 0 to 1; of Gilbert-Elliott in the stationary distribution of
+    /// its states.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
@@ -203,7 +204,8 @@ pub enum QueueDiscipline {
 }
 
 impl QueueDiscipline {
-    /// The default limit in `tc`: the discipline's, or `txqueuelen` of an interface. CAKE limits memory, at least to this.
+    /// The default limit in `tc`: the discipline's, or `txqueuelen` of an interface. CAKE limits memory, at least to
+    /// this.
     #[must_use]
     pub const fn default_limit(&self) -> QueueLimit {
         match self {

@@ -2,7 +2,8 @@
 
 /// Totals of one pipe since the beginning of the run.
 ///
-/// Conservation: `offered + duplicated = delivered + dropped + lost +` [`Pipe::packets_inside`](super::Pipe::packets_inside), at every moment.
+/// Conservation: `offered + duplicated = delivered + dropped + lost +`
+/// [`Pipe::packets_inside`](super::Pipe::packets_inside), at every moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets offered.
@@ -24,6 +25,7 @@ pub struct LinkCounters {
     /// Start of transmission minus arrival at the queue, summed over the packets that the queue did not drop, ns.
     /// Counted when the start is decided: on arrival, or for CoDel at the start itself.
     pub queue_delay_total_ns: u64,
-    /// Time of the transmissions decided so far, ns; [`Pipe::busy_time`](super::Pipe::busy_time) leaves out the future part.
+    /// Time of the transmissions decided so far, ns; [`Pipe::busy_time`](super::Pipe::busy_time) leaves out the future
+    /// part.
     pub busy_ns: u64,
 }

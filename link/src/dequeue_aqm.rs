@@ -1,9 +1,10 @@
-//! A queue that decides at departure (drop-head, CoDel, PIE, FQ-CoDel, CAKE): packets wait until the transmitter is idle.
+//! A queue that decides at departure (drop-head, CoDel, PIE, FQ-CoDel, CAKE): packets wait until the transmitter is
+//! idle.
 //!
 //! Departures from the queue are computed at each call of the pipe's methods, each with its own instant, because only
-//! arrivals at the far end are visible outside. The pipe needs an event for a departure only while the wire is empty, or if packets
-//! may overtake those on it. At
-//! an instant at which a packet leaves the queue and another arrives, the departure comes first.
+//! arrivals at the far end are visible outside. The pipe needs an event for a departure only while the wire is empty,
+//! or if packets may overtake those on it. At an instant at which a packet leaves the queue and another arrives, the
+//! departure comes first.
 //!
 //! The queueing discipline is a [`Qdisc`]: [`Fifo`] or [`FairQueue`].
 

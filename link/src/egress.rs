@@ -35,8 +35,8 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// Sends a packet of `size` bytes (with overhead) that is available since `available_at`, after all before it. Returns
-    /// the start of its transmission and its verdict. A packet that is lost is transmitted too.
+    /// Sends a packet of `size` bytes (with overhead) that is available since `available_at`, after all before it.
+    /// Returns the start of its transmission and its verdict. A packet that is lost is transmitted too.
     #[inline]
     pub(super) fn send(&mut self, available_at: Instant, packet: P, size: u64) -> (Instant, Verdict) {
         let Transmission { start, departure, serialisation_time } = self.transmitter.send(available_at, size);

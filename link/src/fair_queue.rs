@@ -1,15 +1,15 @@
 //! A queue for each flow, served by deficit round robin with new and old flows (DRR++), as in FQ-CoDel and CAKE.
 //!
-//! RFC 8290, section 4. Flows are hashed to queues. A queue that gets a packet while it is on neither list is *new*, and
-//! new queues go first, until they have sent a `quantum`; then they are *old* and take turns. So a flow that sends less
-//! than a quantum a round never waits for the others' backlogs. An empty queue leaves the lists; one that was new becomes
-//! old first, so that no flow stays new for ever. When the queue is full, the flow queue with most bytes loses packets
-//! from its head. Everything else is dropped or marked by the [`HeadDropAqm`] of each flow queue.
+//! RFC 8290, section 4. Flows are hashed to queues. A queue that gets a packet while it is on neither list is *new*,
+//! and new queues go first, until they have sent a `quantum`; then they are *old* and take turns. So a flow that sends
+//! less than a quantum a round never waits for the others' backlogs. An empty queue leaves the lists; one that was new
+//! becomes old first, so that no flow stays new for ever. When the queue is full, the flow queue with most bytes loses
+//! packets from its head. Everything else is dropped or marked by the [`HeadDropAqm`] of each flow queue.
 //!
-//! CAKE differs in this ([`FairConfig::CAKE`]): its hash is eight-way set-associative, so that flows share a queue only when
-//! nine of them fall into one set; overflow takes one packet at a time; the quantum shrinks on slow links.
-//! Not modelled of CAKE: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the link's own rate takes
-//! its place), and that an empty queue does not become old.
+//! CAKE differs in this ([`FairConfig::CAKE`]): its hash is eight-way set-associative, so that flows share a queue only
+//! when nine of them fall into one set; overflow takes one packet at a time; the quantum shrinks on slow links. Not
+//! modelled of CAKE: tins (DiffServ), fairness between hosts, the ACK filter, the shaper (the link's own rate takes its
+//! place), and that an empty queue does not become old.
 
 use super::aqm::{HeadDropAqm, SharedBacklog};
 use super::egress::Egress;
@@ -99,8 +99,9 @@ impl<P: Packet, A: HeadDropAqm> FairQueue<P, A> {
         }
     }
 
-    /// The index of a flow's queue: the one in its set that the flow has already, or an unused one; else that of another
-    /// flow, which shares it (in Linux the new flow takes it over, and the other one may get yet another queue).
+    /// The index of a flow's queue: the one in its set that the flow has already, or an unused one; else that of
+    /// another flow, which shares it (in Linux the new flow takes it over, and the other one may get yet another
+    /// queue).
     fn classify(&mut self, flow: u16) -> usize {
         let hash = splitmix64_mix(self.seed ^ u64::from(flow));
         let hashed_index = (hash % self.config.queues as u64) as usize;

@@ -1,4 +1,5 @@
-//! One queue for all flows, managed at one of its ends: CoDel at departure, PIE on arrival, or dropping its head when full.
+//! One queue for all flows, managed at one of its ends: CoDel at departure, PIE on arrival, or dropping its head when
+//! full.
 
 use super::aqm::{EnqueueAction, HeadDropAqm, SharedBacklog};
 use super::codel::CoDel;
@@ -24,7 +25,8 @@ pub(super) struct Fifo<P> {
 pub(super) enum Aqm {
     CoDel(CoDel),
     Pie(Pie),
-    /// Drop from front (Lakshman, Neidhardt, Ott 1996): the newest packets stay, and the loss shows a queue's length sooner.
+    /// Drop from front (Lakshman, Neidhardt, Ott 1996): the newest packets stay, and the loss shows a queue's length
+    /// sooner.
     DropHead,
 }
 

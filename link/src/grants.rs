@@ -1,11 +1,11 @@
 //! A cellular uplink: packets leave in grants, after a request.
 //!
-//! After LTE's uplink scheduling (3GPP TS 36.321, sections 5.4.4 and 5.4.5; 5G's in TS 38.321 is alike): a device with nothing to
-//! send has no grant. The first packet makes it send a scheduling request; what takes `request` is the wait for that, the
-//! base station's answer and the device's preparation. Grants come at multiples of `period`. Each carries what the rate
-//! carries in a period, of the packets that were waiting *before* its instant, all at once; the rest of a packet that exceeds
-//! it goes with the next. A device that still has data at a grant says so in it (buffer status report) and gets the next
-//! grant without a request.
+//! After LTE's uplink scheduling (3GPP TS 36.321, sections 5.4.4 and 5.4.5; 5G's in TS 38.321 is alike): a device with
+//! nothing to send has no grant. The first packet makes it send a scheduling request; what takes `request` is the wait
+//! for that, the base station's answer and the device's preparation. Grants come at multiples of `period`. Each carries
+//! what the rate carries in a period, of the packets that were waiting *before* its instant, all at once; the rest of a
+//! packet that exceeds it goes with the next. A device that still has data at a grant says so in it (buffer status
+//! report) and gets the next grant without a request.
 
 use crate::config::GrantConfig;
 use units::{Instant, Rate, Span};
@@ -42,7 +42,8 @@ impl GrantCursor {
         if self.has_bytes_left(available_at) { self.instant } else { self.grant_for(available_at) }
     }
 
-    /// Carries a packet that is available since `available_at`; returns the times at which its first and its last byte leave.
+    /// Carries a packet that is available since `available_at`; returns the times at which its first and its last byte
+    /// leave.
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> (Instant, Instant) {
         if !self.has_bytes_left(available_at) {
             self.begin(self.grant_for(available_at));

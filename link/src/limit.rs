@@ -5,8 +5,8 @@ use units::Rate;
 
 /// A queue's limit in packets and bytes.
 ///
-/// Waiting packets count, the one in transmission does not: in Linux it has left the queueing discipline for the driver.
-/// As in `pfifo` and `bfifo` the arriving packet counts, and a queue filled exactly is not too full.
+/// Waiting packets count, the one in transmission does not: in Linux it has left the queueing discipline for the
+/// driver. As in `pfifo` and `bfifo` the arriving packet counts, and a queue filled exactly is not too full.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EffectiveLimit {
     packets: u64,

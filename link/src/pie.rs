@@ -62,7 +62,8 @@ impl Pie {
         }
     }
 
-    /// The action for a packet that arrives at `now` while `bytes` wait; [`EnqueueAction::MarkOrDrop`] if it is to be marked.
+    /// The action for a packet that arrives at `now` while `bytes` wait; [`EnqueueAction::MarkOrDrop`] if it is to be
+    /// marked.
     pub(super) fn enqueue(
         &mut self,
         now: Instant,
@@ -256,8 +257,8 @@ mod tests {
                 gaps.push(f64::from(std::mem::take(&mut gap)));
             }
         }
-        // Thirteen packets add up to 0.81; from the 14th on each strikes with 1 in 16, a geometric number of mean 16 and
-        // deviation 16 sqrt(15/16); the 136th adds up to 8.5 and strikes for sure.
+        // Thirteen packets add up to 0.81; from the 14th on each strikes with 1 in 16, a geometric number of mean 16
+        // and deviation 16 sqrt(15/16); the 136th adds up to 8.5 and strikes for sure.
         let (mean, count) = (gaps.iter().sum::<f64>() / gaps.len() as f64, gaps.len() as f64);
         let (expected, deviation) = (13.0 + 16.0 * (1.0 - libm::pow(0.9375, 123.0)), 16.0 * 0.9375f64.sqrt());
         assert!((mean - expected).abs() < 5.0 * deviation / count.sqrt(), "{mean} for {expected}");

@@ -6,10 +6,10 @@
 //!                                               duplicates, bit errors, reordering)
 //! ```
 //!
-//! A pipe has at most one pending event, at [`Pipe::next_event_at`], however many packets are in it; the driver reads it
-//! after each call, and calls [`Pipe::dequeue_arrived`] at that instant. Each packet leaves the pipe once, and so do copies of it: by
-//! [`Pipe::dequeue_arrived`] at the far end, or by [`Pipe::take_discarded`]. Whether and when a packet arrives is computed
-//! as early as possible: with a queue that decides on arrival a packet takes one event in all.
+//! A pipe has at most one pending event, at [`Pipe::next_event_at`], however many packets are in it; the driver reads
+//! it after each call, and calls [`Pipe::dequeue_arrived`] at that instant. Each packet leaves the pipe once, and so do
+//! copies of it: by [`Pipe::dequeue_arrived`] at the far end, or by [`Pipe::take_discarded`]. Whether and when a packet
+//! arrives is computed as early as possible: with a queue that decides on arrival a packet takes one event in all.
 //!
 //! A pipe draws from one random stream: the seed of the flows' hash, where there is one, then in the order of the
 //! packets early drop, wire loss, impairments, jitter.
@@ -93,8 +93,8 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Removes the packet that has arrived at the far end by `now`. There may be another one, if
-    /// [`next_event_at`](Self::next_event_at) is still `now`; there is none if the event was that of a lost packet, or of
-    /// a packet that left the queue while the wire was empty.
+    /// [`next_event_at`](Self::next_event_at) is still `now`; there is none if the event was that of a lost packet, or
+    /// of a packet that left the queue while the wire was empty.
     #[inline]
     pub fn dequeue_arrived(&mut self, now: Instant) -> Option<P> {
         if let Queue::DequeueAqm(queue) = &mut self.queue {
@@ -116,8 +116,8 @@ impl<P: Packet> Pipe<P> {
         self.egress.discarded.pop()
     }
 
-    /// Changes the rate, also of a link that had a trace, grants or no limit. The packet in transmission keeps the old rate.
-    /// Which waiting packets will be lost, on the wire or at a full delay stage, does not change.
+    /// Changes the rate, also of a link that had a trace, grants or no limit. The packet in transmission keeps the old
+    /// rate. Which waiting packets will be lost, on the wire or at a full delay stage, does not change.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         match &mut self.queue {
             Queue::EnqueueAqm(queue) => queue.set_rate(now, rate, &mut self.egress),
@@ -154,8 +154,8 @@ impl<P: Packet> Pipe<P> {
         self.backlog().packets
     }
 
-    /// Time at which the queue will be shorter than `limit` packets: now, or when the transmission of enough of them has begun,
-    /// or of the next one where how many it takes is not known yet.
+    /// Time at which the queue will be shorter than `limit` packets: now, or when the transmission of enough of them
+    /// has begun, or of the next one where how many it takes is not known yet.
     pub fn queue_room_at(&mut self, now: Instant, limit: u64) -> Instant {
         self.dequeue_until(now);
         if self.backlog().packets < limit {
@@ -174,9 +174,10 @@ impl<P: Packet> Pipe<P> {
         self.backlog().bytes
     }
 
-    /// Queueing delay of a packet that arrives now, behind all packets of the queue (also with a queue for each flow), if
-    /// none of them is dropped. On a link with a trace or grants: the time to the opportunity of the last packet in the queue, or, where
-    /// that is not known yet (a queue that decides at departure), the time that the queue takes at the mean rate.
+    /// Queueing delay of a packet that arrives now, behind all packets of the queue (also with a queue for each flow),
+    /// if none of them is dropped. On a link with a trace or grants: the time to the opportunity of the last packet in
+    /// the queue, or, where that is not known yet (a queue that decides at departure), the time that the queue takes at
+    /// the mean rate.
     pub fn queue_delay(&mut self, now: Instant) -> Span {
         self.dequeue_until(now);
         let transmitter_backlog = self.egress.transmitter.idle_at().since(now);
@@ -186,8 +187,8 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// Total time that the transmitter was busy until `now`; on a link with a trace or grants the time that the bytes would
-    /// have taken at the mean rate.
+    /// Total time that the transmitter was busy until `now`; on a link with a trace or grants the time that the bytes
+    /// would have taken at the mean rate.
     pub fn busy_time(&mut self, now: Instant) -> Span {
         self.dequeue_until(now);
         let remaining = match &self.queue {
@@ -203,7 +204,8 @@ impl<P: Packet> Pipe<P> {
         if self.is_up { self.egress.transmitter.bytes_between(from, to) } else { Some(0) }
     }
 
-    /// Packets in the pipe: enqueued, and neither delivered, dropped nor lost. Takes time in proportion to their number.
+    /// Packets in the pipe: enqueued, and neither delivered, dropped nor lost. Takes time in proportion to their
+    /// number.
     #[must_use]
     pub fn packets_inside(&self) -> u64 {
         let waiting = if let Queue::DequeueAqm(queue) = &self.queue { queue.backlog().packets } else { 0 };

@@ -1,8 +1,9 @@
 //! A policer: drops what exceeds a token bucket, and queues nothing.
 //!
-//! RFC 2697 (a single rate three color marker) with an excess burst of zero, red packets dropped, as `tc police rate R burst B
-//! conform-exceed drop`: the bucket holds at most `burst` tokens of one byte, which come at `rate`; a packet passes if there
-//! are as many as it has bytes, and takes them. So in any time `t` no more than `burst + rate x t` bytes pass.
+//! RFC 2697 (a single rate three color marker) with an excess burst of zero, red packets dropped, as
+//! `tc police rate R burst B conform-exceed drop`: the bucket holds at most `burst` tokens of one byte, which come at
+//! `rate`; a packet passes if there are as many as it has bytes, and takes them. So in any time `t` no more than
+//! `burst + rate x t` bytes pass.
 
 use crate::config::PolicerConfig;
 use units::Instant;
@@ -67,8 +68,8 @@ mod tests {
         assert!(policer.conforms(Instant(2 * hour.0), 4500));
     }
 
-    /// Packets of 100 bytes at 1 Mbit/s through 333 333 bit/s: the bytes passed by time t are the most multiples of 100 that
-    /// burst + rate x t holds.
+    /// Packets of 100 bytes at 1 Mbit/s through 333 333 bit/s: the bytes passed by time t are the most multiples of 100
+    /// that burst + rate x t holds.
     #[test]
     fn what_passes_an_overloaded_policer_is_burst_plus_rate_times_time() {
         let mut policer = Policer::new(PolicerConfig { rate: Rate::from_bits(333_333), burst: 1000 });

@@ -36,8 +36,8 @@ impl Red {
         Self { min: min as f64, max: max as f64, probability, weight, average: 0.0, count: None }
     }
 
-    /// Action for a packet that arrives while `bytes` wait; `idle` is the time that queue and transmitter have been idle,
-    /// and the link's rate.
+    /// Action for a packet that arrives while `bytes` wait; `idle` is the time that queue and transmitter have been
+    /// idle, and the link's rate.
     pub(super) fn enqueue(
         &mut self,
         bytes: u64,
@@ -113,7 +113,8 @@ mod tests {
             let (mut red, mut rng, packets) = (red(0.2, 1.0), RngStream::named(6, "red"), 1_000_000);
             let drops =
                 (0..packets).filter(|_| red.enqueue(queue, None, &mut rng) == EnqueueAction::MarkOrDrop).count() as f64;
-            // A renewal process: n drops take n mean gaps (uniform in 1 .. 1/base - 1), give or take sqrt(n) deviations.
+            // A renewal process: n drops take n mean gaps (uniform in 1 .. 1/base - 1), give or take sqrt(n)
+            // deviations.
             let (values, mean) = (1.0 / base - 1.0, 0.5 / base);
             let error = (drops * (values * values - 1.0) / 12.0).sqrt();
             assert!((drops * mean - f64::from(packets)).abs() < 5.0 * error, "{queue} bytes: {drops} drops");

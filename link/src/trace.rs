@@ -78,7 +78,8 @@ impl TraceCursor {
         if self.has_bytes_left(available_at) { self.instant } else { self.instant_of(self.first_after(available_at)) }
     }
 
-    /// Carries a packet that is available since `available_at`; returns the times at which its first and its last byte leave.
+    /// Carries a packet that is available since `available_at`; returns the times at which its first and its last byte
+    /// leave.
     pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> (Instant, Instant) {
         if !self.has_bytes_left(available_at) {
             self.start_opportunity(self.first_after(available_at));

@@ -99,15 +99,16 @@ impl Transmitter {
         }
     }
 
-    /// Called when a packet waits since `available_at` that another one may overtake: the transmitter requests its grant.
+    /// Called when a packet waits since `available_at` that another one may overtake: the transmitter requests its
+    /// grant.
     pub(super) fn request(&mut self, available_at: Instant) {
         if let Self::Grants(cursor) = self {
             cursor.request(available_at);
         }
     }
 
-    /// Sets the rate from `from` on, when the packet in transmission has left; also turns a trace, grants or an unlimited
-    /// transmitter into one with a rate.
+    /// Sets the rate from `from` on, when the packet in transmission has left; also turns a trace, grants or an
+    /// unlimited transmitter into one with a rate.
     pub(super) fn set_rate(&mut self, rate: Rate, from: Instant) {
         let effective_from = if let Self::Rate(fixed) = self { fixed.effective_from } else { from };
         *self = Self::Rate(FixedRate { effective_from, ..FixedRate::new(rate, from) });
@@ -126,8 +127,8 @@ impl Transmitter {
         }
     }
 
-    /// Busy time after `now` of the transmissions decided so far. `waiting`: sizes of the packets whose transmission has
-    /// not begun.
+    /// Busy time after `now` of the transmissions decided so far. `waiting`: sizes of the packets whose transmission
+    /// has not begun.
     pub(super) fn remaining_busy_time(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
             Self::Unlimited => Span::ZERO,
@@ -142,7 +143,8 @@ impl Transmitter {
 #[derive(Clone, Debug)]
 pub(super) struct FixedRate {
     rate: Rate,
-    /// Time at which the rate takes effect: later than now while a packet leaves at the opportunities of a former trace.
+    /// Time at which the rate takes effect: later than now while a packet leaves at the opportunities of a former
+    /// trace.
     effective_from: Instant,
     idle_at: Instant,
     /// The last two packet sizes and their transmission times: saves the division for almost every packet.

@@ -9,8 +9,8 @@ use units::{Instant, RngStream, Span};
 
 /// Packets in flight, in the order in which they were sent.
 ///
-/// The far end gets packets in that order: jitter, or a delay that gets shorter, lets one catch up with its predecessor but
-/// not overtake it. Only those that skip the delay arrive as soon as they depart.
+/// The far end gets packets in that order: jitter, or a delay that gets shorter, lets one catch up with its predecessor
+/// but not overtake it. Only those that skip the delay arrive as soon as they depart.
 #[derive(Debug)]
 pub(super) struct Wire<P> {
     delay: Span,

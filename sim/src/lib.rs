@@ -1,9 +1,10 @@
 //! The simulator: gives the sans-IO machines a clock and a network in virtual time. An experiment and a seed in, a
 //! record out.
 //!
-//! - `event_queue`: which component is due next. Every component (a pipe, a flow's source) has at most one pending instant.
-//! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes of
-//!   `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
+//! - `event_queue`: which component is due next. Every component (a pipe, a flow's source) has at most one pending
+//!   instant.
+//! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
+//!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
 //! - `flow`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their configuration;
 //!   `application`: what runs on TCP.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own.

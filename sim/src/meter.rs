@@ -1,6 +1,8 @@
-//! Bytes delivered to each of several competing flows, second by second, from which fairness and convergence time follow.
+//! Bytes delivered to each of several competing flows, second by second, from which fairness and convergence time
+//! follow.
 //!
-//! Only greedy flows compete: one whose application writes at a rate or waits for requests may want less than its share.
+//! Only greedy flows compete: one whose application writes at a rate or waits for requests may want less than its
+//! share.
 
 use crate::flow::{FlowProtocol, FlowState};
 use crate::tcp::TcpFlow;

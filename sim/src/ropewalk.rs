@@ -1,7 +1,7 @@
 //! A Ropewalk tunnel: two endpoints of the protocol that the daemon runs, with simulated inner packets as payload.
 //!
-//! An inner packet leaves the slab when it enters the tunnel, and returns to it when its last fragment has been delivered.
-//! The datagrams in between are packets of the slab; their contents are kept here.
+//! An inner packet leaves the slab when it enters the tunnel, and returns to it when its last fragment has been
+//! delivered. The datagrams in between are packets of the slab; their contents are kept here.
 
 use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
@@ -64,7 +64,8 @@ pub(crate) struct Ropewalk {
     paths: Vec<u16>,
     /// Size of the outer IP and UDP headers, bytes.
     headers: u32,
-    /// Datagrams in flight, by id; none if a copy has arrived, which the receiver's replay window tells from the others.
+    /// Datagrams in flight, by id; none if a copy has arrived, which the receiver's replay window tells from the
+    /// others.
     datagrams: Vec<Option<Datagram>>,
     /// Copies in flight of each of `datagrams`.
     copies: Vec<u32>,
@@ -117,8 +118,9 @@ impl Ropewalk {
         self.ends[packet.direction as usize].machine.offer(now, stream, fragment);
     }
 
-    /// The next datagram of an end, if one may be sent now. Its outer header is ECN-capable if the inner one is (RFC 6040).
-    /// A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of the path set it.
+    /// The next datagram of an end, if one may be sent now. Its outer header is ECN-capable if the inner one is (RFC
+    /// 6040). A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of the path
+    /// set it.
     pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<OutgoingDatagram> {
         let machine = &mut self.ends[direction as usize].machine;
         let transmit = machine.poll_transmit(now)?;

@@ -62,8 +62,8 @@ fn fairness(engine: &Engine, flows: &mut [Flow]) -> Option<Fairness> {
     Some(fairness)
 }
 
-/// Checks that packets are conserved: each offered packet was delivered, dropped or lost, or is still in a pipe; and that
-/// the slab has exactly the packets that are in pipes and tunnel.
+/// Checks that packets are conserved: each offered packet was delivered, dropped or lost, or is still in a pipe; and
+/// that the slab has exactly the packets that are in pipes and tunnel.
 fn check_conservation(engine: &mut Engine) {
     let network = &mut engine.network;
     network.settle_all();

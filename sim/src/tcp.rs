@@ -213,8 +213,8 @@ impl TcpFlow {
         }
     }
 
-    /// A segment reaches the receiver. Returns the acknowledgement to be sent at once: the receiver's, or one that carries
-    /// a video player's request.
+    /// A segment reaches the receiver. Returns the acknowledgement to be sent at once: the receiver's, or one that
+    /// carries a video player's request.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         self.close_peak_window(now);
         if segment.kind == SegmentKind::Data {

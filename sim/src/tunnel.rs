@@ -49,8 +49,8 @@ impl Ingress {
         Ok(Self { path_assigner, paths, overhead: tunnel.overhead, device })
     }
 
-    /// Numbers the next packet, encapsulates it and picks its path. The ECN field is copied out, and a mark back in at the
-    /// far end (RFC 6040, normal mode): the descriptor keeps both.
+    /// Numbers the next packet, encapsulates it and picks its path. The ECN field is copied out, and a mark back in at
+    /// the far end (RFC 6040, normal mode): the descriptor keeps both.
     pub(crate) fn encapsulate(
         &mut self,
         now: Instant,
@@ -111,7 +111,8 @@ impl Egress {
         Self { resequencer, reorder_delay: Distribution::default(), delivered: 0 }
     }
 
-    /// Receives a packet; packets that are delivered are added to `delivered`. False if this one is too late and dropped.
+    /// Receives a packet; packets that are delivered are added to `delivered`. False if this one is too late and
+    /// dropped.
     pub(crate) fn handle(
         &mut self,
         now: Instant,

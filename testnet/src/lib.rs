@@ -1,6 +1,6 @@
-//! The test network, on the simulator's own pipes: links with rate, delay, queue, loss, reordering, duplication, corruption
-//! and outages, drawn by seed; a virtual clock; two hosts that exchange datagrams over them. For tests only: nothing but
-//! dev-dependencies leads here.
+//! The test network, on the simulator's own pipes: links with rate, delay, queue, loss, reordering, duplication,
+//! corruption and outages, drawn by seed; a virtual clock; two hosts that exchange datagrams over them. For tests only:
+//! nothing but dev-dependencies leads here.
 //!
 //! - `link_config`: one direction of a path. `network`: packets in transit.
 //! - `simulation`: two hosts and the network between them.

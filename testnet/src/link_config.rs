@@ -87,7 +87,8 @@ impl LinkConfig {
         }
     }
 
-    /// The configuration of the pipe, which applies rate, queue and delay; [`Network`](crate::Network) applies the rest.
+    /// The configuration of the pipe, which applies rate, queue and delay; [`Network`](crate::Network) applies the
+    /// rest.
     pub(crate) fn pipe_config(&self) -> PipeConfig {
         let limit = self.queue.map_or(QueueLimit::Packets(u64::MAX), QueueLimit::Time);
         PipeConfig {

@@ -86,8 +86,9 @@ impl<D: Clone> Network<D> {
         self.pipes[path][host].enqueue(now, Descriptor { bytes, packet_number: self.sent_packets });
     }
 
-    /// Sends a packet from the host and path of `source`, which the link may lose, delay, duplicate or corrupt. `corrupt`
-    /// flips a bit, or returns `None` if the receiver would ignore the packet. Returns whether the packet was corrupted.
+    /// Sends a packet from the host and path of `source`, which the link may lose, delay, duplicate or corrupt.
+    /// `corrupt` flips a bit, or returns `None` if the receiver would ignore the packet. Returns whether the packet was
+    /// corrupted.
     pub fn send(
         &mut self,
         now: Instant,

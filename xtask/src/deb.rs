@@ -7,7 +7,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Dependencies of the package: the libraries that the program links. iproute2 is not one, because the daemon uses netlink.
+/// Dependencies of the package: the libraries that the program links. iproute2 is not one, because the daemon uses
+/// netlink.
 const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1";
 
 /// Builds the program and packs it into `target/debian/ropewalk_VERSION_ARCH.deb`.

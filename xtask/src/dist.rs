@@ -1,7 +1,8 @@
 //! `cargo xtask dist`: the program as it is released, with link-time and profile-guided optimisation.
 //!
 //! An instrumented build runs the training scenarios, `llvm-profdata` merges the profiles that it writes, and a second
-//! build is optimised with them. Both builds name their target, so that build scripts and procedural macros stay as they are.
+//! build is optimised with them. Both builds name their target, so that build scripts and procedural macros stay as
+//! they are.
 
 use crate::shell;
 use std::fs;

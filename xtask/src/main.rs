@@ -1,4 +1,5 @@
-//! The chores: `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | deb`.
+//! The chores:
+//! `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | deb`.
 
 use std::process::ExitCode;
 

@@ -12,7 +12,8 @@ pub(crate) struct Package {
     pub(crate) purpose: &'static str,
 }
 
-/// The packages of the lab's guests and of the programs that tests compare with. The simulator and its reports need only Rust.
+/// The packages of the lab's guests and of the programs that tests compare with. The simulator and its reports need
+/// only Rust.
 const PACKAGES: &[Package] = &[
     Package { name: "user-mode-linux", command: "linux", purpose: "the lab: the kernel" },
     Package { name: "kmod", command: "modprobe", purpose: "the lab: the kernel's modules" },

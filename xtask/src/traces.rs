@@ -1,5 +1,5 @@
-//! `cargo xtask kernel-traces` and `kernel-page`: runs studies on the lab's kernel, keeps the results, and compares them
-//! with the simulator.
+//! `cargo xtask kernel-traces` and `kernel-page`: runs studies on the lab's kernel, keeps the results, and compares
+//! them with the simulator.
 
 use crate::kernel::{self, KERNEL};
 use crate::{setup, shell};

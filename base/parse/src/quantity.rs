@@ -1,7 +1,7 @@
 //! Quantities as `tc` and netem users write them: `100mbit`, `10ms`, `1500b`, `1%`, `1000p`, `1bdp`.
 //!
-//! A number without unit is an error, and so are units that have another meaning in `tc`: `100mbps` (bytes a second there)
-//! and `64kb` (1024 there).
+//! A number without unit is an error, and so are units that have another meaning in `tc`: `100mbps` (bytes a second
+//! there) and `64kb` (1024 there).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};

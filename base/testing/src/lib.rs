@@ -35,8 +35,8 @@ impl Reason {
     }
 }
 
-/// Reports that the running test is skipped: one line, `REASON PROGRAM::TEST: DETAILS`, on standard error past the test's
-/// capture, and in the file that [`SKIPS`] names. The caller then returns.
+/// Reports that the running test is skipped: one line, `REASON PROGRAM::TEST: DETAILS`, on standard error past the
+/// test's capture, and in the file that [`SKIPS`] names. The caller then returns.
 ///
 /// # Panics
 /// If the file that [`SKIPS`] names cannot be written.

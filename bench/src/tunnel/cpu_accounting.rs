@@ -1,7 +1,7 @@
 //! CPU time of the processes of a measurement, and of everything else.
 //!
-//! Processes are put into a control group, whose CPU time includes children that have ended. Where no group can be made,
-//! the CPU time of the whole machine is counted.
+//! Processes are put into a control group, whose CPU time includes children that have ended. Where no group can be
+//! made, the CPU time of the whole machine is counted.
 
 use std::fs;
 use std::path::{Path, PathBuf};

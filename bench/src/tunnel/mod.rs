@@ -8,8 +8,8 @@
 //!   how long small datagrams take beside it.
 //! - `small`: 10 000 round trips a second of small datagrams: the time that the tunnel adds to the median.
 //!
-//! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is
-//! skipped with the reason. The CPU time of other processes on the machine is shown: if it is high, the results are meaningless.
+//! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is skipped with
+//! the reason. The CPU time of other processes on the machine is shown: if it is high, the results are meaningless.
 
 mod baselines;
 mod cpu_accounting;

@@ -1,8 +1,8 @@
 //! Round-trip times of small datagrams between the hosts of a testbed.
 //!
 //! `ropewalk-bench echo PORT` answers every datagram; `ropewalk-bench probe ADDRESS INTERVAL_NS TIME_MS` sends one each
-//! interval, whether or not earlier ones came back, and prints the round-trip times. Both run in a host of the testbed, as
-//! processes of their own, because a namespace belongs to a process.
+//! interval, whether or not earlier ones came back, and prints the round-trip times. Both run in a host of the testbed,
+//! as processes of their own, because a namespace belongs to a process.
 
 use super::running::RunningSystem;
 use super::testbed::{CLIENT, SERVER, Testbed};
@@ -116,7 +116,8 @@ fn round_trips(address: SocketAddr, interval: Duration, time: Duration) -> std::
     Ok((listener_thread.join().expect("it does not panic"), sent))
 }
 
-/// Sends a probe every `interval` for `time`, also those whose time passed while the thread slept. Returns their number.
+/// Sends a probe every `interval` for `time`, also those whose time passed while the thread slept. Returns their
+/// number.
 fn send(socket: &UdpSocket, start: Instant, interval: Duration, time: Duration) -> u64 {
     let mut sent = 0;
     while start.elapsed() < time {

@@ -40,8 +40,8 @@ pub enum PathEvent {
         /// Maximum number of packets in flight in that time (Linux `snd_cwnd_used`).
         cwnd_used: u32,
     },
-    /// The path blocks the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No sign
-    /// of congestion.
+    /// The path blocks the others of its connection: halve its window (penalisation of Raiciu et al., NSDI 2012). No
+    /// sign of congestion.
     Penalise,
     /// The payload of a full packet changed.
     MssChanged {
@@ -157,8 +157,8 @@ pub struct AckSample {
     pub may_raise_cwnd: bool,
     /// The state before this acknowledgement, as in Linux's `pkts_acked`.
     pub prior_ca_state: CaState,
-    /// The state after this acknowledgement. Changes between Open and Disorder, and the end of Loss, have no event of their
-    /// own: `set_state` follows from here, after `pkts_acked`, as in Linux.
+    /// The state after this acknowledgement. Changes between Open and Disorder, and the end of Loss, have no event of
+    /// their own: `set_state` follows from here, after `pkts_acked`, as in Linux.
     pub ca_state: CaState,
 }
 

@@ -75,7 +75,8 @@ fn threshold(rtt: Span, min_rtt: Span, paths: usize) -> f64 {
 }
 
 impl AdaptiveRedundant {
-    /// Paths are chosen by `round_robin` or by minimum RTT; a window of `small_cwnd` packets or fewer makes a path redundant.
+    /// Paths are chosen by `round_robin` or by minimum RTT; a window of `small_cwnd` packets or fewer makes a path
+    /// redundant.
     #[must_use]
     pub fn new(round_robin: Option<RoundRobin>, small_cwnd: u32) -> Self {
         Self { round_robin, small_cwnd }

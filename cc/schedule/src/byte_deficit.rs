@@ -1,7 +1,7 @@
 //! Weighted byte deficit: bytes in proportion to the weights; the path with the greatest deficit goes next.
 //!
-//! Unlike packet round robin, this keeps the shares right when small packets (acknowledgements) and large ones are mixed.
-//! Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
+//! Unlike packet round robin, this keeps the shares right when small packets (acknowledgements) and large ones are
+//! mixed. Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
 use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 

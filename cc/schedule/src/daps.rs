@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Those of them that were not sent are skipped for the others ([`PacketChoice::SkipAhead`]); hence the plan needs no
-//! list. Of the paths with room the one whose burst arrives first is picked. When no path with room has a burst left, or
-//! the set of paths has changed, a new plan is made. In each plan w_i is 7/8 of the one before and 1/8 of the window.
+//! list. Of the paths with room the one whose burst arrives first is picked. When no path with room has a burst left,
+//! or the set of paths has changed, a new plan is made. In each plan w_i is 7/8 of the one before and 1/8 of the
+//! window.
 //!
 //! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, ICC 2014; grain and smoothing as in Ferlin's kernel module.
 //! Readings and deviations: smoothing happens once a plan; a plan spans one second at most (the common multiple may be

@@ -1,8 +1,9 @@
-//! ECF, earliest completion first: a slow path is left idle when the unsent packets would be delivered sooner without it.
+//! ECF, earliest completion first: a slow path is left idle when the unsent packets would be delivered sooner without
+//! it.
 //!
 //! The fastest path F (minimum smoothed RTT) is used whenever it has room. Otherwise S is the fastest of the paths with
-//! room, k the unsent packets, and delta the greater of the two RTT deviations. Data wait for F if it would have sent them
-//! all before a packet on S is back, and S would need longer than two RTTs of F:
+//! room, k the unsent packets, and delta the greater of the two RTT deviations. Data wait for F if it would have sent
+//! them all before a packet on S is back, and S would need longer than two RTTs of F:
 //!
 //! ```text
 //! rtt_F * (max(k, window_F) + window_F) < window_F * (1 + waiting * beta) * (rtt_S + delta)

@@ -37,8 +37,8 @@ pub enum Needs {
 /// How far a path is filled: what [`PathView::has_room`](crate::PathView::has_room) means to a connection with windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A path has room while fewer packets are [buffered](crate::PathView::buffered_packets) than its congestion window.
-    /// Packets wait at the connection and their path is decided late (out-of-tree MPTCP kernel).
+    /// A path has room while fewer packets are [buffered](crate::PathView::buffered_packets) than its congestion
+    /// window. Packets wait at the connection and their path is decided late (out-of-tree MPTCP kernel).
     Cwnd,
     /// A path has room while its send buffer has. Packets wait at the path, so that their path is decided early
     /// (upstream MPTCP kernel).

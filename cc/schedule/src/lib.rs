@@ -1,8 +1,8 @@
 //! Packet schedulers: which path carries the next packet.
 //!
 //! A [`Scheduler`] gets a [`SchedulerView`]: the state of each path, and how much there is to send. It answers with a
-//! [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) sends the packet and asks again, until
-//! the answer is `None` or nothing is left.
+//! [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) sends the packet and asks again,
+//! until the answer is `None` or nothing is left.
 //!
 //! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`].
 
@@ -47,8 +47,8 @@ pub trait Scheduler: std::fmt::Debug + Send {
     /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path
     /// has no such packet, the sender takes it for full until the next change and asks again.
     ///
-    /// Mistakes of a scheduler: to pick a path that is not among the [paths with room](SchedulerView::paths_with_room), or
-    /// new data where none are [sendable](SchedulerView::sendable_packets); and to wait while no path has a packet
+    /// Mistakes of a scheduler: to pick a path that is not among the [paths with room](SchedulerView::paths_with_room),
+    /// or new data where none are [sendable](SchedulerView::sendable_packets); and to wait while no path has a packet
     /// buffered, since no acknowledgement will come.
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
 }

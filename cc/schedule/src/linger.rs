@@ -1,7 +1,7 @@
 //! Minimum linger time: the default scheduler of the upstream Linux kernel.
 //!
-//! Packets are assigned to the paths up to the size of their send buffers. The linger time of a path is the time that it
-//! needs to send all that is buffered:
+//! Packets are assigned to the paths up to the size of their send buffers. The linger time of a path is the time that
+//! it needs to send all that is buffered:
 //!
 //! ```text
 //! linger = bytes buffered / average pacing rate

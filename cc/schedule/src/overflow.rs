@@ -1,5 +1,5 @@
-//! Overflow: the fastest path carries all that it can; a slower path carries the packets that would wait for the fastest
-//! one longer than the difference of the delays.
+//! Overflow: the fastest path carries all that it can; a slower path carries the packets that would wait for the
+//! fastest one longer than the difference of the delays.
 //!
 //! ```text
 //! slow path used  if  backlog / (rates of the faster paths) >= difference   or   backlogged for >= difference
@@ -9,9 +9,10 @@
 //!
 //! Packets wait for a path with a short backlog: a packet on a slow path delays, at a receiver that restores the order,
 //! all that come after it, and an inner TCP flow sees its round-trip time jump to that of the slow path and leaves slow
-//! start. Once a backlog, large or lasting, has shown that the fast path does not suffice, the slow one stays in use for
-//! some of its round trips while the fast one is busy, whatever the backlog is then, as backlogs come and go with the
-//! windows of the inner flows; but not while the slow path is much slower than usual, because a queue has grown on it.
+//! start. Once a backlog, large or lasting, has shown that the fast path does not suffice, the slow one stays in use
+//! for some of its round trips while the fast one is busy, whatever the backlog is then, as backlogs come and go with
+//! the windows of the inner flows; but not while the slow path is much slower than usual, because a queue has grown on
+//! it.
 //!
 //! A flow that paces itself (BBR) at the rate that the fast path gave it makes no backlog, and would never learn of
 //! more. So a path is full when its [phantom queue](crate::PathView::phantom_queue_delay) is as long as a backlog

@@ -1,7 +1,7 @@
 //! Weighted packet round robin, as MPT does it: stride scheduling.
 //!
-//! Each path has a stride, the least common multiple of all weights over its own weight. The path with the
-//! minimum next total goes next (ties: the lower index). When all totals are equal the cycle is complete: one cycle holds each path
+//! Each path has a stride, the least common multiple of all weights over its own weight. The path with the minimum next
+//! total goes next (ties: the lower index). When all totals are equal the cycle is complete: one cycle holds each path
 //! weight / gcd(weights) times.
 //!
 //! Source: draft-lencse-tsvwg-mpt section 5.1. Deviations: totals are 64-bit, and the cycle is not stored but walked,

@@ -3,8 +3,8 @@
 //! A path that has begun its turn goes on; else one that has not had its turn begins it; when all have had theirs, the
 //! count starts again.
 //!
-//! `cwnd_limited` = 1 skips a path whose window is full, so that a source which always has data fills every window. With
-//! 0 the turns are strict: data wait for the path whose turn it is.
+//! `cwnd_limited` = 1 skips a path whose window is full, so that a source which always has data fills every window.
+//! With 0 the turns are strict: data wait for the path whose turn it is.
 //!
 //! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Deviation: where several paths have
 //! not had their turn, the lower index begins (the kernel takes the last of its list).

@@ -7,9 +7,9 @@
 //! gap_i = scale_i * sum over faster j of rate_j * (srtt_i - srtt_j) / 2
 //! ```
 //!
-//! The scale is learned from the data acknowledgements. One packet of path i at a time is a probe: if DATA_ACK passes it
-//! an RTT after it was sent (a deviation later at most), the receiver was waiting for it or had it just in time, and the
-//! scale grows; if later, the packet had to wait for those before it, and the scale shrinks.
+//! The scale is learned from the data acknowledgements. One packet of path i at a time is a probe: if DATA_ACK passes
+//! it an RTT after it was sent (a deviation later at most), the receiver was waiting for it or had it just in time, and
+//! the scale grows; if later, the packet had to wait for those before it, and the scale shrinks.
 //!
 //! Source: the idea is that of Shi et al., USENIX ATC 2018 (slide together multipath scheduler), whose constants are
 //! not public; the rule above is our own. `rate_j` is what was delivered lately, or what is sent, before that is known.

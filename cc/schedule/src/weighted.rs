@@ -1,13 +1,13 @@
 //! Weighted round robin by rate: the paths share the packets in proportion to their rates.
 //!
-//! Each path has a virtual clock, which each of its packets advances by `bytes / rate`. The path whose clock would then be
-//! earliest is picked. Where the scenario gives weights, these are the rates, in Mbit/s; only ratios matter. The deficit
-//! of a path that had no room is at most 64 KiB.
+//! Each path has a virtual clock, which each of its packets advances by `bytes / rate`. The path whose clock would then
+//! be earliest is picked. Where the scenario gives weights, these are the rates, in Mbit/s; only ratios matter. The
+//! deficit of a path that had no room is at most 64 KiB.
 //!
 //! An endless source fills every window, and what a path carries is what its window allows, whatever the weights say.
 //! With `strict` = 1 data wait for the path whose turn it is: then the shares hold, and the path that is short of its
-//! share limits all. For weights that differ from the windows, use strict; with the rates of the paths, the default loses
-//! no throughput.
+//! share limits all. For weights that differ from the windows, use strict; with the rates of the paths, the default
+//! loses no throughput.
 //!
 //! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
 

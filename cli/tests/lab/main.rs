@@ -1,11 +1,12 @@
-//! Scenarios on real kernels, as a person runs them: the results are those worked out by hand, the files of a run are kept,
-//! and nothing else stays on the machine.
+//! Scenarios on real kernels, as a person runs them: the results are those worked out by hand, the files of a run are
+//! kept, and nothing else stays on the machine.
 //!
-//! Without such a kernel a test is skipped. The kernels' time is real here: a test asserts counts, the order of events, and
-//! times that no machine can undercut.
+//! Without such a kernel a test is skipped. The kernels' time is real here: a test asserts counts, the order of events,
+//! and times that no machine can undercut.
 //!
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
-//! - `wires`: what links do to packets there. `traffic`: what flows do. `tools`: runs whose traffic is iperf3's or FTP's.
+//! - `wires`: what links do to packets there. `traffic`: what flows do. `tools`: runs whose traffic is iperf3's or
+//!   FTP's.
 //! - `ends`: interrupted and failing runs there.
 
 mod ends;

@@ -19,8 +19,8 @@ fn packets(entries: &serde_json::Value) -> Vec<u64> {
     entries.as_array().unwrap().iter().map(|entry| entry["sent_packets"].as_u64().unwrap()).collect()
 }
 
-/// MPTCP's options take 20 bytes of a full segment or more: at most 1428 of 1538 are payload. A path and its queue hold 94
-/// packets: what is written beyond that goes to the other one.
+/// MPTCP's options take 20 bytes of a full segment or more: at most 1428 of 1538 are payload. A path and its queue hold
+/// 94 packets: what is written beyond that goes to the other one.
 #[test]
 fn mptcp_uses_two_paths_and_delivers_all() {
     let Some(study) = run("lab-netns-mptcp", "kind = \"mptcp\"\n", "") else { return };
@@ -29,7 +29,8 @@ fn mptcp_uses_two_paths_and_delivers_all() {
     assert!(shares.len() == 2 && shares.iter().all(|share| *share > 94), "{shares:?}");
 }
 
-/// A fragment has 62 bytes of its own in each 1500: at most 1438 of 1538 are the inner packets, with headers of their own.
+/// A fragment has 62 bytes of its own in each 1500: at most 1438 of 1538 are the inner packets, with headers of their
+/// own.
 #[test]
 fn our_tunnel_uses_two_paths_and_delivers_all() {
     let Some(study) = run("lab-netns-tunnel", "", "[tunnel]\nmode = \"ropewalk\"\n") else { return };

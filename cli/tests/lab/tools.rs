@@ -3,7 +3,8 @@
 use crate::program::{folder, ropewalk, write};
 use crate::{MAX_SECONDS, namespaces, path, study};
 
-/// iperf3 ends when its client has written all: its server may have read less, and never more than the kernel had for it.
+/// iperf3 ends when its client has written all: its server may have read less, and never more than the kernel had for
+/// it.
 #[test]
 fn the_record_has_what_iperf3_counted() {
     let flow = "[[flow]]\nname = \"tcp\"\ncongestion = \"reno\"\nsize = \"3MB\"\n";

@@ -1,5 +1,5 @@
-//! Applications other than greedy ones, on this machine's own kernel. Only facts that hold however busy the machine is: what
-//! was sent has arrived or was lost, and each flow has its own counts.
+//! Applications other than greedy ones, on this machine's own kernel. Only facts that hold however busy the machine is:
+//! what was sent has arrived or was lost, and each flow has its own counts.
 
 use crate::{MAX_SECONDS, Study, path, study};
 use serde_json::Value;
@@ -102,7 +102,8 @@ fn what_applications_send_arrives_or_is_lost_and_not_too_soon() {
     // The last of a hundred writes is due 99 times 8 ms after the first.
     assert!(steady["completion_s"].as_f64().is_some_and(|seconds| seconds >= 0.792 + 0.010), "{steady}");
     assert_eq!(number(steady, "delivered_bytes"), 100_000);
-    // An answer of 14 segments takes two round trips of data, of which the first is the request's; a connection one more.
+    // An answer of 14 segments takes two round trips of data, of which the first is the request's; a connection one
+    // more.
     for (flow, min_ms) in [(new, 60.0), (kept, 20.0)] {
         let (requests, bytes) = (number(flow, "requests"), number(flow, "delivered_bytes"));
         assert!(requests > 0 && (requests * 20_000..(requests + 1) * 20_000).contains(&bytes), "{flow}");

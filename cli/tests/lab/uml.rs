@@ -2,8 +2,8 @@
 
 use crate::{MAX_SECONDS, path, study};
 
-/// The receiver's window, half its buffer, is 45 packets: a queue of 100 has room for all of them, and for all of them once
-/// more. So no machine is so slow that a packet is dropped.
+/// The receiver's window, half its buffer, is 45 packets: a queue of 100 has room for all of them, and for all of them
+/// once more. So no machine is so slow that a packet is dropped.
 const FLOW: &str = "[[flow]]\nname = \"tcp\"\ncongestion = \"reno\"\nsize = \"2MB\"\n\
                     [host]\nreceive_buffer = [\"4096b\", \"131072b\", \"131072b\"]\n";
 const SIZE: u64 = 2_000_000;

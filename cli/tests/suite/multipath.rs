@@ -19,8 +19,8 @@ fn row(text: &str, word: &str, nth: usize) -> Vec<f64> {
     line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Wischik et al. 2011, section 2.2: one hop to two as 1 to 0.71 without coupling, 2 to 1 with LIA, all to none with full
-/// balance, which the sender's minimum window prevents.
+/// Wischik et al. 2011, section 2.2: one hop to two as 1 to 0.71 without coupling, 2 to 1 with LIA, all to none with
+/// full balance, which the sender's minimum window prevents.
 #[test]
 fn in_the_ring_coupling_keeps_to_the_short_ways() {
     let text = quick("ring");

@@ -1,4 +1,5 @@
-//! The shipped studies of papers run in their short form, and each claim has the verdict that it had when the study was written.
+//! The shipped studies of papers run in their short form, and each claim has the verdict that it had when the study was
+//! written.
 
 use crate::program::{folder, ropewalk};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A path that fails while a transfer runs, and recovers. The times are measured in virtual time (`tunnel/machine`) and by
-//! `cargo xtask bench tunnel`.
+//! A path that fails while a transfer runs, and recovers. The times are measured in virtual time (`tunnel/machine`) and
+//! by `cargo xtask bench tunnel`.
 
 use crate::traffic::Transfer;
 use crate::tunnel_pair::{IPV4, TunnelPair};

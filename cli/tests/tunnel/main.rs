@@ -1,5 +1,5 @@
-//! `ropewalk up FILE` on two hosts of a test bed, with real devices, real sockets and real TCP inside. Without root each test is
-//! skipped.
+//! `ropewalk up FILE` on two hosts of a test bed, with real devices, real sockets and real TCP inside. Without root
+//! each test is skipped.
 //!
 //! - `tunnel_pair`: both hosts with their configurations and daemons.
 //! - `traffic`: TCP transfers and echoed datagrams through the tunnel.

@@ -12,7 +12,8 @@ use testing::{MINUTE, eventually};
 /// The next port of a listener: no port is used twice.
 static PORTS: AtomicU16 = AtomicU16::new(5000);
 
-/// Byte `8 n + k` of the content is byte `k` of the `n`-th number of SplitMix64, so that no position looks like another.
+/// Byte `8 n + k` of the content is byte `k` of the `n`-th number of SplitMix64, so that no position looks like
+/// another.
 fn fill(from: u64, block: &mut [u8]) {
     for (number, word) in (from / 8..).zip(block.chunks_exact_mut(8)) {
         let mut z = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

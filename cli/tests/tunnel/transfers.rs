@@ -10,8 +10,8 @@ fn transfer_bytes() -> u64 {
     bytes.unwrap_or(8 << 20)
 }
 
-/// Transfers a file in one connection, and asserts that every path carries a part. The links are slow enough for any machine:
-/// where the CPU limits a tunnel, the first path may carry all.
+/// Transfers a file in one connection, and asserts that every path carries a part. The links are slow enough for any
+/// machine: where the CPU limits a tunnel, the first path may carry all.
 fn assert_all_paths_carry(families: AddressFamilies, links: &[&str], from: usize) {
     let Some(pair) = TunnelPair::up(families, links) else { return };
     assert_eq!(Transfer::start(&pair, from, transfer_bytes()).finish(), transfer_bytes());

@@ -103,7 +103,8 @@ impl TunnelPair {
         Some(pair)
     }
 
-    /// Writes a host's configuration. The left host initiates on every link; the right one learns its addresses from that.
+    /// Writes a host's configuration. The left host initiates on every link; the right one learns its addresses from
+    /// that.
     fn configure(&self, host: usize, private: &[String; 2]) {
         let (other, families) = (1 - host, self.families);
         let ([host_prefix, network_prefix], [inner, peer_inner]) =

@@ -20,8 +20,8 @@ pub(super) struct FlowCounters {
     times: Mutex<Vec<f64>>,
     /// Time at which a flow of a given size was complete, from its start.
     pub(super) completion: OnceLock<Duration>,
-    /// The sink's socket, once it has read all. It stays open until the process ends, so that the kernel still knows the
-    /// connection. None for an external program.
+    /// The sink's socket, once it has read all. It stays open until the process ends, so that the kernel still knows
+    /// the connection. None for an external program.
     ended: OnceLock<Option<TcpStream>>,
     connections: Mutex<Connections>,
 }

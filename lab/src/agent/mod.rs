@@ -1,7 +1,8 @@
-//! The agent, which carries out a run where its kernel is: makes the traffic, runs the events' commands, samples the flows,
-//! and writes the results.
+//! The agent, which carries out a run where its kernel is: makes the traffic, runs the events' commands, samples the
+//! flows, and writes the results.
 //!
-//! The agent is one process. A socket belongs to the namespace in which it was made, so each thread enters its flow's host.
+//! The agent is one process. A socket belongs to the namespace in which it was made, so each thread enters its flow's
+//! host.
 
 mod cpu;
 mod flow;
@@ -126,8 +127,8 @@ fn run(plan: &Plan) -> Outcome<RunResults> {
     })
 }
 
-/// Runs a command and returns its output. It gets a shell only if it needs one: in a guest in real time a process takes a
-/// tenth of a second to start.
+/// Runs a command and returns its output. It gets a shell only if it needs one: in a guest in real time a process takes
+/// a tenth of a second to start.
 fn output_of(line: &str) -> Outcome<String> {
     let needs_shell = line.contains(['=', '\'', '"', '$', '>', '|']);
     let arguments: Vec<&str> = if needs_shell { vec!["sh", "-c", line] } else { line.split_whitespace().collect() };

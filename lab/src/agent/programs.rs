@@ -96,8 +96,8 @@ impl Flow for Programs {
 }
 
 impl protocol::Programs {
-    /// Bytes that the sink has read, after the client has succeeded. iperf3 reports what its server had read when its client
-    /// had written all, which may be less.
+    /// Bytes that the sink has read, after the client has succeeded. iperf3 reports what its server had read when its
+    /// client had written all, which may be less.
     fn delivered(&self, size: Option<u64>) -> Option<u64> {
         if self.generator == Generator::Ftp { size } else { received(&self.client.output) }
     }
@@ -146,8 +146,8 @@ fn serve(command: &NetnsCommand, port: u16) -> Outcome<()> {
     Ok(())
 }
 
-/// Accepts the control connection and runs the server on it, as `inetd` does. So the control connection is TCP, while those
-/// that the server opens may be MPTCP: vsftpd sets SO_OOBINLINE on the first, which MPTCP does not support.
+/// Accepts the control connection and runs the server on it, as `inetd` does. So the control connection is TCP, while
+/// those that the server opens may be MPTCP: vsftpd sets SO_OOBINLINE on the first, which MPTCP does not support.
 fn serve_ftp(command: &NetnsCommand, source: SocketAddr, subflows: &[IpAddr]) -> Outcome<()> {
     let any: IpAddr = if source.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let (listener, command) = (TcpListener::bind((any, FTP))?, command.clone());
@@ -166,8 +166,8 @@ fn serve_ftp(command: &NetnsCommand, source: SocketAddr, subflows: &[IpAddr]) ->
     Ok(())
 }
 
-/// A listener for further subflows: the kernel accepts them where somebody listens, and vsftpd listens on the address of
-/// the first one only.
+/// A listener for further subflows: the kernel accepts them where somebody listens, and vsftpd listens on the address
+/// of the first one only.
 fn subflow_listener(address: SocketAddr) -> Outcome<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::MPTCP))?;
     socket.bind(&address.into())?;

@@ -1,5 +1,5 @@
-//! Requests and responses, one at a time: the client is at the sink's host and the server at the source's, so that data flow
-//! from source to sink. A request carries the size of its response.
+//! Requests and responses, one at a time: the client is at the sink's host and the server at the source's, so that data
+//! flow from source to sink. A request carries the size of its response.
 
 use super::flow_counters::FlowCounters;
 use super::sock_diag::FlowSockDiag;
@@ -16,8 +16,8 @@ use std::time::Instant;
 /// Bytes written or read at once.
 const BLOCK: usize = 64 * 1024;
 
-/// Starts server and client; the first request is sent at `start`. Sizes and pauses are drawn by the seed and the flow's
-/// name.
+/// Starts server and client; the first request is sent at `start`. Sizes and pauses are drawn by the seed and the
+/// flow's name.
 pub(super) fn begin(
     tcp: &TcpSpec,
     ends: [FlowEnd; 2],

@@ -65,8 +65,8 @@ impl<'a> FlowSampler<'a> {
         Ok(())
     }
 
-    /// Samples the flow and its subflows from the kernel's state. After the flow's end its connection may still be listed,
-    /// and is ignored.
+    /// Samples the flow and its subflows from the kernel's state. After the flow's end its connection may still be
+    /// listed, and is ignored.
     fn observe(&mut self, counters: &FlowCounters) -> Outcome<(Sample, Vec<Sample>)> {
         let connections = counters.connections();
         let (present, subflows) = match connections.ends().filter(|_| !self.ended) {
@@ -98,7 +98,8 @@ impl<'a> FlowSampler<'a> {
         Ok((Sample::default(), addresses.iter().map(sample_of_address).collect()))
     }
 
-    /// Bytes that the sink has read; of an external program that has not ended, bytes that the kernel has received for it.
+    /// Bytes that the sink has read; of an external program that has not ended, bytes that the kernel has received for
+    /// it.
     fn delivered(&self, counters: &FlowCounters) -> u64 {
         match counters.delivered() {
             0 if self.traffic.programs().is_some() => self.received,

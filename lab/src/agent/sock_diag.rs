@@ -1,5 +1,5 @@
-//! A sock_diag client: the kernel's state of TCP connections, as `ss -i` shows it. Starting `ss` for each sample would cost
-//! more CPU time than the traffic.
+//! A sock_diag client: the kernel's state of TCP connections, as `ss -i` shows it. Starting `ss` for each sample would
+//! cost more CPU time than the traffic.
 
 use super::{Outcome, within};
 use crate::protocol::{FlowEnd, Sample, TcpInfo};
@@ -16,7 +16,8 @@ use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-/// `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's `inet_diag.h` and `mptcp.h`.
+/// `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's `inet_diag.h` and
+/// `mptcp.h`.
 const ULP_INFO: u16 = 19;
 const ULP_INFO_MPTCP: u16 = 3;
 const SUBFLOW_TOKEN_LOCAL: u16 = 2;

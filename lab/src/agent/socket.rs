@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 /// The length of a listener's accept queue.
 const BACKLOG: i32 = 8;
 
-/// A socket with the flow's congestion control. As a socket option it needs only this process's privileges; as a namespace's
-/// default the algorithm would have to be allowed on the whole machine.
+/// A socket with the flow's congestion control. As a socket option it needs only this process's privileges; as a
+/// namespace's default the algorithm would have to be allowed on the whole machine.
 pub(super) fn socket(tcp: &TcpSpec, address: SocketAddr) -> Outcome<Socket> {
     let protocol = if tcp.subflows.is_some() { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;

@@ -1,4 +1,5 @@
-//! A TCP or MPTCP flow in one direction: a source that writes as fast as it can, or at a rate; a sink that reads at once.
+//! A TCP or MPTCP flow in one direction: a source that writes as fast as it can, or at a rate; a sink that reads at
+//! once.
 
 use super::flow_counters::FlowCounters;
 use super::socket::{listen, socket};

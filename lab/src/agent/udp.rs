@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Size of the socket buffers, bytes: so large that they drop nothing while the sink waits for the CPU or the source's host
-/// has a long queue.
+/// Size of the socket buffers, bytes: so large that they drop nothing while the sink waits for the CPU or the source's
+/// host has a long queue.
 const BUFFER: usize = 64 << 20;
 
 /// Starts sink and source; datagrams are sent from `start` until `end`.

@@ -5,11 +5,12 @@
 //!               <-  reverse pipe  <-
 //! ```
 //!
-//! For kernels without `netem`. Each link is a process (`agent link ...`), so that links share the cores and their CPU time
-//! is separate from that of what is tested. While packets are in the link it polls every [`TICK`], which bounds both its
-//! error and its cost; otherwise it sleeps.
+//! For kernels without `netem`. Each link is a process (`agent link ...`), so that links share the cores and their CPU
+//! time is separate from that of what is tested. While packets are in the link it polls every [`TICK`], which bounds
+//! both its error and its cost; otherwise it sleeps.
 //!
-//! The process reads [changes](Change) as lines on standard input, and ends with it, so that no link outlives its owner.
+//! The process reads [changes](Change) as lines on standard input, and ends with it, so that no link outlives its
+//! owner.
 
 mod shape;
 mod tap;
@@ -29,7 +30,8 @@ use units::{Instant, RngStream};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The polling interval: as exact as a network card with interrupt coalescing. The kernel's timer slack adds some 50 us.
+/// The polling interval: as exact as a network card with interrupt coalescing. The kernel's timer slack adds some 50
+/// us.
 const TICK: Duration = Duration::from_micros(200);
 /// The polling interval of an empty link for lines on standard input, ms.
 const IDLE_MS: u16 = 10;

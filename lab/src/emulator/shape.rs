@@ -11,11 +11,11 @@ const ETHERNET: u32 = 14;
 /// The default queue limit.
 const QUEUE: Span = Span::from_millis(50);
 
-/// One direction of a link. Keys that are left out: no limit of rate, no delay, jitter, loss or other impairment, a queue of
-/// 50 ms, no limit of the packet's size.
+/// One direction of a link. Keys that are left out: no limit of rate, no delay, jitter, loss or other impairment, a
+/// queue of 50 ms, no limit of the packet's size.
 ///
-/// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. The queue is
-/// drop-tail, its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
+/// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. The queue
+/// is drop-tail, its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     pub(crate) pipe: PipeConfig,

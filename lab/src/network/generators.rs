@@ -36,7 +36,8 @@ impl Network<'_> {
         Some(Programs { generator, server, client })
     }
 
-    /// The command lines of server and client. iperf3 counts whole seconds: one that is begun when the run ends is a second more.
+    /// The command lines of server and client. iperf3 counts whole seconds: one that is begun when the run ends is a
+    /// second more.
     fn iperf3(&self, k: usize, start: Instant) -> [String; 2] {
         let flow = &self.experiment.flows[k];
         let FlowKind::Tcp { congestion, size, .. } = &flow.kind else { unreachable!("refused by `check`") };

@@ -50,8 +50,8 @@ impl Network<'_> {
         lines
     }
 
-    /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other host opens a subflow to each:
-    /// routes make it one a path.
+    /// MPTCP: the host that listens (usually the sink) offers its other addresses, and the other host opens a subflow
+    /// to each: routes make it one a path.
     fn endpoints(&self, k: usize, pair: &HostPair, flow: &Flow) -> Vec<String> {
         let further_subflows = pair.paths.len() - 1;
         let mut lines: Vec<String> = Vec::new();

@@ -6,14 +6,16 @@
 //! ```
 //!
 //! A link is a chain of routers, a path a chain of links. Data goes from left to right: its queue is in a link's first
-//! router, its delay and loss one hop behind, so that a sender's own stack neither sees the queue nor holds packets back
-//! for it. The reverse direction has its queue in the last router. Where the scenario says `local`, the queue is in the
-//! host instead, as for a tunnel whose device and sockets are part of the scenario, because a full queue then holds
-//! back the tunnel. Flows have hosts of their own, since settings and counters are a namespace's; those through the tunnel
-//! share the tunnel's.
+//! router, its delay and loss one hop behind, so that a sender's own stack neither sees the queue nor holds packets
+//! back for it. The reverse direction has its queue in the last router. Where the scenario says `local`, the queue is
+//! in the host instead, as for a tunnel whose device and sockets are part of the scenario, because a full queue then
+//! holds back the tunnel. Flows have hosts of their own, since settings and counters are a namespace's; those through
+//! the tunnel share the tunnel's.
 //!
-//! - `address`: subnets and addresses. `topology`: namespaces, veth pairs and routes. `shape`: rates, queues, delays, losses.
-//! - `host`: settings of TCP and MPTCP. `tunnel`: the daemons and their configurations. `drawing`: the topology as text.
+//! - `address`: subnets and addresses. `topology`: namespaces, veth pairs and routes. `shape`: rates, queues, delays,
+//!   losses.
+//! - `host`: settings of TCP and MPTCP. `tunnel`: the daemons and their configurations. `drawing`: the topology as
+//!   text.
 //! - `capture`: packet captures. `generators`: programs that make traffic.
 
 mod address;

@@ -1,8 +1,8 @@
 //! The shaping of links: token bucket filters with their queues, delays, losses.
 //!
-//! The bucket holds little more than one packet; its queue holds, as the simulator's, the waiting packets. A packet leaves
-//! it at the beginning of its transmission, whose duration is added to the delay. Where the kernel has no `netem`, an
-//! emulator (`agent link`) delays and loses packets, and takes changes through a named pipe.
+//! The bucket holds little more than one packet; its queue holds, as the simulator's, the waiting packets. A packet
+//! leaves it at the beginning of its transmission, whose duration is added to the delay. Where the kernel has no
+//! `netem`, an emulator (`agent link`) delays and loses packets, and takes changes through a named pipe.
 
 use super::topology::{Hop, Interface};
 use super::{MTU, Network, uplink};
@@ -76,9 +76,9 @@ impl Network<'_> {
         self.experiment.paths[p].links.iter().filter(|i| self.is_used(**i)).flat_map(commands).collect()
     }
 
-    /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit too.
-    /// A sending host may pass several packets as one, which the bucket splits without regard to a size table (`stab`): there
-    /// the bucket counts the overhead.
+    /// The transmitter with its queue. `limit` stands twice because a change of the bucket changes its queue's limit
+    /// too. A sending host may pass several packets as one, which the bucket splits without regard to a size table
+    /// (`stab`): there the bucket counts the overhead.
     fn shaper(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> Vec<String> {
         let Some(rate) = pipe.rate else { return Vec::new() };
         let (netns, device) = self.queue_at(i, forward);
@@ -122,7 +122,8 @@ impl Network<'_> {
         ]
     }
 
-    /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it takes.
+    /// Delay and loss. tbf hands a packet on when its transmission would begin; netem's rate adds the time that it
+    /// takes.
     fn netem(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
         let (netns, device) = self.netem_at(i, forward);
         let limit = pipe.wire_limit.unwrap_or(1_000_000);
@@ -278,9 +279,9 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
     Some(format!("{arguments} {}", if pipe.queue.ecn { "ecn" } else { "noecn" }))
 }
 
-/// `tc red` has no weight: it takes the maximum 1/2^n with which a burst of this many packets at an empty queue leaves the
-/// average below `min_packets` packets (Floyd and Jacobson 1993, equation 3). So: the longest burst with which it takes the
-/// power of two that is nearest to `weight`.
+/// `tc red` has no weight: it takes the maximum 1/2^n with which a burst of this many packets at an empty queue leaves
+/// the average below `min_packets` packets (Floyd and Jacobson 1993, equation 3). So: the longest burst with which it
+/// takes the power of two that is nearest to `weight`.
 fn burst(weight: f64, min_packets: f64) -> u32 {
     let exponent = -weight.log2().round();
     let weight = 2f64.powf(-exponent);

@@ -19,8 +19,8 @@ pub(super) struct Hop {
 }
 
 impl Network<'_> {
-    /// The routers of link `i`, in the direction of the data: `a` has its queue, `b` its delay and loss, `c` the
-    /// queue of the reverse direction. Routers without a function are left out, because a hop costs a guest much CPU time.
+    /// The routers of link `i`, in the direction of the data: `a` has its queue, `b` its delay and loss, `c` the queue
+    /// of the reverse direction. Routers without a function are left out, because a hop costs a guest much CPU time.
     pub(super) fn routers(&self, i: usize) -> Vec<String> {
         let link = &self.experiment.links[i];
         let queues = |forward: bool| is_rated(link) && self.local(i, forward).is_none();
@@ -84,8 +84,8 @@ impl Network<'_> {
         lines
     }
 
-    /// Sets the addresses of a subnet's ends. Neighbours are permanent, so that there is no ARP; a veth pair's offloads are
-    /// off, so that packets have the MTU's size.
+    /// Sets the addresses of a subnet's ends. Neighbours are permanent, so that there is no ARP; a veth pair's offloads
+    /// are off, so that packets have the MTU's size.
     fn address(&self, hop: &Hop, is_pair: bool) -> Vec<String> {
         let mut lines = Vec::new();
         for (side, end) in [(0, hop.first_end), (1, 3 - hop.first_end)] {

@@ -4,8 +4,8 @@ use super::{LEFT, RIGHT, Testbed};
 use serde_json::json;
 use std::error::Error;
 
-/// `agent testbed LINK ...`, each link `FORWARD / REVERSE`: makes a [pair](Testbed::pair) and prints one line of JSON, its
-/// namespaces and addresses. After that a line `K CHANGE` on standard input changes link `K`, and is answered.
+/// `agent testbed LINK ...`, each link `FORWARD / REVERSE`: makes a [pair](Testbed::pair) and prints one line of JSON,
+/// its namespaces and addresses. After that a line `K CHANGE` on standard input changes link `K`, and is answered.
 pub(crate) fn main(links: &[&str]) -> Result<(), Box<dyn Error + Send + Sync>> {
     let program = std::env::current_exe()?;
     let program = program.to_string_lossy();

@@ -105,8 +105,8 @@ impl Drop for Process {
     }
 }
 
-/// The agent with a real-time priority where that is allowed, so that an emulated link does not wait for the processes that
-/// use it.
+/// The agent with a real-time priority where that is allowed, so that an emulated link does not wait for the processes
+/// that use it.
 fn realtime_agent(agent: &[&str]) -> Command {
     if commands::run("chrt --rr 1 true").is_err() {
         return agent_process(agent);

@@ -9,9 +9,9 @@
 //! # Ok::<(), lab::testbed::Error>(())
 //! ```
 //!
-//! Link `k` is the device `p<k>` in both its hosts, with addresses 10.88.k.1 and .2, fd88:k::1 and ::2 (the first is that
-//! of the host named first). A link without a shape is a veth pair, one with a rate alone a veth pair with the token bucket
-//! filter of `tc`, any other an emulated one. It needs root.
+//! Link `k` is the device `p<k>` in both its hosts, with addresses 10.88.k.1 and .2, fd88:k::1 and ::2 (the first is
+//! that of the host named first). A link without a shape is a veth pair, one with a rate alone a veth pair with the
+//! token bucket filter of `tc`, any other an emulated one. It needs root.
 //!
 //! Namespaces and processes are removed when the value is dropped. A reaper, a process of its own, removes them if the
 //! owner is killed; if the reaper is killed too, the next testbed does.
@@ -85,7 +85,8 @@ pub fn possible() -> Result<(), String> {
 }
 
 impl Testbed {
-    /// Makes two hosts with these links between them, each `FORWARD / REVERSE`, or one [shape](Shape) for both directions.
+    /// Makes two hosts with these links between them, each `FORWARD / REVERSE`, or one [shape](Shape) for both
+    /// directions.
     ///
     /// # Errors
     /// A shape that cannot be read; a command that fails.
@@ -167,8 +168,8 @@ impl Testbed {
         crate::namespace::within(&self.hosts[host], work)
     }
 
-    /// Changes an emulated link while it carries packets: `forward`, `reverse` or `both`, then any of `up`, `down`, `rate=`,
-    /// `delay=`, `loss=`, `mtu=`. A link that is down drops all packets; the devices stay up.
+    /// Changes an emulated link while it carries packets: `forward`, `reverse` or `both`, then any of `up`, `down`,
+    /// `rate=`, `delay=`, `loss=`, `mtu=`. A link that is down drops all packets; the devices stay up.
     ///
     /// # Errors
     /// If the link is not emulated, or refuses.

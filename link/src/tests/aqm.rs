@@ -39,9 +39,9 @@ fn overload(pipe: &mut Pipe<TestPacket>, ms: u64, ecn: bool, mut observe: impl F
     }
 }
 
-/// Times at which CoDel is to signal under [`overload`], us. Packet j leaves at 1.2 j ms, as long as nothing is dropped after
-/// 0.4 j ms of waiting; that is 5 ms for the first time at 15.6 ms. The first signal is at the first departure 100 ms
-/// later, the others follow the control law.
+/// Times at which CoDel is to signal under [`overload`], us. Packet j leaves at 1.2 j ms, as long as nothing is dropped
+/// after 0.4 j ms of waiting; that is 5 ms for the first time at 15.6 ms. The first signal is at the first departure
+/// 100 ms later, the others follow the control law.
 fn signals(end_us: u64) -> Vec<u64> {
     let departure = |us: f64| (us / 1200.0).ceil() as u64 * 1200;
     let mut due = departure(115_600.0) as f64;

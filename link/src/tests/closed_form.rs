@@ -60,8 +60,9 @@ fn twice_the_rate_loses_every_other_packet_once_the_queue_is_full() {
     assert_eq!(pipe.busy_time(Instant(60_000 * US)), Span(60_000 * US));
 }
 
-/// Of a burst the newest stay. At twice the rate each packet moves forward by one place every 60 us: half of them leave after ten
-/// places, 600 us, where a drop-tail queue would keep them for 1200 us; the other half are dropped at the head.
+/// Of a burst the newest stay. At twice the rate each packet moves forward by one place every 60 us: half of them leave
+/// after ten places, 600 us, where a drop-tail queue would keep them for 1200 us; the other half are dropped at the
+/// head.
 #[test]
 fn a_queue_that_drops_its_head_keeps_the_newest_and_half_of_the_delay() {
     let queue = QueueConfig { limit: QueueLimit::Packets(10), ..QueueConfig::new(QueueDiscipline::DropHead) };

@@ -111,8 +111,8 @@ fn the_only_packet_of_the_longest_flow_queue_is_dropped() {
     }
 }
 
-/// A flow queue that is empty when it is served leaves the lists, and its flow is new again. One that is not served while
-/// it is empty keeps its turn and its deficit.
+/// A flow queue that is empty when it is served leaves the lists, and its flow is new again. One that is not served
+/// while it is empty keeps its turn and its deficit.
 #[test]
 fn an_idle_flow_is_new_again_and_others_keep_their_turn() {
     for discipline in without_early_drops() {

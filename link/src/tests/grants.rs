@@ -35,8 +35,8 @@ fn packets_leave_in_batches_and_a_backlog_needs_one_request() {
     }
 }
 
-/// A packet of an idle device waits for its request, and then for a time that is uniform in the period: 8 + 2.5 ms on average,
-/// which evenly spaced arrivals give exactly.
+/// A packet of an idle device waits for its request, and then for a time that is uniform in the period: 8 + 2.5 ms on
+/// average, which evenly spaced arrivals give exactly.
 #[test]
 fn a_lone_packet_waits_for_the_request_and_half_a_period() {
     let mut pipe = pipe(&uplink(QueueDiscipline::DropTail));

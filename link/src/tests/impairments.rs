@@ -43,8 +43,8 @@ fn packets_and_their_copies_are_corrupted_independently() {
     assert_eq!(pipe.counters().corrupted, (corrupted(false) + corrupted(true)) as u64);
 }
 
-/// One packet each 100 us, a delay of 10.05 ms: a packet that is not delayed overtakes the 100 before it, but for those among
-/// them that are not delayed either.
+/// One packet each 100 us, a delay of 10.05 ms: a packet that is not delayed overtakes the 100 before it, but for those
+/// among them that are not delayed either.
 #[test]
 fn a_packet_without_delay_overtakes_a_delay_of_packets() {
     let delay = Span::from_micros(10_050);
@@ -61,8 +61,8 @@ fn a_packet_without_delay_overtakes_a_delay_of_packets() {
     }
 }
 
-/// Packet k would arrive at 10 ms + (k + 1) x 120 us; without delay it does when its transmission ends, also where the queue
-/// decides at departure and other packets are on the wire.
+/// Packet k would arrive at 10 ms + (k + 1) x 120 us; without delay it does when its transmission ends, also where the
+/// queue decides at departure and other packets are on the wire.
 #[test]
 fn a_packet_without_delay_arrives_at_the_end_of_its_transmission() {
     for discipline in [QueueDiscipline::DropTail, super::closed_form::codel_without_drops()] {

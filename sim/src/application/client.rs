@@ -1,9 +1,10 @@
-//! A client that sends a request, receives the response, pauses, and sends the next, as a browser does on one connection.
+//! A client that sends a request, receives the response, pauses, and sends the next, as a browser does on one
+//! connection.
 //!
-//! A request is a packet in the reverse direction, subject to queueing, loss and delay there. If there is no connection yet
-//! it stands for the client's SYN, the sender's SYN for the server's SYN/ACK, and the handshake's acknowledgement carries
-//! the request proper, so that the first byte takes two round trips. A request carries the client's acknowledgement, and
-//! the client retransmits it until a segment of the response arrives.
+//! A request is a packet in the reverse direction, subject to queueing, loss and delay there. If there is no connection
+//! yet it stands for the client's SYN, the sender's SYN for the server's SYN/ACK, and the handshake's acknowledgement
+//! carries the request proper, so that the first byte takes two round trips. A request carries the client's
+//! acknowledgement, and the client retransmits it until a segment of the response arrives.
 
 use record::Distribution;
 use scenario::model::Requests;

@@ -11,7 +11,8 @@ pub(crate) enum Component {
     Sampler,
     /// The end of the fairness meter's window.
     Meter,
-    /// A tunnel's sending end in this direction: MPT's thread, blocked by a full socket; the timers of Ropewalk's endpoint.
+    /// A tunnel's sending end in this direction: MPT's thread, blocked by a full socket; the timers of Ropewalk's
+    /// endpoint.
     Ingress(Direction),
     /// The reordering of an MPT tunnel's receiving end.
     Egress(Direction),

@@ -93,7 +93,8 @@ impl Network {
         self.offer(pipe, descriptor) != Verdict::Dropped || !self.topology.is_local(pipe)
     }
 
-    /// Dequeues the packet that is due from a pipe and enqueues it at the next one; returns it if it has crossed its path.
+    /// Dequeues the packet that is due from a pipe and enqueues it at the next one; returns it if it has crossed its
+    /// path.
     #[inline]
     pub(crate) fn serve(&mut self, pipe: u32) -> Option<PacketDescriptor> {
         let arrived = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);

@@ -1,4 +1,5 @@
-//! The network around both ends of a Ropewalk tunnel: inner packets enter, cross the paths as datagrams, and are delivered.
+//! The network around both ends of a Ropewalk tunnel: inner packets enter, cross the paths as datagrams, and are
+//! delivered.
 
 use super::Component;
 use super::Network;
@@ -22,8 +23,8 @@ impl Network {
         self.transmit(direction);
     }
 
-    /// Gives a datagram sent in `direction`, which has crossed its path, to the receiving end. `ce` is its ECN mark. Inner
-    /// packets that the end delivers are appended to `delivered`.
+    /// Gives a datagram sent in `direction`, which has crossed its path, to the receiving end. `ce` is its ECN mark.
+    /// Inner packets that the end delivers are appended to `delivered`.
     pub(crate) fn arrive(
         &mut self,
         direction: Direction,

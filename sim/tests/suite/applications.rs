@@ -1,5 +1,5 @@
-//! Applications on TCP, writers at a constant rate and clients with requests, against closed forms on a path with a short
-//! queue.
+//! Applications on TCP, writers at a constant rate and clients with requests, against closed forms on a path with a
+//! short queue.
 
 use crate::common::{application, bulk, column, host, one_link, pipe, requests, run, run_sampled};
 use link::LossModel;
@@ -22,7 +22,8 @@ fn steady(algorithm: &str, rate: Rate, write: Option<u64>) -> Flow {
     flow
 }
 
-/// Linux (`tcp_cwnd_validate`) lets a window that is not filled grow to twice of what is used, in slow start, and no further.
+/// Linux (`tcp_cwnd_validate`) lets a window that is not filled grow to twice of what is used, in slow start, and no
+/// further.
 #[test]
 fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
     let rate = Rate::from_mbit(2);
@@ -33,7 +34,8 @@ fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
         let run = run_sampled(wide(flow, 60), Span::from_millis(10));
         // The last round trip is on its way.
         assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);
-        // What was written during the handshake is sent in the first second; its window is given back in a few timeouts.
+        // What was written during the handshake is sent in the first second; its window is given back in a few
+        // timeouts.
         let max = |column: &[f64]| column[500..].iter().copied().fold(0.0, f64::max);
         let max_cwnd = max(column(&run, "flow flow", "cwnd_packets"));
         assert!(max_cwnd <= 2.0 * outstanding + 2.0, "{algorithm}: {max_cwnd} packets, {outstanding} are used");
@@ -64,9 +66,9 @@ fn a_writer_that_wants_more_than_the_path_has_gets_what_the_path_has() {
     assert!((writer / greedy - 1.0).abs() < 0.01, "{writer} for {greedy}");
 }
 
-/// A write of 100 segments every 0.95 s takes one to three round trips to leave. The sender then stands idle for more than
-/// two timeouts of 300 ms (SRTT 100 ms, and at least 200 ms of variance) and less than three: the window is halved twice
-/// (RFC 2861, Linux `tcp_cwnd_restart`).
+/// A write of 100 segments every 0.95 s takes one to three round trips to leave. The sender then stands idle for more
+/// than two timeouts of 300 ms (SRTT 100 ms, and at least 200 ms of variance) and less than three: the window is halved
+/// twice (RFC 2861, Linux `tcp_cwnd_restart`).
 #[test]
 fn a_window_that_stood_idle_is_halved_once_a_timeout() {
     let run = run_sampled(
@@ -78,7 +80,8 @@ fn a_window_that_stood_idle_is_halved_once_a_timeout() {
     // (The first write waits for the handshake, so that the time before the second is shorter.)
     for write in 2..9 {
         let sample = (f64::from(write) * interval / 0.002).floor() as usize;
-        // Samples end at 2, 4, ... ms: `sample - 1` is the last one before the write, 4 more are well before its first ACK.
+        // Samples end at 2, 4, ... ms: `sample - 1` is the last one before the write, 4 more are well before its first
+        // ACK.
         let (cwnd_before, cwnd_after) = (window[sample - 1], window[sample + 4]);
         assert!(cwnd_before >= 40.0, "write {write}: a window of {cwnd_before} would show nothing");
         assert_eq!(cwnd_after, (cwnd_before / 4.0).floor().max(10.0), "write {write}: from {cwnd_before}");
@@ -131,7 +134,8 @@ fn every_request_is_answered_through_heavy_loss() {
         experiment.links[0].reverse.loss = LossModel::Random(0.3);
         for seed in 0..5 {
             let flow = ropewalk_sim::run(&experiment, seed).expect("registered").flows.remove(0);
-            // Timeouts of one second, doubled: 0.8 s a request, and 1.5 s a handshake on average. Three times that is much.
+            // Timeouts of one second, doubled: 0.8 s a request, and 1.5 s a handshake on average. Three times that is
+            // much.
             assert!(
                 flow.requests > 300 / 7,
                 "seed {seed}, new connections {new_connections}: {} requests",

@@ -18,9 +18,10 @@ fn stepped(algorithm: &str, delay: Span, step: Span) -> Experiment {
     experiment
 }
 
-/// M. Alizadeh et al., "Data Center TCP (DCTCP)", 2010, section 3.3, for one flow. The window grows to `W* + 1`, `W* = C RTT
-/// + K`, at which the queue stands above K for a round trip, whose packets are all marked. So once a cycle the share
-/// marked is 1, and `alpha` is one over the cycle's round trips, of which there are as many as packets were given up:
+/// M. Alizadeh et al., "Data Center TCP (DCTCP)", 2010, section 3.3, for one flow. The window grows to `W* + 1`,
+/// `W* = C RTT + K`, at which the queue stands above K for a round trip, whose packets are all marked. So once a cycle
+/// the share marked is 1, and `alpha` is one over the cycle's round trips, of which there are as many as packets were
+/// given up:
 /// - one cut of `alpha / 2` gives up `W* alpha / 2`: `alpha = sqrt(2 / W*)`, and the queue swings by `sqrt(2 W*) / 2`;
 /// - Linux comes down packet by packet: of the window after the cut the first `2 / alpha` packets are marked, too, and
 ///   that is another window: two cuts give up `W* alpha`, `alpha = sqrt(1 / W*)`, and the queue swings by `sqrt(W*)`.

@@ -29,8 +29,8 @@ fn two_equal_reno_flows_converge_to_equal_shares() {
     assert!(run.convergence_s.expect("they converge") < 60.0);
 }
 
-/// Reno's rate goes with 1 / RTT to 1 / RTT^2 where losses are synchronised (Lakshman and Madhow 1997). The RTTs are 40 and
-/// 160 ms and up to 40 ms of queue: 2.5 to 4 times.
+/// Reno's rate goes with 1 / RTT to 1 / RTT^2 where losses are synchronised (Lakshman and Madhow 1997). The RTTs are 40
+/// and 160 ms and up to 40 ms of queue: 2.5 to 4 times.
 #[test]
 fn the_shorter_round_trip_gets_more_of_a_shared_queue_with_reno() {
     let run = run(&two_flows("reno", [10, 70], 200));

@@ -1,5 +1,5 @@
-//! Multipath congestion control: what a flow takes from a bottleneck that its paths share, what it makes of disjoint paths,
-//! and the shipped scenario of RFC 6356's goals with the verdict of each algorithm.
+//! Multipath congestion control: what a flow takes from a bottleneck that its paths share, what it makes of disjoint
+//! paths, and the shipped scenario of RFC 6356's goals with the verdict of each algorithm.
 
 use crate::common::{bulk, column, links, multipath, one_link, pipe, run, set_subflows};
 use report::{Claim, Test};
@@ -7,7 +7,8 @@ use scenario::model::{Experiment, Flow, Path};
 use scenario::{Overrides, Scenario};
 use units::{Rate, Span};
 
-/// An endless MPTCP flow over the paths 0 and 1. Data wait for their path at the connection: windows alone divide the load.
+/// An endless MPTCP flow over the paths 0 and 1. Data wait for their path at the connection: windows alone divide the
+/// load.
 fn mptcp(algorithm: &str) -> Flow {
     let mut flow = bulk("mptcp", algorithm);
     set_subflows(&mut flow, &[0, 1]);
@@ -15,8 +16,8 @@ fn mptcp(algorithm: &str) -> Flow {
     flow
 }
 
-/// The throughput of an MPTCP flow with both paths over one link, as a multiple of that of a Reno flow beside it: the mean of
-/// five seeds.
+/// The throughput of an MPTCP flow with both paths over one link, as a multiple of that of a Reno flow beside it: the
+/// mean of five seeds.
 fn beside_reno(algorithm: &str) -> f64 {
     let mut link = pipe(Rate::from_mbit(20), Span::from_millis(10), 34);
     // Beats of deterministic flows on one queue are no property of the algorithm (Floyd and Jacobson 1991).
@@ -31,12 +32,13 @@ fn beside_reno(algorithm: &str) -> f64 {
     (1..=5).map(ratio).sum::<f64>() / 5.0
 }
 
-/// Two windows of half a Reno window each grow by a quarter of a packet a round, half a packet together. Where every packet is
-/// lost with the same probability, they are together as large as Reno's (RFC 6356 section 3). Where all flows lose at the same
-/// instants, additive increase shares in proportion to the growth: 1/2. A drop-tail queue is between. Chance: some hundred
-/// epochs of halving with shares that are uncertain by a third, and five seeds: 3 %.
+/// Two windows of half a Reno window each grow by a quarter of a packet a round, half a packet together. Where every
+/// packet is lost with the same probability, they are together as large as Reno's (RFC 6356 section 3). Where all flows
+/// lose at the same instants, additive increase shares in proportion to the growth: 1/2. A drop-tail queue is between.
+/// Chance: some hundred epochs of halving with shares that are uncertain by a third, and five seeds: 3 %.
 ///
-/// Either way two Reno flows take twice as much as one; half-windows of EWTCP, 1/2 if losses coincide and 1 if they do not.
+/// Either way two Reno flows take twice as much as one; half-windows of EWTCP, 1/2 if losses coincide and 1 if they do
+/// not.
 #[test]
 fn coupled_subflows_take_from_a_shared_bottleneck_what_one_reno_flow_takes_and_others_twice_as_much() {
     let one_reno = 0.5..=1.03;
@@ -60,8 +62,8 @@ fn alone(algorithm: &str, rates: [u64; 2]) -> [f64; 2] {
     [0, 1].map(|subflow: usize| run.subflows[subflow].throughput_mbps / full)
 }
 
-/// Han et al. 2019, section 3.1: a path's average rate is beta BW with beta = BW max(BW) / sum(BW^2), and all together max(BW).
-/// Start-up, its drain, and four packets for 200 ms every 10 s are BBR's own: some percent of a minute.
+/// Han et al. 2019, section 3.1: a path's average rate is beta BW with beta = BW max(BW) / sum(BW^2), and all together
+/// max(BW). Start-up, its drain, and four packets for 200 ms every 10 s are BBR's own: some percent of a minute.
 #[test]
 fn coupled_bbr_alone_on_two_paths_gets_the_rate_of_the_best() {
     for (rates, shares) in [([20, 20], [0.5, 0.5]), ([20, 10], [0.8, 0.2]), ([20, 6], [0.9174, 0.0826])] {
@@ -106,10 +108,10 @@ fn verdict(scenario: &Scenario, case: &str, experiment: &Experiment) -> (f64, bo
     (ratio, ratio >= *min && max.is_none_or(|max| ratio <= max))
 }
 
-/// As the theory has it: windows that are not coupled harm and do not balance; EWTCP, a half of each TCP, gets a half of the best
-/// path's and something of the other's; what RFC 6356 and its successors promise, they hold. wVegas watches delay, and a queue
-/// that loss fills looks congested: it takes less than one TCP, and where one TCP fills the queue, it leaves that path as well
-/// as the other. Coupled BBR does not answer loss: with random loss it gets far more.
+/// As the theory has it: windows that are not coupled harm and do not balance; EWTCP, a half of each TCP, gets a half
+/// of the best path's and something of the other's; what RFC 6356 and its successors promise, they hold. wVegas watches
+/// delay, and a queue that loss fills looks congested: it takes less than one TCP, and where one TCP fills the queue,
+/// it leaves that path as well as the other. Coupled BBR does not answer loss: with random loss it gets far more.
 #[test]
 fn each_algorithm_reaches_the_goals_that_theory_lets_it_reach() {
     let scenario = goals();

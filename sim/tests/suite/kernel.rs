@@ -110,8 +110,8 @@ fn median_of_five(run: impl Fn(u64) -> f64) -> f64 {
 const UNSTEADY: [(&str, &str, f64, f64); 3] =
     [("vegas", "10ms", 6.202, 25.33), ("bbr", "10ms", 15.365, 46.947), ("bbr", "100ms", 2.183, 10.355)];
 
-/// A miss that is known and not understood: here BBR settles at one of several levels (5, 17, 35 Mbit/s), as a start some
-/// milliseconds later decides; the kernel's five runs all came to 3.6 to 4.7.
+/// A miss that is known and not understood: here BBR settles at one of several levels (5, 17, 35 Mbit/s), as a start
+/// some milliseconds later decides; the kernel's five runs all came to 3.6 to 4.7.
 const MISSED: (&str, &str) = ("bbr", "50ms");
 
 /// Table I and Figure 5 with MPT's resequencing: within 20 % in every steady cell, and the same algorithms collapse.

@@ -81,8 +81,8 @@ fn a_file_over_duplicating_paths_arrives_once() {
     }
 }
 
-/// Datagrams are sent at 0.5, 1.5, ... ms. At 15, 30 and 45 s the 20 that are on the wire are lost, and the 80 that are sent
-/// while it is down.
+/// Datagrams are sent at 0.5, 1.5, ... ms. At 15, 30 and 45 s the 20 that are on the wire are lost, and the 80 that are
+/// sent while it is down.
 #[test]
 fn a_handover_loses_what_is_on_the_wire_and_what_is_sent_during_the_outage() {
     let [period, outage, delay] = [15_000, 80, 20].map(Span::from_millis);

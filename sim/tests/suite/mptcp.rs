@@ -87,8 +87,8 @@ fn delays_are_those_of_the_paths() {
     assert!((srtt[0] - 20.6).abs() < 1.0 && (srtt[1] - 80.6).abs() < 1.0, "{srtt:?}");
     // Data sent on the fast path behind data on the slow one waits for up to 40 - 10 ms.
     assert!((28.0..33.0).contains(&flow.head_of_line_delay_ms.max), "{:?}", flow.head_of_line_delay_ms);
-    // The slow path's data takes 40 ms there; the fast path's next acknowledgement, within its round trip of 20 ms, brings the
-    // DATA_ACK back in 10 ms.
+    // The slow path's data takes 40 ms there; the fast path's next acknowledgement, within its round trip of 20 ms,
+    // brings the DATA_ACK back in 10 ms.
     assert!((50.0..71.0).contains(&flow.protocol_delay_ms.max), "{:?}", flow.protocol_delay_ms);
     // That is less than the slow path's round trip; before that path joins, ten packets of 0.12 ms leave in a burst.
     assert!(flow.head_of_line_degree_ms.p99 == 0.0 && flow.head_of_line_degree_ms.max < 1.2);

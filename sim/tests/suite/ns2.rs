@@ -1,9 +1,10 @@
-//! Comparison with another simulator: ns-2.35 with its TCP-Linux agents, on the long path of the study of fourteen algorithms.
+//! Comparison with another simulator: ns-2.35 with its TCP-Linux agents, on the long path of the study of fourteen
+//! algorithms.
 //!
-//! The scenario has ns-2's measurements as references; our hosts with the profile "ns-2" have to come close to it,
-//! and where ns-2 is installed, it has to give the same again. Its algorithms are those of Linux around 2.6.22: where ours,
-//! of 6.1, differ, a parameter or a named reason says so. Each reason was tried: with ns-2's rule in our code, 120 seconds
-//! come within 7 % of ns-2 for Illinois, Vegas and Westwood+.
+//! The scenario has ns-2's measurements as references; our hosts with the profile "ns-2" have to come close to it, and
+//! where ns-2 is installed, it has to give the same again. Its algorithms are those of Linux around 2.6.22: where ours,
+//! of 6.1, differ, a parameter or a named reason says so. Each reason was tried: with ns-2's rule in our code, 120
+//! seconds come within 7 % of ns-2 for Illinois, Vegas and Westwood+.
 //!
 //! Prints simulated against ns-2: `cargo test -p ropewalk-sim --test suite ns2 -- --nocapture`.
 
@@ -106,8 +107,8 @@ fn compare(algorithm: &str, ours: &Measured, theirs: &Measured) -> [f64; 3] {
     [0, 1, 2].map(ratio)
 }
 
-/// Over the four flows: the first ten seconds within 10 %, Hybla's within 20 % (its storm begins after 1.3 s); the whole
-/// run within 20 %, but for the named reasons.
+/// Over the four flows: the first ten seconds within 10 %, Hybla's within 20 % (its storm begins after 1.3 s); the
+/// whole run within 20 %, but for the named reasons.
 #[test]
 fn fourteen_algorithms_carry_what_they_carry_in_ns_2() {
     println!(

@@ -139,7 +139,8 @@ fn flow_queues_give_equal_shares_to_unequal_flows() {
     }
 }
 
-/// RFC 8290, section 1: a flow that builds no queue of its unloaded waits for the packet in transmission, and that is all.
+/// RFC 8290, section 1: a flow that builds no queue of its unloaded waits for the packet in transmission, and that is
+/// all.
 #[test]
 fn a_sparse_flow_is_not_delayed_by_a_bulk_flow_in_another_flow_queue() {
     let voice = |discipline| {

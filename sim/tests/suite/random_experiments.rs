@@ -1,5 +1,5 @@
-//! Three hundred small random experiments. Every run checks conservation itself; checked here: no panic, the same digest twice,
-//! no more goodput than capacity, and every situation that matters comes up.
+//! Three hundred small random experiments. Every run checks conservation itself; checked here: no panic, the same
+//! digest twice, no more goodput than capacity, and every situation that matters comes up.
 
 use crate::common::{application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{

@@ -83,7 +83,8 @@ fn a_failed_link_is_left_within_a_second_and_used_again_within_a_second_of_its_r
         let goodput = column(&run, "flow flow", "goodput_mbps");
         let second = column(&run, "path path 1", "throughput_mbps");
         let full = 50.0 * f64::from(1438 - 52) / f64::from(1438 + 62 + 38);
-        // Over a second: what is lost at the ingress, whose traffic is now too much, holds up the rest for tenths of it.
+        // Over a second: what is lost at the ingress, whose traffic is now too much, holds up the rest for tenths of
+        // it.
         let (at_first, steady) = (mean(&goodput[45..55]), mean(&goodput[55..80]));
         assert!(
             at_first > 0.75 * full,
@@ -98,7 +99,8 @@ fn a_failed_link_is_left_within_a_second_and_used_again_within_a_second_of_its_r
     }
 }
 
-/// RFC 6040: the outer header is as ECN-capable as the inner one, and its mark reaches the inner one; so does the ingress queue's.
+/// RFC 6040: the outer header is as ECN-capable as the inner one, and its mark reaches the inner one; so does the
+/// ingress queue's.
 #[test]
 fn marks_of_the_paths_and_of_the_ingress_queue_reach_the_flow() {
     for ecn in [true, false] {
@@ -128,8 +130,8 @@ fn a_packet_larger_than_a_datagram_crosses_in_fragments() {
     assert!(tunnel.sent_fragments >= 3 * flow.sent_packets, "{tunnel:?}");
 }
 
-/// Two links of 60 Mbit/s, 5 and 10 ms, in a tunnel with this flow; payload in Mbit/s and data packets of the slower link
-/// in seconds 2 to 6.
+/// Two links of 60 Mbit/s, 5 and 10 ms, in a tunnel with this flow; payload in Mbit/s and data packets of the slower
+/// link in seconds 2 to 6.
 fn run_alone(flow: Flow) -> (f64, f64) {
     let run = run_sampled(tunnel(&[link(60, 5), link(60, 10)], 6, vec![flow]), Span::from_millis(500));
     (mean(&column(&run, "flow flow", "goodput_mbps")[4..]), mean(&column(&run, "path path 1", "throughput_mbps")[4..]))
@@ -154,8 +156,9 @@ fn a_flow_that_one_path_carries_leaves_the_slower_one_alone() {
     }
 }
 
-/// One of two paths of 100 Mbit/s is 50 ms longer, loses 5 %, or both: each time a flow gets nine tenths of what the paths
-/// deliver, once it is past slow start, and its round trips are those of the longer path and of the queue before the paths.
+/// One of two paths of 100 Mbit/s is 50 ms longer, loses 5 %, or both: each time a flow gets nine tenths of what the
+/// paths deliver, once it is past slow start, and its round trips are those of the longer path and of the queue before
+/// the paths.
 #[test]
 fn delay_and_loss_together_cost_no_more_than_either() {
     for (delay_ms, loss) in [(0, 0.05), (50, 0.0), (50, 0.05)] {

@@ -87,8 +87,8 @@ fn the_resequencer_hides_any_difference_of_delays_from_tcp() {
 }
 
 /// RACK waits for the minimum RTT over four at first and learns up to the smoothed RTT: a difference of 10 ms between
-/// round trips of 50 and 60 ms is learned in the first rounds; one of 60 ms between 20 and 80 ms, or 40 between 10 and 50, lies
-/// beyond the smoothed RTT, so it never is.
+/// round trips of 50 and 60 ms is learned in the first rounds; one of 60 ms between 20 and 80 ms, or 40 between 10 and
+/// 50, lies beyond the smoothed RTT, so it never is.
 #[test]
 fn a_delay_difference_within_the_smoothed_rtt_is_learned_and_one_beyond_it_never() {
     let disordered = |one_way: [u64; 2]| {

@@ -41,9 +41,9 @@ fn link_for(bytes: u64) -> Rate {
     Rate::from_bits((bytes + bytes.div_ceil(MSS) * HEADERS) * 8 * 25)
 }
 
-/// A second of 1 Mbit/s is 25 frames of 5000 bytes, four segments each: windows of 10, 20, 40 and a part of one of 80. The
-/// handshake takes a round trip, the first three windows one each, the last one half of one; 100 packets at 1 Gbit/s take
-/// 1.2 ms.
+/// A second of 1 Mbit/s is 25 frames of 5000 bytes, four segments each: windows of 10, 20, 40 and a part of one of 80.
+/// The handshake takes a round trip, the first three windows one each, the last one half of one; 100 packets at 1
+/// Gbit/s take 1.2 ms.
 #[test]
 fn the_startup_delay_is_the_handshake_and_the_rounds_of_slow_start() {
     let flow = flow(&video_over_link(video(&[1.0], stored(ms(1000))), Rate::from_mbit(1000), ms(50), 60));
@@ -58,8 +58,8 @@ fn the_startup_delay_is_the_handshake_and_the_rounds_of_slow_start() {
     assert_eq!(flow.video_mbps, 1.0);
 }
 
-/// With half of the rate that it needs the buffer fills at half speed while the player waits, and runs dry at half speed
-/// while it plays: two seconds of media take four to arrive, and last for four.
+/// With half of the rate that it needs the buffer fills at half speed while the player waits, and runs dry at half
+/// speed while it plays: two seconds of media take four to arrive, and last for four.
 #[test]
 fn a_link_of_half_the_rate_stalls_the_player_half_of_the_time() {
     let flow = flow(&video_over_link(video(&[2.0], stored(ms(2000))), Rate(link_for(10_000).0 / 2), ms(10), 600));
@@ -87,10 +87,10 @@ fn the_bytes_of_a_constant_bit_rate_are_exact() {
     assert!((10.0..10.0 + transmission).contains(&flow.frame_delay_ms.p50), "{:?}", flow.frame_delay_ms);
 }
 
-/// The link is down for two seconds. Frames captured from then on are late unless their turn comes after data flow again;
-/// that moment is in the series, and no later than twice the outage and a timeout. What is behind then (4 Mbit/s over
-/// twice the outage: 1400 packets) leaves in eleven rounds of 2 ms and 17 ms of transmission: the length of a frame, and
-/// one more for where the outage begins between two frames.
+/// The link is down for two seconds. Frames captured from then on are late unless their turn comes after data flow
+/// again; that moment is in the series, and no later than twice the outage and a timeout. What is behind then (4 Mbit/s
+/// over twice the outage: 1400 packets) leaves in eleven rounds of 2 ms and 17 ms of transmission: the length of a
+/// frame, and one more for where the outage begins between two frames.
 #[test]
 fn the_late_frames_of_an_outage_are_those_whose_turn_comes_in_it() {
     let latency = 0.3;
@@ -124,8 +124,8 @@ fn stored_video_takes_what_the_link_carries_without_stalling() {
     let between = flow(&video_over_link(video(&ladder, stored(ms(2000))), link, ms(10), 600));
     assert_eq!(between.stalls, 0);
     assert!((5.0..6.4).contains(&between.video_mbps), "{} Mbit/s", between.video_mbps);
-    // What was delivered was played, but for the buffer and the media of its beginning; the link idles for a round trip a
-    // group, 1 % of two seconds.
+    // What was delivered was played, but for the buffer and the media of its beginning; the link idles for a round trip
+    // a group, 1 % of two seconds.
     assert!(between.goodput_mbps > 0.95 * 6.4, "{} Mbit/s", between.goodput_mbps);
 }
 

@@ -1,14 +1,14 @@
 //! Fairness among competing flows, and the time until it is reached.
 //!
-//! **Jain's index** of n rates x is (sum x)^2 / (n sum x^2): 1 if all are equal, k/n if k of them share everything (Jain,
-//! Chiu and Hawe, DEC-TR-301, 1984).
+//! **Jain's index** of n rates x is (sum x)^2 / (n sum x^2): 1 if all are equal, k/n if k of them share everything
+//! (Jain, Chiu and Hawe, DEC-TR-301, 1984).
 //!
 //! **Convergence time** runs from the start of the last flow to the first instant from which on the index of what the
 //! flows get each second is 0.95 or more for at least five seconds. That is the convergence time of PCC (Dong et al.,
 //! NSDI 2015: from the last flow's entry to the earliest time after which it holds its share for five seconds) with the
-//! index as the measure: for two flows 0.95 means shares within 23 % of one half (RFC 5166 section 2.3 would say: delta-fair
-//! with delta 0.23). Two sawteeth that only pass each other are fair for some seconds too; so the index of all that the
-//! flows get from that instant to the end must be 0.95 as well.
+//! index as the measure: for two flows 0.95 means shares within 23 % of one half (RFC 5166 section 2.3 would say:
+//! delta-fair with delta 0.23). Two sawteeth that only pass each other are fair for some seconds too; so the index of
+//! all that the flows get from that instant to the end must be 0.95 as well.
 
 use units::{Instant, Span};
 
@@ -37,9 +37,9 @@ pub fn jain_index(rates: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }
 
-/// Fairness over the whole windows between the last flow's start and the first flow's end, if those are `start` and `end`.
-/// `cumulative_bytes` has a row for each [`WINDOW_S`] of the run's clock, the first for its beginning: bytes delivered so far, a
-/// column a flow. None if nothing was delivered.
+/// Fairness over the whole windows between the last flow's start and the first flow's end, if those are `start` and
+/// `end`. `cumulative_bytes` has a row for each [`WINDOW_S`] of the run's clock, the first for its beginning: bytes
+/// delivered so far, a column a flow. None if nothing was delivered.
 #[must_use]
 pub fn fairness_between(cumulative_bytes: &[Vec<u64>], start: Instant, end: Instant) -> Option<Fairness> {
     let window = Span::from_secs(WINDOW_S);
@@ -67,7 +67,8 @@ pub fn fairness(windows: &[Vec<u64>], offset_s: f64) -> Option<Fairness> {
     })
 }
 
-/// Index of the first window that begins [`STABLE_WINDOWS`] consecutive fair ones and from which on all windows together are fair.
+/// Index of the first window that begins [`STABLE_WINDOWS`] consecutive fair ones and from which on all windows
+/// together are fair.
 fn convergence_window(windows: &[Vec<u64>]) -> Option<usize> {
     let is_fair = |windows: &[Vec<u64>]| {
         sum_per_flow(windows)

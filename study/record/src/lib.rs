@@ -28,16 +28,17 @@ pub struct Run {
     /// were on; none if fewer than two compete.
     #[serde(default)]
     pub jain: Option<f64>,
-    /// The time from the last of these flows' start until they share fairly, seconds; none if they never do. See [`fairness`].
+    /// The time from the last of these flows' start until they share fairly, seconds; none if they never do. See
+    /// [`fairness`].
     #[serde(default)]
     pub convergence_s: Option<f64>,
-    /// What all paths together can carry in the long run, headers included, Mbit/s: of each path the rate of its slowest link
-    /// times the share that its links do not lose. None if a path has no rate, if paths share a link, or if the scenario
-    /// changes what a link carries.
+    /// What all paths together can carry in the long run, headers included, Mbit/s: of each path the rate of its
+    /// slowest link times the share that its links do not lose. None if a path has no rate, if paths share a link, or
+    /// if the scenario changes what a link carries.
     #[serde(default)]
     pub capacity_mbps: Option<f64>,
-    /// On a real kernel: the steal time, in which the run waited for the CPU, seconds; zero in virtual time. None in the
-    /// simulator.
+    /// On a real kernel: the steal time, in which the run waited for the CPU, seconds; zero in virtual time. None in
+    /// the simulator.
     #[serde(default)]
     pub steal_s: Option<f64>,
     /// On a real kernel in real time: CPU time, of [`Cpu::MACHINE`] first.
@@ -60,8 +61,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// The maximum steal time of an undisturbed run, as a share of its duration. With more, timers fire late, and a shaper's
-    /// token bucket makes up for little of the lost capacity.
+    /// The maximum steal time of an undisturbed run, as a share of its duration. With more, timers fire late, and a
+    /// shaper's token bucket makes up for little of the lost capacity.
     pub const MAX_STEAL_SHARE: f64 = 0.01;
 
     /// Whether the steal time exceeds [`Run::MAX_STEAL_SHARE`].
@@ -130,7 +131,8 @@ pub struct Flow {
     pub send_buffer_limited_s: f64,
     /// Time at which a flow of fixed size was done, seconds after its start.
     pub completion_s: Option<f64>,
-    /// Share of the goodput of all flows that compete, 0 to 1, over the time of [`Run::jain`]; none if this one does not.
+    /// Share of the goodput of all flows that compete, 0 to 1, over the time of [`Run::jain`]; none if this one does
+    /// not.
     #[serde(default)]
     pub share: Option<f64>,
     /// Requests answered in full.
@@ -171,18 +173,19 @@ pub struct Flow {
     /// The maximum goodput in any half second of the run's clock, Mbit/s.
     #[serde(default)]
     pub peak_mbps: f64,
-    /// MPTCP: from the moment at which a packet of data is taken from the send buffer to its DATA_ACK (Łuczak, Ignaciuk,
-    /// Morawski 2023, equation 2).
+    /// MPTCP: from the moment at which a packet of data is taken from the send buffer to its DATA_ACK (Łuczak,
+    /// Ignaciuk, Morawski 2023, equation 2).
     #[serde(default)]
     pub protocol_delay_ms: Summary,
-    /// MPTCP: by how much `protocol_delay_ms` exceeds the maximum smoothed RTT of the subflows at that moment, at least zero (the same paper's
-    /// head-of-line degree, equations 7 to 9).
+    /// MPTCP: by how much `protocol_delay_ms` exceeds the maximum smoothed RTT of the subflows at that moment, at least
+    /// zero (the same paper's head-of-line degree, equations 7 to 9).
     #[serde(default)]
     pub head_of_line_degree_ms: Summary,
     /// MPTCP: from a packet's arrival at the receiving host to its delivery in order.
     #[serde(default)]
     pub head_of_line_delay_ms: Summary,
-    /// MPTCP: the maximum number of packets that waited for earlier packets at once: the length of the out-of-order queue.
+    /// MPTCP: the maximum number of packets that waited for earlier packets at once: the length of the out-of-order
+    /// queue.
     #[serde(default)]
     pub max_out_of_order_packets: u64,
     /// MPTCP: packets sent as copies of what another subflow carries: the scheduler's redundancy.
@@ -206,8 +209,8 @@ pub struct Subflow {
     pub flow: String,
     /// Its path.
     pub path: String,
-    /// Packets that reached the receiving host over it, first time or again, with their headers from IP on; over the time
-    /// the flow was on, Mbit/s.
+    /// Packets that reached the receiving host over it, first time or again, with their headers from IP on; over the
+    /// time the flow was on, Mbit/s.
     pub throughput_mbps: f64,
     /// Data packets sent, first time or again.
     pub sent_packets: u64,
@@ -262,8 +265,8 @@ pub struct Path {
     /// Copies that wires made of packets. None are counted on a kernel.
     #[serde(default)]
     pub duplicated_packets: u64,
-    /// Packets that crossed the path with a flipped bit and were discarded by their receiver's checksum. None are counted
-    /// on a kernel.
+    /// Packets that crossed the path with a flipped bit and were discarded by their receiver's checksum. None are
+    /// counted on a kernel.
     #[serde(default)]
     pub corrupted_packets: u64,
     /// Packets marked CE.
@@ -319,8 +322,8 @@ pub struct Tunnel {
     pub missing_fragments: u64,
 }
 
-/// The columns that a flow's or subflow's series begins with, whatever the driver; NaN for a missing value. Rates and counts are
-/// those of one sample's interval, the others are as they were at its end.
+/// The columns that a flow's or subflow's series begins with, whatever the driver; NaN for a missing value. Rates and
+/// counts are those of one sample's interval, the others are as they were at its end.
 pub const FLOW_COLUMNS: [&str; 9] = [
     "goodput_mbps",
     "cwnd_packets",

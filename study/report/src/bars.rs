@@ -1,5 +1,5 @@
-//! Figures of bars: a swept key along the axis, and at each of its values a bar for each value of another key. Their data is
-//! the table with these rows and columns.
+//! Figures of bars: a swept key along the axis, and at each of its values a bar for each value of another key. Their
+//! data is the table with these rows and columns.
 
 use crate::colour;
 use crate::grid::{Grid, Value};

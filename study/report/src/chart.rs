@@ -64,8 +64,8 @@ pub(crate) fn unit(column: &str) -> String {
     column_style(column).2
 }
 
-/// The charts of a cell's first run with at most `limit` points a line, and with the lines of the baseline called `baseline`. Lines
-/// without values are left out.
+/// The charts of a cell's first run with at most `limit` points a line, and with the lines of the baseline called
+/// `baseline`. Lines without values are left out.
 pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Charts {
     let run = cell.runs[0];
     let baseline_series = cell.baseline.first().map_or(Vec::new(), |baseline_run| baseline_series(run, baseline_run));
@@ -99,8 +99,8 @@ pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Char
     Charts { times: aligned.times, charts: charts.into_iter().map(|(_, chart)| chart).collect() }
 }
 
-/// Whether a column is not drawn. A subflow's throughput is its path's, unless the path has no series, as in a baseline from
-/// a kernel.
+/// Whether a column is not drawn. A subflow's throughput is its path's, unless the path has no series, as in a baseline
+/// from a kernel.
 fn is_left_out(subject: &str, column: &str, compared: bool) -> bool {
     let is_subflow_rate = compared && subject.starts_with("subflow ") && column == THROUGHPUT;
     OMITTED_COLUMNS.contains(&column) && !subject.starts_with("path ") && !is_subflow_rate
@@ -138,8 +138,8 @@ fn column_style(column: &str) -> (usize, String, String, String, bool) {
     }
 }
 
-/// The line of a series: a flow has the colour of its algorithm, a path and the subflows over it a muted colour; lines of one
-/// colour differ in dashes.
+/// The line of a series: a flow has the colour of its algorithm, a path and the subflows over it a muted colour; lines
+/// of one colour differ in dashes.
 fn line(
     run: &Run,
     subject: &str,

@@ -1,7 +1,7 @@
 //! Colours: one for each algorithm in every table and plot, another shade of it on a dark page.
 //!
-//! An algorithm's colour is in its registration; other names get one of Okabe and Ito's palette. Colour-blind readers can
-//! distinguish the colours of a usual plot; besides, lines differ in dashes and have names.
+//! An algorithm's colour is in its registration; other names get one of Okabe and Ito's palette. Colour-blind readers
+//! can distinguish the colours of a usual plot; besides, lines differ in dashes and have names.
 
 /// Colour on white and on black.
 type Colour = [&'static str; 2];

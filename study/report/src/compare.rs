@@ -1,5 +1,5 @@
-//! Comparison of two studies of the same cells, one of which is the baseline: each value in both, its relative error, and the
-//! distribution of the errors.
+//! Comparison of two studies of the same cells, one of which is the baseline: each value in both, its relative error,
+//! and the distribution of the errors.
 
 use crate::flow_record::FlowRecord;
 use crate::grid::{median, unique};
@@ -50,8 +50,8 @@ pub(crate) struct ComparedFlow<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Compares two studies with their names; `baseline` is the index of the baseline. The values are the goodput and those of
-    /// the first study's first table, or without a table mean RTT and retransmissions.
+    /// Compares two studies with their names; `baseline` is the index of the baseline. The values are the goodput and
+    /// those of the first study's first table, or without a table mean RTT and retransmissions.
     #[must_use]
     pub fn new(sides: [(&'a str, Study<'a>); 2], baseline: usize) -> Self {
         let [(first_name, first), (second_name, second)] = sides;
@@ -156,7 +156,8 @@ impl<'a> Comparison<'a> {
         lines.into_iter().map(|(line, flow)| ComparedFlow { label: name(&line, &flow), ..line }).collect()
     }
 
-    /// The line of a flow of a cell that one or both studies have. Values of a run as a whole are in the line of its first flow.
+    /// The line of a flow of a cell that one or both studies have. Values of a run as a whole are in the line of its
+    /// first flow.
     fn line(&self, cell_pair: [Option<&SweepCell<'a>>; 2], flow: &str, is_first: bool) -> ComparedFlow<'a> {
         let scope = Scope { flow: Some(flow.to_owned()), ..Scope::default() };
         let mean = |cell: Option<&SweepCell<'_>>, value: &String| {

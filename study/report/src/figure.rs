@@ -87,8 +87,8 @@ pub(crate) fn figure_data(study: &Study<'_>, figure: &Figure, limit: usize) -> O
     (!panels.is_empty()).then(|| FigureData { title: title(figure), unit, legend, panels })
 }
 
-/// The lines of a figure: each in its algorithm's colour, and dashed differently if several have that colour. If there are
-/// more lines of a colour than dash patterns, as with buffer sizes, the palette's colours are used in turn.
+/// The lines of a figure: each in its algorithm's colour, and dashed differently if several have that colour. If there
+/// are more lines of a colour than dash patterns, as with buffer sizes, the palette's colours are used in turn.
 fn legend(figure: &Figure, cells: &[&SweepCell<'_>]) -> Vec<Line> {
     let names = unique(cells.iter().map(|cell| cell.parameter(&figure.lines).to_owned()));
     let algorithm_colour = |name: &String| {

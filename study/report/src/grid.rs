@@ -204,8 +204,8 @@ pub(crate) fn unit(table: &Table) -> &'static str {
     name_and_unit_in(&table.scope, &table.values[0].value).1
 }
 
-/// Whether a reference's values have the unit of the table. (`--set table.0.value=rtt_ms.p95` shows something else than the
-/// goodput that a paper published.)
+/// Whether a reference's values have the unit of the table. (`--set table.0.value=rtt_ms.p95` shows something else than
+/// the goodput that a paper published.)
 fn is_comparable(table: &Table, reference: &Reference) -> bool {
     if table.values.len() > 1 {
         return true;
@@ -274,8 +274,8 @@ pub(crate) fn agreement<'p>(pairs: impl IntoIterator<Item = &'p Vec<Pair>>) -> S
     )
 }
 
-/// The rank correlation of simulated and published values in each column: Kendall's tau-b of three values or more; none if no
-/// column has one.
+/// The rank correlation of simulated and published values in each column: Kendall's tau-b of three values or more; none
+/// if no column has one.
 pub(crate) fn rank_correlations(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>> {
     let column = |index: usize| {
         let value_pairs: Vec<(f64, f64)> =
@@ -286,8 +286,8 @@ pub(crate) fn rank_correlations(pairs: &[Vec<Pair>]) -> Option<Vec<Option<f64>>>
     columns.iter().any(Option::is_some).then_some(columns)
 }
 
-/// The sentences on all grids of a table together: errors of the congestion window, and with several grids the agreement with
-/// the baseline.
+/// The sentences on all grids of a table together: errors of the congestion window, and with several grids the
+/// agreement with the baseline.
 pub(crate) fn closing_sentences(study: &Study<'_>, table: &Table, grids: &[Grid]) -> Vec<String> {
     let Some(Baseline { name, .. }) = study.baseline else { return Vec::new() };
     let mut sentences: Vec<String> = table

@@ -19,8 +19,8 @@ pub(crate) fn is_below(scale: &HeatMap, number: f64) -> bool {
     scale.threshold.is_some_and(|threshold| number < threshold)
 }
 
-/// The CSS class of a number and the strength of its colour, 0 to 1: on either side of the threshold the stronger the farther
-/// from it; without a threshold from the scale's lower end on.
+/// The CSS class of a number and the strength of its colour, 0 to 1: on either side of the threshold the stronger the
+/// farther from it; without a threshold from the scale's lower end on.
 pub(crate) fn shade(scale: &HeatMap, number: f64) -> (&'static str, f64) {
     let HeatMap { min, max, threshold } = *scale;
     let beyond = |share: f64| MIN_STRENGTH + (1.0 - MIN_STRENGTH) * share.clamp(0.0, 1.0);

@@ -1,4 +1,5 @@
-//! The report as one HTML page without other files or network access; without JavaScript only the interactive charts are missing.
+//! The report as one HTML page without other files or network access; without JavaScript only the interactive charts
+//! are missing.
 
 mod bars;
 mod claims;

@@ -1,9 +1,9 @@
 //! Reports: tables and charts of the records of a study, for the terminal and as one self-contained HTML page.
 //!
-//! [`layout()`] reads from the scenario file which tables, figures and claims a report has. A [`Study`] is the content of a
-//! results folder; [`terminal`] and [`html`] make the report. With a [`Baseline`], another driver's runs of the same cells,
-//! tables and charts show both. A [`Comparison`] sets two studies side by side, in the terminal ([`compare_terminal`]) and on
-//! a page ([`compare_html`]).
+//! [`layout()`] reads from the scenario file which tables, figures and claims a report has. A [`Study`] is the content
+//! of a results folder; [`terminal`] and [`html`] make the report. With a [`Baseline`], another driver's runs of the
+//! same cells, tables and charts show both. A [`Comparison`] sets two studies side by side, in the terminal
+//! ([`compare_terminal`]) and on a page ([`compare_html`]).
 //!
 //! A published value that was not run is shown as such, and a value that was never published stands alone. Values of
 //! disturbed runs are marked, and so are outliers.

@@ -1,8 +1,8 @@
 //! Rank correlation: Kendall's tau-b.
 //!
-//! Of all pairs of items, C are ranked the same way round by both and D the other way round; with the n1 and n2 pairs that
-//! the one and the other do not tie, tau-b = (C - D) / sqrt(n1 n2): 1 for the same order, -1 for the reverse (Kendall, The
-//! treatment of ties in ranking problems, Biometrika 33, 1945).
+//! Of all pairs of items, C are ranked the same way round by both and D the other way round; with the n1 and n2 pairs
+//! that the one and the other do not tie, tau-b = (C - D) / sqrt(n1 n2): 1 for the same order, -1 for the reverse
+//! (Kendall, The treatment of ties in ranking problems, Biometrika 33, 1945).
 
 use std::cmp::Ordering;
 

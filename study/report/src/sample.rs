@@ -1,8 +1,8 @@
 //! The values of a cell's runs, one by one, and the outliers among them.
 //!
-//! Outliers follow Tukey's rule (*Exploratory Data Analysis*, 1977): values beyond the fences, one and a half interquartile
-//! ranges outside the quartiles. With few runs the rule finds many harmless values, so an outlier must also be some way from
-//! the median. Outliers are shown and named, and stay in the mean.
+//! Outliers follow Tukey's rule (*Exploratory Data Analysis*, 1977): values beyond the fences, one and a half
+//! interquartile ranges outside the quartiles. With few runs the rule finds many harmless values, so an outlier must
+//! also be some way from the median. Outliers are shown and named, and stay in the mean.
 
 use crate::estimate::Estimate;
 use crate::number::format_number;

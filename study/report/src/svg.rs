@@ -110,8 +110,8 @@ pub(crate) struct Distribution<'d> {
     pub(crate) size: Size,
 }
 
-/// Empirical distributions of the lines' values (ascending; those below zero stand at the left edge), and how many values are beyond the right edge. `label`
-/// (markup) is for screen readers.
+/// Empirical distributions of the lines' values (ascending; those below zero stand at the left edge), and how many
+/// values are beyond the right edge. `label` (markup) is for screen readers.
 pub(crate) fn cumulative(lines: &[Line], axis: &Distribution<'_>, label: &str) -> (String, usize) {
     let (width, height) = axis.size;
     let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
@@ -154,8 +154,8 @@ pub(crate) struct ScatterPoint {
     pub(crate) simulated: f64,
 }
 
-/// A scatter plot of simulated values against those of the reference called `name`, on logarithmic axes; the band is 25 %
-/// about the diagonal.
+/// A scatter plot of simulated values against those of the reference called `name`, on logarithmic axes; the band is 25
+/// % about the diagonal.
 pub(crate) fn scatter(points: &[ScatterPoint], name: &str, unit: &str) -> String {
     const SIZE: f64 = 340.0;
     const EDGE: f64 = 46.0;

@@ -21,7 +21,8 @@ pub(crate) struct TableLine {
     pub(crate) style: Style,
 }
 
-/// The study's tables, claims and figures in lines of at most `width` columns; with `color`, headings are bold and details dim.
+/// The study's tables, claims and figures in lines of at most `width` columns; with `color`, headings are bold and
+/// details dim.
 #[must_use]
 pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
     let mut out = paragraph(study.title, width, Style::Bold, color);

@@ -1,10 +1,11 @@
-//! The error of a congestion window's trajectory against that of a baseline: the same flow of the same cell, run by another
-//! driver.
+//! The error of a congestion window's trajectory against that of a baseline: the same flow of the same cell, run by
+//! another driver.
 //!
 //! Three numbers, all in percent of the baseline's mean window, over the time that both series cover:
 //!
-//! - `cwnd_trajectory_error_percent`: the root mean square of the difference, instant by instant. A loss that comes a moment earlier
-//!   moves every later sawtooth, so the baseline may be shifted by up to two seconds: the minimum value counts.
+//! - `cwnd_trajectory_error_percent`: the root mean square of the difference, instant by instant. A loss that comes a
+//!   moment earlier moves every later sawtooth, so the baseline may be shifted by up to two seconds: the minimum value
+//!   counts.
 //! - `cwnd_quantile_error_percent`: the mean distance of the two quantile functions, whatever the order of events.
 //! - `mean_cwnd_error_percent`: the difference of the mean windows.
 

@@ -1,4 +1,5 @@
-//! The values that tables, bars and claims show: numbers of a run, of a flow's or subflow's record, or of its time series.
+//! The values that tables, bars and claims show: numbers of a run, of a flow's or subflow's record, or of its time
+//! series.
 
 use crate::estimate::Estimate;
 use crate::flow_record::{DROP_PERCENT, FlowRecord, percent};
@@ -30,8 +31,8 @@ const MEAN_COLUMNS: [&str; 6] =
 /// Columns of a flow's series of which a part of the run has the sum.
 const SUM_COLUMNS: [&str; 3] = ["sent_packets", "retransmitted_packets", "dropped_packets"];
 
-/// The mean of a value over a cell's seeds. None if one seed has no value: a mean over those that completed, or converged,
-/// would be too good.
+/// The mean of a value over a cell's seeds. None if one seed has no value: a mean over those that completed, or
+/// converged, would be too good.
 pub(crate) fn estimate(cell: &SweepCell<'_>, field: &str, scope: &Scope) -> Option<Estimate> {
     sample(cell, field, scope)?.estimate()
 }
@@ -119,8 +120,8 @@ fn finite_samples(run: &Run, column: &str, scope: &Scope) -> Option<Vec<f64>> {
 
 /// The names that a table's `value` may have for a flow, or for a subflow: the numeric fields of its record, such as
 /// `goodput_mbps` or `rtt_ms.p95`, and `drop_percent`; for a flow also values of the run, such as `jain` and
-/// `cpu_s_per_gb`. With `from` or `until`, the columns of the time series instead. In all cases `variation_percent`, and for a
-/// subflow its load.
+/// `cpu_s_per_gb`. With `from` or `until`, the columns of the time series instead. In all cases `variation_percent`,
+/// and for a subflow its load.
 pub(crate) fn table_values(subflow: bool, is_timed: bool) -> Vec<String> {
     let zero = Some(0.0);
     let flow = Flow { completion_s: zero, share: zero, startup_s: zero, ..Flow::default() };

@@ -1,8 +1,8 @@
 //! Dotted keys, `path.eno2.delay`, in a tree of TOML values that remembers where each of them was written.
 //!
 //! Elements of arrays go by their `name`, or by their position from 0 where they have none (`event.0.at`); `*` is every
-//! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that an error found later
-//! points at the sweep or the `--set`.
+//! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that an error found
+//! later points at the sweep or the `--set`.
 
 use parse::{Diagnostic, Node, element_name};
 use std::borrow::Cow;
@@ -76,8 +76,8 @@ pub(crate) fn covers(key: &str, child: &str) -> bool {
     key.split('.').all(|part| child.next().is_some_and(|child_part| part == child_part || part == EVERY))
 }
 
-/// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements without
-/// a name, or with a new one, are added; anything else is replaced.
+/// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements
+/// without a name, or with a new one, are added; anything else is replaced.
 pub(crate) fn overlay<'t>(node: &mut Node<'t>, fragment: Node<'t>) {
     let span = fragment.span();
     match (node.get_mut(), fragment.into_inner()) {

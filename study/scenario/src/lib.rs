@@ -4,8 +4,8 @@
 //! sweep. What is wrong with a file is said at its line, with what would be right ([`Error`]).
 //!
 //! The steps: `keys` reads the text into a tree that knows its positions; `sweep` puts swept and `--set` values into
-//! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults. What the report shows
-//! stands in the same file; who makes the report reads that part ([`Scenario::section`]).
+//! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults. What the report
+//! shows stands in the same file; who makes the report reads that part ([`Scenario::section`]).
 
 mod defaults;
 mod file;

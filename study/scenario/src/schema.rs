@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 /// The JSON Schema of a scenario file, in which the tables, figures and claims are still open.
 ///
-/// A default that depends on another key is told in the description, and for programs in `x-default-by`: that key, and the
-/// default for each of its values.
+/// A default that depends on another key is told in the description, and for programs in `x-default-by`: that key, and
+/// the default for each of its values.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = Value::from(schemars::schema_for!(File));

@@ -1,8 +1,9 @@
 //! The sweep: a grid over dotted keys, and `--set`, which uses the same keys.
 //!
 //! A `--set` of a swept key leaves one entry of that axis; a `--set` above a swept key does away with the axis. The
-//! cases of a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest. A case
-//! may have a sweep of its own beside that of the file: the cells are then a grid for each case, one after the other.
+//! cases of a scenario are an axis too, called `case`: its entries are fragments, laid over the file before the rest. A
+//! case may have a sweep of its own beside that of the file: the cells are then a grid for each case, one after the
+//! other.
 
 use crate::keys::{self, Key};
 use crate::source::{Set, Source};
@@ -335,8 +336,8 @@ fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
     }
 }
 
-/// Replaces the names in `sweep.case` by the cases' fragments; without `sweep.case` all cases are swept. Cases are the first
-/// axis, which varies slowest: other swept values are put over them.
+/// Replaces the names in `sweep.case` by the cases' fragments; without `sweep.case` all cases are swept. Cases are the
+/// first axis, which varies slowest: other swept values are put over them.
 fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Diagnostic> {
     let axis = axes.iter().position(|axis| axis.key.text == CASE).map(|index| axes.remove(index));
     let Some(cases) = cases else {

@@ -22,8 +22,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// Creates a folder, or resumes one of the same scenario, program version and commit, and returns its finished runs by
-    /// cell and seed. Seeds that the folder already holds stay in its manifest.
+    /// Creates a folder, or resumes one of the same scenario, program version and commit, and returns its finished runs
+    /// by cell and seed. Seeds that the folder already holds stay in its manifest.
     ///
     /// # Errors
     /// The folder holds something else, a file in it is damaged, or it cannot be written.
@@ -94,8 +94,8 @@ impl Results {
         Self::open(&dir.join(BASELINE))
     }
 
-    /// Lays a copy of the finished folder `baseline`, its manifest and tables, into this one, in the place of an earlier
-    /// copy.
+    /// Lays a copy of the finished folder `baseline`, its manifest and tables, into this one, in the place of an
+    /// earlier copy.
     ///
     /// # Errors
     /// A file cannot be read or written.

@@ -1,4 +1,5 @@
-//! The MPTCP receiver: subflows deliver in their own order, the connection reassembles, one receive window is advertised.
+//! The MPTCP receiver: subflows deliver in their own order, the connection reassembles, one receive window is
+//! advertised.
 //!
 //! RFC 8684 section 3.3: a segment of data counts once its subflow has delivered it in order; the first copy is kept;
 //! the receive window of every subflow is the connection's, relative to DATA_ACK.

@@ -62,7 +62,8 @@ impl PathSender {
         self.rate.on_delivered(sample, seq, sent, snapshot);
     }
 
-    /// Ends an acknowledgement: builds the sample and notifies the controller. Returns the delivery rate if it is valid.
+    /// Ends an acknowledgement: builds the sample and notifies the controller. Returns the delivery rate if it is
+    /// valid.
     pub fn finish_ack(
         &mut self,
         now: Instant,

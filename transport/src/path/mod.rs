@@ -218,7 +218,8 @@ impl PathSender {
         Pacer::burst(rate, self.min_rtt.get(), payload)
     }
 
-    /// Charges the pacer for a packet of `bytes`, sent at `send_time`. `payload`: bytes that a packet of a burst counts for.
+    /// Charges the pacer for a packet of `bytes`, sent at `send_time`. `payload`: bytes that a packet of a burst counts
+    /// for.
     pub fn pace(&mut self, send_time: Instant, bytes: u32, rate: Rate, payload: u32) {
         let burst = self.burst(rate, payload);
         self.pacer.on_sent(send_time, bytes, rate, burst);

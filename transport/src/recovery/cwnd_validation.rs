@@ -1,4 +1,5 @@
-//! Congestion window validation: whether the window is used. RFC 2861 and RFC 7661, as in Linux 6.1 (`tcp_cwnd_validate`).
+//! Congestion window validation: whether the window is used. RFC 2861 and RFC 7661, as in Linux 6.1
+//! (`tcp_cwnd_validate`).
 
 use units::{Instant, Span};
 
@@ -36,8 +37,8 @@ impl CwndValidation {
         self.cwnd_stamp = now;
     }
 
-    /// Called after each round of sending. Returns the maximum number of packets outstanding if the window was not filled
-    /// for a whole `rto` (Linux `tcp_cwnd_application_limited`).
+    /// Called after each round of sending. Returns the maximum number of packets outstanding if the window was not
+    /// filled for a whole `rto` (Linux `tcp_cwnd_application_limited`).
     pub fn application_limited(&mut self, now: Instant, limited: bool, packets_out: u32, rto: Span) -> Option<u32> {
         if limited {
             self.restart(now);

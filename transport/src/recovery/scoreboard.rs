@@ -24,8 +24,8 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 /// The packet was retransmitted at least once.
 const EVER_RETRANSMITTED: u8 = 8;
-/// RACK has marked this transmission lost, which happens once, even if the mark is undone (Linux removes the packet from
-/// the time-ordered list).
+/// RACK has marked this transmission lost, which happens once, even if the mark is undone (Linux removes the packet
+/// from the time-ordered list).
 const RACK_MARKED: u8 = 16;
 
 impl SentPacket {
@@ -292,7 +292,8 @@ impl Scoreboard {
         self.snd_una < self.snd_nxt && self.packet(self.snd_una).is_sacked()
     }
 
-    /// Without SACK: counts one more packet, unknown which, as arrived. False if all but the lost ones are counted already.
+    /// Without SACK: counts one more packet, unknown which, as arrived. False if all but the lost ones are counted
+    /// already.
     pub fn add_reno_sack(&mut self) -> bool {
         let lost = self.counts.lost_out.max(1).min(self.counts.packets_out);
         let has_room = self.counts.sacked_out + lost < self.counts.packets_out;

@@ -1,5 +1,5 @@
-//! MPTCP over random paths, as long as some packets get through on one of them: all data arrives, once and in order, with
-//! every scheduler and both stacks. Counters over many seeds show that the rare situations are reached.
+//! MPTCP over random paths, as long as some packets get through on one of them: all data arrives, once and in order,
+//! with every scheduler and both stacks. Counters over many seeds show that the rare situations are reached.
 
 use crate::impairments::RandomImpairments;
 use crate::mptcp_connection::{Connection, Copies, Options, new_receiver, new_sender, path};

@@ -61,7 +61,8 @@ fn segments_of_the_fast_path_wait_for_those_of_the_slow_one() {
     let slow: Vec<u64> = connection.sent_on(1).map(|(_, it)| it.data_seq).collect();
     assert!(!slow.is_empty());
     let max_delay = connection.reassembly_delays.iter().max().expect("something was delivered");
-    // A segment that leaves on the fast path right after the first one on the slow path waits for the difference of delays.
+    // A segment that leaves on the fast path right after the first one on the slow path waits for the difference of
+    // delays.
     assert!((44..=46).contains(&max_delay.as_millis()), "{max_delay}");
     assert!(connection.receiver.counters().max_out_of_order > 0);
 }
@@ -96,8 +97,8 @@ fn a_backup_is_used_when_no_other_subflow_is_usable() {
         assert_eq!(connection.sent_on(1).count(), 0, "{scheduler}: though it is faster");
         let connection = transfer(&options, &paths, black_hole(0, 1150));
         let first_on_backup = connection.sent_on(1).next().expect("the backup carries the rest").0;
-        // The out-of-tree stack: at the first timeout, SRTT + 200 ms. Upstream: the connection's timer first sends the head
-        // again on the backup after two of its intervals without a DATA_ACK.
+        // The out-of-tree stack: at the first timeout, SRTT + 200 ms. Upstream: the connection's timer first sends the
+        // head again on the backup after two of its intervals without a DATA_ACK.
         let earliest = Instant::ZERO + Span::from_millis(1150 + 200);
         assert!(
             first_on_backup > earliest && first_on_backup < earliest + secs(6),
@@ -132,8 +133,8 @@ fn the_out_of_tree_stack_reinjects_at_the_first_timeout_and_upstream_at_its_own_
         let connection = transfer(&options, &[path(10, 100), path(10, 100)], black_hole(1, 1200));
         connection.sent_on(0).find(|(_, it)| it.copy).expect("lost data is sent again").0.as_millis()
     };
-    // The path dies at 1200 ms; the last acknowledgement comes 20 ms later; the tail-loss probe leaves after 2 SRTT + 2 ms,
-    // and the timer, set again, runs out SRTT + 200 ms after that.
+    // The path dies at 1200 ms; the last acknowledgement comes 20 ms later; the tail-loss probe leaves after 2 SRTT + 2
+    // ms, and the timer, set again, runs out SRTT + 200 ms after that.
     let timeout = 1200 + 20 + 42 + 220;
     let (out_of_tree, upstream) = (first_copy(MptcpStack::OutOfTree), first_copy(MptcpStack::Upstream));
     assert!((timeout - 2..=timeout + 6).contains(&out_of_tree), "{out_of_tree}");
@@ -223,8 +224,9 @@ fn the_interval_before_a_path_is_stale_does_not_depend_on_its_rto() {
     while connection.sender.failures(1) == 0 {
         assert!(!connection.run(options.segments, Span::from_millis(1)));
     }
-    // The path dies at 1200 ms. The last DATA_ACK starts the timer 20 ms later; it runs out after 220 ms, and four times
-    // more after as long, plus 40 ms at most for a delayed acknowledgement. (By the dead path's timer: 220, 440, 880 ms...)
+    // The path dies at 1200 ms. The last DATA_ACK starts the timer 20 ms later; it runs out after 220 ms, and four
+    // times more after as long, plus 40 ms at most for a delayed acknowledgement. (By the dead path's timer: 220, 440,
+    // 880 ms...)
     let earliest_ms = 1200 + 20 + 5 * 220;
     assert!(
         (earliest_ms..earliest_ms + 4 * 40).contains(&connection.now.as_millis()),

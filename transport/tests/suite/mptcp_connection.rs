@@ -1,5 +1,5 @@
-//! An MPTCP connection over the test network: a path for each subflow, with a one-way delay and a transmission time of a
-//! segment, and a filter that drops, delays or duplicates packets.
+//! An MPTCP connection over the test network: a path for each subflow, with a one-way delay and a transmission time of
+//! a segment, and a filter that drops, delays or duplicates packets.
 
 use crate::checked_scheduler::CheckedScheduler;
 use crate::tcp_connection::{self, MSS};

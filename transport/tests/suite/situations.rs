@@ -147,8 +147,8 @@ fn a_probe_of_a_delivered_segment_causes_no_reduction() {
     );
 }
 
-/// Packets sent between 60 and 200 ms after the start are held, and arrive in order from `until_ms` milliseconds after the
-/// start. The timeout comes at 373 ms, its retransmission arrives at 383 ms.
+/// Packets sent between 60 and 200 ms after the start are held, and arrive in order from `until_ms` milliseconds after
+/// the start. The timeout comes at 373 ms, its retransmission arrives at 383 ms.
 fn stall(until_ms: u64) -> impl FnMut(Instant, &Segment) -> tcp_connection::FilterOutcome {
     let (start, end) = (Instant::ZERO + Span::from_millis(1060), Instant::ZERO + Span::from_millis(1000 + until_ms));
     move |now, _| {

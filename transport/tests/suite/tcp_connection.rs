@@ -1,5 +1,5 @@
-//! A TCP connection over the test network with a filter that drops, delays, duplicates or marks packets. The one-way delay
-//! is 10 ms by default; each segment takes 20 us to transmit.
+//! A TCP connection over the test network with a filter that drops, delays, duplicates or marks packets. The one-way
+//! delay is 10 ms by default; each segment takes 20 us to transmit.
 
 use control::{Controller, Ecn};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};

@@ -28,8 +28,8 @@ impl Controller for RateSampleRecorder {
     }
 }
 
-/// Linux asks at each write (`tcp_rate_check_app_limited`): if nothing was left to send and the window had room, what is
-/// sent until something of it is acknowledged is marked.
+/// Linux asks at each write (`tcp_rate_check_app_limited`): if nothing was left to send and the window had room, what
+/// is sent until something of it is acknowledged is marked.
 #[test]
 fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
     let recorder = RateSampleRecorder::default();

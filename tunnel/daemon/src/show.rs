@@ -94,8 +94,8 @@ fn cells(path: &PathStatus) -> [String; 9] {
     ]
 }
 
-/// Formats the status for scripts, as `wg show dump`: fields separated by tabs, the interface first, then a line for each
-/// peer, each followed by its paths. Columns never change; new ones are added at the end.
+/// Formats the status for scripts, as `wg show dump`: fields separated by tabs, the interface first, then a line for
+/// each peer, each followed by its paths. Columns never change; new ones are added at the end.
 #[must_use]
 pub fn dump(status: &TunnelStatus) -> String {
     let text_or_none = |text: &Option<String>| text.clone().unwrap_or("(none)".into());

@@ -1,7 +1,7 @@
 //! The status of a running tunnel: one document for `show`, `top`, `ping`, the JSON and the metrics.
 //!
-//! Counters run from the start of the daemon. Times are in milliseconds, rates in bits per second, sizes in bytes; the unit
-//! ends the name. Values that are not known (no measurement yet, no handshake in `mpt` mode) are null.
+//! Counters run from the start of the daemon. Times are in milliseconds, rates in bits per second, sizes in bytes; the
+//! unit ends the name. Values that are not known (no measurement yet, no handshake in `mpt` mode) are null.
 
 use serde::{Deserialize, Serialize};
 

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use tracing::{error, warn};
 
-/// Runs a tunnel until a request or a signal ends it. `file` is the absolute path of its configuration; its socket and state
-/// file are in `directory`.
+/// Runs a tunnel until a request or a signal ends it. `file` is the absolute path of its configuration; its socket and
+/// state file are in `directory`.
 ///
 /// # Errors
-/// The tunnel is running already; the device, a socket, an address or a route cannot be set up; an endpoint has no address.
+/// The tunnel is running already; the device, a socket, an address or a route cannot be set up; an endpoint has no
+/// address.
 pub fn up(config: TunnelConfig, file: PathBuf, directory: PathBuf) -> Result<(), Error> {
     for warning in &config.warnings {
         warn!("{warning}");

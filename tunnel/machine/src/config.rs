@@ -51,8 +51,8 @@ impl Default for TunnelOptions {
             // Longer than RFC 8289's 5 ms for a router: a flow's own queue delays no other flow here, and keeps slow
             // paths in use after the flow has reduced its window.
             codel_target: Span::from_millis(20),
-            // Longer than RFC 8289's 100 ms: a path that is drained to measure it (BBR's PROBE_RTT, 200 ms) builds a queue
-            // that is no sign of too much traffic.
+            // Longer than RFC 8289's 100 ms: a path that is drained to measure it (BBR's PROBE_RTT, 200 ms) builds a
+            // queue that is no sign of too much traffic.
             codel_interval: Span::from_millis(300),
             memory_bytes: 64 << 20,
         }

@@ -1,4 +1,5 @@
-//! Fragments in flight: kept until the peer has acknowledged them, so that any path can retransmit what another has lost.
+//! Fragments in flight: kept until the peer has acknowledged them, so that any path can retransmit what another has
+//! lost.
 
 use super::packet::{Fragment, Payload};
 use std::collections::VecDeque;
@@ -124,8 +125,8 @@ impl<P: Payload> FragmentsInFlight<P> {
         true
     }
 
-    /// The probe timeout of a path passed: the fragment is retransmitted, although its transmission may still arrive (tail
-    /// loss: no later packet shows a gap).
+    /// The probe timeout of a path passed: the fragment is retransmitted, although its transmission may still arrive
+    /// (tail loss: no later packet shows a gap).
     pub(super) fn on_pto(&mut self, number: u64) {
         let Some(fragment) = self.get_mut(number) else { return };
         if fragment.payload.is_some() && !fragment.is_queued {

@@ -1,8 +1,9 @@
-//! The ingress queue: inner packets wait here for a path, with fair queueing and CoDel (RFC 8290), one queue per stream.
+//! The ingress queue: inner packets wait here for a path, with fair queueing and CoDel (RFC 8290), one queue per
+//! stream.
 //!
-//! The tunnel's paths have congestion windows, so that packets beyond them wait here and not in the network's buffers. A
-//! sparse stream goes first and never waits behind another's backlog; CoDel marks or drops packets of a stream whose sojourn
-//! time exceeds the target. Streams take turns by bytes (deficit round robin).
+//! The tunnel's paths have congestion windows, so that packets beyond them wait here and not in the network's buffers.
+//! A sparse stream goes first and never waits behind another's backlog; CoDel marks or drops packets of a stream whose
+//! sojourn time exceeds the target. Streams take turns by bytes (deficit round robin).
 
 use super::packet::Payload;
 use super::status::EndpointCounters;
@@ -143,7 +144,8 @@ impl<P: Payload> IngressQueue<P> {
         }
     }
 
-    /// Takes the next packet of a queue that CoDel does not drop. A packet that is marked or trimmed instead is returned.
+    /// Takes the next packet of a queue that CoDel does not drop. A packet that is marked or trimmed instead is
+    /// returned.
     fn dequeue(&mut self, now: Instant, stream: u8, counters: &mut EndpointCounters) -> Option<P> {
         loop {
             let Some(mut head) = self.take_head(stream) else {

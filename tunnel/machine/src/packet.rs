@@ -1,5 +1,5 @@
-//! Inner packets, their fragments, and the datagrams that carry them, as an [`Endpoint`](super::Endpoint) takes and gives
-//! them.
+//! Inner packets, their fragments, and the datagrams that carry them, as an [`Endpoint`](super::Endpoint) takes and
+//! gives them.
 
 use units::PathId;
 

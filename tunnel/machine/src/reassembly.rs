@@ -1,13 +1,13 @@
 //! Reassembly of inner packets from the fragments that an [`Endpoint`](super::Endpoint) delivers, for its driver.
 //!
-//! A packet with a missing fragment is dropped. A packet of one fragment may be delivered between the fragments of another
-//! packet of its stream.
+//! A packet with a missing fragment is dropped. A packet of one fragment may be delivered between the fragments of
+//! another packet of its stream.
 
 use super::ingress::STREAMS;
 use super::packet::{Delivery, Payload};
 
-/// Maximum length of a packet, bytes: an IP packet with its virtio-net header and padding. Bounds the memory of a stream
-/// whatever a peer sends.
+/// Maximum length of a packet, bytes: an IP packet with its virtio-net header and padding. Bounds the memory of a
+/// stream whatever a peer sends.
 const MAX_PACKET_BYTES: u32 = 65_535 + 10 + 64;
 
 /// A driver's buffer for the fragments of one packet.

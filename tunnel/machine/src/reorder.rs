@@ -5,8 +5,8 @@
 //!
 //! - the reorder timeout has passed, which the sender computes (the difference of the paths' delays, their jitter, and
 //!   the time of a retransmission); or, where the sender does not retransmit,
-//! - every path in use has delivered a later fragment of the stream: a path keeps its order, so that the missing fragment
-//!   is on none (draft-amend-iccrg-multipath-reordering, section 5.6); or
+//! - every path in use has delivered a later fragment of the stream: a path keeps its order, so that the missing
+//!   fragment is on none (draft-amend-iccrg-multipath-reordering, section 5.6); or
 //! - the buffer is full: then only the head of a stream is given up (RFC 2890, section 2.2).
 
 use super::config::MAX_PATHS;

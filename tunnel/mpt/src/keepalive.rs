@@ -1,5 +1,5 @@
-//! The encoding of MPT's control messages, of which Ropewalk implements the keepalive only: a message after a GRE header
-//! whose protocol type is that of IP packets, distinguished from a packet by its first byte.
+//! The encoding of MPT's control messages, of which Ropewalk implements the keepalive only: a message after a GRE
+//! header whose protocol type is that of IP packets, distinguished from a packet by its first byte.
 //!
 //! ```text
 //! GRE 4   A1   status 1   authentication 1   its length 1   round 1   IP version 1   zero 2
@@ -48,8 +48,8 @@ impl Keepalive {
     /// Parses a keepalive after its GRE header.
     ///
     /// # Errors
-    /// `Truncated`; `Type` for another message or one with authentication; `Version` if the IP version is not that of the
-    /// addresses.
+    /// `Truncated`; `Type` for another message or one with authentication; `Version` if the IP version is not that of
+    /// the addresses.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let (header, addresses) = payload.split_first_chunk::<8>().ok_or(Malformed::Truncated)?;
         let [command, _status, authentication, length, _round, version, ..] = *header;

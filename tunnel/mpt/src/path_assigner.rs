@@ -24,8 +24,8 @@ impl PathAssigner {
         (path.has_room, path.active) = (is_usable, is_usable);
     }
 
-    /// The sequence number and the path of the next packet, of `bytes`. `None` if no path is usable; no sequence number is
-    /// used then.
+    /// The sequence number and the path of the next packet, of `bytes`. `None` if no path is usable; no sequence number
+    /// is used then.
     pub fn assign(&mut self, now: Instant, bytes: u32) -> Option<(u64, PathId)> {
         let sequence = self.next_sequence;
         let view = SchedulerView {

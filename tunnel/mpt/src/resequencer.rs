@@ -1,11 +1,12 @@
-//! MPT's resequencer: a window of packets and a timer (draft-lencse-tsvwg-mpt, section 6, and the published behaviour of its
-//! implementation).
+//! MPT's resequencer: a window of packets and a timer (draft-lencse-tsvwg-mpt, section 6, and the published behaviour
+//! of its implementation).
 //!
 //! - The expected packet is delivered with everything contiguous after it.
 //! - A later one within the window is buffered.
 //! - One beyond the window flushes the buffer, in order, and the window moves to it.
 //! - An earlier one is late: it is dropped, or delivered out of order if so configured.
-//! - A packet buffered longer than the timeout is delivered with everything before it; a thread checks once a millisecond.
+//! - A packet buffered longer than the timeout is delivered with everything before it; a thread checks once a
+//!   millisecond.
 
 use crate::config::ReorderConfig;
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! Decoding of 32-bit sequence numbers to 64 bits, and detection of a restarted peer.
 //!
-//! A number is decoded to the one nearest to the largest so far (RFC 2890, section 2.2: modulo 2^32), which MPT does not do.
-//! MPT does not signal that its counter restarted. Its published heuristic is: a number up to 50 that is too low. Here
-//! such a number must also be further back than the reorder window; and if the first ones were lost, several packets in a
-//! row that far back mean the same.
+//! A number is decoded to the one nearest to the largest so far (RFC 2890, section 2.2: modulo 2^32), which MPT does
+//! not do. MPT does not signal that its counter restarted. Its published heuristic is: a number up to 50 that is too
+//! low. Here such a number must also be further back than the reorder window; and if the first ones were lost, several
+//! packets in a row that far back mean the same.
 
 /// MPT's bound of the first numbers after a start.
 const MAX_FIRST: u32 = 50;

@@ -106,8 +106,8 @@ impl<P: Payload, A: Address> Node<P, A> {
         }
     }
 
-    /// A socket is closed. Paths that peers opened by it are removed without an announcement: their datagrams may arrive
-    /// by another one.
+    /// A socket is closed. Paths that peers opened by it are removed without an announcement: their datagrams may
+    /// arrive by another one.
     pub fn close_socket(&mut self, now: Instant, socket: u16) {
         self.on_link_down(now, socket);
         for (peer, _) in self.peers.values_mut() {
@@ -194,8 +194,8 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.peers.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_delivery()?)))
     }
 
-    /// The next event. The session of a peer that closes is dropped, and a new handshake starts if there is a configured
-    /// path to it. If no path works any more, the peer may have restarted: a new handshake starts.
+    /// The next event. The session of a peer that closes is dropped, and a new handshake starts if there is a
+    /// configured path to it. If no path works any more, the peer may have restarted: a new handshake starts.
     pub fn poll_event(&mut self, now: Instant) -> Option<(PeerId, NodeEvent)> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);

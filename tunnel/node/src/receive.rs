@@ -1,5 +1,5 @@
-//! Receiving, in two steps: the driver opens all datagrams of one buffer in place, and then shares the buffer with their
-//! payloads.
+//! Receiving, in two steps: the driver opens all datagrams of one buffer in place, and then shares the buffer with
+//! their payloads.
 
 use crate::node::Node;
 use crate::peer::{Address, NodeEvent, Route};
@@ -28,8 +28,8 @@ pub struct Opened {
 pub struct Malformed;
 
 impl<P: Payload, A: Address> Node<P, A> {
-    /// Opens a sealed datagram, which arrived by `route`, in place; it is to be [processed](Self::process) next. A handshake
-    /// message is handled at once: a reply may wait in [`Node::poll_handshake`].
+    /// Opens a sealed datagram, which arrived by `route`, in place; it is to be [processed](Self::process) next. A
+    /// handshake message is handled at once: a reply may wait in [`Node::poll_handshake`].
     ///
     /// # Errors
     /// The reason why the datagram was dropped. It is counted, and not replied to.

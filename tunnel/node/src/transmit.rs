@@ -8,8 +8,8 @@ use units::Instant;
 use wire::frame::DataHeader;
 
 impl<P: Payload, A: Address> Node<P, A> {
-    /// The next handshake message to send. `wall_clock` returns the time in nanoseconds since 1970, which must not decrease;
-    /// it is called only when an initiation is due.
+    /// The next handshake message to send. `wall_clock` returns the time in nanoseconds since 1970, which must not
+    /// decrease; it is called only when an initiation is due.
     pub fn poll_handshake(
         &mut self,
         now: Instant,
@@ -57,9 +57,10 @@ impl<P: Payload, A: Address> Node<P, A> {
         body_len + SEAL_OVERHEAD as usize
     }
 
-    /// Encodes and seals a datagram of [`Node::encode_length`] bytes, which must be called just before; the last fragment of
-    /// an inner packet may be longer, with padding. `write_payload` copies a payload, pads it, and returns whether it begins
-    /// with a virtio_net_hdr. Returns false if there is no session any more: then the datagram must not be sent.
+    /// Encodes and seals a datagram of [`Node::encode_length`] bytes, which must be called just before; the last
+    /// fragment of an inner packet may be longer, with padding. `write_payload` copies a payload, pads it, and returns
+    /// whether it begins with a virtio_net_hdr. Returns false if there is no session any more: then the datagram must
+    /// not be sent.
     pub fn seal_into(
         &mut self,
         now: Instant,

@@ -43,7 +43,8 @@ fn pair() -> (SealDevice, SealDevice, HandshakeMessage) {
     (a, b, initiation)
 }
 
-/// Any bytes as a handshake message: to an initiator, to a responder, and to one under load. No session may be established.
+/// Any bytes as a handshake message: to an initiator, to a responder, and to one under load. No session may be
+/// established.
 pub fn handshake(bytes: &[u8]) {
     let (mut a, mut b, initiation) = pair();
     for _ in 0..4 {
@@ -87,8 +88,8 @@ fn xor_from_end(message: &[u8], bytes: &[u8]) -> Vec<u8> {
     changed
 }
 
-/// Any bytes as a sealed datagram, for both ciphers and for a host: dropped. Also as a sequence of packet numbers, each of
-/// which a session opens at most once.
+/// Any bytes as a sealed datagram, for both ciphers and for a host: dropped. Also as a sequence of packet numbers, each
+/// of which a session opens at most once.
 pub fn session(bytes: &[u8]) {
     for cipher in [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
         let keys = SessionKeys { cipher, seal: [1; 32], open: [1; 32] };

@@ -2,8 +2,8 @@
 //! initiations are created when they are due.
 //!
 //! The driver calls [`SealDevice::initiation_due`] at [`SealDevice::deadline`] and after each change, sends
-//! [`SealDevice::initiation`] by all routes to the peer, and passes on all datagrams that arrive. A peer is identified by
-//! its key alone; the driver handles addresses.
+//! [`SealDevice::initiation`] by all routes to the peer, and passes on all datagrams that arrive. A peer is identified
+//! by its key alone; the driver handles addresses.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ impl HandshakeConfig {
         Self { private_key, ciphers: Self::ciphers(), under_load_threshold: 100 }
     }
 
-    /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for it,
-    /// as it is slow without and its timing depends on the key.
+    /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for
+    /// it, as it is slow without and its timing depends on the key.
     #[must_use]
     pub fn ciphers() -> Vec<Cipher> {
         match crate::preferred_cipher() {
@@ -98,8 +98,8 @@ pub struct HandshakeOutcome {
     pub peer: Option<PeerId>,
     /// A message to send to the address that the handled one came from, by the same route.
     pub reply: Option<HandshakeMessage>,
-    /// The session that a response established. The host must soon seal a datagram: before this key confirmation the peer
-    /// cannot send.
+    /// The session that a response established. The host must soon seal a datagram: before this key confirmation the
+    /// peer cannot send.
     pub established: Option<Established>,
 }
 

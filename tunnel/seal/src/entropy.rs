@@ -1,5 +1,5 @@
-//! Sources of random bytes, which are passed in: the daemon passes the system's generator, a simulation a seeded one, so that
-//! the same handshake gives the same bytes again.
+//! Sources of random bytes, which are passed in: the daemon passes the system's generator, a simulation a seeded one,
+//! so that the same handshake gives the same bytes again.
 
 use ring::rand::{SecureRandom, SystemRandom};
 

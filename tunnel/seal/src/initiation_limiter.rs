@@ -1,8 +1,8 @@
-//! Protection against floods of initiations. In a second with more initiations than the threshold the host is under load,
-//! and the rest of them need a valid mac2: the initiator gets a cookie reply first, which shows that it can read what is
-//! sent to its address. The cookie can be computed again and need not be stored (WireGuard white paper, section 5.3).
-//! Initiations with a valid mac2 are limited by network, so that one address cannot take all, and all together to a
-//! multiple of the threshold.
+//! Protection against floods of initiations. In a second with more initiations than the threshold the host is under
+//! load, and the rest of them need a valid mac2: the initiator gets a cookie reply first, which shows that it can read
+//! what is sent to its address. The cookie can be computed again and need not be stored (WireGuard white paper, section
+//! 5.3). Initiations with a valid mac2 are limited by network, so that one address cannot take all, and all together to
+//! a multiple of the threshold.
 
 use units::{Instant, Span};
 
@@ -90,7 +90,8 @@ impl InitiationLimiter {
     }
 }
 
-/// The part of a source address that one customer has: an IPv4 address, or 64 bits of an IPv6 address. A port may follow.
+/// The part of a source address that one customer has: an IPv4 address, or 64 bits of an IPv6 address. A port may
+/// follow.
 fn network(source: &[u8]) -> &[u8] {
     let length = if source.len() >= 16 { 8 } else { 4 };
     &source[..length.min(source.len())]

@@ -41,8 +41,8 @@ impl SealDevice {
         None
     }
 
-    /// The latest initiation to a peer. The same one may be sent by each route (a pair of source and destination address, as
-    /// the driver numbers them): the peer responds to the copy that arrives first.
+    /// The latest initiation to a peer. The same one may be sent by each route (a pair of source and destination
+    /// address, as the driver numbers them): the peer responds to the copy that arrives first.
     #[must_use]
     pub fn initiation(&self, now: Instant, id: PeerId, route: u8) -> Option<HandshakeMessage> {
         self.peer(id)?.initiation(now, route)

@@ -22,12 +22,13 @@ pub const KEY_TEXT_LEN: usize = 44;
 #[derive(Clone, PartialEq, Eq)]
 pub struct PrivateKey([u8; KEY_LEN]);
 
-/// A Curve25519 public key: the identity of a peer. No secret, but a host does not reply to those who do not know its own.
+/// A Curve25519 public key: the identity of a peer. No secret, but a host does not reply to those who do not know its
+/// own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; KEY_LEN]);
 
-/// A secret that two peers share beside their key pairs, so that recorded traffic stays secret even if Curve25519 is broken
-/// later (WireGuard white paper, section 5.2). Zeroised on drop.
+/// A secret that two peers share beside their key pairs, so that recorded traffic stays secret even if Curve25519 is
+/// broken later (WireGuard white paper, section 5.2). Zeroised on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PresharedKey([u8; KEY_LEN]);
 
@@ -136,8 +137,8 @@ pub(crate) fn derive_public(private: &[u8; KEY_LEN]) -> [u8; KEY_LEN] {
     MontgomeryPoint::mul_base_clamped(*private).to_bytes()
 }
 
-/// X25519: the shared secret of a private and a public key. `None` for points of low order, with which it would be zero (RFC
-/// 7748, section 6.1).
+/// X25519: the shared secret of a private and a public key. `None` for points of low order, with which it would be zero
+/// (RFC 7748, section 6.1).
 pub(crate) fn x25519(private: &[u8; KEY_LEN], public: &[u8; KEY_LEN]) -> Option<Zeroizing<[u8; KEY_LEN]>> {
     let secret = Zeroizing::new(MontgomeryPoint(*public).mul_clamped(*private).to_bytes());
     (!bool::from(secret.ct_eq(&[0; KEY_LEN]))).then_some(secret)

@@ -1,10 +1,10 @@
-//! The tunnel's security: handshake, session keys, sealed datagrams, replay windows and cookies. Sans-IO; random bytes and
-//! time are arguments.
+//! The tunnel's security: handshake, session keys, sealed datagrams, replay windows and cookies. Sans-IO; random bytes
+//! and time are arguments.
 //!
-//! The protocol is WireGuard's in its structure (Noise IKpsk2, mac1 and mac2, cookie replies, rekeying by time) with GRE
-//! headers and a packet number space per path; `docs/security.md` describes it. [`SealDevice`] has all peers of a
-//! host: it creates and handles handshake messages, and seals and opens datagrams. [`Session`] is the AEAD of one session
-//! alone.
+//! The protocol is WireGuard's in its structure (Noise IKpsk2, mac1 and mac2, cookie replies, rekeying by time) with
+//! GRE headers and a packet number space per path; `docs/security.md` describes it. [`SealDevice`] has all peers of a
+//! host: it creates and handles handshake messages, and seals and opens datagrams. [`Session`] is the AEAD of one
+//! session alone.
 
 #[doc(hidden)]
 pub mod check;

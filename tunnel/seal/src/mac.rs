@@ -1,5 +1,5 @@
-//! mac1 and mac2 of handshake messages (WireGuard white paper, section 5.4.4): mac1 shows that the sender knows the receiver's
-//! public key, mac2 that it can read what is sent to its address. HMAC-SHA-256, truncated to 16 bytes.
+//! mac1 and mac2 of handshake messages (WireGuard white paper, section 5.4.4): mac1 shows that the sender knows the
+//! receiver's public key, mac2 that it can read what is sent to its address. HMAC-SHA-256, truncated to 16 bytes.
 
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;

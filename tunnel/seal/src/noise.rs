@@ -33,8 +33,8 @@ pub(crate) struct Noise(HandshakeState);
 pub(crate) type Split = Zeroizing<([u8; KEY_LEN], [u8; KEY_LEN])>;
 
 impl Noise {
-    /// Creates the initiator's state and writes the first message to `message`. `None` if the responder's key is a point of
-    /// low order.
+    /// Creates the initiator's state and writes the first message to `message`. `None` if the responder's key is a
+    /// point of low order.
     pub(crate) fn write_initiation(
         entropy: &mut dyn Entropy,
         (private_key, responder, preshared): (&PrivateKey, &PublicKey, &PresharedKey),
@@ -51,8 +51,8 @@ impl Noise {
         Some(Self(state))
     }
 
-    /// Creates the responder's state from the first message; returns the initiator's public key, and writes its payload.
-    /// `None` if it is not authentic.
+    /// Creates the responder's state from the first message; returns the initiator's public key, and writes its
+    /// payload. `None` if it is not authentic.
     pub(crate) fn read_initiation(
         entropy: &mut dyn Entropy,
         private_key: &PrivateKey,

@@ -1,9 +1,9 @@
 //! One peer: its keys, sessions, pending handshakes and cookies.
 //!
 //! When to initiate follows from the state alone: if there is no session and this host initiates, or if the session is
-//! old, its key is half used up, or it has fallen silent. An initiation is retried after about 1, 2, 3, 4 and then every
-//! 5 seconds; the latest few handshakes stay pending, so that a response over a path with seconds of delay is still
-//! accepted.
+//! old, its key is half used up, or it has fallen silent. An initiation is retried after about 1, 2, 3, 4 and then
+//! every 5 seconds; the latest few handshakes stay pending, so that a response over a path with seconds of delay is
+//! still accepted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +20,8 @@ use crate::sessions::{REKEY_AFTER, Sessions};
 
 /// Delay of a responder's rekeying after the initiator's.
 const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
-/// Time without a received datagram, though some were sent, after which a new handshake starts: the peer may have restarted.
+/// Time without a received datagram, though some were sent, after which a new handshake starts: the peer may have
+/// restarted.
 pub const SILENCE_TIMEOUT: Span = Span::from_secs(3);
 /// Maximum random delay of a retry (white paper, section 6.1).
 const MAX_JITTER: Span = Span::from_millis(333);
@@ -142,8 +143,8 @@ impl Peer {
         true
     }
 
-    /// Time until the next attempt. While the current session works it is long, so that a path with seconds of delay gets no
-    /// second initiation.
+    /// Time until the next attempt. While the current session works it is long, so that a path with seconds of delay
+    /// gets no second initiation.
     fn retry_interval(&self, now: Instant) -> Span {
         let is_alive = self.sessions.current().is_some_and(|entry| now < entry.unanswered_since + SILENCE_TIMEOUT);
         if is_alive { Span::from_secs(5) } else { Span::from_secs(u64::from(self.handshake_attempts.min(5))) }
@@ -202,8 +203,8 @@ impl Peer {
         released_indices.extend(self.pending.drain(..=position).map(|handshake| handshake.index));
     }
 
-    /// Stores the cookie of a cookie reply by `route` to the initiation with this index. False if it is not authentic, or
-    /// not the first one of that initiation and route.
+    /// Stores the cookie of a cookie reply by `route` to the initiation with this index. False if it is not authentic,
+    /// or not the first one of that initiation and route.
     pub(crate) fn on_cookie_reply(&mut self, now: Instant, route: u8, index: u32, body: &[u8]) -> bool {
         let Some((_, handshake)) = self.pending_handshake(index) else { return false };
         let (mac1, sent) = (handshake.mac1, handshake.sent);

@@ -42,7 +42,8 @@ impl ReplayWindow {
         self.expected
     }
 
-    /// Decodes a packet number from its low 32 bits: the full number nearest to the expected one (RFC 9000, appendix A.3).
+    /// Decodes a packet number from its low 32 bits: the full number nearest to the expected one (RFC 9000, appendix
+    /// A.3).
     pub(crate) const fn decode(&self, truncated: u32) -> u64 {
         const HALF: u64 = 1 << 31;
         const WHOLE: u64 = 1 << 32;

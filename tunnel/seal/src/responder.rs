@@ -16,8 +16,8 @@ use crate::session::{Session, SessionKeys};
 use crate::sessions::SessionEntry;
 
 impl SealDevice {
-    /// Handles a handshake message that arrived by `route` from `source`: the octets of the IP address and then of the port
-    /// at which the sender must be able to receive.
+    /// Handles a handshake message that arrived by `route` from `source`: the octets of the IP address and then of the
+    /// port at which the sender must be able to receive.
     ///
     /// # Errors
     /// Why it was dropped; it is counted, and not replied to.

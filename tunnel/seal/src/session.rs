@@ -1,8 +1,8 @@
 //! One session: a key for each direction, and for each path the packet numbers sealed and received.
 //!
-//! The nonce is the path (32 bits) and the packet number (64 bits), both big-endian: each path has its own packet number
-//! space, and no nonce is used twice. The caller chooses the numbers, which continue when a session follows another; a
-//! session only refuses to seal with a number that is not larger than the path's last.
+//! The nonce is the path (32 bits) and the packet number (64 bits), both big-endian: each path has its own packet
+//! number space, and no nonce is used twice. The caller chooses the numbers, which continue when a session follows
+//! another; a session only refuses to seal with a number that is not larger than the path's last.
 
 use zeroize::Zeroize;
 
@@ -31,8 +31,8 @@ impl Drop for SessionKeys {
     }
 }
 
-/// Seals and opens the datagrams between two peers until the next handshake. Allocates only when the first datagram of a
-/// path arrives.
+/// Seals and opens the datagrams between two peers until the next handshake. Allocates only when the first datagram of
+/// a path arrives.
 pub struct Session {
     cipher: Cipher,
     seal: DataKey,
@@ -108,8 +108,8 @@ impl Session {
     /// one. The body is then `sealed` without its last 16 bytes.
     ///
     /// # Errors
-    /// If it is a replay, behind the replay window, or not authentic for this path, number and header; then the bytes of
-    /// `sealed` are undefined.
+    /// If it is a replay, behind the replay window, or not authentic for this path, number and header; then the bytes
+    /// of `sealed` are undefined.
     pub fn open(&mut self, path: u8, truncated: u32, header: &[u8], sealed: &mut [u8]) -> Result<u64, DropReason> {
         let window = &mut self.replay_windows[usize::from(path)];
         let packet_number = window.as_ref().map_or(u64::from(truncated), |window| window.decode(truncated));

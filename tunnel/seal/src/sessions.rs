@@ -1,9 +1,10 @@
-//! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open datagrams that
-//! arrive late (WireGuard white paper, section 6.3).
+//! The sessions with one peer: the current one seals, the next one is unconfirmed, and previous ones open datagrams
+//! that arrive late (WireGuard white paper, section 6.3).
 //!
-//! Key confirmation: the responder must not seal with a session before it has opened a datagram of it, since the response
-//! may have been lost, or the initiation may be a replay. Two peers that initiate at the same time get two sessions; both
-//! seal with the one that the peer with the larger public key initiated, in whatever order the messages arrive.
+//! Key confirmation: the responder must not seal with a session before it has opened a datagram of it, since the
+//! response may have been lost, or the initiation may be a replay. Two peers that initiate at the same time get two
+//! sessions; both seal with the one that the peer with the larger public key initiated, in whatever order the messages
+//! arrive.
 
 use units::{Instant, Span};
 

@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071): the ones' complement of the ones' complement sum of 16-bit words.
 //!
-//! The sum is independent of byte order (RFC 1071, section 2 (B)): it is computed over words of the machine's order, and
-//! swapped at the end. It may be computed over wider words and folded later (section 2 (C)): 32 bits at a time are added
-//! in 64-bit lanes, which the compiler vectorises.
+//! The sum is independent of byte order (RFC 1071, section 2 (B)): it is computed over words of the machine's order,
+//! and swapped at the end. It may be computed over wider words and folded later (section 2 (C)): 32 bits at a time are
+//! added in 64-bit lanes, which the compiler vectorises.
 
 /// An unfolded ones' complement sum. Added data begins at an even offset.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,8 +70,8 @@ pub fn update(checksum: u16, old_word: u16, new_word: u16) -> u16 {
     Sum::default().add_word(!checksum).add_word(!old_word).add_word(new_word).checksum()
 }
 
-/// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) without its length; `addresses` are source
-/// and destination as in the IP header.
+/// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) without its length; `addresses` are
+/// source and destination as in the IP header.
 #[must_use]
 pub(crate) fn pseudo_header_sum(addresses: &[u8], protocol: u8) -> Sum {
     Sum::of(addresses).add_word(u16::from(protocol))

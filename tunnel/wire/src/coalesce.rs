@@ -1,5 +1,5 @@
-//! Coalescing (GRO): consecutive TCP segments of one flow, or UDP datagrams of one size, become one super-packet, so that
-//! the host's stack handles them at once. The inverse of [`segment`](crate::segment).
+//! Coalescing (GRO): consecutive TCP segments of one flow, or UDP datagrams of one size, become one super-packet, so
+//! that the host's stack handles them at once. The inverse of [`segment`](crate::segment).
 //!
 //! Payload is not copied: a super-packet is a header of its own and the payloads in place, ready for one `writev`. Its
 //! segments are the coalesced packets, byte for byte, but for the identification of IPv4 packets that are never
@@ -36,9 +36,10 @@ impl Coalescer {
         Self { tcp, udp, header: [0; MAX_HEADER], len: VirtioNetHeader::LEN }
     }
 
-    /// Coalesces as many of the first of `packets` as possible; returns their number, which is 0 only if there are none.
-    /// To be written are [`header`](Self::header) and then each of them without its first [`skip`](Self::skip) bytes. A
-    /// packet that cannot be coalesced with the next, or whose checksum is wrong, is written alone and as it is.
+    /// Coalesces as many of the first of `packets` as possible; returns their number, which is 0 only if there are
+    /// none. To be written are [`header`](Self::header) and then each of them without its first [`skip`](Self::skip)
+    /// bytes. A packet that cannot be coalesced with the next, or whose checksum is wrong, is written alone and as it
+    /// is.
     pub fn coalesce<P: AsRef<[u8]>>(&mut self, packets: &[P]) -> usize {
         self.header[..VirtioNetHeader::LEN].fill(0);
         self.len = VirtioNetHeader::LEN;

@@ -11,9 +11,9 @@
 //! path             05   path 1   state 1 (0 regular, 1 backup, 2 removed)
 //! close            06
 //! ```
-//! The last fragment of an inner packet may be followed by padding: the inner packet's own header has its length. Numbers
-//! are counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). Numbers modulo 2^32
-//! have four bytes, since most of their values would take eight as `v`.
+//! The last fragment of an inner packet may be followed by padding: the inner packet's own header has its length.
+//! Numbers are counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). Numbers
+//! modulo 2^32 have four bytes, since most of their values would take eight as `v`.
 
 mod codec;
 
@@ -52,8 +52,8 @@ pub enum Frame {
         /// The token of the ping.
         token: u64,
     },
-    /// The receiver's reorder timeout, after which it gives up a missing fragment: the difference of the sender's paths in
-    /// delay, and the time of a retransmission.
+    /// The receiver's reorder timeout, after which it gives up a missing fragment: the difference of the sender's paths
+    /// in delay, and the time of a retransmission.
     ReorderTimeout {
         /// Microseconds.
         micros: u32,

@@ -19,8 +19,8 @@ pub const SEALED: u16 = 0x88b5;
 const CHECKSUM: u16 = 0x8000;
 const KEY: u16 = 0x2000;
 const SEQUENCE: u16 = 0x1000;
-/// Bits 1, 4 and 5: a receiver must discard a packet with one of them set (RFC 2784, section 2.3; bits 2 and 3 are K and S
-/// since RFC 2890). Bits 6 to 12 are ignored.
+/// Bits 1, 4 and 5: a receiver must discard a packet with one of them set (RFC 2784, section 2.3; bits 2 and 3 are K
+/// and S since RFC 2890). Bits 6 to 12 are ignored.
 const RESERVED: u16 = 0x4c00;
 const VERSION: u16 = 0x0007;
 

@@ -1,5 +1,5 @@
-//! Headers of inner packets, IPv4 (RFC 791) and IPv6 (RFC 8200): addresses, ports, length, DSCP and ECN; and the changes
-//! that a tunnel makes to them.
+//! Headers of inner packets, IPv4 (RFC 791) and IPv6 (RFC 8200): addresses, ports, length, DSCP and ECN; and the
+//! changes that a tunnel makes to them.
 
 pub mod ecn;
 pub mod mss;
@@ -22,8 +22,8 @@ pub mod protocol {
     pub(super) const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 }
 
-/// IPv6 extension headers that are skipped (RFC 8200, section 4; AH: RFC 4302; mobility: RFC 6275), without the fragment
-/// header.
+/// IPv6 extension headers that are skipped (RFC 8200, section 4; AH: RFC 4302; mobility: RFC 6275), without the
+/// fragment header.
 const EXTENSIONS: [u8; 5] = [0, 43, AUTHENTICATION, 60, 135];
 const AUTHENTICATION: u8 = 51;
 const FRAGMENT: u8 = 44;
@@ -57,7 +57,8 @@ impl Inner {
     /// Decodes the IP headers and the ports.
     ///
     /// # Errors
-    /// `Version`, `Truncated` if the packet is shorter than the length in its headers, `Length` if lengths contradict each other.
+    /// `Version`, `Truncated` if the packet is shorter than the length in its headers, `Length` if lengths contradict
+    /// each other.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let parsed = match packet.first().ok_or(Malformed::Truncated)? >> 4 {
             4 => Self::parse_v4(packet)?,

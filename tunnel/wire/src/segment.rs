@@ -1,5 +1,5 @@
-//! Segmentation of super-packets into packets with complete checksums, as by a network card; and completion of a partial
-//! checksum.
+//! Segmentation of super-packets into packets with complete checksums, as by a network card; and completion of a
+//! partial checksum.
 
 mod trim;
 
@@ -16,8 +16,8 @@ const LAST_SEGMENT_FLAGS: u8 = 0x01 | 0x08;
 /// TCP's CWR, which belongs to the first segment (RFC 3168, section 6.1.2).
 pub(crate) const CWR: u8 = 0x80;
 
-/// Completes the partial checksum of a packet. A result of 0 is written as 0xffff, which is the same sum and for UDP does
-/// not mean "none" (RFC 768).
+/// Completes the partial checksum of a packet. A result of 0 is written as 0xffff, which is the same sum and for UDP
+/// does not mean "none" (RFC 768).
 ///
 /// # Errors
 /// `Length` if the field is outside the packet.

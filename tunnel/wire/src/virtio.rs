@@ -177,8 +177,8 @@ impl VirtioNetHeader {
     /// written to a device or segmented.
     ///
     /// # Errors
-    /// As [`Inner::parse`]; `Length` for offsets outside the packet or not those of its transport, `Type` if the packet is
-    /// not of the segments' type, `Value` for a size of 0.
+    /// As [`Inner::parse`]; `Length` for offsets outside the packet or not those of its transport, `Type` if the packet
+    /// is not of the segments' type, `Value` for a size of 0.
     pub fn validate(&self, packet: &[u8]) -> Result<(), Malformed> {
         if let Some(PartialChecksum { start, offset }) = self.checksum
             && usize::from(start) + usize::from(offset) + 2 > packet.len()

@@ -7,21 +7,21 @@
 //!   coupling's.
 //! - **Growth.** The coupled window grows only while it limits the sender: the sender fills it, and it is not the
 //!   greater of the two. Otherwise it would grow, unused, until it bounds nothing. It may be reduced at any time.
-//! - **Slow start.** Both double. When the path controller has found the capacity of its path (it sets a threshold), the
-//!   coupling's slow start ends too: window and threshold come down to that. Otherwise slow start would overshoot to
-//!   twice the capacity, and the coupled window would bound nothing until a loss.
-//! - **Loss, timeout, undo.** The coupled window is reduced and recovers like that of any algorithm (proportional rate reduction,
-//!   one packet after a timeout, the earlier window after undo), the path controller acts as it does alone; the smaller
-//!   window always applies.
+//! - **Slow start.** Both double. When the path controller has found the capacity of its path (it sets a threshold),
+//!   the coupling's slow start ends too: window and threshold come down to that. Otherwise slow start would overshoot
+//!   to twice the capacity, and the coupled window would bound nothing until a loss.
+//! - **Loss, timeout, undo.** The coupled window is reduced and recovers like that of any algorithm (proportional rate
+//!   reduction, one packet after a timeout, the earlier window after undo), the path controller acts as it does alone;
+//!   the smaller window always applies.
 //! - **ProbeRTT.** The path controller's window is four packets for a while; the coupled one stays, as it does not
 //!   limit.
-//! - **Application-limited.** Pacing, not the application, leaves the window unused: RFC 2861's decay of an unused window
-//!   is left out (as in Linux for BBR). RFC 2861's restart after idling applies.
+//! - **Application-limited.** Pacing, not the application, leaves the window unused: RFC 2861's decay of an unused
+//!   window is left out (as in Linux for BBR). RFC 2861's restart after idling applies.
 //!
 //! Without losses, the coupled window thus settles where the path controller's own probing just fits (BBR: 1.25
-//! bandwidth-delay products); losses reduce it to the coupling's share, and the path's model follows, as it measures the
-//! rate that the window allows. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a packet
-//! is lost, because a quarter more in flight is not reached.
+//! bandwidth-delay products); losses reduce it to the coupling's share, and the path's model follows, as it measures
+//! the rate that the window allows. ProbeBW's probing phase of BBR v1 may then last until the window has grown or a
+//! packet is lost, because a quarter more in flight is not reached.
 
 use super::CwndState;
 use crate::{Context, Decision, PathController, PathEvent};

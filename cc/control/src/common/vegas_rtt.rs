@@ -1,4 +1,5 @@
-//! Vegas' measure of queueing delay: the minimum RTT of each round trip against the minimum since the path was last idle.
+//! Vegas' measure of queueing delay: the minimum RTT of each round trip against the minimum since the path was last
+//! idle.
 
 use super::RoundTrip;
 use crate::{AckSample, CaState};

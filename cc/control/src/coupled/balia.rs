@@ -1,4 +1,5 @@
-//! BALIA, the balanced linked adaptation: increase and decrease are coupled, to balance friendliness and responsiveness.
+//! BALIA, the balanced linked adaptation: increase and decrease are coupled, to balance friendliness and
+//! responsiveness.
 //!
 //! With `x = w / rtt` and `a = max(x) / x` of the own path:
 //! - Increase, per packet acknowledged: `(x / rtt) / (sum x)^2 * (1 + a) / 2 * (4 + a) / 5`.

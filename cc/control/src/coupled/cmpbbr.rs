@@ -1,17 +1,17 @@
 //! C-MPBBR: BBR on each path, and those that seem to share a bottleneck share its rate.
 //!
 //! - **Sharing.** Once a cycle of ProbeBW, a path counts the paths within 20 percent of its own bandwidth, itself
-//!   included: m. After two counts in a row with m > 1, it cruises at `1 / n` of its bandwidth, in pacing and in window,
-//!   with n = m. A single count of 1 keeps n; otherwise n = 1.
+//!   included: m. After two counts in a row with m > 1, it cruises at `1 / n` of its bandwidth, in pacing and in
+//!   window, with n = m. A single count of 1 keeps n; otherwise n = 1.
 //! - **Benefit.** If in five checks in a row all paths together deliver less than 60 percent of the best path's
 //!   bandwidth, and n = 1, the slowest path stops.
 //!
 //! Source: Mahmud, Lubna, Song and Cho, "Coupled multipath BBR (C-MPBBR)" (IEEE Access 2020), from its authors' code;
 //! the paper's text was not read. Deviations from the code, which its description suggests: both checks run once a
-//! cycle, at the start of its fourth phase, not on each acknowledgement of it; a path's delivery rate is measured between
-//! its checks. A controller cannot close a path: the one that stops stays up and holds BBR's minimum window of four packets.
-//! The base is the BBR v1 of this crate, with additions after Linux 4.9 (acknowledgement aggregation, a pacing margin of 1
-//! percent).
+//! cycle, at the start of its fourth phase, not on each acknowledgement of it; a path's delivery rate is measured
+//! between its checks. A controller cannot close a path: the one that stops stays up and holds BBR's minimum window of
+//! four packets. The base is the BBR v1 of this crate, with additions after Linux 4.9 (acknowledgement aggregation, a
+//! pacing margin of 1 percent).
 //!
 //! Two paths of the same bandwidth without a shared bottleneck are treated as if they shared one.
 

@@ -7,8 +7,8 @@
 //!   `1 / (sum(w) - min(w))`.
 //! - Slow start: of the first path. The others wait with two packets until the first congestion on any.
 //!
-//! Source: the kernel module of Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014); the paper was not
-//! read. Deviations: a waiting path also begins slow start when no other path is up. Several paths may have the smallest
+//! Source: the kernel module of Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014); the paper was not read.
+//! Deviations: a waiting path also begins slow start when no other path is up. Several paths may have the smallest
 //! window.
 
 use super::{PATH, boxed};

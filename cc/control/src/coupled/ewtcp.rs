@@ -6,7 +6,8 @@
 //! gets 1 / n of a Reno window, and all together one on a shared bottleneck. Nothing is shifted between paths.
 //!
 //! Source: Honda, Nishida, Eggert, Sarolahti and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT
-//! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the formula above, not taken from the paper.
+//! 2009), as a baseline of Wischik et al. (NSDI 2011). The weight is derived from the formula above, not taken from the
+//! paper.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, SubflowGroup};

@@ -1,8 +1,8 @@
 //! wVegas, weighted Vegas: each path keeps packets queued in proportion to its share of the rate, which equalises
 //! congestion.
 //!
-//! Once a round trip, with the mean RTT of the round and the minimum ever (`base`): `diff = w (rtt - base) / rtt`, about
-//! the packets that this path has queued.
+//! Once a round trip, with the mean RTT of the round and the minimum ever (`base`): `diff = w (rtt - base) / rtt`,
+//! about the packets that this path has queued.
 //! - Slow start ends where `diff > gamma`, at the window without queue: `w base / rtt`.
 //! - Where `diff >= alpha`: rate = w / rtt, weight = rate over the sum of the siblings' rates,
 //!   `alpha = max(2, weight total_alpha)`.
@@ -14,8 +14,8 @@
 //! Source: Cao, Xu and Fu, "Delay-based congestion control for multipath TCP" (ICNP 2012);
 //! draft-xu-mptcp-congestion-control; constants and integers as in the out-of-tree MPTCP kernel.
 //!
-//! The backoff leaves much of a path unused on which the flow is alone, as the queueing delay doubles as soon as its own
-//! packets queue: half of a 20 Mbit/s path of 20 ms; with `backoff = "off"`, nothing.
+//! The backoff leaves much of a path unused on which the flow is alone, as the queueing delay doubles as soon as its
+//! own packets queue: half of a 20 Mbit/s path of 20 ms; with `backoff = "off"`, nothing.
 //!
 //! A single path has all the weight: it is Vegas with alpha = total_alpha, not Reno, in kernel and paper.
 

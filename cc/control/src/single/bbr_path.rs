@@ -1,12 +1,14 @@
 //! BBR v1 for one path of a tunnel. Such a path differs from a TCP connection's in three ways, each with its deviation:
 //!
-//! - Its losses are often no congestion (radio), and never delay its other packets: what is lost is retransmitted on any
-//!   path. So there is no packet conservation: on a path with many packets in flight a random loss comes every round
-//!   trip, recovery follows recovery, and a window that each time falls to the packets in flight leaves no room to probe.
-//! - It carries what the scheduler and bursts of inner flows give it, so that some packets of nearly every round are sent
-//!   while it is application-limited. Startup, which ignores application-limited rounds, would pace at 2.89 times the
-//!   bandwidth for ever. Here a round counts if one of its samples was not application-limited, or had a quarter more in
-//!   flight than the bandwidth-delay product (BBR's measure of growth): such a sample shows what the path delivers.
+//! - Its losses are often no congestion (radio), and never delay its other packets: what is lost is retransmitted on
+//!   any path. So there is no packet conservation: on a path with many packets in flight a random loss comes every
+//!   round trip, recovery follows recovery, and a window that each time falls to the packets in flight leaves no room
+//!   to probe.
+//! - It carries what the scheduler and bursts of inner flows give it, so that some packets of nearly every round are
+//!   sent while it is application-limited. Startup, which ignores application-limited rounds, would pace at 2.89 times
+//!   the bandwidth for ever. Here a round counts if one of its samples was not application-limited, or had a quarter
+//!   more in flight than the bandwidth-delay product (BBR's measure of growth): such a sample shows what the path
+//!   delivers.
 
 use super::bbr::Bbr;
 use crate::{AlgorithmEntry, Constructor, Properties};
@@ -38,8 +40,9 @@ mod tests {
         flow.controller.decision()
     }
 
-    /// The pacing rate over the delivery rate after ten round trips of 101 packets whose samples are application-limited,
-    /// the last one only if `app_limited`, with so many packets in flight. 2.89 in Startup, at most 1.25 later.
+    /// The pacing rate over the delivery rate after ten round trips of 101 packets whose samples are
+    /// application-limited, the last one only if `app_limited`, with so many packets in flight. 2.89 in Startup, at
+    /// most 1.25 later.
     fn pacing_gain(controller: Bbr, tx_in_flight: u32, app_limited: bool) -> f64 {
         let mut flow = flow(controller);
         for _ in 0..10 {

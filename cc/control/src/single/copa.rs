@@ -1,8 +1,9 @@
 //! Copa: a target rate in inverse proportion to the queueing delay.
 //!
-//! With the queueing delay `dq = standing_rtt - min_rtt` (the minimum RTT of the last half smoothed RTT, and that of the
-//! last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
-//! `window / standing_rtt` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets queued.
+//! With the queueing delay `dq = standing_rtt - min_rtt` (the minimum RTT of the last half smoothed RTT, and that of
+//! the last 10 s), each acknowledged packet moves the window by `v / (delta window)`: up while the rate
+//! `window / standing_rtt` is at most `1 / (delta dq)`, down otherwise. So a flow keeps about `1 / delta` packets
+//! queued.
 //! - *Velocity* `v`: doubles every round trip once the window has moved in the same direction for three; 1 after a
 //!   change of direction.
 //! - Slow start doubles every round trip until the rate is above the target. Pacing: `2 window / standing_rtt`.

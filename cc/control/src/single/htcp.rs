@@ -1,8 +1,8 @@
 //! H-TCP: increase by the time since the last congestion, decrease by the ratio of minimum to maximum RTT.
 //!
 //! - Increase: `alpha` packets a window, 1 for the first second (`Delta_L`) after a congestion and then
-//!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds; scaled by the minimum RTT in units of 100 ms (half to ten times)
-//!   and by `2 (1 - beta)`, so that the growth a second depends on neither RTT nor decrease.
+//!   `1 + 10 (D - 1) + ((D - 1) / 2)^2`, `D` in seconds; scaled by the minimum RTT in units of 100 ms (half to ten
+//!   times) and by `2 (1 - beta)`, so that the growth a second depends on neither RTT nor decrease.
 //! - Decrease: threshold = `beta` of the window, `beta = minimum RTT / greatest RTT` within 0.5 and 0.8, which just
 //!   empties the queue; 0.5 if the throughput since the last congestion differs by more than a fifth from that before.
 //!

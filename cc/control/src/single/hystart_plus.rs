@@ -5,7 +5,8 @@
 //! - If the RTT falls below that of its beginning meanwhile, slow start is resumed.
 //! - Otherwise slow start ends; a loss or mark ends it at once.
 //!
-//! A round's minimum RTT counts with at least eight samples. Only for the first slow start: later ones have a threshold.
+//! A round's minimum RTT counts with at least eight samples. Only for the first slow start: later ones have a
+//! threshold.
 //!
 //! Source: RFC 9406, for a sender that is not paced (at most eight packets of growth an acknowledgement).
 //! Deviation from the RFC: growth counts packets, not bytes; the fraction is carried over.

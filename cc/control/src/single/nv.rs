@@ -1,8 +1,8 @@
 //! TCP-NV ("New Vegas"): Vegas for data centres, with rates instead of single RTTs.
 //!
-//! In an evaluation (one or more round trips) the greatest rate and the minimum RTT give the window without queue, plus a
-//! pad of ten packets:
-//! `max_win = greatest rate * minimum RTT + 10`; a rate is the packets delivered over one packet's smoothed RTT.
+//! In an evaluation (one or more round trips) the greatest rate and the minimum RTT give the window without queue, plus
+//! a pad of ten packets: `max_win = greatest rate * minimum RTT + 10`; a rate is the packets delivered over one
+//! packet's smoothed RTT.
 //! - Window above `max_win`: no growth, threshold = `max_win`, and the window falls by 30 % of the excess.
 //! - Window 2 or more below: growth is allowed: Reno's, slowed by a factor of two for each recent timeout.
 //! - Loss: 0.8 of the window.

@@ -5,9 +5,9 @@
 //! - Decrease: by 1/5 where `diff < 3` (the loss was random), else by half.
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 2003); integer
-//! steps as in Linux 6.1 (`tcp_veno.c`).
-//! Deviations from the paper, Linux's: the RTT is the minimum since the last acknowledgement that could raise the window,
-//! not that of a round trip; `diff` at a loss is the one of the last growth, and of the last full window.
+//! steps as in Linux 6.1 (`tcp_veno.c`). Deviations from the paper, Linux's: the RTT is the minimum since the last
+//! acknowledgement that could raise the window, not that of a round trip; `diff` at a loss is the one of the last
+//! growth, and of the last full window.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};

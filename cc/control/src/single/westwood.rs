@@ -7,11 +7,10 @@
 //!   A duplicate acknowledgement counts as one packet, which is subtracted from the later cumulative one.
 //!
 //! Source: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion
-//! control" (CCR 2004); integer steps as in Linux 6.1 (`tcp_westwood.c`). Time is the host's timer tick, the
-//! bandwidth whole bytes a tick.
-//! Deviation from the paper, Linux's: the window falls to a half first and to the estimate at the end, also if the episode
-//! was undone (`decrease = "estimate"`: the paper's). Deviation from Linux: duplicates are accounted for on
-//! every acknowledgement; Linux omits it where header prediction took its fast path.
+//! control" (CCR 2004); integer steps as in Linux 6.1 (`tcp_westwood.c`). Time is the host's timer tick, the bandwidth
+//! whole bytes a tick. Deviation from the paper, Linux's: the window falls to a half first and to the estimate at the
+//! end, also if the episode was undone (`decrease = "estimate"`: the paper's). Deviation from Linux: duplicates are
+//! accounted for on every acknowledgement; Linux omits it where header prediction took its fast path.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{

@@ -1,10 +1,11 @@
 //! YeAH (Yet Another Highspeed TCP): Scalable while the queue is short, otherwise Reno with precautionary decongestion.
 //!
-//! Once a round trip, `queue = window (rtt - base) / rtt`, with the minimum RTT of the round and the minimum ever (`base`):
+//! Once a round trip, `queue = window (rtt - base) / rtt`, with the minimum RTT of the round and the minimum ever
+//! (`base`):
 //! - Slow mode, where `queue > 80` or `rtt - base > base / 8`; else fast mode.
 //! - Increase: fast mode Scalable's (1 packet per 100 acked), slow mode Reno's.
-//! - Decongestion: where `queue > 80`, the window falls by the queue (at most by half), but not below the estimated window
-//!   of a competing Reno flow (`reno_count`).
+//! - Decongestion: where `queue > 80`, the window falls by the queue (at most by half), but not below the estimated
+//!   window of a competing Reno flow (`reno_count`).
 //! - Decrease: in fast mode and the first 16 rounds of slow mode by the queue, within 1/8 and 1/2 of the window;
 //!   afterwards, as there are greedy flows, by half.
 //!

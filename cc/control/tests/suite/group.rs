@@ -167,11 +167,12 @@ fn shares(algorithm: &str, transmission: Span) -> [f64; 2] {
 
 #[test]
 fn coupled_bbr_has_the_posters_shares() {
-    // The poster's average rates. A probing phase lasts until the path holds a quarter more, which after cruising at alpha takes
-    // longer than a round trip: up to 4 percent of the best rate more.
+    // The poster's average rates. A probing phase lasts until the path holds a quarter more, which after cruising at
+    // alpha takes longer than a round trip: up to 4 percent of the best rate more.
     for (micros, [first, second]) in [(100, [0.5, 0.5]), (200, [0.8, 0.2]), (333, [0.917, 0.083])] {
         let [first_share, second_share] = shares("coupled-bbr", Span::from_micros(micros));
-        // It begins when the pacing of the last burst of two packets ends, at alpha of the rate; a cycle is eight rounds.
+        // It begins when the pacing of the last burst of two packets ends, at alpha of the rate; a cycle is eight
+        // rounds.
         let rate = 100.0 / micros as f64;
         let alpha = (4.0 * second / rate - 1.0) / 3.0;
         let wait = 1.25 * rate * (2.0 * micros as f64 / alpha) / (8.0 * 50_000.0);

@@ -109,8 +109,8 @@ fn a_reduction_ends_at_the_threshold() {
     }
 }
 
-/// The decision once the pacing rate has been the same for a millisecond: after a change of phase the window grows by the
-/// packets that each acknowledgement covers, as the kernel's does between two of its samples.
+/// The decision once the pacing rate has been the same for a millisecond: after a change of phase the window grows by
+/// the packets that each acknowledgement covers, as the kernel's does between two of its samples.
 fn decision_within_a_phase(flow: &mut Connection) -> Decision {
     loop {
         let last_decision = flow.decision();

@@ -1,9 +1,9 @@
 //! The sizes of a video's frames.
 //!
-//! Frames come in groups of pictures (GOP). A group's first frame, the I-frame, is `intra` times as large as the others,
-//! the P-frames. With G frames a group, F frames a second and a rate R the mean frame
-//! has m = R / 8F bytes, an I-frame m G intra / (G - 1 + intra), a P-frame m G / (G - 1 + intra). Rounding is carried
-//! over, so that constant bit rate is exact: n whole groups have n G m bytes, to the byte.
+//! Frames come in groups of pictures (GOP). A group's first frame, the I-frame, is `intra` times as large as the
+//! others, the P-frames. With G frames a group, F frames a second and a rate R the mean frame has m = R / 8F bytes, an
+//! I-frame m G intra / (G - 1 + intra), a P-frame m G / (G - 1 + intra). Rounding is carried over, so that constant bit
+//! rate is exact: n whole groups have n G m bytes, to the byte.
 //!
 //! Variable bit rate multiplies a frame with two lognormal draws of mean 1, one of its own and one of its group: frames
 //! of real video are about lognormal or gamma, and scenes keep neighbours alike (Krunz and Tripathi 1997). Draws of

@@ -2,14 +2,14 @@
 //!
 //! **Live** frames are written whole when they are captured. **Stored** frames are written up to `ahead` of the player,
 //! whose buffer then is full and whose receive window closes. With a bitrate ladder stored video is requested group by
-//! group, each when the one before is complete, as adaptive streaming over HTTP does; the player's request is carried by
-//! an acknowledgement. The source sees the player's buffer without delay, but acts when an acknowledgement or its own
-//! timer wakes it: half a round trip too early at most.
+//! group, each when the one before is complete, as adaptive streaming over HTTP does; the player's request is carried
+//! by an acknowledgement. The source sees the player's buffer without delay, but acts when an acknowledgement or its
+//! own timer wakes it: half a round trip too early at most.
 //!
 //! **Bytes.** A frame begins with a new segment and ends with a short one, which is sent at once as with `TCP_NODELAY`.
-//! Bytes are exact; the cost is that a frame which waits behind others shares no segment with them (Linux would fill the
-//! segment): half a packet more a frame on average, 26 bytes of headers. Windows and pacing count the short segment as
-//! full. Segments of frames whose playback time is over count as full if they are retransmitted.
+//! Bytes are exact; the cost is that a frame which waits behind others shares no segment with them (Linux would fill
+//! the segment): half a packet more a frame on average, 26 bytes of headers. Windows and pacing count the short segment
+//! as full. Segments of frames whose playback time is over count as full if they are retransmitted.
 
 mod encoder;
 mod ladder;
@@ -106,8 +106,8 @@ impl Video {
         }
     }
 
-    /// The time at which the player's buffer has room for the next frame; with a bitrate ladder for the next group, once
-    /// the group before is complete.
+    /// The time at which the player's buffer has room for the next frame; with a bitrate ladder for the next group,
+    /// once the group before is complete.
     fn room_time(&self, ahead: Span) -> Instant {
         let index_in_group = self.written % self.gop;
         let end = match self.ladder.adapts() {
@@ -165,7 +165,8 @@ impl Video {
         }
     }
 
-    /// Called when all segments before `delivered` have arrived in order. Returns whether the player requests a group now.
+    /// Called when all segments before `delivered` have arrived in order. Returns whether the player requests a group
+    /// now.
     #[inline]
     pub(crate) fn deliver(&mut self, now: Instant, delivered: u64) -> bool {
         delivered >= self.next_end && self.complete_frames(now, delivered)

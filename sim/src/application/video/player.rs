@@ -5,8 +5,8 @@
 //!   frame: nothing is skipped.
 //! - Live video plays a frame `latency` after its capture. A frame that is incomplete then is late and skipped.
 //!
-//! The player needs no events of its own: its state between two deliveries is computed by [`Player::advance`] when it is
-//! called. A frame that completes exactly at its playback time is in time.
+//! The player needs no events of its own: its state between two deliveries is computed by [`Player::advance`] when it
+//! is called. A frame that completes exactly at its playback time is in time.
 
 use scenario::model::Playback;
 use units::{Instant, Span};
@@ -84,8 +84,8 @@ impl Player {
         }
     }
 
-    /// Advances to `now`, with the frames before `complete` complete. Calls `on_frame` for each frame that was due, with
-    /// whether it was played.
+    /// Advances to `now`, with the frames before `complete` complete. Calls `on_frame` for each frame that was due,
+    /// with whether it was played.
     pub(super) fn advance(&mut self, now: Instant, complete: u64, mut on_frame: impl FnMut(u64, bool)) {
         while self.playback_time(self.position) < now {
             let (playback_time, is_complete) = (self.playback_time(self.position), self.position < complete);

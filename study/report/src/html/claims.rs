@@ -20,8 +20,8 @@ pub(super) fn claims(study: &Study<'_>) -> String {
     )
 }
 
-/// The rows of a claim, with the column of published values if any claim has some: a row for each setting, for the study and
-/// for the baseline.
+/// The rows of a claim, with the column of published values if any claim has some: a row for each setting, for the
+/// study and for the baseline.
 fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String {
     let mut row_cells: Vec<String> = Vec::new();
     for SettingResult { setting, study: evaluation, baseline } in &result.settings {

@@ -41,8 +41,8 @@ macro_rules! with_scope_keys {
             from: Option<Spanned<Time>>,
             /// Only the time until this instant, from the time series.
             until: Option<Spanned<Time>>,
-            /// Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-            /// this share of capacity_mbps, what all paths together can carry.
+            /// Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is
+            /// attainable: this share of capacity_mbps, what all paths together can carry.
             attainable: Option<Spanned<Percent>>,
         }
 
@@ -86,8 +86,8 @@ with_scope_keys! {
 }
 
 with_scope_keys! {
-    /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of another;
-    /// or the distribution of a value over all cells, a curve for each value of a swept key.
+    /// A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of
+    /// another; or the distribution of a value over all cells, a curve for each value of a swept key.
     #[schemars(rename = "figure")]
     FigureFile {
         /// Title. Default: the name of the value.

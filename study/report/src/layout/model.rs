@@ -15,7 +15,8 @@ pub struct Layout {
     pub claims: Vec<Claim>,
 }
 
-/// The key, in the place of a swept key, of a table, figure or claim that goes by flow, and by subflow if subflows are named.
+/// The key, in the place of a swept key, of a table, figure or claim that goes by flow, and by subflow if subflows are
+/// named.
 pub const BY_FLOW: &str = "flow";
 
 /// A table: one swept key or several down; across, another swept key or several values. Each key may be [`BY_FLOW`].
@@ -34,7 +35,8 @@ pub struct Table {
     pub scope: Scope,
     /// Published or measured values to compare with.
     pub references: Vec<Reference>,
-    /// The scale of a heat map; without it full colour is the greatest value of the table, or of each of several values.
+    /// The scale of a heat map; without it full colour is the greatest value of the table, or of each of several
+    /// values.
     #[serde(default)]
     pub heat_map: Option<HeatMap>,
 }
@@ -75,8 +77,8 @@ pub struct Column {
     pub flow: Option<String>,
 }
 
-/// A chart with a line or bar for each value of a swept key, or for each flow ([`BY_FLOW`]): lines over time, bars at each
-/// value of another key, or the empirical distribution of a value over the cells.
+/// A chart with a line or bar for each value of a swept key, or for each flow ([`BY_FLOW`]): lines over time, bars at
+/// each value of another key, or the empirical distribution of a value over the cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Title; if empty, the name of the value is shown.
@@ -94,7 +96,8 @@ pub struct Figure {
     pub threshold: Option<f64>,
     /// Of lines a column of the time series, such as `cwnd_packets`; else a value as in a table.
     pub value: String,
-    /// The part of the study that is shown. Each setting of the other keys has a chart, or one sample in a distribution.
+    /// The part of the study that is shown. Each setting of the other keys has a chart, or one sample in a
+    /// distribution.
     pub scope: Scope,
 }
 

@@ -1,7 +1,7 @@
 //! From the layout in the file to the resolved one: keys must be swept, values must be among the swept ones.
 //!
-//! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have taken
-//! swept keys or values away. Then a table, figure or claim shows what is left, and is left out where nothing is.
+//! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have
+//! taken swept keys or values away. Then a table, figure or claim shows what is left, and is left out where nothing is.
 
 use super::file::{ClaimFile, FigureFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
 use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table};

@@ -1,4 +1,5 @@
-//! Comparisons in the terminal: of one a table for each value and the distribution of the errors, of several a line each.
+//! Comparisons in the terminal: of one a table for each value and the distribution of the errors, of several a line
+//! each.
 
 use super::{TableLine, paragraph, table};
 use crate::caption::footer;

@@ -4,7 +4,8 @@ use crate::made_up;
 use record::{Flow, Run};
 use ropewalk_report::{Figure, HeatMap, Layout, Scope, Study, Table, html, terminal};
 
-/// Two modes, two delays, two losses and two algorithms over paths that carry 200 Mbit/s: goodputs 10, 20, ... 160 Mbit/s.
+/// Two modes, two delays, two losses and two algorithms over paths that carry 200 Mbit/s: goodputs 10, 20, ... 160
+/// Mbit/s.
 fn runs() -> Vec<Run> {
     let cell = |index: u32| {
         let pick = |bit: u32, values: [&str; 2]| values[(index >> bit) as usize % 2].to_owned();

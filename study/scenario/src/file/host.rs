@@ -71,6 +71,7 @@ pub(crate) enum Profile {
 pub(crate) enum LossRecovery {
     /// As Linux 6.1: RACK-TLP, proportional rate reduction, F-RTO, and undo of what proves spurious.
     Rack,
-    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, without the other's methods.
+    /// As Linux before 3.2: forward acknowledgement (three later packets) and rate halving, without the other's
+    /// methods.
     Fack,
 }

@@ -131,8 +131,8 @@ macro_rules! with_pipe_keys {
             loss: Option<Loss>,
             /// Share of the packets on the wire that arrive twice (netem's `duplicate`).
             duplicate: Option<Percent>,
-            /// Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-            /// `corrupt`).
+            /// Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them
+            /// (netem's `corrupt`).
             corrupt: Option<Percent>,
             /// Share of the packets that are not delayed, and so overtake the others (netem's `reorder`).
             reorder: Option<Spanned<Percent>>,
@@ -266,7 +266,8 @@ pub(crate) struct Flow {
     pub(crate) size: Option<Spanned<Size>>,
     /// TCP: the keys that differ from `[host]`.
     pub(crate) host: Option<Spanned<Host>>,
-    /// UDP: rate, with IP and UDP headers. TCP: the application writes at this rate. Default for TCP: as fast as it can.
+    /// UDP: rate, with IP and UDP headers. TCP: the application writes at this rate. Default for TCP: as fast as it
+    /// can.
     pub(crate) rate: Option<Spanned<BitRate>>,
     /// TCP with a rate: bytes of one write. Default: a segment.
     pub(crate) write: Option<Spanned<Size>>,

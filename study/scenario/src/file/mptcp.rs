@@ -29,7 +29,8 @@ pub(crate) struct Mptcp {
     pub(crate) stack: Option<MptcpStack>,
     /// While the receive window or the send buffer is full, send the oldest data again on a faster subflow.
     pub(crate) opportunistic_retransmission: Option<bool>,
-    /// Then also halve the congestion window of the subflow that has the data. Default: as `opportunistic_retransmission`.
+    /// Then also halve the congestion window of the subflow that has the data. Default: as
+    /// `opportunistic_retransmission`.
     pub(crate) penalisation: Option<bool>,
     /// One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1.
     pub(crate) weights: Option<Spanned<Vec<u32>>>,

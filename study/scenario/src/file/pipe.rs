@@ -6,7 +6,8 @@ use parse::{BitRate, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Grants of a cellular uplink (3GPP TS 36.321, sections 5.4.4 and 5.4.5): the rate is used in batches, after a request.
+/// Grants of a cellular uplink (3GPP TS 36.321, sections 5.4.4 and 5.4.5): the rate is used in batches, after a
+/// request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "grants")]

@@ -34,8 +34,8 @@ pub(crate) struct Tunnel {
     pub(crate) device: Option<Spanned<Device>>,
     /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off".
     pub(crate) congestion: Option<Spanned<Algorithm>>,
-    /// A scheduler of `ropewalk list schedulers`, which picks the path of each packet. MPT: one that needs no measurements.
-    /// Ropewalk: one under which packets wait for a congestion window.
+    /// A scheduler of `ropewalk list schedulers`, which picks the path of each packet. MPT: one that needs no
+    /// measurements. Ropewalk: one under which packets wait for a congestion window.
     pub(crate) scheduler: Option<Spanned<Algorithm>>,
     /// Ropewalk: lost fragments are retransmitted.
     pub(crate) retransmit: Option<Spanned<bool>>,
@@ -51,7 +51,8 @@ pub(crate) struct Tunnel {
     pub(crate) codel_target: Option<Spanned<Time>>,
     /// Ropewalk: CoDel's interval in the ingress queue.
     pub(crate) codel_interval: Option<Spanned<Time>>,
-    /// Ropewalk: bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the three.
+    /// Ropewalk: bytes that may wait in the ingress queue, be in flight, and be held in the reorder buffer: each of the
+    /// three.
     pub(crate) memory: Option<Spanned<Size>>,
     /// Ropewalk: names of paths that are used only while all others have failed. Default: none.
     pub(crate) backup: Option<Spanned<Vec<Spanned<String>>>>,

@@ -90,7 +90,8 @@ impl Requests {
     /// Payload of a request, bytes: one packet, as most requests are.
     pub const REQUEST_BYTES: u32 = 400;
 
-    /// The random stream of the requests of flow `name`, from which each takes the size of its response, then its pause.
+    /// The random stream of the requests of flow `name`, from which each takes the size of its response, then its
+    /// pause.
     #[must_use]
     pub fn random_stream(seed: u64, name: &str) -> RngStream {
         RngStream::named(seed, &format!("flow {name} requests"))
@@ -136,7 +137,8 @@ mod tests {
         for p in [0.1_f64, 0.5, 0.9, 0.99] {
             let index = (p * 100_000.0) as usize;
             let (e, x) = (-libm::log(1.0 - p) * 100.0, 10.0 / libm::pow(1.0 - p, 1.0 / 1.5));
-            // The standard error of a quantile is sqrt(p (1 - p) / n) over the density there: below 1.3 % of each of these.
+            // The standard error of a quantile is sqrt(p (1 - p) / n) over the density there: below 1.3 % of each of
+            // these.
             assert!((exponential[index] / e - 1.0).abs() < 0.04, "{p}: {} for {e}", exponential[index]);
             assert!((pareto[index] / x - 1.0).abs() < 0.04, "{p}: {} for {x}", pareto[index]);
         }

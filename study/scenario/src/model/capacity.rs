@@ -3,8 +3,8 @@
 use super::{Directions, Experiment, Path};
 
 impl Experiment {
-    /// What all paths together carry from the sending to the receiving side in the long run, headers included, Mbit/s: of each
-    /// path the rate of its slowest link times the share that the wires of its links do not lose.
+    /// What all paths together carry from the sending to the receiving side in the long run, headers included, Mbit/s:
+    /// of each path the rate of its slowest link times the share that the wires of its links do not lose.
     ///
     /// `None` if a path has no rate, if two paths share a link, or if an event changes what a link carries.
     #[must_use]

@@ -17,8 +17,8 @@ pub struct Tunnel {
     pub first: u32,
     /// Packets sent into the tunnel before the flows start, in each direction, which shift the round-robin cycle.
     pub stray_packets: u32,
-    /// Bytes the encapsulation adds: all of it in MPT (outer IPv4 20, UDP 8, GRE 8), outer IP and UDP headers in Ropewalk,
-    /// whose own headers differ from datagram to datagram.
+    /// Bytes the encapsulation adds: all of it in MPT (outer IPv4 20, UDP 8, GRE 8), outer IP and UDP headers in
+    /// Ropewalk, whose own headers differ from datagram to datagram.
     pub overhead: u32,
     /// Largest inner packet, bytes.
     pub mtu: u32,

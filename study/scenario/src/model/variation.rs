@@ -9,8 +9,8 @@ use units::{Instant, Rate, RngStream, Span};
 
 /// Hand-overs to another satellite: the link is down for a short time, and then has another delay.
 ///
-/// Starlink assigns satellites anew every 15 s, at which its latency and loss change (Mohan et al., "A Multifaceted Look at
-/// Starlink Performance", WWW 2024; Tanveer et al., "Making Sense of Constellations", CoNEXT companion 2023).
+/// Starlink assigns satellites anew every 15 s, at which its latency and loss change (Mohan et al., "A Multifaceted
+/// Look at Starlink Performance", WWW 2024; Tanveer et al., "Making Sense of Constellations", CoNEXT companion 2023).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
     /// Time between two hand-overs, and until the first. Above zero.
@@ -123,8 +123,8 @@ mod tests {
         (mean, values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / values.len() as f64)
     }
 
-    /// Far from the bounds a step is normal with variance deviation^2 x interval; that of the sample variance is 2 / n of its
-    /// square.
+    /// Far from the bounds a step is normal with variance deviation^2 x interval; that of the sample variance is 2 / n
+    /// of its square.
     #[test]
     fn steps_have_the_variance_of_brownian_motion() {
         let wide = RateWalk { min: Rate(1), max: Rate::from_mbit(2_000_000), ..walk(2, Span::from_millis(250)) };
@@ -139,8 +139,8 @@ mod tests {
         assert!((variance - 1.0).abs() < 5.0 * (2.0 / n).sqrt(), "variance {variance}, not 2^2 x 0.25");
     }
 
-    /// Between reflecting bounds the rate is uniform in the long run. With steps of five times the range, each draw is, to
-    /// within exp(-2 (pi 5 / 2)^2), and independent of the one before.
+    /// Between reflecting bounds the rate is uniform in the long run. With steps of five times the range, each draw is,
+    /// to within exp(-2 (pi 5 / 2)^2), and independent of the one before.
     #[test]
     fn rates_are_uniform_between_the_bounds() {
         let end = Instant::ZERO + Span::from_secs(100_000);

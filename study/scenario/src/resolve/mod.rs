@@ -1,4 +1,5 @@
-//! Resolves a parsed scenario file to an experiment: names become indices, defaults are filled in, and errors are reported.
+//! Resolves a parsed scenario file to an experiment: names become indices, defaults are filled in, and errors are
+//! reported.
 
 mod checks;
 mod discipline;

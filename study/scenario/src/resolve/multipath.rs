@@ -10,8 +10,8 @@ use units::Span;
 /// The default scheduler of each stack.
 pub(crate) const UPSTREAM_SCHEDULER: &str = "linger";
 pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
-/// Bytes that each stack adds to a data segment: 32-bit DATA_ACK and 64-bit data sequence number, or both with 32 bits and
-/// a checksum.
+/// Bytes that each stack adds to a data segment: 32-bit DATA_ACK and 64-bit data sequence number, or both with 32 bits
+/// and a checksum.
 pub(crate) const UPSTREAM_DSS_OPTION_BYTES: u32 = 24;
 pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
 /// The maximum number of subflows of a connection.

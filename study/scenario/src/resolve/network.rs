@@ -14,7 +14,8 @@ use units::Span;
 /// The default MTU of a path, bytes: that of Ethernet.
 pub(crate) const DEFAULT_MTU: u32 = 1500;
 
-/// The links resolved so far, and their queue limits in bandwidth-delay products, which are resolved once all paths are known.
+/// The links resolved so far, and their queue limits in bandwidth-delay products, which are resolved once all paths are
+/// known.
 struct Links<'t> {
     links: Vec<Link>,
     bdp_limits: Vec<[Option<BdpLimit>; 2]>,
@@ -151,8 +152,8 @@ impl Links<'_> {
 }
 
 impl file::Pipe {
-    /// The keys of `self`, and those of `defaults` that `self` does not have. What says how fast the link is goes together: a
-    /// direction with a rate or a trace of its own has nothing of it from the other.
+    /// The keys of `self`, and those of `defaults` that `self` does not have. What says how fast the link is goes
+    /// together: a direction with a rate or a trace of its own has nothing of it from the other.
     fn with_defaults_from(self, defaults: &Self) -> Self {
         let defaults = defaults.clone();
         let has_rate = self.rate.is_some() || self.trace.is_some();

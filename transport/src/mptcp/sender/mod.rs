@@ -39,7 +39,8 @@ pub struct ConnectionConfig {
     /// Whether the oldest data is sent again on a faster subflow while the receive window or the send buffer is full
     /// (Raiciu et al., NSDI 2012).
     pub opportunistic_retransmission: bool,
-    /// Whether an opportunistic retransmission also halves the window of the subflow that carries that data (same paper).
+    /// Whether an opportunistic retransmission also halves the window of the subflow that carries that data (same
+    /// paper).
     pub penalisation: bool,
 }
 
@@ -76,7 +77,8 @@ pub enum Input<'a> {
     Timeout,
     /// The host's own queue dropped the segment just polled.
     LocalDrop(Segment),
-    /// The application has written this number of segments more; the sum saturates, so that `u64::MAX` is an endless stream.
+    /// The application has written this number of segments more; the sum saturates, so that `u64::MAX` is an endless
+    /// stream.
     Write(u64),
     /// The application ends: no new data is sent.
     Stop,

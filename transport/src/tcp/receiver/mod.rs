@@ -54,7 +54,8 @@ pub struct ReceiverCounters {
 /// Segments accepted beyond the next one: a bound of memory, larger than any window (RFC 7323 section 2.3: 2^30 bytes).
 pub(crate) const MAX_OUT_OF_ORDER: u64 = 1 << 20;
 
-/// Number of SACK blocks that compressed acknowledgements may change: the third is the last that fits beside timestamps.
+/// Number of SACK blocks that compressed acknowledgements may change: the third is the last that fits beside
+/// timestamps.
 const UNCOMPRESSED_BLOCKS: usize = 2;
 
 /// The receiving half of a connection.
@@ -222,8 +223,8 @@ impl Receiver {
             self.blocks.remove_below(self.reassembly.next());
             self.window.on_data(now, self.reassembly.next(), segment.tsecr);
         } else {
-            // The new block would push an unreported one out of the option: the compressed acknowledgement is sent first
-            // (Linux since 5.8).
+            // The new block would push an unreported one out of the option: the compressed acknowledgement is sent
+            // first (Linux since 5.8).
             if self.ack_policy.is_compressing() && self.blocks.position(segment.seq) >= UNCOMPRESSED_BLOCKS {
                 first_ack = Some(self.acknowledge(now));
             }

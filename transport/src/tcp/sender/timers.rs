@@ -41,7 +41,8 @@ const RTO_MAX: Span = Span::from_secs(120);
 /// Minimum delay before SACK reneging is certain.
 const MIN_RENEGING_DELAY: Span = Span::from_millis(10);
 
-/// When a timer set `now` expires: the timeout is rounded up to ticks and counted from the current tick (Linux jiffies).
+/// When a timer set `now` expires: the timeout is rounded up to ticks and counted from the current tick (Linux
+/// jiffies).
 fn expiry(now: Instant, timeout: Span, tick: Span) -> Instant {
     Instant((now.0 / tick.0 + timeout.0.div_ceil(tick.0)).saturating_mul(tick.0))
 }
@@ -198,8 +199,8 @@ impl Sender {
         self.path.enter_loss(now, reduce_cwnd, &outstanding, controller);
     }
 
-    /// Removes all SACK marks if the head is SACKed: the receiver has reneged. Returns whether it has. Without SACK, resets
-    /// the count of duplicate acknowledgements.
+    /// Removes all SACK marks if the head is SACKed: the receiver has reneged. Returns whether it has. Without SACK,
+    /// resets the count of duplicate acknowledgements.
     fn check_sack_reneging(&mut self) -> bool {
         let has_reneged = self.scoreboard.head_is_sacked();
         if has_reneged {

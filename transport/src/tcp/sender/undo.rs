@@ -1,6 +1,6 @@
-//! Undo of window reductions that prove spurious. There are two proofs: every retransmission was reported as a duplicate
-//! (DSACK, RFC 3708), or an acknowledgement echoes a timestamp from before the first retransmission (Eifel, RFC
-//! 3522/4015).
+//! Undo of window reductions that prove spurious. There are two proofs: every retransmission was reported as a
+//! duplicate (DSACK, RFC 3708), or an acknowledgement echoes a timestamp from before the first retransmission (Eifel,
+//! RFC 3522/4015).
 
 use super::Sender;
 use crate::path::ControllerHandle;

@@ -85,8 +85,8 @@ fn option_changes(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str>
     ])
 }
 
-/// The changed keys that are fixed in `mpt` mode: its ends have one sequence number space over a fixed set of paths, and no
-/// message that announces a change.
+/// The changed keys that are fixed in `mpt` mode: its ends have one sequence number space over a fixed set of paths,
+/// and no message that announces a change.
 fn needs_restart_in_mpt(changes: &[ConfigChange]) -> Vec<&'static str> {
     let is_path_change = |change: &ConfigChange| {
         matches!(change, ConfigChange::RemovePath(_) | ConfigChange::AddPath(_) | ConfigChange::SetPath(_))

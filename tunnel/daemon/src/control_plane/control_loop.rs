@@ -40,8 +40,8 @@ pub fn clean_up(directory: &Path, interface: &str) -> Result<(), Error> {
     std::fs::create_dir_all(directory).map_err(Error::system(format!("creating {}", directory.display())))
 }
 
-/// Runs the control loop on this thread until the tunnel ends: sets the device up, drops privileges, serves requests; at the
-/// end it stops the data plane and removes routes and files.
+/// Runs the control loop on this thread until the tunnel ends: sets the device up, drops privileges, serves requests;
+/// at the end it stops the data plane and removes routes and files.
 ///
 /// # Errors
 /// The set-up failed, or the data plane ended by itself.

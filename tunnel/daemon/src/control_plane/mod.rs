@@ -1,7 +1,8 @@
 //! The control plane: one thread for kernel configuration, status and commands, beside the data thread.
 //!
-//! A single-threaded tokio runtime serves HTTP on a unix socket, listens to netlink and to signals, and notifies systemd. It
-//! uses the data plane through [`DataPlaneHandle`]; replies come through closures, and no lock is held while waiting.
+//! A single-threaded tokio runtime serves HTTP on a unix socket, listens to netlink and to signals, and notifies
+//! systemd. It uses the data plane through [`DataPlaneHandle`]; replies come through closures, and no lock is held
+//! while waiting.
 
 mod client;
 mod control_loop;

@@ -1,8 +1,8 @@
 //! Addresses, routes and link events, by rtnetlink.
 //!
 //! Everything set here belongs to the tunnel's own device, so the kernel removes it with the device. Sockets bound to a
-//! device (`SO_BINDTODEVICE`) use that device's routes, so a default route into the tunnel does not affect the paths' own
-//! packets: no firewall mark, no policy rule. A `/0` is added as two `/1`, which take precedence over the system's
+//! device (`SO_BINDTODEVICE`) use that device's routes, so a default route into the tunnel does not affect the paths'
+//! own packets: no firewall mark, no policy rule. A `/0` is added as two `/1`, which take precedence over the system's
 //! default route.
 
 use crate::data_plane::LinkEvent;
@@ -142,9 +142,9 @@ pub fn route_halves(network: IpNet) -> Vec<IpNet> {
     network.subnets(1).map(Iterator::collect).unwrap_or_default()
 }
 
-/// Whether strict reverse path filtering is on (`rp_filter` = 1, the larger of the values of `device` and `all`): the kernel
-/// drops packets received on `device` unless the route to their source uses it. With several uplinks to one peer that fails
-/// on all but one.
+/// Whether strict reverse path filtering is on (`rp_filter` = 1, the larger of the values of `device` and `all`): the
+/// kernel drops packets received on `device` unless the route to their source uses it. With several uplinks to one peer
+/// that fails on all but one.
 #[must_use]
 pub fn has_strict_reverse_path(device: &str) -> bool {
     let value = |name: &str| {

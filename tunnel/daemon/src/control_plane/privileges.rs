@@ -1,9 +1,9 @@
-//! Dropping privileges: after the set-up the process keeps `CAP_NET_ADMIN` alone, for routes and addresses on a reload, and
-//! changes to the configured user.
+//! Dropping privileges: after the set-up the process keeps `CAP_NET_ADMIN` alone, for routes and addresses on a reload,
+//! and changes to the configured user.
 //!
-//! Capabilities are per thread: each thread drops its own, and new threads inherit the rest. A change of user, though, glibc
-//! performs in all threads, and aborts if one of them lacks the capability. Binding a socket to a device needs no capability
-//! since Linux 5.7.
+//! Capabilities are per thread: each thread drops its own, and new threads inherit the rest. A change of user, though,
+//! glibc performs in all threads, and aborts if one of them lacks the capability. Binding a socket to a device needs no
+//! capability since Linux 5.7.
 
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::unistd::{User, chown, setgid, setgroups, setuid};

@@ -1,8 +1,8 @@
 //! Changing the configuration of a running tunnel, all or nothing.
 //!
-//! New addresses, routes and the MTU are set first; then the data plane changes, or refuses and they are removed again; old
-//! ones are removed last. So a network that moves from one peer to another keeps its route, and at any time one of the two
-//! configurations is in force as a whole.
+//! New addresses, routes and the MTU are set first; then the data plane changes, or refuses and they are removed again;
+//! old ones are removed last. So a network that moves from one peer to another keeps its route, and at any time one of
+//! the two configurations is in force as a whole.
 
 use super::handle::DataPlaneHandle;
 use super::network::{Network, route_halves};

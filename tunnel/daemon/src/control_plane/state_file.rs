@@ -1,8 +1,8 @@
-//! `/run/ropewalk/NAME.state`: the process of a tunnel and the routes it added, so that the next start can clean up after
-//! `kill -9`.
+//! `/run/ropewalk/NAME.state`: the process of a tunnel and the routes it added, so that the next start can clean up
+//! after `kill -9`.
 //!
-//! Addresses and routes are removed with the device, and the device with the process. Left behind are the socket, this file,
-//! and all of it if the device is persistent.
+//! Addresses and routes are removed with the device, and the device with the process. Left behind are the socket, this
+//! file, and all of it if the device is persistent.
 
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -47,8 +47,8 @@ impl TransmitBatch {
         if is_slightly_shorter { self.segment_size } else { len }
     }
 
-    /// Adds a datagram of at most `max_len` bytes, which must [fit](Self::fits). `write` fills it in and returns its length;
-    /// 0 adds none.
+    /// Adds a datagram of at most `max_len` bytes, which must [fit](Self::fits). `write` fills it in and returns its
+    /// length; 0 adds none.
     ///
     /// # Panics
     /// If `max_len` exceeds the payload of a UDP datagram.

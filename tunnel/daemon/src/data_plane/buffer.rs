@@ -1,9 +1,9 @@
 //! Pooled buffers, and reference-counted slices of them.
 //!
-//! A [`BufferMut`] has one owner, who may write: the kernel reads packets into it, ciphers decrypt in it. Frozen, it is read
-//! through [`BufferSlice`]s. The last of them returns the buffer to its pool, never to the allocator: after the start no
-//! packet costs an allocation. There are two size classes, so that a small packet does not pin 64 KiB. Each class is
-//! bounded: if no buffer is free and the bound is reached, a packet is dropped.
+//! A [`BufferMut`] has one owner, who may write: the kernel reads packets into it, ciphers decrypt in it. Frozen, it is
+//! read through [`BufferSlice`]s. The last of them returns the buffer to its pool, never to the allocator: after the
+//! start no packet costs an allocation. There are two size classes, so that a small packet does not pin 64 KiB. Each
+//! class is bounded: if no buffer is free and the bound is reached, a packet is dropped.
 
 use super::report::BufferReport;
 use std::cell::RefCell;

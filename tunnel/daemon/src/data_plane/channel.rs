@@ -22,8 +22,8 @@ pub enum Command {
         /// The change.
         event: LinkEvent,
     },
-    /// Apply a changed configuration, all or nothing. The closure gets the names of the sockets that wait for their device,
-    /// or the reason why nothing changed.
+    /// Apply a changed configuration, all or nothing. The closure gets the names of the sockets that wait for their
+    /// device, or the reason why nothing changed.
     Update(Box<Update>, Box<dyn FnOnce(Result<Vec<String>, Error>) + Send>),
 }
 

@@ -60,7 +60,8 @@ pub enum EngineConfig {
 pub struct Update {
     /// The inner MTU, bytes.
     pub mtu: u16,
-    /// The sockets, by index; `None` where a socket is no longer needed. One whose configuration is the same stays open.
+    /// The sockets, by index; `None` where a socket is no longer needed. One whose configuration is the same stays
+    /// open.
     pub sockets: Vec<Option<SocketConfig>>,
     /// All peers. A path with the same id and address continues; any other is a new path.
     pub peers: Vec<PeerConfig>,
@@ -117,8 +118,8 @@ pub struct PeerPathConfig {
     pub path: PathConfig,
 }
 
-/// The path configuration that fits the MTU of a path's interface: IPv4 (RFC 791) or IPv6 (RFC 8200) and UDP headers are
-/// subtracted.
+/// The path configuration that fits the MTU of a path's interface: IPv4 (RFC 791) or IPv6 (RFC 8200) and UDP headers
+/// are subtracted.
 pub(crate) fn path_config(mtu: u16, remote: SocketAddr) -> PathConfig {
     let header_bytes = if remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
     PathConfig {
@@ -139,7 +140,8 @@ pub struct MptConfig {
     pub remote: IpAddr,
     /// The scheduler, one of `schedule::REGISTRY` that needs no measurements.
     pub scheduler: AlgorithmChoice,
-    /// Whether the device waits while a path's socket is full, as MPT's sending thread does; otherwise packets are dropped.
+    /// Whether the device waits while a path's socket is full, as MPT's sending thread does; otherwise packets are
+    /// dropped.
     pub backpressure: bool,
     /// The reorder buffer, if packets are put back into order.
     pub reorder: Option<ReorderConfig>,

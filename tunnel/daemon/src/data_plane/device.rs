@@ -1,9 +1,9 @@
 //! The TUN device: packets and super-packets of the host, each behind a virtio-net header.
 //!
-//! With segmentation offload (`IFF_VNET_HDR` and `TUNSETOFFLOAD`) the host hands over TCP super-packets of up to 64 KiB,
-//! and accepts such segments. UDP super-packets need Linux 6.2, which is probed. Without offload packets have no header
-//! and are never larger than the MTU. Some stable kernels refused valid super-packets with EINVAL; after that none is
-//! written.
+//! With segmentation offload (`IFF_VNET_HDR` and `TUNSETOFFLOAD`) the host hands over TCP super-packets of up to 64
+//! KiB, and accepts such segments. UDP super-packets need Linux 6.2, which is probed. Without offload packets have no
+//! header and are never larger than the MTU. Some stable kernels refused valid super-packets with EINVAL; after that
+//! none is written.
 
 use super::config::{DeviceConfig, Error};
 use super::report::DeviceReport;

@@ -1,8 +1,9 @@
-//! The event loop: waits for the TUN device, the sockets, the timer and commands, and passes what is ready to the engine.
+//! The event loop: waits for the TUN device, the sockets, the timer and commands, and passes what is ready to the
+//! engine.
 //!
 //! Level-triggered epoll. In each iteration every ready descriptor gets the same small budget of super-packets, so that
-//! neither a direction nor a path starves another; then the engine sends what it has gathered. The timer is a timerfd with
-//! nanoseconds, set only when the deadline becomes earlier: an early expiry is harmless.
+//! neither a direction nor a path starves another; then the engine sends what it has gathered. The timer is a timerfd
+//! with nanoseconds, set only when the deadline becomes earlier: an early expiry is harmless.
 
 use super::buffer::{BufferMut, Pool, SizeClass};
 use super::channel::{Command, CommandReceiver};

@@ -1,12 +1,12 @@
 //! The data plane: one thread that moves packets between a TUN device and one UDP socket for each uplink.
 //!
-//! [`DataPlane::open`] opens what needs privileges (device, sockets), [`DataPlane::run`] loops until [`Command::Stop`]. The
-//! control thread sends commands through a [`CommandSender`]; nothing is shared, and no lock is held.
+//! [`DataPlane::open`] opens what needs privileges (device, sockets), [`DataPlane::run`] loops until [`Command::Stop`].
+//! The control thread sends commands through a [`CommandSender`]; nothing is shared, and no lock is held.
 //!
 //! Packets live in pooled, reference-counted buffers (`buffer`). The device (`device`) and the sockets (`socket`) move
-//! super-packets, which segmentation offload leaves whole. Datagrams leave in batches (`batch`), one system call each, from a
-//! queue for each path (`transmit`). The engine between them is `mpt` (MPT's wire format) or `ropewalk` (sealed, retransmitted,
-//! congestion-controlled).
+//! super-packets, which segmentation offload leaves whole. Datagrams leave in batches (`batch`), one system call each,
+//! from a queue for each path (`transmit`). The engine between them is `mpt` (MPT's wire format) or `ropewalk` (sealed,
+//! retransmitted, congestion-controlled).
 
 mod address;
 mod batch;

@@ -1,9 +1,9 @@
 //! The engine of MPT's tunnel: sockets, device and buffers around [`mpt::Sender`] and [`mpt::Receiver`].
 //!
-//! A super-packet from the device is segmented; each packet gets a sequence number and a path from the sender, and joins
-//! that path's batch. A received datagram must come from its path's peer; its packet passes the receiver and is coalesced
-//! into super-packets again. On the wire everything is as `mptsrv` expects it: no key, no checksum, no duplicates, the
-//! DSCP alone in the outer header (its ECN field would be lost).
+//! A super-packet from the device is segmented; each packet gets a sequence number and a path from the sender, and
+//! joins that path's batch. A received datagram must come from its path's peer; its packet passes the receiver and is
+//! coalesced into super-packets again. On the wire everything is as `mptsrv` expects it: no key, no checksum, no
+//! duplicates, the DSCP alone in the outer header (its ECN field would be lost).
 
 use super::address::PathAddress;
 use super::buffer::BufferSlice;

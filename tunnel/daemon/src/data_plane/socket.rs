@@ -1,12 +1,12 @@
 //! A non-blocking UDP socket of an uplink, bound to its interface and address, with segmentation offload both ways.
 //!
 //! Sending hands the kernel up to 64 equal datagrams in one call (`UDP_SEGMENT`); receiving gets what the kernel has
-//! coalesced (`UDP_GRO`), up to 64 KiB. The kernel coalesces only datagrams with the same TOS byte, so ECN marks are exact.
-//! One `recvmsg` for each super-packet is enough; nix's `recvmmsg` does not restore the length of its control buffers
-//! between calls, which would lose ECN marks silently.
+//! coalesced (`UDP_GRO`), up to 64 KiB. The kernel coalesces only datagrams with the same TOS byte, so ECN marks are
+//! exact. One `recvmsg` for each super-packet is enough; nix's `recvmmsg` does not restore the length of its control
+//! buffers between calls, which would lose ECN marks silently.
 //!
-//! The don't-fragment bit is always set and the kernel's path MTU cache is ignored (`IP_PMTUDISC_PROBE`): path MTU discovery
-//! belongs to `machine`.
+//! The don't-fragment bit is always set and the kernel's path MTU cache is ignored (`IP_PMTUDISC_PROBE`): path MTU
+//! discovery belongs to `machine`.
 
 use super::address::PathAddress;
 use super::batch::TransmitBatch;

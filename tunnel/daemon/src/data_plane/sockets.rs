@@ -1,7 +1,7 @@
 //! The sockets of all uplinks: opened, closed and replaced as network devices and the configuration change.
 //!
-//! A socket that is bound to a device is useless once the device is removed, even if a device of the same name follows (an
-//! LTE stick that is unplugged and plugged in again). It is closed, and opened again when device and address exist.
+//! A socket that is bound to a device is useless once the device is removed, even if a device of the same name follows
+//! (an LTE stick that is unplugged and plugged in again). It is closed, and opened again when device and address exist.
 
 use super::channel::LinkEvent;
 use super::config::{Error, SocketConfig};
@@ -38,8 +38,8 @@ fn open_or_wait(config: &SocketConfig) -> Result<(Socket, Option<Error>), Error>
     }
 }
 
-/// Replaces the sockets by those of `configs`, all or none, and returns the indices of the replaced ones. A socket whose
-/// configuration is the same stays open.
+/// Replaces the sockets by those of `configs`, all or none, and returns the indices of the replaced ones. A socket
+/// whose configuration is the same stays open.
 ///
 /// # Errors
 /// The kernel's; then no socket has changed.

@@ -1,6 +1,6 @@
-//! The transmit queue of a path: datagrams are added to the current batch, several batches are sent at once, and batches
-//! that a full socket refuses wait until it is writable. Beyond [`MAX_QUEUED`] batches they are dropped, as by a full
-//! device queue.
+//! The transmit queue of a path: datagrams are added to the current batch, several batches are sent at once, and
+//! batches that a full socket refuses wait until it is writable. Beyond [`MAX_QUEUED`] batches they are dropped, as by
+//! a full device queue.
 
 use super::address::PathAddress;
 use super::batch::TransmitBatch;
@@ -49,8 +49,8 @@ impl TransmitQueue {
         self.current.padded_len(len)
     }
 
-    /// Adds a datagram of at most `max_len` bytes; `write` fills it in and returns its length, 0 for none. If it does not
-    /// fit the current batch, that one ends first.
+    /// Adds a datagram of at most `max_len` bytes; `write` fills it in and returns its length, 0 for none. If it does
+    /// not fit the current batch, that one ends first.
     pub(super) fn push(
         &mut self,
         socket: &mut Socket,

@@ -9,8 +9,8 @@ use mpt::{KeepaliveConfig, ReorderConfig};
 use std::io;
 use std::net::SocketAddr;
 
-/// The configuration that the data plane starts with, and the assignment that it contains (empty in `mpt` mode). Resolves
-/// host names.
+/// The configuration that the data plane starts with, and the assignment that it contains (empty in `mpt` mode).
+/// Resolves host names.
 ///
 /// # Errors
 /// An endpoint has no address, or there are too many paths.

@@ -1,4 +1,5 @@
-//! The control thread's handle to the data thread: commands in one direction, reports turned into a status in the other.
+//! The control thread's handle to the data thread: commands in one direction, reports turned into a status in the
+//! other.
 
 use super::path_assignment::PathAssignment;
 use super::status_builder::StatusBuilder;

@@ -1,8 +1,8 @@
 //! The assignment of sockets and path ids to a configuration, at the start and after each change.
 //!
-//! A path keeps its id, which both ends know it by, as long as its socket and the peer's address are the same. Otherwise
-//! it is a new path with another id: measurements of the old path do not hold for it, and late datagrams of the old path
-//! cannot be mistaken for its own. Ids are reused in a cycle, as late as possible.
+//! A path keeps its id, which both ends know it by, as long as its socket and the peer's address are the same.
+//! Otherwise it is a new path with another id: measurements of the old path do not hold for it, and late datagrams of
+//! the old path cannot be mistaken for its own. Ids are reused in a cycle, as late as possible.
 
 use crate::config::{ConfiguredPath, ConfiguredPeer, PeerEndpoint, TunnelConfig};
 use crate::control_plane::Error;

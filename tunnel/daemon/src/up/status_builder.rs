@@ -13,7 +13,8 @@ use units::{Instant, Span};
 
 /// Builds the status of a tunnel.
 pub(super) struct StatusBuilder {
-    /// The status with names and without measurements. Paths are at the index of their id; ids without a path have no name.
+    /// The status with names and without measurements. Paths are at the index of their id; ids without a path have no
+    /// name.
     template: TunnelStatus,
     /// By peer, in the order of the template.
     peers: Vec<PeerState>,

@@ -58,8 +58,9 @@ impl<P: Payload> Endpoint<P> {
         None
     }
 
-    /// Sends the frames that belong to a path on it. Acknowledgements of all paths are sent on the fastest path that seems
-    /// to work, and at intervals on each of the others too, so that the failure of one path does not stop them all.
+    /// Sends the frames that belong to a path on it. Acknowledgements of all paths are sent on the fastest path that
+    /// seems to work, and at intervals on each of the others too, so that the failure of one path does not stop them
+    /// all.
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
         let path_with_frames =
             self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
@@ -101,8 +102,8 @@ impl<P: Payload> Endpoint<P> {
         self.send_frames(now, feedback_path, 0)
     }
 
-    /// The path with the minimum round trip among those that work and have lately delivered a datagram; else the one that
-    /// delivered the latest.
+    /// The path with the minimum round trip among those that work and have lately delivered a datagram; else the one
+    /// that delivered the latest.
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let latest = paths().filter_map(|(_, path)| path.last_received).max()?;
@@ -165,9 +166,9 @@ impl<P: Payload> Endpoint<P> {
         }
     }
 
-    /// The time for which the peer waits for a missing fragment: the difference of the paths' delays and their jitter; with
-    /// retransmission, also the probe timeout of a failing path (its last acknowledgement may be nearly as late again)
-    /// and the time to retransmit everything in flight on another.
+    /// The time for which the peer waits for a missing fragment: the difference of the paths' delays and their jitter;
+    /// with retransmission, also the probe timeout of a failing path (its last acknowledgement may be nearly as late
+    /// again) and the time to retransmit everything in flight on another.
     pub(super) fn reorder_timeout(&self) -> Span {
         let up_paths = || self.paths.iter().flatten().filter(|path| path.is_up());
         let delay_difference = self.max_excess_one_way_delay(4);

@@ -5,11 +5,11 @@
 //!                                    \--- kept until acknowledged, retransmitted if lost
 //! ```
 //!
-//! An inner packet is cut into fragments when a path is ready for them, not before: what waits has no path yet, and any path
-//! carries any fragment. Fragments are numbered in their stream and kept until they are acknowledged. Each path has packet
-//! numbers of its own, and so its own losses, round trips and delivery rates, which feed the congestion control of the
-//! registry. Acknowledgements of all paths return by the fastest: a loss on a slow path is detected, and its fragment
-//! retransmitted on the fast one, about when the slow path would have delivered it.
+//! An inner packet is cut into fragments when a path is ready for them, not before: what waits has no path yet, and any
+//! path carries any fragment. Fragments are numbered in their stream and kept until they are acknowledged. Each path
+//! has packet numbers of its own, and so its own losses, round trips and delivery rates, which feed the congestion
+//! control of the registry. Acknowledgements of all paths return by the fastest: a loss on a slow path is detected, and
+//! its fragment retransmitted on the fast one, about when the slow path would have delivered it.
 //!
 //! After each input call [`poll_transmit`](Endpoint::poll_transmit), [`poll_delivery`](Endpoint::poll_delivery) and
 //! [`poll_event`](Endpoint::poll_event) until they are empty; then nothing until the next input or the
@@ -52,7 +52,8 @@ struct PartlySentPacket<P> {
     /// Offset of the next fragment, bytes.
     offset: u32,
     length: u32,
-    /// Bytes of each fragment: equal but for the last one, which is hardly shorter, so that a driver can send them with GSO.
+    /// Bytes of each fragment: equal but for the last one, which is hardly shorter, so that a driver can send them with
+    /// GSO.
     fragment_size: u32,
 }
 

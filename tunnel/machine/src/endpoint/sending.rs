@@ -7,13 +7,13 @@ use crate::path::TunnelPath;
 use schedule::{PacketChoice, SchedulerView};
 use units::{Instant, PathId, Span};
 
-/// Maximum time between two questions to the scheduler while packets wait: it may watch the backlog (as `overflow` does), so
-/// it is asked even if no path can send.
+/// Maximum time between two questions to the scheduler while packets wait: it may watch the backlog (as `overflow`
+/// does), so it is asked even if no path can send.
 const MAX_PICK_INTERVAL: Span = Span::from_millis(1);
 
 impl<P: Payload> Endpoint<P> {
-    /// Retransmits a lost fragment on the path on which it arrives first. The stream waits for it: a slower path that can
-    /// send at once would cost the stream the difference of the delays, so the fragment waits for a faster one.
+    /// Retransmits a lost fragment on the path on which it arrives first. The stream waits for it: a slower path that
+    /// can send at once would cost the stream the difference of the delays, so the fragment waits for a faster one.
     pub(super) fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<P>> {
         loop {
             let (_, bytes) = self.fragments.next_retransmission()?;
@@ -123,8 +123,8 @@ impl<P: Payload> Endpoint<P> {
         self.send_next(now, choice.path, size)
     }
 
-    /// Sets the round trips that schedulers see as if acknowledgements returned by the same path: the minimum, and twice
-    /// each path's excess delay. (They return by the fastest path, so that measured round trips understate the
+    /// Sets the round trips that schedulers see as if acknowledgements returned by the same path: the minimum, and
+    /// twice each path's excess delay. (They return by the fastest path, so that measured round trips understate the
     /// difference.)
     fn set_symmetric_srtts(&mut self) {
         let up_paths = self.paths.iter().flatten().filter(|path| path.is_up());

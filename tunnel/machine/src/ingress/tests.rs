@@ -45,8 +45,8 @@ fn a_sparse_flow_goes_first_and_others_take_turns_by_bytes() {
     assert_eq!(order[0], 3);
 }
 
-/// A queue that is drained at 1 packet a millisecond and always holds 20: the first signal comes after an interval, then
-/// more and more often (RFC 8289: an interval, 100 / sqrt(2), 100 / sqrt(3) ... later).
+/// A queue that is drained at 1 packet a millisecond and always holds 20: the first signal comes after an interval,
+/// then more and more often (RFC 8289: an interval, 100 / sqrt(2), 100 / sqrt(3) ... later).
 #[test]
 fn a_standing_queue_is_marked_or_dropped_at_the_intervals_of_codel() {
     for ect in [true, false] {

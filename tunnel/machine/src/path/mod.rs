@@ -255,7 +255,8 @@ impl TunnelPath {
         self.sent.push_control(now)
     }
 
-    /// Validates the congestion window; called when nothing more can be sent now. `app_limited` if there is no more data.
+    /// Validates the congestion window; called when nothing more can be sent now. `app_limited` if there is no more
+    /// data.
     pub(super) fn validate_cwnd(&mut self, now: Instant, app_limited: bool, controller: &mut ControllerHandle) {
         let is_cwnd_full = self.sender.validate_cwnd(now, &self.sent.outstanding(), false, controller);
         if app_limited && !is_cwnd_full {
@@ -266,8 +267,8 @@ impl TunnelPath {
         }
     }
 
-    /// Whether a queue on the path shows that the path is saturated, although no data waits here: the path limits the inner
-    /// flows, not their applications.
+    /// Whether a queue on the path shows that the path is saturated, although no data waits here: the path limits the
+    /// inner flows, not their applications.
     fn is_saturated(&self) -> bool {
         let min_rtt = self.sender.min_rtt();
         let queue_delay = self.sender.rtt().srtt().saturating_sub(min_rtt);

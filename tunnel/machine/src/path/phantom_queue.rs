@@ -50,7 +50,8 @@ impl PhantomQueue {
         self.updated = now;
     }
 
-    /// Takes a sample of the delivery rate. A sample of a path that was not `filled` is only a lower bound of the bandwidth.
+    /// Takes a sample of the delivery rate. A sample of a path that was not `filled` is only a lower bound of the
+    /// bandwidth.
     pub(super) fn on_delivery(&mut self, now: Instant, rate: Rate, filled: bool, srtt: Span) {
         if !filled && rate < self.bandwidth() {
             return;

@@ -105,8 +105,8 @@ impl PmtuSearch {
 mod tests {
     use super::*;
 
-    /// The path MTU that a search finds, its probes and its duration, on a path that carries datagrams of up to `path_mtu`
-    /// bytes.
+    /// The path MTU that a search finds, its probes and its duration, on a path that carries datagrams of up to
+    /// `path_mtu` bytes.
     fn search_plpmtu(max_plpmtu: u32, path_mtu: u32) -> (u32, u32, Span) {
         let mut search = PmtuSearch::new(max_plpmtu);
         search.start(Instant::ZERO);

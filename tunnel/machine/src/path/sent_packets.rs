@@ -340,8 +340,8 @@ impl SentPackets {
         rtt.srtt() + (rtt.mdev() * 4).max(GRANULARITY) + super::received_packets::MAX_ACK_DELAY
     }
 
-    /// A probe was answered. The minimum round trip of probes is the RTT estimate until data is acknowledged: a path's first
-    /// datagram may have waited for a neighbour's address or for a radio to wake up.
+    /// A probe was answered. The minimum round trip of probes is the RTT estimate until data is acknowledged: a path's
+    /// first datagram may have waited for a neighbour's address or for a radio to wake up.
     pub(super) fn on_probe(&mut self, now: Instant, rtt: Span, sender: &mut PathSender) {
         if self.one_way_delay.is_none() && rtt < sender.min_rtt() {
             self.latest_rtt = rtt;

@@ -1,7 +1,7 @@
 //! Path validation by pings (as RFC 9000, section 8.2, with PATH_CHALLENGE).
 //!
-//! A path is used after the first pong over it, which also proves that the peer receives at its address. It fails after a
-//! few round trips without acknowledgement or pong. Acknowledged data shows that a path works, so that a path with
+//! A path is used after the first pong over it, which also proves that the peer receives at its address. It fails after
+//! a few round trips without acknowledgement or pong. Acknowledged data shows that a path works, so that a path with
 //! traffic is not pinged; a failed path is still pinged, and used again after the first pong.
 
 use super::pmtud::PmtuSearch;

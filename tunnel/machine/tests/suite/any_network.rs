@@ -1,5 +1,5 @@
-//! Random networks: no packet is delivered twice, altered, or out of its stream's order; memory is bounded; and once a path
-//! works, everything queued is delivered.
+//! Random networks: no packet is delivered twice, altered, or out of its stream's order; memory is bounded; and once a
+//! path works, everything queued is delivered.
 
 use crate::simulation::{offer, simulation};
 use std::collections::BTreeSet;

@@ -80,8 +80,8 @@ fn a_path_sends_at_most_its_configured_rate() {
     assert!((bytes / 2.5e6 * 1500.0 / 1438.0 - 1.0).abs() < 0.01, "{bytes}");
 }
 
-/// The frames that an endpoint sends now, datagram by datagram, none of which may be larger than every path carries: 1200
-/// bytes (RFC 9000, section 14), of which the seal takes 28.
+/// The frames that an endpoint sends now, datagram by datagram, none of which may be larger than every path carries:
+/// 1200 bytes (RFC 9000, section 14), of which the seal takes 28.
 fn sent_frames(host: &mut TestHost, now: Instant) -> Vec<Frame> {
     let mut frames = Vec::new();
     while let Some(transmit) = host.endpoint.poll_transmit(now) {

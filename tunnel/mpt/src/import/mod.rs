@@ -1,7 +1,7 @@
 //! Import of MPT's configuration files.
 //!
-//! MPT (draft-lencse-tsvwg-mpt) has an `interface.conf` and one file for each connection in `connections/`. All of their
-//! keys are known here; keys without a counterpart are noted.
+//! MPT (draft-lencse-tsvwg-mpt) has an `interface.conf` and one file for each connection in `connections/`. All of
+//! their keys are known here; keys without a counterpart are noted.
 
 mod convert;
 mod ini;

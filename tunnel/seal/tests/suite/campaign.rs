@@ -1,5 +1,5 @@
-//! Two hosts on a bad network, which restart and whose wall clocks jump: nothing is opened that was not sealed, and nothing
-//! twice; and once the network is good, each opens the other's datagrams.
+//! Two hosts on a bad network, which restart and whose wall clocks jump: nothing is opened that was not sealed, and
+//! nothing twice; and once the network is good, each opens the other's datagrams.
 
 use crate::test_peer::{TestPeer, WALL_CLOCK, entropy, key};
 use seal::{Established, HandshakeConfig, PresharedKey, SealDevice};

@@ -1,5 +1,5 @@
-//! Two peers with seeded random bytes and one clock. A test passes the messages between them, and may drop, keep or change
-//! them.
+//! Two peers with seeded random bytes and one clock. A test passes the messages between them, and may drop, keep or
+//! change them.
 
 use seal::{
     DropReason, Established, HandshakeConfig, HandshakeMessage, Opened, PeerId, PrivateKey, SEAL_OVERHEAD, SealDevice,

@@ -30,8 +30,8 @@ impl Ecn {
     }
 }
 
-/// Sets CE in an IP packet, and updates IPv4's header checksum (RFC 1624). False if the packet is not ECN-capable, or no IP
-/// packet: then only a drop signals congestion.
+/// Sets CE in an IP packet, and updates IPv4's header checksum (RFC 1624). False if the packet is not ECN-capable, or
+/// no IP packet: then only a drop signals congestion.
 pub fn set_ce(packet: &mut [u8]) -> bool {
     match tos(packet).map(Ecn::of) {
         None | Some(Ecn::NotEct) => return false,

@@ -1,5 +1,5 @@
-//! Dropping the first segment of a super-packet, so that CoDel, which drops one packet as a signal, does not drop the 45
-//! after it as well.
+//! Dropping the first segment of a super-packet, so that CoDel, which drops one packet as a signal, does not drop the
+//! 45 after it as well.
 
 use super::CWR;
 use crate::checksum::{self, pseudo_header_sum};
@@ -7,8 +7,8 @@ use crate::inner::{addresses, protocol};
 use crate::reader::{put_word, word};
 use crate::virtio::{Gso, Layout, VirtioNetHeader, tcp_sequence};
 
-/// Drops the first segment of a `super_packet` (with its virtio_net_hdr) in place: only headers move. The rest begins at the
-/// returned offset. `None`, and nothing is changed, if it has fewer than two segments.
+/// Drops the first segment of a `super_packet` (with its virtio_net_hdr) in place: only headers move. The rest begins
+/// at the returned offset. `None`, and nothing is changed, if it has fewer than two segments.
 pub fn trim_first(super_packet: &mut [u8]) -> Option<usize> {
     let (mut offload, packet) = VirtioNetHeader::parse(super_packet).ok()?;
     let gso = offload.gso?;

@@ -1,7 +1,7 @@
 //! Packets acknowledged beyond those expected: aggregation of acknowledgements.
 //!
-//! Receivers and links hold acknowledgements back and release them together. A window of one bandwidth-delay product would
-//! be used up meanwhile; so the largest excess of the last five to ten round trips is added to it.
+//! Receivers and links hold acknowledgements back and release them together. A window of one bandwidth-delay product
+//! would be used up meanwhile; so the largest excess of the last five to ten round trips is added to it.
 
 use super::bandwidth;
 use units::{Instant, Span};

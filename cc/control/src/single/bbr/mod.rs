@@ -11,9 +11,9 @@
 //! that of packet conservation. Packets acknowledged beyond those expected (`aggregation.rs`) are added to the window.
 //!
 //! Source: Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 2016); constants, integer units and
-//! the order of one acknowledgement as in Linux 6.1 (`tcp_bbr.c`).
-//! Deviation from Linux: the release time of the pacer's next packet is not known, so that the packets in flight at that
-//! time are taken to be those in flight now (at most one burst more).
+//! the order of one acknowledgement as in Linux 6.1 (`tcp_bbr.c`). Deviation from Linux: the release time of the
+//! pacer's next packet is not known, so that the packets in flight at that time are taken to be those in flight now (at
+//! most one burst more).
 
 pub(super) mod aggregation;
 pub(super) mod bandwidth;

@@ -59,8 +59,8 @@ pub(super) struct FullBw {
     pub(super) full_bw: u64,
     full_bw_cnt: u32,
     pub(super) full_bw_reached: bool,
-    /// Whether a sample counts as one of the path's bandwidth and not of the application's: the latest, or on a tunnel's
-    /// path any of the round.
+    /// Whether a sample counts as one of the path's bandwidth and not of the application's: the latest, or on a
+    /// tunnel's path any of the round.
     path_limited: bool,
 }
 

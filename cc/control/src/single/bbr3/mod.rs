@@ -23,9 +23,9 @@
 //! ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
-//! draft-ietf-ccwg-bbr for the names. Where the two differ, as in Linux: bounds of the 2 % rule round
-//! down (one lost packet of 51 in flight is too much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the drain gain is 0.34 (draft:
-//! 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
+//! draft-ietf-ccwg-bbr for the names. Where the two differ, as in Linux: bounds of the 2 % rule round down (one lost
+//! packet of 51 in flight is too much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the
+//! drain gain is 0.34 (draft: 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
 //! Deviations from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
 //! found by a timer are evaluated with the next acknowledgement; no fast path for application-limited flows; no path
 //! change on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.

@@ -1,7 +1,7 @@
 //! The meaning of the file: addresses, keys, quantities, algorithms, and constraints between keys.
 //!
-//! Every resolver records its errors in the [`Context`] and continues with some value: if there is any error, the resulting
-//! configuration is not used.
+//! Every resolver records its errors in the [`Context`] and continues with some value: if there is any error, the
+//! resulting configuration is not used.
 
 mod context;
 mod interface;

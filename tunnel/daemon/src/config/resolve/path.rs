@@ -122,7 +122,8 @@ fn check(
     }
 }
 
-/// Outer packets must not be routed into the tunnel: if the allowed IPs contain an endpoint, its paths need an interface.
+/// Outer packets must not be routed into the tunnel: if the allowed IPs contain an endpoint, its paths need an
+/// interface.
 fn check_routing_loop(
     tables: &[Spanned<PathTable>],
     paths: &[ConfiguredPath],

@@ -18,8 +18,8 @@ pub(super) enum Rejection {
     UnallowedSource,
 }
 
-/// Validates a packet; returns its virtio-net header, its bytes without padding, and the offset of the IP header. Copies
-/// a CE mark of its fragments to the inner header (RFC 6040, section 4.2).
+/// Validates a packet; returns its virtio-net header, its bytes without padding, and the offset of the IP header.
+/// Copies a CE mark of its fragments to the inner header (RFC 6040, section 4.2).
 pub(super) fn validate(
     ReassembledPacket { buffer, ce }: ReassembledPacket<'_, PacketBytes>,
     is_allowed: impl Fn(IpAddr) -> bool,

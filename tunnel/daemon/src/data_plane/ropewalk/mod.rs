@@ -2,8 +2,8 @@
 //! received datagrams are opened in place.
 //!
 //! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call: no TCP is
-//! parsed and no checksum computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and device are
-//! here. Inner addresses decide which peer gets a packet, and which may send one.
+//! parsed and no checksum computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and
+//! device are here. Inner addresses decide which peer gets a packet, and which may send one.
 
 mod allowed_ips;
 mod deliver;
@@ -212,8 +212,8 @@ fn allowed_ips(peers: &BTreeMap<PeerId, EnginePeer>) -> AllowedIps<PeerId> {
     AllowedIps::new(peers.iter().flat_map(networks_of_peer))
 }
 
-/// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the mark,
-/// which would count against this path otherwise.
+/// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the
+/// mark, which would count against this path otherwise.
 fn outer_tos(inner: u8) -> u8 {
     if inner & ECN_MASK == ECN_MASK { inner & !ECN_MASK | ECT_0 } else { inner }
 }

@@ -54,8 +54,8 @@ impl EnginePeer {
         Ok((id, peer))
     }
 
-    /// Applies `new_config`, which was checked. New paths are added before old ones are removed, so that the removal can be
-    /// announced on them.
+    /// Applies `new_config`, which was checked. New paths are added before old ones are removed, so that the removal
+    /// can be announced on them.
     pub(super) fn change(&mut self, new_config: PeerConfig, id: PeerId, node: &mut Node, now: Instant) {
         if self.config.preshared_key != new_config.preshared_key {
             node.set_preshared(now, id, new_config.preshared_key.clone());
