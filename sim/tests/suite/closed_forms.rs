@@ -138,7 +138,7 @@ fn two_reno_flows_share_fairly() {
 
 /// Rate x (1 - loss).
 #[test]
-fn a_run_tells_what_its_paths_can_carry() {
+fn a_run_records_what_its_paths_can_carry() {
     let loss = LossModel::Random(0.25);
     let run = run(&one_link("reno", PipeConfig { loss, ..pipe(Rate::from_mbit(100), Span::from_millis(10), 165) }, 1));
     assert_eq!(run.capacity_mbps, Some(75.0));

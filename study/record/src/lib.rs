@@ -33,8 +33,8 @@ pub struct Run {
     #[serde(default)]
     pub convergence_s: Option<f64>,
     /// What all paths together can carry in the long run, headers included, Mbit/s: of each path the rate of its
-    /// slowest link times the share that its links do not lose. None if a path has no rate, if paths share a link, or
-    /// if the scenario changes what a link carries.
+    /// slowest link times the share that its links neither lose nor corrupt. None if a path has no rate, if paths share
+    /// a link, or if the scenario changes what a link carries.
     #[serde(default)]
     pub capacity_mbps: Option<f64>,
     /// On a real kernel: the steal time, in which the run waited for the CPU, seconds; zero in virtual time. None in

@@ -6,7 +6,7 @@ use crate::number::{DASH, plural};
 
 /// The mark, in the terminal, of a value below the threshold.
 pub(crate) const BELOW_MARK: &str = "▾";
-/// The least strength of a colour on either side of the threshold, so that both sides can be told apart there.
+/// The minimum strength of a colour on either side of the threshold, so that both sides can be told apart there.
 const MIN_STRENGTH: f64 = 0.25;
 
 /// A number of the map.
@@ -31,7 +31,7 @@ pub(crate) fn shade(scale: &HeatMap, number: f64) -> (&'static str, f64) {
     }
 }
 
-/// How many numbers reach the threshold, their median, and the least; none without numbers.
+/// How many numbers reach the threshold, their median, and the minimum; none without numbers.
 pub(crate) fn sentence(grid: &Grid, scale: &HeatMap) -> Option<String> {
     let named = grid.rows.iter().flat_map(|row| row.values.iter().zip(&grid.columns).map(move |cell| (row, cell)));
     let named = named.filter_map(|(row, (value, column))| {
@@ -39,14 +39,14 @@ pub(crate) fn sentence(grid: &Grid, scale: &HeatMap) -> Option<String> {
         estimate.mean.is_finite().then(|| (estimate.mean, format!("{}, {column}", row.name)))
     });
     let named: Vec<(f64, String)> = named.collect();
-    let least = named.iter().min_by(|first, second| first.0.total_cmp(&second.0))?;
+    let min = named.iter().min_by(|first, second| first.0.total_cmp(&second.0))?;
     let mut numbers: Vec<f64> = named.iter().map(|(number, _)| *number).collect();
     let median = median(&mut numbers)?;
     let reached = scale.threshold.map_or(String::new(), |threshold| {
         let reached = numbers.iter().filter(|number| **number >= threshold).count();
         format!("{reached} of {} are {} or more; ", plural(numbers.len(), "value"), format_cell(threshold))
     });
-    Some(format!("{reached}median {}, least {} ({})", format_cell(median), format_cell(least.0), least.1))
+    Some(format!("{reached}median {}, minimum {} ({})", format_cell(median), format_cell(min.0), min.1))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn the_terminal_shows_shares_by_combinations_of_keys_and_marks_those_below_the_t
     assert!(rows.contains(&vec!["0ms,", "0%", "0.06▾", "0.12▾"]), "{text}");
     assert!(rows.contains(&vec!["50ms,", "5%", "0.44▾", "0.50"]), "{text}");
     assert!(rows.contains(&vec!["50ms,", "5%", "0.94", "1.00"]), "{text}");
-    let note = "1 of 8 values are 0.50 or more; median 0.28, least 0.06 (0ms, 0%, cubic). ▾ is less than 0.50.";
+    let note = "1 of 8 values are 0.50 or more; median 0.28, minimum 0.06 (0ms, 0%, cubic). ▾ is less than 0.50.";
     assert!(text.contains(note), "{text}");
     let narrow = terminal(&study(&runs), 24, false);
     assert!(narrow.lines().all(|line| line.chars().count() <= 24), "{narrow}");

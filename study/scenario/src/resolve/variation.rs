@@ -19,7 +19,7 @@ pub(super) fn handover(table: &Spanned<file::Handover>) -> Result<Handover, Diag
     }
     let bounds = delay.as_ref().map(|bounds| (bounds.get()[0].0, bounds.get()[1].0));
     if let Some(delay) = delay.as_ref().filter(|_| bounds.is_some_and(|(min, max)| min > max)) {
-        return Err(Diagnostic::new(delay.span(), "`delay` has the least first: [\"20ms\", \"40ms\"]"));
+        return Err(Diagnostic::new(delay.span(), "`delay` has its minimum first: [\"20ms\", \"40ms\"]"));
     }
     if outage_span == Span::ZERO && bounds.is_none() {
         let diagnostic = Diagnostic::new(table.span(), "the hand-over changes nothing");

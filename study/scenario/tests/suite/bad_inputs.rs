@@ -51,7 +51,7 @@ fn quantities() {
         ),
         ("handover = { period = \"1s\", outage = \"1s\" }", "handover.outage", "less than `period`"),
         ("handover = { period = \"1s\" }", "handover", "changes nothing"),
-        ("handover = { period = \"1s\", delay = [\"2ms\", \"1ms\"] }", "handover.delay", "least first"),
+        ("handover = { period = \"1s\", delay = [\"2ms\", \"1ms\"] }", "handover.delay", "minimum first"),
         (&walk("1mbit", "9mbit", "1s"), "rate_walk", "`rate_walk` without `rate`"),
         (&(walk("9mbit", "9mbit", "1s") + "\nrate = \"9mbit\""), "rate_walk.max", "more than `min`"),
         (&(walk("1mbit", "9mbit", "1s") + "\nrate = \"10mbit\""), "rate_walk", "not between"),

@@ -25,11 +25,10 @@ fn paths_add_up_with_what_their_losses_leave() {
 
 #[test]
 fn the_slowest_link_counts_and_the_losses_of_all() {
-    let links =
-        "[[link]]\nname = \"fast\"\nrate = \"100mbit\"\nloss = \"50%\"\n[[link]]\nname = \"wire\"\nloss = \"20%\"\n";
+    let links = "[[link]]\nname = \"fast\"\nrate = \"100mbit\"\nloss = \"50%\"\n[[link]]\nname = \"wire\"\nloss = \"20%\"\ncorrupt = \"50%\"\n";
     let slow = "[[link]]\nname = \"slow\"\nrate = \"80mbit\"\npolicer = { rate = \"40mbit\", burst = \"100kB\" }\n";
     let path = "[[path]]\nname = \"a\"\nlinks = [\"fast\", \"wire\", \"slow\"]\n";
-    assert_eq!(capacity(&format!("{links}{slow}{path}")), Some(40.0 * 0.5 * 0.8), "the policer's rate");
+    assert_eq!(capacity(&format!("{links}{slow}{path}")), Some(40.0 * 0.5 * (0.8 * 0.5)), "the policer's rate");
 }
 
 #[test]
