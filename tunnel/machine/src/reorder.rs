@@ -155,7 +155,7 @@ impl<P: Payload> ReorderBuffer<P> {
         if !config.retransmit {
             self.give_up_overtaken(now, index, is_in_use, counters);
         }
-        while self.buffered_bytes > config.memory_bytes && self.give_up_in_fullest(now, counters) {}
+        while self.buffered_bytes > config.memory_bytes && self.give_up_in_longest_stream(now, counters) {}
         self.reschedule();
     }
 
@@ -262,14 +262,14 @@ impl<P: Payload> ReorderBuffer<P> {
         }
     }
 
-    fn give_up_in_fullest(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
-        let Some(fullest) =
+    fn give_up_in_longest_stream(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
+        let Some(longest) =
             self.waiting_streams.iter().copied().max_by_key(|index| self.streams[usize::from(*index)].buffered)
         else {
             return false;
         };
         let buffered = self.buffered;
-        self.give_up(now, fullest, counters);
+        self.give_up(now, longest, counters);
         self.buffered < buffered
     }
 

@@ -166,7 +166,7 @@ fn tables_and_figures_are_blamed_at_their_line() {
 }
 
 #[test]
-fn shares_and_heat_maps_are_blamed_at_their_line() {
+fn errors_in_shares_and_heat_maps_name_their_line() {
     let table = |path: &str, lines: &str| {
         let sweep = "[sweep]\n\"duration\" = [\"1s\", \"2s\"]\n[[table]]\nrows = \"duration\"\n";
         format!("{HEAD}{path}{FLOW}{sweep}{lines}\n")
