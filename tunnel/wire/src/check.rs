@@ -49,6 +49,19 @@ pub fn gre(data: &[u8]) {
     }
 }
 
+/// Relay messages: a decoded header is encoded as it was.
+///
+/// # Panics
+/// If that does not hold.
+pub fn relay(data: &[u8]) {
+    if let Ok((header, bytes)) = crate::relay::Header::parse(data) {
+        let mut encoded = Vec::new();
+        header.write(&mut encoded);
+        assert_eq!(encoded, data[..header.len()]);
+        assert_eq!(bytes, &data[header.len()..][..bytes.len()]);
+    }
+}
+
 /// Frames: decoded frames are encoded and decoded to the same.
 ///
 /// # Panics

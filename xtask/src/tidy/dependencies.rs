@@ -40,6 +40,7 @@ const CRATES: &[CrateRule] = &[
         &["libm", "schemars", "serde", "serde_json", "toml"],
     ),
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
+    pure("relay", &["units", "wire"], &[]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
     pure("testnet", &["link", "machine", "units"], &[]),
     impure("daemon", &["control", "machine", "mpt", "node", "parse", "schedule", "seal", "units", "wire"]),

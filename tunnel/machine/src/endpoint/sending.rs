@@ -103,14 +103,13 @@ impl<P: Payload> Endpoint<P> {
             schedule::PathView { has_room: false, active: false, ..schedule::PathView::without_measurements() };
         self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent_path, |path| path.view(now))));
         self.set_symmetric_srtts();
-        let partly_sent_bytes = self.partly_sent.as_ref().map_or(0, |packet| packet.length - packet.offset);
         let view = SchedulerView {
             now,
             packet_bytes: size,
             paths: &self.views,
             snd_nxt: self.fragments.next_number(),
             snd_una: self.fragments.base,
-            unsent_packets: (self.ingress.bytes + u64::from(partly_sent_bytes)).div_ceil(u64::from(size)),
+            unsent_packets: self.unsent_bytes().div_ceil(u64::from(size)),
             rwnd_left_packets: u64::MAX,
             rwnd_stalls: 0,
         };

@@ -199,9 +199,14 @@ impl TunnelPath {
             in_flight: self.sent.in_flight,
             queued: 0,
             pacing_rate: self.pacing_rate(),
-            delivery_rate: self.phantom_queue.bandwidth(),
+            delivery_rate: self.bandwidth(),
             phantom_queue_delay: Some(self.phantom_queue.length(now)),
         }
+    }
+
+    /// The maximum delivery rate of the last round trips; zero before the first sample.
+    pub(super) fn bandwidth(&self) -> Rate {
+        self.phantom_queue.bandwidth()
     }
 
     /// The pacing rate, at most the configured one.

@@ -5,8 +5,14 @@ use std::path::Path;
 type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-const TARGETS: [(&str, Check); 5] =
-    [("gre", gre), ("frames", frames), ("inner", inner), ("segment", segment), ("coalesce", coalesce)];
+const TARGETS: [(&str, Check); 6] = [
+    ("gre", gre),
+    ("frames", frames),
+    ("relay", relay),
+    ("inner", inner),
+    ("segment", segment),
+    ("coalesce", coalesce),
+];
 
 /// The saved inputs of a target.
 fn saved_inputs(target: &str) -> Vec<Vec<u8>> {

@@ -1,0 +1,23 @@
+//! The tunnel's relay of TCP connections: a performance-enhancing proxy that splits connections (RFC 3135). Sans-IO.
+//!
+//! ```text
+//! client -- TCP -- near end == two byte streams over all paths of the tunnel == far end -- TCP -- server
+//! ```
+//!
+//! TCP is ended at the tunnel's near end and begun again at its far end, so that no congestion control but the tunnel's
+//! own meets its paths. [`Relay`] is one end, for all connections with one peer. Its driver has the TCP sockets, and
+//! carries [`Message`]s as inner packets of the tunnel's endpoint, which retransmits what is lost as long as a packet is
+//! worth it; what it gives up, the relay sends again. A client's SYN is answered only when the far end has connected to
+//! the server.
+
+mod connection;
+mod event;
+mod memory;
+mod receive_stream;
+mod relay;
+mod schedule;
+mod send_stream;
+
+pub use event::{Chunk, ConnectionId, ConnectionStatus, Event, Message, RelayConfig};
+pub use relay::Relay;
+pub use wire::relay::{Addresses, Body, Header, ResetReason};

@@ -1,0 +1,38 @@
+//! Memory of all connections together, shared by a dynamic threshold: each connection may hold as much as half of what
+//! is free (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha 1/2). However many
+//! connections hold what they may, some is left for the next one: with n of them, 1 / (1 + n / 2).
+
+/// The window of both byte streams before anything else is known, bytes: a server may speak first.
+pub(crate) const INITIAL_WINDOW: u64 = 64 * 1024;
+
+/// Bytes charged for each chunk besides its own, so that tiny chunks are not free.
+const CHUNK_OVERHEAD: u64 = 256;
+
+/// The bytes that are held of those that may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    pub(crate) used: u64,
+    max: u64,
+}
+
+impl Memory {
+    pub(crate) fn new(max: u64) -> Self {
+        Self { used: 0, max }
+    }
+
+    /// What a chunk of this length is charged.
+    pub(crate) fn charge(length: u64) -> u64 {
+        length + CHUNK_OVERHEAD
+    }
+
+    /// The bytes that one connection may hold now.
+    pub(crate) fn threshold(&self) -> u64 {
+        self.max.saturating_sub(self.used) / 2
+    }
+
+    /// Whether a connection that holds `held` may hold `charge` more. One that holds nothing may have one chunk of any
+    /// length that is free.
+    pub(crate) fn admits(&self, held: u64, charge: u64) -> bool {
+        self.used + charge <= self.max && (held == 0 || held + charge <= self.threshold())
+    }
+}

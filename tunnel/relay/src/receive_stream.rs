@@ -1,0 +1,169 @@
+//! The byte stream that an end receives: chunks are put in order, and kept until the driver has consumed them.
+
+use crate::event::Chunk;
+use crate::memory::{INITIAL_WINDOW, Memory};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Maximum size of the window, bytes: 1 Gbit/s for 134 ms.
+const MAX_WINDOW: u64 = 16 << 20;
+
+/// One direction's receiving end.
+#[derive(Debug)]
+pub(crate) struct ReceiveStream<C> {
+    /// In order, from `consumed` on.
+    chunks: VecDeque<C>,
+    pub(crate) consumed: u64,
+    /// The end of what arrived without a gap.
+    received: u64,
+    /// Later chunks by their offset; they do not overlap.
+    out_of_order: BTreeMap<u64, C>,
+    /// The offset at which the byte stream ends.
+    end: Option<u64>,
+    /// The window's end that was sent last.
+    window_end: u64,
+    /// Bytes charged for the chunks.
+    pub(crate) held: u64,
+}
+
+impl<C: Chunk> ReceiveStream<C> {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: VecDeque::new(),
+            consumed: 0,
+            received: 0,
+            out_of_order: BTreeMap::new(),
+            end: None,
+            window_end: INITIAL_WINDOW,
+            held: 0,
+        }
+    }
+
+    /// A segment arrived. True if there is more in order, the end included. What is outside the window, beyond the end
+    /// or more than the memory admits is dropped.
+    pub(crate) fn insert(&mut self, offset: u64, chunk: Option<C>, fin: bool, memory: &mut Memory) -> bool {
+        let was_complete = self.is_complete();
+        let segment_end = offset + chunk.as_ref().map_or(0, |chunk| u64::from(chunk.len()));
+        if segment_end > self.window_end || self.end.is_some_and(|end| segment_end > end) {
+            return false;
+        }
+        let before = self.received;
+        let is_stored = chunk.is_none_or(|chunk| self.store(offset, &chunk, memory));
+        if fin && is_stored {
+            self.end.get_or_insert(segment_end);
+        }
+        self.received > before || self.is_complete() && !was_complete
+    }
+
+    /// Stores the bytes of a chunk that are new. False if some are dropped.
+    fn store(&mut self, offset: u64, chunk: &C, memory: &mut Memory) -> bool {
+        let end = offset + u64::from(chunk.len());
+        let mut start = offset.max(self.received);
+        if self.out_of_order.is_empty() && start == self.received {
+            return start >= end || self.append(chunk.slice((start - offset) as u32, chunk.len()), memory);
+        }
+        if let Some((previous, bytes)) = self.out_of_order.range(..=start).next_back() {
+            start = start.max(previous + u64::from(bytes.len()));
+        }
+        while start < end {
+            let following =
+                self.out_of_order.range(start..).next().map(|(next, bytes)| (*next, u64::from(bytes.len())));
+            let part_end = following.map_or(end, |(next, _)| next.min(end));
+            if start < part_end {
+                let charge = Memory::charge(part_end - start);
+                if !memory.admits(self.held, charge) {
+                    return false;
+                }
+                self.held += charge;
+                memory.used += charge;
+                let part = chunk.slice((start - offset) as u32, (part_end - offset) as u32);
+                self.out_of_order.insert(start, part);
+            }
+            start = following.map_or(end, |(next, length)| next + length);
+        }
+        while let Some(chunk) = self.out_of_order.remove(&self.received) {
+            self.received += u64::from(chunk.len());
+            self.chunks.push_back(chunk);
+        }
+        true
+    }
+
+    /// Appends the next bytes in order.
+    fn append(&mut self, chunk: C, memory: &mut Memory) -> bool {
+        let length = u64::from(chunk.len());
+        let is_admitted = memory.admits(self.held, Memory::charge(length));
+        if is_admitted {
+            self.held += Memory::charge(length);
+            memory.used += Memory::charge(length);
+            self.received += length;
+            self.chunks.push_back(chunk);
+        }
+        is_admitted
+    }
+
+    /// The chunks in order that are not consumed.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &C> {
+        self.chunks.iter()
+    }
+
+    /// Bytes in order that are not consumed.
+    pub(crate) fn unread(&self) -> u64 {
+        self.received - self.consumed
+    }
+
+    /// Forgets the next `bytes`.
+    pub(crate) fn consume(&mut self, bytes: u64, memory: &mut Memory) {
+        let target = self.received.min(self.consumed + bytes);
+        while self.consumed < target {
+            let Some(front) = self.chunks.front_mut() else { return };
+            let length = u64::from(front.len());
+            let consumed = length.min(target - self.consumed);
+            let mut freed = consumed;
+            if consumed == length {
+                self.chunks.pop_front();
+                freed = Memory::charge(length);
+            } else {
+                *front = front.slice(consumed as u32, length as u32);
+            }
+            self.consumed += consumed;
+            self.held -= freed;
+            memory.used -= freed;
+        }
+    }
+
+    /// Whether everything has arrived, the end included.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.end == Some(self.received)
+    }
+
+    /// Whether everything has been consumed, the end included.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.end == Some(self.consumed)
+    }
+
+    /// The offset to be acknowledged: the end counts as one.
+    pub(crate) fn acknowledgement(&self) -> u64 {
+        self.received + u64::from(self.is_complete())
+    }
+
+    /// The end of the first gap; the acknowledged offset if there is none.
+    pub(crate) fn gap_end(&self) -> u64 {
+        self.out_of_order.keys().next().copied().unwrap_or_else(|| self.acknowledgement())
+    }
+
+    /// The window that could be sent now.
+    fn next_window_end(&self, memory: &Memory) -> u64 {
+        self.window_end.max(self.consumed + MAX_WINDOW.min(memory.threshold()))
+    }
+
+    /// Whether the window has opened by a quarter since it was sent.
+    pub(crate) fn has_window_update(&self, memory: &Memory) -> bool {
+        let opening = self.next_window_end(memory) - self.window_end;
+        self.end.is_none() && opening > 0 && opening * 4 >= self.window_end - self.consumed
+    }
+
+    /// The window's end, which is sent now.
+    pub(crate) fn send_window(&mut self, memory: &Memory) -> u64 {
+        self.window_end = self.next_window_end(memory);
+        self.window_end
+    }
+}

@@ -1,0 +1,244 @@
+//! The byte stream that an end sends: bytes are kept until they are acknowledged.
+
+use crate::event::Chunk;
+use crate::memory::{INITIAL_WINDOW, Memory};
+use std::collections::VecDeque;
+use std::ops::Range;
+use units::{Instant, Span};
+
+/// Maximum size of what waits to be sent for the first time, bytes: enough between two turns of an event loop.
+const MAX_UNSENT: u64 = 512 * 1024;
+/// Bytes sent again at a timeout.
+const TIMEOUT_BYTES: u64 = 64 * 1024;
+/// A gap is not sent again sooner than this after its last retransmission: the retransmission is under way.
+const MIN_RETRANSMISSION_INTERVAL: Span = Span::from_millis(300);
+/// Time without an acknowledgement after which bytes are sent again: longer than the endpoint retransmits fragments and
+/// waits for them.
+const MIN_TIMEOUT: Span = Span::from_millis(1500);
+/// Maximum number of times that the timeout is doubled.
+const MAX_BACKOFF: u32 = 3;
+
+/// A part of the byte stream, to be sent.
+#[derive(Debug)]
+pub(crate) struct Segment<C> {
+    pub(crate) offset: u64,
+    pub(crate) chunk: Option<C>,
+    pub(crate) fin: bool,
+}
+
+/// One direction's sending end.
+#[derive(Debug)]
+pub(crate) struct SendStream<C> {
+    /// The chunks from `acknowledged` on.
+    chunks: VecDeque<C>,
+    pub(crate) acknowledged: u64,
+    /// The next offset to be sent for the first time.
+    next: u64,
+    /// Index of the chunk with that offset, and the offset of its first byte.
+    next_chunk: (usize, u64),
+    /// The end of what was written.
+    pub(crate) end: u64,
+    /// Whether nothing more will be written.
+    is_finished: bool,
+    is_fin_sent: bool,
+    is_fin_acknowledged: bool,
+    /// The first offset that the peer does not accept yet.
+    window_end: u64,
+    /// Offsets to be sent again.
+    lost: Range<u64>,
+    is_fin_lost: bool,
+    last_retransmission: Instant,
+    /// When the oldest unacknowledged byte was sent, or an acknowledgement arrived, whichever is later.
+    last_progress: Instant,
+    backoff: u32,
+    /// Bytes charged for the chunks.
+    pub(crate) held: u64,
+    /// Whether the driver waits for capacity.
+    pub(crate) is_blocked: bool,
+}
+
+impl<C: Chunk> SendStream<C> {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: VecDeque::new(),
+            acknowledged: 0,
+            next: 0,
+            next_chunk: (0, 0),
+            end: 0,
+            is_finished: false,
+            is_fin_sent: false,
+            is_fin_acknowledged: false,
+            window_end: INITIAL_WINDOW,
+            lost: 0..0,
+            is_fin_lost: false,
+            last_retransmission: Instant::ZERO,
+            last_progress: Instant::ZERO,
+            backoff: 0,
+            held: 0,
+            is_blocked: true,
+        }
+    }
+
+    /// Bytes that may be written now.
+    pub(crate) fn capacity(&self, memory: &Memory) -> u64 {
+        if self.is_finished {
+            return 0;
+        }
+        let window = self.window_end.saturating_sub(self.end);
+        let unsent = MAX_UNSENT.saturating_sub(self.end - self.next);
+        window.min(unsent).min(memory.threshold().saturating_sub(self.held))
+    }
+
+    pub(crate) fn write(&mut self, chunk: C, memory: &mut Memory) {
+        let length = u64::from(chunk.len());
+        if length == 0 || self.is_finished {
+            return;
+        }
+        self.end += length;
+        self.held += Memory::charge(length);
+        memory.used += Memory::charge(length);
+        self.chunks.push_back(chunk);
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// Whether everything has been acknowledged, the end included.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_fin_acknowledged
+    }
+
+    pub(crate) fn open_window(&mut self, window_end: u64) {
+        self.window_end = self.window_end.max(window_end);
+    }
+
+    fn is_fin_due(&self) -> bool {
+        self.is_finished && self.next == self.end && (!self.is_fin_sent || self.is_fin_lost)
+    }
+
+    /// Whether [`poll`](Self::poll) has something.
+    pub(crate) fn is_sendable(&self) -> bool {
+        !self.lost.is_empty() || self.next < self.end.min(self.window_end) || self.is_fin_due()
+    }
+
+    /// The next segment, of at most `max_bytes`.
+    pub(crate) fn poll(&mut self, now: Instant, max_bytes: u32) -> Option<Segment<C>> {
+        if !self.has_outstanding() {
+            self.last_progress = now;
+        }
+        if !self.lost.is_empty() {
+            self.last_retransmission = now;
+            let (offset, chunk) = self.lost_chunk(max_bytes)?;
+            self.lost.start += u64::from(chunk.len());
+            return Some(self.segment(offset, Some(chunk)));
+        }
+        let end = self.end.min(self.window_end);
+        if self.next < end {
+            let (index, start) = self.next_chunk;
+            let chunk = self.chunks.get(index)?;
+            let from = (self.next - start) as u32;
+            let to = chunk.len().min(from + max_bytes).min(from.saturating_add((end - self.next).min(1 << 31) as u32));
+            let part = chunk.slice(from, to);
+            if to == chunk.len() {
+                self.next_chunk = (index + 1, start + u64::from(to));
+            }
+            let offset = self.next;
+            self.next += u64::from(to - from);
+            return Some(self.segment(offset, Some(part)));
+        }
+        self.is_fin_due().then(|| self.segment(self.end, None))
+    }
+
+    /// A segment that has the FIN if it is the last one.
+    fn segment(&mut self, offset: u64, chunk: Option<C>) -> Segment<C> {
+        let segment_end = offset + chunk.as_ref().map_or(0, |chunk| u64::from(chunk.len()));
+        let fin = self.is_finished && segment_end == self.end;
+        if fin {
+            (self.is_fin_sent, self.is_fin_lost) = (true, false);
+        }
+        Segment { offset, chunk, fin }
+    }
+
+    /// The first part of the lost range.
+    fn lost_chunk(&self, max_bytes: u32) -> Option<(u64, C)> {
+        let mut start = self.acknowledged;
+        for chunk in &self.chunks {
+            let chunk_end = start + u64::from(chunk.len());
+            if self.lost.start < chunk_end {
+                let from = (self.lost.start - start) as u32;
+                let to = (self.lost.end.min(chunk_end) - start) as u32;
+                return Some((self.lost.start, chunk.slice(from, to.min(from + max_bytes))));
+            }
+            start = chunk_end;
+        }
+        None
+    }
+
+    /// Whether something was sent that is not acknowledged.
+    fn has_outstanding(&self) -> bool {
+        self.acknowledged < self.next || self.is_fin_sent && !self.is_fin_acknowledged
+    }
+
+    /// An acknowledgement of all before `offset`, of which those up to `gap_end` are missing at the peer.
+    pub(crate) fn on_ack(&mut self, now: Instant, offset: u64, gap_end: u64, memory: &mut Memory) {
+        let acknowledges_fin = self.is_fin_sent && offset == self.end + 1;
+        if offset > self.next && !acknowledges_fin {
+            return; // not sent
+        }
+        if acknowledges_fin {
+            self.is_fin_acknowledged = true;
+        }
+        let has_progress = offset > self.acknowledged;
+        if has_progress {
+            self.release(offset.min(self.end), memory);
+            (self.last_progress, self.backoff) = (now, 0);
+        }
+        let is_gap = gap_end.min(self.next) > self.acknowledged && offset == self.acknowledged;
+        if is_gap && (has_progress || now.since(self.last_retransmission) >= MIN_RETRANSMISSION_INTERVAL) {
+            self.lost = self.acknowledged..gap_end.min(self.next);
+        }
+    }
+
+    /// Forgets the bytes before `offset`; the chunk that it is in is cut.
+    fn release(&mut self, offset: u64, memory: &mut Memory) {
+        while self.acknowledged < offset {
+            let Some(front) = self.chunks.front_mut() else { return };
+            let length = u64::from(front.len());
+            let acknowledged = length.min(offset - self.acknowledged);
+            let mut freed = acknowledged;
+            if acknowledged == length {
+                self.chunks.pop_front();
+                freed = Memory::charge(length);
+                if let (Some(index), start) = (self.next_chunk.0.checked_sub(1), self.next_chunk.1) {
+                    self.next_chunk = (index, start);
+                }
+            } else {
+                *front = front.slice(acknowledged as u32, length as u32);
+                if self.next_chunk.0 == 0 {
+                    self.next_chunk.1 += acknowledged;
+                }
+            }
+            self.acknowledged += acknowledged;
+            self.held -= freed;
+            memory.used -= freed;
+        }
+        self.lost.start = self.lost.start.max(self.acknowledged);
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is due.
+    pub(crate) fn deadline(&self) -> Instant {
+        if self.has_outstanding() { self.last_progress + MIN_TIMEOUT * (1 << self.backoff) } else { Instant::NEVER }
+    }
+
+    /// Sends the oldest bytes again if no acknowledgement has arrived for long.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if now < self.deadline() {
+            return;
+        }
+        self.last_progress = now;
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+        self.lost = self.acknowledged..self.next.min(self.acknowledged + TIMEOUT_BYTES);
+        self.is_fin_lost = self.is_fin_sent && !self.is_fin_acknowledged;
+    }
+}

@@ -1,0 +1,6 @@
+//! Two ends of the relay over a channel that loses, delays, duplicates and reorders messages.
+
+mod hostile;
+mod network;
+mod semantics;
+mod transfer;

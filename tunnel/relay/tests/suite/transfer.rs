@@ -1,0 +1,95 @@
+//! Bytes arrive once and in order, whatever the channel does.
+
+use crate::network::{Application, Bytes, Channel, Network, text};
+use ropewalk_relay::{ConnectionId, Event, RelayConfig};
+use units::{Instant, RngStream, Span};
+
+fn is_closed(network: &Network, id: ConnectionId) -> bool {
+    network.applications(id).iter().all(|application| application.closed.is_some())
+}
+
+#[test]
+fn both_byte_streams_arrive_in_order_over_any_channel_and_the_connection_ends() {
+    for seed in 0..60 {
+        let mut random = RngStream::named(seed, "a channel");
+        let channel = Channel {
+            loss: random.unit() * 0.3,
+            duplication: random.unit() * 0.2,
+            min_delay: Span::from_millis(random.below(20)),
+            max_delay: Span::from_millis(20 + random.below(200)),
+            ..Channel::CLEAN
+        };
+        let mut network = Network::new(seed, channel, RelayConfig { memory_bytes: 1 << 20, ..RelayConfig::default() });
+        let lengths = [random.below(200_000) as usize, random.below(50_000) as usize];
+        let ids: Vec<_> = (1..=3)
+            .map(|number| network.connect(number, Application::sending(lengths[0]), Application::sending(lengths[1])))
+            .collect();
+        network.run_until(|network| ids.iter().all(|id| is_closed(network, *id)));
+        for id in ids {
+            for (application, sent) in network.applications(id).into_iter().zip([lengths[1], lengths[0]]) {
+                assert!(application.received == text(sent), "seed {seed}");
+                assert!(matches!(application.closed, Some(Event::Closed { reason: None, .. })), "seed {seed}");
+            }
+        }
+        for host in &network.hosts {
+            assert_eq!(host.relay.memory_used(), (0, 0), "all memory is free again, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn without_loss_nothing_is_sent_twice() {
+    let mut network = Network::new(1, Channel::CLEAN, RelayConfig::default());
+    let id = network.connect(1, Application::sending(5_000_000), Application::sending(1000));
+    network.run_until(|network| is_closed(network, id));
+    assert_eq!(network.carried, 5_001_000);
+}
+
+#[test]
+fn an_outage_of_half_a_minute_is_survived() {
+    let outage = (Instant::ZERO + Span::from_millis(100), Instant::ZERO + Span::from_secs(30));
+    let mut network = Network::new(2, Channel { outage, ..Channel::CLEAN }, RelayConfig::default());
+    // 1 MB takes longer than the 100 ms before the outage: the window opens by round trips of 20 ms.
+    let reads = Application { reads: 2_000, ..Application::sending(10) };
+    let id = network.connect(1, Application::sending(1_000_000), reads);
+    network.run_until(|network| is_closed(network, id));
+    assert!(network.applications(id)[1].received == text(1_000_000));
+    let end = network.now.since(outage.1);
+    assert!(end < Span::from_secs(15), "the timeout is doubled three times, to 12 s: {end}");
+}
+
+#[test]
+fn a_slow_reader_stalls_its_own_connection_only_and_holds_no_more_than_its_share() {
+    let memory_bytes = 4 << 20;
+    let mut network = Network::new(3, Channel::CLEAN, RelayConfig { memory_bytes, ..RelayConfig::default() });
+    let slow: Vec<_> = (1..=8)
+        .map(|number| network.connect(number, Application::sending(10_000_000), Application::default()))
+        .collect();
+    network.run_for(Span::from_secs(3));
+    let fast = network.connect(100, Application::sending(500_000), Application::sending(0));
+    let start = network.now;
+    network.run_until(|network| is_closed(network, fast));
+    assert!(network.applications(fast)[1].received == text(500_000));
+    let duration = network.now.since(start);
+    assert!(duration < Span::from_secs(3), "{duration}");
+    for host in &network.hosts {
+        assert!(host.max_memory.0 <= memory_bytes && host.max_memory.1 <= memory_bytes, "{:?}", host.max_memory);
+    }
+    assert!(slow.iter().all(|id| network.applications(*id)[1].received.is_empty()));
+}
+
+#[test]
+fn connections_with_bulk_data_take_turns_and_one_that_begins_to_send_goes_first() {
+    let mut network = Network::new(4, Channel::CLEAN, RelayConfig::default());
+    let ids: Vec<_> =
+        (0..11).map(|number| network.connect(number, Application::default(), Application::default())).collect();
+    network.run_for(Span::from_millis(60));
+    let now = network.now;
+    let relay = &mut network.hosts[0].relay;
+    ids[..10].iter().for_each(|id| relay.write(*id, Bytes(vec![0; 20_000])));
+    let mut senders = || relay.poll_message(now, 1000).expect("data").header.connection;
+    let turns: Vec<_> = (0..100).map(|_| senders()).collect();
+    assert!(turns.iter().copied().eq((0..10).cycle().take(100)), "{turns:?}");
+    relay.write(ids[10], Bytes(vec![0; 10]));
+    assert_eq!(relay.poll_message(now, 1000).expect("data").header.connection, 10);
+}
