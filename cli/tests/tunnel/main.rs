@@ -3,6 +3,7 @@
 //!
 //! - `tunnel_pair`: both hosts with their configurations and daemons.
 //! - `traffic`: TCP transfers and echoed datagrams through the tunnel.
+//! - `relay`: TCP connections that are ended at the tunnel's ends.
 //! - `kernel`: Linux's GRE-in-UDP as the peer.
 //! - `packet_socket`: an attacker's packet socket.
 
@@ -11,6 +12,7 @@ mod failures;
 mod kernel;
 mod mtu;
 mod packet_socket;
+mod relay;
 mod reloads;
 mod restarts;
 mod traffic;

@@ -1,6 +1,6 @@
 //! Formats a status as text, like `wg show` and `wg show dump`.
 
-use crate::status::{PathStatus, PeerStatus, Traffic, TunnelStatus};
+use crate::status::{PathStatus, PeerStatus, RelayStatus, Traffic, TunnelStatus};
 
 /// Minimum width of a terminal, in columns, on which paths are shown as a table.
 const TABLE_WIDTH: usize = 100;
@@ -51,8 +51,20 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     line("ingress queue", format!("{backlog}, {} marked, {} dropped", ingress.marked_packets, ingress.dropped_packets));
     let backlog = format!("{} packets (max {})", reorder.backlog_packets, reorder.max_backlog_packets);
     line("reorder buffer", format!("{backlog}, timeout {:.0} ms, {} late", reorder.timeout_ms, reorder.late_packets));
+    if let Some(status) = &peer.relay {
+        line("relay", relay(status));
+    }
     text += &if width >= TABLE_WIDTH { table(&peer.paths) } else { peer.paths.iter().map(lines).collect() };
     text
+}
+
+fn relay(relay: &RelayStatus) -> String {
+    let RelayStatus { connections, opened_connections, accepted_connections, not_relayed_connections, .. } = relay;
+    let connections =
+        format!("{connections} connections, {opened_connections} opened, {accepted_connections} accepted");
+    let [received, sent] = [relay.received_bytes, relay.sent_bytes].map(byte_count);
+    let transfer = format!("{connections}, {not_relayed_connections} not relayed, {received} received, {sent} sent");
+    if relay.peer_relays { transfer } else { format!("{transfer} (the peer does not relay)") }
 }
 
 const HEADING: [&str; 9] = ["path", "state", "srtt", "loss", "send rate", "share", "pmtu", "transfer", "remote"];
@@ -134,7 +146,11 @@ pub(crate) fn bits(bps: u64) -> String {
 
 /// `1.3 GiB`, as `wg show` has it.
 fn bytes(traffic: &Traffic) -> String {
-    scaled(traffic.bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
+    byte_count(traffic.bytes)
+}
+
+fn byte_count(bytes: u64) -> String {
+    scaled(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
 }
 
 fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {

@@ -61,6 +61,9 @@ pub struct PeerStatus {
     pub reorder_buffer: ReorderBuffer,
     /// Lost fragments that were retransmitted.
     pub retransmitted_fragments: u64,
+    /// Relayed TCP connections; null if this end does not relay.
+    #[serde(default)]
+    pub relay: Option<RelayStatus>,
 }
 
 /// A path to a peer.
@@ -172,6 +175,27 @@ pub struct ReorderBuffer {
     pub timeouts: u64,
     /// Fragments that arrived after their reorder timeout.
     pub late_packets: u64,
+}
+
+/// Relayed TCP connections with a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelayStatus {
+    /// Whether the peer relays, too; otherwise nothing is relayed.
+    pub peer_relays: bool,
+    /// Present connections.
+    pub connections: u64,
+    /// Connections that clients at this end have begun.
+    pub opened_connections: u64,
+    /// Connections that the peer has opened, to servers at this end.
+    pub accepted_connections: u64,
+    /// Connections that went through the tunnel as packets because an end did not relay them.
+    pub not_relayed_connections: u64,
+    /// Bytes read from connections at this end.
+    pub sent_bytes: u64,
+    /// Bytes written to connections at this end.
+    pub received_bytes: u64,
+    /// Memory that bytes of connections use.
+    pub held_bytes: u64,
 }
 
 /// Packets dropped for one reason.

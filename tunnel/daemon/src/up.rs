@@ -12,8 +12,12 @@ use crate::data_plane::{self, CommandReceiver, DataPlane, DataPlaneConfig};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 use tracing::{error, warn};
+
+/// Time for which the end of the process waits for the data thread's.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs a tunnel until a request or a signal ends it. `file` is the absolute path of its configuration; its socket and
 /// state file are in `directory`.
@@ -28,17 +32,23 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: PathBuf) -> Result<(),
     control_plane::clean_up(&directory, &config.interface.name)?;
     let (sender, receiver) = data_plane::channel().map_err(|error| system_error("creating an eventfd", error))?;
     let (data_plane_config, assignment) = data_plane_config::data_plane_config(&config)?;
-    let start_sender = spawn_data_thread(data_plane_config, receiver)?;
+    let (start_sender, end_receiver) = spawn_data_thread(data_plane_config, receiver)?;
     let handle: Arc<dyn DataPlaneHandle> =
         Arc::new(handle::CommandHandle::new(sender, start_sender, &config, assignment));
-    control_plane::run(ControlConfig { config, file, directory }, &handle)
+    let result = control_plane::run(ControlConfig { config, file, directory }, &handle);
+    drop(handle);
+    // The data thread tells peers and hosts that the tunnel is closed. It ends by dropping its sender.
+    let _ = end_receiver.recv_timeout(STOP_TIMEOUT);
+    result
 }
 
 /// Spawns the data thread, which opens the device and the sockets, and waits for that. The thread continues when the
-/// returned sender is used: only then may it drop its privileges, because a change of user affects all threads.
-fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Result<Sender<()>, Error> {
+/// returned sender is used: only then may it drop its privileges, because a change of user affects all threads. Its end
+/// disconnects the returned receiver.
+fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Result<(Sender<()>, Receiver<()>), Error> {
     let (open_sender, open_receiver) = mpsc::channel();
     let (start_sender, start_receiver) = mpsc::channel();
+    let (end_sender, end_receiver) = mpsc::channel();
     let run_thread = move || match DataPlane::open(config) {
         Err(error) => drop(open_sender.send(Err(system_error("opening the tunnel", error)))),
         Ok(mut data_plane) => {
@@ -52,13 +62,15 @@ fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Resu
             if let Err(error) = result {
                 error!("the data plane ended: {error}");
             }
+            drop(end_sender);
         }
     };
     std::thread::Builder::new()
         .name("data".into())
         .spawn(run_thread)
         .map_err(|error| system_error("starting a thread", error))?;
-    open_receiver.recv().unwrap_or_else(|error| Err(system_error("opening the tunnel", error)))
+    let opened = open_receiver.recv().unwrap_or_else(|error| Err(system_error("opening the tunnel", error)));
+    opened.map(|start_sender| (start_sender, end_receiver))
 }
 
 fn system_error(action: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -3,6 +3,8 @@
 
 pub mod ecn;
 pub mod mss;
+pub mod reply;
+pub mod translate;
 
 use crate::Malformed;
 use crate::reader::word;

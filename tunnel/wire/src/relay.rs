@@ -25,12 +25,20 @@ const OPENED_BY_SENDER: u8 = 1;
 const FIN: u8 = 2;
 
 /// The addresses of a relayed TCP connection, as its client and its server see them: both of one family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Addresses {
     /// The client's.
     pub source: SocketAddr,
     /// The server's.
     pub destination: SocketAddr,
+}
+
+impl Addresses {
+    /// Those of the packets of the other direction.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { source: self.destination, destination: self.source }
+    }
 }
 
 /// Why a connection is reset.

@@ -43,7 +43,7 @@ const CRATES: &[CrateRule] = &[
     pure("relay", &["units", "wire"], &[]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
     pure("testnet", &["link", "machine", "units"], &[]),
-    impure("daemon", &["control", "machine", "mpt", "node", "parse", "schedule", "seal", "units", "wire"]),
+    impure("daemon", &["control", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"]),
     impure("lab", &["link", "params", "parse", "record", "scenario", "units"]),
     impure(
         "sim",

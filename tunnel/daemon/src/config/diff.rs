@@ -71,6 +71,7 @@ fn needs_restart(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
         ("interface.metrics", old_interface.metrics != new_interface.metrics),
     ]);
     keys.extend(option_changes(&old.options, &new.options));
+    keys.extend((old.relay != new.relay).then_some("tunnel.relay"));
     keys
 }
 

@@ -1,6 +1,7 @@
 //! The resolved configuration of a tunnel.
 
 use super::endpoint::PeerEndpoint;
+use super::relay::RelayOptions;
 use ipnet::IpNet;
 use machine::TunnelOptions;
 use seal::{PresharedKey, PrivateKey, PublicKey};
@@ -18,8 +19,10 @@ pub struct TunnelConfig {
     pub peers: Vec<ConfiguredPeer>,
     /// The paths, one for each uplink; at least one.
     pub paths: Vec<ConfiguredPath>,
-    /// The `[tunnel]` table.
+    /// The `[tunnel]` table, but for the relay.
     pub options: TunnelOptions,
+    /// The relay; `None` if connections are not relayed.
+    pub relay: Option<RelayOptions>,
     /// Warnings for the log and for `ropewalk check`.
     pub warnings: Vec<String>,
 }

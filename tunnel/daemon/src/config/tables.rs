@@ -71,6 +71,10 @@ pub(super) struct TunnelTable {
     pub(super) in_order: Option<Spanned<bool>>,
     pub(super) late: Option<Spanned<String>>,
     pub(super) max_reorder_timeout: Option<Spanned<String>>,
+    pub(super) relay: Option<Spanned<String>>,
+    pub(super) relay_connections: Option<Spanned<i64>>,
+    pub(super) relay_exclude: Option<Spanned<StringOrList>>,
+    pub(super) relay_networks: Option<Spanned<StringOrList>>,
 }
 
 /// `[mpt]`.

@@ -68,6 +68,7 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, UnixListener, Optio
     let mut reloader = Reloader { control, network, state };
     let addresses = &reloader.control.config.interface.addresses;
     reloader.network.set_up(&name, addresses).await.map_err(Error::system("setting the device up"))?;
+    add_relay_networks(&reloader).await;
     reloader.add_routes().await.map_err(Error::system("adding routes"))?;
     warn_of_strict_reverse_paths(&reloader.control.config);
     let listener = listen(&reloader).map_err(Error::system("listening for `ropewalk show` and others"))?;
@@ -79,6 +80,16 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, UnixListener, Optio
         None => None,
     };
     Ok((reloader, listener, metrics))
+}
+
+/// Without its internal network a family is not relayed: a host may have no IPv6.
+async fn add_relay_networks(reloader: &Reloader) {
+    let config = &reloader.control.config;
+    for network in config.relay.iter().flat_map(|relay| &relay.networks) {
+        if let Err(error) = reloader.network.add_relay_network(&config.interface.name, *network).await {
+            warn!("TCP over {} is not relayed: {error}", if network.local.is_ipv4() { "IPv4" } else { "IPv6" });
+        }
+    }
 }
 
 /// Opens the socket, writes the state file, and drops privileges.

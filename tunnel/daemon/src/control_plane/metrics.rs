@@ -1,6 +1,6 @@
 //! The status as OpenMetrics text for Prometheus, in base units (seconds, bytes, ratios).
 
-use crate::status::{DropCount, PathState, PathStatus, PeerStatus, TunnelStatus};
+use crate::status::{DropCount, PathState, PathStatus, PeerStatus, RelayStatus, TunnelStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -49,6 +49,19 @@ const PEER_GAUGES: &[Metric<PeerStatus, f64>] = &[
     }),
 ];
 
+const RELAY_GAUGES: &[Metric<RelayStatus, f64>] = &[
+    ("relay_connections", "Present relayed connections", None, |relay| relay.connections as f64),
+    ("relay_held", "Memory that bytes of relayed connections use", Some(Unit::Bytes), |relay| relay.held_bytes as f64),
+];
+
+const RELAY_COUNTERS: &[Metric<RelayStatus, u64>] = &[
+    ("relay_opened_connections", "Relayed connections begun here", None, |relay| relay.opened_connections),
+    ("relay_accepted_connections", "Relayed connections of the peer", None, |relay| relay.accepted_connections),
+    ("relay_refused_connections", "Connections not relayed by an end", None, |relay| relay.not_relayed_connections),
+    ("relay_sent", "Bytes read from relayed connections", Some(Unit::Bytes), |relay| relay.sent_bytes),
+    ("relay_received", "Bytes written to relayed connections", Some(Unit::Bytes), |relay| relay.received_bytes),
+];
+
 /// The metrics of a status in OpenMetrics text.
 #[must_use]
 pub fn encode_openmetrics(status: &Arc<TunnelStatus>) -> String {
@@ -83,6 +96,14 @@ impl Collector for Snapshot {
         }
         for metric in PEER_GAUGES {
             encode_family(&mut encoder, metric, &peers, ConstGauge::new)?;
+        }
+        let relays: Vec<_> =
+            peers.iter().filter_map(|(peer, labels)| Some((peer.relay.as_ref()?, labels.clone()))).collect();
+        for metric in RELAY_GAUGES {
+            encode_family(&mut encoder, metric, &relays, ConstGauge::new)?;
+        }
+        for metric in RELAY_COUNTERS {
+            encode_family(&mut encoder, metric, &relays, ConstCounter::new)?;
         }
         let drops = self.0.drops.iter().map(|drop| (drop, vec![interface, ("reason", drop.reason.as_str())]));
         let dropped: Metric<DropCount, u64> =

@@ -5,11 +5,13 @@
 //! own packets: no firewall mark, no policy rule. A `/0` is added as two `/1`, which take precedence over the system's
 //! default route.
 
+use crate::config::RelayNetwork;
 use crate::data_plane::LinkEvent;
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
 use ipnet::IpNet;
 use rtnetlink::packet_core::NetlinkPayload;
 use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::address::{AddressAttribute, AddressScope, CacheInfo};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::{Handle, LinkUnspec, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
 use std::io;
@@ -76,6 +78,27 @@ impl Network {
         let index = self.device_index(device).await?;
         let request = self.handle.address().add(index, address.addr(), address.prefix_len()).execute();
         map_error(request.await, &[EEXIST], &format!("address {address} on {device}"))
+    }
+
+    /// Adds the two addresses of an internal network of the relay to `device`: the local one, which the kernel selects
+    /// for no packet by itself (scope "host" in version 4, deprecated in version 6), and a route to the other.
+    ///
+    /// # Errors
+    /// As [`Network::add_address`].
+    pub async fn add_relay_network(&self, device: &str, network: RelayNetwork) -> io::Result<()> {
+        let RelayNetwork { local, remote } = network;
+        let index = self.device_index(device).await?;
+        let prefix_len = if local.is_ipv4() { 32 } else { 128 };
+        let mut request = self.handle.address().add(index, local, prefix_len).replace();
+        let message = request.message_mut();
+        message.header.scope = if local.is_ipv4() { AddressScope::Host } else { AddressScope::Universe };
+        message.attributes = vec![AddressAttribute::Local(local), AddressAttribute::Address(remote)];
+        if local.is_ipv6() {
+            let mut lifetimes = CacheInfo::default();
+            (lifetimes.ifa_preferred, lifetimes.ifa_valid) = (0, u32::MAX);
+            message.attributes.push(AddressAttribute::CacheInfo(lifetimes));
+        }
+        map_error(request.execute().await, &[EEXIST], &format!("address {local} on {device}"))
     }
 
     /// Removes an address; one that it does not have is no error.

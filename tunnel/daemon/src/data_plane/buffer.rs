@@ -105,6 +105,13 @@ impl BufferRef {
     }
 }
 
+impl BufferRef {
+    /// A buffer that goes back to the allocator.
+    fn outside(bytes: Vec<u8>) -> Self {
+        Self(Some(Rc::new(Buffer { bytes: bytes.into(), class: SizeClass::Large, free_list: Weak::new() })))
+    }
+}
+
 impl Drop for BufferRef {
     fn drop(&mut self) {
         let Some(buffer) = self.0.take().filter(|buffer| Rc::strong_count(buffer) == 1) else { return };
@@ -120,6 +127,11 @@ pub(super) struct BufferMut {
 }
 
 impl BufferMut {
+    /// A buffer outside of any pool.
+    pub(super) fn new(size: usize) -> Self {
+        Self { buffer: BufferRef::outside(vec![0; size]) }
+    }
+
     fn class(&self) -> SizeClass {
         self.buffer.buffer().class
     }
@@ -178,6 +190,24 @@ impl BufferSlice {
     }
 }
 
+impl From<Vec<u8>> for BufferSlice {
+    /// All bytes, outside of any pool.
+    fn from(bytes: Vec<u8>) -> Self {
+        let end = bytes.len() as u32;
+        Self { buffer: BufferRef::outside(bytes), start: 0, end }
+    }
+}
+
+impl relay::Chunk for BufferSlice {
+    fn len(&self) -> u32 {
+        self.end - self.start
+    }
+
+    fn slice(&self, start: u32, end: u32) -> Self {
+        self.slice(start, end)
+    }
+}
+
 impl Deref for BufferSlice {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
@@ -229,6 +259,15 @@ mod tests {
         assert_eq!(large.as_ptr(), address, "not copied");
         assert_ne!(scratch.as_ptr(), address);
         assert!(pool.freeze(&mut scratch, 60_000).is_none(), "both large ones are in use");
+    }
+
+    #[test]
+    fn buffers_outside_of_a_pool_never_come_to_it() {
+        let mut pool = Pool::new(1, 1);
+        drop(pool.take(SizeClass::Small).expect("one is free"));
+        drop((BufferSlice::from(vec![1, 2, 3]).slice(1, 2), BufferMut::new(3)));
+        assert_eq!(pool.take(SizeClass::Small).expect("one is free").len(), SMALL_BUFFER_BYTES);
+        assert_eq!(pool.report(), BufferReport { large: 0, small: 1, exhausted: 0 });
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Configuration of the data plane, and its errors.
 
-use crate::config::TunnelOptions;
+use crate::config::{RelayOptions, TunnelOptions};
 use control::AlgorithmChoice;
 use ipnet::IpNet;
 use machine::PathConfig;
@@ -74,6 +74,8 @@ pub struct RopewalkConfig {
     pub private_key: PrivateKey,
     /// The peers.
     pub peers: Vec<PeerConfig>,
+    /// The relay; `None` if connections are not relayed.
+    pub relay: Option<RelayOptions>,
 }
 
 /// Configuration of a peer.

@@ -17,6 +17,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::clock_gettime;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use units::Instant;
 
@@ -31,6 +32,7 @@ const LARGE_BUFFERS: usize = 4096;
 const DEVICE_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
 const COMMANDS_TOKEN: u64 = u64::MAX - 2;
+const ENGINE_TOKEN: u64 = u64::MAX - 3;
 
 /// A tunnel protocol between the TUN device and the sockets.
 pub(super) trait Engine {
@@ -48,6 +50,12 @@ pub(super) trait Engine {
     fn is_device_paused(&self) -> bool {
         false
     }
+    /// A descriptor of the engine's own, which is readable when [`Self::on_poll_ready`] has something to do.
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// The engine's own descriptor is readable.
+    fn on_poll_ready(&mut self, _now: Instant) {}
     /// When [`Self::on_timeout`] is due.
     fn deadline(&self) -> Instant;
     /// A deadline passed. Early calls are harmless.
@@ -132,6 +140,9 @@ impl EventLoop {
     ) -> Result<(), Error> {
         let to_error = |errno: Errno| Error::new("the event loop", errno);
         let mut events = [EpollEvent::empty(); MAX_EVENTS];
+        if let Some(fd) = engine.poll_fd() {
+            self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, ENGINE_TOKEN)).map_err(to_error)?;
+        }
         loop {
             self.update_interest(io, engine).map_err(to_error)?;
             self.arm(engine.deadline()).map_err(to_error)?;
@@ -145,6 +156,7 @@ impl EventLoop {
                 match event.data() {
                     DEVICE_TOKEN => read_device(io, engine, now)?,
                     TIMER_TOKEN => self.disarm(),
+                    ENGINE_TOKEN => engine.on_poll_ready(now),
                     COMMANDS_TOKEN => {
                         if !handle_commands(io, engine, now, commands) {
                             return Ok(());

@@ -30,7 +30,8 @@ pub use config::{
     RopewalkConfig, SocketConfig, Update,
 };
 pub use report::{
-    AddressReport, BufferReport, DeviceReport, MptPathReport, MptReport, PeerReport, Report, SocketReport,
+    AddressReport, BufferReport, DeviceReport, MptPathReport, MptReport, PeerReport, RelayCounters, RelayReport,
+    Report, SocketReport,
 };
 
 use event_loop::{Engine, EventLoop, Io};

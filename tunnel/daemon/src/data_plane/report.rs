@@ -122,6 +122,36 @@ pub struct PeerReport {
     pub unallowed_source: u64,
     /// Packets that could not be reassembled, or were malformed.
     pub incomplete: u64,
+    /// The relay; `None` if this end does not relay.
+    pub relay: Option<RelayReport>,
+}
+
+/// The relay with a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayReport {
+    /// Whether the peer relays, too.
+    pub peer_relays: bool,
+    /// Present connections.
+    pub connections: u64,
+    /// Memory that bytes of connections use, bytes.
+    pub held_bytes: u64,
+    /// Counters since the start.
+    pub counters: RelayCounters,
+}
+
+/// Counters of the relay with a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayCounters {
+    /// Connections that clients at this end have begun.
+    pub opened: u64,
+    /// Connections that the peer has opened, to servers at this end.
+    pub accepted: u64,
+    /// Connections that went through the tunnel as packets because an end did not relay them.
+    pub not_relayed: u64,
+    /// Bytes read from connections at this end.
+    pub sent_bytes: u64,
+    /// Bytes written to connections at this end.
+    pub received_bytes: u64,
 }
 
 /// The address of a path.

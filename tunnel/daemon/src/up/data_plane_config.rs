@@ -27,7 +27,11 @@ pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(DataPlaneConfi
         }
         Mode::Ropewalk { private_key } => {
             assignment = PathAssignment::new(config, &PathAssignment::default())?;
-            let engine = RopewalkConfig { private_key: private_key.clone(), peers: assignment.peers.clone() };
+            let engine = RopewalkConfig {
+                private_key: private_key.clone(),
+                peers: assignment.peers.clone(),
+                relay: config.relay.clone(),
+            };
             (EngineConfig::Ropewalk(engine), assignment.sockets.iter().flatten().cloned().collect())
         }
     };

@@ -3,10 +3,10 @@
 use super::path_assignment::PathAssignment;
 use super::rates::{PathCounters, RateMeter};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, TunnelConfig};
-use crate::data_plane::{MptPathReport, MptReport, PeerReport, Report, SocketReport};
+use crate::data_plane::{MptPathReport, MptReport, PeerReport, RelayReport, Report, SocketReport};
 use crate::status::{
-    DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, ReorderBuffer, Traffic, TunnelStatus,
-    VERSION,
+    DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, RelayStatus, ReorderBuffer, Traffic,
+    TunnelStatus, VERSION,
 };
 use seal::DropReason;
 use units::{Instant, Span};
@@ -156,6 +156,7 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         peer.handshake_age_ms = session.latest_handshake.map(|handshake| now.since(handshake).as_millis_f64());
         peer.cipher = session.cipher.map(|cipher| cipher.name().to_owned());
     }
+    peer.relay = report.relay.as_ref().map(relay_status);
     let Some(status) = &report.status else { return };
     // The peer may have removed a configured path.
     peer.paths.iter_mut().for_each(|path| path.state = PathState::Down);
@@ -195,6 +196,20 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         timeouts: counters.missing_fragments,
         late_packets: counters.late_fragments,
     };
+}
+
+fn relay_status(report: &RelayReport) -> RelayStatus {
+    let RelayReport { peer_relays, connections, held_bytes, counters } = *report;
+    RelayStatus {
+        peer_relays,
+        connections,
+        opened_connections: counters.opened,
+        accepted_connections: counters.accepted,
+        not_relayed_connections: counters.not_relayed,
+        sent_bytes: counters.sent_bytes,
+        received_bytes: counters.received_bytes,
+        held_bytes,
+    }
 }
 
 fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mut RateMeter, now: Instant) {

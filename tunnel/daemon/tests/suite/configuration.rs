@@ -76,6 +76,41 @@ max-reorder-timeout = '80ms'
 }
 
 #[test]
+fn the_keys_of_the_relay_are_read_and_it_is_off_without_them() {
+    assert_eq!(parse(MINIMAL_CONFIG).unwrap().relay, None);
+    let with = |keys: &str| parse(&format!("{MINIMAL_CONFIG}[tunnel]\n{keys}\n")).map(|config| config.relay);
+    assert_eq!(with("relay = 'off'").unwrap(), None);
+    let relay = with("relay = 'tcp'").unwrap().unwrap();
+    assert_eq!((relay.networks, relay.exclude), (config::RelayOptions::default_networks("rw0"), Vec::new()));
+    let keys = "relay = 'tcp'\nrelay-connections = 7\nrelay-exclude = ['tcp/22', 'tcp/80-90', '10.0.0.0/8']
+relay-networks = ['198.18.0.2/31', 'fd00::2/127']";
+    let relay = with(keys).unwrap().unwrap();
+    let network = |text: &str| config::RelayNetwork::new(text.parse().unwrap()).unwrap();
+    assert_eq!(relay.networks, [network("198.18.0.2/31"), network("fd00::2/127")]);
+    let [ports, range, excluded] = &relay.exclude[..] else { panic!("{:?}", relay.exclude) };
+    assert_eq!((ports, range), (&config::RelayExclusion::Ports(22..=22), &config::RelayExclusion::Ports(80..=90)));
+    assert_eq!(*excluded, config::RelayExclusion::Network("10.0.0.0/8".parse().unwrap()));
+    assert_eq!(relay.max_connections, 7);
+}
+
+#[test]
+fn wrong_values_of_the_relay_are_named_with_what_would_be_right() {
+    for (keys, message) in [
+        ("relay = 'udp'", "unknown value `udp`"),
+        ("relay-exclude = 'tcp/90-80'", "`tcp/90-80` is neither a port nor a range of ports"),
+        ("relay-exclude = 'tcp/70000'", "such as `tcp/22` or `tcp/5000-5100`"),
+        ("relay-exclude = 'udp/53'", "`udp/53` is not an address with a prefix length"),
+        ("relay-networks = '198.18.0.0/24'", "`198.18.0.0/24` is not a network of two addresses"),
+        ("relay-networks = ['198.18.0.0/31', '198.18.0.2/31']", "more than one network of a family"),
+        ("relay-connections = 0", "1 to 30000"),
+    ] {
+        let error = parse(&format!("{MINIMAL_CONFIG}[tunnel]\n{keys}\n")).unwrap_err();
+        assert!(error.contains(message), "{keys}: {error}");
+        assert!(error.contains("rw0.toml:"), "{error}");
+    }
+}
+
+#[test]
 fn host_bits_are_cleared_in_allowed_ips_and_kept_in_addresses() {
     let config = parse(&MINIMAL_CONFIG.replace("10.77.0.2/32", "10.77.0.2/24")).unwrap();
     assert_eq!(config.peers[0].allowed_ips[0].to_string(), "10.77.0.0/24");

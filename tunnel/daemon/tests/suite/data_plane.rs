@@ -145,7 +145,7 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
         paths: if host == 0 { (0..2).map(path).collect() } else { Vec::new() },
         options: TunnelOptions::default(),
     };
-    EngineConfig::Ropewalk(RopewalkConfig { private_key: key(host), peers: vec![peer] })
+    EngineConfig::Ropewalk(RopewalkConfig { private_key: key(host), peers: vec![peer], relay: None })
 }
 
 fn random_bytes(bytes: usize) -> Vec<u8> {

@@ -8,6 +8,7 @@ mod interface;
 mod mpt;
 mod path;
 mod peer;
+mod relay;
 mod tunnel;
 mod value;
 
@@ -34,7 +35,8 @@ pub(super) fn config(file: &ConfigFile, path: &Path, diagnostics: &mut Vec<Diagn
     let paths = path::paths(file, &mut interface, &peers, &mut context);
     let weights: Vec<u32> = paths.iter().map(|path| path.weight).collect();
     let options = tunnel::options(file.tunnel.as_ref(), &weights, &mut context);
-    TunnelConfig { interface, mode, peers, paths, options, warnings }
+    let relay = relay::options(file.tunnel.as_ref(), &interface.name, &mut context);
+    TunnelConfig { interface, mode, peers, paths, options, relay, warnings }
 }
 
 fn mode(file: &ConfigFile, table: &InterfaceTable, context: &mut Context<'_>) -> Mode {

@@ -9,6 +9,7 @@ mod allowed_ips;
 mod deliver;
 mod packet;
 mod peer;
+mod relay;
 
 use super::address::PathAddress;
 use super::batch::TransmitBatch;
@@ -20,13 +21,15 @@ use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
 use allowed_ips::AllowedIps;
 use deliver::{Rejection, validate, write};
-use machine::{FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
-use node::Opened;
+use machine::{EndpointEvent, FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
+use node::{NodeEvent, Opened};
 use packet::PacketSlice;
 use peer::{EnginePeer, Node};
+use relay::{RelayDriver, Steered};
 use seal::{Entropy, PeerId, SealDevice, SystemEntropy};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 use units::{Instant, PathId};
 use wire::inner::ecn::Ecn;
@@ -44,6 +47,7 @@ pub(super) struct RopewalkEngine {
     node: Node,
     peers: BTreeMap<PeerId, EnginePeer>,
     allowed_ips: AllowedIps<PeerId>,
+    relay: RelayDriver,
     mtu: u16,
     /// Key of the hash that maps flows to streams.
     hash_key: u64,
@@ -64,10 +68,11 @@ impl RopewalkEngine {
     pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io) -> Result<Self, Error> {
         let seal = SealDevice::new(seal::HandshakeConfig::new(config.private_key), Box::new(SystemEntropy));
         let mut node = Node::new(seal, Box::new(peer::learned_path_config));
+        let relay = RelayDriver::new(config.relay)?;
         let mut peers = BTreeMap::new();
         for config in config.peers {
             peer::check_peer(&config, &node, |index| io.sockets.get(index).and_then(Socket::config))?;
-            let (id, peer) = EnginePeer::add(config, &mut node, Instant::ZERO)?;
+            let (id, peer) = EnginePeer::add(config, relay.peer_relay(), &mut node, Instant::ZERO)?;
             peers.insert(id, peer);
         }
         let mut hash_key = [0; 8];
@@ -76,6 +81,7 @@ impl RopewalkEngine {
             node,
             allowed_ips: allowed_ips(&peers),
             peers,
+            relay,
             mtu,
             hash_key: u64::from_le_bytes(hash_key),
             deadline: Instant::ZERO,
@@ -102,7 +108,10 @@ impl RopewalkEngine {
 
     /// Sends all datagrams that the node has ready.
     fn transmit(&mut self, sockets: &mut [Socket], now: Instant) {
-        while let Some((id, transmit)) = self.node.poll_transmit(now) {
+        loop {
+            // Data of relayed connections leave the relay no sooner than the tunnel can send them.
+            self.peers.iter_mut().for_each(|(id, peer)| peer.relay.offer_messages(now, *id, &mut self.node));
+            let Some((id, transmit)) = self.node.poll_transmit(now) else { break };
             let outcome = self.send(sockets, now, id, &transmit);
             on_send_outcome(&mut self.node, now, id, transmit.path, outcome);
         }
@@ -137,9 +146,7 @@ impl RopewalkEngine {
         };
         path_queue.queue.push(&mut sockets[path_queue.socket], len, tos, |datagram| {
             let write_payload = |packet: &PacketSlice, bytes: &mut [u8]| {
-                let (fragment, padding) = bytes.split_at_mut(packet.bytes.len());
-                fragment.copy_from_slice(&packet.bytes);
-                padding.fill(0);
+                packet.write(bytes);
                 packet.offload
             };
             if node.seal_into(now, id, transmit, datagram, write_payload) { len } else { 0 }
@@ -157,7 +164,7 @@ impl RopewalkEngine {
     ) {
         let make_payload = |range: std::ops::Range<usize>, offload| {
             let bytes = buffer.slice((start + range.start) as u32, (start + range.end) as u32);
-            PacketSlice { bytes, offload, tos: 0 }
+            PacketSlice::new(bytes, offload, 0)
         };
         let processed = self.node.process(now, route, ce, datagram, &buffer[start..end], make_payload);
         if let (Err(_), Some(peer)) = (processed, self.peers.get_mut(&datagram.peer)) {
@@ -178,19 +185,64 @@ impl RopewalkEngine {
         }
     }
 
-    /// Writes reassembled packets to the device.
-    fn deliver(&mut self, device: &mut Device) {
-        let Self { node, peers, allowed_ips, segment_buffer, .. } = self;
+    /// Writes reassembled packets to the device, and passes messages to the relay.
+    fn deliver(&mut self, device: &mut Device, now: Instant) {
+        let Self { node, peers, allowed_ips, relay, segment_buffer, .. } = self;
         while let Some((id, delivery)) = node.poll_delivery() {
             let Some(peer) = peers.get_mut(&id) else { continue };
             let Some(packet) = peer.reassembler.add(&delivery) else { continue };
-            match validate(packet, |source| allowed_ips.find(source) == Some(id)) {
+            if packet.buffer.is_message() {
+                let received = peer.relay.receive(now, std::mem::take(&mut packet.buffer.bytes));
+                peer.malformed += u64::from(received.is_err());
+                continue;
+            }
+            match validate(packet, |source| allowed_ips.find(source) == Some(id) && !relay.is_internal(source)) {
                 Ok((offload, bytes, start)) => write(device, offload, bytes, start, segment_buffer),
                 Err(Rejection::UnallowedSource) => peer.unallowed_source += 1,
                 Err(Rejection::Malformed) => peer.malformed += 1,
             }
         }
     }
+}
+
+impl RopewalkEngine {
+    /// Moves the bytes of relayed connections, and opens and closes them.
+    fn run_relay(&mut self, io: &mut Io, now: Instant) {
+        let Self { node, peers, allowed_ips, relay, hash_key, .. } = self;
+        let is_allowed = |peer: PeerId, source: IpAddr| allowed_ips.find(source) == Some(peer);
+        let refused = relay.handle_events(now, peers, &mut io.device, is_allowed);
+        relay.transfer(now, peers, &mut io.pool);
+        for (peer, syn) in refused {
+            offer_syn(node, now, peer, syn, io.device.has_header(), *hash_key);
+        }
+    }
+
+    /// Events of the sessions; the node has handled them. Reassembly needs none, as a packet begins with its first
+    /// fragment.
+    fn handle_node_events(&mut self, now: Instant) {
+        while let Some((id, event)) = self.node.poll_event(now) {
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            match event {
+                NodeEvent::Established { numbers_reset } => peer.relay.on_established(now, numbers_reset),
+                NodeEvent::Tunnel(EndpointEvent::Closed) => peer.relay.on_closed(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Handles all packets that have left by the device.
+    fn read_device(&mut self, io: &mut Io, now: Instant) {
+        while let Ok(Some(len)) = io.device.read(&mut io.read_buffer) {
+            self.on_device_packet(io, now, len);
+        }
+    }
+}
+
+/// Offers a SYN that was held, with the device's header, as a packet.
+fn offer_syn(node: &mut Node, now: Instant, peer: PeerId, syn: Vec<u8>, has_header: bool, hash_key: u64) {
+    let skip = if has_header { VirtioNetHeader::LEN } else { 0 };
+    let Ok(inner) = Inner::parse(&syn[skip..]) else { return };
+    node.offer(now, peer, stream(&inner, hash_key), PacketSlice::new(syn.into(), has_header, inner.tos));
 }
 
 /// Passes the outcome of sending to the peer's endpoint.
@@ -232,6 +284,10 @@ impl Engine for RopewalkEngine {
             device.report.malformed += 1;
             return;
         };
+        let steered = self.relay.steer(device, &mut read_buffer[..len], &inner);
+        if matches!(steered, Steered::Handled) {
+            return;
+        }
         let peer_id = self.allowed_ips.find(inner.destination);
         let Some((id, peer)) = peer_id.and_then(|id| Some((id, self.peers.get_mut(&id)?))) else {
             device.report.unrouted += 1;
@@ -244,16 +300,16 @@ impl Engine for RopewalkEngine {
         if inner.protocol == protocol::TCP {
             mss::clamp(&mut read_buffer[skip..len], self.mtu, offload.checksum.is_some());
         }
+        if let Steered::InitialSyn(addresses) = steered
+            && self.relay.hold(now, id, &mut peer.relay, addresses, &read_buffer[..len])
+        {
+            return;
+        }
         let needs_header = offload.gso.is_some() || offload.checksum.is_some();
         let Some(bytes) = pool.freeze(read_buffer, len) else { return };
         let start = if needs_header { 0 } else { skip };
         let bytes = bytes.slice(start as u32, len as u32);
-        self.node.offer(
-            now,
-            id,
-            stream(&inner, self.hash_key),
-            PacketSlice { bytes, offload: needs_header, tos: inner.tos },
-        );
+        self.node.offer(now, id, stream(&inner, self.hash_key), PacketSlice::new(bytes, needs_header, inner.tos));
     }
 
     fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams) {
@@ -278,12 +334,22 @@ impl Engine for RopewalkEngine {
     }
 
     fn flush(&mut self, io: &mut Io, now: Instant) {
-        self.deliver(&mut io.device);
+        self.deliver(&mut io.device, now);
+        self.run_relay(io, now);
         self.transmit(&mut io.sockets, now);
-        // The node has handled its events already; reassembly needs none, as a packet begins with its first fragment.
-        while self.node.poll_event(now).is_some() {}
+        self.handle_node_events(now);
         self.send_handshakes(&mut io.sockets, now);
-        self.deadline = self.node.deadline(now);
+        let relay_deadline = self.peers.values().map(|peer| peer.relay.deadline()).min().unwrap_or(Instant::NEVER);
+        let deadline = self.node.deadline(now).min(relay_deadline);
+        self.deadline = if self.relay.is_active() { now } else { deadline };
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.relay.as_fd())
+    }
+
+    fn on_poll_ready(&mut self, now: Instant) {
+        self.relay.poll_sockets(now, &mut self.peers);
     }
 
     fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize) {
@@ -305,6 +371,7 @@ impl Engine for RopewalkEngine {
 
     fn on_timeout(&mut self, _io: &mut Io, now: Instant) {
         self.node.on_timeout(now);
+        self.peers.values_mut().for_each(|peer| peer.relay.on_timeout(now));
     }
 
     fn set_link(&mut self, _io: &mut Io, now: Instant, socket: usize, up: bool) {
@@ -326,14 +393,20 @@ impl Engine for RopewalkEngine {
         for config in update.peers {
             match self.node.sessions().find(&config.public_key).and_then(|id| Some((id, self.peers.get_mut(&id)?))) {
                 Some((id, peer)) => peer.change(config, id, &mut self.node, now),
-                None => self.peers.extend(EnginePeer::add(config, &mut self.node, now)),
+                None => self.peers.extend(EnginePeer::add(config, self.relay.peer_relay(), &mut self.node, now)),
             }
         }
         self.allowed_ips = allowed_ips(&self.peers);
+        let Self { relay, peers, allowed_ips, .. } = self;
+        relay.end_unallowed(now, peers, |peer, address| allowed_ips.find(address) == Some(peer));
         self.mtu = update.mtu;
     }
 
     fn stop(&mut self, io: &mut Io, now: Instant) {
+        while self.relay.abort_any(now, &mut self.peers) {
+            // The resets that the kernel sends reach their hosts.
+            self.read_device(io, now);
+        }
         self.node.close();
         self.transmit(&mut io.sockets, now);
     }

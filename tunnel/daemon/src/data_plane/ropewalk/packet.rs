@@ -14,19 +14,84 @@ pub(super) struct PacketSlice {
     pub(super) offload: bool,
     /// The inner packet's TOS byte; 0 on received fragments.
     pub(super) tos: u8,
+    /// Bytes before `bytes`, of a relay message with data.
+    pub(super) prefix: Prefix,
+    /// Whether it is a relay message, whose sender has flow control of its own.
+    pub(super) is_message: bool,
+}
+
+/// A few bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Prefix {
+    bytes: [u8; Self::MAX_LEN],
+    start: u8,
+    end: u8,
+}
+
+impl Prefix {
+    /// Maximum length: that of the header of a data message.
+    const MAX_LEN: usize = 16;
+
+    /// # Panics
+    /// If `bytes` are longer than [`Self::MAX_LEN`].
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        let mut prefix = Self { end: bytes.len() as u8, ..Self::default() };
+        prefix.bytes[..bytes.len()].copy_from_slice(bytes);
+        prefix
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[usize::from(self.start)..usize::from(self.end)]
+    }
+
+    fn len(&self) -> u32 {
+        u32::from(self.end - self.start)
+    }
+
+    /// The part of `start..end` that is in it.
+    fn slice(&self, start: u32, end: u32) -> Self {
+        let bound = |offset: u32| self.start + offset.min(self.len()) as u8;
+        Self { start: bound(start), end: bound(end), ..*self }
+    }
+}
+
+impl PacketSlice {
+    /// A packet of the host, or a fragment of one.
+    pub(super) fn new(bytes: BufferSlice, offload: bool, tos: u8) -> Self {
+        Self { bytes, offload, tos, prefix: Prefix::default(), is_message: false }
+    }
+
+    /// A relay message.
+    pub(super) fn message(bytes: BufferSlice) -> Self {
+        Self { is_message: true, ..Self::new(bytes, false, 0) }
+    }
+
+    /// Copies all bytes to the beginning of `buffer`; the remainder becomes 0.
+    pub(super) fn write(&self, buffer: &mut [u8]) {
+        let (prefix, remainder) = buffer.split_at_mut(self.prefix.bytes().len());
+        prefix.copy_from_slice(self.prefix.bytes());
+        let (fragment, padding) = remainder.split_at_mut(self.bytes.len());
+        fragment.copy_from_slice(&self.bytes);
+        padding.fill(0);
+    }
 }
 
 impl Payload for PacketSlice {
     fn len(&self) -> u32 {
-        self.bytes.len() as u32
+        self.prefix.len() + self.bytes.len() as u32
     }
 
     fn slice(&self, start: u32, end: u32) -> Self {
-        Self { bytes: self.bytes.slice(start, end), ..*self }
+        let prefix_len = self.prefix.len();
+        let bytes = self.bytes.slice(start.saturating_sub(prefix_len), end.saturating_sub(prefix_len));
+        Self { bytes, prefix: self.prefix.slice(start, end), ..*self }
     }
 
-    /// Marks an ECN-capable packet; otherwise drops the first segment of a super-packet.
+    /// Marks an ECN-capable packet, and keeps a relay message; otherwise drops the first segment of a super-packet.
     fn signal_congestion(&mut self) -> bool {
+        if self.is_message {
+            return true;
+        }
         let skip = if self.offload { VirtioNetHeader::LEN } else { 0 };
         let Some(bytes) = self.bytes.unique_mut() else { return false };
         if ecn::set_ce(&mut bytes[skip..]) {
@@ -48,13 +113,48 @@ pub(super) struct PacketBytes {
     pub(super) offload: bool,
 }
 
+impl PacketBytes {
+    /// Whether it is a message of the peer's relay.
+    pub(super) fn is_message(&self) -> bool {
+        !self.offload && ::relay::Header::is_message(&self.bytes)
+    }
+}
+
 impl PacketBuffer<PacketSlice> for PacketBytes {
     fn clear(&mut self) {
         self.bytes.clear();
     }
 
     fn append(&mut self, payload: &PacketSlice) {
+        debug_assert!(payload.prefix.bytes().is_empty(), "received fragments have none");
         self.bytes.extend_from_slice(&payload.bytes);
         self.offload = payload.offload;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_its_prefix_and_its_bytes_however_it_is_cut() {
+        let message = PacketSlice { prefix: Prefix::new(b"head"), ..PacketSlice::message(b"chunk".to_vec().into()) };
+        let whole = b"headchunk";
+        for start in 0..=9 {
+            for end in start..=9 {
+                for middle in start..=end {
+                    let part = message.slice(start, end);
+                    let mut bytes = [1; 12];
+                    let first = part.slice(0, middle - start);
+                    let (left, right) = bytes.split_at_mut(first.len() as usize);
+                    first.write(left);
+                    part.slice(middle - start, end - start).write(right);
+                    let len = (end - start) as usize;
+                    assert_eq!(part.len() as usize, len);
+                    assert_eq!(bytes[..len], whole[start as usize..end as usize]);
+                    assert!(bytes[len..].iter().all(|byte| *byte == 0), "padding");
+                }
+            }
+        }
     }
 }

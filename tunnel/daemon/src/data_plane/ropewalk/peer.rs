@@ -1,6 +1,7 @@
 //! A peer of the engine: the transmit queue of each of its paths, its reassembly and its counters.
 
 use super::packet::{PacketBytes, PacketSlice};
+use super::relay::PeerRelay;
 use crate::data_plane::address::PathAddress;
 use crate::data_plane::config::{Error, PeerConfig, PeerPathConfig, SocketConfig, path_config};
 use crate::data_plane::report::{AddressReport, PeerReport};
@@ -27,6 +28,7 @@ pub(super) struct EnginePeer {
     /// The queue of each path, by path id; `None` before the first datagram.
     path_queues: Vec<Option<PathQueue>>,
     pub(super) reassembler: Reassembler<PacketBytes>,
+    pub(super) relay: PeerRelay,
     pub(super) no_session: u64,
     pub(super) unallowed_source: u64,
     pub(super) malformed: u64,
@@ -37,7 +39,12 @@ impl EnginePeer {
     ///
     /// # Errors
     /// As [`check_peer`], or if another peer has the same key.
-    pub(super) fn add(config: PeerConfig, node: &mut Node, now: Instant) -> Result<(PeerId, Self), Error> {
+    pub(super) fn add(
+        config: PeerConfig,
+        relay: PeerRelay,
+        node: &mut Node,
+        now: Instant,
+    ) -> Result<(PeerId, Self), Error> {
         let id = node.add_peer(config.public_key, config.preshared_key.clone(), new_endpoint_config(&config));
         let id = id.map_err(|error| Error::config(format!("peer {}: {error}", config.public_key)))?;
         for path in &config.paths {
@@ -47,6 +54,7 @@ impl EnginePeer {
             config,
             path_queues: (0..MAX_PATHS).map(|_| None).collect(),
             reassembler: Reassembler::default(),
+            relay,
             no_session: 0,
             unallowed_source: 0,
             malformed: 0,
@@ -120,6 +128,7 @@ impl EnginePeer {
             no_session: self.no_session,
             unallowed_source: self.unallowed_source,
             incomplete: self.reassembler.incomplete_packets + self.malformed,
+            relay: self.relay.report(),
         }
     }
 }

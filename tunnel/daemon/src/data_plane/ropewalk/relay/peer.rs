@@ -1,0 +1,154 @@
+//! The relay with one peer: the sans-IO machine, and its messages as inner packets of the tunnel.
+//!
+//! Both ends must relay. Each says so when a session begins, by the reset of a connection that never exists (the last
+//! number); a program that knows no relay drops that. Until the peer has said so, nothing is relayed to it.
+
+use super::super::packet::{PacketSlice, Prefix};
+use super::super::peer::Node;
+use crate::data_plane::buffer::BufferSlice;
+use crate::data_plane::report::{RelayCounters, RelayReport};
+use ::relay::{Body, Header, Message, Relay, RelayConfig, ResetReason};
+use machine::FIRST_UNORDERED_STREAM;
+use seal::PeerId;
+use units::{Instant, Span};
+use wire::Malformed;
+
+/// Bytes that wait in the tunnel's ingress queue, beyond which data stay in the relay: queued there, they would delay
+/// the packets of other flows.
+const RELAY_BACKLOG: u64 = 128 * 1024;
+/// Minimum interval between announcements.
+const ANNOUNCEMENT_INTERVAL: Span = Span::from_secs(1);
+/// The announcement that this end relays.
+const ANNOUNCEMENT: Header =
+    Header { opened_by_sender: true, connection: u32::MAX, body: Body::Reset(ResetReason::NotRelayed) };
+
+/// The relay with a peer.
+#[derive(Debug)]
+pub(in super::super) struct PeerRelay {
+    pub(super) relay: Relay<BufferSlice>,
+    /// Whether this end relays.
+    is_enabled: bool,
+    /// Whether the peer has announced that it relays, in this session.
+    peer_relays: bool,
+    /// When this end has last announced it.
+    announced: Option<Instant>,
+    has_announcement: bool,
+    pub(super) counters: RelayCounters,
+}
+
+impl PeerRelay {
+    /// `max_connections` is `None` at an end that does not relay.
+    pub(in super::super) fn new(max_connections: Option<usize>) -> Self {
+        let default = RelayConfig::default();
+        let config = RelayConfig { max_connections: max_connections.unwrap_or(0), ..default };
+        Self {
+            relay: Relay::new(config),
+            is_enabled: max_connections.is_some(),
+            peer_relays: false,
+            announced: None,
+            has_announcement: false,
+            counters: RelayCounters::default(),
+        }
+    }
+
+    /// Whether connections to the peer are relayed. If that is not known, the peer is asked.
+    pub(super) fn is_usable(&mut self, now: Instant) -> bool {
+        if !self.peer_relays {
+            self.announce(now);
+        }
+        self.is_enabled && self.peer_relays
+    }
+
+    fn announce(&mut self, now: Instant) {
+        if self.is_enabled && self.announced.is_none_or(|at| now.since(at) >= ANNOUNCEMENT_INTERVAL) {
+            (self.announced, self.has_announcement) = (Some(now), true);
+        }
+    }
+
+    /// A session was established. If the peer has lost its state, all connections are closed.
+    pub(in super::super) fn on_established(&mut self, now: Instant, numbers_reset: bool) {
+        if numbers_reset {
+            self.on_closed();
+        }
+        self.announce(now);
+    }
+
+    /// The session is closed, and with it all connections.
+    pub(in super::super) fn on_closed(&mut self) {
+        self.relay.reset_all();
+        (self.peer_relays, self.announced) = (false, None);
+    }
+
+    /// A message of the peer.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub(in super::super) fn receive(&mut self, now: Instant, bytes: Vec<u8>) -> Result<(), Malformed> {
+        let (header, data) = Header::parse(&bytes)?;
+        let range = (header.len() as u32, (header.len() + data.len()) as u32);
+        if header == ANNOUNCEMENT {
+            self.peer_relays = true;
+            self.announce(now);
+            return Ok(());
+        }
+        let chunk = (range.0 < range.1).then(|| BufferSlice::from(bytes).slice(range.0, range.1));
+        self.relay.receive(now, Message { header, chunk });
+        Ok(())
+    }
+
+    /// Counters; `None` at an end that does not relay.
+    pub(in super::super) fn report(&self) -> Option<RelayReport> {
+        let (sent, received) = self.relay.memory_used();
+        self.is_enabled.then(|| RelayReport {
+            peer_relays: self.peer_relays,
+            connections: self.relay.connections().count() as u64,
+            held_bytes: sent + received,
+            counters: self.counters,
+        })
+    }
+
+    /// When [`Self::on_timeout`] is due.
+    pub(in super::super) fn deadline(&self) -> Instant {
+        self.relay.deadline()
+    }
+
+    /// Handles the timers that are due.
+    pub(in super::super) fn on_timeout(&mut self, now: Instant) {
+        self.relay.on_timeout(now);
+    }
+
+    /// Offers messages to the peer's endpoint: data only while few bytes wait there.
+    pub(in super::super) fn offer_messages(&mut self, now: Instant, id: PeerId, node: &mut Node) {
+        if !node.has_session(id) {
+            return;
+        }
+        if std::mem::take(&mut self.has_announcement) {
+            node.offer(now, id, stream(&ANNOUNCEMENT), packet(Message { header: ANNOUNCEMENT, chunk: None }));
+        }
+        while let Some(endpoint) = node.endpoint(id) {
+            let has_room = endpoint.unsent_bytes() < RELAY_BACKLOG;
+            let max_bytes = if has_room { endpoint.packet_bytes() } else { 0 };
+            let Some(message) = self.relay.poll_message(now, max_bytes) else { break };
+            node.offer(now, id, stream(&message.header), packet(message));
+        }
+    }
+}
+
+/// The inner packet of a message: data stay where they are.
+fn packet(message: Message<BufferSlice>) -> PacketSlice {
+    let mut header = Vec::with_capacity(Header::MAX_LEN);
+    message.header.write(&mut header);
+    match message.chunk {
+        Some(chunk) => PacketSlice { prefix: Prefix::new(&header), ..PacketSlice::message(chunk) },
+        None => PacketSlice::message(BufferSlice::from(header)),
+    }
+}
+
+/// The stream of a message: data of a connection are in order, others need not be.
+fn stream(header: &Header) -> u8 {
+    let number = u64::from(header.connection) << 1 | u64::from(header.opened_by_sender);
+    match header.body {
+        Body::Data { .. } => (number % u64::from(FIRST_UNORDERED_STREAM)) as u8,
+        _ => FIRST_UNORDERED_STREAM + (number % (256 - u64::from(FIRST_UNORDERED_STREAM))) as u8,
+    }
+}

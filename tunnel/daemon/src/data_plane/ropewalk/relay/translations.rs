@@ -1,0 +1,239 @@
+//! The translations of the relay: which packets that leave by the TUN device come in again, and with which addresses.
+//!
+//! A relayed connection has two: its own packets come in as the daemon's socket expects them, and the socket's as
+//! those of the connection's other end. Both stay for a while after the socket is closed, as the kernel still ends the
+//! connection in order.
+
+use std::collections::{HashMap, VecDeque};
+use units::{Instant, Span};
+use wire::relay::Addresses;
+
+/// Time for which a closed connection is translated: longer than TIME-WAIT (60 s in Linux) or the timeouts of the last
+/// segments of most connections. Also the time for which packets of a refused connection go through the tunnel.
+const LINGER: Span = Span::from_secs(120);
+/// Maximum number of remembered connections that are not relayed.
+const MAX_PASSED: usize = 65_536;
+
+/// What happens to a packet that leaves by the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Its connection is being opened.
+    Hold,
+    /// Its connection is not relayed: it goes through the tunnel.
+    Pass(Instant),
+    /// It comes in again with other addresses.
+    Translate(Translation),
+}
+
+/// A translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Translation {
+    /// The new addresses.
+    pub(super) to: Addresses,
+    /// The port of the internal network's remote address, which is the connection's number.
+    pub(super) number: u16,
+    /// Whether the socket is open.
+    pub(super) is_live: bool,
+    /// Whether initial SYNs are dropped: a connection that the client began has the client's.
+    pub(super) drops_syn: bool,
+}
+
+/// What expires.
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    Connection { number: u16, packets: Addresses, socket: Addresses },
+    Passed(Addresses),
+}
+
+/// All translations.
+#[derive(Debug)]
+pub(super) struct Translations {
+    actions: HashMap<Addresses, Action>,
+    free_numbers: VecDeque<u16>,
+    /// In the order in which they ended.
+    ended: VecDeque<(Instant, Ended)>,
+    passed: usize,
+}
+
+impl Translations {
+    pub(super) fn new() -> Self {
+        Self { actions: HashMap::new(), free_numbers: (1..=u16::MAX).collect(), ended: VecDeque::new(), passed: 0 }
+    }
+
+    /// The action for packets with these addresses.
+    pub(super) fn get(&self, addresses: &Addresses) -> Option<Action> {
+        self.actions.get(addresses).copied()
+    }
+
+    /// The connection of these packets is being opened. Whatever an earlier one of the same addresses has left is
+    /// forgotten.
+    pub(super) fn hold(&mut self, packets: Addresses) {
+        if let Some(Action::Translate(earlier)) = self.actions.insert(packets, Action::Hold) {
+            self.actions.remove(&earlier.to.reversed());
+        }
+    }
+
+    /// The connection of these packets is not opened after all.
+    pub(super) fn release(&mut self, packets: &Addresses) {
+        if self.actions.get(packets) == Some(&Action::Hold) {
+            self.actions.remove(packets);
+        }
+    }
+
+    /// The connection of these packets is not relayed.
+    pub(super) fn pass(&mut self, now: Instant, packets: Addresses) {
+        self.expire(now, usize::from(self.passed >= MAX_PASSED));
+        self.actions.insert(packets, Action::Pass(now));
+        self.ended.push_back((now, Ended::Passed(packets)));
+        self.passed += 1;
+    }
+
+    /// A number that no connection has.
+    pub(super) fn take_number(&mut self, now: Instant) -> Option<u16> {
+        self.expire(now, 0);
+        while self.free_numbers.is_empty() && !self.ended.is_empty() {
+            self.expire(now, 1);
+        }
+        self.free_numbers.pop_front()
+    }
+
+    /// Gives back a number that was not used.
+    pub(super) fn return_number(&mut self, number: u16) {
+        self.free_numbers.push_front(number);
+    }
+
+    /// A connection has a socket from now on: its packets and the socket's are translated into each other.
+    pub(super) fn add(&mut self, packets: Addresses, socket: Addresses, number: u16, drops_syn: bool) {
+        self.hold(packets);
+        let translation = |to: Addresses, drops_syn: bool| {
+            Action::Translate(Translation { to: to.reversed(), number, is_live: true, drops_syn })
+        };
+        self.actions.insert(packets, translation(socket, false));
+        self.actions.insert(socket, translation(packets, drops_syn));
+    }
+
+    /// The connection of these packets was reset: those that follow are not its socket's any more.
+    pub(super) fn forget_packets(&mut self, packets: &Addresses, number: u16) {
+        self.remove(packets, |action| matches!(action, Action::Translate(translation) if translation.number == number));
+    }
+
+    /// The socket of a connection was closed.
+    pub(super) fn end(&mut self, now: Instant, packets: Addresses, socket: Addresses, number: u16) {
+        for addresses in [packets, socket] {
+            if let Some(Action::Translate(translation)) = self.actions.get_mut(&addresses)
+                && translation.number == number
+            {
+                translation.is_live = false;
+            }
+        }
+        self.ended.push_back((now, Ended::Connection { number, packets, socket }));
+        self.expire(now, 0);
+    }
+
+    /// Forgets what ended long ago, and the oldest `more`.
+    fn expire(&mut self, now: Instant, more: usize) {
+        let mut more = more;
+        while let Some((at, ended)) = self.ended.front().copied() {
+            if now.since(at) < LINGER {
+                let Some(left) = more.checked_sub(1) else { break };
+                more = left;
+            }
+            self.ended.pop_front();
+            match ended {
+                Ended::Connection { number, packets, socket } => {
+                    for addresses in [packets, socket] {
+                        self.remove(
+                            &addresses,
+                            |action| matches!(action, Action::Translate(translation) if translation.number == number),
+                        );
+                    }
+                    self.free_numbers.push_back(number);
+                }
+                Ended::Passed(packets) => {
+                    self.passed -= 1;
+                    self.remove(&packets, |action| *action == Action::Pass(at));
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, addresses: &Addresses, condition: impl Fn(&Action) -> bool) {
+        if self.actions.get(addresses).is_some_and(condition) {
+            self.actions.remove(addresses);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::ZERO;
+
+    fn addresses(source: u16, destination: u16) -> Addresses {
+        let address = |port: u16| ([192, 0, 2, 1], port).into();
+        Addresses { source: address(source), destination: address(destination) }
+    }
+
+    fn translation(translations: &Translations, addresses: &Addresses) -> Option<Translation> {
+        match translations.get(addresses)? {
+            Action::Translate(translation) => Some(translation),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_directions_of_a_connection_are_translated_into_each_other_until_it_has_lingered() {
+        let mut translations = Translations::new();
+        let (packets, socket) = (addresses(1, 2), addresses(3, 4));
+        let number = translations.take_number(START).expect("all are free");
+        translations.hold(packets);
+        assert_eq!(translations.get(&packets), Some(Action::Hold));
+        translations.add(packets, socket, number, true);
+        let (of_packets, of_socket) = (translation(&translations, &packets), translation(&translations, &socket));
+        assert_eq!(of_packets.map(|translation| translation.to), Some(socket.reversed()));
+        assert_eq!(
+            of_socket.map(|translation| (translation.to, translation.drops_syn)),
+            Some((packets.reversed(), true))
+        );
+        translations.end(START, packets, socket, number);
+        assert!(translation(&translations, &packets).is_some_and(|translation| !translation.is_live));
+        translations.take_number(START + LINGER);
+        assert_eq!((translations.get(&packets), translations.get(&socket)), (None, None));
+    }
+
+    #[test]
+    fn a_new_connection_of_the_same_addresses_replaces_what_the_old_one_has_left() {
+        let mut translations = Translations::new();
+        let (packets, old, new) = (addresses(1, 2), addresses(3, 4), addresses(5, 6));
+        let [first, second] = [(); 2].map(|()| translations.take_number(START).expect("all are free"));
+        translations.add(packets, old, first, false);
+        translations.end(START, packets, old, first);
+        translations.add(packets, new, second, false);
+        assert_eq!(translations.get(&old), None);
+        translations.take_number(START + LINGER);
+        assert_eq!(translation(&translations, &packets).map(|translation| translation.number), Some(second));
+    }
+
+    #[test]
+    fn numbers_run_out_only_when_as_many_connections_are_open_and_the_oldest_ended_one_is_reused_first() {
+        let mut translations = Translations::new();
+        let numbers: Vec<u16> = std::iter::from_fn(|| translations.take_number(START)).collect();
+        assert_eq!(numbers.len(), 65_535);
+        for number in [7, 5] {
+            translations.end(START, addresses(number, 1), addresses(number, 2), number);
+        }
+        let reused = [(); 3].map(|()| translations.take_number(START));
+        assert_eq!(reused, [Some(7), Some(5), None]);
+    }
+
+    #[test]
+    fn a_connection_that_is_not_relayed_is_remembered_for_a_while() {
+        let mut translations = Translations::new();
+        translations.hold(addresses(1, 2));
+        translations.pass(START, addresses(1, 2));
+        assert_eq!(translations.get(&addresses(1, 2)), Some(Action::Pass(START)));
+        translations.take_number(START + LINGER);
+        assert_eq!(translations.get(&addresses(1, 2)), None);
+    }
+}
