@@ -301,7 +301,7 @@ impl TcpFlow {
                 let ecn_capable = self.all_ecn_capable() || ecn.is_some() && !segment.retransmission;
                 (header_bytes + self.application.payload(&self.message, data_seq), ecn_capable)
             }
-            SegmentKind::Syn | SegmentKind::HandshakeAck => (header_bytes, self.all_ecn_capable()),
+            SegmentKind::Syn | SegmentKind::HandshakeAck | SegmentKind::WindowProbe => (header_bytes, self.all_ecn_capable()),
         }
     }
 

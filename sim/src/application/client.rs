@@ -132,7 +132,7 @@ impl Client {
         let is_response = match segment.kind {
             SegmentKind::Data => segment.seq >= first_segment,
             SegmentKind::Syn => first_segment == 0,
-            SegmentKind::HandshakeAck => false,
+            SegmentKind::HandshakeAck | SegmentKind::WindowProbe => false,
         };
         if is_response {
             if attempts == 1 {

@@ -9,6 +9,8 @@ pub enum SegmentKind {
     HandshakeAck,
     /// One MSS of data.
     Data,
+    /// A probe of a closed receive window, without data (RFC 9293 section 3.8.6.1).
+    WindowProbe,
 }
 
 /// A segment towards the receiver.

@@ -1,8 +1,8 @@
 //! Acknowledgements of a receiver: time and content.
 
-use crate::tcp_connection::{Options, new_receiver};
+use crate::tcp_connection::{Options, new_receiver, receiver_config};
 use control::Ecn;
-use ropewalk_transport::tcp::{Ack, Receiver, Segment, SegmentKind};
+use ropewalk_transport::tcp::{Ack, Receiver, Segment, SegmentKind, receiver};
 use units::{Instant, Span};
 
 fn data(seq: u64, timestamp: u32) -> Segment {
@@ -46,6 +46,34 @@ fn with_quick_acknowledgements_every_segment_is_acknowledged() {
     let mut receiver = new_receiver(Options { quick_ack: true, ..Options::default() });
     let mut segments = (0..40).chain(41..90);
     assert!(segments.all(|seq| receiver.handle(Instant::ZERO, &data(seq, 1), false).is_some()));
+}
+
+/// A receive buffer of 131 072 bytes, half of it window, and packets of 2304 bytes with 1000 bytes of data: the window after
+/// the first one, 64 384 bytes, takes 65 with it, and does not open before reading `r` of them leaves
+/// (131 072 - (65 - r) 2304) / 2 >= 131 072 / 32 bytes (RFC 9293 section 3.8.6.2.2): r = 12, 4480 bytes. Then it is told of
+/// when it has doubled (r = 16, 24, 40), until it is more than half of its maximum.
+#[test]
+fn what_is_not_read_closes_the_window_and_reading_opens_it_step_by_step() {
+    let config = receiver::ReceiverConfig { buffer: [1 << 17; 2], ..receiver_config(Options::default()) };
+    let mut receiver = Receiver::with_reader(config);
+    let window = |receiver: &mut Receiver| receiver.piggyback(Instant::ZERO).receive_window;
+    let mut seq = 0;
+    while window(&mut receiver) >= 1000 {
+        receiver.handle(Instant::ZERO, &data(seq, 1), false);
+        seq += 1;
+    }
+    assert_eq!((seq, receiver.unread()), (65, 65));
+    let updates: Vec<u64> = (1..=65).filter(|read| receiver.read(Instant::ZERO, *read).is_some()).collect();
+    assert_eq!(updates, [12, 16, 24, 40]);
+    assert_eq!((receiver.unread(), window(&mut receiver)), (0, 65_536));
+}
+
+#[test]
+fn a_probe_of_the_window_is_answered_at_once() {
+    let (mut receiver, _) = receiver_after(20, 1);
+    let probe = Segment { kind: SegmentKind::WindowProbe, ..data(20, 1) };
+    let ack = receiver.handle(Instant::ZERO, &probe, false).expect("at once");
+    assert_eq!((ack.ack, receiver.counters().received), (20, 20));
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! An application with idle periods: application-limited samples and idle restarts.
+//! What limits a sender: an application with idle periods (application-limited samples, idle restarts), a closed receive
+//! window.
 
 use crate::tcp_connection;
-use crate::tcp_connection::{Connection, Options, sender_with};
+use crate::tcp_connection::{Connection, Options, new_sender, sender_with};
 use control::{Context, Controller, Decision, PathEvent};
-use ropewalk_transport::tcp::sender::Input;
+use ropewalk_transport::tcp::sender::{Input, Output};
+use ropewalk_transport::tcp::{Ack, Segment, SegmentKind, SinglePathSender};
 use std::sync::{Arc, Mutex};
-use units::{INFINITE_SSTHRESH, PathId, Span};
+use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
 const WINDOW: u32 = 100;
 
@@ -49,4 +51,44 @@ fn samples_of_a_flow_that_had_nothing_to_send_are_marked() {
     for (una, marked) in samples.iter() {
         assert_eq!(*marked, *una <= marked_until, "the sample that acknowledged all below {una}");
     }
+}
+
+/// The segments that may be sent now, and when to poll again.
+fn poll_all(sender: &mut SinglePathSender, now: Instant) -> (Vec<Segment>, Instant) {
+    let mut segments = Vec::new();
+    loop {
+        match sender.poll(now) {
+            Output::Transmit(segment) => segments.push(segment),
+            Output::WaitUntil(deadline) => return (segments, deadline),
+        }
+    }
+}
+
+/// A window that was closed when everything was acknowledged is probed until an acknowledgement opens it, each time after
+/// twice the time (RFC 9293 section 3.8.6.1).
+#[test]
+fn a_closed_receive_window_is_probed_until_it_is_open() {
+    let mut sender = new_sender(Options::default());
+    let ack = |ack, receive_window| Ack { ack, receive_window, tsval: 1, tsecr: 1, ..Ack::default() };
+    let ms = |ms| Instant::ZERO + Span::from_millis(ms);
+    sender.handle(ms(0), Input::Connect);
+    poll_all(&mut sender, ms(0));
+    sender.handle(ms(10), Input::Ack(&Ack { syn: true, ..ack(0, 5_000) }));
+    assert_eq!(poll_all(&mut sender, ms(10)).0.len(), 1 + 5, "the handshake's third packet, and what the window takes");
+    sender.handle(ms(20), Input::Ack(&ack(5, 0)));
+    let (mut now, mut timeouts) = (ms(20), Vec::new());
+    for probes in 0..4 {
+        let (segments, deadline) = poll_all(&mut sender, now);
+        let kinds: Vec<SegmentKind> = segments.iter().map(|segment| segment.kind).collect();
+        assert_eq!(kinds, vec![SegmentKind::WindowProbe; usize::from(probes > 0)]);
+        timeouts.push(deadline.since(now).as_millis());
+        now = deadline;
+        sender.handle(now, Input::Timeout);
+    }
+    assert!(timeouts.windows(2).all(|pair| pair[1] == 2 * pair[0]), "{timeouts:?} ms");
+    poll_all(&mut sender, now);
+    sender.handle(now, Input::Ack(&ack(5, 3_000)));
+    let (segments, _) = poll_all(&mut sender, now);
+    assert_eq!(segments.iter().map(|segment| segment.seq).collect::<Vec<_>>(), [5, 6, 7]);
+    assert_eq!((sender.counters().sent, sender.counters().retransmitted), (8, 0));
 }

@@ -66,6 +66,8 @@ pub struct Receiver {
     blocks: RecentBlocks,
     ack_policy: AckPolicy,
     window: ReceiveWindow,
+    /// The first segment that the application has not read; none if it reads at once.
+    read: Option<u64>,
     /// Timestamp to echo (RFC 7323 `TS.Recent`).
     ts_recent: u32,
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
@@ -87,6 +89,7 @@ impl Receiver {
             blocks: RecentBlocks::default(),
             ack_policy: AckPolicy::new(&config),
             window: ReceiveWindow::new(config.mss, config.buffer),
+            read: None,
             ts_recent: 0,
             last_ack_sent: 0,
             dsack: None,
@@ -94,6 +97,27 @@ impl Receiver {
             one_way_delay_ms: 0,
             counters: ReceiverCounters::default(),
         }
+    }
+
+    /// A receiver whose application reads when it calls [`read`](Self::read), instead of at once.
+    #[must_use]
+    pub fn with_reader(config: ReceiverConfig) -> Self {
+        Self { read: Some(0), ..Self::new(config) }
+    }
+
+    /// The application has read the segments below `read`, which have been delivered. Returns the window update that is
+    /// to be sent at once, if the window has opened.
+    pub fn read(&mut self, now: Instant, read: u64) -> Option<Ack> {
+        self.read = Some(read);
+        self.window.on_read(now, read);
+        let (next, out_of_order) = (self.reassembly.next(), self.reassembly.out_of_order());
+        self.window.has_opened(next, out_of_order, self.unread()).then(|| self.acknowledge(now))
+    }
+
+    /// Segments delivered in order that the application has not read.
+    #[must_use]
+    pub fn unread(&self) -> u64 {
+        self.read.map_or(0, |read| self.reassembly.next() - read)
     }
 
     /// A segment arrived; `ece` if it carries a CE mark. Returns the acknowledgement that must leave at once. If two
@@ -109,6 +133,7 @@ impl Receiver {
                 None
             }
             SegmentKind::Data => self.on_data(now, segment, ece),
+            SegmentKind::WindowProbe => Some(self.acknowledge(now)),
         }
     }
 
@@ -221,7 +246,10 @@ impl Receiver {
         let mut first_ack = None;
         if advanced {
             self.blocks.remove_below(self.reassembly.next());
-            self.window.on_data(now, self.reassembly.next(), segment.tsecr);
+            self.window.on_data(now, segment.tsecr);
+            if self.read.is_none() {
+                self.window.on_read(now, self.reassembly.next());
+            }
         } else {
             // The new block would push an unreported one out of the option: the compressed acknowledgement is sent
             // first (Linux since 5.8).
@@ -269,7 +297,7 @@ impl Receiver {
         Ack {
             syn: false,
             ack: next,
-            receive_window: self.window.advertise(next, self.reassembly.out_of_order()),
+            receive_window: self.window.advertise(next, self.reassembly.out_of_order(), self.unread()),
             tsval: timestamp(now),
             tsecr: self.ts_recent,
             sack_blocks: blocks,

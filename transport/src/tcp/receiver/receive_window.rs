@@ -1,7 +1,7 @@
 //! The receive window and its autotuning (Linux 6.1 `tcp_rcv_space_adjust`, `__tcp_select_window`).
 //!
-//! Half of the buffer is window (`tcp_adv_win_scale` 1). The application reads at once, so only segments that wait for
-//! earlier ones occupy the buffer; and only what was read in order drives the tuning.
+//! Half of the buffer is window (`tcp_adv_win_scale` 1). Segments that wait for earlier ones, or for the application to
+//! read them, occupy the buffer; only what was read drives the tuning.
 
 use units::{Instant, Span};
 
@@ -52,24 +52,30 @@ impl ReceiveWindow {
         Span::from_micros(self.rtt_us8 >> 3)
     }
 
-    /// Data came in order up to segment `next`; the application has read it. `tsecr` is the segment's timestamp echo.
-    pub(crate) fn on_data(&mut self, now: Instant, next: u64, tsecr: u32) {
+    /// Data came in order. `tsecr` is the segment's timestamp echo.
+    pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) {
         self.measure_rtt(now, tsecr);
-        self.grow(now, next);
+        self.raise_ssthresh();
     }
 
-    /// As [`Self::on_data`], for an MPTCP connection; `rtt` is the maximum RTT of its subflows.
+    /// As [`Self::on_data`], for an MPTCP connection, whose application has read up to segment `next`; `rtt` is the
+    /// maximum RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
-        self.grow(now, next);
+        self.raise_ssthresh();
+        self.on_read(now, next);
     }
 
-    fn grow(&mut self, now: Instant, next: u64) {
+    fn raise_ssthresh(&mut self) {
         let window_clamp = self.buffer / 2;
         if self.rcv_ssthresh < window_clamp {
             self.rcv_ssthresh = (self.rcv_ssthresh + 2 * self.mss).min(window_clamp);
         }
-        self.adjust_buffer(now, next * self.mss);
+    }
+
+    /// The application has read up to segment `read`.
+    pub(crate) fn on_read(&mut self, now: Instant, read: u64) {
+        self.adjust_buffer(now, read * self.mss);
     }
 
     fn measure_rtt(&mut self, now: Instant, tsecr: u32) {
@@ -100,13 +106,30 @@ impl ReceiveWindow {
         self.measurement_start = now;
     }
 
-    /// The window to offer beyond segment `next` while `out_of_order` segments are out of order, bytes.
-    pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64) -> u64 {
-        let free = self.buffer.saturating_sub(out_of_order * TRUESIZE) / 2;
-        let window = free.min(self.rcv_ssthresh) / SCALE * SCALE;
+    /// The window to offer beyond segment `next`, bytes, while `out_of_order` segments are out of order and `unread` in
+    /// order and not read.
+    pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64, unread: u64) -> u64 {
         let left_edge = next * self.mss;
-        self.rcv_wnd_edge = self.rcv_wnd_edge.max(left_edge + window);
+        self.rcv_wnd_edge = self.rcv_wnd_edge.max(left_edge + self.window(out_of_order, unread));
         self.rcv_wnd_edge - left_edge
+    }
+
+    /// The window that the free buffer allows, bytes. With unread data none that is less than a segment or a sixteenth
+    /// of the buffer's (RFC 9293 section 3.8.6.2.2, with Linux's share).
+    fn window(&self, out_of_order: u64, unread: u64) -> u64 {
+        let free = self.buffer.saturating_sub((out_of_order + unread) * TRUESIZE) / 2;
+        if unread > 0 && free < self.mss.max(self.buffer / 2 / 16) {
+            return 0;
+        }
+        free.min(self.rcv_ssthresh) / SCALE * SCALE
+    }
+
+    /// Whether reading has opened the window so far that the sender is to be told at once: to twice what it knows of
+    /// (Linux `tcp_cleanup_rbuf`). Arguments as for [`advertise`](Self::advertise).
+    pub(crate) fn has_opened(&self, next: u64, out_of_order: u64, unread: u64) -> bool {
+        let known = self.rcv_wnd_edge.saturating_sub(next * self.mss);
+        let window = self.window(out_of_order, unread);
+        2 * known <= self.buffer / 2 && window > 0 && window >= 2 * known
     }
 }
 
@@ -121,16 +144,18 @@ mod tests {
         for ms in 0..2000u64 {
             next += 1 + ms * 3; // ever faster
             tsecr += 1;
-            window.on_data(Instant(ms * 1_000_000 + 50_000_000), next, tsecr);
+            let now = Instant(ms * 1_000_000 + 50_000_000);
+            window.on_data(now, tsecr);
+            window.on_read(now, next);
         }
-        assert_eq!(window.advertise(next, 0), 3 * 1024 * 1024);
+        assert_eq!(window.advertise(next, 0, 0), 3 * 1024 * 1024);
     }
 
     #[test]
     fn the_edge_never_moves_back() {
         let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
-        let first = window.advertise(0, 0);
+        let first = window.advertise(0, 0, 0);
         assert_eq!(first, 65_160 / 128 * 128);
-        assert_eq!(window.advertise(0, 40), first);
+        assert_eq!(window.advertise(0, 40, 0), first);
     }
 }

@@ -1,4 +1,5 @@
-//! Three timers: retransmission (RFC 6298), tail-loss probe and reordering (RFC 8985).
+//! Four timers: retransmission (RFC 6298), tail-loss probe and reordering (RFC 8985), and persist (RFC 9293 section
+//! 3.8.6.1).
 
 use super::{Sender, handshake::Handshake};
 use crate::path::ControllerHandle;
@@ -11,6 +12,9 @@ pub(super) struct Timers {
     retransmit_timer: Instant,
     reordering: Instant,
     tlp: Instant,
+    persist: Instant,
+    /// Probes of the closed receive window since it was closed.
+    window_probes: u32,
     /// Exponential backoff: how many times the RTO was doubled (Linux `icsk_backoff`).
     pub backoff: u32,
     /// Timeouts since the last progress (Linux `icsk_retransmits`).
@@ -23,6 +27,8 @@ impl Default for Timers {
             retransmit_timer: Instant::NEVER,
             reordering: Instant::NEVER,
             tlp: Instant::NEVER,
+            persist: Instant::NEVER,
+            window_probes: 0,
             backoff: 0,
             retransmits: 0,
         }
@@ -71,7 +77,26 @@ impl Timers {
 impl Sender {
     /// The earliest expiry of all timers.
     pub(super) fn deadline(&self) -> Instant {
-        self.timers.retransmit_timer.min(self.timers.reordering).min(self.timers.tlp).min(self.syn_deadline())
+        let timers = &self.timers;
+        timers.retransmit_timer.min(timers.reordering).min(timers.tlp).min(timers.persist).min(self.syn_deadline())
+    }
+
+    /// Sets the persist timer if there is data, nothing is outstanding, and the receive window is closed (`is_closed`):
+    /// the acknowledgement that opened it may be lost.
+    pub(super) fn set_persist_timer(&mut self, now: Instant, is_closed: bool) {
+        if !is_closed || self.scoreboard.counts().packets_out > 0 {
+            (self.timers.persist, self.timers.window_probes) = (Instant::NEVER, 0);
+        } else if self.timers.persist == Instant::NEVER {
+            let timeout = self.path.rtt.rto() * (1 << self.timers.window_probes.min(20));
+            self.timers.persist = expiry(now, timeout.min(RTO_MAX), self.config.tick);
+        }
+    }
+
+    /// Counts a probe that is sent, and starts the next timeout, twice as long.
+    pub(super) fn restart_persist_timer(&mut self, now: Instant) {
+        self.timers.window_probes += 1;
+        self.timers.persist = Instant::NEVER;
+        self.set_persist_timer(now, true);
     }
 
     fn rto_with_backoff(&self) -> Span {
@@ -138,6 +163,9 @@ impl Sender {
         }
         if self.timers.retransmit_timer <= now {
             self.enter_loss(now, controller);
+        }
+        if self.timers.persist <= now {
+            self.transmit.is_window_probe_due = true;
         }
     }
 

@@ -1,5 +1,5 @@
-//! The next segment to send (Linux `tcp_output.c`): a tail-loss probe, a retransmission, or new data, as the congestion
-//! window, the receive window and the pacer allow.
+//! The next segment to send (Linux `tcp_output.c`): a probe, a retransmission, or new data, as the congestion window, the
+//! receive window and the pacer allow.
 
 use super::{Output, Sender, handshake::Handshake};
 use crate::path::ControllerHandle;
@@ -19,6 +19,8 @@ pub(super) struct Transmit {
     pub cwr_pending: bool,
     /// The host's own queue dropped a segment: nothing more is sent until the next input.
     local_drop: bool,
+    /// The closed receive window is to be probed.
+    pub is_window_probe_due: bool,
     limited_by: Option<(SendLimit, Instant)>,
 }
 
@@ -79,6 +81,10 @@ impl Sender {
         if self.transmit.tlp == TlpState::Requested {
             return self.send_tlp(now, controller);
         }
+        if std::mem::take(&mut self.transmit.is_window_probe_due) && self.is_window_closed() {
+            self.restart_persist_timer(now);
+            return Some(self.window_probe(now));
+        }
         if !self.path.has_room(self.in_flight()) || self.transmit.local_drop || self.path.pacer.next_send_time() > now {
             return None;
         }
@@ -96,6 +102,18 @@ impl Sender {
     /// True if there is unsent data that the receive window and the send buffer have room for.
     pub(super) fn can_send_new(&self) -> bool {
         self.scoreboard.snd_nxt() < self.write_seq && self.send_limit().is_none()
+    }
+
+    /// True if there is unsent data, nothing is outstanding, and the receive window has room for nothing.
+    fn is_window_closed(&self) -> bool {
+        self.scoreboard.counts().packets_out == 0
+            && self.scoreboard.snd_nxt() < self.write_seq
+            && self.scoreboard.snd_nxt() >= self.snd_wnd_end
+    }
+
+    fn window_probe(&self, now: Instant) -> Segment {
+        let (kind, seq) = (SegmentKind::WindowProbe, self.scoreboard.snd_nxt());
+        Segment { kind, seq, tsval: timestamp(now), tsecr: self.ts_recent, cwr: false, retransmission: false }
     }
 
     fn send_limit(&self) -> Option<SendLimit> {
@@ -173,6 +191,7 @@ impl Sender {
         let cwnd_full = self.path.validate_cwnd(now, &outstanding, limit == Some(SendLimit::SendBuffer), controller);
         let limit = if cwnd_full { None } else { limit };
         self.account_send_limit(now, limit);
+        self.set_persist_timer(now, self.is_window_closed());
         if limit == Some(SendLimit::SendBuffer) {
             self.check_app_limited();
         }
