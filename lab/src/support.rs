@@ -141,6 +141,7 @@ fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
             (options.codel_target != default.codel_target, "codel_target", message),
             (options.codel_interval != default.codel_interval, "codel_interval", message),
             (options.memory_bytes != default.memory_bytes, "memory", message),
+            (ropewalk.relay.is_some(), "relay", "relay of TCP connections"),
         ],
     )
 }

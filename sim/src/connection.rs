@@ -108,6 +108,22 @@ impl Connection {
         }
     }
 
+    /// Segments acknowledged to a single-path sender.
+    pub(crate) fn acknowledged(&self) -> Option<u64> {
+        match self {
+            Self::Single(single) => Some(single.sender.acknowledged()),
+            Self::Multi(_) => None,
+        }
+    }
+
+    /// Segments that a single-path sender has sent, retransmissions not counted.
+    pub(crate) fn sent_segments(&self) -> Option<u64> {
+        match self {
+            Self::Single(single) => Some(single.sender.acknowledged() + u64::from(single.sender.pipe().packets_out)),
+            Self::Multi(_) => None,
+        }
+    }
+
     /// The senders of the connection or of its subflows.
     pub(crate) fn senders(&self) -> impl Iterator<Item = &Sender> {
         let (single, multi) = match self {

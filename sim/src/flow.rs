@@ -2,10 +2,11 @@
 
 use crate::application::Application;
 use crate::error::Error;
+use crate::leg::{FarLeg, Leg, NearLeg};
 use crate::tcp::TcpFlow;
 use crate::tcp_config::TcpConfig;
 use record::Distribution;
-use scenario::model::{Experiment, Flow, FlowKind, Multipath, Route};
+use scenario::model::{self, Experiment, Flow, FlowKind, Host, Multipath, Relay, Route};
 use units::{Instant, RngStream, Span};
 
 /// Both ends of a flow, and its route.
@@ -16,6 +17,8 @@ pub(crate) struct FlowState {
     pub start: Instant,
     pub stop: Instant,
     pub protocol: FlowProtocol,
+    /// The part of a relayed flow that it is, if any.
+    pub leg: Option<Leg>,
 }
 
 /// A flow's transport protocol.
@@ -43,7 +46,49 @@ fn min_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
 }
 
 impl FlowState {
-    pub(crate) fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
+    /// The flows of an experiment, and after them the far legs of those that are relayed.
+    pub(crate) fn all(experiment: &Experiment, seed: u64) -> Result<Vec<Self>, Error> {
+        let flows = experiment.flows.iter().map(|flow| Self::new(experiment, flow, seed));
+        let mut flows: Vec<Self> = flows.collect::<Result<_, _>>()?;
+        for (index, flow) in experiment.flows.iter().enumerate() {
+            let Some(relay) = experiment.relay_of(flow) else { continue };
+            let FlowKind::Tcp { size, host, application, .. } = &flow.kind else { continue };
+            if !matches!(application, model::Application::Greedy | model::Application::Steady { .. }) {
+                let reason = format!("flow {}: a flow with requests or video cannot be relayed", flow.name);
+                return Err(Error::Tunnel { reason });
+            }
+            let far = flows.len() as u16;
+            flows.push(Self::far_leg_of(experiment, flow, index as u16, (relay, host, *size), seed)?);
+            let near = &mut flows[index];
+            near.route = Route::Path(experiment.paths.len());
+            if let FlowProtocol::Tcp(tcp) = &near.protocol {
+                near.leg = Some(Leg::Near(NearLeg::new(far, size.map(|_| tcp.end()))));
+            }
+        }
+        Ok(flows)
+    }
+
+    /// The far leg of a flow: its TCP has the host's settings and the relay's congestion control.
+    fn far_leg_of(
+        experiment: &Experiment,
+        flow: &Flow,
+        near: u16,
+        (relay, host, size): (&Relay, &Host, Option<u64>),
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let name = format!("{} relay", flow.name);
+        let config = TcpConfig::new(&name, &relay.congestion, host, None, Relay::MTU, seed)?;
+        Ok(Self {
+            name,
+            route: Route::Path(experiment.paths.len() + 1),
+            start: Instant::NEVER,
+            stop: Instant::NEVER,
+            protocol: FlowProtocol::Tcp(Box::new(TcpFlow::new(config, Application::Relayed, size))),
+            leg: Some(Leg::Far(FarLeg::new(near))),
+        })
+    }
+
+    fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
         let offset = RngStream::named(seed, &format!("flow {} start", flow.name)).below(flow.start_within.0 + 1);
         let start = flow.start + Span(offset);
         let protocol = match &flow.kind {
@@ -51,9 +96,11 @@ impl FlowState {
                 let mtu = match flow.route {
                     Route::Path(path) => experiment.paths[path].mtu,
                     Route::Subflows => min_mtu(experiment, multipath.as_deref()),
+                    Route::Tunnel if experiment.relay_of(flow).is_some() => Relay::MTU,
                     Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
                 };
-                let config = TcpConfig::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
+                let mut config = TcpConfig::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
+                config.has_reader = experiment.relay_of(flow).is_some();
                 let application = Application::new(application, &flow.name, start, config.mss(), seed);
                 FlowProtocol::Tcp(Box::new(TcpFlow::new(config, application, *size)))
             }
@@ -69,7 +116,7 @@ impl FlowState {
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
-        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, protocol })
+        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, protocol, leg: None })
     }
 
     /// The run ends.

@@ -5,9 +5,9 @@
 //!   instant.
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
 //!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
-//! - `flow`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their configuration;
+//! - `flow`, `leg`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their configuration;
 //!   `application`: what runs on TCP.
-//! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own.
+//! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `relay`: its relay of TCP connections.
 //! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run.
 
 mod application;
@@ -16,11 +16,13 @@ mod engine;
 mod error;
 mod event_queue;
 mod flow;
+mod leg;
 mod meter;
 mod mptcp;
 mod network;
 mod packet;
 mod peak;
+mod relay;
 mod ropewalk;
 mod run;
 mod series;

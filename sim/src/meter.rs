@@ -5,6 +5,7 @@
 //! share.
 
 use crate::flow::{FlowProtocol, FlowState};
+use crate::leg::receiving;
 use crate::tcp::TcpFlow;
 use record::fairness::{Fairness, WINDOW_S, fairness_between};
 use units::{Instant, Span};
@@ -34,29 +35,32 @@ impl FairnessMeter {
 
     /// Takes a row at the end of a window.
     pub(crate) fn take(&mut self, flows: &[FlowState]) {
-        let delivered = |flow: &usize| competitor(&flows[*flow]).map_or(0, TcpFlow::delivered_bytes);
+        let delivered = |flow: &usize| tcp_of(receiving(flows, *flow)).map_or(0, TcpFlow::delivered_bytes);
         self.totals.push(self.flows.iter().map(delivered).collect());
     }
 
     /// Fairness over the whole windows in which every competing flow was active.
     pub(crate) fn fairness(&self, flows: &[FlowState]) -> Option<Fairness> {
-        let competing = || self.flows.iter().map(|flow| &flows[*flow]);
-        let start = competing().map(|flow| flow.start).max()?;
-        let end = competing().map(end_time).min()?;
+        let start = self.flows.iter().map(|flow| flows[*flow].start).max()?;
+        let end = self.flows.iter().map(|flow| end_time(flows, *flow)).min()?;
         fairness_between(&self.totals, start, end)
     }
 }
 
 /// The flow's TCP, if its application is greedy.
 fn competitor(flow: &FlowState) -> Option<&TcpFlow> {
+    tcp_of(flow).filter(|tcp| tcp.is_greedy())
+}
+
+fn tcp_of(flow: &FlowState) -> Option<&TcpFlow> {
     match &flow.protocol {
-        FlowProtocol::Tcp(tcp) if tcp.is_greedy() => Some(tcp),
-        _ => None,
+        FlowProtocol::Tcp(tcp) => Some(tcp),
+        FlowProtocol::Udp(_) => None,
     }
 }
 
 /// Time at which a flow stopped or completed.
-fn end_time(flow: &FlowState) -> Instant {
-    let completed = competitor(flow).and_then(|tcp| tcp.completed);
-    completed.map_or(flow.stop, |completed| completed.min(flow.stop))
+fn end_time(flows: &[FlowState], flow: usize) -> Instant {
+    let completed = tcp_of(receiving(flows, flow)).and_then(|tcp| tcp.completed);
+    completed.map_or(flows[flow].stop, |completed| completed.min(flows[flow].stop))
 }

@@ -1,48 +1,80 @@
-//! A Ropewalk tunnel: two endpoints of the protocol that the daemon runs, with simulated inner packets as payload.
+//! A Ropewalk tunnel: two endpoints of the protocol that the daemon runs, with simulated inner packets and the relay's
+//! messages as payload.
 //!
 //! An inner packet leaves the slab when it enters the tunnel, and returns to it when its last fragment has been
 //! delivered. The datagrams in between are packets of the slab; their contents are kept here.
 
 use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
+use crate::relay::{ByteRange, RelayEnd};
 use machine::{
     Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM, MAX_PATHS,
     PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler, SEAL_OVERHEAD, Transmit, TransmitBody,
 };
+use relay::Message;
 use scenario::model;
 use schedule::Fill;
 use units::{Instant, PathId, RngStream};
 use wire::frame::Frame;
 
+/// What the tunnel carries.
+#[derive(Clone, Debug)]
+enum InnerPacket {
+    /// A packet, and the descriptor with which it entered; its slot may have been reused.
+    Packet(Packet, PacketDescriptor),
+    /// A message of the relay.
+    Message(Message<ByteRange>),
+}
+
 /// Bytes `start` to `end` of an inner packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fragment {
-    packet: Packet,
-    /// The descriptor with which the packet entered; its slot may have been reused.
-    descriptor: PacketDescriptor,
+#[derive(Clone, Debug)]
+pub(crate) struct TunnelPayload {
+    inner: InnerPacket,
     start: u32,
     end: u32,
 }
 
-impl Payload for Fragment {
+impl TunnelPayload {
+    fn packet(packet: Packet, descriptor: PacketDescriptor) -> Self {
+        Self { inner: InnerPacket::Packet(packet, descriptor), start: 0, end: descriptor.bytes }
+    }
+
+    /// A message of the relay, with its header.
+    pub(crate) fn message(message: Message<ByteRange>) -> Self {
+        let bytes = message.chunk.map_or(0, |range| (range.end - range.start) as u32);
+        Self { start: 0, end: message.header.len() as u32 + bytes, inner: InnerPacket::Message(message) }
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        matches!(&self.inner, InnerPacket::Packet(_, descriptor) if descriptor.ecn_capable)
+    }
+}
+
+impl Payload for TunnelPayload {
     fn len(&self) -> u32 {
         self.end - self.start
     }
 
     fn slice(&self, start: u32, end: u32) -> Self {
-        Self { start: self.start + start, end: self.start + end, ..*self }
+        Self { inner: self.inner.clone(), start: self.start + start, end: self.start + end }
     }
 
+    /// The relay needs no signal: it offers what the tunnel can carry.
     fn signal_congestion(&mut self) -> bool {
-        self.descriptor.marked |= self.descriptor.ecn_capable;
-        self.descriptor.ecn_capable
+        match &mut self.inner {
+            InnerPacket::Packet(_, descriptor) => {
+                descriptor.marked |= descriptor.ecn_capable;
+                descriptor.ecn_capable
+            }
+            InnerPacket::Message(_) => true,
+        }
     }
 }
 
 /// The contents of a datagram in flight.
 #[derive(Debug)]
 struct Datagram {
-    transmit: Transmit<Fragment>,
+    transmit: Transmit<TunnelPayload>,
     /// The frames of [`TransmitBody::Control`].
     frames: Vec<Frame>,
 }
@@ -50,9 +82,10 @@ struct Datagram {
 /// One end of the tunnel.
 #[derive(Debug)]
 struct TunnelEnd {
-    machine: Endpoint<Fragment>,
-    reassembler: Reassembler<Option<(Packet, PacketDescriptor)>>,
-    /// Inner packets delivered.
+    machine: Endpoint<TunnelPayload>,
+    reassembler: Reassembler<Option<InnerPacket>>,
+    relay: Option<Box<RelayEnd>>,
+    /// Inner packets delivered, the relay's messages included.
     delivered: u64,
 }
 
@@ -99,7 +132,8 @@ impl Ropewalk {
                 machine
                     .set_path(PathId(path_index as u16), path_config(tunnel, settings, path_index, paths[*path].mtu));
             }
-            Ok(TunnelEnd { machine, reassembler: Reassembler::default(), delivered: 0 })
+            let relay = settings.relay.as_ref().map(|_| Box::new(RelayEnd::new(settings.options.memory_bytes)));
+            Ok(TunnelEnd { machine, reassembler: Reassembler::default(), relay, delivered: 0 })
         };
         Ok(Self {
             ends: [new_end("forward")?, new_end("reverse")?],
@@ -114,19 +148,21 @@ impl Ropewalk {
     /// Gives an inner packet to the end that sends in its direction.
     pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, descriptor: PacketDescriptor) {
         let stream = (packet.flow % u16::from(FIRST_UNORDERED_STREAM)) as u8;
-        let fragment = Fragment { packet, descriptor, start: 0, end: descriptor.bytes };
-        self.ends[packet.direction as usize].machine.offer(now, stream, fragment);
+        self.ends[packet.direction as usize].machine.offer(now, stream, TunnelPayload::packet(packet, descriptor));
     }
 
     /// The next datagram of an end, if one may be sent now. Its outer header is ECN-capable if the inner one is (RFC
     /// 6040). A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of the path
     /// set it.
     pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<OutgoingDatagram> {
-        let machine = &mut self.ends[direction as usize].machine;
+        let TunnelEnd { machine, relay, .. } = &mut self.ends[direction as usize];
+        if let Some(relay) = relay {
+            relay.fill(now, machine);
+        }
         let transmit = machine.poll_transmit(now)?;
         let (frames, body, ecn_capable) = match &transmit.body {
             TransmitBody::Data(data) => {
-                (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.descriptor.ecn_capable)
+                (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.is_ecn_capable())
             }
             TransmitBody::Control { pad_to } => {
                 let frames = machine.control_frames().to_vec();
@@ -150,25 +186,46 @@ impl Ropewalk {
         }
     }
 
-    /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction.
-    pub(crate) fn deliver(&mut self, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
-        let TunnelEnd { machine, reassembler, delivered } = &mut self.ends[direction as usize];
+    /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction. The
+    /// relay's messages are delivered to the relay.
+    pub(crate) fn deliver(&mut self, now: Instant, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
+        let TunnelEnd { machine, reassembler, relay, delivered } = &mut self.ends[direction as usize];
         while machine.poll_event().is_some() {}
         loop {
             let Some(ReassembledPacket { buffer, ce }) = reassembler.add(&machine.poll_delivery()?) else { continue };
-            let (packet, mut descriptor) = buffer.take()?;
-            descriptor.marked |= descriptor.ecn_capable && ce;
             *delivered += 1;
-            return Some((packet, descriptor));
+            match (buffer.take()?, &mut *relay) {
+                (InnerPacket::Packet(packet, mut descriptor), _) => {
+                    descriptor.marked |= descriptor.ecn_capable && ce;
+                    return Some((packet, descriptor));
+                }
+                (InnerPacket::Message(message), Some(relay)) => relay.receive(now, message),
+                (InnerPacket::Message(_), None) => {}
+            }
         }
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant, direction: Direction) {
-        self.ends[direction as usize].machine.on_timeout(now);
+        let TunnelEnd { machine, relay, .. } = &mut self.ends[direction as usize];
+        machine.on_timeout(now);
+        if let Some(relay) = relay {
+            relay.on_timeout(now);
+        }
     }
 
     pub(crate) fn deadline(&self, now: Instant, direction: Direction) -> Instant {
-        self.ends[direction as usize].machine.deadline(now)
+        let TunnelEnd { machine, relay, .. } = &self.ends[direction as usize];
+        machine.deadline(now).min(relay.as_ref().map_or(Instant::NEVER, |relay| relay.deadline()))
+    }
+
+    /// The relay of the end that sends in `direction`, if there is one.
+    pub(crate) fn relay(&mut self, direction: Direction) -> Option<&mut RelayEnd> {
+        self.ends[direction as usize].relay.as_deref_mut()
+    }
+
+    /// The relay's ends, if it has a relay.
+    pub(crate) fn relays(&self) -> impl Iterator<Item = &RelayEnd> {
+        self.ends.iter().filter_map(|end| end.relay.as_deref())
     }
 
     /// The status of an end.
@@ -226,13 +283,13 @@ impl Ropewalk {
 }
 
 /// The inner packet of the latest fragment.
-impl PacketBuffer<Fragment> for Option<(Packet, PacketDescriptor)> {
+impl PacketBuffer<TunnelPayload> for Option<InnerPacket> {
     fn clear(&mut self) {
         *self = None;
     }
 
-    fn append(&mut self, fragment: &Fragment) {
-        *self = Some((fragment.packet, fragment.descriptor));
+    fn append(&mut self, fragment: &TunnelPayload) {
+        *self = Some(fragment.inner.clone());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::flow::{FlowProtocol, FlowState};
+use crate::leg::receiving;
 use crate::network::Network;
 use crate::packet::Direction;
 use record::{FLOW_COLUMNS, Series};
@@ -60,8 +61,9 @@ impl Sampler {
     /// Takes one sample of every flow, subflow and path.
     pub(crate) fn take(&mut self, network: &mut Network, flows: &[FlowState]) {
         let time_s = network.now.as_secs_f64();
-        for (builder, (endpoint, dropped)) in self.flows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
-            let row = flow_row(builder, endpoint, dropped.iter().sum(), self.interval);
+        for (index, builder) in self.flows.iter_mut().enumerate() {
+            let (endpoint, received) = (&flows[index], receiving(flows, index));
+            let row = flow_row(builder, endpoint, received, network.dropped[index].iter().sum(), self.interval);
             builder.push(time_s, &row);
         }
         for (builders, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
@@ -110,21 +112,28 @@ fn subflow_row(builder: &mut SeriesBuilder, sender: &Sender, arrived: u64, dropp
     ]
 }
 
-fn flow_row(builder: &mut SeriesBuilder, endpoint: &FlowState, dropped: u64, interval: Span) -> [f64; 9] {
+/// A sample of a flow, of which `received` reaches its receiver: itself, or its far leg.
+fn flow_row(
+    builder: &mut SeriesBuilder,
+    endpoint: &FlowState,
+    received: &FlowState,
+    dropped: u64,
+    interval: Span,
+) -> [f64; 9] {
     let dropped = builder.increase(4, dropped) as f64;
-    match &endpoint.protocol {
-        FlowProtocol::Tcp(tcp) => {
-            let goodput = Rate::of(builder.increase(0, tcp.delivered_bytes()), interval).as_mbps();
+    match (&endpoint.protocol, &received.protocol) {
+        (FlowProtocol::Tcp(tcp), FlowProtocol::Tcp(received)) => {
+            let goodput = Rate::of(builder.increase(0, received.delivered_bytes()), interval).as_mbps();
             let ssthresh = tcp.connection.ssthresh().map_or(f64::NAN, f64::from);
             let rtt_ms = tcp.connection.smoothed_rtt().map_or(f64::NAN, Span::as_millis_f64);
             let retransmitted = builder.increase(1, tcp.total(|counters| counters.retransmitted)) as f64;
             let in_flight = f64::from(tcp.connection.in_flight());
-            let throughput = Rate::of(builder.increase(2, tcp.arrived_bytes), interval).as_mbps();
+            let throughput = Rate::of(builder.increase(2, received.arrived_bytes), interval).as_mbps();
             let sent = builder.increase(3, tcp.total(|counters| counters.sent)) as f64;
             let cwnd = f64::from(tcp.connection.cwnd());
             [goodput, cwnd, ssthresh, rtt_ms, in_flight, retransmitted, throughput, sent, dropped]
         }
-        FlowProtocol::Udp(source) => {
+        (FlowProtocol::Udp(source), _) | (_, FlowProtocol::Udp(source)) => {
             let goodput = Rate::of(builder.increase(0, source.received * u64::from(source.packet)), interval).as_mbps();
             let sent = builder.increase(3, source.sent) as f64;
             [goodput, f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN, goodput, sent, dropped]

@@ -4,8 +4,10 @@ use crate::application::Video;
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::flow::{FlowProtocol, FlowState};
+use crate::leg::receiving;
 use crate::mptcp::{MptcpConnection, SubflowStats};
 use crate::packet::Direction;
+use crate::relay::RelayEnd;
 use crate::ropewalk::Ropewalk;
 use crate::tcp::TcpFlow;
 use crate::tunnel;
@@ -15,20 +17,15 @@ use record::fairness::Fairness;
 use record::{Digest, Flow, Path, Run, Subflow, Summary, Tunnel};
 use scenario::model::Experiment;
 use transport::tcp::Sender;
-use units::{Instant, Rate, Span};
+use units::{Rate, Span};
 
 /// Makes the record of a finished run.
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
     let busy = busy(&mut engine);
     check_conservation(&mut engine);
     engine.flows.iter_mut().for_each(|flow| flow.finish(engine.end));
-    let mut flows: Vec<Flow> = engine
-        .flows
-        .iter()
-        .zip(&engine.network.dropped)
-        .map(|(endpoint, dropped)| flow(endpoint, dropped.iter().sum(), engine.end))
-        .collect();
-    let subflows = (0..engine.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
+    let mut flows: Vec<Flow> = (0..experiment.flows.len()).map(|index| flow(&engine, index)).collect();
+    let subflows = (0..experiment.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
     let fairness = fairness(&engine, &mut flows);
     let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
     let tunnel = tunnel(&engine);
@@ -85,11 +82,15 @@ fn check_conservation(engine: &mut Engine) {
     }
 }
 
-fn flow(endpoint: &FlowState, dropped_packets: u64, end: Instant) -> Flow {
-    let active_time = endpoint.stop.min(end).since(endpoint.start);
-    match &endpoint.protocol {
-        FlowProtocol::Tcp(tcp) => tcp_flow(endpoint, tcp, dropped_packets, active_time),
-        FlowProtocol::Udp(source) => {
+fn flow(engine: &Engine, index: usize) -> Flow {
+    let endpoint = &engine.flows[index];
+    let dropped_packets = engine.network.dropped[index].iter().sum();
+    let active_time = endpoint.stop.min(engine.end).since(endpoint.start);
+    match (&endpoint.protocol, &receiving(&engine.flows, index).protocol) {
+        (FlowProtocol::Tcp(tcp), FlowProtocol::Tcp(received)) => {
+            tcp_flow(endpoint, tcp, received, dropped_packets, active_time)
+        }
+        (FlowProtocol::Udp(source), _) | (_, FlowProtocol::Udp(source)) => {
             let delivered_bytes = source.received * u64::from(source.packet);
             Flow {
                 name: endpoint.name.clone(),
@@ -105,15 +106,16 @@ fn flow(endpoint: &FlowState, dropped_packets: u64, end: Instant) -> Flow {
     }
 }
 
-fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
-    let delivered_bytes = tcp.delivered_bytes();
-    let completion = tcp.completed.map(|completed_at| completed_at.since(endpoint.start));
+/// The record of a flow with this TCP, of which `received` reaches its receiver: itself, or its far leg.
+fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
+    let delivered_bytes = received.delivered_bytes();
+    let completion = received.completed.map(|completed_at| completed_at.since(endpoint.start));
     let flow = Flow {
         name: endpoint.name.clone(),
         congestion_control: tcp.congestion().to_owned(),
         goodput_mbps: Rate::of(delivered_bytes, completion.unwrap_or(active_time)).as_mbps(),
         delivered_bytes,
-        throughput_mbps: Rate::of(tcp.arrived_bytes, completion.unwrap_or(active_time)).as_mbps(),
+        throughput_mbps: Rate::of(received.arrived_bytes, completion.unwrap_or(active_time)).as_mbps(),
         sent_packets: tcp.total(|counters| counters.sent),
         retransmitted_packets: tcp.total(|counters| counters.retransmitted),
         dropped_packets,
@@ -127,7 +129,8 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, dropped_packets: u64, active_ti
         requests: tcp.client().map_or(0, |client| client.times.count()),
         response_time_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
         rtt_ms: tcp.rtt.summary(),
-        peak_mbps: tcp.peak.rate().as_mbps(),
+        one_way_delay_ms: endpoint.as_near_leg().map_or_else(Summary::default, |leg| leg.delay.summary()),
+        peak_mbps: received.peak.rate().as_mbps(),
         ..tcp.video().map_or_else(Flow::default, Video::record)
     };
     match &tcp.connection {
@@ -248,6 +251,7 @@ fn mpt_tunnel(mpt: &tunnel::Mpt) -> Tunnel {
 fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
     let sender = ropewalk.status(Direction::Forward).counters;
     let receiver = ropewalk.status(Direction::Reverse).counters;
+    let relays = || ropewalk.relays();
     let mean = receiver.reorder_wait_ns as f64 / receiver.delivered_fragments.max(1) as f64 / 1e6;
     Tunnel {
         delivered_packets: ropewalk.delivered(Direction::Reverse),
@@ -260,6 +264,8 @@ fn ropewalk_tunnel(ropewalk: &Ropewalk) -> Tunnel {
         retransmitted_fragments: sender.retransmitted_fragments,
         duplicate_fragments: receiver.duplicate_fragments,
         missing_fragments: receiver.missing_fragments,
+        relayed_connections: relays().map(|relay| relay.connections).sum(),
+        max_relayed_bytes: relays().map(RelayEnd::max_memory).max().unwrap_or(0),
         ..Tunnel::default()
     }
 }

@@ -67,6 +67,11 @@ impl TcpFlow {
         self.config.mss()
     }
 
+    /// Number of the segment after the end of the message.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Name of the congestion control algorithm.
     pub(crate) fn congestion(&self) -> &'static str {
         self.config.entry.name
@@ -97,7 +102,7 @@ impl TcpFlow {
     pub(crate) fn start(&mut self, now: Instant) {
         match self.application {
             Application::Greedy => self.write(now, self.message.segments(), self.message.has_short_segment()),
-            Application::Steady(_) | Application::Video(_) => {}
+            Application::Steady(_) | Application::Video(_) | Application::Relayed => {}
             Application::Requests(_) => return,
         }
         self.connection.connect(now);
@@ -174,6 +179,20 @@ impl TcpFlow {
             };
             client.piggyback((first_segment > 0).then(|| single.receiver.piggyback(now)));
         }
+    }
+
+    /// The application of a receiver that does not read at once has read the first `bytes`. Returns the window update that
+    /// is to be sent at once, if any.
+    pub(crate) fn read(&mut self, now: Instant, bytes: u64) -> Option<Ack> {
+        let Connection::Single(single) = &mut self.connection else { return None };
+        let delivered = single.receiver.delivered();
+        let is_all = bytes >= self.application.bytes_below(&self.message, delivered);
+        single.receiver.read(now, if is_all { delivered } else { bytes / u64::from(self.config.mss()) })
+    }
+
+    /// Bytes of the flow that precede a segment.
+    pub(crate) fn bytes_below(&self, segment: u64) -> u64 {
+        self.application.bytes_below(&self.message, segment)
     }
 
     /// Called when a request reaches the server.
@@ -301,7 +320,9 @@ impl TcpFlow {
                 let ecn_capable = self.all_ecn_capable() || ecn.is_some() && !segment.retransmission;
                 (header_bytes + self.application.payload(&self.message, data_seq), ecn_capable)
             }
-            SegmentKind::Syn | SegmentKind::HandshakeAck | SegmentKind::WindowProbe => (header_bytes, self.all_ecn_capable()),
+            SegmentKind::Syn | SegmentKind::HandshakeAck | SegmentKind::WindowProbe => {
+                (header_bytes, self.all_ecn_capable())
+            }
         }
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct TcpConfig {
     pub header_bytes: u32,
     /// The ECN feedback that was negotiated, if any.
     pub ecn: Option<Ecn>,
+    /// Whether the receivers' application reads by [`TcpFlow::read`](crate::tcp::TcpFlow::read), instead of at once.
+    pub has_reader: bool,
 }
 
 /// The configuration of an MPTCP connection, whose scheduler and its parameters have been checked.
@@ -94,6 +96,7 @@ impl TcpConfig {
             rng_name: format!("flow {name} control"),
             header_bytes,
             ecn,
+            has_reader: false,
         })
     }
 
@@ -108,7 +111,8 @@ impl TcpConfig {
             return Connection::Multi(Box::new(self.multipath(multipath, controller, rng)));
         }
         let sender = SinglePathSender::new(self.sender, controller, rng);
-        Connection::Single(Box::new(TcpConnection { sender, receiver: Receiver::new(self.receiver) }))
+        let receiver = if self.has_reader { Receiver::with_reader } else { Receiver::new };
+        Connection::Single(Box::new(TcpConnection { sender, receiver: receiver(self.receiver) }))
     }
 
     fn multipath(&self, mptcp: &MptcpConfig, controller: Box<dyn Controller>, rng: RngStream) -> MptcpConnection {

@@ -1,11 +1,12 @@
 //! The topology: links as pairs of pipes, paths as chains of links.
 
 use crate::packet::{Direction, PacketDescriptor};
-use link::Pipe;
-use scenario::model::{Change, Directions, Experiment};
+use link::{Pipe, PipeConfig};
+use scenario::model::{Change, Directions, Experiment, Relay};
 use units::{Instant, RngStream};
 
-/// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse.
+/// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse. After the experiment's links come the two local
+/// links of a relay, after its paths one path over each of them.
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub pipes: Vec<Pipe<PacketDescriptor>>,
@@ -14,9 +15,26 @@ pub(crate) struct Topology {
     local: Vec<bool>,
 }
 
+/// One direction of a link between a relay and the hosts at its end of the tunnel. Data enters it at the interface of its
+/// sending host.
+fn local_link(relay: &Relay, local: bool) -> PipeConfig {
+    PipeConfig {
+        rate: Some(relay.rate),
+        delay: relay.delay,
+        overhead: Relay::LINK_OVERHEAD,
+        local,
+        ..PipeConfig::default()
+    }
+}
+
 impl Topology {
+    /// Number of paths.
+    pub(crate) fn paths(&self) -> usize {
+        self.hops.len()
+    }
+
     pub(crate) fn new(experiment: &Experiment, seed: u64) -> Self {
-        let pipe = |config, name: &str, direction: &str| {
+        let pipe = |config: &PipeConfig, name: &str, direction: &str| {
             Pipe::new(config, RngStream::named(seed, &format!("link {name} {direction}")))
         };
         let mut pipes = Vec::new();
@@ -29,8 +47,19 @@ impl Topology {
             let reverse = path.links.iter().rev().map(|link| *link as u32 * 2 + 1).collect();
             [forward, reverse]
         });
+        let mut hops: Vec<[Vec<u32>; 2]> = hops.collect();
         let local = experiment.links.iter().flat_map(|link| [link.forward.local, link.reverse.local]);
-        Self { hops: hops.collect(), pipes, local: local.collect() }
+        let mut local: Vec<bool> = local.collect();
+        if let Some(relay) = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.relay()) {
+            for name in ["near relay", "far relay"] {
+                let first = pipes.len() as u32;
+                pipes.push(pipe(&local_link(relay, true), name, "forward"));
+                pipes.push(pipe(&local_link(relay, false), name, "reverse"));
+                hops.push([vec![first], vec![first + 1]]);
+                local.extend([true, false]);
+            }
+        }
+        Self { hops, pipes, local }
     }
 
     /// A path's first pipe.

@@ -122,6 +122,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         (SECOND_PATH, &[MPTCP, first], "flow.tcp.subflows"),
         (&tunnel, &["tunnel.codel_target=5ms"], "tunnel.codel_target"),
         (&tunnel, &["tunnel.memory=1MB"], "tunnel.memory"),
+        (&tunnel, &["tunnel.relay=tcp"], "tunnel.relay"),
         ("", &["host.gro=8"], "host.gro"),
         ("", &["host.recovery=fack"], "host.recovery"),
         ("", &["host.handshake=false"], "host.handshake"),

@@ -22,6 +22,8 @@ pub(crate) enum Application {
     Requests(Box<Client>),
     /// Sends a video.
     Video(Box<Video>),
+    /// Sends what a relay has received.
+    Relayed,
 }
 
 impl Application {
@@ -46,7 +48,7 @@ impl Application {
         match self {
             Self::Steady(writer) => writer.due(message),
             Self::Video(video) => video.due(),
-            Self::Greedy | Self::Requests(_) => Instant::NEVER,
+            Self::Greedy | Self::Requests(_) | Self::Relayed => Instant::NEVER,
         }
     }
 
@@ -55,7 +57,7 @@ impl Application {
         match self {
             Self::Steady(writer) => writer.write(now, message),
             Self::Video(video) => video.write(now),
-            Self::Greedy | Self::Requests(_) => None,
+            Self::Greedy | Self::Requests(_) | Self::Relayed => None,
         }
     }
 
@@ -64,7 +66,7 @@ impl Application {
         match self {
             Self::Requests(client) => client.stop(),
             Self::Video(video) => video.stop(now),
-            Self::Greedy | Self::Steady(_) => {}
+            Self::Greedy | Self::Steady(_) | Self::Relayed => {}
         }
     }
 

@@ -3,11 +3,12 @@
 use super::Engine;
 use crate::connection::{Connection, SenderOutput};
 use crate::flow::{FlowProtocol, FlowState};
+use crate::leg::Leg;
 use crate::network::Component;
 use crate::packet::{Body, Direction, Packet, PacketDescriptor};
 use crate::tcp::TcpFlow;
 use transport::mptcp;
-use transport::tcp::{Ack, Segment};
+use transport::tcp::{Ack, Segment, SegmentKind};
 use units::Instant;
 
 impl Engine {
@@ -17,7 +18,10 @@ impl Engine {
         self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
         match packet.body {
             Body::TcpSegment(segment) => self.on_segment(&packet, &segment, descriptor.marked),
-            Body::TcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_ack(now, &ack)),
+            Body::TcpAck(ack) => {
+                self.on_ack(&packet, |tcp, now| tcp.on_ack(now, &ack));
+                self.on_leg_ack(packet.flow, &ack);
+            }
             Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, &segment, descriptor.marked),
             Body::MptcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_mptcp_ack(now, &ack)),
             Body::Request(number) => self.on_request(&packet, number),
@@ -26,6 +30,7 @@ impl Engine {
             Body::TunnelDatagram(datagram) => {
                 self.network.arrive(packet.direction, datagram, descriptor.marked, &mut self.delivered);
                 self.deliver_all();
+                self.poll_relay();
             }
         }
     }
@@ -55,11 +60,15 @@ impl Engine {
             tcp.start(now);
             self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
         }
-        if now >= *stop && !tcp.stopped {
+        let stops = now >= *stop && !tcp.stopped;
+        if stops {
             tcp.stop(now);
         }
         tcp.wake_source(now);
         self.poll_sender(flow);
+        if stops {
+            self.close_leg(flow);
+        }
     }
 
     /// Called when a timer of a flow's receiving host has expired.
@@ -93,10 +102,14 @@ impl Engine {
 
     fn on_segment(&mut self, packet: &Packet, segment: &Segment, marked: bool) {
         let now = self.network.now;
+        if segment.kind == SegmentKind::Syn && self.hold_syn(packet.flow, segment) {
+            return;
+        }
         let Some(tcp) = self.tcp(packet) else { return };
         let ack = tcp.on_segment(now, segment, marked);
         self.network.work.delivered_data_packets += 1;
         self.send_ack(packet.flow, ack);
+        self.on_leg_segment(packet.flow);
     }
 
     fn on_mptcp_segment(&mut self, packet: &Packet, segment: &mptcp::Segment, marked: bool) {
@@ -108,7 +121,7 @@ impl Engine {
     }
 
     /// Schedules the receiving host's next timer and sends its acknowledgement, if there is one.
-    fn send_ack(&mut self, flow: u16, ack: Option<Ack>) {
+    pub(super) fn send_ack(&mut self, flow: u16, ack: Option<Ack>) {
         let FlowState { route, protocol: FlowProtocol::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else { return };
         self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
@@ -142,14 +155,18 @@ impl Engine {
     }
 
     /// Sends until the sender has nothing more to send now.
-    fn poll_sender(&mut self, flow: u16) {
-        let FlowState { route, stop, protocol: FlowProtocol::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else {
+    pub(super) fn poll_sender(&mut self, flow: u16) {
+        let FlowState { route, stop, protocol: FlowProtocol::Tcp(tcp), leg, .. } = &mut self.flows[usize::from(flow)]
+        else {
             return;
         };
         let now = self.network.now;
         loop {
             match tcp.connection.poll(now) {
                 SenderOutput::Tcp(segment) => {
+                    if let Some(Leg::Near(leg)) = leg {
+                        leg.on_sent(now, &segment);
+                    }
                     let (bytes, ecn_capable) = tcp.segment_bytes(&segment);
                     let packet =
                         Packet::new(Body::TcpSegment(segment), flow, tcp.connection_number, Direction::Forward);

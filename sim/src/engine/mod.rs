@@ -1,8 +1,10 @@
 //! The engine: takes the component that is due first and lets it act.
 //!
-//! This file has the loop, the changes of links and the samples; `hosts` has the senders and receivers.
+//! This file has the loop, the changes of links and the samples; `hosts` has the senders and receivers, `relay` what the
+//! tunnel's relay does for them.
 
 mod hosts;
+mod relay;
 
 use crate::error::Error;
 use crate::flow::FlowState;
@@ -10,8 +12,10 @@ use crate::meter::FairnessMeter;
 use crate::network::{Component, Network};
 use crate::packet::{Direction, PacketDescriptor};
 use crate::series::Sampler;
+use ::relay::ConnectionId;
 use record::Digest;
 use scenario::model::{Change, Experiment};
+use std::collections::BTreeMap;
 use units::Instant;
 
 /// The state of a run.
@@ -19,6 +23,7 @@ use units::Instant;
 pub(crate) struct Engine {
     pub end: Instant,
     pub network: Network,
+    /// The experiment's flows, and the far legs of relayed ones.
     pub flows: Vec<FlowState>,
     pub sampler: Option<Sampler>,
     pub meter: Option<FairnessMeter>,
@@ -26,22 +31,24 @@ pub(crate) struct Engine {
     changes: Vec<Change>,
     /// Buffer for the packets that the tunnel delivers in one step.
     delivered: Vec<PacketDescriptor>,
+    /// The flow that is the leg of a relayed connection, at the end of the tunnel that sends in each direction.
+    relayed: [BTreeMap<ConnectionId, u16>; 2],
     /// Digest of the arrivals: which flow, and when.
     pub digest: Digest,
 }
 
 impl Engine {
     pub(crate) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
-        let flows = experiment.flows.iter().map(|flow| FlowState::new(experiment, flow, seed));
-        let flows: Vec<FlowState> = flows.collect::<Result<_, _>>()?;
+        let flows = FlowState::all(experiment, seed)?;
         let mut engine = Self {
             end: Instant::ZERO + experiment.duration,
-            network: Network::new(experiment, seed)?,
+            network: Network::new(experiment, flows.len(), seed)?,
             meter: FairnessMeter::new(&flows),
             flows,
             sampler: experiment.sample.map(|interval| Sampler::new(experiment, interval)),
             changes: experiment.events.iter().rev().cloned().collect(),
             delivered: Vec::new(),
+            relayed: Default::default(),
             digest: Digest::default(),
         };
         engine.schedule_first(experiment);
@@ -83,6 +90,7 @@ impl Engine {
                 Component::Ingress(direction) => {
                     self.network.on_ingress_timeout(direction, &mut self.delivered);
                     self.deliver_all();
+                    self.poll_relay();
                 }
                 Component::Egress(direction) => {
                     self.network.wake_egress(direction, &mut self.delivered);

@@ -36,18 +36,21 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
+    /// A network for so many flows: those of the experiment, and further ones of one subflow each.
+    pub(crate) fn new(experiment: &Experiment, flows: usize, seed: u64) -> Result<Self, Error> {
         let topology = Topology::new(experiment, seed);
-        let ids = IdMap::new(topology.pipes.len() as u32, experiment.flows.len() as u16);
+        let ids = IdMap::new(topology.pipes.len() as u32, flows as u16);
+        let mut dropped: Vec<Vec<u64>> = experiment.flows.iter().map(|flow| vec![0; subflows(flow)]).collect();
+        dropped.resize(flows, vec![0]);
         let tunnel = experiment.tunnel.as_ref().map(|tunnel| Tunnel::new(tunnel, &experiment.paths, seed));
         Ok(Self {
             now: Instant::ZERO,
+            corrupted: vec![0; topology.paths()],
             topology,
             tunnel: tunnel.transpose()?,
             slab: Slab::default(),
             work: Work::default(),
-            dropped: experiment.flows.iter().map(|flow| vec![0; subflows(flow)]).collect(),
-            corrupted: vec![0; experiment.paths.len()],
+            dropped,
             event_queue: EventQueue::new(ids.len()),
             ids,
         })

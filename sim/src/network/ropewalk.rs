@@ -4,6 +4,7 @@
 use super::Component;
 use super::Network;
 use crate::packet::{Body, Direction, Packet, PacketDescriptor};
+use crate::relay::RelayEnd;
 use crate::ropewalk::{OutgoingDatagram, Ropewalk};
 use crate::tunnel::Tunnel;
 
@@ -45,7 +46,7 @@ impl Network {
 
     /// Appends the inner packets that an end has ready to `delivered`, and transmits its datagrams.
     fn poll(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
-        while let Some((packet, descriptor)) = expect_ropewalk(&mut self.tunnel).deliver(direction) {
+        while let Some((packet, descriptor)) = expect_ropewalk(&mut self.tunnel).deliver(self.now, direction) {
             let slot = self.slab.insert(packet);
             delivered.push(PacketDescriptor { slot, ..descriptor });
         }
@@ -53,7 +54,7 @@ impl Network {
     }
 
     /// Transmits the datagrams that an end may send now, and schedules its next timer.
-    fn transmit(&mut self, direction: Direction) {
+    pub(crate) fn transmit(&mut self, direction: Direction) {
         while let Some(outgoing) = expect_ropewalk(&mut self.tunnel).transmit(self.now, direction) {
             let OutgoingDatagram { path, datagram_id, bytes, ecn_capable } = outgoing;
             let packet = Packet::new(Body::TunnelDatagram(datagram_id), TUNNEL_FLOW_ID, 0, direction);
@@ -62,6 +63,16 @@ impl Network {
         }
         let deadline = expect_ropewalk(&mut self.tunnel).deadline(self.now, direction);
         self.schedule(Component::Ingress(direction), deadline.max(self.now));
+    }
+}
+
+impl Network {
+    /// The relay of the tunnel's end that sends in `direction`, if there is one.
+    pub(crate) fn relay(&mut self, direction: Direction) -> Option<&mut RelayEnd> {
+        match &mut self.tunnel {
+            Some(Tunnel::Ropewalk(ropewalk)) => ropewalk.relay(direction),
+            _ => None,
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod mptcp;
 mod ns2;
 mod queues;
 mod random_experiments;
+mod relay;
 mod ropewalk;
 mod traffic;
 mod tunnel;

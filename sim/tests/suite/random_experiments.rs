@@ -1,19 +1,20 @@
-//! Three hundred small random experiments. Every run checks conservation itself; checked here: no panic, the same
+//! Three hundred small random experiments, and a hundred with a tunnel that relays TCP. Every run checks conservation itself; checked here: no panic, the same
 //! digest twice, no more goodput than capacity, and every situation that matters comes up.
 
-use crate::common::{application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
+use crate::common::{self, application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{
     CakeConfig, CoDelConfig, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
     QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 use scenario::model::{
     Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Handover, Link, LossRecovery,
-    MptcpStack, Path, RateWalk, Requests, Resequence, Route, Tunnel,
+    MptcpStack, Path, RateWalk, Relay, Requests, Resequence, Ropewalk, Route, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, RngStream, Span};
 
 const EXPERIMENTS: u64 = 300;
+const RELAYED_EXPERIMENTS: u64 = 100;
 const DURATION: Span = Span::from_secs(3);
 
 const SITUATIONS: [&str; 26] = [
@@ -56,22 +57,48 @@ impl Drop for PrintOnPanic<'_> {
     }
 }
 
+/// Runs an experiment twice; checks that both runs are the same, and deliver no more than the paths can carry.
+fn run_twice(experiment: &Experiment, seed: u64) -> record::Run {
+    let [run, rerun] = [0, 1].map(|_| ropewalk_sim::run(experiment, seed).expect("all are registered"));
+    assert_eq!(run.digest, rerun.digest);
+    let delivered: u64 = run.flows.iter().map(|flow| flow.delivered_bytes).sum();
+    let capacity = capacity(&experiment.with_seed(seed));
+    assert!(delivered <= capacity, "{delivered} bytes of {capacity}");
+    run
+}
+
 #[test]
 fn random_experiments_conserve_packets_and_reach_every_situation() {
     let mut reached_situations = BTreeSet::new();
     for seed in 0..EXPERIMENTS {
         let experiment = Generator(RngStream::named(seed, "swarm")).experiment();
         let print_on_panic = PrintOnPanic(seed, &experiment);
-        let [run, rerun] = [0, 1].map(|_| ropewalk_sim::run(&experiment, seed).expect("all are registered"));
-        assert_eq!(run.digest, rerun.digest);
-        let delivered: u64 = run.flows.iter().map(|flow| flow.delivered_bytes).sum();
-        let capacity = capacity(&experiment.with_seed(seed));
-        assert!(delivered <= capacity, "{delivered} bytes of {capacity}");
+        let run = run_twice(&experiment, seed);
         reached_situations.extend(situations(&experiment, &run));
         drop(print_on_panic);
     }
     let missing: Vec<_> = SITUATIONS.iter().filter(|situation| !reached_situations.contains(**situation)).collect();
     assert!(missing.is_empty(), "never reached: {missing:?}");
+}
+
+/// Here, too: no panic, which a byte out of order and memory beyond its bound would be.
+#[test]
+fn random_experiments_with_a_relay_deliver_no_more_than_was_sent_nor_than_the_paths_carry() {
+    let mut completed = 0;
+    for seed in EXPERIMENTS..EXPERIMENTS + RELAYED_EXPERIMENTS {
+        let experiment = Generator(RngStream::named(seed, "swarm")).relayed_experiment();
+        let print_on_panic = PrintOnPanic(seed, &experiment);
+        let run = run_twice(&experiment, seed);
+        for (flow, result) in experiment.flows.iter().zip(&run.flows) {
+            let FlowKind::Tcp { size, .. } = &flow.kind else { continue };
+            assert!(result.delivered_bytes <= size.unwrap_or(result.sent_packets * 1460), "{result:?}");
+            completed += usize::from(result.completion_s.is_some());
+        }
+        let relayed = experiment.flows.iter().filter(|flow| experiment.relay_of(flow).is_some()).count() as u64;
+        assert!(run.tunnel.as_ref().is_some_and(|tunnel| tunnel.relayed_connections <= relayed), "{:?}", run.tunnel);
+        drop(print_on_panic);
+    }
+    assert!(completed > 10, "{completed} flows of limited size have completed");
 }
 
 /// The most bytes that all paths together can carry.
@@ -148,7 +175,7 @@ const ENDLESS: QueueLimit = QueueLimit::Packets(u64::MAX);
 struct Generator(RngStream);
 
 impl Generator {
-    fn experiment(mut self) -> Experiment {
+    fn experiment(&mut self) -> Experiment {
         let queue = self.queue();
         let links: Vec<Link> = (0..self.between(1, 3)).map(|index| self.link(index, queue)).collect();
         // Each link a path of its own, and one through all of them.
@@ -163,6 +190,30 @@ impl Generator {
         events.sort_by_key(|event| event.at);
         let sample = self.chance(0.3).then(|| Span::from_millis(50));
         Experiment { duration: DURATION, sample, links, paths, tunnel, flows, events, ..one_link("", plain(), 0) }
+    }
+
+    /// An experiment with a Ropewalk tunnel that relays TCP, at local links of any rate and delay.
+    fn relayed_experiment(mut self) -> Experiment {
+        let relay = Relay {
+            congestion: self.algorithm().into(),
+            rate: Rate::from_mbit(self.between(1, 1000)),
+            delay: self.millis(0, 5),
+        };
+        let settings = Ropewalk { relay: Some(relay), ..Ropewalk::default() };
+        let mut experiment = self.experiment();
+        let paths: Vec<usize> = (0..experiment.paths.len()).collect();
+        let tunnel = common::tunnel(paths.len());
+        experiment.tunnel = Some(Tunnel { overhead: 28, mtu: 1438, ropewalk: Some(Box::new(settings)), ..tunnel });
+        for flow in experiment.flows.iter_mut().filter(|flow| flow.route != Route::Subflows) {
+            flow.route = Route::Tunnel;
+            if let FlowKind::Tcp { application, host, .. } = &mut flow.kind {
+                host.handshake = true;
+                if matches!(application, Application::Requests(_)) {
+                    *application = Application::Greedy;
+                }
+            }
+        }
+        experiment
     }
 
     /// All queues of an experiment are alike, so that it is clear which discipline dropped.
@@ -266,8 +317,7 @@ impl Generator {
         let mut flow = if self.chance(0.2) {
             datagrams(&name, Rate::from_bits(self.between(100_000, 8_000_000)), self.between(60, 1440) as u32)
         } else {
-            let entry = control::registry::REGISTRY[self.0.below(control::registry::REGISTRY.len() as u64) as usize];
-            let mut flow = bulk(&name, entry.name);
+            let mut flow = bulk(&name, self.algorithm());
             let host = host(&mut flow);
             (host.ecn, host.sack, host.timestamps) = (self.chance(0.5), self.chance(0.8), self.chance(0.8));
             (host.quick_ack, host.pacing) = (self.chance(0.2), self.chance(0.2));
@@ -290,6 +340,10 @@ impl Generator {
         flow.start = Instant::ZERO + self.millis(0, 500);
         flow.stop = self.chance(0.2).then(|| flow.start + self.millis(1, 3000));
         flow
+    }
+
+    fn algorithm(&mut self) -> &'static str {
+        control::registry::REGISTRY[self.0.below(control::registry::REGISTRY.len() as u64) as usize].name
     }
 
     fn subflows(&mut self, flow: &mut Flow, paths: usize) {

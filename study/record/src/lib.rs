@@ -167,7 +167,8 @@ pub struct Flow {
     pub rate_switches: u64,
     /// RTT samples.
     pub rtt_ms: Summary,
-    /// UDP: from sender to receiver, of each datagram that arrived.
+    /// UDP: from sender to receiver, of each datagram that arrived. TCP through a relay: from the first transmission by
+    /// the flow's sender to delivery in order at its receiver, of each segment.
     #[serde(default)]
     pub one_way_delay_ms: Summary,
     /// The maximum goodput in any half second of the run's clock, Mbit/s.
@@ -320,6 +321,13 @@ pub struct Tunnel {
     /// Ropewalk: fragments that never arrived.
     #[serde(default)]
     pub missing_fragments: u64,
+    /// Ropewalk: TCP connections that the relay has split. None are counted on a kernel.
+    #[serde(default)]
+    pub relayed_connections: u64,
+    /// Ropewalk: the maximum that an end of the relay held of all connections together, to be sent or received, bytes.
+    /// Not counted on a kernel.
+    #[serde(default)]
+    pub max_relayed_bytes: u64,
 }
 
 /// The columns that a flow's or subflow's series begins with, whatever the driver; NaN for a missing value. Rates and

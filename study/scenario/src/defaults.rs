@@ -1,6 +1,6 @@
 //! The defaults of keys for the JSON Schema, from the constants that resolving uses.
 
-use crate::model::Host;
+use crate::model::{Host, Relay};
 use crate::resolve::{multipath, network, traffic, tunnel, video};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
 use machine::TunnelOptions;
@@ -126,7 +126,7 @@ fn queue() -> Vec<KeyDefault> {
 }
 
 fn of_tunnel() -> Vec<KeyDefault> {
-    let options = TunnelOptions::default();
+    let (options, relay) = (TunnelOptions::default(), Relay::default());
     let keys = [
         ("kind", json!("mpt-gre")),
         ("first", json!(0)),
@@ -140,6 +140,10 @@ fn of_tunnel() -> Vec<KeyDefault> {
         ("codel_target", time(options.codel_target)),
         ("codel_interval", time(options.codel_interval)),
         ("memory", json!(format!("{}MiB", options.memory_bytes >> 20))),
+        ("relay", json!("off")),
+        ("relay_congestion", json!(relay.congestion.name)),
+        ("relay_rate", json!(relay.rate.to_string())),
+        ("relay_delay", time(relay.delay)),
     ];
     keys.map(|(key, value)| ("tunnel", key, value)).into()
 }

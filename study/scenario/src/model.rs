@@ -10,7 +10,7 @@ mod variation;
 pub use application::{Application, Distribution, Playback, Requests, Video};
 pub use machine::{OFF, TunnelOptions};
 pub use params::AlgorithmChoice;
-pub use tunnel::{Device, Resequence, Ropewalk, Tunnel};
+pub use tunnel::{Device, Relay, Resequence, Ropewalk, Tunnel};
 pub use variation::{Handover, RateWalk, standard_normal};
 
 use link::{LossModel, PipeConfig};
@@ -224,6 +224,15 @@ pub enum LossRecovery {
     Rack,
     /// Forward acknowledgement and rate halving: Linux before 3.2, and ns-2.
     Fack,
+}
+
+impl Experiment {
+    /// The relay that a flow's connection is split by, if there is one.
+    #[must_use]
+    pub fn relay_of(&self, flow: &Flow) -> Option<&Relay> {
+        let is_relayed = flow.route == Route::Tunnel && matches!(flow.kind, FlowKind::Tcp { .. });
+        self.tunnel.as_ref().filter(|_| is_relayed)?.relay()
+    }
 }
 
 impl FlowKind {

@@ -134,6 +134,8 @@ impl Row for Tunnel {
         visitor.visit_u64("retransmitted_fragments", &mut self.retransmitted_fragments);
         visitor.visit_u64("duplicate_fragments", &mut self.duplicate_fragments);
         visitor.visit_u64("missing_fragments", &mut self.missing_fragments);
+        visitor.visit_u64("relayed_connections", &mut self.relayed_connections);
+        visitor.visit_u64("max_relayed_bytes", &mut self.max_relayed_bytes);
     }
 }
 

@@ -54,6 +54,7 @@ const CRATES: &[CrateRule] = &[
             "mpt",
             "params",
             "record",
+            "relay",
             "scenario",
             "schedule",
             "transport",

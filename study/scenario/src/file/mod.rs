@@ -18,7 +18,7 @@ pub(crate) use pipe::{Grants, Handover, Policer, RateWalk};
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Loss};
-pub(crate) use tunnel::{Late, Mode, Tunnel};
+pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel};
 pub(crate) use video::{Video, VideoKind};
 
 use parse::{BitRate, Packets, Percent, Size, Spanned, Time};

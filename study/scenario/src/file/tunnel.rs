@@ -1,7 +1,7 @@
 //! The table of a tunnel.
 
 use super::short_form::Algorithm;
-use parse::{Packets, Size, Spanned, Time};
+use parse::{BitRate, Packets, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -58,6 +58,26 @@ pub(crate) struct Tunnel {
     pub(crate) backup: Option<Spanned<Vec<Spanned<String>>>>,
     /// Ropewalk: names of metered paths: backups that are seldom probed. Default: none.
     pub(crate) metered: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Ropewalk: the connections that end at the tunnel's near end and are begun again at its far end (RFC 3135).
+    pub(crate) relay: Option<Spanned<RelayKind>>,
+    /// Ropewalk, with `relay`: congestion control of the far end's connections.
+    pub(crate) relay_congestion: Option<Spanned<Algorithm>>,
+    /// Ropewalk, with `relay`: rate of the local links between the relay's ends and the flows' hosts.
+    pub(crate) relay_rate: Option<Spanned<BitRate>>,
+    /// Ropewalk, with `relay`: propagation delay of the local links, one way.
+    pub(crate) relay_delay: Option<Spanned<Time>>,
+}
+
+/// What a tunnel relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "relay")]
+pub(crate) enum RelayKind {
+    /// Nothing: TCP runs end to end.
+    #[default]
+    Off,
+    /// TCP connections.
+    Tcp,
 }
 
 /// The implementation of a tunnel.

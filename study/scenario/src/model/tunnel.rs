@@ -2,7 +2,7 @@
 
 use machine::TunnelOptions;
 use params::AlgorithmChoice;
-use units::Span;
+use units::{Rate, Span};
 
 /// A tunnel over several paths, in both directions.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,14 @@ pub struct Tunnel {
     pub device: Option<Device>,
     /// Ropewalk's own tunnel; `None` for MPT's, which has none of this.
     pub ropewalk: Option<Box<Ropewalk>>,
+}
+
+impl Tunnel {
+    /// The relay of TCP connections, if there is one.
+    #[must_use]
+    pub fn relay(&self) -> Option<&Relay> {
+        self.ropewalk.as_ref()?.relay.as_ref()
+    }
 }
 
 /// MPT's resequencer.
@@ -59,4 +67,32 @@ pub struct Ropewalk {
     pub backup: Vec<usize>,
     /// The metered paths (positions in [`Tunnel::paths`]).
     pub metered: Vec<usize>,
+    /// The relay of TCP connections, if there is one.
+    pub relay: Option<Relay>,
+}
+
+/// A relay of TCP connections at both ends of a tunnel: each flow's connection ends at the near relay, and the far
+/// relay opens another one to the flow's receiver. The hosts of the flows are linked to the relays by a local link on
+/// either side, of Ethernet's MTU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relay {
+    /// Congestion control of the far relay's connections.
+    pub congestion: AlgorithmChoice,
+    /// Rate of the local links.
+    pub rate: Rate,
+    /// Propagation delay of the local links, one way.
+    pub delay: Span,
+}
+
+impl Relay {
+    /// MTU of the local links, bytes.
+    pub const MTU: u32 = 1500;
+    /// What the local links' transmitters add to a packet, bytes: Ethernet header 14, checksum 4, preamble 8, gap 12.
+    pub const LINK_OVERHEAD: u32 = 38;
+}
+
+impl Default for Relay {
+    fn default() -> Self {
+        Self { congestion: "cubic".into(), rate: Rate::from_mbit(1000), delay: Span::from_micros(500) }
+    }
 }

@@ -5,7 +5,7 @@ use super::multipath;
 use super::requests::requests;
 use crate::file::{self, File, Kind, Profile};
 use crate::model::{
-    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Route, TcpRmem, Tunnel,
+    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Relay, Route, TcpRmem, Tunnel,
 };
 use parse::{Diagnostic, Spanned};
 use std::ops::Range;
@@ -38,7 +38,12 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
             _ => tcp(flow_table, paths, &file.host)?,
         };
         if let FlowKind::Tcp { host, multipath, .. } = &kind {
-            check_packet_size(flow_table, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
+            let is_relayed = route == Route::Tunnel && tunnel.is_some_and(|tunnel| tunnel.relay().is_some());
+            let mtu = if is_relayed { Relay::MTU } else { mtu(route, multipath.as_deref(), paths, tunnel) };
+            check_packet_size(flow_table, host, multipath.as_deref(), mtu)?;
+            if is_relayed {
+                check_relayed(flow_table, host)?;
+            }
         }
         for (name, start) in copies(flow_table)? {
             let name =
@@ -49,6 +54,19 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
         }
     }
     Ok(flows)
+}
+
+/// Refuses what the simulator's relay does not carry.
+fn check_relayed(flow_table: &file::Flow, host: &Host) -> Result<(), Diagnostic> {
+    let refused = [("requests", span(&flow_table.requests)), ("video", span(&flow_table.video))];
+    let handshake = (!host.handshake).then(|| ("host.handshake", flow_table.name.span()));
+    let refused = refused.into_iter().find_map(|(key, span)| Some((key, span?))).or(handshake);
+    let Some((key, span)) = refused else { return Ok(()) };
+    let message = match key {
+        "host.handshake" => "a relayed flow opens its connection by a handshake".to_owned(),
+        _ => format!("a relayed flow has no `{key}`: the simulator relays what one side sends of itself"),
+    };
+    Err(Diagnostic::new(span, message).with_help("name a `path`, or leave out `relay` in [tunnel]"))
 }
 
 /// The largest packet of a flow; with subflows that of the path with the smallest.

@@ -2,8 +2,8 @@
 
 use super::checks::{check_positive, find, parse_bytes};
 use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
-use crate::file::{self, Late, Mode};
-use crate::model::{Device, Path, Resequence, Ropewalk, Tunnel};
+use crate::file::{self, Late, Mode, RelayKind};
+use crate::model::{Device, Path, Relay, Resequence, Ropewalk, Tunnel};
 use machine::TunnelOptions;
 use parse::{Diagnostic, Spanned, Time};
 use std::ops::Range;
@@ -88,7 +88,32 @@ fn ropewalk(table: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Res
         options,
         backup: positions(table.backup.as_ref(), paths, tunnel_paths)?,
         metered: positions(table.metered.as_ref(), paths, tunnel_paths)?,
+        relay: relay(table)?,
     })
+}
+
+fn relay(table: &file::Tunnel) -> Result<Option<Relay>, Diagnostic> {
+    let file::Tunnel { relay, relay_congestion, relay_rate, relay_delay, .. } = table;
+    let Some(relay) = relay else {
+        let keys = [
+            ("relay_congestion", span(relay_congestion)),
+            ("relay_rate", span(relay_rate)),
+            ("relay_delay", span(relay_delay)),
+        ];
+        return match keys.into_iter().find_map(|(key, span)| Some((key, span?))) {
+            Some((key, span)) => {
+                Err(Diagnostic::new(span, format!("`{key}` goes with `relay`")).with_help("add relay = \"tcp\""))
+            }
+            None => Ok(None),
+        };
+    };
+    let default = Relay::default();
+    let settings = Relay {
+        congestion: relay_congestion.as_ref().map_or(default.congestion, |algorithm| algorithm.get().0.clone()),
+        rate: relay_rate.as_ref().map_or(default.rate, |rate| rate.get().0),
+        delay: relay_delay.as_ref().map_or(default.delay, |delay| delay.get().0),
+    };
+    Ok((*relay.get() == RelayKind::Tcp).then_some(settings))
 }
 
 /// The positions of these paths among the tunnel's paths.
@@ -102,11 +127,12 @@ fn positions(
     names.map(|name| find("path of the tunnel", name.get(), name.span(), path_names())).collect()
 }
 
+fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+    value.as_ref().map(Spanned::span)
+}
+
 /// Refuses keys that only the other mode has.
 fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic> {
-    fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
-        value.as_ref().map(Spanned::span)
-    }
     let mpt_keys = [
         ("kind", span(&table.kind)),
         ("first", span(&table.first)),
@@ -127,6 +153,10 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         ("memory", span(&table.memory)),
         ("backup", span(&table.backup)),
         ("metered", span(&table.metered)),
+        ("relay", span(&table.relay)),
+        ("relay_congestion", span(&table.relay_congestion)),
+        ("relay_rate", span(&table.relay_rate)),
+        ("relay_delay", span(&table.relay_delay)),
     ];
     let (mode, other_mode, unsupported_keys) = match table.mode {
         Mode::Mpt => ("mpt", "ropewalk", &ropewalk_keys[..]),

@@ -158,6 +158,16 @@ fn tunnels() {
     check(&ropewalk("backup = [\"wier\"]"), 11, "tunnel.backup.0", "did you mean `wire`?");
     check(&ropewalk("probe_interval = \"0s\""), 11, "tunnel.probe_interval", "more than zero");
     check(&ropewalk("late = \"never\""), 11, "tunnel.late", "known: drop, deliver");
+    check(&ropewalk("relay = \"udp\""), 11, "tunnel.relay", "known: off, tcp");
+    for line in ["relay_congestion = \"bbr\"", "relay_rate = \"1gbit\"", "relay_delay = \"1ms\""] {
+        let key = format!("tunnel.{}", line.split(' ').next().unwrap());
+        check(&ropewalk(line), 11, &key, "add relay = \"tcp\"");
+        check(&tunnel(line), 11, &key, "say mode = \"ropewalk\"");
+    }
+    let relayed = |line: &str| format!("{HEAD}{PATH}[tunnel]\nmode = \"ropewalk\"\nrelay = \"tcp\"\n{FLOW}{line}\n");
+    check(&relayed("requests = { size = \"1kB\" }"), 12, "flow.tcp.requests", "a relayed flow has no `requests`");
+    check(&relayed("video = { rate = \"1mbit\" }"), 12, "flow.tcp.video", "leave out `relay`");
+    check(&relayed("host = { handshake = false }"), 11, "flow.tcp.name", "opens its connection by a handshake");
     check(&tunnel("resequence = { window = \"9p\" }"), 11, "tunnel.resequence.timeout", "missing key `timeout`");
 }
 

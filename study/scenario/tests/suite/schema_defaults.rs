@@ -19,6 +19,9 @@ fn text(table: &str, line: &str, selector: &str) -> Option<String> {
         "link" => format!("{}[[link]]\nname = \"b\"\n{line}\n", path("")),
         "burst-loss" => path(&format!("loss = {{ {} }}", inline("to_bad = \"1%\", to_good = \"9%\""))),
         "queue" => queue(),
+        "tunnel" if selector == "relay" => {
+            format!("{}[tunnel]\nmode = \"ropewalk\"\nrelay = \"tcp\"\n{line}\n", path(""))
+        }
         "tunnel" => format!("{}[tunnel]\nmode = \"{selector}\"\n{line}\n", path("")),
         "host" => format!("{}[host]\n{line}\n", path("")),
         "flow" if selector.is_empty() => flow(line),
@@ -43,6 +46,7 @@ fn selector(table: &str, key: &str) -> &'static str {
         ("queue", "rtt") => "cake",
         ("queue", "probability" | "weight") => "red",
         ("tunnel", "kind" | "first" | "stray_packets") => "mpt",
+        ("tunnel", "relay_congestion" | "relay_rate" | "relay_delay") => "relay",
         ("tunnel", _) => "ropewalk",
         ("video", "latency") => "live",
         ("video", _) => "stored",

@@ -1,0 +1,195 @@
+//! What the hosts and the relay's ends do for each other: connections are opened end to end before data flows, the near
+//! end reads what senders send, and the far end sends what arrives to the receivers.
+
+use super::Engine;
+use crate::flow::{FlowProtocol, FlowState};
+use crate::leg::Leg;
+use crate::packet::Direction::{self, Forward, Reverse};
+use crate::relay::SocketEvent;
+use relay::{Addresses, ConnectionId, Event, ResetReason};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use transport::tcp::{Ack, Segment};
+
+/// The addresses of a flow's connection: the sender's port is the flow's number.
+fn addresses(flow: u16) -> Addresses {
+    let address = |host, port| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)), port);
+    Addresses { source: address(1, flow), destination: address(2, 80) }
+}
+
+impl Engine {
+    /// Keeps a near leg's SYN until the receiver's host has accepted, and opens the connection by it. Returns whether it is
+    /// kept.
+    pub(super) fn hold_syn(&mut self, flow: u16, segment: &Segment) -> bool {
+        let Some((leg, _)) = self.flows[usize::from(flow)].near_leg() else { return false };
+        let (now, is_first) = (self.network.now, leg.id.is_none());
+        if !is_first && leg.held_syn.is_none() {
+            return false;
+        }
+        leg.held_syn = Some(*segment);
+        if is_first && let Some(relay) = self.network.relay(Forward) {
+            let id = relay.open(now, addresses(flow));
+            if let (Some(id), Some((leg, _))) = (id, self.flows[usize::from(flow)].near_leg()) {
+                leg.id = Some(id);
+                self.relayed[Forward as usize].insert(id, flow);
+            }
+            self.network.transmit(Forward);
+        }
+        true
+    }
+
+    /// Tells the near relay what its socket has received, if the flow is a near leg; measures the delay of what the flow's
+    /// receiver has received, if it is a far leg.
+    pub(super) fn on_leg_segment(&mut self, flow: u16) {
+        if let Some((leg, tcp)) = self.flows[usize::from(flow)].far_leg() {
+            let (near, delivered) = (leg.near, tcp.connection.delivered());
+            if let Some((leg, _)) = self.flows[usize::from(near)].near_leg() {
+                leg.on_delivered(self.network.now, delivered);
+            }
+            return;
+        }
+        let Some((leg, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
+        let (Some(id), segments) = (leg.id, tcp.connection.delivered()) else { return };
+        let (bytes, has_ended) = (tcp.bytes_below(segments), leg.end == Some(segments));
+        let Some(relay) = self.network.relay(Forward) else { return };
+        relay.on_received(id, bytes, has_ended);
+        self.network.transmit(Forward);
+        self.poll_relay();
+    }
+
+    /// Tells the far relay that its connection is established, or what the receiver has acknowledged, if the flow is a far
+    /// leg.
+    pub(super) fn on_leg_ack(&mut self, flow: u16, ack: &Ack) {
+        let now = self.network.now;
+        let Some((leg, _)) = self.flows[usize::from(flow)].far_leg() else { return };
+        let (Some(id), Some(relay)) = (leg.id, self.network.relay(Reverse)) else { return };
+        if ack.syn {
+            relay.accept(now, id);
+        }
+        self.consume(flow);
+        self.poll_relay();
+    }
+
+    /// Consumes what a far leg's receiver has acknowledged.
+    fn consume(&mut self, far: u16) {
+        let now = self.network.now;
+        let Some((leg, tcp)) = self.flows[usize::from(far)].far_leg() else { return };
+        let (Some(id), Some(acknowledged)) = (leg.id, tcp.connection.acknowledged()) else { return };
+        let freed = leg.consume(acknowledged, u64::from(tcp.mss()));
+        let Some(relay) = self.network.relay(Reverse) else { return };
+        if freed > 0 {
+            relay.consume(now, id, freed);
+        }
+        if relay.is_finished(id) {
+            relay.finish(id); // the receiver's host closes, too
+        }
+        self.network.transmit(Reverse);
+    }
+
+    /// Handles the events of both ends until there are none.
+    pub(super) fn poll_relay(&mut self) {
+        for direction in [Forward, Reverse] {
+            while let Some(event) = self.network.relay(direction).and_then(crate::relay::RelayEnd::poll_event) {
+                self.on_socket_event(direction, event);
+                self.network.transmit(direction);
+            }
+        }
+    }
+
+    fn on_socket_event(&mut self, direction: Direction, event: SocketEvent) {
+        match event {
+            SocketEvent::Read { id, bytes } => self.on_read(id, bytes),
+            SocketEvent::Connection(Event::Opened { id, addresses }) => self.on_opened(id, addresses.source.port()),
+            SocketEvent::Connection(Event::Accepted(id)) => self.answer_syn(id),
+            SocketEvent::Connection(Event::Readable(id)) if direction == Reverse => self.write_far(id),
+            SocketEvent::Connection(Event::Readable(_) | Event::Writable(_)) => {}
+            SocketEvent::Connection(Event::Closed { id, reason }) => self.on_closed(direction, id, reason),
+        }
+    }
+
+    /// The flow that is the leg of a connection at this end.
+    fn flow_of(&self, direction: Direction, id: ConnectionId) -> Option<u16> {
+        self.relayed[direction as usize].get(&id).copied()
+    }
+
+    /// The near relay has read the first `bytes` that arrived from a flow's sender.
+    fn on_read(&mut self, id: ConnectionId, bytes: u64) {
+        let now = self.network.now;
+        let Some(flow) = self.flow_of(Forward, id) else { return };
+        let Some((_, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
+        let ack = tcp.read(now, bytes);
+        self.send_ack(flow, ack);
+    }
+
+    /// The near end has asked for a connection to the receiver of the flow with this number.
+    fn on_opened(&mut self, id: ConnectionId, number: u16) {
+        let now = self.network.now;
+        let far = match self.flows[usize::from(number)].near_leg() {
+            Some((leg, _)) => leg.far,
+            None => return,
+        };
+        if let Some((leg, tcp)) = self.flows[usize::from(far)].far_leg() {
+            leg.id = Some(id);
+            tcp.connection.connect(now);
+        }
+        self.relayed[Reverse as usize].insert(id, far);
+        self.poll_sender(far);
+    }
+
+    /// The receiver's host has accepted: the near relay's answers the sender's SYN.
+    fn answer_syn(&mut self, id: ConnectionId) {
+        let now = self.network.now;
+        let Some(flow) = self.flow_of(Forward, id) else { return };
+        let Some((leg, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
+        let Some(syn) = leg.held_syn.take() else { return };
+        let ack = tcp.on_segment(now, &syn, false);
+        self.send_ack(flow, ack);
+    }
+
+    /// Writes what has arrived at the far end to the connection to the flow's receiver.
+    fn write_far(&mut self, id: ConnectionId) {
+        let now = self.network.now;
+        let Some(far) = self.flow_of(Reverse, id) else { return };
+        let end = self.end_of(far);
+        let Some((leg, tcp)) = self.flows[usize::from(far)].far_leg() else { return };
+        let Some(relay) = self.network.relay(Reverse) else { return };
+        let arrived = relay.arrived(id, leg.consumed);
+        if let Some((segments, last_is_small)) = leg.write(arrived, end == Some(arrived), u64::from(tcp.mss())) {
+            tcp.connection.write(now, segments, last_is_small);
+        }
+        self.poll_sender(far);
+        self.consume(far);
+    }
+
+    /// Number of bytes that a far leg is to carry, once the flow's sender has closed.
+    fn end_of(&mut self, far: u16) -> Option<u64> {
+        let near = self.flows[usize::from(far)].far_leg()?.0.near;
+        let (leg, tcp) = self.flows[usize::from(near)].near_leg()?;
+        leg.end.map(|end| tcp.bytes_below(end))
+    }
+
+    /// A connection does not exist any more. One that was not accepted in time is opened again by the sender's next SYN.
+    fn on_closed(&mut self, direction: Direction, id: ConnectionId, reason: Option<ResetReason>) {
+        let now = self.network.now;
+        let Some(flow) = self.relayed[direction as usize].remove(&id) else { return };
+        if let Some(relay) = self.network.relay(direction) {
+            relay.close(id);
+        }
+        let FlowState { leg, protocol: FlowProtocol::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else {
+            return;
+        };
+        if let Some(Leg::Near(leg)) = leg
+            && leg.held_syn.take().is_some()
+        {
+            leg.id = None;
+        } else if reason.is_some() {
+            tcp.stop(now);
+        }
+    }
+
+    /// A flow's sender closes: what it has sent so far is all.
+    pub(super) fn close_leg(&mut self, flow: u16) {
+        let Some((leg, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
+        leg.end = leg.end.or(tcp.connection.sent_segments());
+        self.on_leg_segment(flow);
+    }
+}

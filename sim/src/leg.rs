@@ -1,0 +1,149 @@
+//! The two TCP connections that make up a relayed flow: the near leg from its sender to the near relay, the far leg from
+//! the far relay to its receiver. Each is a flow of the engine; the far legs follow the experiment's flows.
+
+use crate::flow::{FlowProtocol, FlowState};
+use crate::tcp::TcpFlow;
+use record::Distribution;
+use relay::ConnectionId;
+use std::collections::VecDeque;
+use transport::tcp::{Segment, SegmentKind};
+use units::Instant;
+
+/// The part of a flow that is relayed.
+#[derive(Debug)]
+pub(crate) enum Leg {
+    Near(NearLeg),
+    Far(FarLeg),
+}
+
+/// From the flow's sender to the near relay.
+#[derive(Debug)]
+pub(crate) struct NearLeg {
+    /// The flow that is the far leg.
+    pub far: u16,
+    /// The connection of the relay, once the sender has opened it.
+    pub id: Option<ConnectionId>,
+    /// The sender's SYN, which is answered when the receiver's host has accepted.
+    pub held_syn: Option<Segment>,
+    /// Number of the segment after the last one, once the sender has closed.
+    pub end: Option<u64>,
+    /// When each segment that the flow's receiver lacks was first sent, from segment `delivered` on.
+    sent: VecDeque<Instant>,
+    delivered: u64,
+    /// From the first transmission of each segment to its delivery, in order, at the flow's receiver.
+    pub delay: Distribution,
+}
+
+/// From the far relay to the flow's receiver.
+#[derive(Debug)]
+pub(crate) struct FarLeg {
+    /// The flow that is the near leg.
+    pub near: u16,
+    /// The connection of the relay, once it is open.
+    pub id: Option<ConnectionId>,
+    /// Bytes passed to TCP.
+    pub written: u64,
+    /// Segments passed to TCP.
+    pub segments: u64,
+    /// Bytes that the receiver has acknowledged.
+    pub consumed: u64,
+}
+
+impl NearLeg {
+    /// `end`: number of the segment after the last one, if it is known.
+    pub(crate) fn new(far: u16, end: Option<u64>) -> Self {
+        Self { far, id: None, held_syn: None, end, sent: VecDeque::new(), delivered: 0, delay: Distribution::default() }
+    }
+
+    /// The flow's sender has sent a segment.
+    pub(crate) fn on_sent(&mut self, now: Instant, segment: &Segment) {
+        if segment.kind == SegmentKind::Data && segment.seq == self.delivered + self.sent.len() as u64 {
+            self.sent.push_back(now);
+        }
+    }
+
+    /// The segments before `delivered` have reached the flow's receiver.
+    pub(crate) fn on_delivered(&mut self, now: Instant, delivered: u64) {
+        while self.delivered < delivered
+            && let Some(sent) = self.sent.pop_front()
+        {
+            self.delay.add(now.since(sent));
+            self.delivered += 1;
+        }
+    }
+}
+
+impl FarLeg {
+    pub(crate) fn new(near: u16) -> Self {
+        Self { near, id: None, written: 0, segments: 0, consumed: 0 }
+    }
+
+    /// Notes that the byte stream has arrived up to `arrived`, and whether it ends there. Returns the segments that are to
+    /// be written to TCP, and whether the last one is short. Bytes that do not fill a segment wait for more (Nagle's
+    /// algorithm, RFC 896).
+    pub(crate) fn write(&mut self, arrived: u64, has_ended: bool, mss: u64) -> Option<(u64, bool)> {
+        self.written = arrived;
+        let segments = if has_ended { arrived.div_ceil(mss) } else { arrived / mss };
+        let new_segments = segments - std::mem::replace(&mut self.segments, segments);
+        (new_segments > 0).then_some((new_segments, has_ended && !arrived.is_multiple_of(mss)))
+    }
+
+    /// Notes that TCP has acknowledged the segments before `acknowledged`. Returns the number of bytes that this frees.
+    pub(crate) fn consume(&mut self, acknowledged: u64, mss: u64) -> u64 {
+        let bytes = (acknowledged * mss).min(self.written);
+        bytes - std::mem::replace(&mut self.consumed, bytes)
+    }
+}
+
+impl FlowState {
+    /// The near leg that the flow is, if it is relayed.
+    pub(crate) fn near_leg(&mut self) -> Option<(&mut NearLeg, &mut TcpFlow)> {
+        match (&mut self.leg, &mut self.protocol) {
+            (Some(Leg::Near(leg)), FlowProtocol::Tcp(tcp)) => Some((leg, tcp)),
+            _ => None,
+        }
+    }
+
+    /// The near leg, if the flow is relayed, to be read.
+    pub(crate) fn as_near_leg(&self) -> Option<&NearLeg> {
+        match &self.leg {
+            Some(Leg::Near(leg)) => Some(leg),
+            _ => None,
+        }
+    }
+
+    /// The far leg that the flow is, if it is one.
+    pub(crate) fn far_leg(&mut self) -> Option<(&mut FarLeg, &mut TcpFlow)> {
+        match (&mut self.leg, &mut self.protocol) {
+            (Some(Leg::Far(leg)), FlowProtocol::Tcp(tcp)) => Some((leg, tcp)),
+            _ => None,
+        }
+    }
+}
+
+/// The part of flow `index` that reaches its receiver: its far leg, or the flow itself.
+pub(crate) fn receiving(flows: &[FlowState], index: usize) -> &FlowState {
+    match &flows[index].leg {
+        Some(Leg::Near(leg)) => &flows[usize::from(leg.far)],
+        _ => &flows[index],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_segments_are_written_and_the_end_completes_the_last_one() {
+        let mut leg = FarLeg::new(0);
+        assert_eq!(
+            [999, 1000, 2500].map(|arrived| leg.write(arrived, false, 1000)),
+            [None, Some((1, false)), Some((1, false))]
+        );
+        assert_eq!((leg.consume(1, 1000), leg.consume(2, 1000)), (1000, 1000));
+        assert_eq!((leg.write(2500, true, 1000), leg.consume(3, 1000)), (Some((1, true)), 500));
+        assert_eq!(leg.write(2500, true, 1000), None);
+        let mut whole = FarLeg::new(0);
+        assert_eq!((whole.write(2000, false, 1000), whole.write(2000, true, 1000)), (Some((2, false)), None));
+    }
+}
