@@ -1,4 +1,4 @@
-//! BBR v1 for one path of a tunnel. Such a path differs from a TCP connection's in three ways, each with its deviation:
+//! BBR v1 for one path of a tunnel. Such a path differs from a TCP connection's, each time with a deviation:
 //!
 //! - Its losses are often no congestion (radio), and never delay its other packets: what is lost is retransmitted on
 //!   any path. So there is no packet conservation: on a path with many packets in flight a random loss comes every
@@ -9,6 +9,9 @@
 //!   the bandwidth for ever. Here a round counts if one of its samples was not application-limited, or had a quarter
 //!   more in flight than the bandwidth-delay product (BBR's measure of growth): such a sample shows what the path
 //!   delivers.
+//! - Its packets are paced without segmentation offload, and acknowledged 0.25 ms after their arrival in the mean. So the
+//!   window has a quarter of a burst (1 ms of the rate) beyond its gain, instead of three: on a path with a round trip
+//!   of less than a few milliseconds, three are a standing queue of 3 ms for whoever shares the path.
 
 use super::bbr::Bbr;
 use crate::{AlgorithmEntry, Constructor, Properties};
@@ -70,6 +73,20 @@ mod tests {
     fn one_sample_that_is_not_application_limited_makes_a_full_round() {
         assert!(pacing_gain(Bbr::for_tunnel_path(), 0, false) < 1.3);
         assert!(pacing_gain(Bbr::new(), 0, false) > 2.8, "Linux looks at the sample that begins the round");
+    }
+
+    #[test]
+    fn the_window_has_a_quarter_of_a_burst_beyond_the_gain() {
+        let [path, linux] = [Bbr::for_tunnel_path(), Bbr::new()].map(|controller| {
+            let mut flow = flow(controller);
+            flow.rounds(60, 400);
+            decision(&flow)
+        });
+        assert_eq!(path.pacing_rate, linux.pacing_rate);
+        // A burst is what the pacing rate sends in 2^-10 s, as in Linux. Both windows are rounded up to even ones.
+        let burst = (path.pacing_rate.expect("BBR paces").0 / 8 / 1024 / 1448) as u32;
+        assert!(burst > 4, "{burst}");
+        assert!((linux.cwnd - path.cwnd).abs_diff(3 * burst - burst / 4) <= 1, "{path:?} {linux:?}");
     }
 
     #[test]

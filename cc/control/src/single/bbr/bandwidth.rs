@@ -62,9 +62,11 @@ impl Bbr {
     }
 
     /// Three bursts more (the sender's, the network's, the receiver's), made even for a receiver that acknowledges
-    /// pairs; and two packets to make a difference in the phase that probes for more.
+    /// pairs; and two packets to make a difference in the phase that probes for more. On a path of a tunnel, a quarter of a
+    /// burst more ([`bbr_path`](crate::single::bbr_path)).
     pub(super) fn quantization_budget(&self, packets: u64) -> u64 {
-        let sum = packets.saturating_add(3 * self.tso_segs_goal());
+        let burst = self.tso_segs_goal();
+        let sum = packets.saturating_add(if self.for_tunnel_path { burst / 4 } else { 3 * burst });
         let even = sum.saturating_add(sum & 1);
         if self.is_probing_for_more() { even.saturating_add(2) } else { even }
     }
