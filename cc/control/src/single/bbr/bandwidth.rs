@@ -3,7 +3,7 @@
 use super::{Bbr, TCP_INIT_CWND};
 use units::Span;
 
-const BW_SCALE: u32 = 24;
+pub(super) const BW_SCALE: u32 = 24;
 const GAIN_SHIFT: u32 = 8;
 /// A gain of one.
 pub(in crate::single) const BBR_UNIT: u32 = 1 << GAIN_SHIFT;

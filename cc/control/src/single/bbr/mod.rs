@@ -21,6 +21,7 @@ mod cwnd;
 mod lt_bw;
 mod mode;
 pub(super) mod probe_rtt;
+mod standing_queue;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,7 @@ use lt_bw::{LtBw, Totals};
 pub(crate) use mode::ProbeBwGains;
 use mode::{FullBw, MinRtt, Mode};
 use probe_rtt::ProbeRtt;
+use standing_queue::StandingQueue;
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
 
 /// Registration.
@@ -101,6 +103,7 @@ pub struct Bbr {
 
     /// For a path of a tunnel: the deviations of [`bbr_path`](super::bbr_path).
     for_tunnel_path: bool,
+    standing_queue: StandingQueue,
     /// The sender's state at the previous acknowledgement.
     prev_ca_state: CaState,
     /// Whether a packet is sent for each one delivered: in the first round of recovery.
@@ -143,6 +146,7 @@ impl Bbr {
             probe_rtt: ProbeRtt::default(),
             idle_restart: false,
             for_tunnel_path: false,
+            standing_queue: StandingQueue::default(),
             prev_ca_state: CaState::Open,
             packet_conservation: false,
             prior_cwnd: 0,
@@ -203,6 +207,9 @@ impl Bbr {
         self.check_full_bw_reached(rs.as_ref(), sample);
         self.check_drain(sample, cx);
         self.update_min_rtt(sample, rs.as_ref(), cx);
+        if self.for_tunnel_path {
+            self.update_cruise_gain(sample);
+        }
         self.update_gains();
         self.set_pacing_rate(sample.srtt);
         self.set_cwnd(sample);

@@ -215,6 +215,17 @@ impl Bbr {
         }
     }
 
+    pub(super) fn update_cruise_gain(&mut self, sample: &AckSample) {
+        if self.is_cruising() {
+            sample.rtt.into_iter().for_each(|rtt| self.standing_queue.on_cruise_rtt(rtt.as_micros()));
+        } else if self.is_probing_for_more()
+            && let Some(min_rtt) = self.min_rtt.min_rtt_us
+        {
+            let gain = &mut self.probe_bw_gains.pacing_gain;
+            *gain = self.standing_queue.next_gain(*gain, min_rtt, self.bw.get());
+        }
+    }
+
     pub(super) fn update_gains(&mut self) {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
