@@ -3,10 +3,12 @@
 //!
 //! Level-triggered epoll. In each iteration every ready descriptor gets the same small budget of super-packets, so that
 //! neither a direction nor a path starves another; then the engine sends what it has gathered. The timer is a timerfd
-//! with nanoseconds, set only when the deadline becomes earlier: an early expiry is harmless.
+//! with nanoseconds, set only when the deadline becomes earlier: an early expiry is harmless. While packets come one by
+//! one and often, the loop waits a little between two iterations ([`coalescing`](super::coalescing)).
 
 use super::buffer::{BufferMut, Pool, SizeClass};
 use super::channel::{Command, CommandReceiver};
+use super::coalescing::Coalescing;
 use super::config::{Error, Update};
 use super::device::Device;
 use super::report::Report;
@@ -19,7 +21,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::time::clock_gettime;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use units::Instant;
+use units::{Instant, Span};
 
 /// Maximum number of super-packets read from one descriptor in one iteration: half a megabyte.
 const BUDGET: usize = 8;
@@ -104,6 +106,7 @@ pub(super) struct EventLoop {
     next_expiry: Instant,
     /// Whether the device is out of the interest list.
     device_paused: bool,
+    coalescing: Coalescing,
 }
 
 impl EventLoop {
@@ -125,6 +128,7 @@ impl EventLoop {
             epoch: monotonic().map_err(to_error)?,
             next_expiry: Instant::NEVER,
             device_paused: false,
+            coalescing: Coalescing::default(),
         })
     }
 
@@ -152,9 +156,10 @@ impl EventLoop {
                 Err(errno) => return Err(to_error(errno)),
             };
             let now = self.now();
+            let mut reads = 0;
             for event in &events[..event_count] {
                 match event.data() {
-                    DEVICE_TOKEN => read_device(io, engine, now)?,
+                    DEVICE_TOKEN => reads += read_device(io, engine, now)?,
                     TIMER_TOKEN => self.disarm(),
                     ENGINE_TOKEN => engine.on_poll_ready(now),
                     COMMANDS_TOKEN => {
@@ -162,13 +167,17 @@ impl EventLoop {
                             return Ok(());
                         }
                     }
-                    socket => on_socket_event(io, engine, now, socket as usize, event.events()),
+                    socket => reads += on_socket_event(io, engine, now, socket as usize, event.events()),
                 }
             }
             if now >= engine.deadline() {
                 engine.on_timeout(io, now);
             }
             engine.flush(io, now);
+            let pause = self.coalescing.pause(now, reads).min(engine.deadline().since(now));
+            if pause > Span::ZERO {
+                std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
+            }
         }
     }
 
@@ -217,31 +226,34 @@ fn monotonic() -> Result<Duration, Errno> {
     clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from)
 }
 
-fn read_device(io: &mut Io, engine: &mut dyn Engine, now: Instant) -> Result<(), Error> {
-    for _ in 0..BUDGET {
+/// Reads from the device; returns the number of reads.
+fn read_device(io: &mut Io, engine: &mut dyn Engine, now: Instant) -> Result<usize, Error> {
+    for reads in 0..BUDGET {
         if engine.is_device_paused() {
-            break;
+            return Ok(reads);
         }
         match io.device.read(&mut io.read_buffer) {
             Ok(Some(len)) => engine.on_device_packet(io, now, len),
-            Ok(None) => break,
+            Ok(None) => return Ok(reads),
             Err(errno) => return Err(Error::new("the TUN device", errno)),
         }
     }
-    Ok(())
+    Ok(BUDGET)
 }
 
-fn on_socket_event(io: &mut Io, engine: &mut dyn Engine, now: Instant, socket: usize, flags: EpollFlags) {
+/// Sends what waits and reads from a socket; returns the number of reads.
+fn on_socket_event(io: &mut Io, engine: &mut dyn Engine, now: Instant, socket: usize, flags: EpollFlags) -> usize {
     if flags.contains(EpollFlags::EPOLLOUT) {
         engine.on_writable(io, now, socket);
     }
     if !flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLERR) {
-        return;
+        return 0;
     }
-    for _ in 0..BUDGET {
-        let Some(received) = io.sockets[socket].receive(&mut io.read_buffer) else { break };
+    for reads in 0..BUDGET {
+        let Some(received) = io.sockets[socket].receive(&mut io.read_buffer) else { return reads };
         engine.on_datagrams(io, now, socket, &received);
     }
+    BUDGET
 }
 
 /// Carries out all queued commands. False after [`Command::Stop`].

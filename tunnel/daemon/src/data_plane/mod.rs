@@ -12,6 +12,7 @@ mod address;
 mod batch;
 mod buffer;
 mod channel;
+mod coalescing;
 mod config;
 mod device;
 mod event_loop;
