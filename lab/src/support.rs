@@ -7,8 +7,8 @@ use crate::network::{MTU, discipline};
 use crate::packet_size::{TIMESTAMP_LEN, payload};
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
-    AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Ropewalk, Route,
-    TunnelOptions,
+    AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Relay, Ropewalk,
+    Route, TunnelOptions,
 };
 use units::Span;
 
@@ -97,7 +97,7 @@ pub(crate) fn check(experiment: &Experiment, capabilities: &Capabilities) -> Res
         ],
     )?;
     if let Some(ropewalk) = experiment.tunnel.as_ref().and_then(|tunnel| tunnel.ropewalk.as_ref()) {
-        check_tunnel(ropewalk)?;
+        check_tunnel(ropewalk, capabilities)?;
     }
     for path in &experiment.paths {
         reject_if(&format!("path.{}", path.name), &[(path.mtu != MTU, "mtu", "MTU other than 1500 bytes")])?;
@@ -131,7 +131,7 @@ pub(crate) fn check(experiment: &Experiment, capabilities: &Capabilities) -> Res
 }
 
 /// Rejects tunnel options that the daemon's configuration does not have.
-fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
+fn check_tunnel(ropewalk: &Ropewalk, capabilities: &Capabilities) -> Result<(), Error> {
     let (message, default) = ("other value than the daemon's own", TunnelOptions::default());
     let options = &ropewalk.options;
     reject_if(
@@ -141,7 +141,20 @@ fn check_tunnel(ropewalk: &Ropewalk) -> Result<(), Error> {
             (options.codel_target != default.codel_target, "codel_target", message),
             (options.codel_interval != default.codel_interval, "codel_interval", message),
             (options.memory_bytes != default.memory_bytes, "memory", message),
-            (ropewalk.relay.is_some(), "relay", "relay of TCP connections"),
+        ],
+    )?;
+    let Some(Relay { congestion: AlgorithmChoice { name, parameters }, .. }) = &ropewalk.relay else { return Ok(()) };
+    let allowed = &capabilities.default_congestion_controls;
+    let unknown = format!(
+        "way to give `{name}` to the far relay: as the default of a namespace only those in \
+         net.ipv4.tcp_allowed_congestion_control are allowed ({})",
+        allowed.join(" ")
+    );
+    reject_if(
+        "tunnel",
+        &[
+            (!parameters.is_empty(), "relay_congestion", "parameters of a congestion control: the kernel has its own"),
+            (!allowed.contains(name), "relay_congestion", &unknown),
         ],
     )
 }
@@ -176,6 +189,11 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
     if experiment.links.iter().any(|link| reorders(&link.forward) || reorders(&link.reverse)) {
         notes.push(
             "reorder: netem hands these packets on at the beginning of their transmission, not at its end".into(),
+        );
+    }
+    if experiment.tunnel.as_ref().is_some_and(|tunnel| tunnel.relay().is_some()) {
+        notes.push(
+            "tunnel.relay_rate and relay_delay: the relays are on the flows' own hosts, without a link between".into(),
         );
     }
     if tunnelled_hosts(experiment).count() > 1 {

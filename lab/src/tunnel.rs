@@ -22,6 +22,10 @@ pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
         marked_packets: count(&ingress["marked_packets"]),
         timeouts: count(&reorder["timeouts"]),
         max_reorder_buffered_packets: count(&reorder["max_backlog_packets"]),
+        relayed_connections: [&near, &far]
+            .map(|end| count(&end["peers"][0]["relay"]["opened_connections"]))
+            .iter()
+            .sum(),
         reorder_delay_ms: Summary { mean: reorder["timeout_ms"].as_f64().unwrap_or(0.0), ..Summary::default() },
         ..Tunnel::default()
     })

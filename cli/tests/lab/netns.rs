@@ -37,6 +37,18 @@ fn our_tunnel_uses_two_paths_and_delivers_all() {
     study.assert_carried(SIZE, 40.0 * 1438.0 / 1538.0);
     let shares = packets(&study.run["paths"]);
     assert!(shares.len() == 2 && shares.iter().all(|share| *share > 94), "{shares:?}");
+    assert_eq!(study.run["tunnel"]["relayed_connections"], 0);
     assert!(!study.dir.join("raw/0-1/near.key").exists(), "secrets are not kept");
     assert!(!study.file("near.log").is_empty() && study.file("rwfar.toml").contains("private-key-file"));
+}
+
+/// The inner packets are messages of the relay.
+#[test]
+fn a_relaying_tunnel_splits_the_connection_and_delivers_all() {
+    let tunnel = "[tunnel]\nmode = \"ropewalk\"\nrelay = \"tcp\"\nrelay_congestion = \"reno\"\n";
+    let Some(study) = run("lab-netns-relay", "", tunnel) else { return };
+    study.assert_carried(SIZE, 40.0 * 1438.0 / 1538.0);
+    let shares = packets(&study.run["paths"]);
+    assert!(shares.len() == 2 && shares.iter().all(|share| *share > 94), "{shares:?}");
+    assert_eq!(study.run["tunnel"]["relayed_connections"], 1);
 }

@@ -2,7 +2,7 @@
 
 use super::{HostPair, Network, Subnet, uplink};
 use crate::Generator;
-use scenario::model::{Flow, FlowKind, Host, Route, TcpRmem};
+use scenario::model::{Flow, FlowKind, Host, Route, TcpRmem, Tunnel};
 
 /// The TCP timestamp option, bytes.
 const TIMESTAMPS_OPTION_LEN: u32 = 12;
@@ -23,6 +23,12 @@ impl Network<'_> {
         for netns in [true, false].map(|is_source| self.host(is_source, k)) {
             lines.push(format!("ip netns exec {netns} sysctl -qw {}", settings.join(" ")));
         }
+        // The far relay's connections have its host's default.
+        let relay = self.experiment.tunnel.as_ref().filter(|_| self.tunnel_pair() == Some(k)).and_then(Tunnel::relay);
+        lines.extend(relay.map(|relay| {
+            let (netns, name) = (self.host(false, k), &relay.congestion.name);
+            format!("ip netns exec {netns} sysctl -qw net.ipv4.tcp_congestion_control={name}")
+        }));
         lines.extend(self.path_routes(k, pair, &route_options(host)));
         if host.pacing {
             lines.extend(pair.paths.iter().map(|p| {

@@ -227,6 +227,22 @@ fn both_ends_of_a_tunnel_are_configured_and_started() {
 }
 
 #[test]
+fn both_ends_of_a_tunnel_relay_and_the_far_one_by_the_default_of_its_host() {
+    let text = format!("{DOUBLE}[[flow]]\nname = \"t\"\n[tunnel]\nmode = \"ropewalk\"\n");
+    let far_default = "ip netns exec d0 sysctl -qw net.ipv4.tcp_congestion_control=reno";
+    for (sets, relays) in [(vec![], false), (vec!["tunnel.relay=tcp", "tunnel.relay_congestion=reno"], true)] {
+        let lines = setup(&text, &sets, true);
+        let files = starting(&lines, "cat >");
+        assert_eq!(
+            [0, 1].map(|end: usize| files[end].contains("[tunnel]\nrelay = \"tcp\"\n")),
+            [relays; 2],
+            "{files:?}"
+        );
+        assert_eq!(lines.iter().any(|line| line == far_default), relays, "{lines:#?}");
+    }
+}
+
+#[test]
 fn flows_of_a_tunnel_share_its_hosts_at_ports_of_their_own() {
     let rival = "[[flow]]\nname = \"u\"\nstop = \"500ms\"\n";
     let experiment = experiment(&format!("{DOUBLE}{TUNNEL}{rival}"), &["host.initial_window=20"]);

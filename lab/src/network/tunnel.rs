@@ -80,7 +80,7 @@ impl Network<'_> {
     }
 
     /// The pair whose hosts are the tunnel's ends.
-    fn tunnel_pair(&self) -> Option<usize> {
+    pub(super) fn tunnel_pair(&self) -> Option<usize> {
         self.experiment.flows.iter().position(|flow: &Flow| flow.route == Route::Tunnel).map(|k| self.pair_of[k])
     }
 
@@ -163,6 +163,9 @@ impl Network<'_> {
         }
         if options.max_reorder_timeout != default.max_reorder_timeout {
             writeln!(text, "max-reorder-timeout = \"{}us\"", options.max_reorder_timeout.as_nanos() / 1000)?;
+        }
+        if ropewalk.relay.is_some() {
+            writeln!(text, "relay = \"tcp\"")?;
         }
         Ok(())
     }

@@ -103,6 +103,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
     let subflows = |second: &str| format!("flow.tcp.subflow=[{{ path = \"wire\" }}, {{ path = \"b\", {second} }}]");
     let first = "flow.tcp.subflow=[{ path = \"wire\", backup = true }, { path = \"b\" }]";
     let (join, leave) = (subflows("join = \"200ms\""), subflows("leave = \"500ms\""));
+    let cubic_beta = "tunnel.relay_congestion={ name = \"cubic\", beta = 0.5 }";
     let cases: &[(&str, &[&str], &str)] = &[
         (udp, &[], "flow.u.packet"),
         (rival, &["path.wire.local=true"], "path.wire.local"),
@@ -122,7 +123,8 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         (SECOND_PATH, &[MPTCP, first], "flow.tcp.subflows"),
         (&tunnel, &["tunnel.codel_target=5ms"], "tunnel.codel_target"),
         (&tunnel, &["tunnel.memory=1MB"], "tunnel.memory"),
-        (&tunnel, &["tunnel.relay=tcp"], "tunnel.relay"),
+        (&tunnel, &["tunnel.relay=tcp", "tunnel.relay_congestion=vegas"], "tunnel.relay_congestion"),
+        (&tunnel, &["tunnel.relay=tcp", cubic_beta], "tunnel.relay_congestion"),
         ("", &["host.gro=8"], "host.gro"),
         ("", &["host.recovery=fack"], "host.recovery"),
         ("", &["host.handshake=false"], "host.handshake"),
@@ -248,6 +250,8 @@ fn settings_that_the_kernel_overrides_are_noted_once() {
     let policer = "path.wire.policer={ rate = \"1mbit\", burst = \"10kB\" }";
     assert_eq!(keys(notes_of("", &[policer])), ["policer"]);
     assert!(notes_of("", &[policer, "path.wire.overhead=14b"]).is_empty(), "the overhead is an Ethernet header");
+    let relayed = format!("{SECOND_PATH}[tunnel]\nmode = \"ropewalk\"\nrelay = \"tcp\"\n");
+    assert_eq!(keys(notes_of(&relayed, &[])), ["tunnel.relay_rate and relay_delay"]);
     let tunnel = format!("{SECOND_PATH}[tunnel]\nkind = \"mpt-gre\"\n");
     let two_flows = format!("{tunnel}[[flow]]\nname = \"rival\"\n");
     assert_eq!(keys(notes_of(&two_flows, &[])), ["tunnel"]);

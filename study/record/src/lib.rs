@@ -321,7 +321,7 @@ pub struct Tunnel {
     /// Ropewalk: fragments that never arrived.
     #[serde(default)]
     pub missing_fragments: u64,
-    /// Ropewalk: TCP connections that the relay has split. None are counted on a kernel.
+    /// Ropewalk: TCP connections that the relay has split.
     #[serde(default)]
     pub relayed_connections: u64,
     /// Ropewalk: the maximum that an end of the relay held of all connections together, to be sent or received, bytes.
