@@ -21,8 +21,19 @@ const REORDER_WINDOW: u32 = 1600;
 /// Maximum time from the start of the daemons until the tunnel forwards a datagram.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How the tunnel carries TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// As encrypted packets.
+    Packets,
+    /// As relayed connections.
+    Relay,
+    /// As packets in the clear, in MPT's format.
+    Mpt,
+}
+
 pub(super) fn start(
-    mpt: bool,
+    mode: Mode,
     testbed: &Testbed,
     programs: &Programs,
     accounting: &CpuAccounting,
@@ -30,7 +41,7 @@ pub(super) fn start(
     let keys = [generate_keys(programs)?, generate_keys(programs)?];
     let mut daemons = Vec::new();
     for host in [SERVER, CLIENT] {
-        daemons.push(start_daemon(host, mpt, &keys, testbed, programs, accounting)?);
+        daemons.push(start_daemon(host, mode, &keys, testbed, programs, accounting)?);
     }
     let running = RunningSystem::tunnel(INNER_ADDRESSES[SERVER], daemons);
     if probe::is_reachable(testbed, INNER_ADDRESSES[SERVER], STARTUP_TIMEOUT) {
@@ -43,14 +54,14 @@ pub(super) fn start(
 /// Writes the configuration of one host and starts its daemon.
 fn start_daemon(
     host: usize,
-    mpt: bool,
+    mode: Mode,
     keys: &[KeyPair; 2],
     testbed: &Testbed,
     programs: &Programs,
     accounting: &CpuAccounting,
 ) -> Result<Child, String> {
     let file = scratch_folder().join(format!("{}.toml", interface_name(host)));
-    fs::write(&file, configuration(host, mpt, keys, testbed)).map_err(|error| error.to_string())?;
+    fs::write(&file, configuration(host, mode, keys, testbed)).map_err(|error| error.to_string())?;
     let log = File::create(log_file(host)).map_err(|error| error.to_string())?;
     let command_line = format!("{} up {}", programs.ropewalk.display(), file.display());
     let mut command = accounting.in_group(&testbed.command(host, &command_line));
@@ -59,7 +70,8 @@ fn start_daemon(
 }
 
 /// The configuration of one host, with a path over every link. The client initiates; in `mpt` mode both do.
-fn configuration(host: usize, mpt: bool, keys: &[KeyPair; 2], testbed: &Testbed) -> String {
+fn configuration(host: usize, mode: Mode, keys: &[KeyPair; 2], testbed: &Testbed) -> String {
+    let mpt = mode == Mode::Mpt;
     let (other, initiates) = (1 - host, host == CLIENT || mpt);
     let mut text =
         format!("[interface]\nname = \"{}\"\naddress = \"{}/24\"\n", interface_name(host), INNER_ADDRESSES[host]);
@@ -73,6 +85,9 @@ fn configuration(host: usize, mpt: bool, keys: &[KeyPair; 2], testbed: &Testbed)
     }
     if mpt && testbed.links() > 1 {
         let _ = write!(text, "\n[mpt]\nreorder-window = {REORDER_WINDOW}\n");
+    }
+    if mode == Mode::Relay {
+        text += "\n[tunnel]\nrelay = \"tcp\"\n";
     }
     text += "\n[[peer]]\n";
     let _ = if mpt {

@@ -2,6 +2,7 @@
 
 use super::cpu_accounting::CpuAccounting;
 use super::programs::Programs;
+use super::ropewalk::Mode;
 use super::running::RunningSystem;
 use super::testbed::{SERVER, Testbed};
 use super::{baselines, ropewalk};
@@ -13,6 +14,8 @@ pub(super) enum System {
     Raw,
     /// The tunnel, encrypted.
     Ropewalk,
+    /// The tunnel, encrypted, with TCP relayed.
+    RopewalkRelay,
     /// The tunnel in `mpt` mode, in the clear.
     Mpt,
     /// wireguard-go, in user space.
@@ -24,13 +27,14 @@ pub(super) enum System {
 }
 
 impl System {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Raw, Self::Ropewalk, Self::Mpt, Self::WireGuardGo, Self::OpenVpn, Self::Mptcp];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Raw, Self::Ropewalk, Self::RopewalkRelay, Self::Mpt, Self::WireGuardGo, Self::OpenVpn, Self::Mptcp];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
             Self::Ropewalk => "ropewalk",
+            Self::RopewalkRelay => "ropewalk-relay",
             Self::Mpt => "mpt",
             Self::WireGuardGo => "wireguard-go",
             Self::OpenVpn => "openvpn",
@@ -47,7 +51,7 @@ impl System {
     /// Whether the system is measured over this number of links.
     pub(super) fn supports_links(self, links: usize) -> bool {
         match self {
-            Self::Raw | Self::Ropewalk | Self::Mpt => true,
+            Self::Raw | Self::Ropewalk | Self::RopewalkRelay | Self::Mpt => true,
             Self::WireGuardGo | Self::OpenVpn => links == 1,
             Self::Mptcp => links > 1,
         }
@@ -62,7 +66,9 @@ impl System {
     ) -> Result<RunningSystem, String> {
         match self {
             Self::Raw => Ok(RunningSystem::plain(testbed.address(0, SERVER))),
-            Self::Ropewalk | Self::Mpt => ropewalk::start(self == Self::Mpt, testbed, programs, accounting),
+            Self::Ropewalk => ropewalk::start(Mode::Packets, testbed, programs, accounting),
+            Self::RopewalkRelay => ropewalk::start(Mode::Relay, testbed, programs, accounting),
+            Self::Mpt => ropewalk::start(Mode::Mpt, testbed, programs, accounting),
             Self::WireGuardGo => baselines::wireguard_go(testbed, accounting),
             Self::OpenVpn => baselines::openvpn(testbed, accounting),
             Self::Mptcp => baselines::mptcp(testbed),

@@ -14,17 +14,18 @@ use std::thread;
 use testing::{MINUTE, Reason, eventually, skip};
 
 const LINKS: [&str; 2] = ["delay=2ms", "delay=4ms"];
+const RELAY: &str = "relay = \"tcp\"";
 const IPV6: AddressFamilies = AddressFamilies { outer: Family::V4, inner: Family::V6 };
 
 /// The next port of a server: no port is used twice.
 static PORTS: AtomicU16 = AtomicU16::new(9000);
 
-/// Both daemons up, with these lines in `[tunnel]`.
-fn pair_with(families: AddressFamilies, keys: [&str; 2]) -> Option<TunnelPair> {
+/// Both daemons up, with these lines in `[tunnel]`; the kernel or the daemon translates packets.
+fn pair_with(families: AddressFamilies, keys: [&str; 2], kernel: bool) -> Option<TunnelPair> {
     let mut pair = TunnelPair::configured(families, &LINKS)?;
     for host in [RIGHT, LEFT] {
         pair.edit(host, |text| format!("{text}\n[tunnel]\n{}\n", keys[host]));
-        pair.start(host);
+        if kernel { pair.start(host) } else { pair.start_without_bpf(host) }
     }
     [RIGHT, LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
     Some(pair)
@@ -32,7 +33,7 @@ fn pair_with(families: AddressFamilies, keys: [&str; 2]) -> Option<TunnelPair> {
 
 /// Both daemons up, and both have said that they relay.
 fn relaying_pair(families: AddressFamilies) -> Option<TunnelPair> {
-    let pair = pair_with(families, ["relay = \"tcp\""; 2])?;
+    let pair = pair_with(families, [RELAY; 2], true)?;
     wait_until_relaying(&pair);
     Some(pair)
 }
@@ -83,8 +84,10 @@ fn read_all(mut stream: &TcpStream) -> Vec<u8> {
 
 #[test]
 fn both_ends_see_the_original_addresses_and_every_byte_in_both_families_and_directions() {
-    for families in [IPV4, IPV6] {
-        let Some(pair) = relaying_pair(families) else { return };
+    for (families, kernel) in [(IPV4, true), (IPV6, true), (IPV4, false), (IPV6, false)] {
+        let Some(pair) = pair_with(families, [RELAY; 2], kernel) else { return };
+        wait_until_relaying(&pair);
+        assert_eq!(relay(&pair, LEFT).kernel_translation, kernel);
         let (client, server) = connection(&pair);
         assert_eq!(server.peer_addr().unwrap(), client.local_addr().unwrap());
         assert_eq!(client.peer_addr().unwrap(), server.local_addr().unwrap());
@@ -250,16 +253,16 @@ fn a_relayed_transfer_survives_a_pulled_path_and_a_reload() {
 
 #[test]
 fn what_is_excluded_or_unknown_to_the_peer_goes_through_the_tunnel_as_packets() {
-    let excluded = ["relay = \"tcp\"\nrelay-exclude = [\"tcp/1-65535\"]", "relay = \"tcp\""];
-    for keys in [excluded, ["relay = \"tcp\"", "relay = \"off\""]] {
-        let Some(pair) = pair_with(IPV4, keys) else { return };
+    let excluded = ["relay = \"tcp\"\nrelay-exclude = [\"tcp/1-65535\"]", RELAY];
+    for keys in [excluded, [RELAY, "relay = \"off\""]] {
+        let Some(pair) = pair_with(IPV4, keys, true) else { return };
         assert_eq!(Transfer::start(&pair, LEFT, 1 << 20).finish(), 1 << 20);
         let RelayStatus { opened_connections, not_relayed_connections, .. } = relay(&pair, LEFT);
         assert_eq!((opened_connections, not_relayed_connections), (0, 0));
     }
     // The far end excludes what the near end does not: it refuses to relay, and the held SYN goes on as a packet.
-    let keys = ["relay = \"tcp\"", "relay = \"tcp\"\nrelay-exclude = [\"10.77.0.0/24\"]"];
-    let Some(pair) = pair_with(IPV4, keys) else { return };
+    let keys = [RELAY, "relay = \"tcp\"\nrelay-exclude = [\"10.77.0.0/24\"]"];
+    let Some(pair) = pair_with(IPV4, keys, true) else { return };
     wait_until_relaying(&pair);
     assert_eq!(Transfer::start(&pair, LEFT, 1 << 20).finish(), 1 << 20);
     let RelayStatus { opened_connections, not_relayed_connections, sent_bytes, .. } = relay(&pair, LEFT);

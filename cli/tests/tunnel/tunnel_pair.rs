@@ -159,6 +159,14 @@ impl TunnelPair {
         self.daemons[host] = Some(child.unwrap());
     }
 
+    /// As [`TunnelPair::start`], without the privilege to load eBPF programs.
+    pub(crate) fn start_without_bpf(&mut self, host: usize) {
+        let mut command = self.testbed.command(host, "setpriv");
+        command.args(["--bounding-set=-bpf,-sys_admin", &program(), "up"]).arg(self.file(host));
+        command.env("ROPEWALK_RUN", self.folder(host)).env("RUST_LOG", "warn").stdin(Stdio::null());
+        self.daemons[host] = Some(command.spawn().unwrap());
+    }
+
     /// Kills the daemon (SIGKILL).
     pub(crate) fn kill(&mut self, host: usize) {
         let mut daemon = self.daemons[host].take().expect("it was started");

@@ -182,6 +182,8 @@ pub struct ReorderBuffer {
 pub struct RelayStatus {
     /// Whether the peer relays, too; otherwise nothing is relayed.
     pub peer_relays: bool,
+    /// Whether the kernel translates the packets of relayed connections; otherwise the daemon does.
+    pub kernel_translation: bool,
     /// Present connections.
     pub connections: u64,
     /// Connections that clients at this end have begun.

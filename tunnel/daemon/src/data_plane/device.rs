@@ -33,6 +33,7 @@ pub(super) enum WriteOutcome {
 /// The TUN device.
 pub(super) struct Device {
     tun: SyncDevice,
+    name: String,
     has_header: bool,
     /// Counters.
     pub(super) report: DeviceReport,
@@ -57,7 +58,12 @@ impl Device {
         tun.set_nonblocking(true).map_err(to_error)?;
         let (tcp_offload, udp_offload) = (has_header && tun.tcp_gso(), has_header && tun.udp_gso());
         let report = DeviceReport { tcp_offload, udp_offload, ..DeviceReport::default() };
-        Ok(Self { tun, has_header, report })
+        Ok(Self { tun, name: config.name.clone(), has_header, report })
+    }
+
+    /// The name, as in `ip link`.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether packets begin with a virtio-net header.

@@ -131,6 +131,8 @@ pub struct PeerReport {
 pub struct RelayReport {
     /// Whether the peer relays, too.
     pub peer_relays: bool,
+    /// Whether the kernel translates the packets of relayed connections; otherwise the daemon does.
+    pub kernel_translation: bool,
     /// Present connections.
     pub connections: u64,
     /// Memory that bytes of connections use, bytes.

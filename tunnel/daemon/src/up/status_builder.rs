@@ -199,9 +199,10 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
 }
 
 fn relay_status(report: &RelayReport) -> RelayStatus {
-    let RelayReport { peer_relays, connections, held_bytes, counters } = *report;
+    let RelayReport { peer_relays, kernel_translation, connections, held_bytes, counters } = *report;
     RelayStatus {
         peer_relays,
+        kernel_translation,
         connections,
         opened_connections: counters.opened,
         accepted_connections: counters.accepted,

@@ -68,7 +68,7 @@ impl RopewalkEngine {
     pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io) -> Result<Self, Error> {
         let seal = SealDevice::new(seal::HandshakeConfig::new(config.private_key), Box::new(SystemEntropy));
         let mut node = Node::new(seal, Box::new(peer::learned_path_config));
-        let relay = RelayDriver::new(config.relay)?;
+        let relay = RelayDriver::new(config.relay, &io.device)?;
         let mut peers = BTreeMap::new();
         for config in config.peers {
             peer::check_peer(&config, &node, |index| io.sockets.get(index).and_then(Socket::config))?;
@@ -412,7 +412,8 @@ impl Engine for RopewalkEngine {
     }
 
     fn report(&self, report: &mut Report) {
-        report.peers = self.peers.iter().map(|(id, peer)| peer.report(*id, &self.node)).collect();
+        let kernel_translation = self.relay.has_kernel_translation();
+        report.peers = self.peers.iter().map(|(id, peer)| peer.report(*id, &self.node, kernel_translation)).collect();
         report.dropped = *self.node.sessions().counters();
     }
 }

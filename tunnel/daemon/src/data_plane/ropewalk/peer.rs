@@ -115,7 +115,7 @@ impl EnginePeer {
         self.path_queues.iter().flatten().any(|path_queue| path_queue.socket == socket && path_queue.queue.is_blocked())
     }
 
-    pub(super) fn report(&self, id: PeerId, node: &Node) -> PeerReport {
+    pub(super) fn report(&self, id: PeerId, node: &Node, kernel_translation: bool) -> PeerReport {
         let address = |(path, route): (PathId, &node::Route<PathAddress>)| AddressReport {
             path: path.0 as u8,
             remote: route.remote.remote,
@@ -128,7 +128,7 @@ impl EnginePeer {
             no_session: self.no_session,
             unallowed_source: self.unallowed_source,
             incomplete: self.reassembler.incomplete_packets + self.malformed,
-            relay: self.relay.report(),
+            relay: self.relay.report(kernel_translation),
         }
     }
 }

@@ -11,9 +11,10 @@
 //! answered before the server has answered. At the far end the socket's SYN goes to the server as the client's.
 //!
 //! Packets come in by the device as those from the tunnel do: reverse path filter, firewall and forwarding treat them
-//! alike, and nothing but the device is changed on the host.
+//! alike, and nothing but the device is changed on the host. The kernel translates, where it can; otherwise the daemon.
 
 mod connection;
+mod kernel;
 mod peer;
 mod socket;
 mod steering;
@@ -29,6 +30,7 @@ use crate::data_plane::config::Error;
 use crate::data_plane::device::Device;
 use ::relay::{Addresses, ConnectionId, Event, ResetReason};
 use connection::{ConnectedSocket, RelayedConnection, Stage};
+use kernel::KernelTranslations;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use seal::PeerId;
@@ -62,16 +64,17 @@ pub(super) struct RelayDriver {
 impl RelayDriver {
     /// # Errors
     /// No file descriptor is left.
-    pub(super) fn new(options: Option<RelayOptions>) -> Result<Self, Error> {
+    pub(super) fn new(options: Option<RelayOptions>, device: &Device) -> Result<Self, Error> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
         let epoll = epoll.map_err(|errno| Error::new("the relay's event queue", errno))?;
         if let Some(options) = &options {
             raise_file_limit(options.max_connections);
         }
+        let kernel = options.as_ref().and_then(|_| KernelTranslations::attach(device.name()));
         Ok(Self {
             options,
             epoll,
-            translations: Translations::new(),
+            translations: Translations::new(kernel),
             connections: Vec::new(),
             free_slots: Vec::new(),
             slots: BTreeMap::new(),
@@ -88,6 +91,11 @@ impl RelayDriver {
     pub(super) fn is_internal(&self, address: IpAddr) -> bool {
         let mut networks = self.options.iter().flat_map(|options| &options.networks);
         networks.any(|network| network.contains(address))
+    }
+
+    /// Whether the kernel translates packets.
+    pub(super) fn has_kernel_translation(&self) -> bool {
+        self.translations.is_in_kernel()
     }
 
     /// Whether connections have something to do that needs no event.

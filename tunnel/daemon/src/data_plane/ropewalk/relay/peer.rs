@@ -97,10 +97,11 @@ impl PeerRelay {
     }
 
     /// Counters; `None` at an end that does not relay.
-    pub(in super::super) fn report(&self) -> Option<RelayReport> {
+    pub(in super::super) fn report(&self, kernel_translation: bool) -> Option<RelayReport> {
         let (sent, received) = self.relay.memory_used();
         self.is_enabled.then(|| RelayReport {
             peer_relays: self.peer_relays,
+            kernel_translation,
             connections: self.relay.connections().count() as u64,
             held_bytes: sent + received,
             counters: self.counters,

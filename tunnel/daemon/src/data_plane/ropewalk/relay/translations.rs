@@ -4,6 +4,7 @@
 //! those of the connection's other end. Both stay for a while after the socket is closed, as the kernel still ends the
 //! connection in order.
 
+use super::kernel::KernelTranslations;
 use std::collections::{HashMap, VecDeque};
 use units::{Instant, Span};
 use wire::relay::Addresses;
@@ -46,9 +47,10 @@ enum Ended {
 }
 
 /// All translations.
-#[derive(Debug)]
 pub(super) struct Translations {
     actions: HashMap<Addresses, Action>,
+    /// The same translations in the kernel, if it takes them.
+    kernel: Option<KernelTranslations>,
     free_numbers: VecDeque<u16>,
     /// In the order in which they ended.
     ended: VecDeque<(Instant, Ended)>,
@@ -56,8 +58,19 @@ pub(super) struct Translations {
 }
 
 impl Translations {
-    pub(super) fn new() -> Self {
-        Self { actions: HashMap::new(), free_numbers: (1..=u16::MAX).collect(), ended: VecDeque::new(), passed: 0 }
+    pub(super) fn new(kernel: Option<KernelTranslations>) -> Self {
+        Self {
+            actions: HashMap::new(),
+            kernel,
+            free_numbers: (1..=u16::MAX).collect(),
+            ended: VecDeque::new(),
+            passed: 0,
+        }
+    }
+
+    /// Whether the kernel has all translations.
+    pub(super) fn is_in_kernel(&self) -> bool {
+        self.kernel.is_some()
     }
 
     /// The action for packets with these addresses.
@@ -68,8 +81,8 @@ impl Translations {
     /// The connection of these packets is being opened. Whatever an earlier one of the same addresses has left is
     /// forgotten.
     pub(super) fn hold(&mut self, packets: Addresses) {
-        if let Some(Action::Translate(earlier)) = self.actions.insert(packets, Action::Hold) {
-            self.actions.remove(&earlier.to.reversed());
+        if let Some(Action::Translate(earlier)) = self.set(packets, Action::Hold) {
+            self.remove(&earlier.to.reversed(), |_| true);
         }
     }
 
@@ -83,7 +96,7 @@ impl Translations {
     /// The connection of these packets is not relayed.
     pub(super) fn pass(&mut self, now: Instant, packets: Addresses) {
         self.expire(now, usize::from(self.passed >= MAX_PASSED));
-        self.actions.insert(packets, Action::Pass(now));
+        self.set(packets, Action::Pass(now));
         self.ended.push_back((now, Ended::Passed(packets)));
         self.passed += 1;
     }
@@ -108,8 +121,8 @@ impl Translations {
         let translation = |to: Addresses, drops_syn: bool| {
             Action::Translate(Translation { to: to.reversed(), number, is_live: true, drops_syn })
         };
-        self.actions.insert(packets, translation(socket, false));
-        self.actions.insert(socket, translation(packets, drops_syn));
+        self.set(packets, translation(socket, false));
+        self.set(socket, translation(packets, drops_syn));
     }
 
     /// The connection of these packets was reset: those that follow are not its socket's any more.
@@ -158,9 +171,31 @@ impl Translations {
     }
 
     fn remove(&mut self, addresses: &Addresses, condition: impl Fn(&Action) -> bool) {
-        if self.actions.get(addresses).is_some_and(condition) {
-            self.actions.remove(addresses);
+        if !self.actions.get(addresses).is_some_and(condition) {
+            return;
         }
+        let removed = self.actions.remove(addresses);
+        if let (Some(Action::Translate(_)), Some(kernel)) = (removed, &mut self.kernel) {
+            kernel.remove(addresses);
+        }
+    }
+
+    /// Sets the action of packets; returns the earlier one.
+    fn set(&mut self, addresses: Addresses, action: Action) -> Option<Action> {
+        let earlier = self.actions.insert(addresses, action);
+        if let Some(kernel) = &mut self.kernel {
+            let is_kept = match (action, earlier) {
+                (Action::Translate(translation), _) => kernel.insert(&addresses, &translation.to),
+                (_, Some(Action::Translate(_))) => {
+                    kernel.remove(&addresses);
+                    true
+                }
+                _ => true,
+            };
+            // Without the program packets leave by the device, where the daemon translates them.
+            self.kernel = self.kernel.take().filter(|_| is_kept);
+        }
+        earlier
     }
 }
 
@@ -184,7 +219,7 @@ mod tests {
 
     #[test]
     fn both_directions_of_a_connection_are_translated_into_each_other_until_it_has_lingered() {
-        let mut translations = Translations::new();
+        let mut translations = Translations::new(None);
         let (packets, socket) = (addresses(1, 2), addresses(3, 4));
         let number = translations.take_number(START).expect("all are free");
         translations.hold(packets);
@@ -204,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_new_connection_of_the_same_addresses_replaces_what_the_old_one_has_left() {
-        let mut translations = Translations::new();
+        let mut translations = Translations::new(None);
         let (packets, old, new) = (addresses(1, 2), addresses(3, 4), addresses(5, 6));
         let [first, second] = [(); 2].map(|()| translations.take_number(START).expect("all are free"));
         translations.add(packets, old, first, false);
@@ -217,7 +252,7 @@ mod tests {
 
     #[test]
     fn numbers_run_out_only_when_as_many_connections_are_open_and_the_oldest_ended_one_is_reused_first() {
-        let mut translations = Translations::new();
+        let mut translations = Translations::new(None);
         let numbers: Vec<u16> = std::iter::from_fn(|| translations.take_number(START)).collect();
         assert_eq!(numbers.len(), 65_535);
         for number in [7, 5] {
@@ -229,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_not_relayed_is_remembered_for_a_while() {
-        let mut translations = Translations::new();
+        let mut translations = Translations::new(None);
         translations.hold(addresses(1, 2));
         translations.pass(START, addresses(1, 2));
         assert_eq!(translations.get(&addresses(1, 2)), Some(Action::Pass(START)));

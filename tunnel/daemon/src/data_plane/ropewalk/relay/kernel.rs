@@ -1,0 +1,99 @@
+//! Translation of packets in the kernel: an eBPF program at the egress of the TUN device (`bpf/relay.bpf.c`), which looks
+//! packets up in a map and lets those of relayed connections come in again. The daemon sees their SYNs alone.
+//!
+//! Program and map exist as long as the daemon has their descriptors. Where the kernel refuses them, the daemon
+//! translates.
+
+use aya::maps::{HashMap, MapData};
+use aya::programs::tc::qdisc_add_clsact;
+use aya::programs::{SchedClassifier, TcAttachType};
+use aya::{Ebpf, include_bytes_aligned};
+use std::net::{IpAddr, SocketAddr};
+use tracing::{debug, info};
+use wire::relay::Addresses;
+
+/// The compiled program.
+const OBJECT: &[u8] = include_bytes_aligned!("../../../../bpf/relay.bpf.o");
+/// Names in the program.
+const PROGRAM: &str = "ropewalk_relay";
+const MAP: &str = "translations";
+/// Length of `struct flow`.
+const FLOW_LEN: usize = 36;
+
+/// The program and its map.
+pub(super) struct KernelTranslations {
+    map: HashMap<MapData, [u8; FLOW_LEN], [u8; FLOW_LEN]>,
+    _program: Ebpf,
+}
+
+impl KernelTranslations {
+    /// Attaches the program to a device; `None` if the kernel refuses it.
+    pub(super) fn attach(device: &str) -> Option<Self> {
+        let attached = attach(device);
+        match &attached {
+            Ok(_) => info!("relayed packets are translated in the kernel"),
+            Err(error) => info!("relayed packets are translated by the daemon: {error}"),
+        }
+        attached.ok()
+    }
+
+    /// Packets `from` these addresses come in again with those of `to`. False if the kernel refuses that.
+    pub(super) fn insert(&mut self, from: &Addresses, to: &Addresses) -> bool {
+        let inserted = self.map.insert(flow(from), flow(to), 0);
+        inserted.inspect_err(|error| info!("relayed packets are translated by the daemon from now on: {error}")).is_ok()
+    }
+
+    /// Packets from these addresses leave by the device.
+    pub(super) fn remove(&mut self, from: &Addresses) {
+        if let Err(error) = self.map.remove(&flow(from)) {
+            debug!("a translation was not removed: {error}");
+        }
+    }
+}
+
+fn attach(device: &str) -> Result<KernelTranslations, Box<dyn std::error::Error>> {
+    let mut ebpf = Ebpf::load(OBJECT)?;
+    let program: &mut SchedClassifier = ebpf.program_mut(PROGRAM).ok_or("no program")?.try_into()?;
+    program.load()?;
+    // Kernels without TCX (before 6.6) need the queueing discipline; it goes with the device.
+    let _ = qdisc_add_clsact(device);
+    program.attach(device, TcAttachType::Egress)?;
+    let map = HashMap::try_from(ebpf.take_map(MAP).ok_or("no map")?)?;
+    Ok(KernelTranslations { map, _program: ebpf })
+}
+
+/// `struct flow`.
+fn flow(addresses: &Addresses) -> [u8; FLOW_LEN] {
+    let octets = |address: SocketAddr| match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    let mut flow = [0; FLOW_LEN];
+    flow[..16].copy_from_slice(&octets(addresses.source));
+    flow[16..32].copy_from_slice(&octets(addresses.destination));
+    flow[32..34].copy_from_slice(&addresses.source.port().to_be_bytes());
+    flow[34..].copy_from_slice(&addresses.destination.port().to_be_bytes());
+    flow
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_has_the_layout_of_the_program() {
+        let addresses = Addresses {
+            source: "192.0.2.1:258".parse().expect("an address"),
+            destination: "[2001:db8::2]:772".parse().expect("an address"),
+        };
+        let flow = flow(&addresses);
+        assert_eq!(flow[..16], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1]);
+        assert_eq!(flow[16..], [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_object_has_the_program_and_the_map() {
+        let object = String::from_utf8_lossy(OBJECT);
+        assert!(object.contains(PROGRAM) && object.contains(MAP));
+    }
+}
