@@ -26,6 +26,7 @@ pub const REGISTRY: &[&AlgorithmEntry] = &[
     &single::dctcp::ENTRY,
     &single::bbr::ENTRY,
     &single::bbr3::ENTRY,
+    &single::bbr3_draft::ENTRY,
     &single::bbr_path::ENTRY,
     &coupled::lia::ENTRY,
     &coupled::olia::ENTRY,

@@ -4,6 +4,7 @@
 mod common;
 
 mod applications;
+mod bbr3_draft;
 mod changes;
 mod closed_forms;
 mod determinism;

@@ -2,6 +2,7 @@
 
 pub mod bbr;
 pub mod bbr3;
+pub mod bbr3_draft;
 pub mod bbr_path;
 pub mod bic;
 pub mod cdg;

@@ -34,7 +34,8 @@ impl Aggregation {
         self.extra_acked[0].max(self.extra_acked[1]).min(bandwidth::packets_in(bandwidth, EXTRA_ACKED_MAX))
     }
 
-    /// Updates the excess with `acked` packets. If they began a round trip, `slot_rounds` is the round trips of a slot.
+    /// Updates the excess with `acked` packets; returns it. If they began a round trip, `slot_rounds` is the round
+    /// trips of a slot.
     pub(in crate::single) fn update(
         &mut self,
         acked: u32,
@@ -42,7 +43,7 @@ impl Aggregation {
         cwnd: u32,
         slot_rounds: Option<u32>,
         now: Instant,
-    ) {
+    ) -> u64 {
         if let Some(slot_rounds) = slot_rounds {
             self.count_round(slot_rounds);
         }
@@ -54,6 +55,7 @@ impl Aggregation {
         self.ack_epoch_acked = (self.ack_epoch_acked + u64::from(acked)).min(ACK_EPOCH_ACKED_RESET_THRESH - 1);
         let extra_acked = (self.ack_epoch_acked - expected).min(u64::from(cwnd));
         self.extra_acked[self.extra_acked_win_idx] = self.extra_acked[self.extra_acked_win_idx].max(extra_acked);
+        extra_acked
     }
 
     fn count_round(&mut self, slot_rounds: u32) {

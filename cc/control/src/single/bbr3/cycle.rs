@@ -1,7 +1,7 @@
 //! The modes, and the cycle of ProbeBW: down, cruise, refill, up.
 
 use super::bandwidth::BBR_UNIT;
-use super::{AckInfo, Bbr3, STARTUP_GAIN};
+use super::{AckInfo, Bbr3};
 use crate::Context;
 use units::{Instant, Span};
 
@@ -24,9 +24,6 @@ pub(super) enum Mode {
     ProbeRtt,
 }
 
-const DRAIN_GAIN: u32 = 88;
-const DOWN_GAIN: u32 = 232;
-const UP_GAIN: u32 = 320;
 /// Twice the bandwidth-delay product: room for delayed and stretched acknowledgements.
 const CWND_GAIN: u32 = 512;
 /// ...and a quarter more, so that the window does not limit the probe.
@@ -47,16 +44,6 @@ impl Mode {
     /// Whether the mode probes for more bandwidth: its losses lower no short-term bound.
     pub(super) fn is_probing_bw(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeBwRefill | Self::ProbeBwUp)
-    }
-
-    pub(super) fn pacing_gain(self) -> u32 {
-        match self {
-            Self::Startup => STARTUP_GAIN,
-            Self::Drain => DRAIN_GAIN,
-            Self::ProbeBwDown => DOWN_GAIN,
-            Self::ProbeBwUp => UP_GAIN,
-            Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeRtt => BBR_UNIT,
-        }
     }
 
     pub(super) fn cwnd_gain(self) -> u32 {
@@ -144,13 +131,13 @@ impl Bbr3 {
     }
 
     pub(super) fn start_probe_bw_cruise(&mut self) {
-        if self.bounds.inflight_lo < u32::MAX {
+        if self.rules.cruise_bounds_inflight_lo && self.bounds.inflight_lo < u32::MAX {
             self.bounds.inflight_lo = self.bounds.inflight_lo.min(self.bounds.inflight_hi);
         }
         self.mode = Mode::ProbeBwCruise;
     }
 
-    fn start_probe_bw_refill(&mut self) {
+    pub(super) fn start_probe_bw_refill(&mut self) {
         self.bounds.reset_lower_bounds();
         self.cycle.probe_up = ProbeUp::default();
         self.cycle.stopped_risky_probe = false;
@@ -174,7 +161,8 @@ impl Bbr3 {
             return;
         }
         // Including the next burst where the gain is above 1.
-        let burst = if self.mode == Mode::ProbeBwUp { self.send_quantum() as u32 } else { 0 };
+        let burst =
+            if self.rules.up_includes_burst && self.mode == Mode::ProbeBwUp { self.send_quantum() as u32 } else { 0 };
         let in_flight = ack.ack_sample.prior_in_flight.saturating_add(burst);
         match self.mode {
             Mode::ProbeBwDown | Mode::ProbeBwCruise if self.is_time_to_probe_bw() => self.start_probe_bw_refill(),
@@ -194,7 +182,7 @@ impl Bbr3 {
             return true;
         }
         if self.is_inflight_too_high(&ack.tx) {
-            if self.cycle.prior_probe_ok {
+            if self.rules.deliveries_end_probes && self.cycle.prior_probe_ok {
                 self.handle_inflight_too_high(ack.tx.tx_in_flight, ack.is_app_limited(), cx);
             }
         } else {
@@ -227,7 +215,9 @@ impl Bbr3 {
             return;
         }
         if !self.is_limited_by_inflight_hi(ack) {
-            self.cycle.probe_up.acks = 0;
+            if self.rules.growth_restarts {
+                self.cycle.probe_up.acks = 0;
+            }
             return;
         }
         self.bounds.inflight_hi =

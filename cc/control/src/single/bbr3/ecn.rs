@@ -67,7 +67,7 @@ impl Bbr3 {
     fn check_ecn_too_high_in_startup(&mut self, ce_ratio: u64) {
         self.ecn.startup_ecn_rounds = if ce_ratio >= FULL_ECN_THRESH { self.ecn.startup_ecn_rounds + 1 } else { 0 };
         if !self.full_bw.full_bw_reached && self.ecn.startup_ecn_rounds >= FULL_ECN_CNT {
-            self.enter_drain();
+            self.end_startup_by_congestion();
         }
     }
 }

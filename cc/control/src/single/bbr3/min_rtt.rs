@@ -42,8 +42,9 @@ impl MinRtt {
         self.min_rtt.rtt_us
     }
 
-    /// Updates both filters. Returns whether ProbeRTT is due: there was no new minimum for [`PROBE_RTT_INTERVAL`].
-    fn update(&mut self, rtt: Option<u64>, is_ack_delayed: bool, now: Instant) -> bool {
+    /// Updates both filters; an equal minimum replaces the model's if it `refreshes`. Returns whether ProbeRTT is due:
+    /// there was no new minimum for [`PROBE_RTT_INTERVAL`].
+    fn update(&mut self, rtt: Option<u64>, is_ack_delayed: bool, refreshes: bool, now: Instant) -> bool {
         let probe_rtt_expired = now > self.probe_rtt_min_delay.stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = rtt
             && (self.probe_rtt_min_delay.rtt_us.is_none_or(|min_rtt| rtt < min_rtt)
@@ -52,7 +53,7 @@ impl MinRtt {
             self.probe_rtt_min_delay = RttSample { rtt_us: Some(rtt), stamp: now };
         }
         let replaces_min_rtt = match (self.probe_rtt_min_delay.rtt_us, self.min_rtt.rtt_us) {
-            (Some(recent), Some(current)) => recent <= current,
+            (Some(recent), Some(current)) => recent < current || refreshes && recent == current,
             (recent, _) => recent.is_some(),
         };
         if replaces_min_rtt || now > self.min_rtt.stamp + MIN_RTT_FILTER_LEN {
@@ -64,8 +65,10 @@ impl MinRtt {
 
 impl Bbr3 {
     pub(super) fn update_min_rtt(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) {
-        let is_ack_delayed = ack.rate_sample.is_some_and(|rate_sample| rate_sample.ack_delayed);
-        let probe_rtt_expired = self.min_rtt.update(ack.ack_sample.rtt.map(Span::as_micros), is_ack_delayed, ack.now);
+        let refreshes = self.rules.min_rtt_refreshes;
+        let is_ack_delayed = refreshes && ack.rate_sample.is_some_and(|rate_sample| rate_sample.ack_delayed);
+        let rtt = ack.ack_sample.rtt.map(Span::as_micros);
+        let probe_rtt_expired = self.min_rtt.update(rtt, is_ack_delayed, refreshes, ack.now);
         if probe_rtt_expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             self.save_cwnd();
             self.mode = Mode::ProbeRtt;

@@ -23,9 +23,8 @@
 //! ([`crate::Ecn`]).
 //!
 //! Source: the Linux v3 branch of google/bbr (`tcp_bbr.c`): constants, integer units, order of one acknowledgement;
-//! draft-ietf-ccwg-bbr for the names. Where the two differ, as in Linux: bounds of the 2 % rule round down (one lost
-//! packet of 51 in flight is too much), excess acknowledgements count over 5 rounds, drain has no limit in rounds, the
-//! drain gain is 0.34 (draft: 0.5), spurious loss restores bounds and window (draft: also the mode that it ended).
+//! draft-ietf-ccwg-bbr for the names. Where the two differ (`rules.rs`), as in Linux: the draft's version is
+//! [`bbr3_draft`](super::bbr3_draft).
 //! Deviations from Linux: the loss of several packets on one acknowledgement is evaluated by the newest of them; losses
 //! found by a timer are evaluated with the next acknowledgement; no fast path for application-limited flows; no path
 //! change on marks (PLB); no early probe when marks cease; as in version 1, the pacer's next release is not known.
@@ -35,6 +34,7 @@ mod cycle;
 mod ecn;
 mod min_rtt;
 mod model;
+mod rules;
 mod signals;
 mod startup;
 #[cfg(test)]
@@ -43,6 +43,7 @@ mod tests;
 use super::bbr::aggregation::Aggregation;
 use super::bbr::bandwidth;
 use super::bbr::probe_rtt::ProbeRtt;
+use crate::common::WindowedMax;
 use crate::{
     AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Decision, Deviation, Ecn, ParamKind, Parameter,
     Params, PathController, PathEvent, PathInfo, Properties, RateSample,
@@ -52,6 +53,7 @@ use cycle::{Cycle, Mode};
 use ecn::EcnState;
 use min_rtt::MinRtt;
 use model::{Bounds, Constants};
+use rules::Rules;
 use signals::{CongestionSignals, TxRecord};
 use startup::FullBw;
 use units::{INFINITE_SSTHRESH, Instant, Rate, Span};
@@ -62,33 +64,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     aliases: &["bbrv3"],
     title: "BBR v3: BBR with bounds learnt from loss, and gentler probing",
     source: "google/bbr v3 tcp_bbr.c; draft-ietf-ccwg-bbr",
-    parameters: &[
-        Parameter {
-            name: "loss_threshold",
-            description: "share of lost packets above which a probe was too much",
-            kind: ParamKind::Number { default: 0.02, min: 0.0, max: 0.5 },
-        },
-        Parameter {
-            name: "beta",
-            description: "what a round with loss leaves of a bound, at least",
-            kind: ParamKind::Number { default: 0.7, min: 0.1, max: 1.0 },
-        },
-        Parameter {
-            name: "headroom",
-            description: "share of the long-term bound left to others while cruising",
-            kind: ParamKind::Number { default: 0.15, min: 0.0, max: 0.9 },
-        },
-        Parameter {
-            name: "probe_wait",
-            description: "minimum time between bandwidth probes, seconds (up to one more at random)",
-            kind: ParamKind::Number { default: 2.0, min: 0.0, max: 100.0 },
-        },
-        Parameter {
-            name: "ecn",
-            description: "answer CE marks, where the minimum RTT is at most 5 ms",
-            kind: ParamKind::Choice(&["off", "on"]),
-        },
-    ],
+    parameters: &[LOSS_THRESHOLD, BETA, HEADROOM, PROBE_WAIT, ECN],
     properties: Properties {
         // Marks count only with per-packet feedback (Linux v3: on routes with `ecn_low`).
         ecn: |params| if params.choice("ecn") == "on" { Ecn::PerPacket } else { Ecn::Classic },
@@ -106,13 +82,36 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     constructor: Constructor::PerPath(|params| Box::new(Bbr3::new(params))),
 };
 
-/// 4 ln 2: the minimum gain that doubles the delivery rate every round trip, with a window of two bandwidth-delay
-/// products (in 1/256).
-const STARTUP_GAIN: u32 = 710;
+pub(super) const LOSS_THRESHOLD: Parameter = Parameter {
+    name: "loss_threshold",
+    description: "share of lost packets above which a probe was too much",
+    kind: ParamKind::Number { default: 0.02, min: 0.0, max: 0.5 },
+};
+pub(super) const BETA: Parameter = Parameter {
+    name: "beta",
+    description: "what a round with loss leaves of a bound, at least",
+    kind: ParamKind::Number { default: 0.7, min: 0.1, max: 1.0 },
+};
+pub(super) const HEADROOM: Parameter = Parameter {
+    name: "headroom",
+    description: "share of the long-term bound left to others while cruising",
+    kind: ParamKind::Number { default: 0.15, min: 0.0, max: 0.9 },
+};
+pub(super) const PROBE_WAIT: Parameter = Parameter {
+    name: "probe_wait",
+    description: "minimum time between bandwidth probes, seconds (up to one more at random)",
+    kind: ParamKind::Number { default: 2.0, min: 0.0, max: 100.0 },
+};
+const ECN: Parameter = Parameter {
+    name: "ecn",
+    description: "answer CE marks, where the minimum RTT is at most 5 ms",
+    kind: ParamKind::Choice(&["off", "on"]),
+};
 
 /// BBR v3 on one path.
 #[derive(Debug)]
 pub struct Bbr3 {
+    rules: &'static Rules,
     constants: Constants,
     cwnd: u32,
     initial_window: u32,
@@ -134,8 +133,12 @@ pub struct Bbr3 {
     congestion: CongestionSignals,
     ecn: EcnState,
     ack_aggregation: Aggregation,
+    /// Excess acknowledgements by rounds, where the rules have one sliding maximum.
+    extra_acked_filter: WindowedMax,
 
     mode: Mode,
+    /// The round in which Drain began.
+    drain_start_round: u64,
     cycle: Cycle,
     full_bw: FullBw,
     probe_rtt: ProbeRtt,
@@ -146,6 +149,8 @@ pub struct Bbr3 {
     /// Window and bounds to restore after recovery, ProbeRTT and undo.
     prior_cwnd: u32,
     undo_bounds: Option<Bounds>,
+    /// The mode that the episode's loss ended: Startup or ProbeBW_UP.
+    undo_mode: Option<Mode>,
 }
 
 /// Packet-timed round trips, by the count of delivered packets.
@@ -153,6 +158,7 @@ pub struct Bbr3 {
 struct RoundState {
     /// The round ends with a sample of a packet sent when this many were delivered.
     next_round_delivered: u64,
+    round_count: u64,
     /// Whether this acknowledgement began a round.
     round_start: bool,
 }
@@ -177,8 +183,18 @@ impl AckInfo<'_> {
 
 impl Bbr3 {
     fn new(params: &Params) -> Self {
+        Self::with_rules(params, &rules::LINUX)
+    }
+
+    /// As in draft-ietf-ccwg-bbr.
+    pub(super) fn as_in_draft(params: &Params) -> Self {
+        Self::with_rules(params, &rules::DRAFT)
+    }
+
+    fn with_rules(params: &Params, rules: &'static Rules) -> Self {
         Self {
-            constants: Constants::new(params),
+            rules,
+            constants: Constants::new(params, rules),
             cwnd: 10,
             initial_window: 10,
             ssthresh: INFINITE_SSTHRESH,
@@ -194,7 +210,9 @@ impl Bbr3 {
             congestion: CongestionSignals::default(),
             ecn: EcnState::default(),
             ack_aggregation: Aggregation::default(),
+            extra_acked_filter: WindowedMax::default(),
             mode: Mode::Startup,
+            drain_start_round: 0,
             cycle: Cycle::default(),
             full_bw: FullBw::default(),
             probe_rtt: ProbeRtt::default(),
@@ -202,6 +220,7 @@ impl Bbr3 {
             prev_ca_state: CaState::Open,
             prior_cwnd: 0,
             undo_bounds: None,
+            undo_mode: None,
         }
     }
 
@@ -257,6 +276,7 @@ impl Bbr3 {
             ack.rate_sample.is_some_and(|rate_sample| rate_sample.prior_delivered >= self.round.next_round_delivered);
         if self.round.round_start {
             self.round.next_round_delivered = ack.ack_sample.delivered;
+            self.round.round_count += 1;
             self.cycle.count_round();
         }
         self.update_ecn(ack);
@@ -266,7 +286,12 @@ impl Bbr3 {
         if ack.rate_sample.is_some() {
             let (bandwidth, cwnd) = (self.bw(), self.cwnd);
             let slot_rounds = self.round.round_start.then_some(self.full_bw.extra_acked_win_rtts());
-            self.ack_aggregation.update(ack.ack_sample.acked, bandwidth, cwnd, slot_rounds, self.delivered_at);
+            let extra_acked =
+                self.ack_aggregation.update(ack.ack_sample.acked, bandwidth, cwnd, slot_rounds, self.delivered_at);
+            if let Some(rounds) = self.rules.extra_acked_rounds {
+                let rounds = if self.full_bw.full_bw_reached { rounds } else { 1 };
+                self.extra_acked_filter.update(rounds, self.round.round_count, extra_acked);
+            }
         }
     }
 
@@ -285,6 +310,9 @@ impl Bbr3 {
         let prior_cwnd = self.cwnd.max(self.prior_cwnd);
         self.cwnd = in_flight + 1;
         self.prev_ca_state = CaState::Loss;
+        if !self.rules.timeout_changes_model {
+            return;
+        }
         self.full_bw.restart(0);
         if !self.mode.is_probing_bw() && self.bounds.inflight_lo == Bounds::NONE.inflight_lo {
             self.bounds.inflight_lo = prior_cwnd;
@@ -294,7 +322,7 @@ impl Bbr3 {
     /// Saves window and bounds before an episode changes them.
     fn save_cwnd_and_bounds(&mut self) {
         self.save_cwnd();
-        self.undo_bounds = Some(self.bounds);
+        (self.undo_bounds, self.undo_mode) = (Some(self.bounds), None);
     }
 
     fn on_spurious_loss(&mut self) {
@@ -302,7 +330,21 @@ impl Bbr3 {
         self.congestion.loss_in_round = false;
         if let Some(saved) = self.undo_bounds {
             self.bounds = self.bounds.max(saved);
-            self.cwnd = self.prior_cwnd;
+            self.cwnd = if self.rules.undo_restores_mode { self.cwnd.max(self.prior_cwnd) } else { self.prior_cwnd };
+        }
+        if self.rules.undo_restores_mode {
+            self.return_to_undo_mode();
+        }
+    }
+
+    /// Searches for bandwidth again if the spurious loss had ended the search.
+    fn return_to_undo_mode(&mut self) {
+        let Some(undo_mode) = self.undo_mode.take().filter(|undo_mode| *undo_mode != self.mode) else { return };
+        self.full_bw.full_bw_reached &= undo_mode != Mode::Startup;
+        match (undo_mode, self.mode) {
+            (_, Mode::ProbeRtt) => {}
+            (Mode::Startup, _) => self.mode = Mode::Startup,
+            _ => self.start_probe_bw_refill(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::bandwidth::{self, BBR_UNIT};
 use super::cycle::Mode;
+use super::rules::Rules;
 use super::{AckInfo, Bbr3};
 use crate::Params;
 use units::Span;
@@ -11,8 +12,8 @@ use units::Span;
 pub(super) const MIN_PIPE_CWND: u32 = 4;
 /// Linux's initial window: what a path without RTT may hold.
 const TCP_INIT_CWND: u64 = 10;
-/// A burst is a millisecond (2^-10 s) of data and, on short paths, up to one offload frame more: halved for each 2^9 us
-/// of minimum RTT...
+/// A burst is a millisecond of data (Linux: 2^-10 s) and, in Linux on short paths, up to one offload frame more: halved
+/// for each 2^9 us of minimum RTT...
 const BURST_SHIFT: u32 = 10;
 const OFFLOAD_BYTES: u64 = 65_536;
 const OFFLOAD_RTT_SHIFT: u32 = 9;
@@ -24,6 +25,8 @@ const MIN_TSO_SEGS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Constants {
     pub(super) loss_thresh: u32,
+    /// Packets of a flight that may be lost for each in it, where the threshold is exact.
+    exact_loss_thresh: Option<f64>,
     /// Share of a bound that remains after a round with loss.
     pub(super) beta: u32,
     pub(super) headroom: u32,
@@ -32,15 +35,26 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Shares round down, as Linux's integer constants: 5, 76 (which leaves 180) and 38.
-    pub(super) fn new(params: &Params) -> Self {
-        let share = |value: f64| (value * f64::from(BBR_UNIT)) as u32;
+    /// Shares round down as Linux's integer constants, 5, 76 (which leaves 180) and 38, or to the nearest.
+    pub(super) fn new(params: &Params, rules: &Rules) -> Self {
+        let half = if rules.shares_round_down { 0.0 } else { 0.5 };
+        let share = |value: f64| (value * f64::from(BBR_UNIT) + half) as u32;
+        let loss_thresh = params.number("loss_threshold");
         Self {
-            loss_thresh: share(params.number("loss_threshold")),
+            loss_thresh: share(loss_thresh),
+            exact_loss_thresh: (!rules.shares_round_down).then_some(loss_thresh),
             beta: BBR_UNIT - share(1.0 - params.number("beta")),
             headroom: share(params.number("headroom")),
             probe_wait: Span::from_secs_f64(params.number("probe_wait")),
-            ecn: params.choice("ecn") == "on",
+            ecn: rules.ecn && params.choice("ecn") == "on",
+        }
+    }
+
+    /// Packets of a flight of `in_flight` that may be lost.
+    pub(super) fn loss_budget(&self, in_flight: u32) -> u32 {
+        match self.exact_loss_thresh {
+            Some(threshold) => (f64::from(in_flight) * threshold) as u32,
+            None => share(in_flight, self.loss_thresh),
         }
     }
 }
@@ -128,7 +142,16 @@ impl Bbr3 {
 
     /// Packets in flight that fill the path as far as the window allows.
     pub(super) fn target_inflight(&self) -> u32 {
-        self.inflight(self.bw()).min(self.cwnd)
+        self.estimated_bdp(self.bw()).min(self.cwnd)
+    }
+
+    /// The bandwidth-delay product as a bound or target, packets.
+    pub(super) fn estimated_bdp(&self, bandwidth: u64) -> u32 {
+        if self.rules.bdp_with_bursts {
+            self.inflight(bandwidth)
+        } else {
+            u32::try_from(self.bdp(bandwidth, BBR_UNIT)).unwrap_or(u32::MAX / 2)
+        }
     }
 
     /// inflight_hi less the headroom for other flows.
@@ -143,9 +166,13 @@ impl Bbr3 {
 
     /// Packets in one burst of the pacer.
     pub(super) fn send_quantum(&self) -> u64 {
+        let mss = u64::from(self.mss.max(1));
+        if !self.rules.bursts_by_rtt {
+            return ((self.pacing_rate / 1000).min(OFFLOAD_BYTES) / mss).max(MIN_TSO_SEGS);
+        }
         let shift = self.min_rtt.micros().map_or(u64::MAX, |rtt| rtt >> OFFLOAD_RTT_SHIFT);
         let offload = u32::try_from(shift).ok().and_then(|n| OFFLOAD_BYTES.checked_shr(n)).unwrap_or(0);
         let bytes = ((self.pacing_rate >> BURST_SHIFT) + offload).min(GSO_MAX_SIZE);
-        (bytes / u64::from(self.mss.max(1))).max(MIN_TSO_SEGS)
+        (bytes / mss).max(MIN_TSO_SEGS)
     }
 }

@@ -68,11 +68,6 @@ impl TxRecord {
         Self { tx_in_flight, lost, marked, delivered: 0, app_limited }
     }
 
-    /// Whether more than `threshold` (in 1/256) was lost.
-    fn is_loss_too_high(&self, threshold: u32) -> bool {
-        self.tx_in_flight > 0 && self.lost > share(self.tx_in_flight, threshold)
-    }
-
     /// The packets in flight at which the losses crossed the threshold, the latest of them being `count` packets.
     pub(super) fn inflight_hi_from_lost_packet(&self, count: u32, threshold: u32) -> u32 {
         let inflight_prev = self.tx_in_flight.saturating_sub(count);
@@ -88,7 +83,8 @@ impl Bbr3 {
             && record.marked > 0
             && record.delivered > 0
             && record.marked > share(record.delivered, ECN_THRESH);
-        record.is_loss_too_high(self.constants.loss_thresh) || ecn_too_high
+        let loss_too_high = record.tx_in_flight > 0 && record.lost > self.constants.loss_budget(record.tx_in_flight);
+        loss_too_high || ecn_too_high
     }
 
     /// Handles the losses of an acknowledgement first: they begin a round of loss, and may end a probe.
@@ -104,7 +100,7 @@ impl Bbr3 {
         };
         if self.cycle.prior_probe_ok && self.is_inflight_too_high(&record) {
             // Of several losses the first beyond the threshold counts.
-            let lost = record.lost.min(share(record.tx_in_flight, self.constants.loss_thresh) + 1);
+            let lost = record.lost.min(self.constants.loss_budget(record.tx_in_flight) + 1);
             let inflight = TxRecord { lost, ..record }.inflight_hi_from_lost_packet(1, self.constants.loss_thresh);
             self.handle_inflight_too_high(inflight, record.app_limited, cx);
         }
@@ -187,6 +183,7 @@ impl Bbr3 {
             self.bounds.inflight_hi = inflight.max(share(self.target_inflight(), self.constants.beta));
         }
         if self.mode == Mode::ProbeBwUp {
+            self.undo_mode = Some(Mode::ProbeBwUp);
             self.start_probe_bw_down(cx);
         }
     }

@@ -33,7 +33,10 @@ impl FullBw {
         if self.full_bw_reached { aggregation::EXTRA_ACKED_WIN_RTTS } else { 1 }
     }
 
-    fn update(&mut self, rate: u64, round_start: bool) {
+    fn update(&mut self, rate: u64, round_start: bool, by_rounds: bool) {
+        if by_rounds && !round_start {
+            return;
+        }
         if u128::from(rate) >= (u128::from(self.full_bw) * FULL_BW_THRESH) >> 8 {
             self.restart(rate);
         } else if round_start {
@@ -48,7 +51,7 @@ impl Bbr3 {
     /// Ends Startup at a plateau of the bandwidth.
     pub(super) fn check_full_bw_reached(&mut self, ack: &AckInfo<'_>) {
         if ack.rate_sample.is_some_and(|rate_sample| !rate_sample.app_limited) && !self.full_bw.full_bw_now {
-            self.full_bw.update(ack.rate, self.round.round_start);
+            self.full_bw.update(ack.rate, self.round.round_start, self.rules.plateau_by_rounds);
         }
     }
 
@@ -61,25 +64,30 @@ impl Bbr3 {
         if self.congestion.loss_round_start {
             let high_loss = std::mem::take(&mut self.congestion.loss_events_in_round) >= FULL_LOSS_CNT;
             if high_loss && ack.ack_sample.ca_state == CaState::Recovery && self.is_inflight_too_high(&ack.tx) {
-                self.enter_drain();
+                self.undo_mode = Some(Mode::Startup);
+                self.end_startup_by_congestion();
             }
         }
     }
 
     /// The path is more than full: the packets delivered in the round are the long-term bound.
-    pub(super) fn enter_drain(&mut self) {
-        self.full_bw.full_bw_reached = true;
-        self.bounds.inflight_hi = self.inflight(self.max_bw()).max(self.congestion.inflight_latest);
+    pub(super) fn end_startup_by_congestion(&mut self) {
+        (self.full_bw.full_bw_now, self.full_bw.full_bw_reached) = (true, true);
+        self.bounds.inflight_hi = self.estimated_bdp(self.max_bw()).max(self.congestion.inflight_latest);
     }
 
     pub(super) fn check_drain(&mut self, ack: &AckInfo<'_>, cx: &mut Context<'_>) {
-        let full_inflight = self.inflight(self.max_bw());
+        let by_short_term_model = self.rules.drain_by_short_term_model;
+        let full_inflight = self.inflight(if by_short_term_model { self.bw() } else { self.max_bw() });
         if self.mode == Mode::Startup && self.full_bw.full_bw_reached {
-            self.mode = Mode::Drain;
+            (self.mode, self.drain_start_round) = (Mode::Drain, self.round.round_count);
             self.ssthresh = full_inflight;
-            self.congestion.reset();
+            if !by_short_term_model {
+                self.congestion.reset();
+            }
         }
-        if self.mode == Mode::Drain && ack.ack_sample.in_flight <= full_inflight {
+        let rounds = self.round.round_count - self.drain_start_round;
+        if self.mode == Mode::Drain && (ack.ack_sample.in_flight <= full_inflight || rounds > self.rules.drain_rounds) {
             self.start_probe_bw_down(cx);
         }
     }

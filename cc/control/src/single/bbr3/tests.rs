@@ -1,5 +1,6 @@
 //! Linux's numbers, and the draft's cases: the end of each mode, loss, undo.
 
+mod draft;
 mod episodes;
 
 use super::bandwidth::{bytes_per_second, rate};
@@ -31,7 +32,7 @@ fn target(bbr: &Bbr3) -> u32 {
 
 #[test]
 fn startup_paces_at_the_kernels_rates() {
-    let bits = |interval| bytes_per_second(rate(10, interval), 1448, STARTUP_GAIN) * 8 / 10_000;
+    let bits = |interval| bytes_per_second(rate(10, interval), 1448, rules::LINUX.startup_gain) * 8 / 10_000;
     assert_eq!(bits(Span::from_millis(1)), 31_806, "no RTT yet");
     assert_eq!(bits(Span::from_millis(50)), 636);
 }
@@ -196,7 +197,7 @@ fn drain_ends_when_the_queue_is_gone() {
     flow.round_with(99, |sample| (sample.in_flight, sample.prior_in_flight) = (full_inflight + 1, 1000));
     assert_eq!(flow.controller.mode, Mode::Drain);
     flow.round_with(99, too_many);
-    assert_eq!((flow.controller.mode, flow.controller.mode.pacing_gain()), (Mode::ProbeBwDown, 232));
+    assert_eq!((flow.controller.mode, flow.controller.pacing_gain()), (Mode::ProbeBwDown, 232));
     flow.round_with(99, too_many);
     assert_eq!(flow.controller.mode, Mode::ProbeBwDown, "until no more is in flight than the path holds");
     flow.round(99);
