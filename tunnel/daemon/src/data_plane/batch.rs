@@ -3,11 +3,11 @@
 use super::address::PathAddress;
 
 /// The largest batch, bytes: the largest payload of UDP over IPv4.
-const MAX_BYTES: usize = 65_507;
+pub(super) const MAX_BYTES: usize = 65_507;
 /// Bytes allocated for a batch: a single datagram may be larger than a batch of several.
 const CAPACITY: usize = 1 << 16;
 /// Maximum number of datagrams of one batch (Linux `UDP_MAX_SEGMENTS`; newer kernels take 128).
-const MAX_SEGMENTS: usize = 64;
+pub(super) const MAX_SEGMENTS: usize = 64;
 /// Maximum padding of a datagram, bytes. A packet's fragments are equal; the last is shorter by less than their number.
 const MAX_PADDING: usize = 64;
 

@@ -3,8 +3,9 @@
 //!
 //! Level-triggered epoll. In each iteration every ready descriptor gets the same small budget of super-packets, so that
 //! neither a direction nor a path starves another; then the engine sends what it has gathered. The timer is a timerfd
-//! with nanoseconds, set only when the deadline becomes earlier: an early expiry is harmless. While packets come one by
-//! one and often, the loop waits a little between two iterations ([`coalescing`](super::coalescing)).
+//! with nanoseconds, set only before the loop sleeps and if the deadline has become earlier: an early expiry is harmless.
+//! While packets come one by one and often, the loop waits a little between two iterations
+//! ([`coalescing`](super::coalescing)).
 
 use super::buffer::{BufferMut, Pool, SizeClass};
 use super::channel::{Command, CommandReceiver};
@@ -149,8 +150,7 @@ impl EventLoop {
         }
         loop {
             self.update_interest(io, engine).map_err(to_error)?;
-            self.arm(engine.deadline()).map_err(to_error)?;
-            let event_count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+            let event_count = match self.wait(&mut events, engine.deadline()) {
                 Ok(event_count) => event_count,
                 Err(Errno::EINTR) => continue,
                 Err(errno) => return Err(to_error(errno)),
@@ -179,6 +179,17 @@ impl EventLoop {
                 std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
             }
         }
+    }
+
+    /// Waits for events until `deadline`. The timer is set only if there are none yet: setting it costs more than
+    /// asking.
+    fn wait(&mut self, events: &mut [EpollEvent], deadline: Instant) -> Result<usize, Errno> {
+        let event_count = self.epoll.wait(events, EpollTimeout::ZERO)?;
+        if event_count > 0 || self.now() >= deadline {
+            return Ok(event_count);
+        }
+        self.arm(deadline)?;
+        self.epoll.wait(events, EpollTimeout::NONE)
     }
 
     fn now(&self) -> Instant {

@@ -80,8 +80,9 @@ impl<P: Payload> Endpoint<P> {
         self.partly_sent.is_some() || self.ingress.packet_count > 0
     }
 
-    /// Payload of a fragment that passes every working path.
-    pub(super) fn fragment_size(&self) -> Option<u32> {
+    /// Payload of a fragment that passes every working path, bytes; `None` without one.
+    #[must_use]
+    pub fn fragment_size(&self) -> Option<u32> {
         self.paths.iter().flatten().filter(|path| path.is_up()).map(TunnelPath::fragment_size).min()
     }
 

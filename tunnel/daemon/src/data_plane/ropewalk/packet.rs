@@ -30,7 +30,7 @@ pub(super) struct Prefix {
 
 impl Prefix {
     /// Maximum length: that of the header of a data message.
-    const MAX_LEN: usize = 16;
+    pub(super) const MAX_LEN: usize = 16;
 
     /// # Panics
     /// If `bytes` are longer than [`Self::MAX_LEN`].

@@ -1,6 +1,6 @@
 //! A relayed connection at this end of the tunnel: its socket, and what is known of it.
 
-use super::peer::PeerRelay;
+use super::peer::{MAX_READ_BYTES, PeerRelay};
 use super::socket::RelaySocket;
 use crate::data_plane::buffer::{BufferMut, BufferSlice, Pool, SizeClass};
 use ::relay::{Addresses, ConnectionId};
@@ -8,8 +8,6 @@ use seal::PeerId;
 use std::io;
 use units::Instant;
 
-/// Maximum number of bytes that one system call reads.
-const READ_BYTES: u64 = 64 * 1024;
 /// Bytes read from a connection before others have their turn.
 const READ_BUDGET: u64 = 256 * 1024;
 
@@ -105,14 +103,15 @@ impl ConnectedSocket {
     }
 
     fn read(&mut self, id: ConnectionId, peer: &mut PeerRelay, pool: &mut Pool) -> io::Result<bool> {
+        let read_bytes = peer.read_bytes();
         let relay = &mut peer.relay;
         let mut budget = READ_BUDGET;
         while self.is_readable && !self.has_read_end {
-            let bytes = relay.send_capacity(id).min(READ_BYTES).min(budget);
+            let bytes = relay.send_capacity(id).min(read_bytes).min(budget);
             if bytes == 0 {
                 return Ok(budget == 0);
             }
-            let mut buffer = pool.take(SizeClass::Large).unwrap_or_else(|| BufferMut::new(READ_BYTES as usize));
+            let mut buffer = pool.take(SizeClass::Large).unwrap_or_else(|| BufferMut::new(MAX_READ_BYTES as usize));
             match self.socket.read(&mut buffer[..bytes as usize])? {
                 Some(0) => {
                     self.has_read_end = true;
@@ -122,7 +121,7 @@ impl ConnectedSocket {
                     budget -= len as u64;
                     peer.counters.sent_bytes += len as u64;
                     // A buffer that is less than half full would use more memory than is accounted for.
-                    let is_full = len as u64 >= READ_BYTES / 2;
+                    let is_full = len as u64 >= MAX_READ_BYTES / 2;
                     let chunk = if is_full { buffer.freeze(len) } else { BufferSlice::from(buffer[..len].to_vec()) };
                     relay.write(id, chunk);
                 }

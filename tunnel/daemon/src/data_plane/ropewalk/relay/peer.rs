@@ -5,10 +5,11 @@
 
 use super::super::packet::{PacketSlice, Prefix};
 use super::super::peer::Node;
+use crate::data_plane::batch::{MAX_BYTES, MAX_SEGMENTS};
 use crate::data_plane::buffer::BufferSlice;
 use crate::data_plane::report::{RelayCounters, RelayReport};
 use ::relay::{Body, Header, Message, Relay, RelayConfig, ResetReason};
-use machine::FIRST_UNORDERED_STREAM;
+use machine::{DATA_HEADER_BYTES, Endpoint, FIRST_UNORDERED_STREAM, SEAL_OVERHEAD};
 use seal::PeerId;
 use units::{Instant, Span};
 use wire::Malformed;
@@ -16,6 +17,10 @@ use wire::Malformed;
 /// Bytes that wait in the tunnel's ingress queue, beyond which data stay in the relay: queued there, they would delay
 /// the packets of other flows.
 const RELAY_BACKLOG: u64 = 128 * 1024;
+/// Messages smaller than this are cut from what is read at once, bytes.
+const MIN_READ_BYTES: u32 = 16 * 1024;
+/// Maximum number of bytes that are read from a connection at once.
+pub(super) const MAX_READ_BYTES: u64 = 64 * 1024;
 /// Minimum interval between announcements.
 const ANNOUNCEMENT_INTERVAL: Span = Span::from_secs(1);
 /// The announcement that this end relays.
@@ -33,6 +38,8 @@ pub(in super::super) struct PeerRelay {
     /// When this end has last announced it.
     announced: Option<Instant>,
     has_announcement: bool,
+    /// Maximum size of the data of a message at present, bytes.
+    message_bytes: u32,
     pub(super) counters: RelayCounters,
 }
 
@@ -47,6 +54,7 @@ impl PeerRelay {
             peer_relays: false,
             announced: None,
             has_announcement: false,
+            message_bytes: 0,
             counters: RelayCounters::default(),
         }
     }
@@ -96,6 +104,11 @@ impl PeerRelay {
         Ok(())
     }
 
+    /// Bytes to read from a connection at once: what makes one message, unless that is little.
+    pub(super) fn read_bytes(&self) -> u64 {
+        if self.message_bytes < MIN_READ_BYTES { MAX_READ_BYTES } else { u64::from(self.message_bytes) }
+    }
+
     /// Counters; `None` at an end that does not relay.
     pub(in super::super) fn report(&self, kernel_translation: bool) -> Option<RelayReport> {
         let (sent, received) = self.relay.memory_used();
@@ -128,11 +141,21 @@ impl PeerRelay {
         }
         while let Some(endpoint) = node.endpoint(id) {
             let has_room = endpoint.unsent_bytes() < RELAY_BACKLOG;
-            let max_bytes = if has_room { endpoint.packet_bytes() } else { 0 };
+            self.message_bytes = message_bytes(endpoint);
+            let max_bytes = if has_room { self.message_bytes } else { 0 };
             let Some(message) = self.relay.poll_message(now, max_bytes) else { break };
             node.offer(now, id, stream(&message.header), packet(message));
         }
     }
+}
+
+/// The size of a data message's bytes: what all paths deliver in a millisecond, in whole fragments whose datagrams one
+/// system call sends.
+fn message_bytes(endpoint: &Endpoint<PacketSlice>) -> u32 {
+    let Some(fragment) = endpoint.fragment_size() else { return 0 };
+    let max_fragments = (MAX_BYTES as u32 / (fragment + DATA_HEADER_BYTES + SEAL_OVERHEAD)).min(MAX_SEGMENTS as u32);
+    let fragments = (endpoint.packet_bytes() / fragment).clamp(1, max_fragments.max(1));
+    (fragments * fragment).saturating_sub(Prefix::MAX_LEN as u32)
 }
 
 /// The inner packet of a message: data stay where they are.
