@@ -6,7 +6,7 @@ use crate::leg::{FarLeg, Leg, NearLeg};
 use crate::tcp::TcpFlow;
 use crate::tcp_config::TcpConfig;
 use record::Distribution;
-use scenario::model::{self, Experiment, Flow, FlowKind, Host, Multipath, Relay, Route};
+use scenario::model::{self, Experiment, Flow, FlowKind, Multipath, Route};
 use units::{Instant, RngStream, Span};
 
 /// Both ends of a flow, and its route.
@@ -46,19 +46,29 @@ fn min_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
 }
 
 impl FlowState {
-    /// The flows of an experiment, and after them the far legs of those that are relayed.
+    /// The flows of an experiment, and after them the far legs of those that are relayed, whose TCP has the flow's host
+    /// settings and the relay's congestion control.
     pub(crate) fn all(experiment: &Experiment, seed: u64) -> Result<Vec<Self>, Error> {
         let flows = experiment.flows.iter().map(|flow| Self::new(experiment, flow, seed));
         let mut flows: Vec<Self> = flows.collect::<Result<_, _>>()?;
         for (index, flow) in experiment.flows.iter().enumerate() {
-            let Some(relay) = experiment.relay_of(flow) else { continue };
+            let (Some(relay), Some(tunnel)) = (experiment.relay_of(flow), &experiment.tunnel) else { continue };
             let FlowKind::Tcp { size, host, application, .. } = &flow.kind else { continue };
             if !matches!(application, model::Application::Greedy | model::Application::Steady { .. }) {
                 let reason = format!("flow {}: a flow with requests or video cannot be relayed", flow.name);
                 return Err(Error::Tunnel { reason });
             }
             let far = flows.len() as u16;
-            flows.push(Self::far_leg_of(experiment, flow, index as u16, (relay, host, *size), seed)?);
+            let name = format!("{} relay", flow.name);
+            let config = TcpConfig::new(&name, &relay.congestion, host, None, tunnel.tcp_mtu(), seed)?;
+            flows.push(Self {
+                name,
+                route: Route::Path(experiment.paths.len() + 1),
+                start: Instant::NEVER,
+                stop: Instant::NEVER,
+                protocol: FlowProtocol::Tcp(Box::new(TcpFlow::new(config, Application::Relayed, *size))),
+                leg: Some(Leg::Far(FarLeg::new(index as u16))),
+            });
             let near = &mut flows[index];
             near.route = Route::Path(experiment.paths.len());
             if let FlowProtocol::Tcp(tcp) = &near.protocol {
@@ -66,26 +76,6 @@ impl FlowState {
             }
         }
         Ok(flows)
-    }
-
-    /// The far leg of a flow: its TCP has the host's settings and the relay's congestion control.
-    fn far_leg_of(
-        experiment: &Experiment,
-        flow: &Flow,
-        near: u16,
-        (relay, host, size): (&Relay, &Host, Option<u64>),
-        seed: u64,
-    ) -> Result<Self, Error> {
-        let name = format!("{} relay", flow.name);
-        let config = TcpConfig::new(&name, &relay.congestion, host, None, Relay::MTU, seed)?;
-        Ok(Self {
-            name,
-            route: Route::Path(experiment.paths.len() + 1),
-            start: Instant::NEVER,
-            stop: Instant::NEVER,
-            protocol: FlowProtocol::Tcp(Box::new(TcpFlow::new(config, Application::Relayed, size))),
-            leg: Some(Leg::Far(FarLeg::new(near))),
-        })
     }
 
     fn new(experiment: &Experiment, flow: &Flow, seed: u64) -> Result<Self, Error> {
@@ -96,8 +86,7 @@ impl FlowState {
                 let mtu = match flow.route {
                     Route::Path(path) => experiment.paths[path].mtu,
                     Route::Subflows => min_mtu(experiment, multipath.as_deref()),
-                    Route::Tunnel if experiment.relay_of(flow).is_some() => Relay::MTU,
-                    Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").mtu,
+                    Route::Tunnel => experiment.tunnel.as_ref().expect("the flow's route").tcp_mtu(),
                 };
                 let mut config = TcpConfig::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
                 config.has_reader = experiment.relay_of(flow).is_some();

@@ -2,8 +2,8 @@
 //! it reads.
 //!
 //! Flows send in one direction, so one end has the sockets to their senders (the near end), the other those to their
-//! receivers. An end reads a socket when its machine has nothing left to send and the tunnel's ingress queue is short:
-//! what the relay cannot send yet stays in the socket, and closes its receive window.
+//! receivers. An end reads a socket when its machine has nothing of the connection left to send, and has send capacity for
+//! it: the rest stays in the socket, is read in large pieces, and closes its receive window.
 
 use crate::ropewalk::TunnelPayload;
 use machine::{Endpoint, FIRST_UNORDERED_STREAM};
@@ -49,10 +49,10 @@ struct Socket {
     received: u64,
     /// Bytes read.
     read: u64,
+    /// Bytes that the machine has put into messages.
+    sent: u64,
     /// Whether the last byte received is the last one of all.
     has_ended: bool,
-    /// Whether it waits for its turn to be read.
-    is_listed: bool,
 }
 
 /// One end of the relay.
@@ -60,8 +60,6 @@ struct Socket {
 pub(crate) struct RelayEnd {
     machine: Relay<ByteRange>,
     sockets: BTreeMap<ConnectionId, Socket>,
-    /// The sockets with unread bytes that take turns at being read.
-    readable: VecDeque<ConnectionId>,
     events: VecDeque<SocketEvent>,
     /// Maximum number of bytes that the machine has charged for what it sends, and for what it has received.
     max_memory: [u64; 2],
@@ -76,7 +74,6 @@ impl RelayEnd {
         Self {
             machine: Relay::new(config),
             sockets: BTreeMap::new(),
-            readable: VecDeque::new(),
             events: VecDeque::new(),
             max_memory: [0; 2],
             memory_bytes,
@@ -101,15 +98,7 @@ impl RelayEnd {
     pub(crate) fn on_received(&mut self, id: ConnectionId, received: u64, has_ended: bool) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         (socket.received, socket.has_ended) = (received, has_ended);
-        self.list(id);
-    }
-
-    fn list(&mut self, id: ConnectionId) {
-        let Some(socket) = self.sockets.get_mut(&id) else { return };
-        if !socket.is_listed {
-            socket.is_listed = true;
-            self.readable.push_back(id);
-        }
+        self.read(id);
     }
 
     /// The end of the bytes that have arrived for a socket, in order.
@@ -165,7 +154,7 @@ impl RelayEnd {
     fn sort_events(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Writable(id) => self.list(id),
+                Event::Writable(id) => self.read(id),
                 event => self.events.push_back(SocketEvent::Connection(event)),
             }
         }
@@ -173,44 +162,44 @@ impl RelayEnd {
 
     /// Offers messages to the tunnel until its ingress queue is long enough or there are none.
     pub(crate) fn fill(&mut self, now: Instant, endpoint: &mut Endpoint<TunnelPayload>) {
-        self.sort_events();
         loop {
+            self.sort_events();
             let has_room = endpoint.unsent_bytes() < MAX_BACKLOG;
             let max_bytes = if has_room { endpoint.packet_bytes().saturating_sub(data_header_bytes()) } else { 0 };
-            if let Some(message) = self.machine.poll_message(now, max_bytes) {
-                endpoint.offer(now, stream(&message), TunnelPayload::message(message));
-            } else if !has_room || !self.read_next() {
-                break;
+            let Some(message) = self.machine.poll_message(now, max_bytes) else { break };
+            if let Body::Data { offset, length, .. } = message.header.body {
+                let id = ConnectionId { is_local: message.header.opened_by_sender, number: message.header.connection };
+                self.on_sent(id, offset + u64::from(length));
             }
-            self.sort_events();
+            endpoint.offer(now, stream(&message), TunnelPayload::message(message));
         }
         let (sent, received) = self.machine.memory_used();
         self.max_memory = [self.max_memory[0].max(sent), self.max_memory[1].max(received)];
         assert!(self.max_memory.iter().all(|used| *used <= self.memory_bytes), "the relay holds {:?}", self.max_memory);
     }
 
-    /// Reads the socket whose turn it is. False if there is none.
-    fn read_next(&mut self) -> bool {
-        let Some(id) = self.readable.pop_front() else { return false };
-        let Some(socket) = self.sockets.get_mut(&id) else { return true };
-        socket.is_listed = false;
-        let start = socket.read;
-        let may_read = self.machine.send_capacity(id).min(MAX_READ);
-        socket.read = socket.received.min(start + may_read);
-        let Socket { received, read, has_ended, .. } = *socket;
-        if read > start {
-            self.machine.write(id, ByteRange { start, end: read });
-            self.events.push_back(SocketEvent::Read { id, bytes: read });
+    /// The machine has put a connection's bytes before `sent` into messages.
+    fn on_sent(&mut self, id: ConnectionId, sent: u64) {
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            socket.sent = socket.sent.max(sent);
+            self.read(id);
         }
-        if read < received {
-            // Without capacity, the machine tells when there is some.
-            if may_read > 0 {
-                self.list(id);
+    }
+
+    /// Reads a socket, if everything read before is sent. Without send capacity the machine tells when there is some.
+    fn read(&mut self, id: ConnectionId) {
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        if socket.sent == socket.read && socket.read < socket.received {
+            let start = socket.read;
+            socket.read = socket.received.min(start + self.machine.send_capacity(id).min(MAX_READ));
+            if socket.read > start {
+                self.machine.write(id, ByteRange { start, end: socket.read });
+                self.events.push_back(SocketEvent::Read { id, bytes: socket.read });
             }
-        } else if has_ended {
+        }
+        if socket.has_ended && socket.read == socket.received {
             self.machine.finish(id);
         }
-        true
     }
 
     /// Maximum number of bytes held for what is sent and what was received.

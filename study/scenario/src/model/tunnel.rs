@@ -36,6 +36,13 @@ impl Tunnel {
     pub fn relay(&self) -> Option<&Relay> {
         self.ropewalk.as_ref()?.relay.as_ref()
     }
+
+    /// Largest packet of a TCP flow in the tunnel, bytes. The relay's sockets are on the tunnel's device, so that its MTU
+    /// bounds the segments of relayed flows, too.
+    #[must_use]
+    pub fn tcp_mtu(&self) -> u32 {
+        self.relay().map_or(self.mtu, |_| self.mtu.min(Relay::MTU))
+    }
 }
 
 /// MPT's resequencer.
@@ -73,7 +80,7 @@ pub struct Ropewalk {
 
 /// A relay of TCP connections at both ends of a tunnel: each flow's connection ends at the near relay, and the far
 /// relay opens another one to the flow's receiver. The hosts of the flows are linked to the relays by a local link on
-/// either side, of Ethernet's MTU.
+/// either side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relay {
     /// Congestion control of the far relay's connections.

@@ -5,7 +5,7 @@ use super::multipath;
 use super::requests::requests;
 use crate::file::{self, File, Kind, Profile};
 use crate::model::{
-    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Relay, Route, TcpRmem, Tunnel,
+    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Route, TcpRmem, Tunnel,
 };
 use parse::{Diagnostic, Spanned};
 use std::ops::Range;
@@ -38,10 +38,8 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
             _ => tcp(flow_table, paths, &file.host)?,
         };
         if let FlowKind::Tcp { host, multipath, .. } = &kind {
-            let is_relayed = route == Route::Tunnel && tunnel.is_some_and(|tunnel| tunnel.relay().is_some());
-            let mtu = if is_relayed { Relay::MTU } else { mtu(route, multipath.as_deref(), paths, tunnel) };
-            check_packet_size(flow_table, host, multipath.as_deref(), mtu)?;
-            if is_relayed {
+            check_packet_size(flow_table, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
+            if route == Route::Tunnel && tunnel.is_some_and(|tunnel| tunnel.relay().is_some()) {
                 check_relayed(flow_table, host)?;
             }
         }
@@ -75,7 +73,7 @@ fn mtu(route: Route, multipath: Option<&Multipath>, paths: &[Path], tunnel: Opti
     let min_mtu = subflows.map(|subflow| paths[subflow.path].mtu).min();
     match route {
         Route::Path(path) => paths[path].mtu,
-        Route::Tunnel | Route::Subflows => min_mtu.or(tunnel.map(|tunnel| tunnel.mtu)).expect("it goes somewhere"),
+        Route::Tunnel | Route::Subflows => min_mtu.or(tunnel.map(Tunnel::tcp_mtu)).expect("it goes somewhere"),
     }
 }
 
