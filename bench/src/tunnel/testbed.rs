@@ -50,8 +50,9 @@ impl Testbed {
 
     /// A command line, split at blanks, to run in a host.
     pub(super) fn command(&self, host: usize, line: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}", self.namespace(host))).args(line.split_whitespace());
+        // With the host's own view of /sys, which the daemon writes to.
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.namespace(host)]).args(line.split_whitespace());
         command
     }
 

@@ -8,6 +8,7 @@ use aya::maps::{HashMap, MapData};
 use aya::programs::tc::qdisc_add_clsact;
 use aya::programs::{SchedClassifier, TcAttachType};
 use aya::{Ebpf, include_bytes_aligned};
+use nix::unistd::{SysconfVar, sysconf};
 use std::net::{IpAddr, SocketAddr};
 use tracing::{debug, info};
 use wire::relay::Addresses;
@@ -58,8 +59,29 @@ fn attach(device: &str) -> Result<KernelTranslations, Box<dyn std::error::Error>
     // Kernels without TCX (before 6.6) need the queueing discipline; it goes with the device.
     let _ = qdisc_add_clsact(device);
     program.attach(device, TcAttachType::Egress)?;
+    if let Err(error) = steer_flows(device) {
+        debug!("packets of a flow may be reordered between CPUs: {error}");
+    }
     let map = HashMap::try_from(ebpf.take_map(MAP).ok_or("no map")?)?;
     Ok(KernelTranslations { map, _program: ebpf })
+}
+
+/// Lets one CPU receive all packets of a flow (receive packet steering, Documentation/networking/scaling.rst). A packet
+/// that comes in again would be received by the CPU that sent it, and those of one flow are sent by several: TCP takes
+/// their reordering for loss.
+fn steer_flows(device: &str) -> std::io::Result<()> {
+    let cpus = sysconf(SysconfVar::_NPROCESSORS_ONLN)?.unwrap_or(1);
+    std::fs::write(format!("/sys/class/net/{device}/queues/rx-0/rps_cpus"), cpu_mask(cpus as u32))
+}
+
+/// The bitmap of the first `cpus` CPUs: hexadecimal words of 32 bits, the highest first.
+fn cpu_mask(cpus: u32) -> String {
+    let word = |index: u32| match cpus.saturating_sub(32 * index) {
+        bits @ 0..32 => (1_u32 << bits) - 1,
+        _ => u32::MAX,
+    };
+    let words: Vec<String> = (0..cpus.div_ceil(32).max(1)).rev().map(|index| format!("{:x}", word(index))).collect();
+    words.join(",")
 }
 
 /// `struct flow`.
@@ -89,6 +111,11 @@ mod tests {
         let flow = flow(&addresses);
         assert_eq!(flow[..16], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1]);
         assert_eq!(flow[16..], [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_mask_of_cpus_has_words_of_32_bits() {
+        assert_eq!([1, 2, 32, 33, 70].map(cpu_mask), ["1", "3", "ffffffff", "1,ffffffff", "3f,ffffffff,ffffffff"]);
     }
 
     #[test]
