@@ -109,33 +109,21 @@ fn a_transfer_goes_on_over_the_path_that_is_left() {
 }
 
 /// A sparse flow beside relayed bulk waits for what the congestion control of the fast path keeps in that path's queue, and
-/// at the ingress for one message: what the paths carry in a millisecond.
+/// for one message, what the paths carry in a millisecond: datagrams at the ingress, a relayed flow at the relay, too. Each
+/// segment of that is one fragment.
 #[test]
-fn a_sparse_flow_beside_relayed_bulk_waits_for_one_message() {
-    let voice = || datagrams("voice", Rate::from_bits(80_000), 200);
+fn a_sparse_flow_beside_relayed_bulk_waits_for_one_message_at_the_relay_and_one_at_the_ingress() {
+    let voice = datagrams("voice", Rate::from_bits(80_000), 200);
+    let mut relayed_flow = bulk("relayed", "cubic");
+    *common::application(&mut relayed_flow) = Application::Steady { rate: Rate::from_bits(200_000), write: Some(1386) };
     let paths = [link(100, 5), link(100, 50)];
-    let alone = run(&relayed(&paths, 20, vec![voice()])).flows[0].one_way_delay_ms.mean;
-    let beside = run(&relayed(&paths, 20, vec![voice(), bulk("bulk", "cubic")]));
-    let (delay, queue) = (beside.flows[0].one_way_delay_ms.mean, beside.paths[0].queue_delay_ms);
-    println!("alone {alone} ms, beside bulk {delay} ms, of which {queue} ms in the path's queue");
-    assert!(delay < alone + queue + 1.0, "{alone} {delay} {queue}");
-}
-
-/// A relayed flow that writes a segment now and then waits for one message of the bulk's at the relay, and for one at the
-/// ingress, because each of its segments is one fragment.
-#[test]
-fn a_sparse_relayed_flow_beside_relayed_bulk_waits_for_two_messages() {
-    let sparse = || {
-        let mut flow = bulk("sparse", "cubic");
-        *common::application(&mut flow) = Application::Steady { rate: Rate::from_bits(200_000), write: Some(1386) };
-        flow
-    };
-    let paths = [link(100, 5), link(100, 50)];
-    let alone = run(&relayed(&paths, 20, vec![sparse()])).flows[0].one_way_delay_ms.mean;
-    let beside = run(&relayed(&paths, 20, vec![sparse(), bulk("bulk", "cubic")]));
-    let (delay, queue) = (beside.flows[0].one_way_delay_ms.mean, beside.paths[0].queue_delay_ms);
-    println!("alone {alone} ms, beside bulk {delay} ms, of which {queue} ms in the path's queue");
-    assert!(delay < alone + queue + 2.0, "{alone} {delay} {queue}");
+    for (sparse, messages_ms) in [(voice, 1.0), (relayed_flow, 2.0)] {
+        let alone = run(&relayed(&paths, 20, vec![sparse.clone()])).flows[0].one_way_delay_ms.mean;
+        let beside = run(&relayed(&paths, 20, vec![sparse, bulk("bulk", "cubic")]));
+        let (delay, queue) = (beside.flows[0].one_way_delay_ms.mean, beside.paths[0].queue_delay_ms);
+        println!("alone {alone} ms, beside bulk {delay} ms, of which {queue} ms in the path's queue");
+        assert!(delay < alone + queue + messages_ms, "{alone} {delay} {queue}");
+    }
 }
 
 #[test]
