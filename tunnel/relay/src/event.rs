@@ -61,7 +61,8 @@ pub enum Event {
     },
     /// The server has accepted a connection of this end.
     Accepted(ConnectionId),
-    /// There are bytes to be consumed, or the byte stream of the peer has ended.
+    /// There are bytes to be [consumed](crate::Relay::consume), or the byte stream of the peer has ended: then the driver
+    /// consumes what is left, if only 0 bytes, because a connection is closed when its end is consumed.
     Readable(ConnectionId),
     /// There is send capacity again.
     Writable(ConnectionId),
