@@ -30,6 +30,9 @@ const PACKAGES: &[Package] = &[
     Package { name: "mptcpize", command: "mptcpize", purpose: "the lab: programs with MPTCP" },
     Package { name: "vsftpd", command: "vsftpd", purpose: "the lab: files by FTP" },
     Package { name: "wget", command: "wget", purpose: "the lab: files by FTP" },
+    Package { name: "python3", command: "python3", purpose: "the tunnel's tests: a web server" },
+    Package { name: "openssh-server", command: "sshd", purpose: "the tunnel's tests: a session" },
+    Package { name: "openssh-client", command: "ssh", purpose: "the tunnel's tests: a session" },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
 

@@ -8,7 +8,7 @@ use nix::libc::linger;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use testing::{MINUTE, Reason, eventually, skip};
@@ -138,6 +138,48 @@ fn a_file_from_a_web_server_is_the_same_file() {
     let body = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     assert!(answer.starts_with(b"HTTP/1.0 200") && answer[body..] == content);
     assert!(relay(&pair, LEFT).received_bytes >= content.len() as u64);
+}
+
+#[test]
+fn an_ssh_session_passes_bytes_in_both_directions_and_its_exit_status() {
+    let Some(pair) = relaying_pair(IPV4) else { return };
+    let address = new_address(&pair, RIGHT);
+    let folder = pair.folder(RIGHT).join("ssh");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    for key in ["host", "user"] {
+        let keygen = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &file(key)]).status();
+        if !keygen.is_ok_and(|status| status.success()) {
+            return skip(Reason::Missing, "ssh-keygen");
+        }
+    }
+    // The folder of privilege separation, which the package's unit makes.
+    std::fs::create_dir_all("/run/sshd").unwrap();
+    let mut server = pair.testbed.command(RIGHT, "/usr/sbin/sshd");
+    server.args(["-D", "-f", "/dev/null", "-h", &file("host"), "-p", &address.port().to_string()]);
+    for option in ["PidFile=none", "StrictModes=no", "UsePAM=no", "PermitRootLogin=yes"] {
+        server.args(["-o", option]);
+    }
+    server.args(["-o", &format!("AuthorizedKeysFile={}", file("user.pub"))]);
+    let Ok(child) = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+        return skip(Reason::Missing, "sshd");
+    };
+    let _server = Server(child);
+    assert!(eventually(|| connect(&pair, LEFT, address).is_ok()));
+    let mut client = pair.testbed.command(LEFT, "ssh");
+    client.args(["-F", "/dev/null", "-i", &file("user"), "-p", &address.port().to_string()]);
+    for option in ["BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null"] {
+        client.args(["-o", option]);
+    }
+    client.args([&format!("root@{}", address.ip()), "cat; exit 7"]);
+    let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let sent: Vec<u8> = (0..1_u32 << 20).map(|byte| byte as u8).collect();
+    let (mut input, bytes) = (client.stdin.take().unwrap(), sent.clone());
+    let writer = thread::spawn(move || input.write_all(&bytes));
+    let output = client.wait_with_output().unwrap();
+    assert!(writer.join().unwrap().is_ok() && output.stdout == sent);
+    assert_eq!(output.status.code(), Some(7));
+    assert!(relay(&pair, LEFT).sent_bytes >= sent.len() as u64);
 }
 
 #[test]
