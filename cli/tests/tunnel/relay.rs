@@ -5,9 +5,10 @@ use crate::tunnel_pair::{AddressFamilies, DEVICE, Family, IPV4, TunnelPair};
 use daemon::status::RelayStatus;
 use lab::testbed::{LEFT, RIGHT};
 use nix::libc::linger;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
@@ -138,6 +139,17 @@ fn a_file_from_a_web_server_is_the_same_file() {
     let body = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     assert!(answer.starts_with(b"HTTP/1.0 200") && answer[body..] == content);
     assert!(relay(&pair, LEFT).received_bytes >= content.len() as u64);
+}
+
+#[test]
+fn urgent_data_stay_where_they_are_in_the_byte_stream() {
+    let Some(pair) = relaying_pair(IPV4) else { return };
+    let (mut client, server) = connection(&pair);
+    client.write_all(b"before ").unwrap();
+    assert_eq!(send(client.as_raw_fd(), b"urgent", MsgFlags::MSG_OOB).unwrap(), 6);
+    client.write_all(b" after").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&server), b"before urgent after");
 }
 
 #[test]
