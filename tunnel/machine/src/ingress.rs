@@ -82,7 +82,9 @@ impl<P: Payload> IngressQueue<P> {
         flow.bytes += bytes;
         if !flow.is_listed {
             (flow.is_listed, flow.deficit) = (true, QUANTUM);
-            self.new_flows.push_back(stream);
+            // A flow whose packet takes more than one turn is not sparse: it would delay the sparse ones behind it.
+            let list = if bytes > QUANTUM as u64 { &mut self.old_flows } else { &mut self.new_flows };
+            list.push_back(stream);
         }
         self.packet_count += 1;
         self.bytes += bytes;

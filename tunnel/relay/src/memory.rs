@@ -1,6 +1,6 @@
-//! Memory of all connections together, shared by a dynamic threshold: each connection may hold as much as half of what
-//! is free (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha 1/2). However many
-//! connections hold what they may, some is left for the next one: with n of them, 1 / (1 + n / 2).
+//! Memory of all connections together, shared by a dynamic threshold: each connection may hold half of what the others
+//! leave (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). However many connections hold what they
+//! may, some is left for the next one: with n of them, 1 / (n + 1).
 
 /// The window of both byte streams before anything else is known, bytes: a server may speak first.
 pub(crate) const INITIAL_WINDOW: u64 = 64 * 1024;
@@ -25,14 +25,14 @@ impl Memory {
         length + CHUNK_OVERHEAD
     }
 
-    /// The bytes that one connection may hold now.
-    pub(crate) fn threshold(&self) -> u64 {
-        self.max.saturating_sub(self.used) / 2
+    /// The bytes that a connection that holds `held` may hold now.
+    pub(crate) fn limit(&self, held: u64) -> u64 {
+        (self.max + held).saturating_sub(self.used) / 2
     }
 
     /// Whether a connection that holds `held` may hold `charge` more. One that holds nothing may have one chunk of any
     /// length that is free.
     pub(crate) fn admits(&self, held: u64, charge: u64) -> bool {
-        self.used + charge <= self.max && (held == 0 || held + charge <= self.threshold())
+        self.used + charge <= self.max && (held == 0 || held + charge <= self.limit(held))
     }
 }

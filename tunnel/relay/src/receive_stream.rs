@@ -150,9 +150,9 @@ impl<C: Chunk> ReceiveStream<C> {
         self.out_of_order.keys().next().copied().unwrap_or_else(|| self.acknowledgement())
     }
 
-    /// The window that could be sent now.
+    /// The window that could be sent now: half of what may be held, because chunks are charged more than their bytes.
     fn next_window_end(&self, memory: &Memory) -> u64 {
-        self.window_end.max(self.consumed + MAX_WINDOW.min(memory.threshold()))
+        self.window_end.max(self.consumed + MAX_WINDOW.min(memory.limit(self.held) / 2))
     }
 
     /// Whether the window has opened by a quarter since it was sent.

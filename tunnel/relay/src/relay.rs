@@ -102,6 +102,7 @@ impl<C: Chunk> Relay<C> {
         let Some(connection) = self.connections.get_mut(&id) else { return 0 };
         let capacity = connection.send.capacity(&self.sent_memory);
         connection.send.is_blocked = capacity == 0;
+        self.update(id);
         capacity
     }
 

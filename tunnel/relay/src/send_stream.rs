@@ -8,6 +8,8 @@ use units::{Instant, Span};
 
 /// Maximum size of what waits to be sent for the first time, bytes: enough between two turns of an event loop.
 const MAX_UNSENT: u64 = 512 * 1024;
+/// With more than this unsent there is no capacity: a driver shall read a socket seldom, in large pieces.
+const MIN_UNSENT: u64 = 64 * 1024;
 /// Bytes sent again at a timeout.
 const TIMEOUT_BYTES: u64 = 64 * 1024;
 /// A gap is not sent again sooner than this after its last retransmission: the retransmission is under way.
@@ -47,6 +49,8 @@ pub(crate) struct SendStream<C> {
     /// Offsets to be sent again.
     lost: Range<u64>,
     is_fin_lost: bool,
+    /// Whether the peer is to be asked for its window.
+    is_probe_due: bool,
     last_retransmission: Instant,
     /// When the oldest unacknowledged byte was sent, or an acknowledgement arrived, whichever is later.
     last_progress: Instant,
@@ -71,6 +75,7 @@ impl<C: Chunk> SendStream<C> {
             window_end: INITIAL_WINDOW,
             lost: 0..0,
             is_fin_lost: false,
+            is_probe_due: false,
             last_retransmission: Instant::ZERO,
             last_progress: Instant::ZERO,
             backoff: 0,
@@ -85,8 +90,11 @@ impl<C: Chunk> SendStream<C> {
             return 0;
         }
         let window = self.window_end.saturating_sub(self.end);
-        let unsent = MAX_UNSENT.saturating_sub(self.end - self.next);
-        window.min(unsent).min(memory.threshold().saturating_sub(self.held))
+        let unsent = self.end - self.next;
+        if unsent > MIN_UNSENT {
+            return 0;
+        }
+        window.min(MAX_UNSENT - unsent).min(memory.limit(self.held).saturating_sub(self.held))
     }
 
     pub(crate) fn write(&mut self, chunk: C, memory: &mut Memory) {
@@ -119,7 +127,7 @@ impl<C: Chunk> SendStream<C> {
 
     /// Whether [`poll`](Self::poll) has something.
     pub(crate) fn is_sendable(&self) -> bool {
-        !self.lost.is_empty() || self.next < self.end.min(self.window_end) || self.is_fin_due()
+        !self.lost.is_empty() || self.next < self.end.min(self.window_end) || self.is_fin_due() || self.is_probe_due
     }
 
     /// The next segment, of at most `max_bytes`.
@@ -146,6 +154,9 @@ impl<C: Chunk> SendStream<C> {
             let offset = self.next;
             self.next += u64::from(to - from);
             return Some(self.segment(offset, Some(part)));
+        }
+        if std::mem::take(&mut self.is_probe_due) {
+            return Some(Segment { offset: self.next, chunk: None, fin: false });
         }
         self.is_fin_due().then(|| self.segment(self.end, None))
     }
@@ -226,12 +237,22 @@ impl<C: Chunk> SendStream<C> {
         self.lost.start = self.lost.start.max(self.acknowledged);
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is due.
-    pub(crate) fn deadline(&self) -> Instant {
-        if self.has_outstanding() { self.last_progress + MIN_TIMEOUT * (1 << self.backoff) } else { Instant::NEVER }
+    /// Whether the driver waits for the peer's window, and nothing is outstanding whose acknowledgement would tell it.
+    fn waits_for_window(&self) -> bool {
+        self.is_blocked && !self.is_finished && self.window_end <= self.end
     }
 
-    /// Sends the oldest bytes again if no acknowledgement has arrived for long.
+    /// When [`on_timeout`](Self::on_timeout) is due.
+    pub(crate) fn deadline(&self) -> Instant {
+        if self.has_outstanding() || self.waits_for_window() {
+            self.last_progress + MIN_TIMEOUT * (1 << self.backoff)
+        } else {
+            Instant::NEVER
+        }
+    }
+
+    /// Sends the oldest bytes again if no acknowledgement has arrived for long, or asks for the window (a zero-window
+    /// probe, RFC 9293, section 3.8.6.1).
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if now < self.deadline() {
             return;
@@ -240,5 +261,6 @@ impl<C: Chunk> SendStream<C> {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.lost = self.acknowledged..self.next.min(self.acknowledged + TIMEOUT_BYTES);
         self.is_fin_lost = self.is_fin_sent && !self.is_fin_acknowledged;
+        self.is_probe_due = !self.has_outstanding();
     }
 }

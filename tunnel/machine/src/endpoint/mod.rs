@@ -226,13 +226,14 @@ impl<P: Payload> Endpoint<P> {
         self.ingress.bytes + self.partly_sent.as_ref().map_or(0, |packet| u64::from(packet.length - packet.offset))
     }
 
-    /// Bytes that all paths together deliver in a millisecond, at least one fragment: the length of inner packets for a
+    /// Bytes that all paths together deliver in a millisecond, in whole fragments, at least one: the length of inner packets for a
     /// driver that may choose it, as TCP's segmentation offload does (`tcp_tso_autosize`).
     #[must_use]
     pub fn packet_bytes(&self) -> u32 {
         let rates = self.paths.iter().flatten().filter(|path| path.is_up()).map(TunnelPath::bandwidth);
         let bytes = rates.map(|rate| rate.bytes_in(Span::from_millis(1))).sum::<u64>();
-        bytes.max(u64::from(self.fragment_size().unwrap_or(0))).min(u64::from(u16::MAX)) as u32
+        let fragment = u64::from(self.fragment_size().unwrap_or(1).max(1));
+        (bytes.min(u64::from(u16::MAX)) / fragment).max(1) as u32 * fragment as u32
     }
 
     /// An authentic datagram with a fragment arrived.

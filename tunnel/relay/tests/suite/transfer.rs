@@ -93,3 +93,28 @@ fn connections_with_bulk_data_take_turns_and_one_that_begins_to_send_goes_first(
     relay.write(ids[10], Bytes(vec![0; 10]));
     assert_eq!(relay.poll_message(now, 1000).expect("data").header.connection, 10);
 }
+
+/// The reader begins to read during an outage, so that its window updates are lost while nothing is outstanding.
+#[test]
+fn a_lost_window_update_stalls_no_connection() {
+    let s = |seconds| Instant::ZERO + Span::from_secs(seconds);
+    let mut network = Network::new(2, Channel { outage: (s(3), s(33)), ..Channel::CLEAN }, RelayConfig::default());
+    let reader = Application { reads: 0, ..Application::sending(10) };
+    let id = network.connect(1, Application::sending(40_000_000), reader);
+    network.run_for(Span::from_secs(10));
+    let remote = ConnectionId { is_local: false, ..id };
+    network.hosts[1].applications.get_mut(&remote).expect("opened").reads = u64::MAX;
+    network.run_for(Span::from_secs(50));
+    assert_eq!(network.applications(id)[1].received.len(), 40_000_000);
+}
+
+/// The window promises no more than memory admits.
+#[test]
+fn a_slow_reader_makes_nothing_be_sent_twice() {
+    let config = RelayConfig { memory_bytes: 1 << 20, ..RelayConfig::default() };
+    let mut network = Network::new(2, Channel::CLEAN, config);
+    let reader = Application { reads: 100, ..Application::sending(10) };
+    let id = network.connect(1, Application::sending(2_000_000), reader);
+    network.run_until(|network| network.applications(id)[1].received.len() == 2_000_000);
+    assert_eq!(network.carried, 2_000_010);
+}
