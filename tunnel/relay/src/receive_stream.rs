@@ -1,8 +1,9 @@
 //! The byte stream that an end receives: chunks are put in order, and kept until the driver has consumed them.
 
+use crate::chunks::Chunks;
 use crate::event::Chunk;
 use crate::memory::{INITIAL_WINDOW, Memory};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// Maximum size of the window, bytes: 1 Gbit/s for 134 ms.
 const MAX_WINDOW: u64 = 16 << 20;
@@ -11,7 +12,7 @@ const MAX_WINDOW: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct ReceiveStream<C> {
     /// In order, from `consumed` on.
-    chunks: VecDeque<C>,
+    chunks: Chunks<C>,
     pub(crate) consumed: u64,
     /// The end of what arrived without a gap.
     received: u64,
@@ -28,7 +29,7 @@ pub(crate) struct ReceiveStream<C> {
 impl<C: Chunk> ReceiveStream<C> {
     pub(crate) fn new() -> Self {
         Self {
-            chunks: VecDeque::new(),
+            chunks: Chunks::new(),
             consumed: 0,
             received: 0,
             out_of_order: BTreeMap::new(),
@@ -82,7 +83,7 @@ impl<C: Chunk> ReceiveStream<C> {
         }
         while let Some(chunk) = self.out_of_order.remove(&self.received) {
             self.received += u64::from(chunk.len());
-            self.chunks.push_back(chunk);
+            self.chunks.push(chunk);
         }
         true
     }
@@ -95,7 +96,7 @@ impl<C: Chunk> ReceiveStream<C> {
             self.held += Memory::charge(length);
             memory.used += Memory::charge(length);
             self.received += length;
-            self.chunks.push_back(chunk);
+            self.chunks.push(chunk);
         }
         is_admitted
     }
@@ -113,21 +114,8 @@ impl<C: Chunk> ReceiveStream<C> {
     /// Forgets the next `bytes`.
     pub(crate) fn consume(&mut self, bytes: u64, memory: &mut Memory) {
         let target = self.received.min(self.consumed + bytes);
-        while self.consumed < target {
-            let Some(front) = self.chunks.front_mut() else { return };
-            let length = u64::from(front.len());
-            let consumed = length.min(target - self.consumed);
-            let mut freed = consumed;
-            if consumed == length {
-                self.chunks.pop_front();
-                freed = Memory::charge(length);
-            } else {
-                *front = front.slice(consumed as u32, length as u32);
-            }
-            self.consumed += consumed;
-            self.held -= freed;
-            memory.used -= freed;
-        }
+        self.chunks.release(target - self.consumed, &mut self.held, memory);
+        self.consumed = target;
     }
 
     /// Whether everything has arrived, the end included.

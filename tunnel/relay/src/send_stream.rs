@@ -1,8 +1,8 @@
 //! The byte stream that an end sends: bytes are kept until they are acknowledged.
 
+use crate::chunks::Chunks;
 use crate::event::Chunk;
 use crate::memory::{INITIAL_WINDOW, Memory};
-use std::collections::VecDeque;
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -32,7 +32,7 @@ pub(crate) struct Segment<C> {
 #[derive(Debug)]
 pub(crate) struct SendStream<C> {
     /// The chunks from `acknowledged` on.
-    chunks: VecDeque<C>,
+    chunks: Chunks<C>,
     pub(crate) acknowledged: u64,
     /// The next offset to be sent for the first time.
     next: u64,
@@ -64,7 +64,7 @@ pub(crate) struct SendStream<C> {
 impl<C: Chunk> SendStream<C> {
     pub(crate) fn new() -> Self {
         Self {
-            chunks: VecDeque::new(),
+            chunks: Chunks::new(),
             acknowledged: 0,
             next: 0,
             next_chunk: (0, 0),
@@ -105,7 +105,7 @@ impl<C: Chunk> SendStream<C> {
         self.end += length;
         self.held += Memory::charge(length);
         memory.used += Memory::charge(length);
-        self.chunks.push_back(chunk);
+        self.chunks.push(chunk);
     }
 
     pub(crate) fn finish(&mut self) {
@@ -174,7 +174,7 @@ impl<C: Chunk> SendStream<C> {
     /// The first part of the lost range.
     fn lost_chunk(&self, max_bytes: u32) -> Option<(u64, C)> {
         let mut start = self.acknowledged;
-        for chunk in &self.chunks {
+        for chunk in self.chunks.iter() {
             let chunk_end = start + u64::from(chunk.len());
             if self.lost.start < chunk_end {
                 let from = (self.lost.start - start) as u32;
@@ -211,30 +211,15 @@ impl<C: Chunk> SendStream<C> {
         }
     }
 
-    /// Forgets the bytes before `offset`; the chunk that it is in is cut.
+    /// Forgets the bytes before `offset`.
     fn release(&mut self, offset: u64, memory: &mut Memory) {
-        while self.acknowledged < offset {
-            let Some(front) = self.chunks.front_mut() else { return };
-            let length = u64::from(front.len());
-            let acknowledged = length.min(offset - self.acknowledged);
-            let mut freed = acknowledged;
-            if acknowledged == length {
-                self.chunks.pop_front();
-                freed = Memory::charge(length);
-                if let (Some(index), start) = (self.next_chunk.0.checked_sub(1), self.next_chunk.1) {
-                    self.next_chunk = (index, start);
-                }
-            } else {
-                *front = front.slice(acknowledged as u32, length as u32);
-                if self.next_chunk.0 == 0 {
-                    self.next_chunk.1 += acknowledged;
-                }
-            }
-            self.acknowledged += acknowledged;
-            self.held -= freed;
-            memory.used -= freed;
+        let forgotten = self.chunks.release(offset - self.acknowledged, &mut self.held, memory);
+        self.acknowledged = offset;
+        self.next_chunk.0 -= forgotten;
+        if self.next_chunk.0 == 0 {
+            self.next_chunk.1 = offset;
         }
-        self.lost.start = self.lost.start.max(self.acknowledged);
+        self.lost.start = self.lost.start.max(offset);
     }
 
     /// Whether the driver waits for the peer's window, and nothing is outstanding whose acknowledgement would tell it.
