@@ -1,4 +1,4 @@
-//! BBR, version 3, as the IETF specifies it: the state machine of [`bbr3`](super::bbr3) with the draft's rules where
+//! BBR, version 3, as the IETF specifies it: the state machine of [`bbr3`] with the draft's rules where
 //! they are not Linux's (`bbr3/rules.rs`).
 //!
 //! - Drain paces at 0.5 (Linux: 0.34) and ends after three rounds even with a queue; Startup and ProbeBW_DOWN pace at
