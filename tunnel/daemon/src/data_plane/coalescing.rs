@@ -9,8 +9,8 @@ const MIN_READS_PER_SECOND: u64 = 2000;
 const INTERVAL: Span = Span::from_millis(10);
 /// The pause: what bulk traffic delays other packets at most.
 const PAUSE: Span = Span::from_micros(500);
-/// With this many reads in one iteration there are packets enough to work on.
-const MIN_BATCH: usize = 8;
+/// With this many bytes, read and written, in one iteration there are packets enough to work on.
+const MIN_BATCH_BYTES: u64 = 32 * 1024;
 
 /// Decides how long the event loop pauses between two iterations.
 #[derive(Debug, Default)]
@@ -23,14 +23,14 @@ pub(super) struct Coalescing {
 }
 
 impl Coalescing {
-    /// The pause after an iteration with so many reads.
-    pub(super) fn pause(&mut self, now: Instant, reads: usize) -> Span {
+    /// The pause after an iteration with so many reads, in which so many bytes were read and written.
+    pub(super) fn pause(&mut self, now: Instant, reads: usize, bytes: u64) -> Span {
         self.reads += reads as u64;
         let elapsed = now.since(self.interval_start);
         if elapsed >= INTERVAL {
             self.is_busy = self.reads * 1_000_000_000 >= MIN_READS_PER_SECOND * elapsed.as_nanos();
             (self.interval_start, self.reads) = (now, 0);
         }
-        if self.is_busy && reads < MIN_BATCH { PAUSE } else { Span::ZERO }
+        if self.is_busy && bytes < MIN_BATCH_BYTES { PAUSE } else { Span::ZERO }
     }
 }

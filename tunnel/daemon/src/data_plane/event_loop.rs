@@ -97,6 +97,14 @@ impl Io {
     }
 }
 
+impl Io {
+    /// Bytes that the device and the sockets have carried.
+    fn bytes(&self) -> u64 {
+        let sockets = self.sockets.iter().map(|socket| socket.report.sent.bytes + socket.report.received.bytes);
+        self.device.report.read.bytes + self.device.report.written.bytes + sockets.sum::<u64>()
+    }
+}
+
 /// The event loop's own state.
 pub(super) struct EventLoop {
     epoll: Epoll,
@@ -156,6 +164,7 @@ impl EventLoop {
                 Err(errno) => return Err(to_error(errno)),
             };
             let now = self.now();
+            let bytes_before = io.bytes();
             let mut reads = 0;
             for event in &events[..event_count] {
                 match event.data() {
@@ -174,7 +183,8 @@ impl EventLoop {
                 engine.on_timeout(io, now);
             }
             engine.flush(io, now);
-            let pause = self.coalescing.pause(now, reads).min(engine.deadline().since(now));
+            let bytes = io.bytes() - bytes_before;
+            let pause = self.coalescing.pause(now, reads, bytes).min(engine.deadline().since(now));
             if pause > Span::ZERO {
                 std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
             }
