@@ -183,7 +183,8 @@ impl EventLoop {
                 engine.on_timeout(io, now);
             }
             engine.flush(io, now);
-            let bytes = io.bytes() - bytes_before;
+            // A reload may have replaced sockets, and their counters.
+            let bytes = io.bytes().saturating_sub(bytes_before);
             let pause = self.coalescing.pause(now, reads, bytes).min(engine.deadline().since(now));
             if pause > Span::ZERO {
                 std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
