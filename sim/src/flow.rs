@@ -2,7 +2,7 @@
 
 use crate::application::Application;
 use crate::error::Error;
-use crate::leg::{FarLeg, Leg, NearLeg};
+use crate::split_connection::{FarConnection, NearConnection, SplitConnection};
 use crate::tcp::TcpFlow;
 use crate::tcp_config::TcpConfig;
 use record::Distribution;
@@ -18,7 +18,7 @@ pub(crate) struct FlowState {
     pub stop: Instant,
     pub protocol: FlowProtocol,
     /// The part of a relayed flow that it is, if any.
-    pub leg: Option<Leg>,
+    pub split: Option<SplitConnection>,
 }
 
 /// A flow's transport protocol.
@@ -46,8 +46,8 @@ fn min_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
 }
 
 impl FlowState {
-    /// The flows of an experiment, and after them the far legs of those that are relayed, whose TCP has the flow's host
-    /// settings and the relay's congestion control.
+    /// The flows of an experiment, and after them the far connections of those that are relayed, whose TCP has the flow's
+    /// host settings and the relay's congestion control.
     pub(crate) fn all(experiment: &Experiment, seed: u64) -> Result<Vec<Self>, Error> {
         let flows = experiment.flows.iter().map(|flow| Self::new(experiment, flow, seed));
         let mut flows: Vec<Self> = flows.collect::<Result<_, _>>()?;
@@ -67,12 +67,12 @@ impl FlowState {
                 start: Instant::NEVER,
                 stop: Instant::NEVER,
                 protocol: FlowProtocol::Tcp(Box::new(TcpFlow::new(config, Application::Relayed, *size))),
-                leg: Some(Leg::Far(FarLeg::new(index as u16))),
+                split: Some(SplitConnection::Far(FarConnection::new(index as u16))),
             });
             let near = &mut flows[index];
             near.route = Route::Path(experiment.paths.len());
             if let FlowProtocol::Tcp(tcp) = &near.protocol {
-                near.leg = Some(Leg::Near(NearLeg::new(far, size.map(|_| tcp.end()))));
+                near.split = Some(SplitConnection::Near(NearConnection::new(far, size.map(|_| tcp.end()))));
             }
         }
         Ok(flows)
@@ -105,7 +105,7 @@ impl FlowState {
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
-        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, protocol, leg: None })
+        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, protocol, split: None })
     }
 
     /// The run ends.

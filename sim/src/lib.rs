@@ -5,8 +5,8 @@
 //!   instant.
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
 //!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
-//! - `flow`, `leg`, `tcp`, `connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their configuration;
-//!   `application`: what runs on TCP.
+//! - `flow`, `connection`, `tcp`, `split_connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their
+//!   configuration; `application`: what runs on TCP.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `relay`: its relay of TCP connections.
 //! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run.
 
@@ -16,7 +16,6 @@ mod engine;
 mod error;
 mod event_queue;
 mod flow;
-mod leg;
 mod meter;
 mod mptcp;
 mod network;
@@ -26,6 +25,7 @@ mod relay;
 mod ropewalk;
 mod run;
 mod series;
+mod split_connection;
 mod summary;
 mod tcp;
 mod tcp_config;

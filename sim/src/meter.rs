@@ -5,7 +5,7 @@
 //! share.
 
 use crate::flow::{FlowProtocol, FlowState};
-use crate::leg::receiving;
+use crate::split_connection::receiving;
 use crate::tcp::TcpFlow;
 use record::fairness::{Fairness, WINDOW_S, fairness_between};
 use units::{Instant, Span};

@@ -2,9 +2,9 @@
 
 use crate::connection::Connection;
 use crate::flow::{FlowProtocol, FlowState};
-use crate::leg::receiving;
 use crate::network::Network;
 use crate::packet::Direction;
+use crate::split_connection::receiving;
 use record::{FLOW_COLUMNS, Series};
 use scenario::model::{Experiment, Flow, FlowKind, Subflow};
 use transport::tcp::Sender;
@@ -112,7 +112,7 @@ fn subflow_row(builder: &mut SeriesBuilder, sender: &Sender, arrived: u64, dropp
     ]
 }
 
-/// A sample of a flow, of which `received` reaches its receiver: itself, or its far leg.
+/// A sample of a flow, of which `received` reaches its receiver: itself, or its far connection.
 fn flow_row(
     builder: &mut SeriesBuilder,
     endpoint: &FlowState,

@@ -4,11 +4,11 @@ use crate::application::Video;
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::flow::{FlowProtocol, FlowState};
-use crate::leg::receiving;
 use crate::mptcp::{MptcpConnection, SubflowStats};
 use crate::packet::Direction;
 use crate::relay::RelayEnd;
 use crate::ropewalk::Ropewalk;
+use crate::split_connection::receiving;
 use crate::tcp::TcpFlow;
 use crate::tunnel;
 use link::LinkCounters;
@@ -106,7 +106,7 @@ fn flow(engine: &Engine, index: usize) -> Flow {
     }
 }
 
-/// The record of a flow with this TCP, of which `received` reaches its receiver: itself, or its far leg.
+/// The record of a flow with this TCP, of which `received` reaches its receiver: itself, or its far connection.
 fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
     let delivered_bytes = received.delivered_bytes();
     let completion = received.completed.map(|completed_at| completed_at.since(endpoint.start));
@@ -129,7 +129,7 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_pac
         requests: tcp.client().map_or(0, |client| client.times.count()),
         response_time_ms: tcp.client().map_or_else(Summary::default, |client| client.times.summary()),
         rtt_ms: tcp.rtt.summary(),
-        one_way_delay_ms: endpoint.as_near_leg().map_or_else(Summary::default, |leg| leg.delay.summary()),
+        one_way_delay_ms: endpoint.as_near_connection().map_or_else(Summary::default, |split| split.delay.summary()),
         peak_mbps: received.peak.rate().as_mbps(),
         ..tcp.video().map_or_else(Flow::default, Video::record)
     };

@@ -3,9 +3,9 @@
 use super::Engine;
 use crate::connection::{Connection, SenderOutput};
 use crate::flow::{FlowProtocol, FlowState};
-use crate::leg::Leg;
 use crate::network::Component;
 use crate::packet::{Body, Direction, Packet, PacketDescriptor};
+use crate::split_connection::SplitConnection;
 use crate::tcp::TcpFlow;
 use transport::mptcp;
 use transport::tcp::{Ack, Segment, SegmentKind};
@@ -156,7 +156,7 @@ impl Engine {
 
     /// Sends until the sender has nothing more to send now.
     pub(super) fn poll_sender(&mut self, flow: u16) {
-        let FlowState { route, stop, protocol: FlowProtocol::Tcp(tcp), leg, .. } = &mut self.flows[usize::from(flow)]
+        let FlowState { route, stop, protocol: FlowProtocol::Tcp(tcp), split, .. } = &mut self.flows[usize::from(flow)]
         else {
             return;
         };
@@ -164,8 +164,8 @@ impl Engine {
         loop {
             match tcp.connection.poll(now) {
                 SenderOutput::Tcp(segment) => {
-                    if let Some(Leg::Near(leg)) = leg {
-                        leg.on_sent(now, &segment);
+                    if let Some(SplitConnection::Near(split)) = split {
+                        split.on_sent(now, &segment);
                     }
                     let (bytes, ecn_capable) = tcp.segment_bytes(&segment);
                     let packet =

@@ -23,7 +23,7 @@ use units::Instant;
 pub(crate) struct Engine {
     pub end: Instant,
     pub network: Network,
-    /// The experiment's flows, and the far legs of relayed ones.
+    /// The experiment's flows, and the far connections of relayed ones.
     pub flows: Vec<FlowState>,
     pub sampler: Option<Sampler>,
     pub meter: Option<FairnessMeter>,
@@ -31,7 +31,7 @@ pub(crate) struct Engine {
     changes: Vec<Change>,
     /// Buffer for the packets that the tunnel delivers in one step.
     delivered: Vec<PacketDescriptor>,
-    /// The flow that is the leg of a relayed connection, at the end of the tunnel that sends in each direction.
+    /// The flow of a relayed connection, at the end of the tunnel that sends in each direction.
     relayed: [BTreeMap<ConnectionId, u16>; 2],
     /// Digest of the arrivals: which flow, and when.
     pub digest: Digest,

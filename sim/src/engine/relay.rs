@@ -3,9 +3,9 @@
 
 use super::Engine;
 use crate::flow::{FlowProtocol, FlowState};
-use crate::leg::Leg;
 use crate::packet::Direction::{self, Forward, Reverse};
 use crate::relay::SocketEvent;
+use crate::split_connection::SplitConnection;
 use relay::{Addresses, ConnectionId, Event, ResetReason};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use transport::tcp::{Ack, Segment};
@@ -17,19 +17,19 @@ fn addresses(flow: u16) -> Addresses {
 }
 
 impl Engine {
-    /// Keeps a near leg's SYN until the receiver's host has accepted, and opens the connection by it. Returns whether it is
-    /// kept.
+    /// Keeps a near connection's SYN until the receiver's host has accepted, and opens the relay's connection by it.
+    /// Returns whether it is kept.
     pub(super) fn hold_syn(&mut self, flow: u16, segment: &Segment) -> bool {
-        let Some((leg, _)) = self.flows[usize::from(flow)].near_leg() else { return false };
-        let (now, is_first) = (self.network.now, leg.id.is_none());
-        if !is_first && leg.held_syn.is_none() {
+        let Some((split, _)) = self.flows[usize::from(flow)].near_connection() else { return false };
+        let (now, is_first) = (self.network.now, split.id.is_none());
+        if !is_first && split.held_syn.is_none() {
             return false;
         }
-        leg.held_syn = Some(*segment);
+        split.held_syn = Some(*segment);
         if is_first && let Some(relay) = self.network.relay(Forward) {
             let id = relay.open(now, addresses(flow));
-            if let (Some(id), Some((leg, _))) = (id, self.flows[usize::from(flow)].near_leg()) {
-                leg.id = Some(id);
+            if let (Some(id), Some((split, _))) = (id, self.flows[usize::from(flow)].near_connection()) {
+                split.id = Some(id);
                 self.relayed[Forward as usize].insert(id, flow);
             }
             self.network.transmit(Forward);
@@ -37,19 +37,19 @@ impl Engine {
         true
     }
 
-    /// Tells the near relay what its socket has received, if the flow is a near leg; measures the delay of what the flow's
-    /// receiver has received, if it is a far leg.
+    /// Tells the near relay what its socket has received, if the flow is a near connection; measures the delay of what
+    /// the flow's receiver has received, if it is a far connection.
     pub(super) fn on_leg_segment(&mut self, flow: u16) {
-        if let Some((leg, tcp)) = self.flows[usize::from(flow)].far_leg() {
-            let (near, delivered) = (leg.near, tcp.connection.delivered());
-            if let Some((leg, _)) = self.flows[usize::from(near)].near_leg() {
-                leg.on_delivered(self.network.now, delivered);
+        if let Some((split, tcp)) = self.flows[usize::from(flow)].far_connection() {
+            let (near, delivered) = (split.near, tcp.connection.delivered());
+            if let Some((split, _)) = self.flows[usize::from(near)].near_connection() {
+                split.on_delivered(self.network.now, delivered);
             }
             return;
         }
-        let Some((leg, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
-        let (Some(id), segments) = (leg.id, tcp.connection.delivered()) else { return };
-        let (bytes, has_ended) = (tcp.bytes_below(segments), leg.end == Some(segments));
+        let Some((split, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
+        let (Some(id), segments) = (split.id, tcp.connection.delivered()) else { return };
+        let (bytes, has_ended) = (tcp.bytes_below(segments), split.end == Some(segments));
         let Some(relay) = self.network.relay(Forward) else { return };
         relay.on_received(id, bytes, has_ended);
         self.network.transmit(Forward);
@@ -57,11 +57,11 @@ impl Engine {
     }
 
     /// Tells the far relay that its connection is established, or what the receiver has acknowledged, if the flow is a far
-    /// leg.
+    /// connection.
     pub(super) fn on_leg_ack(&mut self, flow: u16, ack: &Ack) {
         let now = self.network.now;
-        let Some((leg, _)) = self.flows[usize::from(flow)].far_leg() else { return };
-        let (Some(id), Some(relay)) = (leg.id, self.network.relay(Reverse)) else { return };
+        let Some((split, _)) = self.flows[usize::from(flow)].far_connection() else { return };
+        let (Some(id), Some(relay)) = (split.id, self.network.relay(Reverse)) else { return };
         if ack.syn {
             relay.accept(now, id);
         }
@@ -69,12 +69,12 @@ impl Engine {
         self.poll_relay();
     }
 
-    /// Consumes what a far leg's receiver has acknowledged.
+    /// Consumes what a far connection's receiver has acknowledged.
     fn consume(&mut self, far: u16) {
         let now = self.network.now;
-        let Some((leg, tcp)) = self.flows[usize::from(far)].far_leg() else { return };
-        let (Some(id), Some(acknowledged)) = (leg.id, tcp.connection.acknowledged()) else { return };
-        let freed = leg.consume(acknowledged, u64::from(tcp.mss()));
+        let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() else { return };
+        let (Some(id), Some(acknowledged)) = (split.id, tcp.connection.acknowledged()) else { return };
+        let freed = split.consume(acknowledged, u64::from(tcp.mss()));
         let Some(relay) = self.network.relay(Reverse) else { return };
         if freed > 0 {
             relay.consume(now, id, freed);
@@ -106,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// The flow that is the leg of a connection at this end.
+    /// The flow of a relayed connection at this end.
     fn flow_of(&self, direction: Direction, id: ConnectionId) -> Option<u16> {
         self.relayed[direction as usize].get(&id).copied()
     }
@@ -115,7 +115,7 @@ impl Engine {
     fn on_read(&mut self, id: ConnectionId, bytes: u64) {
         let now = self.network.now;
         let Some(flow) = self.flow_of(Forward, id) else { return };
-        let Some((_, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
+        let Some((_, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
         let ack = tcp.read(now, bytes);
         self.send_ack(flow, ack);
     }
@@ -123,12 +123,12 @@ impl Engine {
     /// The near end has asked for a connection to the receiver of the flow with this number.
     fn on_opened(&mut self, id: ConnectionId, number: u16) {
         let now = self.network.now;
-        let far = match self.flows[usize::from(number)].near_leg() {
-            Some((leg, _)) => leg.far,
+        let far = match self.flows[usize::from(number)].near_connection() {
+            Some((split, _)) => split.far,
             None => return,
         };
-        if let Some((leg, tcp)) = self.flows[usize::from(far)].far_leg() {
-            leg.id = Some(id);
+        if let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() {
+            split.id = Some(id);
             tcp.connection.connect(now);
         }
         self.relayed[Reverse as usize].insert(id, far);
@@ -139,8 +139,8 @@ impl Engine {
     fn answer_syn(&mut self, id: ConnectionId) {
         let now = self.network.now;
         let Some(flow) = self.flow_of(Forward, id) else { return };
-        let Some((leg, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
-        let Some(syn) = leg.held_syn.take() else { return };
+        let Some((split, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
+        let Some(syn) = split.held_syn.take() else { return };
         let ack = tcp.on_segment(now, &syn, false);
         self.send_ack(flow, ack);
     }
@@ -150,21 +150,21 @@ impl Engine {
         let now = self.network.now;
         let Some(far) = self.flow_of(Reverse, id) else { return };
         let end = self.end_of(far);
-        let Some((leg, tcp)) = self.flows[usize::from(far)].far_leg() else { return };
+        let Some((split, tcp)) = self.flows[usize::from(far)].far_connection() else { return };
         let Some(relay) = self.network.relay(Reverse) else { return };
-        let arrived = relay.arrived(id, leg.consumed);
-        if let Some((segments, last_is_small)) = leg.write(arrived, end == Some(arrived), u64::from(tcp.mss())) {
+        let arrived = relay.arrived(id, split.consumed);
+        if let Some((segments, last_is_small)) = split.write(arrived, end == Some(arrived), u64::from(tcp.mss())) {
             tcp.connection.write(now, segments, last_is_small);
         }
         self.poll_sender(far);
         self.consume(far);
     }
 
-    /// Number of bytes that a far leg is to carry, once the flow's sender has closed.
+    /// Number of bytes that a far connection is to carry, once the flow's sender has closed.
     fn end_of(&mut self, far: u16) -> Option<u64> {
-        let near = self.flows[usize::from(far)].far_leg()?.0.near;
-        let (leg, tcp) = self.flows[usize::from(near)].near_leg()?;
-        leg.end.map(|end| tcp.bytes_below(end))
+        let near = self.flows[usize::from(far)].far_connection()?.0.near;
+        let (split, tcp) = self.flows[usize::from(near)].near_connection()?;
+        split.end.map(|end| tcp.bytes_below(end))
     }
 
     /// A connection does not exist any more. One that was not accepted in time is opened again by the sender's next SYN.
@@ -174,13 +174,13 @@ impl Engine {
         if let Some(relay) = self.network.relay(direction) {
             relay.close(id);
         }
-        let FlowState { leg, protocol: FlowProtocol::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else {
+        let FlowState { split, protocol: FlowProtocol::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else {
             return;
         };
-        if let Some(Leg::Near(leg)) = leg
-            && leg.held_syn.take().is_some()
+        if let Some(SplitConnection::Near(split)) = split
+            && split.held_syn.take().is_some()
         {
-            leg.id = None;
+            split.id = None;
         } else if reason.is_some() {
             tcp.stop(now);
         }
@@ -188,8 +188,8 @@ impl Engine {
 
     /// A flow's sender closes: what it has sent so far is all.
     pub(super) fn close_leg(&mut self, flow: u16) {
-        let Some((leg, tcp)) = self.flows[usize::from(flow)].near_leg() else { return };
-        leg.end = leg.end.or(tcp.connection.sent_segments());
+        let Some((split, tcp)) = self.flows[usize::from(flow)].near_connection() else { return };
+        split.end = split.end.or(tcp.connection.sent_segments());
         self.on_leg_segment(flow);
     }
 }

@@ -1,5 +1,5 @@
-//! The two TCP connections that make up a relayed flow: the near leg from its sender to the near relay, the far leg from
-//! the far relay to its receiver. Each is a flow of the engine; the far legs follow the experiment's flows.
+//! The two TCP connections of a relayed flow: the near one from its sender to the near relay, the far one from the far
+//! relay to its receiver. Each is a flow of the engine; the far ones follow the experiment's flows.
 
 use crate::flow::{FlowProtocol, FlowState};
 use crate::tcp::TcpFlow;
@@ -11,15 +11,15 @@ use units::Instant;
 
 /// The part of a flow that is relayed.
 #[derive(Debug)]
-pub(crate) enum Leg {
-    Near(NearLeg),
-    Far(FarLeg),
+pub(crate) enum SplitConnection {
+    Near(NearConnection),
+    Far(FarConnection),
 }
 
 /// From the flow's sender to the near relay.
 #[derive(Debug)]
-pub(crate) struct NearLeg {
-    /// The flow that is the far leg.
+pub(crate) struct NearConnection {
+    /// The flow that is the far connection.
     pub far: u16,
     /// The connection of the relay, once the sender has opened it.
     pub id: Option<ConnectionId>,
@@ -36,8 +36,8 @@ pub(crate) struct NearLeg {
 
 /// From the far relay to the flow's receiver.
 #[derive(Debug)]
-pub(crate) struct FarLeg {
-    /// The flow that is the near leg.
+pub(crate) struct FarConnection {
+    /// The flow that is the near connection.
     pub near: u16,
     /// The connection of the relay, once it is open.
     pub id: Option<ConnectionId>,
@@ -49,7 +49,7 @@ pub(crate) struct FarLeg {
     pub consumed: u64,
 }
 
-impl NearLeg {
+impl NearConnection {
     /// `end`: number of the segment after the last one, if it is known.
     pub(crate) fn new(far: u16, end: Option<u64>) -> Self {
         Self { far, id: None, held_syn: None, end, sent: VecDeque::new(), delivered: 0, delay: Distribution::default() }
@@ -73,7 +73,7 @@ impl NearLeg {
     }
 }
 
-impl FarLeg {
+impl FarConnection {
     pub(crate) fn new(near: u16) -> Self {
         Self { near, id: None, written: 0, segments: 0, consumed: 0 }
     }
@@ -96,35 +96,35 @@ impl FarLeg {
 }
 
 impl FlowState {
-    /// The near leg that the flow is, if it is relayed.
-    pub(crate) fn near_leg(&mut self) -> Option<(&mut NearLeg, &mut TcpFlow)> {
-        match (&mut self.leg, &mut self.protocol) {
-            (Some(Leg::Near(leg)), FlowProtocol::Tcp(tcp)) => Some((leg, tcp)),
+    /// The near connection that the flow is, if it is relayed.
+    pub(crate) fn near_connection(&mut self) -> Option<(&mut NearConnection, &mut TcpFlow)> {
+        match (&mut self.split, &mut self.protocol) {
+            (Some(SplitConnection::Near(split)), FlowProtocol::Tcp(tcp)) => Some((split, tcp)),
             _ => None,
         }
     }
 
-    /// The near leg, if the flow is relayed, to be read.
-    pub(crate) fn as_near_leg(&self) -> Option<&NearLeg> {
-        match &self.leg {
-            Some(Leg::Near(leg)) => Some(leg),
+    /// The near connection, if the flow is relayed, to be read.
+    pub(crate) fn as_near_connection(&self) -> Option<&NearConnection> {
+        match &self.split {
+            Some(SplitConnection::Near(split)) => Some(split),
             _ => None,
         }
     }
 
-    /// The far leg that the flow is, if it is one.
-    pub(crate) fn far_leg(&mut self) -> Option<(&mut FarLeg, &mut TcpFlow)> {
-        match (&mut self.leg, &mut self.protocol) {
-            (Some(Leg::Far(leg)), FlowProtocol::Tcp(tcp)) => Some((leg, tcp)),
+    /// The far connection that the flow is, if it is one.
+    pub(crate) fn far_connection(&mut self) -> Option<(&mut FarConnection, &mut TcpFlow)> {
+        match (&mut self.split, &mut self.protocol) {
+            (Some(SplitConnection::Far(split)), FlowProtocol::Tcp(tcp)) => Some((split, tcp)),
             _ => None,
         }
     }
 }
 
-/// The part of flow `index` that reaches its receiver: its far leg, or the flow itself.
+/// The part of flow `index` that reaches its receiver: its far connection, or the flow itself.
 pub(crate) fn receiving(flows: &[FlowState], index: usize) -> &FlowState {
-    match &flows[index].leg {
-        Some(Leg::Near(leg)) => &flows[usize::from(leg.far)],
+    match &flows[index].split {
+        Some(SplitConnection::Near(split)) => &flows[usize::from(split.far)],
         _ => &flows[index],
     }
 }
@@ -135,15 +135,15 @@ mod tests {
 
     #[test]
     fn whole_segments_are_written_and_the_end_completes_the_last_one() {
-        let mut leg = FarLeg::new(0);
+        let mut split = FarConnection::new(0);
         assert_eq!(
-            [999, 1000, 2500].map(|arrived| leg.write(arrived, false, 1000)),
+            [999, 1000, 2500].map(|arrived| split.write(arrived, false, 1000)),
             [None, Some((1, false)), Some((1, false))]
         );
-        assert_eq!((leg.consume(1, 1000), leg.consume(2, 1000)), (1000, 1000));
-        assert_eq!((leg.write(2500, true, 1000), leg.consume(3, 1000)), (Some((1, true)), 500));
-        assert_eq!(leg.write(2500, true, 1000), None);
-        let mut whole = FarLeg::new(0);
+        assert_eq!((split.consume(1, 1000), split.consume(2, 1000)), (1000, 1000));
+        assert_eq!((split.write(2500, true, 1000), split.consume(3, 1000)), (Some((1, true)), 500));
+        assert_eq!(split.write(2500, true, 1000), None);
+        let mut whole = FarConnection::new(0);
         assert_eq!((whole.write(2000, false, 1000), whole.write(2000, true, 1000)), (Some((2, false)), None));
     }
 }
