@@ -87,6 +87,12 @@ impl<P: Payload, A: Address> Peer<P, A> {
         Self { endpoint, paths: BTreeMap::new(), has_session: false, restarts: 0, removals: [None; MAX_PATHS] }
     }
 
+    /// The id of the path by this route: cookies are stored by it, and failed responses counted.
+    pub(crate) fn route_path_id(&self, route: &Route<A>) -> Option<u8> {
+        let mut paths = self.paths.iter();
+        paths.find(|(_, path)| path.route.has_same_destination(route)).map(|(path_id, _)| *path_id)
+    }
+
     /// The peer has restarted: creates a new endpoint, with the configured paths alone.
     pub(crate) fn restart(&mut self, config: machine::EndpointConfig) {
         self.endpoint = Endpoint::new(config);

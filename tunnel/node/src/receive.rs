@@ -9,7 +9,7 @@ use std::ops::Range;
 use units::{Instant, PathId};
 use wire::frame::{Body, DataHeader, Frame, PathState};
 
-/// Path id of cookies for an address that belongs to no path.
+/// Path id of a handshake message from an address that belongs to no path.
 const NO_PATH: u8 = u8::MAX;
 
 /// An opened datagram, to be [processed](Node::process).
@@ -48,19 +48,14 @@ impl<P: Payload, A: Address> Node<P, A> {
     fn on_handshake(&mut self, now: Instant, route: &Route<A>, message: &[u8]) -> Result<(), DropReason> {
         self.octets.clear();
         route.remote.octets(&mut self.octets);
-        let path_id = self.route_path_id(route);
+        let peers = &self.peers;
+        let path_id = |id| peers.get(&id).map_or(NO_PATH, |(peer, _)| peer.route_path_id(route).unwrap_or(NO_PATH));
         let outcome = self.sessions.receive(now, path_id, &self.octets, message)?;
         self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
         if let Some(established) = outcome.established {
             self.establish(established);
         }
         Ok(())
-    }
-
-    /// The id of a path by this route, of any peer; cookies are stored by it.
-    fn route_path_id(&self, route: &Route<A>) -> u8 {
-        let mut paths = self.peers.values().flat_map(|(peer, _)| &peer.paths);
-        paths.find(|(_, path)| path.route.has_same_destination(route)).map_or(NO_PATH, |(path_id, _)| *path_id)
     }
 
     fn establish(&mut self, established: Established) {

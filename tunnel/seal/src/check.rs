@@ -49,7 +49,7 @@ pub fn handshake(bytes: &[u8]) {
     let (mut a, mut b, initiation) = pair();
     for _ in 0..4 {
         for end in [&mut a, &mut b] {
-            if let Ok(outcome) = end.receive(NOW, 0, &[1; 6], bytes) {
+            if let Ok(outcome) = end.receive(NOW, |_| 0, &[1; 6], bytes) {
                 assert!(outcome.established.is_none(), "nothing is authentic");
                 assert!(outcome.reply.is_none_or(|reply| reply.as_bytes().len() <= bytes.len()), "no amplification");
             }
@@ -61,17 +61,17 @@ pub fn handshake(bytes: &[u8]) {
 /// An authentic initiation and response, XORed with `bytes`: dropped unless unchanged.
 fn check_changed_messages(a: &mut SealDevice, b: &mut SealDevice, initiation: &HandshakeMessage, bytes: &[u8]) {
     let changed = xor_from_end(initiation.as_bytes(), bytes);
-    let authentic = b.receive(NOW, 0, &[1; 6], &changed).ok().and_then(|outcome| outcome.peer);
+    let authentic = b.receive(NOW, |_| 0, &[1; 6], &changed).ok().and_then(|outcome| outcome.peer);
     let mac2 = initiation.as_bytes().len() - 16;
     assert!(
         authentic.is_none() || changed[..mac2] == initiation.as_bytes()[..mac2],
         "a changed initiation was accepted"
     );
     let (_, mut idle, _) = pair();
-    let response = idle.receive(NOW, 0, &[1; 6], initiation.as_bytes()).ok().and_then(|outcome| outcome.reply);
+    let response = idle.receive(NOW, |_| 0, &[1; 6], initiation.as_bytes()).ok().and_then(|outcome| outcome.reply);
     let response = response.expect("a peer gets a response");
     let changed = xor_from_end(response.as_bytes(), bytes);
-    let established = a.receive(NOW, 0, &[1; 6], &changed).is_ok_and(|outcome| outcome.established.is_some());
+    let established = a.receive(NOW, |_| 0, &[1; 6], &changed).is_ok_and(|outcome| outcome.established.is_some());
     assert_eq!(
         established,
         changed == response.as_bytes(),

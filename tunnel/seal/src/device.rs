@@ -153,8 +153,8 @@ impl SealDevice {
     pub fn new(config: HandshakeConfig, entropy: Box<dyn Entropy + Send>) -> Self {
         let public_key = config.private_key.public_key();
         Self {
-            mac1: MacKey::derive(MAC1_KEY_LABEL, &public_key),
-            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public_key),
+            mac1: MacKey::derive(MAC1_KEY_LABEL, public_key.bytes()),
+            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, public_key.bytes()),
             initiation_limiter: InitiationLimiter::new(config.under_load_threshold),
             config,
             public_key,

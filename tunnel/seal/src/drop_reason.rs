@@ -7,11 +7,13 @@ pub enum DropReason {
     Malformed,
     /// A handshake message of another version.
     UnknownVersion,
-    /// A handshake message whose mac1 is invalid: its sender does not know the host's public key.
+    /// An initiation whose sender does not know the host's public key, or a response whose sender did not see the
+    /// initiation: mac1 is invalid.
     InvalidMac1,
     /// An initiation without a valid mac2 under load: a cookie reply was sent.
     CookieRequired,
-    /// An initiation with a valid mac2 under load, above the limit of its network or of all.
+    /// An initiation with a valid mac2 under load, above the limit of its network or of all; or a response by a route by
+    /// which too many failed.
     RateLimited,
     /// An authentic initiation of an unknown public key.
     UnknownPeer,

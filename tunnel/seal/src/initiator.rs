@@ -65,18 +65,26 @@ impl SealDevice {
         self.release_indices();
     }
 
-    /// Handles a response: the new session may seal at once.
+    /// Handles a response: the new session may seal at once. What is no response to a pending handshake is dropped
+    /// before any Curve25519 operation, and responses that fail are limited by route: forged ones, which only a listener
+    /// on a path can make, neither cost much nor keep off the response by another path.
     pub(crate) fn on_response(
         &mut self,
         now: Instant,
+        route: impl FnOnce(PeerId) -> u8,
         message: &ParsedMessage<'_>,
     ) -> Result<HandshakeOutcome, DropReason> {
-        let (authenticated, mac1) = message.mac1();
-        if !self.mac1.verify(authenticated, mac1) {
-            return Err(DropReason::InvalidMac1);
-        }
         let id = *self.session_indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
+        let (_, handshake) = peer.pending_handshake(message.index).ok_or(DropReason::NoHandshake)?;
+        let (authenticated, mac1) = message.mac1();
+        if !handshake.response_mac1.verify(authenticated, mac1) {
+            return Err(DropReason::InvalidMac1);
+        }
+        let route = route(id);
+        if !peer.charge_response(now, route) {
+            return Err(DropReason::RateLimited);
+        }
         let (position, handshake) = peer.pending_handshake(message.index).ok_or(DropReason::NoHandshake)?;
         let mut payload = [0; RESPONSE_PAYLOAD_LEN];
         let split = handshake.noise.read_response(message.body, &mut payload);
@@ -85,6 +93,7 @@ impl SealDevice {
         let payload = ResponsePayload::read(&payload).filter(|payload| self.config.ciphers.contains(&payload.cipher));
         let payload = payload.ok_or(DropReason::AuthenticationFailed)?;
         let session = initiated_session(now, handshake_start, message.index, &payload, &split);
+        peer.refund_response(route);
         peer.finish_handshakes(position, &mut self.released_indices);
         // The handshake's index stays in use as the session's.
         self.released_indices.retain(|&index| index != message.index);
@@ -101,12 +110,12 @@ impl SealDevice {
     pub(crate) fn on_cookie_reply(
         &mut self,
         now: Instant,
-        route: u8,
+        route: impl FnOnce(PeerId) -> u8,
         message: &ParsedMessage<'_>,
     ) -> Result<HandshakeOutcome, DropReason> {
         let id = *self.session_indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
-        if !peer.on_cookie_reply(now, route, message.index, message.body) {
+        if !peer.on_cookie_reply(now, || route(id), message.index, message.body) {
             return Err(DropReason::AuthenticationFailed);
         }
         Ok(HandshakeOutcome { peer: None, reply: None, established: None })

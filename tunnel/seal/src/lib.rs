@@ -21,6 +21,7 @@ mod mac;
 mod message;
 mod noise;
 mod peer;
+mod rate_limit;
 mod replay;
 mod responder;
 mod session;

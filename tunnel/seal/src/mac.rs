@@ -1,15 +1,20 @@
-//! mac1 and mac2 of handshake messages (WireGuard white paper, section 5.4.4): mac1 shows that the sender knows the
-//! receiver's public key, mac2 that it can read what is sent to its address. HMAC-SHA-256, truncated to 16 bytes.
+//! mac1 and mac2 of handshake messages (WireGuard white paper, section 5.4.4): the mac1 of an initiation shows that its
+//! sender knows the responder's public key, that of a response that its sender saw the initiation, and mac2 that an
+//! initiator can read what is sent to its address. HMAC-SHA-256, truncated to 16 bytes.
+//!
+//! A response's mac1 has the initiator's ephemeral key in its key where WireGuard has the static one, by which a
+//! listener with a list of public keys could tell who initiated.
 
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use crate::keys::PublicKey;
+use crate::keys::KEY_LEN;
 
 /// Length of a MAC, bytes.
 pub(crate) const MAC_LEN: usize = 16;
 
-/// Label of the mac1 key, which is derived from the receiver's public key.
+/// Label of the mac1 key, which is derived from the responder's public key, or for a response from the public ephemeral
+/// key of the initiation.
 pub(crate) const MAC1_KEY_LABEL: &str = "ropewalk mac1";
 
 /// A key of HMAC-SHA-256.
@@ -22,10 +27,10 @@ impl MacKey {
     }
 
     /// A key derived from a public key and a label, which separates purposes.
-    pub(crate) fn derive(label: &str, key: &PublicKey) -> Self {
+    pub(crate) fn derive(label: &str, key: &[u8; KEY_LEN]) -> Self {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(label.as_bytes());
-        hash.update(key.bytes());
+        hash.update(key);
         Self::new(hash.finish().as_ref())
     }
 

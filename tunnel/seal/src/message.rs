@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0-3 | GRE: `00 00 88 B6` |
 //! | 4 | type: 1 initiation, 2 response, 3 cookie reply |
-//! | 5 | version: 1 |
+//! | 5 | version: 2 |
 //! | 6-7 | zero |
 //! | 8-11 | session index of the initiator, 24 bits |
 //! | 12.. | initiation and response: a Noise message, mac1, and in an initiation mac2; cookie reply: a nonce of 16 bytes, the encrypted cookie |
@@ -14,12 +14,12 @@
 use crate::cipher::{Cipher, TAG_LEN};
 use crate::drop_reason::DropReason;
 use crate::keys::KEY_LEN;
-use crate::mac::{MAC_LEN, MacKey};
+use crate::mac::{MAC_LEN, MAC1_KEY_LABEL, MacKey};
 
 /// GRE protocol type of handshake messages: IEEE 802, local experimental 2.
 pub const PROTOCOL_HANDSHAKE: u16 = 0x88b6;
 /// The version of the handshake.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Length of a session index, bits.
 pub(crate) const INDEX_BITS: u32 = 24;
 
@@ -98,6 +98,11 @@ impl HandshakeMessage {
         *self.bytes.first_chunk().expect("a message has a header")
     }
 
+    /// The key of the mac1 of the response to this initiation.
+    pub(crate) fn response_mac1_key(&self) -> MacKey {
+        response_mac1_key(&self.bytes[HEADER_LEN..])
+    }
+
     /// The Noise message, or the nonce and the encrypted cookie.
     pub(crate) fn body_mut(&mut self) -> &mut [u8] {
         let macs_len = match self.message_type {
@@ -164,6 +169,11 @@ impl<'a> ParsedMessage<'a> {
         Ok(Self { message_type, index, header, body: &body_and_macs[..body_and_macs.len() - macs_len], datagram })
     }
 
+    /// The key of the mac1 of the response to this initiation.
+    pub(crate) fn response_mac1_key(&self) -> MacKey {
+        response_mac1_key(self.body)
+    }
+
     /// The bytes that mac1 authenticates, and mac1.
     pub(crate) fn mac1(&self) -> (&'a [u8], &'a [u8; MAC_LEN]) {
         let (authenticated, macs) = self.datagram.split_at(HEADER_LEN + self.body.len());
@@ -174,6 +184,11 @@ impl<'a> ParsedMessage<'a> {
     pub(crate) fn mac2(&self) -> (&'a [u8], &'a [u8]) {
         self.datagram.split_at(INITIATION_LEN - MAC_LEN)
     }
+}
+
+/// The key of the mac1 of the response to an initiation with this Noise message, which begins with the ephemeral key.
+fn response_mac1_key(initiation: &[u8]) -> MacKey {
+    MacKey::derive(MAC1_KEY_LABEL, initiation.first_chunk().expect("an initiation has an ephemeral key"))
 }
 
 /// The encrypted payload of an initiation.

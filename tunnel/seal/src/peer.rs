@@ -16,6 +16,7 @@ use crate::keys::{PresharedKey, PublicKey};
 use crate::mac::{MAC_LEN, MAC1_KEY_LABEL, MacKey};
 use crate::message::HandshakeMessage;
 use crate::noise::Noise;
+use crate::rate_limit::{Rate, TokenBucket};
 use crate::sessions::{REKEY_AFTER, Sessions};
 
 /// Delay of a responder's rekeying after the initiator's.
@@ -32,11 +33,16 @@ const PENDING_HANDSHAKE_LIFETIME: Span = Span::from_secs(20);
 /// [`Session::usage`](crate::Session) at which a session is rekeyed: half of the limit.
 const REKEY_AFTER_USAGE: u64 = 128;
 
+/// Responses by one route that may fail, a second and at once. Each costs two Curve25519 operations.
+const FAILED_RESPONSES: Rate = Rate::per_second(20);
+
 /// An initiation without a response.
 pub(crate) struct PendingHandshake {
     pub(crate) index: u32,
     pub(crate) sent: Instant,
     pub(crate) noise: Noise,
+    /// Key of the mac1 of the response.
+    pub(crate) response_mac1: MacKey,
     message: HandshakeMessage,
     mac1: [u8; MAC_LEN],
 }
@@ -45,8 +51,8 @@ pub(crate) struct PendingHandshake {
 pub(crate) struct Peer {
     pub(crate) public_key: PublicKey,
     pub(crate) preshared_key: PresharedKey,
-    /// Key of the mac1 of messages to the peer.
-    pub(crate) mac1: MacKey,
+    /// Key of the mac1 of initiations to the peer.
+    mac1: MacKey,
     cookie_key: MacKey,
     /// The random id that this host sends in handshakes with the peer; a new one after it has lost its state.
     pub(crate) boot_id: u64,
@@ -63,6 +69,8 @@ pub(crate) struct Peer {
     pub(crate) handshake_attempts: u32,
     /// By route: the latest cookie, and when it arrived.
     cookies: BTreeMap<u8, (Instant, [u8; MAC_LEN])>,
+    /// By route: failed responses.
+    failed_responses: BTreeMap<u8, TokenBucket>,
 }
 
 impl Peer {
@@ -70,8 +78,8 @@ impl Peer {
         Self {
             public_key,
             preshared_key,
-            mac1: MacKey::derive(MAC1_KEY_LABEL, &public_key),
-            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, &public_key),
+            mac1: MacKey::derive(MAC1_KEY_LABEL, public_key.bytes()),
+            cookie_key: MacKey::derive(cookie::COOKIE_KEY_LABEL, public_key.bytes()),
             boot_id,
             is_initiator: false,
             rekey_requested: false,
@@ -82,6 +90,7 @@ impl Peer {
             retry_time: Instant::ZERO,
             handshake_attempts: 0,
             cookies: BTreeMap::new(),
+            failed_responses: BTreeMap::new(),
         }
     }
 
@@ -178,7 +187,8 @@ impl Peer {
         mut message: HandshakeMessage,
     ) -> Option<u32> {
         let mac1 = message.write_mac1(&self.mac1);
-        self.pending.push_back(PendingHandshake { index, sent, noise, message, mac1 });
+        let response_mac1 = message.response_mac1_key();
+        self.pending.push_back(PendingHandshake { index, sent, noise, response_mac1, message, mac1 });
         let oldest = (self.pending.len() > MAX_PENDING_HANDSHAKES).then(|| self.pending.pop_front());
         oldest.flatten().map(|handshake| handshake.index)
     }
@@ -198,6 +208,16 @@ impl Peer {
         self.pending.iter_mut().enumerate().find(|(_, handshake)| handshake.index == index)
     }
 
+    /// Charges a response by `route` as failed. False if too many have failed: then it is to be dropped.
+    pub(crate) fn charge_response(&mut self, now: Instant, route: u8) -> bool {
+        self.failed_responses.entry(route).or_default().take(now, FAILED_RESPONSES)
+    }
+
+    /// Takes back the charge of a response that is authentic.
+    pub(crate) fn refund_response(&mut self, route: u8) {
+        self.failed_responses.entry(route).or_default().refund(FAILED_RESPONSES);
+    }
+
     /// A response arrived to the handshake at `position`: removes it and older ones.
     pub(crate) fn finish_handshakes(&mut self, position: usize, released_indices: &mut Vec<u32>) {
         released_indices.extend(self.pending.drain(..=position).map(|handshake| handshake.index));
@@ -205,9 +225,16 @@ impl Peer {
 
     /// Stores the cookie of a cookie reply by `route` to the initiation with this index. False if it is not authentic,
     /// or not the first one of that initiation and route.
-    pub(crate) fn on_cookie_reply(&mut self, now: Instant, route: u8, index: u32, body: &[u8]) -> bool {
+    pub(crate) fn on_cookie_reply(
+        &mut self,
+        now: Instant,
+        route: impl FnOnce() -> u8,
+        index: u32,
+        body: &[u8],
+    ) -> bool {
         let Some((_, handshake)) = self.pending_handshake(index) else { return false };
         let (mac1, sent) = (handshake.mac1, handshake.sent);
+        let route = route();
         if self.cookies.get(&route).is_some_and(|(arrival, _)| *arrival >= sent) {
             return false;
         }

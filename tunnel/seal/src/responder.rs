@@ -16,21 +16,22 @@ use crate::session::{Session, SessionKeys};
 use crate::sessions::SessionEntry;
 
 impl SealDevice {
-    /// Handles a handshake message that arrived by `route` from `source`: the octets of the IP address and then of the
-    /// port at which the sender must be able to receive.
+    /// Handles a handshake message that arrived from `source`: the octets of the IP address and then of the port at
+    /// which the sender must be able to receive. `route` gives the route to a peer by which it arrived; it is called for
+    /// replies to a pending handshake with that peer only.
     ///
     /// # Errors
     /// Why it was dropped; it is counted, and not replied to.
     pub fn receive(
         &mut self,
         now: Instant,
-        route: u8,
+        route: impl FnOnce(PeerId) -> u8,
         source: &[u8],
         datagram: &[u8],
     ) -> Result<HandshakeOutcome, DropReason> {
         let outcome = ParsedMessage::parse(datagram).and_then(|message| match message.message_type {
             MessageType::Initiation => self.on_initiation(now, source, &message),
-            MessageType::Response => self.on_response(now, &message),
+            MessageType::Response => self.on_response(now, route, &message),
             MessageType::CookieReply => self.on_cookie_reply(now, route, &message),
         });
         outcome.inspect_err(|&reason| self.counters.add(reason))
@@ -74,7 +75,7 @@ impl SealDevice {
         peer.received_timestamp = payload.timestamp;
         let cipher = self.config.ciphers.iter().find(|cipher| payload.ciphers & cipher.bit() != 0);
         let cipher = *cipher.ok_or(DropReason::NoCommonCipher)?;
-        let reply = self.create_response(now, id, message.index, noise, &payload, cipher);
+        let reply = self.create_response(now, id, message, noise, &payload, cipher);
         let reply = reply.ok_or(DropReason::AuthenticationFailed)?;
         Ok(HandshakeOutcome { peer: Some(id), reply: Some(reply), established: None })
     }
@@ -84,18 +85,18 @@ impl SealDevice {
         &mut self,
         now: Instant,
         id: PeerId,
-        remote_index: u32,
+        message: &ParsedMessage<'_>,
         noise: Noise,
         initiation: &InitiationPayload,
         cipher: Cipher,
     ) -> Option<HandshakeMessage> {
         let local_index = self.reserve_index(id);
         let peer = self.peers[id.0 as usize].as_mut()?;
-        let mut reply = HandshakeMessage::new(MessageType::Response, remote_index);
+        let mut reply = HandshakeMessage::new(MessageType::Response, message.index);
         let payload = ResponsePayload { boot_id: peer.boot_id, index: local_index, cipher };
         let split = noise.write_response(&peer.preshared_key, &payload.write(), reply.body_mut())?;
-        reply.write_mac1(&peer.mac1);
-        let session = responded_session(now, local_index, remote_index, initiation, cipher, &split);
+        reply.write_mac1(&message.response_mac1_key());
+        let session = responded_session(now, local_index, message.index, initiation, cipher, &split);
         self.released_indices.extend(peer.sessions.add_unconfirmed(session));
         self.release_indices();
         self.schedule(now);

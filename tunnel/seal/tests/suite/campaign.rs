@@ -85,7 +85,7 @@ impl testnet::Host for TestHost {
 
     fn receive(&mut self, now: Instant, _: usize, datagram: Vec<u8>) {
         if datagram[0] == 0 {
-            let Ok(outcome) = self.peer.device.receive(now, 0, &[self.index as u8], &datagram) else { return };
+            let Ok(outcome) = self.peer.device.receive(now, |_| 0, &[self.index as u8], &datagram) else { return };
             self.on_established(outcome.established);
             self.outgoing.extend(outcome.reply.map(|reply| reply.as_bytes().to_vec()));
         } else if let Ok((opened, body)) = self.peer.open(now, &datagram) {

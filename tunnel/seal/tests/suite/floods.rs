@@ -36,7 +36,7 @@ impl Fixture {
     /// `count` initiations with a valid mac1, each from another address.
     fn flood(&mut self, now: Instant, count: u32) {
         for number in 0..count {
-            let _ = self.responder.receive(now, 0, &number.to_be_bytes(), self.unknown_initiation.as_bytes());
+            let _ = self.responder.receive(now, |_| 0, &number.to_be_bytes(), self.unknown_initiation.as_bytes());
         }
     }
 
@@ -56,14 +56,14 @@ fn a_flood_is_processed_up_to_the_threshold_and_a_peer_gets_a_response() {
     assert_eq!(fixture.responder.counters().get(DropReason::CookieRequired), 10_000 - u64::from(UNDER_LOAD_THRESHOLD));
     let initiation = fixture.initiate(secs(1));
     let cookie =
-        fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
+        fixture.responder.receive(secs(1), |_| 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
     assert!(cookie.as_bytes().len() < INITIATION_LEN, "no amplification");
-    assert!(fixture.initiator.receive(secs(1), 0, &[9; 6], cookie.as_bytes()).unwrap().established.is_none());
+    assert!(fixture.initiator.receive(secs(1), |_| 0, &[9; 6], cookie.as_bytes()).unwrap().established.is_none());
     fixture.flood(secs(3), 10_000);
     let initiation = fixture.initiate(secs(3));
     let response =
-        fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
-    assert!(fixture.initiator.receive(secs(3), 0, &[9; 6], response.as_bytes()).unwrap().established.is_some());
+        fixture.responder.receive(secs(3), |_| 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
+    assert!(fixture.initiator.receive(secs(3), |_| 0, &[9; 6], response.as_bytes()).unwrap().established.is_some());
 }
 
 /// An initiation with a mac2 for the address [`INITIATOR_ADDRESS`], and a responder under load.
@@ -72,8 +72,8 @@ fn with_cookie() -> (Fixture, HandshakeMessage) {
     fixture.flood(secs(1), 100);
     let initiation = fixture.initiate(secs(1));
     let cookie =
-        fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
-    fixture.initiator.receive(secs(1), 0, &[9; 6], cookie.as_bytes()).unwrap();
+        fixture.responder.receive(secs(1), |_| 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().reply.unwrap();
+    fixture.initiator.receive(secs(1), |_| 0, &[9; 6], cookie.as_bytes()).unwrap();
     let initiation = fixture.initiate(secs(3));
     fixture.flood(secs(3), 100);
     (fixture, initiation)
@@ -84,9 +84,11 @@ fn a_cookie_is_invalid_at_another_address() {
     let (mut fixture, initiation) = with_cookie();
     let mut other_address = INITIATOR_ADDRESS;
     other_address[5] ^= 1;
-    let outcome = fixture.responder.receive(secs(3), 0, &other_address, initiation.as_bytes()).unwrap();
+    let outcome = fixture.responder.receive(secs(3), |_| 0, &other_address, initiation.as_bytes()).unwrap();
     assert!(outcome.peer.is_none(), "the cookie is bound to the port too");
-    assert!(fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some());
+    assert!(
+        fixture.responder.receive(secs(3), |_| 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some()
+    );
 }
 
 #[test]
@@ -94,7 +96,9 @@ fn a_cookie_expires_with_the_secret_after_two_minutes() {
     let (mut fixture, initiation) = with_cookie();
     let expiry = secs(3) + Span::from_secs(120);
     fixture.flood(expiry, 100);
-    assert!(fixture.responder.receive(expiry, 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_none());
+    assert!(
+        fixture.responder.receive(expiry, |_| 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_none()
+    );
 }
 
 #[test]
@@ -103,17 +107,17 @@ fn an_invalid_mac2_gets_a_cookie_reply_only_under_load() {
     let mut changed = initiation.as_bytes().to_vec();
     changed[INITIATION_LEN - 1] ^= 1;
     let mut idle = Fixture::new();
-    assert!(idle.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_some());
+    assert!(idle.responder.receive(secs(3), |_| 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_some());
     let mut loaded = Fixture::new();
     loaded.flood(secs(3), 100);
-    assert!(loaded.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_none());
+    assert!(loaded.responder.receive(secs(3), |_| 0, &INITIATOR_ADDRESS, &changed).unwrap().peer.is_none());
 }
 
 #[test]
 fn one_address_cannot_take_all_even_with_cookies() {
     let (mut fixture, initiation) = with_cookie();
     for _ in 0..100 {
-        let _ = fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, initiation.as_bytes());
+        let _ = fixture.responder.receive(secs(3), |_| 0, &INITIATOR_ADDRESS, initiation.as_bytes());
     }
     assert_eq!(fixture.responder.counters().get(DropReason::RateLimited), 90, "ten a second and network");
     assert_eq!(fixture.responder.counters().get(DropReason::ReplayedInitiation), 9);
@@ -126,13 +130,13 @@ fn initiations_with_an_invalid_mac1_do_not_count_as_load() {
     changed[INITIATION_LEN - 20] ^= 1;
     for _ in 0..10_000 {
         assert_eq!(
-            fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, &changed).unwrap_err(),
+            fixture.responder.receive(secs(1), |_| 0, &INITIATOR_ADDRESS, &changed).unwrap_err(),
             DropReason::InvalidMac1
         );
     }
     let initiation = fixture.initiate(secs(1));
     assert!(
-        fixture.responder.receive(secs(1), 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some(),
+        fixture.responder.receive(secs(1), |_| 0, &INITIATOR_ADDRESS, initiation.as_bytes()).unwrap().peer.is_some(),
         "served without a cookie"
     );
 }
@@ -145,5 +149,7 @@ fn cookies_belong_to_routes() {
     let (with_mac2, without_mac2) = (initiation(&fixture, 0), initiation(&fixture, 1));
     assert_eq!(with_mac2.as_bytes()[..INITIATION_LEN - 16], without_mac2.as_bytes()[..INITIATION_LEN - 16]);
     assert_eq!(without_mac2.as_bytes()[INITIATION_LEN - 16..], [0; 16]);
-    assert!(fixture.responder.receive(secs(3), 0, &INITIATOR_ADDRESS, with_mac2.as_bytes()).unwrap().peer.is_some());
+    assert!(
+        fixture.responder.receive(secs(3), |_| 0, &INITIATOR_ADDRESS, with_mac2.as_bytes()).unwrap().peer.is_some()
+    );
 }

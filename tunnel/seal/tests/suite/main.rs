@@ -7,6 +7,7 @@ mod floods;
 mod handshake;
 mod keys;
 mod rekeying;
+mod responses;
 mod simultaneous;
 mod tampering;
 mod test_peer;

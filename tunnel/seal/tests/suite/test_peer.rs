@@ -32,7 +32,7 @@ impl TestPeer {
         now: Instant,
         message: &HandshakeMessage,
     ) -> Result<seal::HandshakeOutcome, DropReason> {
-        self.device.receive(now, 0, &[192, 0, 2, 1, 0, 80], message.as_bytes())
+        self.device.receive(now, |_| 0, &[192, 0, 2, 1, 0, 80], message.as_bytes())
     }
 
     /// An initiation, if one is due.
