@@ -8,7 +8,7 @@ use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
 use crate::relay::{ByteRange, RelayEnd};
 use machine::{
-    Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, FIRST_UNORDERED_STREAM, MAX_PATHS,
+    Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_UNORDERED_STREAM, MAX_PATHS,
     PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler, SEAL_OVERHEAD, Transmit, TransmitBody,
 };
 use relay::Message;
@@ -299,7 +299,7 @@ fn endpoint_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64
     if entry.fill != Fill::Cwnd {
         return Err(tunnel_error(format!("`{}` fills send buffers, which paths of a tunnel do not have", entry.name)));
     }
-    settings.options.endpoint_config(&tunnel.weights, seed).map_err(tunnel_error)
+    settings.options.endpoint_config(&tunnel.weights, Entropy::seeded(seed)).map_err(tunnel_error)
 }
 
 fn path_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, path_index: usize, mtu: u32) -> PathConfig {

@@ -1,6 +1,7 @@
 //! Configuration of an [`Endpoint`](super::Endpoint) and of its paths, for the daemon, the simulator and the scenario's
 //! schema alike.
 
+use crate::Entropy;
 use control::{AlgorithmChoice, Controller};
 use schedule::Scheduler;
 use units::{Rate, Span};
@@ -60,15 +61,15 @@ impl Default for TunnelOptions {
 }
 
 impl TunnelOptions {
-    /// The configuration of an endpoint whose paths have these weights, by path id.
+    /// The configuration of an endpoint whose paths have these weights, by path id, and which draws from `entropy`.
     ///
     /// # Errors
     /// An unknown algorithm, or a parameter that it does not have, in words.
-    pub fn endpoint_config(&self, weights: &[u32], seed: u64) -> Result<EndpointConfig, String> {
+    pub fn endpoint_config(&self, weights: &[u32], entropy: Entropy) -> Result<EndpointConfig, String> {
         let AlgorithmChoice { name, parameters } = &self.scheduler;
         let entry = schedule::find(name).ok_or_else(|| format!("there is no scheduler `{name}`"))?;
         let scheduler = entry.scheduler(weights, 0, parameters).map_err(|error| format!("{name}: {error}"))?;
-        Ok(EndpointConfig { scheduler, controller: self.controller()?, options: self.clone(), seed })
+        Ok(EndpointConfig { scheduler, controller: self.controller()?, options: self.clone(), entropy })
     }
 
     fn controller(&self) -> Result<Option<Box<dyn Controller>>, String> {
@@ -90,8 +91,8 @@ pub struct EndpointConfig {
     pub controller: Option<Box<dyn Controller>>,
     /// The options.
     pub options: TunnelOptions,
-    /// Seed of all random choices.
-    pub seed: u64,
+    /// The source of ping tokens, and of the seed of the controller's random choices.
+    pub entropy: Entropy,
 }
 
 /// Configuration of one path.

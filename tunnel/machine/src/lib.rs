@@ -5,6 +5,7 @@
 
 mod config;
 mod endpoint;
+mod entropy;
 mod fragments;
 mod ingress;
 mod packet;
@@ -15,6 +16,7 @@ mod status;
 
 pub use config::{EndpointConfig, MAX_PATHS, OFF, PathConfig, TunnelOptions};
 pub use endpoint::Endpoint;
+pub use entropy::Entropy;
 pub use packet::{
     Arrival, DATA_HEADER_BYTES, Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD, Transmit,
     TransmitBody,

@@ -99,7 +99,8 @@ pub struct EndpointCounters {
     pub missing_fragments: u64,
     /// Fragments dropped because the reorder buffer was full.
     pub reorder_dropped_fragments: u64,
-    /// Malformed frames and fragments.
+    /// Malformed frames and fragments; pings and acknowledgements that one datagram holds too many of;
+    /// acknowledgements of packets that were never sent.
     pub malformed_frames: u64,
 }
 

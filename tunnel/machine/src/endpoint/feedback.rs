@@ -40,7 +40,7 @@ impl<P: Payload> Endpoint<P> {
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
             let was_up = path.is_up();
-            let ping = path.poll_ping(now, policy, &mut self.controller.rng);
+            let ping = path.poll_ping(now, policy, &mut self.entropy);
             let failed = was_up && !path.is_up();
             let id = PathId(index as u16);
             if failed {

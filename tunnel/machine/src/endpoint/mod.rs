@@ -19,6 +19,7 @@ mod feedback;
 mod sending;
 
 use super::config::{EndpointConfig, MAX_PATHS, PathConfig, TunnelOptions};
+use super::entropy::Entropy;
 use super::fragments::FragmentsInFlight;
 use super::ingress::IngressQueue;
 use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
@@ -39,6 +40,8 @@ const PATH_IN_USE_TIME: Span = Span::from_millis(500);
 const MAX_RETRANSMISSION_AGE: Span = Span::from_secs(1);
 /// Fragments retransmitted at the probe timeout of the only path, as probes.
 const PTO_PROBES: usize = 2;
+/// Pings of one datagram that are answered: [`Endpoint`] itself sends one a datagram.
+const MAX_PINGS_PER_DATAGRAM: usize = 4;
 /// Minimum reorder timeout.
 const MIN_REORDER_TIMEOUT: Span = Span::from_millis(5);
 /// The reorder timeout before anything is measured.
@@ -61,8 +64,9 @@ struct PartlySentPacket<P> {
 #[derive(Debug)]
 pub struct Endpoint<P> {
     scheduler: Box<dyn Scheduler>,
-    /// The congestion controller of all paths; its random stream is also that of ping tokens.
+    /// The congestion controller of all paths.
     controller: ControllerHandle,
+    entropy: Entropy,
     options: TunnelOptions,
     paths: Vec<Option<TunnelPath>>,
     /// The next packet number of each path that was removed: no number is used twice.
@@ -97,7 +101,7 @@ impl<P: Payload> Endpoint<P> {
     /// An endpoint without paths.
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
-        let EndpointConfig { scheduler, controller, options, seed } = config;
+        let EndpointConfig { scheduler, controller, options, mut entropy } = config;
         let reorder = ReorderConfig {
             in_order: options.in_order,
             deliver_late: options.deliver_late,
@@ -107,7 +111,8 @@ impl<P: Payload> Endpoint<P> {
         };
         Self {
             scheduler,
-            controller: ControllerHandle { controller, rng: RngStream::named(seed, "tunnel") },
+            controller: ControllerHandle { controller, rng: RngStream::named(entropy.bits(), "tunnel") },
+            entropy,
             paths: Vec::new(),
             next_packet_numbers: [0; MAX_PATHS],
             views: Vec::new(),
@@ -164,7 +169,7 @@ impl<P: Payload> Endpoint<P> {
     pub fn announce_removal(&mut self, id: PathId) {
         self.control_deadline = Instant::ZERO;
         let frame = Frame::Path { path: id.0 as u8, state: PathState::Removed };
-        self.paths.iter_mut().flatten().for_each(|path| path.frames.push(frame.clone()));
+        self.paths.iter_mut().flatten().for_each(|path| path.queue_frame(frame.clone()));
     }
 
     /// Removes a path without an announcement: the peer knows of it. What was in flight on it is retransmitted on the
@@ -260,7 +265,24 @@ impl<P: Payload> Endpoint<P> {
         path.on_datagram(now, None);
         path.received.add(now, arrival.packet_number, arrival.ce, false);
         (self.had_input, self.control_deadline) = (true, Instant::ZERO);
-        frames.iter().for_each(|frame| self.on_frame(now, arrival.path, frame));
+        let (mut pings, mut acked_paths) = (0, [false; MAX_PATHS]);
+        for frame in frames {
+            let is_surplus = match frame {
+                Frame::Ping { .. } => {
+                    pings += 1;
+                    pings > MAX_PINGS_PER_DATAGRAM
+                }
+                Frame::Ack(ack) => {
+                    acked_paths.get_mut(usize::from(ack.path)).is_none_or(|acked| std::mem::replace(acked, true))
+                }
+                _ => false,
+            };
+            if is_surplus {
+                self.counters.malformed_frames += 1;
+            } else {
+                self.on_frame(now, arrival.path, frame);
+            }
+        }
     }
 
     fn on_frame(&mut self, now: Instant, arrival_path: PathId, frame: &Frame) {
@@ -268,7 +290,7 @@ impl<P: Payload> Endpoint<P> {
             Frame::Ack(ack) => self.on_ack(now, ack),
             Frame::Ping { token } => {
                 if let Some(Some(path)) = self.paths.get_mut(arrival_path.index()) {
-                    path.frames.push(Frame::Pong { token: *token });
+                    path.queue_pong(*token);
                 }
             }
             Frame::Pong { token } => self.on_pong(now, arrival_path, *token),
@@ -441,7 +463,7 @@ impl<P: Payload> Endpoint<P> {
     /// Queues a CLOSE frame; [`poll_transmit`](Self::poll_transmit) returns it.
     pub fn close(&mut self) {
         if let Some(path) = self.feedback_path().and_then(|path| self.paths[path.index()].as_mut()) {
-            path.frames.push(Frame::Close);
+            path.queue_frame(Frame::Close);
             self.control_deadline = Instant::ZERO;
         }
     }
@@ -449,5 +471,5 @@ impl<P: Payload> Endpoint<P> {
 
 fn announce_state(path: &mut TunnelPath, id: PathId) {
     let state = if path.is_backup() { PathState::Backup } else { PathState::Regular };
-    path.frames.push(Frame::Path { path: id.0 as u8, state });
+    path.queue_frame(Frame::Path { path: id.0 as u8, state });
 }

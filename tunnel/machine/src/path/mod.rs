@@ -13,12 +13,13 @@ pub(super) use sent_packets::FragmentOutcomes;
 pub(super) use validation::PingPolicy;
 
 use super::config::PathConfig;
+use super::entropy::Entropy;
 use super::packet::{DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use control::{CaState, Cause, PathEvent, PathInfo, Reduction};
 use phantom_queue::PhantomQueue;
 use sent_packets::SentPackets;
 use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState};
-use units::{Instant, PathId, Rate, RngStream, Span};
+use units::{Instant, PathId, Rate, Span};
 use validation::PathValidation;
 use wire::frame::{Ack, Frame};
 
@@ -37,6 +38,8 @@ const PACING_SLACK: Span = Span::from_millis(1);
 const MIN_PTO: Span = Span::from_millis(60);
 /// Minimum number of packets in flight that saturate a path, whatever the delay.
 const MIN_SATURATING_PACKETS: u32 = 16;
+/// Maximum number of answers to pings that wait to be sent: those to 64 datagrams, which a driver may receive at once.
+const MAX_QUEUED_PONGS: usize = 256;
 /// Minimum queueing delay that shows a queue on the path.
 const MIN_QUEUE_DELAY: Span = Span::from_millis(2);
 /// The rate of a path that nothing paces.
@@ -53,7 +56,7 @@ pub(super) struct TunnelPath {
     pub(super) received: ReceivedPackets,
     /// When feedback was last sent on the path.
     pub(super) last_feedback: Instant,
-    /// Frames that must be sent on this path.
+    /// Frames that must be sent on this path, from [`queue_frame`](Self::queue_frame).
     pub(super) frames: Vec<Frame>,
     /// The peer uses the path as a backup.
     pub(super) peer_backup: bool,
@@ -111,6 +114,20 @@ impl TunnelPath {
             received_data_packets: 0,
             received_data_bytes: 0,
             redundant_up_to: 0,
+        }
+    }
+
+    /// Queues a frame to be sent on the path, unless the same frame waits there.
+    pub(super) fn queue_frame(&mut self, frame: Frame) {
+        if !self.frames.contains(&frame) {
+            self.frames.push(frame);
+        }
+    }
+
+    /// Queues the answer to a ping.
+    pub(super) fn queue_pong(&mut self, token: u64) {
+        if self.frames.len() < MAX_QUEUED_PONGS {
+            self.frames.push(Frame::Pong { token });
         }
     }
 
@@ -382,9 +399,9 @@ impl TunnelPath {
         &mut self,
         now: Instant,
         policy: PingPolicy,
-        rng: &mut RngStream,
+        entropy: &mut Entropy,
     ) -> Option<(u64, Option<u32>)> {
-        self.validation.poll(now, self.policy(policy), rng)
+        self.validation.poll(now, self.policy(policy), entropy)
     }
 
     /// Makes the next ping due now.

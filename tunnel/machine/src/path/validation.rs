@@ -5,7 +5,8 @@
 //! traffic is not pinged; a failed path is still pinged, and used again after the first pong.
 
 use super::pmtud::PmtuSearch;
-use units::{Instant, RngStream, Span};
+use crate::entropy::Entropy;
+use units::{Instant, Span};
 
 /// Unanswered pings in a row after which a path has failed.
 const MAX_MISSED_PINGS: u32 = 3;
@@ -110,7 +111,12 @@ impl PathValidation {
 
     /// The data of a ping to send now (as in PATH_CHALLENGE), and the datagram's size if it probes the path MTU, bytes.
     /// `None` if nothing is due, or if the path has just failed: [`up`](Self::up) is then false.
-    pub(super) fn poll(&mut self, now: Instant, policy: PingPolicy, rng: &mut RngStream) -> Option<(u64, Option<u32>)> {
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        policy: PingPolicy,
+        entropy: &mut Entropy,
+    ) -> Option<(u64, Option<u32>)> {
         if self.validation_deadline(policy) <= now {
             let validation_ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
             if self.up && validation_ping_outstanding {
@@ -121,18 +127,18 @@ impl PathValidation {
                 }
             }
             self.last_ping = Some(now);
-            return Some((self.ping(now, None, rng), None));
+            return Some((self.ping(now, None, entropy), None));
         }
         let timeout = self.ping_timeout();
         let size = self.dplpmtud.poll(now, timeout)?;
-        Some((self.ping(now, Some(size), rng), Some(size)))
+        Some((self.ping(now, Some(size), entropy), Some(size)))
     }
 
-    fn ping(&mut self, now: Instant, probe_size: Option<u32>, rng: &mut RngStream) -> u64 {
+    fn ping(&mut self, now: Instant, probe_size: Option<u32>, entropy: &mut Entropy) -> u64 {
         if self.outstanding.len() == MAX_OUTSTANDING {
             self.outstanding.remove(0);
         }
-        let data = rng.bits();
+        let data = entropy.bits();
         self.outstanding.push(Ping { data, sent: now, probe_size });
         data
     }

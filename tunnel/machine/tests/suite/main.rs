@@ -9,7 +9,7 @@ use ropewalk_machine::{Arrival, EndpointEvent, Fragment, PathConfig, TransmitBod
 use simulation::{Bytes, TestHost, offer, simulation};
 use testnet::{LinkConfig, PATH_CONFIG, ms, options};
 use units::{Instant, PathId, Rate, Span};
-use wire::frame::Frame;
+use wire::frame::{Ack, AckRanges, Frame};
 
 #[test]
 fn packets_are_delivered_whole_and_in_order_over_two_different_paths() {
@@ -82,27 +82,56 @@ fn a_path_sends_at_most_its_configured_rate() {
 
 /// The frames that an endpoint sends now, datagram by datagram, none of which may be larger than every path carries:
 /// 1200 bytes (RFC 9000, section 14), of which the seal takes 28.
-fn sent_frames(host: &mut TestHost, now: Instant) -> Vec<Frame> {
+fn sent_frames(host: &mut TestHost, now: Instant) -> Vec<(PathId, Frame)> {
     let mut frames = Vec::new();
     while let Some(transmit) = host.endpoint.poll_transmit(now) {
         assert_eq!(transmit.body, TransmitBody::Control { pad_to: 0 });
         assert!(host.endpoint.control_frames().iter().map(Frame::len).sum::<usize>() <= 1200 - 28);
-        frames.extend_from_slice(host.endpoint.control_frames());
+        frames.extend(host.endpoint.control_frames().iter().map(|frame| (transmit.path, frame.clone())));
     }
     frames
 }
 
 #[test]
-fn any_number_of_pongs_fits_the_datagrams_of_every_path() {
-    let mut host = TestHost::new(&options("bbr", "minrtt"), 4, 1);
+fn four_pings_of_a_datagram_are_answered_on_its_path_and_256_pongs_wait_at_most() {
+    let mut host = TestHost::new(&options("bbr", "minrtt"), 4, 2);
     sent_frames(&mut host, ms(1));
     for number in 0..100 {
+        // Four are answered of each datagram, and of all those that wait, 256.
         let pings: Vec<Frame> = (0..130).map(|n| Frame::Ping { token: 1000 * number + n }).collect();
-        host.endpoint.receive_control(ms(2), Arrival { path: PathId(0), packet_number: number, ce: false }, &pings);
+        host.endpoint.receive_control(ms(2), Arrival { path: PathId(1), packet_number: number, ce: false }, &pings);
     }
     let pongs = sent_frames(&mut host, ms(2));
-    let tokens = (0..100).flat_map(|number| (0..130).map(move |n| Frame::Pong { token: 1000 * number + n }));
-    assert!(pongs.into_iter().eq(tokens), "each is answered");
+    let tokens = (0..64).flat_map(|number| (0..4).map(move |n| (PathId(1), Frame::Pong { token: 1000 * number + n })));
+    assert!(pongs.into_iter().eq(tokens), "each of these is answered");
+    assert_eq!(host.endpoint.status().counters.malformed_frames, 100 * 126);
+}
+
+/// RFC 9000, section 13.1: an acknowledgement of a packet that was never sent is an error.
+#[test]
+fn acknowledgements_of_packets_never_sent_and_second_ones_of_a_path_are_counted_and_ignored() {
+    let mut simulation = simulation(7, vec![[LinkConfig::clean(100, 10); 2]], &options("bbr", "minrtt"), Span::ZERO);
+    simulation.run_until(ms(500));
+    let host = &mut simulation.hosts[0];
+    host.endpoint.offer(ms(500), 1, Bytes { id: 1, start: 0, end: 1000, length: 1000 });
+    let mut transmits = std::iter::from_fn(|| host.endpoint.poll_transmit(ms(500)));
+    let data = transmits.find(|transmit| matches!(transmit.body, TransmitBody::Data(_)));
+    let data = data.expect("the packet is sent").packet_number as u32;
+    let mut ranges = AckRanges::default();
+    ranges.push(0, u32::MAX);
+    let ack = |largest| {
+        let ranges = ranges.clone();
+        Frame::Ack(Ack { path: 0, largest, ack_delay_us: 0, receive_timestamp_us: 0, ce_count: 0, ranges })
+    };
+    let mut receive = |number, frames: &[Frame]| {
+        let arrival = Arrival { path: PathId(0), packet_number: number, ce: false };
+        host.endpoint.receive_control(ms(501), arrival, frames);
+        let status = host.endpoint.status();
+        (status.paths[0].in_flight, status.counters.malformed_frames)
+    };
+    assert_eq!(receive(1000, &[ack(data + 1)]), (1, 1));
+    assert_eq!(receive(1001, &[ack(data + 1), ack(data)]), (1, 3), "one of a path");
+    assert_eq!(receive(1002, &[ack(data)]), (0, 3));
 }
 
 #[test]
@@ -118,6 +147,6 @@ fn acknowledgements_of_many_lossy_paths_fit_several_datagrams() {
         }
     }
     let frames = sent_frames(&mut host, ms(2));
-    let paths = frames.iter().filter_map(|frame| if let Frame::Ack(ack) = frame { Some(ack.path) } else { None });
+    let paths = frames.iter().filter_map(|(_, frame)| if let Frame::Ack(ack) = frame { Some(ack.path) } else { None });
     assert!(paths.eq(0..16), "each path once: {frames:?}");
 }

@@ -1,7 +1,8 @@
 //! Endpoints as hosts of the test network: payloads and datagrams are values.
 
 use ropewalk_machine::{
-    Arrival, Delivery, Endpoint, EndpointEvent, Fragment, Payload, Reassembler, Transmit, TransmitBody, TunnelOptions,
+    Arrival, Delivery, Endpoint, EndpointEvent, Entropy, Fragment, Payload, Reassembler, Transmit, TransmitBody,
+    TunnelOptions,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use testnet::{LinkConfig, PATH_CONFIG};
@@ -79,7 +80,8 @@ pub(crate) fn offer(simulation: &mut Simulation, host: usize, stream: u8, id: u6
 
 impl TestHost {
     pub(crate) fn new(options: &TunnelOptions, seed: u64, paths: u16) -> Self {
-        let mut endpoint = Endpoint::new(options.endpoint_config(&[], seed).expect("registered algorithms"));
+        let mut endpoint =
+            Endpoint::new(options.endpoint_config(&[], Entropy::seeded(seed)).expect("registered algorithms"));
         (0..paths).for_each(|path| endpoint.set_path(PathId(path), PATH_CONFIG));
         let (reassembler, received) = (Reassembler::default(), BTreeMap::new());
         Self { clock_offset: Span::ZERO, endpoint, delivered: Vec::new(), reassembler, events: Vec::new(), received }

@@ -1,6 +1,6 @@
 //! Hosts of the tunnel on the test network: real handshakes, ciphers and bytes; addresses may be rebound.
 
-use machine::{Delivery, EndpointStatus, Payload, Reassembler, TunnelOptions};
+use machine::{Delivery, EndpointStatus, Entropy, Payload, Reassembler, TunnelOptions};
 use ropewalk_node::{Address, Malformed, Node, NodeEvent, Route};
 use seal::{PeerId, PrivateKey, PublicKey, SealDevice};
 use std::collections::BTreeSet;
@@ -176,8 +176,9 @@ impl TestHost {
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = rng.bits() as u8);
         let peers = SealDevice::new(seal::HandshakeConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
         let mut node = Node::new(peers, Box::new(|_| PATH_CONFIG));
-        let new_config =
-            Box::new(move || options.endpoint_config(&[], 2 * seed + index as u64).expect("registered algorithms"));
+        let new_config = Box::new(move || {
+            options.endpoint_config(&[], Entropy::seeded(2 * seed + index as u64)).expect("registered algorithms")
+        });
         let peer = node.add_peer(peer_key, None, new_config).expect("a good key");
         for path in 0..if index == 0 { addresses.len() } else { 0 } {
             node.set_path(now, peer, path as u8, Route { socket: path as u16, remote: address(1, path) }, PATH_CONFIG);

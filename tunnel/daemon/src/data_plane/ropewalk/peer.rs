@@ -143,7 +143,7 @@ pub(super) fn check_peer<'a>(
     socket_config: impl Fn(usize) -> Option<&'a SocketConfig>,
 ) -> Result<(), Error> {
     let config_error = |message: String| Error::config(format!("peer {}: {message}", config.public_key));
-    config.options.endpoint_config(&config.weights(), 0).map_err(config_error)?;
+    config.options.endpoint_config(&config.weights(), machine::Entropy::seeded(0)).map_err(config_error)?;
     node.sessions().check_peer_key(&config.public_key).map_err(|error| config_error(error.to_string()))?;
     if config.paths.iter().any(|path| usize::from(path.id) >= MAX_PATHS) {
         return Err(config_error(format!("at most {MAX_PATHS} paths")));
@@ -162,9 +162,12 @@ pub(super) fn check_peer<'a>(
 fn new_endpoint_config(config: &PeerConfig) -> node::NewEndpointConfig {
     let (options, weights) = (config.options.clone(), config.weights());
     Box::new(move || -> EndpointConfig {
-        let mut seed = [0; 8];
-        SystemEntropy.fill(&mut seed);
-        options.endpoint_config(&weights, u64::from_le_bytes(seed)).expect("the options were checked")
+        let entropy = machine::Entropy::new(|| {
+            let mut bits = [0; 8];
+            SystemEntropy.fill(&mut bits);
+            u64::from_le_bytes(bits)
+        });
+        options.endpoint_config(&weights, entropy).expect("the options were checked")
     })
 }
 
