@@ -2,11 +2,13 @@
 //! them, and the tests of this crate with random bytes and with the saved inputs of fuzzing.
 
 use crate::coalesce::Coalescer;
+use crate::delivery::{self, deliver};
 use crate::frame::{Body, Frame};
 use crate::gre;
 use crate::inner::{Inner, addresses, ecn, mss, protocol};
 use crate::segment::{Segmenter, trim_first};
-use crate::virtio::VirtioNetHeader;
+use crate::virtio::{Gso, GsoType, MAX_TCP_SEGMENTS, VirtioNetHeader};
+use core::net::IpAddr;
 
 /// The ones' complement sum by a plain loop, for comparison.
 #[must_use]
@@ -116,6 +118,101 @@ pub fn segment(data: &[u8]) {
         let (offload, packet) = VirtioNetHeader::parse(&super_packet[start..]).expect("its own header");
         let trimmed = all_segments(Segmenter::new(offload, packet).expect("its own offload"));
         assert_eq!(trimmed.len(), segments.len() - 1);
+    }
+}
+
+/// A TUN device that keeps what is written, and refuses what Linux does.
+#[derive(Debug, Default)]
+pub(crate) struct TestDevice {
+    pub(crate) has_header: bool,
+    pub(crate) accepts_super_packets: bool,
+    /// Refuses every virtio_net_hdr.
+    pub(crate) refuses: bool,
+    pub(crate) packets: Vec<Vec<u8>>,
+    /// With virtio_net_hdr.
+    pub(crate) super_packets: Vec<Vec<u8>>,
+    /// Writes of the last kind that were refused.
+    pub(crate) refused: usize,
+}
+
+impl delivery::Device for TestDevice {
+    fn has_header(&self) -> bool {
+        self.has_header
+    }
+
+    fn accepts(&self, _: Gso) -> bool {
+        self.has_header && self.accepts_super_packets
+    }
+
+    fn write_packet(&mut self, packet: &[u8]) {
+        self.packets.push(packet.to_vec());
+    }
+
+    fn write_super_packet(&mut self, bytes: &[u8]) -> bool {
+        assert!(self.has_header);
+        // As `tun_get_user` does.
+        let (header, packet) = VirtioNetHeader::parse(bytes).expect("a header");
+        let end_of_checksum =
+            header.checksum.map_or(0, |checksum| usize::from(checksum.start) + usize::from(checksum.offset) + 2);
+        let is_refused = self.refuses || end_of_checksum.max(header.hdr_len.into()) > packet.len();
+        self.refused += usize::from(is_refused);
+        if !is_refused {
+            self.super_packets.push(bytes.to_vec());
+        }
+        !is_refused
+    }
+}
+
+/// The only sources that [`delivery`] allows: those of 192.0.2.0/24 and 2001:db8::/32.
+pub(crate) fn is_allowed(source: IpAddr) -> bool {
+    match source {
+        IpAddr::V4(source) => source.octets()[..3] == [192, 0, 2],
+        IpAddr::V6(source) => source.octets()[..4] == [0x20, 1, 0x0d, 0xb8],
+    }
+}
+
+/// Delivery: what is written has an allowed source, and a virtio_net_hdr that follows from the packet alone but for the
+/// size of segments. The first byte holds the properties of the device and of the datagram.
+///
+/// # Panics
+/// If that does not hold.
+pub fn delivery(data: &[u8]) {
+    let Some((options, bytes)) = data.split_first() else { return };
+    let option = |bit: u8| options & 1 << bit != 0;
+    let mut device =
+        TestDevice { has_header: option(0), accepts_super_packets: option(1), refuses: option(2), ..<_>::default() };
+    let mut buffer = vec![0; delivery::MAX_PACKET_BYTES];
+    let result = deliver(&mut bytes.to_vec(), !option(3), option(4), is_allowed, &mut device, &mut buffer);
+    let written = device.packets.len() + device.super_packets.len();
+    assert_eq!(written > 0, result.is_ok());
+    assert!(written <= MAX_TCP_SEGMENTS);
+    for packet in &device.packets {
+        let inner = Inner::parse(packet).expect("only IP is written");
+        assert!(inner.len == packet.len() && is_allowed(inner.source), "{inner:?}");
+    }
+    device.super_packets.iter().for_each(|bytes| check_super_packet(bytes));
+}
+
+/// Checks a virtio_net_hdr that is written to a device.
+fn check_super_packet(bytes: &[u8]) {
+    let (header, packet) = VirtioNetHeader::parse(bytes).expect("a header");
+    let inner = Inner::parse(packet).expect("only IP is written");
+    assert!(inner.len == packet.len() && is_allowed(inner.source) && !inner.fragment, "{inner:?}");
+    let transport = &packet[inner.transport..];
+    let (offset, header_len, gso_type) = match inner.protocol {
+        protocol::TCP if inner.is_v6() => (16, usize::from(transport[12] >> 4) * 4, GsoType::TcpV6),
+        protocol::TCP => (16, usize::from(transport[12] >> 4) * 4, GsoType::TcpV4),
+        protocol::UDP => (6, 8, GsoType::UdpL4),
+        other => panic!("protocol {other}"),
+    };
+    let checksum = header.checksum.expect("a checksum to complete");
+    assert_eq!((usize::from(checksum.start), checksum.offset), (inner.transport, offset));
+    assert_eq!(usize::from(header.hdr_len), inner.transport + header_len);
+    assert!(!header.data_valid);
+    if let Some(gso) = header.gso {
+        assert_eq!(gso.gso_type, gso_type);
+        assert!((1..transport.len() - header_len).contains(&usize::from(gso.size)));
+        assert_eq!(gso.cwr, gso_type != GsoType::UdpL4 && transport[13] & 0x80 != 0);
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod checksum;
 pub mod coalesce;
+pub mod delivery;
 pub mod frame;
 pub mod gre;
 pub mod inner;

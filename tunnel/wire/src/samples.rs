@@ -114,7 +114,7 @@ impl Sample {
             gso: (self.payload.len() > usize::from(size)).then_some(Gso {
                 gso_type,
                 size,
-                cwr: self.flags & 0x80 != 0,
+                cwr: self.tcp && self.flags & 0x80 != 0,
             }),
             hdr_len: (packet.len() - self.payload.len()) as u16,
         };

@@ -7,7 +7,7 @@ pub use trim::trim_first;
 
 use crate::Malformed;
 use crate::checksum::{Sum, pseudo_header_sum};
-use crate::inner::{addresses, protocol};
+use crate::inner::{Inner, addresses, protocol};
 use crate::reader::{put_word, word};
 use crate::virtio::{Gso, Layout, PartialChecksum, VirtioNetHeader, tcp_sequence};
 
@@ -75,12 +75,18 @@ impl<'a> Segmenter<'a> {
     /// A segmenter of `packet`.
     ///
     /// # Errors
-    /// As [`VirtioNetHeader::validate`].
+    /// As [`Inner::parse`]; `Length` for a checksum outside the packet or, of a super-packet, not that of its transport,
+    /// `Type` if the packet is not of the segments' type, `Value` for a size of 0.
     pub fn new(offload: VirtioNetHeader, packet: &'a [u8]) -> Result<Self, Malformed> {
         let template = match offload.gso {
             Some(gso) => Some(Template::new(&offload, gso, packet)?),
             None => {
-                offload.validate(packet)?;
+                Inner::parse(packet)?;
+                if let Some(PartialChecksum { start, offset }) = offload.checksum
+                    && usize::from(start) + usize::from(offset) + 2 > packet.len()
+                {
+                    return Err(Malformed::Length);
+                }
                 None
             }
         };

@@ -9,7 +9,8 @@
 
 use crate::Malformed;
 use crate::inner::{Inner, protocol};
-use crate::reader::word;
+use crate::reader::{put_word, word};
+use crate::segment::CWR;
 
 const NEEDS_CSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
@@ -18,6 +19,12 @@ const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
+
+/// Maximum number of segments of a peer's TCP super-packet, which bounds the work that one makes. A sender whose segments
+/// are the smallest that Linux takes from a peer (`TCP_MIN_MSS`, 88 bytes with 12 of options) makes 862 of 64 KiB.
+pub const MAX_TCP_SEGMENTS: usize = 1024;
+/// Maximum number of segments of a peer's UDP super-packet: Linux's (`UDP_MAX_SEGMENTS`).
+pub const MAX_UDP_SEGMENTS: usize = 128;
 
 /// A decoded virtio_net_hdr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +126,22 @@ impl Layout {
     }
 }
 
+impl Gso {
+    /// The segmentation of `packet`; `None` if it is not longer than one segment.
+    fn rebuild(self, layout: Layout, packet: &[u8]) -> Result<Option<Self>, Malformed> {
+        if self.gso_type != layout.gso_type() {
+            return Err(Malformed::Type);
+        }
+        let (size, payload) = (usize::from(self.size), packet.len() - layout.payload);
+        let max_segments = if layout.tcp { MAX_TCP_SEGMENTS } else { MAX_UDP_SEGMENTS };
+        if size == 0 || payload.div_ceil(size) > max_segments {
+            return Err(Malformed::Value);
+        }
+        let cwr = layout.tcp && packet[layout.transport + 13] & CWR != 0;
+        Ok((payload > size).then_some(Self { cwr, ..self }))
+    }
+}
+
 impl VirtioNetHeader {
     /// Length of the header, bytes.
     pub const LEN: usize = 10;
@@ -173,22 +196,29 @@ impl VirtioNetHeader {
         bytes
     }
 
-    /// Checks that the header is consistent with `packet`, which must be done for packets of a peer before they are
+    /// The header of `packet` as this host states it. What the header of a peer contributes is whether a checksum is to be
+    /// completed and the size of segments; everything else comes from the packet. Done before a packet of a peer is
     /// written to a device or segmented.
     ///
     /// # Errors
-    /// As [`Inner::parse`]; `Length` for offsets outside the packet or not those of its transport, `Type` if the packet
-    /// is not of the segments' type, `Value` for a size of 0.
-    pub fn validate(&self, packet: &[u8]) -> Result<(), Malformed> {
-        if let Some(PartialChecksum { start, offset }) = self.checksum
-            && usize::from(start) + usize::from(offset) + 2 > packet.len()
-        {
+    /// As [`Inner::parse`]; `Type` if there is a checksum to complete and the packet is not one unfragmented TCP segment
+    /// or UDP datagram, or not of the segments' type; `Length` if the checksum is not in the field of its transport
+    /// header, or UDP's length is not that of the packet; `Value` for segments without payload, or for more of them than
+    /// [`MAX_TCP_SEGMENTS`] and [`MAX_UDP_SEGMENTS`].
+    pub fn rebuild(&self, packet: &[u8]) -> Result<Self, Malformed> {
+        if self.checksum.is_none() && self.gso.is_none() {
+            return Inner::parse(packet).map(|_| Self::default());
+        }
+        let layout = Layout::of(packet)?;
+        let checksum = Some(layout.partial_checksum());
+        if self.checksum != checksum {
             return Err(Malformed::Length);
         }
-        match self.gso {
-            Some(gso) => self.layout(gso, packet).map(|_| ()),
-            None => Inner::parse(packet).map(|_| ()),
+        if !layout.tcp && usize::from(word(packet, layout.transport + 4)) != packet.len() - layout.transport {
+            return Err(Malformed::Length);
         }
+        let gso = self.gso.map(|gso| gso.rebuild(layout, packet)).transpose()?.flatten();
+        Ok(Self { checksum, data_valid: false, gso, hdr_len: layout.payload as u16 })
     }
 
     /// The validated layout of a super-packet.
@@ -213,6 +243,29 @@ impl VirtioNetHeader {
         let payload = self.layout(gso, packet).map_or(0, |layout| packet.len() - layout.payload);
         payload.div_ceil(usize::from(gso.size.max(1))).max(1)
     }
+}
+
+/// A valid super-packet of two segments over IPv4, with its virtio_net_hdr, to find out whether a kernel accepts such. The
+/// checksum of its IP header is wrong, so that the host discards it (RFC 1122, section 3.2.1.2).
+#[must_use]
+pub fn probe(tcp: bool) -> Vec<u8> {
+    let mut packet = vec![0; if tcp { 40 } else { 28 }];
+    packet.extend_from_slice(&[0; 16]);
+    let len = packet.len() as u16;
+    packet[0] = 0x45;
+    put_word(&mut packet, 2, len);
+    packet[8] = 1;
+    packet[9] = if tcp { protocol::TCP } else { protocol::UDP };
+    if tcp {
+        packet[32] = 5 << 4;
+    } else {
+        put_word(&mut packet, 24, len - 20);
+    }
+    let layout = Layout { transport: 20, payload: packet.len() - 16, v6: false, tcp };
+    let gso = Some(Gso { gso_type: layout.gso_type(), size: 8, cwr: false });
+    let checksum = Some(layout.partial_checksum());
+    let header = VirtioNetHeader { checksum, data_valid: false, gso, hdr_len: layout.payload as u16 };
+    [&header.to_bytes()[..], &packet].concat()
 }
 
 /// TCP's sequence number, whose header is at `offset`.

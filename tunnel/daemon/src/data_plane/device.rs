@@ -2,8 +2,8 @@
 //!
 //! With segmentation offload (`IFF_VNET_HDR` and `TUNSETOFFLOAD`) the host hands over TCP super-packets of up to 64
 //! KiB, and accepts such segments. UDP super-packets need Linux 6.2, which is probed. Without offload packets have no
-//! header and are never larger than the MTU. Some stable kernels refused valid super-packets with EINVAL; after that
-//! none is written.
+//! header and are never larger than the MTU. A super-packet that the kernel refuses with EINVAL is segmented. Some stable
+//! kernels refused valid ones: then a probe of our own is refused as well, and none of its protocol is written any more.
 
 use super::config::{DeviceConfig, Error};
 use super::report::DeviceReport;
@@ -12,7 +12,7 @@ use nix::sys::uio::{readv, writev};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
-use wire::virtio::{Gso, GsoType};
+use wire::virtio::{self, Gso, GsoType, VirtioNetHeader};
 
 /// Bytes of a virtio-net header (`struct virtio_net_hdr`, version 0).
 pub(super) const HEADER_LEN: usize = 10;
@@ -26,7 +26,7 @@ const TX_QUEUE_LEN: u32 = 1000;
 pub(super) enum WriteOutcome {
     /// Written, or dropped and counted.
     Written,
-    /// The device accepts no super-packets, at least from now on: the packet must be segmented.
+    /// The kernel refused it, or the device takes no virtio-net header: the packet must be segmented.
     NeedsSegmentation,
 }
 
@@ -69,11 +69,6 @@ impl Device {
     /// Whether packets begin with a virtio-net header.
     pub(super) fn has_header(&self) -> bool {
         self.has_header
-    }
-
-    /// Whether a super-packet of this kind can be written.
-    pub(super) fn accepts(&self, gso: Option<Gso>) -> bool {
-        gso.is_some_and(|gso| if gso.gso_type == GsoType::UdpL4 { self.accepts_udp() } else { self.accepts_tcp() })
     }
 
     /// Whether TCP super-packets can be written.
@@ -126,13 +121,23 @@ impl Device {
         match self.write(parts) {
             Ok(()) => WriteOutcome::Written,
             Err(Errno::EINVAL) => {
-                (self.report.tcp_offload, self.report.udp_offload) = (false, false);
+                self.report.refused_super_packets += 1;
+                self.probe(parts.first().map_or(&[], |part| part));
                 WriteOutcome::NeedsSegmentation
             }
             Err(_) => {
                 self.report.write_errors += 1;
                 WriteOutcome::Written
             }
+        }
+    }
+
+    /// Finds out whether the kernel refuses every super-packet like `refused`, or this one alone.
+    fn probe(&mut self, refused: &[u8]) {
+        let Ok((VirtioNetHeader { gso: Some(gso), .. }, _)) = VirtioNetHeader::parse(refused) else { return };
+        let is_tcp = gso.gso_type != GsoType::UdpL4;
+        if writev(&self.tun, &[IoSlice::new(&virtio::probe(is_tcp))]) == Err(Errno::EINVAL) {
+            *if is_tcp { &mut self.report.tcp_offload } else { &mut self.report.udp_offload } = false;
         }
     }
 
@@ -147,6 +152,24 @@ impl Device {
                 Err(errno) => return Err(errno),
             }
         }
+    }
+}
+
+impl wire::delivery::Device for Device {
+    fn has_header(&self) -> bool {
+        self.has_header
+    }
+
+    fn accepts(&self, gso: Gso) -> bool {
+        if gso.gso_type == GsoType::UdpL4 { self.accepts_udp() } else { self.accepts_tcp() }
+    }
+
+    fn write_packet(&mut self, packet: &[u8]) {
+        self.write_packet(packet);
+    }
+
+    fn write_super_packet(&mut self, bytes: &[u8]) -> bool {
+        self.write_super_packet(&[IoSlice::new(bytes)]) == WriteOutcome::Written
     }
 }
 

@@ -39,9 +39,8 @@ impl ReceiveBatch {
             if let [packet] = run {
                 device.write_packet(packet);
             } else if write(device, &self.coalescer, run) == WriteOutcome::NeedsSegmentation {
-                // The device takes no super-packets from now on: the same packets are written one by one.
+                run.iter().for_each(|packet| device.write_packet(packet));
                 self.coalescer = coalescer(device);
-                continue;
             }
             start += count;
         }

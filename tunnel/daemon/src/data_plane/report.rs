@@ -35,6 +35,8 @@ pub struct DeviceReport {
     pub written: Traffic,
     /// Failed writes.
     pub write_errors: u64,
+    /// Super-packets, and packets with a checksum to complete, that the kernel refused; they were segmented.
+    pub refused_super_packets: u64,
     /// Packets that are not IP, or that could not be segmented.
     pub malformed: u64,
     /// Packets whose destination is in no peer's allowed IPs.

@@ -5,13 +5,14 @@ use std::path::Path;
 type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
-const TARGETS: [(&str, Check); 6] = [
+const TARGETS: [(&str, Check); 7] = [
     ("gre", gre),
     ("frames", frames),
     ("relay", relay),
     ("inner", inner),
     ("segment", segment),
     ("coalesce", coalesce),
+    ("delivery", delivery),
 ];
 
 /// The saved inputs of a target.

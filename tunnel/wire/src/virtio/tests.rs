@@ -9,7 +9,7 @@ fn the_header_is_encoded_as_by_linux() {
     assert_eq!(bytes, [1, 0x84, 60, 0, 0x94, 0x05, 40, 0, 16, 0]);
     let super_packet = [&bytes[..], &packet].concat();
     assert_eq!(VirtioNetHeader::parse(&super_packet), Ok((offload, &packet[..])));
-    assert_eq!(offload.validate(&packet), Ok(()));
+    assert_eq!(offload.rebuild(&packet), Ok(offload));
     assert_eq!(offload.segment_count(&packet), 3);
 }
 

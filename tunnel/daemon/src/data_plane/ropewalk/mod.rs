@@ -1,12 +1,11 @@
 //! The engine of Ropewalk's own tunnel: packets from the device go to the peer's endpoint, fragments leave sealed, and
 //! received datagrams are opened in place.
 //!
-//! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call: no TCP is
-//! parsed and no checksum computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and
+//! Super-packets are carried whole, with their virtio-net header, and written to the far device in one call, with a header
+//! rebuilt from the packet: no checksum is computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and
 //! device are here. Inner addresses decide which peer gets a packet, and which may send one.
 
 mod allowed_ips;
-mod deliver;
 mod packet;
 mod peer;
 mod relay;
@@ -20,10 +19,9 @@ use super::event_loop::{Engine, Io};
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
 use allowed_ips::AllowedIps;
-use deliver::{Rejection, validate, write};
 use machine::{EndpointEvent, FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
 use node::{NodeEvent, Opened};
-use packet::PacketSlice;
+use packet::{PacketBytes, PacketSlice};
 use peer::{EnginePeer, Node};
 use relay::{RelayDriver, Steered};
 use seal::{Entropy, PeerId, SealDevice, SystemEntropy};
@@ -32,6 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 use units::{Instant, PathId};
+use wire::delivery::{self, Rejection};
 use wire::inner::ecn::Ecn;
 use wire::inner::{Inner, mss, protocol};
 use wire::virtio::VirtioNetHeader;
@@ -87,7 +86,7 @@ impl RopewalkEngine {
             deadline: Instant::ZERO,
             opened_datagrams: Vec::new(),
             handshake: TransmitBatch::new(PathAddress::to_remote(SocketAddr::from(([0; 4], 0)))),
-            segment_buffer: vec![0; 1 << 16],
+            segment_buffer: vec![0; delivery::MAX_PACKET_BYTES],
         })
     }
 
@@ -196,8 +195,10 @@ impl RopewalkEngine {
                 peer.malformed += u64::from(received.is_err());
                 continue;
             }
-            match validate(packet, |source| allowed_ips.find(source) == Some(id) && !relay.is_internal(source)) {
-                Ok((offload, bytes, start)) => write(device, offload, bytes, start, segment_buffer),
+            let is_allowed = |source| allowed_ips.find(source) == Some(id) && !relay.is_internal(source);
+            let PacketBytes { bytes, offload } = packet.buffer;
+            match delivery::deliver(bytes, *offload, packet.ce, is_allowed, device, segment_buffer) {
+                Ok(()) => {}
                 Err(Rejection::UnallowedSource) => peer.unallowed_source += 1,
                 Err(Rejection::Malformed) => peer.malformed += 1,
             }
@@ -305,7 +306,10 @@ impl Engine for RopewalkEngine {
         {
             return;
         }
-        let needs_header = offload.gso.is_some() || offload.checksum.is_some();
+        let Ok(needs_header) = delivery::prepare(&offload, &mut read_buffer[skip..len]) else {
+            device.report.malformed += 1;
+            return;
+        };
         let Some(bytes) = pool.freeze(read_buffer, len) else { return };
         let start = if needs_header { 0 } else { skip };
         let bytes = bytes.slice(start as u32, len as u32);

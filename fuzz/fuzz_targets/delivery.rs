@@ -1,0 +1,4 @@
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`wire::check::delivery`].
+
+ropewalk_fuzz::target!(wire::check::delivery);
