@@ -115,6 +115,7 @@ impl SealDevice {
     ) -> Result<HandshakeOutcome, DropReason> {
         let id = *self.session_indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::NoHandshake)?;
+        peer.pending_handshake(message.index).ok_or(DropReason::NoHandshake)?;
         if !peer.on_cookie_reply(now, || route(id), message.index, message.body) {
             return Err(DropReason::AuthenticationFailed);
         }

@@ -26,6 +26,8 @@ mod replay;
 mod responder;
 mod session;
 mod sessions;
+#[cfg(test)]
+mod vectors;
 
 pub use cipher::{Cipher, TAG_LEN, preferred_cipher};
 pub use device::{
