@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod deb;
 mod dist;
 mod kernel;
+mod python;
 mod setup;
 mod shell;
 mod test;

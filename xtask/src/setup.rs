@@ -1,6 +1,6 @@
 //! `cargo xtask packages`: the Debian packages that the tests need.
 
-use crate::shell;
+use crate::{python, shell};
 use std::path::Path;
 
 /// A Debian package that some test needs. Without it the test is skipped.
@@ -30,11 +30,19 @@ const PACKAGES: &[Package] = &[
     Package { name: "mptcpize", command: "mptcpize", purpose: "the lab: programs with MPTCP" },
     Package { name: "vsftpd", command: "vsftpd", purpose: "the lab: files by FTP" },
     Package { name: "wget", command: "wget", purpose: "the lab: files by FTP" },
-    Package { name: "python3", command: "python3", purpose: "the tunnel's tests: a web server" },
+    Package {
+        name: "python3",
+        command: "python3",
+        purpose: "the tunnel's tests: a web server, a second implementation",
+    },
     Package { name: "openssh-server", command: "sshd", purpose: "the tunnel's tests: a session" },
     Package { name: "openssh-client", command: "ssh", purpose: "the tunnel's tests: a session" },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
+
+/// Debian's Python makes no virtual environments without it; others have it built in.
+const VENV: &[Package] =
+    &[Package { name: "python3-venv", command: "no-program-of-its-own", purpose: "the tests' virtual environment" }];
 
 /// Components of the toolchain: what `cargo` calls them, what `rustup` calls them.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
@@ -43,9 +51,13 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 pub(crate) fn run() -> Result<(), String> {
     components()?;
     match install(PACKAGES)? {
-        None => shell::print("packages: nothing is missing\n"),
-        Some(by_hand) => shell::print(&format!("packages: tests that need these are skipped; {by_hand}\n")),
+        None => shell::print("packages: nothing is missing\n")?,
+        Some(by_hand) => shell::print(&format!("packages: tests that need these are skipped; {by_hand}\n"))?,
     }
+    if !shell::succeeds("python3 -m ensurepip --version") {
+        install(VENV)?;
+    }
+    python::run()
 }
 
 /// Installs what is missing of `packages`. Where that is not possible it says what is missing, and how to install it.

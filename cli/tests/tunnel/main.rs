@@ -6,12 +6,15 @@
 //! - `relay`: TCP connections that are ended at the tunnel's ends.
 //! - `kernel`: Linux's GRE-in-UDP as the peer.
 //! - `packet_socket`: an attacker's packet socket.
+//! - `protocol`: an implementation in Python as the peer.
 
 mod attacks;
 mod failures;
 mod kernel;
 mod mtu;
 mod packet_socket;
+mod protocol;
+mod python;
 mod relay;
 mod reloads;
 mod restarts;

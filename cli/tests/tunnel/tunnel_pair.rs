@@ -75,6 +75,7 @@ pub(crate) struct TunnelPair {
     pub(crate) testbed: Testbed,
     pub(crate) families: AddressFamilies,
     links: usize,
+    private_keys: [String; 2],
     folder: PathBuf,
     _lock: MutexGuard<'static, ()>,
 }
@@ -97,21 +98,22 @@ impl TunnelPair {
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         // A short name: the path of a unix socket has 107 bytes at most.
         let folder = std::env::temp_dir().join(format!("rw-{}-{number}", std::process::id()));
-        let pair = Self { daemons: [None, None], testbed, families, links: links.len(), folder, _lock: lock };
-        let private = [keys::genkey(), keys::genkey()];
-        [LEFT, RIGHT].into_iter().for_each(|host| pair.configure(host, &private));
+        let private_keys = [keys::genkey(), keys::genkey()];
+        let links = links.len();
+        let pair = Self { daemons: [None, None], testbed, families, links, private_keys, folder, _lock: lock };
+        [LEFT, RIGHT].into_iter().for_each(|host| pair.configure(host));
         Some(pair)
     }
 
     /// Writes a host's configuration. The left host initiates on every link; the right one learns its addresses from
     /// that.
-    fn configure(&self, host: usize, private: &[String; 2]) {
+    fn configure(&self, host: usize) {
         let (other, families) = (1 - host, self.families);
         let ([host_prefix, network_prefix], [inner, peer_inner]) =
             (families.prefixes(), [host, other].map(|host| families.inner_address(host)));
-        let public = keys::pubkey(&private[other]).unwrap();
-        let mut text =
-            format!("[interface]\naddress = \"{inner}/{network_prefix}\"\nprivate-key = \"{}\"\n", private[host]);
+        let public = keys::pubkey(self.private_key(other)).unwrap();
+        let private = self.private_key(host);
+        let mut text = format!("[interface]\naddress = \"{inner}/{network_prefix}\"\nprivate-key = \"{private}\"\n");
         write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{peer_inner}/{host_prefix}\"\n").unwrap();
         for link in (0..self.links).filter(|_| host == LEFT) {
             let [source, remote] = [host, other].map(|host| families.outer_address(&self.testbed, link, host));
@@ -122,6 +124,11 @@ impl TunnelPair {
         fs::create_dir_all(self.folder(host)).unwrap();
         let file = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(self.file(host));
         file.unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// The private key of a host, in base64.
+    pub(crate) fn private_key(&self, host: usize) -> &str {
+        &self.private_keys[host]
     }
 
     /// The directory of a daemon's socket and state file.
@@ -186,6 +193,11 @@ impl TunnelPair {
         };
         let up = || self.client(host).status().is_ok_and(|status| all_up(&status));
         assert!(eventually(up), "host {host} does not come up: {:#?}", self.client(host).status());
+    }
+
+    /// Waits until the daemon of a host answers.
+    pub(crate) fn wait_until_started(&self, host: usize) {
+        assert!(eventually(|| self.client(host).status().is_ok()), "host {host} does not start");
     }
 
     fn client(&self, host: usize) -> Client {

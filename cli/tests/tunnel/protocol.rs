@@ -1,0 +1,42 @@
+//! The second implementation of the protocol (`python/protocol_peer.py`, written from docs/protocol.md) as the daemon's
+//! peer.
+
+use crate::python;
+use crate::tunnel_pair::{IPV4, PORT, TunnelPair};
+use daemon::keys;
+use lab::testbed::{LEFT, RIGHT};
+use std::path::Path;
+use std::process::Command;
+
+const LINKS: [&str; 2] = ["rate=20mbit delay=5ms", "rate=10mbit delay=10ms"];
+
+#[test]
+fn a_second_implementation_shakes_hands_and_exchanges_packets_over_two_paths() {
+    let Some(interpreter) = python::interpreter() else { return };
+    let Some(mut pair) = TunnelPair::configured(IPV4, &LINKS) else { return };
+    let [private, peer_private] = [LEFT, RIGHT].map(|host| pair.private_key(host).to_owned());
+    pair.start(RIGHT);
+    pair.wait_until_started(RIGHT);
+    let route = |link: usize| format!("{}:{PORT}={}:{PORT}", pair.testbed.v4(link, LEFT), pair.testbed.v4(link, RIGHT));
+    let mut command = pair.testbed.command(LEFT, &interpreter.to_string_lossy());
+    command.arg(python::folder().join("protocol_peer.py")).args([private, keys::pubkey(&peer_private).unwrap()]);
+    command.args([LEFT, RIGHT].map(|host| IPV4.inner_address(host).to_string())).args([route(0), route(1)]);
+    let output = command.output().unwrap();
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let result: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(result["replies"], 30);
+    for reason in ["malformed", "incomplete", "unallowed-source", "authentication-failed", "replayed", "invalid-mac1"] {
+        assert_eq!(pair.drops(RIGHT, reason), 0, "{reason}");
+    }
+}
+
+#[test]
+fn a_second_implementation_computes_the_test_vectors() {
+    let Some(interpreter) = python::interpreter() else { return };
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tunnel/seal/tests/vectors.json");
+    let output = Command::new(interpreter).arg(python::folder().join("protocol_vectors.py")).arg(vectors).output();
+    let output = output.unwrap();
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success() && text[0].ends_with(" messages\n"), "{}{}", text[0], text[1]);
+}
