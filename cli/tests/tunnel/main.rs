@@ -6,6 +6,7 @@
 //! - `relay`: TCP connections that are ended at the tunnel's ends.
 //! - `kernel`: Linux's GRE-in-UDP as the peer.
 //! - `packet_socket`: an attacker's packet socket.
+//! - `privileges`: the daemon's user as the attacker of root.
 //! - `protocol`: an implementation in Python as the peer.
 
 mod attacks;
@@ -13,6 +14,7 @@ mod failures;
 mod kernel;
 mod mtu;
 mod packet_socket;
+mod privileges;
 mod protocol;
 mod python;
 mod relay;

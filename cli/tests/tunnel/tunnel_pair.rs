@@ -181,6 +181,12 @@ impl TunnelPair {
         daemon.wait().unwrap();
     }
 
+    /// Requests the daemon's end, and waits for it.
+    pub(crate) fn stop(&mut self, host: usize) {
+        self.client(host).request("POST", "/v1/down", "").unwrap();
+        assert!(self.daemons[host].take().expect("it was started").wait().unwrap().success());
+    }
+
     /// The daemon's process id.
     pub(crate) fn pid(&self, host: usize) -> u32 {
         self.daemons[host].as_ref().expect("it was started").id()

@@ -7,10 +7,10 @@ mod rates;
 mod status_builder;
 
 use crate::config::TunnelConfig;
-use crate::control_plane::{self, ControlConfig, DataPlaneHandle, Error, Privileges, drop_privileges};
+use crate::control_plane::{self, ControlConfig, DataPlaneHandle, Error, drop_privileges};
 use crate::data_plane::{self, CommandReceiver, DataPlane, DataPlaneConfig};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -25,17 +25,17 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// # Errors
 /// The tunnel is running already; the device, a socket, an address or a route cannot be set up; an endpoint has no
 /// address.
-pub fn up(config: TunnelConfig, file: PathBuf, directory: PathBuf) -> Result<(), Error> {
+pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path) -> Result<(), Error> {
     for warning in &config.warnings {
         warn!("{warning}");
     }
-    control_plane::clean_up(&directory, &config.interface.name)?;
+    let folder = control_plane::clean_up(directory, &config.interface.name)?;
     let (sender, receiver) = data_plane::channel().map_err(|error| system_error("creating an eventfd", error))?;
     let (data_plane_config, assignment) = data_plane_config::data_plane_config(&config)?;
     let (start_sender, end_receiver) = spawn_data_thread(data_plane_config, receiver)?;
     let handle: Arc<dyn DataPlaneHandle> =
         Arc::new(handle::CommandHandle::new(sender, start_sender, &config, assignment));
-    let result = control_plane::run(ControlConfig { config, file, directory }, &handle);
+    let result = control_plane::run(ControlConfig { config, file, folder }, &handle);
     drop(handle);
     // The data thread tells peers and hosts that the tunnel is closed. It ends by dropping its sender.
     let _ = end_receiver.recv_timeout(STOP_TIMEOUT);
@@ -57,7 +57,7 @@ fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Resu
             if start_receiver.recv().is_err() {
                 return;
             }
-            let dropped = drop_privileges(&Privileges::default()).map_err(|error| error.to_string());
+            let dropped = drop_privileges(None).map_err(|error| error.to_string());
             let result = dropped.and_then(|()| data_plane.run(&commands).map_err(|error| error.to_string()));
             if let Err(error) = result {
                 error!("the data plane ended: {error}");

@@ -59,12 +59,14 @@ impl Client {
         Self { socket: socket_path(directory, interface), interface: interface.to_owned() }
     }
 
-    /// The interfaces with a socket in `directory`, sorted.
+    /// The interfaces with a socket in `directory` on which somebody listens, sorted.
     #[must_use]
     pub fn interfaces(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".sock").map(str::to_owned));
-        let mut names: Vec<_> = names.collect();
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        let listens = |name: &String| !UnixStream::connect(socket_path(directory, name)).is_err_and(is_refused);
+        let mut names: Vec<_> = names.filter(listens).collect();
         names.sort();
         names
     }

@@ -3,15 +3,15 @@
 use super::error::Error;
 use super::handle::DataPlaneHandle;
 use super::network::{Network, has_strict_reverse_path};
-use super::privileges::{Privileges, drop_privileges};
+use super::privileges::{drop_privileges, find_user};
 use super::reload::{ControlConfig, Reloader};
+use super::run_folder::RunFolder;
 use super::server::{PendingRequest, Request, Shared, request_status, routes};
-use super::state_file::{StateFile, running_tunnel, socket_path};
+use super::state_file::{StateFile, running_tunnel, socket_name};
 use crate::config::TunnelConfig;
 use crate::data_plane::LinkEvent;
 use sd_notify::NotifyState;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +25,22 @@ const MAX_REQUESTS: usize = 16;
 /// The interval of checks that the data plane answers, if systemd's watchdog sets none.
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Checks that the tunnel is not running, and removes the files of a killed one. Called before the device is opened.
+/// Opens the directory of sockets and state files, checks that the tunnel is not running, and removes the files that an
+/// earlier one left. Called before the device is opened.
 ///
 /// # Errors
-/// The tunnel is running, or `directory` cannot be created.
-pub fn clean_up(directory: &Path, interface: &str) -> Result<(), Error> {
+/// The tunnel is running, or `directory` is refused ([`RunFolder::open`]).
+pub fn clean_up(directory: &Path, interface: &str) -> Result<RunFolder, Error> {
+    let action = "opening the directory of sockets and state files";
+    let folder = RunFolder::open(directory).map_err(Error::system(action))?;
     if let Some(state) = running_tunnel(directory, interface) {
         return Err(Error::Running(state));
     }
     if let Some(state) = StateFile::read(directory, interface) {
         warn!(interface, pid = state.pid, "removing the files of a process that was killed");
-        StateFile::remove(directory, interface);
     }
-    std::fs::create_dir_all(directory).map_err(Error::system(format!("creating {}", directory.display())))
+    StateFile::remove(&folder, interface).map_err(Error::system("removing the files of an earlier process"))?;
+    Ok(folder)
 }
 
 /// Runs the control loop on this thread until the tunnel ends: sets the device up, drops privileges, serves requests;
@@ -62,16 +65,27 @@ pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>) -> Res
 }
 
 async fn set_up(control: ControlConfig) -> Result<(Reloader, UnixListener, Option<TcpListener>), Error> {
-    let name = control.config.interface.name.clone();
     let network = Network::connect().map_err(Error::system("opening netlink"))?;
-    let state = StateFile::of_this_process(&control.file, &name);
-    let mut reloader = Reloader { control, network, state };
-    let addresses = &reloader.control.config.interface.addresses;
-    reloader.network.set_up(&name, addresses).await.map_err(Error::system("setting the device up"))?;
-    add_relay_networks(&reloader).await;
+    let state = StateFile::of_this_process(&control.file, &control.config.interface.name);
+    let state_file = state.create(&control.folder).map_err(Error::system("writing the state file"))?;
+    let mut reloader = Reloader { control, network, state, state_file };
+    match set_up_network(&mut reloader).await {
+        Ok((listener, metrics)) => Ok((reloader, listener, metrics)),
+        Err(error) => {
+            remove_files(&reloader);
+            Err(error)
+        }
+    }
+}
+
+async fn set_up_network(reloader: &mut Reloader) -> Result<(UnixListener, Option<TcpListener>), Error> {
+    let interface = &reloader.control.config.interface;
+    let set_up = reloader.network.set_up(&interface.name, &interface.addresses).await;
+    set_up.map_err(Error::system("setting the device up"))?;
+    add_relay_networks(reloader).await;
     reloader.add_routes().await.map_err(Error::system("adding routes"))?;
     warn_of_strict_reverse_paths(&reloader.control.config);
-    let listener = listen(&reloader).map_err(Error::system("listening for `ropewalk show` and others"))?;
+    let listener = listen(reloader).map_err(Error::system("listening for `ropewalk show` and others"))?;
     let metrics = match reloader.control.config.interface.metrics {
         Some(address) => {
             let listener = TcpListener::bind(address).await;
@@ -79,7 +93,7 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, UnixListener, Optio
         }
         None => None,
     };
-    Ok((reloader, listener, metrics))
+    Ok((listener, metrics))
 }
 
 /// Without its internal network a family is not relayed: a host may have no IPv6.
@@ -92,17 +106,13 @@ async fn add_relay_networks(reloader: &Reloader) {
     }
 }
 
-/// Opens the socket, writes the state file, and drops privileges.
+/// Opens the socket, writes the routes to the state file, and drops privileges.
 fn listen(reloader: &Reloader) -> io::Result<UnixListener> {
-    let ControlConfig { config, directory, .. } = &reloader.control;
-    reloader.state.write(directory)?;
-    let socket = socket_path(directory, &config.interface.name);
-    let _ = std::fs::remove_file(&socket);
-    let listener = UnixListener::bind(&socket)?;
-    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o660))?;
-    let user = config.interface.user.clone();
-    let state = directory.join(format!("{}.state", config.interface.name));
-    drop_privileges(&Privileges { user, owned_files: vec![directory.clone(), socket, state] })?;
+    let ControlConfig { config, folder, .. } = &reloader.control;
+    let user = config.interface.user.as_deref().map(find_user).transpose()?;
+    reloader.state_file.write(&reloader.state)?;
+    let listener = UnixListener::from_std(folder.listen(&socket_name(&config.interface.name), user.as_ref())?)?;
+    drop_privileges(user.as_ref())?;
     Ok(listener)
 }
 
@@ -183,8 +193,15 @@ async fn tear_down(reloader: &mut Reloader) {
             warn!("not removed: {error}");
         }
     }
-    StateFile::remove(&reloader.control.directory, &name);
+    remove_files(reloader);
     info!(interface = name, "down");
+}
+
+/// Removes the tunnel's files. The user that the process has become may not: then the state file is left empty.
+fn remove_files(reloader: &Reloader) {
+    let removed = StateFile::remove(&reloader.control.folder, &reloader.control.config.interface.name);
+    let ended = removed.or_else(|_| reloader.state_file.clear());
+    ended.unwrap_or_else(|error| warn!("the state file is not removed: {error}"));
 }
 
 struct Signals {

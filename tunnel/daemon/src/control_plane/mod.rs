@@ -12,6 +12,7 @@ mod metrics;
 mod network;
 mod privileges;
 mod reload;
+mod run_folder;
 mod server;
 mod state_file;
 
@@ -21,7 +22,8 @@ pub use error::Error;
 pub use handle::{ChangeReply, DataPlaneHandle};
 pub use metrics::{MEDIA_TYPE, encode_openmetrics};
 pub use network::{Network, has_strict_reverse_path, route_halves};
-pub use privileges::{Privileges, drop_privileges};
+pub use privileges::drop_privileges;
 pub use reload::ControlConfig;
+pub use run_folder::{RUNTIME_DIRECTORY, RunFolder};
 pub use server::router;
-pub use state_file::{RUNTIME_DIRECTORY, StateFile, running_tunnel, socket_path};
+pub use state_file::{OpenStateFile, StateFile, running_tunnel, socket_path};

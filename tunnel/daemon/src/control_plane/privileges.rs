@@ -6,24 +6,23 @@
 //! capability since Linux 5.7.
 
 use caps::{CapSet, Capability, CapsHashSet};
-use nix::unistd::{User, chown, setgid, setgroups, setuid};
+use nix::unistd::{User, geteuid, setgid, setgroups, setuid};
 use std::io;
-use std::path::PathBuf;
 
-/// The user that the process changes to.
-#[derive(Clone, Debug, Default)]
-pub struct Privileges {
-    /// The user's name; `None` keeps the user.
-    pub user: Option<String>,
-    /// Files whose owner becomes that user: the runtime directory and its files.
-    pub owned_files: Vec<PathBuf>,
-}
-
-/// Drops all capabilities but `CAP_NET_ADMIN`, and changes the user.
+/// The user of that name.
 ///
 /// # Errors
-/// There is no such user, or the process lacks the capability.
-pub fn drop_privileges(privileges: &Privileges) -> io::Result<()> {
+/// There is none.
+pub(super) fn find_user(name: &str) -> io::Result<User> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no user {name}"));
+    User::from_name(name)?.ok_or_else(missing)
+}
+
+/// Drops all capabilities but `CAP_NET_ADMIN`, and changes to `user`.
+///
+/// # Errors
+/// The process lacks the capability to change the user.
+pub fn drop_privileges(user: Option<&User>) -> io::Result<()> {
     let net_admin: CapsHashSet = [Capability::CAP_NET_ADMIN].into();
     caps::clear(None, CapSet::Ambient).map_err(io::Error::other)?;
     for capability in caps::all() {
@@ -32,8 +31,8 @@ pub fn drop_privileges(privileges: &Privileges) -> io::Result<()> {
             let _ = caps::drop(None, CapSet::Bounding, capability);
         }
     }
-    if let Some(name) = &privileges.user {
-        change_user(name, &privileges.owned_files)?;
+    if let Some(user) = user.filter(|user| user.uid != geteuid()) {
+        change_user(user)?;
     }
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
     let capabilities: CapsHashSet = permitted.intersection(&net_admin).copied().collect();
@@ -43,12 +42,7 @@ pub fn drop_privileges(privileges: &Privileges) -> io::Result<()> {
     caps::clear(None, CapSet::Inheritable).map_err(io::Error::other)
 }
 
-fn change_user(name: &str, owned_files: &[PathBuf]) -> io::Result<()> {
-    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no user {name}"));
-    let user = User::from_name(name)?.ok_or_else(missing)?;
-    for path in owned_files {
-        chown(path, Some(user.uid), Some(user.gid))?;
-    }
+fn change_user(user: &User) -> io::Result<()> {
     caps::securebits::set_keepcaps(true).map_err(io::Error::other)?;
     setgroups(&[])?;
     setgid(user.gid)?;

@@ -6,8 +6,9 @@
 
 use super::handle::DataPlaneHandle;
 use super::network::{Network, route_halves};
+use super::run_folder::RunFolder;
 use super::server::Request;
-use super::state_file::StateFile;
+use super::state_file::{OpenStateFile, StateFile};
 use crate::config::{self, ConfigChange, ConfiguredPeer, TunnelConfig};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
@@ -22,8 +23,8 @@ pub struct ControlConfig {
     pub config: TunnelConfig,
     /// The file, an absolute path.
     pub file: PathBuf,
-    /// The directory of sockets and state files: [`RUNTIME_DIRECTORY`](super::RUNTIME_DIRECTORY).
-    pub directory: PathBuf,
+    /// The directory of sockets and state files.
+    pub folder: RunFolder,
 }
 
 /// The part of a configuration that is set in the kernel.
@@ -49,6 +50,7 @@ pub(super) struct Reloader {
     pub(super) control: ControlConfig,
     pub(super) network: Network,
     pub(super) state: StateFile,
+    pub(super) state_file: OpenStateFile,
 }
 
 impl Reloader {
@@ -112,7 +114,7 @@ impl Reloader {
         if result.is_ok() {
             self.control.config = new_config;
         }
-        let write_result = self.state.write(&self.control.directory);
+        let write_result = self.state_file.write(&self.state);
         write_result.unwrap_or_else(|error| warn!("the state file is not written: {error}"));
         result
     }

@@ -2,15 +2,19 @@
 //! after `kill -9`.
 //!
 //! Addresses and routes are removed with the device, and the device with the process. Left behind are the socket, this
-//! file, and all of it if the device is persistent.
+//! file, and all of it if the device is persistent. A process that ends by itself removes the two; if it has become
+//! another user, who may not, it leaves the file empty.
 
+use super::run_folder::RunFolder;
+use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The directory of sockets and state files.
-pub const RUNTIME_DIRECTORY: &str = "/run/ropewalk";
+/// The longest state file that is read, bytes.
+const MAX_LEN: u64 = 1 << 20;
 
 /// The contents of a state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,26 +40,27 @@ impl StateFile {
         Self { pid, started, config: config.to_owned(), interface: interface.to_owned(), routes: Vec::new() }
     }
 
-    /// Reads the file of `interface`; `None` if there is none, or if it is malformed.
+    /// Reads the file of `interface`; `None` if there is none, if it is malformed or empty, or a symbolic link.
     #[must_use]
     pub fn read(directory: &Path, interface: &str) -> Option<Self> {
-        serde_json::from_str(&fs::read_to_string(state_path(directory, interface)).ok()?).ok()
+        let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+        let path = directory.join(state_name(interface));
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        file.metadata().ok()?.is_file().then_some(())?;
+        let mut text = String::new();
+        file.take(MAX_LEN).read_to_string(&mut text).ok()?;
+        // A longer text may have been there, whose end follows until the file is cut.
+        serde_json::Deserializer::from_str(&text).into_iter().next()?.ok()
     }
 
-    /// Writes the file atomically: a temporary file, renamed.
+    /// Writes a new file, through which the state can be written again.
     ///
     /// # Errors
     /// The directory cannot be written.
-    pub fn write(&self, directory: &Path) -> io::Result<()> {
-        fs::create_dir_all(directory)?;
-        let path = state_path(directory, &self.interface);
-        let temporary_path = path.with_extension("state.new");
-        let mut text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
-        text.push('\n');
-        let mut file = fs::File::create(&temporary_path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(temporary_path, path)
+    pub fn create(&self, folder: &RunFolder) -> io::Result<OpenStateFile> {
+        let file = OpenStateFile(folder.create(&state_name(&self.interface))?);
+        file.write(self)?;
+        Ok(file)
     }
 
     /// Whether its process is alive.
@@ -65,10 +70,36 @@ impl StateFile {
     }
 
     /// Removes the file and the socket of `interface`.
-    pub fn remove(directory: &Path, interface: &str) {
-        // Files that do not exist are no error.
-        let _ = fs::remove_file(state_path(directory, interface));
-        let _ = fs::remove_file(socket_path(directory, interface));
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn remove(folder: &RunFolder, interface: &str) -> io::Result<()> {
+        [state_name(interface), socket_name(interface)].iter().try_for_each(|name| folder.remove(name))
+    }
+}
+
+/// A state file that is open for writing.
+#[derive(Debug)]
+pub struct OpenStateFile(File);
+
+impl OpenStateFile {
+    /// Writes the state in place of the earlier one.
+    ///
+    /// # Errors
+    /// The file system is full.
+    pub fn write(&self, state: &StateFile) -> io::Result<()> {
+        let mut text = serde_json::to_string_pretty(state).map_err(io::Error::other)?;
+        text.push('\n');
+        self.0.write_all_at(text.as_bytes(), 0)?;
+        self.0.set_len(text.len() as u64)
+    }
+
+    /// Empties the file: the tunnel has ended, and its files may remain.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn clear(&self) -> io::Result<()> {
+        self.0.set_len(0)
     }
 }
 
@@ -81,11 +112,15 @@ pub fn running_tunnel(directory: &Path, interface: &str) -> Option<StateFile> {
 /// The path of a tunnel's socket.
 #[must_use]
 pub fn socket_path(directory: &Path, interface: &str) -> PathBuf {
-    directory.join(format!("{interface}.sock"))
+    directory.join(socket_name(interface))
 }
 
-fn state_path(directory: &Path, interface: &str) -> PathBuf {
-    directory.join(format!("{interface}.state"))
+pub(super) fn socket_name(interface: &str) -> String {
+    format!("{interface}.sock")
+}
+
+fn state_name(interface: &str) -> String {
+    format!("{interface}.state")
 }
 
 /// The start time of a process: field 22 of `/proc/PID/stat` (proc(5)). Field 2 may contain blanks and brackets.
@@ -99,31 +134,48 @@ fn start_time(pid: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("ropewalk-state-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        folder
+    fn folder(name: &str) -> (PathBuf, RunFolder) {
+        let path = std::env::temp_dir().join(format!("ropewalk-state-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        let folder = RunFolder::open(&path).unwrap();
+        (path, folder)
     }
 
     #[test]
     fn a_state_is_read_as_it_was_written_and_this_process_is_alive() {
-        let folder = folder("written");
+        let (path, folder) = folder("written");
         let mut state = StateFile::of_this_process(Path::new("/etc/ropewalk/rw0.toml"), "rw0");
-        state.routes.push("192.168.7.0/24".into());
-        state.write(&folder).unwrap();
-        assert_eq!(running_tunnel(&folder, "rw0"), Some(state));
-        StateFile::remove(&folder, "rw0");
-        assert_eq!(StateFile::read(&folder, "rw0"), None);
-        fs::remove_dir_all(folder).unwrap();
+        let file = state.create(&folder).unwrap();
+        for route in ["192.168.7.0/24", "10.0.0.0/8"] {
+            state.routes = vec![route.into()];
+            file.write(&state).unwrap();
+            assert_eq!(running_tunnel(&path, "rw0").as_ref(), Some(&state));
+        }
+        file.clear().unwrap();
+        assert_eq!(StateFile::read(&path, "rw0"), None);
+        StateFile::remove(&folder, "rw0").unwrap();
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_killed_process_is_not_alive_even_if_its_id_is_reused() {
-        let folder = folder("killed");
+        let (path, folder) = folder("killed");
         let mut state = StateFile::of_this_process(Path::new("x.toml"), "rw0");
         state.started += 1;
-        state.write(&folder).unwrap();
-        assert_eq!((running_tunnel(&folder, "rw0"), StateFile::read(&folder, "rw0")), (None, Some(state)));
-        fs::remove_dir_all(folder).unwrap();
+        state.create(&folder).unwrap();
+        assert_eq!((running_tunnel(&path, "rw0"), StateFile::read(&path, "rw0")), (None, Some(state)));
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_state_whose_earlier_text_was_longer_is_read_while_it_is_written() {
+        let (path, folder) = folder("longer");
+        let state = StateFile::of_this_process(Path::new("x.toml"), "rw0");
+        let OpenStateFile(file) = state.create(&folder).unwrap();
+        let len = file.metadata().unwrap().len();
+        file.write_all_at(b"\"10.0.0.0/8\"]}", len).unwrap();
+        assert_eq!(StateFile::read(&path, "rw0"), Some(state));
+        fs::remove_dir_all(path).unwrap();
     }
 }
