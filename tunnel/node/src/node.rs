@@ -227,11 +227,24 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.sessions.deadline().min(endpoint_deadline.unwrap_or(Instant::NEVER))
     }
 
+    /// Tells the sessions where the peers' working paths are: a flood of initiations must not keep them off.
+    fn remember_sources(&mut self) {
+        for (id, (peer, _)) in &self.peers {
+            for path in peer.endpoint.status().paths.iter().filter(|path| path.up) {
+                let Some(routed_path) = peer.paths.get(&(path.path.0 as u8)) else { continue };
+                self.octets.clear();
+                routed_path.route.remote.octets(&mut self.octets);
+                self.sessions.remember_source(*id, &self.octets);
+            }
+        }
+    }
+
     /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Instant) {
         if now >= self.next_silent_path_check {
             self.next_silent_path_check = now + SILENT_PATH_CHECK;
             self.peers.values_mut().for_each(|(peer, _)| peer.remove_silent_paths(now));
+            self.remember_sources();
         }
         for (peer, _) in self.peers.values_mut().filter(|(peer, _)| peer.has_session) {
             if peer.endpoint.deadline(now) <= now {

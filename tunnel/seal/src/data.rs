@@ -33,6 +33,9 @@ impl SealDevice {
             peer.on_established();
             let activation = peer.sessions.confirm(self.public_key > peer.public_key, &mut self.released_indices);
             let established = established(activation, id, peer);
+            if let Some(source) = peer.unconfirmed_source.take() {
+                self.initiation_limiter.remember(id, source);
+            }
             self.release_indices();
             self.schedule(now);
             established

@@ -18,6 +18,7 @@ use crate::keys::{PresharedKey, PrivateKey, PublicKey, x25519};
 use crate::mac::{MAC1_KEY_LABEL, MacKey};
 use crate::message::HandshakeMessage;
 use crate::peer::Peer;
+use crate::source::Source;
 
 /// Bytes before the body of a sealed datagram.
 pub const HEADER_LEN: usize = wire::gre::Sealed::LEN;
@@ -34,7 +35,7 @@ pub struct HandshakeConfig {
     pub private_key: PrivateKey,
     /// Acceptable ciphers, preferred ones first; by default [`HandshakeConfig::ciphers`].
     pub ciphers: Vec<Cipher>,
-    /// Initiations a second above which the host is under load and asks for cookies. One takes about 0.1 ms.
+    /// Failed initiations a second above which the host is under load and asks for cookies. One takes about 0.1 ms.
     pub under_load_threshold: u32,
 }
 
@@ -211,6 +212,7 @@ impl SealDevice {
     pub fn remove(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::take) {
             self.by_public_key.remove(&peer.public_key);
+            self.initiation_limiter.forget(id);
             self.session_indices.retain(|_, owner| *owner != id);
         }
     }
@@ -223,6 +225,20 @@ impl SealDevice {
         }
         self.release_indices();
         self.schedule(now);
+    }
+
+    /// A peer was authenticated at `source` (octets as in [`SealDevice::receive`]), for instance by validation of a new
+    /// path. Initiations from its latest sources have a budget of their own; handshakes add theirs without this call.
+    pub fn remember_source(&mut self, id: PeerId, source: &[u8]) {
+        if self.peer(id).is_some() {
+            self.initiation_limiter.remember(id, Source::new(source));
+        }
+    }
+
+    /// Whether a peer was authenticated at `source` lately.
+    #[must_use]
+    pub fn knows_source(&self, source: &[u8]) -> bool {
+        self.initiation_limiter.knows(&Source::new(source))
     }
 
     /// The peer with this public key.

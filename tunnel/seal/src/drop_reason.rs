@@ -12,8 +12,8 @@ pub enum DropReason {
     InvalidMac1,
     /// An initiation without a valid mac2 under load: a cookie reply was sent.
     CookieRequired,
-    /// An initiation with a valid mac2 under load, above the limit of its network or of all; or a response by a route by
-    /// which too many failed.
+    /// An initiation with a valid mac2 under load, above the limit of its source, its network or of all; an authentic one
+    /// above the peer's own limit; or a response by a route by which too many failed.
     RateLimited,
     /// An authentic initiation of an unknown public key.
     UnknownPeer,

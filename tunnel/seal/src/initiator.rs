@@ -12,6 +12,7 @@ use crate::noise::{Noise, Split};
 use crate::peer::Peer;
 use crate::session::{Session, SessionKeys};
 use crate::sessions::{Activation, SessionEntry};
+use crate::source::Source;
 
 impl SealDevice {
     /// When [`initiation_due`](Self::initiation_due) is to be called, if nothing happens before.
@@ -72,6 +73,7 @@ impl SealDevice {
         &mut self,
         now: Instant,
         route: impl FnOnce(PeerId) -> u8,
+        source: &[u8],
         message: &ParsedMessage<'_>,
     ) -> Result<HandshakeOutcome, DropReason> {
         let id = *self.session_indices.get(&message.index).ok_or(DropReason::NoHandshake)?;
@@ -101,6 +103,7 @@ impl SealDevice {
         let activation =
             peer.sessions.on_response(session, self.public_key > peer.public_key, &mut self.released_indices);
         let established = established(activation, id, peer);
+        self.initiation_limiter.remember(id, Source::new(source));
         self.release_indices();
         self.schedule(now);
         Ok(HandshakeOutcome { peer: Some(id), reply: None, established })

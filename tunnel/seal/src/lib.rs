@@ -17,6 +17,7 @@ mod entropy;
 mod initiation_limiter;
 mod initiator;
 mod keys;
+mod known_sources;
 mod mac;
 mod message;
 mod noise;
@@ -26,6 +27,7 @@ mod replay;
 mod responder;
 mod session;
 mod sessions;
+mod source;
 #[cfg(test)]
 mod vectors;
 

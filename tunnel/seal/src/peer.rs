@@ -18,6 +18,7 @@ use crate::message::HandshakeMessage;
 use crate::noise::Noise;
 use crate::rate_limit::{Rate, TokenBucket};
 use crate::sessions::{REKEY_AFTER, Sessions};
+use crate::source::Source;
 
 /// Delay of a responder's rekeying after the initiator's.
 const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
@@ -35,6 +36,9 @@ const REKEY_AFTER_USAGE: u64 = 128;
 
 /// Responses by one route that may fail, a second and at once. Each costs two Curve25519 operations.
 const FAILED_RESPONSES: Rate = Rate::per_second(20);
+
+/// Initiations of one peer that get a response, a second and at once: a peer may be hostile.
+const ACCEPTED_INITIATIONS: Rate = Rate::per_second(5);
 
 /// An initiation without a response.
 pub(crate) struct PendingHandshake {
@@ -71,6 +75,10 @@ pub(crate) struct Peer {
     cookies: BTreeMap<u8, (Instant, [u8; MAC_LEN])>,
     /// By route: failed responses.
     failed_responses: BTreeMap<u8, TokenBucket>,
+    /// Initiations that got a response.
+    accepted_initiations: TokenBucket,
+    /// Where the latest accepted initiation came from; the peer can read there once its session is confirmed.
+    pub(crate) unconfirmed_source: Option<Source>,
 }
 
 impl Peer {
@@ -91,6 +99,8 @@ impl Peer {
             handshake_attempts: 0,
             cookies: BTreeMap::new(),
             failed_responses: BTreeMap::new(),
+            accepted_initiations: TokenBucket::default(),
+            unconfirmed_source: None,
         }
     }
 
@@ -206,6 +216,11 @@ impl Peer {
     /// The pending handshake with this index, and its position.
     pub(crate) fn pending_handshake(&mut self, index: u32) -> Option<(usize, &mut PendingHandshake)> {
         self.pending.iter_mut().enumerate().find(|(_, handshake)| handshake.index == index)
+    }
+
+    /// Whether another initiation of the peer may get a response.
+    pub(crate) fn take_initiation(&mut self, now: Instant) -> bool {
+        self.accepted_initiations.take(now, ACCEPTED_INITIATIONS)
     }
 
     /// Charges a response by `route` as failed. False if too many have failed: then it is to be dropped.

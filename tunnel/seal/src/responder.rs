@@ -14,6 +14,7 @@ use crate::message::{
 use crate::noise::{Noise, Split};
 use crate::session::{Session, SessionKeys};
 use crate::sessions::SessionEntry;
+use crate::source::Source;
 
 impl SealDevice {
     /// Handles a handshake message that arrived from `source`: the octets of the IP address and then of the port at
@@ -31,7 +32,7 @@ impl SealDevice {
     ) -> Result<HandshakeOutcome, DropReason> {
         let outcome = ParsedMessage::parse(datagram).and_then(|message| match message.message_type {
             MessageType::Initiation => self.on_initiation(now, source, &message),
-            MessageType::Response => self.on_response(now, route, &message),
+            MessageType::Response => self.on_response(now, route, source, &message),
             MessageType::CookieReply => self.on_cookie_reply(now, route, &message),
         });
         outcome.inspect_err(|&reason| self.counters.add(reason))
@@ -48,7 +49,11 @@ impl SealDevice {
             return Err(DropReason::InvalidMac1);
         }
         match self.initiation_limiter.admit(now, &mut *self.entropy, source, message.mac2()) {
-            Admission::Accept => self.respond(now, message),
+            Admission::Accept(charge) => {
+                let outcome = self.respond(now, source, message)?;
+                self.initiation_limiter.refund(&charge);
+                Ok(outcome)
+            }
             Admission::Drop => Err(DropReason::RateLimited),
             Admission::CookieReply(cookie) => {
                 self.counters.add(DropReason::CookieRequired);
@@ -60,7 +65,12 @@ impl SealDevice {
         }
     }
 
-    fn respond(&mut self, now: Instant, message: &ParsedMessage<'_>) -> Result<HandshakeOutcome, DropReason> {
+    fn respond(
+        &mut self,
+        now: Instant,
+        source: &[u8],
+        message: &ParsedMessage<'_>,
+    ) -> Result<HandshakeOutcome, DropReason> {
         let mut payload = [0; INITIATION_PAYLOAD_LEN];
         let entropy = &mut *self.entropy;
         let noise =
@@ -73,10 +83,16 @@ impl SealDevice {
             return Err(DropReason::ReplayedInitiation);
         }
         peer.received_timestamp = payload.timestamp;
+        if !peer.take_initiation(now) {
+            return Err(DropReason::RateLimited);
+        }
         let cipher = self.config.ciphers.iter().find(|cipher| payload.ciphers & cipher.bit() != 0);
         let cipher = *cipher.ok_or(DropReason::NoCommonCipher)?;
         let reply = self.create_response(now, id, message, noise, &payload, cipher);
         let reply = reply.ok_or(DropReason::AuthenticationFailed)?;
+        if let Some(peer) = self.peers[id.0 as usize].as_mut() {
+            peer.unconfirmed_source = Some(Source::new(source));
+        }
         Ok(HandshakeOutcome { peer: Some(id), reply: Some(reply), established: None })
     }
 

@@ -77,6 +77,17 @@ fn datagrams_go_to_the_new_address_of_a_client() {
 }
 
 #[test]
+fn the_addresses_of_working_paths_are_known_to_the_sessions() {
+    let mut simulation = simulation(12, vec![[LinkConfig::clean(20, 10); 2]; 2], &options());
+    simulation.run_until(ms(300));
+    rebind(&mut simulation, 1);
+    let known = |simulation: &Simulation, path| simulation.hosts[1].knows_address_of(&simulation.hosts[0], path);
+    assert!(!known(&simulation, 1));
+    simulation.run_for(Span::from_secs(20));
+    assert!(known(&simulation, 0) && known(&simulation, 1));
+}
+
+#[test]
 fn a_restarted_server_gets_a_new_session() {
     let mut simulation =
         simulation(5, vec![[LinkConfig::clean(20, 10); 2], [LinkConfig::clean(20, 10); 2]], &options());

@@ -226,6 +226,13 @@ impl TestHost {
         self.events.push(event);
     }
 
+    /// Whether the other host's address on a path is one from which a peer authenticated lately.
+    pub(crate) fn knows_address_of(&self, other: &Self, path: usize) -> bool {
+        let mut octets = Vec::new();
+        other.addresses[path].octets(&mut octets);
+        self.node.sessions().knows_source(&octets)
+    }
+
     /// Numbers of the host's paths.
     pub(crate) fn paths(&self) -> Vec<u16> {
         self.status().paths.iter().map(|status| status.path.0).collect()

@@ -6,6 +6,7 @@ mod data;
 mod floods;
 mod handshake;
 mod keys;
+mod lockout;
 mod rekeying;
 mod responses;
 mod simultaneous;
