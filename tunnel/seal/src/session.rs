@@ -11,8 +11,9 @@ use crate::drop_reason::{DropReason, SealError};
 use crate::keys::KEY_LEN;
 use crate::replay::{PACKET_NUMBER_LIMIT, ReplayError, ReplayWindow};
 
-/// Number of packet number spaces.
-pub const PACKET_NUMBER_SPACES: usize = 256;
+/// Number of packet number spaces: those of the path ids 0 to 15. Each has a replay window, so they bound what a peer
+/// may have a session hold.
+pub const PACKET_NUMBER_SPACES: usize = 16;
 
 /// The transport keys of a session (Noise `Split()`). Zeroised on drop.
 pub struct SessionKeys {
@@ -81,6 +82,9 @@ impl Session {
     ///
     /// # Errors
     /// If the number is used, or the key's usage limit is reached; then nothing was written.
+    ///
+    /// # Panics
+    /// With a path id of [`PACKET_NUMBER_SPACES`] or more.
     pub fn seal(
         &mut self,
         path: u8,
@@ -108,10 +112,10 @@ impl Session {
     /// one. The body is then `sealed` without its last 16 bytes.
     ///
     /// # Errors
-    /// If it is a replay, behind the replay window, or not authentic for this path, number and header; then the bytes
-    /// of `sealed` are undefined.
+    /// If the path id is too large, or the datagram is a replay, behind the replay window, or not authentic for this
+    /// path, number and header; then the bytes of `sealed` are undefined.
     pub fn open(&mut self, path: u8, truncated: u32, header: &[u8], sealed: &mut [u8]) -> Result<u64, DropReason> {
-        let window = &mut self.replay_windows[usize::from(path)];
+        let window = self.replay_windows.get_mut(usize::from(path)).ok_or(DropReason::Malformed)?;
         let packet_number = window.as_ref().map_or(u64::from(truncated), |window| window.decode(truncated));
         match window.as_ref().map_or(Ok(()), |window| window.check(packet_number)) {
             Ok(()) => {}
