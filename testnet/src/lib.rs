@@ -4,13 +4,18 @@
 //!
 //! - `link_config`: one direction of a path. `network`: packets in transit.
 //! - `simulation`: two hosts and the network between them.
+//! - `hostile_peer`, `attack`: a peer with a session that sends anything.
 //! - `tunnel`: endpoints of the tunnel with random algorithms.
 
+mod attack;
+mod hostile_peer;
 mod link_config;
 mod network;
 mod simulation;
 mod tunnel;
 
+pub use attack::{Attack, InnerAddresses};
+pub use hostile_peer::HostilePeer;
 pub use link_config::{LinkConfig, ms, random_paths, seeds};
 pub use network::{Arrival, Network};
 pub use simulation::{Host, Simulation};

@@ -4,6 +4,7 @@
 //! - `tunnel_pair`: both hosts with their configurations and daemons.
 //! - `traffic`: TCP transfers and echoed datagrams through the tunnel.
 //! - `relay`: TCP connections that are ended at the tunnel's ends.
+//! - `hostile_client`: a hostile peer with a UDP socket.
 //! - `kernel`: Linux's GRE-in-UDP as the peer.
 //! - `packet_socket`: an attacker's packet socket.
 //! - `privileges`: the daemon's user as the attacker of root.
@@ -11,6 +12,8 @@
 
 mod attacks;
 mod failures;
+mod hostile;
+mod hostile_client;
 mod kernel;
 mod mtu;
 mod packet_socket;

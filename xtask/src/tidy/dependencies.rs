@@ -42,7 +42,7 @@ const CRATES: &[CrateRule] = &[
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
     pure("relay", &["units", "wire"], &[]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
-    pure("testnet", &["link", "machine", "units"], &[]),
+    pure("testnet", &["link", "machine", "seal", "units", "wire"], &[]),
     impure("daemon", &["control", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"]),
     impure("lab", &["link", "params", "parse", "record", "scenario", "units"]),
     impure(
