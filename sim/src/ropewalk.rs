@@ -291,6 +291,10 @@ impl PacketBuffer<TunnelPayload> for Option<InnerPacket> {
     fn append(&mut self, fragment: &TunnelPayload) {
         *self = Some(fragment.inner.clone());
     }
+
+    fn memory_bytes(&self) -> u64 {
+        size_of::<Self>() as u64
+    }
 }
 
 fn endpoint_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, seed: u64) -> Result<EndpointConfig, Error> {

@@ -27,7 +27,8 @@ struct QueuedPacket<P> {
 #[derive(Debug)]
 struct FlowQueue<P> {
     packets: VecDeque<QueuedPacket<P>>,
-    bytes: u64,
+    /// Memory of the packets, bytes.
+    memory: u64,
     deficit: i64,
     is_listed: bool,
     codel: CoDelState,
@@ -41,17 +42,19 @@ pub(super) struct IngressQueue<P> {
     old_flows: VecDeque<u8>,
     pub(super) packet_count: u64,
     pub(super) bytes: u64,
-    max_bytes: u64,
+    /// Memory of all packets, bytes.
+    pub(super) memory: u64,
+    max_memory: u64,
     target: Span,
     interval: Span,
 }
 
 impl<P: Payload> IngressQueue<P> {
-    /// Empty queues of at most `max_bytes` together.
-    pub(super) fn new(target: Span, interval: Span, max_bytes: u64) -> Self {
+    /// Empty queues whose packets may use `max_memory` bytes together.
+    pub(super) fn new(target: Span, interval: Span, max_memory: u64) -> Self {
         let flow = || FlowQueue {
             packets: VecDeque::new(),
-            bytes: 0,
+            memory: 0,
             deficit: 0,
             is_listed: false,
             codel: CoDelState::new(target, interval),
@@ -63,7 +66,8 @@ impl<P: Payload> IngressQueue<P> {
             old_flows: VecDeque::new(),
             packet_count: 0,
             bytes: 0,
-            max_bytes,
+            memory: 0,
+            max_memory,
             target,
             interval,
         }
@@ -76,10 +80,10 @@ impl<P: Payload> IngressQueue<P> {
 
     /// Queues a packet from the device. If there is no room, packets of the longest queue are dropped from its head.
     pub(super) fn push(&mut self, now: Instant, stream: u8, packet: P, counters: &mut EndpointCounters) {
-        let bytes = u64::from(packet.len());
+        let (bytes, memory) = (u64::from(packet.len()), packet.memory_bytes());
         let flow = &mut self.flows[usize::from(stream)];
         flow.packets.push_back(QueuedPacket { enqueued: now, packet });
-        flow.bytes += bytes;
+        flow.memory += memory;
         if !flow.is_listed {
             (flow.is_listed, flow.deficit) = (true, QUANTUM);
             // A flow whose packet takes more than one turn is not sparse: it would delay the sparse ones behind it.
@@ -88,13 +92,22 @@ impl<P: Payload> IngressQueue<P> {
         }
         self.packet_count += 1;
         self.bytes += bytes;
+        self.memory += memory;
         counters.ingress_packets += 1;
-        while self.bytes > self.max_bytes && self.drop_from_longest(counters) {}
+        while self.memory > self.max_memory && self.drop_from_longest(counters) {}
+    }
+
+    /// Counts again what is charged and held.
+    pub(super) fn check(&self) {
+        let packets = || self.flows.iter().flat_map(|flow| &flow.packets);
+        assert_eq!(self.memory, packets().map(|queued| queued.packet.memory_bytes()).sum::<u64>());
+        assert_eq!(self.bytes, packets().map(|queued| u64::from(queued.packet.len())).sum::<u64>());
+        assert!(self.memory <= self.max_memory, "{} bytes", self.memory);
     }
 
     fn drop_from_longest(&mut self, counters: &mut EndpointCounters) -> bool {
         let active_streams = self.new_flows.iter().chain(&self.old_flows);
-        let Some(longest) = active_streams.copied().max_by_key(|stream| self.flows[usize::from(*stream)].bytes) else {
+        let Some(longest) = active_streams.copied().max_by_key(|stream| self.flows[usize::from(*stream)].memory) else {
             return false;
         };
         counters.ingress_dropped_packets += 1;
@@ -104,9 +117,10 @@ impl<P: Payload> IngressQueue<P> {
     fn take_head(&mut self, stream: u8) -> Option<QueuedPacket<P>> {
         let flow = &mut self.flows[usize::from(stream)];
         let head = flow.packets.pop_front()?;
-        let bytes = u64::from(head.packet.len());
-        flow.bytes -= bytes;
-        self.bytes -= bytes;
+        let memory = head.packet.memory_bytes();
+        flow.memory -= memory;
+        self.memory -= memory;
+        self.bytes -= u64::from(head.packet.len());
         self.packet_count -= 1;
         Some(head)
     }

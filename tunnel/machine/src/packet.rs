@@ -24,6 +24,13 @@ pub trait Payload: Clone {
     fn signal_congestion(&mut self) -> bool {
         false
     }
+    /// Memory that it keeps in use while it is queued, bytes.
+    fn memory_bytes(&self) -> u64 {
+        u64::from(self.len())
+    }
+    /// Moves the bytes to memory of their own, before they are held for long: a few bytes of a large buffer shall not
+    /// keep all of it.
+    fn detach(&mut self) {}
     /// Whether the length is zero.
     fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,7 +1,7 @@
 //! Reassembly of inner packets from the fragments that an [`Endpoint`](super::Endpoint) delivers, for its driver.
 //!
 //! A packet with a missing fragment is dropped. A packet of one fragment may be delivered between the fragments of
-//! another packet of its stream.
+//! another packet of its stream. The memory of incomplete packets is bounded: the one that began first is dropped.
 
 use super::ingress::STREAMS;
 use super::packet::{Delivery, Payload};
@@ -10,15 +10,22 @@ use super::packet::{Delivery, Payload};
 /// stream whatever a peer sends.
 const MAX_PACKET_BYTES: u32 = 65_535 + 10 + 64;
 
+/// Maximum memory of the incomplete packets of all streams, bytes: 64 of the longest, in buffers that double.
+const MAX_INCOMPLETE_BYTES: u64 = 8 << 20;
+/// Maximum number of buffers that are kept for further packets.
+const MAX_SPARE_BUFFERS: usize = 4;
+
 /// A driver's buffer for the fragments of one packet.
 pub trait PacketBuffer<P>: Default {
     /// Removes all fragments.
     fn clear(&mut self);
     /// Appends the next fragment of the packet.
     fn append(&mut self, payload: &P);
+    /// Memory that it keeps in use, bytes.
+    fn memory_bytes(&self) -> u64;
 }
 
-impl<P: Clone> PacketBuffer<P> for Vec<P> {
+impl<P: Payload> PacketBuffer<P> for Vec<P> {
     fn clear(&mut self) {
         self.clear();
     }
@@ -26,15 +33,21 @@ impl<P: Clone> PacketBuffer<P> for Vec<P> {
     fn append(&mut self, payload: &P) {
         self.push(payload.clone());
     }
+
+    fn memory_bytes(&self) -> u64 {
+        self.iter().map(Payload::memory_bytes).sum::<u64>() + (self.capacity() * size_of::<P>()) as u64
+    }
 }
 
-/// The packet of a stream that is being reassembled.
-#[derive(Clone, Debug, Default)]
+/// The packet of a stream that is being reassembled; no fragment of it is missing.
+#[derive(Clone, Debug)]
 struct PartialPacket<B> {
     buffer: B,
     bytes: u32,
-    /// Whether a packet has begun, and no fragment of it is missing.
-    is_valid: bool,
+    /// The memory of the buffer, bytes.
+    memory: u64,
+    /// Its place in the order in which packets began.
+    order: u64,
     ce: bool,
 }
 
@@ -50,18 +63,28 @@ pub struct ReassembledPacket<'a, B> {
 /// Reassembles the packets of all streams.
 #[derive(Debug)]
 pub struct Reassembler<B> {
-    streams: Vec<PartialPacket<B>>,
-    /// A packet of one fragment.
-    single: B,
-    /// Packets dropped because a fragment was missing.
+    streams: Vec<Option<PartialPacket<B>>>,
+    /// The memory of the incomplete packets, bytes.
+    memory: u64,
+    /// Packets of several fragments that have begun.
+    begun: u64,
+    /// The latest packet that was complete.
+    complete: B,
+    spare: Vec<B>,
+    /// Packets dropped because a fragment was missing, or for want of memory.
     pub incomplete_packets: u64,
 }
 
 impl<B: Default> Default for Reassembler<B> {
     fn default() -> Self {
-        let streams =
-            (0..STREAMS).map(|_| PartialPacket { buffer: B::default(), bytes: 0, is_valid: false, ce: false });
-        Self { streams: streams.collect(), single: B::default(), incomplete_packets: 0 }
+        Self {
+            streams: (0..STREAMS).map(|_| None).collect(),
+            memory: 0,
+            begun: 0,
+            complete: B::default(),
+            spare: Vec::new(),
+            incomplete_packets: 0,
+        }
     }
 }
 
@@ -73,27 +96,93 @@ impl<B> Reassembler<B> {
     {
         let Delivery { stream, payload, first, last, gap, ce } = delivery;
         if *first && *last {
-            self.single.clear();
-            self.single.append(payload);
-            return Some(ReassembledPacket { buffer: &mut self.single, ce: *ce });
+            self.complete.clear();
+            self.complete.append(payload);
+            return Some(ReassembledPacket { buffer: &mut self.complete, ce: *ce });
         }
-        let partial = &mut self.streams[usize::from(*stream)];
-        let was_valid = partial.is_valid;
         if *first {
-            partial.buffer.clear();
-            (partial.bytes, partial.is_valid, partial.ce) = (0, true, false);
-        } else {
-            partial.is_valid &= !gap && partial.bytes + payload.len() <= MAX_PACKET_BYTES;
+            self.drop_incomplete(*stream);
+            self.begin(*stream);
         }
-        self.incomplete_packets += u64::from(was_valid && (*first || !partial.is_valid));
-        if !partial.is_valid {
+        let partial = self.streams[usize::from(*stream)].as_mut()?;
+        if !first && (*gap || partial.bytes + payload.len() > MAX_PACKET_BYTES) {
+            self.drop_incomplete(*stream);
             return None;
         }
         partial.buffer.append(payload);
         partial.bytes += payload.len();
         partial.ce |= ce;
-        partial.is_valid = !last;
-        last.then_some(ReassembledPacket { ce: partial.ce, buffer: &mut partial.buffer })
+        if *last {
+            return self.complete(*stream);
+        }
+        let memory = partial.buffer.memory_bytes();
+        self.memory = self.memory - partial.memory + memory;
+        partial.memory = memory;
+        while self.memory > MAX_INCOMPLETE_BYTES {
+            self.drop_oldest();
+        }
+        None
+    }
+
+    /// Memory of the incomplete packets, bytes: at most 8 MiB.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory
+    }
+
+    fn begin<P>(&mut self, stream: u8)
+    where
+        B: PacketBuffer<P>,
+    {
+        let buffer = self.spare.pop().unwrap_or_default();
+        self.begun += 1;
+        self.streams[usize::from(stream)] =
+            Some(PartialPacket { buffer, bytes: 0, memory: 0, order: self.begun, ce: false });
+    }
+
+    fn complete<P>(&mut self, stream: u8) -> Option<ReassembledPacket<'_, B>>
+    where
+        B: PacketBuffer<P>,
+    {
+        let partial = self.streams[usize::from(stream)].take()?;
+        self.memory -= partial.memory;
+        let previous = std::mem::replace(&mut self.complete, partial.buffer);
+        self.keep(previous);
+        Some(ReassembledPacket { buffer: &mut self.complete, ce: partial.ce })
+    }
+
+    fn drop_oldest<P>(&mut self)
+    where
+        B: PacketBuffer<P>,
+    {
+        let partials =
+            (0..=u8::MAX).zip(&self.streams).filter_map(|(stream, partial)| Some((stream, partial.as_ref()?)));
+        if let Some((oldest, _)) = partials.min_by_key(|(_, partial)| partial.order) {
+            self.drop_incomplete(oldest);
+        }
+    }
+
+    /// Drops the incomplete packet of a stream, if there is one.
+    fn drop_incomplete<P>(&mut self, stream: u8)
+    where
+        B: PacketBuffer<P>,
+    {
+        if let Some(partial) = self.streams[usize::from(stream)].take() {
+            self.memory -= partial.memory;
+            self.incomplete_packets += 1;
+            self.keep(partial.buffer);
+        }
+    }
+
+    /// Keeps a buffer for another packet, unless there are enough.
+    fn keep<P>(&mut self, mut buffer: B)
+    where
+        B: PacketBuffer<P>,
+    {
+        if self.spare.len() < MAX_SPARE_BUFFERS {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
     }
 }
 

@@ -8,29 +8,41 @@
 //! - every path in use has delivered a later fragment of the stream: a path keeps its order, so that the missing
 //!   fragment is on none (draft-amend-iccrg-multipath-reordering, section 5.6); or
 //! - the buffer is full: then only the head of a stream is given up (RFC 2890, section 2.2).
+//!
+//! Whatever is held is charged to [`ReorderConfig::memory_bytes`]: the memory of a fragment, and [`ENTRY_BYTES`] for it as
+//! for each number that was delivered out of order. A missing number costs nothing. A fragment takes time logarithmic in
+//! what its stream holds, apart from what it delivers.
 
 use super::config::MAX_PATHS;
 use super::packet::{Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload};
 use super::status::EndpointCounters;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Instant, PathId, Span};
 
-/// Maximum distance of a fragment from the expected one: bounds the memory of a stream whatever a peer sends.
+/// Maximum distance of a fragment from the expected one.
 const MAX_REORDER_DISTANCE: u64 = 1 << 16;
 /// Maximum number of ranges given up that are remembered, to tell late fragments from duplicates.
 const MAX_SKIPPED_RANGES: usize = 16;
 
+/// Bytes charged for an entry besides the memory of its fragment: its share of the nodes of a map, which may be half
+/// empty, and of the queue that it is delivered by.
+const ENTRY_BYTES: u64 = 256;
+/// Maximum capacity that the queue of deliveries keeps once it is empty, fragments.
+const MAX_IDLE_DELIVERIES: usize = 1024;
+
+/// A fragment that arrived before an earlier one, or the number of one that was delivered all the same.
 #[derive(Debug)]
-enum Slot<P> {
-    Missing,
-    Buffered {
-        arrival: Instant,
-        delivery: Delivery<P>,
-    },
-    /// Delivered out of order.
-    Delivered {
-        arrival: Instant,
-    },
+struct Entry<P> {
+    arrival: Instant,
+    /// `None` if it was delivered out of order.
+    delivery: Option<Delivery<P>>,
+}
+
+impl<P: Payload> Entry<P> {
+    /// The memory that it is charged, bytes.
+    fn memory(&self) -> u64 {
+        ENTRY_BYTES + self.delivery.as_ref().map_or(0, |delivery| delivery.payload.memory_bytes())
+    }
 }
 
 /// Configuration, the same for all streams.
@@ -49,26 +61,30 @@ pub(super) struct ReorderConfig {
 #[derive(Debug)]
 struct Stream<P> {
     expected: u64,
-    slots: VecDeque<Slot<P>>,
-    buffered: u64,
+    /// By number, all larger than the expected one between two calls.
+    entries: BTreeMap<u64, Entry<P>>,
+    /// What the entries are charged.
+    memory: u64,
     /// One past the largest number that each path delivered, without retransmissions.
     next_on_path: Vec<(PathId, u64)>,
     skipped_ranges: VecDeque<(u64, u64)>,
     /// Whether fragments were given up since the latest delivery.
     gap: bool,
-    is_listed: bool,
+    /// Its place in [`ReorderBuffer::waiting`]: when the wait for the fragment at the head began, and the order in which
+    /// streams began to wait.
+    waiting: Option<(Instant, u64)>,
 }
 
 impl<P> Default for Stream<P> {
     fn default() -> Self {
         Self {
             expected: 0,
-            slots: VecDeque::new(),
-            buffered: 0,
+            entries: BTreeMap::new(),
+            memory: 0,
             next_on_path: Vec::new(),
             skipped_ranges: VecDeque::new(),
             gap: false,
-            is_listed: false,
+            waiting: None,
         }
     }
 }
@@ -78,13 +94,17 @@ impl<P> Default for Stream<P> {
 pub(super) struct ReorderBuffer<P> {
     pub(super) config: ReorderConfig,
     streams: Vec<Stream<P>>,
-    /// Streams that wait for a fragment.
-    waiting_streams: Vec<u8>,
+    /// Streams that wait for a fragment: since when, the order in which they began to, and which.
+    waiting: BTreeSet<(Instant, u64, u8)>,
+    /// The number of the next stream that begins to wait.
+    next_waiting: u64,
     /// Fragments in the buffers.
     pub(super) buffered: u64,
-    buffered_bytes: u64,
+    /// What all entries are charged, bytes.
+    pub(super) memory: u64,
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) deadline: Instant,
+    /// What is in order: at most what one call has released, as the driver takes all of it before the next one.
     deliveries: VecDeque<Delivery<P>>,
 }
 
@@ -93,9 +113,10 @@ impl<P: Payload> ReorderBuffer<P> {
         Self {
             config,
             streams: (0..super::ingress::STREAMS).map(|_| Stream::default()).collect(),
-            waiting_streams: Vec::new(),
+            waiting: BTreeSet::new(),
+            next_waiting: 0,
             buffered: 0,
-            buffered_bytes: 0,
+            memory: 0,
             deadline: Instant::NEVER,
             deliveries: VecDeque::new(),
         }
@@ -103,7 +124,11 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// The next delivery.
     pub(super) fn pop(&mut self) -> Option<Delivery<P>> {
-        self.deliveries.pop_front()
+        let delivery = self.deliveries.pop_front();
+        if delivery.is_none() && self.deliveries.capacity() > MAX_IDLE_DELIVERIES {
+            self.deliveries = VecDeque::new();
+        }
+        delivery
     }
 
     /// A fragment arrived on `path`; `is_in_use` returns whether a path has delivered data lately.
@@ -133,14 +158,14 @@ impl<P: Payload> ReorderBuffer<P> {
             return self.handle_late(number, delivery, counters);
         };
         if distance >= MAX_REORDER_DISTANCE {
-            if !stream.slots.is_empty() {
+            if !stream.entries.is_empty() {
                 counters.reorder_dropped_fragments += 1;
                 return;
             }
             // After so many losses no timer is set: the stream continues at this fragment.
             stream.skip(distance, counters);
         }
-        if number == stream.expected && stream.slots.is_empty() {
+        if number == stream.expected && stream.entries.is_empty() {
             // The common case: in order, and nothing held.
             stream.expected += 1;
             delivery.gap = std::mem::take(&mut stream.gap);
@@ -148,15 +173,16 @@ impl<P: Payload> ReorderBuffer<P> {
             self.deliveries.push_back(delivery);
             return;
         }
-        if !self.insert(now, index, distance as usize, is_unordered, delivery, counters) {
+        if !self.insert(now, number, is_unordered, delivery, counters) {
             return;
         }
         self.advance(now, index, counters);
         if !config.retransmit {
             self.give_up_overtaken(now, index, is_in_use, counters);
         }
-        while self.buffered_bytes > config.memory_bytes && self.give_up_in_longest_stream(now, counters) {}
-        self.reschedule();
+        self.update_waiting(index);
+        while self.memory > config.memory_bytes && self.give_up_in_longest_stream(now, counters) {}
+        self.update_deadline();
     }
 
     /// A fragment before the expected one: a duplicate, or one that was given up.
@@ -172,57 +198,52 @@ impl<P: Payload> ReorderBuffer<P> {
         }
     }
 
-    /// Buffers a fragment that is ahead of the expected one, or delivers it if `is_unordered`. False if it is a
-    /// duplicate.
+    /// Buffers a fragment, or delivers it if `is_unordered` and it is not the expected one. False if it is a duplicate.
     fn insert(
         &mut self,
         now: Instant,
-        index: u8,
-        distance: usize,
+        number: u64,
         is_unordered: bool,
-        delivery: Delivery<P>,
+        mut delivery: Delivery<P>,
         counters: &mut EndpointCounters,
     ) -> bool {
-        let stream = &mut self.streams[usize::from(index)];
-        while stream.slots.len() <= distance {
-            stream.slots.push_back(Slot::Missing);
-        }
-        let slot = &mut stream.slots[distance];
-        if !matches!(slot, Slot::Missing) {
+        let stream = &mut self.streams[usize::from(delivery.stream)];
+        let is_ahead = number > stream.expected;
+        let std::collections::btree_map::Entry::Vacant(place) = stream.entries.entry(number) else {
             counters.duplicate_fragments += 1;
             return false;
-        }
-        if is_unordered && distance > 0 {
-            *slot = Slot::Delivered { arrival: now };
+        };
+        let mut entry = Entry { arrival: now, delivery: None };
+        if is_unordered && is_ahead {
             counters.delivered_fragments += 1;
             self.deliveries.push_back(delivery);
         } else {
-            stream.buffered += 1;
+            if is_ahead {
+                delivery.payload.detach();
+                counters.reorder_buffered_fragments += 1;
+            }
             self.buffered += 1;
-            self.buffered_bytes += u64::from(delivery.payload.len());
-            counters.reorder_buffered_fragments += u64::from(distance > 0);
-            *slot = Slot::Buffered { arrival: now, delivery };
+            entry.delivery = Some(delivery);
         }
-        if !stream.is_listed {
-            stream.is_listed = true;
-            self.waiting_streams.push(index);
-        }
+        let memory = entry.memory();
+        place.insert(entry);
+        stream.memory += memory;
+        self.memory += memory;
         true
     }
 
     /// Delivers what is in order.
     fn advance(&mut self, now: Instant, index: u8, counters: &mut EndpointCounters) {
         let stream = &mut self.streams[usize::from(index)];
-        while let Some(slot) = stream.slots.front() {
-            if matches!(slot, Slot::Missing) {
-                return;
-            }
+        while let Some(first) = stream.entries.first_entry().filter(|first| *first.key() == stream.expected) {
+            let entry = first.remove();
+            let memory = entry.memory();
             stream.expected += 1;
-            if let Some(Slot::Buffered { arrival, mut delivery }) = stream.slots.pop_front() {
+            stream.memory -= memory;
+            self.memory -= memory;
+            if let Entry { arrival, delivery: Some(mut delivery) } = entry {
                 delivery.gap = std::mem::take(&mut stream.gap);
-                stream.buffered -= 1;
                 self.buffered -= 1;
-                self.buffered_bytes -= u64::from(delivery.payload.len());
                 counters.delivered_fragments += 1;
                 counters.reorder_wait_ns += now.since(arrival).0;
                 self.deliveries.push_back(delivery);
@@ -233,13 +254,12 @@ impl<P: Payload> ReorderBuffer<P> {
     /// Gives up the missing fragments at the head of a stream.
     fn give_up(&mut self, now: Instant, index: u8, counters: &mut EndpointCounters) {
         let stream = &mut self.streams[usize::from(index)];
-        let missing = stream.slots.iter().take_while(|slot| matches!(slot, Slot::Missing)).count();
-        if missing == 0 {
-            return;
+        let Some((first, _)) = stream.entries.first_key_value() else { return };
+        let missing = first - stream.expected;
+        if missing > 0 {
+            stream.skip(missing, counters);
+            self.advance(now, index, counters);
         }
-        stream.slots.drain(..missing);
-        stream.skip(missing as u64, counters);
-        self.advance(now, index, counters);
     }
 
     fn give_up_overtaken(
@@ -255,36 +275,42 @@ impl<P: Payload> ReorderBuffer<P> {
                 stream.next_on_path.iter().any(|(stream_path, end)| *stream_path == path && *end > stream.expected)
             };
             let is_overtaken = (0..MAX_PATHS as u16).map(PathId).all(|path| is_overtaken_on(path) || !is_in_use(path));
-            if !is_overtaken || stream.slots.is_empty() {
+            if !is_overtaken || stream.entries.is_empty() {
                 return;
             }
             self.give_up(now, index, counters);
         }
     }
 
+    /// Gives up the head of the stream that holds the most. False if none holds anything.
     fn give_up_in_longest_stream(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
-        let Some(longest) =
-            self.waiting_streams.iter().copied().max_by_key(|index| self.streams[usize::from(*index)].buffered)
-        else {
-            return false;
-        };
-        let buffered = self.buffered;
+        let memory = |index: u8| self.streams[usize::from(index)].memory;
+        let longest = self.waiting.iter().max_by_key(|(_, order, index)| (memory(*index), *order));
+        let Some((_, _, longest)) = longest.copied() else { return false };
         self.give_up(now, longest, counters);
-        self.buffered < buffered
+        self.update_waiting(longest);
+        true
+    }
+
+    /// Lists a stream that waits for a fragment, after it has changed.
+    fn update_waiting(&mut self, index: u8) {
+        let stream = &mut self.streams[usize::from(index)];
+        let start = stream.wait_start();
+        if start == stream.waiting.map(|(start, _)| start) {
+            return;
+        }
+        if let Some((start, order)) = stream.waiting {
+            self.waiting.remove(&(start, order, index));
+        } else {
+            self.next_waiting += 1;
+        }
+        stream.waiting = start.map(|start| (start, stream.waiting.map_or(self.next_waiting, |(_, order)| order)));
+        self.waiting.extend(stream.waiting.map(|(start, order)| (start, order, index)));
     }
 
     /// Sets the deadline to the earliest timeout of a waiting stream.
-    fn reschedule(&mut self) {
-        self.deadline = Instant::NEVER;
-        let (streams, deadline, timeout) = (&mut self.streams, &mut self.deadline, self.config.timeout);
-        self.waiting_streams.retain(|index| {
-            let stream = &mut streams[usize::from(*index)];
-            stream.is_listed = !stream.slots.is_empty();
-            if let Some(start) = stream.wait_start() {
-                *deadline = (*deadline).min(start + timeout);
-            }
-            stream.is_listed
-        });
+    fn update_deadline(&mut self) {
+        self.deadline = self.waiting.first().map_or(Instant::NEVER, |(start, ..)| *start + self.config.timeout);
     }
 
     /// Gives up the fragments whose timeout has passed.
@@ -292,14 +318,33 @@ impl<P: Payload> ReorderBuffer<P> {
         if now < self.deadline {
             return;
         }
-        for position in 0..self.waiting_streams.len() {
-            let index = self.waiting_streams[position];
-            while self.streams[usize::from(index)].wait_start().is_some_and(|start| start + self.config.timeout <= now)
-            {
+        let timeout = self.config.timeout;
+        let mut due: Vec<_> = self.waiting.iter().take_while(|(start, ..)| *start + timeout <= now).copied().collect();
+        due.sort_unstable_by_key(|(_, order, _)| *order);
+        for (_, _, index) in due {
+            while self.streams[usize::from(index)].wait_start().is_some_and(|start| start + timeout <= now) {
                 self.give_up(now, index, counters);
             }
+            self.update_waiting(index);
         }
-        self.reschedule();
+        self.update_deadline();
+    }
+
+    /// Counts again what is charged and held.
+    pub(super) fn check(&self) {
+        let entries = || self.streams.iter().flat_map(|stream| stream.entries.values());
+        assert_eq!(self.memory, entries().map(Entry::memory).sum::<u64>());
+        assert_eq!(self.buffered, entries().filter(|entry| entry.delivery.is_some()).count() as u64);
+        assert!(self.memory <= self.config.memory_bytes, "{} bytes", self.memory);
+        let is_waiting = |stream: &&Stream<P>| !stream.entries.is_empty();
+        assert_eq!(self.waiting.len(), self.streams.iter().filter(is_waiting).count());
+        for (index, stream) in (0..=u8::MAX).zip(&self.streams) {
+            assert_eq!(stream.memory, stream.entries.values().map(Entry::memory).sum::<u64>());
+            assert!(stream.entries.keys().all(|number| *number > stream.expected));
+            assert_eq!(stream.waiting.map(|(start, _)| start), stream.wait_start());
+            let place = stream.waiting.map(|(start, order)| (start, order, index));
+            assert!(place.is_none_or(|place| self.waiting.contains(&place)));
+        }
     }
 }
 
@@ -352,10 +397,7 @@ impl<P> Stream<P> {
 
     /// When the wait for the fragment at the head began: the arrival of the first one after it.
     fn wait_start(&self) -> Option<Instant> {
-        self.slots.iter().find_map(|slot| match slot {
-            Slot::Buffered { arrival, .. } | Slot::Delivered { arrival } => Some(*arrival),
-            Slot::Missing => None,
-        })
+        self.entries.first_key_value().map(|(_, entry)| entry.arrival)
     }
 }
 

@@ -119,6 +119,8 @@ pub struct EndpointStatus {
     pub fragments_in_flight: u64,
     /// Fragments in the reorder buffer.
     pub reorder_fragments: u64,
+    /// Memory charged for the reorder buffer, bytes.
+    pub reorder_memory: u64,
     /// Maximum wait for a missing fragment.
     pub reorder_timeout: Span,
     /// Payload of a full fragment, bytes.

@@ -11,6 +11,8 @@ use wire::frame::{Body, DataHeader, Frame, PathState};
 
 /// Path id of a handshake message from an address that belongs to no path.
 const NO_PATH: u8 = u8::MAX;
+/// Handshake messages that wait to be sent, beyond which replies are dropped: initiators try again.
+const MAX_QUEUED_MESSAGES: usize = 1024;
 
 /// An opened datagram, to be [processed](Node::process).
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +53,9 @@ impl<P: Payload, A: Address> Node<P, A> {
         let peers = &self.peers;
         let path_id = |id| peers.get(&id).map_or(NO_PATH, |(peer, _)| peer.route_path_id(route).unwrap_or(NO_PATH));
         let outcome = self.sessions.receive(now, path_id, &self.octets, message)?;
-        self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
+        if self.messages.len() < MAX_QUEUED_MESSAGES {
+            self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
+        }
         if let Some(established) = outcome.established {
             self.establish(established);
         }

@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Chunks<C> {
     queue: VecDeque<C>,
+    /// The length that the front chunk had when its bytes were last moved; 0 if it was never cut.
+    front_length: u32,
 }
 
 impl<C: Chunk> Chunks<C> {
     pub(crate) fn new() -> Self {
-        Self { queue: VecDeque::new() }
+        Self { queue: VecDeque::new(), front_length: 0 }
     }
 
     pub(crate) fn push(&mut self, chunk: C) {
@@ -37,10 +39,19 @@ impl<C: Chunk> Chunks<C> {
             let mut freed = released;
             if released == length {
                 self.queue.pop_front();
+                self.front_length = 0;
                 forgotten += 1;
                 freed = Memory::charge(length);
             } else {
+                let cut_length = self.front_length.max(front.len());
                 *front = front.slice(released as u32, length as u32);
+                // Half of its memory is charged at least.
+                self.front_length = if front.len() < cut_length / 2 {
+                    front.detach();
+                    front.len()
+                } else {
+                    cut_length
+                };
             }
             remaining -= released;
             *held -= freed;

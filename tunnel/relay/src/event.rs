@@ -9,6 +9,8 @@ pub trait Chunk: Clone {
     /// The bytes `start..end`.
     #[must_use]
     fn slice(&self, start: u32, end: u32) -> Self;
+    /// Moves the bytes to memory of their own: a few bytes of a large chunk shall not keep all of it.
+    fn detach(&mut self) {}
     /// Whether the length is zero.
     fn is_empty(&self) -> bool {
         self.len() == 0

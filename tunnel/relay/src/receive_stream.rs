@@ -26,6 +26,15 @@ pub(crate) struct ReceiveStream<C> {
     pub(crate) held: u64,
 }
 
+/// The bytes `start..end` of a chunk, which keep no others in memory.
+fn part<C: Chunk>(chunk: &C, start: u64, end: u64) -> C {
+    let mut part = chunk.slice(start as u32, end as u32);
+    if part.len() < chunk.len() {
+        part.detach();
+    }
+    part
+}
+
 impl<C: Chunk> ReceiveStream<C> {
     pub(crate) fn new() -> Self {
         Self {
@@ -60,7 +69,7 @@ impl<C: Chunk> ReceiveStream<C> {
         let end = offset + u64::from(chunk.len());
         let mut start = offset.max(self.received);
         if self.out_of_order.is_empty() && start == self.received {
-            return start >= end || self.append(chunk.slice((start - offset) as u32, chunk.len()), memory);
+            return start >= end || self.append(part(chunk, start - offset, end - offset), memory);
         }
         if let Some((previous, bytes)) = self.out_of_order.range(..=start).next_back() {
             start = start.max(previous + u64::from(bytes.len()));
@@ -76,8 +85,7 @@ impl<C: Chunk> ReceiveStream<C> {
                 }
                 self.held += charge;
                 memory.used += charge;
-                let part = chunk.slice((start - offset) as u32, (part_end - offset) as u32);
-                self.out_of_order.insert(start, part);
+                self.out_of_order.insert(start, part(chunk, start - offset, part_end - offset));
             }
             start = following.map_or(end, |(next, length)| next + length);
         }

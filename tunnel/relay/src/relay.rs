@@ -13,6 +13,9 @@ const CLOSED_TIME: Span = Span::from_secs(60);
 /// Maximum size of a data message, bytes: with its header it must be no longer than an IP packet.
 const MAX_CHUNK_BYTES: u32 = 65_535 - Header::MAX_LEN as u32;
 
+/// Maximum number of messages without data that wait. An answer to the peer beyond it is dropped: the peer asks again.
+const MAX_QUEUED_CONTROL: usize = 4096;
+
 /// What remains of a closed connection: the answer to further messages.
 #[derive(Clone, Copy, Debug)]
 struct ClosedConnection {
@@ -196,7 +199,7 @@ impl<C: Chunk> Relay<C> {
         match (body, connection.phase) {
             (Body::Open(_), Phase::Open) if !id.is_local => {
                 let window_end = connection.receive.send_window(&self.received_memory);
-                self.push_control(id, Body::Accept { window_end });
+                self.push_answer(id, Body::Accept { window_end });
             }
             (Body::Reset(reason), _) => {
                 self.remove(now, id, Body::Reset(ResetReason::Reset));
@@ -263,21 +266,21 @@ impl<C: Chunk> Relay<C> {
                 _ => matches!(body, Body::Data { .. } | Body::Open(_)),
             };
             if is_answered {
-                self.push_control(id, answer);
+                self.push_answer(id, answer);
             }
             return;
         }
         match body {
             Body::Open(_) if id.is_local => {}
             Body::Open(_) if self.connections.len() >= self.config.max_connections => {
-                self.push_control(id, Body::Reset(ResetReason::NotRelayed));
+                self.push_answer(id, Body::Reset(ResetReason::NotRelayed));
             }
             Body::Open(addresses) => {
                 self.connections.insert(id, Connection::new(now, addresses, Phase::Connecting));
                 self.events.push_back(Event::Opened { id, addresses });
             }
             Body::Reset(_) => {}
-            _ => self.push_control(id, Body::Reset(ResetReason::Reset)),
+            _ => self.push_answer(id, Body::Reset(ResetReason::Reset)),
         }
     }
 
@@ -335,8 +338,16 @@ impl<C: Chunk> Relay<C> {
         (self.sent_memory.used, self.received_memory.used)
     }
 
+    /// Queues a message without data.
     fn push_control(&mut self, id: ConnectionId, body: Body) {
         self.control.push_back(header(id, body));
+    }
+
+    /// Queues a message without data that a message of the peer has caused, unless too many wait.
+    fn push_answer(&mut self, id: ConnectionId, body: Body) {
+        if self.control.len() < MAX_QUEUED_CONTROL {
+            self.push_control(id, body);
+        }
     }
 
     /// Tells a driver that waits for capacity of some.
@@ -354,7 +365,7 @@ impl<C: Chunk> Relay<C> {
         };
         let answer = connection.ack(now, &self.received_memory);
         if self.acks.remove(&id) {
-            self.push_control(id, answer);
+            self.push_answer(id, answer);
         }
         self.remove(now, id, answer);
         self.events.push_back(Event::Closed { id, reason: None });

@@ -16,6 +16,10 @@ pub(super) const LARGE_BUFFER_BYTES: usize = 66 * 1024;
 /// The bytes of a small buffer.
 pub(super) const SMALL_BUFFER_BYTES: usize = 2 * 1024;
 
+/// Bytes charged for a buffer besides its own: the reference counts, what the allocator adds, and the place of its slice
+/// in a queue.
+const OVERHEAD_BYTES: u64 = 256;
+
 /// A size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SizeClass {
@@ -34,6 +38,8 @@ struct FreeList {
 struct Buffer {
     bytes: Box<[u8]>,
     class: SizeClass,
+    /// Whether it was made by a pool.
+    is_pooled: bool,
     free_list: Weak<FreeList>,
 }
 
@@ -51,6 +57,11 @@ impl Pool {
         Self { free_list: Rc::default(), allocated: [0; 2], max: [small, large], exhausted: 0 }
     }
 
+    /// Raises the bounds to these numbers of buffers.
+    pub(super) fn grow(&mut self, small: usize, large: usize) {
+        self.max = [self.max[0].max(small), self.max[1].max(large)];
+    }
+
     /// A buffer to write to; `None` if all are in use and the bound is reached.
     pub(super) fn take(&mut self, class: SizeClass) -> Option<BufferMut> {
         let free = self.free_list.buffers.borrow_mut()[class as usize].pop();
@@ -64,7 +75,12 @@ impl Pool {
         }
         self.allocated[class as usize] += 1;
         let size = if class == SizeClass::Small { SMALL_BUFFER_BYTES } else { LARGE_BUFFER_BYTES };
-        Some(Rc::new(Buffer { bytes: vec![0; size].into(), class, free_list: Rc::downgrade(&self.free_list) }))
+        Some(Rc::new(Buffer {
+            bytes: vec![0; size].into(),
+            class,
+            is_pooled: true,
+            free_list: Rc::downgrade(&self.free_list),
+        }))
     }
 
     /// Freezes the first `len` bytes of `buffer`, which is replaced by a free buffer of its class. What fits a small
@@ -108,7 +124,12 @@ impl BufferRef {
 impl BufferRef {
     /// A buffer that goes back to the allocator.
     fn outside(bytes: Vec<u8>) -> Self {
-        Self(Some(Rc::new(Buffer { bytes: bytes.into(), class: SizeClass::Large, free_list: Weak::new() })))
+        Self(Some(Rc::new(Buffer {
+            bytes: bytes.into(),
+            class: SizeClass::Large,
+            is_pooled: false,
+            free_list: Weak::new(),
+        })))
     }
 }
 
@@ -190,6 +211,21 @@ impl BufferSlice {
     }
 }
 
+impl BufferSlice {
+    /// Memory that it keeps in use, bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.buffer.buffer().bytes.len() as u64 + OVERHEAD_BYTES
+    }
+
+    /// Copies the bytes out of their buffer, unless they are all of it and it is of no pool.
+    pub(super) fn detach(&mut self) {
+        let buffer = self.buffer.buffer();
+        if buffer.is_pooled || buffer.bytes.len() != self.len() {
+            *self = Self::from(self.to_vec());
+        }
+    }
+}
+
 impl From<Vec<u8>> for BufferSlice {
     /// All bytes, outside of any pool.
     fn from(bytes: Vec<u8>) -> Self {
@@ -205,6 +241,10 @@ impl relay::Chunk for BufferSlice {
 
     fn slice(&self, start: u32, end: u32) -> Self {
         self.slice(start, end)
+    }
+
+    fn detach(&mut self) {
+        self.detach();
     }
 }
 
@@ -268,6 +308,21 @@ mod tests {
         drop((BufferSlice::from(vec![1, 2, 3]).slice(1, 2), BufferMut::new(3)));
         assert_eq!(pool.take(SizeClass::Small).expect("one is free").len(), SMALL_BUFFER_BYTES);
         assert_eq!(pool.report(), BufferReport { large: 0, small: 1, exhausted: 0 });
+    }
+
+    #[test]
+    fn a_detached_slice_keeps_its_bytes_and_nothing_else() {
+        let mut pool = Pool::new(0, 1);
+        let mut buffer = pool.take(SizeClass::Large).expect("one is free");
+        buffer[..3].copy_from_slice(&[1, 2, 3]);
+        let mut slice = buffer.freeze(LARGE_BUFFER_BYTES).slice(1, 3);
+        assert!(slice.memory_bytes() >= LARGE_BUFFER_BYTES as u64, "all of the buffer");
+        slice.detach();
+        assert_eq!((&*slice, slice.memory_bytes()), (&[2, 3][..], 2 + OVERHEAD_BYTES));
+        assert!(pool.take(SizeClass::Large).is_some(), "the buffer is free");
+        let address = slice.as_ptr();
+        slice.detach();
+        assert_eq!(slice.as_ptr(), address, "not copied again");
     }
 
     #[test]

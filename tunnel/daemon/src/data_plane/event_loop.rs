@@ -28,7 +28,8 @@ use units::{Instant, Span};
 const BUDGET: usize = 8;
 /// Maximum number of epoll events fetched at once.
 const MAX_EVENTS: usize = 32;
-/// Bounds of the buffer pools: 64 MiB and 264 MiB. Pages that no packet reached are not resident.
+/// Bounds of the buffer pools for each peer: 64 MiB and 264 MiB, so that the ingress queue of one peer never takes what
+/// others need. Pages that no packet reached are not resident.
 const SMALL_BUFFERS: usize = 32 * 1024;
 const LARGE_BUFFERS: usize = 4096;
 
@@ -98,6 +99,11 @@ impl Io {
 }
 
 impl Io {
+    /// Raises the bounds of the buffer pools to those for so many peers.
+    pub(super) fn reserve(&mut self, peers: usize) {
+        self.pool.grow(peers.max(1) * SMALL_BUFFERS, peers.max(1) * LARGE_BUFFERS);
+    }
+
     /// Bytes that the device and the sockets have carried.
     fn bytes(&self) -> u64 {
         let sockets = self.sockets.iter().map(|socket| socket.report.sent.bytes + socket.report.received.bytes);

@@ -51,10 +51,11 @@ impl DataPlane {
     pub fn open(config: DataPlaneConfig) -> Result<Self, Error> {
         let device = device::Device::open(&config.device)?;
         let sockets = sockets::open(&config.sockets)?;
-        let io = Io::new(device, sockets);
+        let mut io = Io::new(device, sockets);
         let engine: Box<dyn Engine> = match config.engine {
             EngineConfig::Mpt(mpt) => Box::new(mpt::MptEngine::new(&mpt, &io)?),
             EngineConfig::Ropewalk(ropewalk) => {
+                io.reserve(ropewalk.peers.len());
                 Box::new(ropewalk::RopewalkEngine::new(ropewalk, config.device.mtu, &io)?)
             }
         };

@@ -222,7 +222,7 @@ impl<P: Payload> Endpoint<P> {
     /// Whether the ingress queue takes more from the device.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.ingress.bytes < self.options.memory_bytes / 2
+        self.ingress.memory < self.options.memory_bytes / 2
     }
 
     /// Bytes of inner packets that no path has carried yet.
@@ -455,9 +455,20 @@ impl<P: Payload> Endpoint<P> {
             ingress_backlog_bytes: self.ingress.bytes,
             fragments_in_flight: self.fragments.next_number() - self.fragments.base,
             reorder_fragments: self.reorder.buffered,
+            reorder_memory: self.reorder.memory,
             reorder_timeout: self.reorder.config.timeout,
             fragment_size: self.fragment_size().unwrap_or(0),
         }
+    }
+
+    /// Counts again what is charged and held.
+    ///
+    /// # Panics
+    /// If it is not the same, or more than the options allow.
+    #[doc(hidden)]
+    pub fn check(&self) {
+        self.reorder.check();
+        self.ingress.check();
     }
 
     /// Queues a CLOSE frame; [`poll_transmit`](Self::poll_transmit) returns it.

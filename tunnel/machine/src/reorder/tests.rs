@@ -42,6 +42,7 @@ impl Receiver {
             let (first, last, retransmission) = (true, true, path == 9);
             let fragment = Fragment { stream, sequence, first, last, retransmission, payload: TestPacket(sequence) };
             self.buffer.handle(ms(now_ms), PathId(path), fragment, false, |path| path.0 < 2, &mut self.counters);
+            self.buffer.check();
         }
         self.deliveries()
     }
@@ -111,7 +112,7 @@ fn a_late_fragment_is_dropped_or_delivered_once_as_configured_and_a_duplicate_ne
 
 #[test]
 fn a_full_buffer_gives_up_the_head_alone() {
-    let mut receiver = Receiver::new(ReorderConfig { memory_bytes: 3500, ..CONFIG });
+    let mut receiver = Receiver::new(ReorderConfig { memory_bytes: 3 * (1000 + ENTRY_BYTES) + 500, ..CONFIG });
     assert_eq!(receiver.receive(0, 0, 1, &[1, 2, 4]), NONE);
     assert_eq!(receiver.receive(0, 0, 1, &[6]), [1, 2], "3 is still waited for");
     assert_eq!(receiver.receive(0, 0, 1, &[3]), [3, 4]);

@@ -1,7 +1,9 @@
 //! A peer that sends anything: memory and the number of connections stay bounded, and nothing panics.
 
 use crate::network::{Bytes, addresses};
-use ropewalk_relay::{Body, Event, Header, Message, Relay, RelayConfig, ResetReason};
+use ropewalk_relay::{Body, Chunk, ConnectionId, Event, Header, Message, Relay, RelayConfig, ResetReason};
+use std::cell::Cell;
+use std::rc::Rc;
 use units::{Instant, RngStream, Span};
 
 const CONFIG: RelayConfig = RelayConfig { memory_bytes: 1 << 18, max_connections: 20 };
@@ -87,4 +89,90 @@ fn tiny_chunks_with_gaps_are_charged() {
     // Half of the memory, at 257 bytes each: a connection may hold half of what others leave.
     let (_, received) = relay.memory_used();
     assert!((CONFIG.memory_bytes / 2 - 257..=CONFIG.memory_bytes / 2).contains(&received), "{received}");
+}
+
+thread_local! {
+    /// Bytes of all [`Buffer`]s.
+    static IN_USE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A buffer that a message was received in.
+#[derive(Debug)]
+struct Buffer(u64);
+
+impl Buffer {
+    fn new(len: u64) -> Rc<Self> {
+        IN_USE.set(IN_USE.get() + len);
+        Rc::new(Self(len))
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        IN_USE.set(IN_USE.get() - self.0);
+    }
+}
+
+/// Bytes of a buffer, which is in use as long as they are.
+#[derive(Clone, Debug)]
+struct Slice {
+    buffer: Rc<Buffer>,
+    len: u32,
+}
+
+impl Chunk for Slice {
+    fn len(&self) -> u32 {
+        self.len
+    }
+
+    fn slice(&self, start: u32, end: u32) -> Self {
+        Self { buffer: self.buffer.clone(), len: end - start }
+    }
+
+    fn detach(&mut self) {
+        self.buffer = Buffer::new(u64::from(self.len));
+    }
+}
+
+/// Receives messages of 60 000 bytes of which few are new, or all of which but few are consumed.
+fn receive_pieces(connections: u32, new_bytes: u64, consumed: u64) -> (u64, u64) {
+    let config = RelayConfig { memory_bytes: 64 << 20, ..RelayConfig::default() };
+    let mut relay: Relay<Slice> = Relay::new(config);
+    for connection in 0..connections {
+        let header = |body| Header { opened_by_sender: true, connection, body };
+        relay.receive(Instant::ZERO, Message { header: header(Body::Open(addresses(1))), chunk: None });
+        let id = ConnectionId { is_local: false, number: connection };
+        relay.accept(Instant::ZERO, id);
+        for k in 0..20 {
+            let chunk = Slice { buffer: Buffer::new(60_000), len: 60_000 };
+            let body = Body::Data { offset: k * new_bytes, length: 60_000, fin: false };
+            relay.receive(Instant::ZERO, Message { header: header(body), chunk: Some(chunk) });
+            relay.consume(Instant::ZERO, id, consumed);
+        }
+        while relay.poll_event().is_some() || relay.poll_message(Instant::ZERO, 0).is_some() {}
+    }
+    (IN_USE.get(), relay.memory_used().1)
+}
+
+#[test]
+fn bytes_that_came_before_are_not_held_with_the_new_ones() {
+    let (in_use, charged) = receive_pieces(20, 100, 0);
+    assert!(in_use <= charged, "{in_use} bytes in use, {charged} charged");
+}
+
+#[test]
+fn of_a_chunk_that_was_consumed_but_for_its_end_little_is_held() {
+    let (in_use, charged) = receive_pieces(100, 60_000, 59_900);
+    assert!(in_use <= 2 * charged, "{in_use} bytes in use, {charged} charged");
+}
+
+#[test]
+fn answers_are_bounded_that_a_peer_does_not_let_leave() {
+    let mut relay: Relay<Bytes> = Relay::new(CONFIG);
+    for connection in 0..100_000 {
+        let body = Body::Data { offset: 0, length: 1, fin: false };
+        let header = Header { opened_by_sender: true, connection, body };
+        relay.receive(Instant::ZERO, Message { header, chunk: Some(Bytes(vec![0])) });
+    }
+    assert_eq!(std::iter::from_fn(|| relay.poll_message(Instant::ZERO, 0)).count(), 4096);
 }

@@ -400,6 +400,7 @@ impl Engine for RopewalkEngine {
                 None => self.peers.extend(EnginePeer::add(config, self.relay.peer_relay(), &mut self.node, now)),
             }
         }
+        io.reserve(self.peers.len());
         self.allowed_ips = allowed_ips(&self.peers);
         let Self { relay, peers, allowed_ips, .. } = self;
         relay.end_unallowed(now, peers, |peer, address| allowed_ips.find(address) == Some(peer));

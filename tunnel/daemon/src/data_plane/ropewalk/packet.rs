@@ -87,6 +87,14 @@ impl Payload for PacketSlice {
         Self { bytes, prefix: self.prefix.slice(start, end), ..*self }
     }
 
+    fn memory_bytes(&self) -> u64 {
+        self.bytes.memory_bytes()
+    }
+
+    fn detach(&mut self) {
+        self.bytes.detach();
+    }
+
     /// Marks an ECN-capable packet, and keeps a relay message; otherwise drops the first segment of a super-packet.
     fn signal_congestion(&mut self) -> bool {
         if self.is_message {
@@ -129,6 +137,10 @@ impl PacketBuffer<PacketSlice> for PacketBytes {
         debug_assert!(payload.prefix.bytes().is_empty(), "received fragments have none");
         self.bytes.extend_from_slice(&payload.bytes);
         self.offload = payload.offload;
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.bytes.capacity() as u64
     }
 }
 

@@ -99,7 +99,14 @@ impl PeerRelay {
             self.announce(now);
             return Ok(());
         }
+        let is_padded = bytes.len() > range.1 as usize + Header::MAX_LEN;
         let chunk = (range.0 < range.1).then(|| BufferSlice::from(bytes).slice(range.0, range.1));
+        let chunk = chunk.map(|mut chunk| {
+            if is_padded {
+                chunk.detach();
+            }
+            chunk
+        });
         self.relay.receive(now, Message { header, chunk });
         Ok(())
     }
