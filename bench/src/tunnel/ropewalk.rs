@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -61,7 +62,10 @@ fn start_daemon(
     accounting: &CpuAccounting,
 ) -> Result<Child, String> {
     let file = scratch_folder().join(format!("{}.toml", interface_name(host)));
-    fs::write(&file, configuration(host, mode, keys, testbed)).map_err(|error| error.to_string())?;
+    let mut options = fs::OpenOptions::new();
+    let opened = options.create(true).write(true).truncate(true).mode(0o600).open(&file);
+    let written = opened.and_then(|mut file| file.write_all(configuration(host, mode, keys, testbed).as_bytes()));
+    written.map_err(|error| error.to_string())?;
     let log = File::create(log_file(host)).map_err(|error| error.to_string())?;
     let command_line = format!("{} up {}", programs.ropewalk.display(), file.display());
     let mut command = accounting.in_group(&testbed.command(host, &command_line));

@@ -77,7 +77,7 @@ fn write_configs(testbed: &Testbed, folder: &Path, mode: &str) -> DemoResult<()>
             }
             _ => {
                 let public_key = keys::pubkey(&private_keys[other])?;
-                writeln!(text, "private-key = \"{}\"", private_keys[host])?;
+                writeln!(text, "private-key = \"{}\"", *private_keys[host])?;
                 write!(
                     text,
                     "\n[[peer]]\npublic-key = \"{public_key}\"\nallowed-ips = \"{}/32\"\n",

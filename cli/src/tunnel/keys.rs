@@ -1,15 +1,18 @@
 //! `genkey`, `pubkey`, `genpsk`.
 
 use crate::{Failure, output};
-use std::io::{Read, stdin};
+use std::fs::File;
+use std::io::stdin;
+use std::os::fd::AsFd;
 
 pub(super) fn print(key: &str) -> Result<(), Failure> {
-    output::print(&format!("{key}\n"))
+    output::print(key)?;
+    output::print("\n")
 }
 
 pub(super) fn pubkey() -> Result<(), Failure> {
-    let mut private = String::new();
-    let read = stdin().read_to_string(&mut private);
-    read.map_err(|error| Failure::Environment(format!("cannot read the private key: {error}")))?;
+    // Not by the standard library's reader, whose buffer is never wiped.
+    let private = stdin().as_fd().try_clone_to_owned().and_then(|source| daemon::keys::read(File::from(source)));
+    let private = private.map_err(|error| Failure::Environment(format!("cannot read the private key: {error}")))?;
     print(&daemon::keys::pubkey(&private).map_err(|error| Failure::Usage(format!("standard input: {error}")))?)
 }

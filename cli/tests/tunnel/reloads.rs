@@ -98,7 +98,7 @@ fn a_changed_preshared_key_interrupts_no_flow() {
     };
     let secret = keys::genpsk();
     let set_preshared_key = |host: usize| {
-        pair.edit(host, |text| text.replace("allowed-ips", &format!("preshared-key = \"{secret}\"\nallowed-ips")));
+        pair.edit(host, |text| text.replace("allowed-ips", &format!("preshared-key = \"{}\"\nallowed-ips", *secret)));
         let stdout = pair.reload(host).unwrap();
         assert!(stdout.ends_with("peer.preshared-key changed\n"), "{stdout}");
     };

@@ -98,7 +98,7 @@ impl TunnelPair {
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         // A short name: the path of a unix socket has 107 bytes at most.
         let folder = std::env::temp_dir().join(format!("rw-{}-{number}", std::process::id()));
-        let private_keys = [keys::genkey(), keys::genkey()];
+        let private_keys = [(); 2].map(|()| keys::genkey().to_string());
         let links = links.len();
         let pair = Self { daemons: [None, None], testbed, families, links, private_keys, folder, _lock: lock };
         [LEFT, RIGHT].into_iter().for_each(|host| pair.configure(host));

@@ -6,11 +6,21 @@ use seal::PublicKey;
 const SECRETS: [&str; 2] = ["private-key", "preshared-key"];
 
 /// Overwrites the secrets in `text` by `*`, without moving a byte: the values of `private-key` and `preshared-key`, and
-/// every word in the form of a key on a line without `public-key` (the value of a misspelt key).
+/// every word in the form of a key on a line without `public-key` (the value of a misspelt key). There is no other copy
+/// of the text.
 pub(crate) fn mask_secrets(text: &str) -> String {
-    text.split_inclusive('\n')
-        .map(|line| if contains_secret_key(line) { mask_value(line) } else { mask_keys(line) })
-        .collect()
+    let mut masked = text.as_bytes().to_vec();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let line_bytes = &mut masked[start..start + line.len()];
+        if contains_secret_key(line) {
+            mask_value(line, line_bytes);
+        } else {
+            mask_keys(line, line_bytes);
+        }
+        start += line.len();
+    }
+    String::from_utf8(masked).expect("whole characters are overwritten")
 }
 
 fn contains_secret_key(line: &str) -> bool {
@@ -19,23 +29,29 @@ fn contains_secret_key(line: &str) -> bool {
         .any(|secret| line.match_indices(secret).any(|(start, _)| !line[start + secret.len()..].starts_with("-file")))
 }
 
-/// Masks everything after the first `=`.
-fn mask_value(line: &str) -> String {
+/// Masks everything after the first `=` in `masked`, the bytes of `line`.
+fn mask_value(line: &str, masked: &mut [u8]) {
     let value_start = line.find('=').map_or(0, |equals| equals + 1);
-    let mask_char = |c: char| if c.is_whitespace() || c == '"' { c.to_string() } else { "*".repeat(c.len_utf8()) };
-    line[..value_start].chars().map(String::from).chain(line[value_start..].chars().map(mask_char)).collect()
+    let is_kept = |c: char| c.is_whitespace() || c == '"';
+    for (start, c) in line[value_start..].char_indices().filter(|(_, c)| !is_kept(*c)) {
+        masked[value_start + start..][..c.len_utf8()].fill(b'*');
+    }
 }
 
-/// Masks words that are 32 bytes in base64.
-fn mask_keys(line: &str) -> String {
+/// Masks words that are 32 bytes in base64 in `masked`, the bytes of `line`.
+fn mask_keys(line: &str, masked: &mut [u8]) {
     if line.contains("public-key") {
-        return line.to_owned();
+        return;
     }
+    let mut start = 0;
     let is_separator = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '='));
-    let is_key = |word: &&str| word.parse::<PublicKey>().is_ok();
-    line.split(is_separator)
-        .filter(is_key)
-        .fold(line.to_owned(), |line, word| line.replace(word, &"*".repeat(word.len())))
+    for word in line.split_inclusive(is_separator) {
+        let key = word.trim_end_matches(is_separator);
+        if key.parse::<PublicKey>().is_ok() {
+            masked[start..start + key.len()].fill(b'*');
+        }
+        start += word.len();
+    }
 }
 
 #[cfg(test)]

@@ -22,3 +22,4 @@ pub use machine::TunnelOptions;
 pub use model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, MptOptions, TunnelConfig};
 pub use read::{ConfigErrors, load, parse};
 pub use relay::{RelayExclusion, RelayNetwork, RelayOptions};
+pub(crate) use secrets::read_to_end as read_secret;

@@ -37,27 +37,28 @@ pub fn load(path: &Path) -> Result<TunnelConfig, ConfigErrors> {
     let origin = path.display().to_string();
     let to_error =
         |error| ConfigErrors(vec![Error::unreadable(&origin, format!("cannot read the configuration: {error}"))]);
-    let text = std::fs::read_to_string(path).map_err(to_error)?;
-    let mut config = parse(&origin, &text, path)?;
-    if super::secrets::contains_secret(&text) && super::secrets::is_readable_by_others(path) {
-        config.warnings.push(format!("{origin} holds a secret and is readable by others: chmod 600 {origin}"));
-    }
-    Ok(config)
+    let file = super::secrets::read(path).map_err(to_error)?;
+    parse_file(&origin, &file.text, path, file.loose_mode)
 }
 
 /// Reads a configuration from `text`, which errors call `origin`. The stem of `path` is the interface's default name,
 /// and relative key files are looked for beside it.
 ///
 /// # Errors
-/// As [`load`].
+/// As [`load`], but for the mode of the configuration itself.
 pub fn parse(origin: &str, text: &str, path: &Path) -> Result<TunnelConfig, ConfigErrors> {
+    parse_file(origin, text, path, None)
+}
+
+/// [`parse`] of a file, with its mode if group or others may read it.
+fn parse_file(origin: &str, text: &str, path: &Path, loose_mode: Option<u32>) -> Result<TunnelConfig, ConfigErrors> {
     let masked_text = mask_secrets(text);
     let errors = |diagnostics: Vec<Diagnostic>| {
         ConfigErrors(diagnostics.into_iter().map(|diagnostic| Error::new(origin, &masked_text, diagnostic)).collect())
     };
     let tree = parse::parse(text).map_err(|diagnostic| errors(vec![diagnostic]))?;
     let (file, mut diagnostics) = read_tables(&tree);
-    let config = resolve::config(&file, path, &mut diagnostics);
+    let config = resolve::config(&file, path, loose_mode, &mut diagnostics);
     if diagnostics.is_empty() {
         return Ok(config);
     }

@@ -1,26 +1,56 @@
-//! Keys in files of their own, and the permissions of such files.
+//! Files with secrets: their texts, which are wiped, and their modes.
 
-use seal::KeyError;
+use parse::Diagnostic;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::str::FromStr;
+use zeroize::Zeroizing;
 
-/// Reads a key from the file at `path`.
+/// Bytes of what is no regular file, such as a pipe, that are read at most.
+const MAX_STREAM_LEN: usize = 1 << 16;
+
+/// Permission bits of group and others to read.
+const READABLE: u32 = 0o044;
+
+/// The text of a file with a secret, wiped on drop.
+pub(super) struct SecretText {
+    pub(super) text: Zeroizing<String>,
+    /// The mode of a file that group or others may read.
+    pub(super) loose_mode: Option<u32>,
+}
+
+/// Reads a file with a secret; its mode is that of the file read, whatever its name leads to meanwhile.
 ///
 /// # Errors
-/// The file cannot be read or is not a key. The error repeats nothing of the file.
-pub(super) fn read_key_file<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, String> {
-    let path_text = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {path_text}: {error}"))?;
-    text.parse().map_err(|error| format!("{path_text} is not a key: {error}"))
+/// It cannot be read, is not UTF-8, or is longer than the file was when it was opened.
+pub(super) fn read(path: &Path) -> io::Result<SecretText> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    let loose_mode = (metadata.is_file() && mode & READABLE != 0).then_some(mode);
+    let capacity = usize::try_from(metadata.len()).map_err(io::Error::other)?.max(MAX_STREAM_LEN);
+    Ok(SecretText { text: read_to_end(file, capacity)?, loose_mode })
 }
 
-/// Whether group or others may read the file.
-pub(super) fn is_readable_by_others(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o044 != 0)
+/// Reads the text of a secret, at most `max_len` bytes. The buffer never grows: no copy stays behind.
+///
+/// # Errors
+/// It cannot be read, is not UTF-8, or is longer.
+pub(crate) fn read_to_end(source: impl Read, max_len: usize) -> io::Result<Zeroizing<String>> {
+    // The reader looks for the end with some bytes to spare.
+    let mut text = Zeroizing::new(String::with_capacity(max_len + 64));
+    source.take(max_len as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > max_len {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max_len} bytes")));
+    }
+    Ok(text)
 }
 
-/// Whether the text contains a secret.
-pub(super) fn contains_secret(text: &str) -> bool {
-    super::mask::mask_secrets(text) != text
+/// The error of a secret at `span` in the file `name`, or named there, with a mode by which others may read it.
+pub(super) fn loose_mode_error(span: Range<usize>, name: &str, mode: u32) -> Diagnostic {
+    let message = format!("{name} holds a secret, and others than its owner may read it (mode {mode:04o})");
+    let help = format!("chmod 600 {name}; or, if this is intended, `allow-readable-keys = true` in [interface]");
+    Diagnostic::new(span, message).with_help(help)
 }

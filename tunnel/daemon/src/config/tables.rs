@@ -6,6 +6,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
+use zeroize::Zeroizing;
 
 /// The whole file.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
@@ -25,13 +26,14 @@ pub(super) struct InterfaceTable {
     pub(super) name: Option<Spanned<String>>,
     pub(super) mode: Option<Spanned<String>>,
     pub(super) address: Option<Spanned<StringOrList>>,
-    pub(super) private_key: Option<Spanned<String>>,
+    pub(super) private_key: Option<Spanned<Zeroizing<String>>>,
     pub(super) private_key_file: Option<Spanned<String>>,
     pub(super) mtu: Option<Spanned<i64>>,
     pub(super) listen_port: Option<Spanned<i64>>,
     pub(super) routes: Option<Spanned<bool>>,
     pub(super) user: Option<Spanned<String>>,
     pub(super) metrics: Option<Spanned<String>>,
+    pub(super) allow_readable_keys: Option<Spanned<bool>>,
 }
 
 /// `[[peer]]`.
@@ -39,7 +41,7 @@ pub(super) struct InterfaceTable {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PeerTable {
     pub(super) public_key: Option<Spanned<String>>,
-    pub(super) preshared_key: Option<Spanned<String>>,
+    pub(super) preshared_key: Option<Spanned<Zeroizing<String>>>,
     pub(super) preshared_key_file: Option<Spanned<String>>,
     pub(super) allowed_ips: Option<Spanned<StringOrList>>,
     pub(super) endpoint: Option<Spanned<String>>,

@@ -189,21 +189,60 @@ fn every_invalid_file_is_refused_with_a_remedy_and_without_the_secret() {
     }
 }
 
-#[test]
-fn a_key_file_that_is_readable_by_others_causes_a_warning() {
+/// Results of reading a configuration with `text`, and with a key file `key`, when both have these modes.
+fn load_with_modes(name: &str, text: &str, config_mode: u32, key_mode: u32) -> Result<TunnelConfig, String> {
     use std::os::unix::fs::PermissionsExt;
-    let folder = std::env::temp_dir().join(format!("ropewalk-key-file-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("ropewalk-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("key"), format!("{PRIVATE}\n")).unwrap();
-    let text = MINIMAL_CONFIG.replace("private-key = 'PRIVATE'", "private-key-file = 'key'").replace("PUBLIC", PUBLIC);
-    std::fs::write(folder.join("rw0.toml"), text).unwrap();
-    let warnings = |mode| {
-        std::fs::set_permissions(folder.join("key"), std::fs::Permissions::from_mode(mode)).unwrap();
-        config::load(&folder.join("rw0.toml")).unwrap().warnings.join("\n")
-    };
-    assert!(warnings(0o644).contains("chmod 600"));
-    assert_eq!(warnings(0o600), "");
+    let text = text.replace("PRIVATE", PRIVATE).replace("PUBLIC", PUBLIC);
+    for (file, text, mode) in [("rw0.toml", text, config_mode), ("key", format!("{PRIVATE}\n"), key_mode)] {
+        std::fs::write(folder.join(file), text).unwrap();
+        std::fs::set_permissions(folder.join(file), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let result = config::load(&folder.join("rw0.toml")).map_err(|errors| errors.to_string());
     std::fs::remove_dir_all(folder).unwrap();
+    result
+}
+
+#[test]
+fn a_key_file_that_group_or_others_may_read_is_refused() {
+    let text = MINIMAL_CONFIG.replace("private-key = 'PRIVATE'", "private-key-file = 'key'");
+    for mode in [0o640, 0o604, 0o644, 0o666] {
+        let error = load_with_modes("key-file", &text, 0o644, mode).unwrap_err();
+        let expected =
+            [format!("(mode {mode:04o})"), "/key; or".to_owned(), "chmod 600 ".to_owned(), "rw0.toml:4".to_owned()];
+        assert!(expected.iter().all(|part| error.contains(part)) && !error.contains(PRIVATE), "{error}");
+    }
+    for mode in [0o600, 0o400] {
+        assert_eq!(load_with_modes("key-file", &text, 0o644, mode).unwrap().warnings, [""; 0]);
+    }
+    let preshared = MINIMAL_CONFIG.replace("allowed-ips", "preshared-key-file = 'key'\nallowed-ips");
+    assert!(load_with_modes("key-file", &preshared, 0o600, 0o640).unwrap_err().contains("preshared-key-file"));
+}
+
+#[test]
+fn a_configuration_with_a_key_that_group_or_others_may_read_is_refused() {
+    let error = load_with_modes("config", MINIMAL_CONFIG, 0o644, 0o600).unwrap_err();
+    assert!(error.contains("rw0.toml:4") && error.contains("(mode 0644)") && error.contains("chmod 600"), "{error}");
+    assert!(!error.contains(PRIVATE), "{error}");
+    assert_eq!(load_with_modes("config", MINIMAL_CONFIG, 0o600, 0o644).unwrap().warnings, [""; 0]);
+}
+
+#[test]
+fn readable_keys_can_be_allowed_and_then_cause_a_warning() {
+    let text =
+        MINIMAL_CONFIG.replace("private-key = 'PRIVATE'", "private-key-file = 'key'\nallow-readable-keys = true");
+    let warnings = load_with_modes("allowed", &text, 0o644, 0o644).unwrap().warnings;
+    assert!(
+        matches!(&warnings[..], [warning] if warning.contains("key holds a secret and is readable by others: chmod 600")),
+        "{warnings:?}"
+    );
+    let text = MINIMAL_CONFIG.replace("[[peer]]", "allow-readable-keys = true\n[[peer]]\npreshared-key = 'PRIVATE'");
+    let warnings = load_with_modes("allowed", &text, 0o644, 0o600).unwrap().warnings;
+    assert!(
+        matches!(&warnings[..], [warning] if warning.contains("rw0.toml holds a secret and is readable")),
+        "{warnings:?}"
+    );
 }
 
 #[test]

@@ -14,13 +14,19 @@ mod value;
 
 use super::model::{Mode, TunnelConfig};
 use super::tables::{ConfigFile, InterfaceTable};
-use context::{Context, missing};
+use context::{Context, flag, missing};
 use parse::{Diagnostic, Spanned};
 use seal::PrivateKey;
 use std::path::Path;
 
-/// Resolves a file; the result is worthless if an error was added to `diagnostics`.
-pub(super) fn config(file: &ConfigFile, path: &Path, diagnostics: &mut Vec<Diagnostic>) -> TunnelConfig {
+/// Resolves a file, whose mode is `loose_mode` if group or others may read it; the result is worthless if an error was
+/// added to `diagnostics`.
+pub(super) fn config(
+    file: &ConfigFile,
+    path: &Path,
+    loose_mode: Option<u32>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> TunnelConfig {
     let mut warnings = Vec::new();
     let table = file.interface.as_ref().map_or_else(Default::default, |table| table.get().clone());
     let is_mpt = interface::is_mpt(&table, diagnostics);
@@ -28,7 +34,9 @@ pub(super) fn config(file: &ConfigFile, path: &Path, diagnostics: &mut Vec<Diagn
         diagnostics.push(missing(0..0, "interface").with_help("[interface] with `address` and `private-key-file`"));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut context = Context { is_mpt, folder, diagnostics, warnings: &mut warnings };
+    let allow_readable_keys = flag(table.allow_readable_keys.as_ref(), false);
+    let mut context =
+        Context { is_mpt, path, folder, loose_mode, allow_readable_keys, diagnostics, warnings: &mut warnings };
     let mode = mode(file, &table, &mut context);
     let mut interface = interface::interface(file.interface.as_ref(), path, &mut context);
     let peers = peer::peers(file, &mut context);

@@ -8,8 +8,10 @@ use parse::{Diagnostic, Quantity, Spanned, Time};
 use seal::KeyError;
 use std::net::IpAddr;
 use std::ops::{Range, RangeInclusive};
+use std::path::Path;
 use std::str::FromStr;
 use units::Span;
+use zeroize::Zeroizing;
 
 /// The strings of a list, each with its span.
 pub(super) fn strings(list: Option<&Spanned<StringOrList>>) -> Vec<(String, Range<usize>)> {
@@ -66,7 +68,7 @@ pub(super) fn integer(
 
 /// A key, from the configuration or from a file of its own.
 pub(super) fn secret<K: FromStr<Err = KeyError>>(
-    inline: Option<&Spanned<String>>,
+    inline: Option<&Spanned<Zeroizing<String>>>,
     file: Option<&Spanned<String>>,
     name: &str,
     context: &mut Context<'_>,
@@ -78,23 +80,37 @@ pub(super) fn secret<K: FromStr<Err = KeyError>>(
             context.report(diagnostic.with_help("one of them; the file is safer"));
             None
         }
-        (Some(text), None) => context.ok(key(text)),
+        (Some(text), None) => {
+            context.check_mode(text.span(), context.path, context.loose_mode);
+            context.ok(parse_key(text.get(), text.span()))
+        }
         (None, Some(file)) => {
             let path = context.folder.join(file.get());
-            if secrets::is_readable_by_others(&path) {
-                let path_text = path.display();
-                context
-                    .warnings
-                    .push(format!("{path_text} holds a secret and is readable by others: chmod 600 {path_text}"));
-            }
-            let help = "`(umask 077; ropewalk genkey > FILE)` makes one, `ropewalk genpsk` a preshared one";
-            context
-                .ok(secrets::read_key_file(&path).map_err(|error| Diagnostic::new(file.span(), error).with_help(help)))
+            context.ok(read_key_file(&path, file.span())).and_then(|(key, loose_mode)| {
+                context.check_mode(file.span(), &path, loose_mode);
+                key.map_err(|error| context.report(error)).ok()
+            })
         }
     }
 }
 
+/// A key from the file at `path`, and its mode if group or others may read it. No error repeats anything of the file.
+type KeyFile<K> = (Result<K, Diagnostic>, Option<u32>);
+
+fn read_key_file<K: FromStr<Err = KeyError>>(path: &Path, span: Range<usize>) -> Result<KeyFile<K>, Diagnostic> {
+    let path_text = path.display();
+    let help = "`(umask 077; ropewalk genkey > FILE)` makes one, `ropewalk genpsk` a preshared one";
+    let diagnostic = |message| Diagnostic::new(span.clone(), message).with_help(help);
+    let file = secrets::read(path).map_err(|error| diagnostic(format!("cannot read {path_text}: {error}")))?;
+    let key = file.text.parse().map_err(|error| diagnostic(format!("{path_text} is not a key: {error}")));
+    Ok((key, file.loose_mode))
+}
+
 /// A key in base64. The error repeats nothing of it.
 pub(super) fn key<K: FromStr<Err = KeyError>>(text: &Spanned<String>) -> Result<K, Diagnostic> {
-    text.get().parse().map_err(|error: KeyError| Diagnostic::new(text.span(), error.to_string()))
+    parse_key(text.get(), text.span())
+}
+
+fn parse_key<K: FromStr<Err = KeyError>>(text: &str, span: Range<usize>) -> Result<K, Diagnostic> {
+    text.parse().map_err(|error: KeyError| Diagnostic::new(span, error.to_string()))
 }
