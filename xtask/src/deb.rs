@@ -1,6 +1,7 @@
 //! `cargo xtask deb`: the Debian package, by `dpkg-deb` alone.
 //!
-//! It holds the program, its systemd unit, an empty `/etc/ropewalk` that only root may read, and the licences.
+//! It holds the program, its systemd unit, the daemon's user, an empty `/etc/ropewalk` that only root and this user may
+//! read, and the licences.
 
 use crate::{dist, shell};
 use std::fs::{self, Permissions};
@@ -8,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Dependencies of the package: the libraries that the program links. iproute2 is not one, because the daemon uses
-/// netlink.
-const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1";
+/// netlink. `systemd-sysusers` makes the daemon's user.
+const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1, systemd | systemd-standalone-sysusers | systemd-sysusers";
 
 /// Builds the program and packs it into `target/debian/ropewalk_VERSION_ARCH.deb`.
 pub(crate) fn build() -> Result<(), String> {
@@ -22,6 +23,7 @@ pub(crate) fn build() -> Result<(), String> {
     let files = [
         (program, "usr/bin/ropewalk", 0o755),
         (root.join("packaging/ropewalk@.service"), "usr/lib/systemd/system/ropewalk@.service", 0o644),
+        (root.join("packaging/sysusers.conf"), "usr/lib/sysusers.d/ropewalk.conf", 0o644),
         (root.join("packaging/copyright"), "usr/share/doc/ropewalk/copyright", 0o644),
         (root.join("LICENSE-MIT"), "usr/share/doc/ropewalk/LICENSE-MIT", 0o644),
         (root.join("packaging/rw0.toml.example"), "usr/share/doc/ropewalk/examples/rw0.toml", 0o644),

@@ -16,7 +16,7 @@ pub(super) fn check(file: &Path) -> Result<(), Failure> {
     output::print(&format!("{}: valid: {} ({mode}), {counts}\n", file.display(), interface.name))
 }
 
-/// Warnings about this system: missing devices, reverse path filtering.
+/// Warnings about this system: missing devices, reverse path filtering, a kernel without seccomp.
 fn system_warnings(config: &TunnelConfig) -> Vec<String> {
     let devices: Vec<_> = config.paths.iter().filter_map(|path| path.interface.as_ref()).collect();
     let missing = devices.iter().filter(|device| !Path::new("/sys/class/net").join(device).exists());
@@ -24,5 +24,8 @@ fn system_warnings(config: &TunnelConfig) -> Vec<String> {
     let strict =
         devices.iter().filter(|device| devices.len() > 1 && daemon::control_plane::has_strict_reverse_path(device));
     let strict = strict.map(|device| format!("{device} has rp_filter = 1: sysctl net.ipv4.conf.{device}.rp_filter=2"));
-    missing.chain(strict).collect()
+    // The file is there if the kernel has seccomp filters (seccomp(2)).
+    let seccomp = Path::new("/proc/sys/kernel/seccomp/actions_avail").exists();
+    let unrestricted = "this kernel has no seccomp: the daemon's system calls are not restricted";
+    missing.chain(strict).chain((!seccomp).then(|| unrestricted.to_owned())).collect()
 }

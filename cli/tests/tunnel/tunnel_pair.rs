@@ -168,8 +168,13 @@ impl TunnelPair {
 
     /// As [`TunnelPair::start`], without the privilege to load eBPF programs.
     pub(crate) fn start_without_bpf(&mut self, host: usize) {
+        self.start_with(host, &["--bounding-set=-bpf,-sys_admin"]);
+    }
+
+    /// As [`TunnelPair::start`], with options of `setpriv`.
+    pub(crate) fn start_with(&mut self, host: usize, options: &[&str]) {
         let mut command = self.testbed.command(host, "setpriv");
-        command.args(["--bounding-set=-bpf,-sys_admin", &program(), "up"]).arg(self.file(host));
+        command.args(options).args([&program(), "up"]).arg(self.file(host));
         command.env("ROPEWALK_RUN", self.folder(host)).env("RUST_LOG", "warn").stdin(Stdio::null());
         self.daemons[host] = Some(command.spawn().unwrap());
     }

@@ -13,6 +13,9 @@ pub const VERSION: u32 = 2;
 pub struct TunnelStatus {
     /// [`VERSION`].
     pub version: u32,
+    /// The daemon's process.
+    #[serde(default)]
+    pub process: ProcessStatus,
     /// The inner device.
     pub interface: InterfaceStatus,
     /// "ropewalk" or "mpt".
@@ -23,6 +26,17 @@ pub struct TunnelStatus {
     pub peers: Vec<PeerStatus>,
     /// Dropped packets by reason, including reasons with none.
     pub drops: Vec<DropCount>,
+}
+
+/// The daemon's process, and how it is confined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessStatus {
+    /// The user that it runs as; 0 is root.
+    pub user_id: u32,
+    /// Whether all of its threads gain no privileges by executing a program (`PR_SET_NO_NEW_PRIVS`).
+    pub no_new_privileges: bool,
+    /// Whether the system calls of all of its threads are restricted (seccomp).
+    pub seccomp: bool,
 }
 
 /// The inner device.

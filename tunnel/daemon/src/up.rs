@@ -7,7 +7,7 @@ mod rates;
 mod status_builder;
 
 use crate::config::TunnelConfig;
-use crate::control_plane::{self, ControlConfig, DataPlaneHandle, Error, drop_privileges};
+use crate::control_plane::{self, ControlConfig, DataPlaneHandle, Error, ThreadRole, confine, keep_capabilities};
 use crate::data_plane::{self, CommandReceiver, DataPlane, DataPlaneConfig};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,16 +49,20 @@ fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Resu
     let (open_sender, open_receiver) = mpsc::channel();
     let (start_sender, start_receiver) = mpsc::channel();
     let (end_sender, end_receiver) = mpsc::channel();
-    let run_thread = move || match DataPlane::open(config) {
-        Err(error) => drop(open_sender.send(Err(system_error("opening the tunnel", error)))),
+    let open = move || {
+        keep_capabilities().map_err(|error| system_error("keeping capabilities", error))?;
+        DataPlane::open(config).map_err(|error| system_error("opening the tunnel", error))
+    };
+    let run_thread = move || match open() {
+        Err(error) => drop(open_sender.send(Err(error))),
         Ok(mut data_plane) => {
             // The receiver waits below.
             let _ = open_sender.send(Ok(start_sender));
             if start_receiver.recv().is_err() {
                 return;
             }
-            let dropped = drop_privileges(None).map_err(|error| error.to_string());
-            let result = dropped.and_then(|()| data_plane.run(&commands).map_err(|error| error.to_string()));
+            let confined = confine(ThreadRole::Data, None).map_err(|error| error.to_string());
+            let result = confined.and_then(|()| data_plane.run(&commands).map_err(|error| error.to_string()));
             if let Err(error) = result {
                 error!("the data plane ended: {error}");
             }

@@ -3,13 +3,15 @@
 use super::error::Error;
 use super::handle::DataPlaneHandle;
 use super::network::{Network, has_strict_reverse_path};
-use super::privileges::{drop_privileges, find_user};
+use super::privileges::{confine, find_user};
 use super::reload::{ControlConfig, Reloader};
 use super::run_folder::RunFolder;
 use super::server::{PendingRequest, Request, Shared, request_status, routes};
 use super::state_file::{StateFile, running_tunnel, socket_name};
-use crate::config::TunnelConfig;
+use super::system_calls::ThreadRole;
+use crate::config::{self, TunnelConfig};
 use crate::data_plane::LinkEvent;
+use nix::unistd::geteuid;
 use sd_notify::NotifyState;
 use std::io;
 use std::path::Path;
@@ -108,11 +110,17 @@ async fn add_relay_networks(reloader: &Reloader) {
 
 /// Opens the socket, writes the routes to the state file, and drops privileges.
 fn listen(reloader: &Reloader) -> io::Result<UnixListener> {
-    let ControlConfig { config, folder, .. } = &reloader.control;
+    let ControlConfig { config, file, folder } = &reloader.control;
     let user = config.interface.user.as_deref().map(find_user).transpose()?;
     reloader.state_file.write(&reloader.state)?;
     let listener = UnixListener::from_std(folder.listen(&socket_name(&config.interface.name), user.as_ref())?)?;
-    drop_privileges(user.as_ref())?;
+    if user.is_none() && geteuid().is_root() {
+        info!("stays root, with CAP_NET_ADMIN alone; `user = \"ropewalk\"` in [interface] names a user to change to");
+    }
+    confine(ThreadRole::Control, user.as_ref())?;
+    if let Err(errors) = config::load(file) {
+        warn!("a reload, which reads the configuration as the daemon's user, would fail: {errors}");
+    }
     Ok(listener)
 }
 

@@ -15,6 +15,7 @@ mod reload;
 mod run_folder;
 mod server;
 mod state_file;
+mod system_calls;
 
 pub use client::{Client, ClientError};
 pub use control_loop::{clean_up, run};
@@ -22,8 +23,9 @@ pub use error::Error;
 pub use handle::{ChangeReply, DataPlaneHandle};
 pub use metrics::{MEDIA_TYPE, encode_openmetrics};
 pub use network::{Network, has_strict_reverse_path, route_halves};
-pub use privileges::drop_privileges;
+pub use privileges::{confine, keep_capabilities};
 pub use reload::ControlConfig;
 pub use run_folder::{RUNTIME_DIRECTORY, RunFolder};
 pub use server::router;
 pub use state_file::{OpenStateFile, StateFile, running_tunnel, socket_path};
+pub use system_calls::ThreadRole;

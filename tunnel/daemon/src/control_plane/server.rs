@@ -11,6 +11,7 @@
 
 use super::handle::DataPlaneHandle;
 use super::metrics;
+use super::privileges::process_status;
 use crate::status::TunnelStatus;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -80,7 +81,7 @@ pub fn router(data_plane: Arc<dyn DataPlaneHandle>) -> Router {
 
 async fn status(State(shared): State<Shared>) -> Response {
     match request_status(&*shared.data_plane).await {
-        Some(status) => Json(status).into_response(),
+        Some(status) => Json(TunnelStatus { process: process_status(), ..status }).into_response(),
         None => unavailable(),
     }
 }

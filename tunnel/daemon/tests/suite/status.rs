@@ -96,7 +96,11 @@ fn the_socket_serves_the_status_and_the_metrics() {
         async move { axum::serve(listener, router(Arc::new(FixedStatus))).await }
     });
     let client = Client::new(&folder, "rw0");
-    assert_eq!(client.status().unwrap(), TunnelStatus::example());
+    let status = client.status().unwrap();
+    // Of the process that serves it.
+    let process = status.process;
+    assert!(!process.seccomp || process.no_new_privileges, "{process:?}");
+    assert_eq!(status, TunnelStatus { process, ..TunnelStatus::example() });
     assert!(client.request("GET", "/metrics", "").unwrap().ends_with("# EOF\n"));
     assert!(client.request("POST", "/v1/reload", "").unwrap_err().to_string().contains("going down"));
     assert_eq!(Client::interfaces(&folder), ["rw0"]);
