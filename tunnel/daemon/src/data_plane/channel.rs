@@ -2,6 +2,7 @@
 
 use super::config::{Error, Update};
 use super::report::Report;
+use ipnet::IpNet;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::fmt;
 use std::io;
@@ -22,7 +23,9 @@ pub enum Command {
         /// The change.
         event: LinkEvent,
     },
-    /// Apply a changed configuration, all or nothing. The closure gets the names of the sockets that wait for their
+    /// In `mpt` mode, accept packets of these inner networks from the peer. The closure is called when it is done.
+    AllowedIps(Vec<IpNet>, Box<dyn FnOnce() + Send>),
+    /// In `ropewalk` mode, apply a changed configuration, all or nothing. The closure gets the names of the sockets that wait for their
     /// device, or the reason why nothing changed.
     Update(Box<Update>, Box<dyn FnOnce(Result<Vec<String>, Error>) + Send>),
 }
@@ -46,6 +49,7 @@ impl fmt::Debug for Command {
             Self::Stop => f.write_str("Stop"),
             Self::Report(_) => f.write_str("Report"),
             Self::Link { device, event } => write!(f, "Link {{ device: {device}, event: {event:?} }}"),
+            Self::AllowedIps(networks, _) => write!(f, "AllowedIps({networks:?})"),
             Self::Update(update, _) => write!(f, "{update:?}"),
         }
     }

@@ -140,6 +140,8 @@ pub struct MptConfig {
     pub local: IpAddr,
     /// The peer's inner address.
     pub remote: IpAddr,
+    /// Inner networks whose packets are accepted from the peer.
+    pub allowed_ips: Vec<IpNet>,
     /// The scheduler, one of `schedule::REGISTRY` that needs no measurements.
     pub scheduler: AlgorithmChoice,
     /// Whether the device waits while a path's socket is full, as MPT's sending thread does; otherwise packets are

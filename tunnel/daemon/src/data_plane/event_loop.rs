@@ -15,6 +15,7 @@ use super::device::Device;
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, Socket};
 use super::sockets;
+use ipnet::IpNet;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
@@ -75,6 +76,8 @@ pub(super) trait Engine {
     }
     /// Applies an update that was checked. The sockets `replaced` are new ones already, or closed.
     fn update(&mut self, _io: &mut Io, _now: Instant, _update: Update, _replaced: &[usize]) {}
+    /// Sets the inner networks whose packets are accepted from the peer, in `mpt` mode.
+    fn set_allowed_ips(&mut self, _networks: &[IpNet]) {}
     /// The loop ends: announces it to the peers.
     fn stop(&mut self, _io: &mut Io, _now: Instant) {}
     /// Adds the engine's counters to `report`.
@@ -297,6 +300,10 @@ fn handle_commands(io: &mut Io, engine: &mut dyn Engine, now: Instant, commands:
                 for (socket, up) in sockets::on_link_event(&mut io.sockets, &device, event) {
                     engine.set_link(io, now, socket, up);
                 }
+            }
+            Command::AllowedIps(networks, reply) => {
+                engine.set_allowed_ips(&networks);
+                reply();
             }
             Command::Update(update, reply) => reply(apply_update(io, engine, now, *update)),
         }

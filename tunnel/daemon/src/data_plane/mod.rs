@@ -9,6 +9,7 @@
 //! retransmitted, congestion-controlled).
 
 mod address;
+mod allowed_ips;
 mod batch;
 mod buffer;
 mod channel;

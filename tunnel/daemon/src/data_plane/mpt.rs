@@ -1,22 +1,26 @@
 //! The engine of MPT's tunnel: sockets, device and buffers around [`mpt::Sender`] and [`mpt::Receiver`].
 //!
 //! A super-packet from the device is segmented; each packet gets a sequence number and a path from the sender, and
-//! joins that path's batch. A received datagram must come from its path's peer; its packet passes the receiver and is
-//! coalesced into super-packets again. On the wire everything is as `mptsrv` expects it: no key, no checksum, no
+//! joins that path's batch. A received datagram must come from its path's peer; its packet passes the receiver, must have
+//! a source that the peer may use, and is coalesced into super-packets again. On the wire everything is as `mptsrv` expects it: no key, no checksum, no
 //! duplicates, the DSCP alone in the outer header (its ECN field would be lost).
 
 use super::address::PathAddress;
+use super::allowed_ips::AllowedIps;
 use super::buffer::BufferSlice;
 use super::config::{Error, MptConfig, MptPathConfig};
+use super::device::Device;
 use super::event_loop::{Engine, Io};
 use super::receive::ReceiveBatch;
 use super::report::{MptPathReport, MptReport, Report};
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
 use super::transmit::TransmitQueue;
 use control::AlgorithmChoice;
+use ipnet::IpNet;
 use mpt::{Content, Keepalive, Receiver, Sender};
 use schedule::{Needs, Scheduler, SchedulerEntry};
 use units::{Instant, PathId};
+use wire::inner::Inner;
 use wire::inner::ecn::{self, Ecn};
 use wire::segment::Segmenter;
 use wire::virtio::VirtioNetHeader;
@@ -39,7 +43,31 @@ pub(super) struct MptEngine {
     sender: Sender,
     receiver: Receiver<BufferSlice>,
     paths: Vec<MptPath>,
-    receive_batch: ReceiveBatch,
+    delivery: Delivery,
+}
+
+/// Delivery of received packets to the device.
+struct Delivery {
+    allowed_ips: AllowedIps<()>,
+    batch: ReceiveBatch,
+    /// Packets whose source is not in the peer's allowed IPs.
+    unallowed_source: u64,
+    malformed: u64,
+}
+
+impl Delivery {
+    /// Adds a packet to the batch, or drops and counts it.
+    fn push(&mut self, device: &mut Device, packet: BufferSlice) {
+        match Inner::parse(&packet) {
+            Ok(inner) if self.allowed_ips.find(inner.source).is_some() => self.batch.push(device, packet),
+            Ok(_) => self.unallowed_source += 1,
+            Err(_) => self.malformed += 1,
+        }
+    }
+}
+
+fn allowed_ips(networks: &[IpNet]) -> AllowedIps<()> {
+    AllowedIps::new(networks.iter().map(|network| (*network, ())))
 }
 
 impl MptEngine {
@@ -57,7 +85,12 @@ impl MptEngine {
             sender: Sender::new(scheduler, paths.len(), addresses, config.keepalive),
             receiver: Receiver::new(config.reorder),
             paths,
-            receive_batch: ReceiveBatch::new(&io.device),
+            delivery: Delivery {
+                allowed_ips: allowed_ips(&config.allowed_ips),
+                batch: ReceiveBatch::new(&io.device),
+                unallowed_source: 0,
+                malformed: 0,
+            },
         })
     }
 
@@ -105,7 +138,7 @@ impl MptEngine {
             Ok(Content::Packet { start, sequence }) => {
                 self.paths[path].report.received.add(1, datagram.len() - start);
                 let packet = datagram.slice(start as u32, datagram.len() as u32);
-                self.receiver.handle(now, sequence, packet, |packet| self.receive_batch.push(&mut io.device, packet));
+                self.receiver.handle(now, sequence, packet, |packet| self.delivery.push(&mut io.device, packet));
             }
             Err(_) => return false,
         }
@@ -201,7 +234,7 @@ impl Engine for MptEngine {
     }
 
     fn flush(&mut self, io: &mut Io, now: Instant) {
-        self.receive_batch.flush(&mut io.device);
+        self.delivery.batch.flush(&mut io.device);
         self.flush_paths(io, now);
     }
 
@@ -228,7 +261,7 @@ impl Engine for MptEngine {
     }
 
     fn on_timeout(&mut self, io: &mut Io, now: Instant) {
-        self.receiver.on_timeout(now, |packet| self.receive_batch.push(&mut io.device, packet));
+        self.receiver.on_timeout(now, |packet| self.delivery.push(&mut io.device, packet));
         while let Some(path) = self.sender.poll_keepalive(now) {
             self.send_keepalive(io, now, path);
         }
@@ -238,6 +271,10 @@ impl Engine for MptEngine {
         for (index, _) in self.paths.iter().enumerate().filter(|(_, path)| path.socket == socket) {
             self.sender.set_link(PathId(index as u16), up);
         }
+    }
+
+    fn set_allowed_ips(&mut self, networks: &[IpNet]) {
+        self.delivery.allowed_ips = allowed_ips(networks);
     }
 
     fn report(&self, report: &mut Report) {
@@ -250,6 +287,8 @@ impl Engine for MptEngine {
             resequencer: self.receiver.counters().copied(),
             buffered_packets: self.receiver.buffered_packets(),
             no_path_packets: self.sender.no_path_packets(),
+            unallowed_source: self.delivery.unallowed_source,
+            malformed: self.delivery.malformed,
         });
     }
 }

@@ -92,6 +92,10 @@ pub struct MptReport {
     pub buffered_packets: u64,
     /// Packets dropped because no path was up.
     pub no_path_packets: u64,
+    /// Received packets whose source is not in the peer's allowed IPs.
+    pub unallowed_source: u64,
+    /// Received packets that are not IP, or are shorter than their headers say.
+    pub malformed: u64,
 }
 
 /// One path of an MPT connection.

@@ -72,6 +72,7 @@ fn mpt_config(
     Ok(MptConfig {
         local,
         remote,
+        allowed_ips: peer.allowed_ips.clone(),
         scheduler: options.scheduler.clone(),
         backpressure: !mpt.offload,
         reorder,

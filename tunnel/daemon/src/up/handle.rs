@@ -52,11 +52,16 @@ impl DataPlaneHandle for CommandHandle {
     fn change(&self, config: &TunnelConfig, reply: ChangeReply) {
         let (shared, commands, config) = (Arc::clone(&self.shared), self.commands.clone(), config.clone());
         if config.mpt().is_some() {
-            // All packets go to the one peer, and no other change that is allowed concerns the data plane.
-            if let Ok(mut shared) = shared.lock() {
-                shared.builder.change(&config, &PathAssignment::default());
-            }
-            return reply(Ok(Vec::new()));
+            // No other change that is allowed concerns the data plane.
+            let networks = config.peers[0].allowed_ips.clone();
+            let on_done = move || {
+                if let Ok(mut shared) = shared.lock() {
+                    shared.builder.change(&config, &PathAssignment::default());
+                }
+                reply(Ok(Vec::new()));
+            };
+            commands.send(Command::AllowedIps(networks, Box::new(on_done)));
+            return;
         }
         // Host names are resolved on a thread of its own, so that the control loop does not wait.
         std::thread::spawn(move || change(&shared, &commands, config, reply));

@@ -251,6 +251,7 @@ fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mu
 fn drops(report: &Report) -> Vec<DropCount> {
     let sockets = |counter: fn(&SocketReport) -> u64| report.sockets.iter().map(counter).sum();
     let peers = |counter: fn(&PeerReport) -> u64| report.peers.iter().map(counter).sum();
+    let mpt = |counter: fn(&MptReport) -> u64| report.mpt.as_ref().map_or(0, counter);
     let dropped = dropped_datagrams(report);
     let refused: u64 = dropped.iter().map(|drop| drop.packets).sum();
     let reasons = [
@@ -261,11 +262,11 @@ fn drops(report: &Report) -> Vec<DropCount> {
         ("send-buffer-full", sockets(|socket| socket.send_buffer_full)),
         ("too-big", sockets(|socket| socket.too_big)),
         ("send-failed", sockets(|socket| socket.failed)),
-        ("unusable-datagram", sockets(|socket| socket.refused).saturating_sub(refused)),
+        ("unusable-datagram", sockets(|socket| socket.refused).saturating_sub(refused) + mpt(|mpt| mpt.malformed)),
         ("no-session", peers(|peer| peer.no_session)),
-        ("unallowed-source", peers(|peer| peer.unallowed_source)),
+        ("unallowed-source", peers(|peer| peer.unallowed_source) + mpt(|mpt| mpt.unallowed_source)),
         ("incomplete", peers(|peer| peer.incomplete)),
-        ("no-path", report.mpt.as_ref().map_or(0, |mpt| mpt.no_path_packets)),
+        ("no-path", mpt(|mpt| mpt.no_path_packets)),
     ];
     let reasons = reasons.map(|(reason, packets)| DropCount { reason: reason.into(), packets });
     reasons.into_iter().chain(dropped).collect()

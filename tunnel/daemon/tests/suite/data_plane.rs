@@ -1,6 +1,7 @@
 //! The data plane between two network namespaces: real devices, real sockets, real TCP inside, every byte compared.
 //! The time until a failure is detected is measured in virtual time, in `tunnel/machine`.
 
+use ipnet::IpNet;
 use machine::PathConfig;
 use mpt::{KeepaliveConfig, ReorderConfig};
 use nix::sched::{CloneFlags, setns};
@@ -113,6 +114,7 @@ fn mpt_engine(host: usize) -> EngineConfig {
     EngineConfig::Mpt(MptConfig {
         local: inner_address(host),
         remote: inner_address(1 - host),
+        allowed_ips: vec![IpNet::from(inner_address(1 - host))],
         scheduler: "mpt".into(),
         backpressure: false,
         keepalive: Some(KeepaliveConfig { keepalive_time: Span::from_millis(50), dead_time: Span::from_millis(200) }),
@@ -221,6 +223,44 @@ fn mpt_carries_tcp_over_two_paths_and_survives_the_loss_of_one() {
     transfer(&network, 20 << 20, cut_path);
     assert!(eventually(|| !paths()[0].up && paths()[1].up), "{:?}", paths());
     assert!(paths()[1].sent.packets > packets_before_cut.get() + 1000, "{:?}", paths());
+    stop(hosts);
+}
+
+/// Datagrams that a host sends from `source`, which reach the other's device.
+fn send_from(network: &Network, source: [u8; 4], count: u64) {
+    let send = move || {
+        let socket = std::net::UdpSocket::bind((IpAddr::from(source), 0)).expect("the device has the address");
+        (0..count).for_each(|_| assert!(socket.send_to(&[0; 100], "10.9.0.2:9").is_ok()));
+    };
+    network.spawn(0, send).join().expect("no panic");
+}
+
+#[test]
+fn mpt_drops_and_counts_packets_of_a_source_that_the_peer_may_not_use_until_a_change_allows_it() {
+    let Some(network) = Network::new("source") else { return };
+    let hosts = [0, 1].map(|host| network.start(host, config(host, 1440, true, mpt_engine(host))));
+    // Host 0 speaks with another's address, and could with any.
+    let foreign = [10, 9, 0, 77];
+    assert!(ip(&format!("-n {} address add 10.9.0.77/24 dev rw0", network.names[0])));
+    assert!(eventually(|| report(&hosts[0].0).mpt.expect("the mode is mpt").paths.iter().all(|path| path.up)));
+    let dropped = || report(&hosts[1].0).mpt.expect("the mode is mpt").unallowed_source;
+    let written = || report(&hosts[1].0).device.written.packets;
+    // Of the host's own packets, those of IPv6 are foreign, too.
+    let (dropped_before, written_before) = (dropped(), written());
+    send_from(&network, foreign, 50);
+    assert!(eventually(|| dropped() >= dropped_before + 50), "{} dropped", dropped() - dropped_before);
+    assert_eq!(written(), written_before);
+    send_from(&network, [10, 9, 0, 1], 50);
+    // Some may have been merged into one.
+    assert!(eventually(|| written() > written_before));
+
+    let (done, is_done) = mpsc::channel();
+    let networks = vec!["10.9.0.0/24".parse().expect("a network")];
+    hosts[1].0.send(Command::AllowedIps(networks, Box::new(move || done.send(()).expect("the test waits"))));
+    is_done.recv().expect("the data plane answers");
+    let written_before = written();
+    send_from(&network, foreign, 50);
+    assert!(eventually(|| written() > written_before));
     stop(hosts);
 }
 

@@ -5,12 +5,12 @@
 //! rebuilt from the packet: no checksum is computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and
 //! device are here. Inner addresses decide which peer gets a packet, and which may send one.
 
-mod allowed_ips;
 mod packet;
 mod peer;
 mod relay;
 
 use super::address::PathAddress;
+use super::allowed_ips::AllowedIps;
 use super::batch::TransmitBatch;
 use super::buffer::BufferSlice;
 use super::config::{Error, PeerConfig, RopewalkConfig, Update};
@@ -18,7 +18,6 @@ use super::device::Device;
 use super::event_loop::{Engine, Io};
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
-use allowed_ips::AllowedIps;
 use machine::{EndpointEvent, FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
 use node::{NodeEvent, Opened};
 use packet::{PacketBytes, PacketSlice};

@@ -1,6 +1,6 @@
 //! Cryptokey routing, as in WireGuard: the peer that an inner address belongs to, by the longest prefix of all allowed
 //! IPs. Looked up for the destination of packets sent and for the source of packets received, so that no peer can use
-//! another's addresses.
+//! another's addresses. In `mpt` mode, which has one peer, the source alone.
 
 use ipnet::IpNet;
 use std::net::IpAddr;
