@@ -129,6 +129,12 @@ pub struct PathStatus {
     pub ce_packets: u64,
     /// Times that the path went down.
     pub failures: u64,
+    /// Times that it moved to another address of the peer.
+    #[serde(default)]
+    pub moves: u64,
+    /// Other addresses from which the peer's datagrams came, and which it did not move to.
+    #[serde(default)]
+    pub refused_addresses: u64,
 }
 
 /// The state of a path.

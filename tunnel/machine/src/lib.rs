@@ -18,8 +18,9 @@ pub use config::{EndpointConfig, MAX_PATHS, OFF, PathConfig, TunnelOptions};
 pub use endpoint::Endpoint;
 pub use entropy::Entropy;
 pub use packet::{
-    Arrival, DATA_HEADER_BYTES, Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD, Transmit,
-    TransmitBody,
+    Arrival, DATA_HEADER_BYTES, Delivery, Destination, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD,
+    Transmit, TransmitBody,
 };
+pub use path::{Candidate, CandidateOutcome};
 pub use reassembly::{PacketBuffer, ReassembledPacket, Reassembler};
 pub use status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};

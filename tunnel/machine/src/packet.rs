@@ -67,11 +67,22 @@ pub enum TransmitBody<P> {
     },
 }
 
+/// Where a datagram is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The present address of the path.
+    Present,
+    /// The [candidate](crate::Candidate) of the path: it is a ping.
+    Candidate,
+}
+
 /// A datagram to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit<P> {
     /// The path to send it on.
     pub path: PathId,
+    /// Where to send it.
+    pub destination: Destination,
     /// Packet number on the path, from 0 without gaps.
     pub packet_number: u64,
     /// The body.

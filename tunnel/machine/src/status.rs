@@ -66,6 +66,11 @@ pub struct PathStatus {
     pub last_received: Option<Instant>,
     /// Times that it stopped working.
     pub failures: u64,
+    /// Times that it moved to another address of the peer.
+    pub moves: u64,
+    /// Other addresses from which datagrams arrived, and which the path did not move to: the present address answered,
+    /// or that one did not.
+    pub refused_addresses: u64,
 }
 
 /// Counters of an endpoint.

@@ -7,6 +7,7 @@
 //!
 //! The daemon adds sockets and a clock, the deterministic campaign a simulated network.
 
+mod migration;
 mod node;
 mod peer;
 mod receive;

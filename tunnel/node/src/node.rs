@@ -1,7 +1,8 @@
 //! The node: its peers, their paths, and timers.
 
-use crate::peer::{Address, LearnedPathConfig, NewEndpointConfig, NodeEvent, Peer, Route, RoutedPath};
-use machine::{Delivery, Endpoint, PathConfig, Payload};
+use crate::migration::RoutedPath;
+use crate::peer::{Address, LearnedPathConfig, NewEndpointConfig, NodeEvent, Peer, Route};
+use machine::{Delivery, Endpoint, PathConfig, Payload, Transmit};
 use seal::{HandshakeMessage, PeerError, PeerId, SealDevice};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Instant, PathId, Span};
@@ -78,15 +79,21 @@ impl<P: Payload, A: Address> Node<P, A> {
         }
     }
 
-    /// Adds or changes a path to a peer by a configured route. Handshakes are initiated from now on.
+    /// Adds or changes a path to a peer by a configured route. It stays where the peer has moved it if that was its
+    /// route before. Handshakes are initiated from now on.
     ///
     /// # Panics
     /// With a path number of [`machine::MAX_PATHS`] or more.
     pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, config: PathConfig) {
         let Some((peer, _)) = self.peers.get_mut(&id) else { return };
         peer.endpoint.set_path(PathId(u16::from(path)), config);
-        let largest_packet_number = peer.paths.get(&path).map_or(0, |path| path.largest_packet_number);
-        peer.paths.insert(path, RoutedPath { config, route, is_configured: true, largest_packet_number });
+        match peer.paths.get_mut(&path) {
+            Some(routed_path) if routed_path.configured.as_ref() == Some(&route) => routed_path.config = config,
+            _ => {
+                peer.endpoint.clear_candidate(PathId(u16::from(path)));
+                peer.paths.insert(path, RoutedPath::new(config, route.clone(), Some(route)));
+            }
+        }
         peer.removals[usize::from(path)] = None;
         self.sessions.start_initiating(now, id);
     }
@@ -101,7 +108,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         peer.endpoint.remove_path(now, PathId(u16::from(path)));
         peer.paths.remove(&path);
         peer.removals[usize::from(path)] = Some(now);
-        if !peer.paths.values().any(|path| path.is_configured) {
+        if !peer.paths.values().any(RoutedPath::is_configured) {
             self.sessions.stop_initiating(id);
         }
     }
@@ -111,11 +118,12 @@ impl<P: Payload, A: Address> Node<P, A> {
     pub fn close_socket(&mut self, now: Instant, socket: u16) {
         self.on_link_down(now, socket);
         for (peer, _) in self.peers.values_mut() {
-            let is_learned = |path: &RoutedPath<A>| !path.is_configured && path.route.socket == socket;
+            let is_learned = |path: &RoutedPath<A>| !path.is_configured() && path.route.socket == socket;
             for (path, _) in peer.paths.iter().filter(|(_, path)| is_learned(path)) {
                 peer.endpoint.forget_path(now, PathId(u16::from(*path)));
             }
             peer.paths.retain(|_, path| !is_learned(path));
+            peer.clear_candidates(socket);
         }
     }
 
@@ -176,6 +184,12 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.peers.get(&id)?.0.paths.get(&(path.0 as u8)).map(|path| &path.route)
     }
 
+    /// The route of a datagram that [`Node::poll_transmit`] has returned.
+    #[must_use]
+    pub fn transmit_route(&self, id: PeerId, transmit: &Transmit<P>) -> Option<&Route<A>> {
+        self.peers.get(&id)?.0.transmit_route(transmit)
+    }
+
     /// The paths of a peer with their routes.
     pub fn routes(&self, id: PeerId) -> impl Iterator<Item = (PathId, &Route<A>)> {
         let paths = self.peers.get(&id).into_iter().flat_map(|(peer, _)| &peer.paths);
@@ -212,10 +226,11 @@ impl<P: Payload, A: Address> Node<P, A> {
                 self.sessions.rekey(now, id);
             }
             machine::EndpointEvent::PathRemoved(path) if !peer.endpoint.has_path(path) => {
-                peer.paths.retain(|id, routed_path| routed_path.is_configured || u16::from(*id) != path.0);
+                peer.paths.retain(|id, routed_path| routed_path.is_configured() || u16::from(*id) != path.0);
             }
             _ => {}
         }
+        peer.validate_configured(now);
         Some((id, NodeEvent::Tunnel(event)))
     }
 
@@ -246,10 +261,11 @@ impl<P: Payload, A: Address> Node<P, A> {
             self.peers.values_mut().for_each(|(peer, _)| peer.remove_silent_paths(now));
             self.remember_sources();
         }
-        for (peer, _) in self.peers.values_mut().filter(|(peer, _)| peer.has_session) {
-            if peer.endpoint.deadline(now) <= now {
-                peer.endpoint.on_timeout(now);
-            }
+        let is_due = |(peer, _): &(Peer<P, A>, _)| peer.has_session && peer.endpoint.deadline(now) <= now;
+        let due: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(id, _)| *id).collect();
+        for id in due {
+            self.peers.get_mut(&id).into_iter().for_each(|(peer, _)| peer.endpoint.on_timeout(now));
+            self.migrate(now, id);
         }
     }
 }

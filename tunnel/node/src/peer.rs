@@ -1,6 +1,7 @@
 //! One peer: its endpoint, and the routes of its paths.
 
-use machine::{Endpoint, MAX_PATHS, PathConfig, PathStatus, Payload, Transmit};
+use crate::migration::RoutedPath;
+use machine::{Destination, Endpoint, MAX_PATHS, PathConfig, PathStatus, Payload, Transmit};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
@@ -18,6 +19,15 @@ pub trait Address: Clone + PartialEq + Debug {
     /// Whether both are the same address of the peer, whichever local address it is reached from.
     fn is_same_remote(&self, other: &Self) -> bool {
         self == other
+    }
+
+    /// Whether both have the peer's IP address in common, and the local one: only the port may differ.
+    fn is_same_host(&self, other: &Self) -> bool;
+
+    /// The same address of the peer, reached from whichever local address.
+    #[must_use]
+    fn without_local(&self) -> Self {
+        self.clone()
     }
 }
 
@@ -70,17 +80,6 @@ pub(crate) struct Peer<P, A> {
     pub(crate) removals: [Option<Instant>; MAX_PATHS],
 }
 
-/// A path of a peer with its route.
-#[derive(Clone, Debug)]
-pub(crate) struct RoutedPath<A> {
-    pub(crate) config: PathConfig,
-    pub(crate) route: Route<A>,
-    /// Whether it was configured here; otherwise the peer opened it.
-    pub(crate) is_configured: bool,
-    /// The largest packet number received on it: its route is the present one.
-    pub(crate) largest_packet_number: u64,
-}
-
 impl<P: Payload, A: Address> Peer<P, A> {
     pub(crate) fn new(config: machine::EndpointConfig) -> Self {
         let endpoint = Endpoint::new(config);
@@ -98,43 +97,11 @@ impl<P: Payload, A: Address> Peer<P, A> {
         self.endpoint = Endpoint::new(config);
         self.restarts += 1;
         self.removals = [None; MAX_PATHS];
-        self.paths.retain(|_, path| path.is_configured);
+        self.paths.retain(|_, path| path.is_configured());
         for (id, path) in &mut self.paths {
-            path.largest_packet_number = 0;
+            path.restart();
             self.endpoint.set_path(PathId(u16::from(*id)), path.config);
         }
-    }
-
-    /// An authentic datagram arrived by `route` on path `id`. True if the peer used another address before.
-    pub(crate) fn on_packet(
-        &mut self,
-        id: u8,
-        packet_number: u64,
-        route: &Route<A>,
-        learned_path_config: &dyn Fn(&Route<A>) -> PathConfig,
-    ) -> bool {
-        let Some(path) = self.paths.get_mut(&id) else {
-            let config = learned_path_config(route);
-            self.endpoint.set_path(PathId(u16::from(id)), config);
-            self.paths.insert(
-                id,
-                RoutedPath { config, route: route.clone(), is_configured: false, largest_packet_number: packet_number },
-            );
-            return false;
-        };
-        if !self.endpoint.has_path(PathId(u16::from(id))) {
-            // The peer had removed it, and uses it again.
-            self.endpoint.set_path(PathId(u16::from(id)), path.config);
-        }
-        if packet_number < path.largest_packet_number {
-            return false;
-        }
-        path.largest_packet_number = packet_number;
-        if path.route == *route {
-            return false;
-        }
-        path.route = route.clone();
-        true
     }
 
     /// Removes silent paths that the peer opened, if another path works.
@@ -147,7 +114,7 @@ impl<P: Payload, A: Address> Peer<P, A> {
             !path.up && now.since(path.last_received.unwrap_or(Instant::ZERO)) >= SILENT_PATH_TIMEOUT
         };
         for path in status.paths.iter().filter(is_silent).map(|path| path.path) {
-            if self.paths.get(&(path.0 as u8)).is_some_and(|path| !path.is_configured) {
+            if self.paths.get(&(path.0 as u8)).is_some_and(|path| !path.is_configured()) {
                 self.endpoint.forget_path(now, path);
                 self.paths.remove(&(path.0 as u8));
             }
@@ -160,6 +127,15 @@ impl<P: Payload, A: Address> Peer<P, A> {
         if announcement.is_some_and(|time| now.since(time) >= REMOVAL_INTERVAL) {
             *announcement = Some(now);
             self.endpoint.announce_removal(PathId(u16::from(id)));
+        }
+    }
+
+    /// The route of a datagram to be sent.
+    pub(crate) fn transmit_route(&self, transmit: &Transmit<P>) -> Option<&Route<A>> {
+        let path = self.paths.get(&(transmit.path.0 as u8))?;
+        match transmit.destination {
+            Destination::Present => Some(&path.route),
+            Destination::Candidate => path.candidate(),
         }
     }
 

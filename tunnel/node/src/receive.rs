@@ -9,8 +9,8 @@ use std::ops::Range;
 use units::{Instant, PathId};
 use wire::frame::{Body, DataHeader, Frame, PathState};
 
-/// Path id of a handshake message from an address that belongs to no path.
-const NO_PATH: u8 = u8::MAX;
+/// Path id of a handshake message by a route that no path uses.
+pub(crate) const NO_PATH: u8 = u8::MAX;
 /// Handshake messages that wait to be sent, beyond which replies are dropped: initiators try again.
 const MAX_QUEUED_MESSAGES: usize = 1024;
 
@@ -41,7 +41,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         }
         let seal::Opened { peer: id, path, packet_number, established } = self.sessions.open(now, datagram)?;
         if let Some(established) = established {
-            self.establish(established);
+            self.establish(now, established);
         }
         let restarts = self.peers.get(&id).map_or(0, |(peer, _)| peer.restarts);
         Ok(Some(Opened { peer: id, path, packet_number, restarts }))
@@ -57,16 +57,17 @@ impl<P: Payload, A: Address> Node<P, A> {
             self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
         }
         if let Some(established) = outcome.established {
-            self.establish(established);
+            self.establish(now, established);
         }
         Ok(())
     }
 
-    fn establish(&mut self, established: Established) {
+    fn establish(&mut self, now: Instant, established: Established) {
         let Established { peer: id, numbers_reset, .. } = established;
         let Some((peer, new_config)) = self.peers.get_mut(&id) else { return };
         if numbers_reset {
             peer.restart(new_config());
+            peer.validate_configured(now);
         }
         peer.has_session = true;
         peer.endpoint.ping_now();
@@ -103,9 +104,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         if !peer.endpoint.has_path(arrival.path) && !opens_path(&body, path) {
             return Ok(());
         }
-        if peer.on_packet(path, packet_number, route, &*self.learned_path_config) {
-            self.events.push_back((id, NodeEvent::PathMigrated(arrival.path)));
-        }
+        peer.on_packet(now, (path, packet_number), route, datagram.len(), &*self.learned_path_config);
         match body {
             Body::Data(header, _) => {
                 let DataHeader { stream, sequence, first, last, retransmission, offload } = header;
@@ -122,6 +121,7 @@ impl<P: Payload, A: Address> Node<P, A> {
                 peer.endpoint.receive_control(now, arrival, &self.frames);
             }
         }
+        self.migrate(now, id);
         Ok(())
     }
 }

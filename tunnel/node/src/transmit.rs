@@ -2,6 +2,7 @@
 
 use crate::node::Node;
 use crate::peer::{Address, Peer, Route};
+use crate::receive::NO_PATH;
 use machine::{DATA_HEADER_BYTES, Fragment, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
 use seal::{HEADER_LEN, HandshakeMessage, PeerId, TAG_LEN};
 use units::Instant;
@@ -21,16 +22,22 @@ impl<P: Payload, A: Address> Node<P, A> {
             }
             let id = self.sessions.initiation_due(now, wall_clock())?;
             let Some((peer, _)) = self.peers.get(&id) else { continue };
-            // The initiation is sent by all routes; the peer responds to the copy that arrives first.
+            // The initiation is sent by all routes, and to configured addresses that paths have left; the peer responds to the copy that arrives first.
             for (path_id, path) in &peer.paths {
                 let initiation = self.sessions.initiation(now, id, *path_id);
                 self.messages.extend(initiation.map(|initiation| (path.route.clone(), initiation)));
+                let left = path.configured.as_ref().filter(|configured| !configured.has_same_destination(&path.route));
+                if let Some(configured) = left {
+                    let initiation = self.sessions.initiation(now, id, NO_PATH);
+                    self.messages.extend(initiation.map(|initiation| (configured.clone(), initiation)));
+                }
             }
         }
         self.messages.pop_front()
     }
 
-    /// The next datagram to send, of [`Node::encode_length`] bytes once it is [sealed](Node::seal_into). A peer sends
+    /// The next datagram to send by its [route](Node::transmit_route), of [`Node::encode_length`] bytes once it is
+    /// [sealed](Node::seal_into). A peer sends
     /// until it has no more datagrams, so that the driver's batches fill; then the next peer sends.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Transmit<P>)> {
         let current_sender = self.next_peer;

@@ -34,6 +34,8 @@ const PATH_COUNTERS: &[Metric<PathStatus, u64>] = &[
     ("path_lost_packets", "Datagrams declared lost", None, |path| path.lost_packets),
     ("path_ce_packets", "Datagrams that arrived with a CE mark", None, |path| path.ce_packets),
     ("path_failures", "Times that the path went down", None, |path| path.failures),
+    ("path_moves", "Times that the path moved to another address of the peer", None, |path| path.moves),
+    ("path_refused_addresses", "Addresses that the path did not move to", None, |path| path.refused_addresses),
 ];
 
 const PEER_GAUGES: &[Metric<PeerStatus, f64>] = &[

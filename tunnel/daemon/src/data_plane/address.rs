@@ -30,4 +30,12 @@ impl node::Address for PathAddress {
     fn is_same_remote(&self, other: &Self) -> bool {
         self.remote == other.remote
     }
+
+    fn is_same_host(&self, other: &Self) -> bool {
+        (self.remote.ip(), self.source) == (other.remote.ip(), other.source)
+    }
+
+    fn without_local(&self) -> Self {
+        Self::to_remote(self.remote)
+    }
 }

@@ -245,6 +245,7 @@ fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mu
     path.lost_packets = report.lost_packets;
     path.ce_packets = report.ce_packets;
     path.failures = report.failures;
+    (path.moves, path.refused_addresses) = (report.moves, report.refused_addresses);
 }
 
 /// Dropped packets by reason. `docs/tunnel-troubleshooting.md` explains each.

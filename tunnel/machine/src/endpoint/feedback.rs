@@ -1,7 +1,7 @@
 //! Control datagrams: probes, acknowledgements, and the reorder timeout for the peer.
 
 use super::{Endpoint, INITIAL_REORDER_TIMEOUT, MIN_REORDER_TIMEOUT};
-use crate::packet::{Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
+use crate::packet::{Destination, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
 use crate::path::{BASE_PLPMTU, TunnelPath};
 use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
@@ -38,36 +38,47 @@ impl<P: Payload> Endpoint<P> {
     fn poll_ping(&mut self, now: Instant) -> Option<Transmit<P>> {
         let policy = self.policy(now);
         for index in 0..self.paths.len() {
+            let id = PathId(index as u16);
             let Some(path) = &mut self.paths[index] else { continue };
+            if let Some(token) = path.poll_candidate_ping(now, &mut self.entropy) {
+                self.set_ping(token);
+                return self.send_to(now, id, Destination::Candidate, 0);
+            }
             let was_up = path.is_up();
             let ping = path.poll_ping(now, policy, &mut self.entropy);
             let failed = was_up && !path.is_up();
-            let id = PathId(index as u16);
             if failed {
                 self.fail_path(now, id);
                 self.events.push_back(EndpointEvent::PathDown(id));
                 continue;
             }
             if let Some((token, size)) = ping {
-                self.control_frames.clear();
-                self.control_frames.push(Frame::Ping { token });
+                self.set_ping(token);
                 let pad_to = size.map_or(0, |size| size - SEAL_OVERHEAD);
-                return self.send_frames(now, id, pad_to);
+                let transmit = self.send_frames(now, id, pad_to);
+                if transmit.is_some() {
+                    return transmit;
+                }
             }
         }
         None
+    }
+
+    fn set_ping(&mut self, token: u64) {
+        self.control_frames.clear();
+        self.control_frames.push(Frame::Ping { token });
     }
 
     /// Sends the frames that belong to a path on it. Acknowledgements of all paths are sent on the fastest path that
     /// seems to work, and at intervals on each of the others too, so that the failure of one path does not stop them
     /// all.
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let path_with_frames =
-            self.paths.iter().position(|path| path.as_ref().is_some_and(|path| !path.frames.is_empty()));
-        if let Some(index) = path_with_frames {
-            let frames = &mut self.paths[index].as_mut()?.frames;
+        let has_frames = |path: &TunnelPath| count_fitting(&path.frames, max_frame_bytes(path)) > 0;
+        if let Some(index) = self.paths.iter().position(|path| path.as_ref().is_some_and(has_frames)) {
+            let path = self.paths[index].as_mut()?;
+            let count = count_fitting(&path.frames, max_frame_bytes(path));
             self.control_frames.clear();
-            self.control_frames.extend(frames.drain(..count_fitting(frames)));
+            self.control_frames.extend(path.frames.drain(..count));
             return self.send_frames(now, PathId(index as u16), 0);
         }
         let reorder_timeout = self.reorder_timeout_frame(now);
@@ -89,7 +100,7 @@ impl<P: Payload> Endpoint<P> {
                 continue;
             }
             self.control_frames.extend(path.received.ack_frame(now, index as u8).map(Frame::Ack));
-            let exceeds_datagram = count_fitting(&self.control_frames) < self.control_frames.len();
+            let exceeds_datagram = count_fitting(&self.control_frames, MAX_FRAME_BYTES) < self.control_frames.len();
             if exceeds_datagram || overdue_path.is_some() {
                 path.received.deadline = deadline;
             }
@@ -112,9 +123,22 @@ impl<P: Payload> Endpoint<P> {
         fastest.or_else(|| paths().max_by_key(|(_, path)| path.last_received)).map(|(id, _)| id)
     }
 
+    /// Sends the frames to the present address; nothing is sent if that address is not validated, and they exceed what
+    /// may be sent to it.
     pub(super) fn send_frames(&mut self, now: Instant, id: PathId, pad_to: u32) -> Option<Transmit<P>> {
+        let body_bytes = self.control_frames.iter().map(Frame::len).sum::<usize>().max(pad_to as usize);
+        let bytes = u64::from(SEAL_OVERHEAD) + body_bytes as u64;
+        let path = self.paths[id.index()].as_mut()?;
+        if bytes > path.max_control_bytes() {
+            return None;
+        }
+        path.on_control_sent(bytes);
+        self.send_to(now, id, Destination::Present, pad_to)
+    }
+
+    fn send_to(&mut self, now: Instant, id: PathId, destination: Destination, pad_to: u32) -> Option<Transmit<P>> {
         let packet_number = self.paths[id.index()].as_mut()?.send_control(now);
-        Some(Transmit { path: id, packet_number, body: TransmitBody::Control { pad_to } })
+        Some(Transmit { path: id, destination, packet_number, body: TransmitBody::Control { pad_to } })
     }
 
     /// The reorder timeout for the peer, if it is due: while data is in flight, and at once when it changed.
@@ -181,12 +205,17 @@ impl<P: Payload> Endpoint<P> {
     }
 }
 
-/// Number of the first frames that fit a datagram; at least one, as every frame fits one.
-fn count_fitting(frames: &[Frame]) -> usize {
+/// Bytes of frames that a datagram on this path may have: every frame fits one if the path is validated.
+fn max_frame_bytes(path: &TunnelPath) -> usize {
+    path.max_control_bytes().saturating_sub(SEAL_OVERHEAD.into()).min(MAX_FRAME_BYTES as u64) as usize
+}
+
+/// Number of the first frames that have at most `max_bytes`.
+fn count_fitting(frames: &[Frame], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |frame: &&Frame| {
         bytes += frame.len();
-        bytes <= MAX_FRAME_BYTES
+        bytes <= max_bytes
     };
-    frames.iter().take_while(fits).count().max(1)
+    frames.iter().take_while(fits).count()
 }

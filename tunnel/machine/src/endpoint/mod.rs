@@ -16,6 +16,7 @@
 //! [`deadline`](Endpoint::deadline).
 
 mod feedback;
+mod migration;
 mod sending;
 
 use super::config::{EndpointConfig, MAX_PATHS, PathConfig, TunnelOptions};
@@ -23,7 +24,7 @@ use super::entropy::Entropy;
 use super::fragments::FragmentsInFlight;
 use super::ingress::IngressQueue;
 use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
-use super::path::{FragmentOutcomes, PathTimeout, PingPolicy, TunnelPath};
+use super::path::{CandidateOutcome, FragmentOutcomes, PathTimeout, PingPolicy, PongOutcome, TunnelPath};
 use super::reorder::{ReorderBuffer, ReorderConfig};
 use super::status::{EndpointCounters, EndpointEvent, EndpointStatus};
 use schedule::Scheduler;
@@ -85,6 +86,8 @@ pub struct Endpoint<P> {
     outcomes: FragmentOutcomes,
     control_frames: Vec<Frame>,
     events: VecDeque<EndpointEvent>,
+    /// Outcomes of the validation of candidates.
+    candidate_outcomes: VecDeque<(PathId, CandidateOutcome)>,
     counters: EndpointCounters,
     last_data: Option<Instant>,
     /// The reorder timeout last sent to the peer, and the time.
@@ -126,6 +129,7 @@ impl<P: Payload> Endpoint<P> {
             outcomes: FragmentOutcomes::default(),
             control_frames: Vec::new(),
             events: VecDeque::new(),
+            candidate_outcomes: VecDeque::new(),
             counters: EndpointCounters::default(),
             last_data: None,
             reorder_timeout_sent: (Span::ZERO, Instant::ZERO),
@@ -326,7 +330,10 @@ impl<P: Payload> Endpoint<P> {
 
     fn on_pong(&mut self, now: Instant, id: PathId, token: u64) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        let (was_down, plpmtu) = path.on_pong(now, token, &mut self.controller);
+        let PongOutcome { was_down, plpmtu, refused_candidate } = path.on_pong(now, token, &mut self.controller);
+        if refused_candidate {
+            self.candidate_outcomes.push_back((id, CandidateOutcome::Refused));
+        }
         self.update_excess_one_way_delays();
         if was_down {
             self.events.push_back(EndpointEvent::PathUp(id));
@@ -437,6 +444,7 @@ impl<P: Payload> Endpoint<P> {
                 }
             }
         }
+        self.handle_candidates(now);
         self.apply_outcomes(now);
     }
 

@@ -2,7 +2,7 @@
 
 use super::feedback::REORDER_TIMEOUT_INTERVAL;
 use super::{Endpoint, PartlySentPacket};
-use crate::packet::{Fragment, Payload, Transmit, TransmitBody};
+use crate::packet::{Destination, Fragment, Payload, Transmit, TransmitBody};
 use crate::path::TunnelPath;
 use schedule::{PacketChoice, SchedulerView};
 use units::{Instant, PathId, Span};
@@ -20,7 +20,9 @@ impl<P: Payload> Endpoint<P> {
             let paths = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
             let mut fitting = paths.filter(|(_, path)| path.is_up() && path.fragment_size() >= bytes).peekable();
             if fitting.peek().is_none() {
-                if !self.paths.iter().flatten().any(TunnelPath::is_up) {
+                let is_hopeless = |path: &TunnelPath| !path.may_carry(bytes);
+                if !self.paths.iter().flatten().any(TunnelPath::is_up) || !self.paths.iter().flatten().all(is_hopeless)
+                {
                     return None;
                 }
                 self.fragments.give_up_retransmission();
@@ -51,7 +53,7 @@ impl<P: Payload> Endpoint<P> {
         let packet_number = tunnel_path.send(now, number, fragment.payload.len(), &mut self.controller);
         self.had_input = true;
         self.control_deadline = self.control_deadline.min(self.reorder_timeout_computed + REORDER_TIMEOUT_INTERVAL);
-        Some(Transmit { path, packet_number, body: TransmitBody::Data(fragment) })
+        Some(Transmit { path, destination: Destination::Present, packet_number, body: TransmitBody::Data(fragment) })
     }
 
     pub(super) fn poll_unsent(&mut self, now: Instant) -> Option<Transmit<P>> {

@@ -1,21 +1,26 @@
 //! One path of the tunnel: the packets sent on it, those received, and whether it works.
 
+mod candidate;
+mod migration;
 mod phantom_queue;
 mod pmtud;
+mod probing;
 mod received_packets;
 mod sent_packets;
 mod status;
 mod validation;
 
+pub use candidate::{Candidate, CandidateOutcome};
 pub(super) use pmtud::BASE_PLPMTU;
+pub(super) use probing::PongOutcome;
 pub(super) use received_packets::ReceivedPackets;
 pub(super) use sent_packets::FragmentOutcomes;
 pub(super) use validation::PingPolicy;
 
 use super::config::PathConfig;
-use super::entropy::Entropy;
 use super::packet::{DATA_HEADER_BYTES, SEAL_OVERHEAD};
-use control::{CaState, Cause, PathEvent, PathInfo, Reduction};
+use control::{CaState, Cause, PathEvent};
+use migration::Migration;
 use phantom_queue::PhantomQueue;
 use sent_packets::SentPackets;
 use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState};
@@ -42,6 +47,8 @@ const MIN_SATURATING_PACKETS: u32 = 16;
 const MAX_QUEUED_PONGS: usize = 256;
 /// Minimum queueing delay that shows a queue on the path.
 const MIN_QUEUE_DELAY: Span = Span::from_millis(2);
+/// UDP payload of a datagram with a ping alone, bytes: type and token.
+const PING_BYTES: u64 = SEAL_OVERHEAD as u64 + 9;
 /// The rate of a path that nothing paces.
 const UNPACED: Rate = Rate(u64::MAX);
 
@@ -53,6 +60,7 @@ pub(super) struct TunnelPath {
     sender: PathSender,
     sent: SentPackets,
     validation: PathValidation,
+    migration: Migration,
     pub(super) received: ReceivedPackets,
     /// When feedback was last sent on the path.
     pub(super) last_feedback: Instant,
@@ -99,6 +107,7 @@ impl TunnelPath {
             sender: PathSender::new(id, u32::MAX, INITIAL_RTO),
             sent: SentPackets::new(first_packet_number),
             validation: PathValidation::new(config.max_datagram_size),
+            migration: Migration::default(),
             received: ReceivedPackets::default(),
             last_feedback: Instant::ZERO,
             frames: Vec::new(),
@@ -144,13 +153,20 @@ impl TunnelPath {
         self.config.backup || self.config.metered || self.peer_backup
     }
 
+    /// Changes the configuration. The peer's address on the path is a configured one, or validated.
     pub(super) fn set_config(&mut self, config: PathConfig) {
         self.config = config;
+        self.migration.budget = None;
     }
 
     /// Payload of the largest fragment that the path carries, bytes.
     pub(super) fn fragment_size(&self) -> u32 {
         self.validation.dplpmtud.plpmtu() - SEAL_OVERHEAD - DATA_HEADER_BYTES
+    }
+
+    /// Whether fragments of `bytes` may soon be carried: path MTU discovery is at it.
+    pub(super) fn may_carry(&self, bytes: u32) -> bool {
+        self.is_up() && self.validation.dplpmtud.is_probing(bytes + SEAL_OVERHEAD + DATA_HEADER_BYTES)
     }
 
     /// Smoothed RTT of data, or else the probes' latest; zero before the first.
@@ -352,39 +368,6 @@ impl TunnelPath {
         }
     }
 
-    /// A ping was answered. Returns whether the path was down until now, and the path MTU if it grew, bytes.
-    pub(super) fn on_pong(
-        &mut self,
-        now: Instant,
-        token: u64,
-        controller: &mut ControllerHandle,
-    ) -> (bool, Option<u32>) {
-        let Some(pong) = self.validation.on_pong(now, token) else { return (false, None) };
-        self.sent.on_probe(now, pong.rtt, &mut self.sender);
-        if pong.was_down {
-            self.on_validated(now, pong.rtt, controller);
-        }
-        if pong.plpmtu.is_some() && self.mss != self.fragment_size() {
-            self.mss = self.fragment_size();
-            self.sender.notify(now, &PathEvent::MssChanged { mss: self.mss }, controller);
-        }
-        (pong.was_down, pong.plpmtu)
-    }
-
-    fn on_validated(&mut self, now: Instant, rtt: Span, controller: &mut ControllerHandle) {
-        self.mss = self.fragment_size();
-        (self.pto_count, self.phantom_queue) = (0, PhantomQueue::default());
-        let info = PathInfo {
-            mss: self.mss,
-            initial_window: INITIAL_WINDOW,
-            rtt: Some(rtt),
-            tick: TICK,
-            cwnd_clamp: u32::MAX / 2,
-            reduction: Reduction::Proportional,
-        };
-        self.sender.start(now, info, controller);
-    }
-
     /// The path failed or was removed.
     pub(super) fn fail(&mut self, now: Instant, outcomes: &mut FragmentOutcomes, controller: &mut ControllerHandle) {
         if self.validation.up {
@@ -392,25 +375,6 @@ impl TunnelPath {
         }
         self.sent.on_path_failed(&mut self.sender, outcomes);
         self.sender.notify(now, &PathEvent::PathDown, controller);
-    }
-
-    /// The token of a ping to send now, and the datagram's size if the ping probes the path MTU, bytes.
-    pub(super) fn poll_ping(
-        &mut self,
-        now: Instant,
-        policy: PingPolicy,
-        entropy: &mut Entropy,
-    ) -> Option<(u64, Option<u32>)> {
-        self.validation.poll(now, self.policy(policy), entropy)
-    }
-
-    /// Makes the next ping due now.
-    pub(super) fn ping_now(&mut self) {
-        self.validation.ping_now();
-    }
-
-    fn policy(&self, policy: PingPolicy) -> PingPolicy {
-        PingPolicy { tunnel_in_use: policy.tunnel_in_use && !self.config.metered, ..policy }
     }
 
     /// The host refused a datagram as too large.
@@ -462,7 +426,7 @@ impl TunnelPath {
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self) -> Instant {
-        self.sent.loss_time.min(self.pto_deadline()).min(self.black_hole_deadline())
+        self.sent.loss_time.min(self.pto_deadline()).min(self.black_hole_deadline()).min(self.candidate_deadline())
     }
 
     /// When a ping or an acknowledgement is due.

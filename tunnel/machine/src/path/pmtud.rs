@@ -57,6 +57,11 @@ impl PmtuSearch {
         self.deadline
     }
 
+    /// Whether a size of at least `size` bytes is being probed.
+    pub(super) fn is_probing(&self, size: u32) -> bool {
+        self.probed_size.is_some_and(|probed| probed >= size)
+    }
+
     /// The size of a probe to send now, bytes; it is lost after `timeout` (RFC 8899: `PROBE_TIMER`).
     pub(super) fn poll(&mut self, now: Instant, timeout: Span) -> Option<u32> {
         if now < self.deadline {

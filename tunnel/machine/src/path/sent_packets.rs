@@ -323,15 +323,20 @@ impl SentPackets {
         self.packets.iter().filter(|packet| packet.state == SentPacketState::InFlight).map(|packet| packet.fragment)
     }
 
-    /// The path failed: everything in flight is lost, and the measurements are forgotten.
-    pub(super) fn on_path_failed(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
+    /// The path leads elsewhere: everything in flight is lost.
+    pub(super) fn abandon_in_flight(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
         outcomes.lost.extend(self.fragments());
         sender.count_lost(self.in_flight);
-        sender.reset_rtt();
         (self.base, self.in_flight) = (self.next_packet_number(), 0);
         self.packets.clear();
-        (self.loss_time, self.latest_rtt) = (Instant::NEVER, Span::ZERO);
-        (self.one_way_delay, self.large_losses) = (None, None);
+        (self.loss_time, self.large_losses) = (Instant::NEVER, None);
+    }
+
+    /// The path failed: everything in flight is lost, and the measurements are forgotten.
+    pub(super) fn on_path_failed(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
+        self.abandon_in_flight(sender, outcomes);
+        sender.reset_rtt();
+        (self.latest_rtt, self.one_way_delay) = (Span::ZERO, None);
     }
 
     /// Probe timeout (RFC 9002, section 6.2.1).

@@ -31,6 +31,8 @@ impl TunnelPath {
             received_bytes: self.received_data_bytes,
             last_received: self.last_received,
             failures: self.validation.failures,
+            moves: self.migration.moves,
+            refused_addresses: self.migration.refused,
         }
     }
 }

@@ -34,6 +34,8 @@ struct Ping {
 /// A pong to an outstanding ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pong {
+    /// When the ping was sent.
+    pub(super) sent: Instant,
     pub(super) rtt: Span,
     /// Whether the path was down before.
     pub(super) was_down: bool,
@@ -134,7 +136,8 @@ impl PathValidation {
         Some((self.ping(now, Some(size), entropy), Some(size)))
     }
 
-    fn ping(&mut self, now: Instant, probe_size: Option<u32>, entropy: &mut Entropy) -> u64 {
+    /// Sends a ping; returns its data.
+    pub(super) fn ping(&mut self, now: Instant, probe_size: Option<u32>, entropy: &mut Entropy) -> u64 {
         if self.outstanding.len() == MAX_OUTSTANDING {
             self.outstanding.remove(0);
         }
@@ -157,7 +160,20 @@ impl PathValidation {
             self.dplpmtud.start(now);
         }
         let plpmtu = ping.probe_size.filter(|size| self.dplpmtud.on_answer(now, *size));
-        Some(Pong { rtt, was_down, plpmtu })
+        Some(Pong { sent: ping.sent, rtt, was_down, plpmtu })
+    }
+
+    /// The path has moved to another address, which answered a ping after `rtt`.
+    pub(super) fn on_moved(&mut self, now: Instant, rtt: Span) {
+        self.outstanding.clear();
+        (self.last_ping, self.latest_rtt) = (Some(now), Some(rtt));
+        self.on_delivered(now);
+    }
+
+    /// The path works, and its MTU is not known.
+    pub(super) fn restart_pmtud(&mut self, now: Instant) {
+        self.up = true;
+        self.dplpmtud.start(now);
     }
 
     /// The path has failed.

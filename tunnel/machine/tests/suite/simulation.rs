@@ -134,7 +134,7 @@ impl testnet::Host for TestHost {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(usize, u32, Datagram)> {
-        let Transmit { path, packet_number, body: transmit_body } =
+        let Transmit { path, packet_number, body: transmit_body, .. } =
             self.endpoint.poll_transmit(now + self.clock_offset)?;
         let (body, bytes) = match transmit_body {
             TransmitBody::Data(data) => {

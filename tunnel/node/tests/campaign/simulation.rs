@@ -17,6 +17,11 @@ impl Address for TestAddress {
     fn octets(&self, octets: &mut Vec<u8>) {
         octets.extend_from_slice(&self.0.to_be_bytes());
     }
+
+    /// A rebound address is that of another host.
+    fn is_same_host(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 /// Bytes, shared.
@@ -323,7 +328,7 @@ impl TestHost {
             let (peer, transmit) = self.node.poll_transmit(now)?;
             let mut bytes = vec![0; self.node.encode_length(peer, &transmit)];
             if self.node.seal_into(now, peer, &transmit, &mut bytes, write_payload) {
-                return Some((self.node.route(peer, transmit.path).expect("a path has a route").clone(), bytes));
+                return Some((self.node.transmit_route(peer, &transmit).expect("a path has a route").clone(), bytes));
             }
         }
     }

@@ -18,7 +18,7 @@ use super::device::Device;
 use super::event_loop::{Engine, Io};
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
-use machine::{EndpointEvent, FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
+use machine::{Destination, EndpointEvent, FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
 use node::{NodeEvent, Opened};
 use packet::{PacketBytes, PacketSlice};
 use peer::{EnginePeer, Node};
@@ -52,8 +52,8 @@ pub(super) struct RopewalkEngine {
     deadline: Instant,
     /// The opened datagrams of one receive call: (start, end, datagram).
     opened_datagrams: Vec<(usize, usize, Opened)>,
-    /// A handshake message.
-    handshake: TransmitBatch,
+    /// A datagram to an address that no path is at: a handshake message, or a ping to a candidate.
+    single: TransmitBatch,
     /// A segment of a super-packet that the device does not accept.
     segment_buffer: Vec<u8>,
 }
@@ -84,7 +84,7 @@ impl RopewalkEngine {
             hash_key: u64::from_le_bytes(hash_key),
             deadline: Instant::ZERO,
             opened_datagrams: Vec::new(),
-            handshake: TransmitBatch::new(PathAddress::to_remote(SocketAddr::from(([0; 4], 0)))),
+            single: TransmitBatch::new(PathAddress::to_remote(SocketAddr::from(([0; 4], 0)))),
             segment_buffer: vec![0; delivery::MAX_PACKET_BYTES],
         })
     }
@@ -94,13 +94,13 @@ impl RopewalkEngine {
         let wall_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
         while let Some((route, message)) = self.node.poll_handshake(now, wall_clock) {
             let bytes = message.as_bytes();
-            self.handshake.reset(route.remote);
-            self.handshake.push(bytes.len(), 0, |datagram| {
+            self.single.reset(route.remote);
+            self.single.push(bytes.len(), 0, |datagram| {
                 datagram.copy_from_slice(bytes);
                 bytes.len()
             });
             // A message that is not sent is repeated by its timer.
-            sockets[usize::from(route.socket)].send(&self.handshake, 0);
+            sockets[usize::from(route.socket)].send(&self.single, 0);
         }
     }
 
@@ -129,11 +129,22 @@ impl RopewalkEngine {
         id: PeerId,
         transmit: &Transmit<PacketSlice>,
     ) -> SendOutcome {
-        let Self { node, peers, .. } = self;
+        let Self { node, peers, single, .. } = self;
         let len = node.encode_length(id, transmit);
-        let (Some(route), Some(peer)) = (node.route(id, transmit.path), peers.get_mut(&id)) else {
+        let (Some(route), Some(peer)) = (node.transmit_route(id, transmit), peers.get_mut(&id)) else {
             return SendOutcome::Unreachable;
         };
+        if transmit.destination == Destination::Candidate {
+            let socket = usize::from(route.socket);
+            single.reset(route.remote);
+            single.push(len, 0, |datagram| {
+                let is_sealed = node.seal_into(now, id, transmit, datagram, |_, _| false);
+                if is_sealed { len } else { 0 }
+            });
+            // That it could not be sent says nothing of the path's present address.
+            sockets[socket].send(single, 0);
+            return SendOutcome::Sent;
+        }
         let path_queue = peer.path_queue(sockets, transmit.path, route);
         let (tos, len) = match &transmit.body {
             TransmitBody::Data(data) if data.last && !data.first => {

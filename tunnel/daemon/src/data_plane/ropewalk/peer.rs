@@ -71,13 +71,8 @@ impl EnginePeer {
         if self.config.weights() != new_config.weights() {
             node.set_endpoint_config(id, new_endpoint_config(&new_config));
         }
-        let same_address =
-            |a: &PeerPathConfig, b: &PeerPathConfig| (a.id, a.socket, a.remote) == (b.id, b.socket, b.remote);
         for path in new_config.paths.iter().filter(|path| !self.config.paths.contains(path)) {
-            let old_path = self.config.paths.iter().find(|old_path| same_address(old_path, path));
-            // The peer may have moved since.
-            let route_in_use = old_path.and_then(|_| node.route(id, PathId(path.id.into()))).cloned();
-            node.set_path(now, id, path.id, route_in_use.unwrap_or_else(|| route(path)), path.path);
+            node.set_path(now, id, path.id, route(path), path.path);
         }
         for old_path in
             self.config.paths.iter().filter(|old_path| !new_config.paths.iter().any(|path| path.id == old_path.id))
