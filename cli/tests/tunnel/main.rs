@@ -23,6 +23,7 @@ mod python;
 mod relay;
 mod reloads;
 mod restarts;
+mod strangers;
 mod traffic;
 mod transfers;
 mod tunnel_pair;
