@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 mod measure;
+mod resources;
 mod shell;
 mod simulator;
 mod tunnel;
@@ -12,9 +13,11 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match &arguments[..] {
         ["tunnel", options @ ..] => tunnel::run(options),
+        ["resources", options @ ..] => resources::run(options),
         // Subcommands that the benchmarks start themselves.
         ["measure", command @ ..] => measure::run(command),
         ["calibrate"] => shell::print(&format!("{}\n", simulator::calibrate())),
+        ["attack", arguments @ ..] => tunnel::hostile::attack(arguments),
         ["echo", port] => tunnel::probe::echo(port),
         ["probe", arguments @ ..] => tunnel::probe::probe(arguments),
         options => simulator::run(options),

@@ -26,9 +26,10 @@ cargo xtask CHORE
   dist                          the program as it is released: link-time and profile-guided optimisation
   deb                           the Debian package of that program, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
-  bench tunnel [speed] [bond] [small] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
+  bench tunnel [speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
                [--seconds N] [--runs N] [--json]
                                 the tunnel beside other systems (needs root and iperf3)
+  bench resources [--json]      what each kind of datagram costs the host that receives it
 ";
 
 fn main() -> ExitCode {

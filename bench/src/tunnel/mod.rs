@@ -1,18 +1,21 @@
 //! `cargo xtask bench tunnel`: the tunnel beside other systems, on the same testbeds, in one run.
 //!
-//! Three benchmarks:
+//! Four benchmarks:
 //!
 //! - `speed`: one TCP stream over 1, 2 and 4 links without limits. All ends share this machine's cores, so Gbit/s says
 //!   little by itself: compare CPU seconds a gigabyte, and the ratio to raw TCP just before and after.
 //! - `bond`: two links with rates, delays and losses. The share of the sum of their rates that one TCP stream gets, and
 //!   how long small datagrams take beside it.
 //! - `small`: 10 000 round trips a second of small datagrams: the time that the tunnel adds to the median.
+//! - `hostile`: the goodput and the round trips of an honest peer while another peer attacks the server, as ratios to those
+//!   just before.
 //!
 //! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is skipped with
 //! the reason. The CPU time of other processes on the machine is shown: if it is high, the results are meaningless.
 
 mod baselines;
 mod cpu_accounting;
+pub(crate) mod hostile;
 mod iperf3;
 mod options;
 pub(crate) mod probe;
@@ -63,6 +66,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
                 Bench::Speed => speed(&options, &programs, &accounting, &mut rows)?,
                 Bench::Bond => bond(&options, &programs, &accounting, &mut rows)?,
                 Bench::Small => small(&options, &programs, &accounting, &mut rows)?,
+                Bench::Hostile => hostile::run(&options, &programs, &accounting, &mut rows)?,
             }
         }
     }

@@ -8,6 +8,7 @@ pub(super) enum Bench {
     Speed,
     Bond,
     Small,
+    Hostile,
 }
 
 /// The options of `bench tunnel`.
@@ -23,7 +24,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// `[speed] [bond] [small] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
+    /// `[speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
     pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
         let mut options = Self {
             benches: Vec::new(),
@@ -41,6 +42,7 @@ impl Options {
                 "speed" => options.benches.push(Bench::Speed),
                 "bond" => options.benches.push(Bench::Bond),
                 "small" => options.benches.push(Bench::Small),
+                "hostile" => options.benches.push(Bench::Hostile),
                 "--only" => options.systems = value()?.split(',').map(System::parse).collect::<Result<_, _>>()?,
                 "--links" => options.links = value()?.split(',').map(parse_positive).collect::<Result<_, _>>()?,
                 "--bonds" => options.bonds = value()?.split(',').map(str::to_owned).collect(),
@@ -51,7 +53,7 @@ impl Options {
             }
         }
         if options.benches.is_empty() {
-            options.benches = vec![Bench::Speed, Bench::Bond, Bench::Small];
+            options.benches = vec![Bench::Speed, Bench::Bond, Bench::Small, Bench::Hostile];
         }
         Ok(options)
     }

@@ -9,14 +9,15 @@ use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Inner addresses of the tunnel's client and server.
-const INNER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
+pub(super) const INNER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
+/// The inner address of an attacker.
+pub(super) const ATTACKER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 3);
 /// UDP port of the tunnel (RFC 8086).
-const GRE_IN_UDP_PORT: u16 = 4754;
+pub(super) const GRE_IN_UDP_PORT: u16 = 4754;
 /// Reorder window of `mpt` mode over several links, packets: the value of MPT's authors.
 const REORDER_WINDOW: u32 = 1600;
 /// Maximum time from the start of the daemons until the tunnel forwards a datagram.
@@ -33,6 +34,7 @@ pub(super) enum Mode {
     Mpt,
 }
 
+/// Both ends with a path over every link.
 pub(super) fn start(
     mode: Mode,
     testbed: &Testbed,
@@ -40,9 +42,44 @@ pub(super) fn start(
     accounting: &CpuAccounting,
 ) -> Result<RunningSystem, String> {
     let keys = [generate_keys(programs)?, generate_keys(programs)?];
+    let setup = Setup { mode, keys: &keys, links: testbed.links(), attacker: None };
+    start_both(&setup, testbed, programs, accounting)
+}
+
+/// As [`start`], but the last link is left to an attacker, who is a peer of the server with an inner address of its own. Returns also
+/// its private key and the server's public key.
+pub(super) fn start_with_attacker(
+    testbed: &Testbed,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+) -> Result<(RunningSystem, [String; 2]), String> {
+    let keys = [generate_keys(programs)?, generate_keys(programs)?];
+    let attacker = generate_keys(programs)?;
+    let setup =
+        Setup { mode: Mode::Packets, keys: &keys, links: testbed.links() - 1, attacker: Some(&attacker.public) };
+    let running = start_both(&setup, testbed, programs, accounting)?;
+    Ok((running, [attacker.private, keys[SERVER].public.clone()]))
+}
+
+/// What the configurations of both ends say.
+struct Setup<'a> {
+    mode: Mode,
+    keys: &'a [KeyPair; 2],
+    /// The links that have a path: the first ones.
+    links: usize,
+    /// The public key of a further peer of the server.
+    attacker: Option<&'a str>,
+}
+
+fn start_both(
+    setup: &Setup<'_>,
+    testbed: &Testbed,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+) -> Result<RunningSystem, String> {
     let mut daemons = Vec::new();
     for host in [SERVER, CLIENT] {
-        daemons.push(start_daemon(host, mode, &keys, testbed, programs, accounting)?);
+        daemons.push(start_daemon(host, setup, testbed, programs, accounting)?);
     }
     let running = RunningSystem::tunnel(INNER_ADDRESSES[SERVER], daemons);
     if probe::is_reachable(testbed, INNER_ADDRESSES[SERVER], STARTUP_TIMEOUT) {
@@ -55,17 +92,13 @@ pub(super) fn start(
 /// Writes the configuration of one host and starts its daemon.
 fn start_daemon(
     host: usize,
-    mode: Mode,
-    keys: &[KeyPair; 2],
+    setup: &Setup<'_>,
     testbed: &Testbed,
     programs: &Programs,
     accounting: &CpuAccounting,
 ) -> Result<Child, String> {
     let file = scratch_folder().join(format!("{}.toml", interface_name(host)));
-    let mut options = fs::OpenOptions::new();
-    let opened = options.create(true).write(true).truncate(true).mode(0o600).open(&file);
-    let written = opened.and_then(|mut file| file.write_all(configuration(host, mode, keys, testbed).as_bytes()));
-    written.map_err(|error| error.to_string())?;
+    fs::write(&file, configuration(host, setup, testbed)).map_err(|error| error.to_string())?;
     let log = File::create(log_file(host)).map_err(|error| error.to_string())?;
     let command_line = format!("{} up {}", programs.ropewalk.display(), file.display());
     let mut command = accounting.in_group(&testbed.command(host, &command_line));
@@ -74,7 +107,8 @@ fn start_daemon(
 }
 
 /// The configuration of one host, with a path over every link. The client initiates; in `mpt` mode both do.
-fn configuration(host: usize, mode: Mode, keys: &[KeyPair; 2], testbed: &Testbed) -> String {
+fn configuration(host: usize, setup: &Setup<'_>, testbed: &Testbed) -> String {
+    let Setup { mode, keys, links, attacker } = *setup;
     let mpt = mode == Mode::Mpt;
     let (other, initiates) = (1 - host, host == CLIENT || mpt);
     let mut text =
@@ -87,7 +121,7 @@ fn configuration(host: usize, mode: Mode, keys: &[KeyPair; 2], testbed: &Testbed
     if !initiates {
         let _ = writeln!(text, "listen-port = {GRE_IN_UDP_PORT}");
     }
-    if mpt && testbed.links() > 1 {
+    if mpt && links > 1 {
         let _ = write!(text, "\n[mpt]\nreorder-window = {REORDER_WINDOW}\n");
     }
     if mode == Mode::Relay {
@@ -100,7 +134,10 @@ fn configuration(host: usize, mode: Mode, keys: &[KeyPair; 2], testbed: &Testbed
         writeln!(text, "public-key = \"{}\"", keys[other].public)
     };
     let _ = writeln!(text, "allowed-ips = [\"{}/32\"]", INNER_ADDRESSES[other]);
-    for link in 0..testbed.links() {
+    if let Some(public) = attacker.filter(|_| host == SERVER) {
+        let _ = write!(text, "\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = [\"{ATTACKER_ADDRESS}/32\"]\n");
+    }
+    for link in 0..links {
         let _ = write!(
             text,
             "\n[[path]]\ninterface = \"{}\"\nsource = \"{}\"\n",

@@ -32,10 +32,20 @@ const SMALL: &[Column] = &[
     ("other cores", "other_cores", 2),
 ];
 
+const HOSTILE: &[Column] = &[
+    ("Mbit/s", "mbps", 1),
+    ("of before", "goodput_ratio", 3),
+    ("p50 ms", "ping_p50_ms", 2),
+    ("of before", "ping_ratio", 3),
+    ("lost", "ping_lost", 3),
+    ("attack/s", "attack_per_second", 0),
+    ("other cores", "other_cores", 2),
+];
+
 /// The tables of all benchmarks that ran.
 pub(super) fn format_tables(rows: &[Value], accounting: &str) -> String {
     let mut text = format!("CPU time: {accounting}\n");
-    for (bench, columns) in [("speed", SPEED), ("bond", BOND), ("small", SMALL)] {
+    for (bench, columns) in [("speed", SPEED), ("bond", BOND), ("small", SMALL), ("hostile", HOSTILE)] {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["bench"] == bench).collect();
         if !rows.is_empty() {
             text += &table(bench, columns, &rows);

@@ -68,7 +68,7 @@ const CRATES: &[CrateRule] = &[
         "ropewalk",
         &["control", "daemon", "lab", "mpt", "record", "report", "scenario", "schedule", "sim", "store", "units"],
     ),
-    impure("bench", &[]),
+    impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
     impure("fuzz", &["seal", "wire"]),
     impure("xtask", &[]),
 ];
