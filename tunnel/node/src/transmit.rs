@@ -6,7 +6,7 @@ use crate::receive::NO_PATH;
 use machine::{DATA_HEADER_BYTES, Fragment, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
 use seal::{HEADER_LEN, HandshakeMessage, PeerId, TAG_LEN};
 use units::Instant;
-use wire::frame::DataHeader;
+use wire::frame::{DataHeader, Frame};
 
 impl<P: Payload, A: Address> Node<P, A> {
     /// The next handshake message to send. `wall_clock` returns the time in nanoseconds since 1970, which must not
@@ -92,8 +92,15 @@ impl<P: Payload, A: Address> Node<P, A> {
             }
         }
         let is_sealed = self.sessions.seal(now, id, transmit.path.0 as u8, transmit.packet_number, datagram).is_ok();
-        if !is_sealed && let Some((peer, _)) = self.peers.get_mut(&id) {
-            peer.has_session = false;
+        let Some((peer, _)) = self.peers.get_mut(&id) else { return false };
+        peer.has_session = is_sealed;
+        let is_ping = |frame: &Frame| matches!(frame, Frame::Ping { .. });
+        let is_answered = match transmit.body {
+            TransmitBody::Data(_) => true,
+            TransmitBody::Control { .. } => peer.endpoint.control_frames().iter().any(is_ping),
+        };
+        if is_sealed && is_answered {
+            self.sessions.expect_answer(now, id);
         }
         is_sealed
     }

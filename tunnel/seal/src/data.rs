@@ -68,7 +68,15 @@ impl SealDevice {
         let (body, tag) = body_and_tag.split_last_chunk_mut::<TAG_LEN>().expect("checked above");
         entry.session.seal(path, packet_number, &header, body, tag)?;
         *header_bytes = header;
-        entry.unanswered_since = entry.unanswered_since.min(now);
         Ok(())
+    }
+
+    /// A datagram that the peer answers was sealed: [silence](crate::SILENCE_TIMEOUT) after it shows that the peer may
+    /// have restarted.
+    pub fn expect_answer(&mut self, now: Instant, id: PeerId) {
+        let peer = self.peers.get_mut(id.0 as usize).and_then(Option::as_mut);
+        if let Some(entry) = peer.and_then(|peer| peer.sessions.current_mut()) {
+            entry.unanswered_since = entry.unanswered_since.min(now);
+        }
     }
 }

@@ -22,8 +22,8 @@ use crate::source::Source;
 
 /// Delay of a responder's rekeying after the initiator's.
 const RESPONDER_REKEY_DELAY: Span = Span::from_secs(10);
-/// Time without a received datagram, though some were sent, after which a new handshake starts: the peer may have
-/// restarted.
+/// Time without a received datagram, though some were sent that the peer answers, after which a new handshake starts:
+/// the peer may have restarted.
 pub const SILENCE_TIMEOUT: Span = Span::from_secs(3);
 /// Maximum random delay of a retry (white paper, section 6.1).
 const MAX_JITTER: Span = Span::from_millis(333);

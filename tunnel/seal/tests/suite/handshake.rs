@@ -1,6 +1,6 @@
 //! Handshakes: initiation, response, key confirmation; and when peers initiate again.
 
-use seal::{Cipher, DropReason, HandshakeConfig, REJECT_AFTER, REKEY_AFTER, SILENCE_TIMEOUT, SealError};
+use seal::{Cipher, DropReason, HandshakeConfig, REJECT_AFTER, REKEY_AFTER, SEAL_OVERHEAD, SILENCE_TIMEOUT, SealError};
 use units::{Instant, Span};
 
 use crate::test_peer::{TestPeer, establish, key, pair, pair_of, secs};
@@ -123,6 +123,9 @@ fn three_seconds_of_silence_after_sending_start_a_handshake_and_an_idle_tunnel_d
     let reply = b.seal(secs(1), b"response");
     a.open(secs(1), &reply).unwrap();
     assert_eq!(initiations(&mut a, secs(1), secs(100)), []);
+    // An acknowledgement, which is not answered.
+    a.device.seal(secs(50), a.peer_id, 1, 0, &mut [0; SEAL_OVERHEAD]).unwrap();
+    assert_eq!(initiations(&mut a, secs(50), secs(100)), []);
     a.seal(secs(100), b"unanswered");
     assert_eq!(initiations(&mut a, secs(100), secs(104))[0], secs(100) + SILENCE_TIMEOUT);
 }

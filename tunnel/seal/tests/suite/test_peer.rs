@@ -41,11 +41,12 @@ impl TestPeer {
         peer_id.map(|id| self.device.initiation(now, id, 0).expect("created when it was due"))
     }
 
-    /// Seals `body` with the next packet number.
+    /// Seals `body` with the next packet number; the peer answers it.
     pub(crate) fn seal(&mut self, now: Instant, body: &[u8]) -> Vec<u8> {
         let mut datagram = vec![0; body.len() + SEAL_OVERHEAD];
         datagram[seal::HEADER_LEN..][..body.len()].copy_from_slice(body);
         self.device.seal(now, self.peer_id, 0, self.next_packet_number, &mut datagram).expect("there is a session");
+        self.device.expect_answer(now, self.peer_id);
         self.next_packet_number += 1;
         datagram
     }
