@@ -5,7 +5,7 @@ use crate::packet::{Destination, Payload, SEAL_OVERHEAD, Transmit, TransmitBody}
 use crate::path::{BASE_PLPMTU, TunnelPath};
 use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
-use wire::frame::Frame;
+use wire::frame::{Frame, PathState};
 
 /// Maximum time without acknowledgements on a regular path while there are any to send.
 const MAX_ACK_INTERVAL: Span = Span::from_millis(25);
@@ -41,7 +41,8 @@ impl<P: Payload> Endpoint<P> {
             let id = PathId(index as u16);
             let Some(path) = &mut self.paths[index] else { continue };
             if let Some(token) = path.poll_candidate_ping(now, &mut self.entropy) {
-                self.set_ping(token);
+                self.control_frames.clear();
+                self.control_frames.push(Frame::Ping { token });
                 return self.send_to(now, id, Destination::Candidate, 0);
             }
             let was_up = path.is_up();
@@ -53,7 +54,10 @@ impl<P: Payload> Endpoint<P> {
                 continue;
             }
             if let Some((token, size)) = ping {
-                self.set_ping(token);
+                // Each ping says how the path is used: frames may be lost.
+                let state = if path.is_configured_backup() { PathState::Backup } else { PathState::Regular };
+                self.control_frames.clear();
+                self.control_frames.extend([Frame::Ping { token }, Frame::Path { path: index as u8, state }]);
                 let pad_to = size.map_or(0, |size| size - SEAL_OVERHEAD);
                 let transmit = self.send_frames(now, id, pad_to);
                 if transmit.is_some() {
@@ -62,11 +66,6 @@ impl<P: Payload> Endpoint<P> {
             }
         }
         None
-    }
-
-    fn set_ping(&mut self, token: u64) {
-        self.control_frames.clear();
-        self.control_frames.push(Frame::Ping { token });
     }
 
     /// Sends the frames that belong to a path on it. Acknowledgements of all paths are sent on the fastest path that

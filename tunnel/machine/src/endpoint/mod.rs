@@ -153,12 +153,10 @@ impl<P: Payload> Endpoint<P> {
         match &mut self.paths[id.index()] {
             Some(path) => {
                 path.set_config(config);
-                announce_state(path, id);
+                path.ping_now();
             }
             slot => {
-                let mut path = TunnelPath::new(id, config, self.next_packet_numbers[id.index()]);
-                announce_state(&mut path, id);
-                *slot = Some(path);
+                *slot = Some(TunnelPath::new(id, config, self.next_packet_numbers[id.index()]));
             }
         }
     }
@@ -486,9 +484,4 @@ impl<P: Payload> Endpoint<P> {
             self.control_deadline = Instant::ZERO;
         }
     }
-}
-
-fn announce_state(path: &mut TunnelPath, id: PathId) {
-    let state = if path.is_backup() { PathState::Backup } else { PathState::Regular };
-    path.queue_frame(Frame::Path { path: id.0 as u8, state });
 }

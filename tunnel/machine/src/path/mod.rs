@@ -150,7 +150,12 @@ impl TunnelPath {
     }
 
     pub(super) fn is_backup(&self) -> bool {
-        self.config.backup || self.config.metered || self.peer_backup
+        self.is_configured_backup() || self.peer_backup
+    }
+
+    /// Whether this end uses the path as a backup, whatever the peer does.
+    pub(super) fn is_configured_backup(&self) -> bool {
+        self.config.backup || self.config.metered
     }
 
     /// Changes the configuration. The peer's address on the path is a configured one, or validated.

@@ -9,7 +9,7 @@ use ropewalk_machine::{Arrival, EndpointEvent, Fragment, PathConfig, TransmitBod
 use simulation::{Bytes, TestHost, offer, simulation};
 use testnet::{LinkConfig, PATH_CONFIG, ms, options};
 use units::{Instant, PathId, Rate, Span};
-use wire::frame::{Ack, AckRanges, Frame};
+use wire::frame::{Ack, AckRanges, Frame, PathState};
 
 #[test]
 fn packets_are_delivered_whole_and_in_order_over_two_different_paths() {
@@ -90,6 +90,26 @@ fn sent_frames(host: &mut TestHost, now: Instant) -> Vec<(PathId, Frame)> {
         frames.extend(host.endpoint.control_frames().iter().map(|frame| (transmit.path, frame.clone())));
     }
     frames
+}
+
+#[test]
+fn each_ping_tells_this_ends_own_use_of_the_path() {
+    let mut host = TestHost::new(&options("bbr", "minrtt"), 7, 1);
+    let backup = PathConfig { backup: true, ..PATH_CONFIG };
+    let announced = |host: &mut TestHost, now| {
+        let frames = sent_frames(host, now).into_iter().map(|(_, frame)| frame);
+        frames.filter(|frame| matches!(frame, Frame::Path { .. })).collect::<Vec<_>>()
+    };
+    let state = |state| Frame::Path { path: 0, state };
+    assert_eq!(announced(&mut host, ms(1)), [state(PathState::Regular)]);
+    // The peer's use is not repeated to it: neither end could become regular again.
+    let arrival = Arrival { path: PathId(0), packet_number: 0, ce: false };
+    host.endpoint.receive_control(ms(2), arrival, &[state(PathState::Backup)]);
+    host.endpoint.set_path(PathId(0), PATH_CONFIG);
+    assert_eq!(announced(&mut host, ms(2)), [state(PathState::Regular)]);
+    host.endpoint.set_path(PathId(0), backup);
+    assert_eq!(announced(&mut host, ms(3)), [state(PathState::Backup)]);
+    assert_eq!(announced(&mut host, ms(60_000)), [state(PathState::Backup)], "again, as frames may be lost");
 }
 
 #[test]
