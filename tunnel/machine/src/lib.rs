@@ -3,6 +3,8 @@
 //! An inner packet is cut into fragments; a fragment is one datagram's data. [`Endpoint`] is the whole machine of
 //! Ropewalk's own tunnel, generic over the [`Payload`], none of whose bytes it reads.
 
+#[doc(hidden)]
+pub mod check;
 mod config;
 mod endpoint;
 mod entropy;

@@ -130,6 +130,21 @@ impl<B> Reassembler<B> {
         self.memory
     }
 
+    /// Counts again what is charged.
+    ///
+    /// # Panics
+    /// If it is not the same, or too much is held.
+    #[doc(hidden)]
+    pub fn check<P>(&self)
+    where
+        B: PacketBuffer<P>,
+    {
+        let partials = || self.streams.iter().flatten();
+        assert_eq!(self.memory, partials().map(|partial| partial.buffer.memory_bytes()).sum::<u64>());
+        assert!(self.memory <= MAX_INCOMPLETE_BYTES && self.spare.len() <= MAX_SPARE_BUFFERS);
+        assert!(partials().all(|partial| partial.bytes <= MAX_PACKET_BYTES));
+    }
+
     fn begin<P>(&mut self, stream: u8)
     where
         B: PacketBuffer<P>,

@@ -7,6 +7,8 @@
 //!
 //! The daemon adds sockets and a clock, the deterministic campaign a simulated network.
 
+#[doc(hidden)]
+pub mod check;
 mod migration;
 mod node;
 mod peer;

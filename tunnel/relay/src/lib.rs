@@ -10,6 +10,8 @@
 //! worth it; what it gives up, the relay sends again. A client's SYN is answered only when the far end has connected to
 //! the server.
 
+#[doc(hidden)]
+pub mod check;
 mod chunks;
 mod connection;
 mod event;

@@ -74,14 +74,16 @@ impl<C: Chunk> ReceiveStream<C> {
         if let Some((previous, bytes)) = self.out_of_order.range(..=start).next_back() {
             start = start.max(previous + u64::from(bytes.len()));
         }
+        let mut is_stored = true;
         while start < end {
             let following =
                 self.out_of_order.range(start..).next().map(|(next, bytes)| (*next, u64::from(bytes.len())));
             let part_end = following.map_or(end, |(next, _)| next.min(end));
             if start < part_end {
                 let charge = Memory::charge(part_end - start);
-                if !memory.admits(self.held, charge) {
-                    return false;
+                is_stored = memory.admits(self.held, charge);
+                if !is_stored {
+                    break;
                 }
                 self.held += charge;
                 memory.used += charge;
@@ -93,7 +95,7 @@ impl<C: Chunk> ReceiveStream<C> {
             self.received += u64::from(chunk.len());
             self.chunks.push(chunk);
         }
-        true
+        is_stored
     }
 
     /// Appends the next bytes in order.
@@ -161,5 +163,19 @@ impl<C: Chunk> ReceiveStream<C> {
     pub(crate) fn send_window(&mut self, memory: &Memory) -> u64 {
         self.window_end = self.next_window_end(memory);
         self.window_end
+    }
+
+    /// Counts again what is charged for the chunks.
+    pub(crate) fn check(&self) {
+        let in_order: u64 = self.chunks.iter().map(|chunk| u64::from(chunk.len())).sum();
+        assert_eq!(in_order, self.unread());
+        let charges = self.chunks.iter().chain(self.out_of_order.values()).map(|chunk| u64::from(chunk.len()));
+        assert_eq!(self.held, charges.map(Memory::charge).sum::<u64>());
+        assert!(self.out_of_order.first_key_value().is_none_or(|(offset, _)| *offset > self.received));
+        let mut end = self.received;
+        for (offset, chunk) in &self.out_of_order {
+            assert!(*offset >= end, "{offset} overlaps what ends at {end}");
+            end = offset + u64::from(chunk.len());
+        }
     }
 }

@@ -338,6 +338,21 @@ impl<C: Chunk> Relay<C> {
         (self.sent_memory.used, self.received_memory.used)
     }
 
+    /// Counts again what is charged.
+    ///
+    /// # Panics
+    /// If it is not the same, or more than the configuration allows.
+    #[doc(hidden)]
+    pub fn check(&self) {
+        let charged = |held: fn(&Connection<C>) -> u64| self.connections.values().map(held).sum::<u64>();
+        assert_eq!(self.sent_memory.used, charged(|connection| connection.send.held));
+        assert_eq!(self.received_memory.used, charged(|connection| connection.receive.held));
+        assert!(self.sent_memory.used.max(self.received_memory.used) <= self.config.memory_bytes);
+        assert!(self.connections.len() <= self.config.max_connections);
+        assert!(self.closed.len() <= self.config.max_connections && self.timers.len() <= self.connections.len());
+        self.connections.values().for_each(|connection| connection.receive.check());
+    }
+
     /// Queues a message without data.
     fn push_control(&mut self, id: ConnectionId, body: Body) {
         self.control.push_back(header(id, body));

@@ -121,18 +121,51 @@ pub fn segment(data: &[u8]) {
     }
 }
 
+/// Choices drawn from the bytes of a fuzzer: zeros when they have run out.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices<'a>(pub &'a [u8]);
+
+impl<'a> Choices<'a> {
+    /// Whether no bytes are left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        self.bytes(1).first().copied().unwrap_or(0)
+    }
+
+    /// A number below `end`, which is at most 2^32, of as few bytes as hold it.
+    pub fn below(&mut self, end: u64) -> u64 {
+        let count = (64 - end.saturating_sub(1).leading_zeros()).div_ceil(8);
+        (0..count).fold(0, |number, _| number << 8 | u64::from(self.byte())) % end.max(1)
+    }
+
+    /// The next bytes, at most `count`.
+    pub fn bytes(&mut self, count: usize) -> &'a [u8] {
+        let (bytes, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        bytes
+    }
+}
+
 /// A TUN device that keeps what is written, and refuses what Linux does.
 #[derive(Debug, Default)]
-pub(crate) struct TestDevice {
-    pub(crate) has_header: bool,
-    pub(crate) accepts_super_packets: bool,
+pub struct TestDevice {
+    /// Whether packets begin with a virtio_net_hdr.
+    pub has_header: bool,
+    /// Whether it takes super-packets.
+    pub accepts_super_packets: bool,
     /// Refuses every virtio_net_hdr.
-    pub(crate) refuses: bool,
-    pub(crate) packets: Vec<Vec<u8>>,
-    /// With virtio_net_hdr.
-    pub(crate) super_packets: Vec<Vec<u8>>,
+    pub refuses: bool,
+    /// Packets written without one.
+    pub packets: Vec<Vec<u8>>,
+    /// Packets written with one.
+    pub super_packets: Vec<Vec<u8>>,
     /// Writes of the last kind that were refused.
-    pub(crate) refused: usize,
+    pub refused: usize,
 }
 
 impl delivery::Device for TestDevice {
@@ -164,7 +197,8 @@ impl delivery::Device for TestDevice {
 }
 
 /// The only sources that [`delivery`] allows: those of 192.0.2.0/24 and 2001:db8::/32.
-pub(crate) fn is_allowed(source: IpAddr) -> bool {
+#[must_use]
+pub fn is_allowed(source: IpAddr) -> bool {
     match source {
         IpAddr::V4(source) => source.octets()[..3] == [192, 0, 2],
         IpAddr::V6(source) => source.octets()[..4] == [0x20, 1, 0x0d, 0xb8],
@@ -193,8 +227,11 @@ pub fn delivery(data: &[u8]) {
     device.super_packets.iter().for_each(|bytes| check_super_packet(bytes));
 }
 
-/// Checks a virtio_net_hdr that is written to a device.
-fn check_super_packet(bytes: &[u8]) {
+/// Checks a virtio_net_hdr that is written to a device: what follows from its packet, and the source.
+///
+/// # Panics
+/// If it is another.
+pub fn check_super_packet(bytes: &[u8]) {
     let (header, packet) = VirtioNetHeader::parse(bytes).expect("a header");
     let inner = Inner::parse(packet).expect("only IP is written");
     assert!(inner.len == packet.len() && is_allowed(inner.source) && !inner.fragment, "{inner:?}");

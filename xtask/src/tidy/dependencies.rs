@@ -69,7 +69,7 @@ const CRATES: &[CrateRule] = &[
         &["control", "daemon", "lab", "mpt", "record", "report", "scenario", "schedule", "sim", "store", "units"],
     ),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
-    impure("fuzz", &["seal", "wire"]),
+    impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
     impure("xtask", &[]),
 ];
 

@@ -1,0 +1,4 @@
+#![cfg_attr(fuzzing, no_main)]
+//! Fuzz target of [`relay::check::relay`].
+
+ropewalk_fuzz::target!(relay::check::relay);
