@@ -9,6 +9,7 @@ mod lengths;
 mod links;
 mod packages;
 mod purity;
+mod security;
 
 /// A text file of the tree.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub(crate) fn run(update: bool) -> Result<(), String> {
     findings.extend(lengths::check(&root, &sources, update)?);
     findings.extend(links::check(&sources, &|path| root.join(path).exists()));
     findings.extend(homes::check(&root, &sources));
+    findings.extend(security::check(&sources));
     if findings.is_empty() {
         return shell::print(&format!("tidy: {} files are in order\n", sources.len()));
     }
