@@ -1,8 +1,8 @@
 //! A peer that the other end has configured, which shakes hands as it should and then sends anything.
 
 use seal::{
-    HandshakeConfig, HandshakeMessage, PACKET_NUMBER_SPACES, PeerId, PrivateKey, PublicKey, SEAL_OVERHEAD, SealDevice,
-    SystemEntropy,
+    HandshakeConfig, HandshakeMessage, Opened, PACKET_NUMBER_SPACES, PeerId, PrivateKey, PublicKey, SEAL_OVERHEAD,
+    SealDevice, SystemEntropy,
 };
 use units::Instant;
 
@@ -38,11 +38,11 @@ impl HostilePeer {
         self.next_packet_numbers = [0; PACKET_NUMBER_SPACES];
     }
 
-    /// A datagram arrived; returns the path and the body if it is an authentic sealed one.
-    pub fn receive(&mut self, now: Instant, datagram: &mut [u8]) -> Option<(u8, Vec<u8>)> {
+    /// A datagram arrived; returns its path, packet number and body if it is an authentic sealed one.
+    pub fn receive(&mut self, now: Instant, datagram: &mut [u8]) -> Option<(Opened, Vec<u8>)> {
         if let Ok(opened) = self.device.open(now, datagram) {
             let body = &datagram[seal::HEADER_LEN..datagram.len() - (SEAL_OVERHEAD - seal::HEADER_LEN)];
-            return Some((opened.path, body.to_vec()));
+            return Some((opened, body.to_vec()));
         }
         // The source is the responder's address, which only a responder needs.
         let _ = self.device.receive(now, |_| 0, &[], datagram);
@@ -53,6 +53,11 @@ impl HostilePeer {
     #[must_use]
     pub fn has_session(&self) -> bool {
         self.device.status(self.peer).is_some_and(|status| status.latest_handshake.is_some())
+    }
+
+    /// Leaves out so many packet numbers of a path.
+    pub fn skip_packet_numbers(&mut self, path: u8, count: u64) {
+        self.next_packet_numbers[usize::from(path)] += count;
     }
 
     /// A sealed datagram with this body. `None` without a session.

@@ -1,8 +1,12 @@
 //! Path validation by pings (as RFC 9000, section 8.2, with PATH_CHALLENGE).
 //!
 //! A path is used after the first pong over it, which also proves that the peer receives at its address. It fails after
-//! a few round trips without acknowledgement or pong. Acknowledged data shows that a path works, so that a path with
-//! traffic is not pinged; a failed path is still pinged, and used again after the first pong.
+//! a few round trips without acknowledgement or pong; a failed path is still pinged, and used again after the first pong.
+//!
+//! Acknowledgements come by any path, so that a peer may acknowledge what somebody else gets at its former address. While
+//! data is acknowledged, a path is therefore pinged every few seconds, and only pongs count: without one it fails after
+//! [`MAX_REVALIDATION_INTERVAL`] and [`MAX_UNANSWERED_PINGS`] times a ping timeout of [`MAX_REVALIDATION_PING_TIMEOUT`] at
+//! most, 6.5 s, and with round trips up to 100 ms after 4.1 s.
 
 use super::pmtud::PmtuSearch;
 use crate::entropy::Entropy;
@@ -10,8 +14,19 @@ use units::{Instant, Span};
 
 /// Unanswered pings in a row after which a path has failed.
 const MAX_MISSED_PINGS: u32 = 3;
+/// Unanswered pings in a row after which a path has failed whose data is acknowledged: more, because it may lose many
+/// packets. Where half of the pings have no answer, each validation fails with probability 1/256.
+const MAX_UNANSWERED_PINGS: u32 = 8;
+/// Minimum time from a ping to the next on a path whose data is acknowledged.
+const MIN_REVALIDATION_INTERVAL: Span = Span::from_millis(1500);
+/// Maximum of that time, which is random.
+const MAX_REVALIDATION_INTERVAL: Span = Span::from_millis(2500);
+/// Minimum ping timeout on a path whose data is acknowledged: queues may grow.
+const MIN_REVALIDATION_PING_TIMEOUT: Span = Span::from_millis(200);
+/// Maximum of that timeout, whatever round trips the peer has feigned. Late pongs count.
+const MAX_REVALIDATION_PING_TIMEOUT: Span = Span::from_millis(500);
 /// Maximum number of outstanding pings.
-const MAX_OUTSTANDING: usize = 8;
+const MAX_OUTSTANDING: usize = 12;
 /// Ping timeout before the first round trip is known.
 const INITIAL_PING_TIMEOUT: Span = Span::from_millis(300);
 /// Minimum ping timeout, for delays in the hosts.
@@ -50,8 +65,15 @@ pub(super) struct PathValidation {
     outstanding: Vec<Ping>,
     /// When the latest acknowledgement or pong arrived.
     last_ack_or_pong: Instant,
+    /// When data was last acknowledged.
+    last_ack: Instant,
     last_ping: Option<Instant>,
+    /// Time from the latest ping to the next one if data is acknowledged meanwhile.
+    revalidation_interval: Span,
+    /// Unanswered pings since the latest acknowledgement or pong.
     missed_pings: u32,
+    /// Unanswered pings since the latest pong.
+    unanswered_pings: u32,
     pub(super) latest_rtt: Option<Span>,
     pub(super) dplpmtud: PmtuSearch,
     pub(super) failures: u64,
@@ -72,8 +94,11 @@ impl PathValidation {
             up: false,
             outstanding: Vec::with_capacity(MAX_OUTSTANDING),
             last_ack_or_pong: Instant::ZERO,
+            last_ack: Instant::ZERO,
             last_ping: None,
+            revalidation_interval: MAX_REVALIDATION_INTERVAL,
             missed_pings: 0,
+            unanswered_pings: 0,
             latest_rtt: None,
             dplpmtud: PmtuSearch::new(max_plpmtu),
             failures: 0,
@@ -82,7 +107,12 @@ impl PathValidation {
 
     /// A packet sent on the path was acknowledged.
     pub(super) fn on_delivered(&mut self, now: Instant) {
-        (self.last_ack_or_pong, self.missed_pings) = (now, 0);
+        (self.last_ack, self.last_ack_or_pong, self.missed_pings) = (now, now, 0);
+    }
+
+    /// A ping was answered.
+    fn on_answer(&mut self, now: Instant) {
+        (self.last_ack_or_pong, self.missed_pings, self.unanswered_pings) = (now, 0, 0);
     }
 
     /// Makes the next ping due now.
@@ -101,10 +131,25 @@ impl PathValidation {
 
     fn validation_deadline(&self, policy: PingPolicy) -> Instant {
         let Some(last_ping) = self.last_ping else { return Instant::ZERO };
+        self.liveness_deadline(policy, last_ping).min(self.revalidation_deadline(last_ping))
+    }
+
+    /// When a ping is due although data is acknowledged.
+    fn revalidation_deadline(&self, last_ping: Instant) -> Instant {
+        if !self.up || self.last_ack <= last_ping {
+            return Instant::NEVER;
+        }
+        let is_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
+        let timeout = self.ping_timeout().clamp(MIN_REVALIDATION_PING_TIMEOUT, MAX_REVALIDATION_PING_TIMEOUT);
+        last_ping + if is_outstanding { timeout } else { self.revalidation_interval }
+    }
+
+    /// When a ping is due because nothing is acknowledged.
+    fn liveness_deadline(&self, policy: PingPolicy, last_ping: Instant) -> Instant {
         let validation_ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
         let interval = match (self.up, policy.tunnel_in_use) {
             (_, false) if !(self.up && validation_ping_outstanding) => KEEPALIVE_INTERVAL,
-            (true, _) if validation_ping_outstanding => return last_ping + self.ping_timeout(),
+            (true, _) if validation_ping_outstanding => return self.last_ack.max(last_ping) + self.ping_timeout(),
             (true, _) => return self.last_ack_or_pong.max(last_ping) + policy.interval,
             (false, _) => FAILED_PATH_PING_INTERVAL,
         };
@@ -122,13 +167,15 @@ impl PathValidation {
         if self.validation_deadline(policy) <= now {
             let validation_ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
             if self.up && validation_ping_outstanding {
-                self.missed_pings += 1;
-                if self.missed_pings >= MAX_MISSED_PINGS {
+                (self.missed_pings, self.unanswered_pings) = (self.missed_pings + 1, self.unanswered_pings + 1);
+                if self.missed_pings >= MAX_MISSED_PINGS || self.unanswered_pings >= MAX_UNANSWERED_PINGS {
                     self.fail();
                     return None;
                 }
             }
             self.last_ping = Some(now);
+            let range = MAX_REVALIDATION_INTERVAL.0 - MIN_REVALIDATION_INTERVAL.0;
+            self.revalidation_interval = MIN_REVALIDATION_INTERVAL + Span(entropy.bits() % range);
             return Some((self.ping(now, None, entropy), None));
         }
         let timeout = self.ping_timeout();
@@ -154,7 +201,7 @@ impl PathValidation {
         self.latest_rtt = Some(rtt);
         // A pong to an older ping would show nothing new.
         self.outstanding.retain(|outstanding| outstanding.probe_size.is_some() || outstanding.sent > ping.sent);
-        self.on_delivered(now);
+        self.on_answer(now);
         let was_down = !std::mem::replace(&mut self.up, true);
         if was_down {
             self.dplpmtud.start(now);
@@ -167,7 +214,7 @@ impl PathValidation {
     pub(super) fn on_moved(&mut self, now: Instant, rtt: Span) {
         self.outstanding.clear();
         (self.last_ping, self.latest_rtt) = (Some(now), Some(rtt));
-        self.on_delivered(now);
+        self.on_answer(now);
     }
 
     /// The path works, and its MTU is not known.
@@ -179,7 +226,7 @@ impl PathValidation {
     /// The path has failed.
     pub(super) fn fail(&mut self) {
         self.up = false;
-        self.missed_pings = 0;
+        (self.missed_pings, self.unanswered_pings) = (0, 0);
         self.failures += 1;
         self.outstanding.clear();
         self.last_ping = None;

@@ -127,6 +127,20 @@ fn four_pings_of_a_datagram_are_answered_on_its_path_and_256_pongs_wait_at_most(
     assert_eq!(host.endpoint.status().counters.malformed_frames, 100 * 126);
 }
 
+/// A fifth of all packets is lost in both directions: 36 % of the pings have no answer, 5 % of three in a row. In five
+/// minutes the path is validated at least 120 times.
+#[test]
+fn a_path_whose_data_is_acknowledged_does_not_fail_because_it_loses_many_pings() {
+    let lossy = LinkConfig { loss: 0.2, ..LinkConfig::clean(100, 10) };
+    let mut simulation = simulation(8, vec![[lossy; 2]], &options("off", "minrtt"), Span::ZERO);
+    simulation.run_until(ms(1000));
+    for id in 0..60_000 {
+        offer(&mut simulation, 0, 1, id, 1000);
+        simulation.run_for(Span::from_millis(5));
+    }
+    assert_eq!(simulation.hosts[0].endpoint.status().paths[0].failures, 0);
+}
+
 /// RFC 9000, section 13.1: an acknowledgement of a packet that was never sent is an error.
 #[test]
 fn acknowledgements_of_packets_never_sent_and_second_ones_of_a_path_are_counted_and_ignored() {
