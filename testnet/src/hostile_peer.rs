@@ -1,8 +1,8 @@
 //! A peer that the other end has configured, which shakes hands as it should and then sends anything.
 
 use seal::{
-    HandshakeConfig, HandshakeMessage, Opened, PACKET_NUMBER_SPACES, PeerId, PrivateKey, PublicKey, SEAL_OVERHEAD,
-    SealDevice, SystemEntropy,
+    Entropy, HandshakeConfig, HandshakeMessage, Opened, PACKET_NUMBER_SPACES, PeerId, PrivateKey, PublicKey,
+    SEAL_OVERHEAD, SealDevice, SystemEntropy,
 };
 use units::Instant;
 
@@ -20,7 +20,16 @@ impl HostilePeer {
     /// If `remote` cannot be a peer's key.
     #[must_use]
     pub fn new(private_key: PrivateKey, remote: PublicKey) -> Self {
-        let mut device = SealDevice::new(HandshakeConfig::new(private_key), Box::new(SystemEntropy));
+        Self::with_entropy(private_key, remote, Box::new(SystemEntropy))
+    }
+
+    /// A peer without a session, with random numbers from `entropy`.
+    ///
+    /// # Panics
+    /// If `remote` cannot be a peer's key.
+    #[must_use]
+    pub fn with_entropy(private_key: PrivateKey, remote: PublicKey, entropy: Box<dyn Entropy + Send>) -> Self {
+        let mut device = SealDevice::new(HandshakeConfig::new(private_key), entropy);
         let peer = device.add(remote, None).expect("a peer's key");
         device.start_initiating(Instant::ZERO, peer);
         Self { device, peer, next_packet_numbers: [0; PACKET_NUMBER_SPACES] }

@@ -1,9 +1,12 @@
 //! The deterministic campaign: nodes with real ciphers and encodings, on networks drawn by seed. No packet is delivered
 //! twice or altered, nothing unauthenticated is accepted, streams keep their order, and once a path works, both hosts
-//! reach each other within a stated time. A failure names its seed.
+//! reach each other within a stated time. All of it holds beside a hostile peer with a session, too. A failure names its
+//! seed.
 
+mod hostile;
 mod simulation;
 
+use hostile::{add_hostile_peers, attack};
 use machine::TunnelOptions;
 use ropewalk_node::{Malformed, NodeEvent};
 use simulation::{
@@ -248,6 +251,8 @@ struct Situations {
     failures: u64,
     rekeyed: u64,
     clock_jumps: u64,
+    hostile_datagrams: u64,
+    hostile_packets: u64,
 }
 
 fn run(seed: u64, situations: &mut Situations) {
@@ -257,6 +262,10 @@ fn run(seed: u64, situations: &mut Situations) {
     let paths = links.len() as u64;
     let mut simulation = simulation(seed, links, &options);
     let has_long_pauses = rng.chance(0.05);
+    let mut hostile_rng = RngStream::named(seed, "attacks");
+    if hostile_rng.chance(0.5) {
+        add_hostile_peers(&mut simulation);
+    }
     for id in 0..100 + rng.below(150) {
         let (host, stream) = (usize::from(rng.chance(0.4)), (id % 4) as u8);
         offer(&mut simulation, host, stream, id, 16 + rng.below(12_000) as usize);
@@ -274,6 +283,9 @@ fn run(seed: u64, situations: &mut Situations) {
                 situations.clock_jumps += 1;
             }
             _ => {}
+        }
+        if hostile_rng.chance(0.3) {
+            attack(&mut simulation, usize::from(hostile_rng.chance(0.5)));
         }
         simulation.assert_memory(testnet::MEMORY_BYTES);
         if options.in_order {
@@ -293,6 +305,8 @@ fn run(seed: u64, situations: &mut Situations) {
     for host in &simulation.hosts {
         let status = host.node.endpoint(host.peer).expect("the peer was added").status();
         situations.refused += host.refused;
+        situations.hostile_datagrams += host.hostile.as_ref().map_or(0, |hostile| hostile.opened);
+        situations.hostile_packets += host.hostile.as_ref().map_or(0, |hostile| hostile.delivered);
         situations.retransmitted += status.counters.retransmitted_fragments;
         situations.failures += status.paths.iter().map(|path| path.failures).sum::<u64>();
         situations.migrated +=
@@ -336,8 +350,10 @@ fn recover(seed: u64, simulation: &mut Simulation) {
 fn the_guarantees_hold_on_any_network_and_over_restarts() {
     let mut situations = Situations::default();
     (0..testnet::seeds(200)).for_each(|seed| run(seed, &mut situations));
-    let Situations { restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed, clock_jumps } =
+    let Situations { restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed, .. } =
         situations;
-    let all = [restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed, clock_jumps];
-    assert!(all.iter().all(|count| *count > 0), "the campaign has to reach all of these: {situations:?}");
+    let Situations { clock_jumps, hostile_datagrams, hostile_packets, .. } = situations;
+    let counts = [restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed];
+    let all = counts.into_iter().chain([clock_jumps, hostile_datagrams, hostile_packets]);
+    assert!(all.into_iter().all(|count| count > 0), "the campaign has to reach all of these: {situations:?}");
 }

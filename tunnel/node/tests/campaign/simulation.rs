@@ -1,5 +1,6 @@
 //! Hosts of the tunnel on the test network: real handshakes, ciphers and bytes; addresses may be rebound.
 
+use crate::hostile::Hostile;
 use machine::{Delivery, EndpointStatus, Entropy, Payload, Reassembler, TunnelOptions};
 use ropewalk_node::{Address, Malformed, Node, NodeEvent, Route};
 use seal::{PeerId, PrivateKey, PublicKey, SealDevice};
@@ -11,7 +12,7 @@ use units::{Instant, PathId, RngStream, Span};
 
 /// The address of a host on a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct TestAddress(u32);
+pub(crate) struct TestAddress(pub(crate) u32);
 
 impl Address for TestAddress {
     fn octets(&self, octets: &mut Vec<u8>) {
@@ -30,14 +31,21 @@ pub(crate) struct Bytes {
     buffer: Rc<[u8]>,
     start: usize,
     end: usize,
+    /// Whether the packet begins with a virtio_net_hdr.
+    pub(crate) offload: bool,
 }
 
 impl Bytes {
-    fn new(bytes: &[u8]) -> Self {
-        Self { buffer: bytes.into(), start: 0, end: bytes.len() }
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        Self { buffer: bytes.into(), start: 0, end: bytes.len(), offload: false }
     }
 
-    fn as_slice(&self) -> &[u8] {
+    /// A fragment, of a packet with a virtio_net_hdr if `offload`.
+    pub(crate) fn received(bytes: &[u8], offload: bool) -> Self {
+        Self { offload, ..Self::new(bytes) }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 }
@@ -47,7 +55,8 @@ impl Payload for Bytes {
         (self.end - self.start) as u32
     }
     fn slice(&self, start: u32, end: u32) -> Self {
-        Self { buffer: self.buffer.clone(), start: self.start + start as usize, end: self.start + end as usize }
+        let (start, end) = (self.start + start as usize, self.start + end as usize);
+        Self { start, end, ..self.clone() }
     }
     fn signal_congestion(&mut self) -> bool {
         true
@@ -77,6 +86,8 @@ pub(crate) struct TestHost {
     pub(crate) all_delivered: BTreeSet<u64>,
     pub(crate) events: Vec<NodeEvent>,
     pub(crate) refused: u64,
+    /// Another peer, which is hostile.
+    pub(crate) hostile: Option<Hostile>,
 }
 
 /// The state that a host keeps across a restart.
@@ -199,11 +210,20 @@ impl TestHost {
             all_delivered: BTreeSet::new(),
             events: Vec::new(),
             refused: 0,
+            hostile: None,
         }
+    }
+
+    /// Adds a hostile peer.
+    pub(crate) fn add_hostile_peer(&mut self) {
+        let Identity { seed, index, private, options, .. } = &self.identity;
+        let own_key = PrivateKey::from_bytes(*private).public_key();
+        self.hostile = Some(Hostile::add(&mut self.node, own_key, options, 2 * seed + *index as u64));
     }
 
     fn restart(&mut self, now: Instant) {
         let identity = Identity { seed: self.identity.seed + 7919, ..self.identity.clone() };
+        let has_hostile_peer = self.hostile.is_some();
         let restarted = Self::new(now, identity, std::mem::take(&mut self.addresses));
         *self = Self {
             wall_clock: self.wall_clock,
@@ -211,6 +231,9 @@ impl TestHost {
             refused: self.refused,
             ..restarted
         };
+        if has_hostile_peer {
+            self.add_hostile_peer();
+        }
     }
 
     fn deliver(&mut self, delivery: &Delivery<Bytes>) {
@@ -282,11 +305,16 @@ impl testnet::Host for TestHost {
     }
 
     fn take_delivered(&mut self, now: Instant) {
-        while let Some((_, delivery)) = self.node.poll_delivery() {
-            self.deliver(&delivery);
+        while let Some((peer, delivery)) = self.node.poll_delivery() {
+            match &mut self.hostile {
+                Some(hostile) if peer == hostile.id => hostile.deliver(&delivery),
+                _ => self.deliver(&delivery),
+            }
         }
-        while let Some((_, event)) = self.node.poll_event(now) {
-            self.on_event(event);
+        while let Some((peer, event)) = self.node.poll_event(now) {
+            if peer == self.peer {
+                self.on_event(event);
+            }
         }
     }
 
@@ -315,7 +343,17 @@ impl TestHost {
         self.node.endpoint(self.peer).expect("the peer was added").status()
     }
 
+    /// The next datagram for the honest peer; those for the hostile one arrive there.
     fn poll_bytes(&mut self, now: Instant) -> Option<(Route<TestAddress>, Vec<u8>)> {
+        loop {
+            let (route, mut bytes) = self.poll_any(now)?;
+            if !self.hostile.as_mut().is_some_and(|hostile| hostile.receive(now, route.remote, &mut bytes)) {
+                return Some((route, bytes));
+            }
+        }
+    }
+
+    fn poll_any(&mut self, now: Instant) -> Option<(Route<TestAddress>, Vec<u8>)> {
         let wall_clock = self.wall_clock + now.0;
         if let Some((route, message)) = self.node.poll_handshake(now, || wall_clock) {
             return Some((route, message.as_bytes().to_vec()));
