@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// A deterministic source: a counter.
-struct CountingEntropy(u64);
+pub(crate) struct CountingEntropy(pub(crate) u64);
 
 impl Entropy for CountingEntropy {
     fn fill(&mut self, bytes: &mut [u8]) {

@@ -49,7 +49,8 @@ impl SealDevice {
         self.peer(id)?.initiation(now, route)
     }
 
-    fn create_initiation(&mut self, now: Instant, wall_clock: u64, id: PeerId) {
+    /// Creates an initiation to a peer.
+    pub(crate) fn create_initiation(&mut self, now: Instant, wall_clock: u64, id: PeerId) {
         let index = self.reserve_index(id);
         let Some(peer) = self.peers[id.0 as usize].as_mut() else { return };
         peer.sent_timestamp = wall_clock.max(peer.sent_timestamp.saturating_add(1));

@@ -14,6 +14,8 @@ mod data;
 mod device;
 mod drop_reason;
 mod entropy;
+#[cfg(test)]
+mod exhaustive;
 mod initiation_limiter;
 mod initiator;
 mod keys;

@@ -148,6 +148,24 @@ impl ExpectedPacketNumbers {
     }
 }
 
+#[cfg(test)]
+impl Session {
+    /// What path 0 sealed and received, for a search over the states: the next packet number, and which of the first 16
+    /// would be opened.
+    pub(crate) fn snapshot(&self) -> [u64; 2] {
+        let window = self.replay_windows[0].as_ref();
+        let is_open = |number: &u64| window.is_none_or(|window| window.check(*number).is_ok());
+        [self.next_packet_numbers[0], (0..16).filter(is_open).map(|number| 1 << number).sum()]
+    }
+}
+
+#[cfg(test)]
+impl ExpectedPacketNumbers {
+    pub(crate) fn of_path_zero(&self) -> u64 {
+        self.0[0]
+    }
+}
+
 fn nonce(path: u8, packet_number: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[..4].copy_from_slice(&u32::from(path).to_be_bytes());

@@ -194,3 +194,29 @@ impl Sessions {
         sessions.map(|entry| entry.created + REJECT_AFTER).min().unwrap_or(Instant::NEVER)
     }
 }
+
+/// The sessions with one peer, for a search over their states.
+#[cfg(test)]
+pub(crate) struct Snapshot<'a> {
+    /// The current session, the unconfirmed one, and the previous ones.
+    pub(crate) slots: Vec<Option<&'a SessionEntry>>,
+    pub(crate) boot_id: Option<u64>,
+    /// The packet number that the peer continues with on path 0.
+    pub(crate) expected: u64,
+}
+
+#[cfg(test)]
+impl Sessions {
+    pub(crate) fn snapshot(&self) -> Snapshot<'_> {
+        let slots = [&self.current, &self.unconfirmed].into_iter().chain(&self.previous).map(Option::as_ref);
+        Snapshot { slots: slots.collect(), boot_id: self.boot_id, expected: self.expected.of_path_zero() }
+    }
+
+    pub(crate) fn unconfirmed(&self) -> Option<&SessionEntry> {
+        self.unconfirmed.as_ref()
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &SessionEntry> {
+        [&self.current, &self.unconfirmed].into_iter().chain(&self.previous).flatten()
+    }
+}
