@@ -178,3 +178,38 @@ impl AsFd for Device {
         self.tun.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sched::{CloneFlags, unshare};
+    use testing::{Reason, skip};
+
+    /// A device in a network namespace of its own; `None`, and the test is skipped, without root.
+    fn device() -> Option<Device> {
+        if unshare(CloneFlags::CLONE_NEWNET).is_err() {
+            skip(Reason::Missing, "a network namespace needs root");
+            return None;
+        }
+        Some(Device::open(&DeviceConfig { name: "rw0".into(), mtu: 1500, offload: true }).expect("root may open it"))
+    }
+
+    #[test]
+    fn a_super_packet_that_the_kernel_refuses_stops_no_others() {
+        let Some(mut device) = device() else { return };
+        assert!(device.accepts_tcp());
+        let valid = [true, false].map(virtio::probe);
+        for valid in valid {
+            let is_tcp = valid[1] == 1;
+            let mut refused = valid.clone();
+            refused[2..4].copy_from_slice(&[0xff, 0xff]);
+            let accepted = (device.accepts_tcp(), device.accepts_udp());
+            assert_eq!(device.write_super_packet(&[IoSlice::new(&refused)]), WriteOutcome::NeedsSegmentation);
+            assert_eq!((device.accepts_tcp(), device.accepts_udp()), accepted, "TCP: {is_tcp}");
+            if is_tcp || device.accepts_udp() {
+                assert_eq!(device.write_super_packet(&[IoSlice::new(&valid)]), WriteOutcome::Written);
+            }
+        }
+        assert_eq!((device.report.refused_super_packets, device.report.write_errors), (2, 0));
+    }
+}
