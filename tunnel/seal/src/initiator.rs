@@ -95,6 +95,9 @@ impl SealDevice {
         let handshake_start = handshake.sent;
         let payload = ResponsePayload::read(&payload).filter(|payload| self.config.ciphers.contains(&payload.cipher));
         let payload = payload.ok_or(DropReason::AuthenticationFailed)?;
+        if peer.sessions.is_outdated(payload.boot_id, handshake_start) {
+            return Err(DropReason::NoHandshake);
+        }
         let session = initiated_session(now, handshake_start, message.index, &payload, &split);
         peer.refund_response(route);
         peer.finish_handshakes(position, &mut self.released_indices);

@@ -63,6 +63,8 @@ pub(crate) struct Sessions {
     previous: [Option<SessionEntry>; MAX_PREVIOUS_SESSIONS],
     /// The peer's boot id of `current` and `previous`.
     boot_id: Option<u64>,
+    /// When the first session with it was established.
+    boot_id_known: Instant,
     expected: ExpectedPacketNumbers,
 }
 
@@ -73,6 +75,7 @@ impl Sessions {
             unconfirmed: None,
             previous: [const { None }; MAX_PREVIOUS_SESSIONS],
             boot_id: None,
+            boot_id_known: Instant::ZERO,
             expected: ExpectedPacketNumbers::zero(),
         }
     }
@@ -113,6 +116,12 @@ impl Sessions {
         self.establish(entry, is_receive_only, released_indices)
     }
 
+    /// Whether a response to an initiation of that time is from before the peer's latest restart: it has another boot id,
+    /// and the present one has been known since later. Its session is one that nobody has any more.
+    pub(crate) fn is_outdated(&self, boot_id: u64, handshake_start: Instant) -> bool {
+        self.boot_id.is_some_and(|known| known != boot_id) && handshake_start < self.boot_id_known
+    }
+
     /// Adds the session of an initiator. `has_larger_key`: whether this host's public key is the larger.
     pub(crate) fn on_response(
         &mut self,
@@ -131,6 +140,7 @@ impl Sessions {
         let has_peer_restarted = self.boot_id != Some(entry.boot_id);
         if has_peer_restarted {
             self.drop_old_boot_id(entry.boot_id, released_indices);
+            self.boot_id_known = entry.created;
         }
         if is_receive_only && !has_peer_restarted {
             self.keep_previous(entry, released_indices);

@@ -150,6 +150,25 @@ fn a_restarted_peer_is_recognised() {
     assert!(restarted.open(secs(6), &datagram).unwrap().0.established.unwrap().numbers_reset);
 }
 
+/// The peer answers, restarts and initiates; only then its answer arrives. Its session is one that the peer has lost.
+#[test]
+fn a_response_from_before_the_peers_restart_that_comes_late_is_dropped() {
+    let (mut a, mut b) = pair();
+    a.device.start_initiating(secs(1), a.peer_id);
+    let initiation = a.initiate(secs(1)).unwrap();
+    let late_response = b.receive(secs(1), &initiation).unwrap().reply.unwrap();
+    b.device.reset(secs(2), b.peer_id);
+    b.device.start_initiating(secs(2), b.peer_id);
+    let initiation = b.initiate(secs(2)).unwrap();
+    let response = a.receive(secs(2), &initiation).unwrap().reply.unwrap();
+    b.receive(secs(2), &response).unwrap();
+    let datagram = b.seal(secs(2), b"after the restart");
+    assert!(a.open(secs(2), &datagram).unwrap().0.established.unwrap().numbers_reset);
+    assert_eq!(a.receive(secs(3), &late_response).unwrap_err(), DropReason::NoHandshake);
+    let datagram = a.seal(secs(3), b"still its session");
+    assert_eq!(b.open(secs(3), &datagram).unwrap().1, b"still its session");
+}
+
 #[test]
 fn a_datagram_from_before_a_restart_is_not_opened() {
     let (mut a, mut b) = pair();

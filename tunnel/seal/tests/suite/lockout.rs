@@ -54,6 +54,7 @@ impl Fixture {
         assert!(peer.try_at(&mut responder, secs(1), home), "there is no flood yet");
         let mut datagram = [0; seal::SEAL_OVERHEAD];
         peer.device.seal(secs(1), responder_id, 0, 0, &mut datagram).unwrap();
+        peer.device.expect_answer(secs(1), responder_id);
         assert!(responder.open(secs(1), &mut datagram).unwrap().established.is_some());
         let (mut stranger, responder_at_stranger) = new_device("stranger", &responder);
         stranger.initiation_due(secs(2), 1).unwrap();
