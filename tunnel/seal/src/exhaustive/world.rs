@@ -158,6 +158,7 @@ impl World {
         let End { device, peer, next_packet_number, .. } = &mut self.ends[end];
         let mut bytes = vec![0; SEAL_OVERHEAD];
         device.seal(self.now, *peer, 0, *next_packet_number, &mut bytes).expect("it has a session and a new number");
+        device.expect_answer(self.now, *peer);
         // The body is always the same: a key and nonce that are used twice give the same datagram.
         assert!(self.sealed.insert(bytes.clone()), "a key and a nonce are used twice");
         let content = Content::Datagram { index, sender_index, number: *next_packet_number };
