@@ -239,11 +239,11 @@ impl Network {
         node.offer(self.now, *peer, 1, Bytes(packet.into(), 0..length));
     }
 
-    /// Both hosts send an inner packet of 1000 bytes every millisecond, with these ids.
+    /// Both hosts send an inner packet of 1400 bytes every millisecond, with these ids.
     pub(crate) fn exchange(&mut self, ids: Range<u64>) {
         for id in ids {
-            self.offer(0, id, 1000);
-            self.offer(1, id, 1000);
+            self.offer(0, id, 1400);
+            self.offer(1, id, 1400);
             self.run_for(Span::from_millis(1));
         }
     }
