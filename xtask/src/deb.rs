@@ -13,8 +13,9 @@ use std::path::Path;
 const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1, systemd | systemd-standalone-sysusers | systemd-sysusers";
 
 /// Builds the program and packs it into `target/debian/ropewalk_VERSION_ARCH.deb`.
-pub(crate) fn build() -> Result<(), String> {
-    let program = dist::build()?;
+/// Without a profile it makes a new one, as `dist` does.
+pub(crate) fn build(profile: &[&str]) -> Result<(), String> {
+    let program = dist::build(profile)?;
     let version = version()?;
     let architecture = shell::output("dpkg --print-architecture")?.trim().to_owned();
     let target = shell::target();
@@ -40,7 +41,10 @@ pub(crate) fn build() -> Result<(), String> {
     let control = package.join("DEBIAN/control");
     fs::write(&control, control_file(&version, &architecture)).map_err(|error| io_error(&control, &error))?;
     let deb = target.join(format!("debian/ropewalk_{version}_{architecture}.deb"));
-    shell::run(&format!("dpkg-deb --root-owner-group --build {} {}", package.display(), deb.display()))
+    // No file is newer than the commit, so that the same program gives the same package.
+    let time = shell::output("git log -1 --format=%ct")?;
+    let line = format!("dpkg-deb --root-owner-group --build {} {}", package.display(), deb.display());
+    shell::run_with(&[("SOURCE_DATE_EPOCH", time.trim())], &line)
 }
 
 fn version() -> Result<String, String> {

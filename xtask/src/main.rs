@@ -1,5 +1,5 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | deb`.
+//! `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | sbom | deb`.
 
 use std::process::ExitCode;
 
@@ -7,6 +7,7 @@ mod deb;
 mod dist;
 mod kernel;
 mod python;
+mod sbom;
 mod setup;
 mod shell;
 mod test;
@@ -23,8 +24,11 @@ cargo xtask CHORE
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
-  dist                          the program as it is released: link-time and profile-guided optimisation
-  deb                           the Debian package of that program, into target/debian
+  dist [--profile FILE] [--check-reproducible]
+                                the program as it is released, into target/released: link-time and profile-guided
+                                optimisation; --check-reproducible builds it again in another folder
+  sbom                          what is in that program, as a CycloneDX document, into target/released
+  deb [--profile FILE]          the Debian package of that program, into target/debian
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
   bench tunnel [speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
                [--seconds N] [--runs N] [--json]
@@ -55,8 +59,9 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["kernel"] => kernel::build(),
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),
-        ["dist"] => dist::build().and_then(|program| shell::print(&format!("{}\n", program.display()))),
-        ["deb"] => deb::build(),
+        ["dist", options @ ..] => dist::run(options),
+        ["sbom"] => sbom::write(),
+        ["deb", profile @ ..] => deb::build(profile),
         ["bench", options @ ..] => bench(options),
         unknown => Err(format!("no chore `{}`\n\n{HELP}", unknown.join(" "))),
     }
