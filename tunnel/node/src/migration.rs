@@ -70,7 +70,11 @@ impl<P: Payload, A: Address> Peer<P, A> {
         });
         if !self.endpoint.has_path(path_id) {
             // The peer had removed it, and uses it again.
-            self.endpoint.set_path(path_id, path.config);
+            (path.candidate, path.refused) = (None, None);
+            match path.configured {
+                Some(_) => self.endpoint.set_path(path_id, path.config),
+                None => self.endpoint.add_learned_path(path_id, path.config),
+            }
         }
         let is_newest = Some(packet_number) > path.largest_packet_number;
         path.largest_packet_number = path.largest_packet_number.max(Some(packet_number));

@@ -9,7 +9,7 @@ use hostile::HostilePeer;
 use network::{Address, DELAY, Datagram, Host, Network};
 use testnet::options;
 use units::{Instant, Span};
-use wire::frame::{DataHeader, Frame};
+use wire::frame::{DataHeader, Frame, PathState};
 
 const CLIENT: Address = Address { ip: 1, port: 1000 };
 const SERVER: Address = Address { ip: 2, port: 4754 };
@@ -182,6 +182,23 @@ fn a_path_that_the_peer_opened_gets_three_times_its_bytes_before_it_is_validated
     }
     assert!(datagrams > 10, "{datagrams}");
     assert!(!peer.network.hosts[1].path(0).up);
+}
+
+/// It removes the path and opens it again before the driver has heard of the removal.
+#[test]
+fn a_path_that_the_peer_removed_and_opened_again_gets_three_times_its_bytes() {
+    let mut peer = HostilePeer::connect();
+    peer.send_frames(OTHER, 1, &[Frame::Ping { token: 1 }]);
+    peer.network.offer(1, 1, 1000);
+    let mut to_victim: usize = peer.run_for(DELAY).iter().map(|datagram| datagram.bytes).sum();
+    peer.send_frames(OTHER, 1, &[Frame::Path { path: 1, state: PathState::Removed }]);
+    peer.send_frames(OTHER, 1, &[Frame::Ping { token: 2 }]);
+    for id in 2..60 {
+        // The tunnel stays in use.
+        peer.network.offer(1, id, 1000);
+        to_victim += peer.run_for(Span::from_secs(1)).iter().map(|datagram| datagram.bytes).sum::<usize>();
+    }
+    assert!((1..=3 * peer.sent_bytes).contains(&to_victim), "{to_victim} for {}", peer.sent_bytes);
 }
 
 #[test]

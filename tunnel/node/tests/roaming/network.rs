@@ -210,8 +210,11 @@ impl Network {
             }
             self.now = next;
             if arrival <= next {
-                let (_, datagram) = self.in_transit.pop_first().expect("it was just seen");
-                self.deliver(datagram);
+                // What arrives together is read together, as by the daemon.
+                while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= next) {
+                    let datagram = entry.remove();
+                    self.deliver(datagram);
+                }
             } else {
                 let host = usize::from(deadlines[1] < deadlines[0]);
                 self.hosts[host].node.on_timeout(next);
