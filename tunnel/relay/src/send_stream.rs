@@ -48,6 +48,8 @@ pub(crate) struct SendStream<C> {
     window_end: u64,
     /// Offsets to be sent again.
     lost: Range<u64>,
+    /// Index of a chunk that is not after the first of them, and the offset of its first byte.
+    lost_chunk: (usize, u64),
     is_fin_lost: bool,
     /// Whether the peer is to be asked for its window.
     is_probe_due: bool,
@@ -74,6 +76,7 @@ impl<C: Chunk> SendStream<C> {
             is_fin_acknowledged: false,
             window_end: INITIAL_WINDOW,
             lost: 0..0,
+            lost_chunk: (0, 0),
             is_fin_lost: false,
             is_probe_due: false,
             last_retransmission: Instant::ZERO,
@@ -137,7 +140,7 @@ impl<C: Chunk> SendStream<C> {
         }
         if !self.lost.is_empty() {
             self.last_retransmission = now;
-            let (offset, chunk) = self.lost_chunk(max_bytes)?;
+            let (offset, chunk) = self.first_lost(max_bytes)?;
             self.lost.start += u64::from(chunk.len());
             return Some(self.segment(offset, Some(chunk)));
         }
@@ -171,19 +174,25 @@ impl<C: Chunk> SendStream<C> {
         Segment { offset, chunk, fin }
     }
 
+    /// Has the bytes from the acknowledged ones to before `end` sent again.
+    fn lose(&mut self, end: u64) {
+        self.lost = self.acknowledged..end;
+        self.lost_chunk = (0, self.acknowledged);
+    }
+
     /// The first part of the lost range.
-    fn lost_chunk(&self, max_bytes: u32) -> Option<(u64, C)> {
-        let mut start = self.acknowledged;
-        for chunk in self.chunks.iter() {
+    fn first_lost(&mut self, max_bytes: u32) -> Option<(u64, C)> {
+        loop {
+            let (index, start) = self.lost_chunk;
+            let chunk = self.chunks.get(index)?;
             let chunk_end = start + u64::from(chunk.len());
             if self.lost.start < chunk_end {
                 let from = (self.lost.start - start) as u32;
                 let to = (self.lost.end.min(chunk_end) - start) as u32;
                 return Some((self.lost.start, chunk.slice(from, to.min(from + max_bytes))));
             }
-            start = chunk_end;
+            self.lost_chunk = (index + 1, chunk_end);
         }
-        None
     }
 
     /// Whether something was sent that is not acknowledged.
@@ -207,7 +216,7 @@ impl<C: Chunk> SendStream<C> {
         }
         let is_gap = gap_end.min(self.next) > self.acknowledged && offset == self.acknowledged;
         if is_gap && (has_progress || now.since(self.last_retransmission) >= MIN_RETRANSMISSION_INTERVAL) {
-            self.lost = self.acknowledged..gap_end.min(self.next);
+            self.lose(gap_end.min(self.next));
         }
     }
 
@@ -220,6 +229,10 @@ impl<C: Chunk> SendStream<C> {
             self.next_chunk.1 = offset;
         }
         self.lost.start = self.lost.start.max(offset);
+        self.lost_chunk = match self.lost_chunk.0.saturating_sub(forgotten) {
+            0 => (0, offset),
+            index => (index, self.lost_chunk.1),
+        };
     }
 
     /// Whether the driver waits for the peer's window, and nothing is outstanding whose acknowledgement would tell it.
@@ -244,7 +257,7 @@ impl<C: Chunk> SendStream<C> {
         }
         self.last_progress = now;
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
-        self.lost = self.acknowledged..self.next.min(self.acknowledged + TIMEOUT_BYTES);
+        self.lose(self.next.min(self.acknowledged + TIMEOUT_BYTES));
         self.is_fin_lost = self.is_fin_sent && !self.is_fin_acknowledged;
         self.is_probe_due = !self.has_outstanding();
     }

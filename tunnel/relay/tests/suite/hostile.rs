@@ -176,3 +176,44 @@ fn answers_are_bounded_that_a_peer_does_not_let_leave() {
     }
     assert_eq!(std::iter::from_fn(|| relay.poll_message(Instant::ZERO, 0)).count(), 4096);
 }
+
+thread_local! {
+    /// How often the length of a chunk was asked for.
+    static LENGTHS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// One byte.
+#[derive(Clone, Debug)]
+struct Byte;
+
+impl Chunk for Byte {
+    fn len(&self) -> u32 {
+        LENGTHS.set(LENGTHS.get() + 1);
+        1
+    }
+
+    fn slice(&self, _: u32, _: u32) -> Self {
+        Self
+    }
+}
+
+/// A server that sends bytes one by one, and a peer that says that all but the first are missing.
+#[test]
+fn the_work_of_a_message_does_not_grow_with_what_was_sent_before_it() {
+    const CHUNKS: u64 = 10_000;
+    let (mut relay, now): (Relay<Byte>, _) = (Relay::new(RelayConfig::default()), Instant::ZERO + Span::from_secs(10));
+    let message = |body| Message { header: Header { opened_by_sender: true, connection: 1, body }, chunk: None };
+    relay.receive(now, message(Body::Open(addresses(1))));
+    let id = ConnectionId { is_local: false, number: 1 };
+    relay.accept(now, id);
+    (0..CHUNKS).for_each(|_| relay.write(id, Byte));
+    while relay.poll_message(now, 1).is_some() {}
+    relay.receive(now, message(Body::Ack { offset: 1, window_end: 1 << 20, gap_end: CHUNKS }));
+    LENGTHS.set(0);
+    let offsets = std::iter::from_fn(|| relay.poll_message(now, 1)).map(|message| match message.header.body {
+        Body::Data { offset, .. } => offset,
+        other => panic!("{other:?}"),
+    });
+    assert!(offsets.eq(1..CHUNKS), "each is sent again, in order");
+    assert!(LENGTHS.get() <= 16 * CHUNKS, "{} lengths for {CHUNKS} messages", LENGTHS.get());
+}
