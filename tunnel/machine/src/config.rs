@@ -35,8 +35,8 @@ pub struct TunnelOptions {
     pub codel_target: Span,
     /// CoDel's interval at the ingress queue.
     pub codel_interval: Span,
-    /// Maximum memory of each of the ingress queue, the fragments in flight (of these the bytes alone), and the reorder
-    /// buffer, bytes.
+    /// Maximum memory of each of the ingress queue, the fragments in flight (of these the bytes alone; the buffers that
+    /// they keep in use may have three times that), and the reorder buffer, bytes.
     pub memory_bytes: u64,
 }
 

@@ -15,6 +15,8 @@ pub(super) struct SentFragment<P> {
     /// `None` once acknowledged or given up.
     payload: Option<P>,
     bytes: u32,
+    /// The memory that it is charged, bytes.
+    memory: u64,
     /// Bit set of the paths that it was sent on.
     sent_paths: u64,
     /// Transmissions neither acknowledged nor lost.
@@ -40,13 +42,15 @@ pub(super) struct FragmentsInFlight<P> {
     fragments: VecDeque<SentFragment<P>>,
     /// Payload in flight, bytes.
     pub(super) bytes: u64,
+    /// What the payload in flight is charged, bytes.
+    pub(super) memory: u64,
     /// Retransmission queue, oldest loss first.
     retransmissions: VecDeque<u64>,
 }
 
 impl<P> Default for FragmentsInFlight<P> {
     fn default() -> Self {
-        Self { base: 0, fragments: VecDeque::new(), bytes: 0, retransmissions: VecDeque::new() }
+        Self { base: 0, fragments: VecDeque::new(), bytes: 0, memory: 0, retransmissions: VecDeque::new() }
     }
 }
 
@@ -56,11 +60,12 @@ impl<P: Payload> FragmentsInFlight<P> {
         self.base + self.fragments.len() as u64
     }
 
-    /// Adds a fragment; returns its number.
-    pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>) -> u64 {
+    /// Adds a fragment, which is charged `memory` bytes; returns its number.
+    pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>, memory: u64) -> u64 {
         let number = self.next_number();
         let bytes = fragment.payload.len();
         self.bytes += u64::from(bytes);
+        self.memory += memory;
         self.fragments.push_back(SentFragment {
             stream: fragment.stream,
             sequence: fragment.sequence,
@@ -68,12 +73,20 @@ impl<P: Payload> FragmentsInFlight<P> {
             last: fragment.last,
             payload: Some(fragment.payload.clone()),
             bytes,
+            memory,
             sent_paths: 0,
             transmissions: 0,
             first_sent: now,
             is_queued: false,
         });
         number
+    }
+
+    /// Counts again what is charged.
+    pub(super) fn check(&self) {
+        let held = || self.fragments.iter().filter(|fragment| fragment.payload.is_some());
+        assert_eq!(self.bytes, held().map(|fragment| u64::from(fragment.bytes)).sum::<u64>());
+        assert_eq!(self.memory, held().map(|fragment| fragment.memory).sum::<u64>());
     }
 
     fn get_mut(&mut self, number: u64) -> Option<&mut SentFragment<P>> {
@@ -100,7 +113,9 @@ impl<P: Payload> FragmentsInFlight<P> {
     fn remove(&mut self, number: u64) {
         let Some(fragment) = self.get_mut(number) else { return };
         if fragment.payload.take().is_some() {
-            self.bytes -= u64::from(self.fragments[(number - self.base) as usize].bytes);
+            let (bytes, memory) = (u64::from(fragment.bytes), fragment.memory);
+            self.bytes -= bytes;
+            self.memory -= memory;
         }
         while self.fragments.front().is_some_and(|fragment| fragment.payload.is_none()) {
             self.fragments.pop_front();

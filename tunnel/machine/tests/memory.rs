@@ -4,12 +4,14 @@
 
 use ropewalk_machine::{
     Arrival, Delivery, Endpoint, Entropy, FIRST_UNORDERED_STREAM, Fragment, PacketBuffer, PathConfig, Payload,
-    Reassembler, TunnelOptions,
+    Reassembler, TransmitBody, TunnelOptions,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Instant, PathId, RngStream, Span};
+use wire::frame::{Ack, AckRanges, Frame};
 
 struct CountingAllocator;
 
@@ -211,4 +213,46 @@ fn incomplete_packets_use_bounded_memory_and_leave_none() {
     assert_eq!(reassembler.memory_bytes(), 0);
     let used = in_use() - before;
     assert!(used <= 1 << 20, "{used} bytes in use");
+}
+
+/// A peer that acknowledges late, so that its congestion window is large, and has this host send it small packets: answers
+/// to its own echo requests, for instance. Each keeps a whole buffer in use.
+#[test]
+fn packets_that_a_peer_acknowledges_late_keep_bounded_memory_in_use() {
+    const MEMORY_BYTES: u64 = 1 << 20;
+    const RTT: Span = Span::from_millis(1000);
+    let mut victim = Victim::new(&TunnelOptions { memory_bytes: MEMORY_BYTES, ..TunnelOptions::default() });
+    let mut answers: VecDeque<(Instant, Frame)> = VecDeque::new();
+    let (mut max_used, mut largest) = (0, 0);
+    for k in 0..200_000_u64 {
+        let now = Instant::ZERO + Span::from_micros(100) * k;
+        while let Some((_, frame)) = answers.pop_front_if(|(time, _)| *time <= now) {
+            let arrival = Arrival { path: PathId(0), packet_number: victim.packet_number, ce: false };
+            victim.packet_number += 1;
+            victim.endpoint.receive_control(now, arrival, &[frame]);
+        }
+        victim.endpoint.on_timeout(now);
+        victim.endpoint.offer(now, (k % 200) as u8, Slice::new(64, 2048));
+        while let Some(transmit) = victim.endpoint.poll_transmit(now) {
+            largest = transmit.packet_number as u32;
+            let TransmitBody::Control { .. } = transmit.body else { continue };
+            for frame in victim.endpoint.control_frames() {
+                if let Frame::Ping { token } = frame {
+                    answers.push_back((now + RTT, Frame::Pong { token: *token }));
+                }
+            }
+        }
+        if k % 10 == 0 {
+            let mut ranges = AckRanges::default();
+            ranges.push(0, largest + 1);
+            let micros = (now.0 / 1000) as u32;
+            let ack = Ack { path: 0, largest, ack_delay_us: 0, receive_timestamp_us: micros, ce_count: 0, ranges };
+            answers.push_back((now + RTT, Frame::Ack(ack)));
+        }
+        max_used = max_used.max(in_use() - victim.in_use_before.min(in_use()));
+        victim.endpoint.check();
+    }
+    // The ingress queue and the fragments in flight, with an eighth for what is held of each packet besides its buffer.
+    let bound = MEMORY_BYTES / 8 * 9 * (1 + 3) + UNCHARGED_BYTES;
+    assert!(max_used <= bound, "{max_used} bytes in use, at most {bound}");
 }

@@ -18,7 +18,7 @@ pub(super) const SMALL_BUFFER_BYTES: usize = 2 * 1024;
 
 /// Bytes charged for a buffer besides its own: the reference counts, what the allocator adds, and the place of its slice
 /// in a queue.
-const OVERHEAD_BYTES: u64 = 256;
+pub(super) const OVERHEAD_BYTES: u64 = 256;
 
 /// A size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,9 +29,9 @@ use units::{Instant, Span};
 const BUDGET: usize = 8;
 /// Maximum number of epoll events fetched at once.
 const MAX_EVENTS: usize = 32;
-/// Bounds of the buffer pools for each peer: 64 MiB and 264 MiB, so that the ingress queue of one peer never takes what
-/// others need. Pages that no packet reached are not resident.
-const SMALL_BUFFERS: usize = 32 * 1024;
+/// Bounds of the buffer pools for each peer: 256 MiB and 264 MiB, so that the ingress queue and the fragments in flight of
+/// one peer, which are charged 256 MiB at most, never take what others need. Pages that no packet reached are not resident.
+const SMALL_BUFFERS: usize = 128 * 1024;
 const LARGE_BUFFERS: usize = 4096;
 
 const DEVICE_TOKEN: u64 = u64::MAX;

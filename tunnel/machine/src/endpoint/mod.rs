@@ -475,6 +475,7 @@ impl<P: Payload> Endpoint<P> {
     pub fn check(&self) {
         self.reorder.check();
         self.ingress.check();
+        self.fragments.check();
     }
 
     /// Queues a CLOSE frame; [`poll_transmit`](Self::poll_transmit) returns it.

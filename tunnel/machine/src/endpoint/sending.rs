@@ -2,6 +2,7 @@
 
 use super::feedback::REORDER_TIMEOUT_INTERVAL;
 use super::{Endpoint, PartlySentPacket};
+use crate::fragments::FragmentsInFlight;
 use crate::packet::{Destination, Fragment, Payload, Transmit, TransmitBody};
 use crate::path::TunnelPath;
 use schedule::{PacketChoice, SchedulerView};
@@ -10,6 +11,10 @@ use units::{Instant, PathId, Span};
 /// Maximum time between two questions to the scheduler while packets wait: it may watch the backlog (as `overflow`
 /// does), so it is asked even if no path can send.
 const MAX_PICK_INTERVAL: Span = Span::from_millis(1);
+
+/// Memory that fragments in flight may keep in use, as a multiple of that of the ingress queue: buffers may be nearly
+/// empty.
+const IN_FLIGHT_MEMORY: u64 = 3;
 
 impl<P: Payload> Endpoint<P> {
     /// Retransmits a lost fragment on the path on which it arrives first. The stream waits for it: a slower path that
@@ -60,14 +65,15 @@ impl<P: Payload> Endpoint<P> {
         if !self.has_unsent() {
             return None;
         }
+        let FragmentsInFlight { bytes, memory, .. } = self.fragments;
+        if bytes > self.options.memory_bytes || memory > self.options.memory_bytes * IN_FLIGHT_MEMORY {
+            return None;
+        }
         let size = self.fragment_size()?;
         if self.partly_sent.is_none() && self.ingress.next_is_sparse(size) {
             // A sparse flow does not wait for the congestion window either.
             let fastest = self.fastest_path()?;
             return self.send_next(now, fastest, size);
-        }
-        if self.fragments.bytes > self.options.memory_bytes {
-            return None;
         }
         if let Some((path, remaining)) = self.burst.filter(|(_, remaining)| *remaining > 0)
             && self.path(path).is_some_and(|path| path.can_send(now))
@@ -161,6 +167,9 @@ impl<P: Payload> Endpoint<P> {
             }
         };
         let end = packet.length.min(packet.offset + size.min(packet.fragment_size));
+        // All fragments of the packet together are charged the memory that it keeps in use.
+        let share = u64::from(end - packet.offset) * packet.packet.memory_bytes();
+        let memory = share.div_ceil(u64::from(packet.length.max(1)));
         let sequence = &mut self.next_sequences[usize::from(packet.stream)];
         let fragment = Fragment {
             stream: packet.stream,
@@ -175,7 +184,7 @@ impl<P: Payload> Endpoint<P> {
             self.partly_sent = Some(PartlySentPacket { offset: end, ..packet });
         }
         self.counters.new_fragments += 1;
-        let number = self.fragments.push(now, &fragment);
+        let number = self.fragments.push(now, &fragment, memory);
         self.send_fragment(now, path, number, fragment)
     }
 

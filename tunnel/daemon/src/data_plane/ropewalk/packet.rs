@@ -1,6 +1,6 @@
 //! The payload of the machine in the daemon: bytes of a pooled buffer, and the offload flag of the device.
 
-use crate::data_plane::buffer::BufferSlice;
+use crate::data_plane::buffer::{BufferSlice, OVERHEAD_BYTES};
 use machine::{PacketBuffer, Payload};
 use wire::inner::ecn;
 use wire::segment::trim_first;
@@ -87,8 +87,9 @@ impl Payload for PacketSlice {
         Self { bytes, prefix: self.prefix.slice(start, end), ..*self }
     }
 
+    /// The buffer of a relay message is charged to the relay.
     fn memory_bytes(&self) -> u64 {
-        self.bytes.memory_bytes()
+        if self.is_message { u64::from(self.len()) + OVERHEAD_BYTES } else { self.bytes.memory_bytes() }
     }
 
     fn detach(&mut self) {
