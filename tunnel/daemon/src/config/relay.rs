@@ -69,9 +69,12 @@ impl RelayOptions {
             RelayExclusion::Ports(ports) => ports.contains(&destination.port()),
         };
         let is_internal = |ip: IpAddr| self.networks.iter().any(|network| network.contains(ip));
+        // The kernel's translations have IPv4 addresses in that form, and no packet may have one (RFC 4942, section 2.2).
+        let is_ipv4_mapped = |ip: IpAddr| matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
         self.network(source.is_ipv4()).is_some()
             && source.is_ipv4() == destination.is_ipv4()
             && ![source, destination].iter().any(|address| is_internal(address.ip()) || address.port() == 0)
+            && ![source, destination].iter().any(|address| is_ipv4_mapped(address.ip()))
             && !self.exclude.iter().any(is_excluded)
     }
 }
@@ -147,5 +150,10 @@ mod tests {
         assert!(!is_relayed("192.0.2.1:1000", "[2001:db8::2]:80"), "two families");
         assert!(!is_relayed("192.0.2.1:1000", &format!("{local}:80")));
         assert!(!is_relayed("192.0.2.1:0", "192.0.2.2:80"));
+        assert!(
+            !is_relayed("[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.2]:80"),
+            "another peer's connection in the kernel"
+        );
+        assert!(!is_relayed("[2001:db8::1]:1", "[::ffff:192.0.2.2]:80"));
     }
 }

@@ -67,8 +67,8 @@ impl RelayDriver {
     pub(super) fn new(options: Option<RelayOptions>, device: &Device) -> Result<Self, Error> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
         let epoll = epoll.map_err(|errno| Error::new("the relay's event queue", errno))?;
-        if let Some(options) = &options {
-            raise_file_limit(options.max_connections);
+        if options.is_some() {
+            raise_file_limit();
         }
         let kernel = options.as_ref().and_then(|_| KernelTranslations::attach(device.name()));
         Ok(Self {
@@ -441,11 +441,12 @@ fn held_syn(connection: RelayedConnection) -> Option<Vec<u8>> {
     }
 }
 
-/// Each connection has a socket: raises the limit of open files as far as it may be.
-fn raise_file_limit(max_connections: usize) {
+/// Each connection has a socket: raises the limit of open files as far as it may be, up to the connections of all peers,
+/// so that one with as many as it may have leaves others theirs.
+fn raise_file_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     const OTHER_FILES: u64 = 1024;
-    let wanted = max_connections as u64 + OTHER_FILES;
+    let wanted = u64::from(translations::MAX_CONNECTIONS) + OTHER_FILES;
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < wanted
     {

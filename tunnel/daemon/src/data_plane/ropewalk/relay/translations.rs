@@ -12,6 +12,8 @@ use wire::relay::Addresses;
 /// Time for which a closed connection is translated: longer than TIME-WAIT (60 s in Linux) or the timeouts of the last
 /// segments of most connections. Also the time for which packets of a refused connection go through the tunnel.
 const LINGER: Span = Span::from_secs(120);
+/// Maximum number of connections with all peers: each has a number, and none has 0.
+pub(super) const MAX_CONNECTIONS: u16 = u16::MAX;
 /// Maximum number of remembered connections that are not relayed.
 const MAX_PASSED: usize = 65_536;
 
@@ -62,7 +64,7 @@ impl Translations {
         Self {
             actions: HashMap::new(),
             kernel,
-            free_numbers: (1..=u16::MAX).collect(),
+            free_numbers: (1..=MAX_CONNECTIONS).collect(),
             ended: VecDeque::new(),
             passed: 0,
         }
