@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 /// Maximum size of the window, bytes: 1 Gbit/s for 134 ms.
 const MAX_WINDOW: u64 = 16 << 20;
+/// Maximum number of later chunks: a message takes a step for each that it overlaps. 16 MiB in chunks of a millisecond at
+/// 100 Mbit/s are 1342.
+const MAX_OUT_OF_ORDER: usize = 4096;
 
 /// One direction's receiving end.
 #[derive(Debug)]
@@ -81,7 +84,8 @@ impl<C: Chunk> ReceiveStream<C> {
             let part_end = following.map_or(end, |(next, _)| next.min(end));
             if start < part_end {
                 let charge = Memory::charge(part_end - start);
-                is_stored = memory.admits(self.held, charge);
+                let has_room = self.out_of_order.len() < MAX_OUT_OF_ORDER || start == self.received;
+                is_stored = has_room && memory.admits(self.held, charge);
                 if !is_stored {
                     break;
                 }

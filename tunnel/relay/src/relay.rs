@@ -10,6 +10,8 @@ use wire::relay::{Addresses, Body, Header, ResetReason};
 
 /// Time for which a closed connection is remembered, to answer messages that are sent again.
 const CLOSED_TIME: Span = Span::from_secs(60);
+/// Connections that the peer may open in a second: each costs a socket. Beyond that they go through the tunnel as packets.
+const MAX_OPENS_PER_SECOND: u32 = 2000;
 /// Maximum size of a data message, bytes: with its header it must be no longer than an IP packet.
 const MAX_CHUNK_BYTES: u32 = 65_535 - Header::MAX_LEN as u32;
 
@@ -41,6 +43,8 @@ pub struct Relay<C> {
     schedule: Schedule,
     timers: BTreeSet<(Instant, ConnectionId)>,
     events: VecDeque<Event>,
+    /// The current second, and the connections that the peer has opened in it.
+    opens: (u64, u32),
 }
 
 impl<C: Chunk> Relay<C> {
@@ -60,6 +64,7 @@ impl<C: Chunk> Relay<C> {
             schedule: Schedule::default(),
             timers: BTreeSet::new(),
             events: VecDeque::new(),
+            opens: (0, 0),
         }
     }
 
@@ -272,7 +277,7 @@ impl<C: Chunk> Relay<C> {
         }
         match body {
             Body::Open(_) if id.is_local => {}
-            Body::Open(_) if self.connections.len() >= self.config.max_connections => {
+            Body::Open(_) if self.connections.len() >= self.config.max_connections || !self.admits_open(now) => {
                 self.push_answer(id, Body::Reset(ResetReason::NotRelayed));
             }
             Body::Open(addresses) => {
@@ -282,6 +287,16 @@ impl<C: Chunk> Relay<C> {
             Body::Reset(_) => {}
             _ => self.push_answer(id, Body::Reset(ResetReason::Reset)),
         }
+    }
+
+    /// Whether the peer may open another connection in this second; it is counted.
+    fn admits_open(&mut self, now: Instant) -> bool {
+        let second = now.0 / Span::from_secs(1).as_nanos();
+        if self.opens.0 != second {
+            self.opens = (second, 0);
+        }
+        self.opens.1 = self.opens.1.saturating_add(1);
+        self.opens.1 <= MAX_OPENS_PER_SECOND
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.
@@ -324,7 +339,7 @@ impl<C: Chunk> Relay<C> {
         let closed = std::mem::take(&mut self.connections);
         let events = closed.keys().map(|id| Event::Closed { id: *id, reason: Some(ResetReason::Reset) });
         let events: VecDeque<Event> = events.collect();
-        *self = Self { next_number: self.next_number, events, ..Self::new(self.config) };
+        *self = Self { next_number: self.next_number, opens: self.opens, events, ..Self::new(self.config) };
     }
 
     /// All connections.

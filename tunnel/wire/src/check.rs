@@ -216,7 +216,8 @@ pub fn delivery(data: &[u8]) {
     let mut device =
         TestDevice { has_header: option(0), accepts_super_packets: option(1), refuses: option(2), ..<_>::default() };
     let mut buffer = vec![0; delivery::MAX_PACKET_BYTES];
-    let result = deliver(&mut bytes.to_vec(), !option(3), option(4), is_allowed, &mut device, &mut buffer);
+    let result =
+        deliver(&mut bytes.to_vec(), !option(3), option(4), |source, _| is_allowed(source), &mut device, &mut buffer);
     let written = device.packets.len() + device.super_packets.len();
     assert_eq!(written > 0, result.is_ok());
     assert!(written <= MAX_TCP_SEGMENTS);

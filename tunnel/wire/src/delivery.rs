@@ -27,13 +27,13 @@ pub trait Device {
 pub enum Rejection {
     /// Not an IP packet, inconsistent with its virtio_net_hdr, or marked CE though not ECN-capable.
     Malformed,
-    /// The source is not an allowed one.
+    /// The source and the destination are not allowed ones.
     UnallowedSource,
 }
 
 /// Writes a packet, `bytes`, to the device, segmented if the device does not accept such super-packets. `has_header`:
 /// whether it begins with a virtio_net_hdr. `ce` is copied from its fragments to its header (RFC 6040, section 4.2).
-/// Bytes after the length in the IP header are padding, as in Ethernet, and not written. `buffer` is for segments.
+/// `is_allowed` is asked for source and destination. Bytes after the length in the IP header are padding, as in Ethernet, and not written. `buffer` is for segments.
 ///
 /// # Errors
 /// Why nothing is written.
@@ -44,7 +44,7 @@ pub fn deliver(
     bytes: &mut [u8],
     has_header: bool,
     ce: bool,
-    is_allowed: impl Fn(IpAddr) -> bool,
+    is_allowed: impl Fn(IpAddr, IpAddr) -> bool,
     device: &mut impl Device,
     buffer: &mut [u8],
 ) -> Result<(), Rejection> {
@@ -61,7 +61,7 @@ pub fn deliver(
     }
     let bytes = &mut bytes[..start + inner.len];
     let header = header.rebuild(&bytes[start..]).map_err(|_| Rejection::Malformed)?;
-    if !is_allowed(inner.source) {
+    if !is_allowed(inner.source, inner.destination) {
         return Err(Rejection::UnallowedSource);
     }
     if header.checksum.is_none() {

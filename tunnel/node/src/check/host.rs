@@ -227,7 +227,7 @@ impl TestHost {
 /// Delivers a packet of a peer, whose source must be that peer's; returns the numbers of the packets for `destination`.
 fn write_to_device(bytes: &mut [u8], offload: bool, ce: bool, peer: u8, destination: u8) -> Vec<u32> {
     let mut device = TestDevice { has_header: true, accepts_super_packets: true, ..TestDevice::default() };
-    let is_allowed = |source| source == inner_address(peer);
+    let is_allowed = |source, _| source == inner_address(peer);
     let _ = deliver(bytes, offload, ce, is_allowed, &mut device, &mut [0; MAX_PACKET_BYTES]);
     device.super_packets.iter().for_each(|bytes| check_super_packet(bytes));
     let packets = device.packets.iter().map(Vec::as_slice);

@@ -74,7 +74,7 @@ impl Hostile {
         let mut device = TestDevice { has_header: true, accepts_super_packets: true, ..TestDevice::default() };
         let own = IpAddr::from(INNER.own);
         let mut buffer = vec![0; MAX_PACKET_BYTES];
-        let _ = deliver(&mut bytes, offload, packet.ce, |source| source == own, &mut device, &mut buffer);
+        let _ = deliver(&mut bytes, offload, packet.ce, |source, _| source == own, &mut device, &mut buffer);
         let super_packets = device.super_packets.iter().map(|bytes| &bytes[wire::virtio::VirtioNetHeader::LEN..]);
         for packet in device.packets.iter().map(Vec::as_slice).chain(super_packets) {
             assert_eq!(Inner::parse(packet).map(|inner| inner.source), Ok(own), "a foreign source");

@@ -217,3 +217,42 @@ fn the_work_of_a_message_does_not_grow_with_what_was_sent_before_it() {
     assert!(offsets.eq(1..CHUNKS), "each is sent again, in order");
     assert!(LENGTHS.get() <= 16 * CHUNKS, "{} lengths for {CHUNKS} messages", LENGTHS.get());
 }
+
+#[test]
+fn a_peer_opens_two_thousand_connections_a_second_at_most() {
+    let mut relay: Relay<Bytes> = Relay::new(RelayConfig { memory_bytes: 1 << 26, max_connections: 16_384 });
+    let mut opened = |relay: &mut Relay<Bytes>, now, numbers: std::ops::Range<u32>| {
+        for connection in numbers {
+            let body = Body::Open(addresses(connection as u16));
+            relay.receive(now, Message { header: Header { opened_by_sender: true, connection, body }, chunk: None });
+            let reset = Body::Reset(ResetReason::Reset);
+            let header = Header { opened_by_sender: true, connection, body: reset };
+            relay.receive(now, Message { header, chunk: None });
+        }
+        let mut count = 0;
+        while let Some(event) = relay.poll_event() {
+            count += u32::from(matches!(event, Event::Opened { .. }));
+        }
+        count
+    };
+    assert_eq!(opened(&mut relay, Instant::ZERO, 0..5000), 2000, "though each is gone before the next");
+    relay.reset_all();
+    assert_eq!(opened(&mut relay, Instant::ZERO, 5000..6000), 0, "a restart of the peer is no way around");
+    assert_eq!(opened(&mut relay, Instant::ZERO + Span::from_secs(1), 6000..9000), 2000);
+}
+
+#[test]
+fn later_chunks_of_a_connection_are_at_most_4096_and_the_missing_one_is_always_taken() {
+    let mut relay: Relay<Bytes> = Relay::new(RelayConfig { memory_bytes: 1 << 26, max_connections: 4 });
+    let id = relay.open(Instant::ZERO, addresses(1)).expect("there is room");
+    let mut data = |offset: u64| {
+        let body = Body::Data { offset, length: 1, fin: false };
+        let header = Header { opened_by_sender: false, connection: id.number, body };
+        relay.receive(Instant::ZERO, Message { header, chunk: Some(Bytes(vec![0])) });
+        relay.memory_used().1
+    };
+    let charge = data(1);
+    let charged = (1..10_000).map(|k| data(1 + 2 * k)).last();
+    assert_eq!(charged, Some(4096 * charge));
+    assert_eq!(data(0), 4097 * charge);
+}

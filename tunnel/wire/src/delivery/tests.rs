@@ -16,7 +16,7 @@ const DEVICE: TestDevice = TestDevice {
 /// Delivers a packet of a peer with this header to `device`.
 fn deliver_with(device: &mut TestDevice, header: VirtioNetHeader, packet: &[u8]) -> Result<(), Rejection> {
     let mut bytes = [&header.to_bytes()[..], packet].concat();
-    deliver(&mut bytes, true, false, is_allowed, device, &mut [0; MAX_PACKET_BYTES])
+    deliver(&mut bytes, true, false, |source, _| is_allowed(source), device, &mut [0; MAX_PACKET_BYTES])
 }
 
 /// A datagram of the allowed 192.0.2.1 whose bytes from 14 on have the checksum `words`: completed there, it is from
@@ -110,9 +110,9 @@ fn bytes_after_the_length_of_the_ip_header_are_cut_off() {
     let mut bytes = [0; 40];
     bytes[..4].copy_from_slice(&[0x45, 0, 0, 28]);
     let mut device = DEVICE;
-    assert_eq!(deliver(&mut bytes, false, false, |_| true, &mut device, &mut []), Ok(()));
+    assert_eq!(deliver(&mut bytes, false, false, |_, _| true, &mut device, &mut []), Ok(()));
     assert_eq!(device.packets, [bytes[..28].to_vec()]);
-    assert_eq!(deliver(&mut bytes[..6], false, false, |_| true, &mut device, &mut []), Err(Rejection::Malformed));
+    assert_eq!(deliver(&mut bytes[..6], false, false, |_, _| true, &mut device, &mut []), Err(Rejection::Malformed));
 }
 
 #[test]

@@ -205,7 +205,10 @@ impl RopewalkEngine {
                 peer.malformed += u64::from(received.is_err());
                 continue;
             }
-            let is_allowed = |source| allowed_ips.find(source) == Some(id) && !relay.is_internal(source);
+            let is_internal = |address| relay.is_internal(address);
+            let is_allowed = |source, destination| {
+                allowed_ips.find(source) == Some(id) && !is_internal(source) && !is_internal(destination)
+            };
             let PacketBytes { bytes, offload } = packet.buffer;
             match delivery::deliver(bytes, *offload, packet.ce, is_allowed, device, segment_buffer) {
                 Ok(()) => {}
