@@ -221,7 +221,7 @@ fn the_work_of_a_message_does_not_grow_with_what_was_sent_before_it() {
 #[test]
 fn a_peer_opens_two_thousand_connections_a_second_at_most() {
     let mut relay: Relay<Bytes> = Relay::new(RelayConfig { memory_bytes: 1 << 26, max_connections: 16_384 });
-    let mut opened = |relay: &mut Relay<Bytes>, now, numbers: std::ops::Range<u32>| {
+    let opened = |relay: &mut Relay<Bytes>, now, numbers: std::ops::Range<u32>| {
         for connection in numbers {
             let body = Body::Open(addresses(connection as u16));
             relay.receive(now, Message { header: Header { opened_by_sender: true, connection, body }, chunk: None });
