@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -98,7 +99,11 @@ fn start_daemon(
     accounting: &CpuAccounting,
 ) -> Result<Child, String> {
     let file = scratch_folder().join(format!("{}.toml", interface_name(host)));
-    fs::write(&file, configuration(host, setup, testbed)).map_err(|error| error.to_string())?;
+    // It holds a key: the daemon refuses a file that others may read.
+    let _ = fs::remove_file(&file);
+    let options = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file);
+    let written = options.and_then(|mut opened| opened.write_all(configuration(host, setup, testbed).as_bytes()));
+    written.map_err(|error| format!("{}: {error}", file.display()))?;
     let log = File::create(log_file(host)).map_err(|error| error.to_string())?;
     let command_line = format!("{} up {}", programs.ropewalk.display(), file.display());
     let mut command = accounting.in_group(&testbed.command(host, &command_line));
