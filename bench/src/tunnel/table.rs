@@ -35,7 +35,9 @@ const SMALL: &[Column] = &[
 const HOSTILE: &[Column] = &[
     ("Mbit/s", "mbps", 1),
     ("of before", "goodput_ratio", 3),
-    ("p50 ms", "ping_p50_ms", 2),
+    ("idle ms", "ping_idle_ms", 2),
+    ("of before", "ping_idle_ratio", 3),
+    ("loaded ms", "ping_p50_ms", 2),
     ("of before", "ping_ratio", 3),
     ("lost", "ping_lost", 3),
     ("attack/s", "attack_per_second", 0),

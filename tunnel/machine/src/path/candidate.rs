@@ -131,7 +131,7 @@ impl CandidateValidation {
     }
 
     /// Whether a pong to a ping sent to the present address at `sent` ends the validation: the present address works.
-    pub(super) fn is_refuted_by(&self, sent: Instant) -> bool {
+    pub(super) fn is_refused_by(&self, sent: Instant) -> bool {
         self.is_configured() || sent >= self.started
     }
 

@@ -25,7 +25,7 @@ impl TunnelPath {
             return PongOutcome::default();
         }
         let Some(pong) = self.validation.on_pong(now, token) else { return PongOutcome::default() };
-        let is_refuted = self.migration.candidate.as_ref().is_some_and(|candidate| candidate.is_refuted_by(pong.sent));
+        let is_refuted = self.migration.candidate.as_ref().is_some_and(|candidate| candidate.is_refused_by(pong.sent));
         let refused = is_refuted && self.refuse_candidate();
         self.migration.budget = None;
         self.sent.on_probe(now, pong.rtt, &mut self.sender);
