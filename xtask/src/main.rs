@@ -1,5 +1,5 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | sbom | deb`.
+//! `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | sbom | deb | wheel`.
 
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ mod shell;
 mod test;
 mod tidy;
 mod traces;
+mod wheel;
 
 const HELP: &str = "\
 cargo xtask CHORE
@@ -29,6 +30,7 @@ cargo xtask CHORE
                                 optimisation; --check-reproducible builds it again in another folder
   sbom                          what is in that program, as a CycloneDX document, into target/released
   deb [--profile FILE]          the Debian package of that program, into target/debian
+  wheel [--profile NAME]        the Python package with the program, into target/wheels; NAME is dist if not given
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
   bench tunnel [speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
                [--seconds N] [--runs N] [--json]
@@ -62,6 +64,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["dist", options @ ..] => dist::run(options),
         ["sbom"] => sbom::write(),
         ["deb", profile @ ..] => deb::build(profile),
+        ["wheel", options @ ..] => wheel::run(options),
         ["bench", options @ ..] => bench(options),
         unknown => Err(format!("no chore `{}`\n\n{HELP}", unknown.join(" "))),
     }

@@ -1,22 +1,29 @@
-//! The virtual environment of the tests' Python programs, in `target/python`.
+//! Virtual environments for Python programs, in `target`.
 
 use crate::shell;
 use std::fs;
+use std::path::PathBuf;
 
-/// What is installed into it.
-const REQUIREMENTS: &str = "cli/tests/tunnel/python/requirements.txt";
+/// What the tunnel's tests use, for the environment `python`.
+const TUNNEL_TESTS: &str = "cli/tests/tunnel/python/requirements.txt";
 
-/// Makes the environment, unless it has everything already.
+/// Makes the environment of the tunnel's tests.
 pub(crate) fn run() -> Result<(), String> {
-    let (folder, requirements) = (shell::target().join("python"), shell::root().join(REQUIREMENTS));
+    environment("python", TUNNEL_TESTS).map(drop)
+}
+
+/// The folder of the environment `name` with the packages of the file `requirements`; made unless it has them already.
+pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, String> {
+    let (folder, wanted) = (shell::target().join(name), shell::root().join(requirements));
     let io_error = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let wanted = fs::read(&requirements).map_err(io_error)?;
+    let wanted = fs::read(&wanted).map_err(io_error)?;
     let installed = folder.join("requirements.txt");
     if fs::read(&installed).is_ok_and(|text| text == wanted) {
-        return Ok(());
+        return Ok(folder);
     }
     shell::run(&format!("python3 -m venv --clear {}", folder.display()))?;
     let pip = folder.join("bin/pip");
-    shell::run(&format!("{} install --quiet --disable-pip-version-check -r {REQUIREMENTS}", pip.display()))?;
-    fs::write(&installed, wanted).map_err(io_error)
+    shell::run(&format!("{} install --quiet --disable-pip-version-check -r {requirements}", pip.display()))?;
+    fs::write(&installed, wanted).map_err(io_error)?;
+    Ok(folder)
 }

@@ -94,6 +94,12 @@ impl Error {
         Self(Box::new(LocatedDiagnostic { file_name: file_name.to_owned(), text: None, diagnostic }))
     }
 
+    /// The file's name as the caller gave it; `--set` for an error in a set.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        &self.0.file_name
+    }
+
     /// The line, from 1; 0 for a file that could not be read.
     #[must_use]
     pub fn line(&self) -> usize {

@@ -21,6 +21,6 @@ mod trace;
 pub mod model;
 
 pub use parse::{Error, did_you_mean};
-pub use scenario::{Cell, Overrides, Scenario, load, parse};
+pub use scenario::{Cell, Overrides, Scenario, load, parse, read_text};
 pub use schema::schema;
 pub use sweep::{Sweep, SweptKey};

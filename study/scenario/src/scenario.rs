@@ -59,10 +59,17 @@ pub struct Overrides {
 /// # Errors
 /// An error in the file, in a file that it names, or in a set; with line, key and a remedy.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
-    let origin = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::unreadable(&origin, format!("cannot read the scenario: {error}")))?;
-    parse(&origin, &text, path.parent().unwrap_or(Path::new("")), overrides)
+    parse(&path.display().to_string(), &read_text(path)?, path.parent().unwrap_or(Path::new("")), overrides)
+}
+
+/// The text of the scenario file at `path`.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    let unreadable =
+        |error| Error::unreadable(&path.display().to_string(), format!("cannot read the scenario: {error}"));
+    std::fs::read_to_string(path).map_err(unreadable)
 }
 
 /// Reads a scenario from `text`, which errors call `origin`. Traces are looked for in `base`.

@@ -68,6 +68,7 @@ const CRATES: &[CrateRule] = &[
         "ropewalk",
         &["control", "daemon", "lab", "mpt", "record", "report", "scenario", "schedule", "sim", "store", "units"],
     ),
+    impure("python", &["scenario"]),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
     impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
     impure("xtask", &[]),

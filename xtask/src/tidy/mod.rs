@@ -38,7 +38,17 @@ pub(crate) fn run(update: bool) -> Result<(), String> {
 }
 
 /// Folders that are not checked: what git does not track (see `.gitignore`), and git's own.
-const EXCLUDED: &[&str] = &[".git", "target", "results"];
+const EXCLUDED: &[&str] = &[
+    ".git",
+    ".ipynb_checkpoints",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".venv",
+    "__pycache__",
+    "results",
+    "target",
+];
 
 /// Every text file, in the order of their names; binary files are passed over.
 fn sources(root: &Path) -> Result<Vec<Source>, String> {

@@ -1,0 +1,23 @@
+"""The extension module. One block for each file of `python/src`."""
+
+from pathlib import Path
+
+__version__: str
+
+# scenario.rs
+
+class Scenario:
+    @staticmethod
+    def parse(origin: str, text: str, base: str, sets: list[str], quick: bool) -> Scenario: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def seeds(self) -> list[int]: ...
+    @property
+    def cells(self) -> list[list[tuple[str, str]]]: ...
+    @property
+    def hash(self) -> str: ...
+
+def read_scenario(path: Path) -> str: ...

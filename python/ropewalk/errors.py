@@ -1,0 +1,31 @@
+"""The exceptions of this package. All of them are a `RopewalkError`."""
+
+from __future__ import annotations
+
+__all__ = ["RopewalkError", "ScenarioError"]
+
+
+class RopewalkError(Exception):
+    """An error of Ropewalk."""
+
+
+class ScenarioError(RopewalkError, ValueError):
+    """An error in a scenario. `str()` is the text that the command line shows."""
+
+    file: str
+    """The file with the error; `--set` for a value that was set."""
+    line: int
+    """The line, from 1; 0 for a file that could not be read."""
+    key: str
+    """The dotted key, such as `path.eno2.delay`; empty if the text is not TOML."""
+    message: str
+    """The error, in one line."""
+    help: str
+    """What would be right, or empty."""
+
+    def __init__(self, text: str, file: str, line: int, key: str, message: str, help: str) -> None:
+        super().__init__(text, file, line, key, message, help)
+        self.file, self.line, self.key, self.message, self.help = file, line, key, message, help
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,0 +1,103 @@
+"""Scenarios: loaded from a file, parsed from a text, changed by the keys of `--set`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _native, _toml
+
+__all__ = ["Scenario"]
+
+
+class Scenario:
+    """An experiment as data: paths, queues, flows, events, sweep, seeds. docs/scenario.md describes every key."""
+
+    _resolved: _native.Scenario
+
+    def __init__(self, origin: str, text: str, base: str, sets: Mapping[str, Any] | None, quick: bool) -> None:
+        """Use `Scenario.load` or `Scenario.parse`."""
+        self._origin, self._text, self._base, self._quick = origin, text, base, quick
+        self._sets = [f"{key}={_toml.override(value)}" for key, value in (sets or {}).items()]
+        self._resolved = self._read(self._sets)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, set: Mapping[str, Any] | None = None, quick: bool = False
+    ) -> Scenario:
+        """Read the scenario file at `path`, with `set` and `quick` as `ropewalk run --set ... --quick`.
+
+        Raises `ScenarioError` with file, line, key and help.
+        """
+        path = Path(path)
+        return cls(str(path), _native.read_scenario(path), str(path.parent), set, quick)
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        *,
+        base: str | os.PathLike[str] = "",
+        origin: str = "<text>",
+        set: Mapping[str, Any] | None = None,
+        quick: bool = False,
+    ) -> Scenario:
+        """Read a scenario from `text`, which errors call `origin`; files that it names are looked for in `base`.
+
+        Raises `ScenarioError` with line, key and help.
+        """
+        return cls(origin, text, os.fspath(base), set, quick)
+
+    def set(self, key: str, value: Any) -> None:
+        """Set a dotted key, as `--set KEY=VALUE` does; a text is read as there, anything else as a TOML value.
+
+        Raises `ScenarioError`, and leaves the scenario as it was.
+        """
+        sets = [*self._sets, f"{key}={_toml.override(value)}"]
+        self._resolved, self._sets = self._read(sets), sets
+
+    def _read(self, sets: list[str]) -> _native.Scenario:
+        return _native.Scenario.parse(self._origin, self._text, self._base, sets, self._quick)
+
+    @property
+    def name(self) -> str:
+        """Short name."""
+        return self._resolved.name
+
+    @property
+    def title(self) -> str:
+        """One line: what it shows."""
+        return self._resolved.title
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds; each cell runs once with each of them."""
+        return self._resolved.seeds
+
+    @property
+    def cells(self) -> list[dict[str, str]]:
+        """The cells of the sweep: each swept key and its value as it is shown."""
+        return [dict(parameters) for parameters in self._resolved.cells]
+
+    @property
+    def hash(self) -> str:
+        """16 hexadecimal digits that differ when the text, what was set, or a file that it names differs."""
+        return self._resolved.hash
+
+    def __repr__(self) -> str:
+        cells, seeds = len(self.cells), len(self.seeds)
+        return f"<ropewalk.Scenario {self.name!r}: {cells} cells with {seeds} seeds>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._origin, self._text, self._base, self._sets, self._quick)
+
+
+def _restore(origin: str, text: str, base: str, sets: list[str], quick: bool) -> Scenario:
+    """Unpickle a scenario."""
+    scenario = Scenario.__new__(Scenario)
+    scenario._origin, scenario._text, scenario._base, scenario._quick = origin, text, base, quick
+    scenario._sets = sets
+    scenario._resolved = scenario._read(sets)
+    return scenario

@@ -1,0 +1,15 @@
+//! Errors as exceptions. The classes are Python's (`ropewalk/errors.py`), so that they have attributes and can be pickled.
+
+use pyo3::prelude::*;
+
+/// The exception `name` of `ropewalk.errors`, made from `arguments`.
+fn exception<'py>(py: Python<'py>, name: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
+    let class = py.import("ropewalk.errors").and_then(|errors| errors.getattr(name));
+    class.and_then(|class| class.call1(arguments)).map_or_else(|error| error, PyErr::from_value)
+}
+
+/// `ScenarioError`, with the text that the command line shows and the error's place.
+pub(crate) fn scenario(py: Python<'_>, error: &::scenario::Error) -> PyErr {
+    let arguments = (error.to_string(), error.file_name(), error.line(), error.key(), error.message(), error.help());
+    exception(py, "ScenarioError", arguments)
+}

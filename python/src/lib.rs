@@ -1,0 +1,19 @@
+//! The extension module `ropewalk._native`: what the Python package `ropewalk` calls. Bindings only, no logic.
+//!
+//! Each area has a file of its own with `pub(crate) fn register(module)`, and one line in [`_native`]; its types are
+//! described for editors and mypy in `ropewalk/_native.pyi`.
+
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 converts arguments into values")]
+
+use pyo3::prelude::*;
+
+mod error;
+mod scenario;
+
+/// Fills the module.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    scenario::register(module)?;
+    Ok(())
+}
