@@ -96,8 +96,8 @@ impl Facts<'_> {
     fn full(&self) -> String {
         let facts = self.facts.iter().map(|(key, value)| format!("  {key}: {value}\n"));
         let lines = self.parameters.iter().map(|parameter| {
-            let (name, default, range) = (parameter.name, parameter.default_value(), parameter.range());
-            format!("  {name} = {default}   ({range})\n      {}\n", parameter.description)
+            let default = parameter.default_value().map_or_else(|| "\"...\"".to_owned(), |value| value.to_string());
+            format!("  {} = {default}   ({})\n      {}\n", parameter.name, parameter.range(), parameter.description)
         });
         let parameters: String = lines.collect();
         let parameters = if parameters.is_empty() { "  none\n".to_owned() } else { parameters };
@@ -131,6 +131,7 @@ fn parameter(parameter: &Parameter) -> Value {
     let range = match parameter.kind {
         ParamKind::Number { default, min, max } => json!({"default": default, "min": min, "max": max}),
         ParamKind::Choice(choices) => json!({"default": choices[0], "choices": choices}),
+        ParamKind::File => json!({"file": true}),
     };
     let mut description = json!({"name": parameter.name, "description": parameter.description});
     for (key, value) in range.as_object().into_iter().flatten() {

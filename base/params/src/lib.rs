@@ -3,6 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name of every parameter of [`ParamKind::File`], and of no other: so a reader of scenarios or configurations knows
+/// which value names a file without knowing the algorithm.
+pub const FILE: &str = "file";
+/// The largest file that a parameter may name, bytes.
+pub const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// A parameter of an algorithm.
 #[derive(Clone, Copy, Debug)]
@@ -29,15 +39,49 @@ pub enum ParamKind {
     },
     /// One of several strings; the first is the default.
     Choice(&'static [&'static str]),
+    /// The contents of a file. It has no default, and the parameter is called [`FILE`].
+    File,
 }
 
 /// A parameter's value as a scenario gives it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum ParamValue {
     /// A number (booleans count as 0 and 1).
     Number(f64),
     /// One of the strings of [`ParamKind::Choice`].
     Choice(String),
+    /// A file, read by whoever reads the scenario or the configuration.
+    File {
+        /// Where it was read.
+        path: PathBuf,
+        /// Its contents, at most [`MAX_FILE_BYTES`].
+        bytes: Arc<[u8]>,
+    },
+}
+
+impl ParamValue {
+    /// The file at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is longer than [`MAX_FILE_BYTES`].
+    pub fn read_file(path: &Path) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(io::Error::other(format!("longer than {} MiB", MAX_FILE_BYTES >> 20)));
+        }
+        Ok(Self::File { path: path.to_owned(), bytes: bytes.into() })
+    }
+}
+
+impl fmt::Debug for ParamValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "Number({number:?})"),
+            Self::Choice(choice) => write!(f, "Choice({choice:?})"),
+            Self::File { path, bytes } => write!(f, "File({path:?}, {} bytes)", bytes.len()),
+        }
+    }
 }
 
 impl fmt::Display for ParamValue {
@@ -45,6 +89,7 @@ impl fmt::Display for ParamValue {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Choice(choice) => f.write_str(choice),
+            Self::File { path, .. } => write!(f, "{}", path.display()),
         }
     }
 }
@@ -89,10 +134,10 @@ impl Params {
     /// The defaults of `declared`, overridden by `given`.
     ///
     /// # Errors
-    /// A key that is not declared, or a value outside its range.
+    /// A key that is not declared, a value outside its range, or a file that is not given.
     pub fn new(declared: &[Parameter], given: &BTreeMap<String, ParamValue>) -> Result<Self, ParamError> {
-        let mut params: BTreeMap<&'static str, ParamValue> =
-            declared.iter().map(|parameter| (parameter.name, parameter.default_value())).collect();
+        let defaults = declared.iter().filter_map(|parameter| Some((parameter.name, parameter.default_value()?)));
+        let mut params: BTreeMap<&'static str, ParamValue> = defaults.collect();
         for (key, value) in given {
             let parameter = declared.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
                 let known_names: Vec<_> = declared.iter().map(|parameter| parameter.name).collect();
@@ -101,6 +146,10 @@ impl Params {
             })?;
             parameter.check(value)?;
             params.insert(parameter.name, value.clone());
+        }
+        if let Some(missing) = declared.iter().find(|parameter| !params.contains_key(parameter.name)) {
+            let message = format!("`{0}` is missing: {0} = \"...\" names {1}", missing.name, missing.description);
+            return Err(ParamError { key: missing.name.to_owned(), message });
         }
         Ok(Self(params))
     }
@@ -128,15 +177,28 @@ impl Params {
             _ => panic!("`{name}` is not declared as a choice"),
         }
     }
+
+    /// The contents of the [`FILE`].
+    ///
+    /// # Panics
+    /// If the algorithm did not declare a parameter of [`ParamKind::File`]: a mistake in the algorithm's own file.
+    #[must_use]
+    pub fn file(&self) -> &Arc<[u8]> {
+        match self.0.get(FILE) {
+            Some(ParamValue::File { bytes, .. }) => bytes,
+            _ => panic!("no file is declared"),
+        }
+    }
 }
 
 impl Parameter {
-    /// The default as a value.
+    /// The default as a value; `None` for a file, which has none.
     #[must_use]
-    pub fn default_value(&self) -> ParamValue {
+    pub fn default_value(&self) -> Option<ParamValue> {
         match self.kind {
-            ParamKind::Number { default, .. } => ParamValue::Number(default),
-            ParamKind::Choice(choices) => ParamValue::Choice(choices[0].to_owned()),
+            ParamKind::Number { default, .. } => Some(ParamValue::Number(default)),
+            ParamKind::Choice(choices) => Some(ParamValue::Choice(choices[0].to_owned())),
+            ParamKind::File => None,
         }
     }
 
@@ -146,6 +208,7 @@ impl Parameter {
         match self.kind {
             ParamKind::Number { min, max, .. } => format!("{min} to {max}"),
             ParamKind::Choice(choices) => format!("one of {}", choices.join(", ")),
+            ParamKind::File => "the path of a file".to_owned(),
         }
     }
 
@@ -153,6 +216,7 @@ impl Parameter {
         let is_allowed = match (self.kind, value) {
             (ParamKind::Number { min, max, .. }, ParamValue::Number(number)) => (min..=max).contains(number),
             (ParamKind::Choice(choices), ParamValue::Choice(choice)) => choices.contains(&choice.as_str()),
+            (ParamKind::File, ParamValue::File { .. }) => true,
             _ => false,
         };
         if is_allowed {

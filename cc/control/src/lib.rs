@@ -21,7 +21,7 @@ mod uncoupled;
 
 pub use entry::{AlgorithmEntry, Constructor, Deviation, Properties};
 pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
-pub use params::{AlgorithmChoice, ParamError, ParamKind, ParamValue, Parameter, Params};
+pub use params::{AlgorithmChoice, FILE, ParamError, ParamKind, ParamValue, Parameter, Params};
 pub use uncoupled::Uncoupled;
 
 use std::fmt::Debug;

@@ -177,7 +177,7 @@ fn table(algorithm: &AlgorithmChoice) -> String {
     for (key, value) in &algorithm.parameters {
         let _ = match value {
             ParamValue::Number(number) => write!(text, ", {key} = {number}"),
-            ParamValue::Choice(word) => write!(text, ", {key} = \"{word}\""),
+            ParamValue::Choice(_) | ParamValue::File { .. } => write!(text, ", {key} = \"{value}\""),
         };
     }
     text + " }"

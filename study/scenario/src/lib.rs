@@ -9,6 +9,7 @@
 
 mod defaults;
 mod file;
+mod files;
 mod keys;
 mod renamed;
 mod resolve;

@@ -1,13 +1,13 @@
 //! Reading a scenario: text in, every cell of its sweep out.
 
 use crate::file::File;
+use crate::files::Files;
 use crate::keys;
 use crate::model::Experiment;
 use crate::renamed::explained;
 use crate::resolve;
 use crate::source::Source;
 use crate::sweep::{Sweep, SweepTemplate, check_run_count};
-use crate::trace::Traces;
 use parse::{Diagnostic, Error};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct Scenario {
     pub baseline: Option<PathBuf>,
     /// The file.
     pub text: String,
-    /// 16 hexadecimal digits that differ when the file, the sets or the traces do.
+    /// 16 hexadecimal digits that differ when the file, the sets or the files that it names do.
     pub hash: String,
     positions: Source,
 }
@@ -72,7 +72,7 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path).map_err(unreadable)
 }
 
-/// Reads a scenario from `text`, which errors call `origin`. Traces are looked for in `base`.
+/// Reads a scenario from `text`, which errors call `origin`. Files that it names are looked for in `base`.
 ///
 /// # Errors
 /// As [`load`].
@@ -89,11 +89,11 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
             .map_err(|diagnostic| Diagnostic { span: axis.key.span.clone(), ..diagnostic }.with_key("sweep"))?;
     }
     let mut scenario = with_key(&template, 0, |template, _| without_cells(template, source, base))?;
-    let mut traces = Traces::new(base);
+    let mut files = Files::new(base);
     let cells = (0..template.cells())
-        .map(|index| with_key(&template, index, |template, index| cell(template, index, &mut traces)));
+        .map(|index| with_key(&template, index, |template, index| cell(template, index, &mut files)));
     scenario.cells = cells.collect::<Result<_, _>>()?;
-    scenario.hash = hash(&source.text, overrides, &traces);
+    scenario.hash = hash(&source.text, overrides, &files);
     Ok(scenario)
 }
 
@@ -115,9 +115,9 @@ fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> 
     })
 }
 
-fn cell(template: &SweepTemplate<'_>, index: u64, traces: &mut Traces) -> Result<Cell, Diagnostic> {
+fn cell(template: &SweepTemplate<'_>, index: u64, files: &mut Files) -> Result<Cell, Diagnostic> {
     let (parameters, tree) = template.cell(index)?;
-    Ok(Cell { parameters, experiment: resolve::experiment(&parse::deserialize::<File>(tree)?, traces)? })
+    Ok(Cell { parameters, experiment: resolve::experiment(&parse::deserialize::<File>(tree)?, files)? })
 }
 
 /// The result of `work` on the cell `index`; an error gets the key at its position.
@@ -169,11 +169,10 @@ impl Scenario {
 }
 
 /// FNV-1a, 64 bit.
-fn hash(text: &str, overrides: &Overrides, traces: &Traces) -> String {
+fn hash(text: &str, overrides: &Overrides, files: &Files) -> String {
     let quick = overrides.quick.then_some(1);
     let sets = overrides.sets.iter().flat_map(|set| [0].into_iter().chain(set.bytes())).chain(quick);
-    let traces = traces.opportunities().flat_map(u64::to_le_bytes);
-    let bytes = text.bytes().chain(sets).chain(traces);
+    let bytes = text.bytes().chain(sets).chain(files.contents());
     let hash =
         bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")

@@ -39,7 +39,7 @@ fn variants(entry: &AlgorithmEntry) -> Vec<ParamMap> {
     let parameters = entry.parameters.iter().filter(|parameter| ["path", "steps"].contains(&parameter.name));
     let choices = parameters.filter_map(|parameter| match parameter.kind {
         ParamKind::Choice(choices) => Some((parameter.name, choices)),
-        ParamKind::Number { .. } => None,
+        ParamKind::Number { .. } | ParamKind::File => None,
     });
     let set = |name: &str, choice: &str| ParamMap::from([(name.to_owned(), ParamValue::Choice(choice.to_owned()))]);
     let variants = choices.flat_map(|(name, choices)| choices[1..].iter().map(move |choice| set(name, choice)));

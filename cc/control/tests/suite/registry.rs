@@ -42,10 +42,11 @@ fn defaults_are_allowed_and_values_out_of_range_are_not() {
         for parameter in entry.parameters {
             let given = |value| BTreeMap::from([(parameter.name.to_owned(), value)]);
             let label = format!("{} of {}", parameter.name, entry.name);
-            assert!(Params::new(entry.parameters, &given(parameter.default_value())).is_ok(), "{label}");
+            let default = parameter.default_value().expect(&label);
+            assert!(Params::new(entry.parameters, &given(default)).is_ok(), "{label}");
             let value = match parameter.kind {
                 ParamKind::Number { max, .. } => ParamValue::Number(max + 1.0),
-                ParamKind::Choice(_) => ParamValue::Choice("no such word".to_owned()),
+                ParamKind::Choice(_) | ParamKind::File => ParamValue::Choice("no such word".to_owned()),
             };
             let error = entry.controller(&given(value)).expect_err(&label);
             assert!(error.to_string().contains(&parameter.range()), "{error}");

@@ -3,7 +3,7 @@
 use crate::model;
 use link::LossModel;
 use params::ParamValue;
-use parse::{Percent, Quantity};
+use parse::{Percent, Quantity, Spanned};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -18,7 +18,12 @@ pub(crate) struct Loss(pub(crate) LossModel);
 
 /// A congestion control or a scheduler: a name, or a table with `name` and its parameters.
 #[derive(Clone, Debug)]
-pub(crate) struct Algorithm(pub(crate) model::AlgorithmChoice);
+pub(crate) struct Algorithm {
+    /// Name and parameters, without the file.
+    pub(crate) choice: model::AlgorithmChoice,
+    /// The path under [`params::FILE`].
+    pub(crate) file: Option<Spanned<String>>,
+}
 
 /// Loss in bursts (Gilbert-Elliott): each packet first moves the state, then is lost with the state's probability.
 #[derive(Deserialize, JsonSchema)]
@@ -88,19 +93,20 @@ impl<'de> Visitor<'de> for AlgorithmVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Algorithm, E> {
-        Ok(Algorithm(name.into()))
+        Ok(Algorithm { choice: name.into(), file: None })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Algorithm, A::Error> {
-        let (mut name, mut parameters) = (None, BTreeMap::new());
+        let (mut name, mut parameters, mut file) = (None, BTreeMap::new(), None);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "name" => name = Some(map.next_value()?),
+                params::FILE => file = Some(map.next_value()?),
                 _ => drop(parameters.insert(key, map.next_value::<ParameterValue>()?.0)),
             }
         }
         let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
-        Ok(Algorithm(model::AlgorithmChoice { name, parameters }))
+        Ok(Algorithm { choice: model::AlgorithmChoice { name, parameters }, file })
     }
 }
 

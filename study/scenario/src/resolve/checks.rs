@@ -1,5 +1,8 @@
 //! Checks of values that several tables share.
 
+use crate::file::Algorithm;
+use crate::files::Files;
+use crate::model::AlgorithmChoice;
 use parse::{Diagnostic, Size, Spanned};
 use std::ops::Range;
 
@@ -18,6 +21,20 @@ pub(super) fn check_positive<'a, T>(
 /// A size that fits the model's 32 bits.
 pub(super) fn parse_bytes(size: &Spanned<Size>) -> Result<u32, Diagnostic> {
     u32::try_from(size.get().0).map_err(|_| Diagnostic::new(size.span(), "more than 4 GiB, that cannot be meant"))
+}
+
+/// An algorithm with the file that it names; `default` if none is given.
+pub(super) fn algorithm(
+    algorithm: Option<&Spanned<Algorithm>>,
+    default: AlgorithmChoice,
+    files: &mut Files,
+) -> Result<AlgorithmChoice, Diagnostic> {
+    let Some(algorithm) = algorithm.map(Spanned::get) else { return Ok(default) };
+    let mut choice = algorithm.choice.clone();
+    if let Some(name) = &algorithm.file {
+        choice.parameters.insert(params::FILE.to_owned(), files.parameter(name)?);
+    }
+    Ok(choice)
 }
 
 /// The position of `name` in `names`.

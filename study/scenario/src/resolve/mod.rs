@@ -16,18 +16,19 @@ pub(crate) mod video;
 
 use self::checks::check_positive;
 use crate::file::File;
+use crate::files::Files;
 use crate::model::Experiment;
 use crate::sweep::check_run_count;
-use crate::trace::Traces;
 use parse::{Diagnostic, Spanned};
 
 /// The experiment that `file` describes.
-pub(crate) fn experiment(file: &File, traces: &mut Traces) -> Result<Experiment, Diagnostic> {
+pub(crate) fn experiment(file: &File, files: &mut Files) -> Result<Experiment, Diagnostic> {
     let duration = check_positive("duration", &file.duration, |time| time.0.0)?.0;
     let sample = file.sample.as_ref().map(|sample| check_positive("sample", sample, |time| time.0.0)).transpose()?;
-    let (links, paths) = network::resolve_network(file, traces)?;
-    let tunnel = file.tunnel.as_ref().map(|table| tunnel::tunnel(table.get(), &file.host, &paths)).transpose()?;
-    let flows = traffic::flows(file, &paths, tunnel.as_ref())?;
+    let (links, paths) = network::resolve_network(file, files)?;
+    let tunnel =
+        file.tunnel.as_ref().map(|table| tunnel::tunnel(table.get(), &file.host, &paths, files)).transpose()?;
+    let flows = traffic::flows(file, &paths, tunnel.as_ref(), files)?;
     let events = events::events(file, &links, &paths)?;
     let name = file.name.get().0.clone();
     Ok(Experiment { name, duration, sample: sample.map(|time| time.0), links, paths, tunnel, flows, events })

@@ -1,8 +1,9 @@
 //! MPTCP flows.
 
-use super::checks::{find, parse_bytes};
+use super::checks::{algorithm, find, parse_bytes};
 use crate::file;
 use crate::file::{MptcpStack, Subflow};
+use crate::files::Files;
 use crate::model::{self, AlgorithmChoice, Multipath, Path};
 use parse::{Diagnostic, Size, Spanned};
 use units::Span;
@@ -18,7 +19,7 @@ pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
 const MAX_SUBFLOWS: usize = 32;
 
 /// The connection that `table` describes.
-pub(super) fn multipath(table: &file::Flow, paths: &[Path]) -> Result<Multipath, Diagnostic> {
+pub(super) fn multipath(table: &file::Flow, paths: &[Path], files: &mut Files) -> Result<Multipath, Diagnostic> {
     let subflows = subflows(table, paths)?;
     let keys = table.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
     let (stack, scheduler, dss_option_bytes) = match keys.stack.unwrap_or_default() {
@@ -26,10 +27,7 @@ pub(super) fn multipath(table: &file::Flow, paths: &[Path]) -> Result<Multipath,
         MptcpStack::OutOfTree => (model::MptcpStack::OutOfTree, OUT_OF_TREE_SCHEDULER, OUT_OF_TREE_DSS_OPTION_BYTES),
     };
     let opportunistic = keys.opportunistic_retransmission.unwrap_or(stack == model::MptcpStack::OutOfTree);
-    let scheduler = table
-        .scheduler
-        .as_ref()
-        .map_or_else(|| AlgorithmChoice::from(scheduler), |algorithm| algorithm.get().0.clone());
+    let scheduler = algorithm(table.scheduler.as_ref(), AlgorithmChoice::from(scheduler), files)?;
     Ok(Multipath {
         scheduler,
         weights: weights(keys.weights.as_ref(), subflows.len())?,

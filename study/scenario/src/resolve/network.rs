@@ -5,8 +5,8 @@ use super::pipe;
 use super::queue::{self, BdpLimit};
 use super::variation;
 use crate::file::{self, File, Name, Reverse};
+use crate::files::Files;
 use crate::model::{Link, Path};
-use crate::trace::Traces;
 use link::{LossModel, PipeConfig};
 use parse::{Diagnostic, Spanned};
 use units::Span;
@@ -19,16 +19,16 @@ pub(crate) const DEFAULT_MTU: u32 = 1500;
 struct Links<'t> {
     links: Vec<Link>,
     bdp_limits: Vec<[Option<BdpLimit>; 2]>,
-    traces: &'t mut Traces,
+    files: &'t mut Files,
 }
 
 /// Resolves the links and the paths of `file`.
-pub(super) fn resolve_network(file: &File, traces: &mut Traces) -> Result<(Vec<Link>, Vec<Path>), Diagnostic> {
+pub(super) fn resolve_network(file: &File, files: &mut Files) -> Result<(Vec<Link>, Vec<Path>), Diagnostic> {
     if file.path.is_empty() {
         let diagnostic = Diagnostic::new(file.name.span(), "the scenario has no path").with_key("path");
         return Err(diagnostic.with_help("[[path]] with name = \"a\", rate = \"100mbit\", delay = \"10ms\""));
     }
-    let mut links = Links { links: Vec::new(), bdp_limits: Vec::new(), traces };
+    let mut links = Links { links: Vec::new(), bdp_limits: Vec::new(), files };
     for link in &file.link {
         links.add(&link.name, &link.pipe(), link.reverse.as_ref(), link.handover.as_ref())?;
     }
@@ -105,7 +105,7 @@ impl Links<'_> {
             return Err(Diagnostic::new(trace.span(), "a link follows a trace or has a rate, not both"));
         }
         let trace = trace.map(|name| {
-            self.traces.get(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
+            self.files.trace(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
         });
         let rate = pipe_table.rate.map(|rate| rate.0);
         let grants = pipe_table.grants.as_ref().map(|table| pipe::grants(table, rate));

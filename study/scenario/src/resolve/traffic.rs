@@ -1,9 +1,10 @@
 //! The flows and their hosts.
 
-use super::checks::{check_positive, check_unique, find, parse_bytes};
+use super::checks::{algorithm, check_positive, check_unique, find, parse_bytes};
 use super::multipath;
 use super::requests::requests;
 use crate::file::{self, File, Kind, Profile};
+use crate::files::Files;
 use crate::model::{
     AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Route, TcpRmem, Tunnel,
 };
@@ -20,7 +21,12 @@ pub(super) const IPV4_UDP_HEADER_BYTES: u32 = 28;
 /// The additional bytes of an IPv6 header.
 pub(super) const IPV6_EXTRA_BYTES: u32 = 20;
 
-pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Result<Vec<Flow>, Diagnostic> {
+pub(super) fn flows(
+    file: &File,
+    paths: &[Path],
+    tunnel: Option<&Tunnel>,
+    files: &mut Files,
+) -> Result<Vec<Flow>, Diagnostic> {
     if file.flow.is_empty() {
         let diagnostic =
             Diagnostic::new(file.name.span(), "the scenario has no flow, so nothing would be sent").with_key("flow");
@@ -35,7 +41,7 @@ pub(super) fn flows(file: &File, paths: &[Path], tunnel: Option<&Tunnel>) -> Res
             (Kind::Udp, _) => {
                 udp(spanned_table, tunnel.expect("a flow goes into a tunnel only where there is one").mtu)?
             }
-            _ => tcp(flow_table, paths, &file.host)?,
+            _ => tcp(flow_table, paths, &file.host, files)?,
         };
         if let FlowKind::Tcp { host, multipath, .. } = &kind {
             check_packet_size(flow_table, host, multipath.as_deref(), mtu(route, multipath.as_deref(), paths, tunnel))?;
@@ -152,7 +158,12 @@ fn stop(flow_table: &file::Flow, start: Instant) -> Result<Option<Instant>, Diag
 }
 
 /// A TCP or MPTCP flow.
-fn tcp(flow_table: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result<FlowKind, Diagnostic> {
+fn tcp(
+    flow_table: &file::Flow,
+    paths: &[Path],
+    defaults: &file::Host,
+    files: &mut Files,
+) -> Result<FlowKind, Diagnostic> {
     let multipath = match flow_table.kind {
         Kind::Mptcp => {
             refuse_keys(
@@ -163,7 +174,7 @@ fn tcp(flow_table: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result
                     ("requests", span(&flow_table.requests)),
                 ],
             )?;
-            Some(Box::new(multipath::multipath(flow_table, paths)?))
+            Some(Box::new(multipath::multipath(flow_table, paths, files)?))
         }
         _ => {
             refuse_keys("tcp", [("packet", flow_table.packet.as_ref().map(Spanned::span))])?;
@@ -175,8 +186,7 @@ fn tcp(flow_table: &file::Flow, paths: &[Path], defaults: &file::Host) -> Result
     let mut host = Host::default();
     set_host(&mut host, defaults)?;
     flow_table.host.as_ref().map_or(Ok(()), |host_table| set_host(&mut host, host_table.get()))?;
-    let congestion = flow_table.congestion.as_ref().map(|congestion| congestion.get().0.clone());
-    let congestion = congestion.unwrap_or_else(|| AlgorithmChoice::from(CONGESTION));
+    let congestion = algorithm(flow_table.congestion.as_ref(), AlgorithmChoice::from(CONGESTION), files)?;
     let size = size.map(|size| size.0);
     Ok(FlowKind::Tcp { congestion, application: application(flow_table)?, size, host: Box::new(host), multipath })
 }

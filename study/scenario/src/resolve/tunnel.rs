@@ -1,8 +1,9 @@
 //! The tunnel: MPT's, or Ropewalk's.
 
-use super::checks::{check_positive, find, parse_bytes};
+use super::checks::{algorithm, check_positive, find, parse_bytes};
 use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
 use crate::file::{self, Late, Mode, RelayKind};
+use crate::files::Files;
 use crate::model::{Device, Path, Relay, Resequence, Ropewalk, Tunnel};
 use machine::TunnelOptions;
 use parse::{Diagnostic, Spanned, Time};
@@ -18,7 +19,12 @@ pub(crate) const MPT_MTU: u32 = 1440;
 /// Ropewalk's headers of a fragment: GRE with key and sequence number, the fragment's header, the cipher's tag.
 const FRAGMENT_HEADER_BYTES: u32 = 12 + 6 + 16;
 
-pub(super) fn tunnel(table: &file::Tunnel, host: &file::Host, paths: &[Path]) -> Result<Tunnel, Diagnostic> {
+pub(super) fn tunnel(
+    table: &file::Tunnel,
+    host: &file::Host,
+    paths: &[Path],
+    files: &mut Files,
+) -> Result<Tunnel, Diagnostic> {
     refuse_keys_of_the_other_mode(table)?;
     let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
     let headers = IPV4_UDP_HEADER_BYTES + if ipv6 { IPV6_EXTRA_BYTES } else { 0 };
@@ -28,7 +34,7 @@ pub(super) fn tunnel(table: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
     if let Some(first) = table.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
         return Err(Diagnostic::new(first.span(), format!("the round-robin cycle has positions 0 to {}", cycle - 1)));
     }
-    let ropewalk = (table.mode == Mode::Ropewalk).then(|| ropewalk(table, paths, &tunnel_paths)).transpose()?;
+    let ropewalk = (table.mode == Mode::Ropewalk).then(|| ropewalk(table, paths, &tunnel_paths, files)).transpose()?;
     let (overhead, mtu) = match &ropewalk {
         None => (headers + GRE_HEADER_BYTES, MPT_MTU),
         Some(_) => (headers, default_mtu(&tunnel_paths, paths, headers)),
@@ -36,7 +42,7 @@ pub(super) fn tunnel(table: &file::Tunnel, host: &file::Host, paths: &[Path]) ->
     let mpt_scheduler = table.scheduler.as_ref().filter(|_| table.mode == Mode::Mpt);
     Ok(Tunnel {
         paths: tunnel_paths,
-        mpt_scheduler: mpt_scheduler.map_or_else(|| MPT_SCHEDULER.into(), |algorithm| algorithm.get().0.clone()),
+        mpt_scheduler: algorithm(mpt_scheduler, MPT_SCHEDULER.into(), files)?,
         weights,
         first: table.first.as_ref().map_or(0, |first| *first.get()),
         stray_packets: table.stray_packets.as_ref().map_or(0, |packets| *packets.get()),
@@ -65,7 +71,12 @@ fn default_mtu(tunnel_paths: &[usize], paths: &[Path], headers: u32) -> u32 {
     min_mtu.saturating_sub(headers + FRAGMENT_HEADER_BYTES).max(1)
 }
 
-fn ropewalk(table: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Result<Ropewalk, Diagnostic> {
+fn ropewalk(
+    table: &file::Tunnel,
+    paths: &[Path],
+    tunnel_paths: &[usize],
+    files: &mut Files,
+) -> Result<Ropewalk, Diagnostic> {
     let default = TunnelOptions::default();
     let time = |key: &str, time: &Option<Spanned<Time>>, default: Span| -> Result<Span, Diagnostic> {
         time.as_ref().map_or(Ok(default), |time| check_positive(key, time, |time| time.0.0).map(|time| time.0))
@@ -73,8 +84,8 @@ fn ropewalk(table: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Res
     let memory = table.memory.as_ref().map(|memory| check_positive("memory", memory, |memory| memory.0)).transpose()?;
     let flag = |flag: &Option<Spanned<bool>>, default| flag.as_ref().map_or(default, |flag| *flag.get());
     let options = TunnelOptions {
-        congestion: table.congestion.as_ref().map_or(default.congestion, |algorithm| algorithm.get().0.clone()),
-        scheduler: table.scheduler.as_ref().map_or(default.scheduler, |algorithm| algorithm.get().0.clone()),
+        congestion: algorithm(table.congestion.as_ref(), default.congestion, files)?,
+        scheduler: algorithm(table.scheduler.as_ref(), default.scheduler, files)?,
         retransmit: flag(&table.retransmit, default.retransmit),
         in_order: flag(&table.in_order, default.in_order),
         deliver_late: table.late.as_ref().map_or(default.deliver_late, |late| matches!(late.get(), Late::Deliver)),
@@ -88,11 +99,11 @@ fn ropewalk(table: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Res
         options,
         backup: positions(table.backup.as_ref(), paths, tunnel_paths)?,
         metered: positions(table.metered.as_ref(), paths, tunnel_paths)?,
-        relay: relay(table)?,
+        relay: relay(table, files)?,
     })
 }
 
-fn relay(table: &file::Tunnel) -> Result<Option<Relay>, Diagnostic> {
+fn relay(table: &file::Tunnel, files: &mut Files) -> Result<Option<Relay>, Diagnostic> {
     let file::Tunnel { relay, relay_congestion, relay_rate, relay_delay, .. } = table;
     let Some(relay) = relay else {
         let keys = [
@@ -109,7 +120,7 @@ fn relay(table: &file::Tunnel) -> Result<Option<Relay>, Diagnostic> {
     };
     let default = Relay::default();
     let settings = Relay {
-        congestion: relay_congestion.as_ref().map_or(default.congestion, |algorithm| algorithm.get().0.clone()),
+        congestion: algorithm(relay_congestion.as_ref(), default.congestion, files)?,
         rate: relay_rate.as_ref().map_or(default.rate, |rate| rate.get().0),
         delay: relay_delay.as_ref().map_or(default.delay, |delay| delay.get().0),
     };

@@ -131,6 +131,16 @@ fn paths_and_links() {
 }
 
 #[test]
+fn files_of_parameters() {
+    let flow = |file: &str| format!("{HEAD}{PATH}{FLOW}congestion = {{ name = \"policy\", file = {file} }}\n");
+    check(&flow("\"missing.onnx\""), 9, "flow.tcp.congestion.file", "relative to the scenario's folder");
+    check(&flow("\"missing.onnx\""), 9, "flow.tcp.congestion.file", "tests/traces/missing.onnx`: No such file");
+    check(&flow("\".\""), 9, "flow.tcp.congestion.file", "cannot read");
+    check(&flow("\"/dev/zero\""), 9, "flow.tcp.congestion.file", "longer than 16 MiB");
+    check(&flow("3"), 9, "flow.tcp.congestion.file", "expected a string");
+}
+
+#[test]
 fn traces() {
     let traced = |name: &str| format!("{HEAD}{FLOW}[[path]]\nname = \"lte\"\ntrace = \"{name}\"\n");
     check(&traced("missing.trace"), 7, "path.lte.trace", "cannot read the trace");

@@ -3,6 +3,7 @@
 use crate::common::read;
 use link::*;
 use params::ParamValue;
+use ropewalk_scenario::Overrides;
 use ropewalk_scenario::model::*;
 use std::collections::BTreeMap;
 use units::{Instant, Rate, Span};
@@ -468,4 +469,30 @@ fn queue_disciplines_have_the_defaults_of_tc() {
     let discipline = QueueDiscipline::FqCodel(FqCodelConfig { flows: 8, quantum: 300, codel });
     let keys = "discipline = \"fq-codel\", flows = 8, quantum = \"300b\", ce_threshold = \"0s\", ecn = false";
     assert_eq!(queue(&format!("{keys}, limit = \"1000p\"")), QueueConfig { limit: thousand, discipline, ecn: false });
+}
+
+#[test]
+fn a_parameter_called_file_has_the_contents_of_the_file_and_changes_the_hash_with_them() {
+    let folder = std::env::temp_dir().join(format!("ropewalk-scenario-file-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let text =
+        |keys: &str| format!("name = \"x\"\nduration = \"1s\"\n{keys}[[path]]\nname = \"wire\"\nrate = \"1mbit\"\n");
+    let flow = text("[[flow]]\nname = \"tcp\"\ncongestion = { name = \"policy\", file = \"x.onnx\" }\n");
+    let tunnel = text(
+        "[tunnel]\nmode = \"ropewalk\"\ncongestion = { name = \"policy\", file = \"x.onnx\" }\n[[flow]]\nname = \"tcp\"\n",
+    );
+    let read = |text: &str, contents: &str| {
+        std::fs::write(folder.join("x.onnx"), contents).unwrap();
+        ropewalk_scenario::parse("x.toml", text, &folder, &Overrides::default()).unwrap()
+    };
+    let expected = |contents: &str| ParamValue::File { path: folder.join("x.onnx"), bytes: contents.as_bytes().into() };
+    let [first, same, other] = ["one", "one", "two"].map(|contents| read(&flow, contents));
+    let FlowKind::Tcp { congestion, .. } = &first.cells[0].experiment.flows[0].kind else { panic!("a TCP flow") };
+    assert_eq!(congestion.parameters["file"], expected("one"));
+    assert_eq!(first.hash, same.hash);
+    assert_ne!(first.hash, other.hash);
+    let scenario = read(&tunnel, "three");
+    let ropewalk = scenario.cells[0].experiment.tunnel.as_ref().unwrap().ropewalk.as_ref().unwrap();
+    assert_eq!(ropewalk.options.congestion.parameters["file"], expected("three"));
+    std::fs::remove_dir_all(&folder).unwrap();
 }

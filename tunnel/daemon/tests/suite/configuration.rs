@@ -76,6 +76,17 @@ max-reorder-timeout = '80ms'
 }
 
 #[test]
+fn a_file_of_an_algorithm_that_cannot_be_read_is_named_with_its_line() {
+    let text = format!("{MINIMAL_CONFIG}[tunnel]\ncongestion = {{ name = 'cubic', file = 'missing.onnx' }}\n");
+    let error = parse(&text).unwrap_err();
+    for phrase in ["rw0.toml:", "`file`: cannot read", "missing.onnx: No such file", "tunnel.congestion"] {
+        assert!(error.contains(phrase), "{error}");
+    }
+    let error = parse(&text.replace("missing.onnx", "/dev/null")).unwrap_err();
+    assert!(error.contains("no parameter `file`"), "the file is read, and CUBIC takes none: {error}");
+}
+
+#[test]
 fn the_keys_of_the_relay_are_read_and_it_is_off_without_them() {
     assert_eq!(parse(MINIMAL_CONFIG).unwrap().relay, None);
     let with = |keys: &str| parse(&format!("{MINIMAL_CONFIG}[tunnel]\n{keys}\n")).map(|config| config.relay);

@@ -3,10 +3,11 @@
 use super::context::{Context, flag};
 use super::value;
 use crate::config::tables::{NameOrTable, Scalar, TunnelTable};
-use control::{AlgorithmChoice, ParamError, ParamValue};
+use control::{AlgorithmChoice, FILE, ParamError, ParamValue};
 use machine::{OFF, TunnelOptions};
 use parse::{Diagnostic, Spanned, did_you_mean, suggest};
 use schedule::{Fill, Needs, SchedulerEntry};
+use std::path::Path;
 
 pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mut Context<'_>) -> TunnelOptions {
     let values = table.cloned().unwrap_or_default();
@@ -15,8 +16,9 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
         let help = "MPT's protocol has no acknowledgements: remove it";
         context.refuse(values.retransmit.as_ref(), "retransmit", help);
     }
-    let congestion = values.congestion.as_ref().and_then(|choice| context.ok(congestion(choice, context.is_mpt)));
-    let scheduler = values.scheduler.as_ref().and_then(|choice| context.ok(scheduler(choice, weights, context.is_mpt)));
+    let congestion =
+        values.congestion.as_ref().and_then(|choice| context.ok(congestion(choice, context.is_mpt, context.folder)));
+    let scheduler = values.scheduler.as_ref().and_then(|choice| context.ok(scheduler(choice, weights, context)));
     let timeout = value::time(values.max_reorder_timeout.as_ref(), context);
     TunnelOptions {
         congestion: congestion.unwrap_or(default.congestion),
@@ -39,23 +41,34 @@ fn mpt_defaults() -> TunnelOptions {
     }
 }
 
-fn algorithm_choice(choice: &Spanned<NameOrTable>) -> AlgorithmChoice {
-    let param_value = |scalar: &Scalar| match scalar {
-        Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
-        Scalar::Number(number) => ParamValue::Number(*number),
-        Scalar::Word(word) => ParamValue::Choice(word.clone()),
+/// Name and parameters, with the file that is named, relative to `folder`.
+fn algorithm_choice(choice: &Spanned<NameOrTable>, folder: &Path) -> Result<AlgorithmChoice, Diagnostic> {
+    let (name, parameters) = match choice.get() {
+        NameOrTable::Name(name) => return Ok(name.as_str().into()),
+        NameOrTable::Table { name, parameters } => (name.clone(), parameters),
     };
-    match choice.get() {
-        NameOrTable::Name(name) => name.as_str().into(),
-        NameOrTable::Table { name, parameters } => AlgorithmChoice {
-            name: name.clone(),
-            parameters: parameters.iter().map(|(key, scalar)| (key.clone(), param_value(scalar))).collect(),
-        },
-    }
+    let param_value = |(key, scalar): (&String, &Scalar)| {
+        let value = match scalar {
+            Scalar::Word(file) if key == FILE => read_file(&folder.join(file), choice)?,
+            Scalar::Boolean(boolean) => ParamValue::Number(f64::from(u8::from(*boolean))),
+            Scalar::Number(number) => ParamValue::Number(*number),
+            Scalar::Word(word) => ParamValue::Choice(word.clone()),
+        };
+        Ok((key.clone(), value))
+    };
+    Ok(AlgorithmChoice { name, parameters: parameters.iter().map(param_value).collect::<Result<_, _>>()? })
 }
 
-fn congestion(choice: &Spanned<NameOrTable>, is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
-    let algorithm = algorithm_choice(choice);
+fn read_file(path: &Path, choice: &Spanned<NameOrTable>) -> Result<ParamValue, Diagnostic> {
+    ParamValue::read_file(path).map_err(|error| {
+        let message = format!("`file`: cannot read {}: {error}", path.display());
+        Diagnostic::new(choice.span(), message)
+            .with_help("a path relative to the configuration's folder, or an absolute one")
+    })
+}
+
+fn congestion(choice: &Spanned<NameOrTable>, is_mpt: bool, folder: &Path) -> Result<AlgorithmChoice, Diagnostic> {
+    let algorithm = algorithm_choice(choice, folder)?;
     if algorithm.name == OFF {
         return Ok(algorithm);
     }
@@ -71,8 +84,12 @@ fn congestion(choice: &Spanned<NameOrTable>, is_mpt: bool) -> Result<AlgorithmCh
     Ok(algorithm)
 }
 
-fn scheduler(choice: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Result<AlgorithmChoice, Diagnostic> {
-    let scheduler = algorithm_choice(choice);
+fn scheduler(
+    choice: &Spanned<NameOrTable>,
+    weights: &[u32],
+    context: &Context<'_>,
+) -> Result<AlgorithmChoice, Diagnostic> {
+    let (scheduler, is_mpt) = (algorithm_choice(choice, context.folder)?, context.is_mpt);
     let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = schedule::find(&scheduler.name)
         .ok_or_else(|| unknown_algorithm("scheduler", "schedulers", &scheduler.name, choice, names.copied()))?;
@@ -81,6 +98,7 @@ fn scheduler(choice: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Re
     if is_mpt && !without_measurements(entry) {
         return Err(unusable_scheduler(
             choice,
+            &scheduler.name,
             "needs measurements, which MPT's protocol does not make",
             without_measurements,
         ));
@@ -88,6 +106,7 @@ fn scheduler(choice: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Re
     if !is_mpt && !without_send_buffers(entry) {
         return Err(unusable_scheduler(
             choice,
+            &scheduler.name,
             "fills send buffers, which a tunnel's paths do not have",
             without_send_buffers,
         ));
@@ -100,12 +119,13 @@ fn scheduler(choice: &Spanned<NameOrTable>, weights: &[u32], is_mpt: bool) -> Re
 /// A scheduler that this mode cannot use; the help lists the usable ones.
 fn unusable_scheduler(
     choice: &Spanned<NameOrTable>,
+    name: &str,
     reason: &str,
     is_usable: impl Fn(&SchedulerEntry) -> bool,
 ) -> Diagnostic {
     let names = schedule::REGISTRY.iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
-    Diagnostic::new(choice.span(), format!("`{}` {reason}", algorithm_choice(choice).name)).with_help(help)
+    Diagnostic::new(choice.span(), format!("`{name}` {reason}")).with_help(help)
 }
 
 /// An algorithm that is in no registry.

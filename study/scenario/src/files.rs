@@ -1,0 +1,66 @@
+//! The files that a scenario names: traces, and parameters of algorithms.
+
+use crate::trace;
+use link::RateTrace;
+use params::ParamValue;
+use parse::{Diagnostic, SourceLocation, Spanned};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The files that a scenario names, each read once.
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+    traces: BTreeMap<String, RateTrace>,
+    parameters: BTreeMap<String, ParamValue>,
+}
+
+impl Files {
+    /// Files below `folder`.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), traces: BTreeMap::new(), parameters: BTreeMap::new() }
+    }
+
+    /// The trace in the file `name`. The caller knows where the scenario names it.
+    pub(crate) fn trace(&mut self, name: &str) -> Result<RateTrace, Diagnostic> {
+        if let Some(trace) = self.traces.get(name) {
+            return Ok(trace.clone());
+        }
+        let path = self.folder.join(name);
+        let file_name = path.display().to_string();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Diagnostic::new(0..0, format!("cannot read the trace `{file_name}`: {error}")))?;
+        let trace = trace::parse(&text).map_err(|mut diagnostic| {
+            diagnostic.location = Some(Box::new(SourceLocation { file_name, text, span: diagnostic.span.clone() }));
+            diagnostic
+        })?;
+        self.traces.insert(name.to_owned(), trace.clone());
+        Ok(trace)
+    }
+
+    /// The file that the parameter of an algorithm names.
+    pub(crate) fn parameter(&mut self, name: &Spanned<String>) -> Result<ParamValue, Diagnostic> {
+        if let Some(value) = self.parameters.get(name.get()) {
+            return Ok(value.clone());
+        }
+        let path = self.folder.join(name.get());
+        let value = ParamValue::read_file(&path).map_err(|error| {
+            let message = format!("cannot read `{}`: {error}", path.display());
+            Diagnostic::new(name.span(), message)
+                .with_help("a path relative to the scenario's folder, or an absolute one")
+        })?;
+        self.parameters.insert(name.get().clone(), value.clone());
+        Ok(value)
+    }
+
+    /// The contents of all files, for the scenario's hash.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = u8> {
+        let traces = self.traces.values().flat_map(|trace| trace.opportunities.iter().copied());
+        let bytes = |value: &ParamValue| match value {
+            ParamValue::File { bytes, .. } => bytes.to_vec(),
+            ParamValue::Number(_) | ParamValue::Choice(_) => Vec::new(),
+        };
+        let parameters = self.parameters.values().flat_map(bytes);
+        traces.flat_map(u64::to_le_bytes).chain(parameters)
+    }
+}
