@@ -1,6 +1,8 @@
 //! A flow's connection: TCP over one path, or MPTCP over several.
 
 use crate::mptcp::MptcpConnection;
+use control::Controller;
+use schedule::Scheduler;
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Receiver, Sender, SinglePathSender};
 use transport::{mptcp, tcp};
@@ -131,6 +133,22 @@ impl Connection {
             Self::Multi(multi) => (None, Some(multi.sender.subflows().map(|(sender, _)| sender))),
         };
         single.into_iter().chain(multi.into_iter().flatten())
+    }
+
+    /// The controller of all subflows.
+    pub(crate) fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
+        match self {
+            Self::Single(single) => single.sender.controller_mut(),
+            Self::Multi(multi) => multi.sender.controller_mut(),
+        }
+    }
+
+    /// The scheduler of an MPTCP connection.
+    pub(crate) fn scheduler_mut(&mut self) -> Option<&mut Box<dyn Scheduler>> {
+        match self {
+            Self::Single(_) => None,
+            Self::Multi(multi) => Some(multi.sender.scheduler_mut()),
+        }
     }
 
     /// The sum of a counter over all subflows.

@@ -35,7 +35,7 @@ pub(crate) struct EventQueue {
     /// Node `n` holds the earlier of nodes `2n` and `2n + 1`; node 1 is the root, the upper half are the leaves.
     nodes: Vec<Key>,
     /// The leaf popped last. Its matches are replayed when it is scheduled again, which is the usual case, or at the
-    /// next `pop`.
+    /// next `pop_until`.
     popped_leaf: usize,
     /// Number of the next `schedule` call. 44 bits of it count: 17 million million calls.
     sequence: u64,
@@ -64,14 +64,14 @@ impl EventQueue {
         }
     }
 
-    /// Removes and returns the component that is due first.
+    /// Removes and returns the component that is due first, if it is due by `end`.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Instant, u32)> {
+    pub(crate) fn pop_until(&mut self, end: Instant) -> Option<(Instant, u32)> {
         if self.nodes[self.popped_leaf].time == Instant::NEVER {
             self.replay(self.popped_leaf, IDLE);
         }
         let first = self.nodes[1];
-        if first.time == Instant::NEVER {
+        if first.time > end || first.time == Instant::NEVER {
             return None;
         }
         let id = first.order as u32 & ((1 << ID_BITS) - 1);
@@ -106,8 +106,8 @@ mod tests {
     fn a_new_queue_is_empty_and_never_schedules_nothing() {
         let mut queue = EventQueue::new(3);
         queue.schedule(1, Instant::NEVER);
-        assert_eq!(queue.pop(), None);
-        assert_eq!(EventQueue::new(0).pop(), None);
+        assert_eq!(queue.pop_until(Instant::NEVER), None);
+        assert_eq!(EventQueue::new(0).pop_until(Instant::NEVER), None);
     }
 
     #[test]
@@ -120,8 +120,19 @@ mod tests {
         queue.schedule(3, Instant(7)); // no earlier: keeps its place
         queue.schedule(0, Instant(9)); // likewise
         queue.schedule(2, Instant(7)); // brought forward: the last
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, id)| id).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop_until(Instant::NEVER)).map(|(_, id)| id).collect();
         assert_eq!(order, [3, 0, 4, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_due_later_than_the_end_stays() {
+        let mut queue = EventQueue::new(2);
+        queue.schedule(1, Instant(7));
+        assert_eq!(queue.pop_until(Instant(6)), None);
+        queue.schedule(0, Instant(5));
+        assert_eq!(queue.pop_until(Instant(6)), Some((Instant(5), 0)));
+        assert_eq!(queue.pop_until(Instant(6)), None);
+        assert_eq!(queue.pop_until(Instant(7)), Some((Instant(7), 1)));
     }
 
     #[derive(Clone, Debug)]
@@ -170,13 +181,13 @@ mod tests {
                         queue.schedule(id % components, Instant(time));
                         model.schedule(id % components, time);
                     }
-                    Step::Pop => prop_assert_eq!(queue.pop(), model.pop()),
+                    Step::Pop => prop_assert_eq!(queue.pop_until(Instant::NEVER), model.pop()),
                 }
             }
             while let Some(due) = model.pop() {
-                prop_assert_eq!(queue.pop(), Some(due));
+                prop_assert_eq!(queue.pop_until(Instant::NEVER), Some(due));
             }
-            prop_assert_eq!(queue.pop(), None);
+            prop_assert_eq!(queue.pop_until(Instant::NEVER), None);
         }
     }
 }

@@ -33,4 +33,4 @@ mod topology;
 mod tunnel;
 
 pub use error::Error;
-pub use run::run;
+pub use run::{Simulation, run};

@@ -1,9 +1,13 @@
-//! Runs an experiment from start to record.
+//! Runs an experiment from start to record, at once or step by step.
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::flow::FlowProtocol;
 use crate::summary::summarise;
+use control::Controller;
 use scenario::model::Experiment;
+use schedule::Scheduler;
+use units::Instant;
 
 /// Runs an experiment with a seed.
 ///
@@ -14,8 +18,89 @@ use scenario::model::Experiment;
 /// If packets are not conserved: a mistake in the simulator. If the experiment names a link, path or tunnel that it
 /// does not have: the scenario reader gives no such experiment.
 pub fn run(experiment: &Experiment, seed: u64) -> Result<record::Run, Error> {
-    let experiment = experiment.with_seed(seed);
-    let mut engine = Engine::new(&experiment, seed)?;
-    engine.run();
-    Ok(summarise(engine, &experiment, seed))
+    Ok(Simulation::new(experiment, seed)?.finish())
+}
+
+/// A run that is advanced step by step. However it is cut into steps, its record is that of [`run`].
+#[derive(Debug)]
+pub struct Simulation {
+    engine: Engine,
+    experiment: Experiment,
+    seed: u64,
+    now: Instant,
+}
+
+impl Simulation {
+    /// A run of an experiment with a seed, at time zero: nothing has happened yet.
+    ///
+    /// # Errors
+    /// As of [`run`].
+    ///
+    /// # Panics
+    /// As [`run`], if the experiment names a link, path or tunnel that it does not have.
+    pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, Error> {
+        let experiment = experiment.with_seed(seed).into_owned();
+        let engine = Engine::new(&experiment, seed)?;
+        Ok(Self { engine, experiment, seed, now: Instant::ZERO })
+    }
+
+    /// Handles every event up to and including `until`, but none after the [end](Self::end) of the experiment.
+    pub fn run_until(&mut self, until: Instant) {
+        self.engine.run_until(until);
+        self.now = self.now.max(until.min(self.engine.end));
+    }
+
+    /// Handles every event before `until`, but none after the [end](Self::end) of the experiment.
+    pub fn run_before(&mut self, until: Instant) {
+        if let Some(last) = until.0.checked_sub(1) {
+            self.engine.run_until(Instant(last));
+        }
+        self.now = self.now.max(until.min(self.engine.end));
+    }
+
+    /// The time up to which the run has been advanced.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The end of the experiment.
+    #[must_use]
+    pub fn end(&self) -> Instant {
+        self.engine.end
+    }
+
+    /// The controller of the current connection of a flow, by its index in the experiment; `None` for UDP. It may be
+    /// exchanged until the flow's start.
+    pub fn controller(&mut self, flow: usize) -> Option<&mut Box<dyn Controller>> {
+        match &mut self.engine.flows.get_mut(flow)?.protocol {
+            FlowProtocol::Tcp(tcp) => tcp.connection.controller_mut(),
+            FlowProtocol::Udp(_) => None,
+        }
+    }
+
+    /// The scheduler of a flow's MPTCP connection, by its index in the experiment; `None` for other flows. It may be
+    /// exchanged until the flow's start.
+    pub fn scheduler(&mut self, flow: usize) -> Option<&mut Box<dyn Scheduler>> {
+        match &mut self.engine.flows.get_mut(flow)?.protocol {
+            FlowProtocol::Tcp(tcp) => tcp.connection.scheduler_mut(),
+            FlowProtocol::Udp(_) => None,
+        }
+    }
+
+    /// The counts of work so far: events, packets.
+    #[must_use]
+    pub fn work(&self) -> record::Work {
+        self.engine.network.work
+    }
+
+    /// Runs to the end of the experiment and makes the record.
+    ///
+    /// # Panics
+    /// If packets are not conserved: a mistake in the simulator.
+    #[must_use]
+    pub fn finish(mut self) -> record::Run {
+        self.engine.run_until(self.engine.end);
+        summarise(self.engine, &self.experiment, self.seed)
+    }
 }

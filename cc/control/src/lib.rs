@@ -24,6 +24,7 @@ pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Redu
 pub use params::{AlgorithmChoice, FILE, ParamError, ParamKind, ParamValue, Parameter, Params};
 pub use uncoupled::Uncoupled;
 
+use std::any::Any;
 use std::fmt::Debug;
 use units::{Instant, PathId, Rate, RngStream};
 
@@ -58,8 +59,9 @@ pub struct Context<'a> {
     pub rng: &'a mut RngStream,
 }
 
-/// Controls a group of paths: the interface that senders use.
-pub trait Controller: Debug + Send {
+/// Controls a group of paths: the interface that senders use. It is [`Any`], so that a driver finds a controller of its
+/// own again in a sender.
+pub trait Controller: Any + Debug + Send {
     /// Handles an event of `path`.
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>);
     /// The decision for `path`, which senders read after each event of the path.

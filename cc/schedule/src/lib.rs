@@ -40,8 +40,8 @@ pub use stms::Stms;
 pub use view::{PacketChoice, PathView, Pick, SchedulerView};
 pub use weighted::Weighted;
 
-/// Chooses what is sent next, and on which path.
-pub trait Scheduler: std::fmt::Debug + Send {
+/// Chooses what is sent next, and on which path. It is [`Any`](std::any::Any), so that a driver can steer it while it runs.
+pub trait Scheduler: std::any::Any + std::fmt::Debug + Send {
     /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may have room.
     ///
     /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path

@@ -80,9 +80,10 @@ impl Engine {
         }
     }
 
-    /// Runs until nothing is due before the end.
-    pub(crate) fn run(&mut self) {
-        while let Some(component) = self.network.next(self.end) {
+    /// Handles what is due by `until` and by the end.
+    pub(crate) fn run_until(&mut self, until: Instant) {
+        let until = until.min(self.end);
+        while let Some(component) = self.network.next(until) {
             match component {
                 Component::Pipe(pipe) => self.serve(pipe),
                 Component::Source(flow) => self.wake_source(flow),

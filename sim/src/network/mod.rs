@@ -59,7 +59,7 @@ impl Network {
     /// Advances the clock to the next due component and returns it; none if none is due by `end`.
     #[inline]
     pub(crate) fn next(&mut self, end: Instant) -> Option<Component> {
-        let (time, id) = self.event_queue.pop().filter(|(time, _)| *time <= end)?;
+        let (time, id) = self.event_queue.pop_until(end)?;
         debug_assert!(time >= self.now, "time runs forward");
         self.now = time;
         self.work.events += 1;

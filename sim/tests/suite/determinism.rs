@@ -2,8 +2,9 @@
 
 use crate::common::{bulk, one_link, pipe};
 use link::{LossModel, PipeConfig};
+use ropewalk_sim::Simulation;
 use scenario::model::Experiment;
-use units::{Rate, Span};
+use units::{Instant, Rate, Span};
 
 fn lossy() -> Experiment {
     let pipe = PipeConfig {
@@ -38,6 +39,50 @@ fn threads_do_not_change_a_run() {
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     assert_eq!(alone, together);
+}
+
+#[test]
+fn a_run_cut_into_steps_is_the_same_run() {
+    let (experiment, step) = (lossy(), Span::from_millis(7));
+    for before in [false, true] {
+        let mut simulation = Simulation::new(&experiment, 3).expect("registered");
+        for number in 1.. {
+            let until = Instant::ZERO + step * number;
+            if before {
+                simulation.run_before(until)
+            } else {
+                simulation.run_until(until)
+            }
+            if simulation.now() == simulation.end() {
+                break;
+            }
+            assert_eq!(simulation.now(), until);
+        }
+        assert_eq!(simulation.finish(), ropewalk_sim::run(&experiment, 3).expect("registered"));
+    }
+}
+
+#[test]
+fn an_event_at_the_boundary_belongs_to_run_until_and_not_to_run_before() {
+    // The SYN leaves at 0 and reaches the receiver after 10 ms, its acknowledgement the sender after 20 ms.
+    let experiment =
+        one_link("reno", PipeConfig { rate: None, ..pipe(Rate::from_mbit(1), Span::from_millis(10), 60) }, 1);
+    let mut simulation = Simulation::new(&experiment, 1).expect("registered");
+    let boundary = Instant::ZERO + Span::from_millis(10);
+    simulation.run_before(boundary);
+    let before = simulation.work().events;
+    simulation.run_until(boundary);
+    assert_eq!((before, simulation.work().events > before), (1, true));
+}
+
+#[test]
+fn a_controller_of_a_flow_is_exchanged_before_its_start() {
+    let experiment = |name| one_link(name, pipe(Rate::from_mbit(10), Span::from_millis(10), 20), 5);
+    let mut simulation = Simulation::new(&experiment("cubic"), 1).expect("registered");
+    let reno = control::registry::find("reno").expect("registered");
+    *simulation.controller(0).expect("TCP") =
+        reno.controller(&std::collections::BTreeMap::new()).expect("no parameters");
+    assert_eq!(simulation.finish().digest, digest(&experiment("reno"), 1));
 }
 
 #[test]

@@ -21,6 +21,11 @@ impl SinglePathSender {
         Self { sender: Sender::new(config, PathId(0)), controller }
     }
 
+    /// The controller, for a driver that steers it from outside or exchanges it before the connection opens.
+    pub fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
+        self.controller.controller.as_mut()
+    }
+
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         self.sender.handle(now, input, &mut self.controller);

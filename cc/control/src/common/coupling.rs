@@ -96,7 +96,7 @@ impl<C: Coupling> CoupledController<C> {
     }
 }
 
-impl<C: Coupling> Controller for CoupledController<C> {
+impl<C: Coupling + 'static> Controller for CoupledController<C> {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let own_index = path.index();
         self.ensure_path(own_index);

@@ -185,6 +185,17 @@ impl Sender {
         }
     }
 
+    /// The controller of all subflows, for a driver that steers it from outside or exchanges it before the connection
+    /// opens.
+    pub fn controller_mut(&mut self) -> Option<&mut Box<dyn Controller>> {
+        self.controller.controller.as_mut()
+    }
+
+    /// The scheduler, for a driver that steers it from outside.
+    pub fn scheduler_mut(&mut self) -> &mut Box<dyn Scheduler> {
+        &mut self.scheduler
+    }
+
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
