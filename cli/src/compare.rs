@@ -1,7 +1,7 @@
 //! `ropewalk compare`: compares pairs of stored studies, in the terminal and as a page.
 
 use crate::document::Document;
-use crate::{Failure, driver, output, study};
+use crate::{Failure, output};
 use record::Run;
 use report::Comparison;
 use serde_json::{Value, json};
@@ -62,10 +62,10 @@ impl Pair {
         let [first, second] = &self.studies;
         // A folder of an older version may have a layout that is no longer read; its runs are.
         let layout =
-            [first, second].into_iter().find_map(|(manifest, _)| study::layout(manifest).ok()).unwrap_or_default();
-        let studies = [first, second].map(|(manifest, runs)| study::study(manifest, layout.clone(), runs));
+            [first, second].into_iter().find_map(|(manifest, _)| runner::layout(manifest).ok()).unwrap_or_default();
+        let studies = [first, second].map(|(manifest, runs)| runner::to_report(manifest, layout.clone(), runs));
         // The baseline is the kernel's study if the other is simulated, otherwise the first one.
-        let baseline = usize::from(driver::is_kernel(&second.0.driver) && !driver::is_kernel(&first.0.driver));
+        let baseline = usize::from(runner::is_kernel(&second.0.driver) && !runner::is_kernel(&first.0.driver));
         let [first, second] = studies;
         Comparison::new([(&self.names[0], first), (&self.names[1], second)], baseline)
     }

@@ -58,3 +58,13 @@ impl From<store::Error> for Failure {
         }
     }
 }
+
+impl From<runner::Error> for Failure {
+    fn from(error: runner::Error) -> Self {
+        match error {
+            runner::Error::Scenario(error) => Self::Scenario(error),
+            runner::Error::Run(message) => Self::Run(message),
+            runner::Error::Environment(message) => Self::Environment(message),
+        }
+    }
+}

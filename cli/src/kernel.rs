@@ -2,13 +2,12 @@
 
 use crate::Failure;
 use crate::arguments::{DriverChoice, Run as Arguments, Traffic};
-use crate::driver::{Checked, Driver, available_cores};
 use lab::{BackendChoice, Generator, Lab};
 use record::Run;
+use runner::{Checked, Driver, Error, Job, available_cores};
 use scenario::Scenario;
 use scenario::model::Experiment;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// The subcommand with which the lab starts this program as its agent.
 pub(crate) const AGENT_SUBCOMMAND: &str = "lab-agent";
@@ -24,18 +23,22 @@ pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
     let lab = Lab::find(choice, &program.to_string_lossy(), AGENT_SUBCOMMAND);
     let lab = lab.and_then(|lab| lab.traffic(generator(arguments.traffic)));
     let lab = lab.and_then(|lab| if arguments.capture { lab.capture() } else { Ok(lab) });
-    lab.map(|lab| Box::new(lab) as Box<dyn Driver>).map_err(|error| Failure::Environment(error.to_string()))
+    lab.map(|lab| Box::new(Kernel(lab)) as Box<dyn Driver>).map_err(|error| Failure::Environment(error.to_string()))
 }
 
-impl Driver for Lab {
+/// The lab as a driver.
+#[derive(Debug)]
+struct Kernel(Lab);
+
+impl Driver for Kernel {
     fn describe(&self, scenario: &Scenario) -> String {
-        self.describe(experiments(scenario))
+        self.0.describe(experiments(scenario))
     }
 
-    fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Failure> {
+    fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Error> {
         let (mut cells, mut unsupported) = (Vec::new(), Vec::new());
         for (index, cell) in scenario.cells.iter().enumerate() {
-            match Self::check(self, &cell.experiment) {
+            match self.0.check(&cell.experiment) {
                 Err(lab::Error::Unsupported { key, feature }) => unsupported.push((index, key, feature)),
                 _ => cells.push(index),
             }
@@ -49,7 +52,7 @@ impl Driver for Lab {
             return Err(scenario.error_in(*index, key, &format!("the lab has no {what}"), &help).into());
         }
         let mut notes: BTreeSet<String> =
-            cells.iter().flat_map(|cell| self.notes(&scenario.cells[*cell].experiment)).collect();
+            cells.iter().flat_map(|cell| self.0.notes(&scenario.cells[*cell].experiment)).collect();
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         for (_, key, what) in &unsupported {
             *reasons.entry(format!("{key}: the lab has no {what}")).or_default() += 1;
@@ -60,15 +63,15 @@ impl Driver for Lab {
     }
 
     fn jobs(&self, scenario: &Scenario) -> usize {
-        if self.is_virtual(experiments(scenario)) { available_cores() } else { 1 }
+        if self.0.is_virtual(experiments(scenario)) { available_cores() } else { 1 }
     }
 
-    fn run(&self, experiment: &Experiment, seed: u64, keep: &Path) -> Result<Run, String> {
-        self.run(experiment, seed, Some(keep)).map_err(|error| error.to_string())
+    fn run(&self, job: &Job<'_>) -> Result<Option<Run>, String> {
+        self.0.run(job.experiment, job.seed, job.raw_folder).map(Some).map_err(|error| error.to_string())
     }
 
     fn setup(&self, scenario: &Scenario) -> Option<String> {
-        Some(self.script(experiments(scenario)))
+        Some(self.0.script(experiments(scenario)))
     }
 }
 

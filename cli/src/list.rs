@@ -1,7 +1,7 @@
 //! `ropewalk list`: algorithms, schedulers and scenarios.
 
 use crate::arguments::{List, ListKind};
-use crate::{Failure, checks, output};
+use crate::{Failure, output};
 use control::registry::{self, REGISTRY};
 use control::{AlgorithmEntry, ParamKind, Parameter};
 use schedule::{Fill, Needs};
@@ -51,7 +51,7 @@ fn find<'r>(what: ListKind, rows: &'r [Row], name: &str) -> Result<&'r Row, Fail
     };
     rows.iter().find(|row| row.name == canonical).ok_or_else(|| {
         let hint = match what {
-            ListKind::Algorithms => checks::suggestion(name),
+            ListKind::Algorithms => runner::suggestion(name),
             _ => scenario::did_you_mean(name, rows.iter().map(|row| row.name.as_str())).map_or_else(
                 || "the list without a name shows all".to_owned(),
                 |closest_name| format!("did you mean `{closest_name}`?"),

@@ -4,8 +4,6 @@ use clap::Parser;
 use std::process::ExitCode;
 
 mod arguments;
-mod baseline;
-mod checks;
 mod compare;
 #[cfg(feature = "lab")]
 mod doctor;
@@ -20,7 +18,6 @@ mod output;
 mod progress;
 mod run;
 mod study;
-mod sweep;
 #[cfg(feature = "tunnel")]
 mod tunnel;
 

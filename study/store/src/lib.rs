@@ -29,4 +29,4 @@ mod tables;
 
 pub use error::Error;
 pub use manifest::Manifest;
-pub use results::{Key, Results};
+pub use results::{Key, Results, digest};

@@ -51,8 +51,8 @@ impl Results {
     ///
     /// # Errors
     /// A file cannot be written, or a run that the folder held is not among `runs`.
-    pub fn finish(mut self, runs: &[(usize, Run)]) -> Result<Manifest, Error> {
-        let mut sorted: Vec<(Key, &Run)> = runs.iter().map(|(cell, run)| ((*cell, run.seed), run)).collect();
+    pub fn finish(mut self, runs: &[(Key, Run)]) -> Result<Manifest, Error> {
+        let mut sorted: Vec<(Key, &Run)> = runs.iter().map(|(key, run)| (*key, run)).collect();
         sorted.sort_by_key(|(key, _)| *key);
         let keys: BTreeSet<Key> = sorted.iter().map(|(key, _)| *key).collect();
         if let Some(&(cell, seed)) = self.resumed.iter().find(|key| !keys.contains(key)) {
@@ -62,7 +62,7 @@ impl Results {
             series::check(&run.series).map_err(|reason| Error::Refused { cell: *cell, seed: *seed, reason })?;
         }
         tables::write(&self.dir, &sorted)?;
-        self.manifest.digest = Some(digest(&sorted));
+        self.manifest.digest = Some(digest(sorted.iter().map(|(_, run)| *run)));
         self.manifest.complete = true;
         self.manifest.write(&self.dir)?;
         remove_parts(&self.dir)?;
@@ -173,8 +173,9 @@ fn remove_parts(dir: &Path) -> Result<(), Error> {
     }
 }
 
-fn digest(runs: &[(Key, &Run)]) -> String {
+/// Digest over the digests of all runs, in their order: by cell and seed.
+pub fn digest<'a>(runs: impl IntoIterator<Item = &'a Run>) -> String {
     let mut digest = Digest::default();
-    runs.iter().for_each(|(_, run)| digest.add_text(&run.digest));
+    runs.into_iter().for_each(|run| digest.add_text(&run.digest));
     digest.hex()
 }

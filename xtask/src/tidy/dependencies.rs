@@ -64,9 +64,10 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("store", &["record"]),
     impure("report", &["control", "parse", "record", "scenario"]),
+    impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store"]),
     impure(
         "ropewalk",
-        &["control", "daemon", "lab", "mpt", "record", "report", "scenario", "schedule", "sim", "store", "units"],
+        &["control", "daemon", "lab", "mpt", "record", "report", "runner", "scenario", "schedule", "store", "units"],
     ),
     impure("python", &["scenario"]),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),

@@ -2,18 +2,17 @@
 
 use crate::common::{identical, manifest, run};
 use record::Run;
-use ropewalk_store::{Error, Results};
+use ropewalk_store::{Error, Key, Results};
 use std::fs;
 use std::path::Path;
 
-fn fill(dir: &Path, hash: &str, cells: usize, seeds: &[u64]) -> Vec<(usize, Run)> {
-    let (results, found) = Results::create_or_resume(dir, manifest(hash, cells, seeds)).unwrap();
-    let mut runs: Vec<_> = found.into_iter().map(|((cell, _), run)| (cell, run)).collect();
+fn fill(dir: &Path, hash: &str, cells: usize, seeds: &[u64]) -> Vec<(Key, Run)> {
+    let (results, mut runs) = Results::create_or_resume(dir, manifest(hash, cells, seeds)).unwrap();
     for cell in 0..cells {
         for seed in seeds {
-            if !runs.iter().any(|(done, run)| (*done, run.seed) == (cell, *seed)) {
+            if !runs.iter().any(|(done, _)| *done == (cell, *seed)) {
                 results.add(cell, *seed, &run(cell, *seed)).unwrap();
-                runs.push((cell, run(cell, *seed)));
+                runs.push(((cell, *seed), run(cell, *seed)));
             }
         }
     }
@@ -25,7 +24,8 @@ fn fill(dir: &Path, hash: &str, cells: usize, seeds: &[u64]) -> Vec<(usize, Run)
 fn a_finished_folder_reads_back_bit_for_bit_by_cell_and_seed() {
     let dir = tempfile::tempdir().unwrap();
     let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 4, &[1, 20, u64::MAX])).unwrap();
-    let mut runs: Vec<_> = (0..4).flat_map(|cell| [1, 20, u64::MAX].map(|seed| (cell, run(cell, seed)))).collect();
+    let mut runs: Vec<_> =
+        (0..4).flat_map(|cell| [1, 20, u64::MAX].map(|seed| ((cell, seed), run(cell, seed)))).collect();
     runs.reverse(); // workers finish in any order
     let written = results.finish(&runs).unwrap();
     let (manifest, read) = Results::open(dir.path()).unwrap();
@@ -97,7 +97,7 @@ fn runs_that_were_found_cannot_be_dropped() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), "h", 2, &[1]);
     let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 2, &[2])).unwrap();
-    let error = results.finish(&[(0, run(0, 2)), (1, run(1, 2))]).unwrap_err();
+    let error = results.finish(&[((0, 2), run(0, 2)), ((1, 2), run(1, 2))]).unwrap_err();
     assert_eq!(error.to_string(), "the run of cell 0 with seed 1 would be lost from the folder");
 }
 

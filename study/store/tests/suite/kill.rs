@@ -21,15 +21,14 @@ fn child_of_the_test_below() {
     let (_, found) = Results::create_or_resume(Path::new(&dir), manifest("h", 0, &[])).unwrap();
     let newest = found.iter().map(|((_, seed), _)| *seed).max().unwrap_or(1);
     for seed in newest.. {
-        let (results, found) = Results::create_or_resume(Path::new(&dir), manifest("h", CELLS, &[seed])).unwrap();
-        let mut runs: Vec<_> = found.into_iter().map(|((cell, _), run)| (cell, run)).collect();
-        let missing = |cell: &usize| !runs.iter().any(|(done, run)| (*done, run.seed) == (*cell, seed));
-        let new: Vec<_> = (0..CELLS).filter(missing).map(|cell| (cell, run(cell, seed))).collect();
+        let (results, mut runs) = Results::create_or_resume(Path::new(&dir), manifest("h", CELLS, &[seed])).unwrap();
+        let missing = |cell: &usize| !runs.iter().any(|(done, _)| *done == (*cell, seed));
+        let new: Vec<_> = (0..CELLS).filter(missing).map(|cell| ((cell, seed), run(cell, seed))).collect();
         thread::scope(|scope| {
             for runs in new.chunks(CELLS / 2) {
                 let results = &results;
                 scope.spawn(move || {
-                    runs.iter().for_each(|(cell, run)| {
+                    runs.iter().for_each(|((cell, _), run)| {
                         results.add(*cell, seed, run).unwrap();
                         // Past libtest's capture.
                         writeln!(std::io::stdout(), "\n{DONE}").unwrap();

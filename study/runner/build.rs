@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from: seed + commit = the run.
+//! Tells programs which commit they are built from: seed + commit = the run.
 //!
 //! `ROPEWALK_COMMIT` is git's short hash. Where the sources are not the commit's, or there is no git, a digest of them
 //! follows a `+`, so that results of two different builds never pass for the same.
@@ -7,27 +7,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a run depends on, from this folder.
-const SOURCES: [&str; 11] = [
-    "../base",
-    "../cc",
-    "../lab",
-    "../link",
-    "../sim",
-    "../study",
-    "../transport",
-    "../tunnel",
-    "../Cargo.toml",
-    "../Cargo.lock",
-    "src",
+const SOURCES: [&str; 10] = [
+    "../../base",
+    "../../cc",
+    "../../lab",
+    "../../link",
+    "../../sim",
+    "../../study",
+    "../../transport",
+    "../../tunnel",
+    "../../Cargo.toml",
+    "../../Cargo.lock",
 ];
 
 fn main() {
     for path in SOURCES {
-        assert!(Path::new(path).exists(), "{path} is gone: SOURCES in cli/build.rs names what a run depends on");
+        assert!(
+            Path::new(path).exists(),
+            "{path} is gone: SOURCES in study/runner/build.rs names what a run depends on"
+        );
         println!("cargo:rerun-if-changed={path}");
     }
     // Git appends to this file when a commit is made or another one is checked out.
-    if Path::new("../.git/logs/HEAD").exists() {
+    if Path::new("../../.git/logs/HEAD").exists() {
         println!("cargo:rerun-if-changed=../.git/logs/HEAD");
     }
     println!("cargo:rustc-env=ROPEWALK_COMMIT={}", commit());

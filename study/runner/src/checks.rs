@@ -1,7 +1,7 @@
 //! Checks of a scenario before it runs that the scenario crate cannot make: names and parameters of algorithms, and the
 //! size of the time series.
 
-use crate::Failure;
+use crate::Error;
 use control::registry::{self, REGISTRY};
 use scenario::Scenario;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Tunnel};
@@ -12,15 +12,19 @@ const MAX_SERIES_VALUES: u64 = 30_000_000;
 /// Values of a flow, a subflow or a path in one sample.
 const VALUES_PER_SAMPLE: u64 = 10;
 
-/// Runs all checks.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), Failure> {
+/// Checks the names and the parameters of congestion controls and schedulers in every cell, and the number of values of
+/// all time series (at most 30 million).
+///
+/// # Errors
+/// The first error, with line and key.
+pub fn check(scenario: &Scenario) -> Result<(), Error> {
     check_congestion_controls(scenario)?;
     check_schedulers(scenario)?;
     check_series_size(scenario)
 }
 
 /// Checks the size of all time series of the study.
-fn check_series_size(scenario: &Scenario) -> Result<(), Failure> {
+fn check_series_size(scenario: &Scenario) -> Result<(), Error> {
     let series_values = |experiment: &Experiment| {
         let samples = experiment.sample.map_or(0, |sample| experiment.duration.0 / sample.0.max(1));
         let subflows: usize = experiment.flows.iter().map(|flow| flow.kind.subflows().len()).sum();
@@ -38,7 +42,7 @@ fn check_series_size(scenario: &Scenario) -> Result<(), Failure> {
 }
 
 /// Checks the schedulers of the tunnel and of MPTCP flows in every cell.
-fn check_schedulers(scenario: &Scenario) -> Result<(), Failure> {
+fn check_schedulers(scenario: &Scenario) -> Result<(), Error> {
     for (index, cell) in scenario.cells.iter().enumerate() {
         if let Some(tunnel) = &cell.experiment.tunnel {
             check_tunnel_scheduler(scenario, index, tunnel)?;
@@ -53,7 +57,7 @@ fn check_schedulers(scenario: &Scenario) -> Result<(), Failure> {
 }
 
 /// Checks that the tunnel can use its scheduler: MPT's has no measurements, Ropewalk's no send buffers of paths.
-fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), Failure> {
+fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), Error> {
     let key = "tunnel.scheduler";
     let (choice, is_usable, reason): (_, fn(&SchedulerEntry) -> bool, _) = match &tunnel.ropewalk {
         None => (
@@ -82,7 +86,7 @@ fn scheduler_of(
     cell: usize,
     key: &str,
     choice: &AlgorithmChoice,
-) -> Result<&'static SchedulerEntry, Failure> {
+) -> Result<&'static SchedulerEntry, Error> {
     let entry =
         known_scheduler(&choice.name).map_err(|(message, help)| scenario.error_in(cell, key, &message, &help))?;
     match entry.scheduler(&[], 0, &choice.parameters) {
@@ -108,7 +112,7 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
 }
 
 /// Checks every congestion control of every cell with its parameters.
-fn check_congestion_controls(scenario: &Scenario) -> Result<(), Failure> {
+fn check_congestion_controls(scenario: &Scenario) -> Result<(), Error> {
     let cells = scenario.cells.iter().enumerate();
     let mut choices =
         cells.flat_map(|(index, cell)| congestions(&cell.experiment).map(move |(key, choice)| (index, key, choice)));
@@ -131,7 +135,7 @@ fn check_congestion_control(
     cell: usize,
     key: &str,
     congestion: &AlgorithmChoice,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let Some(entry) = registry::find(&congestion.name) else {
         let message = format!("unknown congestion control `{}`", congestion.name);
         return Err(scenario.error_in(cell, key, &message, &suggestion(&congestion.name)).into());
@@ -143,8 +147,9 @@ fn check_congestion_control(
     })
 }
 
-/// The suggestion for an unknown name.
-pub(crate) fn suggestion(unknown_name: &str) -> String {
+/// The suggestion for an unknown name of a congestion control.
+#[must_use]
+pub fn suggestion(unknown_name: &str) -> String {
     if unknown_name == "uncoupled" {
         return "any single-path algorithm runs uncoupled, once on each path: congestion = \"reno\"".to_owned();
     }

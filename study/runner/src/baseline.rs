@@ -1,6 +1,6 @@
 //! The baseline: a results folder of the same cells, made by another driver, that a study is compared with.
 
-use crate::Failure;
+use crate::Error;
 use record::Run;
 use report::Baseline;
 use scenario::Scenario;
@@ -10,29 +10,34 @@ use store::{Manifest, Results};
 
 /// A baseline's name and its runs.
 #[derive(Debug)]
-pub(crate) struct LoadedBaseline {
-    pub(crate) name: String,
+pub struct LoadedBaseline {
+    /// The name of its folder.
+    pub name: String,
     runs: Vec<Run>,
 }
 
 impl LoadedBaseline {
     /// The copy of the baseline in the finished folder `dir`, if its manifest names one.
-    pub(crate) fn of_study(dir: &std::path::Path, manifest: &Manifest) -> Result<Option<Self>, Failure> {
+    ///
+    /// # Errors
+    /// The copy is missing or damaged.
+    pub fn of_study(dir: &std::path::Path, manifest: &Manifest) -> Result<Option<Self>, Error> {
         let Some(name) = manifest.baseline.clone() else { return Ok(None) };
         Ok(Some(Self { name, runs: Results::open_baseline(dir)?.1 }))
     }
 
     /// The baseline as an argument of the report.
-    pub(crate) fn to_report(&self) -> Baseline<'_> {
+    #[must_use]
+    pub fn to_report(&self) -> Baseline<'_> {
         Baseline { name: &self.name, runs: &self.runs }
     }
 }
 
 /// The baseline's folder and its name, if the scenario has one. Reads the folder before anything runs; an error if it
 /// is not complete or has no cell of the scenario.
-pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Failure> {
+pub(crate) fn check(scenario: &Scenario) -> Result<Option<(PathBuf, String)>, Error> {
     let Some(folder) = &scenario.baseline else { return Ok(None) };
-    let baseline_error = |message: &str, help: &str| Failure::from(scenario.error_at("baseline", message, help));
+    let baseline_error = |message: &str, help: &str| Error::from(scenario.error_at("baseline", message, help));
     let (_, runs) = Results::open(folder).map_err(|error| {
         baseline_error(
             &format!("cannot use the baseline: {error}"),

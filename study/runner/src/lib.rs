@@ -1,0 +1,34 @@
+//! Runs studies: every cell of a scenario with every seed, on several threads, in memory or into a results folder.
+//!
+//! ```text
+//! check    names and parameters of algorithms, the size of the time series
+//! plan     the runs that a driver makes of a scenario
+//! run      runs of a plan, on threads, told to an observer, cancelled by it
+//! Study    all of it: checked, planned, with the manifest of its results
+//! Folder   a results folder that a study fills, resumed where it was interrupted
+//! ```
+//!
+//! A run knows nothing of the others, so neither the number of threads nor their order changes a digit.
+
+mod baseline;
+mod checks;
+mod driver;
+mod error;
+mod execute;
+mod page;
+mod plan;
+mod study;
+
+pub use baseline::LoadedBaseline;
+pub use checks::{check, suggestion};
+pub use driver::{Checked, Driver, Job, Simulator, available_cores, is_kernel};
+pub use error::Error;
+pub use execute::{Observer, run};
+pub use page::{layout, to_report, write_page};
+pub use plan::{Plan, plan};
+pub use study::{Folder, Study};
+
+/// Version of the program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The commit that the program is built from; a digest of the sources follows a `+` where they are not that commit's.
+pub const COMMIT: &str = env!("ROPEWALK_COMMIT");

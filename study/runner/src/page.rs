@@ -1,0 +1,53 @@
+//! From stored results to a report.
+
+use crate::{Error, LoadedBaseline};
+use record::Run;
+use report::{Layout, Study};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use store::{Manifest, Results};
+
+/// The study as the argument of the report, without a baseline.
+#[must_use]
+pub fn to_report<'a>(manifest: &'a Manifest, layout: Layout, runs: &'a [Run]) -> Study<'a> {
+    Study {
+        title: &manifest.title,
+        about: &manifest.about,
+        source: &manifest.source,
+        scenario: &manifest.scenario,
+        scenario_text: &manifest.scenario_text,
+        digest: manifest.digest.as_deref().unwrap_or_default(),
+        version: &manifest.ropewalk_version,
+        commit: &manifest.commit,
+        driver: &manifest.driver,
+        layout,
+        runs,
+        baseline: None,
+    }
+}
+
+/// The report's layout in the manifest.
+///
+/// # Errors
+/// The manifest is damaged.
+pub fn layout(manifest: &Manifest) -> Result<Layout, Error> {
+    let damaged = |error| Error::Environment(format!("manifest.json is damaged: {error}"));
+    Layout::deserialize(&manifest.layout).map_err(damaged)
+}
+
+/// Writes the page `report.html` of the finished folder `dir`, and gives its place and what `show` makes of the study.
+///
+/// # Errors
+/// The manifest or the baseline's copy is damaged, or the page cannot be written.
+pub fn write_page<R>(
+    dir: &Path,
+    manifest: &Manifest,
+    runs: &[Run],
+    show: impl FnOnce(&Study<'_>) -> R,
+) -> Result<(PathBuf, R), Error> {
+    let baseline = LoadedBaseline::of_study(dir, manifest)?;
+    let baseline = baseline.as_ref().map(LoadedBaseline::to_report);
+    let study = Study { baseline, ..to_report(manifest, layout(manifest)?, runs) };
+    let page = Results::write_text(dir, "report.html", &report::html(&study))?;
+    Ok((page, show(&study)))
+}

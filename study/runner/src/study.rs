@@ -1,0 +1,149 @@
+//! A study: a scenario, its driver, the runs that are planned, and where they go.
+
+use crate::execute::{Storage, run_into};
+use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, plan};
+use record::Run;
+use scenario::Scenario;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use store::{Key, Manifest, Results};
+
+/// Folder below the results folder with the files of runs on a kernel: logs, captures.
+const RAW_FOLDER: &str = "raw";
+
+/// A scenario that is checked and planned.
+#[derive(Debug)]
+pub struct Study<'a> {
+    scenario: &'a Scenario,
+    driver: &'a dyn Driver,
+    /// The runs.
+    pub plan: Plan,
+    /// The manifest of the results, before there are any.
+    pub manifest: Manifest,
+    /// The folder of the baseline.
+    baseline: Option<PathBuf>,
+}
+
+impl<'a> Study<'a> {
+    /// Checks the scenario, what its report shows and its baseline, and plans its runs. `command` is the command line
+    /// in the manifest. With `partial`, cells that the driver cannot run are left out.
+    ///
+    /// # Errors
+    /// The scenario is wrong, the driver cannot run it, or its baseline cannot be read.
+    pub fn new(
+        scenario: &'a Scenario,
+        driver: &'a dyn Driver,
+        partial: bool,
+        command: Vec<String>,
+    ) -> Result<Self, Error> {
+        check(scenario)?;
+        let layout = report::layout(scenario)?;
+        let plan = plan(scenario, driver, partial)?;
+        let (baseline, baseline_name) = baseline::check(scenario)?.unzip();
+        let manifest = Manifest {
+            driver: driver.describe(scenario),
+            ropewalk_version: VERSION.to_owned(),
+            commit: COMMIT.to_owned(),
+            scenario: scenario.name.clone(),
+            scenario_hash: scenario.hash.clone(),
+            scenario_text: scenario.text.clone(),
+            command,
+            title: scenario.title.clone(),
+            about: scenario.about.clone(),
+            source: scenario.source.clone(),
+            layout: serde_json::to_value(layout).expect("text, numbers and lists"),
+            baseline: baseline_name,
+            seeds: scenario.seeds.clone(),
+            cells: scenario.cells.len(),
+            ..Manifest::default()
+        };
+        Ok(Self { scenario, driver, plan, manifest, baseline })
+    }
+
+    /// Makes all runs in memory. Gives the manifest, which is complete unless the observer cancelled, and the runs by
+    /// cell and seed.
+    ///
+    /// # Errors
+    /// As [`crate::run`].
+    pub fn run(
+        &self,
+        threads: Option<usize>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Manifest, Vec<(Key, Run)>), Error> {
+        let runs = crate::run(self.driver, self.scenario, &self.plan.keys, threads, observer)?;
+        let complete = runs.len() == self.plan.keys.len();
+        let digest = complete.then(|| store::digest(runs.iter().map(|(_, run)| run)));
+        Ok((Manifest { digest, complete, ..self.manifest.clone() }, runs))
+    }
+
+    /// Creates or resumes the results folder `dir`.
+    ///
+    /// # Errors
+    /// The folder holds something else, is damaged, or cannot be written.
+    pub fn open(&self, dir: &Path) -> Result<Folder<'_>, store::Error> {
+        let (results, found) = Results::create_or_resume(dir, self.manifest.clone())?;
+        if let Some(baseline) = &self.baseline {
+            results.keep_baseline(baseline)?;
+        }
+        Ok(Folder { study: self, dir: dir.to_owned(), results, found })
+    }
+}
+
+/// A results folder that a study fills.
+#[derive(Debug)]
+pub struct Folder<'a> {
+    study: &'a Study<'a>,
+    dir: PathBuf,
+    results: Results,
+    /// The runs that the folder held when it was opened.
+    found: Vec<(Key, Run)>,
+}
+
+impl Folder<'_> {
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The number of runs that the folder held when it was opened.
+    #[must_use]
+    pub fn found(&self) -> usize {
+        self.found.len()
+    }
+
+    /// The planned runs that the folder does not hold.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Key> {
+        let found: BTreeSet<Key> = self.found.iter().map(|(key, _)| *key).collect();
+        self.study.plan.keys.iter().copied().filter(|key| !found.contains(key)).collect()
+    }
+
+    /// Makes the missing runs, each stored as soon as it is done, and finishes the folder. Gives its manifest and all
+    /// its runs by cell and seed. If the observer cancels, the folder and the manifest stay incomplete, and a study
+    /// that opens the folder again goes on there.
+    ///
+    /// # Errors
+    /// As [`crate::run`], or the folder cannot be written.
+    pub fn run(
+        self,
+        threads: Option<usize>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Manifest, Vec<(Key, Run)>), Error> {
+        let Study { scenario, driver, .. } = self.study;
+        let (missing, raw_folder) = (self.missing(), self.dir.join(RAW_FOLDER));
+        let storage = Storage { results: &self.results, raw_folder: &raw_folder };
+        let made = run_into(*driver, scenario, &missing, threads, observer, Some(storage))?;
+        let complete = made.len() == missing.len();
+        let mut runs: Vec<(Key, Run)> = self.found.into_iter().chain(made).collect();
+        runs.sort_by_key(|(key, _)| *key);
+        if !complete {
+            return Ok((self.study.manifest.clone(), runs));
+        }
+        let manifest = self.results.finish(&runs)?;
+        if let Some(text) = driver.setup(scenario) {
+            Results::write_text(&self.dir, "setup.txt", &text)?;
+        }
+        Ok((manifest, runs))
+    }
+}

@@ -1,0 +1,159 @@
+//! Runs in memory and in a folder are the same runs; a cancelled study keeps what is done.
+
+use record::Run;
+use ropewalk_runner::{Checked, Driver, Error, Job, Observer, Simulator, Study};
+use scenario::{Overrides, Scenario};
+use std::path::Path;
+use std::sync::Barrier;
+use store::{Key, Results};
+
+const TEXT: &str = r#"
+name = "two-rates"
+duration = "1s"
+seeds = [1, 2]
+
+[[path]]
+name = "link"
+rate = "10mbit"
+delay = "5ms"
+
+[[flow]]
+name = "tcp"
+congestion = "cubic"
+
+[sweep]
+path.link.rate = ["1mbit", "2mbit"]
+"#;
+
+fn scenario() -> Scenario {
+    scenario::parse("two-rates.toml", TEXT, Path::new(""), &Overrides::default()).unwrap()
+}
+
+/// Notes what it is told, and cancels after a number of finished runs.
+struct Notes {
+    started: Vec<Key>,
+    finished: Vec<Key>,
+    cancel_after: usize,
+}
+
+impl Notes {
+    fn new(cancel_after: usize) -> Self {
+        Self { started: Vec::new(), finished: Vec::new(), cancel_after }
+    }
+}
+
+impl Observer for Notes {
+    fn started(&mut self, key: Key) {
+        self.started.push(key);
+    }
+
+    fn finished(&mut self, key: Key, run: &Run) {
+        assert_eq!(key.1, run.seed);
+        self.finished.push(key);
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        self.finished.len() >= self.cancel_after
+    }
+}
+
+#[test]
+fn runs_are_the_same_in_memory_in_a_folder_and_with_any_number_of_threads() {
+    let (scenario, dir) = (scenario(), tempfile::tempdir().unwrap());
+    let study = Study::new(&scenario, &Simulator, false, Vec::new()).unwrap();
+    let mut notes = Notes::new(usize::MAX);
+    let (manifest, runs) = study.run(Some(3), &mut notes).unwrap();
+    let keys: Vec<Key> = runs.iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys, [(0, 1), (0, 2), (1, 1), (1, 2)]);
+    for told in [&mut notes.started, &mut notes.finished] {
+        told.sort_unstable();
+        assert_eq!(*told, keys);
+    }
+    let (stored, stored_runs) = study.open(dir.path()).unwrap().run(Some(1), &mut ()).unwrap();
+    assert_eq!((stored, stored_runs), (manifest.clone(), runs.clone()));
+    let (read, read_runs) = Results::open(dir.path()).unwrap();
+    assert_eq!((read, read_runs), (manifest, runs.into_iter().map(|(_, run)| run).collect()));
+}
+
+#[test]
+fn a_cancelled_study_keeps_what_is_done_and_is_resumed() {
+    let (scenario, dir) = (scenario(), tempfile::tempdir().unwrap());
+    let study = Study::new(&scenario, &Waits, false, Vec::new()).unwrap();
+    let (manifest, kept) = study.open(dir.path()).unwrap().run(Some(1), &mut Notes::new(1)).unwrap();
+    assert!(!manifest.complete && manifest.digest.is_none());
+    assert_eq!(kept.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [(0, 1)], "the others wait to be cancelled");
+    let study = Study::new(&scenario, &Simulator, false, Vec::new()).unwrap();
+    let folder = study.open(dir.path()).unwrap();
+    assert_eq!((folder.found(), folder.missing()), (1, vec![(0, 2), (1, 1), (1, 2)]));
+    let (manifest, _) = folder.run(None, &mut ()).unwrap();
+    assert_eq!(manifest, study.run(None, &mut ()).unwrap().0);
+}
+
+#[test]
+fn the_first_failed_run_is_told_with_its_cell() {
+    let (scenario, both_under_way) = (scenario(), Barrier::new(2));
+    let driver = Fails(&both_under_way);
+    let study = Study::new(&scenario, &driver, false, Vec::new());
+    let error = study.unwrap().run(Some(2), &mut ()).unwrap_err();
+    let Error::Run(message) = error else { panic!("{error}") };
+    assert_eq!(message, "the run [path.link.rate = 1mbit] with seed 1 failed: out of luck with 1");
+}
+
+/// The simulator, whose runs after the first last until they are cancelled.
+#[derive(Debug)]
+struct Waits;
+
+impl Driver for Waits {
+    fn describe(&self, scenario: &Scenario) -> String {
+        Simulator.describe(scenario)
+    }
+
+    fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Error> {
+        Simulator.check(scenario, partial)
+    }
+
+    fn jobs(&self, _: &Scenario) -> usize {
+        1
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<Option<Run>, String> {
+        if job.experiment.links[0].forward.rate == Some(units::Rate::from_mbit(1)) && job.seed == 1 {
+            return Simulator.run(job);
+        }
+        while !job.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Ok(None)
+    }
+
+    fn setup(&self, _: &Scenario) -> Option<String> {
+        None
+    }
+}
+
+/// Every run fails, the first two at the same time.
+#[derive(Debug)]
+struct Fails<'a>(&'a Barrier);
+
+impl Driver for Fails<'_> {
+    fn describe(&self, scenario: &Scenario) -> String {
+        Simulator.describe(scenario)
+    }
+
+    fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Error> {
+        Simulator.check(scenario, partial)
+    }
+
+    fn jobs(&self, _: &Scenario) -> usize {
+        2
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<Option<Run>, String> {
+        self.0.wait();
+        Err(format!("out of luck with {}", job.seed))
+    }
+
+    fn setup(&self, _: &Scenario) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,3 @@
+//! The runner's tests.
+
+mod execute;
