@@ -2,7 +2,7 @@
 
 use crate::kernel::AGENT_SUBCOMMAND;
 use crate::{Failure, output};
-use control::registry::REGISTRY;
+use control::registry;
 use lab::{BackendReport, Diagnosis};
 use std::fmt::Write;
 
@@ -109,7 +109,7 @@ fn simulator_only_list(diagnosis: &Diagnosis, width: usize) -> String {
 /// The algorithms that no kernel of this machine has.
 fn simulator_only_algorithms(backends: &[BackendReport]) -> Vec<&'static str> {
     let has = |name: &str| backends.iter().any(|backend| backend.congestion.iter().any(|algorithm| algorithm == name));
-    REGISTRY.iter().map(|entry| entry.name).filter(|name| !has(name)).collect()
+    registry::entries().into_iter().map(|entry| entry.name).filter(|name| !has(name)).collect()
 }
 
 /// Lays out rows of cells. A column is as wide as its longest cell, but columns after the first have a common maximum;

@@ -2,7 +2,7 @@
 
 use crate::arguments::{List, ListKind};
 use crate::{Failure, output};
-use control::registry::{self, REGISTRY};
+use control::registry;
 use control::{AlgorithmEntry, ParamKind, Parameter};
 use schedule::{Fill, Needs};
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ struct Row {
 /// Prints one of the lists, or one entry of it.
 pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
     let rows = match arguments.what {
-        ListKind::Algorithms => REGISTRY.iter().map(|entry| algorithm(entry)).collect(),
-        ListKind::Schedulers => schedule::REGISTRY.iter().map(|entry| scheduler(entry)).collect(),
+        ListKind::Algorithms => registry::entries().into_iter().map(algorithm).collect(),
+        ListKind::Schedulers => schedule::entries().into_iter().map(scheduler).collect(),
         ListKind::Scenarios => scenarios(),
     };
     let Some(name) = &arguments.name else { return print_all(&rows, arguments.json) };

@@ -1,6 +1,10 @@
 //! Parameters of algorithms: an algorithm declares them with description, default and range; values are checked against
 //! that; `ropewalk list` shows them.
 
+mod registration;
+
+pub use registration::{Entry, RegisterError, Registered};
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;

@@ -1,9 +1,12 @@
 //! An algorithm's registration.
 
 use crate::{Controller, Ecn, ParamError, ParamValue, Parameter, Params, PathController, Uncoupled};
+use params::Entry;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-/// One algorithm: its file declares it, [`crate::registry::REGISTRY`] lists it.
+/// One algorithm: its file declares it, [`crate::registry::REGISTRY`] lists it or [`crate::registry::register`] adds it.
 #[derive(Debug)]
 pub struct AlgorithmEntry {
     /// Name, as in `net.ipv4.tcp_congestion_control`.
@@ -35,12 +38,22 @@ pub struct Properties {
     pub single_path: Option<&'static str>,
     /// Its colour in reports, `#rrggbb` on a white and on a black page; without one, a colour of the palette.
     pub colour: Option<[&'static str; 2]>,
+    /// Of an algorithm that is registered at run time: which version of its code this is, such as a hash of its source.
+    /// A results folder keeps it, so that runs of different code do not meet in one. Of a built-in one the program's
+    /// version and commit say it.
+    pub code_version: Option<&'static str>,
 }
 
 impl Properties {
-    /// Classic ECN, two packets, no deviations, Reno on a path alone, no colour.
-    pub const DEFAULT: Self =
-        Self { ecn: |_| Ecn::Classic, min_cwnd: 2, deviations: &[], single_path: Some("reno"), colour: None };
+    /// Classic ECN, two packets, no deviations, Reno on a path alone, no colour, built in.
+    pub const DEFAULT: Self = Self {
+        ecn: |_| Ecn::Classic,
+        min_cwnd: 2,
+        deviations: &[],
+        single_path: Some("reno"),
+        colour: None,
+        code_version: None,
+    };
 }
 
 /// A deviation from the common behaviour of controllers.
@@ -57,19 +70,57 @@ pub enum Deviation {
 }
 
 /// How an algorithm is built.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub enum Constructor {
     /// One instance a path.
     PerPath(fn(&Params) -> Box<dyn PathController>),
     /// One instance for all paths of a connection, which it couples.
     Coupled(fn(&Params) -> Box<dyn Controller>),
+    /// [`PerPath`](Self::PerPath), built by a value: for algorithms that are registered at run time.
+    PerPathDyn(Arc<PerPathConstructor>),
+    /// [`Coupled`](Self::Coupled), built by a value.
+    CoupledDyn(Arc<CoupledConstructor>),
+}
+
+/// A value that builds one instance a path.
+pub type PerPathConstructor = dyn Fn(&Params) -> Box<dyn PathController> + Send + Sync;
+/// A value that builds one instance for all paths of a connection.
+pub type CoupledConstructor = dyn Fn(&Params) -> Box<dyn Controller> + Send + Sync;
+
+impl fmt::Debug for Constructor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PerPath(_) => "PerPath",
+            Self::Coupled(_) => "Coupled",
+            Self::PerPathDyn(_) => "PerPathDyn",
+            Self::CoupledDyn(_) => "CoupledDyn",
+        })
+    }
+}
+
+impl Entry for AlgorithmEntry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        self.parameters
+    }
+
+    fn code_version(&self) -> Option<&'static str> {
+        self.properties.code_version
+    }
 }
 
 impl AlgorithmEntry {
     /// Whether the algorithm couples the paths of a connection.
     #[must_use]
     pub fn is_coupled(&self) -> bool {
-        matches!(self.constructor, Constructor::Coupled(_))
+        matches!(self.constructor, Constructor::Coupled(_) | Constructor::CoupledDyn(_))
     }
 
     /// Whether the algorithm deviates from the others in this respect.
@@ -92,9 +143,14 @@ impl AlgorithmEntry {
     /// A parameter that the algorithm does not have, or a value outside its range.
     pub fn controller(&self, given: &BTreeMap<String, ParamValue>) -> Result<Box<dyn Controller>, ParamError> {
         let params = Params::new(self.parameters, given)?;
-        Ok(match self.constructor {
-            Constructor::PerPath(construct) => Box::new(Uncoupled::new(move || construct(&params))),
+        Ok(match &self.constructor {
+            &Constructor::PerPath(construct) => Box::new(Uncoupled::new(move || construct(&params))),
             Constructor::Coupled(construct) => construct(&params),
+            Constructor::PerPathDyn(construct) => {
+                let construct = Arc::clone(construct);
+                Box::new(Uncoupled::new(move || construct(&params)))
+            }
+            Constructor::CoupledDyn(construct) => construct(&params),
         })
     }
 }

@@ -9,7 +9,8 @@
 //! **The unit of a congestion window is the packet** (one MSS of payload), as in Linux and in most papers, so that
 //! published constants apply unchanged.
 //!
-//! Writing an algorithm touches two places: its own file, and one line of [`registry::REGISTRY`].
+//! Writing an algorithm touches two places: its own file, and one line of [`registry::REGISTRY`]; a plug-in or a notebook
+//! calls [`registry::register`].
 
 pub mod common;
 pub mod coupled;
@@ -19,9 +20,9 @@ pub mod registry;
 pub mod single;
 mod uncoupled;
 
-pub use entry::{AlgorithmEntry, Constructor, Deviation, Properties};
+pub use entry::{AlgorithmEntry, Constructor, CoupledConstructor, Deviation, PerPathConstructor, Properties};
 pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
-pub use params::{AlgorithmChoice, FILE, ParamError, ParamKind, ParamValue, Parameter, Params};
+pub use params::{AlgorithmChoice, FILE, ParamError, ParamKind, ParamValue, Parameter, Params, RegisterError};
 pub use uncoupled::Uncoupled;
 
 use std::any::Any;

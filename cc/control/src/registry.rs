@@ -1,9 +1,13 @@
 //! The table of algorithms: from it come the scenario key, the CLI's list, parameter help and the tests that run over
-//! every entry.
+//! every entry. A plug-in or a notebook adds its own while the program runs.
 
-use crate::{AlgorithmEntry, coupled, single};
+use crate::{AlgorithmEntry, RegisterError, coupled, single};
+use params::{Entry, Registered};
 
-/// Every algorithm, in the order in which lists show them.
+/// The algorithms that were registered at run time.
+static REGISTERED: Registered<AlgorithmEntry> = Registered::new();
+
+/// Every built-in algorithm, in the order in which lists show them.
 pub const REGISTRY: &[&AlgorithmEntry] = &[
     &single::reno::ENTRY,
     &single::cubic::ENTRY,
@@ -40,8 +44,28 @@ pub const REGISTRY: &[&AlgorithmEntry] = &[
     &coupled::cmpbbr::ENTRY,
 ];
 
+/// Every algorithm: the built-in ones, then those that were registered at run time.
+#[must_use]
+pub fn entries() -> Vec<&'static AlgorithmEntry> {
+    REGISTERED.after(REGISTRY)
+}
+
+/// The names of all algorithms, also those that papers use.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    entries().into_iter().flat_map(Entry::names)
+}
+
 /// The entry called `name`, or known under it in papers.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static AlgorithmEntry> {
-    REGISTRY.iter().copied().find(|entry| entry.name == name || entry.aliases.contains(&name))
+    REGISTERED.find(name, REGISTRY)
+}
+
+/// Adds an algorithm at run time, or replaces one that was added before under the same name.
+///
+/// # Errors
+/// A name that is built in, taken or not allowed, wrong parameters, or no
+/// [code version](crate::Properties::code_version).
+pub fn register(entry: AlgorithmEntry) -> Result<&'static AlgorithmEntry, RegisterError> {
+    REGISTERED.register(entry, REGISTRY)
 }

@@ -24,7 +24,9 @@
 //! - a path without a bandwidth sample is redundant by its window alone.
 
 use crate::min_rtt::fastest;
-use crate::{Fill, Needs, PacketChoice, PathView, Pick, RoundRobin, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{
+    Constructor, Fill, Needs, PacketChoice, PathView, Pick, RoundRobin, Scheduler, SchedulerEntry, SchedulerView,
+};
 use params::{ParamKind, Parameter};
 use units::{PathId, Rate, Span};
 
@@ -33,6 +35,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["dynamic-redundancy"],
     title: "paths with a small window or share send copies",
     source: "Han et al., SIGCOMM 2019 posters, section 3.2",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[
@@ -47,10 +50,10 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
             kind: ParamKind::Number { default: 4.0, min: 0.0, max: 1e6 },
         },
     ],
-    constructor: |setup| {
+    constructor: Constructor::Function(|setup| {
         let round_robin = (setup.params.choice("normal") == "roundrobin").then(|| RoundRobin::new(1, false));
         Box::new(AdaptiveRedundant::new(round_robin, setup.params.number("window") as u32))
-    },
+    }),
 };
 
 /// State of adaptive redundancy.

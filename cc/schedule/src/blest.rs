@@ -19,7 +19,7 @@
 //! middle between F's.
 
 use crate::min_rtt::fastest;
-use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter, Params};
 use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
@@ -28,6 +28,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &[],
     title: "minrtt that leaves a slow path idle where it would block the fast one",
     source: "Ferlin et al., IFIP Networking 2016; out-of-tree MPTCP kernel, mptcp_blest.c",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[
@@ -37,7 +38,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         factor("raise", "added to it where the receive window stalled", 0.04),
         factor("lower", "subtracted from it where it did not", 0.01),
     ],
-    constructor: |setup| Box::new(Blest::new(setup.params)),
+    constructor: Constructor::Function(|setup| Box::new(Blest::new(setup.params))),
 };
 
 const fn factor(name: &'static str, description: &'static str, value: f64) -> Parameter {

@@ -3,17 +3,18 @@
 //! Unlike packet round robin, this keeps the shares right when small packets (acknowledgements) and large ones are
 //! mixed. Source: deficit counters of Shreedhar and Varghese, SIGCOMM 1995, kept per path instead of per flow.
 
-use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "byte-deficit",
     aliases: &["deficit"],
     title: "weighted sharing that counts bytes",
     source: "Shreedhar and Varghese, SIGCOMM 1995",
+    code_version: None,
     needs: Needs::Nothing,
     fill: Fill::Cwnd,
     parameters: &[],
-    constructor: |setup| Box::new(ByteDeficit::new(setup.weights, setup.first)),
+    constructor: Constructor::Function(|setup| Box::new(ByteDeficit::new(setup.weights, setup.first))),
 };
 
 /// Greatest deficit of a path, bytes over weight: a path that was down does not catch up.

@@ -20,7 +20,7 @@
 
 use crate::min_rtt::fastest;
 use crate::packet_round_robin::gcd;
-use crate::{Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
 use units::{PathId, Span};
 
@@ -29,6 +29,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &[],
     title: "each path carries what is next in order when it arrives, by a plan",
     source: "Kuhn et al., ICC 2014",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[
@@ -43,10 +44,10 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
             kind: ParamKind::Number { default: 1000.0, min: 1.0, max: 1e6 },
         },
     ],
-    constructor: |setup| {
+    constructor: Constructor::Function(|setup| {
         let span = |name| Span::from_secs_f64(setup.params.number(name) / 1000.0);
         Box::new(Daps::new(span("grain"), span("horizon")))
-    },
+    }),
 };
 
 /// Windows are smoothed in eighths of a packet.

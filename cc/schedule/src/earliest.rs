@@ -11,7 +11,7 @@
 //! Source: minimal completion time, the oldest rule of list scheduling; own choice of the terms: half the smoothed RTT
 //! is taken for the one-way delay, and the pacing rate for the path's rate. A path without a rate comes last.
 
-use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::Span;
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -19,10 +19,11 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["earliest-arrival"],
     title: "where the packet arrives first: queue over rate, plus one-way delay",
     source: "own rule (minimal completion time)",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::SendBuffer,
     parameters: &[],
-    constructor: |_| Box::new(Earliest),
+    constructor: Constructor::Function(|_| Box::new(Earliest)),
 };
 
 /// The scheduler, which has no state.

@@ -15,7 +15,7 @@
 //! Source: Lim, Nahum, Towsley, Gibbens, CoNEXT 2017; `mptcp_ecf.c` of the out-of-tree kernel.
 
 use crate::min_rtt::fastest;
-use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -23,6 +23,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &[],
     title: "minrtt that leaves a slow path idle where waiting for the fast one ends sooner",
     source: "Lim et al., CoNEXT 2017; out-of-tree MPTCP kernel, mptcp_ecf.c",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
@@ -30,7 +31,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         description: "how much longer it goes on waiting than it would begin to",
         kind: ParamKind::Number { default: 0.25, min: 0.0, max: 100.0 },
     }],
-    constructor: |setup| Box::new(Ecf::new(setup.params.number("beta"))),
+    constructor: Constructor::Function(|setup| Box::new(Ecf::new(setup.params.number("beta")))),
 };
 
 /// State of ECF.

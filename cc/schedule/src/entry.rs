@@ -1,10 +1,12 @@
 //! A scheduler's registration.
 
 use crate::Scheduler;
-use params::{ParamError, ParamValue, Parameter, Params};
+use params::{Entry, ParamError, ParamValue, Parameter, Params};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-/// One scheduler: its file declares it, [`crate::REGISTRY`] lists it.
+/// One scheduler: its file declares it, [`crate::REGISTRY`] lists it or [`crate::register`] adds it.
 #[derive(Debug)]
 pub struct SchedulerEntry {
     /// Name in scenarios.
@@ -15,6 +17,9 @@ pub struct SchedulerEntry {
     pub title: &'static str,
     /// RFC, paper, kernel file.
     pub source: &'static str,
+    /// Of a scheduler that is registered at run time: which version of its code this is, such as a hash of its source. A
+    /// results folder keeps it, so that runs of different code do not meet in one.
+    pub code_version: Option<&'static str>,
     /// What the scheduler must know of the paths.
     pub needs: Needs,
     /// Where packets wait that a path cannot send at once.
@@ -22,7 +27,46 @@ pub struct SchedulerEntry {
     /// Declared parameters.
     pub parameters: &'static [Parameter],
     /// Builds an instance.
-    pub constructor: fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>,
+    pub constructor: Constructor,
+}
+
+/// How a scheduler is built.
+#[derive(Clone)]
+pub enum Constructor {
+    /// By a function.
+    Function(fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler>),
+    /// By a value: for schedulers that are registered at run time.
+    Dyn(Arc<DynConstructor>),
+}
+
+/// A value that builds a scheduler.
+pub type DynConstructor = dyn Fn(&SchedulerSetup<'_>) -> Box<dyn Scheduler> + Send + Sync;
+
+impl fmt::Debug for Constructor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Function(_) => "Function",
+            Self::Dyn(_) => "Dyn",
+        })
+    }
+}
+
+impl Entry for SchedulerEntry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        self.parameters
+    }
+
+    fn code_version(&self) -> Option<&'static str> {
+        self.code_version
+    }
 }
 
 /// What a scheduler must know of the paths.
@@ -68,6 +112,10 @@ impl SchedulerEntry {
         given: &BTreeMap<String, ParamValue>,
     ) -> Result<Box<dyn Scheduler>, ParamError> {
         let params = &Params::new(self.parameters, given)?;
-        Ok((self.constructor)(&SchedulerSetup { weights, first, params }))
+        let setup = SchedulerSetup { weights, first, params };
+        Ok(match &self.constructor {
+            Constructor::Function(construct) => construct(&setup),
+            Constructor::Dyn(construct) => construct(&setup),
+        })
     }
 }

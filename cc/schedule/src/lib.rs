@@ -4,7 +4,8 @@
 //! [`Pick`], or with `None` to wait. The sender (a tunnel or an MPTCP connection) sends the packet and asks again,
 //! until the answer is `None` or nothing is left.
 //!
-//! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`].
+//! Writing a scheduler touches two places: its own file, and one line of [`REGISTRY`]; a plug-in or a notebook calls
+//! [`register`].
 
 mod adaptive_redundant;
 mod blest;
@@ -29,7 +30,7 @@ pub use byte_deficit::ByteDeficit;
 pub use daps::Daps;
 pub use earliest::Earliest;
 pub use ecf::Ecf;
-pub use entry::{Fill, Needs, SchedulerEntry, SchedulerSetup};
+pub use entry::{Constructor, DynConstructor, Fill, Needs, SchedulerEntry, SchedulerSetup};
 pub use linger::Linger;
 pub use min_rtt::MinRtt;
 pub use overflow::Overflow;
@@ -39,6 +40,8 @@ pub use round_robin::RoundRobin;
 pub use stms::Stms;
 pub use view::{PacketChoice, PathView, Pick, SchedulerView};
 pub use weighted::Weighted;
+
+use params::{Entry, RegisterError, Registered};
 
 /// Chooses what is sent next, and on which path. It is [`Any`](std::any::Any), so that a driver can steer it while it runs.
 pub trait Scheduler: std::any::Any + std::fmt::Debug + Send {
@@ -53,7 +56,10 @@ pub trait Scheduler: std::any::Any + std::fmt::Debug + Send {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick>;
 }
 
-/// Every scheduler, one line each.
+/// The schedulers that were registered at run time.
+static REGISTERED: Registered<SchedulerEntry> = Registered::new();
+
+/// Every built-in scheduler, one line each.
 pub const REGISTRY: &[&SchedulerEntry] = &[
     &min_rtt::ENTRY,
     &linger::ENTRY,
@@ -71,8 +77,27 @@ pub const REGISTRY: &[&SchedulerEntry] = &[
     &byte_deficit::ENTRY,
 ];
 
+/// Every scheduler: the built-in ones, then those that were registered at run time.
+#[must_use]
+pub fn entries() -> Vec<&'static SchedulerEntry> {
+    REGISTERED.after(REGISTRY)
+}
+
+/// The names of all schedulers, also their other names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    entries().into_iter().flat_map(Entry::names)
+}
+
 /// The scheduler called `name`.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static SchedulerEntry> {
-    REGISTRY.iter().copied().find(|entry| entry.name == name || entry.aliases.contains(&name))
+    REGISTERED.find(name, REGISTRY)
+}
+
+/// Adds a scheduler at run time, or replaces one that was added before under the same name.
+///
+/// # Errors
+/// A name that is built in, taken or not allowed, wrong parameters, or no [code version](SchedulerEntry::code_version).
+pub fn register(entry: SchedulerEntry) -> Result<&'static SchedulerEntry, RegisterError> {
+    REGISTERED.register(entry, REGISTRY)
 }

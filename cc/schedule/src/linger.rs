@@ -20,7 +20,7 @@
 //! included. Deviations: buffered bytes are packets times the size of the next one; the linger time of a path without a
 //! rate is zero, so that it gets one.
 
-use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
 use units::{PathId, Rate, Span};
 
@@ -29,6 +29,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["upstream"],
     title: "least time to send all that is buffered at the path, in bursts",
     source: "Linux 6.1, net/mptcp/protocol.c",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::SendBuffer,
     parameters: &[Parameter {
@@ -36,7 +37,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         description: "bytes of a burst",
         kind: ParamKind::Number { default: 65428.0, min: 1.0, max: 1e9 },
     }],
-    constructor: |setup| Box::new(Linger::new(setup.params.number("burst") as u64)),
+    constructor: Constructor::Function(|setup| Box::new(Linger::new(setup.params.number("burst") as u64))),
 };
 
 /// The scheduler (Linux `mptcp_subflow_get_send`).

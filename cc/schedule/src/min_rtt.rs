@@ -8,7 +8,7 @@
 //! Source: `mptcp_sched.c` of the out-of-tree kernel (v0.8x to v0.95). Its preference, among reinjected packets, for
 //! paths that have not carried them is the sender's here.
 
-use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -16,10 +16,11 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["default", "lowest-rtt"],
     title: "least smoothed RTT among the paths whose window has room",
     source: "out-of-tree MPTCP kernel, mptcp_sched.c",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[],
-    constructor: |_| Box::new(MinRtt),
+    constructor: Constructor::Function(|_| Box::new(MinRtt)),
 };
 
 /// The scheduler, which has no state.

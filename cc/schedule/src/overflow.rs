@@ -23,7 +23,7 @@
 //! of earliest completion (ECF; Lim et al., CoNEXT 2017), the queue that is only counted AVQ's (Kunniyur and Srikant,
 //! SIGCOMM 2001).
 
-use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::{Instant, PathId, Rate, Span};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -31,10 +31,11 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &[],
     title: "slower paths carry what would wait longer for the fast one",
     source: "own rule, after RFC 8157 and ECF (CoNEXT 2017)",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[],
-    constructor: |_| Box::new(Overflow::default()),
+    constructor: Constructor::Function(|_| Box::new(Overflow::default())),
 };
 
 /// Round trips of a slow path for which it stays needed: two of BBR's gain cycles.

@@ -7,7 +7,7 @@
 //! Source: draft-lencse-tsvwg-mpt section 5.1. Deviations: totals are 64-bit, and the cycle is not stored but walked,
 //! so that no set of weights can overflow a table.
 
-use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use units::PathId;
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -15,10 +15,11 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["mpt"],
     title: "weighted round robin that counts packets",
     source: "draft-lencse-tsvwg-mpt section 5.1",
+    code_version: None,
     needs: Needs::Nothing,
     fill: Fill::Cwnd,
     parameters: &[],
-    constructor: |setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first)),
+    constructor: Constructor::Function(|setup| Box::new(PacketRoundRobin::new(setup.weights, setup.first))),
 };
 
 /// State of the scheduler.

@@ -6,17 +6,18 @@
 //!
 //! Source: `mptcp_redundant.c` of the out-of-tree kernel, as of v0.90 (v0.89 copied each packet at once instead).
 
-use crate::{Fill, Needs, PacketChoice, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PacketChoice, Pick, Scheduler, SchedulerEntry, SchedulerView};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     name: "redundant",
     aliases: &[],
     title: "every path carries everything; the first copy counts",
     source: "out-of-tree MPTCP kernel v0.90, mptcp_redundant.c",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[],
-    constructor: |_| Box::new(Redundant::default()),
+    constructor: Constructor::Function(|_| Box::new(Redundant::default())),
 };
 
 /// State of the scheduler.

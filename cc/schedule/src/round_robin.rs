@@ -9,7 +9,7 @@
 //! Source: `mptcp_rr.c` of the out-of-tree kernel and its two module parameters. Deviation: where several paths have
 //! not had their turn, the lower index begins (the kernel takes the last of its list).
 
-use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
 use units::PathId;
 
@@ -18,6 +18,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["round-robin", "rr"],
     title: "the paths take turns",
     source: "out-of-tree MPTCP kernel, mptcp_rr.c",
+    code_version: None,
     needs: Needs::Nothing,
     fill: Fill::Cwnd,
     parameters: &[
@@ -32,10 +33,10 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
             kind: ParamKind::Number { default: 1.0, min: 0.0, max: 1.0 },
         },
     ],
-    constructor: |setup| {
+    constructor: Constructor::Function(|setup| {
         let waits_for_cwnd = setup.params.number("cwnd_limited") < 0.5;
         Box::new(RoundRobin::new(setup.params.number("num_segments") as u32, waits_for_cwnd))
-    },
+    }),
 };
 
 /// State of the scheduler.

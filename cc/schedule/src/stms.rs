@@ -16,7 +16,7 @@
 //! The number of the probe is exact with two paths, an estimate with more.
 
 use crate::min_rtt::fastest;
-use crate::{Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PacketChoice, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
 use units::{Instant, Rate};
 
@@ -25,6 +25,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["stms"],
     title: "the slow path sends from further back, by a gap learned from data acknowledgements",
     source: "own rule after Shi et al., USENIX ATC 2018",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
@@ -32,7 +33,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         description: "change of a gap, as a share, for each probe",
         kind: ParamKind::Number { default: 0.05, min: 0.0, max: 0.5 },
     }],
-    constructor: |setup| Box::new(Stms::new(setup.params.number("step"))),
+    constructor: Constructor::Function(|setup| Box::new(Stms::new(setup.params.number("step")))),
 };
 
 /// Bounds of the scale.

@@ -11,7 +11,7 @@
 //!
 //! Source: own rule; the clocks are those of virtual-clock scheduling (Zhang, SIGCOMM 1990), a path for each flow.
 
-use crate::{Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
 use units::{PathId, Rate, Span};
 
@@ -20,6 +20,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &["weighted-by-rate"],
     title: "in proportion to the paths' rates, or to given weights",
     source: "own rule (virtual clocks of Zhang, SIGCOMM 1990)",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
@@ -27,7 +28,9 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         description: "1 waits for the path whose turn it is, 0 passes over it",
         kind: ParamKind::Number { default: 0.0, min: 0.0, max: 1.0 },
     }],
-    constructor: |setup| Box::new(Weighted::new(setup.weights, setup.params.number("strict") >= 0.5)),
+    constructor: Constructor::Function(|setup| {
+        Box::new(Weighted::new(setup.weights, setup.params.number("strict") >= 0.5))
+    }),
 };
 
 /// Greatest deficit of a path, bytes.

@@ -26,7 +26,7 @@ const UNREGISTERED: [(&str, Colour); 2] =
 const PATHS: [Colour; 3] = [["#4a4f59", "#c3c9d3"], ["#9a7b4f", "#c9a877"], ["#7d93a8", "#7f9cb8"]];
 
 fn registered() -> impl Iterator<Item = (&'static control::AlgorithmEntry, Colour)> {
-    control::registry::REGISTRY.iter().filter_map(|entry| Some((*entry, entry.properties.colour?)))
+    control::registry::entries().into_iter().filter_map(|entry| Some((entry, entry.properties.colour?)))
 }
 
 /// All colours: palette, paths, registry, other names.

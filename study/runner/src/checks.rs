@@ -2,7 +2,7 @@
 //! size of the time series.
 
 use crate::Error;
-use control::registry::{self, REGISTRY};
+use control::registry;
 use scenario::Scenario;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Tunnel};
 use schedule::{Fill, Needs, SchedulerEntry};
@@ -75,7 +75,8 @@ fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> 
     if is_usable(entry) {
         return Ok(());
     }
-    let names = schedule::REGISTRY.iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
+    let names =
+        schedule::entries().into_iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
     Err(scenario.error_in(cell, key, &format!("`{}` {reason}", choice.name), &help).into())
 }
@@ -102,8 +103,7 @@ fn scheduler_of(
 /// The scheduler of this name, or an error with a suggestion.
 fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (String, String)> {
     schedule::find(name).ok_or_else(|| {
-        let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
-        let help = match scenario::did_you_mean(name, names.copied()) {
+        let help = match scenario::did_you_mean(name, schedule::names()) {
             Some(closest_name) => format!("did you mean `{closest_name}`?"),
             None => "`ropewalk list schedulers` shows them all".to_owned(),
         };
@@ -153,8 +153,7 @@ pub fn suggestion(unknown_name: &str) -> String {
     if unknown_name == "uncoupled" {
         return "any single-path algorithm runs uncoupled, once on each path: congestion = \"reno\"".to_owned();
     }
-    let names = REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
-    match scenario::did_you_mean(&unknown_name.to_lowercase(), names.copied()) {
+    match scenario::did_you_mean(&unknown_name.to_lowercase(), registry::names()) {
         Some(closest_name) => format!("did you mean `{closest_name}`?"),
         None => "`ropewalk list algorithms` shows them all".to_owned(),
     }

@@ -6,6 +6,7 @@ mod flow;
 mod group;
 mod linux;
 mod random_events;
+mod registration;
 mod registry;
 mod sender;
 mod steady;

@@ -5,7 +5,7 @@
 //!
 //! Source: an example; nobody has shown that it is good for anything.
 
-use crate::{Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
+use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
 
 pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -13,6 +13,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
     aliases: &[],
     title: "the path that uses the smallest part of its window",
     source: "docs/writing-a-scheduler.md",
+    code_version: None,
     needs: Needs::Measurements,
     fill: Fill::Cwnd,
     parameters: &[Parameter {
@@ -20,7 +21,7 @@ pub(crate) const ENTRY: SchedulerEntry = SchedulerEntry {
         description: "a path that uses more than this part of its window is skipped",
         kind: ParamKind::Number { default: 0.9, min: 0.0, max: 1.0 },
     }],
-    constructor: |setup| Box::new(LeastFilled { max_fill: setup.params.number("max_fill") }),
+    constructor: Constructor::Function(|setup| Box::new(LeastFilled { max_fill: setup.params.number("max_fill") })),
 };
 
 /// The scheduler, which has no state.

@@ -163,7 +163,7 @@ fn mpt_scheduler(choice: &AlgorithmChoice, weights: &[u32]) -> Result<Box<dyn Sc
     let needs_no_measurements = |entry: &&SchedulerEntry| entry.needs == Needs::Nothing;
     let entry = schedule::find(&choice.name).filter(needs_no_measurements).ok_or_else(|| {
         let names: Vec<&str> =
-            schedule::REGISTRY.iter().copied().filter(needs_no_measurements).map(|entry| entry.name).collect();
+            schedule::entries().into_iter().filter(needs_no_measurements).map(|entry| entry.name).collect();
         Error::config(format!("mpt mode has no scheduler `{}`; there are {}", choice.name, names.join(", ")))
     })?;
     let scheduler = entry.scheduler(weights, 0, &choice.parameters);

@@ -76,9 +76,14 @@ fn congestion(choice: &Spanned<NameOrTable>, is_mpt: bool, folder: &Path) -> Res
         let message = "MPT's protocol has no acknowledgements, so there is no congestion control";
         return Err(Diagnostic::new(choice.span(), message).with_help("leave it out, or \"off\""));
     }
-    let names = control::registry::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = control::registry::find(&algorithm.name).ok_or_else(|| {
-        unknown_algorithm("congestion control", "algorithms", &algorithm.name, choice, names.chain([&OFF]).copied())
+        unknown_algorithm(
+            "congestion control",
+            "algorithms",
+            &algorithm.name,
+            choice,
+            control::registry::names().chain([OFF]),
+        )
     })?;
     entry.controller(&algorithm.parameters).map_err(|error| bad_parameter(&error, choice, entry.name, "algorithms"))?;
     Ok(algorithm)
@@ -90,9 +95,8 @@ fn scheduler(
     context: &Context<'_>,
 ) -> Result<AlgorithmChoice, Diagnostic> {
     let (scheduler, is_mpt) = (algorithm_choice(choice, context.folder)?, context.is_mpt);
-    let names = schedule::REGISTRY.iter().flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases));
     let entry = schedule::find(&scheduler.name)
-        .ok_or_else(|| unknown_algorithm("scheduler", "schedulers", &scheduler.name, choice, names.copied()))?;
+        .ok_or_else(|| unknown_algorithm("scheduler", "schedulers", &scheduler.name, choice, schedule::names()))?;
     let without_measurements = |entry: &SchedulerEntry| entry.needs == Needs::Nothing;
     let without_send_buffers = |entry: &SchedulerEntry| entry.fill == Fill::Cwnd;
     if is_mpt && !without_measurements(entry) {
@@ -123,7 +127,8 @@ fn unusable_scheduler(
     reason: &str,
     is_usable: impl Fn(&SchedulerEntry) -> bool,
 ) -> Diagnostic {
-    let names = schedule::REGISTRY.iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
+    let names =
+        schedule::entries().into_iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
     Diagnostic::new(choice.span(), format!("`{name}` {reason}")).with_help(help)
 }

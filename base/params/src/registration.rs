@@ -1,0 +1,160 @@
+//! Entries that are registered while the program runs: algorithms of a plug-in or of a notebook.
+
+use crate::{FILE, ParamKind, Parameter};
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+
+/// Names that mean something else where an algorithm could be named.
+const RESERVED: [&str; 2] = ["off", "uncoupled"];
+
+/// Facts about an entry that registration checks.
+pub trait Entry: 'static {
+    /// Its name in scenarios.
+    fn name(&self) -> &'static str;
+    /// Its other names.
+    fn aliases(&self) -> &'static [&'static str];
+    /// Its declared parameters.
+    fn parameters(&self) -> &'static [Parameter];
+    /// The version of its code, which results folders keep; built-in entries have none.
+    fn code_version(&self) -> Option<&'static str>;
+
+    /// Its name and its other names.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name()).chain(self.aliases().iter().copied())
+    }
+}
+
+/// The entries that were registered, in the order of their first registration.
+///
+/// The lock is the only one in the pure crates. It guards a list that changes when a plug-in or a notebook registers an
+/// entry, and that is read while a scenario is set up: no event of a run waits for it, and a run depends on the entry
+/// that it found, not on the order in which threads take the lock.
+#[derive(Debug)]
+pub struct Registered<E: Entry>(RwLock<Vec<&'static E>>);
+
+impl<E: Entry> Registered<E> {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(RwLock::new(Vec::new()))
+    }
+
+    /// The built-in entries, then the registered ones.
+    pub fn after(&self, built_in: &[&'static E]) -> Vec<&'static E> {
+        let registered = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        built_in.iter().chain(registered.iter()).copied().collect()
+    }
+
+    /// The entry called `name`, or known under it elsewhere: a built-in one, else a registered one.
+    pub fn find(&self, name: &str, built_in: &[&'static E]) -> Option<&'static E> {
+        let has_name = |entry: &&E| entry.names().any(|other| other == name);
+        let registered = || self.0.read().unwrap_or_else(PoisonError::into_inner).iter().copied().find(has_name);
+        built_in.iter().copied().find(has_name).or_else(registered)
+    }
+
+    /// Adds an entry, or replaces the registered one of the same name: then runs that were set up before keep the
+    /// former. An entry lives until the program ends.
+    ///
+    /// # Errors
+    /// See [`RegisterError`]; the list is as it was.
+    pub fn register(&self, entry: E, built_in: &[&'static E]) -> Result<&'static E, RegisterError> {
+        let mut registered = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        check(&entry, built_in, &registered)?;
+        let entry: &'static E = Box::leak(Box::new(entry));
+        match registered.iter_mut().find(|known| known.name() == entry.name()) {
+            Some(known) => *known = entry,
+            None => registered.push(entry),
+        }
+        Ok(entry)
+    }
+}
+
+impl<E: Entry> Default for Registered<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn check<E: Entry>(entry: &E, built_in: &[&'static E], registered: &[&'static E]) -> Result<(), RegisterError> {
+    for name in entry.names() {
+        if !is_name(name) {
+            return Err(RegisterError::BadName(name));
+        }
+        let others = registered.iter().filter(|known| known.name() != entry.name());
+        if RESERVED.contains(&name) || built_in.iter().any(|known| known.names().any(|other| other == name)) {
+            return Err(RegisterError::BuiltInName(name));
+        }
+        if let Some(other) = others.into_iter().find(|known| known.names().any(|other| other == name)) {
+            return Err(RegisterError::TakenName { name, by: other.name() });
+        }
+    }
+    if entry.code_version().is_none_or(str::is_empty) {
+        return Err(RegisterError::NoCodeVersion(entry.name()));
+    }
+    let bad = |(index, parameter): (usize, &Parameter)| {
+        let is_known = entry.parameters()[..index].iter().any(|other| other.name == parameter.name);
+        let is_key = is_name(parameter.name) && parameter.name != "name";
+        let is_file = matches!(parameter.kind, ParamKind::File);
+        let has_default = match parameter.kind {
+            ParamKind::Number { default, min, max } => (min..=max).contains(&default),
+            ParamKind::Choice(choices) => !choices.is_empty(),
+            ParamKind::File => true,
+        };
+        (is_known || !is_key || !has_default || is_file != (parameter.name == FILE)).then_some(parameter.name)
+    };
+    match entry.parameters().iter().enumerate().find_map(bad) {
+        Some(parameter) => Err(RegisterError::BadParameter { entry: entry.name(), parameter }),
+        None => Ok(()),
+    }
+}
+
+/// Small letters, digits, `-` and `_`, the first one a letter.
+fn is_name(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(is_inner)
+}
+
+/// A refused registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterError {
+    /// Not a name that a scenario can use.
+    BadName(&'static str),
+    /// The name of a built-in entry, or a word with another meaning.
+    BuiltInName(&'static str),
+    /// The name of another registered entry.
+    TakenName {
+        /// The name.
+        name: &'static str,
+        /// The entry that has it.
+        by: &'static str,
+    },
+    /// Results folders could not tell versions of this entry apart.
+    NoCodeVersion(&'static str),
+    /// A parameter that is declared twice, whose name is not a key, or whose default is outside its range.
+    BadParameter {
+        /// The entry.
+        entry: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+    },
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadName(name) => {
+                write!(f, "`{name}` cannot be a name: small letters, digits, `-` and `_`, the first one a letter")
+            }
+            Self::BuiltInName(name) => write!(f, "`{name}` is built in and cannot be replaced: choose another name"),
+            Self::TakenName { name, by } => write!(f, "`{name}` is a name of `{by}` already"),
+            Self::NoCodeVersion(entry) => write!(f, "`{entry}` has no code version: results folders need one"),
+            Self::BadParameter { entry, parameter } => write!(
+                f,
+                "parameter `{parameter}` of `{entry}`: needs a name of its own other than `name`, of small letters, \
+                 digits, `-` and `_`, and a default within its range; `file` is the name of a file and of nothing else"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RegisterError {}
