@@ -27,6 +27,7 @@ const CRATES: &[CrateRule] = &[
     impure("testing", &[]),
     pure("parse", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
     pure("control", &["params", "units"], &["libm"]),
+    pure("policy", &[], &["libm"]),
     pure("schedule", &["params", "units"], &[]),
     pure("transport", &["control", "schedule", "units"], &[]),
     pure("link", &["units"], &["libm"]),

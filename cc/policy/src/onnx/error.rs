@@ -1,0 +1,54 @@
+//! Why a model is refused.
+
+use std::fmt;
+
+/// Why a model is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelError {
+    /// The bytes are no ONNX file, or only a part of one.
+    NotOnnx,
+    /// Weights lie in another file.
+    ExternalData,
+    /// A tensor of this name has elements that are neither 32-bit floats nor, as a shape, 64-bit integers.
+    ElementType(String),
+    /// The operator set's version.
+    OperatorSet(i64),
+    /// An operator that is not supported.
+    Operator(String),
+    /// A node whose inputs or attributes are not supported: its operator, and what is wrong.
+    Node(String, String),
+    /// The model does not have one input and one output, or they are no vectors of fixed size.
+    Signature(String),
+    /// A weight that is no finite number, in the tensor of this name.
+    NotFinite(String),
+    /// Operations or elements that one evaluation takes, which are more than [`super::MAX_OPERATIONS`].
+    TooExpensive(u64),
+    /// Metadata: the key, and what is wrong.
+    Metadata(&'static str, String),
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOnnx => f.write_str("not an ONNX model, or only a part of one"),
+            Self::ExternalData => f.write_str("weights lie in another file: save the model with its weights"),
+            Self::ElementType(name) => write!(f, "tensor `{name}` is not of 32-bit floats"),
+            Self::OperatorSet(version) => {
+                let [min, max] = super::OPERATOR_SETS;
+                write!(f, "operator set {version}: export with one from {min} to {max}")
+            }
+            Self::Operator(name) => {
+                write!(f, "unsupported operator `{name}`; there are: {}", super::OPERATORS.join(", "))
+            }
+            Self::Node(operator, message) => write!(f, "operator `{operator}`: {message}"),
+            Self::Signature(message) => f.write_str(message),
+            Self::NotFinite(name) => write!(f, "tensor `{name}` contains NaN or infinity"),
+            Self::TooExpensive(operations) => {
+                write!(f, "one decision takes {operations} operations, at most {} are allowed", super::MAX_OPERATIONS)
+            }
+            Self::Metadata(key, message) => write!(f, "metadata `{key}`: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}

@@ -1,0 +1,58 @@
+//! ONNX models, small enough to be asked on every round trip: reading, checking and evaluation.
+//!
+//! A run has the same digest on every machine, so an evaluation must have the same bits everywhere. Inference libraries
+//! choose kernels (fused multiply-add or not, 4 to 16 lanes, their own `tanh`) by the processor that they run on; here
+//! every product and sum is a rounded 32-bit float in the order of ONNX's definition, and transcendental functions come
+//! from `libm`. What a policy network of dense layers needs is supported, and nothing else.
+//!
+//! Source: ONNX IR version 8 and later, operator sets 7 to 24, <https://onnx.ai/onnx/operators/>.
+
+mod build;
+mod error;
+mod evaluate;
+mod messages;
+mod node;
+mod operation;
+mod protobuf;
+
+pub use build::Model;
+pub use error::ModelError;
+pub use evaluate::Evaluator;
+
+/// Multiplications with their additions, and elements of results, that one evaluation may take: about a millisecond.
+pub const MAX_OPERATIONS: u64 = 1 << 20;
+/// The oldest and the newest version of the default operator set.
+const OPERATOR_SETS: [i64; 2] = [7, 24];
+/// The supported operators.
+const OPERATORS: &[&str] = &[
+    "Abs",
+    "Add",
+    "Cast",
+    "Clip",
+    "Concat",
+    "Constant",
+    "Div",
+    "Dropout",
+    "Elu",
+    "Exp",
+    "Flatten",
+    "Gemm",
+    "Identity",
+    "LayerNormalization",
+    "LeakyRelu",
+    "MatMul",
+    "Max",
+    "Min",
+    "Mul",
+    "Neg",
+    "Relu",
+    "Reshape",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Sqrt",
+    "Squeeze",
+    "Sub",
+    "Tanh",
+    "Unsqueeze",
+];

@@ -1,0 +1,88 @@
+//! Models are read, refused and evaluated. `tests/models/make.py` made them, and the answers of onnxruntime.
+
+use policy::onnx::{Evaluator, Model, ModelError};
+use std::path::Path;
+use std::sync::Arc;
+
+fn bytes(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name)).unwrap()
+}
+
+fn evaluator(name: &str) -> Evaluator {
+    Evaluator::new(Arc::new(Model::read(&bytes(name)).unwrap()))
+}
+
+#[test]
+fn a_dense_layer_of_whole_numbers_is_exact() {
+    let mut evaluator = evaluator("exact.onnx");
+    assert_eq!(evaluator.evaluate(&[1.0, 2.0, 3.0]), [15.0, 0.0]);
+    assert_eq!(evaluator.evaluate(&[-1.0, 0.0, 0.0]), [0.0, 2.0]);
+    let model = evaluator.model();
+    assert_eq!((model.input_len(), model.output_len()), (3, 2));
+    assert_eq!(model.metadata()["ropewalk.version"], "1");
+    // The input's 3 elements, 6 products, 2 sums, 2 additions of the bias, 2 of the rectifier; and 1 for each value.
+    assert_eq!(model.operations(), 3 + 6 + 2 + 2 + 2 + 4);
+}
+
+#[test]
+fn every_operator_answers_as_onnxruntime() {
+    let mut evaluator = evaluator("operators.onnx");
+    for line in String::from_utf8(bytes("operators.txt")).unwrap().lines() {
+        let numbers: Vec<f32> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+        let (observation, expected) = numbers.split_at(6);
+        let action = evaluator.evaluate(observation);
+        for (action, expected) in action.iter().zip(expected) {
+            // Sums of 56 products of numbers below 100 in either order: (56 + some ten of earlier layers) roundings.
+            let bound = 66.0 * f32::EPSILON * 100.0;
+            assert!((action - expected).abs() <= bound, "{action} instead of {expected}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_refused_by_name() {
+    let refused = |name: &str| Model::read(&bytes(name)).unwrap_err().to_string();
+    for (name, phrase) in [
+        ("dynamic.onnx", "input `observation` has a dimension without a size: export it with the shape [1, n]"),
+        ("matrix.onnx", "input `observation` has the shape [2, 3]"),
+        ("recurrent.onnx", "unsupported operator `Sin`; there are: Abs,"),
+        ("nan.onnx", "tensor `w` contains NaN"),
+        ("double.onnx", "tensor `w` is not of 32-bit floats"),
+        ("mismatch.onnx", "operator `MatMul`: matrices [1, 3] and [2, 2]"),
+        ("large.onnx", "one decision takes 2"),
+        ("operators.txt", "not an ONNX model"),
+    ] {
+        let message = refused(name);
+        assert!(message.contains(phrase), "{name}: {message}");
+    }
+    assert_eq!(Model::read(&[]).unwrap_err(), ModelError::NotOnnx);
+}
+
+#[test]
+fn no_truncated_or_altered_model_panics() {
+    let original = bytes("operators.onnx");
+    let (mut refused, mut evaluated) = (0, 0);
+    let mut check = |bytes: &[u8]| match Model::read(bytes) {
+        Ok(model) => {
+            let input = vec![0.5; model.input_len()];
+            let len = model.output_len();
+            assert_eq!(Evaluator::new(Arc::new(model)).evaluate(&input).len(), len);
+            evaluated += 1;
+        }
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            refused += 1;
+        }
+    };
+    for len in 0..original.len() {
+        check(&original[..len]);
+    }
+    for index in 0..original.len() {
+        for mask in [0x01, 0x80, 0xff] {
+            let mut altered = original.clone();
+            altered[index] ^= mask;
+            check(&altered);
+        }
+    }
+    assert!(refused > original.len() / 2, "{refused} refused, {evaluated} evaluated");
+}
