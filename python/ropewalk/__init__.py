@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._native import __version__
-from .errors import RopewalkError, ScenarioError
+from ._native import Policy, __version__
+from .errors import PolicyError, RopewalkError, ScenarioError
 from .scenario import Scenario
 
-__all__ = ["RopewalkError", "Scenario", "ScenarioError", "__version__"]
+__all__ = ["Policy", "PolicyError", "RopewalkError", "Scenario", "ScenarioError", "__version__"]

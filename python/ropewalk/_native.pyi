@@ -1,8 +1,25 @@
 """The extension module. One block for each file of `python/src`."""
 
+from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 __version__: str
+
+# policy.rs
+
+class Policy:
+    """A policy read from an ONNX file."""
+
+    def __init__(self, path: str | PathLike[str]) -> None: ...
+    def act(self, observation: Sequence[float]) -> list[float]:
+        """The action for an observation: the bits that the simulator and the tunnel get."""
+    @property
+    def observation_size(self) -> int: ...
+    @property
+    def action_size(self) -> int: ...
+    @property
+    def metadata(self) -> dict[str, str]: ...
 
 # scenario.rs
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["RopewalkError", "ScenarioError"]
+__all__ = ["PolicyError", "RopewalkError", "ScenarioError"]
 
 
 class RopewalkError(Exception):
     """An error of Ropewalk."""
+
+
+class PolicyError(RopewalkError, ValueError):
+    """A model that is refused, or an observation of the wrong size."""
 
 
 class ScenarioError(RopewalkError, ValueError):

@@ -13,3 +13,8 @@ pub(crate) fn scenario(py: Python<'_>, error: &::scenario::Error) -> PyErr {
     let arguments = (error.to_string(), error.file_name(), error.line(), error.key(), error.message(), error.help());
     exception(py, "ScenarioError", arguments)
 }
+
+/// `PolicyError` with this message.
+pub(crate) fn policy(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "PolicyError", (message,))
+}

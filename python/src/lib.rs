@@ -8,12 +8,14 @@
 use pyo3::prelude::*;
 
 mod error;
+mod policy;
 mod scenario;
 
 /// Fills the module.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    policy::register(module)?;
     scenario::register(module)?;
     Ok(())
 }

@@ -70,7 +70,7 @@ const CRATES: &[CrateRule] = &[
         "ropewalk",
         &["control", "daemon", "lab", "mpt", "record", "report", "runner", "scenario", "schedule", "store", "units"],
     ),
-    impure("python", &["scenario"]),
+    impure("python", &["policy", "scenario"]),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
     impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
     impure("xtask", &[]),
