@@ -1,5 +1,51 @@
-//! Learned policies: models that decide windows or rates.
+//! Learned congestion control: a policy sees what a monitor interval measured and answers with an action.
 //!
-//! [`onnx`] reads the file in which a policy leaves training, and evaluates it with the same bits on every machine.
+//! - `monitor`: the measurements of a path over one interval; `feature`: what a policy sees of them, by name;
+//!   `observation`: presets of features, and their history; `action`: what the answer changes; `reward`: what training
+//!   maximises.
+//! - `controller`: [`PolicyController`], the [`control::Controller`] of a group of paths. A [`Policy`] answers in it, or a
+//!   learning environment from outside; both give the same decisions to the last bit.
+//! - [`onnx`] reads the file in which a policy leaves training, and evaluates it with the same bits on every machine.
 
+mod action;
+mod controller;
+mod feature;
+mod monitor;
+mod observation;
 pub mod onnx;
+mod per_path;
+mod reward;
+#[cfg(test)]
+mod tests;
+
+pub use action::{Action, ActionError};
+pub use controller::{Interval, PolicyController, Settings};
+pub use feature::{Feature, Statistic, WindowedSignal, feature_names};
+pub use monitor::Summary;
+pub use observation::{Observation, ObservationError};
+pub use per_path::PerPath;
+pub use reward::{Reward, RewardError, Share};
+
+use std::fmt;
+
+/// Answers each observation with an action.
+pub trait Policy: fmt::Debug + Send {
+    /// Writes the action for an observation. `observation` has [`Settings::observation_len`] values, `action` has
+    /// [`Settings::action_len`], zero when called.
+    ///
+    /// # Errors
+    /// The model fails. The controller falls back to CUBIC, as it does for an action that is not finite.
+    fn act(&mut self, observation: &[f32], action: &mut [f32]) -> Result<(), PolicyError>;
+}
+
+/// The reason why a policy gave no action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError(pub String);
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PolicyError {}

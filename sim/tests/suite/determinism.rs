@@ -49,9 +49,9 @@ fn a_run_cut_into_steps_is_the_same_run() {
         for number in 1.. {
             let until = Instant::ZERO + step * number;
             if before {
-                simulation.run_before(until)
+                simulation.run_before(until);
             } else {
-                simulation.run_until(until)
+                simulation.run_until(until);
             }
             if simulation.now() == simulation.end() {
                 break;

@@ -65,7 +65,24 @@ pub struct CwndController<O> {
 impl<O: CongestionOps + 'static> CwndController<O> {
     /// A controller that uses these operations, for an algorithm's registration.
     pub fn boxed(ops: O) -> Box<dyn PathController> {
-        Box::new(Self { state: CwndState::default(), ops })
+        Box::new(Self::new(ops))
+    }
+
+    /// A controller that uses these operations.
+    #[must_use]
+    pub fn new(ops: O) -> Self {
+        Self { state: CwndState::default(), ops }
+    }
+
+    /// The window and what goes with it.
+    #[must_use]
+    pub fn state(&self) -> &CwndState {
+        &self.state
+    }
+
+    /// The window, for a policy that steers it from outside.
+    pub fn state_mut(&mut self) -> &mut CwndState {
+        &mut self.state
     }
 }
 

@@ -113,7 +113,9 @@ struct Epoch {
 }
 
 impl Cubic {
-    fn new(params: &Params) -> Self {
+    /// CUBIC with the parameters of [`ENTRY`].
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
         let is_on = |name| params.choice(name) == "on";
         Self {
             cubic: CubicFunction::new(params.number("beta"), params.number("c")),

@@ -1,0 +1,257 @@
+//! The controller of a group of paths that a policy decides for.
+//!
+//! **Time is cut at boundaries**: multiples of a fixed interval, or the start of the interval plus the smoothed RTT that
+//! was known at it (of a group: the greatest; 10 ms before the first sample, never below 1 ms). At the first event at or
+//! after a boundary, before that event is handled, the interval is closed, the policy asked and its action carried out.
+//! The interval's sums are of the events before the boundary, and its length ends there. An interval without an event of
+//! the group is not decided: it goes on to the next boundary, of a grid of its length, that follows an event.
+//!
+//! A driver decides from outside in the same way, and gets the same decisions to the last bit: it runs up to
+//! [`PolicyController::boundary`], exclusive; if [`PolicyController::is_due`], it calls [`PolicyController::observe`] and
+//! [`PolicyController::decide`], else [`PolicyController::skip`].
+
+use crate::action::{Action, Actuator};
+use crate::feature::Windows;
+use crate::monitor::{Monitor, Summary};
+use crate::observation::Observation;
+use crate::{Policy, PolicyError};
+use control::{Context, Controller, Decision, PathEvent};
+use units::{Instant, PathId, Span};
+
+/// The length of monitor intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// Always the same; at least 1 ms.
+    Fixed(Span),
+    /// The smoothed RTT at the interval's start.
+    RoundTrip,
+}
+
+/// Length of an interval that is a round trip before the first sample.
+const UNKNOWN_RTT: Span = Span::from_millis(10);
+/// Least length of an interval.
+const MIN_INTERVAL: Span = Span::from_millis(1);
+
+/// What a policy sees, how often, and what it decides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The features of each path.
+    pub observation: Observation,
+    /// What a number of the answer does.
+    pub action: Action,
+    /// When the policy is asked.
+    pub interval: Interval,
+    /// Number of paths that are decided for at once.
+    pub paths: usize,
+}
+
+impl Settings {
+    /// Numbers of an observation: those of path 0, then of path 1, and so on.
+    #[must_use]
+    pub fn observation_len(&self) -> usize {
+        self.paths * self.observation.len()
+    }
+
+    /// Numbers of an answer: one a path.
+    #[must_use]
+    pub fn action_len(&self) -> usize {
+        self.paths
+    }
+}
+
+/// A group of paths under a policy.
+#[derive(Debug)]
+pub struct PolicyController {
+    settings: Settings,
+    policy: Option<Box<dyn Policy>>,
+    paths: Vec<ControlledPath>,
+    /// Start of the interval.
+    start: Instant,
+    /// The first boundary that follows the latest event.
+    boundary: Instant,
+    /// Distance of boundaries.
+    step: Span,
+    has_event: bool,
+    observation: Vec<f32>,
+    action: Vec<f32>,
+    /// Measurements of the last closed interval.
+    summaries: Vec<Summary>,
+    failure: Option<PolicyError>,
+    decisions: u64,
+}
+
+#[derive(Debug)]
+struct ControlledPath {
+    monitor: Monitor,
+    actuator: Actuator,
+    windows: Windows,
+    action: f32,
+}
+
+impl PolicyController {
+    /// A controller that asks `policy`.
+    #[must_use]
+    pub fn new(settings: Settings, policy: Box<dyn Policy>) -> Self {
+        Self { policy: Some(policy), ..Self::from_outside(settings) }
+    }
+
+    /// A controller that is decided for from outside. What is not decided stays as it is.
+    #[must_use]
+    pub fn from_outside(settings: Settings) -> Self {
+        let path = |_| ControlledPath {
+            monitor: Monitor::default(),
+            actuator: Actuator::new(settings.action),
+            windows: Windows::default(),
+            action: 0.0,
+        };
+        let step = match settings.interval {
+            Interval::Fixed(span) => span.max(MIN_INTERVAL),
+            Interval::RoundTrip => UNKNOWN_RTT,
+        };
+        Self {
+            policy: None,
+            paths: (0..settings.paths).map(path).collect(),
+            start: Instant::ZERO,
+            boundary: Instant::ZERO + step,
+            step,
+            has_event: false,
+            observation: vec![0.0; settings.observation_len()],
+            action: vec![0.0; settings.action_len()],
+            summaries: vec![Summary::default(); settings.paths],
+            failure: None,
+            decisions: 0,
+            settings,
+        }
+    }
+
+    /// What the policy sees and decides.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The next boundary: the end of the interval, if it [is due](Self::is_due) there.
+    #[must_use]
+    pub fn boundary(&self) -> Instant {
+        self.boundary
+    }
+
+    /// Whether the interval is decided at the boundary: it had an event.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.has_event
+    }
+
+    /// Passes over a boundary before which the interval had no event.
+    pub fn skip(&mut self) {
+        self.boundary += self.step;
+    }
+
+    /// Closes the interval at its boundary and begins the next one. Returns the observation.
+    pub fn observe(&mut self) -> &[f32] {
+        let elapsed = self.boundary.since(self.start);
+        let len = self.settings.observation.len();
+        let is_windowed = self.settings.observation.is_windowed();
+        for ((path, summary), values) in
+            self.paths.iter_mut().zip(&mut self.summaries).zip(self.observation.chunks_exact_mut(len))
+        {
+            *summary = path.monitor.close(elapsed, path.actuator.decision(), path.action);
+            if is_windowed {
+                path.windows.push(summary);
+            }
+            self.settings.observation.push(values, summary, &path.windows);
+        }
+        self.start = self.boundary;
+        if self.settings.interval == Interval::RoundTrip {
+            let srtt = self.paths.iter().map(|path| path.monitor.srtt()).max().unwrap_or_default();
+            self.step = if srtt > Span::ZERO { srtt.max(MIN_INTERVAL) } else { UNKNOWN_RTT };
+        }
+        self.boundary = self.start + self.step;
+        self.has_event = false;
+        &self.observation
+    }
+
+    /// Carries out an action: one number a path. A number that is not finite is a mistake of the policy: every path goes
+    /// on with CUBIC from its present window.
+    pub fn decide(&mut self, action: &[f32], cx: &mut Context<'_>) {
+        self.decisions += 1;
+        if let Some(number) = action.iter().find(|number| !number.is_finite()) {
+            return self.fail(PolicyError(format!("the policy answered {number}")), cx);
+        }
+        for (path, a) in self.paths.iter_mut().zip(action) {
+            path.action = *a;
+            path.actuator.act(*a);
+        }
+    }
+
+    /// The measurements of the last closed interval, one a path.
+    #[must_use]
+    pub fn summaries(&self) -> &[Summary] {
+        &self.summaries
+    }
+
+    /// Why the group runs with CUBIC instead of the policy, if it does.
+    #[must_use]
+    pub fn failure(&self) -> Option<&PolicyError> {
+        self.failure.as_ref()
+    }
+
+    /// The last observation.
+    #[cfg(test)]
+    pub(crate) fn observation_for_tests(&self) -> &[f32] {
+        &self.observation
+    }
+
+    /// Number of actions so far.
+    #[must_use]
+    pub fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
+    fn fail(&mut self, error: PolicyError, cx: &mut Context<'_>) {
+        self.paths.iter_mut().for_each(|path| path.actuator.fail(cx));
+        self.failure.get_or_insert(error);
+    }
+
+    /// The time has come to, or past, the boundary: decides for the interval, if it had an event.
+    #[cold]
+    fn cross(&mut self, cx: &mut Context<'_>) {
+        if self.has_event {
+            self.observe();
+            if let (Some(mut policy), None) = (self.policy.take(), &self.failure) {
+                let mut action = std::mem::take(&mut self.action);
+                action.fill(0.0);
+                match policy.act(&self.observation, &mut action) {
+                    Ok(()) => self.decide(&action, cx),
+                    Err(error) => self.fail(error, cx),
+                }
+                self.action = action;
+                self.policy = Some(policy);
+            }
+        }
+        let steps = cx.now.since(self.start).0 / self.step.0 + 1;
+        self.boundary = self.start + self.step * steps;
+    }
+}
+
+impl Controller for PolicyController {
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
+        if cx.now >= self.boundary {
+            self.cross(cx);
+        }
+        let start = self.start;
+        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        self.has_event = true;
+        if matches!(event, PathEvent::PathUp(_)) {
+            path.windows.clear();
+        }
+        path.monitor.on_event(cx.now, start, event);
+        path.actuator.on_event(event, &path.monitor, cx);
+    }
+
+    fn decision(&self, path: PathId) -> Decision {
+        let decided = self.paths.get(path.index()).and_then(|path| path.actuator.decision());
+        // A path beyond the group's number, which the driver refuses before: what any sender may do.
+        decided.unwrap_or(Decision { cwnd: 10, ssthresh: units::INFINITE_SSTHRESH, pacing_rate: None })
+    }
+}
