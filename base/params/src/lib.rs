@@ -1,8 +1,10 @@
 //! Parameters of algorithms: an algorithm declares them with description, default and range; values are checked against
 //! that; `ropewalk list` shows them.
 
+mod failure;
 mod registration;
 
+pub use failure::AlgorithmError;
 pub use registration::{Entry, RegisterError, Registered};
 
 use std::collections::BTreeMap;

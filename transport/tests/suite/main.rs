@@ -3,7 +3,6 @@
 mod acknowledging;
 mod any_network;
 mod any_paths;
-mod checked_scheduler;
 mod impairments;
 mod mptcp;
 mod mptcp_connection;

@@ -1,8 +1,8 @@
 //! An MPTCP connection over the test network: a path for each subflow, with a one-way delay and a transmission time of
 //! a segment, and a filter that drops, delays or duplicates packets.
 
-use crate::checked_scheduler::CheckedScheduler;
 use crate::tcp_connection::{self, MSS};
+use conformance::scheduler::CheckedScheduler;
 use ropewalk_transport::mptcp::{
     Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig,
 };
@@ -95,8 +95,8 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
     let entry = control::registry::find(options.congestion).expect("registered");
     let controller = entry.controller(&BTreeMap::new()).expect("no parameters");
     let entry = schedule::find(options.scheduler).expect("registered");
-    let scheduler = Box::new(CheckedScheduler::new(entry));
-    let mut sender = Sender::new(config, controller, RngStream::named(1, "paths"), scheduler, entry.fill);
+    let scheduler = CheckedScheduler::new(entry, |violation| panic!("{violation}")).expect("no parameters");
+    let mut sender = Sender::new(config, controller, RngStream::named(1, "paths"), Box::new(scheduler), entry.fill);
     sender.handle(Instant::ZERO, Input::Write(options.segments));
     sender
 }

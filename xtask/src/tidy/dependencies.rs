@@ -30,6 +30,7 @@ const CRATES: &[CrateRule] = &[
     pure("schedule", &["params", "units"], &[]),
     pure("policy", &["control", "units"], &["libm"]),
     pure("transport", &["control", "schedule", "units"], &[]),
+    pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),
     pure("link", &["units"], &["libm"]),
     pure("record", &["units"], &["hdrhistogram", "serde"]),
     pure("wire", &[], &[]),

@@ -1,9 +1,8 @@
 //! Coupled algorithms: the windows of several paths, and of a single path.
 
 use crate::flow::{Connection, LINK, Link};
-use crate::sender::{Action, Sender};
-use control::registry::{REGISTRY, find};
-use control::{AlgorithmEntry, Decision, ParamValue};
+use control::ParamValue;
+use control::registry::find;
 use std::collections::BTreeMap;
 use units::{Instant, Span};
 
@@ -11,44 +10,15 @@ fn choices(set: &[(&str, &str)]) -> BTreeMap<String, ParamValue> {
     set.iter().map(|(key, choice)| ((*key).to_owned(), ParamValue::Choice((*choice).to_owned()))).collect()
 }
 
-/// Decisions for the first of three paths; the others are up without RTT if `others_up`, or else down.
-fn single_path(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>, others_up: bool) -> Vec<Decision> {
-    let mut sender = Sender::with(entry, given);
-    if !others_up {
-        (1..3).for_each(|path| sender.apply(path, Action::Toggle));
-    }
-    let ack = |acked, lost| Action::Ack { acked, lost, rtt_us: 50_000 };
-    let rounds = [Action::Send(1000), Action::Wait(50), ack(30, 0), ack(1000, 0)];
-    let faults = [
-        ack(3, 1),
-        Action::Timeout,
-        Action::Mark,
-        Action::Wait(2000),
-        ack(2, 2),
-        Action::SpuriousLoss,
-        Action::TlpRecovery,
-    ];
-    let mut apply = |action| {
-        sender.apply(0, action);
-        sender.decision(0)
-    };
-    let actions = faults.iter().flat_map(|&fault| rounds.iter().copied().cycle().take(62).chain([fault]));
-    actions.map(&mut apply).collect()
-}
-
 #[test]
-fn a_single_path_has_the_single_path_algorithm() {
-    for entry in REGISTRY.iter().filter(|entry| entry.is_coupled()) {
-        let Some(single) = entry.properties.single_path else { continue };
-        let single = find(single).expect("registered");
-        let expected = single_path(single, &BTreeMap::new(), true);
-        assert_eq!(single_path(entry, &BTreeMap::new(), true), expected, "{} beside paths without RTT", entry.name);
-        assert_eq!(single_path(entry, &BTreeMap::new(), false), expected, "{} beside paths that are down", entry.name);
-    }
-    let reno = single_path(find("reno").expect("registered"), &BTreeMap::new(), true);
-    for name in ["lia", "olia", "balia"] {
+fn on_a_single_path_the_kernels_integers_are_renos() {
+    let decisions = |name, given: &BTreeMap<_, _>, others_up| {
         let entry = find(name).expect("registered");
-        assert_eq!(single_path(entry, &choices(&[("steps", "linux")]), false), reno, "{name} in integers");
+        conformance::controller::single_path_decisions(entry, given, others_up).expect("no violation")
+    };
+    let reno = decisions("reno", &BTreeMap::new(), true);
+    for name in ["lia", "olia", "balia"] {
+        assert_eq!(decisions(name, &choices(&[("steps", "linux")]), false), reno, "{name}");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Entries of the registry: names, parameters, and what each scheduler needs.
 
-use schedule::{Fill, Needs, PathView, REGISTRY, SchedulerView};
+use schedule::{Fill, Needs, REGISTRY};
 use std::collections::{BTreeMap, BTreeSet};
-use units::Instant;
 
 #[test]
 fn names_and_aliases_are_unique_and_found() {
@@ -26,25 +25,9 @@ fn every_scheduler_has_defaults_and_refuses_unknown_parameters() {
 }
 
 #[test]
-fn a_scheduler_that_needs_nothing_uses_every_path_of_a_tunnel() {
-    for entry in REGISTRY.iter().filter(|entry| entry.needs == Needs::Nothing) {
-        for weights in [[1, 1, 1].as_slice(), &[]] {
-            let mut scheduler = entry.scheduler(weights, 0, &BTreeMap::new()).expect("defaults");
-            let now = Instant::ZERO;
-            let paths = [PathView::without_measurements(); 3];
-            let view = SchedulerView {
-                now,
-                packet_bytes: 1500,
-                paths: &paths,
-                snd_nxt: 0,
-                snd_una: 0,
-                unsent_packets: 1,
-                rwnd_left_packets: u64::MAX,
-                rwnd_stalls: 0,
-            };
-            let used: BTreeSet<_> = (0..30).map(|_| scheduler.pick(&view).expect("has room").path.0).collect();
-            assert_eq!(used.len(), 3, "{} with weights {weights:?}", entry.name);
-        }
+fn every_scheduler_keeps_every_rule() {
+    for entry in REGISTRY {
+        assert_eq!(conformance::scheduler::check(entry), [], "{}", entry.name);
     }
 }
 

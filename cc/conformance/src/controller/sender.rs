@@ -1,33 +1,42 @@
-//! A sender driven by random actions, which reports consistent events to a controller whose decisions are checked.
+//! A sender driven by actions, which reports consistent events to a controller whose decisions are checked.
 
-use control::{
-    AlgorithmEntry, CaState, Cause, Context, Controller, Decision, Deviation, ParamValue, PathEvent, PathInfo,
-    Reduction,
-};
+use super::checked::{Broken, CheckedController};
+use crate::Violation;
+use control::{AlgorithmEntry, CaState, Cause, Decision, PathEvent, PathInfo, Reduction};
+use params::ParamValue;
 use std::collections::BTreeMap;
+use std::fmt;
 use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
 use transport::recovery::SendSnapshot;
-use units::{INFINITE_SSTHRESH, Instant, PathId, RngStream, Span};
+use units::{Instant, PathId, RngStream, Span};
 
 /// An action on a path. Counts are clamped to the possible.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Action {
+pub enum Action {
     /// Sends up to this many packets, as the window allows; lost ones first.
     Send(u32),
     /// One acknowledgement.
     Ack {
+        /// Packets newly delivered.
         acked: u32,
+        /// Packets newly found lost.
         lost: u32,
+        /// The round-trip time.
         rtt_us: u64,
     },
     /// An ECN echo.
     Mark,
+    /// The sender's own interface drops a packet.
     LocalDrop,
+    /// The retransmission timer expires.
     Timeout,
     /// The latest reduction was spurious.
     SpuriousLoss,
+    /// A tail-loss probe repaired a loss.
     TlpRecovery,
+    /// The application left the window unused but for so many packets.
     ApplicationLimited(u32),
+    /// The payload of a packet changes to so many bytes.
     Mss(u32),
     /// Milliseconds pass.
     Wait(u64),
@@ -35,82 +44,22 @@ pub(crate) enum Action {
     Toggle,
 }
 
-/// A controller that checks each decision of another one.
-#[derive(Debug)]
-struct CheckedController {
-    inner: Box<dyn Controller>,
-    entry: &'static AlgorithmEntry,
-    /// Whether the coupling has path controllers, which may raise an unfilled window.
-    has_path_controllers: bool,
-    /// The congestion states of the paths, by their events.
-    ca_states: BTreeMap<PathId, CaState>,
-}
-
-impl Controller for CheckedController {
-    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
-        let ca_state = match event {
-            PathEvent::PathUp(_) => {
-                self.ca_states.insert(path, CaState::Open);
-                return self.inner.on_event(path, event, cx);
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send(packets) => write!(f, "sends up to {packets} packets"),
+            Self::Ack { acked, lost, rtt_us } => {
+                write!(f, "an acknowledgement: up to {acked} packets delivered, {lost} lost, RTT {rtt_us} us")
             }
-            PathEvent::Ack(sample) => sample.ca_state,
-            PathEvent::SpuriousLoss | PathEvent::Recovered { .. } => CaState::Open,
-            _ => self.ca_states[&path],
-        };
-        let prior = self.inner.decision(path);
-        self.inner.on_event(path, event, cx);
-        self.check(event, ca_state, prior, self.inner.decision(path));
-        let next_ca_state = match event {
-            PathEvent::Congestion { cause: Cause::Loss, .. } => CaState::Recovery,
-            PathEvent::Congestion { cause: Cause::Timeout, .. } => CaState::Loss,
-            PathEvent::Congestion { cause: Cause::EcnMark | Cause::LocalDrop, .. } => ca_state.max(CaState::Cwr),
-            _ => ca_state,
-        };
-        self.ca_states.insert(path, next_ca_state);
-    }
-
-    fn decision(&self, path: PathId) -> Decision {
-        self.inner.decision(path)
-    }
-}
-
-impl CheckedController {
-    fn check(&self, event: &PathEvent, ca_state: CaState, prior: Decision, decision: Decision) {
-        let name = self.entry.name;
-        let describe = || format!("{name} on {event:?} in {ca_state:?}: {prior:?} became {decision:?}");
-        assert!(
-            (1..=INFINITE_SSTHRESH).contains(&decision.cwnd),
-            "cwnd is at least one packet and finite: {}",
-            describe()
-        );
-        assert!(
-            (2..=INFINITE_SSTHRESH).contains(&decision.ssthresh),
-            "ssthresh is at least two packets: {}",
-            describe()
-        );
-        assert!(decision.pacing_rate.is_none_or(|rate| rate.as_bits() > 0), "the pacing rate is zero: {}", describe());
-        if ca_state < CaState::Cwr && !matches!(event, PathEvent::Congestion { .. }) {
-            let min_cwnd = self.entry.properties.min_cwnd.min(prior.cwnd);
-            assert!(decision.cwnd >= min_cwnd, "cwnd is below the minimum outside a reduction: {}", describe());
-        }
-        if let PathEvent::Ack(sample) = event {
-            let may_rise = sample.cwnd_limited
-                || matches!(sample.ca_state, CaState::Cwr | CaState::Recovery)
-                || self.entry.deviates(Deviation::RaisesUnfilledCwnd)
-                || self.has_path_controllers;
-            assert!(may_rise || decision.cwnd <= prior.cwnd, "cwnd grew though it is not filled: {}", describe());
-        }
-        if let PathEvent::Congestion { cause, reduce_cwnd, .. } = event {
-            let reduces_again = *cause == Cause::Loss
-                && ca_state == CaState::Cwr
-                && self.entry.deviates(Deviation::ReducesOnLossAfterMark);
-            let reduced_before =
-                !reduce_cwnd || ca_state >= CaState::Cwr && !matches!(cause, Cause::Timeout) && !reduces_again;
-            assert!(
-                !reduced_before || decision.ssthresh == prior.ssthresh,
-                "ssthresh was reduced twice in one window: {}",
-                describe()
-            );
+            Self::Mark => f.write_str("an ECN mark is echoed"),
+            Self::LocalDrop => f.write_str("the own interface drops a packet"),
+            Self::Timeout => f.write_str("the retransmission timer expires"),
+            Self::SpuriousLoss => f.write_str("the latest reduction proves spurious"),
+            Self::TlpRecovery => f.write_str("a tail-loss probe repairs a loss"),
+            Self::ApplicationLimited(used) => write!(f, "the application used {used} packets of the window"),
+            Self::Mss(mss) => write!(f, "the payload of a packet becomes {mss} bytes"),
+            Self::Wait(millis) => write!(f, "{millis} ms pass"),
+            Self::Toggle => f.write_str("the path goes down, or up again"),
         }
     }
 }
@@ -157,6 +106,8 @@ pub(crate) struct Sender {
     controller: ControllerHandle,
     now: Instant,
     paths: [Path; 3],
+    broken: Broken,
+    steps: Vec<(usize, Action)>,
 }
 
 const PATH: PathInfo = PathInfo {
@@ -169,43 +120,62 @@ const PATH: PathInfo = PathInfo {
 };
 
 impl Sender {
-    /// A sender whose paths come up.
-    pub(crate) fn new(entry: &'static AlgorithmEntry) -> Self {
-        Self::with(entry, &BTreeMap::new())
-    }
-
     /// A sender whose paths come up, of an algorithm with these parameters.
-    pub(crate) fn with(entry: &'static AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Self {
-        let inner = entry.controller(given).expect("allowed");
-        let has_path_controllers = given.get("path").is_some_and(|path| *path != ParamValue::Choice("reno".to_owned()));
-        let controller = CheckedController { inner, entry, has_path_controllers, ca_states: BTreeMap::new() };
-        let controller =
-            ControllerHandle { controller: Some(Box::new(controller)), rng: RngStream::named(1, "controller") };
+    pub(crate) fn new(entry: &AlgorithmEntry, given: &BTreeMap<String, ParamValue>) -> Result<Self, Violation> {
+        let broken = Broken::default();
+        let controller = Box::new(CheckedController::new(entry, given, &broken)?);
+        let rng = RngStream::named(1, "controller");
+        let controller = ControllerHandle { controller: Some(controller), rng };
         let paths = [0, 1, 2].map(|id| Path::new(PathId(id)));
-        let mut sender = Self { controller, now: Instant::ZERO, paths };
-        (0..sender.paths.len()).for_each(|path| sender.bring_up(path));
-        sender
+        let mut sender = Self { controller, now: Instant::ZERO, paths, broken, steps: Vec::new() };
+        (0..sender.paths.len()).try_for_each(|path| sender.bring_up(path))?;
+        Ok(sender)
     }
 
     /// The path comes up, for the first time or again, with the same random stream, so that runs can be compared.
-    pub(crate) fn bring_up(&mut self, path: usize) {
+    pub(crate) fn bring_up(&mut self, path: usize) -> Result<(), Violation> {
+        self.checked(|sender| sender.start(path))
+    }
+
+    fn start(&mut self, path: usize) {
         self.controller.rng = RngStream::named(1, "controller");
         self.paths[path] = Path::new(PathId(path as u16));
         self.paths[path].sender.start(self.now, PATH, &mut self.controller);
+    }
+
+    /// Calls `act`; gives the rule that was broken in it.
+    fn checked(&mut self, act: impl FnOnce(&mut Self)) -> Result<(), Violation> {
+        let result = crate::panics::caught(|| {
+            act(self);
+            self.broken.result()
+        });
+        result.map_err(|violation| self.violation(violation.rule, violation.message))
     }
 
     pub(crate) fn decision(&self, path: usize) -> Decision {
         self.paths[path].sender.decision()
     }
 
-    pub(crate) fn apply(&mut self, path: usize, action: Action) {
+    /// A violation of `rule` after all that was applied.
+    pub(crate) fn violation(&self, rule: &'static str, message: String) -> Violation {
+        let steps = self.steps.iter().map(|(path, action)| format!("path {path}: {action}")).collect();
+        Violation { rule, message, steps }
+    }
+
+    /// Does `action` on a path.
+    pub(crate) fn apply(&mut self, path: usize, action: Action) -> Result<(), Violation> {
+        self.steps.push((path, action));
         if let Action::Wait(millis) = action {
             self.now += Span::from_millis(millis);
-            return;
+            return Ok(());
         }
+        self.checked(|sender| sender.act(path, action))
+    }
+
+    fn act(&mut self, path: usize, action: Action) {
         let (now, controller, path_state) = (self.now, &mut self.controller, &mut self.paths[path]);
         match action {
-            Action::Toggle if path_state.down => self.bring_up(path),
+            Action::Toggle if path_state.down => self.start(path),
             _ if path_state.down => {}
             Action::Toggle => {
                 path_state.sender.notify(now, &PathEvent::PathDown, controller);

@@ -1,0 +1,33 @@
+//! What every congestion controller and every scheduler keeps to, as checks of an entry of the registry: a built-in
+//! one, or one that a plug-in or a notebook has registered.
+//!
+//! ```text
+//! controller::check    random events and worked episodes: invariants, determinism, one reduction a window, undo
+//! scheduler::check     random connections: picks that the sender can carry out, no waiting for nothing
+//! ```
+
+pub mod controller;
+mod panics;
+pub mod scheduler;
+
+use std::fmt;
+
+/// A rule that an entry does not keep to, and how to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule, in a few words.
+    pub rule: &'static str,
+    /// What happened instead.
+    pub message: String,
+    /// What was done to get there, in order.
+    pub steps: Vec<String>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.message)?;
+        self.steps.iter().enumerate().try_for_each(|(index, step)| write!(f, "\n  {}. {step}", index + 1))
+    }
+}
+
+impl std::error::Error for Violation {}
