@@ -4,6 +4,7 @@
 use crate::tunnel::TunnelVerb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use store::Shard;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -45,6 +46,19 @@ pub(crate) enum Verb {
     Report {
         /// A folder that `ropewalk run` has filled
         dir: PathBuf,
+        /// Print the runs as one JSON document instead of the table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make one results folder of all shards of a study, the very one that a single machine would have made
+    #[command(after_help = AFTER_HELP)]
+    Merge {
+        /// Folders that `ropewalk run --shard` has filled: all shards
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        /// The results folder of the whole study
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
         /// Print the runs as one JSON document instead of the table
         #[arg(long)]
         json: bool,
@@ -107,6 +121,9 @@ pub(crate) struct Run {
     /// Use this one seed instead of the scenario's
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
+    /// Make only the runs of shard I of N, for `ropewalk merge`: the runs, divided by their estimated cost
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
     /// The results folder; an unfinished one is resumed [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -51,6 +51,7 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::Run(arguments) => run::run(arguments),
         Verb::List(arguments) => list::list(arguments),
         Verb::Report { dir, json } => study::report(dir, *json),
+        Verb::Merge { dirs, out, json } => study::merge(dirs, out, *json),
         Verb::Compare { dirs, out, json } => compare::compare(dirs, out.as_deref(), *json),
         #[cfg(feature = "tunnel")]
         Verb::Tunnel(verb) => tunnel::dispatch(verb),

@@ -2,10 +2,13 @@
 
 use crate::arguments::{DriverChoice, Run as Arguments};
 use crate::{Failure, driver, output, progress, study};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use runner::{Folder, Study};
 use scenario::{Overrides, Scenario};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use store::Shard;
 
 /// Suffix of the default folder's name for runs on a kernel.
 const KERNEL_SUFFIX: &str = "-kernel";
@@ -14,8 +17,8 @@ const KERNEL_SUFFIX: &str = "-kernel";
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     let driver = driver::find(arguments)?;
-    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let study = Study::new(&scenario, driver.as_ref(), arguments.partial, command)?;
+    let study = Study::new(&scenario, driver.as_ref(), arguments.partial, command(arguments))?;
+    let study = if let Some(shard) = arguments.shard { study.shard(shard) } else { study };
     let folder = open(arguments, &study)?;
     let (dir, missing) = (folder.dir().to_owned(), folder.missing().len());
     if !arguments.quiet {
@@ -33,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if missing > 0 && !arguments.quiet {
         output::warn(&time_taken(missing, start.elapsed()));
     }
-    study::show(&dir, &manifest, runs.into_iter().map(|(_, run)| run).collect(), arguments.json)
+    study::show_shard(&dir, &manifest, runs.into_iter().map(|(_, run)| run).collect(), arguments.json)
 }
 
 /// `48 runs in 5.82 s, 8.2 a second`.
@@ -50,18 +53,36 @@ fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
 }
 
-/// Opens the folder of `--out`; without that option `results/NAME` (on a kernel `results/NAME-kernel`), or
-/// `results/NAME-2` and so on where that holds another study: an edited scenario neither overwrites existing results
+/// The command line that repeats the results: without the options that do not change them, so that machines which divide
+/// a study write the same.
+fn command(arguments: &Arguments) -> Vec<String> {
+    let mut words = vec!["ropewalk".to_owned(), "run".to_owned(), arguments.file.display().to_string()];
+    let value_name = |value: &dyn Fn() -> Option<PossibleValue>| value().map(|value| value.get_name().to_owned());
+    let with_value = [
+        ("--on", value_name(&|| arguments.on.to_possible_value()).filter(|_| arguments.on != DriverChoice::Sim)),
+        ("--traffic", arguments.traffic.and_then(|traffic| value_name(&|| traffic.to_possible_value()))),
+        ("--seed", arguments.seed.map(|seed| seed.to_string())),
+    ];
+    words.extend(arguments.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
+    words.extend(with_value.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?])).flatten());
+    let flags = [("--quick", arguments.quick), ("--partial", arguments.partial), ("--capture", arguments.capture)];
+    words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (*flag).to_owned()));
+    words
+}
+
+/// Opens the folder of `--out`; without that option `results/NAME` (on a kernel `results/NAME-kernel`, of a shard
+/// `results/NAME-shard-I-of-N`), or `results/NAME-2` and so on where that holds another study: an edited scenario neither overwrites existing results
 /// nor needs an option.
 fn open<'a>(arguments: &Arguments, study: &'a Study<'_>) -> Result<Folder<'a>, Failure> {
     if let Some(dir) = &arguments.out {
         return Ok(study.open(dir)?);
     }
+    let shard = arguments.shard.map(|Shard { index, count }| format!("-shard-{index}-of-{count}")).unwrap_or_default();
     let mut suffix_number = 1;
     let driver = if arguments.on == DriverChoice::Sim { "" } else { KERNEL_SUFFIX };
     loop {
         let suffix = if suffix_number == 1 { String::new() } else { format!("-{suffix_number}") };
-        let dir = Path::new("results").join(format!("{}{driver}{suffix}", study.manifest.scenario));
+        let dir = Path::new("results").join(format!("{}{driver}{shard}{suffix}", study.manifest.scenario));
         match study.open(&dir) {
             Err(store::Error::Occupied { .. }) => suffix_number += 1,
             other => return Ok(other?),

@@ -3,13 +3,32 @@
 use crate::document::Document;
 use crate::{Failure, output};
 use record::Run;
-use std::path::Path;
-use store::{Manifest, Results};
+use std::path::{Path, PathBuf};
+use store::{Manifest, Results, ShardManifest};
 
 /// Prints the tables of a stored study, and writes its page anew.
 pub(crate) fn report(dir: &Path, json: bool) -> Result<(), Failure> {
     let (manifest, runs) = Results::open(dir)?;
     show(dir, &manifest, runs, json)
+}
+
+/// Merges shards, and shows the study.
+pub(crate) fn merge(dirs: &[PathBuf], out: &Path, json: bool) -> Result<(), Failure> {
+    let (manifest, runs) = runner::merge(dirs, out)?;
+    show(out, &manifest, runs.into_iter().map(|(_, run)| run).collect(), json)
+}
+
+/// Prints which shard the folder holds, or the document.
+pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
+    let Some(ShardManifest { shard, runs: count, study_runs, .. }) = &manifest.shard else {
+        return show(dir, manifest, runs, json);
+    };
+    if json {
+        return output::json(&Document::new(manifest, runs));
+    }
+    let digest = manifest.digest.as_deref().unwrap_or_default();
+    let dir = dir.display();
+    output::print(&format!("shard   {shard}, {count} of {study_runs} runs\nfolder  {dir}\ndigest  {digest}\n"))
 }
 
 /// Writes the page; prints the tables and where the page is, or the document.

@@ -8,4 +8,5 @@ mod multipath;
 mod papers;
 #[path = "../program/mod.rs"]
 mod program;
+mod shards;
 mod validation;

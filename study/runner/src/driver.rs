@@ -4,10 +4,15 @@ use crate::Error;
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
+use sim::Simulation;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
+use units::Span;
+
+/// Virtual time between two questions whether a run is cancelled.
+const SLICE: Span = Span::from_millis(100);
 
 /// The simulator's name in a manifest.
 const SIMULATOR: &str = "simulator";
@@ -96,7 +101,14 @@ impl Driver for Simulator {
     }
 
     fn run(&self, job: &Job<'_>) -> Result<Option<Run>, String> {
-        sim::run(job.experiment, job.seed).map(Some).map_err(|error| error.to_string())
+        let mut simulation = Simulation::new(job.experiment, job.seed).map_err(|error| error.to_string())?;
+        while simulation.now() < simulation.end() {
+            if job.is_cancelled() {
+                return Ok(None);
+            }
+            simulation.run_until(simulation.now() + SLICE);
+        }
+        Ok(Some(simulation.finish()))
     }
 
     fn setup(&self, _: &Scenario) -> Option<String> {

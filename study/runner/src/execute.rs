@@ -4,7 +4,6 @@ use crate::{Driver, Error, Job};
 use record::Run;
 use scenario::Scenario;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
@@ -31,14 +30,6 @@ pub trait Observer {
 /// An observer that does nothing.
 impl Observer for () {}
 
-/// Where runs are stored as soon as they are done.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Storage<'a> {
-    pub(crate) results: &'a Results,
-    /// What a kernel leaves beside its record goes below this folder.
-    pub(crate) raw_folder: &'a Path,
-}
-
 /// What a worker tells.
 enum Event {
     Started(Key),
@@ -50,7 +41,7 @@ enum Event {
 struct Work<'a> {
     driver: &'a dyn Driver,
     scenario: &'a Scenario,
-    storage: Option<Storage<'a>>,
+    results: Option<&'a Results>,
     keys: &'a [Key],
     /// Index into `keys` of the next run.
     next: AtomicUsize,
@@ -72,18 +63,18 @@ pub fn run(
     run_into(driver, scenario, keys, threads, observer, None)
 }
 
-/// As [`run`]; with `storage` each run is stored as soon as it is done.
+/// As [`run`]; with `results` each run is stored as soon as it is done.
 pub(crate) fn run_into(
     driver: &dyn Driver,
     scenario: &Scenario,
     keys: &[Key],
     threads: Option<usize>,
     observer: &mut dyn Observer,
-    storage: Option<Storage<'_>>,
+    results: Option<&Results>,
 ) -> Result<Vec<(Key, Run)>, Error> {
     let threads = threads.unwrap_or_else(|| driver.jobs(scenario)).clamp(1, keys.len().max(1));
     let (next, cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let work = Work { driver, scenario, storage, keys, next, cancelled };
+    let work = Work { driver, scenario, results, keys, next, cancelled };
     let (sender, events) = channel();
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -149,7 +140,7 @@ impl Work<'_> {
     fn run_one(&self, key: Key) -> Result<Option<Run>, Error> {
         let (index, seed) = key;
         let cell = &self.scenario.cells[index];
-        let raw_folder = self.storage.map(|storage| storage.raw_folder.join(format!("{index}-{seed}")));
+        let raw_folder = self.results.map(|results| results.raw_folder(key));
         let (raw_folder, cancelled) = (raw_folder.as_deref(), &self.cancelled);
         let job = Job { experiment: &cell.experiment, seed, raw_folder, cancelled };
         let run = self.driver.run(&job).map_err(|error| {
@@ -158,8 +149,8 @@ impl Work<'_> {
         })?;
         let Some(mut run) = run else { return Ok(None) };
         run.parameters = cell.parameters.iter().cloned().collect();
-        if let Some(storage) = self.storage {
-            storage.results.add(index, seed, &run)?;
+        if let Some(results) = self.results {
+            results.add(index, seed, &run)?;
         }
         Ok(Some(run))
     }

@@ -6,15 +6,18 @@
 //! run      runs of a plan, on threads, told to an observer, cancelled by it
 //! Study    all of it: checked, planned, with the manifest of its results
 //! Folder   a results folder that a study fills, resumed where it was interrupted
+//! merge    the folders of all shards become that of the study
 //! ```
 //!
 //! A run knows nothing of the others, so neither the number of threads nor their order changes a digit.
 
 mod baseline;
 mod checks;
+mod cost;
 mod driver;
 mod error;
 mod execute;
+mod merge;
 mod page;
 mod plan;
 mod study;
@@ -24,6 +27,7 @@ pub use checks::{check, suggestion};
 pub use driver::{Checked, Driver, Job, Simulator, available_cores, is_kernel};
 pub use error::Error;
 pub use execute::{Observer, run};
+pub use merge::merge;
 pub use page::{layout, to_report, write_page};
 pub use plan::{Plan, plan};
 pub use study::{Folder, Study};

@@ -1,14 +1,18 @@
-//! The runs that a driver makes of a scenario.
+//! The runs that a driver makes of a scenario, and their division into shards.
 
-use crate::{Driver, Error};
+use crate::{Driver, Error, cost};
 use scenario::Scenario;
-use store::Key;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use store::{Key, Shard};
 
 /// The runs of a study, by cell and seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Cell and seed of each run.
     pub keys: Vec<Key>,
+    /// The estimated cost of each run, in the order of `keys`: packets times the links that they cross.
+    pub costs: Vec<u64>,
     /// What the driver notes about the scenario, for the user.
     pub notes: Vec<String>,
 }
@@ -19,6 +23,36 @@ pub struct Plan {
 /// The driver cannot run a cell, and `partial` is not set.
 pub fn plan(scenario: &Scenario, driver: &dyn Driver, partial: bool) -> Result<Plan, Error> {
     let checked = driver.check(scenario, partial)?;
-    let keys = checked.cells.iter().flat_map(|cell| scenario.seeds.iter().map(move |seed| (*cell, *seed))).collect();
-    Ok(Plan { keys, notes: checked.notes })
+    let mut plan = Plan { keys: Vec::new(), costs: Vec::new(), notes: checked.notes };
+    for cell in checked.cells {
+        let cost = cost::estimate(&scenario.cells[cell].experiment);
+        plan.keys.extend(scenario.seeds.iter().map(|seed| (cell, *seed)));
+        plan.costs.resize(plan.keys.len(), cost);
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    /// The runs of one shard. Shards are disjoint, together they are the plan, and the greatest estimated cost of a shard
+    /// is at most 4/3 of the least possible one: runs go, the most expensive first, to the shard that has least so far
+    /// (R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+    #[must_use]
+    pub fn shard(&self, shard: Shard) -> Self {
+        let mut by_cost: Vec<usize> = (0..self.keys.len()).collect();
+        by_cost.sort_by_key(|run| (Reverse(self.costs[*run]), self.keys[*run]));
+        let mut lightest: BinaryHeap<_> = (1..=shard.count).map(|index| Reverse((0_u64, 0_usize, index))).collect();
+        let mut chosen = BTreeSet::new();
+        for run in by_cost {
+            let Some(Reverse((cost, runs, index))) = lightest.pop() else { break };
+            if index == shard.index {
+                chosen.insert(run);
+            }
+            lightest.push(Reverse((cost.saturating_add(self.costs[run]), runs + 1, index)));
+        }
+        Self {
+            keys: chosen.iter().map(|run| self.keys[*run]).collect(),
+            costs: chosen.iter().map(|run| self.costs[*run]).collect(),
+            notes: self.notes.clone(),
+        }
+    }
 }

@@ -1,15 +1,12 @@
 //! A study: a scenario, its driver, the runs that are planned, and where they go.
 
-use crate::execute::{Storage, run_into};
+use crate::execute::run_into;
 use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, plan};
 use record::Run;
 use scenario::Scenario;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use store::{Key, Manifest, Results};
-
-/// Folder below the results folder with the files of runs on a kernel: logs, captures.
-const RAW_FOLDER: &str = "raw";
+use store::{Key, Manifest, Results, Shard, ShardManifest};
 
 /// A scenario that is checked and planned.
 #[derive(Debug)]
@@ -58,6 +55,14 @@ impl<'a> Study<'a> {
             ..Manifest::default()
         };
         Ok(Self { scenario, driver, plan, manifest, baseline })
+    }
+
+    /// One part of the study: its runs, and the manifest of their folder.
+    #[must_use]
+    pub fn shard(self, shard: Shard) -> Self {
+        let plan = self.plan.shard(shard);
+        let shard = Some(ShardManifest::new(shard, plan.keys.len(), self.plan.keys.len()));
+        Self { plan, manifest: Manifest { shard, ..self.manifest }, ..self }
     }
 
     /// Makes all runs in memory. Gives the manifest, which is complete unless the observer cancelled, and the runs by
@@ -131,9 +136,8 @@ impl Folder<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(Manifest, Vec<(Key, Run)>), Error> {
         let Study { scenario, driver, .. } = self.study;
-        let (missing, raw_folder) = (self.missing(), self.dir.join(RAW_FOLDER));
-        let storage = Storage { results: &self.results, raw_folder: &raw_folder };
-        let made = run_into(*driver, scenario, &missing, threads, observer, Some(storage))?;
+        let missing = self.missing();
+        let made = run_into(*driver, scenario, &missing, threads, observer, Some(&self.results))?;
         let complete = made.len() == missing.len();
         let mut runs: Vec<(Key, Run)> = self.found.into_iter().chain(made).collect();
         runs.sort_by_key(|(key, _)| *key);

@@ -1,5 +1,6 @@
 //! Errors of results folders; their messages say what to do next.
 
+use crate::Shard;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,18 @@ pub enum Error {
     },
     /// The folder is not complete.
     Incomplete {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds a shard where a whole study is wanted.
+    Shard {
+        /// The folder.
+        path: PathBuf,
+        /// The shard.
+        shard: Shard,
+    },
+    /// The folder holds a whole study where a shard is wanted.
+    Whole {
         /// The folder.
         path: PathBuf,
     },
@@ -84,6 +97,15 @@ impl fmt::Display for Error {
             Self::Incomplete { path } => {
                 write!(f, "the results in {} are not complete: run the scenario again to go on", path.display())
             }
+            Self::Shard { path, shard } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} holds shard {shard} of a study\nmake one folder of all {} shards with `ropewalk merge`",
+                    shard.count
+                )
+            }
+            Self::Whole { path } => write!(f, "{} holds a whole study, not a shard", path.display()),
             Self::Refused { cell, seed, reason } => write!(f, "the run of cell {cell} with seed {seed} {reason}"),
         }
     }

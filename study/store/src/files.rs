@@ -51,6 +51,15 @@ pub(crate) fn copy_folder(from: &Path, to: &Path, is_copied: impl Fn(&str) -> bo
     if previous.exists() { fs::remove_dir_all(&previous).map_err(Error::io("remove", &previous)) } else { Ok(()) }
 }
 
+/// Copies the file or the folder `from`, if there is one, with all that is in it.
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
+    if from.is_dir() {
+        fs::create_dir_all(to).map_err(Error::io("create", to))?;
+        return names(from)?.iter().try_for_each(|name| copy_tree(&from.join(name), &to.join(name)));
+    }
+    if from.exists() { fs::copy(from, to).map(drop).map_err(Error::io("copy", from)) } else { Ok(()) }
+}
+
 /// A hidden name beside `path`, another one at each call.
 fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

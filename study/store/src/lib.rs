@@ -9,6 +9,7 @@
 //! tunnels.parquet   one row a run with a tunnel
 //! series.parquet    where there are series, one row a sample: cell, seed, subject, column, time_s, value
 //! baseline/         where the study is compared with another one: a copy of that one's files
+//! raw/              of runs on a kernel: what each of them left
 //! parts/            while it runs: one file a finished run
 //! ```
 //!
@@ -24,9 +25,11 @@ mod parts;
 mod results;
 mod rows;
 mod series;
+mod shard;
 mod table;
 mod tables;
 
 pub use error::Error;
 pub use manifest::Manifest;
-pub use results::{Key, Results, digest};
+pub use results::{Key, Results, Runs, digest};
+pub use shard::{Shard, ShardManifest};

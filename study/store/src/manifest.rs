@@ -1,6 +1,6 @@
 //! `manifest.json`: the scenario, the program that ran it, and whether the results are complete.
 
-use crate::{Error, files, names};
+use crate::{Error, Shard, ShardManifest, files, names};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -25,7 +25,7 @@ pub struct Manifest {
     pub scenario_hash: String,
     /// The scenario file.
     pub scenario_text: String,
-    /// The command line.
+    /// The command line that repeats the results, without what does not change them.
     pub command: Vec<String>,
     /// The scenario's title.
     pub title: String,
@@ -38,6 +38,9 @@ pub struct Manifest {
     /// Name of the baseline, of which the folder `baseline` is a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
+    /// Which part of the study the folder holds, if not the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardManifest>,
     /// Seeds each cell was run with, ascending.
     pub seeds: Vec<u64>,
     /// Cells of the sweep.
@@ -69,19 +72,36 @@ impl Manifest {
         files::write(&dir.join(FILE), text.as_bytes())
     }
 
-    /// Whether `other` is of the same scenario, program and driver, so that its runs belong to the same folder.
+    /// Whether `other` is of the same scenario, program, driver and shard, so that its runs belong to the same folder.
     pub(crate) fn same_study(&self, other: &Self) -> bool {
-        let study =
-            |m: &Self| (m.scenario_hash.clone(), m.ropewalk_version.clone(), m.commit.clone(), m.driver.clone());
-        study(self) == study(other)
+        self.difference(other).is_none() && self.shard() == other.shard()
+    }
+
+    /// The first thing that makes `other` another study, as it is here and there.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<[String; 2]> {
+        let study = |m: &Self| {
+            [
+                format!("scenario \"{}\" ({})", m.scenario, m.scenario_hash),
+                format!("ropewalk {}", m.ropewalk_version),
+                format!("commit {}", m.commit),
+                format!("driver {}", m.driver),
+            ]
+        };
+        study(self).into_iter().zip(study(other)).find(|(here, there)| here != there).map(<[String; 2]>::from)
+    }
+
+    fn shard(&self) -> Option<Shard> {
+        self.shard.as_ref().map(|manifest| manifest.shard)
     }
 
     /// The folder's contents, for an error's message.
     pub(crate) fn describe(&self) -> String {
         let state = if self.complete { "complete" } else { "unfinished" };
+        let shard = self.shard().map(|shard| format!("of shard {shard} ")).unwrap_or_default();
         let Self { scenario, scenario_hash, ropewalk_version, commit, driver, .. } = self;
         format!(
-            "{state} results of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit}, {driver})"
+            "{state} results {shard}of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit}, {driver})"
         )
     }
 }

@@ -1,16 +1,22 @@
 //! A results folder's life: begun or resumed, filled run by run, finished, read back.
 
-use crate::{Error, Manifest, files, manifest, parts, series, tables};
+use crate::{Error, Manifest, ShardManifest, files, manifest, parts, series, tables};
 use record::{Digest, Run};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folder within a results folder that holds its baseline.
 const BASELINE: &str = "baseline";
 
+/// The folder within a results folder that holds what runs on a kernel left.
+const RAW: &str = "raw";
+
 /// A run's place in a study: its cell of the sweep and its seed.
 pub type Key = (usize, u64);
+
+/// Runs with their keys.
+pub type Runs = Vec<(Key, Run)>;
 
 /// A results folder that is being filled.
 #[derive(Debug)]
@@ -34,6 +40,12 @@ impl Results {
         };
         let resumed = runs.iter().map(|(key, _)| *key).collect();
         Ok((Self { dir: dir.to_owned(), manifest, resumed }, runs))
+    }
+
+    /// The folder for what the run of `key` on a kernel leaves.
+    #[must_use]
+    pub fn raw_folder(&self, (cell, seed): Key) -> PathBuf {
+        self.dir.join(RAW).join(format!("{cell}-{seed}"))
     }
 
     /// Stores a finished run. May be called from several threads.
@@ -62,6 +74,9 @@ impl Results {
             series::check(&run.series).map_err(|reason| Error::Refused { cell: *cell, seed: *seed, reason })?;
         }
         tables::write(&self.dir, &sorted)?;
+        if let Some(shard) = &mut self.manifest.shard {
+            shard.tables = table_digests(&self.dir)?;
+        }
         self.manifest.digest = Some(digest(sorted.iter().map(|(_, run)| *run)));
         self.manifest.complete = true;
         self.manifest.write(&self.dir)?;
@@ -74,16 +89,33 @@ impl Results {
     /// # Errors
     /// There is no finished folder, or a file in it is damaged.
     pub fn open(dir: &Path) -> Result<(Manifest, Vec<Run>), Error> {
-        let manifest = Manifest::find(dir)?.ok_or_else(|| Error::Io {
-            doing: "read",
-            path: dir.to_owned(),
-            reason: std::io::Error::new(std::io::ErrorKind::NotFound, "not a results folder (it has no manifest.json)"),
-        })?;
-        if !manifest.complete {
-            return Err(Error::Incomplete { path: dir.to_owned() });
+        let manifest = finished_manifest(dir)?;
+        if let Some(ShardManifest { shard, .. }) = manifest.shard {
+            return Err(Error::Shard { path: dir.to_owned(), shard });
         }
         let runs = tables::read(dir)?.into_iter().map(|(_, run)| run).collect();
         Ok((manifest, runs))
+    }
+
+    /// Reads a finished shard: its manifest and its runs with their keys. The tables have the digests that the manifest
+    /// says.
+    ///
+    /// # Errors
+    /// There is no finished shard, or a file in it is missing or damaged.
+    pub fn open_shard(dir: &Path) -> Result<(Manifest, ShardManifest, Runs), Error> {
+        let manifest = finished_manifest(dir)?;
+        let shard = manifest.shard.clone().ok_or_else(|| Error::Whole { path: dir.to_owned() })?;
+        let tables = table_digests(dir)?;
+        for name in shard.tables.keys().chain(tables.keys()) {
+            if shard.tables.get(name) != tables.get(name) {
+                return Err(Error::damaged(&dir.join(name))("it is not the file that the shard's run wrote"));
+            }
+        }
+        let runs = tables::read(dir)?;
+        if runs.len() != shard.runs || manifest.digest != Some(digest(runs.iter().map(|(_, run)| run))) {
+            return Err(Error::damaged(&dir.join(manifest::FILE))("its digest is not that of the runs"));
+        }
+        Ok((manifest, shard, runs))
     }
 
     /// Reads the baseline that lies in a finished folder.
@@ -104,6 +136,18 @@ impl Results {
         files::copy_folder(baseline, &self.dir.join(BASELINE), is_result_file)
     }
 
+    /// Copies what the shard in `dir` holds beside its tables: the baseline, and of runs on a kernel `setup.txt` and
+    /// what each of them left.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn keep_files_of(&self, dir: &Path) -> Result<(), Error> {
+        if dir.join(BASELINE).exists() {
+            self.keep_baseline(&dir.join(BASELINE))?;
+        }
+        ["setup.txt", RAW].iter().try_for_each(|name| files::copy_tree(&dir.join(name), &self.dir.join(name)))
+    }
+
     /// Writes another file into a folder, such as `report.html`, and says where it is.
     ///
     /// # Errors
@@ -112,6 +156,30 @@ impl Results {
         let path = dir.join(name);
         files::write(&path, text.as_bytes()).map(|()| path)
     }
+}
+
+fn finished_manifest(dir: &Path) -> Result<Manifest, Error> {
+    let manifest = Manifest::find(dir)?.ok_or_else(|| Error::Io {
+        doing: "read",
+        path: dir.to_owned(),
+        reason: std::io::Error::new(std::io::ErrorKind::NotFound, "not a results folder (it has no manifest.json)"),
+    })?;
+    if manifest.complete { Ok(manifest) } else { Err(Error::Incomplete { path: dir.to_owned() }) }
+}
+
+/// The names of a folder's tables, each with a digest of its bytes.
+fn table_digests(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let names = files::names(dir)?.into_iter().filter(|name| name.ends_with(".parquet"));
+    names
+        .map(|name| {
+            let path = dir.join(&name);
+            let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+            let mut digest = Digest::default();
+            digest.add(bytes.len() as u64);
+            bytes.iter().for_each(|byte| digest.add(u64::from(*byte)));
+            Ok((name, digest.hex()))
+        })
+        .collect()
 }
 
 fn begin(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
@@ -151,7 +219,8 @@ fn resume(dir: &Path, previous: &Manifest, requested: &mut Manifest) -> Result<V
     remove_parts(dir)?;
     let runs = tables::read(dir)?;
     let finished: BTreeSet<Key> = runs.iter().map(|(key, _)| *key).collect();
-    if !requested_keys.iter().all(|key| finished.contains(key)) {
+    // A shard's seeds are not all with each of its cells; its scenario's hash says that its runs are the same.
+    if previous.shard.is_none() && !requested_keys.iter().all(|key| finished.contains(key)) {
         // More is to come: the runs go back to parts first, so that nothing hangs on tables about to be replaced.
         create_parts(dir)?;
         runs.iter().try_for_each(|(key, run)| parts::write(dir, *key, run))?;

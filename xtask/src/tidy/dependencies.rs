@@ -66,7 +66,7 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("store", &["record"]),
     impure("report", &["control", "parse", "record", "scenario"]),
-    impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store"]),
+    impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "units"]),
     impure(
         "ropewalk",
         &["control", "daemon", "lab", "mpt", "record", "report", "runner", "scenario", "schedule", "store", "units"],

@@ -25,7 +25,7 @@ congestion = "cubic"
 path.link.rate = ["1mbit", "2mbit"]
 "#;
 
-fn scenario() -> Scenario {
+pub(crate) fn scenario() -> Scenario {
     scenario::parse("two-rates.toml", TEXT, Path::new(""), &Overrides::default()).unwrap()
 }
 

@@ -1,3 +1,4 @@
 //! The runner's tests.
 
 mod execute;
+mod shards;
