@@ -17,7 +17,7 @@ pub(super) enum EnqueueAction {
 
 /// Active queue management at the head of a queue (CoDel, COBALT): which packets leave, and which are dropped or
 /// marked.
-pub(super) trait HeadDropAqm: Clone + Debug {
+pub(super) trait HeadDropAqm: Send + Clone + Debug {
     /// Removes the packet that leaves `queue` at `now`, and drops those before it that have to be dropped.
     fn dequeue<P: Packet>(
         &mut self,

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 /// Properties of a packet that a pipe uses.
-pub trait Packet: Debug + Sized + 'static {
+pub trait Packet: Debug + Send + Sized + 'static {
     /// Size from the IP header on, bytes.
     fn bytes(&self) -> u32;
     /// Index of the flow, for fair queueing.

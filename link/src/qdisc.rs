@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use units::{Instant, Rate};
 
 /// A queueing discipline that decides at departure.
-pub(super) trait Qdisc<P: Packet>: Debug {
+pub(super) trait Qdisc<P: Packet>: Debug + Send {
     /// Enqueues a packet, or drops it or others. `limit` is `None` where queue and transmitter are idle, so that the
     /// packet does not wait.
     fn enqueue(&mut self, packet: QueuedPacket<P>, limit: Option<&EffectiveLimit>, egress: &mut Egress<P>) -> Verdict;

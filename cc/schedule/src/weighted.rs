@@ -54,6 +54,11 @@ impl Weighted {
         Self { weights, strict, clocks: Vec::new() }
     }
 
+    /// Sets the weights, for a driver that steers them; a path without one has its rate for a weight.
+    pub fn set_weights(&mut self, weights: Vec<Rate>) {
+        self.weights = weights;
+    }
+
     fn rate(&self, view: &SchedulerView<'_>, path: PathId) -> Rate {
         let rate = self.weights.get(path.index()).copied().unwrap_or(view.paths[path.index()].pacing_rate);
         if rate.0 == 0 { UNKNOWN_RATE } else { rate }

@@ -64,6 +64,7 @@ const CRATES: &[CrateRule] = &[
             "wire",
         ],
     ),
+    impure("learning", &["control", "link", "params", "policy", "scenario", "schedule", "sim", "units"]),
     impure("store", &["record"]),
     impure("report", &["control", "parse", "record", "scenario"]),
     impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "units"]),

@@ -1,0 +1,268 @@
+//! Many environments, stepped by threads, with Gymnasium's autoreset.
+
+use crate::config::Config;
+use crate::environment::{Environment, MEASURES, episode_seed};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Environments with their own worlds. The end of an episode resets its environment at the next step, whose action for it
+/// is ignored: Gymnasium's `AutoresetMode.NEXT_STEP`.
+#[derive(Debug)]
+pub struct Batch {
+    config: Arc<Config>,
+    /// The share of the calling thread, then those of the workers.
+    chunks: Vec<Option<Chunk>>,
+    workers: Vec<Worker>,
+}
+
+/// Where a batch writes: row after row, a row for each environment.
+#[derive(Debug)]
+pub struct Outputs<'a> {
+    /// Learners times numbers of an observation.
+    pub observations: &'a mut [f32],
+    /// Learners.
+    pub rewards: &'a mut [f64],
+    /// One.
+    pub truncated: &'a mut [bool],
+    /// Learners times [`MEASURES`].
+    pub measures: &'a mut [f64],
+}
+
+#[derive(Debug)]
+struct Member {
+    environment: Environment,
+    seed: u64,
+    episode: u64,
+    resets_next: bool,
+}
+
+/// Environments that one thread steps, with the buffers that go to it and back.
+#[derive(Debug)]
+struct Chunk {
+    members: Vec<Member>,
+    actions: Vec<f32>,
+    observations: Vec<f32>,
+    rewards: Vec<f64>,
+    truncated: Vec<bool>,
+    measures: Vec<f64>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    jobs: Option<Sender<Chunk>>,
+    results: Receiver<Chunk>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Member {
+    fn step(&mut self, actions: &[f32], out: &mut Outputs<'_>) {
+        out.truncated[0] = false;
+        if std::mem::take(&mut self.resets_next) {
+            self.episode += 1;
+            out.rewards.fill(0.0);
+            return self.environment.reset(episode_seed(self.seed, self.episode), out.observations, out.measures);
+        }
+        self.resets_next = self.environment.step(actions, out.observations, out.rewards, out.measures);
+        out.truncated[0] = self.resets_next;
+    }
+}
+
+impl Chunk {
+    /// A chunk with buffers, if it is a worker's; the calling thread writes where its caller says.
+    fn new(config: &Config, members: Vec<Member>, is_workers: bool) -> Self {
+        let rows = if is_workers { members.len() * config.learners } else { 0 };
+        Self {
+            actions: vec![0.0; rows * config.action_len()],
+            observations: vec![0.0; rows * config.observation_len()],
+            rewards: vec![0.0; rows],
+            truncated: vec![false; rows / config.learners],
+            measures: vec![0.0; rows * MEASURES.len()],
+            members,
+        }
+    }
+
+    fn step(&mut self) {
+        let actions = std::mem::take(&mut self.actions);
+        let mut out = Outputs {
+            observations: &mut self.observations,
+            rewards: &mut self.rewards,
+            truncated: &mut self.truncated,
+            measures: &mut self.measures,
+        };
+        step_all(&mut self.members, &actions, &mut out);
+        self.actions = actions;
+    }
+}
+
+fn step_all(members: &mut [Member], actions: &[f32], out: &mut Outputs<'_>) {
+    let Some(config) = members.first().map(|member| Arc::clone(member.environment.config())) else { return };
+    let (learners, numbers) = (config.learners, config.learners * config.observation_len());
+    let rows = members.iter_mut().zip(actions.chunks_exact(learners * config.action_len()));
+    let rows = rows.zip(out.observations.chunks_exact_mut(numbers)).zip(out.rewards.chunks_exact_mut(learners));
+    let rows =
+        rows.zip(out.truncated.chunks_exact_mut(1)).zip(out.measures.chunks_exact_mut(learners * MEASURES.len()));
+    for (((((member, action), observations), rewards), truncated), measures) in rows {
+        member.step(action, &mut Outputs { observations, rewards, truncated, measures });
+    }
+}
+
+impl Worker {
+    fn spawn() -> Self {
+        let (jobs, to_do) = channel::<Chunk>();
+        let (done, results) = channel();
+        let thread = std::thread::spawn(move || {
+            for mut chunk in to_do {
+                chunk.step();
+                if done.send(chunk).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { jobs: Some(jobs), results, thread: Some(thread) }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A worker that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Batch {
+    /// `count` environments, stepped by at most `threads` threads, the calling one included.
+    #[must_use]
+    pub fn new(config: Config, count: usize, threads: usize) -> Self {
+        let config = Arc::new(config);
+        let threads = threads.clamp(1, count.max(1));
+        let member =
+            |_| Member { environment: Environment::new(Arc::clone(&config)), seed: 0, episode: 0, resets_next: true };
+        let mut members: Vec<Member> = (0..count).map(member).collect();
+        let mut chunks = Vec::new();
+        for thread in (0..threads).rev() {
+            let share = members.split_off(count * thread / threads);
+            chunks.push(Some(Chunk::new(&config, share, thread > 0)));
+        }
+        chunks.reverse();
+        Self { config, chunks, workers: (1..threads).map(|_| Worker::spawn()).collect() }
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes the ranges of another configuration for the episodes to come.
+    ///
+    /// # Errors
+    /// Observations, actions or learners of another number.
+    pub fn set_config(&mut self, config: Config) -> Result<(), String> {
+        let sizes = |config: &Config| [config.learners, config.observation_len(), config.action_len()];
+        if sizes(&config) != sizes(&self.config) {
+            return Err("the worlds may change, but not the number of learners, observations and actions".to_owned());
+        }
+        self.config = Arc::new(config);
+        for member in self.chunks.iter_mut().flatten().flat_map(|chunk| &mut chunk.members) {
+            member.environment.set_config(Arc::clone(&self.config));
+        }
+        Ok(())
+    }
+
+    /// Number of environments.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.chunks.iter().flatten().map(|chunk| chunk.members.len()).sum()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Environment `index`.
+    pub fn environment(&mut self, index: usize) -> Option<&mut Environment> {
+        let members = self.chunks.iter_mut().flatten().flat_map(|chunk| &mut chunk.members);
+        members.map(|member| &mut member.environment).nth(index)
+    }
+
+    /// Begins an episode in the environments of the mask: of a new seed, or the next one of the seed before. The rows of
+    /// the others are not written.
+    ///
+    /// # Panics
+    /// If a slice does not have a row for each environment.
+    pub fn reset(&mut self, seeds: &[Option<u64>], mask: &[bool], out: &mut Outputs<'_>) {
+        let learners = self.config.learners;
+        let numbers = learners * self.config.observation_len();
+        let members = self.chunks.iter_mut().flatten().flat_map(|chunk| &mut chunk.members);
+        for (index, member) in members.enumerate().filter(|(index, _)| mask[*index]) {
+            (member.seed, member.episode) = match seeds[index] {
+                Some(seed) => (seed, 0),
+                None => (member.seed, member.episode + 1),
+            };
+            let observations = &mut out.observations[index * numbers..][..numbers];
+            let measures = &mut out.measures[index * learners * MEASURES.len()..][..learners * MEASURES.len()];
+            member.resets_next = false;
+            member.environment.reset(episode_seed(member.seed, member.episode), observations, measures);
+        }
+    }
+
+    /// Steps every environment: takes its row of `actions`, writes its rows of `out`.
+    ///
+    /// # Panics
+    /// If a slice does not have a row for each environment.
+    pub fn step(&mut self, actions: &[f32], out: &mut Outputs<'_>) {
+        let [observation, learners] = [self.config.learners * self.config.observation_len(), self.config.learners];
+        let (action, measure) = (learners * self.config.action_len(), learners * MEASURES.len());
+        let (first, others) = self.chunks.split_first_mut().expect("there is one");
+        let first = first.as_mut().expect("only workers take chunks");
+        let own = first.members.len();
+        let mut start = own;
+        for (worker, slot) in self.workers.iter().zip(others.iter_mut()) {
+            let mut chunk = slot.take().expect("it has come back");
+            let count = chunk.members.len();
+            chunk.actions.copy_from_slice(&actions[start * action..][..count * action]);
+            start += count;
+            let jobs = worker.jobs.as_ref().expect("open until the worker is dropped");
+            jobs.send(chunk).expect("a worker ends with its batch");
+        }
+        let (own_observations, observations) = out.observations.split_at_mut(own * observation);
+        let (own_rewards, rewards) = out.rewards.split_at_mut(own * learners);
+        let (own_truncated, truncated) = out.truncated.split_at_mut(own);
+        let (own_measures, measures) = out.measures.split_at_mut(own * measure);
+        let mut own = Outputs {
+            observations: own_observations,
+            rewards: own_rewards,
+            truncated: own_truncated,
+            measures: own_measures,
+        };
+        step_all(&mut first.members, actions, &mut own);
+        let mut start = 0;
+        for (worker, slot) in self.workers.iter().zip(others) {
+            let chunk = worker.results.recv().expect("a worker ends with its batch");
+            let count = chunk.members.len();
+            observations[start * observation..][..count * observation].copy_from_slice(&chunk.observations);
+            rewards[start * learners..][..count * learners].copy_from_slice(&chunk.rewards);
+            truncated[start..][..count].copy_from_slice(&chunk.truncated);
+            measures[start * measure..][..count * measure].copy_from_slice(&chunk.measures);
+            start += count;
+            *slot = Some(chunk);
+        }
+    }
+
+    /// Packets times links crossed in the present episodes.
+    #[must_use]
+    pub fn packet_hops(&self) -> u64 {
+        self.chunks
+            .iter()
+            .flatten()
+            .flat_map(|chunk| &chunk.members)
+            .map(|member| member.environment.packet_hops())
+            .sum()
+    }
+}

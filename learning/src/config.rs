@@ -1,0 +1,306 @@
+//! What an environment is made of.
+
+use link::RateTrace;
+use policy::{Action, Interval, Observation, Reward, Settings};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use units::Span;
+
+/// The configuration of an environment, as it stands in JSON.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    paths: Vec<PathRanges>,
+    #[serde(default)]
+    rivals: Rivals,
+    #[serde(default = "ten")]
+    duration_s: f64,
+    #[serde(default = "one")]
+    learners: usize,
+    #[serde(default)]
+    kind: Kind,
+    #[serde(default = "aurora")]
+    observation: String,
+    history: Option<usize>,
+    #[serde(default = "rate_change")]
+    action: String,
+    #[serde(default = "ten_ms")]
+    interval: String,
+    #[serde(default)]
+    reward: RewardFile,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum RewardFile {
+    Preset(String),
+    Terms(BTreeMap<String, f64>),
+}
+
+impl Default for RewardFile {
+    fn default() -> Self {
+        Self::Preset("aurora".to_owned())
+    }
+}
+
+fn one() -> usize {
+    1
+}
+
+fn ten() -> f64 {
+    10.0
+}
+
+fn aurora() -> String {
+    "aurora".to_owned()
+}
+
+fn rate_change() -> String {
+    "rate_change".to_owned()
+}
+
+fn ten_ms() -> String {
+    "10ms".to_owned()
+}
+
+/// What a learning flow is, and what its actions change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// TCP over the first path.
+    #[default]
+    Single,
+    /// MPTCP over all paths; one number a subflow changes its rate or window.
+    Subflows,
+    /// MPTCP over all paths with CUBIC on each; one number a subflow sets its weight in the strict `weighted` scheduler,
+    /// 8^a.
+    Weights,
+}
+
+/// A range from which a number is drawn: `[least, greatest]`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct Range(pub f64, pub f64);
+
+impl Range {
+    fn check(self, key: &str, [least, greatest]: [f64; 2]) -> Result<(), ConfigError> {
+        let is_good = least <= self.0 && self.0 <= self.1 && self.1 <= greatest;
+        let problem =
+            format!("[{}, {}]: a range has to be [least, greatest] within {least} to {greatest}", self.0, self.1);
+        if is_good { Ok(()) } else { Err(ConfigError { key: key.to_owned(), problem }) }
+    }
+}
+
+/// Ranges of one path: a link with a drop-tail queue.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathRanges {
+    /// Rate of the link in both directions, Mbit/s; uniform on a logarithmic scale.
+    pub rate_mbps: Range,
+    /// Round-trip time without queues, ms; uniform on a logarithmic scale.
+    pub rtt_ms: Range,
+    /// Probability of loss of a packet towards the receiver; uniform.
+    #[serde(default = "no_loss")]
+    pub loss: Range,
+    /// Queue, in bandwidth-delay products; uniform, and never below four packets.
+    #[serde(default = "one_bdp")]
+    pub queue_bdp: Range,
+    /// Mahimahi traces, each a list of the milliseconds at which a packet of 1500 bytes may leave; if there are any, one is
+    /// drawn for the direction of the data, and the queue follows from its mean rate.
+    #[serde(default)]
+    pub traces: Vec<Vec<u64>>,
+}
+
+fn no_loss() -> Range {
+    Range(0.0, 0.0)
+}
+
+fn one_bdp() -> Range {
+    Range(1.0, 1.0)
+}
+
+/// Flows of classical algorithms beside the learning ones. Each draws its algorithm, its path and its start.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rivals {
+    /// Their number, least and greatest.
+    #[serde(default)]
+    pub count: (u32, u32),
+    /// Names of the registry.
+    #[serde(default = "cubic")]
+    pub algorithms: Vec<String>,
+    /// Start, seconds; uniform.
+    #[serde(default = "no_loss")]
+    pub start_s: Range,
+}
+
+fn cubic() -> Vec<String> {
+    vec!["cubic".to_owned()]
+}
+
+impl Default for Rivals {
+    fn default() -> Self {
+        Self { count: (0, 0), algorithms: cubic(), start_s: no_loss() }
+    }
+}
+
+/// The configuration of an environment, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Ranges of the paths.
+    pub paths: Vec<PathRanges>,
+    /// The traces of each path.
+    pub(crate) traces: Vec<Vec<RateTrace>>,
+    /// Classical flows.
+    pub rivals: Rivals,
+    /// Length of an episode.
+    pub duration: Span,
+    /// Number of learning flows.
+    pub learners: usize,
+    /// What they are.
+    pub kind: Kind,
+    /// What the policy sees and decides.
+    pub settings: Settings,
+    /// What it is to maximise.
+    pub reward: Reward,
+}
+
+/// Why a configuration cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The key; empty if the text is no configuration at all.
+    pub key: String,
+    /// What is wrong with its value, and what would be right.
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() { f.write_str(&self.problem) } else { write!(f, "{}: {}", self.key, self.problem) }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Reads a configuration in JSON.
+    ///
+    /// # Errors
+    /// A key that does not exist, or a value that cannot be; with the key and what would be right.
+    pub fn parse(json: &str) -> Result<Self, ConfigError> {
+        let file: File = serde_json::from_str(json)
+            .map_err(|error| ConfigError { key: String::new(), problem: error.to_string() })?;
+        let error = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
+        if file.paths.is_empty() || file.paths.len() > 32 {
+            return Err(error("paths", format!("{} paths; there have to be 1 to 32", file.paths.len())));
+        }
+        let traces = file.paths.iter().enumerate().map(|(index, path)| check_path(index, path));
+        let traces = traces.collect::<Result<Vec<_>, _>>()?;
+        check_rivals(&file.rivals)?;
+        if !(0.1..=86_400.0).contains(&file.duration_s) {
+            return Err(error("duration_s", format!("{}: an episode takes 0.1 to 86400 seconds", file.duration_s)));
+        }
+        if !(1..=64).contains(&file.learners) {
+            return Err(error("learners", format!("{}: there have to be 1 to 64", file.learners)));
+        }
+        let observation = Observation::parse(&file.observation, file.history);
+        let action = match file.kind {
+            Kind::Weights => "cubic_steering",
+            Kind::Single | Kind::Subflows => &file.action,
+        };
+        let settings = Settings {
+            observation: observation.map_err(|fault| error("observation", fault.to_string()))?,
+            action: Action::parse(action).map_err(|fault| error("action", fault.to_string()))?,
+            interval: interval(&file.interval)?,
+            paths: if file.kind == Kind::Single { 1 } else { file.paths.len() },
+        };
+        let reward = match &file.reward {
+            RewardFile::Preset(name) => Reward::preset(name),
+            RewardFile::Terms(terms) => Reward::terms(terms.iter().map(|(name, weight)| (name.as_str(), *weight))),
+        };
+        Ok(Self {
+            paths: file.paths,
+            traces,
+            rivals: file.rivals,
+            duration: Span::from_secs_f64(file.duration_s),
+            learners: file.learners,
+            kind: file.kind,
+            settings,
+            reward: reward.map_err(|fault| error("reward", fault.to_string()))?,
+        })
+    }
+
+    /// Numbers of one learner's observation.
+    #[must_use]
+    pub fn observation_len(&self) -> usize {
+        self.settings.observation_len()
+    }
+
+    /// Numbers of one learner's action.
+    #[must_use]
+    pub fn action_len(&self) -> usize {
+        self.settings.action_len()
+    }
+
+    /// The greatest absolute value of an action.
+    #[must_use]
+    pub fn action_limit(&self) -> f32 {
+        if self.kind == Kind::Weights { 1.0 } else { self.settings.action.limit() }
+    }
+
+    /// The least value of each number of an observation.
+    #[must_use]
+    pub fn observation_low(&self) -> Vec<f32> {
+        let features = self.settings.observation.features();
+        let path = (0..self.settings.observation.history()).flat_map(|_| features.iter().map(|feature| feature.low()));
+        let path: Vec<f32> = path.collect();
+        path.repeat(self.settings.paths)
+    }
+}
+
+fn interval(text: &str) -> Result<Interval, ConfigError> {
+    let problem = || format!("`{text}` is not an interval; `rtt`, or milliseconds from 1 on as in `10ms`");
+    let error = || ConfigError { key: "interval".to_owned(), problem: problem() };
+    if text.trim() == "rtt" {
+        return Ok(Interval::RoundTrip);
+    }
+    let millis: f64 = text.trim().strip_suffix("ms").and_then(|it| it.trim().parse().ok()).ok_or_else(error)?;
+    if !(1.0..=60_000.0).contains(&millis) {
+        return Err(error());
+    }
+    Ok(Interval::Fixed(Span::from_secs_f64(millis / 1e3)))
+}
+
+fn check_path(index: usize, path: &PathRanges) -> Result<Vec<RateTrace>, ConfigError> {
+    let key = |name: &str| format!("paths[{index}].{name}");
+    path.rate_mbps.check(&key("rate_mbps"), [0.1, 100_000.0])?;
+    path.rtt_ms.check(&key("rtt_ms"), [0.1, 10_000.0])?;
+    path.loss.check(&key("loss"), [0.0, 0.9])?;
+    path.queue_bdp.check(&key("queue_bdp"), [0.0, 1000.0])?;
+    let trace = |(number, trace): (usize, &Vec<u64>)| {
+        let is_good = trace.is_sorted() && trace.last().is_some_and(|last| *last > 0);
+        let problem = || "milliseconds have to ascend, and the last one, the period, to be above 0".to_owned();
+        if !is_good {
+            return Err(ConfigError { key: key(&format!("traces[{number}]")), problem: problem() });
+        }
+        Ok(RateTrace { opportunities: trace.as_slice().into(), period_ms: trace[trace.len() - 1] })
+    };
+    path.traces.iter().enumerate().map(trace).collect()
+}
+
+fn check_rivals(rivals: &Rivals) -> Result<(), ConfigError> {
+    let error = |key: &str, problem: String| Err(ConfigError { key: key.to_owned(), problem });
+    rivals.start_s.check("rivals.start_s", [0.0, 86_400.0])?;
+    let (least, greatest) = rivals.count;
+    if least > greatest || greatest > 100 {
+        return error("rivals.count", format!("[{least}, {greatest}]: it has to be [least, greatest] within 0 to 100"));
+    }
+    if rivals.algorithms.is_empty() {
+        return error("rivals.algorithms", "there has to be one at least".to_owned());
+    }
+    let unknown = rivals.algorithms.iter().find(|name| control::registry::find(name).is_none());
+    match unknown {
+        Some(name) => error("rivals.algorithms", format!("no congestion control is called `{name}`")),
+        None => Ok(()),
+    }
+}

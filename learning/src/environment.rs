@@ -1,0 +1,223 @@
+//! One world, advanced from decision to decision.
+
+use crate::config::{Config, Kind};
+use crate::world::draw;
+use control::{Context, Controller};
+use policy::{PolicyController, Share, Summary};
+use schedule::{Scheduler, Weighted};
+use sim::Simulation;
+use std::any::Any;
+use std::sync::Arc;
+use units::{Instant, Rate, RngStream};
+
+/// What is reported of each learner beside observation and reward: the time of the decision, and payload rates, mean RTT,
+/// minimum RTT, share of packets lost in the interval, and the rate that the world's links offer.
+pub const MEASURES: [&str; 7] =
+    ["time_s", "throughput_mbps", "send_rate_mbps", "rtt_ms", "min_rtt_ms", "loss_ratio", "capacity_mbps"];
+
+/// A greatest weight of the `weighted` scheduler is 8 times, a least an 8th of this, Mbit/s. Only ratios matter.
+const MEAN_WEIGHT: f64 = 10.0;
+
+/// A world in which a policy decides from outside.
+#[derive(Debug)]
+pub struct Environment {
+    config: Arc<Config>,
+    simulation: Option<Simulation>,
+    share: Share,
+    end: Instant,
+    /// Of each learner: whether its interval has been closed and its action is to come.
+    awaits: Vec<bool>,
+    rng: RngStream,
+}
+
+/// The seed of episode `number` (from 0) of an environment that was seeded with `seed`: episode 0 has the seed itself.
+#[must_use]
+pub fn episode_seed(seed: u64, number: u64) -> u64 {
+    if number == 0 { seed } else { RngStream::named(seed, &format!("episode {number}")).bits() }
+}
+
+impl Environment {
+    /// An environment in which nothing has begun.
+    #[must_use]
+    pub fn new(config: Arc<Config>) -> Self {
+        Self {
+            awaits: vec![false; config.learners],
+            config,
+            simulation: None,
+            share: Share::default(),
+            end: Instant::ZERO,
+            rng: RngStream::named(0, "environment"),
+        }
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Arc<Config> {
+        &self.config
+    }
+
+    /// Takes the ranges of another configuration for the episodes to come. Sizes of observations and actions have to be
+    /// the same.
+    pub fn set_config(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
+    /// Begins the episode of a seed and runs to its first decision. Writes the observations and measures of all learners.
+    ///
+    /// # Panics
+    /// If a slice has another length than learners times numbers.
+    pub fn reset(&mut self, seed: u64, observations: &mut [f32], measures: &mut [f64]) {
+        let world = draw(&self.config, seed);
+        let mut simulation = Simulation::new(&world.experiment, seed).expect("the configuration was checked");
+        for learner in 0..self.config.learners {
+            let controller = PolicyController::from_outside(self.config.settings.clone());
+            *simulation.controller(learner).expect("learners are TCP") = Box::new(controller);
+        }
+        (self.share, self.end) = (world.share, simulation.end());
+        self.simulation = Some(simulation);
+        self.awaits.fill(false);
+        observations.fill(0.0);
+        self.advance(observations, &mut vec![0.0; self.config.learners], measures);
+    }
+
+    /// Carries out the actions of all learners and runs to the next decision of any. Writes observations, rewards and
+    /// measures: a learner that is not to decide keeps its observation, its reward is 0, and its next action is ignored.
+    /// Returns whether the episode is over.
+    ///
+    /// # Panics
+    /// Before the first [`reset`](Self::reset); if a slice has another length than learners times numbers.
+    pub fn step(
+        &mut self,
+        actions: &[f32],
+        observations: &mut [f32],
+        rewards: &mut [f64],
+        measures: &mut [f64],
+    ) -> bool {
+        let len = self.config.action_len();
+        for (learner, action) in actions.chunks_exact(len).enumerate() {
+            if self.awaits[learner] {
+                self.decide(learner, action);
+                self.awaits[learner] = false;
+            }
+        }
+        self.advance(observations, rewards, measures)
+    }
+
+    /// Whether a learner's action is awaited.
+    #[must_use]
+    pub fn awaits(&self, learner: usize) -> bool {
+        self.awaits[learner]
+    }
+
+    /// Time of the world.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.simulation.as_ref().map_or(Instant::ZERO, Simulation::now)
+    }
+
+    /// Packets times links crossed since the reset.
+    #[must_use]
+    pub fn packet_hops(&self) -> u64 {
+        self.simulation.as_ref().map_or(0, |simulation| simulation.work().packet_hops)
+    }
+
+    /// Ends the episode and gives the simulation, for its record.
+    pub fn take_simulation(&mut self) -> Option<Simulation> {
+        self.simulation.take()
+    }
+
+    /// A description of the last interval for people, a line a learner.
+    #[must_use]
+    pub fn describe(&mut self) -> String {
+        let now = self.now().as_secs_f64();
+        let capacity = self.share.capacity;
+        let lines = (0..self.config.learners).map(|learner| {
+            let paths = self.controller(learner).summaries().to_vec();
+            let path = |s: &Summary| {
+                format!(
+                    "{:.2} Mbit/s, RTT {:.1} ms (least {:.1}), lost {}, cwnd {}",
+                    s.throughput,
+                    s.rtt * 1e3,
+                    s.min_rtt * 1e3,
+                    s.lost,
+                    s.cwnd
+                )
+            };
+            let paths: Vec<String> = paths.iter().map(path).collect();
+            format!("{now:.3} s, learner {learner} of {capacity:.1} Mbit/s: {}\n", paths.join("; "))
+        });
+        lines.collect()
+    }
+
+    fn controller(&mut self, learner: usize) -> &mut PolicyController {
+        let simulation = self.simulation.as_mut().expect("reset first");
+        let controller: &mut dyn Controller = simulation.controller(learner).expect("learners are TCP").as_mut();
+        (controller as &mut dyn Any).downcast_mut().expect("reset has set it")
+    }
+
+    fn decide(&mut self, learner: usize, action: &[f32]) {
+        // CUBIC, which a failed policy gives way to, draws nothing.
+        let mut rng = std::mem::replace(&mut self.rng, RngStream::named(0, "environment"));
+        let now = self.now();
+        let mut cx = Context { now, rng: &mut rng };
+        if self.config.kind != Kind::Weights {
+            self.controller(learner).decide(action, &mut cx);
+        } else {
+            let weight = |a: &f32| MEAN_WEIGHT * libm::exp2(3.0 * f64::from(a.clamp(-1.0, 1.0)));
+            let weights = action.iter().map(|a| Rate::from_bits((weight(a) * 1e6) as u64)).collect();
+            let simulation = self.simulation.as_mut().expect("reset first");
+            let scheduler: &mut dyn Scheduler = simulation.scheduler(learner).expect("an MPTCP flow").as_mut();
+            let weighted: &mut Weighted = (scheduler as &mut dyn Any).downcast_mut().expect("draw has set it");
+            weighted.set_weights(weights);
+        }
+        self.rng = rng;
+    }
+
+    /// Runs to the next boundary at which a learner is to decide. Returns whether that is the end of the episode.
+    fn advance(&mut self, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) -> bool {
+        rewards.fill(0.0);
+        loop {
+            let boundary = (0..self.config.learners).map(|learner| self.controller(learner).boundary()).min();
+            let boundary = boundary.unwrap_or(Instant::NEVER);
+            let end = self.end;
+            let simulation = self.simulation.as_mut().expect("reset first");
+            simulation.run_before(boundary.min(end));
+            if boundary > end {
+                return true;
+            }
+            let mut is_due = false;
+            for learner in 0..self.config.learners {
+                let controller = self.controller(learner);
+                if controller.boundary() == boundary && controller.is_due() {
+                    self.observe(learner, observations, rewards, measures);
+                    is_due = true;
+                } else if controller.boundary() == boundary {
+                    controller.skip();
+                }
+            }
+            if is_due || boundary == end {
+                return boundary == end;
+            }
+        }
+    }
+
+    fn observe(&mut self, learner: usize, observations: &mut [f32], rewards: &mut [f64], measures: &mut [f64]) {
+        let (len, share) = (self.config.observation_len(), self.share);
+        let time = self.now().as_secs_f64();
+        let controller = self.controller(learner);
+        observations[learner * len..][..len].copy_from_slice(controller.observe());
+        let group = Summary::of_group(controller.summaries());
+        rewards[learner] = self.config.reward.of(&group, &share);
+        let loss = if group.lost > 0.0 { group.lost / (group.lost + group.acked) } else { 0.0 };
+        measures[learner * MEASURES.len()..][..MEASURES.len()].copy_from_slice(&[
+            time,
+            group.throughput,
+            group.send_rate,
+            group.rtt * 1e3,
+            group.min_rtt * 1e3,
+            loss,
+            share.capacity,
+        ]);
+        self.awaits[learner] = true;
+    }
+}

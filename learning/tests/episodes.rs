@@ -1,0 +1,205 @@
+//! Episodes: the same from outside and inside, for any number of threads, and in closed form.
+
+use learning::{Batch, Config, Environment, MEASURES, Outputs, draw, episode_seed};
+use policy::{Policy, PolicyController, PolicyError};
+use sim::Simulation;
+use std::sync::{Arc, Mutex};
+
+/// A policy by hand: faster while the newest latency ratio is small, slower otherwise; a path alone.
+fn hand_written(observation: &[f32], action: &mut [f32]) {
+    let each = observation.len() / action.len();
+    for (a, seen) in action.iter_mut().zip(observation.chunks_exact(each)) {
+        *a = if seen[each - 2] < 1.2 { 4.0 + seen[each - 1] } else { -6.0 * seen[each - 2] };
+    }
+}
+
+/// What a learner saw, decision by decision.
+type Seen = Vec<Vec<f32>>;
+
+/// Remembers what it saw.
+#[derive(Debug, Default)]
+struct HandWritten(Arc<Mutex<Seen>>);
+
+impl Policy for HandWritten {
+    fn act(&mut self, observation: &[f32], action: &mut [f32]) -> Result<(), PolicyError> {
+        self.0.lock().expect("no panic").push(observation.to_vec());
+        hand_written(observation, action);
+        Ok(())
+    }
+}
+
+fn config(keys: &str) -> Config {
+    let path = r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60], "loss": [0, 0.01], "queue_bdp": [0.5, 2]}"#;
+    Config::parse(&format!(r#"{{"paths": [{path}, {path}], {keys}}}"#)).expect("a good configuration")
+}
+
+/// Runs an episode to its end and gives the record of its world.
+fn from_outside(config: &Config, seed: u64) -> (record::Run, Vec<Seen>) {
+    let config = Arc::new(config.clone());
+    let learners = config.learners;
+    let mut environment = Environment::new(Arc::clone(&config));
+    let mut observations = vec![0.0; learners * config.observation_len()];
+    let mut actions = vec![0.0; learners * config.action_len()];
+    let (mut rewards, mut measures) = (vec![0.0; learners], vec![0.0; learners * MEASURES.len()]);
+    environment.reset(seed, &mut observations, &mut measures);
+    let mut seen = vec![Seen::new(); learners];
+    loop {
+        let rows =
+            observations.chunks_exact(config.observation_len()).zip(actions.chunks_exact_mut(config.action_len()));
+        rows.for_each(|(observation, action)| hand_written(observation, action));
+        for learner in (0..learners).filter(|learner| environment.awaits(*learner)) {
+            seen[learner].push(observations[learner * config.observation_len()..][..config.observation_len()].to_vec());
+        }
+        if environment.step(&actions, &mut observations, &mut rewards, &mut measures) {
+            let simulation = environment.take_simulation().expect("reset");
+            return (simulation.finish(), seen);
+        }
+    }
+}
+
+/// Runs the same world with the policy inside.
+fn from_inside(config: &Config, seed: u64) -> (record::Run, Vec<Seen>) {
+    let world = draw(config, seed);
+    let mut simulation = Simulation::new(&world.experiment, seed).expect("registered");
+    let seen: Vec<Arc<Mutex<Seen>>> = (0..config.learners).map(|_| Arc::default()).collect();
+    for (learner, seen) in seen.iter().enumerate() {
+        let policy = Box::new(HandWritten(Arc::clone(seen)));
+        *simulation.controller(learner).expect("TCP") =
+            Box::new(PolicyController::new(config.settings.clone(), policy));
+    }
+    let run = simulation.finish();
+    (run, seen.iter().map(|seen| std::mem::take(&mut *seen.lock().expect("no panic"))).collect())
+}
+
+#[test]
+fn an_episode_is_the_run_with_the_same_policy_inside_to_the_last_bit() {
+    // The durations are no multiples of the interval, so that nothing is decided at the very end.
+    for keys in [
+        r#""duration_s": 4.995"#,
+        r#""duration_s": 4.995, "interval": "rtt""#,
+        r#""duration_s": 4.995, "action": "window_change""#,
+        r#""duration_s": 4.995, "action": "cubic_steering(0.1)", "interval": "20ms""#,
+        r#""duration_s": 4.995, "kind": "subflows""#,
+        r#""duration_s": 4.995, "kind": "subflows", "interval": "rtt""#,
+        r#""duration_s": 4.995, "learners": 2, "rivals": {"count": [1, 3], "algorithms": ["cubic", "bbr"]}"#,
+        r#""duration_s": 4.995, "learners": 2, "interval": "rtt""#,
+    ] {
+        for seed in 1..=3 {
+            let config = config(keys);
+            let ((outside, asked), (inside, answered)) = (from_outside(&config, seed), from_inside(&config, seed));
+            for (asked, answered) in asked.iter().zip(&answered) {
+                // Inside, the last decision is not taken if no event follows it before the end.
+                assert!(asked.len() - answered.len() <= 1 && answered.len() > 20, "{keys}, seed {seed}");
+                assert_eq!(asked[..answered.len()], answered[..], "{keys}, seed {seed}: observations");
+            }
+            assert_eq!(outside, inside, "{keys}, seed {seed}");
+        }
+    }
+}
+
+/// All that a batch gives in so many steps with actions that follow from the step's number.
+fn outputs(config: &Config, threads: usize, steps: usize) -> (Vec<f32>, Vec<f64>, Vec<bool>) {
+    const COUNT: usize = 5;
+    let mut batch = Batch::new(config.clone(), COUNT, threads);
+    let learners = config.learners;
+    let mut observations = vec![0.0; COUNT * learners * config.observation_len()];
+    let mut measures = vec![0.0; COUNT * learners * MEASURES.len()];
+    let (mut rewards, mut truncated) = (vec![0.0; COUNT * learners], vec![false; COUNT]);
+    let mut all = (Vec::new(), Vec::new(), Vec::new());
+    let seeds: Vec<Option<u64>> = (10..10 + COUNT as u64).map(Some).collect();
+    for step in 0..=steps {
+        let mut out = Outputs {
+            observations: &mut observations,
+            rewards: &mut rewards,
+            truncated: &mut truncated,
+            measures: &mut measures,
+        };
+        if step == 0 {
+            batch.reset(&seeds, &[true; COUNT], &mut out);
+        } else {
+            let actions = (0..COUNT * learners * config.action_len()).map(|index| ((index + step) % 7) as f32 - 3.0);
+            batch.step(&actions.collect::<Vec<_>>(), &mut out);
+        }
+        all.0.extend_from_slice(&observations);
+        all.1.extend_from_slice(&rewards);
+        all.2.extend_from_slice(&truncated);
+    }
+    all
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same() {
+    let config = config(r#""duration_s": 0.5, "kind": "subflows", "rivals": {"count": [0, 2]}"#);
+    let alone = outputs(&config, 1, 120);
+    for threads in [2, 3, 5, 9] {
+        assert_eq!(outputs(&config, threads, 120), alone, "{threads} threads");
+    }
+}
+
+#[test]
+fn an_ended_episode_is_reset_by_the_next_step_whose_action_is_ignored() {
+    let config = config(r#""duration_s": 0.5, "kind": "subflows""#);
+    let (observations, rewards, truncated) = outputs(&config, 2, 120);
+    let ends: Vec<usize> = (0..=120).filter(|step| truncated[step * 5]).collect();
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    let len = config.observation_len();
+    let row = |step: usize| &observations[step * 5 * len..][..len];
+    let mut environment = Environment::new(Arc::new(config.clone()));
+    for (number, end) in ends.iter().enumerate() {
+        let (mut first, mut measures) = (vec![0.0; len], vec![0.0; MEASURES.len()]);
+        environment.reset(episode_seed(10, number as u64 + 1), &mut first, &mut measures);
+        assert_eq!(row(end + 1), first);
+        assert_eq!((rewards[(end + 1) * 5], truncated[(end + 1) * 5]), (0.0, false));
+    }
+}
+
+#[test]
+fn on_an_empty_link_a_rate_is_delivered_and_the_latency_ratio_is_one() {
+    let path = r#"{"rate_mbps": [100, 100], "rtt_ms": [20, 20]}"#;
+    let keys = r#""action": "rate(1, 10)", "observation": "latency_ratio,throughput_mbps", "interval": "1000ms""#;
+    let config = Config::parse(&format!(r#"{{"paths": [{path}], {keys}}}"#)).expect("a good configuration");
+    let mut environment = Environment::new(Arc::new(config));
+    let (mut seen, mut rewards, mut measures) = ([0.0; 2], [0.0], [0.0; MEASURES.len()]);
+    environment.reset(1, &mut seen, &mut measures);
+    // The pacer counts payload; an interval may cut off a packet at either end.
+    for _ in 0..3 {
+        environment.step(&[1.0], &mut seen, &mut rewards, &mut measures);
+    }
+    let packet = 1448.0 * 8.0 / 1e6;
+    assert!((f64::from(seen[1]) - 10.0).abs() <= 2.0 * packet, "{} Mbit/s", seen[1]);
+    assert!((seen[0] - 1.0).abs() < 0.01, "latency ratio {}", seen[0]);
+}
+
+#[test]
+fn weights_divide_the_packets() {
+    let path = r#"{"rate_mbps": [20, 20], "rtt_ms": [20, 20], "queue_bdp": [2, 2]}"#;
+    let keys = r#""kind": "weights", "observation": "throughput_mbps", "interval": "1000ms""#;
+    let config = Config::parse(&format!(r#"{{"paths": [{path}, {path}], {keys}}}"#)).expect("a good configuration");
+    let mut environment = Environment::new(Arc::new(config));
+    let (mut seen, mut rewards, mut measures) = ([0.0; 2], [0.0], [0.0; MEASURES.len()]);
+    environment.reset(1, &mut seen, &mut measures);
+    for _ in 0..6 {
+        environment.step(&[1.0 / 3.0, 0.0], &mut seen, &mut rewards, &mut measures);
+    }
+    // 8^(1/3) = 2 packets on the first path for each on the second.
+    assert!((seen[0] / seen[1] - 2.0).abs() < 0.02, "{seen:?}");
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_its_key() {
+    let path = r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60]}"#;
+    for (text, expected) in [
+        (r#"{"paths": []}"#.to_owned(), "paths: 0 paths; there have to be 1 to 32"),
+        (format!(r#"{{"paths": [{path}], "interval": "10"}}"#), "interval: `10` is not an interval"),
+        (format!(r#"{{"paths": [{path}], "reward": "best"}}"#), "reward: `best` is neither a reward"),
+        (format!(r#"{{"paths": [{path}], "colour": 1}}"#), "unknown field `colour`"),
+        (r#"{"paths": [{"rate_mbps": [20, 2], "rtt_ms": [1, 1]}]}"#.to_owned(), "paths[0].rate_mbps: [20, 2]: a range"),
+        (
+            format!(r#"{{"paths": [{path}], "rivals": {{"algorithms": ["cubik"]}}}}"#),
+            "rivals.algorithms: no congestion control is called `cubik`",
+        ),
+    ] {
+        let error = Config::parse(&text).expect_err("wrong").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
