@@ -1,6 +1,6 @@
 //! The extension module `ropewalk._native`: what the Python package `ropewalk` calls. Bindings only, no logic.
 //!
-//! Each area has a file of its own with `pub(crate) fn register(module)`, and one line in [`_native`]; its types are
+//! Each area has a file of its own with `pub(crate) fn register(module)`, and one line in `_native`; its types are
 //! described for editors and mypy in `ropewalk/_native.pyi`.
 
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 converts arguments into values")]
