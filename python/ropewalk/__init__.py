@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 from ._native import Policy, __version__
-from .errors import PolicyError, RopewalkError, ScenarioError
+from .errors import PolicyError, ResultsError, RopewalkError, RunError, RunInterrupted, ScenarioError
+from .results import Estimate, Results, colours, open
 from .scenario import Scenario
+from .tables import Table
 
-__all__ = ["Policy", "PolicyError", "RopewalkError", "Scenario", "ScenarioError", "__version__"]
+__all__ = [
+    "Estimate",
+    "Policy",
+    "PolicyError",
+    "Results",
+    "ResultsError",
+    "RopewalkError",
+    "RunError",
+    "RunInterrupted",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "__version__",
+    "colours",
+    "open",
+]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["PolicyError", "RopewalkError", "ScenarioError"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .results import Results
+
+__all__ = ["PolicyError", "ResultsError", "RopewalkError", "RunError", "RunInterrupted", "ScenarioError"]
 
 
 class RopewalkError(Exception):
@@ -33,3 +38,22 @@ class ScenarioError(RopewalkError, ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class RunError(RopewalkError, RuntimeError):
+    """A run failed."""
+
+
+class ResultsError(RopewalkError):
+    """A results folder cannot be read or written, or results do not have what was asked for."""
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """A study was interrupted: by Ctrl-C, as any `KeyboardInterrupt`."""
+
+    results: Results
+    """The finished runs."""
+
+    def __init__(self, results: Results) -> None:
+        super().__init__(f"interrupted after {len(results)} runs")
+        self.results = results

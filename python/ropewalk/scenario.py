@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import _native, _toml
+from ._progress import Progress
+from .errors import RunInterrupted
+from .results import Results
 
 __all__ = ["Scenario"]
 
@@ -58,6 +62,35 @@ class Scenario:
         sets = [*self._sets, f"{key}={_toml.override(value)}"]
         self._resolved, self._sets = self._read(sets), sets
 
+    def run(
+        self,
+        *,
+        seeds: Iterable[int] | None = None,
+        jobs: int | None = None,
+        out: str | os.PathLike[str] | None = None,
+        progress: bool = True,
+    ) -> Results:
+        """Run every cell with every seed on `jobs` threads, by default one a processor.
+
+        `seeds` replace the scenario's, as `set("seeds", ...)` would. With the folder `out`, each run is stored there as
+        soon as it is done, and runs that it already holds are not repeated; it is the folder of `ropewalk run --out`.
+        Other Python threads go on meanwhile. Ctrl-C raises `RunInterrupted` (a `KeyboardInterrupt`), whose `results`
+        are the finished runs. Raises `ScenarioError`, `RunError`, `ResultsError`.
+        """
+        resolved = self._resolved
+        if seeds is not None:
+            resolved = self._read([*self._sets, f"seeds={_toml.value([int(seed) for seed in seeds])}"])
+        if jobs is not None and jobs < 1:
+            raise ValueError(f"jobs is {jobs}: at least 1")
+        with Progress(progress) as callback:
+            native, raised = _native.run(resolved, jobs, None if out is None else Path(out), callback, list(sys.argv))
+        results = Results(native)
+        if isinstance(raised, KeyboardInterrupt):
+            raise RunInterrupted(results) from None
+        if raised is not None:
+            raise raised
+        return results
+
     def _read(self, sets: list[str]) -> _native.Scenario:
         return _native.Scenario.parse(self._origin, self._text, self._base, sets, self._quick)
 
@@ -85,6 +118,12 @@ class Scenario:
     def hash(self) -> str:
         """16 hexadecimal digits that differ when the text, what was set, or a file that it names differs."""
         return self._resolved.hash
+
+    def to_toml(self) -> str:
+        """The scenario file. Raises `ValueError` after a `set` or with `quick`, which are not part of it."""
+        if self._sets or self._quick:
+            raise ValueError("keys that were set, and `quick`, are not part of the file: write them into its text")
+        return self._text
 
     def __repr__(self) -> str:
         cells, seeds = len(self.cells), len(self.seeds)

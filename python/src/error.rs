@@ -18,3 +18,17 @@ pub(crate) fn scenario(py: Python<'_>, error: &::scenario::Error) -> PyErr {
 pub(crate) fn policy(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "PolicyError", (message,))
 }
+
+/// `ResultsError`: a results folder, or a question to results.
+pub(crate) fn results(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "ResultsError", (message,))
+}
+
+/// The exception of a study that does not run, or stops.
+pub(crate) fn runner(py: Python<'_>, error: &runner::Error) -> PyErr {
+    match error {
+        runner::Error::Scenario(error) => scenario(py, error),
+        runner::Error::Run(message) => exception(py, "RunError", (message,)),
+        runner::Error::Environment(message) => results(py, message),
+    }
+}

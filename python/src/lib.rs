@@ -7,15 +7,25 @@
 
 use pyo3::prelude::*;
 
+mod colour;
 mod error;
 mod policy;
+mod quantity;
+mod results;
+mod run;
 mod scenario;
+mod table;
 
 /// Fills the module.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     policy::register(module)?;
+    colour::register(module)?;
+    quantity::register(module)?;
+    results::register(module)?;
+    run::register(module)?;
     scenario::register(module)?;
+    table::register(module)?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! can distinguish the colours of a usual plot; besides, lines differ in dashes and have names.
 
 /// Colour on white and on black.
-type Colour = [&'static str; 2];
+pub type Colour = [&'static str; 2];
 
 /// Okabe and Ito's palette, for names that have no colour.
 const PALETTE: [Colour; 8] = [
@@ -61,6 +61,26 @@ pub(crate) fn index(name: &str) -> usize {
     let name = if name.is_empty() || name == "udp" { "uncontrolled" } else { name };
     registered_index(name)
         .unwrap_or_else(|| name.bytes().fold(7, |hash: usize, byte| hash.wrapping_mul(31) ^ usize::from(byte)) % 8)
+}
+
+/// The colour of an algorithm or of another name.
+#[must_use]
+pub fn of(name: &str) -> Colour {
+    colours().nth(index(name)).expect("indices are of colours")
+}
+
+/// The colour of the path `index`.
+#[must_use]
+pub fn of_path(index: usize) -> Colour {
+    PATHS[index % PATHS.len()]
+}
+
+/// The colours of `names` that stand side by side: those of algorithms are their own, any others differ.
+#[must_use]
+pub fn of_several(names: &[&str]) -> Vec<Colour> {
+    let mut others = 0..;
+    let mut index = |name: &&str| registered_index(name).unwrap_or_else(|| palette_index(others.next().unwrap_or(0)));
+    names.iter().map(|name| colours().nth(index(name)).expect("indices are of colours")).collect()
 }
 
 /// The colours as custom properties `--c0`, `--c1`, ... for both themes.

@@ -26,6 +26,14 @@ impl LoadedBaseline {
         Ok(Some(Self { name, runs: Results::open_baseline(dir)?.1 }))
     }
 
+    /// The baseline in the finished folder `dir`, called `name`.
+    ///
+    /// # Errors
+    /// The folder is missing, unfinished or damaged.
+    pub fn load(dir: &std::path::Path, name: String) -> Result<Self, Error> {
+        Ok(Self { name, runs: Results::open(dir)?.1 })
+    }
+
     /// The baseline as an argument of the report.
     #[must_use]
     pub fn to_report(&self) -> Baseline<'_> {

@@ -20,6 +20,7 @@ mod execute;
 mod merge;
 mod page;
 mod plan;
+mod save;
 mod study;
 
 pub use baseline::LoadedBaseline;
@@ -30,6 +31,7 @@ pub use execute::{Observer, run};
 pub use merge::merge;
 pub use page::{layout, to_report, write_page};
 pub use plan::{Plan, plan};
+pub use save::save;
 pub use study::{Folder, Study};
 
 /// Version of the program.

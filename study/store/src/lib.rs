@@ -19,6 +19,7 @@
 
 mod error;
 mod files;
+pub mod frame;
 mod manifest;
 mod names;
 mod parts;

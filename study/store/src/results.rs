@@ -89,12 +89,26 @@ impl Results {
     /// # Errors
     /// There is no finished folder, or a file in it is damaged.
     pub fn open(dir: &Path) -> Result<(Manifest, Vec<Run>), Error> {
+        let (manifest, runs) = Self::open_by_key(dir)?;
+        Ok((manifest, runs.into_iter().map(|(_, run)| run).collect()))
+    }
+
+    /// As [`Results::open`], with the cell and the seed of each run.
+    ///
+    /// # Errors
+    /// As [`Results::open`].
+    pub fn open_by_key(dir: &Path) -> Result<(Manifest, Runs), Error> {
         let manifest = finished_manifest(dir)?;
         if let Some(ShardManifest { shard, .. }) = manifest.shard {
             return Err(Error::Shard { path: dir.to_owned(), shard });
         }
-        let runs = tables::read(dir)?.into_iter().map(|(_, run)| run).collect();
-        Ok((manifest, runs))
+        Ok((manifest, tables::read(dir)?))
+    }
+
+    /// The folder of the baseline's copy in the results folder `dir`.
+    #[must_use]
+    pub fn baseline_folder(dir: &Path) -> PathBuf {
+        dir.join(BASELINE)
     }
 
     /// Reads a finished shard: its manifest and its runs with their keys. The tables have the digests that the manifest
@@ -123,7 +137,7 @@ impl Results {
     /// # Errors
     /// As [`Results::open`].
     pub fn open_baseline(dir: &Path) -> Result<(Manifest, Vec<Run>), Error> {
-        Self::open(&dir.join(BASELINE))
+        Self::open(&Self::baseline_folder(dir))
     }
 
     /// Lays a copy of the finished folder `baseline`, its manifest and tables, into this one, in the place of an
@@ -133,7 +147,7 @@ impl Results {
     /// A file cannot be read or written.
     pub fn keep_baseline(&self, baseline: &Path) -> Result<(), Error> {
         let is_result_file = |name: &str| name == manifest::FILE || name.ends_with(".parquet");
-        files::copy_folder(baseline, &self.dir.join(BASELINE), is_result_file)
+        files::copy_folder(baseline, &Self::baseline_folder(&self.dir), is_result_file)
     }
 
     /// Copies what the shard in `dir` holds beside its tables: the baseline, and of runs on a kernel `setup.txt` and

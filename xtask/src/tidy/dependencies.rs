@@ -72,7 +72,7 @@ const CRATES: &[CrateRule] = &[
         "ropewalk",
         &["control", "daemon", "lab", "mpt", "record", "report", "runner", "scenario", "schedule", "store", "units"],
     ),
-    impure("python", &["policy", "scenario"]),
+    impure("python", &["parse", "policy", "record", "report", "runner", "scenario", "store"]),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
     impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
     impure("xtask", &[]),

@@ -1,0 +1,168 @@
+"""Figures of results with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib.colors
+import matplotlib.pyplot
+
+from . import _native
+from .errors import ResultsError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from .results import Estimate, Results
+
+__all__ = ["across", "over_time"]
+
+Only = Mapping[str, str | Sequence[str]]
+FLOW = "flow"
+DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (8, 2, 2, 2)))
+MARKERS = "osD^vP"
+# The largest multiple of a unit that leaves the greatest value of an axis at 1 or more.
+SCALES = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+}
+
+
+def across(
+    results: Results, value: str, x: str | None, lines: str | None, flow: str | None, only: Only, ax: Axes | None
+) -> Axes:
+    """The mean of a value at each value of a swept key."""
+    estimates = results.estimates(value, flow=flow, only=only, by_flow=FLOW in (x, lines))
+    if not estimates:
+        raise ResultsError(f"no run has a value `{value}` here")
+    varying = [key for key, values in _values(estimates).items() if len(values) > 1]
+    x = x or next((key for key in varying if key != lines and _numbers(_values(estimates)[key])), None)
+    x = x or next((key for key in varying if key != lines), None)
+    if x is None:
+        raise ResultsError('nothing is swept here: x="time" draws series, `estimates` has the value')
+    lines = lines or next((key for key in varying if key != x), None)
+    _require(estimates, [x, *([lines] if lines else [])], varying)
+    ax = ax if ax is not None else matplotlib.pyplot.subplots(layout="constrained")[1]
+    positions, label = _axis(x, _values(estimates)[x])
+    names = _values(estimates)[lines] if lines else [""]
+    for index, (name, colour) in enumerate(zip(names, _colours(names, ax), strict=True)):
+        points = [estimate for estimate in estimates if not lines or estimate.parameters[lines] == name]
+        points.sort(key=lambda estimate: positions[estimate.parameters[x]])
+        ax.errorbar(
+            [positions[estimate.parameters[x]] for estimate in points],
+            [estimate.mean for estimate in points],
+            yerr=[estimate.half_width or 0.0 for estimate in points],
+            label=name or None,
+            color=colour,
+            linestyle=DASHES[index % len(DASHES)],
+            marker=MARKERS[index % len(MARKERS)],
+            markersize=4,
+            capsize=2,
+        )
+    if _numbers(_values(estimates)[x]) is None:
+        ax.set_xticks(list(positions.values()), list(positions))
+    ax.set(xlabel=label, ylabel=_native.value_label(value))
+    return _finish(ax, lines)
+
+
+def over_time(results: Results, value: str, lines: str | None, flow: str | None, only: Only, ax: Axes | None) -> Axes:
+    """A column of the series over time, of each run."""
+    columns = results.series.to_dict()
+    if value not in columns:
+        known = ", ".join(name for name in columns if name.endswith(("_mbps", "_ms", "_packets")))
+        raise ResultsError(f"the series have no column `{value}`; {f'known: {known}' if known else 'set `sample`'}")
+    kept = {key: {shown} if isinstance(shown, str) else set(shown) for key, shown in only.items()}
+    swept = list(columns)[: list(columns).index("cell")]
+    parameters = [key for key in swept if len(set(columns[key])) > 1]
+    subject = f"{'subflow' if flow and '/' in flow else 'flow'} {flow}" if flow else None
+    runs: dict[tuple[object, ...], tuple[list[float], list[float]]] = {}
+    for row, (of_row, sample) in enumerate(zip(columns["subject"], columns[value], strict=True)):
+        in_scope = all(str(columns[key][row]) in shown for key, shown in kept.items())
+        if not in_scope or sample is None or (of_row != subject if subject else not of_row.startswith("flow ")):
+            continue
+        names = {FLOW: of_row.removeprefix("flow "), **{key: columns[key][row] for key in parameters}}
+        shown_keys = [lines] if lines else [*parameters, FLOW]
+        name = ", ".join(str(names[key]) for key in shown_keys if key in names)
+        times, samples = runs.setdefault((name, columns["cell"][row], columns["seed"][row], of_row), ([], []))
+        times.append(columns["time_s"][row])
+        samples.append(sample)
+    if not runs:
+        raise ResultsError(f"no series of `{value}` here")
+    ax = ax if ax is not None else matplotlib.pyplot.subplots(layout="constrained")[1]
+    names_of_lines = list(dict.fromkeys(str(key[0]) for key in runs))
+    colours = dict(zip(names_of_lines, _colours(names_of_lines, ax), strict=True))
+    labelled: set[str] = set()
+    for key, (times, samples) in runs.items():
+        name = str(key[0])
+        dash = DASHES[names_of_lines.index(name) % len(DASHES)]
+        label = None if name in labelled else name
+        ax.plot(times, samples, color=colours[name], linestyle=dash, label=label, linewidth=1.2)
+        labelled.add(name)
+    ax.set(xlabel="time, s", ylabel=_native.value_label(value))
+    return _finish(ax, lines if len(names_of_lines) > 1 else None)
+
+
+def _values(estimates: Iterable[Estimate]) -> dict[str, list[str]]:
+    """The values of each swept key, in the order of the sweep."""
+    values: dict[str, list[str]] = {}
+    for estimate in estimates:
+        for key, shown in estimate.parameters.items():
+            known = values.setdefault(key, [])
+            if shown not in known:
+                known.append(shown)
+    return values
+
+
+def _require(estimates: Sequence[Estimate], keys: Sequence[str], varying: Sequence[str]) -> None:
+    """Raise unless each point is one cell."""
+    for key in keys:
+        if any(key not in estimate.parameters for estimate in estimates):
+            known = ", ".join([*_values(estimates), FLOW])
+            raise ResultsError(f"`{key}` is not swept here; known: {known}")
+    points = [tuple(estimate.parameters[key] for key in keys) for estimate in estimates]
+    if len(set(points)) < len(points):
+        others = ", ".join(f"`{key}`" for key in varying if key not in keys)
+        raise ResultsError(f"several cells at one point: choose values of {others} with `only`")
+
+
+def _numbers(values: Sequence[str]) -> tuple[list[float], str] | None:
+    """The values as numbers of one unit, if they are."""
+    try:
+        return [float(shown) for shown in values], ""
+    except ValueError:
+        pass
+    try:
+        quantities = [_native.quantity(shown) for shown in values]
+    except ValueError:
+        return None
+    units = {unit for number, unit in quantities if number}
+    return ([number for number, _ in quantities], units.pop() if units else "") if len(units) <= 1 else None
+
+
+def _axis(key: str, values: Sequence[str]) -> tuple[dict[str, float], str]:
+    """The position of each value on the axis of `key`, and the axis' label."""
+    numbers = _numbers(values)
+    if numbers is None:
+        return {shown: float(index) for index, shown in enumerate(values)}, key
+    greatest = max(abs(number) for number in numbers[0])
+    scales = SCALES.get(numbers[1], ((1.0, numbers[1]),))
+    scale, unit = next((scale for scale in scales if greatest >= scale[0]), scales[-1])
+    positions = {shown: number / scale for shown, number in zip(values, numbers[0], strict=True)}
+    return positions, f"{key}, {unit}" if unit else key
+
+
+def _colours(names: Sequence[str], ax: Axes) -> list[str]:
+    """The report's colours, of the shade for the axes' background."""
+    red, green, blue = matplotlib.colors.to_rgb(ax.get_facecolor()[:3])
+    dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
+    return [shades[dark] for shades in _native.colours(list(names))]
+
+
+def _finish(ax: Axes, lines: str | None) -> Axes:
+    ax.grid(alpha=0.25, linewidth=0.5)
+    ax.spines[["top", "right"]].set_visible(False)
+    if lines:
+        ax.legend(title=lines, frameon=False, fontsize="small", title_fontsize="small")
+    return ax
