@@ -22,7 +22,9 @@ mod uncoupled;
 
 pub use entry::{AlgorithmEntry, Constructor, CoupledConstructor, Deviation, PerPathConstructor, Properties};
 pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
-pub use params::{AlgorithmChoice, FILE, ParamError, ParamKind, ParamValue, Parameter, Params, RegisterError};
+pub use params::{
+    AlgorithmChoice, AlgorithmError, FILE, ParamError, ParamKind, ParamValue, Parameter, Params, RegisterError,
+};
 pub use uncoupled::Uncoupled;
 
 use std::any::Any;

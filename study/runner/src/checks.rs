@@ -120,7 +120,7 @@ fn check_congestion_controls(scenario: &Scenario) -> Result<(), Error> {
 }
 
 /// The congestion controls of the flows and of the tunnel's paths, with their keys.
-fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
+pub(crate) fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
     let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { congestion, .. } => Some((format!("flow.{}.congestion", flow.name), congestion)),
         FlowKind::ConstantRate { .. } => None,

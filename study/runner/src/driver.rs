@@ -1,6 +1,7 @@
 //! The driver of a scenario: the simulator, or real kernels.
 
 use crate::Error;
+use control::AlgorithmError;
 use record::Run;
 use scenario::Scenario;
 use scenario::model::Experiment;
@@ -101,17 +102,21 @@ impl Driver for Simulator {
     }
 
     fn run(&self, job: &Job<'_>) -> Result<Option<Run>, String> {
-        let mut simulation = Simulation::new(job.experiment, job.seed).map_err(|error| error.to_string())?;
-        while simulation.now() < simulation.end() {
-            if job.is_cancelled() {
-                return Ok(None);
-            }
-            simulation.run_until(simulation.now() + SLICE);
-        }
-        Ok(Some(simulation.finish()))
+        AlgorithmError::catch(|| simulate(job)).map_err(|error| error.to_string())?
     }
 
     fn setup(&self, _: &Scenario) -> Option<String> {
         None
     }
+}
+
+fn simulate(job: &Job<'_>) -> Result<Option<Run>, String> {
+    let mut simulation = Simulation::new(job.experiment, job.seed).map_err(|error| error.to_string())?;
+    while simulation.now() < simulation.end() {
+        if job.is_cancelled() {
+            return Ok(None);
+        }
+        simulation.run_until(simulation.now() + SLICE);
+    }
+    Ok(Some(simulation.finish()))
 }

@@ -13,6 +13,7 @@
 
 mod baseline;
 mod checks;
+mod code;
 mod cost;
 mod driver;
 mod error;

@@ -1,7 +1,7 @@
 //! A study: a scenario, its driver, the runs that are planned, and where they go.
 
 use crate::execute::run_into;
-use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, plan};
+use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, code, plan};
 use record::Run;
 use scenario::Scenario;
 use std::collections::BTreeSet;
@@ -43,6 +43,7 @@ impl<'a> Study<'a> {
             commit: COMMIT.to_owned(),
             scenario: scenario.name.clone(),
             scenario_hash: scenario.hash.clone(),
+            code_versions: code::versions(scenario),
             scenario_text: scenario.text.clone(),
             command,
             title: scenario.title.clone(),

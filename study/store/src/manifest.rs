@@ -2,6 +2,7 @@
 
 use crate::{Error, Shard, ShardManifest, files, names};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -23,6 +24,9 @@ pub struct Manifest {
     pub scenario: String,
     /// Digest of the scenario as it was run, overrides included.
     pub scenario_hash: String,
+    /// Of each algorithm and scheduler that is not built in: which version of its code ran.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub code_versions: BTreeMap<String, String>,
     /// The scenario file.
     pub scenario_text: String,
     /// The command line that repeats the results, without what does not change them.
@@ -86,9 +90,16 @@ impl Manifest {
                 format!("ropewalk {}", m.ropewalk_version),
                 format!("commit {}", m.commit),
                 format!("driver {}", m.driver),
+                format!("code {}", m.code()),
             ]
         };
         study(self).into_iter().zip(study(other)).find(|(here, there)| here != there).map(<[String; 2]>::from)
+    }
+
+    /// The code that is not the program's own.
+    fn code(&self) -> String {
+        let versions = self.code_versions.iter().map(|(name, version)| format!("{name} {version}"));
+        versions.collect::<Vec<_>>().join(", ")
     }
 
     fn shard(&self) -> Option<Shard> {
@@ -100,8 +111,10 @@ impl Manifest {
         let state = if self.complete { "complete" } else { "unfinished" };
         let shard = self.shard().map(|shard| format!("of shard {shard} ")).unwrap_or_default();
         let Self { scenario, scenario_hash, ropewalk_version, commit, driver, .. } = self;
+        let versions = if self.code_versions.is_empty() { String::new() } else { format!(", {}", self.code()) };
         format!(
-            "{state} results {shard}of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit}, {driver})"
+            "{state} results {shard}of scenario \"{scenario}\" ({scenario_hash}, ropewalk {ropewalk_version} {commit}, \
+             {driver}{versions})"
         )
     }
 }

@@ -1,4 +1,5 @@
 //! The runner's tests.
 
 mod execute;
+mod registered;
 mod shards;

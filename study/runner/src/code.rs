@@ -1,0 +1,33 @@
+//! Versions of the code that is not the program's: of algorithms and schedulers that were registered at run time.
+
+use crate::checks::congestions;
+use control::registry;
+use scenario::Scenario;
+use scenario::model::{AlgorithmChoice, Experiment, FlowKind};
+use std::collections::BTreeMap;
+
+/// The code version of each registered algorithm and scheduler that a scenario names; nothing of built-in ones.
+pub(crate) fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
+    let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
+    let algorithms = experiments().flat_map(congestions).filter_map(|(_, choice)| registry::find(&choice.name));
+    let algorithms = algorithms.map(|entry| (entry.name, entry.properties.code_version));
+    let schedulers = experiments().flat_map(schedulers).filter_map(|choice| schedule::find(&choice.name));
+    let schedulers = schedulers.map(|entry| (entry.name, entry.code_version));
+    let named =
+        |kind: &str, (name, version): (&str, Option<&str>)| Some((format!("{kind} {name}"), version?.to_owned()));
+    let algorithms = algorithms.filter_map(|entry| named("congestion", entry));
+    algorithms.chain(schedulers.filter_map(|entry| named("scheduler", entry))).collect()
+}
+
+/// The schedulers of the flows and of the tunnel.
+fn schedulers(experiment: &Experiment) -> impl Iterator<Item = &AlgorithmChoice> {
+    let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
+        FlowKind::Tcp { multipath, .. } => multipath.as_ref().map(|multipath| &multipath.scheduler),
+        FlowKind::ConstantRate { .. } => None,
+    });
+    let of_tunnel = experiment.tunnel.as_ref().map(|tunnel| match &tunnel.ropewalk {
+        None => &tunnel.mpt_scheduler,
+        Some(ropewalk) => &ropewalk.options.scheduler,
+    });
+    of_flows.chain(of_tunnel)
+}
