@@ -25,6 +25,7 @@ use arguments::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    policy::register();
     let verb = match Arguments::try_parse() {
         Ok(arguments) => arguments.verb,
         Err(error) => {

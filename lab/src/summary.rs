@@ -57,6 +57,8 @@ pub(crate) fn summarise(
         seed,
         digest: digest(&flows, &paths),
         duration_s: experiment.duration.as_secs_f64(),
+        controller_failures: 0,
+        controller_failure: String::new(),
         flows,
         subflows,
         jain: fairness.as_ref().map(|fairness| fairness.jain),

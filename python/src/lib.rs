@@ -20,6 +20,7 @@ mod table;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    ::policy::register();
     policy::register(module)?;
     colour::register(module)?;
     quantity::register(module)?;

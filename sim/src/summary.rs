@@ -28,6 +28,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
     let subflows = (0..experiment.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
     let fairness = fairness(&engine, &mut flows);
     let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
+    let controller_failures = controller_failures(&mut engine);
     let tunnel = tunnel(&engine);
     let digest = digest(engine.digest, &flows, &paths);
     Run {
@@ -40,6 +41,8 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         capacity_mbps: experiment.capacity_mbps(),
         steal_s: None,
         cpu: Vec::new(),
+        controller_failures: controller_failures.len() as u64,
+        controller_failure: controller_failures.into_iter().next().unwrap_or_default(),
         flows,
         subflows,
         paths,
@@ -47,6 +50,21 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
         work: engine.network.work,
     }
+}
+
+/// Why the controllers of connections and of the tunnel's ends failed.
+fn controller_failures(engine: &mut Engine) -> Vec<String> {
+    let mut failures = Vec::new();
+    for flow in &mut engine.flows {
+        if let FlowProtocol::Tcp(tcp) = &mut flow.protocol {
+            failures.extend(tcp.controller_failures());
+        }
+    }
+    if let Some(tunnel::Tunnel::Ropewalk(ropewalk)) = &engine.network.tunnel {
+        let directions = [Direction::Forward, Direction::Reverse];
+        failures.extend(directions.into_iter().filter_map(|direction| ropewalk.status(direction).controller_failure));
+    }
+    failures
 }
 
 /// Fairness among competing flows, each of which gets its share.

@@ -29,6 +29,8 @@ pub(crate) struct TcpFlow {
     delivered_before: u64,
     /// Counters of earlier connections.
     closed: Vec<SenderCounters>,
+    /// Why the controllers of earlier connections failed.
+    controller_failures: Vec<String>,
     pub rtt: Distribution,
     /// Bytes of data packets that reached the receiving host, headers included.
     pub arrived_bytes: u64,
@@ -54,6 +56,7 @@ impl TcpFlow {
             end: message.end(),
             delivered_before: 0,
             closed: Vec::new(),
+            controller_failures: Vec::new(),
             rtt: Distribution::default(),
             arrived_bytes: 0,
             peak: PeakGoodput::default(),
@@ -70,6 +73,13 @@ impl TcpFlow {
     /// Number of the segment after the end of the message.
     pub(crate) fn end(&self) -> u64 {
         self.end
+    }
+
+    /// Why the controllers of this and of earlier connections failed.
+    pub(crate) fn controller_failures(&mut self) -> Vec<String> {
+        let failure = self.connection.controller_mut().and_then(|controller| controller.failure());
+        let failures = std::mem::take(&mut self.controller_failures);
+        failures.into_iter().chain(failure.map(str::to_owned)).collect()
     }
 
     /// Name of the congestion control algorithm.
@@ -167,6 +177,7 @@ impl TcpFlow {
         let mut first_segment = self.end;
         if reconnects {
             self.closed.extend(self.connection.senders().map(transport::tcp::Sender::counters));
+            self.controller_failures = self.controller_failures();
             self.connection_number = self.connection_number.wrapping_add(1);
             self.connection = self.config.connection(self.connection_number);
             first_segment = 0;

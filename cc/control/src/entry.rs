@@ -36,6 +36,8 @@ pub struct Properties {
     pub deviations: &'static [(Deviation, &'static str)],
     /// Of a coupled algorithm: the single-path algorithm that it equals on a single path, if any.
     pub single_path: Option<&'static str>,
+    /// Checks parameters beyond their ranges, as the contents of a file.
+    pub check: fn(&Params) -> Result<(), ParamError>,
     /// Its colour in reports, `#rrggbb` on a white and on a black page; without one, a colour of the palette.
     pub colour: Option<[&'static str; 2]>,
     /// Of an algorithm that is registered at run time: which version of its code this is, such as a hash of its source.
@@ -50,6 +52,7 @@ impl Properties {
         ecn: |_| Ecn::Classic,
         min_cwnd: 2,
         deviations: &[],
+        check: |_| Ok(()),
         single_path: Some("reno"),
         colour: None,
         code_version: None,
@@ -140,9 +143,10 @@ impl AlgorithmEntry {
     /// A controller for a group of paths with the parameters `given`.
     ///
     /// # Errors
-    /// A parameter that the algorithm does not have, or a value outside its range.
+    /// A parameter that the algorithm does not have, a value outside its range, or one that [`Properties::check`] refuses.
     pub fn controller(&self, given: &BTreeMap<String, ParamValue>) -> Result<Box<dyn Controller>, ParamError> {
         let params = Params::new(self.parameters, given)?;
+        (self.properties.check)(&params)?;
         Ok(match &self.constructor {
             &Constructor::PerPath(construct) => Box::new(Uncoupled::new(move || construct(&params))),
             Constructor::Coupled(construct) => construct(&params),

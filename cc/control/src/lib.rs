@@ -69,6 +69,10 @@ pub trait Controller: Any + Debug + Send {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>);
     /// The decision for `path`, which senders read after each event of the path.
     fn decision(&self, path: PathId) -> Decision;
+    /// Why another algorithm has taken this one's place, if one has: a learned policy can fail. Drivers report it.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Controls one path. [`Uncoupled`] makes a [`Controller`] of it.

@@ -208,7 +208,8 @@ impl PolicyController {
         self.decisions
     }
 
-    fn fail(&mut self, error: PolicyError, cx: &mut Context<'_>) {
+    /// Every path goes on with CUBIC.
+    pub(crate) fn fail(&mut self, error: PolicyError, cx: &mut Context<'_>) {
         self.paths.iter_mut().for_each(|path| path.actuator.fail(cx));
         self.failure.get_or_insert(error);
     }
@@ -253,5 +254,9 @@ impl Controller for PolicyController {
         let decided = self.paths.get(path.index()).and_then(|path| path.actuator.decision());
         // A path beyond the group's number, which the driver refuses before: what any sender may do.
         decided.unwrap_or(Decision { cwnd: 10, ssthresh: units::INFINITE_SSTHRESH, pacing_rate: None })
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_ref().map(|error| error.0.as_str())
     }
 }

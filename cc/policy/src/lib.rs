@@ -5,11 +5,14 @@
 //!   maximises.
 //! - `controller`: [`PolicyController`], the [`control::Controller`] of a group of paths. A [`Policy`] answers in it, or a
 //!   learning environment from outside; both give the same decisions to the last bit.
-//! - [`onnx`] reads the file in which a policy leaves training, and evaluates it with the same bits on every machine.
+//! - [`onnx`] reads the model in which a policy leaves training, and evaluates it with the same bits on every machine;
+//!   `file`: what its metadata says of the policy; `entry`: the algorithm `policy` of the registry.
 
 mod action;
 mod controller;
+mod entry;
 mod feature;
+mod file;
 mod monitor;
 mod observation;
 pub mod onnx;
@@ -20,7 +23,9 @@ mod tests;
 
 pub use action::{Action, ActionError};
 pub use controller::{Interval, PolicyController, Settings};
+pub use entry::register;
 pub use feature::{Feature, Statistic, WindowedSignal, feature_names};
+pub use file::PolicyFile;
 pub use monitor::Summary;
 pub use observation::{Observation, ObservationError};
 pub use per_path::PerPath;

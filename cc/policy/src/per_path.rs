@@ -33,6 +33,10 @@ impl Controller for PerPath {
     fn decision(&self, path: PathId) -> Decision {
         self.paths[path.index()].decision(PathId(0))
     }
+
+    fn failure(&self) -> Option<&str> {
+        self.paths.iter().find_map(Controller::failure)
+    }
 }
 
 impl std::fmt::Debug for PerPath {

@@ -26,6 +26,18 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("a tunnel that measures nothing", 3, "one of `roundrobin`, `packet-round-robin`", &["run", "{dir}/measured.toml"]),
     ("an algorithm's unknown parameter", 3, "no parameter `colour`", &["run", "{dir}/parameter.toml"]),
     ("a parameter out of its range", 3, "cannot be 7", &["run", "{dir}/range.toml"]),
+    (
+        "a policy without its file",
+        3,
+        "`file` is missing",
+        &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion=policy"],
+    ),
+    (
+        "a policy that is no model",
+        3,
+        "policy: `file`: not an ONNX model",
+        &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion={ name = \"policy\", file = \"good.toml\" }"],
+    ),
     ("a --set of an unknown key", 3, "speed", &["run", "{dir}/good.toml", "--set", "path.one.speed=1mbit"]),
     ("a table of what no result has", 3, "did you mean `goodput_mbps`?", &["run", "{dir}/value.toml"]),
     ("a comparison of windows without a baseline", 3, "baseline = ", &["run", "{dir}/no-baseline.toml"]),

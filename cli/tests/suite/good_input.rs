@@ -184,7 +184,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 #[test]
 fn lists_name_what_the_registries_hold() {
     let algorithms = json(&["list", "algorithms", "--json"]);
-    assert_eq!(algorithms.as_array().unwrap().len(), control::registry::REGISTRY.len());
+    assert_eq!(algorithms.as_array().unwrap().len(), control::registry::REGISTRY.len() + 1, "and `policy`");
     let short = ropewalk(&["list", "algorithms"]).stdout;
     assert!(["also: hstcp", "RFC 3649", "parameters: beta"].iter().all(|words| short.contains(words)), "{short}");
     let coupled = |name: &str| ropewalk(&["list", "algorithms", name]).stdout.contains("(coupled)");
@@ -205,5 +205,60 @@ fn lists_name_what_the_registries_hold() {
 fn every_verb_tells_the_exit_codes() {
     for verb in ["run", "list", "report", "compare", "schema"] {
         assert!(ropewalk(&[verb, "--help"]).stdout.contains("3  the scenario or the configuration is wrong"), "{verb}");
+    }
+}
+
+/// A policy of `cc/policy/tests/models`, as `--set` takes it.
+fn policy(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cc/policy/tests/models").join(name);
+    format!("{{ name = \"policy\", file = \"{}\" }}", file.display())
+}
+
+#[test]
+fn a_policy_that_fails_is_replaced_by_cubic_and_the_report_says_so() {
+    let (dir, file) = sweep("policy");
+    let out = dir.join("out").display().to_string();
+    let set =
+        format!("sweep.flow.tcp.congestion=[\"cubic\", {}, {}]", policy("steady.onnx"), policy("nan-answer.onnx"));
+    let arguments = ["run", &file, "--set", &set, "--out", &out];
+    let outcome = ropewalk(&arguments);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    // Two delays, two seeds.
+    let note = "In 4 of 12 runs the congestion control failed, on 4 connections, and CUBIC took its place: the policy \
+                answered NaN.";
+    let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(note), "{}", outcome.stdout);
+    let page = std::fs::read_to_string(dir.join("out/report.html")).unwrap();
+    assert!(page.contains("the policy answered NaN"));
+    let again = json(&["report", &out, "--json"]);
+    let failures = again["runs"].as_array().unwrap().iter().map(|run| run["controller_failures"].as_u64().unwrap());
+    assert_eq!(failures.sum::<u64>(), 4);
+}
+
+#[test]
+fn a_policy_controls_tcp_mptcp_and_the_paths_of_a_tunnel() {
+    let dir = folder("policy-everywhere");
+    let head = "name = \"x\"\nduration = \"2s\"\n";
+    let path = |name: &str| format!("[[path]]\nname = \"{name}\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n");
+    let paths = path("one") + &path("two");
+    let congestion = |file: &str| format!("congestion = {}\n", policy(file));
+    let flow = "[[flow]]\nname = \"tcp\"\n";
+    let tunnel = |file: &str| format!("[tunnel]\nmode = \"ropewalk\"\n{}{flow}", congestion(file));
+    let mptcp = |file: &str| {
+        format!("[[flow]]\nname = \"tcp\"\nkind = \"mptcp\"\npaths = [\"one\", \"two\"]\n{}", congestion(file))
+    };
+    for (name, text) in [
+        ("tcp", format!("{head}{}{flow}{}", path("one"), congestion("steady.onnx"))),
+        ("mptcp", format!("{head}{paths}{}", mptcp("steady.onnx"))),
+        ("mptcp-group", format!("{head}{paths}{}", mptcp("group.onnx"))),
+        ("tunnel", format!("{head}{paths}{}", tunnel("steady.onnx"))),
+        ("tunnel-group", format!("{head}{paths}{}", tunnel("group.onnx"))),
+    ] {
+        write(&dir, &format!("{name}.toml"), &text);
+        let file = dir.join(format!("{name}.toml")).display().to_string();
+        let [run, again] = [(); 2].map(|()| json(&["run", &file, "--json"])["runs"][0].clone());
+        assert_eq!(run["controller_failures"], 0, "{name}: {run}");
+        assert!(run["flows"][0]["delivered_bytes"].as_u64().unwrap() > 0, "{name}: {run}");
+        assert_eq!(run["digest"], again["digest"], "{name}");
     }
 }

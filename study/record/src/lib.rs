@@ -44,6 +44,13 @@ pub struct Run {
     /// On a real kernel in real time: CPU time, of [`Cpu::MACHINE`] first.
     #[serde(default)]
     pub cpu: Vec<Cpu>,
+    /// Connections and ends of the tunnel at whose congestion control another algorithm took the configured one's place,
+    /// as CUBIC does for a learned policy that fails.
+    #[serde(default)]
+    pub controller_failures: u64,
+    /// Why the first of them did; empty if none did.
+    #[serde(default)]
+    pub controller_failure: String,
     /// The flows.
     pub flows: Vec<Flow>,
     /// The subflows of all MPTCP flows.

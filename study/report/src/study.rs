@@ -140,7 +140,10 @@ impl<'a> Study<'a> {
     pub(crate) fn disturbance_notes(&self) -> Vec<String> {
         let baseline = self.baseline.iter().map(|baseline| (format!(" of {}", baseline.name), baseline.runs));
         let sides = std::iter::once((String::new(), self.runs)).chain(baseline);
-        sides.filter_map(|(whose, runs)| disturbance(&whose, runs)).collect()
+        sides
+            .flat_map(|(whose, runs)| [disturbance(&whose, runs), controller_failure(&whose, runs)])
+            .flatten()
+            .collect()
     }
 
     /// The cells of a scope with their index among all; if one of the `keys` is the flow, one for each flow.
@@ -197,6 +200,20 @@ fn disturbance(whose: &str, runs: &[Run]) -> Option<String> {
         format!(
             "† {disturbed} of {total}{whose} lacked the CPU for more than {percent} % of their time. Means leave them \
              out where a cell has others."
+        )
+    })
+}
+
+fn controller_failure(whose: &str, runs: &[Run]) -> Option<String> {
+    let failed = || runs.iter().filter(|run| run.controller_failures > 0);
+    let connections: u64 = failed().map(|run| run.controller_failures).sum();
+    failed().next().map(|first| {
+        format!(
+            "In {} of {}{whose} the congestion control failed, on {}, and CUBIC took its place: {}.",
+            failed().count(),
+            plural(runs.len(), "run"),
+            plural(connections as usize, "connection"),
+            first.controller_failure
         )
     })
 }

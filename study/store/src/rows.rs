@@ -26,6 +26,8 @@ impl Row for Run {
         visitor.visit_optional_f64("convergence_s", &mut self.convergence_s);
         visitor.visit_optional_f64("capacity_mbps", &mut self.capacity_mbps);
         visitor.visit_optional_f64("steal_s", &mut self.steal_s);
+        visitor.visit_u64("controller_failures", &mut self.controller_failures);
+        visitor.visit_string("controller_failure", &mut self.controller_failure);
         let Work { data_packet_hops, packet_hops, delivered_data_packets, events } = &mut self.work;
         visitor.visit_u64("work.data_packet_hops", data_packet_hops);
         visitor.visit_u64("work.packet_hops", packet_hops);

@@ -51,6 +51,9 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     line("ingress queue", format!("{backlog}, {} marked, {} dropped", ingress.marked_packets, ingress.dropped_packets));
     let backlog = format!("{} packets (max {})", reorder.backlog_packets, reorder.max_backlog_packets);
     line("reorder buffer", format!("{backlog}, timeout {:.0} ms, {} late", reorder.timeout_ms, reorder.late_packets));
+    if let Some(reason) = &peer.controller_failure {
+        line("congestion control", format!("cubic, because the policy failed: {reason}"));
+    }
     if let Some(status) = &peer.relay {
         line("relay", relay(status));
     }

@@ -73,6 +73,9 @@ pub struct PeerStatus {
     pub ingress_queue: IngressQueue,
     /// The buffer of received packets.
     pub reorder_buffer: ReorderBuffer,
+    /// Why CUBIC controls the paths instead of the configured policy; null while the policy does.
+    #[serde(default)]
+    pub controller_failure: Option<String>,
     /// Lost fragments that were retransmitted.
     pub retransmitted_fragments: u64,
     /// Relayed TCP connections; null if this end does not relay.

@@ -15,6 +15,8 @@ pub enum EndpointEvent {
     PathRemoved(PathId),
     /// The peer closed the tunnel.
     Closed,
+    /// The congestion control failed, and another algorithm has taken its place; the status says why.
+    ControllerFailed,
 }
 
 /// Measurements and counters of one path.
@@ -130,4 +132,6 @@ pub struct EndpointStatus {
     pub reorder_timeout: Span,
     /// Payload of a full fragment, bytes.
     pub fragment_size: u32,
+    /// Why the congestion control runs another algorithm than the configured one, if it does.
+    pub controller_failure: Option<String>,
 }

@@ -70,7 +70,10 @@ const CRATES: &[CrateRule] = &[
     impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "units"]),
     impure(
         "ropewalk",
-        &["control", "daemon", "lab", "mpt", "record", "report", "runner", "scenario", "schedule", "store", "units"],
+        &[
+            "control", "daemon", "lab", "mpt", "policy", "record", "report", "runner", "scenario", "schedule", "store",
+            "units",
+        ],
     ),
     impure("python", &["parse", "policy", "record", "report", "runner", "scenario", "store"]),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),

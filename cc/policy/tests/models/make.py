@@ -93,6 +93,26 @@ with open(FOLDER / "operators.txt", "w") as answers:
         action = session.run(None, {"observation": observation})[0]
         answers.write(" ".join(str(x) for x in [*observation[0], *action[0]]) + "\n")
 
+# Policies. `steady` answers 0 always, `nan` NaN from the first decision on.
+def meaning(**changes):
+    keys = {"version": "1", "observation": "loss_ratio,queue_delay_ms", "history": "1", "action": "window_change(1)"}
+    keys |= {"interval": "rtt", "paths": "1"} | changes
+    return {f"ropewalk.{key}": value for key, value in keys.items()}
+
+
+zero = {"w": f32([[0], [0]])}
+layer = [node("MatMul", ["observation", "w"], ["action"])]
+save("steady", layer, zero, [1, 2], [1, 1], meaning())
+root = [node("MatMul", ["observation", "w"], ["h"]), node("Sub", ["h", "one"], ["i"]), node("Sqrt", ["i"], ["action"])]
+save("nan-answer", root, {**zero, "one": f32([1])}, [1, 2], [1, 1], meaning())
+save("group", layer, {"w": f32([[0, 0]] * 4)}, [1, 4], [1, 2], meaning(paths="2"))
+save("wrong-size", layer, {"w": f32([[0]] * 3)}, [1, 3], [1, 1], meaning())
+save("wrong-version", layer, zero, [1, 2], [1, 1], meaning(version="2"))
+save("wrong-observation", layer, zero, [1, 2], [1, 1], meaning(observation="loss_ratio,queue"))
+save("wrong-action", layer, zero, [1, 2], [1, 1], meaning(action="steer"))
+save("wrong-interval", layer, zero, [1, 2], [1, 1], meaning(interval="10us"))
+save("no-metadata", layer, zero, [1, 2], [1, 1])
+
 # Models that are refused.
 identity = [node("Identity", ["observation"], ["action"])]
 save("dynamic", identity, {}, ["batch", 3], ["batch", 3])

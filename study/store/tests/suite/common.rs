@@ -77,6 +77,8 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         convergence_s: (cell > 1).then_some(x),
         capacity_mbps: (cell > 2).then_some(x / 29.0),
         steal_s: (cell > 0).then_some(x / 31.0),
+        controller_failures: 1,
+        controller_failure: "the policy answered NaN".to_owned(),
         cpu: vec![cpu("machine", Some(x / 37.0)), cpu("traffic", None)],
         flows: vec![flow("one", None), flow("two", Some(x))],
         subflows: vec![subflow; cell % 2],

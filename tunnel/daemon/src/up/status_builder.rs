@@ -179,6 +179,7 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
             }
         }
     }
+    peer.controller_failure.clone_from(&status.controller_failure);
     let counters = &status.counters;
     peer.retransmitted_fragments = counters.retransmitted_fragments;
     peer.ingress_queue = IngressQueue {

@@ -67,6 +67,8 @@ pub struct Endpoint<P> {
     scheduler: Box<dyn Scheduler>,
     /// The congestion controller of all paths.
     controller: ControllerHandle,
+    /// Whether [`EndpointEvent::ControllerFailed`] has been reported.
+    controller_failed: bool,
     entropy: Entropy,
     options: TunnelOptions,
     paths: Vec<Option<TunnelPath>>,
@@ -115,6 +117,7 @@ impl<P: Payload> Endpoint<P> {
         Self {
             scheduler,
             controller: ControllerHandle { controller, rng: RngStream::named(entropy.bits(), "tunnel") },
+            controller_failed: false,
             entropy,
             paths: Vec::new(),
             next_packet_numbers: [0; MAX_PATHS],
@@ -444,10 +447,18 @@ impl<P: Payload> Endpoint<P> {
         }
         self.handle_candidates(now);
         self.apply_outcomes(now);
+        if !self.controller_failed && self.controller_failure().is_some() {
+            self.controller_failed = true;
+            self.events.push_back(EndpointEvent::ControllerFailed);
+        }
     }
 
     fn path(&self, id: PathId) -> Option<&TunnelPath> {
         self.paths.get(id.index()).and_then(Option::as_ref)
+    }
+
+    fn controller_failure(&self) -> Option<&str> {
+        self.controller.controller.as_ref().and_then(|controller| controller.failure())
     }
 
     /// Measurements and counters.
@@ -464,6 +475,7 @@ impl<P: Payload> Endpoint<P> {
             reorder_memory: self.reorder.memory,
             reorder_timeout: self.reorder.config.timeout,
             fragment_size: self.fragment_size().unwrap_or(0),
+            controller_failure: self.controller_failure().map(str::to_owned),
         }
     }
 

@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
+use tracing::warn;
 use units::{Instant, PathId};
 use wire::delivery::{self, Rejection};
 use wire::inner::ecn::Ecn;
@@ -239,6 +240,10 @@ impl RopewalkEngine {
             match event {
                 NodeEvent::Established { numbers_reset } => peer.relay.on_established(now, numbers_reset),
                 NodeEvent::Tunnel(EndpointEvent::Closed) => peer.relay.on_closed(),
+                NodeEvent::Tunnel(EndpointEvent::ControllerFailed) => {
+                    let failure = self.node.endpoint(id).and_then(|endpoint| endpoint.status().controller_failure);
+                    warn!("the congestion policy failed, CUBIC takes its place: {}", failure.unwrap_or_default());
+                }
                 _ => {}
             }
         }

@@ -1,0 +1,138 @@
+//! The file of a policy: an ONNX model whose metadata says what it sees and decides.
+
+use crate::onnx::{Evaluator, Model, ModelError};
+use crate::{Action, Interval, Observation, Policy, PolicyError, Settings};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use units::Span;
+
+/// The version of the metadata.
+const VERSION: &str = "1";
+/// Paths that one policy may decide for.
+const MAX_PATHS: usize = 32;
+
+/// A policy that was read from a file.
+#[derive(Clone, Debug)]
+pub struct PolicyFile {
+    model: Arc<Model>,
+    settings: Settings,
+}
+
+impl PolicyFile {
+    /// Reads an ONNX file with the keys `ropewalk.version` (1), `ropewalk.observation`, `ropewalk.history`,
+    /// `ropewalk.action`, `ropewalk.interval` (`rtt`, or a time in ms or us) and `ropewalk.paths`.
+    ///
+    /// # Errors
+    /// A model that [`Model::read`] refuses, a key that is missing or unknown in its value, or a model whose vectors do
+    /// not have the lengths that the keys imply.
+    pub fn read(bytes: &[u8]) -> Result<Self, ModelError> {
+        let model = Model::read(bytes)?;
+        let settings = settings(&model)?;
+        let lengths = [
+            ("input", model.input_len(), settings.observation_len(), "the observation"),
+            ("output", model.output_len(), settings.action_len(), "the action"),
+        ];
+        for (side, is, wanted, what) in lengths {
+            if is != wanted {
+                return Err(ModelError::Signature(format!("{side} of {is} numbers, {what} has {wanted}")));
+            }
+        }
+        Ok(Self { model: Arc::new(model), settings })
+    }
+
+    /// As [`PolicyFile::read`]; bytes that have been read, and are still held by somebody, are not read again.
+    ///
+    /// # Errors
+    /// As [`PolicyFile::read`].
+    pub fn shared(bytes: &Arc<[u8]>) -> Result<Arc<Self>, ModelError> {
+        static FILES: Mutex<Vec<ReadFile>> = Mutex::new(Vec::new());
+        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|(bytes, _)| bytes.strong_count() > 0);
+        let key = Arc::downgrade(bytes);
+        if let Some((_, file)) = files.iter().find(|(other, _)| other.ptr_eq(&key)) {
+            return Ok(file.clone());
+        }
+        let file = Arc::new(Self::read(bytes)?);
+        files.push((key, file.clone()));
+        Ok(file)
+    }
+
+    /// What the policy sees and decides.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// The policy, with memory of its own.
+    #[must_use]
+    pub fn policy(&self) -> Box<dyn Policy> {
+        Box::new(OnnxPolicy(Evaluator::new(self.model.clone())))
+    }
+}
+
+/// The bytes of a file, and what was read from them.
+type ReadFile = (Weak<[u8]>, Arc<PolicyFile>);
+
+fn settings(model: &Model) -> Result<Settings, ModelError> {
+    let text = |key: &'static str| match model.metadata().get(key) {
+        Some(text) => Ok(text.trim()),
+        None => {
+            Err(ModelError::Metadata(key, "is missing; docs/learning.md lists what a policy's file says".to_owned()))
+        }
+    };
+    let count = |key: &'static str, max: usize| {
+        let text = text(key)?;
+        let count = text.parse().ok().filter(|count| (1..=max).contains(count));
+        count.ok_or_else(|| ModelError::Metadata(key, format!("`{text}` is not a number from 1 to {max}")))
+    };
+    let version = text("ropewalk.version")?;
+    if version != VERSION {
+        let message = format!("`{version}` is not known, this program reads version {VERSION}");
+        return Err(ModelError::Metadata("ropewalk.version", message));
+    }
+    let history = count("ropewalk.history", usize::MAX)?;
+    let observation = Observation::parse(text("ropewalk.observation")?, Some(history))
+        .map_err(|error| ModelError::Metadata("ropewalk.observation", error.to_string()))?;
+    let action = Action::parse(text("ropewalk.action")?)
+        .map_err(|error| ModelError::Metadata("ropewalk.action", error.to_string()))?;
+    Ok(Settings {
+        observation,
+        action,
+        interval: interval(text("ropewalk.interval")?)?,
+        paths: count("ropewalk.paths", MAX_PATHS)?,
+    })
+}
+
+/// `rtt`, `10ms` or `500us`.
+fn interval(text: &str) -> Result<Interval, ModelError> {
+    let number = |unit: &str| text.strip_suffix(unit).and_then(|number| number.trim().parse::<u32>().ok());
+    let time = match (number("ms"), number("us")) {
+        (Some(ms), _) => Some(Span::from_millis(u64::from(ms))),
+        (_, Some(us)) => Some(Span::from_micros(u64::from(us))),
+        _ => None,
+    };
+    match time {
+        _ if text == "rtt" => Ok(Interval::RoundTrip),
+        Some(time) if time >= Span::from_millis(1) => Ok(Interval::Fixed(time)),
+        _ => {
+            let message = format!("`{text}` is neither `rtt` nor a time such as `10ms`, at least 1ms");
+            Err(ModelError::Metadata("ropewalk.interval", message))
+        }
+    }
+}
+
+/// Answers by a model.
+#[derive(Debug)]
+struct OnnxPolicy(Evaluator);
+
+impl Policy for OnnxPolicy {
+    fn act(&mut self, observation: &[f32], action: &mut [f32]) -> Result<(), PolicyError> {
+        action.copy_from_slice(self.0.evaluate(observation));
+        Ok(())
+    }
+}
