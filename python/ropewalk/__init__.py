@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ._native import Policy, __version__
-from .errors import PolicyError, ResultsError, RopewalkError, RunError, RunInterrupted, ScenarioError
+from .errors import ConfigError, PolicyError, ResultsError, RopewalkError, RunError, RunInterrupted, ScenarioError
 from .results import Estimate, Results, colours, open
 from .scenario import Scenario
 from .tables import Table
 
 __all__ = [
+    "ConfigError",
     "Estimate",
     "Policy",
     "PolicyError",

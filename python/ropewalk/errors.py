@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .results import Results
 
-__all__ = ["PolicyError", "ResultsError", "RopewalkError", "RunError", "RunInterrupted", "ScenarioError"]
+__all__ = ["ConfigError", "PolicyError", "ResultsError", "RopewalkError", "RunError", "RunInterrupted", "ScenarioError"]
 
 
 class RopewalkError(Exception):
     """An error of Ropewalk."""
+
+
+class ConfigError(RopewalkError, ValueError):
+    """A learning environment that cannot be: the message says the key and what would be right."""
 
 
 class PolicyError(RopewalkError, ValueError):

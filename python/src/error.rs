@@ -14,6 +14,11 @@ pub(crate) fn scenario(py: Python<'_>, error: &::scenario::Error) -> PyErr {
     exception(py, "ScenarioError", arguments)
 }
 
+/// `ConfigError` with this message.
+pub(crate) fn environment(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "ConfigError", (message,))
+}
+
 /// `PolicyError` with this message.
 pub(crate) fn policy(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "PolicyError", (message,))

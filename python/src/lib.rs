@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 mod colour;
 mod error;
+mod learning;
 mod policy;
 mod quantity;
 mod results;
@@ -21,6 +22,7 @@ mod table;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     ::policy::register();
+    learning::register(module)?;
     policy::register(module)?;
     colour::register(module)?;
     quantity::register(module)?;

@@ -1,0 +1,37 @@
+"""Learning: environments for Gymnasium and PettingZoo, and policies as ONNX files.
+
+Importing this package registers `Ropewalk/SinglePath-v0` and `Ropewalk/Multipath-v0`, if gymnasium is installed
+(`pip install ropewalk[learning]`). docs/learning.md says what they observe, decide and reward.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+from .worlds import PathRanges, Rivals, feature_names, narrow
+
+__all__ = ["PathRanges", "Rivals", "feature_names", "narrow", "parallel_env"]
+
+
+def _register() -> None:
+    from gymnasium.envs.registration import register, registry
+
+    for name in ("SinglePath", "Multipath"):
+        if f"Ropewalk/{name}-v0" not in registry:
+            register(
+                id=f"Ropewalk/{name}-v0",
+                entry_point=f"ropewalk.learning.environments:{name}Env",
+                vector_entry_point=f"ropewalk.learning.vector:{name}VectorEnv",
+            )
+
+
+if importlib.util.find_spec("gymnasium") is not None:
+    _register()
+
+
+def __getattr__(name: str) -> object:
+    if name == "parallel_env":  # only it needs pettingzoo
+        from .parallel import parallel_env
+
+        return parallel_env
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -75,7 +75,7 @@ const CRATES: &[CrateRule] = &[
             "units",
         ],
     ),
-    impure("python", &["parse", "policy", "record", "report", "runner", "scenario", "store"]),
+    impure("python", &["learning", "parse", "policy", "record", "report", "runner", "scenario", "store"]),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
     impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
     impure("xtask", &[]),

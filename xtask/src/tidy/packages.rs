@@ -3,8 +3,10 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Licences whose conditions the released program fulfils. NCSA is that of libfuzzer, which is not released.
-const LICENCES: &[&str] = &["Apache-2.0", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
+/// Licences whose conditions the released program fulfils. NCSA is that of libfuzzer, which is not released; BSD-2-Clause
+/// that of the Python package's `numpy`.
+const LICENCES: &[&str] =
+    &["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
 /// Crates of which dependencies need more than one version.
 const ALLOWED_DUPLICATES: &[&str] =
     &["cpufeatures", "getrandom", "netlink-packet-route", "r-efi", "syn", "windows-sys"];

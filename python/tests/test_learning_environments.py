@@ -1,0 +1,157 @@
+"""Environments: their interfaces, and the same episodes one by one, vectorised, by processes and for any threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+gymnasium = pytest.importorskip("gymnasium")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+from gymnasium.vector import AutoresetMode  # noqa: E402
+
+import ropewalk.learning  # noqa: E402
+from ropewalk.learning import PathRanges  # noqa: E402
+from ropewalk.learning.environments import MultipathEnv, SinglePathEnv  # noqa: E402
+
+SINGLE, MULTI = "Ropewalk/SinglePath-v0", "Ropewalk/Multipath-v0"
+SHORT: dict[str, Any] = {"duration_s": 0.5, "rivals": {"count": [0, 1]}}
+
+
+def episode(env: Any, seed: int | None, steps: int) -> tuple[Any, ...]:
+    """Observations, rewards and ends of so many steps, with a reset after each end; and the actions."""
+    actions = np.random.default_rng(5).uniform(-1, 1, (steps, *env.action_space.shape)).astype(np.float32)
+    observation, _ = env.reset(seed=seed)
+    observations, rewards, ends, ended = [observation], [0.0], [False], False
+    for action in actions:
+        if ended:
+            (observation, _), reward, ended = env.reset(), 0.0, False
+        else:
+            observation, reward, terminated, ended, _ = env.step(action)
+            assert not terminated
+        observations.append(observation)
+        rewards.append(reward)
+        ends.append(ended)
+    return np.stack(observations), np.array(rewards), np.array(ends), actions
+
+
+@pytest.mark.parametrize("name", [SINGLE, MULTI])
+@pytest.mark.parametrize("keys", [{}, {"observation": "sage", "action": "window_change", "interval": "rtt"}])
+def test_gymnasiums_checks_pass(name: str, keys: dict[str, Any]) -> None:
+    check_env(gymnasium.make(name, **keys).unwrapped)
+
+
+def test_weights_pass_gymnasiums_checks() -> None:
+    check_env(MultipathEnv(decides="weights"))
+
+
+def test_the_name_with_its_module_is_enough() -> None:
+    env = gymnasium.make(f"ropewalk.learning:{SINGLE}", observation="orca", action="cubic_steering", interval="20ms")
+    assert env.observation_space.shape == (7,)
+    assert env.action_space.shape == (1,)
+
+
+@pytest.mark.parametrize("name", [SINGLE, MULTI])
+def test_a_seed_gives_its_episode_again(name: str) -> None:
+    first, second, other = (episode(gymnasium.make(name, **SHORT), seed, 60) for seed in (1, 1, 2))
+    for one, two in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("name", [SINGLE, MULTI])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_vectorised_worlds_are_those_of_single_environments(name: str, threads: int) -> None:
+    count, steps = 4, 120
+    vector = gymnasium.make_vec(name, num_envs=count, vectorization_mode="vector_entry_point", threads=threads, **SHORT)
+    assert vector.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    singles = [episode(gymnasium.make(name, **SHORT), 7 + index, steps) for index in range(count)]
+    observation, infos = vector.reset(seed=7)
+    reward, truncated = np.zeros(count), np.zeros(count, dtype=bool)
+    assert set(infos) >= {"throughput_mbps", "_throughput_mbps", "rtt_ms"}
+    for step in range(steps + 1):
+        for index, (observations, rewards, ends, _) in enumerate(singles):
+            np.testing.assert_array_equal(observation[index], observations[step])
+            assert (reward[index], truncated[index]) == (rewards[step], ends[step])
+        if step < steps:
+            actions = np.stack([actions[step] for *_, actions in singles])
+            observation, reward, terminated, truncated, _ = vector.step(actions)
+            assert not terminated.any()
+    vector.close()
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_gymnasiums_own_vectorisation_gives_the_same(mode: str) -> None:
+    ours = gymnasium.make_vec(MULTI, num_envs=2, vectorization_mode="vector_entry_point", **SHORT)
+    theirs = gymnasium.make_vec(MULTI, num_envs=2, vectorization_mode=mode, **SHORT)
+    actions = np.random.default_rng(3).uniform(-1, 1, (100, 2, 2)).astype(np.float32)
+    np.testing.assert_array_equal(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])
+    for action in actions:
+        for one, two in zip(ours.step(action)[:4], theirs.step(action)[:4], strict=True):
+            np.testing.assert_array_equal(one, two)
+    theirs.close()
+
+
+def test_a_mask_resets_some_worlds_and_leaves_the_others() -> None:
+    vector = gymnasium.make_vec(SINGLE, num_envs=2, vectorization_mode="vector_entry_point", **SHORT)
+    first, _ = vector.reset(seed=1)
+    second, *_ = vector.step(np.zeros((2, 1), dtype=np.float32))
+    third, _ = vector.reset(seed=[None, 2], options={"reset_mask": np.array([False, True])})
+    np.testing.assert_array_equal(third[0], second[0])
+    np.testing.assert_array_equal(third[1], first[1])
+
+
+def test_on_an_empty_link_a_rate_is_delivered_and_the_latency_ratio_is_one() -> None:
+    link: list[PathRanges] = [{"rate_mbps": [100, 100], "rtt_ms": [20, 20]}]
+    env = SinglePathEnv(link, action="rate(1, 10)", observation=["latency_ratio"], interval="1000ms", duration_s=5)
+    env.reset(seed=1)
+    for _ in range(3):
+        observation, *_, info = env.step(np.ones(1, dtype=np.float32))
+    assert observation[0] == pytest.approx(1, abs=0.01)
+    assert info["throughput_mbps"] == pytest.approx(10, abs=2 * 1448 * 8e-6)  # a packet more or less at either end
+
+
+def test_worlds_are_narrowed_and_exchanged() -> None:
+    ranges: list[PathRanges] = [{"rate_mbps": [1, 100], "rtt_ms": [10, 1000], "loss": [0, 0.1]}]
+    (narrowed,) = ropewalk.learning.narrow(ranges, 0)
+    assert narrowed == {"rate_mbps": [10, 10], "rtt_ms": [100, 100], "loss": [0.05, 0.05]}
+    env = SinglePathEnv(ranges)
+    _, info = env.reset(seed=1, options={"paths": [narrowed]})
+    assert info["capacity_mbps"] == 10
+    assert info["min_rtt_ms"] >= 100
+
+
+def test_an_episode_is_rendered() -> None:
+    env = gymnasium.make(SINGLE, render_mode="ansi")
+    env.reset(seed=1)
+    assert "learner 0 of" in env.render()
+
+
+def test_several_learners_pass_pettingzoos_tests() -> None:
+    pytest.importorskip("pettingzoo")
+    from pettingzoo.test import parallel_api_test, parallel_seed_test  # type: ignore[import-untyped]
+
+    def make(**keys: Any) -> Any:
+        return ropewalk.learning.parallel_env(3, duration_s=0.5, rivals={"count": [1, 1]}, **keys)  # type: ignore[operator]
+
+    parallel_api_test(make(), num_cycles=200)
+    parallel_api_test(make(interval="rtt"), num_cycles=200)
+    parallel_seed_test(make, num_cycles=100)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"observation": "aurorra"}, "observation: `aurorra` is neither a feature nor a preset"),
+        ({"action": "rate(5, 1)"}, r"action: `rate\(5, 1\)` is not an action"),
+        ({"interval": "fast"}, "interval: `fast` is not an interval"),
+        ({"reward": {"throughput": 1.0}}, "reward: `throughput` is neither a reward"),
+        ({"paths": []}, "paths: 0 paths"),
+        ({"rivals": {"algorithm": "cubic"}}, "unknown field `algorithm`"),
+    ],
+)
+def test_a_wrong_configuration_says_what_would_be_right(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ropewalk.ConfigError, match=message):
+        SinglePathEnv(**keys)
