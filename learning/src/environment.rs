@@ -27,6 +27,7 @@ pub struct Environment {
     end: Instant,
     /// Of each learner: whether its interval has been closed and its action is to come.
     awaits: Vec<bool>,
+    has_record: bool,
     rng: RngStream,
 }
 
@@ -45,9 +46,16 @@ impl Environment {
             config,
             simulation: None,
             share: Share::default(),
+            has_record: false,
             end: Instant::ZERO,
             rng: RngStream::named(0, "environment"),
         }
+    }
+
+    /// An environment whose episodes have whole records; other ones leave out distributions of times.
+    #[must_use]
+    pub fn with_record(config: Arc<Config>) -> Self {
+        Self { has_record: true, ..Self::new(config) }
     }
 
     /// The configuration.
@@ -69,6 +77,9 @@ impl Environment {
     pub fn reset(&mut self, seed: u64, observations: &mut [f32], measures: &mut [f64]) {
         let world = draw(&self.config, seed);
         let mut simulation = Simulation::new(&world.experiment, seed).expect("the configuration was checked");
+        if !self.has_record {
+            simulation.leave_out_distributions();
+        }
         for learner in 0..self.config.learners {
             let controller = PolicyController::from_outside(self.config.settings.clone());
             *simulation.controller(learner).expect("learners are TCP") = Box::new(controller);

@@ -37,7 +37,7 @@ fn config(keys: &str) -> Config {
 fn from_outside(config: &Config, seed: u64) -> (record::Run, Vec<Seen>) {
     let config = Arc::new(config.clone());
     let learners = config.learners;
-    let mut environment = Environment::new(Arc::clone(&config));
+    let mut environment = Environment::with_record(Arc::clone(&config));
     let mut observations = vec![0.0; learners * config.observation_len()];
     let mut actions = vec![0.0; learners * config.action_len()];
     let (mut rewards, mut measures) = (vec![0.0; learners], vec![0.0; learners * MEASURES.len()]);
@@ -95,6 +95,20 @@ fn an_episode_is_the_run_with_the_same_policy_inside_to_the_last_bit() {
             assert_eq!(outside, inside, "{keys}, seed {seed}");
         }
     }
+}
+
+#[test]
+fn a_record_without_distributions_has_the_same_digest() {
+    let config = Arc::new(config(r#""duration_s": 1, "kind": "subflows", "rivals": {"count": [1, 1]}"#));
+    let digest = |mut environment: Environment| {
+        let (mut observations, mut measures) = (vec![0.0; config.observation_len()], vec![0.0; MEASURES.len()]);
+        environment.reset(1, &mut observations, &mut measures);
+        let run = environment.take_simulation().expect("reset").finish();
+        (run.digest, run.flows[0].rtt_ms.mean > 0.0)
+    };
+    let (whole, part) =
+        (digest(Environment::with_record(Arc::clone(&config))), digest(Environment::new(Arc::clone(&config))));
+    assert_eq!((whole.0, whole.1, part.1), (part.0, true, false));
 }
 
 /// All that a batch gives in so many steps with actions that follow from the step's number.

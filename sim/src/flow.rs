@@ -1,6 +1,7 @@
 //! The flows of a run: TCP and MPTCP, or UDP at a constant rate.
 
 use crate::application::Application;
+use crate::connection::Connection;
 use crate::error::Error;
 use crate::split_connection::{FarConnection, NearConnection, SplitConnection};
 use crate::tcp::TcpFlow;
@@ -106,6 +107,19 @@ impl FlowState {
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
         Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, protocol, split: None })
+    }
+
+    /// Leaves the distributions of times out of the record.
+    pub(crate) fn leave_out_distributions(&mut self) {
+        match &mut self.protocol {
+            FlowProtocol::Tcp(tcp) => {
+                tcp.rtt.turn_off();
+                if let Connection::Multi(multi) = &mut tcp.connection {
+                    multi.leave_out_distributions();
+                }
+            }
+            FlowProtocol::Udp(source) => source.delay.turn_off(),
+        }
     }
 
     /// The run ends.

@@ -51,6 +51,18 @@ impl MptcpConnection {
         }
     }
 
+    /// Leaves the distributions of times out of the record.
+    pub(crate) fn leave_out_distributions(&mut self) {
+        let Self { protocol_delay, head_of_line_degree, head_of_line, subflows, .. } = self;
+        for distribution in [protocol_delay, head_of_line_degree, head_of_line] {
+            distribution.turn_off();
+        }
+        for stats in subflows {
+            stats.rtt.turn_off();
+            stats.srtt.turn_off();
+        }
+    }
+
     /// Bytes that MPTCP adds to a segment's headers. (The options of a handshake are left out.)
     pub(crate) fn option_bytes(&self, segment: &Segment) -> u32 {
         if segment.tcp.kind == SegmentKind::Data { self.dss_option_bytes } else { 0 }

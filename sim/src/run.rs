@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::flow::FlowProtocol;
+use crate::flow::{FlowProtocol, FlowState};
 use crate::summary::summarise;
 use control::Controller;
 use scenario::model::Experiment;
@@ -86,6 +86,12 @@ impl Simulation {
             FlowProtocol::Tcp(tcp) => tcp.connection.scheduler_mut(),
             FlowProtocol::Udp(_) => None,
         }
+    }
+
+    /// Leaves distributions of times out of the record from now on, for a driver that wants none: histograms are most of
+    /// the memory of a short run. Everything else, the digest included, stays the same.
+    pub fn leave_out_distributions(&mut self) {
+        self.engine.flows.iter_mut().for_each(FlowState::leave_out_distributions);
     }
 
     /// The counts of work so far: events, packets.

@@ -4,10 +4,12 @@ use crate::Summary;
 use hdrhistogram::Histogram;
 use units::Span;
 
-/// A distribution of times: exact mean, minimum and maximum; percentiles to three digits in constant memory.
+/// A distribution of times: exact mean, minimum and maximum; percentiles to three digits in constant memory, which is
+/// allocated for the first sample.
 #[derive(Debug)]
 pub struct Distribution {
-    histogram: Histogram<u64>,
+    histogram: Option<Histogram<u64>>,
+    is_off: bool,
     total: u128,
     min: Span,
     max: Span,
@@ -15,8 +17,7 @@ pub struct Distribution {
 
 impl Default for Distribution {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, 1_000_000_000, 3).expect("the bounds are in order");
-        Self { histogram, total: 0, min: Span::MAX, max: Span::ZERO }
+        Self { histogram: None, is_off: false, total: 0, min: Span::MAX, max: Span::ZERO }
     }
 }
 
@@ -24,27 +25,42 @@ impl Distribution {
     /// Adds a sample.
     #[inline]
     pub fn add(&mut self, span: Span) {
+        let Some(histogram) = &mut self.histogram else {
+            if !self.is_off {
+                self.add_first(span);
+            }
+            return;
+        };
         // Microseconds; saturating, so that an absurd value cannot fail the run.
-        self.histogram.saturating_record(span.as_micros());
+        histogram.saturating_record(span.as_micros());
         self.total += u128::from(span.0);
         self.min = self.min.min(span);
         self.max = self.max.max(span);
     }
 
+    #[cold]
+    fn add_first(&mut self, span: Span) {
+        self.histogram = Some(Histogram::new_with_bounds(1, 1_000_000_000, 3).expect("the bounds are in order"));
+        self.add(span);
+    }
+
+    /// Forgets all samples, and those to come.
+    pub fn turn_off(&mut self) {
+        *self = Self { is_off: true, ..Self::default() };
+    }
+
     /// Number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.histogram.as_ref().map_or(0, Histogram::len)
     }
 
     /// The summary in milliseconds; zeros without samples.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let count = self.count();
-        if count == 0 {
-            return Summary::default();
-        }
-        let quantile = |q| self.histogram.value_at_quantile(q) as f64 / 1e3;
+        let Some(histogram) = &self.histogram else { return Summary::default() };
+        let count = histogram.len();
+        let quantile = |q| histogram.value_at_quantile(q) as f64 / 1e3;
         Summary {
             mean: self.total as f64 / count as f64 / 1e6,
             p50: quantile(0.50),
@@ -69,6 +85,17 @@ pub fn summary_of(mut values: Vec<f64>) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_distribution_that_is_off_has_no_samples() {
+        let mut distribution = Distribution::default();
+        assert_eq!((distribution.count(), distribution.summary()), (0, Summary::default()));
+        distribution.add(Span::from_millis(3));
+        assert_eq!((distribution.count(), distribution.summary().mean), (1, 3.0));
+        distribution.turn_off();
+        distribution.add(Span::from_millis(3));
+        assert_eq!((distribution.count(), distribution.summary()), (0, Summary::default()));
+    }
 
     #[test]
     fn percentiles_by_the_nearest_rank_are_values_of_the_sample() {
