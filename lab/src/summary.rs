@@ -45,6 +45,7 @@ pub(crate) fn summarise(
     }
     let fairness = fairness.map(|(_, fairness)| fairness);
     let tunnel = experiment.tunnel.as_ref().map(|_| tunnel::summary(&results.tunnel_statuses)).transpose()?;
+    let controller_failures = tunnel::controller_failures(&results.tunnel_statuses)?;
     let paths = paths(experiment, network, results, &links)?;
     let flows_with_results = || experiment.flows.iter().zip(&results.flows);
     let series = experiment.sample.map_or(Vec::new(), |interval| {
@@ -57,8 +58,8 @@ pub(crate) fn summarise(
         seed,
         digest: digest(&flows, &paths),
         duration_s: experiment.duration.as_secs_f64(),
-        controller_failures: 0,
-        controller_failure: String::new(),
+        controller_failures: controller_failures.len() as u64,
+        controller_failure: controller_failures.into_iter().next().unwrap_or_default(),
         flows,
         subflows,
         jain: fairness.as_ref().map(|fairness| fairness.jain),

@@ -4,14 +4,28 @@ use crate::Error;
 use record::{Summary, Tunnel};
 use serde_json::Value;
 
+fn parse(status: &str) -> Result<Value, Error> {
+    serde_json::from_str(status).map_err(|error| Error::failed(format!("the tunnel's status is no JSON: {error}")))
+}
+
+/// Why the policies of the ends failed.
+///
+/// # Errors
+/// A status that is no JSON.
+pub(crate) fn controller_failures(statuses: &[String]) -> Result<Vec<String>, Error> {
+    let mut failures = Vec::new();
+    for text in statuses {
+        let status = parse(text)?;
+        let peers = status["peers"].as_array().map_or(&[][..], Vec::as_slice);
+        failures.extend(peers.iter().filter_map(|peer| peer["controller_failure"].as_str().map(str::to_owned)));
+    }
+    Ok(failures)
+}
+
 /// The record of the data direction: what the near end sent, and what the far end delivered.
 pub(crate) fn summary(statuses: &[String]) -> Result<Tunnel, Error> {
-    let read = |text: &String| {
-        serde_json::from_str::<Value>(text)
-            .map_err(|error| Error::failed(format!("the tunnel's status is no JSON: {error}")))
-    };
     let [near, far] = statuses else { return Err(Error::failed("an end of the tunnel printed no status")) };
-    let (near, far) = (read(near)?, read(far)?);
+    let (near, far) = (parse(near)?, parse(far)?);
     let count = |value: &Value| value.as_u64().unwrap_or(0);
     let (ingress, reorder) = (&near["peers"][0]["ingress_queue"], &far["peers"][0]["reorder_buffer"]);
     Ok(Tunnel {

@@ -42,6 +42,26 @@ fn our_tunnel_uses_two_paths_and_delivers_all() {
     assert!(!study.file("near.log").is_empty() && study.file("rwfar.toml").contains("private-key-file"));
 }
 
+/// The model lies in the source tree; the daemons, each in its namespace, read it there.
+#[test]
+fn our_tunnel_runs_a_policy_from_a_file() {
+    let model =
+        |name: &str| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../cc/policy/tests/models").join(name);
+    let tunnel = |name: &str| {
+        let file = model(name).display().to_string();
+        format!("[tunnel]\nmode = \"ropewalk\"\ncongestion = {{ name = \"policy\", file = \"{file}\" }}\n")
+    };
+    let Some(study) = run("lab-netns-policy", "", &tunnel("group.onnx")) else { return };
+    // The policy leaves the initial window: ten packets of 1500 bytes in a round trip of 20 ms on each of two paths.
+    study.assert_carried(SIZE, 12.0);
+    assert_eq!(study.run["controller_failures"], 0);
+    let Some(study) = run("lab-netns-policy-nan", "", &tunnel("nan-answer.onnx")) else { return };
+    assert_eq!(
+        (study.run["controller_failures"].as_u64(), &study.run["controller_failure"]),
+        (Some(2), &"the policy answered NaN".into())
+    );
+}
+
 /// The inner packets are messages of the relay.
 #[test]
 fn a_relaying_tunnel_splits_the_connection_and_delivers_all() {

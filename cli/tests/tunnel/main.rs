@@ -17,6 +17,7 @@ mod hostile_client;
 mod kernel;
 mod mtu;
 mod packet_socket;
+mod policy;
 mod privileges;
 mod protocol;
 mod python;

@@ -171,13 +171,24 @@ impl Network<'_> {
     }
 }
 
+/// A TOML string, inside a text that the shell expands.
+fn toml_string(text: &str) -> String {
+    let toml = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", toml.replace('\\', "\\\\").replace('$', "\\$").replace('`', "\\`"))
+}
+
 /// An algorithm in the daemon's configuration.
 fn table(algorithm: &AlgorithmChoice) -> String {
     let mut text = format!("{{ name = \"{}\"", algorithm.name);
     for (key, value) in &algorithm.parameters {
         let _ = match value {
             ParamValue::Number(number) => write!(text, ", {key} = {number}"),
-            ParamValue::Choice(_) | ParamValue::File { .. } => write!(text, ", {key} = \"{value}\""),
+            ParamValue::Choice(word) => write!(text, ", {key} = \"{word}\""),
+            // A guest has the files of this machine under the same names.
+            ParamValue::File { path, .. } => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                write!(text, ", {key} = {}", toml_string(&path.display().to_string()))
+            }
         };
     }
     text + " }"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 
+from .export import export_onnx, metadata
 from .worlds import PathRanges, Rivals, feature_names, narrow
 
-__all__ = ["PathRanges", "Rivals", "feature_names", "narrow", "parallel_env"]
+__all__ = ["PathRanges", "Rivals", "export_onnx", "feature_names", "metadata", "narrow", "parallel_env"]
 
 
 def _register() -> None:
