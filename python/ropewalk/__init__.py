@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._native import Policy, __version__
+from .algorithm import check_controller, check_scheduler, register_controller, register_scheduler
 from .errors import ConfigError, PolicyError, ResultsError, RopewalkError, RunError, RunInterrupted, ScenarioError
 from .results import Estimate, Results, colours, open
 from .scenario import Scenario
@@ -22,6 +23,10 @@ __all__ = [
     "ScenarioError",
     "Table",
     "__version__",
+    "check_controller",
+    "check_scheduler",
     "colours",
     "open",
+    "register_controller",
+    "register_scheduler",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 __version__: str
 
@@ -31,6 +31,407 @@ class Environments:
     def observation_low(self) -> list[float]: ...
     @property
     def packet_hops(self) -> int: ...
+
+# algorithm
+
+@final
+class PathUp:
+    """The path can be used from now on."""
+    @property
+    def mss(self) -> int:
+        """Payload of a full packet, bytes."""
+    @property
+    def initial_window(self) -> int:
+        """Initial window, packets."""
+    @property
+    def rtt_ns(self) -> int | None:
+        """RTT of the handshake, where there is one."""
+    @property
+    def tick_ns(self) -> int:
+        """The host's timer tick."""
+    @property
+    def cwnd_clamp(self) -> int:
+        """Greatest window, packets."""
+    @property
+    def reduction(self) -> Reduction:
+        """How a window is reduced to the threshold."""
+    @property
+    def seed(self) -> int:
+        """For `random.Random`: drawn from the run's random stream."""
+
+@final
+class PathDown:
+    """The path is gone."""
+
+@final
+class Ack:
+    """An acknowledgement; after all other events that it causes. Counts are packets."""
+    @property
+    def acked(self) -> int:
+        """Newly delivered, cumulatively or selectively."""
+    @property
+    def pkts_acked(self) -> int:
+        """Removed from the head of the send queue or newly SACKed."""
+    @property
+    def lost(self) -> int:
+        """Newly marked lost."""
+    @property
+    def marked(self) -> int:
+        """Newly reported as CE-marked."""
+    @property
+    def sent(self) -> int:
+        """Sent since the last acknowledgement, or since the episode began if that is later."""
+    @property
+    def prior_in_flight(self) -> int:
+        """In flight before this acknowledgement."""
+    @property
+    def in_flight(self) -> int:
+        """In flight now."""
+    @property
+    def rtt_ns(self) -> int | None:
+        """RTT of the newest packet that was acknowledged and never retransmitted."""
+    @property
+    def srtt_ns(self) -> int | None:
+        """Smoothed RTT (RFC 6298)."""
+    @property
+    def min_rtt_ns(self) -> int | None:
+        """Minimum RTT in the connection's filter."""
+    @property
+    def one_way_delay_ns(self) -> int | None:
+        """Delay from sender to receiver of the newest packet delivered."""
+    @property
+    def rate_sample(self) -> RateSample | None:
+        """Delivery-rate sample, if this acknowledgement made a valid one."""
+    @property
+    def newest_delivered(self) -> SendState | None:
+        """Send state of the newest packet delivered."""
+    @property
+    def newest_lost(self) -> SendState | None:
+        """Send state of the newest packet marked lost."""
+    @property
+    def delivered(self) -> int:
+        """Packets ever delivered on this path, including these."""
+    @property
+    def snd_una(self) -> int:
+        """Cumulative acknowledgement number, packets."""
+    @property
+    def snd_nxt(self) -> int:
+        """Number of the next new packet."""
+    @property
+    def una_advanced(self) -> bool:
+        """Whether `snd_una` moved."""
+    @property
+    def cwnd_limited(self) -> bool:
+        """Whether the congestion window limited the last window of data."""
+    @property
+    def may_raise_cwnd(self) -> bool:
+        """Whether this acknowledgement may raise the window."""
+    @property
+    def prior_ca_state(self) -> CaState:
+        """The state before this acknowledgement."""
+    @property
+    def ca_state(self) -> CaState:
+        """The state after this acknowledgement."""
+
+@final
+class RateSample:
+    """A delivery-rate sample."""
+    @property
+    def delivered(self) -> int:
+        """Packets delivered over `interval_ns`."""
+    @property
+    def interval_ns(self) -> int:
+        """The longer of the send and the acknowledgement interval."""
+    @property
+    def prior_delivered(self) -> int:
+        """Packets delivered when the newest packet of this acknowledgement was sent."""
+    @property
+    def app_limited(self) -> bool:
+        """Whether the path was application-limited."""
+    @property
+    def ack_delayed(self) -> bool:
+        """Whether it probably includes the wait for a delayed acknowledgement."""
+
+@final
+class SendState:
+    """State of a path when a packet was last sent, and counts since then."""
+    @property
+    def tx_in_flight(self) -> int:
+        """In flight then, this packet included."""
+    @property
+    def lost(self) -> int:
+        """Marked lost since then."""
+    @property
+    def marked(self) -> int:
+        """Reported as CE-marked since then."""
+    @property
+    def app_limited(self) -> bool:
+        """Whether the path was application-limited then."""
+
+@final
+class Congestion:
+    """Congestion: one event an episode."""
+    @property
+    def cause(self) -> Cause:
+        """The sign of congestion."""
+    @property
+    def reduce_cwnd(self) -> bool:
+        """False for a timeout within an episode in which the window was reduced already."""
+    @property
+    def in_flight(self) -> int:
+        """Packets in flight without those lost."""
+
+@final
+class SpuriousLoss:
+    """The latest reduction was spurious."""
+
+@final
+class Recovered:
+    """An episode of `CWR` or `RECOVERY` is over."""
+    @property
+    def to_ssthresh(self) -> bool:
+        """Whether the window is set to the threshold; false if the episode was undone."""
+
+@final
+class IdleRestart:
+    """The first packet after nothing was in flight."""
+    @property
+    def idle_ns(self) -> int:
+        """Time since the last packet was sent."""
+    @property
+    def rto_ns(self) -> int:
+        """The retransmission timeout at that moment."""
+
+@final
+class ApplicationLimited:
+    """The application left the window unused for a whole retransmission timeout (RFC 2861)."""
+    @property
+    def cwnd_used(self) -> int:
+        """Maximum number of packets in flight in that time."""
+
+@final
+class Penalise:
+    """The path blocks the others of its connection: halve its window."""
+
+@final
+class MssChanged:
+    """The payload of a full packet changed."""
+    @property
+    def mss(self) -> int:
+        """Bytes."""
+
+@final
+class Cause:
+    """A sign of congestion."""
+
+    LOSS: Cause
+    TIMEOUT: Cause
+    ECN_MARK: Cause
+    LOCAL_DROP: Cause
+    TLP_RECOVERY: Cause
+    def __int__(self) -> int: ...
+    def __lt__(self, other: Cause) -> bool: ...
+    def __le__(self, other: Cause) -> bool: ...
+    def __gt__(self, other: Cause) -> bool: ...
+    def __ge__(self, other: Cause) -> bool: ...
+
+@final
+class CaState:
+    """Congestion state of a sender, in the order of Linux `enum tcp_ca_state`."""
+
+    OPEN: CaState
+    DISORDER: CaState
+    CWR: CaState
+    RECOVERY: CaState
+    LOSS: CaState
+    def __int__(self) -> int: ...
+    def __lt__(self, other: CaState) -> bool: ...
+    def __le__(self, other: CaState) -> bool: ...
+    def __gt__(self, other: CaState) -> bool: ...
+    def __ge__(self, other: CaState) -> bool: ...
+
+@final
+class Reduction:
+    """How a window is reduced to the threshold."""
+
+    PROPORTIONAL: Reduction
+    HALVING: Reduction
+    def __int__(self) -> int: ...
+    def __lt__(self, other: Reduction) -> bool: ...
+    def __le__(self, other: Reduction) -> bool: ...
+    def __gt__(self, other: Reduction) -> bool: ...
+    def __ge__(self, other: Reduction) -> bool: ...
+
+@final
+class Decision:
+    """What a controller allows a path. Windows are whole packets: fractions are cut off.
+
+    Raises `ValueError` for a window below one packet, for a rate that is not above zero, and for NaN.
+    """
+
+    def __new__(cls, cwnd: float, ssthresh: float = ..., pacing_rate_bps: float | None = None) -> Decision: ...
+    @property
+    def cwnd(self) -> int:
+        """Congestion window: packets that may be in flight."""
+    @property
+    def ssthresh(self) -> float:
+        """Slow-start threshold, packets; infinite before the first congestion."""
+    @property
+    def pacing_rate_bps(self) -> int | None:
+        """Pacing rate; `None` for an algorithm that is clocked by acknowledgements."""
+
+@final
+class CwndState:
+    """A path's congestion window and what goes with it, as in Linux's `tcp_sock`. Windows are in packets."""
+
+    cwnd: int
+    """Congestion window."""
+    ssthresh: float
+    """Slow-start threshold; infinite before the first congestion."""
+    cwnd_cnt: int
+    """Packets acknowledged that have not raised the window yet."""
+    @property
+    def cwnd_clamp(self) -> int:
+        """Greatest window."""
+    @property
+    def prior_cwnd(self) -> int:
+        """The window before the latest reduction."""
+    @property
+    def mss(self) -> int:
+        """Payload of a full packet, bytes."""
+    @property
+    def tick_ns(self) -> int:
+        """The host's timer tick."""
+    @property
+    def ca_state(self) -> CaState:
+        """The sender's congestion state."""
+    @property
+    def in_slow_start(self) -> bool:
+        """Whether the window is below the threshold."""
+    def slow_start(self, acked: int) -> int:
+        """Grow by the packets acknowledged up to the threshold (Linux `tcp_slow_start`); gives those left over."""
+    def cong_avoid_ai(self, w: int, acked: int) -> None:
+        """Add a packet per `w` packets acknowledged (Linux `tcp_cong_avoid_ai`)."""
+
+@final
+class PathView:
+    """State of a path."""
+    @property
+    def has_room(self) -> bool:
+        """Whether the path takes a packet now."""
+    @property
+    def active(self) -> bool:
+        """Whether the path is established, and neither failed nor stale."""
+    @property
+    def backup(self) -> bool:
+        """Whether the path is used only while no regular path is active."""
+    @property
+    def srtt_ns(self) -> int:
+        """Smoothed round-trip time; zero before the first sample."""
+    @property
+    def rttvar_ns(self) -> int:
+        """Mean deviation of the round-trip time."""
+    @property
+    def cwnd(self) -> int:
+        """Congestion window, packets."""
+    @property
+    def ssthresh(self) -> int:
+        """Slow-start threshold, packets."""
+    @property
+    def in_flight(self) -> int:
+        """Packets in flight."""
+    @property
+    def queued(self) -> int:
+        """Packets assigned to the path that were not sent yet."""
+    @property
+    def pacing_rate_bps(self) -> int:
+        """Pacing rate."""
+    @property
+    def delivery_rate_bps(self) -> int:
+        """Greatest delivery rate of the latest ten round trips; zero before the first sample."""
+    @property
+    def phantom_queue_delay_ns(self) -> int | None:
+        """Delay of a phantom queue; `None` where it is not counted."""
+    @property
+    def buffered_packets(self) -> int:
+        """Packets in the path's send buffer: in flight, and not sent yet."""
+    @property
+    def cwnd_space(self) -> int:
+        """Packets that the congestion window allows beyond the buffered ones."""
+
+@final
+class SchedulerView:
+    """State of the paths and of the data to send."""
+    @property
+    def now_ns(self) -> int:
+        """The present time."""
+    @property
+    def packet_bytes(self) -> int:
+        """Bytes of the next packet."""
+    @property
+    def paths(self) -> list[PathView]:
+        """All paths; a path's number is its position."""
+    @property
+    def snd_nxt(self) -> int:
+        """Sequence number of the oldest packet that has not been sent on any path."""
+    @property
+    def snd_una(self) -> int:
+        """Sequence number of the oldest packet that is not acknowledged as a whole."""
+    @property
+    def unsent_packets(self) -> int:
+        """Packets that wait to be sent for the first time; 2**64 - 1 if the source never ends."""
+    @property
+    def rwnd_left_packets(self) -> int:
+        """Packets that the receive window still allows."""
+    @property
+    def rwnd_stalls(self) -> int:
+        """Times that the receive window was full because of a slow path."""
+    @property
+    def sendable_packets(self) -> int:
+        """New packets that may be sent now."""
+    def usable_paths(self) -> list[tuple[int, PathView]]:
+        """Paths that a packet may wait for: active ones, backups only while no other path is active."""
+    def paths_with_room(self) -> list[tuple[int, PathView]]:
+        """The usable paths that have room for a packet."""
+
+@final
+class Pick:
+    """The next packet to send, and its path."""
+
+    @staticmethod
+    def next(path: int) -> Pick:
+        """The oldest packet that was sent on no path."""
+    @staticmethod
+    def oldest_unacked(path: int) -> Pick:
+        """The oldest packet that is not acknowledged and that this path has not carried."""
+    @staticmethod
+    def skip_ahead(path: int, packets: int) -> Pick:
+        """As `next`, after skipping so many unsent packets."""
+    @property
+    def path(self) -> int: ...
+
+@final
+class Violation:
+    """A rule that a class does not keep to. `str()` shows all of it."""
+    @property
+    def rule(self) -> str:
+        """The rule, in a few words."""
+    @property
+    def message(self) -> str:
+        """What happened instead."""
+    @property
+    def steps(self) -> list[str]:
+        """What was done to get there, in order."""
+
+def register_controller(cls: type, facts: dict[str, object], more: dict[str, object]) -> None: ...
+def register_scheduler(cls: type, facts: dict[str, object], more: dict[str, object]) -> None: ...
+def check_controller(cls: type, facts: dict[str, object], more: dict[str, object]) -> list[Violation]: ...
+def check_scheduler(cls: type, facts: dict[str, object], more: dict[str, object]) -> list[Violation]: ...
+def controllers() -> list[str]:
+    """The names of all congestion controllers: the built-in ones, then the registered ones."""
+
+def schedulers() -> list[str]:
+    """The names of all schedulers: the built-in ones, then the registered ones."""
 
 # policy.rs
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _native, _toml
+from . import _native, _toml, algorithm
 from ._progress import Progress
 from .errors import RunInterrupted
 from .results import Results
@@ -130,11 +130,14 @@ class Scenario:
         return f"<ropewalk.Scenario {self.name!r}: {cells} cells with {seeds} seeds>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._origin, self._text, self._base, self._sets, self._quick)
+        # Classes go along, so that a worker process which imports their module, or gets them by value, registers them.
+        classes = algorithm.named_in([self._text, *self._sets])
+        return _restore, (self._origin, self._text, self._base, self._sets, self._quick, classes)
 
 
-def _restore(origin: str, text: str, base: str, sets: list[str], quick: bool) -> Scenario:
+def _restore(origin: str, text: str, base: str, sets: list[str], quick: bool, classes: list[Any]) -> Scenario:
     """Unpickle a scenario."""
+    algorithm.register_again(classes)
     scenario = Scenario.__new__(Scenario)
     scenario._origin, scenario._text, scenario._base, scenario._quick = origin, text, base, quick
     scenario._sets = sets

@@ -7,6 +7,7 @@
 
 use pyo3::prelude::*;
 
+mod algorithm;
 mod colour;
 mod error;
 mod learning;
@@ -23,6 +24,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     ::policy::register();
     learning::register(module)?;
+    algorithm::register(module)?;
     policy::register(module)?;
     colour::register(module)?;
     quantity::register(module)?;

@@ -1,0 +1,201 @@
+//! Congestion controllers and schedulers whose code is Python: registered, and checked by the rules that built-in ones
+//! are checked by. `ropewalk/algorithm.py` has the classes that one derives from.
+
+mod controller;
+mod decision;
+mod events;
+mod failure;
+mod scheduler;
+mod window;
+
+use ::schedule::{Fill, Needs, SchedulerEntry};
+use control::{AlgorithmEntry, Deviation, Ecn, ParamKind, Parameter, Properties, RegisterError};
+use controller::{Class, Kind};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// What a class declares of itself.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Facts {
+    name: String,
+    aliases: Vec<String>,
+    title: String,
+    source: String,
+    parameters: Vec<Declared>,
+    code_version: String,
+}
+
+/// A declared parameter: a number with default and range, or choices.
+#[derive(FromPyObject)]
+struct Declared(String, String, Option<(f64, f64, f64)>, Vec<String>);
+
+/// What a class of controllers declares beside [`Facts`].
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ControllerFacts {
+    kind: String,
+    per_packet_ecn: bool,
+    min_cwnd: u32,
+    deviations: Vec<(String, String)>,
+    single_path: Option<String>,
+    colour: Option<(String, String)>,
+}
+
+/// What a class of schedulers declares beside [`Facts`].
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct SchedulerFacts {
+    needs_measurements: bool,
+    fills_send_buffer: bool,
+}
+
+/// A rule that a class does not keep to.
+#[pyclass(frozen, get_all, module = "ropewalk.algorithm")]
+#[derive(Clone)]
+struct Violation {
+    rule: String,
+    message: String,
+    steps: Vec<String>,
+    text: String,
+}
+
+#[pymethods]
+impl Violation {
+    fn __str__(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Violation: {}>", self.rule)
+    }
+}
+
+impl From<conformance::Violation> for Violation {
+    fn from(violation: conformance::Violation) -> Self {
+        let text = violation.to_string();
+        Self { rule: violation.rule.to_owned(), message: violation.message, steps: violation.steps, text }
+    }
+}
+
+fn leak(text: String) -> &'static str {
+    text.leak()
+}
+
+fn leak_all<T>(items: impl IntoIterator<Item = T>) -> &'static [T] {
+    items.into_iter().collect::<Vec<T>>().leak()
+}
+
+fn parameter(Declared(name, description, number, choices): Declared) -> Parameter {
+    let kind = match number {
+        Some((default, min, max)) => ParamKind::Number { default, min, max },
+        None => ParamKind::Choice(leak_all(choices.into_iter().map(leak))),
+    };
+    Parameter { name: leak(name), description: leak(description), kind }
+}
+
+fn deviation((name, reason): (String, String)) -> PyResult<(Deviation, &'static str)> {
+    let deviation = match name.as_str() {
+        "raises-unfilled-cwnd" => Deviation::RaisesUnfilledCwnd,
+        "keeps-cwnd-on-undo" => Deviation::KeepsCwndOnUndo,
+        "sets-cwnd-on-recovered" => Deviation::SetsCwndOnRecovered,
+        "reduces-on-loss-after-mark" => Deviation::ReducesOnLossAfterMark,
+        _ => return Err(PyValueError::new_err(format!("there is no deviation `{name}`"))),
+    };
+    Ok((deviation, leak(reason)))
+}
+
+fn algorithm_entry(class: Py<PyAny>, facts: Facts, more: ControllerFacts) -> PyResult<AlgorithmEntry> {
+    let kind = match more.kind.as_str() {
+        "path" => Kind::Path,
+        "window" => Kind::Window,
+        _ => Kind::Group,
+    };
+    let (name, parameters) = (leak(facts.name), leak_all(facts.parameters.into_iter().map(parameter)));
+    let deviations = more.deviations.into_iter().map(deviation).collect::<PyResult<Vec<_>>>()?;
+    Ok(AlgorithmEntry {
+        name,
+        aliases: leak_all(facts.aliases.into_iter().map(leak)),
+        title: leak(facts.title),
+        source: leak(facts.source),
+        parameters,
+        properties: Properties {
+            ecn: if more.per_packet_ecn { |_| Ecn::PerPacket } else { |_| Ecn::Classic },
+            min_cwnd: more.min_cwnd,
+            deviations: deviations.leak(),
+            single_path: more.single_path.map(leak),
+            colour: more.colour.map(|(light, dark)| [leak(light), leak(dark)]),
+            code_version: Some(leak(facts.code_version)),
+            ..Properties::DEFAULT
+        },
+        constructor: Class { class, name, parameters }.constructor(kind),
+    })
+}
+
+fn scheduler_entry(class: Py<PyAny>, facts: Facts, more: &SchedulerFacts) -> SchedulerEntry {
+    let (name, parameters) = (leak(facts.name), leak_all(facts.parameters.into_iter().map(parameter)));
+    SchedulerEntry {
+        name,
+        aliases: leak_all(facts.aliases.into_iter().map(leak)),
+        title: leak(facts.title),
+        source: leak(facts.source),
+        code_version: Some(leak(facts.code_version)),
+        needs: if more.needs_measurements { Needs::Measurements } else { Needs::Nothing },
+        fill: if more.fills_send_buffer { Fill::SendBuffer } else { Fill::Cwnd },
+        parameters,
+        constructor: Class { class, name, parameters }.scheduler(),
+    }
+}
+
+fn refused(error: &RegisterError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+#[pyfunction]
+fn register_controller(class: Py<PyAny>, facts: Facts, more: ControllerFacts) -> PyResult<()> {
+    let entry = algorithm_entry(class, facts, more)?;
+    control::registry::register(entry).map(drop).map_err(|error| refused(&error))
+}
+
+#[pyfunction]
+fn register_scheduler(class: Py<PyAny>, facts: Facts, more: SchedulerFacts) -> PyResult<()> {
+    ::schedule::register(scheduler_entry(class, facts, &more)).map(drop).map_err(|error| refused(&error))
+}
+
+#[pyfunction]
+fn check_controller(py: Python<'_>, class: Py<PyAny>, facts: Facts, more: ControllerFacts) -> PyResult<Vec<Violation>> {
+    let entry = algorithm_entry(class, facts, more)?;
+    Ok(py.detach(|| conformance::controller::check(&entry)).into_iter().map(Violation::from).collect())
+}
+
+#[pyfunction]
+fn check_scheduler(py: Python<'_>, class: Py<PyAny>, facts: Facts, more: SchedulerFacts) -> Vec<Violation> {
+    let entry = scheduler_entry(class, facts, &more);
+    py.detach(|| conformance::scheduler::check(&entry)).into_iter().map(Violation::from).collect()
+}
+
+/// The names of all congestion controllers: the built-in ones, then the registered ones.
+#[pyfunction]
+fn controllers() -> Vec<&'static str> {
+    control::registry::entries().into_iter().map(|entry| entry.name).collect()
+}
+
+/// The names of all schedulers: the built-in ones, then the registered ones.
+#[pyfunction]
+fn schedulers() -> Vec<&'static str> {
+    ::schedule::entries().into_iter().map(|entry| entry.name).collect()
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    events::register(module)?;
+    scheduler::register(module)?;
+    module.add_class::<decision::Decision>()?;
+    module.add_class::<window::CwndState>()?;
+    module.add_class::<Violation>()?;
+    module.add_function(wrap_pyfunction!(register_controller, module)?)?;
+    module.add_function(wrap_pyfunction!(register_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(check_controller, module)?)?;
+    module.add_function(wrap_pyfunction!(check_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(controllers, module)?)?;
+    module.add_function(wrap_pyfunction!(schedulers, module)?)
+}
