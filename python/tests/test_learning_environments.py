@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -121,6 +124,37 @@ def test_worlds_are_narrowed_and_exchanged() -> None:
     _, info = env.reset(seed=1, options={"paths": [narrowed]})
     assert info["capacity_mbps"] == 10
     assert info["min_rtt_ms"] >= 100
+
+
+def test_other_threads_run_while_worlds_are_stepped() -> None:
+    vector = gymnasium.make_vec(MULTI, num_envs=64, vectorization_mode="vector_entry_point", threads=1)
+    vector.reset(seed=1)
+    actions = np.zeros((64, 2), dtype=np.float32)
+    state: list[str] = []
+
+    def step() -> None:
+        state.append("before")
+        vector.step(actions)
+        state.append("after")
+
+    def is_seen_in_a_step() -> bool:
+        state.clear()
+        thread = threading.Thread(target=step)
+        thread.start()
+        # No thread is made to give up the interpreter's lock: to see a step under way is owed to the step.
+        seen = False
+        while thread.is_alive():
+            seen = seen or state == ["before"]
+            time.sleep(0)  # gives it up
+        thread.join()
+        return seen
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        assert any(is_seen_in_a_step() for _ in range(1000))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_an_episode_is_rendered() -> None:

@@ -12,8 +12,8 @@ use units::{INFINITE_SSTHRESH, Rate, Span};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// `rate_change(delta)`: the pacing rate `x` becomes `x (1 + delta a)`, or `x / (1 - delta a)` for a negative action
-    /// `a`; `a` is limited to what doubles or halves the rate. Default: 0.025 (Aurora: Jay et al., ICML 2019, section
-    /// 3.1, equation 1).
+    /// `a`; `a` is limited to what doubles or halves the rate. Default: 0.025 (Aurora: Jay et al., ICML 2019;
+    /// rule and constant as in the authors' PCC-RL, `apply_rate_delta`).
     RateChange {
         /// Relative change of an action of 1.
         delta: f64,
@@ -26,13 +26,13 @@ pub enum Action {
         max: f64,
     },
     /// `window_change(e)`: the congestion window is multiplied by `2^(e a)`, `a` from -1 to 1. Default: 1. (Sage, Yen et
-    /// al., SIGCOMM 2023, section 4: the action is the ratio of two consecutive windows.)
+    /// al., SIGCOMM 2023: the action is the ratio of two consecutive windows.)
     WindowChange {
         /// Binary logarithm of the factor of an action of 1.
         exponent: f64,
     },
     /// `cubic_steering(e)`: CUBIC runs, and every interval its window is multiplied by `2^(e a)`, `a` from -1 to 1.
-    /// Default: 2 (Orca: Abbasloo et al., SIGCOMM 2020, section 4.1: cwnd = 2^(2 a) cwnd_u, every 20 ms).
+    /// Default: 2 (Orca: Abbasloo et al., SIGCOMM 2020: cwnd = 2^(2 a) cwnd_u, every 20 ms).
     CubicSteering {
         /// Binary logarithm of the factor of an action of 1.
         exponent: f64,

@@ -15,18 +15,19 @@ pub struct Observation {
 const MAX_HISTORY: usize = 1000;
 
 /// Aurora: Jay, Rotman, Godfrey, Schapira and Tamar, "A Deep Reinforcement Learning Perspective on Internet Congestion
-/// Control", ICML 2019, section 3.1: three features of each of the last ten monitor intervals. The gradient is the slope
-/// by least squares, as in PCC Vivace (NSDI 2018, section 4). An interval without an RTT sample has the RTT before.
+/// Control", ICML 2019: three features of each of the last ten monitor intervals. The gradient is the slope by least
+/// squares, as in PCC Vivace (Dong et al., NSDI 2018); the authors' PCC-RL takes the difference of the halves' means. An
+/// interval without an RTT sample has the RTT before.
 const AURORA: [&str; 3] = ["latency_gradient", "latency_ratio", "send_ratio"];
-/// Orca: Abbasloo, Yen and Chao, "Classic Meets Modern", SIGCOMM 2020, section 4.2, normalised as in the released code by
+/// Orca: Abbasloo, Yen and Chao, "Classic Meets Modern", SIGCOMM 2020, normalised as in the authors' code by
 /// the greatest throughput and the minimum RTT. The code's running mean and variance of each input are left out: they are
 /// a matter of training.
 const ORCA: [&str; 7] =
     ["thr_ratio", "pacing_ratio", "loss_rate_ratio", "acked_ratio", "elapsed_s", "min_rtt_ratio", "delay_metric"];
 /// Sage: Yen, Abbasloo and Chao, "Computers Can Learn from the Heuristic Designs and Master Internet Congestion Control",
-/// SIGCOMM 2023, table 1: 69 elements. These before the windows, those after them. None is left out; `lost` counts packets
-/// marked lost in the interval, where the kernel's `tcpi_lost` counts those lost and not yet retransmitted, and windows
-/// count intervals, which are 10 ms there.
+/// SIGCOMM 2023: 69 elements, units as in the authors' code. These before the windows, those after them. None is left out;
+/// `lost` counts packets marked lost in the interval, where the kernel's `tcpi_lost` counts those lost and not yet
+/// retransmitted; maxima are over the connection, theirs over a window.
 const SAGE: [&[&str]; 2] = [
     &["srtt", "rttvar", "thr", "ca_state"],
     &[

@@ -8,16 +8,17 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reward {
     /// `aurora`: 10 throughput - 1000 latency - 2000 loss, with throughput in packets a second, the mean RTT in seconds and
-    /// the share of packets lost (Jay et al., ICML 2019, section 3.1).
+    /// the share of packets lost (Jay et al., ICML 2019; the authors' PCC-RL scales it by 0.001).
     Aurora,
     /// `orca`: ((thr - 5 loss) / delay) / (thr_max / min RTT), where a smoothed RTT up to 1.25 of the minimum counts as the
-    /// minimum (Abbasloo et al., SIGCOMM 2020, section 4.2, equations 2 and 3).
+    /// minimum (Abbasloo et al., SIGCOMM 2020; constants of the authors' code).
     Orca,
     /// `sage`: power for a flow alone, 25 ((thr - 2 loss) / capacity)^2, negative where thr is below 2 loss, times
-    /// minimum RTT / smoothed RTT, which counts as 1 from 0.8 on (Yen et al., SIGCOMM 2023, section 4.2, R1; constants of
-    /// the released code). A throughput above the capacity counts as 0.9 of it.
+    /// minimum RTT / smoothed RTT, which counts as 1 from 0.8 on (Yen et al., SIGCOMM 2023, single flow; constants of
+    /// the authors' code). A throughput above the capacity counts as 0.9 of it.
     Sage,
-    /// `sage_friendliness`: 25 exp(-8 (x - 1)^2), x = throughput / (0.95 fair share), at most 2 (the same, R2).
+    /// `sage_friendliness`: 25 exp(-8 (x - 1)^2), x = throughput / (0.95 fair share), at most 2 (the same, several
+    /// flows).
     SageFriendliness,
     /// A sum of features with weights.
     Terms(Vec<(f64, Feature)>),
