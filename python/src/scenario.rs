@@ -59,7 +59,14 @@ fn read_scenario(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     ::scenario::read_text(&path).map_err(|error| error::scenario(py, &error))
 }
 
+/// The JSON Schema of a scenario file.
+#[pyfunction]
+fn schema() -> String {
+    report::schema().to_string()
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_class::<Scenario>()
 }

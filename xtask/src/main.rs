@@ -21,6 +21,7 @@ cargo xtask CHORE
   setup                         packages and kernel, or what is missing of them
   packages                      install what the tests need, or say what is missing
   test                          packages, formatting, tidy, lints, documentation, then every test
+  test python                   the Python package: its wheel, types, formatting and tests
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
@@ -31,6 +32,7 @@ cargo xtask CHORE
   sbom                          what is in that program, as a CycloneDX document, into target/released
   deb [--profile FILE]          the Debian package of that program, into target/debian
   wheel [--profile NAME]        the Python package with the program, into target/wheels; NAME is dist if not given
+  python-types                  the classes of a scenario for Python, from its schema
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
   bench tunnel [speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
                [--seconds N] [--runs N] [--json]
@@ -56,6 +58,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["setup"] => setup::run().and_then(|()| kernel::ensure()),
         ["packages"] => setup::run(),
         ["test"] => test::run(),
+        ["test", "python"] => test::python(),
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),
         ["kernel"] => kernel::build(),
@@ -64,6 +67,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["dist", options @ ..] => dist::run(options),
         ["sbom"] => sbom::write(),
         ["deb", profile @ ..] => deb::build(profile),
+        ["python-types"] => wheel::types(),
         ["wheel", options @ ..] => wheel::run(options),
         ["bench", options @ ..] => bench(options),
         unknown => Err(format!("no chore `{}`\n\n{HELP}", unknown.join(" "))),

@@ -2,7 +2,7 @@
 
 use crate::shell;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the tunnel's tests use, for the environment `python`.
 const TUNNEL_TESTS: &str = "cli/tests/tunnel/python/requirements.txt";
@@ -21,9 +21,14 @@ pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, Str
     if fs::read(&installed).is_ok_and(|text| text == wanted) {
         return Ok(folder);
     }
-    shell::run(&format!("python3 -m venv --clear {}", folder.display()))?;
+    create(&folder)?;
     let pip = folder.join("bin/pip");
     shell::run(&format!("{} install --quiet --disable-pip-version-check -r {requirements}", pip.display()))?;
     fs::write(&installed, wanted).map_err(io_error)?;
     Ok(folder)
+}
+
+/// Makes an empty environment in `folder`, in the place of any other.
+pub(crate) fn create(folder: &Path) -> Result<(), String> {
+    shell::run(&format!("python3 -m venv --clear {}", folder.display()))
 }

@@ -47,6 +47,17 @@ pub(crate) fn run_watched(variables: &[(&str, &Path)], line: &str, mut watch: im
     succeeded(line, child.wait())
 }
 
+/// As [`run`], with a text as its standard input.
+pub(crate) fn run_with_input(line: &str, input: &str) -> Result<(), String> {
+    eprintln!("\n$ {line}");
+    let failed = |error: std::io::Error| format!("cannot run `{line}`: {error}");
+    let mut child = command(line).stdin(Stdio::piped()).spawn().map_err(failed)?;
+    let mut pipe = child.stdin.take().expect("it is piped");
+    pipe.write_all(input.as_bytes()).map_err(failed)?;
+    drop(pipe); // the end of the input
+    succeeded(line, child.wait())
+}
+
 fn succeeded(line: &str, status: std::io::Result<ExitStatus>) -> Result<(), String> {
     let status = status.map_err(|error| format!("cannot run `{line}`: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }

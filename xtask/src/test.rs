@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+mod package;
+
 /// The file in which the tests note what they skip; `testing::SKIPS` has the same name.
 const SKIPS: &str = "ROPEWALK_SKIPS";
 /// Environment variable with the lab's kernel for the tests; set if it is built.
@@ -27,19 +29,43 @@ pub(crate) fn run() -> Result<(), String> {
     tests()
 }
 
-/// Every test, also after one has failed; in the end all of their binaries together.
+/// `cargo xtask test python`: the tests of the Python package alone.
+pub(crate) fn python() -> Result<(), String> {
+    let environment = package::environment()?;
+    shell::run("cargo build --package ropewalk --all-features --locked")?;
+    conclude(|variables, total| package::run(&environment, variables, total))
+}
+
+/// Every test, also after one has failed; in the end all of their binaries together, and pytest.
 fn tests() -> Result<(), String> {
-    let (skip_notes, kernel) = (shell::target().join("skips"), shell::root().join(kernel::KERNEL));
+    conclude(|variables, total| {
+        let kernel = shell::root().join(kernel::KERNEL);
+        let mut variables = variables.to_vec();
+        if kernel.is_file() && std::env::var_os(KERNEL).is_none() {
+            variables.push((KERNEL, kernel.as_path()));
+        }
+        let line = "cargo test --workspace --all-features --tests --no-fail-fast --locked";
+        let tests = shell::run_watched(&variables, line, |line| total.add(line));
+        total.end_binary();
+        let package_tests = match package::environment() {
+            Ok(environment) => package::run(&environment, &variables, total),
+            // Without a network there is none.
+            Err(error) => {
+                total.skipped.insert("pytest".to_owned(), format!("missing: {error}"));
+                Ok(())
+            }
+        };
+        tests.and(package_tests)
+    })
+}
+
+/// Runs `tests`, which are given the variable with the file for notes of skipped ones, and prints the summary.
+fn conclude(tests: impl FnOnce(&[(&str, &Path)], &mut TestTotals) -> Result<(), String>) -> Result<(), String> {
+    let skip_notes = shell::target().join("skips");
     let io_error = |error: std::io::Error| format!("{}: {error}", skip_notes.display());
     fs::create_dir_all(shell::target()).and_then(|()| fs::write(&skip_notes, "")).map_err(io_error)?;
-    let mut variables = vec![(SKIPS, skip_notes.as_path())];
-    if kernel.is_file() && std::env::var_os(KERNEL).is_none() {
-        variables.push((KERNEL, kernel.as_path()));
-    }
     let mut total = TestTotals::default();
-    let line = "cargo test --workspace --all-features --tests --no-fail-fast --locked";
-    let tests = shell::run_watched(&variables, line, |line| total.add(line));
-    total.end_binary();
+    let tests = tests(&[(SKIPS, skip_notes.as_path())], &mut total);
     total.skip(&fs::read_to_string(&skip_notes).map_err(io_error)?);
     shell::print(&total.summary())?;
     let unaccepted = if std::env::var_os(CI).is_some() { total.unaccepted() } else { 0 };
@@ -77,6 +103,24 @@ impl TestTotals {
             }
             _ => {}
         }
+    }
+
+    /// A line of pytest: in its summary the failed tests, at last the numbers, between `=`.
+    fn add_pytest(&mut self, line: &str) {
+        let tokens: Vec<&str> = line.split_whitespace().collect();
+        if let ["FAILED" | "ERROR", test, ..] = tokens[..] {
+            self.failed.push(self.name(test));
+        }
+        if !line.starts_with('=') || !tokens.contains(&"in") {
+            return;
+        }
+        for pair in tokens.windows(2) {
+            // A skipped test makes a note, as one of cargo's, which counts as passed.
+            if ["passed", "skipped"].contains(&pair[1].trim_end_matches(',')) {
+                self.passed += pair[0].parse::<u64>().unwrap_or(0);
+            }
+        }
+        self.binary = None;
     }
 
     fn name(&self, test: &str) -> String {
@@ -160,6 +204,26 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
             FAILED: units::another\n\
             FAILED: crash: ended without a result\n\n\
             8 passed, 2 failed, 2 skipped\n";
+        assert_eq!(total.summary(), expected);
+    }
+
+    #[test]
+    fn the_numbers_of_pytest_are_added() {
+        let mut total = TestTotals { passed: 2, ..TestTotals::default() };
+        total.begin_binary("pytest".to_owned());
+        let lines = [
+            "python/tests/test_run.py ..s.F        [100%]",
+            "=========== short test summary info ===========",
+            "FAILED python/tests/test_run.py::test_in_5_passed - assert 3 passed in 4",
+            "====== 1 failed, 3 passed, 1 skipped in 2.48s ======",
+        ];
+        lines.iter().for_each(|line| total.add_pytest(line));
+        total.end_binary();
+        total.skip("missing pytest::test_b: no program\n");
+        let expected = "\n\
+            skipped: pytest::test_b: missing: no program\n\
+            FAILED: pytest::python/tests/test_run.py::test_in_5_passed\n\n\
+            5 passed, 1 failed, 1 skipped\n";
         assert_eq!(total.summary(), expected);
     }
 

@@ -1,0 +1,43 @@
+//! The tests of the Python package: the wheel in a virtual environment, types, formatting, and pytest.
+
+use super::TestTotals;
+use crate::{python, shell, wheel};
+use std::path::{Path, PathBuf};
+
+/// The profile of the wheel: that of `cargo test`, which has built the program and most of the crates.
+const PROFILE: &str = "dev";
+/// What a new environment has to do with nothing in it but the wheel and what that depends on.
+const SMOKE: &str = "python/tests/smoke.py";
+
+/// The environment of the tests with the tools in it; made first, because without a network it cannot be.
+pub(super) fn environment() -> Result<PathBuf, String> {
+    wheel::tools()
+}
+
+/// Builds the wheel, installs it into `environment` and into a new one, and runs the tests, which note in the file of
+/// `variables` what they skip.
+pub(super) fn run(environment: &Path, variables: &[(&str, &Path)], total: &mut TestTotals) -> Result<(), String> {
+    let bin = environment.join("bin");
+    let bin = bin.display();
+    shell::run(&format!("{bin}/ruff format --check python docs/notebooks"))?;
+    shell::run(&format!("{bin}/ruff check python docs/notebooks"))?;
+    shell::run(&format!("{bin}/mypy --config-file python/pyproject.toml python/ropewalk python/tests"))?;
+    let wheel = wheel::build(environment, PROFILE)?;
+    let wheel = wheel.display();
+    shell::run(&format!("{} {SMOKE}", new_environment(&wheel.to_string())?.join("bin/python").display()))?;
+    shell::run(&format!("{bin}/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps {wheel}"))?;
+    let line = format!("{bin}/pytest -c python/pyproject.toml -p no:cacheprovider -rfE python/tests");
+    total.begin_binary("pytest".to_owned());
+    let tests = shell::run_watched(variables, &line, |line| total.add_pytest(line));
+    total.end_binary();
+    tests
+}
+
+/// An environment of the wheel and what it depends on.
+fn new_environment(wheel: &str) -> Result<PathBuf, String> {
+    let folder = shell::target().join("python-new");
+    python::create(&folder)?;
+    let pip = folder.join("bin/pip");
+    shell::run(&format!("{} install --quiet --disable-pip-version-check {wheel}", pip.display()))?;
+    Ok(folder)
+}
