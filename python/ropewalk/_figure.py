@@ -47,13 +47,14 @@ def across(
     ax = ax if ax is not None else matplotlib.pyplot.subplots(layout="constrained")[1]
     positions, label = _axis(x, _values(estimates)[x])
     names = _values(estimates)[lines] if lines else [""]
+    several = any(estimate.half_width is not None for estimate in estimates)
     for index, (name, colour) in enumerate(zip(names, _colours(names, ax), strict=True)):
         points = [estimate for estimate in estimates if not lines or estimate.parameters[lines] == name]
         points.sort(key=lambda estimate: positions[estimate.parameters[x]])
         ax.errorbar(
             [positions[estimate.parameters[x]] for estimate in points],
             [estimate.mean for estimate in points],
-            yerr=[estimate.half_width or 0.0 for estimate in points],
+            yerr=[estimate.half_width or 0.0 for estimate in points] if several else None,
             label=name or None,
             color=colour,
             linestyle=DASHES[index % len(DASHES)],

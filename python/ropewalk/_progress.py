@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -24,7 +25,10 @@ class Progress:
         if not self._shown:
             return
         if self._bar is None:
-            from tqdm.auto import tqdm
+            with warnings.catch_warnings():
+                # Without ipywidgets the bar in a notebook is text, which needs no advice.
+                warnings.simplefilter("ignore")
+                from tqdm.auto import tqdm
 
             self._bar = tqdm(total=planned, initial=done, unit="run")
         self._bar.update(done - self._bar.n)

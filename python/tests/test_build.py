@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from conftest import TEXT
 
+from conftest import TEXT
 from ropewalk import Scenario, ScenarioError, _native, _toml, build
 
 PACKAGE = Path(__file__).parents[1]

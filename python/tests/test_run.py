@@ -10,9 +10,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TEXT
 
 import ropewalk
+from conftest import ROOT, TEXT
 from ropewalk import Results, RunInterrupted, Scenario
 
 

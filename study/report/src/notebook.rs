@@ -26,7 +26,8 @@ const STYLE: &str = "\
 .ropewalk tr.compared td,.ropewalk tr.compared th{opacity:.7;font-weight:400;font-size:90%}\
 .ropewalk tr.compared th{padding-left:1.6em}\
 .ropewalk i{display:inline-block;width:.7em;height:.7em;border-radius:50%;margin-right:.4em}\
-.ropewalk td.name{text-align:left}";
+.ropewalk td.name{text-align:left}\
+.ropewalk p{font-size:90%;opacity:.8;max-width:60em}";
 
 /// The tables of the study's layout, or of flows and paths if it has none, as a fragment of HTML. Values are means over
 /// seeds with half the width of their 95 % confidence interval.
@@ -36,7 +37,13 @@ pub fn html_tables(study: &Study<'_>) -> String {
         true => summary_tables(study),
         false => study.layout.tables.iter().map(|table| layout_table(study, table)).collect(),
     };
-    format!("<div class=\"ropewalk\"><style>{STYLE}</style>\n{tables}</div>\n")
+    let notes: String = study.disturbance_notes().iter().map(|text| note(text)).collect();
+    format!("<div class=\"ropewalk\"><style>{STYLE}</style>\n{tables}{notes}</div>\n")
+}
+
+/// A footnote.
+fn note(text: &str) -> String {
+    format!("<p>{}</p>\n", escape(text))
 }
 
 fn layout_table(study: &Study<'_>, table: &Table) -> String {
@@ -62,7 +69,8 @@ fn grid_table(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
         }
     }
     let columns: Vec<String> = grid.columns.iter().map(|name| escape(name)).collect();
-    html_table(&escape(&caption(study, table, grid)), &escape(&corner(table)), &columns, &rows)
+    let outliers = grid.outliers().map_or(String::new(), |text| note(&text));
+    html_table(&escape(&caption(study, table, grid)), &escape(&corner(table)), &columns, &rows) + &outliers
 }
 
 fn simulated(row: &Row) -> String {
@@ -107,7 +115,8 @@ fn summary_tables(study: &Study<'_>) -> String {
             format!("<tr><th>{}</th>{cells}</tr>\n", escape(&row[0]))
         };
         let rows: Vec<String> = summary.rows.iter().map(row).collect();
-        html_table(summary.title, &headings[0], &headings[1..], &rows)
+        let outliers = summary.outliers.map_or(String::new(), |text| note(&text));
+        html_table(summary.title, &headings[0], &headings[1..], &rows) + &outliers
     };
     summary::summary_tables(study).into_iter().map(table).collect()
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The profile of the wheel: that of `cargo test`, which has built the program and most of the crates.
 const PROFILE: &str = "dev";
+/// Settings of the tools.
+const CONFIG: &str = "python/pyproject.toml";
 /// What a new environment has to do with nothing in it but the wheel and what that depends on.
 const SMOKE: &str = "python/tests/smoke.py";
 
@@ -19,14 +21,15 @@ pub(super) fn environment() -> Result<PathBuf, String> {
 pub(super) fn run(environment: &Path, variables: &[(&str, &Path)], total: &mut TestTotals) -> Result<(), String> {
     let bin = environment.join("bin");
     let bin = bin.display();
-    shell::run(&format!("{bin}/ruff format --check python docs/notebooks"))?;
-    shell::run(&format!("{bin}/ruff check python docs/notebooks"))?;
-    shell::run(&format!("{bin}/mypy --config-file python/pyproject.toml python/ropewalk python/tests"))?;
+    let ruff =
+        ["format --check", "check"].map(|verb| format!("{bin}/ruff {verb} --config {CONFIG} python docs/notebooks"));
+    ruff.iter().try_for_each(|line| shell::run(line))?;
+    shell::run(&format!("{bin}/mypy --config-file {CONFIG} python/ropewalk python/tests"))?;
     let wheel = wheel::build(environment, PROFILE)?;
     let wheel = wheel.display();
     shell::run(&format!("{} {SMOKE}", new_environment(&wheel.to_string())?.join("bin/python").display()))?;
     shell::run(&format!("{bin}/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps {wheel}"))?;
-    let line = format!("{bin}/pytest -c python/pyproject.toml -p no:cacheprovider -rfE python/tests");
+    let line = format!("{bin}/pytest -c {CONFIG} -p no:cacheprovider -rfE python/tests");
     total.begin_binary("pytest".to_owned());
     let tests = shell::run_watched(variables, &line, |line| total.add_pytest(line));
     total.end_binary();
