@@ -185,6 +185,46 @@ fn on_an_empty_link_a_rate_is_delivered_and_the_latency_ratio_is_one() {
 }
 
 #[test]
+fn worlds_are_drawn_within_their_ranges_and_equal_bounds_are_met() {
+    let path = r#"{"rate_mbps": [2, 20], "rtt_ms": [10, 60], "loss": [0, 0.01], "queue_bdp": [1, 1]}"#;
+    let fixed = r#"{"rate_mbps": [7, 7], "rtt_ms": [33, 33]}"#;
+    let keys = r#""rivals": {"count": [1, 4], "algorithms": ["cubic", "bbr"], "start_s": [1, 2]}"#;
+    let config = Config::parse(&format!(r#"{{"paths": [{path}, {fixed}], {keys}}}"#)).expect("a good configuration");
+    let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
+    for seed in 0..500 {
+        let experiment = draw(&config, seed).experiment;
+        let [drawn, fixed] = [0, 1].map(|link: usize| &experiment.links[link].forward);
+        let rate = drawn.rate.expect("no trace").as_mbps();
+        (least, greatest) = (least.min(rate), greatest.max(rate));
+        assert!((2.0..=20.0).contains(&rate), "{rate} Mbit/s");
+        assert!((5.0..=30.0).contains(&drawn.delay.as_millis_f64()), "{:?}", drawn.delay);
+        assert!((0.0..=0.01).contains(&drawn.loss.mean()), "{:?}", drawn.loss);
+        assert_eq!((fixed.rate.expect("no trace").as_mbps(), fixed.delay.as_micros()), (7.0, 16_500));
+        let rivals = &experiment.flows[1..];
+        assert!((1..=4).contains(&rivals.len()));
+        assert!(rivals.iter().all(|rival| (1.0..=2.0).contains(&rival.start.as_secs_f64())));
+    }
+    assert!(least < 2.2 && greatest > 18.0, "500 draws come near both ends: {least} to {greatest}");
+}
+
+#[test]
+fn a_trace_is_the_rate() {
+    // A packet of 1500 bytes each millisecond: 12 Mbit/s.
+    let path = r#"{"rate_mbps": [1, 1], "rtt_ms": [20, 20], "traces": [[1, 2, 3, 4, 5]]}"#;
+    let keys = r#""action": "rate(5, 6)", "observation": "throughput_mbps", "interval": "1000ms""#;
+    let config = Config::parse(&format!(r#"{{"paths": [{path}], {keys}}}"#)).expect("a good configuration");
+    assert_eq!(draw(&config, 1).share.capacity, 12.0);
+    let mut environment = Environment::new(Arc::new(config));
+    let (mut seen, mut rewards, mut measures) = ([0.0], [0.0], [0.0; MEASURES.len()]);
+    environment.reset(1, &mut seen, &mut measures);
+    for _ in 0..3 {
+        environment.step(&[1.0], &mut seen, &mut rewards, &mut measures);
+    }
+    let packet = 1448.0 * 8.0 / 1e6;
+    assert!((f64::from(seen[0]) - 6.0).abs() <= 2.0 * packet, "{} Mbit/s", seen[0]);
+}
+
+#[test]
 fn weights_divide_the_packets() {
     let path = r#"{"rate_mbps": [20, 20], "rtt_ms": [20, 20], "queue_bdp": [2, 2]}"#;
     let keys = r#""kind": "weights", "observation": "throughput_mbps", "interval": "1000ms""#;
