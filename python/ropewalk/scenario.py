@@ -126,8 +126,9 @@ class Scenario:
         return self._text
 
     def __repr__(self) -> str:
-        cells, seeds = len(self.cells), len(self.seeds)
-        return f"<ropewalk.Scenario {self.name!r}: {cells} cells with {seeds} seeds>"
+        numbers = [(len(self.cells), "cell"), (len(self.seeds), "seed")]
+        counts = [f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in numbers]
+        return f"<ropewalk.Scenario {self.name!r}: {' with '.join(counts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Classes go along, so that a worker process which imports their module, or gets them by value, registers them.

@@ -80,6 +80,17 @@ def test_an_interrupt_keeps_finished_runs_and_the_folder_goes_on(
     assert stored == list(range(len(partial), 13)), "finished runs are not repeated"
 
 
+def test_an_interrupt_stops_a_run_that_would_take_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: object, done: int, planned: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("ropewalk._progress.Progress.__call__", interrupt)
+    sets = {"duration": "10000000s", "sample": "100000s", "seeds": [1]}
+    with pytest.raises(RunInterrupted) as caught:
+        Scenario.parse(TEXT, set=sets).run()
+    assert len(caught.value.results) == 0
+
+
 def test_an_error_of_the_progress_bar_is_raised(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: object, done: int, planned: int) -> None:
         raise ZeroDivisionError("in the bar")

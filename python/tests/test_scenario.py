@@ -69,6 +69,10 @@ def test_scenarios_and_errors_are_pickled() -> None:
     assert (str(copy), copy.line, copy.help) == ("text", 3, "help")
 
 
+def test_a_scenario_says_what_it_is() -> None:
+    assert repr(Scenario.load(ONE_LINK)) == "<ropewalk.Scenario 'one-link': 1 cell with 1 seed>"
+
+
 def test_values_that_no_scenario_has_are_refused() -> None:
     scenario = Scenario.load(ONE_LINK)
     with pytest.raises(TypeError, match="values of type object"):
