@@ -150,9 +150,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     print(f"best of {arguments.slices} slices of each, taken in turn; ratio: median of the pairs")
-    print(
-        "two paths of    steps / CPU s  CPU ns / packet and link  steps / s  plain Python, steps / CPU s  ratio  reset, us"
-    )
+    titles = [
+        "two paths of",
+        "steps / CPU s",
+        "CPU ns / packet and link",
+        "steps / s",
+        "plain, steps / CPU s",
+        "ratio",
+        "reset, us",
+    ]
+    print("  ".join(titles))
     for rate in (1, 2, 5, 10, 20, 50):
         ours, plain = Ropewalk(rate, arguments.threads), Plain(rate)
         pairs = [
@@ -162,7 +169,13 @@ def main() -> None:
         nanoseconds, theirs = min(it[1] for it, _ in pairs), max(it for _, it in pairs)
         reset = min(ours.reset() for _ in range(arguments.slices))
         ratio = statistics.median(it[0] / other for it, other in pairs)
-        print(f"{rate:5} Mbit/s{steps:17,.0f}{nanoseconds:26,.0f}{real:11,.0f}{theirs:29,.0f}{ratio:7.1f}{reset:11.0f}")
+        row = [
+            f"{rate} Mbit/s",
+            *(f"{it:,.0f}" for it in (steps, nanoseconds, real, theirs)),
+            f"{ratio:.1f}",
+            f"{reset:.0f}",
+        ]
+        print("  ".join(cell.rjust(len(title)) for cell, title in zip(row, titles, strict=True)))
 
 
 if __name__ == "__main__":
