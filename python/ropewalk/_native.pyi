@@ -477,6 +477,24 @@ def run(
     command: list[str],
 ) -> tuple[Results, BaseException | None]: ...
 
+# shard.rs
+
+class Gather:
+    def __init__(self, scenario: Scenario, dir: Path, command: list[str]) -> None: ...
+    def divide(self, count: int) -> list[list[tuple[int, int]]]: ...
+    def add(self, dir: Path) -> int: ...
+    def progress(self) -> tuple[int, int]: ...
+    def finish(self) -> Results: ...
+
+def run_shard(
+    scenario: Scenario,
+    shard: tuple[int, int],
+    keys: list[tuple[int, int]],
+    jobs: int,
+    dir: Path,
+    command: list[str],
+) -> BaseException | None: ...
+
 # results.rs
 
 class Results:

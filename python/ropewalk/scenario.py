@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _native, _toml, algorithm
+from . import _executor, _native, _toml, algorithm
 from ._progress import Progress
 from .errors import RunInterrupted
 from .results import Results
@@ -69,6 +69,10 @@ class Scenario:
         jobs: int | None = None,
         out: str | os.PathLike[str] | None = None,
         progress: bool = True,
+        executor: Any = None,
+        shards: int | None = None,
+        shared: str | os.PathLike[str] | None = None,
+        retries: int = 2,
     ) -> Results:
         """Run every cell with every seed on `jobs` threads, by default one a processor.
 
@@ -76,20 +80,43 @@ class Scenario:
         soon as it is done, and runs that it already holds are not repeated; it is the folder of `ropewalk run --out`.
         Other Python threads go on meanwhile. Ctrl-C raises `RunInterrupted` (a `KeyboardInterrupt`), whose `results`
         are the finished runs. Raises `ScenarioError`, `RunError`, `ResultsError`.
+
+        With an `executor` (`concurrent.futures.Executor`, `ropewalk.ray.RayExecutor`, Dask's `client.get_executor()`, a
+        submitit executor) its workers make the runs, in `shards` parts (by default 32) of like estimated cost, each on
+        `jobs` threads (by default one). Results come back as bytes, or by path where `shared` is a folder that this
+        process and all workers see. A shard that fails is submitted again, `retries` times, unless a run of it failed,
+        which it would again. docs/clusters.md says more.
         """
-        resolved = self._resolved
-        if seeds is not None:
-            resolved = self._read([*self._sets, f"seeds={_toml.value([int(seed) for seed in seeds])}"])
         if jobs is not None and jobs < 1:
             raise ValueError(f"jobs is {jobs}: at least 1")
+        if executor is not None:
+            with Progress(progress) as callback:
+                return _executor.run(
+                    self._with_seeds(seeds),
+                    executor,
+                    shards=shards,
+                    jobs=jobs,
+                    retries=retries,
+                    out=None if out is None else Path(out),
+                    shared=None if shared is None else Path(shared),
+                    progress=callback,
+                )
         with Progress(progress) as callback:
-            native, raised = _native.run(resolved, jobs, None if out is None else Path(out), callback, list(sys.argv))
+            native, raised = _native.run(
+                self._with_seeds(seeds)._resolved, jobs, None if out is None else Path(out), callback, list(sys.argv)
+            )
         results = Results(native)
         if isinstance(raised, KeyboardInterrupt):
             raise RunInterrupted(results) from None
         if raised is not None:
             raise raised
         return results
+
+    def _with_seeds(self, seeds: Iterable[int] | None) -> Scenario:
+        if seeds is None:
+            return self
+        sets = [*self._sets, f"seeds={_toml.value([int(seed) for seed in seeds])}"]
+        return _restore(self._origin, self._text, self._base, sets, self._quick, [])
 
     def _read(self, sets: list[str]) -> _native.Scenario:
         return _native.Scenario.parse(self._origin, self._text, self._base, sets, self._quick)

@@ -16,6 +16,7 @@ mod quantity;
 mod results;
 mod run;
 mod scenario;
+mod shard;
 mod table;
 
 /// Fills the module.
@@ -31,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     results::register(module)?;
     run::register(module)?;
     scenario::register(module)?;
+    shard::register(module)?;
     table::register(module)?;
     Ok(())
 }

@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use store::Key;
 
 /// Tells Python how a study goes on, and is told by it to stop.
-struct Callback {
+#[derive(Default)]
+pub(crate) struct Callback {
     /// Called with the numbers of runs that are done and planned.
     progress: Option<Py<PyAny>>,
     done: usize,
     planned: usize,
     /// What Python raised: an interrupt, or an error of `progress`.
-    raised: Option<PyErr>,
+    pub(crate) raised: Option<PyErr>,
 }
 
 impl Callback {

@@ -37,6 +37,7 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "openssh-server", command: "sshd", purpose: "the tunnel's tests: a session" },
     Package { name: "openssh-client", command: "ssh", purpose: "the tunnel's tests: a session" },
+    Package { name: "parallel", command: "parallel", purpose: "the recipe of a study on several hosts" },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
 

@@ -1,6 +1,7 @@
 //! The program as its users run it: what it prints, its exit codes, and what is in its results.
 
 mod bad_input;
+mod clusters;
 mod doctor;
 mod documents;
 mod good_input;

@@ -6,6 +6,7 @@
 //! run      runs of a plan, on threads, told to an observer, cancelled by it
 //! Study    all of it: checked, planned, with the manifest of its results
 //! Folder   a results folder that a study fills, resumed where it was interrupted
+//! Gather   a results folder that gets its runs from shards as they arrive
 //! merge    the folders of all shards become that of the study
 //! ```
 //!
@@ -18,6 +19,7 @@ mod cost;
 mod driver;
 mod error;
 mod execute;
+mod gather;
 mod merge;
 mod page;
 mod plan;
@@ -29,6 +31,7 @@ pub use checks::{check, suggestion};
 pub use driver::{Checked, Driver, Job, Simulator, available_cores, is_kernel};
 pub use error::Error;
 pub use execute::{Observer, run};
+pub use gather::Gather;
 pub use merge::merge;
 pub use page::{layout, to_report, write_page};
 pub use plan::{Plan, plan};

@@ -33,6 +33,14 @@ pub fn plan(scenario: &Scenario, driver: &dyn Driver, partial: bool) -> Result<P
 }
 
 impl Plan {
+    /// The runs for whose key `is_chosen` is true.
+    #[must_use]
+    pub fn only(&self, is_chosen: impl Fn(&Key) -> bool) -> Self {
+        let runs = self.keys.iter().zip(&self.costs).filter(|(key, _)| is_chosen(key));
+        let (keys, costs) = runs.map(|(key, cost)| (*key, *cost)).unzip();
+        Self { keys, costs, notes: self.notes.clone() }
+    }
+
     /// The runs of one shard. Shards are disjoint, together they are the plan, and the greatest estimated cost of a shard
     /// is at most 4/3 of the least possible one: runs go, the most expensive first, to the shard that has least so far
     /// (R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
@@ -45,14 +53,10 @@ impl Plan {
         for run in by_cost {
             let Some(Reverse((cost, runs, index))) = lightest.pop() else { break };
             if index == shard.index {
-                chosen.insert(run);
+                chosen.insert(self.keys[run]);
             }
             lightest.push(Reverse((cost.saturating_add(self.costs[run]), runs + 1, index)));
         }
-        Self {
-            keys: chosen.iter().map(|run| self.keys[*run]).collect(),
-            costs: chosen.iter().map(|run| self.costs[*run]).collect(),
-            notes: self.notes.clone(),
-        }
+        self.only(|key| chosen.contains(key))
     }
 }

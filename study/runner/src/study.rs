@@ -6,7 +6,7 @@ use record::Run;
 use scenario::Scenario;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use store::{Key, Manifest, Results, Shard, ShardManifest};
+use store::{Key, Manifest, Results, Runs, Shard, ShardManifest};
 
 /// A scenario that is checked and planned.
 #[derive(Debug)]
@@ -66,6 +66,15 @@ impl<'a> Study<'a> {
         Self { plan, manifest: Manifest { shard, ..self.manifest }, ..self }
     }
 
+    /// As [`Study::shard`], with the runs `keys` instead of those that a division of the plan would give the shard.
+    #[must_use]
+    pub fn only(self, shard: Shard, keys: &[Key]) -> Self {
+        let keys: BTreeSet<&Key> = keys.iter().collect();
+        let plan = self.plan.only(|key| keys.contains(key));
+        let shard = Some(ShardManifest::new(shard, plan.keys.len(), self.plan.keys.len()));
+        Self { plan, manifest: Manifest { shard, ..self.manifest }, ..self }
+    }
+
     /// Makes all runs in memory. Gives the manifest, which is complete unless the observer cancelled, and the runs by
     /// cell and seed.
     ///
@@ -87,11 +96,16 @@ impl<'a> Study<'a> {
     /// # Errors
     /// The folder holds something else, is damaged, or cannot be written.
     pub fn open(&self, dir: &Path) -> Result<Folder<'_>, store::Error> {
+        let (results, found) = self.create_or_resume(dir)?;
+        Ok(Folder { study: self, dir: dir.to_owned(), results, found })
+    }
+
+    pub(crate) fn create_or_resume(&self, dir: &Path) -> Result<(Results, Runs), store::Error> {
         let (results, found) = Results::create_or_resume(dir, self.manifest.clone())?;
         if let Some(baseline) = &self.baseline {
             results.keep_baseline(baseline)?;
         }
-        Ok(Folder { study: self, dir: dir.to_owned(), results, found })
+        Ok((results, found))
     }
 }
 
