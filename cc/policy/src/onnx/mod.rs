@@ -19,7 +19,7 @@ pub use build::Model;
 pub use error::ModelError;
 pub use evaluate::Evaluator;
 
-/// Multiplications with their additions, and elements of results, that one evaluation may take: about a millisecond.
+/// Multiplications with their additions, and elements of results, that one evaluation may take.
 pub const MAX_OPERATIONS: u64 = 1 << 20;
 /// The oldest and the newest version of the default operator set.
 const OPERATOR_SETS: [i64; 2] = [7, 24];
