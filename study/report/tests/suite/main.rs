@@ -4,6 +4,7 @@ mod compare;
 mod layout;
 mod made_up;
 mod made_up_multipath;
+mod notebook;
 mod page;
 mod shares;
 mod terminal;
