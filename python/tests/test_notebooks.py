@@ -19,7 +19,8 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     folder = tmp_path / "docs/notebooks"
     folder.mkdir(parents=True)
-    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    for name in ("python", "scenarios"):
+        (tmp_path / name).symlink_to(ROOT / name)
     client = NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     client.execute()
 
