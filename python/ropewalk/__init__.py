@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _plugin as _plugin  # first: it decides which extension module is `_native`
 from ._native import Policy, __version__
 from .algorithm import check_controller, check_scheduler, register_controller, register_scheduler
 from .errors import ConfigError, PolicyError, ResultsError, RopewalkError, RunError, RunInterrupted, ScenarioError

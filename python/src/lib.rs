@@ -19,9 +19,17 @@ mod scenario;
 mod shard;
 mod table;
 
-/// Fills the module.
+/// The module of the package itself.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fill(module)
+}
+
+/// Fills a module: that of the package, or that of a plug-in, which has registered its algorithms before.
+///
+/// # Errors
+/// Python's, if there is no memory.
+pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     ::policy::register();
     learning::register(module)?;

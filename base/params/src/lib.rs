@@ -5,7 +5,7 @@ mod failure;
 mod registration;
 
 pub use failure::AlgorithmError;
-pub use registration::{Entry, RegisterError, Registered};
+pub use registration::{Entry, RegisterError, Registered, code_version};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -114,6 +114,16 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(is_inner)
 }
 
+/// The version of a plug-in's code: its package, version and a digest (FNV-1a) of its source files, which `include_str!`
+/// gives. The text lives until the program ends.
+#[must_use]
+pub fn code_version(package: &str, version: &str, sources: &[&str]) -> &'static str {
+    let bytes = sources.iter().flat_map(|source| source.bytes());
+    let digest =
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{package} {version} {digest:016x}").leak()
+}
+
 /// A refused registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterError {

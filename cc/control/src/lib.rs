@@ -24,6 +24,7 @@ pub use entry::{AlgorithmEntry, Constructor, CoupledConstructor, Deviation, PerP
 pub use event::{AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
 pub use params::{
     AlgorithmChoice, AlgorithmError, FILE, ParamError, ParamKind, ParamValue, Parameter, Params, RegisterError,
+    code_version,
 };
 pub use uncoupled::Uncoupled;
 

@@ -92,6 +92,8 @@ const CRATES: &[CrateRule] = &[
             "units",
         ],
     ),
+    impure("plugin-example", &["control", "ropewalk"]),
+    impure("plugin-example-python", &["plugin-example", "python"]),
     impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
     impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
     impure("xtask", &[]),
