@@ -13,7 +13,7 @@ pub fn register() {
     let entry = AlgorithmEntry {
         name: "policy",
         aliases: &[],
-        title: "a learned policy from an ONNX file; CUBIC if it fails",
+        title: "a learned policy from an ONNX file, for each path or for several together; CUBIC if it fails",
         source: "docs/learning.md",
         parameters: &[Parameter { name: FILE, description: "the policy's ONNX file", kind: ParamKind::File }],
         properties: Properties {
