@@ -192,7 +192,10 @@ impl<'t> SweepTemplate<'t> {
     fn set(&mut self, source: &Source, set: &'t Set) -> Result<(), Diagnostic> {
         let (text, span) = set.key()?;
         match text.split('.').next() {
-            Some(SWEEP) => return self.restrict(source, set, text.trim_start_matches("sweep").trim_start_matches('.')),
+            Some(SWEEP) => {
+                let key = text.trim_start_matches(SWEEP).trim_start_matches('.');
+                return self.set_sweep(source, set, key);
+            }
             Some(first @ (CASE | QUICK)) if text != CASE || self.axes.iter().all(|axis| axis.key.text != CASE) => {
                 let message = format!("`--set` cannot change `{first}`");
                 return Err(Diagnostic::new(span, message).with_help("`case=NAME` runs one case"));
@@ -219,22 +222,40 @@ impl<'t> SweepTemplate<'t> {
         Ok(())
     }
 
-    /// Restricts the axis `key` to some of its values, chosen by label, or new values. There are no new cases.
-    fn restrict(&mut self, source: &Source, set: &'t Set, key: &str) -> Result<(), Diagnostic> {
-        let mut swept = false;
-        for axis in self.axes.iter_mut().filter(|axis| axis.key.text == key) {
-            let name = Key { text: axis.key.text.clone(), span: set.key()?.1 };
-            let axis_override = Axis::read(source, axis.case.as_deref(), name, value_of(set))?;
-            let entries = axis_override.entries.into_iter().map(|entry| axis.existing(entry));
-            axis.entries = entries.collect::<Result<_, _>>()?;
-            swept = true;
-        }
-        if !swept {
-            let axis_names: Vec<String> = self.axes.iter().map(|axis| format!("`sweep.{}`", axis.key.text)).collect();
-            let message = format!("`{key}` is not swept");
-            return Err(Diagnostic::new(set.key()?.1, message).with_help(format!("there is {}", axis_names.join(", "))));
+    /// Sweeps `key`, or each key of a table if `key` is empty, over the values of `set`. An axis that the scenario has
+    /// keeps its place, and its entries where a value is the label of one; a new axis comes last. There are no new cases.
+    fn set_sweep(&mut self, source: &Source, set: &'t Set, key: &'t str) -> Result<(), Diagnostic> {
+        let (key, span) = (Some(key).filter(|key| !key.is_empty()), set.key()?.1);
+        let mut axes = Vec::new();
+        collect(source, None, key.map(|key| Key { text: key.into(), span }).as_ref(), value_of(set), &mut axes)?;
+        for new in axes {
+            let mut is_new = true;
+            for axis in self.axes.iter_mut().filter(|axis| axis.key.text == new.key.text) {
+                axis.entries =
+                    new.entries.iter().map(|entry| axis.existing(entry.clone())).collect::<Result<_, _>>()?;
+                is_new = false;
+            }
+            if is_new {
+                self.add(new)?;
+            }
         }
         self.remove_keys_of_skipped_cases();
+        Ok(())
+    }
+
+    /// Adds an axis, which takes the place of what was set before.
+    fn add(&mut self, axis: Axis<'t>) -> Result<(), Diagnostic> {
+        let key = axis.key.text.clone();
+        if key == CASE {
+            return Err(Diagnostic::new(axis.key.span, "the scenario has no [case.NAME]").with_key(CASE));
+        }
+        let covers = |other: &&Axis<'_>| keys::covers(&key, &other.key.text) || keys::covers(&other.key.text, &key);
+        if let Some(other) = self.axes.iter().find(covers) {
+            let message = format!("`{key}` and `{}` set the same", other.key.text);
+            return Err(Diagnostic::new(axis.key.span, message).with_key(key));
+        }
+        self.sets.retain(|(set, _)| !keys::covers(&key, &set.text));
+        self.axes.push(axis);
         Ok(())
     }
 

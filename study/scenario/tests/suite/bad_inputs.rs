@@ -320,7 +320,11 @@ fn sets_are_blamed_by_name() {
         ("seeds=3", "seeds", "expected a list"),
         ("path.wire.rate", "", "KEY=VALUE"),
         ("=5", "", "KEY=VALUE"),
-        ("sweep.duration=[\"1s\"]", "", "`duration` is not swept"),
+        ("sweep.path.wier.delay=[\"1ms\"]", "path.wier.delay", "did you mean `wire`?"),
+        ("sweep.seeds=[1, 2]", "seeds", "cannot be swept"),
+        ("sweep.path.wire.delay=\"1ms\"", "path.wire.delay", "a sweep takes a list"),
+        ("sweep.case=[\"a\"]", "case", "no [case.NAME]"),
+        ("sweep=1", "", "[sweep] is a table"),
         ("flow.tcp.host={ gro = 0 }", "flow.tcp.host.gro", "more than zero"),
     ] {
         let error = error(&good, &["duration=9s", set]);

@@ -142,6 +142,28 @@ fn a_set_narrows_a_sweep_to_some_of_its_values_or_new_ones() {
 }
 
 #[test]
+fn a_set_sweeps_a_key_that_was_not_swept() {
+    let text =
+        "name = \"x\"\nduration = \"1s\"\n[[path]]\nname = \"wire\"\nrate = \"100mbit\"\n[[flow]]\nname = \"tcp\"\n";
+    let labels = |sets: &[&str]| -> Vec<String> {
+        let cells = read(text, sets).cells;
+        cells
+            .iter()
+            .map(|cell| cell.parameters.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>().join(" "))
+            .collect()
+    };
+    let rate = "sweep.path.wire.rate=[\"1mbit\", \"2mbit\"]";
+    assert_eq!(labels(&[rate]), ["1mbit", "2mbit"]);
+    assert_eq!(
+        labels(&[rate, "sweep.path.wire.delay=[\"3ms\", \"4ms\"]"]),
+        ["1mbit 3ms", "1mbit 4ms", "2mbit 3ms", "2mbit 4ms"]
+    );
+    assert_eq!(labels(&["sweep={ path.wire.delay = [\"3ms\"], \"path.wire.rate\" = [\"5mbit\"] }"]), ["3ms 5mbit"]);
+    assert_eq!(labels(&["path.wire.rate=9mbit", rate]), ["1mbit", "2mbit"], "what is set later wins");
+    assert_eq!(labels(&[rate, "path.wire.rate=9mbit"]), ["9mbit"]);
+}
+
+#[test]
 fn seeds_and_repetitions_can_be_set_over_each_other() {
     assert_eq!(read(SWEPT, &[]).seeds, [7, 8]);
     assert_eq!(read(SWEPT, &["repetitions=3"]).seeds, [1, 2, 3]);
