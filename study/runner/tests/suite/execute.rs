@@ -89,6 +89,30 @@ fn a_cancelled_study_keeps_what_is_done_and_is_resumed() {
     assert_eq!(manifest, study.run(None, &mut ()).unwrap().0);
 }
 
+/// Cancels as soon as a run has begun.
+#[derive(Default)]
+struct CancelsAtOnce(bool);
+
+impl Observer for CancelsAtOnce {
+    fn started(&mut self, _: Key) {
+        self.0 = true;
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        self.0
+    }
+}
+
+#[test]
+fn the_simulator_stops_in_the_middle_of_a_run() {
+    let overrides = Overrides { sets: vec!["duration=100000s".to_owned()], quick: false };
+    let scenario = scenario::parse("two-rates.toml", TEXT, Path::new(""), &overrides).unwrap();
+    let study = Study::new(&scenario, &Simulator, false, Vec::new()).unwrap();
+    // Whole runs would take hours.
+    let (manifest, runs) = study.run(Some(2), &mut CancelsAtOnce::default()).unwrap();
+    assert!(runs.is_empty() && !manifest.complete);
+}
+
 #[test]
 fn the_first_failed_run_is_told_with_its_cell() {
     let (scenario, both_under_way) = (scenario(), Barrier::new(2));
