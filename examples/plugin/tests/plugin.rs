@@ -28,7 +28,9 @@ fn with_its_defaults_it_is_reno_and_with_others_it_is_not() {
     let digest = |congestion: &str| {
         let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/one-link.toml");
         let (duration, set) = ("duration=2s", format!("flow.tcp.congestion={congestion}"));
-        let run = program(&["run", scenario, "--json", "--set", duration, "--set", &set]);
+        let out = tempfile::tempdir().expect("a folder");
+        let folder = out.path().join("results").display().to_string();
+        let run = program(&["run", scenario, "--json", "--set", duration, "--set", &set, "--out", &folder]);
         run["digest"].as_str().unwrap_or_else(|| panic!("{run}")).to_owned()
     };
     assert_eq!(digest("gaimd"), digest("reno"));
