@@ -30,7 +30,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     /// Verbs of the simulator, which every build has.
-    const ALWAYS: [&str; 5] = ["run", "list", "report", "compare", "schema"];
+    const ALWAYS: [&str; 6] = ["run", "list", "report", "compare", "merge", "schema"];
 
     #[test]
     fn a_verb_of_a_missing_feature_has_a_build_hint() {

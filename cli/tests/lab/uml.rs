@@ -43,15 +43,19 @@ fn a_policer_passes_what_its_bucket_holds() {
     assert!(sent > 10 && dropped == sent - 10, "{dropped} of {sent}");
 }
 
+/// netem flips one bit of a frame of 1014 bytes. Nothing checks the 6 bytes of the sender's address; with 25 frames, more
+/// than 4 are flipped there once in a million runs.
 #[test]
-fn every_corrupted_packet_is_discarded_and_every_duplicate_arrives() {
+fn corrupted_packets_are_discarded_and_every_duplicate_arrives() {
     let flow = "[[flow]]\nname = \"udp\"\nkind = \"udp\"\nrate = \"200kbit\"\npacket = \"1000b\"\n";
-    for (impairment, arrivals) in [("corrupt", 0), ("duplicate", 2)] {
+    for (impairment, arrivals, unchecked) in [("corrupt", 0, 4), ("duplicate", 2, 0)] {
         let path = format!("{}{impairment} = \"100%\"\n", path("wire", 10, 100));
         let Some(study) = study(&format!("lab-uml-{impairment}"), 1, &[&path, flow].concat(), "uml") else { return };
         let flow = &study.run["flows"][0];
         let [sent, delivered] = ["sent_packets", "delivered_bytes"].map(|key| number(flow, key));
-        assert!(sent > 0 && delivered == arrivals * 1000 * sent, "{impairment}: {delivered} bytes of {sent} packets");
+        let [least, most] = [0, unchecked].map(|packets| 1000 * (arrivals * sent + packets));
+        assert!((1..=26).contains(&sent), "{impairment}: {sent} packets");
+        assert!((least..=most).contains(&delivered), "{impairment}: {delivered} bytes of {sent} packets");
     }
 }
 
