@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sysconfig
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from ropewalk import Results, Scenario
 
 matplotlib.use("Agg")
+# A shell starts background jobs with SIGINT ignored, and Python keeps that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[2]
 
