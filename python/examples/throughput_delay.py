@@ -32,9 +32,9 @@ def main(scenario: str, picture: str) -> None:
     table["delay"] = table["rtt_ms.mean"] / table["rtt_ms.min"]
     _, axes = plt.subplots(figsize=(6, 4))
     for name, group in table.groupby(KEY, sort=False):
-        points = axes.scatter(group["delay"], group["share"], s=8, alpha=0.5)
         mean = group[["delay", "share"]].mean()
-        axes.scatter(mean["delay"], mean["share"], s=80, color=points.get_facecolor()[0][:3], label=str(name))
+        large = axes.scatter(mean["delay"], mean["share"], s=80, alpha=0.5, label=str(name))
+        axes.scatter(group["delay"], group["share"], s=8, color=large.get_facecolor()[0][:3])
     axes.invert_xaxis()
     axes.set(xlabel="mean RTT / minimum RTT (better to the right)", ylabel="goodput / capacity")
     axes.legend()
