@@ -31,7 +31,9 @@ cargo xtask CHORE
                                 optimisation; --check-reproducible builds it again in another folder
   sbom                          what is in that program, as a CycloneDX document, into target/released
   deb [--profile FILE]          the Debian package of that program, into target/debian
-  wheel [--profile NAME]        the Python package with the program, into target/wheels; NAME is dist if not given
+  wheel [--profile NAME] [--target TRIPLE]
+                                the Python package with the program, into target/wheels; NAME is dist if not given; with
+                                a target it is linked by zig: manylinux2014, also for another processor
   python-types                  the classes of a scenario for Python, from its schema
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
   bench tunnel [speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]

@@ -14,15 +14,46 @@ const REQUIREMENTS: &str = "python/requirements.txt";
 /// Where maturin looks for files that become commands of the environment. There only while a wheel is built.
 const DATA: &str = "python/ropewalk._native.data";
 
-/// `cargo xtask wheel [--profile NAME]`.
+/// The tools with which a wheel is linked by zig.
+const ZIG_REQUIREMENTS: &str = "python/requirements-zig.txt";
+/// The C library that a wheel linked by zig asks for, and the name of the platforms that have it.
+const GLIBC: (&str, &str) = ("2.17", "manylinux2014");
+
+/// `cargo xtask wheel [--profile NAME] [--target TRIPLE]`.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
-    let profile = match arguments {
-        [] => RELEASED,
-        ["--profile", profile] => profile,
-        _ => return Err(format!("no option `{}` of wheel: --profile NAME", arguments.join(" "))),
+    let (mut profile, mut target) = (RELEASED, None);
+    for option in arguments.chunks(2) {
+        match *option {
+            ["--profile", name] => profile = name,
+            ["--target", triple] => target = Some(triple),
+            _ => return Err(format!("no option `{}` of wheel: --profile NAME, --target TRIPLE", option.join(" "))),
+        }
+    }
+    let wheel = match target {
+        Some(triple) => build_for(triple, profile)?,
+        None => {
+            shell::run(&format!("cargo build --locked --profile {profile} --package ropewalk --all-features"))?;
+            build(&tools()?, profile)?
+        }
     };
-    shell::run(&format!("cargo build --locked --profile {profile} --package ropewalk --all-features"))?;
-    shell::print(&format!("{}\n", build(&tools()?, profile)?.display()))
+    shell::print(&format!("{}\n", wheel.display()))
+}
+
+/// Builds a wheel for a target, which may be another processor's, and for older systems than this one: linked by zig.
+fn build_for(triple: &str, profile: &str) -> Result<PathBuf, String> {
+    let (glibc, platform) = GLIBC;
+    let tools = python::environment("python-zig", ZIG_REQUIREMENTS)?;
+    // maturin and cargo-zigbuild find zig by the first python3 of the path.
+    let path = format!("{}:{}", tools.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let variables = [("PATH", path.as_str())];
+    shell::run_with(
+        &variables,
+        &format!(
+            "cargo-zigbuild zigbuild --locked --profile {profile} --package ropewalk --all-features --target {triple}.{glibc}"
+        ),
+    )?;
+    let options = format!("--zig --target {triple} --compatibility {platform}");
+    package(&variables, &tools, &shell::target().join(triple), profile, &options)
 }
 
 /// `cargo xtask python-types`: writes `python/ropewalk/build.py` from the schema of a scenario.
@@ -40,21 +71,32 @@ pub(crate) fn tools() -> Result<PathBuf, String> {
 /// Builds a wheel with the program that this profile's build has made, in `target/wheels`, the only one there; returns
 /// its path.
 pub(crate) fn build(tools: &Path, profile: &str) -> Result<PathBuf, String> {
+    package(&[], tools, &shell::target(), profile, "")
+}
+
+/// Makes a wheel with the program that lies in `built`, by maturin with these options.
+fn package(
+    variables: &[(&str, &str)],
+    tools: &Path,
+    built: &Path,
+    profile: &str,
+    options: &str,
+) -> Result<PathBuf, String> {
     let (wheels, data) = (shell::target().join("wheels"), shell::root().join(DATA));
     let _ = fs::remove_dir_all(&wheels);
     let folder = if profile == "dev" { "debug" } else { profile };
-    let (program, scripts) = (shell::target().join(folder).join("ropewalk"), data.join("scripts"));
+    let (program, scripts) = (built.join(folder).join("ropewalk"), data.join("scripts"));
     let io_error = |error: std::io::Error| format!("{}: {error}", scripts.display());
     fs::create_dir_all(&scripts).map_err(io_error)?;
     fs::copy(&program, scripts.join("ropewalk")).map_err(io_error)?;
     let (maturin, out) = (tools.join("bin/maturin"), wheels.display());
     let line = format!(
-        "{} build --quiet --locked --profile {profile} --manifest-path python/Cargo.toml --out {out}",
+        "{} build --quiet --locked --profile {profile} {options} --manifest-path python/Cargo.toml --out {out}",
         maturin.display()
     );
-    let built = shell::run(&line);
+    let packaged = shell::run_with(variables, &line);
     fs::remove_dir_all(&data).map_err(io_error)?;
-    built?;
+    packaged?;
     let wheel = fs::read_dir(&wheels).map_err(io_error)?.next().ok_or("maturin made no wheel")?;
     Ok(wheel.map_err(io_error)?.path())
 }
