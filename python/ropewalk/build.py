@@ -11,63 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ._build_report import Claim as Claim
+from ._build_report import Column as Column
+from ._build_report import Figure as Figure
+from ._build_report import HeatMap as HeatMap
+from ._build_report import Reference as Reference
+from ._build_report import Table as Table
 from ._toml import document
 from .scenario import Scenario
-
-__all__ = [
-    "Algorithm",
-    "BitRate",
-    "BurstLoss",
-    "Claim",
-    "Column",
-    "Connection",
-    "Device",
-    "Direction",
-    "Discipline",
-    "Distribution",
-    "Event",
-    "Figure",
-    "Flow",
-    "FlowKind",
-    "Grants",
-    "Handover",
-    "HeatMap",
-    "Host",
-    "Host2",
-    "Late",
-    "Late2",
-    "Link",
-    "Loss",
-    "Mptcp",
-    "MptcpStack",
-    "Name",
-    "Packets",
-    "Path",
-    "Percent",
-    "Policer",
-    "Profile",
-    "Queue",
-    "QueueSize",
-    "RandomSize",
-    "RandomTime",
-    "RateWalk",
-    "Recovery",
-    "Reference",
-    "Relay",
-    "Requests",
-    "Resequence",
-    "Reverse",
-    "Size",
-    "Subflow",
-    "Table",
-    "Time",
-    "Tunnel",
-    "TunnelKind",
-    "TunnelMode",
-    "Video",
-    "VideoKind",
-    "scenario",
-]
 
 
 @dataclass(kw_only=True)
@@ -84,70 +35,6 @@ class BurstLoss:
     """Loss in the bad state. Default: 100%."""
     good: Percent | None = None
     """Loss in the good state. Default: 0%."""
-
-
-@dataclass(kw_only=True)
-class Claim:
-    """A claim, and the test that decides it: one of highest, lowest, order, alike, range, ratio."""
-
-    of: str
-    """The swept key whose values are compared; or "flow"."""
-    says: str
-    """The statement, in the source's words."""
-    value: str
-    """The value that is compared, as in a table."""
-    alike: Sequence[str] | None = None
-    """These differ by at most `within` of their mean."""
-    attainable: Percent | None = None
-    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-    this share of capacity_mbps, what all paths together can carry.
-    """
-    each: str | None = None
-    """A swept key for each value of which there is a verdict."""
-    flow: str | None = None
-    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
-    from_: Time | None = None
-    """Only the time from this instant on, from the time series."""
-    highest: Sequence[str] | None = None
-    """These have the greatest values, in any order."""
-    lowest: Sequence[str] | None = None
-    """These have the least values, in any order."""
-    max: float | None = None
-    """For `range` and `ratio`. Default: no limit."""
-    min: float | None = None
-    """For `range` and `ratio`. Default: 0."""
-    note: str | None = None
-    """A note on the verdict. Default: ."""
-    only: Mapping[str, Sequence[str]] | None = None
-    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-    columns, lines or of is "flow": these flows and subflows.
-    """
-    order: Sequence[str] | None = None
-    """Each one's value is at least that of the next."""
-    published: str | None = None
-    """The numbers of the source. Default: ."""
-    range: Sequence[str] | None = None
-    """The value of each of these is `min` or more, `max` or less."""
-    ratio: Sequence[str] | None = None
-    """The first one's value over the second one's is `min` or more, `max` or less."""
-    source: str | None = None
-    """The source. Default: ."""
-    until: Time | None = None
-    """Only the time until this instant, from the time series."""
-    within: Percent | None = None
-    """For `alike`."""
-
-
-@dataclass(kw_only=True)
-class Column:
-    """A value with a label."""
-
-    label: str
-    """Heading."""
-    value: str
-    """A field of the result of a flow or subflow."""
-    flow: str | None = None
-    """The flow or subflow. Default: as the table."""
 
 
 @dataclass(kw_only=True)
@@ -182,42 +69,6 @@ class Event:
     """New rate."""
     up: bool | None = None
     """false: everything sent into the link is lost."""
-
-
-@dataclass(kw_only=True)
-class Figure:
-    """A chart over time, with a line for each value of a swept key; or, across a swept key, a bar for each value of
-    another; or the distribution of a value over all cells, a curve for each value of a swept key.
-    """
-
-    value: str
-    """Of lines a column of a flow's time series, such as cwnd_packets; else a value as in a table."""
-    across: str | None = None
-    """With bars: the swept key whose values are along the axis; or "flow"."""
-    attainable: Percent | None = None
-    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-    this share of capacity_mbps, what all paths together can carry.
-    """
-    bars: str | None = None
-    """Instead of lines: the swept key whose values are bars; or "flow"."""
-    distribution: str | None = None
-    """Instead of lines: the swept key for each value of which there is the distribution over all cells; or "flow"."""
-    flow: str | None = None
-    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
-    from_: Time | None = None
-    """Only the time from this instant on, from the time series."""
-    lines: str | None = None
-    """The swept key whose values are lines over time; or "flow"."""
-    only: Mapping[str, Sequence[str]] | None = None
-    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-    columns, lines or of is "flow": these flows and subflows.
-    """
-    threshold: float | None = None
-    """With a distribution: a value to mark."""
-    title: str | None = None
-    """Title. Default: the name of the value."""
-    until: Time | None = None
-    """Only the time until this instant, from the time series."""
 
 
 @dataclass(kw_only=True)
@@ -292,18 +143,6 @@ class Handover:
     """The least and the greatest delay: after a hand-over it is uniform between them, in both directions."""
     outage: Time | None = None
     """The time for which the link is down. Default: 0s."""
-
-
-@dataclass(kw_only=True)
-class HeatMap:
-    """The fixed scale of a heat map."""
-
-    max: float | None = None
-    """The value at the scale's upper end. Default: 1."""
-    min: float | None = None
-    """The value at the scale's lower end. Default: 0.0."""
-    threshold: float | None = None
-    """The value from which on a cell has another colour."""
 
 
 @dataclass(kw_only=True)
@@ -594,24 +433,6 @@ class RateWalk:
 
 
 @dataclass(kw_only=True)
-class Reference:
-    """Published or measured values to compare with."""
-
-    columns: Sequence[str]
-    """The columns, as the sweep shows their values."""
-    name: str
-    """Short name."""
-    rows: Mapping[str, Sequence[float]]
-    """Rows by name, as the sweep shows their values; nan where there is no value."""
-    source: str
-    """The source of the values."""
-    unit: str
-    """The unit of the values."""
-    note: str | None = None
-    """A note on the comparison. Default: ."""
-
-
-@dataclass(kw_only=True)
 class Requests:
     """Requests and answers, one after the other."""
 
@@ -687,40 +508,6 @@ class Subflow:
     """The subflow joins this much after the flow's start. Not before the connection is open. Default: 0s."""
     leave: Time | None = None
     """The subflow is removed this much after the flow's start. Default: never."""
-
-
-@dataclass(kw_only=True)
-class Table:
-    """A table of the report."""
-
-    rows: str | Sequence[str]
-    """The swept key whose values are the rows, or several, whose combinations are; or "flow"."""
-    value: str | Sequence[str | Column]
-    """The value shown: a field of the result of a flow or subflow, such as goodput_mbps; several, if there are no
-    columns: [{ label = "RTT, ms", value = "srtt_ms.mean", flow = "mptcp/lte" }].
-    """
-    attainable: Percent | None = None
-    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
-    this share of capacity_mbps, what all paths together can carry.
-    """
-    columns: str | None = None
-    """The swept key whose values are the columns; or "flow". Without it the columns are the values."""
-    flow: str | None = None
-    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
-    from_: Time | None = None
-    """Only the time from this instant on, from the time series."""
-    heat_map: HeatMap | None = None
-    """Small cells with two decimals, coloured on a fixed scale."""
-    only: Mapping[str, Sequence[str]] | None = None
-    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
-    columns, lines or of is "flow": these flows and subflows.
-    """
-    reference: Sequence[Reference] | None = None
-    """Published or measured values to compare with."""
-    title: str | None = None
-    """Title. Default: the name of the value."""
-    until: Time | None = None
-    """Only the time until this instant, from the time series."""
 
 
 @dataclass(kw_only=True)

@@ -68,9 +68,10 @@ def test_the_classes_have_every_key_of_the_schema() -> None:
         assert {field.name.removesuffix("_") for field in of_class} == set(table["properties"])
 
 
-def test_the_file_is_what_the_schema_makes() -> None:
-    text = _generator().formatted(json.loads(_native.schema()))
-    assert text == (PACKAGE / "ropewalk/build.py").read_text(), "stale: `cargo xtask python-types`"
+def test_the_files_are_what_the_schema_makes() -> None:
+    texts = _generator().formatted(json.loads(_native.schema()))
+    stored = {name: (PACKAGE / "ropewalk" / name).read_text() for name in texts}
+    assert texts == stored, "stale: `cargo xtask python-types`"
 
 
 def test_values_are_written_as_toml_reads_them() -> None:

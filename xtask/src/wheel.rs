@@ -56,7 +56,7 @@ fn build_for(triple: &str, profile: &str) -> Result<PathBuf, String> {
     package(&variables, &tools, &shell::target().join(triple), profile, &options)
 }
 
-/// `cargo xtask python-types`: writes `python/ropewalk/build.py` from the schema of a scenario.
+/// `cargo xtask python-types`: writes `build.py` and `_build_report.py` of `python/ropewalk` from the schema of a scenario.
 pub(crate) fn types() -> Result<(), String> {
     let python = tools()?.join("bin/python");
     let schema = shell::output("cargo run --quiet --locked -p ropewalk -- schema")?;
