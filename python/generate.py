@@ -73,6 +73,7 @@ def formatted(schema: Schema) -> dict[str, str]:
 
 def generated(schema: Schema) -> dict[str, str]:
     """The modules' texts."""
+    schema = without_twins(schema)
     definitions: dict[str, Schema] = schema["$defs"]
     keys: dict[str, Schema] = schema["properties"]
     of_others = closure([key for name, key in keys.items() if name not in REPORT_KEYS], definitions)
@@ -87,6 +88,20 @@ def generated(schema: Schema) -> dict[str, str]:
         "_build_report.py": REPORT_HEAD.replace("{imports}", shared)
         + types({name: definitions[name] for name in of_report - of_others}),
     }
+
+
+def without_twins(schema: Schema) -> Schema:
+    """Without definitions such as `host2`, which differ from `host` in their defaults only."""
+    names = schema["$defs"]
+    twins = {name: name[:-1] for name in names if name[-1] == "2" and name[:-1] in names}
+    text = json.dumps(schema)
+    for twin, name in twins.items():
+        assert names[twin].get("properties", {}).keys() == names[name].get("properties", {}).keys(), twin
+        text = text.replace(f'"#/$defs/{twin}"', f'"#/$defs/{name}"')
+    single: Schema = json.loads(text)
+    for twin in twins:
+        del single["$defs"][twin]
+    return single
 
 
 def closure(schemas: list[Schema], definitions: dict[str, Schema]) -> set[str]:

@@ -81,7 +81,7 @@ class Flow:
     """TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }. Default: cubic."""
     count: int | None = None
     """The number of such flows, called NAME-1, NAME-2 ..."""
-    host: Host2 | None = None
+    host: Host | None = None
     """TCP: the keys that differ from `[host]`."""
     kind: FlowKind | None = None
     """tcp, mptcp or udp. Default: tcp."""
@@ -190,55 +190,6 @@ class Host:
     """The kernel's timer tick, 1/HZ. Default: 4ms."""
     timestamps: bool | None = None
     """`tcp_timestamps`. Default: true."""
-    window: Packets | None = None
-    """The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
-    Default: no such limit.
-    """
-
-
-@dataclass(kw_only=True)
-class Host2:
-    """TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of the profile."""
-
-    ecn: bool | None = None
-    """`tcp_ecn`."""
-    gro: int | None = None
-    """Packets that receive offload merges; 1 is off."""
-    handshake: bool | None = None
-    """Open the connection by a handshake; without it data leaves at once, as from ns-2's one-way agents."""
-    initial_rto: Time | None = None
-    """Retransmission timeout before the first RTT sample."""
-    initial_window: int | None = None
-    """Initial window, segments."""
-    ip: int | None = None
-    """The version of IP, 4 or 6: its header has 20 or 40 bytes."""
-    max_reordering: int | None = None
-    """`tcp_max_reordering`."""
-    mss: Size | None = None
-    """Payload of a full segment. Default: what the MTU leaves."""
-    pacing: bool | None = None
-    """Pace every algorithm, as the `fq` discipline does."""
-    profile: Profile | None = None
-    """The source of the defaults: "linux" (6.1), or "ns-2": TCP-Linux agents as in ns-2.35, which have recovery =
-    "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet and have window
-    = "20p".
-    """
-    quick_ack: bool | None = None
-    """Acknowledge every packet."""
-    receive_buffer: Sequence[Size] | None = None
-    """`tcp_rmem`: min, default, max."""
-    recovery: Recovery | None = None
-    """Loss detection and recovery."""
-    reordering: int | None = None
-    """`tcp_reordering`."""
-    sack: bool | None = None
-    """`tcp_sack`."""
-    send_buffer: Size | None = None
-    """The max of `tcp_wmem`."""
-    tick: Time | None = None
-    """The kernel's timer tick, 1/HZ."""
-    timestamps: bool | None = None
-    """`tcp_timestamps`."""
     window: Packets | None = None
     """The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
     Default: no such limit.
@@ -532,7 +483,7 @@ class Tunnel:
     """Ropewalk: packets are delivered in the order in which they were sent. Default: true."""
     kind: TunnelKind | None = None
     """MPT: the kind of the tunnel. Default: mpt-gre."""
-    late: Late2 | None = None
+    late: Late | None = None
     """Ropewalk: the treatment of a late packet, one that later packets have overtaken. Default: drop."""
     max_reorder_timeout: Time | None = None
     """Ropewalk: the longest that a missing fragment is waited for. Default: 500ms."""
@@ -659,9 +610,6 @@ FlowKind = Literal["tcp", "mptcp", "udp"]
 """The kind of a flow."""
 
 Late = Literal["drop", "deliver"]
-"""The treatment of a late packet."""
-
-Late2 = Literal["drop", "deliver"]
 """The treatment of a late packet."""
 
 MptcpStack = Literal["upstream", "out-of-tree"]

@@ -46,17 +46,13 @@ fn build_for(triple: &str, profile: &str) -> Result<PathBuf, String> {
     // maturin and cargo-zigbuild find zig by the first python3 of the path.
     let path = format!("{}:{}", tools.join("bin").display(), std::env::var("PATH").unwrap_or_default());
     let variables = [("PATH", path.as_str())];
-    shell::run_with(
-        &variables,
-        &format!(
-            "cargo-zigbuild zigbuild --locked --profile {profile} --package ropewalk --all-features --target {triple}.{glibc}"
-        ),
-    )?;
+    let line = format!("cargo-zigbuild zigbuild --locked --profile {profile} --target {triple}.{glibc}");
+    shell::run_with(&variables, &format!("{line} --package ropewalk --all-features"))?;
     let options = format!("--zig --target {triple} --compatibility {platform}");
     package(&variables, &tools, &shell::target().join(triple), profile, &options)
 }
 
-/// `cargo xtask python-types`: writes `build.py` and `_build_report.py` of `python/ropewalk` from the schema of a scenario.
+/// `cargo xtask python-types`: writes `python/ropewalk/build.py` and `_build_report.py` from a scenario's schema.
 pub(crate) fn types() -> Result<(), String> {
     let python = tools()?.join("bin/python");
     let schema = shell::output("cargo run --quiet --locked -p ropewalk -- schema")?;
