@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(feature = "kernel")]
+use crate::kernel::KernelVerb;
 #[cfg(feature = "tunnel")]
 use crate::tunnel::TunnelVerb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -22,7 +24,8 @@ const LEFT_OUT: &str = if cfg!(feature = "lab") {
 } else {
     "\n\nNot in this build (cargo build --release --features lab, or tunnel):
   tunnel  up, down, reload, show, top, ping, check, genkey, pubkey, genpsk, tunnel
-  lab     doctor, demo, run --on kernel"
+  lab     doctor, demo, run --on kernel
+  kernel  kernel load, unload, list, status, check"
 };
 
 /// Multipath congestion control: simulate it, try it on kernels, and carry traffic through it.
@@ -87,6 +90,13 @@ pub(crate) enum Verb {
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = AFTER_HELP)]
     Schema,
+    /// Congestion control for the running kernel, as eBPF programs: coupled for MPTCP, and what a kernel lacks
+    #[cfg(feature = "kernel")]
+    #[command(after_help = AFTER_HELP)]
+    Kernel {
+        #[command(subcommand)]
+        verb: KernelVerb,
+    },
     #[cfg(feature = "tunnel")]
     #[command(flatten)]
     Tunnel(TunnelVerb),

@@ -15,7 +15,7 @@ pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
         }
         Arguments { on: DriverChoice::Sim, .. } => Ok(Box::new(Simulator)),
         #[cfg(feature = "lab")]
-        _ => crate::kernel::find(arguments),
+        _ => crate::lab_driver::find(arguments),
         #[cfg(not(feature = "lab"))]
         _ => Err(Failure::Environment(format!("--on: {}", crate::features::build_hint("lab")))),
     }

@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 const FEATURES: &[(&str, &[&str])] = &[
     ("tunnel", &["up", "down", "reload", "show", "top", "ping", "check", "genkey", "pubkey", "genpsk", "tunnel"]),
     ("lab", &["doctor", "demo"]),
+    ("kernel", &["kernel"]),
 ];
 
 /// The command that builds the program with a feature.

@@ -12,8 +12,10 @@ mod document;
 mod driver;
 mod failure;
 mod features;
-#[cfg(feature = "lab")]
+#[cfg(feature = "kernel")]
 mod kernel;
+#[cfg(feature = "lab")]
+mod lab_driver;
 mod list;
 mod output;
 mod progress;
@@ -63,6 +65,8 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::LabAgent { .. } => unreachable!("answered before"),
         #[cfg(feature = "lab")]
         Verb::Doctor { json } => doctor::doctor(*json),
+        #[cfg(feature = "kernel")]
+        Verb::Kernel { verb } => kernel::dispatch(verb),
         Verb::Schema => output::json(&report::schema()),
     }
 }

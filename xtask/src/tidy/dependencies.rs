@@ -46,7 +46,8 @@ const CRATES: &[CrateRule] = &[
     pure("node", &["machine", "seal", "units", "wire"], &[]),
     pure("testnet", &["link", "machine", "seal", "units", "wire"], &[]),
     impure("daemon", &["control", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"]),
-    impure("lab", &["link", "params", "parse", "record", "scenario", "units"]),
+    impure("kernel", &[]),
+    impure("lab", &["kernel", "link", "params", "parse", "record", "scenario", "units"]),
     impure(
         "sim",
         &[
@@ -71,8 +72,8 @@ const CRATES: &[CrateRule] = &[
     impure(
         "ropewalk",
         &[
-            "control", "daemon", "lab", "mpt", "policy", "record", "report", "runner", "scenario", "schedule", "store",
-            "units",
+            "control", "daemon", "kernel", "lab", "mpt", "policy", "record", "report", "runner", "scenario",
+            "schedule", "store", "units",
         ],
     ),
     impure(

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * What every program here uses of the kernel: the members of its structures, by name (CO-RE finds their offsets in the
+ * running kernel's BTF), its functions, and the arithmetic that all share.
+ *
+ * The same files are compiled natively for the tests, with native.h in place of the kernel.
+ */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+typedef long long s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+enum ca_state { CA_OPEN, CA_DISORDER, CA_CWR, CA_RECOVERY, CA_LOSS };      /* enum tcp_ca_state */
+enum ca_event { TX_START, CWND_RESTART, COMPLETE_CWR, LOSS };              /* enum tcp_ca_event */
+enum { TCP_ESTABLISHED = 1 };
+enum { NON_RESTRICTED = 1, NEEDS_ECN = 2 };                                /* TCP_CONG_* */
+enum { INFINITE_SSTHRESH = 0x7fffffff };
+enum { USEC_PER_SEC = 1000000, USEC_PER_MSEC = 1000 };
+
+#ifdef __bpf__
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#endif
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct sock_common {
+	unsigned char skc_state;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;   /* bytes a second */
+	u32 sk_pacing_status;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct tcp_congestion_ops;
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	const struct tcp_congestion_ops *icsk_ca_ops;
+	void *icsk_ulp_data;
+	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 snd_cwnd;                   /* packets */
+	u32 snd_ssthresh;
+	u32 snd_cwnd_cnt;
+	u32 snd_cwnd_stamp;
+	u32 prior_cwnd;
+	u32 max_packets_out;
+	u32 packets_out;
+	u32 srtt_us;                    /* eight times the smoothed RTT, microseconds */
+	u32 mss_cache;                  /* bytes */
+	u32 delivered;
+	u32 lost;
+	u32 snd_una;
+	u32 snd_nxt;
+	u64 tcp_mstamp;                 /* time of the latest packet, microseconds */
+	u8 is_cwnd_limited : 1;
+	bool is_mptcp;
+};
+
+struct mptcp_subflow_context {
+	struct list_head node;
+	struct sock *conn;
+	struct sock *tcp_sock;
+};
+
+struct mptcp_sock {
+	struct list_head conn_list;
+};
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;                     /* -1: none */
+	u32 in_flight;
+};
+
+struct rate_sample {
+	u64 prior_mstamp;
+	u32 prior_delivered;
+	s32 delivered;
+	long interval_us;
+	long rtt_us;
+	int losses;
+	u32 acked_sacked;
+	u32 prior_in_flight;
+	bool is_app_limited;
+};
+
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum ca_event event);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+	u32 (*min_tso_segs)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
+	u32 flags;
+	char name[16];
+};
+
+#ifdef __bpf__
+#pragma clang attribute pop
+
+#define __VMLINUX_H__ 1                 /* bpf_tracing.h asks whether the types above are the kernel's */
+#define __u8 u8
+#define __u16 u16
+#define __u32 u32
+#define __u64 u64
+#define __s32 s32
+#define __s64 s64
+#define __be16 u16
+#define __be32 u32
+#define __wsum u32
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_SK_STORAGE = 24, BPF_F_NO_PREALLOC = 1 };
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+/* A member of another socket or of a structure that the verifier does not know: a read that cannot fault. */
+#define READ(pointer, member) BPF_CORE_READ(pointer, member)
+#define READ_BITS(pointer, member) BPF_CORE_READ_BITFIELD_PROBED(pointer, member)
+/* A hook: HOOK(ssthresh, u32, lia_ssthresh, struct sock *sk). */
+#define HOOK(type, name, ...) SEC("struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
+#define LICENSE char _license[] SEC("license") = "Dual MIT/GPL"
+/* The registration; `object` is also the map's name. */
+#define REGISTER(object) SEC(".struct_ops") struct tcp_congestion_ops object
+
+extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
+extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;
+extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+#else
+#include "native.h"
+#endif
+
+#define inline inline __attribute__((always_inline))
+
+static inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+/* An algorithm's own state of a connection: at most 104 bytes, zero at `init`. */
+static inline void *private(struct sock *sk)
+{
+	return tcp_sk(sk)->inet_conn.icsk_ca_priv;
+}
+
+static inline u32 max_u32(u32 a, u32 b)
+{
+	return a > b ? a : b;
+}
+
+static inline u32 min_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static inline bool in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* Whether the window limits the sender (RFC 7661 in spirit; an inline function in the kernel): a window grows only then. */
+static inline bool is_cwnd_limited(struct tcp_sock *tp)
+{
+	if (READ_BITS(tp, is_cwnd_limited))
+		return true;
+	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}

@@ -1,0 +1,37 @@
+//! The programs that there are.
+
+/// A congestion control as an eBPF program.
+#[derive(Debug)]
+pub struct Program {
+    /// Name of the algorithm in Ropewalk's registry.
+    pub name: &'static str,
+    /// Name in the kernel, as in `net.ipv4.tcp_available_congestion_control`: never one of the kernel's own.
+    pub kernel_name: &'static str,
+    /// Whether it couples the subflows of an MPTCP connection.
+    pub coupled: bool,
+    /// The ELF object, built by clang.
+    pub(crate) object: &'static [u8],
+}
+
+/// A program whose object is `bpf/objects/FILE.o`.
+macro_rules! programs {
+    ($($name:literal, $kernel_name:literal, $coupled:literal;)*) => {
+        &[$(Program {
+            name: $name,
+            kernel_name: concat!("rw_", $kernel_name),
+            coupled: $coupled,
+            object: include_bytes!(concat!("../bpf/objects/", $kernel_name, ".o")),
+        }),*]
+    };
+}
+
+/// All programs, coupled ones first.
+pub const PROGRAMS: &[Program] = programs! {
+    "lia", "lia", true;
+};
+
+/// The program with this name, as the registry or the kernel has it.
+#[must_use]
+pub fn program(name: &str) -> Option<&'static Program> {
+    PROGRAMS.iter().find(|program| program.name == name || program.kernel_name == name)
+}

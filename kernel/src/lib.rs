@@ -1,0 +1,12 @@
+//! Congestion control for the running Linux kernel, as eBPF `struct_ops` programs: coupled algorithms for MPTCP, which
+//! upstream Linux lacks, and single-path ones that a kernel may lack.
+//!
+//! The programs are C, in `kernel/bpf`; their objects are built with `cargo xtask bpf` and embedded, so that no compiler
+//! is needed. A loaded program is a congestion control of the kernel, in every network namespace, until it is unloaded or
+//! the machine restarts; nothing of this process is needed.
+
+mod catalogue;
+mod loader;
+
+pub use catalogue::{PROGRAMS, Program, program};
+pub use loader::{Error, Loaded, load, loaded, unload};
