@@ -63,7 +63,7 @@ pub fn load(program: &'static Program) -> Result<Loaded, Error> {
     }
     let refused = |error: libbpf_rs::Error| Error::Refused { name, reason: error.to_string() };
     let mut object =
-        ObjectBuilder::default().open_memory(program.object).and_then(|open| open.load()).map_err(refused)?;
+        ObjectBuilder::default().open_memory(program.object).and_then(libbpf_rs::OpenObject::load).map_err(refused)?;
     for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
         // Without its link the registration belongs to nobody and stays.
         map.attach_struct_ops().map_err(refused)?.disconnect();
