@@ -1,8 +1,9 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | tidy | bench | kernel | kernel-traces | kernel-page | dist | sbom | deb | wheel`.
+//! `cargo xtask setup | packages | test | tidy | bench | bpf | kernel | kernel-traces | kernel-page | dist | sbom | deb | wheel`.
 
 use std::process::ExitCode;
 
+mod bpf;
 mod deb;
 mod dist;
 mod kernel;
@@ -23,6 +24,7 @@ cargo xtask CHORE
   test                          packages, formatting, tidy, lints, documentation, then every test
   test python                   the Python package: its wheel, types, formatting and tests
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
+  bpf [--check]                 build the objects of kernel/bpf, which are in the tree; --check compares only
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
@@ -63,6 +65,8 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["test", "python"] => test::python(),
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),
+        ["bpf"] => bpf::build(),
+        ["bpf", "--check"] => bpf::check(),
         ["kernel"] => kernel::build(),
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),

@@ -38,6 +38,11 @@ const PACKAGES: &[Package] = &[
     Package { name: "openssh-server", command: "sshd", purpose: "the tunnel's tests: a session" },
     Package { name: "openssh-client", command: "ssh", purpose: "the tunnel's tests: a session" },
     Package { name: "parallel", command: "parallel", purpose: "the recipe of a study on several hosts" },
+    Package { name: "libelf-dev", command: "/usr/include/libelf.h", purpose: "the loader of eBPF programs" },
+    Package { name: "zlib1g-dev", command: "/usr/include/zlib.h", purpose: "the loader of eBPF programs" },
+    Package { name: "clang", command: "clang", purpose: "the objects of eBPF programs, compared with the tree's" },
+    Package { name: "llvm", command: "llvm-strip", purpose: "the objects of eBPF programs, compared with the tree's" },
+    Package { name: "libbpf-dev", command: "/usr/include/bpf/bpf_helpers.h", purpose: "the sources of eBPF programs" },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
 

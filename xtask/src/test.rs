@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that is checked before a change goes in.
 
-use crate::{kernel, setup, shell, tidy};
+use crate::{bpf, kernel, setup, shell, tidy};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -21,6 +21,7 @@ pub(crate) fn run() -> Result<(), String> {
     setup::run()?;
     shell::run("cargo fmt --all --check")?;
     tidy::run(false)?;
+    bpf::check()?;
     shell::run("cargo clippy --quiet --workspace --all-targets --all-features --locked -- -D warnings")?;
     shell::run_with(
         &[("RUSTDOCFLAGS", "-D warnings")],
