@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The version of clang that made the objects in the tree. Another one makes other instructions.
 const CLANG: &str = "14.0";
 /// `-mcpu=v3` is what Linux 5.1 and later understand; BTF is made of the debug information.
-const FLAGS: &str = "-O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -mcpu=v3 -target bpf";
+const FLAGS: &str = "-O2 -g -fdebug-compilation-dir=. -Wall -Wextra -Werror -Wno-unused-parameter -mcpu=v3 -target bpf";
 
 /// Builds all objects into the tree.
 pub(crate) fn build() -> Result<(), String> {
