@@ -61,6 +61,7 @@ struct tcp_sock {
 	u32 snd_cwnd;                   /* packets */
 	u32 snd_ssthresh;
 	u32 snd_cwnd_cnt;
+	u32 snd_cwnd_clamp;
 	u32 snd_cwnd_stamp;
 	u32 prior_cwnd;
 	u32 max_packets_out;

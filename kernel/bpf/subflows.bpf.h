@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * The subflows of a connection, as a coupled algorithm sees them at an acknowledgement of one.
+ * The subflows of a connection, as a coupled algorithm sees them at an event of one.
  *
  * The list is read anew each time and nothing is kept, so nothing can leak or be out of date: the socket leads to its
  * subflow context, that to the MPTCP socket, that to the list of its subflows. All of these may be read only, and by
- * reads that cannot fault. Of more than eight subflows the first eight count: upstream MPTCP makes no more.
+ * reads that cannot fault. A context that leaves the list during the walk ends it, as what is read of it is no longer the
+ * connection's or zero; then some siblings do not count in this event. The own subflow comes first and is always there.
  */
 #pragma once
 #include "kernel.bpf.h"
 
-enum { MAX_SUBFLOWS = 8 };
+enum { MAX_SUBFLOWS = 8 };          /* that count, of those that are active */
+enum { MAX_CONTEXTS = 32 };         /* of the list that are visited */
+enum { CWND_LIMIT = 1 << 20 };      /* a greater window counts as this */
+enum { MICROSECOND = 8 };           /* least smoothed RTT, in eighths of a microsecond */
 
 /* A subflow that is established and has an RTT sample. */
 struct subflow {
-	u32 cwnd;       /* packets; during a reduction the slow-start threshold (RFC 6356, section 3) */
-	u32 srtt_us;    /* smoothed RTT, microseconds; at least 1 */
-	u64 shared;     /* the first word of the algorithm's state; 0 if the subflow runs another algorithm */
+	u32 cwnd;           /* packets, 1 to CWND_LIMIT; during a reduction the slow-start threshold (RFC 6356, section 3) */
+	u32 srtt_eighths;   /* smoothed RTT, eighths of a microsecond as in tcp_sock; at least MICROSECOND */
+	u64 shared;         /* the first word of the algorithm's state; 0 if the subflow runs another algorithm */
 };
 
 /* The subflows of one connection. */
 struct group {
-	struct subflow subflows[MAX_SUBFLOWS];
-	u32 count;
-	u32 own;        /* index of the subflow of the event; `count` or more if it is not established */
+	struct subflow subflows[MAX_SUBFLOWS];      /* the own one, of the event, is the first */
+	u32 count;                                  /* 0 if the own one is not active */
 };
 
 struct walk {
@@ -50,42 +53,41 @@ static inline struct mptcp_subflow_context *context_of(struct list_head *node)
 static inline void add_subflow(struct walk *walk, struct tcp_sock *tp)
 {
 	struct group *group = walk->group;
-	u32 srtt_us = READ(tp, srtt_us) >> 3;
+	u32 srtt_eighths = READ(tp, srtt_us);
 	u8 ca_state = READ_BITS(tp, inet_conn.icsk_ca_state);
 	bool reduced = ca_state == CA_CWR || ca_state == CA_RECOVERY;
 
-	if (READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_state) != TCP_ESTABLISHED || !srtt_us)
+	if (READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_state) != TCP_ESTABLISHED || !srtt_eighths)
 		return;
 	struct subflow *subflow = subflow_at(group, group->count);
-	subflow->cwnd = max_u32(reduced ? READ(tp, snd_ssthresh) : READ(tp, snd_cwnd), 1);
-	subflow->srtt_us = srtt_us;
+	u32 cwnd = reduced ? READ(tp, snd_ssthresh) : READ(tp, snd_cwnd);
+	subflow->cwnd = min_u32(max_u32(cwnd, 1), CWND_LIMIT);
+	subflow->srtt_eighths = max_u32(srtt_eighths, MICROSECOND);
 	subflow->shared = READ(tp, inet_conn.icsk_ca_ops) == walk->ca_ops ? READ(tp, inet_conn.icsk_ca_priv[0]) : 0;
-	if ((struct sock *)tp == walk->sk)
-		group->own = group->count;
 	group->count++;
 }
 
-static long visit_subflow(u32 index, struct walk *walk)
+static long visit_context(u32 index, struct walk *walk)
 {
 	struct mptcp_subflow_context *context = context_of(walk->position);
 
-	if (walk->position == walk->end || !walk->position)
+	if (walk->position == walk->end || !walk->position || walk->group->count >= MAX_SUBFLOWS)
 		return 1;
 	struct tcp_sock *tp = (struct tcp_sock *)READ(context, tcp_sock);
 	if (READ(context, conn) != walk->conn || !tp)
 		return 1;
-	add_subflow(walk, tp);
+	if ((struct sock *)tp != walk->sk)
+		add_subflow(walk, tp);
 	walk->position = READ(context, node.next);
 	return 0;
 }
 
-/* Reads the subflows of the connection of `sk`. Of plain TCP, and before the own subflow is established: none. */
+/* Reads the subflows of the connection of `sk`. Of plain TCP, and while the own subflow is not active: none. */
 static inline void read_group(struct sock *sk, struct group *group)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	__builtin_memset(group, 0, sizeof(*group));
-	group->own = MAX_SUBFLOWS;
 	if (!READ(tp, is_mptcp))
 		return;
 	struct mptcp_subflow_context *context = READ(tp, inet_conn.icsk_ulp_data);
@@ -102,11 +104,18 @@ static inline void read_group(struct sock *sk, struct group *group)
 		.position = READ(connection, conn_list.next),
 		.end = &connection->conn_list,
 	};
-	bpf_loop(MAX_SUBFLOWS, visit_subflow, &walk, 0);
+	add_subflow(&walk, tp);
+	if (group->count)
+		bpf_loop(MAX_CONTEXTS, visit_context, &walk, 0);
+}
+
+static inline struct subflow *own_subflow(struct group *group)
+{
+	return &group->subflows[0];
 }
 
 /* Whether the own subflow has no active sibling: then every coupled algorithm but wVegas is Reno. */
 static inline bool is_alone(const struct group *group)
 {
-	return group->own >= group->count || group->count < 2;
+	return group->count < 2;
 }

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * Stands for the kernel's sender, as little of it as an algorithm sees, for a test of the program that PROGRAM names:
+ * this file includes its source, the very one that becomes the eBPF object.
+ *
+ *     cc -O2 -DPROGRAM='"lia.bpf.c"' -Ikernel/bpf -Ikernel/bpf/native kernel/bpf/native/main.c
+ *
+ * Standard input has a line for each event, `EVENT SUBFLOW [NAME VALUE]...`: the names are those of `values` below, each
+ * sets a member of the subflow, or a value of this event, before the hooks are called. A member stays as it is until it
+ * is set again, a value of the event is zero without its name. A subflow that is `up` is at the end of the MPTCP
+ * connection's list. The answer to each line: snd_cwnd, snd_ssthresh, sk_pacing_rate and the first two words of the
+ * algorithm's state.
+ *
+ *     up          a new socket, established: init
+ *     down        release; the socket leaves the list
+ *     set         no hook
+ *     ack         pkts_acked; set_state if new_state is another; then cong_control, or else cong_avoid if may_raise is
+ *                 set and the window is not being reduced
+ *     congestion  prior_cwnd and ssthresh, then set_state(new_state), where it is a loss cwnd_event(LOSS) between them
+ *                 and a window of in_flight + 1, as where it is a recovery
+ *     state       set_state(new_state)
+ *     undo        undo_cwnd, and the threshold that the kernel kept (prior_ssthresh)
+ *     recovered   the window becomes the threshold if to_ssthresh is set; cwnd_event(COMPLETE_CWR)
+ *     event       cwnd_event(new_event)
+ *     unlink      the socket leaves the list, whose walkers may still stand on it: its node is cleared
+ *
+ * Proportional rate reduction, cwnd validation and the like are the kernel's own: a driver sets their outcome.
+ */
+#include PROGRAM
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUBFLOWS = 32 };
+
+struct socket {
+	struct tcp_sock tp;
+	struct mptcp_subflow_context context;
+	u32 prior_ssthresh;
+};
+
+static struct socket sockets[SUBFLOWS];
+static struct mptcp_sock connection = { .conn_list.next = &connection.conn_list };
+
+/* Values of one event. */
+static struct {
+	u64 acked, may_raise, new_state, new_event, to_ssthresh, in_flight;
+	struct ack_sample sample;
+	struct rate_sample rate;
+} event;
+
+/* Sets one value by its name. */
+static void set(struct socket *socket, const char *name, long long value)
+{
+	struct tcp_sock *tp = &socket->tp;
+#define VALUE(text, member) if (!strcmp(name, text)) { member = value; return; }
+	VALUE("time_ns", native_time)
+	VALUE("snd_cwnd", tp->snd_cwnd)
+	VALUE("snd_ssthresh", tp->snd_ssthresh)
+	VALUE("snd_cwnd_clamp", tp->snd_cwnd_clamp)
+	VALUE("prior_cwnd", tp->prior_cwnd)
+	VALUE("prior_ssthresh", socket->prior_ssthresh)
+	VALUE("srtt_eighths", tp->srtt_us)
+	VALUE("mss", tp->mss_cache)
+	VALUE("delivered", tp->delivered)
+	VALUE("lost", tp->lost)
+	VALUE("packets_out", tp->packets_out)
+	VALUE("snd_una", tp->snd_una)
+	VALUE("snd_nxt", tp->snd_nxt)
+	VALUE("mstamp_us", tp->tcp_mstamp)
+	VALUE("cwnd_limited", tp->is_cwnd_limited)
+	VALUE("ca_state", tp->inet_conn.icsk_ca_state)
+	VALUE("acked", event.acked)
+	VALUE("may_raise", event.may_raise)
+	VALUE("new_state", event.new_state)
+	VALUE("new_event", event.new_event)
+	VALUE("to_ssthresh", event.to_ssthresh)
+	VALUE("in_flight", event.in_flight)
+	VALUE("pkts_acked", event.sample.pkts_acked)
+	VALUE("rtt_us", event.sample.rtt_us)
+	VALUE("prior_in_flight", event.rate.prior_in_flight)
+	VALUE("losses", event.rate.losses)
+	VALUE("rate_delivered", event.rate.delivered)
+	VALUE("rate_interval_us", event.rate.interval_us)
+	VALUE("prior_delivered", event.rate.prior_delivered)
+	VALUE("prior_mstamp_us", event.rate.prior_mstamp)
+	VALUE("app_limited", event.rate.is_app_limited)
+	fprintf(stderr, "no value `%s`: native/main.c lists them\n", name);
+	exit(2);
+}
+
+static void set_state(struct socket *socket, u8 state)
+{
+	if (registered.set_state)
+		registered.set_state((struct sock *)&socket->tp, state);
+	socket->tp.inet_conn.icsk_ca_state = state;
+}
+
+static void cwnd_event(struct socket *socket, enum ca_event which)
+{
+	if (registered.cwnd_event)
+		registered.cwnd_event((struct sock *)&socket->tp, which);
+}
+
+static void unlink_node(struct list_head *node)
+{
+	for (struct list_head *prior = &connection.conn_list; prior->next; prior = prior->next) {
+		if (prior->next == node) {
+			prior->next = node->next;
+			return;
+		}
+		if (prior->next == &connection.conn_list)
+			return;
+	}
+}
+
+static void up(struct socket *socket)
+{
+	struct list_head *last = &connection.conn_list;
+	struct tcp_sock *tp = &socket->tp;
+
+	unlink_node(&socket->context.node);
+	memset(socket, 0, sizeof(*socket));
+	while (last->next != &connection.conn_list)
+		last = last->next;
+	last->next = &socket->context.node;
+	socket->context = (struct mptcp_subflow_context) {
+		.node.next = &connection.conn_list, .conn = (struct sock *)&connection, .tcp_sock = (struct sock *)tp,
+	};
+	tp->inet_conn.icsk_inet.sk.__sk_common.skc_state = TCP_ESTABLISHED;
+	tp->inet_conn.icsk_ca_ops = &registered;
+	tp->inet_conn.icsk_ulp_data = &socket->context;
+	tp->is_mptcp = true;
+	tp->snd_cwnd = 10;
+	tp->snd_ssthresh = INFINITE_SSTHRESH;
+	tp->snd_cwnd_clamp = INFINITE_SSTHRESH;
+	tp->mss_cache = 1448;
+}
+
+static void ack(struct socket *socket)
+{
+	struct sock *sk = (struct sock *)&socket->tp;
+	u8 state = event.new_state;
+
+	event.sample.in_flight = event.rate.prior_in_flight;
+	event.rate.rtt_us = event.sample.rtt_us;
+	event.rate.acked_sacked = event.acked;
+	if (registered.pkts_acked)
+		registered.pkts_acked(sk, &event.sample);
+	if (state != socket->tp.inet_conn.icsk_ca_state)
+		set_state(socket, state);
+	if (registered.cong_control)
+		registered.cong_control(sk, socket->tp.snd_una, 0, &event.rate);
+	else if (event.may_raise && state != CA_CWR && state != CA_RECOVERY)
+		registered.cong_avoid(sk, socket->tp.snd_una, event.acked);
+}
+
+static void congestion(struct socket *socket)
+{
+	struct tcp_sock *tp = &socket->tp;
+	bool reducing = tp->inet_conn.icsk_ca_state == CA_CWR || tp->inet_conn.icsk_ca_state == CA_RECOVERY;
+
+	if (event.new_state == CA_LOSS || !reducing) {
+		tp->prior_cwnd = tp->snd_cwnd;
+		tp->snd_ssthresh = registered.ssthresh((struct sock *)tp);
+		tp->snd_cwnd_cnt = 0;
+	}
+	if (event.new_state == CA_LOSS)
+		cwnd_event(socket, LOSS);
+	if (event.new_state >= CA_RECOVERY)
+		tp->snd_cwnd = event.in_flight + 1;
+	set_state(socket, event.new_state);
+}
+
+static void handle(const char *name, struct socket *socket)
+{
+	struct sock *sk = (struct sock *)&socket->tp;
+	struct tcp_sock *tp = &socket->tp;
+
+	if (!strcmp(name, "up")) {
+		if (registered.init)
+			registered.init(sk);
+	} else if (!strcmp(name, "down")) {
+		if (registered.release)
+			registered.release(sk);
+		unlink_node(&socket->context.node);
+	} else if (!strcmp(name, "ack")) {
+		ack(socket);
+	} else if (!strcmp(name, "congestion")) {
+		congestion(socket);
+	} else if (!strcmp(name, "state")) {
+		set_state(socket, event.new_state);
+	} else if (!strcmp(name, "undo")) {
+		tp->snd_cwnd = registered.undo_cwnd(sk);
+		if (socket->prior_ssthresh > tp->snd_ssthresh)
+			tp->snd_ssthresh = socket->prior_ssthresh;
+	} else if (!strcmp(name, "recovered")) {
+		if (event.to_ssthresh && tp->snd_ssthresh < INFINITE_SSTHRESH)
+			tp->snd_cwnd = tp->snd_ssthresh;
+		cwnd_event(socket, COMPLETE_CWR);
+	} else if (!strcmp(name, "event")) {
+		cwnd_event(socket, event.new_event);
+	} else if (!strcmp(name, "unlink")) {
+		socket->context = (struct mptcp_subflow_context) {};
+	} else if (strcmp(name, "set")) {
+		fprintf(stderr, "no event `%s`: native/main.c lists them\n", name);
+		exit(2);
+	}
+}
+
+/* The value after a name in the line. */
+static long long value_of(const char *name)
+{
+	const char *text = strtok(NULL, " \n");
+
+	if (!text) {
+		fprintf(stderr, "`%s` has no value\n", name);
+		exit(2);
+	}
+	return strtoll(text, NULL, 10);
+}
+
+int main(void)
+{
+	char line[2048];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		const char *name = strtok(line, " \n");
+		struct socket *socket = &sockets[value_of(name) % SUBFLOWS];
+		struct tcp_sock *tp = &socket->tp;
+
+		memset(&event, 0, sizeof(event));
+		event.sample.rtt_us = -1;
+		if (!strcmp(name, "up"))
+			up(socket);
+		for (const char *value = strtok(NULL, " \n"); value; value = strtok(NULL, " \n"))
+			set(socket, value, value_of(value));
+		handle(name, socket);
+		printf("%u %u %lu %llu %lld\n", tp->snd_cwnd, tp->snd_ssthresh, tp->inet_conn.icsk_inet.sk.sk_pacing_rate,
+			tp->inet_conn.icsk_ca_priv[0], (s64)tp->inet_conn.icsk_ca_priv[1]);
+	}
+	return 0;
+}

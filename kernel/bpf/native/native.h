@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only
+ *
+ * What kernel.bpf.h takes from here where there is no kernel: reads of members, bpf_loop, the kernel's functions that
+ * programs call, and a clock that the driver sets. Another helper or kernel function that a program comes to need goes
+ * here, as does a member of `tcp_sock` into kernel.bpf.h.
+ */
+#pragma once
+#include <stddef.h>
+
+#define READ(pointer, member) ((pointer)->member)
+#define READ_BITS(pointer, member) ((pointer)->member)
+#define HOOK(type, name, ...) static type name(__VA_ARGS__)
+#define LICENSE struct license
+#define REGISTER(object) static struct tcp_congestion_ops registered
+
+enum { CONFIG_HZ = 1000, LINUX_KERNEL_VERSION = 6 << 16 | 18 << 8 };
+
+/* Time since the start, nanoseconds. */
+static u64 native_time;
+
+static inline u64 bpf_ktime_get_ns(void)
+{
+	return native_time;
+}
+
+static inline u64 bpf_jiffies64(void)
+{
+	return native_time / (1000000000 / CONFIG_HZ);
+}
+
+static inline u32 bpf_get_prandom_u32(void)
+{
+	return 0;
+}
+
+#define bpf_loop(count, body, context, flags) native_loop(count, (long (*)(u32, void *))(void *)(body), context)
+
+static inline long native_loop(u32 count, long (*body)(u32, void *), void *context)
+{
+	for (u32 index = 0; index < count; index++) {
+		if (body(index, context))
+			return index + 1;
+	}
+	return count;
+}
+
+/* Grows by the packets acknowledged up to the threshold; returns those left over. */
+static inline u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
+{
+	u64 grown = (u64)tp->snd_cwnd + acked;
+	u32 cwnd = grown < tp->snd_ssthresh ? grown : tp->snd_ssthresh;
+	u32 used = cwnd - tp->snd_cwnd;
+
+	tp->snd_cwnd = cwnd < tp->snd_cwnd_clamp ? cwnd : tp->snd_cwnd_clamp;
+	return acked - used;
+}
+
+/* A packet more for each `w` packets acknowledged. */
+static inline void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
+{
+	if (tp->snd_cwnd_cnt >= w) {
+		tp->snd_cwnd_cnt = 0;
+		tp->snd_cwnd++;
+	}
+	tp->snd_cwnd_cnt += acked;
+	tp->snd_cwnd += tp->snd_cwnd_cnt / w;
+	tp->snd_cwnd_cnt %= w;
+	if (tp->snd_cwnd > tp->snd_cwnd_clamp)
+		tp->snd_cwnd = tp->snd_cwnd_clamp;
+}
+
+static inline u32 tcp_reno_ssthresh(struct sock *sk)
+{
+	u32 half = ((struct tcp_sock *)sk)->snd_cwnd / 2;
+
+	return half > 2 ? half : 2;
+}
+
+static inline void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	(void)ack;
+	/* The driver has put slow start's rule into the flag. */
+	if (!tp->is_cwnd_limited)
+		return;
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		acked = tcp_slow_start(tp, acked);
+	if (acked)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+}
+
+static inline u32 tcp_reno_undo_cwnd(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	return tp->snd_cwnd > tp->prior_cwnd ? tp->snd_cwnd : tp->prior_cwnd;
+}

@@ -1,0 +1,156 @@
+//! The eBPF programs beside the Rust controllers of the same names: the same events give the same windows, within the
+//! rounding that a program's source states. The programs run natively, from the very same sources (`bpf/native`).
+//!
+//! Adding a program is a line of [`ALGORITHMS`].
+
+mod harness;
+mod lia;
+mod trace;
+
+use conformance::controller::Action;
+use harness::{Answer, Native};
+use proptest::prelude::*;
+use trace::{Check, Step, record};
+
+/// An algorithm that exists as a program and as a controller.
+#[derive(Clone, Copy)]
+struct Algorithm {
+    /// Name in the registry.
+    name: &'static str,
+    /// The source is `bpf/PROGRAM.bpf.c`.
+    program: &'static str,
+    growth: Growth,
+    /// By how many packets the thresholds may differ.
+    ssthresh: u32,
+    /// By how much pacing rates may differ, in relation to the controller's.
+    pacing_rate: f64,
+}
+
+/// How a window changes at acknowledgements.
+#[derive(Clone, Copy)]
+enum Growth {
+    /// Both count in the same integers.
+    #[expect(dead_code, reason = "no program counts so yet")]
+    Exact,
+    /// By fractions of a packet (`struct growth` of shares.bpf.h), which both sum up from nothing since the latest
+    /// reduction.
+    Fractions {
+        /// Rounding of an increase in packets, in relation to `acked / cwnd`.
+        rounding: f64,
+        /// Whether the window can shrink too.
+        shrinks: bool,
+    },
+}
+
+impl Algorithm {
+    /// Growth by fractions of a packet, with the rounding of shares.bpf.h; Reno's threshold.
+    const fn shares(name: &'static str, program: &'static str) -> Self {
+        let growth = Growth::Fractions { rounding: 1.0 / 4096.0, shrinks: false };
+        Self { name, program, growth, ssthresh: 0, pacing_rate: 0.0 }
+    }
+}
+
+const ALGORITHMS: &[Algorithm] = &[Algorithm::shares("lia", "lia")];
+
+fn action() -> impl Strategy<Value = Action> {
+    let lost = prop_oneof![12 => Just(0u32), 1 => 1..20u32];
+    let ack = (0..40u32, lost, 1..400_000u64).prop_map(|(acked, lost, rtt_us)| Action::Ack { acked, lost, rtt_us });
+    prop_oneof![
+        16 => (1..100u32).prop_map(Action::Send),
+        16 => ack,
+        4 => (0..300u64).prop_map(Action::Wait),
+        1 => Just(Action::Mark),
+        1 => Just(Action::LocalDrop),
+        1 => Just(Action::Timeout),
+        1 => Just(Action::SpuriousLoss),
+        1 => Just(Action::TlpRecovery),
+        1 => (0..200u32).prop_map(Action::ApplicationLimited),
+        1 => (500..9000u32).prop_map(Action::Mss),
+        1 => (5_000..20_000u64).prop_map(Action::Wait),
+        1 => Just(Action::Toggle),
+    ]
+}
+
+/// Actions on the paths of one connection: single ones, and round trips without fault, in which windows grow.
+fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
+    let round_trips = (0..3usize, 1..400u64, 1..60usize).prop_map(|(path, rtt_ms, rounds)| {
+        let ack = Action::Ack { acked: 1000, lost: 0, rtt_us: rtt_ms * 1000 };
+        let round = [Action::Send(1000), Action::Wait(rtt_ms), ack].map(|action| (path, action));
+        std::iter::repeat_n(round, rounds).flatten().collect()
+    });
+    let single = (0..3usize, action()).prop_map(|action| vec![action]);
+    prop::collection::vec(prop_oneof![4 => single, 1 => round_trips], 1..200).prop_map(|parts| parts.concat())
+}
+
+/// By how much the program's window has grown more than the controller's since a reduction.
+#[derive(Clone, Copy, Default)]
+struct Drift {
+    packets: i64,
+    /// Bound of what rounding adds to it, packets.
+    rounding: f64,
+    /// Packets that the least window may have swallowed of either.
+    swallowed: f64,
+}
+
+impl Drift {
+    /// Compares what both have grown, fractions included. The controller's fraction is not known: it is above -1 and
+    /// below 1, and not negative where windows only grow.
+    fn check(&mut self, growth: Growth, step: &Step, answer: &Answer) -> bool {
+        self.packets += i64::from(answer.cwnd) - i64::from(step.decision.cwnd);
+        let Growth::Fractions { rounding, shrinks } = growth else { return self.packets == 0 };
+        self.rounding += rounding * f64::from(step.acked) / f64::from(step.prior.cwnd) + 1.0 / f64::from(1 << 28);
+        let more = self.packets as f64 + answer.state[1] as f64 / (1u64 << 40) as f64;
+        let (least, most) = (if shrinks { -1.0 } else { 0.0 }, 1.0);
+        let slack = self.rounding + self.swallowed;
+        if shrinks && answer.cwnd.min(step.decision.cwnd) <= 2 {
+            *self = Self { swallowed: 1.0, ..Self::default() };
+        }
+        (least - slack..=most + slack).contains(&more)
+    }
+}
+
+/// Compares a decision of the program with the controller's.
+fn compare(algorithm: Algorithm, drift: &mut Drift, step: &Step, answer: &Answer) -> Result<(), &'static str> {
+    if !step.check.cwnd {
+        *drift = Drift::default();
+    } else if !drift.check(algorithm.growth, step, answer) {
+        return Err("another window");
+    }
+    if step.check.ssthresh && answer.ssthresh.abs_diff(step.decision.ssthresh) > algorithm.ssthresh {
+        return Err("another threshold");
+    }
+    let rate = step.decision.pacing_rate.map_or(0.0, |rate| rate.as_bits() as f64 / 8.0);
+    if rate > 0.0 && (answer.pacing_rate as f64 / rate - 1.0).abs() > algorithm.pacing_rate {
+        return Err("another pacing rate");
+    }
+    Ok(())
+}
+
+fn check(native: &Native, algorithm: Algorithm, actions: &[(usize, Action)]) -> Result<(), String> {
+    let steps = record(algorithm.name, actions)?;
+    let lines: Vec<&str> = steps.iter().map(|step| &*step.line).collect();
+    let answers = native.run(&lines)?;
+    let mut drifts = [Drift::default(); 3];
+    for (step, answer) in steps.iter().zip(&answers) {
+        if step.check == Check::NOTHING {
+            continue;
+        }
+        compare(algorithm, &mut drifts[step.path], step, answer).map_err(|difference| {
+            let (name, line, prior, decision) = (algorithm.name, &step.line, step.prior, step.decision);
+            format!(
+                "{name}: {difference}\n{line}\nbefore:     {prior:?}\ncontroller: {decision:?}\nprogram:    {answer:?}"
+            )
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn programs_decide_as_the_controllers_do() {
+    for &algorithm in ALGORITHMS {
+        let Some(native) = Native::of(algorithm.program) else { return };
+        let result = proptest::test_runner::TestRunner::default()
+            .run(&actions(), |actions| check(&native, algorithm, &actions).map_err(TestCaseError::fail));
+        assert!(result.is_ok(), "{}", result.unwrap_err());
+    }
+}

@@ -1,0 +1,228 @@
+//! What happens to a controller, as lines for a program.
+//!
+//! Before each event the program's window and threshold are set to the controller's, so that a difference of rounding
+//! stays one and does not move what follows; so are those of its siblings. What the kernel does itself (proportional rate
+//! reduction, restart after idling, cwnd validation) is taken from the controller and not compared.
+
+use conformance::controller::{Action, check_actions};
+use control::{
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, PathEvent, registry,
+};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use units::{INFINITE_SSTHRESH, PathId, Span};
+
+/// Which decisions of the program are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    pub(crate) cwnd: bool,
+    pub(crate) ssthresh: bool,
+}
+
+impl Check {
+    pub(crate) const NOTHING: Self = Self { cwnd: false, ssthresh: false };
+    const SSTHRESH: Self = Self { cwnd: false, ssthresh: true };
+    const BOTH: Self = Self { cwnd: true, ssthresh: true };
+}
+
+/// A line, and what the controller decided.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) path: usize,
+    pub(crate) line: String,
+    pub(crate) check: Check,
+    /// Packets acknowledged.
+    pub(crate) acked: u32,
+    pub(crate) prior: Decision,
+    pub(crate) decision: Decision,
+}
+
+type Log = Arc<Mutex<Vec<Step>>>;
+
+/// The controller `name` under these actions, which [`check_actions`] makes consistent events of.
+pub(crate) fn record(name: &'static str, actions: &[(usize, Action)]) -> Result<Vec<Step>, String> {
+    let entry = registry::find(name).ok_or_else(|| format!("no controller is called `{name}`"))?;
+    let log = Log::default();
+    let shared_log = Arc::clone(&log);
+    let recorder = AlgorithmEntry {
+        name,
+        aliases: &[],
+        title: entry.title,
+        source: entry.source,
+        parameters: &[],
+        properties: entry.properties,
+        constructor: Constructor::CoupledDyn(Arc::new(move |_| {
+            let inner = entry.controller(&BTreeMap::new()).expect("defaults are allowed");
+            // Each run begins anew; the last one stays.
+            lock(&shared_log).clear();
+            Box::new(Recorder { inner, log: Arc::clone(&shared_log), states: [PathState::default(); 3] })
+        })),
+    };
+    check_actions(&recorder, actions).map_err(|violation| violation.to_string())?;
+    let steps = std::mem::take(&mut *lock(&log));
+    Ok(steps)
+}
+
+fn lock(log: &Log) -> std::sync::MutexGuard<'_, Vec<Step>> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct PathState {
+    ca_state: CaState,
+    /// Whether the latest reduction can be undone.
+    may_undo: bool,
+}
+
+/// Passes events on, and writes them down.
+#[derive(Debug)]
+struct Recorder {
+    inner: Box<dyn Controller>,
+    log: Log,
+    states: [PathState; 3],
+}
+
+impl Controller for Recorder {
+    fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
+        let mut event = event.clone();
+        if let PathEvent::Ack(sample) = &mut event {
+            // What the kernel's srtt_us can hold, and at least a microsecond.
+            sample.srtt = if sample.srtt == Span::ZERO { Span::ZERO } else { Span(srtt_eighths(sample) * 125) };
+        }
+        let none = Decision { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
+        let is_new = matches!(event, PathEvent::PathUp(_));
+        let prior = if is_new { none } else { self.inner.decision(path) };
+        let index = path.index();
+        self.inner.on_event(path, &event, cx);
+        let decision = self.inner.decision(path);
+        let first = lock(&self.log).len();
+        self.write(index, &event, prior, decision);
+        let mut log = lock(&self.log);
+        if let Some(step) = log.get_mut(first) {
+            let time = format!(" time_ns {} mstamp_us {}", cx.now.0, cx.now.0 / 1000);
+            let before = if is_new { String::new() } else { cwnd_and_ssthresh(prior) };
+            step.line = format!("{}{time}{before}", step.line);
+        }
+        let line = format!("set {index}{}", cwnd_and_ssthresh(decision));
+        log.push(Step { path: index, line, check: Check::NOTHING, acked: 0, prior, decision });
+    }
+
+    fn decision(&self, path: PathId) -> Decision {
+        self.inner.decision(path)
+    }
+}
+
+fn cwnd_and_ssthresh(decision: Decision) -> String {
+    format!(" snd_cwnd {} snd_ssthresh {}", decision.cwnd, decision.ssthresh)
+}
+
+fn srtt_eighths(sample: &AckSample) -> u64 {
+    (sample.srtt.as_nanos() / 125).max(8)
+}
+
+impl Recorder {
+    fn write(&mut self, path: usize, event: &PathEvent, prior: Decision, decision: Decision) {
+        let acked = if let PathEvent::Ack(sample) = event { sample.acked } else { 0 };
+        let step = |line: String, check| Step { path, line, check, acked, prior, decision };
+        let mut steps = Vec::new();
+        let state = &mut self.states[path];
+        match event {
+            PathEvent::PathUp(info) => {
+                *state = PathState::default();
+                steps.push(step(format!("up {path} mss {}", info.mss), Check::BOTH));
+            }
+            PathEvent::PathDown => steps.push(step(format!("down {path}"), Check::NOTHING)),
+            PathEvent::Ack(sample) => {
+                state.ca_state = sample.ca_state;
+                let reducing = matches!(sample.ca_state, CaState::Cwr | CaState::Recovery);
+                let check = if reducing { Check::SSTHRESH } else { Check::BOTH };
+                steps.push(step(ack(path, sample), check));
+            }
+            PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
+                let reduces = state.on_congestion(*cause, *reduce_cwnd);
+                let name = if reduces { "congestion" } else { "state" };
+                let line = format!("{name} {path} new_state {} in_flight {in_flight}", state.ca_state as u8);
+                steps.push(step(line, Check::SSTHRESH));
+                if *cause == Cause::TlpRecovery {
+                    steps.push(step(format!("recovered {path} to_ssthresh 1"), Check::BOTH));
+                }
+            }
+            PathEvent::SpuriousLoss if state.may_undo => {
+                steps.push(step(format!("undo {path} prior_ssthresh {}", decision.ssthresh), Check::BOTH));
+            }
+            PathEvent::SpuriousLoss => steps.push(step(format!("set {path}"), Check::NOTHING)),
+            PathEvent::Recovered { to_ssthresh } => {
+                let line = format!("recovered {path} to_ssthresh {}", u8::from(*to_ssthresh));
+                steps.push(step(line, Check::BOTH));
+            }
+            PathEvent::IdleRestart { idle, rto } => {
+                let restart = if idle > rto { "new_event 1" } else { "new_event 0" };
+                steps.push(step(format!("event {path} {restart}"), Check::NOTHING));
+                if idle > rto {
+                    steps.push(step(format!("event {path} new_event 0"), Check::NOTHING));
+                }
+            }
+            PathEvent::MssChanged { mss } => steps.push(step(format!("set {path} mss {mss}"), Check::NOTHING)),
+            PathEvent::ApplicationLimited { .. } | PathEvent::Penalise => {}
+        }
+        let ends = matches!(event, PathEvent::SpuriousLoss | PathEvent::Recovered { .. })
+            || matches!(event, PathEvent::Congestion { cause: Cause::TlpRecovery, .. });
+        if ends && state.ca_state >= CaState::Cwr {
+            state.ca_state = CaState::Open;
+            steps.push(step(format!("state {path} new_state 0"), Check::NOTHING));
+        }
+        lock(&self.log).extend(steps);
+    }
+}
+
+impl PathState {
+    /// The state after a sign of congestion; returns whether it is the first of an episode.
+    fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool) -> bool {
+        let reducing = matches!(self.ca_state, CaState::Cwr | CaState::Recovery);
+        match cause {
+            Cause::Timeout => {
+                self.may_undo |= reduce_cwnd;
+                self.ca_state = CaState::Loss;
+                reduce_cwnd
+            }
+            Cause::Loss => {
+                self.may_undo = !reducing;
+                self.ca_state = CaState::Recovery;
+                !reducing
+            }
+            Cause::EcnMark | Cause::LocalDrop | Cause::TlpRecovery => {
+                self.may_undo = false;
+                let begins = self.ca_state < CaState::Cwr;
+                self.ca_state = self.ca_state.max(CaState::Cwr);
+                begins
+            }
+        }
+    }
+}
+
+fn ack(path: usize, sample: &AckSample) -> String {
+    let mut line = format!("ack {path}");
+    let mut set = |name: &str, value: i64| write!(line, " {name} {value}").expect("a string takes it");
+    if sample.srtt > Span::ZERO {
+        set("srtt_eighths", srtt_eighths(sample) as i64);
+    }
+    set("acked", i64::from(sample.acked));
+    set("pkts_acked", i64::from(sample.pkts_acked));
+    set("rtt_us", sample.rtt.map_or(-1, |rtt| rtt.as_micros() as i64));
+    set("may_raise", i64::from(sample.may_raise_cwnd));
+    set("cwnd_limited", i64::from(sample.cwnd_limited));
+    set("new_state", sample.ca_state as i64);
+    set("prior_in_flight", i64::from(sample.prior_in_flight));
+    set("packets_out", i64::from(sample.in_flight));
+    set("losses", i64::from(sample.lost));
+    set("delivered", sample.delivered as i64);
+    set("snd_una", sample.snd_una as i64);
+    set("snd_nxt", sample.snd_nxt as i64);
+    let rate = sample.rate_sample;
+    set("rate_delivered", rate.map_or(-1, |rate| i64::from(rate.delivered)));
+    set("rate_interval_us", rate.map_or(-1, |rate| rate.interval.as_micros() as i64));
+    set("prior_delivered", rate.map_or(0, |rate| rate.prior_delivered as i64));
+    set("app_limited", rate.map_or(0, |rate| i64::from(rate.app_limited)));
+    line
+}
