@@ -39,6 +39,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;   /* bytes a second */
+	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 };
 
@@ -56,6 +57,14 @@ struct inet_connection_sock {
 	u64 icsk_ca_priv[13];
 };
 
+struct minmax_sample {
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 snd_cwnd;                   /* packets */
@@ -66,10 +75,16 @@ struct tcp_sock {
 	u32 prior_cwnd;
 	u32 max_packets_out;
 	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
 	u32 srtt_us;                    /* eight times the smoothed RTT, microseconds */
+	struct minmax rtt_min;          /* s[0].v: the minimum RTT, microseconds; all ones without a sample */
 	u32 mss_cache;                  /* bytes */
 	u32 delivered;
+	u64 delivered_mstamp;           /* time of the latest delivery, microseconds */
 	u32 lost;
+	u32 app_limited;                /* `delivered` up to which samples are application-limited; 0: none are */
 	u32 snd_una;
 	u32 snd_nxt;
 	u64 tcp_mstamp;                 /* time of the latest packet, microseconds */
@@ -103,6 +118,7 @@ struct rate_sample {
 	u32 acked_sacked;
 	u32 prior_in_flight;
 	bool is_app_limited;
+	bool is_ack_delayed;
 };
 
 struct tcp_congestion_ops {
@@ -145,8 +161,33 @@ enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_SK_STORAGE = 
 /* A hook: HOOK(ssthresh, u32, lia_ssthresh, struct sock *sk). */
 #define HOOK(type, name, ...) SEC("struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
 #define LICENSE char _license[] SEC("license") = "Dual MIT/GPL"
+/* The hook cong_control: CONG_CONTROL(bbr_main) { ... }, with `sk` and `rs`. Its arguments are (sk, rs) up to Linux 6.9
+ * and (sk, ack, flag, rs) since; of the two reads of the context, the verifier sees the one that the kernel has. */
+#define CONG_CONTROL(name)                                                                                             \
+	static inline void name##_with(struct sock *sk, const struct rate_sample *rs);                                 \
+	SEC("struct_ops/" #name) void name(u64 *context)                                                               \
+	{                                                                                                              \
+		name##_with((struct sock *)context[0], rate_sample_of(context));                                       \
+	}                                                                                                              \
+	static inline void name##_with(struct sock *sk, const struct rate_sample *rs)
 /* The registration; `object` is also the map's name. */
 #define REGISTER(object) SEC(".struct_ops") struct tcp_congestion_ops object
+
+extern int LINUX_KERNEL_VERSION __kconfig;
+
+enum { LINUX_6_10 = 6 << 16 | 10 << 8 };
+
+/* In assembler, as the compiler would join the two reads to one with a variable offset, which the verifier refuses. */
+static inline __attribute__((always_inline)) const struct rate_sample *rate_sample_of(u64 *context)
+{
+	const struct rate_sample *rs;
+
+	if (LINUX_KERNEL_VERSION >= LINUX_6_10)
+		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(context));
+	else
+		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(context));
+	return rs;
+}
 
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;

@@ -28,6 +28,7 @@ macro_rules! programs {
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
     "lia", "lia", true;
+    "bbr", "bbr", false;
 };
 
 /// The program with this name, as the registry or the kernel has it.

@@ -10,6 +10,7 @@
 #define READ(pointer, member) ((pointer)->member)
 #define READ_BITS(pointer, member) ((pointer)->member)
 #define HOOK(type, name, ...) static type name(__VA_ARGS__)
+#define CONG_CONTROL(name) static void name(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 #define LICENSE struct license
 #define REGISTER(object) static struct tcp_congestion_ops registered
 
