@@ -158,6 +158,13 @@ enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_SK_STORAGE = 
 /* A member of another socket or of a structure that the verifier does not know: a read that cannot fault. */
 #define READ(pointer, member) BPF_CORE_READ(pointer, member)
 #define READ_BITS(pointer, member) BPF_CORE_READ_BITFIELD_PROBED(pointer, member)
+/*
+ * Zeroes a variable that bpf_loop's function changes; each such variable has to be. Linux 6.1's verifier follows that
+ * function through one round only: it knows what a variable is that was set to 0, takes what only later rounds do for dead
+ * code, and removes it. (rw_lia loaded there, but did not couple.) Of what a read has written it knows nothing, and a read
+ * of address 0 writes zeros.
+ */
+#define CLEAR(variable) bpf_probe_read_kernel(&(variable), sizeof(variable), (void *)0)
 /* A hook: HOOK(ssthresh, u32, lia_ssthresh, struct sock *sk). */
 #define HOOK(type, name, ...) SEC("struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
 #define LICENSE char _license[] SEC("license") = "Dual MIT/GPL"

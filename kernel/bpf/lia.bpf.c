@@ -36,8 +36,9 @@ static inline s64 increase(struct lia *lia)
 HOOK(void, lia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct lia lia = {};
+	struct lia lia;
 
+	CLEAR(lia.best);
 	read_shares(sk, &lia.shares);
 	if (is_alone(&lia.shares.group)) {
 		tcp_reno_cong_avoid(sk, ack, acked);

@@ -61,7 +61,7 @@ static inline u32 digits(u64 x)
 static inline void read_shares(struct sock *sk, struct shares *shares)
 {
 	read_group(sk, &shares->group);
-	shares->total = 0;
+	CLEAR(shares->total);
 	bpf_loop(shares->group.count, add_rate, shares, 0);
 	shares->shift = max_u32(digits(shares->total), 32) - 32;
 }

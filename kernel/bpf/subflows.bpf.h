@@ -87,7 +87,7 @@ static inline void read_group(struct sock *sk, struct group *group)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	__builtin_memset(group, 0, sizeof(*group));
+	CLEAR(*group);
 	if (!READ(tp, is_mptcp))
 		return;
 	struct mptcp_subflow_context *context = READ(tp, inet_conn.icsk_ulp_data);

@@ -2,7 +2,7 @@
 
 use crate::catalogue::{PROGRAMS, Program};
 use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{MapCore, MapHandle, MapType, ObjectBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder};
 use std::fmt;
 
 /// A program that is loaded.
@@ -45,14 +45,25 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// `BPF_STRUCT_OPS_STATE_INUSE`: registered. One that is unregistered while sockets have it is kept until they close.
+const IN_USE: u32 = 1;
+
 /// The programs of ours that are loaded, in the order of [`PROGRAMS`].
 pub fn loaded() -> Result<Vec<Loaded>, Error> {
     let mut loaded = Vec::new();
     for info in MapInfoIter::default() {
         let found = PROGRAMS.iter().find(|program| info.ty == MapType::StructOps && info.name == program.kernel_name);
-        loaded.extend(found.map(|program| Loaded { program, id: info.id }));
+        let registered = found.filter(|_| is_registered(info.id));
+        loaded.extend(registered.map(|program| Loaded { program, id: info.id }));
     }
     Ok(loaded)
+}
+
+/// The value of a `struct_ops` map opens with its reference count and its state, four bytes each.
+fn is_registered(id: u32) -> bool {
+    let value = MapHandle::from_map_id(id).and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::empty()));
+    let value = value.ok().flatten().unwrap_or_default();
+    value.get(4..8).is_some_and(|state| state == IN_USE.to_ne_bytes())
 }
 
 /// Loads a program. It stays when this process ends.

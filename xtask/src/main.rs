@@ -1,5 +1,5 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | tidy | bench | bpf | kernel | kernel-traces | kernel-page | dist | sbom | deb | wheel`.
+//! `cargo xtask setup | packages | test | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | wheel`.
 
 use std::process::ExitCode;
 
@@ -7,6 +7,7 @@ mod bpf;
 mod deb;
 mod dist;
 mod kernel;
+mod matrix;
 mod python;
 mod sbom;
 mod setup;
@@ -28,6 +29,9 @@ cargo xtask CHORE
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
+  kernel-matrix [--kernel FILE ...] [--soak MINUTES] [--seed N] [NAME ...]
+                                the eBPF programs in virtual machines with Debian's Linux 6.1 and 6.12, or with kernels
+                                of your own (a Debian package or an image)
   dist [--profile FILE] [--check-reproducible]
                                 the program as it is released, into target/released: link-time and profile-guided
                                 optimisation; --check-reproducible builds it again in another folder
@@ -70,6 +74,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["kernel"] => kernel::build(),
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),
+        ["kernel-matrix", options @ ..] => matrix::run(options),
         ["dist", options @ ..] => dist::run(options),
         ["sbom"] => sbom::write(),
         ["deb", profile @ ..] => deb::build(profile),

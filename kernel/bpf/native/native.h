@@ -9,6 +9,7 @@
 
 #define READ(pointer, member) ((pointer)->member)
 #define READ_BITS(pointer, member) ((pointer)->member)
+#define CLEAR(variable) __builtin_memset(&(variable), 0, sizeof(variable))
 #define HOOK(type, name, ...) static type name(__VA_ARGS__)
 #define CONG_CONTROL(name) static void name(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 #define LICENSE struct license

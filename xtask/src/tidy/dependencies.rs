@@ -47,6 +47,7 @@ const CRATES: &[CrateRule] = &[
     pure("testnet", &["link", "machine", "seal", "units", "wire"], &[]),
     impure("daemon", &["control", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"]),
     impure("kernel", &[]),
+    impure("stress", &["kernel", "units"]),
     impure("lab", &["kernel", "link", "params", "parse", "record", "scenario", "units"]),
     impure(
         "sim",

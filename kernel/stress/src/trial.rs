@@ -1,0 +1,153 @@
+//! One program from loading to unloading: does it load, carry, couple, and leave nothing behind?
+
+use crate::network::{Host, Network};
+use crate::observe::{Held, KernelLog, sockets};
+use crate::traffic::{Connection, Kind, Sink};
+use kernel::Program;
+use std::time::{Duration, Instant};
+
+/// Bytes that a trial sends.
+const BYTES: u64 = 8_000_000;
+/// Payload of a full packet here, bytes.
+const PACKET: u64 = 1428;
+/// Slow-start threshold from the start, packets: so that all growth is congestion avoidance's.
+const SSTHRESH: u64 = 10;
+/// Programs whose two equal subflows grow by a quarter of Reno's; the limit is in the middle between 1/4 and 1.
+const QUARTER: [&str; 3] = ["lia", "olia", "balia"];
+const GREATEST_GROWTH: f64 = 0.5;
+/// After this time a condition has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a trial saw.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Bytes that arrived.
+    pub carried: u64,
+    /// Windows of the subflows at the end, packets; none where the kernel has no netem, since they then say nothing.
+    pub windows: Vec<u64>,
+    /// The limit that [`Outcome::growth`] has to keep.
+    pub greatest_growth: Option<f64>,
+    /// Whether everything went when it was unloaded and the connection closed.
+    pub unloaded: bool,
+    /// Warnings of the kernel meanwhile.
+    pub log: Vec<String>,
+}
+
+impl Outcome {
+    /// Growth of the windows in congestion avoidance, in relation to uncoupled Reno's, whose square is twice the packets
+    /// sent. Two equal subflows coupled by LIA, OLIA or BALIA have a quarter. `None` if there are not two subflows.
+    #[must_use]
+    pub fn growth(&self) -> Option<f64> {
+        let squares: u64 = self.windows.iter().map(|window| window.pow(2).saturating_sub(SSTHRESH.pow(2))).sum();
+        (self.windows.len() == 2).then(|| squares as f64 / (2.0 * (self.carried / PACKET) as f64))
+    }
+
+    /// In one line.
+    ///
+    /// # Errors
+    /// What went wrong, in one line.
+    pub fn row(&self) -> Result<String, String> {
+        if !self.unloaded {
+            return Err("unloaded, but the kernel still holds it".to_owned());
+        }
+        if let Some(line) = self.log.first() {
+            return Err(format!("the kernel's log: {line}"));
+        }
+        if let (Some(growth), Some(greatest)) = (self.growth(), self.greatest_growth)
+            && growth > greatest
+        {
+            return Err(format!("not coupled: its windows {:?} grew by {growth:.2} of Reno's", self.windows));
+        }
+        let growth = self.growth().map_or_else(|| "-".to_owned(), |growth| format!("{growth:.2}"));
+        Ok(format!("carried {} MB, windows {:?}, growth {growth}, unloaded", self.carried / 1_000_000, self.windows))
+    }
+}
+
+/// Loads a program, sends over two subflows of 20 ms each (where the kernel has netem), unloads it while it is in use, and
+/// closes.
+///
+/// # Errors
+/// What failed first: loading, with the kernel's words, or the connection.
+pub fn run(program: &'static Program) -> Result<Outcome, String> {
+    let mut log = KernelLog::from_now()?;
+    let before = Held::all();
+    kernel::load(program).map_err(|error| error.to_string())?;
+    let held = Held::all().since(&before);
+    let carried = carry(program.kernel_name);
+    let unloaded = kernel::unload(program).map_err(|error| error.to_string());
+    let (sink, connection, network, windows) = carried?;
+    unloaded?;
+    let carried = sink.bytes();
+    drop((connection, sink, network));
+    let unloaded = wait_until(|| held.remaining().is_empty());
+    let greatest_growth = QUARTER.contains(&program.name).then_some(GREATEST_GROWTH);
+    Ok(Outcome { carried, windows, greatest_growth, unloaded, log: log.findings() })
+}
+
+fn open(network: &Network, link: usize, kind: Kind, congestion: &str) -> Result<Connection, String> {
+    let name = congestion.to_owned();
+    let thread = network.spawn(Host::Client, move || {
+        let mut connection = Connection::open_by(link, kind, &name)?;
+        connection.send(PACKET, &|| false); // subflows join once data has been acknowledged
+        Ok(connection)
+    });
+    thread.join().map_err(|_| "the connecting thread panicked".to_owned())?
+}
+
+type Carried = (Sink, Connection, Network, Vec<u64>);
+
+/// A connection that has sent all, with the windows of its subflows.
+fn carry(congestion: &str) -> Result<Carried, String> {
+    let network = Network::new(2)?;
+    let sink = Sink::start(&network)?;
+    let mut delayed = true;
+    for link in 0..2 {
+        let delay = format!("qdisc add dev down{link} root netem delay 20ms limit 10000");
+        delayed &= network.tc(Host::Router, &delay).is_ok();
+        let table = 100 + link;
+        let route = format!("route replace default via 10.77.{link}.2 dev up{link} table {table}");
+        network.ip(Host::Client, &format!("{route} ssthresh lock {SSTHRESH} initcwnd {SSTHRESH}"))?;
+    }
+    // A route's threshold counts only with this setting, and for an address that a connection has had before.
+    network.write(Host::Client, "net/ipv4/tcp_no_ssthresh_metrics_save", "0")?;
+    for link in 0..2 {
+        drop(open(&network, link, Kind::Tcp, "reno")?);
+    }
+    if !wait_until(|| sink.ended() == 2 && sockets(&network, Host::Client) == Ok(0)) {
+        return Err("plain TCP connections did not end".to_owned());
+    }
+    let before = sink.bytes();
+    let mut connection = open(&network, 0, Kind::Mptcp, congestion)?;
+    let chosen = connection.congestion()?;
+    if chosen != congestion {
+        return Err(format!("the connection has {chosen} instead of {congestion}"));
+    }
+    if !wait_until(|| windows(&network).is_ok_and(|windows| windows.len() == 2)) {
+        return Err("no second subflow".to_owned());
+    }
+    let start = Instant::now();
+    connection.send(BYTES - PACKET, &|| start.elapsed() > PATIENCE);
+    if !wait_until(|| sink.bytes() - before == BYTES) {
+        return Err(format!("{} of {BYTES} bytes arrived in {} s", sink.bytes() - before, PATIENCE.as_secs()));
+    }
+    let windows = if delayed { windows(&network)? } else { Vec::new() };
+    Ok((sink, connection, network, windows))
+}
+
+/// The windows of the client's established subflows, as `ss` prints them.
+fn windows(network: &Network) -> Result<Vec<u64>, String> {
+    let table = network.run(Host::Client, "ss -Htin state established")?;
+    Ok(table.split_whitespace().filter_map(|word| word.strip_prefix("cwnd:")?.parse().ok()).collect())
+}
+
+/// Whether a condition comes true in time.
+pub fn wait_until(mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}

@@ -1,0 +1,103 @@
+//! Debian's kernels: fetched by apt with a source list of their own, so that the machine's is not touched, and unpacked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A kernel to boot.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    /// Of its files: the package's or the image's.
+    pub(super) name: String,
+    /// The compressed image.
+    pub(super) image: PathBuf,
+    /// Folder with its modules somewhere below; none of an image without a package.
+    pub(super) modules: Option<PathBuf>,
+}
+
+/// Debian 12 has Linux 6.1, Debian 13 has 6.12.
+pub(super) const SUITES: [&str; 2] = ["bookworm", "trixie"];
+
+/// The small kernels, without drivers of hardware; the package depends on the present version.
+const PACKAGE: &str = "linux-image-cloud-amd64";
+
+/// The kernel of a release, which is downloaded once; `cargo clean` or removing its folder has it downloaded anew.
+pub(super) fn fetch(suite: &str, folder: &Path) -> Result<Kernel, String> {
+    let folder = folder.join(suite);
+    let package = || newest(&folder, |name| name.starts_with("linux-image-") && name.ends_with(".deb"));
+    if package().is_none() {
+        download(suite, &folder)?;
+    }
+    unpack(&package().ok_or_else(|| format!("{suite}: apt downloaded no kernel"))?, &folder)
+}
+
+fn download(suite: &str, folder: &Path) -> Result<(), String> {
+    let io_error = |error: std::io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder.join("lists/partial")).map_err(io_error)?;
+    fs::create_dir_all(folder.join("cache/archives/partial")).map_err(io_error)?;
+    let keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    let source = format!("deb [arch=amd64 signed-by={keyring}] http://deb.debian.org/debian {suite} main\n");
+    fs::write(folder.join("sources.list"), source).map_err(io_error)?;
+    apt("apt-get", folder, &["--quiet", "update"])?;
+    let dependencies = apt("apt-cache", folder, &["depends", PACKAGE])?;
+    let version = dependencies.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+    let version = version.ok_or_else(|| format!("{suite}: {PACKAGE} depends on no kernel:\n{dependencies}"))?;
+    apt("apt-get", folder, &["--quiet", "download", version]).map(drop)
+}
+
+/// Runs a program of apt with all its folders in `folder`.
+fn apt(program: &str, folder: &Path, arguments: &[&str]) -> Result<String, String> {
+    let settings = [
+        ("Dir::Etc::sourcelist", folder.join("sources.list").display().to_string()),
+        ("Dir::Etc::sourceparts", "-".to_owned()),
+        ("Dir::State::lists", folder.join("lists").display().to_string()),
+        ("Dir::Cache", folder.join("cache").display().to_string()),
+        ("APT::Architecture", "amd64".to_owned()),
+        ("APT::Sandbox::User", "root".to_owned()), // the folder may be root's
+    ];
+    let mut command = Command::new(program);
+    for (key, value) in settings {
+        command.arg("-o").arg(format!("{key}={value}"));
+    }
+    output(command.args(arguments).current_dir(folder))
+}
+
+/// A Debian package, unpacked below `folder`, or an image as it is.
+pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Kernel, String> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if !file.is_file() {
+        return Err(format!("{}: no such file; a kernel is a Debian package (.deb) or an image", file.display()));
+    }
+    let Some(name) = name.strip_suffix(".deb") else {
+        return Ok(Kernel { name, image: file.to_owned(), modules: None });
+    };
+    let unpacked = folder.join(name);
+    if !unpacked.exists() {
+        output(Command::new("dpkg-deb").arg("--extract").arg(file).arg(&unpacked))?;
+    }
+    let image = newest(&unpacked.join("boot"), |name| name.starts_with("vmlinuz"));
+    let image = image.ok_or_else(|| format!("{}: there is no kernel in it", file.display()))?;
+    Ok(Kernel { name: name.to_owned(), image, modules: Some(unpacked) })
+}
+
+/// The last by name of the files in a folder.
+fn newest(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| is_wanted(&path.file_name().unwrap_or_default().to_string_lossy()))
+        .max()
+}
+
+/// Runs a command and returns its standard output, of bytes that need not be text.
+pub(super) fn raw_output(command: &mut Command) -> Result<Vec<u8>, String> {
+    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(output.stdout)
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    raw_output(command).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
