@@ -127,6 +127,7 @@ struct tcp_congestion_ops {
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum ca_event event);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
@@ -249,4 +250,28 @@ static inline bool is_cwnd_limited(struct tcp_sock *tp)
 	if (READ_BITS(tp, is_cwnd_limited))
 		return true;
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* Congestion state of the socket of the event, before the event changes it. */
+static inline u8 ca_state(struct tcp_sock *tp)
+{
+	return READ_BITS(tp, inet_conn.icsk_ca_state);
+}
+
+/* The socket's clock, milliseconds: as jiffies of a kernel with CONFIG_HZ = 1000, whatever the running kernel has. */
+static inline u32 clock_ms(const struct tcp_sock *tp)
+{
+	return tp->tcp_mstamp / USEC_PER_MSEC;
+}
+
+/* Whether sequence number `a` comes after `b`. */
+static inline bool is_after(u32 a, u32 b)
+{
+	return (s32)(b - a) < 0;
+}
+
+/* Threshold outside a reduction: at least three quarters of the window. */
+static inline u32 current_ssthresh(const struct tcp_sock *tp)
+{
+	return max_u32(tp->snd_ssthresh, (tp->snd_cwnd >> 1) + (tp->snd_cwnd >> 2));
 }

@@ -29,6 +29,10 @@ macro_rules! programs {
 pub const PROGRAMS: &[Program] = programs! {
     "lia", "lia", true;
     "bbr", "bbr", false;
+    "highspeed", "highspeed", false;
+    "hybla", "hybla", false;
+    "scalable", "scalable", false;
+    "westwood", "westwood", false;
 };
 
 /// The program with this name, as the registry or the kernel has it.

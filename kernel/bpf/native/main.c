@@ -14,11 +14,11 @@
  *     up          a new socket, established: init
  *     down        release; the socket leaves the list
  *     set         no hook
- *     ack         pkts_acked; set_state if new_state is another; then cong_control, or else cong_avoid if may_raise is
- *                 set and the window is not being reduced
+ *     ack         pkts_acked; in_ack_event; set_state if new_state is another; then cong_control, or else cong_avoid if
+ *                 may_raise is set and the window is not being reduced
  *     congestion  prior_cwnd and ssthresh, then set_state(new_state), where it is a loss cwnd_event(LOSS) between them
  *                 and a window of in_flight + 1, as where it is a recovery
- *     state       set_state(new_state)
+ *     state       set_state(new_state): a timeout in an episode in which the window was reduced already, or the end of one
  *     undo        undo_cwnd, and the threshold that the kernel kept (prior_ssthresh)
  *     recovered   the window becomes the threshold if to_ssthresh is set; cwnd_event(COMPLETE_CWR)
  *     event       cwnd_event(new_event)
@@ -148,6 +148,8 @@ static void ack(struct socket *socket)
 	event.rate.acked_sacked = event.acked;
 	if (registered.pkts_acked)
 		registered.pkts_acked(sk, &event.sample);
+	if (registered.in_ack_event)
+		registered.in_ack_event(sk, 0);
 	if (state != socket->tp.inet_conn.icsk_ca_state)
 		set_state(socket, state);
 	if (registered.cong_control)
@@ -190,6 +192,8 @@ static void handle(const char *name, struct socket *socket)
 	} else if (!strcmp(name, "congestion")) {
 		congestion(socket);
 	} else if (!strcmp(name, "state")) {
+		if (event.new_state == CA_LOSS)
+			tp->snd_cwnd_cnt = 0;
 		set_state(socket, event.new_state);
 	} else if (!strcmp(name, "undo")) {
 		tp->snd_cwnd = registered.undo_cwnd(sk);

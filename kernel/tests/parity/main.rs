@@ -24,13 +24,14 @@ struct Algorithm {
     ssthresh: u32,
     /// By how much pacing rates may differ, in relation to the controller's.
     pacing_rate: f64,
+    /// Whether sequence numbers count bytes, as in the kernel, or packets, as the controllers' do.
+    bytes: bool,
 }
 
 /// How a window changes at acknowledgements.
 #[derive(Clone, Copy)]
 enum Growth {
     /// Both count in the same integers.
-    #[expect(dead_code, reason = "no program counts so yet")]
     Exact,
     /// By fractions of a packet (`struct growth` of shares.bpf.h), which both sum up from nothing since the latest
     /// reduction.
@@ -46,11 +47,22 @@ impl Algorithm {
     /// Growth by fractions of a packet, with the rounding of shares.bpf.h; Reno's threshold.
     const fn shares(name: &'static str, program: &'static str) -> Self {
         let growth = Growth::Fractions { rounding: 1.0 / 4096.0, shrinks: false };
-        Self { name, program, growth, ssthresh: 0, pacing_rate: 0.0 }
+        Self { name, program, growth, ssthresh: 0, pacing_rate: 0.0, bytes: false }
+    }
+
+    /// The controller's integers, to the packet.
+    const fn exact(name: &'static str) -> Self {
+        Self { name, program: name, growth: Growth::Exact, ssthresh: 0, pacing_rate: 0.0, bytes: false }
     }
 }
 
-const ALGORITHMS: &[Algorithm] = &[Algorithm::shares("lia", "lia")];
+const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::shares("lia", "lia"),
+    Algorithm::exact("scalable"),
+    Algorithm::exact("highspeed"),
+    Algorithm::exact("hybla"),
+    Algorithm { bytes: true, ..Algorithm::exact("westwood") },
+];
 
 fn action() -> impl Strategy<Value = Action> {
     let lost = prop_oneof![12 => Just(0u32), 1 => 1..20u32];
@@ -127,7 +139,7 @@ fn compare(algorithm: Algorithm, drift: &mut Drift, step: &Step, answer: &Answer
 }
 
 fn check(native: &Native, algorithm: Algorithm, actions: &[(usize, Action)]) -> Result<(), String> {
-    let steps = record(algorithm.name, actions)?;
+    let steps = record(algorithm, actions)?;
     let lines: Vec<&str> = steps.iter().map(|step| &*step.line).collect();
     let answers = native.run(&lines)?;
     let mut drifts = [Drift::default(); 3];

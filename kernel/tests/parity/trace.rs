@@ -4,6 +4,7 @@
 //! stays one and does not move what follows; so are those of its siblings. What the kernel does itself (proportional rate
 //! reduction, restart after idling, cwnd validation) is taken from the controller and not compared.
 
+use crate::Algorithm;
 use conformance::controller::{Action, check_actions};
 use control::{
     AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, PathEvent, registry,
@@ -40,8 +41,9 @@ pub(crate) struct Step {
 
 type Log = Arc<Mutex<Vec<Step>>>;
 
-/// The controller `name` under these actions, which [`check_actions`] makes consistent events of.
-pub(crate) fn record(name: &'static str, actions: &[(usize, Action)]) -> Result<Vec<Step>, String> {
+/// The algorithm's controller under these actions, which [`check_actions`] makes consistent events of.
+pub(crate) fn record(algorithm: Algorithm, actions: &[(usize, Action)]) -> Result<Vec<Step>, String> {
+    let Algorithm { name, bytes, .. } = algorithm;
     let entry = registry::find(name).ok_or_else(|| format!("no controller is called `{name}`"))?;
     let log = Log::default();
     let shared_log = Arc::clone(&log);
@@ -56,7 +58,11 @@ pub(crate) fn record(name: &'static str, actions: &[(usize, Action)]) -> Result<
             let inner = entry.controller(&BTreeMap::new()).expect("defaults are allowed");
             // Each run begins anew; the last one stays.
             lock(&shared_log).clear();
-            Box::new(Recorder { inner, log: Arc::clone(&shared_log), states: [PathState::default(); 3] })
+            Box::new(Recorder {
+                inner,
+                log: Arc::clone(&shared_log),
+                states: [PathState { bytes, ..PathState::default() }; 3],
+            })
         })),
     };
     check_actions(&recorder, actions).map_err(|violation| violation.to_string())?;
@@ -73,6 +79,12 @@ struct PathState {
     ca_state: CaState,
     /// Whether the latest reduction can be undone.
     may_undo: bool,
+    /// Whether sequence numbers count bytes.
+    bytes: bool,
+    /// Bytes of a packet.
+    mss: u64,
+    /// The latest cumulative acknowledgement, packets and bytes.
+    snd_una: (u64, u64),
 }
 
 /// Passes events on, and writes them down.
@@ -129,7 +141,7 @@ impl Recorder {
         let state = &mut self.states[path];
         match event {
             PathEvent::PathUp(info) => {
-                *state = PathState::default();
+                *state = PathState { bytes: state.bytes, mss: u64::from(info.mss), ..PathState::default() };
                 steps.push(step(format!("up {path} mss {}", info.mss), Check::BOTH));
             }
             PathEvent::PathDown => steps.push(step(format!("down {path}"), Check::NOTHING)),
@@ -137,14 +149,15 @@ impl Recorder {
                 state.ca_state = sample.ca_state;
                 let reducing = matches!(sample.ca_state, CaState::Cwr | CaState::Recovery);
                 let check = if reducing { Check::SSTHRESH } else { Check::BOTH };
-                steps.push(step(ack(path, sample), check));
+                steps.push(step(ack(path, sample, state.sequence_numbers(sample)), check));
             }
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
                 let reduces = state.on_congestion(*cause, *reduce_cwnd);
                 let name = if reduces { "congestion" } else { "state" };
                 let line = format!("{name} {path} new_state {} in_flight {in_flight}", state.ca_state as u8);
-                steps.push(step(line, Check::SSTHRESH));
-                if *cause == Cause::TlpRecovery {
+                let ends = *cause == Cause::TlpRecovery;
+                steps.push(step(line, if ends { Check::NOTHING } else { Check::SSTHRESH }));
+                if ends {
                     steps.push(step(format!("recovered {path} to_ssthresh 1"), Check::BOTH));
                 }
             }
@@ -163,7 +176,10 @@ impl Recorder {
                     steps.push(step(format!("event {path} new_event 0"), Check::NOTHING));
                 }
             }
-            PathEvent::MssChanged { mss } => steps.push(step(format!("set {path} mss {mss}"), Check::NOTHING)),
+            PathEvent::MssChanged { mss } => {
+                state.mss = u64::from(*mss);
+                steps.push(step(format!("set {path} mss {mss}"), Check::NOTHING));
+            }
             PathEvent::ApplicationLimited { .. } | PathEvent::Penalise => {}
         }
         let ends = matches!(event, PathEvent::SpuriousLoss | PathEvent::Recovered { .. })
@@ -177,6 +193,17 @@ impl Recorder {
 }
 
 impl PathState {
+    /// snd_una and snd_nxt, in the unit that the algorithm needs.
+    fn sequence_numbers(&mut self, sample: &AckSample) -> [u64; 2] {
+        if !self.bytes {
+            return [sample.snd_una, sample.snd_nxt];
+        }
+        let (packets, bytes) = self.snd_una;
+        let snd_una = bytes + (sample.snd_una - packets) * self.mss;
+        self.snd_una = (sample.snd_una, snd_una);
+        [snd_una, snd_una + (sample.snd_nxt - sample.snd_una) * self.mss]
+    }
+
     /// The state after a sign of congestion; returns whether it is the first of an episode.
     fn on_congestion(&mut self, cause: Cause, reduce_cwnd: bool) -> bool {
         let reducing = matches!(self.ca_state, CaState::Cwr | CaState::Recovery);
@@ -201,7 +228,7 @@ impl PathState {
     }
 }
 
-fn ack(path: usize, sample: &AckSample) -> String {
+fn ack(path: usize, sample: &AckSample, [snd_una, snd_nxt]: [u64; 2]) -> String {
     let mut line = format!("ack {path}");
     let mut set = |name: &str, value: i64| write!(line, " {name} {value}").expect("a string takes it");
     if sample.srtt > Span::ZERO {
@@ -217,8 +244,8 @@ fn ack(path: usize, sample: &AckSample) -> String {
     set("packets_out", i64::from(sample.in_flight));
     set("losses", i64::from(sample.lost));
     set("delivered", sample.delivered as i64);
-    set("snd_una", sample.snd_una as i64);
-    set("snd_nxt", sample.snd_nxt as i64);
+    set("snd_una", snd_una as i64);
+    set("snd_nxt", snd_nxt as i64);
     let rate = sample.rate_sample;
     set("rate_delivered", rate.map_or(-1, |rate| i64::from(rate.delivered)));
     set("rate_interval_us", rate.map_or(-1, |rate| rate.interval.as_micros() as i64));
