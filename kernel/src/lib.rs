@@ -6,7 +6,9 @@
 //! the machine restarts; nothing of this process is needed.
 
 mod catalogue;
+mod check;
 mod loader;
 
 pub use catalogue::{PROGRAMS, Program, program};
-pub use loader::{Error, Loaded, load, loaded, unload};
+pub use check::{Condition, OLDEST, check};
+pub use loader::{Error, Loaded, load, loaded, registered, unload};

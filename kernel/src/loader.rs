@@ -1,9 +1,15 @@
 //! Programs into the kernel and out of it.
 
 use crate::catalogue::{PROGRAMS, Program};
-use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder};
-use std::fmt;
+use crate::check::{Condition, check};
+use libbpf_rs::query::{MapInfo, MapInfoIter};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel, set_print};
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::{fmt, fs, io, mem};
+
+/// Lines of libbpf's messages in an error: the verifier's last instructions and its reason.
+const MESSAGE_LINES: usize = 12;
 
 /// A program that is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -21,15 +27,33 @@ pub enum Error {
     AlreadyLoaded(&'static str),
     /// No program of this name is loaded.
     NotLoaded(&'static str),
-    /// The kernel refused, in libbpf's words.
+    /// The kernel or this process lacks what loading needs.
+    Lacks {
+        /// The program's name in the kernel.
+        name: &'static str,
+        /// The conditions that are not met.
+        obstacles: Vec<Condition>,
+    },
+    /// The kernel refused for another reason.
     Refused {
         /// The program's name in the kernel.
         name: &'static str,
-        /// What the kernel said.
+        /// The reason in libbpf's words, with the end of what the kernel's verifier said.
         reason: String,
     },
-    /// The kernel's maps cannot be listed.
-    Unreadable(String),
+}
+
+impl Error {
+    /// The error of a refused request: what is lacking, or else what libbpf says.
+    fn refused(name: &'static str, error: &libbpf_rs::Error, messages: &str) -> Self {
+        let obstacles: Vec<Condition> = check().into_iter().filter(Condition::is_obstacle).collect();
+        if !obstacles.is_empty() {
+            return Self::Lacks { name, obstacles };
+        }
+        let lines: Vec<&str> = messages.lines().filter(|line| !line.trim().is_empty()).collect();
+        let end = lines[lines.len().saturating_sub(MESSAGE_LINES)..].iter().map(|line| format!("\n  {line}"));
+        Self::Refused { name, reason: format!("{error}{}", end.collect::<String>()) }
+    }
 }
 
 impl fmt::Display for Error {
@@ -37,8 +61,14 @@ impl fmt::Display for Error {
         match self {
             Self::AlreadyLoaded(name) => write!(f, "{name} is already loaded"),
             Self::NotLoaded(name) => write!(f, "{name} is not loaded"),
+            Self::Lacks { name, obstacles } => {
+                write!(f, "{name} cannot be loaded or unloaded here")?;
+                obstacles.iter().try_for_each(|obstacle| {
+                    let remedy = obstacle.remedy.as_deref().unwrap_or_default();
+                    write!(f, "\n  {}: {}\n  help: {remedy}", obstacle.name, obstacle.found)
+                })
+            }
             Self::Refused { name, reason } => write!(f, "{name}: the kernel refuses it: {reason}"),
-            Self::Unreadable(reason) => write!(f, "what is loaded cannot be read: {reason}"),
         }
     }
 }
@@ -48,15 +78,14 @@ impl std::error::Error for Error {}
 /// `BPF_STRUCT_OPS_STATE_INUSE`: registered. One that is unregistered while sockets have it is kept until they close.
 const IN_USE: u32 = 1;
 
-/// The programs of ours that are loaded, in the order of [`PROGRAMS`].
-pub fn loaded() -> Result<Vec<Loaded>, Error> {
-    let mut loaded = Vec::new();
-    for info in MapInfoIter::default() {
+/// The programs of ours that are loaded. Only root is told: for others there are none.
+#[must_use]
+pub fn loaded() -> Vec<Loaded> {
+    let of = |info: MapInfo| {
         let found = PROGRAMS.iter().find(|program| info.ty == MapType::StructOps && info.name == program.kernel_name);
-        let registered = found.filter(|_| is_registered(info.id));
-        loaded.extend(registered.map(|program| Loaded { program, id: info.id }));
-    }
-    Ok(loaded)
+        found.filter(|_| is_registered(info.id)).map(|program| Loaded { program, id: info.id })
+    };
+    MapInfoIter::default().filter_map(of).collect()
 }
 
 /// The value of a `struct_ops` map opens with its reference count and its state, four bytes each.
@@ -66,27 +95,62 @@ fn is_registered(id: u32) -> bool {
     value.get(4..8).is_some_and(|state| state == IN_USE.to_ne_bytes())
 }
 
+/// The congestion controls that the kernel has: its own and those that are loaded.
+#[must_use]
+pub fn registered() -> HashSet<String> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+fn find(program: &Program) -> Option<Loaded> {
+    loaded().into_iter().find(|loaded| loaded.program.kernel_name == program.kernel_name)
+}
+
 /// Loads a program. It stays when this process ends.
 pub fn load(program: &'static Program) -> Result<Loaded, Error> {
     let name = program.kernel_name;
-    if loaded()?.iter().any(|loaded| loaded.program.kernel_name == name) {
+    if registered().contains(name) {
         return Err(Error::AlreadyLoaded(name));
     }
-    let refused = |error: libbpf_rs::Error| Error::Refused { name, reason: error.to_string() };
-    let mut object =
-        ObjectBuilder::default().open_memory(program.object).and_then(libbpf_rs::OpenObject::load).map_err(refused)?;
+    with_messages(|| register(program)).map_err(|(error, messages)| Error::refused(name, &error, &messages))?;
+    find(program).ok_or(Error::NotLoaded(name))
+}
+
+fn register(program: &'static Program) -> libbpf_rs::Result<()> {
+    let mut object = ObjectBuilder::default().open_memory(program.object)?.load()?;
     for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
         // Without its link the registration belongs to nobody and stays.
-        map.attach_struct_ops().map_err(refused)?.disconnect();
+        map.attach_struct_ops()?.disconnect();
     }
-    loaded()?.into_iter().find(|loaded| loaded.program.kernel_name == name).ok_or(Error::NotLoaded(name))
+    Ok(())
 }
 
 /// Unloads a program. Sockets that use it keep it until they close.
 pub fn unload(program: &'static Program) -> Result<(), Error> {
     let name = program.kernel_name;
-    let registration = loaded()?.into_iter().find(|loaded| loaded.program.kernel_name == name);
-    let id = registration.ok_or(Error::NotLoaded(name))?.id;
-    let refused = |error: libbpf_rs::Error| Error::Refused { name, reason: error.to_string() };
-    MapHandle::from_map_id(id).and_then(|map| map.delete(&0u32.to_ne_bytes())).map_err(refused)
+    if !registered().contains(name) {
+        return Err(Error::NotLoaded(name));
+    }
+    let unregister = || match find(program) {
+        Some(loaded) => MapHandle::from_map_id(loaded.id)?.delete(&0u32.to_ne_bytes()),
+        None => Err(io::Error::from(io::ErrorKind::PermissionDenied).into()),
+    };
+    with_messages(unregister).map_err(|(error, messages)| Error::refused(name, &error, &messages))
+}
+
+/// What libbpf prints in this thread's calls, while it is collected.
+static MESSAGES: Mutex<String> = Mutex::new(String::new());
+
+/// Calls libbpf; an error comes with the messages that libbpf would have printed. One call at a time.
+fn with_messages<T>(call: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, (libbpf_rs::Error, String)> {
+    static CALLS: Mutex<()> = Mutex::new(());
+    let messages = || MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let _call = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
+    messages().clear();
+    let previous = set_print(Some((PrintLevel::Warn, |_, text| {
+        MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+    })));
+    let result = call();
+    set_print(previous);
+    result.map_err(|error| (error, mem::take(&mut *messages())))
 }

@@ -1,5 +1,7 @@
 //! `ropewalk kernel`: congestion control for the running kernel, as eBPF programs.
 
+mod check;
+
 use crate::{Failure, output};
 use clap::Subcommand;
 use kernel::{Error, PROGRAMS, Program};
@@ -22,6 +24,12 @@ pub(crate) enum KernelVerb {
     },
     /// Show which programs there are, and which are loaded
     List,
+    /// Say whether this kernel can load programs, what it lacks, and the remedy; exit code 4 if it cannot
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Does what the command line says.
@@ -36,6 +44,7 @@ pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
             Ok(format!("{} is unloaded\n", program.kernel_name))
         }),
         KernelVerb::List => list(),
+        KernelVerb::Check { json } => check::check(*json),
     }
 }
 
@@ -52,10 +61,10 @@ fn find(name: &str) -> Result<&'static Program, Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let loaded = kernel::loaded()?;
+    let registered = kernel::registered();
     let mut text = String::new();
     for program in PROGRAMS {
-        let is_loaded = loaded.iter().any(|loaded| loaded.program.name == program.name);
+        let is_loaded = registered.contains(program.kernel_name);
         let _ = writeln!(text, "{:16} {}", program.kernel_name, if is_loaded { "loaded" } else { "" });
     }
     output::print(&text)

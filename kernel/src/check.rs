@@ -1,0 +1,169 @@
+//! What the running kernel and this process lack to load programs, and the remedies.
+
+use std::fs;
+use std::path::Path;
+
+/// The oldest kernel on which the programs have run.
+pub const OLDEST: (u32, u32) = (6, 1);
+
+/// Where the kernel describes its types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// The type of a registered congestion control, in that description.
+const STRUCT_OPS: &[u8] = b"\0bpf_struct_ops_tcp_congestion_ops\0";
+/// The capabilities that loading needs, by their bits (`linux/capability.h`). CAP_SYS_ADMIN includes the other two.
+const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// What is examined.
+    pub name: &'static str,
+    /// What was found.
+    pub found: String,
+    /// What to do; none where the condition is met.
+    pub remedy: Option<String>,
+    /// Whether no program can be loaded without it.
+    pub required: bool,
+}
+
+impl Condition {
+    /// Whether it keeps programs from being loaded.
+    #[must_use]
+    pub fn is_obstacle(&self) -> bool {
+        self.required && self.remedy.is_some()
+    }
+}
+
+/// Examines the running kernel and the capabilities of this process.
+#[must_use]
+pub fn check() -> Vec<Condition> {
+    let read = |file: &str| fs::read_to_string(file).map(|text| text.trim().to_owned());
+    vec![
+        version(&read("/proc/sys/kernel/osrelease").unwrap_or_default()),
+        types(fs::read(BTF).ok().as_deref()),
+        compiler(read("/proc/sys/net/core/bpf_jit_enable").ok().as_deref(), is_root_only("/proc/sys/net/core")),
+        lockdown(&read("/sys/kernel/security/lockdown").unwrap_or_default()),
+        capabilities(&read("/proc/self/status").unwrap_or_default()),
+        mptcp(read("/proc/sys/net/mptcp/enabled").ok().as_deref()),
+    ]
+}
+
+fn condition(name: &'static str, required: bool, found: impl Into<String>, remedy: Option<&str>) -> Condition {
+    Condition { name, found: found.into(), remedy: remedy.map(str::to_owned), required }
+}
+
+fn version(release: &str) -> Condition {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let remedy = format!("Linux {}.{} or later: older ones lack what the programs call", OLDEST.0, OLDEST.1);
+    condition("kernel", true, release, (version < OLDEST).then_some(&remedy))
+}
+
+fn types(btf: Option<&[u8]>) -> Condition {
+    let (found, remedy) = match btf {
+        None => (format!("{BTF} cannot be read"), Some("a kernel with CONFIG_DEBUG_INFO_BTF=y, as distributions have")),
+        Some(btf) if !btf.windows(STRUCT_OPS.len()).any(|window| window == STRUCT_OPS) => (
+            "no congestion control by eBPF".to_owned(),
+            Some("a kernel with CONFIG_BPF_JIT=y and CONFIG_BPF_SYSCALL=y"),
+        ),
+        Some(_) => (BTF.to_owned(), None),
+    };
+    condition("types (BTF)", true, found, remedy)
+}
+
+/// `hidden`: the setting is there, but only root may read it.
+fn compiler(setting: Option<&str>, hidden: bool) -> Condition {
+    match setting {
+        Some("0") => condition("BPF JIT", true, "off", Some("sysctl net.core.bpf_jit_enable=1")),
+        Some(_) => condition("BPF JIT", true, "on", None),
+        None if hidden => condition("BPF JIT", true, "only root can tell", None),
+        None => condition("BPF JIT", true, "none", Some("a kernel with CONFIG_BPF_JIT=y")),
+    }
+}
+
+fn is_root_only(folder: &str) -> bool {
+    Path::new(folder).join("bpf_jit_enable").exists()
+}
+
+fn lockdown(modes: &str) -> Condition {
+    let mode = modes.split(['[', ']']).nth(1).unwrap_or("none");
+    let remedy = "boot without lockdown=confidentiality: it forbids reading the kernel's memory";
+    condition("lockdown", true, mode, (mode == "confidentiality").then_some(remedy))
+}
+
+fn capabilities(status: &str) -> Condition {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or("");
+    let bits = u64::from_str_radix(line.trim(), 16).unwrap_or(0);
+    let has = |bit: u32| bits >> bit & 1 == 1;
+    let is_missing = |&(name, bit): &(&'static str, u32)| {
+        let missing = !has(bit) && (name == "CAP_NET_ADMIN" || !has(CAP_SYS_ADMIN));
+        missing.then_some(name)
+    };
+    let missing: Vec<&str> = CAPABILITIES.iter().filter_map(is_missing).collect();
+    let found = if missing.is_empty() { "all three".to_owned() } else { format!("no {}", missing.join(", ")) };
+    let remedy = "as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON";
+    condition("capabilities", true, found, (!missing.is_empty()).then_some(remedy))
+}
+
+fn mptcp(enabled: Option<&str>) -> Condition {
+    let (found, remedy) = match enabled {
+        Some("1") => ("on", None),
+        Some(_) => ("off", Some("sysctl net.mptcp.enabled=1: without it there is nothing to couple")),
+        None => ("none", Some("a kernel with CONFIG_MPTCP=y: without it there is nothing to couple")),
+    };
+    condition("MPTCP", false, found, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_met(condition: &Condition) -> bool {
+        condition.remedy.is_none()
+    }
+
+    #[test]
+    fn a_kernel_is_new_enough_from_6_1() {
+        let versions = ["6.1.0-47-amd64", "6.18.44-fc", "7.0.0", "10.0"];
+        assert!(versions.iter().all(|release| is_met(&version(release))));
+        assert!(["6.0.19", "5.15.0-100-generic", "", "Linux"].iter().all(|release| version(release).is_obstacle()));
+    }
+
+    #[test]
+    fn types_must_describe_a_registered_congestion_control() {
+        assert!(types(None).is_obstacle());
+        assert!(types(Some(b"\0tcp_congestion_ops\0sock\0")).is_obstacle());
+        assert!(is_met(&types(Some(b"\0sock\0bpf_struct_ops_tcp_congestion_ops\0x\0"))));
+    }
+
+    #[test]
+    fn a_setting_that_only_root_may_read_is_no_obstacle() {
+        assert!(is_met(&compiler(None, true)) && compiler(None, false).is_obstacle());
+        assert!(is_met(&compiler(Some("1"), true)) && compiler(Some("0"), true).is_obstacle());
+    }
+
+    #[test]
+    fn lockdown_hinders_only_where_memory_cannot_be_read() {
+        assert!(lockdown("none integrity [confidentiality]").is_obstacle());
+        assert!(
+            ["none [integrity] confidentiality", "[none] integrity confidentiality", ""]
+                .iter()
+                .all(|modes| is_met(&lockdown(modes)))
+        );
+    }
+
+    #[test]
+    fn root_or_three_capabilities() {
+        let with = |bits: u64| capabilities(&format!("Name:\tx\nCapEff:\t{bits:016x}\nCapBnd:\t0\n"));
+        assert!(is_met(&with(1 << 12 | 1 << 38 | 1 << 39)) && is_met(&with(1 << 12 | 1 << 21)));
+        assert_eq!(with(1 << 12).found, "no CAP_PERFMON, CAP_BPF");
+        assert_eq!(with(1 << 21).found, "no CAP_NET_ADMIN");
+        assert!(with(0).is_obstacle());
+    }
+
+    #[test]
+    fn without_mptcp_single_paths_still_have_their_algorithms() {
+        assert!([None, Some("0")].iter().all(|enabled| !is_met(&mptcp(*enabled)) && !mptcp(*enabled).is_obstacle()));
+    }
+}
