@@ -457,8 +457,9 @@ static inline void bbr_check_probe_rtt_done(struct bbr *bbr, u32 now, u32 delive
 
 static inline void bbr_handle_probe_rtt(struct tcp_sock *tp, struct bbr *bbr, const struct bbr_ack *ack)
 {
-	/* What is in flight now tells the probe's rate, not the path's. */
-	tp->app_limited = max_u32(tp->delivered + ack->in_flight, 1);
+	/* What is in flight now tells the probe's rate, not the path's. (6.1 refuses the write; the samples count there.) */
+	if (LINUX_KERNEL_VERSION >= LINUX_6_10)
+		tp->app_limited = max_u32(tp->delivered + ack->in_flight, 1);
 	if (bbr->probe_rtt_done_stamp) {
 		if (ack->round_start)
 			bbr->probe_rtt_round_done = 1;

@@ -20,8 +20,6 @@ const PACKAGES: &[Package] = &[
     Package { name: "iproute2", command: "tc", purpose: "the matrix: the guest's network" },
     Package { name: "dpkg", command: "dpkg-deb", purpose: "the matrix: kernels from packages" },
     Package { name: "xz-utils", command: "xz", purpose: "the matrix: the kernels' modules" },
-    Package { name: "libelf-dev", command: "/usr/include/libelf.h", purpose: "the programs' loader" },
-    Package { name: "zlib1g-dev", command: "/usr/include/zlib.h", purpose: "the programs' loader" },
 ];
 
 /// The command line.
