@@ -115,6 +115,8 @@ struct bbr_cruise {
 	u32 max_cwnd;                   /* packets */
 };
 
+#define BBR_CRUISE (struct bbr_cruise) { .pacing_gain = UNIT_GAIN, .max_cwnd = MAX_CWND }
+
 /* One acknowledgement. */
 struct bbr_ack {
 	u32 acked;                      /* packets newly delivered */
@@ -126,6 +128,9 @@ struct bbr_ack {
 	bool app_limited;
 	bool round_start;               /* whether it begins a round */
 };
+
+/* For the native build: whether the algorithm, not the application, limits the sender. */
+#define LIMITS_ITSELF(state) (((struct bbr *)(state))->mode == PROBE_RTT)
 
 static inline u32 packets_in_flight(const struct tcp_sock *tp)
 {
@@ -278,7 +283,7 @@ static inline void bbr_advance_cycle(struct bbr *bbr, u32 now)
 static inline void bbr_enter_probe_bw(struct bbr *bbr, u32 now)
 {
 	bbr->mode = PROBE_BW;
-	bbr->cycle_idx = CYCLE_PHASES - 1 - bpf_get_prandom_u32() % (CYCLE_PHASES - 1);
+	bbr->cycle_idx = CYCLE_PHASES - 1 - ((u64)bpf_get_prandom_u32() * (CYCLE_PHASES - 1) >> 32);
 	bbr_advance_cycle(bbr, now);
 }
 
@@ -457,7 +462,7 @@ static inline void bbr_check_probe_rtt_done(struct bbr *bbr, u32 now, u32 delive
 
 static inline void bbr_handle_probe_rtt(struct tcp_sock *tp, struct bbr *bbr, const struct bbr_ack *ack)
 {
-	/* What is in flight now tells the probe's rate, not the path's. (6.1 refuses the write; the samples count there.) */
+	/* What is in flight now tells the probe's rate, not the path's. */
 	if (LINUX_KERNEL_VERSION >= LINUX_6_10)
 		tp->app_limited = max_u32(tp->delivered + ack->in_flight, 1);
 	if (bbr->probe_rtt_done_stamp) {
@@ -579,6 +584,10 @@ static inline u32 bbr_on_ack(struct sock *sk, struct bbr *bbr, const struct rate
 		.app_limited = rs->is_app_limited,
 	};
 
+	/* Where app_limited cannot be written (bbr_handle_probe_rtt). */
+	if (LINUX_KERNEL_VERSION < LINUX_6_10 && bbr->mode == PROBE_RTT)
+		ack.app_limited = true;
+
 	if (rs->delivered >= 0 && rs->interval_us > 0) {
 		bbr_update_bw(tp, bbr, rs, &ack);
 		if (ack.acked)
@@ -640,3 +649,58 @@ static inline void bbr_on_event(struct sock *sk, struct bbr *bbr, enum ca_event 
 	else if (bbr->mode == PROBE_RTT)
 		bbr_check_probe_rtt_done(bbr, now, now);
 }
+
+/* The hook cong_control of an algorithm that leaves window and threshold to the model. */
+static inline void bbr_control(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs,
+			       const struct bbr_cruise *cruise)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 ssthresh = bbr_on_ack(sk, bbr, rs, cruise);
+
+	if (ssthresh)
+		tp->snd_ssthresh = ssthresh;
+	tp->snd_cwnd = bbr_allowed_cwnd(tp, bbr, cruise);
+}
+
+/* The hooks other than cong_control of such an algorithm, and their entries in its registration. */
+#define BBR_HOOKS(prefix)											       \
+	HOOK(void, prefix##_init, struct sock *sk)								       \
+	{													       \
+		bbr_init(sk, private(sk));									       \
+		tcp_sk(sk)->snd_ssthresh = INFINITE_SSTHRESH;							       \
+	}													       \
+	HOOK(u32, prefix##_ssthresh, struct sock *sk)								       \
+	{													       \
+		bbr_save_cwnd(private(sk));									       \
+		return tcp_sk(sk)->snd_ssthresh;								       \
+	}													       \
+	HOOK(u32, prefix##_undo_cwnd, struct sock *sk)								       \
+	{													       \
+		bbr_on_undo(sk, private(sk));									       \
+		return tcp_sk(sk)->snd_cwnd;									       \
+	}													       \
+	HOOK(void, prefix##_set_state, struct sock *sk, u8 new_state)						       \
+	{													       \
+		bbr_on_state(sk, private(sk), new_state);							       \
+	}													       \
+	HOOK(void, prefix##_cwnd_event, struct sock *sk, enum ca_event event)					       \
+	{													       \
+		bbr_on_event(sk, private(sk), event);								       \
+	}													       \
+	BBR_SIZES(prefix)
+
+#define BBR_SIZES(prefix)											       \
+	HOOK(u32, prefix##_min_tso_segs, struct sock *sk)							       \
+	{													       \
+		return bbr_min_segs(sk);									       \
+	}													       \
+	HOOK(u32, prefix##_sndbuf_expand, struct sock *sk)							       \
+	{													       \
+		return SNDBUF_EXPAND;										       \
+	}
+
+#define BBR_HOOKS_OF(prefix)											       \
+	.init = (void *)prefix##_init, .ssthresh = (void *)prefix##_ssthresh, .undo_cwnd = (void *)prefix##_undo_cwnd, \
+	.set_state = (void *)prefix##_set_state, .cwnd_event = (void *)prefix##_cwnd_event,			       \
+	.cong_control = (void *)prefix##_cong_control, .min_tso_segs = (void *)prefix##_min_tso_segs,		       \
+	.sndbuf_expand = (void *)prefix##_sndbuf_expand, .flags = NON_RESTRICTED

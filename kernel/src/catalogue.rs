@@ -28,6 +28,7 @@ macro_rules! programs {
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
     "lia", "lia", true;
+    "coupled-bbr", "coupled_bbr", true;
     "bbr", "bbr", false;
     "highspeed", "highspeed", false;
     "hybla", "hybla", false;

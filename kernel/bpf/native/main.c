@@ -18,9 +18,11 @@
  *                 may_raise is set and the window is not being reduced
  *     congestion  prior_cwnd and ssthresh, then set_state(new_state), where it is a loss cwnd_event(LOSS) between them
  *                 and a window of in_flight + 1, as where it is a recovery
- *     state       set_state(new_state): a timeout in an episode in which the window was reduced already, or the end of one
+ *     state       set_state(new_state): a timeout in an episode in which the window was reduced already, with a window of
+ *                 in_flight + 1, or the end of one
  *     undo        undo_cwnd, and the threshold that the kernel kept (prior_ssthresh)
- *     recovered   the window becomes the threshold if to_ssthresh is set; cwnd_event(COMPLETE_CWR)
+ *     recovered   the window becomes the threshold if to_ssthresh is set and there is no cong_control;
+ *                 cwnd_event(COMPLETE_CWR)
  *     event       cwnd_event(new_event)
  *     unlink      the socket leaves the list, whose walkers may still stand on it: its node is cleared
  *
@@ -38,6 +40,7 @@ struct socket {
 	struct tcp_sock tp;
 	struct mptcp_subflow_context context;
 	u32 prior_ssthresh;
+	u32 limited_from, limited_to;   /* `delivered` at which packets are sent that the algorithm limited */
 };
 
 static struct socket sockets[SUBFLOWS];
@@ -56,6 +59,8 @@ static void set(struct socket *socket, const char *name, long long value)
 	struct tcp_sock *tp = &socket->tp;
 #define VALUE(text, member) if (!strcmp(name, text)) { member = value; return; }
 	VALUE("time_ns", native_time)
+	VALUE("random0", native_random[0])
+	VALUE("random1", native_random[1])
 	VALUE("snd_cwnd", tp->snd_cwnd)
 	VALUE("snd_ssthresh", tp->snd_ssthresh)
 	VALUE("snd_cwnd_clamp", tp->snd_cwnd_clamp)
@@ -65,6 +70,8 @@ static void set(struct socket *socket, const char *name, long long value)
 	VALUE("mss", tp->mss_cache)
 	VALUE("delivered", tp->delivered)
 	VALUE("lost", tp->lost)
+	VALUE("limited_until", tp->app_limited)
+	VALUE("min_rtt_us", tp->rtt_min.s[0].v)
 	VALUE("packets_out", tp->packets_out)
 	VALUE("snd_una", tp->snd_una)
 	VALUE("snd_nxt", tp->snd_nxt)
@@ -86,6 +93,7 @@ static void set(struct socket *socket, const char *name, long long value)
 	VALUE("prior_delivered", event.rate.prior_delivered)
 	VALUE("prior_mstamp_us", event.rate.prior_mstamp)
 	VALUE("app_limited", event.rate.is_app_limited)
+	VALUE("ack_delayed", event.rate.is_ack_delayed)
 	fprintf(stderr, "no value `%s`: native/main.c lists them\n", name);
 	exit(2);
 }
@@ -136,6 +144,29 @@ static void up(struct socket *socket)
 	tp->snd_ssthresh = INFINITE_SSTHRESH;
 	tp->snd_cwnd_clamp = INFINITE_SSTHRESH;
 	tp->mss_cache = 1448;
+	tp->rtt_min.s[0].v = 0xffffffff;
+	tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate = 0xffffffffffffffff;
+}
+
+#ifndef LIMITS_ITSELF
+#define LIMITS_ITSELF(state) false
+#endif
+
+/* cong_control, of which LIMITS_ITSELF tells whether it marks its packets as application-limited. */
+static void cong_control(struct socket *socket)
+{
+	struct tcp_sock *tp = &socket->tp;
+	bool limited = LIMITS_ITSELF(tp->inet_conn.icsk_ca_priv);
+	u32 prior_delivered = event.rate.prior_delivered;
+
+	if (socket->limited_to && prior_delivered >= socket->limited_from && prior_delivered <= socket->limited_to)
+		event.rate.is_app_limited = true;
+	registered.cong_control((struct sock *)tp, tp->snd_una, 0, &event.rate);
+	if (!LIMITS_ITSELF(tp->inet_conn.icsk_ca_priv) && !limited)
+		return;
+	if (!limited)
+		socket->limited_from = tp->delivered;
+	socket->limited_to = tp->app_limited;
 }
 
 static void ack(struct socket *socket)
@@ -143,6 +174,9 @@ static void ack(struct socket *socket)
 	struct sock *sk = (struct sock *)&socket->tp;
 	u8 state = event.new_state;
 
+	socket->tp.lost += event.rate.losses;
+	if (event.acked)
+		socket->tp.delivered_mstamp = socket->tp.tcp_mstamp;
 	event.sample.in_flight = event.rate.prior_in_flight;
 	event.rate.rtt_us = event.sample.rtt_us;
 	event.rate.acked_sacked = event.acked;
@@ -153,7 +187,7 @@ static void ack(struct socket *socket)
 	if (state != socket->tp.inet_conn.icsk_ca_state)
 		set_state(socket, state);
 	if (registered.cong_control)
-		registered.cong_control(sk, socket->tp.snd_una, 0, &event.rate);
+		cong_control(socket);
 	else if (event.may_raise && state != CA_CWR && state != CA_RECOVERY)
 		registered.cong_avoid(sk, socket->tp.snd_una, event.acked);
 }
@@ -181,6 +215,7 @@ static void handle(const char *name, struct socket *socket)
 	struct tcp_sock *tp = &socket->tp;
 
 	if (!strcmp(name, "up")) {
+		tp->delivered_mstamp = tp->tcp_mstamp;
 		if (registered.init)
 			registered.init(sk);
 	} else if (!strcmp(name, "down")) {
@@ -192,19 +227,23 @@ static void handle(const char *name, struct socket *socket)
 	} else if (!strcmp(name, "congestion")) {
 		congestion(socket);
 	} else if (!strcmp(name, "state")) {
-		if (event.new_state == CA_LOSS)
+		if (event.new_state == CA_LOSS) {
+			tp->snd_cwnd = event.in_flight + 1;
 			tp->snd_cwnd_cnt = 0;
+		}
 		set_state(socket, event.new_state);
 	} else if (!strcmp(name, "undo")) {
 		tp->snd_cwnd = registered.undo_cwnd(sk);
 		if (socket->prior_ssthresh > tp->snd_ssthresh)
 			tp->snd_ssthresh = socket->prior_ssthresh;
 	} else if (!strcmp(name, "recovered")) {
-		if (event.to_ssthresh && tp->snd_ssthresh < INFINITE_SSTHRESH)
+		if (event.to_ssthresh && !registered.cong_control && tp->snd_ssthresh < INFINITE_SSTHRESH)
 			tp->snd_cwnd = tp->snd_ssthresh;
 		cwnd_event(socket, COMPLETE_CWR);
 	} else if (!strcmp(name, "event")) {
 		cwnd_event(socket, event.new_event);
+		if (event.new_event == TX_START)
+			tp->delivered_mstamp = tp->tcp_mstamp;
 	} else if (!strcmp(name, "unlink")) {
 		socket->context = (struct mptcp_subflow_context) {};
 	} else if (strcmp(name, "set")) {
@@ -235,6 +274,7 @@ int main(void)
 		struct tcp_sock *tp = &socket->tp;
 
 		memset(&event, 0, sizeof(event));
+		native_drawn = 0;
 		event.sample.rtt_us = -1;
 		if (!strcmp(name, "up"))
 			up(socket);

@@ -30,9 +30,13 @@ static inline u64 bpf_jiffies64(void)
 	return native_time / (1000000000 / CONFIG_HZ);
 }
 
+/* The random numbers of the event, in the order of their use. */
+static u32 native_random[2];
+static u32 native_drawn;
+
 static inline u32 bpf_get_prandom_u32(void)
 {
-	return 0;
+	return native_random[native_drawn++ % 2];
 }
 
 #define bpf_loop(count, body, context, flags) native_loop(count, (long (*)(u32, void *))(void *)(body), context)

@@ -12,7 +12,7 @@ use control::{
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
-use units::{INFINITE_SSTHRESH, PathId, Span};
+use units::{INFINITE_SSTHRESH, PathId, RngStream, Span};
 
 /// Which decisions of the program are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,7 @@ pub(crate) fn record(algorithm: Algorithm, actions: &[(usize, Action)]) -> Resul
                 inner,
                 log: Arc::clone(&shared_log),
                 states: [PathState { bytes, ..PathState::default() }; 3],
+                events: 0,
             })
         })),
     };
@@ -93,6 +94,8 @@ struct Recorder {
     inner: Box<dyn Controller>,
     log: Log,
     states: [PathState; 3],
+    /// Number of the event, from which its random numbers follow.
+    events: u64,
 }
 
 impl Controller for Recorder {
@@ -106,15 +109,20 @@ impl Controller for Recorder {
         let is_new = matches!(event, PathEvent::PathUp(_));
         let prior = if is_new { none } else { self.inner.decision(path) };
         let index = path.index();
-        self.inner.on_event(path, &event, cx);
+        self.events += 1;
+        let rng = || RngStream::named(self.events, "parity");
+        self.inner.on_event(path, &event, &mut Context { now: cx.now, rng: &mut rng() });
+        let mut drawn = rng();
+        let random = [(); 2].map(|()| drawn.bits() >> 32);
         let decision = self.inner.decision(path);
         let first = lock(&self.log).len();
         self.write(index, &event, prior, decision);
         let mut log = lock(&self.log);
         if let Some(step) = log.get_mut(first) {
             let time = format!(" time_ns {} mstamp_us {}", cx.now.0, cx.now.0 / 1000);
+            let random = format!(" random0 {} random1 {}", random[0], random[1]);
             let before = if is_new { String::new() } else { cwnd_and_ssthresh(prior) };
-            step.line = format!("{}{time}{before}", step.line);
+            step.line = format!("{}{time}{random}{before}", step.line);
         }
         let line = format!("set {index}{}", cwnd_and_ssthresh(decision));
         log.push(Step { path: index, line, check: Check::NOTHING, acked: 0, prior, decision });
@@ -139,6 +147,10 @@ impl Recorder {
         let step = |line: String, check| Step { path, line, check, acked, prior, decision };
         let mut steps = Vec::new();
         let state = &mut self.states[path];
+        // With a pacing rate the algorithm has the window to itself: it changes at acknowledgements only, also in a
+        // reduction.
+        let has_cwnd = prior.pacing_rate.is_some();
+        let after_episode = if has_cwnd { Check::SSTHRESH } else { Check::BOTH };
         match event {
             PathEvent::PathUp(info) => {
                 *state = PathState { bytes: state.bytes, mss: u64::from(info.mss), ..PathState::default() };
@@ -148,7 +160,7 @@ impl Recorder {
             PathEvent::Ack(sample) => {
                 state.ca_state = sample.ca_state;
                 let reducing = matches!(sample.ca_state, CaState::Cwr | CaState::Recovery);
-                let check = if reducing { Check::SSTHRESH } else { Check::BOTH };
+                let check = if reducing && !has_cwnd { Check::SSTHRESH } else { Check::BOTH };
                 steps.push(step(ack(path, sample, state.sequence_numbers(sample)), check));
             }
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
@@ -158,20 +170,20 @@ impl Recorder {
                 let ends = *cause == Cause::TlpRecovery;
                 steps.push(step(line, if ends { Check::NOTHING } else { Check::SSTHRESH }));
                 if ends {
-                    steps.push(step(format!("recovered {path} to_ssthresh 1"), Check::BOTH));
+                    steps.push(step(format!("recovered {path} to_ssthresh 1"), after_episode));
                 }
             }
             PathEvent::SpuriousLoss if state.may_undo => {
-                steps.push(step(format!("undo {path} prior_ssthresh {}", decision.ssthresh), Check::BOTH));
+                steps.push(step(format!("undo {path} prior_ssthresh {}", decision.ssthresh), after_episode));
             }
             PathEvent::SpuriousLoss => steps.push(step(format!("set {path}"), Check::NOTHING)),
             PathEvent::Recovered { to_ssthresh } => {
                 let line = format!("recovered {path} to_ssthresh {}", u8::from(*to_ssthresh));
-                steps.push(step(line, Check::BOTH));
+                steps.push(step(line, after_episode));
             }
             PathEvent::IdleRestart { idle, rto } => {
                 let restart = if idle > rto { "new_event 1" } else { "new_event 0" };
-                steps.push(step(format!("event {path} {restart}"), Check::NOTHING));
+                steps.push(step(format!("event {path} {restart} limited_until 1"), Check::NOTHING));
                 if idle > rto {
                     steps.push(step(format!("event {path} new_event 0"), Check::NOTHING));
                 }
@@ -251,5 +263,6 @@ fn ack(path: usize, sample: &AckSample, [snd_una, snd_nxt]: [u64; 2]) -> String 
     set("rate_interval_us", rate.map_or(-1, |rate| rate.interval.as_micros() as i64));
     set("prior_delivered", rate.map_or(0, |rate| rate.prior_delivered as i64));
     set("app_limited", rate.map_or(0, |rate| i64::from(rate.app_limited)));
+    set("ack_delayed", rate.map_or(0, |rate| i64::from(rate.ack_delayed)));
     line
 }
