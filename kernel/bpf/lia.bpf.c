@@ -35,7 +35,6 @@ static inline s64 increase(struct lia *lia)
 
 HOOK(void, lia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
 	struct lia lia;
 
 	CLEAR(lia.best);
@@ -44,14 +43,7 @@ HOOK(void, lia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}
-	if (!is_cwnd_limited(tp))
-		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	change_cwnd(tp, private(sk), increase(&lia), acked);
+	grow(tcp_sk(sk), increase(&lia), acked);
 }
 
 HOOK(void, lia_set_state, struct sock *sk, u8 new_state)

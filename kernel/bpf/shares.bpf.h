@@ -91,6 +91,17 @@ static inline void change_cwnd(struct tcp_sock *tp, struct growth *growth, s64 i
 	tp->snd_cwnd = min_u64(cwnd, max_u32(tp->snd_cwnd_clamp, least));
 }
 
+/* Slow start, then change_cwnd; nothing while the window is not filled. */
+static inline void grow(struct tcp_sock *tp, s64 increase, u32 acked)
+{
+	if (!is_cwnd_limited(tp))
+		return;
+	if (in_slow_start(tp))
+		acked = tcp_slow_start(tp, acked);
+	if (acked)
+		change_cwnd(tp, private((struct sock *)tp), increase, acked);
+}
+
 /* The fraction is lost with the window. */
 static inline void forget_fraction(struct sock *sk, u8 new_state)
 {

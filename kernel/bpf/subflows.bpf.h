@@ -17,7 +17,7 @@ enum { MICROSECOND = 8 };           /* least smoothed RTT, in eighths of a micro
 
 /* A subflow that is established and has an RTT sample. */
 struct subflow {
-	u32 cwnd;           /* packets, 1 to CWND_LIMIT; during a reduction the slow-start threshold (RFC 6356, section 3) */
+	u32 cwnd;           /* packets, 1 to CWND_LIMIT; a sibling's in a reduction: its ssthresh (RFC 6356, section 3) */
 	u32 srtt_eighths;   /* smoothed RTT, eighths of a microsecond as in tcp_sock; at least MICROSECOND */
 	u64 shared;         /* the first word of the algorithm's state; 0 if the subflow runs another algorithm */
 };
@@ -55,7 +55,7 @@ static inline void add_subflow(struct walk *walk, struct tcp_sock *tp)
 	struct group *group = walk->group;
 	u32 srtt_eighths = READ(tp, srtt_us);
 	u8 ca_state = READ_BITS(tp, inet_conn.icsk_ca_state);
-	bool reduced = ca_state == CA_CWR || ca_state == CA_RECOVERY;
+	bool reduced = (struct sock *)tp != walk->sk && (ca_state == CA_CWR || ca_state == CA_RECOVERY);
 
 	if (READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_state) != TCP_ESTABLISHED || !srtt_eighths)
 		return;

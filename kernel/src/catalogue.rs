@@ -28,6 +28,9 @@ macro_rules! programs {
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
     "lia", "lia", true;
+    "olia", "olia", true;
+    "balia", "balia", true;
+    "wvegas", "wvegas", true;
     "coupled-bbr", "coupled_bbr", true;
     "bbr", "bbr", false;
     "highspeed", "highspeed", false;
