@@ -22,6 +22,7 @@ enum ca_event { TX_START, CWND_RESTART, COMPLETE_CWR, LOSS };              /* en
 enum { TCP_ESTABLISHED = 1 };
 enum { NON_RESTRICTED = 1, NEEDS_ECN = 2 };                                /* TCP_CONG_* */
 enum { INFINITE_SSTHRESH = 0x7fffffff };
+enum { LINUX_6_10 = 6 << 16 | 10 << 8 };                                  /* of LINUX_KERNEL_VERSION */
 enum { USEC_PER_SEC = 1000000, USEC_PER_MSEC = 1000 };
 
 #ifdef __bpf__
@@ -182,8 +183,6 @@ enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_SK_STORAGE = 
 #define REGISTER(object) SEC(".struct_ops") struct tcp_congestion_ops object
 
 extern int LINUX_KERNEL_VERSION __kconfig;
-
-enum { LINUX_6_10 = 6 << 16 | 10 << 8 };
 
 /* In assembler, as the compiler would join the two reads to one with a variable offset, which the verifier refuses. */
 static inline __attribute__((always_inline)) const struct rate_sample *rate_sample_of(u64 *context)

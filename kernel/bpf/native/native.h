@@ -15,7 +15,9 @@
 #define LICENSE struct license
 #define REGISTER(object) static struct tcp_congestion_ops registered
 
-enum { CONFIG_HZ = 1000, LINUX_KERNEL_VERSION = 6 << 16 | 18 << 8 };
+enum { CONFIG_HZ = 1000 };
+
+static const int LINUX_KERNEL_VERSION = 6 << 16 | 18 << 8;
 
 /* Time since the start, nanoseconds. */
 static u64 native_time;

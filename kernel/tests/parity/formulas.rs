@@ -5,6 +5,10 @@ use crate::harness::{Answer, Native};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(Config { cases, source_file: Some(file!()), ..Config::default() })
+}
+
 /// A subflow.
 #[derive(Clone, Copy, Debug)]
 struct Subflow {
@@ -63,7 +67,7 @@ fn increase(native: &Native, group: &[Subflow]) -> Result<f64, TestCaseError> {
 /// Checks increases. The rounding that the programs state: 2^-12 of `coupled`, and 2^-28 packets.
 fn check_increases(program: &str, formula: impl Fn(&[Subflow]) -> (f64, f64)) {
     let Some(native) = Native::of(program) else { return };
-    let result = TestRunner::default().run(&group(), |group| {
+    let result = runner(256).run(&group(), |group| {
         let (increase, (coupled, rest)) = (increase(&native, &group)?, formula(&group));
         let (expected, rounding) = (coupled + rest, coupled / 4096.0 + 1.0 / f64::from(1 << 28));
         prop_assert!((increase - expected).abs() <= rounding, "{group:?}: {increase}, not {expected}");
@@ -133,7 +137,7 @@ fn balias_alpha(group: &[Subflow]) -> f64 {
 #[test]
 fn balias_threshold_is_the_papers_within_a_packet() {
     let Some(native) = Native::of("balia") else { return };
-    let result = TestRunner::default().run(&group(), |group| {
+    let result = runner(256).run(&group(), |group| {
         let ssthresh = answer(&native, &group, "congestion 0 new_state 3")?.ssthresh;
         let cwnd = f64::from(group[0].cwnd);
         let expected = (cwnd - cwnd / 2.0 * balias_alpha(&group).min(1.5)).max(2.0);
@@ -179,7 +183,7 @@ fn no_numbers_are_undefined_behaviour_or_leave_no_window() {
     let lines = prop::collection::vec((0..10usize).prop_flat_map(any_line), 1..60);
     for program in crate::ALGORITHMS.iter().map(|algorithm| algorithm.program) {
         let Some(native) = Native::of(program) else { return };
-        let result = TestRunner::new(Config::with_cases(64)).run(&lines, |lines| {
+        let result = runner(64).run(&lines, |lines| {
             let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             let up: Vec<String> = (0..10).map(|path| format!("up {path}")).collect();
             lines.splice(0..0, up.iter().map(String::as_str));
