@@ -30,6 +30,12 @@ pub(crate) fn width() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
 }
 
+/// Lines of the terminal; 24 where there is none.
+#[cfg(feature = "kernel")]
+pub(crate) fn height() -> usize {
+    terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0))
+}
+
 /// Whether the table may use colour: on a terminal, unless `NO_COLOR` is set (no-color.org).
 pub(crate) fn color() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -1,29 +1,39 @@
 //! `ropewalk kernel`: congestion control for the running kernel, as eBPF programs.
 
 mod check;
+mod status;
 
 use crate::{Failure, output};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use control::registry;
 use kernel::{Error, PROGRAMS, Program};
-use std::fmt::Write;
+use serde::Serialize;
+use std::collections::HashSet;
 
 /// What to do with the programs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KernelVerb {
     /// Load programs: each is then a congestion control of this kernel, until it is unloaded or the machine restarts
-    Load {
-        /// Names, as `ropewalk kernel list` prints them
-        #[arg(required = true)]
-        names: Vec<String>,
-    },
+    Load(Choice),
     /// Unload programs: connections that use one keep it until they end
-    Unload {
-        /// Names, as `ropewalk kernel list` prints them
-        #[arg(required = true)]
-        names: Vec<String>,
-    },
+    Unload(Choice),
     /// Show which programs there are, and which are loaded
-    List,
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show which sockets of this network namespace use which program, and the subflows of each connection
+    Status {
+        /// Only connections that use one of these
+        names: Vec<String>,
+        /// Draw it anew every second, with rates and shares of that second
+        #[arg(long, conflicts_with = "json")]
+        watch: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Say whether this kernel can load programs, what it lacks, and the remedy; exit code 4 if it cannot
     Check {
         /// Print JSON
@@ -32,26 +42,55 @@ pub(crate) enum KernelVerb {
     },
 }
 
+/// Some programs, or all.
+#[derive(Args, Debug)]
+pub(crate) struct Choice {
+    /// Names, as `ropewalk kernel list` prints them
+    #[arg(required_unless_present = "all")]
+    names: Vec<String>,
+    /// All that there are
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+}
+
 /// Does what the command line says.
 pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
     match verb {
-        KernelVerb::Load { names } => each(names, |program| {
+        KernelVerb::Load(choice) => each(choice, |program| {
             let loaded = kernel::load(program)?;
             Ok(format!("{} is loaded, id {}\n", program.kernel_name, loaded.id))
         }),
-        KernelVerb::Unload { names } => each(names, |program| {
+        KernelVerb::Unload(choice) => each(choice, |program| {
             kernel::unload(program)?;
-            Ok(format!("{} is unloaded\n", program.kernel_name))
+            let kept = match status::users(program) {
+                Ok(0) | Err(_) => String::new(),
+                Ok(users) => format!("; sockets of this namespace that keep it until they close: {users}"),
+            };
+            Ok(format!("{} is unloaded{kept}\n", program.kernel_name))
         }),
-        KernelVerb::List => list(),
+        KernelVerb::List { json } => list(*json),
+        KernelVerb::Status { names, watch, json } => {
+            let names = names.iter().map(|name| Ok(find(name)?.kernel_name)).collect::<Result<Vec<_>, Failure>>()?;
+            status::status(&names, *watch, *json)
+        }
         KernelVerb::Check { json } => check::check(*json),
     }
 }
 
-/// Looks all programs up before the first is touched.
-fn each(names: &[String], act: impl Fn(&'static Program) -> Result<String, Error>) -> Result<(), Failure> {
-    let programs = names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
-    programs.into_iter().try_for_each(|program| output::print(&act(program)?))
+/// Acts on each of the programs, also after one has failed. All names are looked up before the first is touched.
+fn each(choice: &Choice, act: impl Fn(&'static Program) -> Result<String, Error>) -> Result<(), Failure> {
+    let programs = match choice {
+        Choice { all: true, .. } => PROGRAMS.iter().collect(),
+        Choice { names, .. } => names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?,
+    };
+    let mut failures = Vec::new();
+    for program in programs {
+        match act(program) {
+            Ok(text) => output::print(&text)?,
+            Err(error) => failures.push(error.to_string()),
+        }
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::Environment(failures.join("\nerror: "))) }
 }
 
 fn find(name: &str) -> Result<&'static Program, Failure> {
@@ -60,14 +99,42 @@ fn find(name: &str) -> Result<&'static Program, Failure> {
         .ok_or_else(|| Failure::Usage(format!("no program `{name}`\n  help: there are {}", known.join(", "))))
 }
 
-fn list() -> Result<(), Failure> {
-    let registered = kernel::registered();
-    let mut text = String::new();
-    for program in PROGRAMS {
-        let is_loaded = registered.contains(program.kernel_name);
-        let _ = writeln!(text, "{:16} {}", program.kernel_name, if is_loaded { "loaded" } else { "" });
+/// A program, as JSON.
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    kernel_name: &'static str,
+    title: &'static str,
+    coupled: bool,
+    loaded: bool,
+    /// Whether the kernel has this algorithm of its own.
+    in_kernel: bool,
+}
+
+impl Entry {
+    fn new(program: &Program, registered: &HashSet<String>) -> Self {
+        let Program { name, kernel_name, coupled, .. } = *program;
+        let title = registry::find(name).map_or("", |entry| entry.title);
+        let (loaded, in_kernel) = (registered.contains(kernel_name), registered.contains(name));
+        Self { name, kernel_name, title, coupled, loaded, in_kernel }
     }
-    output::print(&text)
+
+    fn text(&self) -> String {
+        let state = if self.loaded { "loaded" } else { "" };
+        let own = if self.in_kernel { " (this kernel has its own)" } else { "" };
+        format!("  {:14} {state:7} {}{own}\n", self.kernel_name, self.title)
+    }
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    let registered = kernel::registered();
+    let entries: Vec<Entry> = PROGRAMS.iter().map(|program| Entry::new(program, &registered)).collect();
+    if json {
+        return output::json(&entries);
+    }
+    let of =
+        |coupled: bool| entries.iter().filter(|entry| entry.coupled == coupled).map(Entry::text).collect::<String>();
+    output::print(&format!("coupled, for MPTCP:\n{}\neach path by itself:\n{}", of(true), of(false)))
 }
 
 impl From<Error> for Failure {

@@ -1,9 +1,10 @@
 //! The counters of a flow's threads, shared with its sampler.
 
 use super::Outcome;
-use super::sock_diag::{FlowSockDiag, SocketInfo};
+use super::flow_sockets::{FlowSockDiag, sample_of};
 use crate::protocol::{Sample, TcpInfo, TimeSummary};
 use record::distribution::summary_of;
+use sock_diag::SocketInfo;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -122,7 +123,10 @@ impl FlowCounters {
         let (mut last, closed) = (Sample::default(), connections.closed);
         if let Some(ends) = connections.ends() {
             let [sources, sinks] = hosts.dump(ends.source.is_ipv6())?;
-            last = sources.iter().find(|socket| ends.is_source_of(socket)).map_or(last, |socket| socket.sample(&sinks));
+            last = sources
+                .iter()
+                .find(|socket| ends.is_source_of(socket))
+                .map_or(last, |socket| sample_of(socket, &sinks));
         }
         connections.closed = sum(&closed, last);
         connections.current = None;

@@ -7,12 +7,12 @@
 mod cpu;
 mod flow;
 mod flow_counters;
+mod flow_sockets;
 mod netstat;
 mod programs;
 mod requests;
 mod sampler;
 mod schedule;
-mod sock_diag;
 mod socket;
 mod steal;
 mod stream;

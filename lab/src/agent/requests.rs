@@ -2,7 +2,7 @@
 //! flow from source to sink. A request carries the size of its response.
 
 use super::flow_counters::FlowCounters;
-use super::sock_diag::FlowSockDiag;
+use super::flow_sockets::FlowSockDiag;
 use super::socket::{listen, socket};
 use super::{Outcome, duration, enter, sleep_until, within};
 use crate::protocol::{FlowEnd, TcpSpec};

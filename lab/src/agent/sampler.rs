@@ -1,10 +1,11 @@
 //! Samples a flow: the bytes that its sink has read, and the kernel's state of its connections.
 
 use super::flow_counters::{ConnectionAddresses, FlowCounters};
-use super::sock_diag::{FlowSockDiag, SocketInfo};
+use super::flow_sockets::{FlowSockDiag, sample_of};
 use super::{Outcome, netstat, span, within};
 use crate::Generator;
 use crate::protocol::{FlowResults, FlowSpec, MptcpExtCounters, Sample, Transport};
+use sock_diag::SocketInfo;
 use std::net::{IpAddr, SocketAddr};
 
 /// Samples a flow.
@@ -81,7 +82,8 @@ impl<'a> FlowSampler<'a> {
     /// Samples the connection between these addresses, or its subflows.
     fn sample_connection(&mut self, ends: ConnectionAddresses) -> Outcome<(Sample, Vec<Sample>)> {
         let [sources, sinks] = self.hosts.dump(ends.source.is_ipv6())?;
-        let sampled = |socket: Option<&SocketInfo>| socket.map_or_else(Sample::default, |socket| socket.sample(&sinks));
+        let sampled =
+            |socket: Option<&SocketInfo>| socket.map_or_else(Sample::default, |socket| sample_of(socket, &sinks));
         let first = sources.iter().find(|socket| ends.is_source_of(socket));
         let Some(addresses) = self.traffic.subflows() else { return Ok((sampled(first), Vec::new())) };
         self.token = self.token.or(first.and_then(|socket| socket.token));

@@ -25,6 +25,7 @@ const CRATES: &[CrateRule] = &[
     pure("units", &[], &["rand_core", "rand_pcg", "serde"]),
     pure("params", &[], &[]),
     impure("testing", &[]),
+    impure("sock-diag", &[]),
     pure("parse", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
     pure("control", &["params", "units"], &["libm"]),
     pure("schedule", &["params", "units"], &[]),
@@ -48,7 +49,7 @@ const CRATES: &[CrateRule] = &[
     impure("daemon", &["control", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"]),
     impure("kernel", &[]),
     impure("stress", &["kernel", "units"]),
-    impure("lab", &["kernel", "link", "params", "parse", "record", "scenario", "units"]),
+    impure("lab", &["kernel", "link", "params", "parse", "record", "scenario", "sock-diag", "units"]),
     impure(
         "sim",
         &[
@@ -73,8 +74,20 @@ const CRATES: &[CrateRule] = &[
     impure(
         "ropewalk",
         &[
-            "control", "daemon", "kernel", "lab", "mpt", "policy", "record", "report", "runner", "scenario",
-            "schedule", "store", "units",
+            "control",
+            "daemon",
+            "kernel",
+            "lab",
+            "mpt",
+            "policy",
+            "record",
+            "report",
+            "runner",
+            "scenario",
+            "sock-diag",
+            "schedule",
+            "store",
+            "units",
         ],
     ),
     impure(

@@ -1,20 +1,20 @@
 //! A sock_diag client: the kernel's state of TCP connections, as `ss -i` shows it. Starting `ss` for each sample would
 //! cost more CPU time than the traffic.
 
-use super::{Outcome, within};
-use crate::protocol::{FlowEnd, Sample, TcpInfo};
 use netlink_packet_core::{
     DefaultNla, NLA_TYPE_MASK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
     NlasIterator,
 };
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
-use netlink_packet_sock_diag::inet::nlas::{Nla, TcpInfo as Info};
+use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+
+pub use netlink_packet_sock_diag::inet::nlas::TcpInfo;
 
 /// `INET_DIAG_ULP_INFO`, `INET_ULP_INFO_MPTCP` and `MPTCP_SUBFLOW_ATTR_TOKEN_LOC` of the kernel's `inet_diag.h` and
 /// `mptcp.h`.
@@ -25,11 +25,9 @@ const SUBFLOW_TOKEN_LOCAL: u16 = 2;
 /// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY` of its `sock_diag.h`.
 const DESTROYED: [u32; 2] = [1, 3];
 
-/// The sock_diag clients of a flow's source and sink hosts.
-pub(super) struct FlowSockDiag([SockDiag; 2]);
-
 /// A sock_diag client of the namespace in which it was made.
-struct SockDiag {
+#[derive(Debug)]
+pub struct SockDiag {
     socket: Socket,
     /// The socket for destroy notifications, with which the kernel reports the last state of a connection.
     destroy_notifications: Option<Socket>,
@@ -38,57 +36,30 @@ struct SockDiag {
 
 /// A TCP socket: its local and remote address, and its state.
 #[derive(Clone, Debug)]
-pub(super) struct SocketInfo {
-    pub(super) local: SocketAddr,
-    pub(super) remote: SocketAddr,
-    pub(super) info: Info,
+pub struct SocketInfo {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The kernel's `tcp_info`.
+    pub info: TcpInfo,
+    /// The congestion control, by the kernel's name.
+    pub congestion: String,
     /// The MPTCP token, which all open subflows of a connection share.
-    pub(super) token: Option<u32>,
-}
-
-impl FlowSockDiag {
-    pub(super) fn of(ends: &[FlowEnd; 2]) -> Outcome<Self> {
-        Self::with(ends, SockDiag::new)
-    }
-
-    /// Clients that also list destroyed connections.
-    pub(super) fn with_destroy_notifications(ends: &[FlowEnd; 2]) -> Outcome<Self> {
-        Self::with(ends, || SockDiag::new()?.with_destroy_notifications())
-    }
-
-    fn with([source, sink]: &[FlowEnd; 2], new: fn() -> Outcome<SockDiag>) -> Outcome<Self> {
-        Ok(Self([within(&source.netns, new)?, within(&sink.netns, new)?]))
-    }
-
-    /// All connections of both hosts.
-    pub(super) fn dump(&mut self, is_v6: bool) -> Outcome<[Vec<SocketInfo>; 2]> {
-        let [source, sink] = &mut self.0;
-        Ok([source.dump(is_v6)?, sink.dump(is_v6)?])
-    }
-}
-
-impl SocketInfo {
-    /// A sample of a source's connection, with the counters of its peer, one of `sinks`.
-    pub(super) fn sample(&self, sinks: &[Self]) -> Sample {
-        let peer = sinks.iter().find(|socket| socket.local == self.remote && socket.remote == self.local);
-        Sample {
-            tcp: Some(read(&self.info)),
-            arrived: peer.map_or(0, |socket| socket.info.data_segs_in),
-            received: peer.map_or(0, |socket| socket.info.bytes_received),
-            ..Sample::default()
-        }
-    }
+    pub token: Option<u32>,
 }
 
 impl SockDiag {
-    fn new() -> Outcome<Self> {
+    /// A client of the namespace that this thread is in.
+    pub fn new() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.bind_auto()?;
         socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
         Ok(Self { socket, destroy_notifications: None, destroyed: Vec::new() })
     }
 
-    fn with_destroy_notifications(self) -> Outcome<Self> {
+    /// The client, which from now on also lists connections that have been destroyed, with their last state.
+    pub fn with_destroy_notifications(self) -> io::Result<Self> {
         let mut destroy_notifications = Socket::new(NETLINK_SOCK_DIAG)?;
         destroy_notifications.bind_auto()?;
         destroy_notifications.set_non_blocking(true)?;
@@ -97,7 +68,7 @@ impl SockDiag {
     }
 
     /// All open TCP connections of an IP version, MPTCP subflows among them; then those that have been destroyed.
-    fn dump(&mut self, is_v6: bool) -> Outcome<Vec<SocketInfo>> {
+    pub fn dump(&mut self, is_v6: bool) -> io::Result<Vec<SocketInfo>> {
         self.socket.send(&dump_request(is_v6), 0)?;
         let mut sockets = Vec::new();
         while !read_into(&mut sockets, &self.socket.recv_from_full()?.0)? {}
@@ -105,7 +76,7 @@ impl SockDiag {
             match destroy_notifications.recv_from_full() {
                 Ok((words, _)) => read_into(&mut self.destroyed, &words)?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             };
         }
         sockets.extend(self.destroyed.iter().cloned());
@@ -114,15 +85,15 @@ impl SockDiag {
 }
 
 /// Adds the connections of a netlink datagram; returns whether it was the last of a dump.
-fn read_into(sockets: &mut Vec<SocketInfo>, datagram: &[u8]) -> Outcome<bool> {
+fn read_into(sockets: &mut Vec<SocketInfo>, datagram: &[u8]) -> io::Result<bool> {
     let mut remaining = datagram;
     while !remaining.is_empty() {
-        let message = NetlinkMessage::<SockDiagMessage>::deserialize(remaining)?;
+        let message = NetlinkMessage::<SockDiagMessage>::deserialize(remaining).map_err(io::Error::other)?;
         let length = (message.header.length as usize).next_multiple_of(4).clamp(4, remaining.len());
         remaining = &remaining[length..];
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),
-            NetlinkPayload::Error(error) => return Err(error.to_io().into()),
+            NetlinkPayload::Error(error) => return Err(error.to_io()),
             NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
                 sockets.extend(connection(*response));
             }
@@ -140,9 +111,15 @@ fn connection(answer: InetResponse) -> Option<SocketInfo> {
         Nla::Other(other) if other.kind() == ULP_INFO => token(other),
         _ => None,
     });
+    let congestion = answer.nlas.iter().find_map(|nla| match nla {
+        Nla::Congestion(name) => Some(name.clone()),
+        _ => None,
+    });
     answer.nlas.into_iter().find_map(|nla| match nla {
         // A socket without a peer was a listener.
-        Nla::TcpInfo(info) if remote.port() != 0 => Some(SocketInfo { local, remote, info, token }),
+        Nla::TcpInfo(info) if remote.port() != 0 => {
+            Some(SocketInfo { local, remote, info, congestion: congestion.clone().unwrap_or_default(), token })
+        }
         _ => None,
     })
 }
@@ -164,7 +141,7 @@ fn dump_request(is_v6: bool) -> Vec<u8> {
     let request = InetRequest {
         family,
         protocol: IPPROTO_TCP,
-        extensions: ExtensionFlags::INFO,
+        extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
         states: StateFlags::all() - StateFlags::LISTEN,
         socket_id,
     };
@@ -175,23 +152,4 @@ fn dump_request(is_v6: bool) -> Vec<u8> {
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
     bytes
-}
-
-/// The fields of the kernel's `tcp_info` that are sampled.
-fn read(info: &Info) -> TcpInfo {
-    TcpInfo {
-        snd_cwnd: info.snd_cwnd,
-        snd_ssthresh: info.snd_ssthresh,
-        rtt: info.rtt,
-        min_rtt: info.min_rtt,
-        // As `tcp_packets_in_flight` counts.
-        in_flight: (info.unacked + info.retrans).saturating_sub(info.sacked + info.lost),
-        sent: info.data_segs_out,
-        retransmitted: info.total_retrans,
-        pacing_rate: info.pacing_rate,
-        delivery_rate: info.delivery_rate,
-        ca_state: info.ca_state,
-        rwnd_limited: info.rwnd_limited,
-        sndbuf_limited: info.sndbuf_limited,
-    }
 }
