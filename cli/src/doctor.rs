@@ -64,6 +64,10 @@ fn kernels(backends: &[BackendReport]) -> Vec<Vec<String>> {
             )
         }),
         row("algorithms", &|backend| backend.congestion.join(", ")),
+        row("eBPF adds", &|backend| match &backend.programs_unavailable_reason {
+            Some(reason) => if_available(backend, &format!("nothing: {reason}")),
+            None => backend.programs.join(", "),
+        }),
         row("MPTCP", &|backend| if_available(backend, &yes_or(backend.mptcp, "no"))),
         row("tunnels", &|backend| if_available(backend, &yes_or(backend.tun, "no: no TUN devices"))),
         row("netem", &|backend| {
@@ -108,7 +112,12 @@ fn simulator_only_list(diagnosis: &Diagnosis, width: usize) -> String {
 
 /// The algorithms that no kernel of this machine has.
 fn simulator_only_algorithms(backends: &[BackendReport]) -> Vec<&'static str> {
-    let has = |name: &str| backends.iter().any(|backend| backend.congestion.iter().any(|algorithm| algorithm == name));
+    let has = |name: &str| {
+        let has_one = |backend: &BackendReport| {
+            backend.congestion.iter().any(|own| own == name) || backend.programs.contains(&name)
+        };
+        backends.iter().any(has_one)
+    };
     registry::entries().into_iter().map(|entry| entry.name).filter(|name| !has(name)).collect()
 }
 

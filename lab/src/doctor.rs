@@ -55,6 +55,11 @@ pub struct BackendReport {
     pub virtual_time: bool,
     /// Congestion controls, by the kernel's names.
     pub congestion: Vec<String>,
+    /// Congestion controls that Ropewalk's eBPF programs add to them, by the registry's names.
+    pub programs: Vec<&'static str>,
+    /// The reason why there are none.
+    #[serde(rename = "programs_fault")]
+    pub programs_unavailable_reason: Option<String>,
     /// Multipath TCP.
     pub mptcp: bool,
     /// TUN devices, which tunnels need.
@@ -145,6 +150,8 @@ fn report(name: &'static str, capabilities: &Capabilities) -> BackendReport {
     BackendReport {
         name,
         congestion: capabilities.congestion_controls.clone(),
+        programs: added_programs(capabilities),
+        programs_unavailable_reason: capabilities.programs.unavailable_reason.clone(),
         mptcp: capabilities.mptcp,
         tun: capabilities.tun,
         netem: capabilities.netem,
@@ -153,6 +160,12 @@ fn report(name: &'static str, capabilities: &Capabilities) -> BackendReport {
         unsupported: support::unsupported(capabilities),
         ..BackendReport::default()
     }
+}
+
+/// The programs for algorithms that the kernel has not.
+fn added_programs(capabilities: &Capabilities) -> Vec<&'static str> {
+    let is_added = |name: &&str| !capabilities.congestion_controls.iter().any(|own| own == name);
+    capabilities.programs.names.iter().map(|(name, _)| *name).filter(is_added).collect()
 }
 
 /// Boots a guest that sets up a link and does nothing else: a kernel that may not run here, or has no modules, shows

@@ -101,6 +101,5 @@ fn unsupported_by_ftp(flow: &Flow, capabilities: &Capabilities) -> Option<(&'sta
     let (name, allowed) = (&congestion.name, capabilities.default_congestion_controls.join(" "));
     let feature = format!("way to give `{name}` to FTP's server: as the default of a namespace only those in");
     let explanation = format!("net.ipv4.tcp_allowed_congestion_control are allowed ({allowed})");
-    (!capabilities.default_congestion_controls.contains(name))
-        .then(|| ("congestion", format!("{feature} {explanation}")))
+    (!capabilities.may_be_default(congestion)).then(|| ("congestion", format!("{feature} {explanation}")))
 }

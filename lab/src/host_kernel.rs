@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::processes::{RUN_VARIABLE, end_all, wait};
+use crate::programs;
 use crate::protocol::{Plan, RunResults};
 use crate::support::{Capabilities, POLICER, QDISCS};
 use crate::testbed;
@@ -47,6 +48,7 @@ impl HostKernel {
         let capabilities = Capabilities {
             congestion_controls: names("/proc/sys/net/ipv4/tcp_available_congestion_control"),
             default_congestion_controls: names("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
+            programs: programs::find(),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
             netem,
             policer,

@@ -4,13 +4,14 @@ use crate::backend::{Backend, BackendChoice};
 use crate::host_kernel::HostKernel;
 use crate::network::{CaptureProgram, ENDS, Environment, Network, draw_topology};
 use crate::packet_size::payload;
+use crate::programs::Hold;
 use crate::protocol::{Application, FlowSpec, Plan, RunResults, TcpSpec, Transport, UdpSpec};
 use crate::script::script;
 use crate::shell::{commented, quoted};
 use crate::testbed::{self, Reaper};
 use crate::uml::Guest;
 use crate::uml_kernel::UmlKernel;
-use crate::{Error, Generator, summary, support};
+use crate::{Error, Generator, mptcp, summary, support};
 use record::Run;
 use scenario::model::{self, Experiment, Flow, FlowKind, Route};
 use std::path::Path;
@@ -118,7 +119,8 @@ impl Lab {
         let lines = |experiment: &Experiment| {
             let backend = &self.backends[self.backend(experiment).unwrap_or(0)];
             let environment = self.environment(backend, "", GUEST);
-            let network = Network::new(experiment, &environment);
+            let experiment = backend.capabilities().with_kernel_names(experiment);
+            let network = Network::new(&experiment, &environment);
             let events = network.events();
             let events = events.into_iter().map(|(time, line)| format!("at {} s: {line}", time.as_secs_f64()));
             let heading = format!("# {}\n{}", backend.describe(), commented(&draw_topology(&network)));
@@ -172,12 +174,16 @@ impl Lab {
         let agent = [self.program.clone(), self.agent.clone()];
         let agent_arguments = agent.each_ref().map(String::as_str);
         testbed::sweep();
-        let _reaper = Reaper::start(&agent_arguments, &name, Some(folder.path())).map_err(Error::failed)?;
+        let programs = backend.capabilities().programs_of(experiment);
+        let _hold = Hold::load(&programs).map_err(Error::failed)?;
+        let run = Some((folder.path(), &programs[..]));
+        let _reaper = Reaper::start(&agent_arguments, &name, run).map_err(Error::failed)?;
         let process_folder = match backend {
             Backend::Uml(_) => GUEST.to_owned(),
             Backend::Netns(_) => folder.path().display().to_string(),
         };
         let environment = self.environment(backend, &name, &process_folder);
+        let experiment = &backend.capabilities().with_kernel_names(experiment);
         let network = Network::new(experiment, &environment);
         let plan = plan(experiment, &network, &environment, seed);
         let mut setup = vec![commented(&draw_topology(&network))];
@@ -186,6 +192,7 @@ impl Lab {
             Backend::Uml(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
             Backend::Netns(_) => HostKernel::run(&agent, folder.path(), &setup, &plan),
         };
+        let results = results.and_then(|results| mptcp::check_algorithms(&plan, &results).map(|()| results));
         let is_better = |results: &RunResults| best.is_none_or(|best| results.steal < best.steal);
         if let Some(kept_folder) = kept_folder.filter(|_| results.as_ref().map_or(true, is_better)) {
             copy(folder.path(), kept_folder).map_err(Error::failed)?;

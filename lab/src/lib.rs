@@ -8,6 +8,7 @@
 //! - `support`: what a kernel can run; everything else is refused in words.
 //! - `backend`: the kernels; `uml_kernel` and `uml`: User-Mode Linux and a guest that it boots; `host_kernel`: the
 //!   machine's own kernel.
+//! - `programs`: congestion controls that the machine's kernel lacks, loaded into it for a run.
 //! - `lab`: a run from experiment to record.
 //! - `network`: an experiment as `ip`, `tc` and `sysctl` commands, in namespaces; `script`: those of a whole study.
 //! - `agent`: what runs where the kernel is: traffic, events at their instants, samples of TCP's state; `protocol`: its
@@ -34,6 +35,7 @@ mod namespace;
 mod network;
 mod packet_size;
 mod processes;
+mod programs;
 mod protocol;
 mod script;
 mod series;

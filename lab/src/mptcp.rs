@@ -1,13 +1,28 @@
-//! Checks that an MPTCP connection had all its subflows: one that fell back to a single path is not a result.
+//! Checks that an MPTCP connection had all its subflows, with the congestion control that it should have: one that fell
+//! back to a single path, or to the host's default, is not a result.
 
 use crate::Error;
-use crate::protocol::{FlowResults, MptcpExtCounters, Sample};
+use crate::protocol::{FlowResults, MptcpExtCounters, Plan, RunResults, Sample, TcpSpec, Transport};
 use scenario::model::{Experiment, Flow};
 use units::{Instant, Span};
 
 /// A flow that ends within this time, or this number of round trips, may lack subflows.
 const TIME_TO_JOIN: Span = Span::from_secs(1);
 const ROUNDS_TO_JOIN: u64 = 20;
+
+/// Fails if a subflow had another congestion control than its flow should have: MPTCP's sockets take any name without an
+/// error, and use the host's default if the kernel has none of that name.
+pub(crate) fn check_algorithms(plan: &Plan, results: &RunResults) -> Result<(), Error> {
+    for (spec, results) in plan.flows.iter().zip(&results.flows) {
+        let Transport::Tcp(TcpSpec { congestion: wanted, .. }) = &spec.transport else { continue };
+        // The kernel's DCTCP calls itself `dctcp-reno` where the other side has no ECN.
+        if let Some((address, actual)) = results.congestion_controls.iter().find(|(_, name)| !name.starts_with(wanted))
+        {
+            return Err(Error::failed(format!("the subflow from {address} had {actual}, not {wanted}")));
+        }
+    }
+    Ok(())
+}
 
 /// Fails if a subflow of a flow that began at `start` is missing in its results.
 pub(crate) fn check(experiment: &Experiment, flow: &Flow, results: &FlowResults, start: Instant) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use crate::Generator;
 use record::Summary;
 use scenario::model::Requests;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use units::{Rate, Span};
 
@@ -170,6 +171,8 @@ pub(crate) struct FlowResults {
     pub(crate) delivered_by_second: Vec<u64>,
     /// Samples of each subflow of an MPTCP flow, in the order of [`TcpSpec::subflows`].
     pub(crate) subflows: Vec<Vec<Sample>>,
+    /// Source addresses of its subflows, and the congestion controls that they have had there, by the kernel's names.
+    pub(crate) congestion_controls: BTreeSet<(IpAddr, String)>,
     /// Time at which a flow of a given size was complete, from its start.
     pub(crate) completion: Option<Span>,
     /// Bytes that the application had read then.

@@ -5,10 +5,10 @@
 use crate::Error;
 use crate::network::{MTU, discipline};
 use crate::packet_size::{TIMESTAMP_LEN, payload};
+use crate::programs::Programs;
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
-    AlgorithmChoice, Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Relay, Ropewalk,
-    Route, TunnelOptions,
+    Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Relay, Ropewalk, Route, TunnelOptions,
 };
 use units::Span;
 
@@ -30,6 +30,8 @@ pub(crate) struct Capabilities {
     pub(crate) congestion_controls: Vec<String>,
     /// Congestion controls that may be the default of a namespace.
     pub(crate) default_congestion_controls: Vec<String>,
+    /// Programs of ours that add to them.
+    pub(crate) programs: Programs,
     pub(crate) mptcp: bool,
     pub(crate) netem: bool,
     /// Whether `clsact`, `matchall` and `police` are there.
@@ -143,8 +145,9 @@ fn check_tunnel(ropewalk: &Ropewalk, capabilities: &Capabilities) -> Result<(), 
             (options.memory_bytes != default.memory_bytes, "memory", message),
         ],
     )?;
-    let Some(Relay { congestion: AlgorithmChoice { name, parameters }, .. }) = &ropewalk.relay else { return Ok(()) };
-    let allowed = &capabilities.default_congestion_controls;
+    let Some(Relay { congestion, .. }) = &ropewalk.relay else { return Ok(()) };
+    let (name, allowed) = (&congestion.name, &capabilities.default_congestion_controls);
+    let has_parameters = !congestion.parameters.is_empty() && capabilities.kernel_name(congestion).is_none();
     let unknown = format!(
         "way to give `{name}` to the far relay: as the default of a namespace only those in \
          net.ipv4.tcp_allowed_congestion_control are allowed ({})",
@@ -153,15 +156,15 @@ fn check_tunnel(ropewalk: &Ropewalk, capabilities: &Capabilities) -> Result<(), 
     reject_if(
         "tunnel",
         &[
-            (!parameters.is_empty(), "relay_congestion", "parameters of a congestion control: the kernel has its own"),
-            (!allowed.contains(name), "relay_congestion", &unknown),
+            (has_parameters, "relay_congestion", "parameters of a congestion control: the kernel has its own"),
+            (!capabilities.may_be_default(congestion), "relay_congestion", &unknown),
         ],
     )
 }
 
 /// Notes on settings of the experiment for which the kernel uses other values.
 pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = capabilities.program_notes(experiment);
     let hosts = experiment.flows.iter().filter_map(|flow| match &flow.kind {
         FlowKind::Tcp { host, multipath, .. } => Some((host, multipath)),
         FlowKind::ConstantRate { .. } => None,
@@ -274,24 +277,21 @@ fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Resu
 
 fn check_flow(experiment: &Experiment, flow: &Flow, capabilities: &Capabilities) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
-    let FlowKind::Tcp { congestion: AlgorithmChoice { name, parameters }, application, host, multipath, .. } =
-        &flow.kind
-    else {
+    let FlowKind::Tcp { congestion, application, host, multipath, .. } = &flow.kind else {
         let is_small = payload(experiment, flow) < TIMESTAMP_LEN;
         return reject_if(
             &key,
             &[(is_small, "packet", "datagrams with less than 8 bytes of payload: they carry the time")],
         );
     };
-    let unknown =
-        format!("congestion control `{name}`: this kernel has {}", capabilities.congestion_controls.join(", "));
+    let is_unknown = capabilities.kernel_name(congestion).is_none();
+    let why = if is_unknown { capabilities.why_unknown(congestion) } else { String::new() };
     reject_if(
         &key,
         &[
             (multipath.is_some() && !capabilities.mptcp, "kind", "MPTCP: this kernel has none"),
             (matches!(application, Application::Video(_)), "video", "player"),
-            (!capabilities.congestion_controls.contains(name), "congestion", &unknown),
-            (!parameters.is_empty(), "congestion", "parameters of a congestion control: the kernel has its own"),
+            (is_unknown, "congestion", &why),
         ],
     )?;
     if let Some(multipath) = multipath {

@@ -1,6 +1,7 @@
 //! Finds User-Mode Linux, and reads from its configuration what it can do.
 
 use crate::Error;
+use crate::programs::Programs;
 use crate::support::{Capabilities, QDISCS};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,6 +67,7 @@ fn capabilities(configuration: &str) -> Capabilities {
     Capabilities {
         default_congestion_controls: congestion.clone(), // `init.sh` allows them
         congestion_controls: congestion,
+        programs: Programs::default(), // it has no compiler of eBPF
         mptcp: has("CONFIG_MPTCP"),
         netem: has("CONFIG_NET_SCH_NETEM"),
         policer: ["NET_SCH_INGRESS", "NET_CLS_MATCHALL", "NET_ACT_POLICE"]

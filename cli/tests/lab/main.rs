@@ -7,8 +7,9 @@
 //! - `uml`: User-Mode Linux. `netns`: this machine's kernel, as root.
 //! - `wires`: what links do to packets there. `traffic`: what flows do. `tools`: runs whose traffic is iperf3's or
 //!   FTP's.
-//! - `ends`: interrupted and failing runs there.
+//! - `ends`: interrupted and failing runs there. `coupled`: eBPF programs on this machine's kernel.
 
+mod coupled;
 mod ends;
 mod netns;
 #[path = "../program/mod.rs"]

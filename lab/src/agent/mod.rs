@@ -44,8 +44,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     let outcome = match arguments[..] {
         ["off"] => power_off(),
         ["link", ref link @ ..] => emulator::main(link),
-        ["reap", testbed] => testbed::reap(testbed, None),
-        ["reap", testbed, folder] => testbed::reap(testbed, Some(folder)),
+        ["reap", testbed, ref run @ ..] => testbed::reap(testbed, run),
         ["testbed", ref links @ ..] => testbed::interactive_main(links),
         [plan, answer] => carry_out(plan, answer),
         _ => Err("the lab's agent is started by the lab, inside its guests and for its testbeds".into()),

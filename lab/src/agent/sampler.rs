@@ -95,6 +95,9 @@ impl<'a> FlowSampler<'a> {
         let is_own = |socket: &&SocketInfo| {
             socket.local.port() == ends.source.port() || self.known.contains(&[socket.local, socket.remote])
         };
+        let algorithm = |socket: &SocketInfo| (socket.local.ip(), socket.congestion.clone());
+        let known = |(_, name): &(IpAddr, String)| !name.is_empty();
+        self.results.congestion_controls.extend(sources.iter().filter(is_own).map(algorithm).filter(known));
         let sample_of_address =
             |address: &IpAddr| sampled(sources.iter().filter(is_own).find(|socket| socket.local.ip() == *address));
         Ok((Sample::default(), addresses.iter().map(sample_of_address).collect()))

@@ -15,6 +15,12 @@ pub(super) fn socket(tcp: &TcpSpec, address: SocketAddr) -> Outcome<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol))?;
     let set = socket.set_tcp_congestion(tcp.congestion.as_bytes());
     set.map_err(|error| format!("no congestion control {}: {error}", tcp.congestion))?;
+    // An MPTCP socket takes any name, and says nothing if the kernel has no such algorithm.
+    let (wanted, actual) = (tcp.congestion.as_bytes(), socket.tcp_congestion()?);
+    if actual.split(|byte| *byte == 0).next() != Some(wanted) {
+        let actual = String::from_utf8_lossy(&actual).trim_end_matches('\0').to_owned();
+        return Err(format!("no congestion control {}: the socket has {actual}", tcp.congestion).into());
+    }
     Ok(socket)
 }
 

@@ -33,6 +33,7 @@ fn full_capabilities() -> Capabilities {
     Capabilities {
         congestion_controls: ["bbr", "cubic", "reno"].map(str::to_owned).to_vec(),
         default_congestion_controls: ["cubic", "reno"].map(str::to_owned).to_vec(),
+        programs: Programs::default(),
         mptcp: true,
         netem: true,
         policer: true,

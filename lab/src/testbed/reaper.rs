@@ -2,6 +2,7 @@
 
 use super::{Error, commands};
 use crate::processes::end_all;
+use crate::programs::Hold;
 use std::error::Error as Any;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -13,9 +14,15 @@ use std::process::{Child, Command, Stdio};
 pub(crate) struct Reaper(Child);
 
 impl Reaper {
-    /// Starts the reaper of a testbed; with `folder` also that run's processes are ended and its files removed.
-    pub(crate) fn start(agent: &[&str], testbed: &str, folder: Option<&Path>) -> Result<Self, Error> {
-        let child = agent_process(agent).args(["reap", testbed]).args(folder).stdin(Stdio::piped()).spawn();
+    /// Starts the reaper of a testbed; or of a run with its folder and eBPF programs: its processes are ended, its
+    /// files removed, and its programs unloaded.
+    pub(crate) fn start(agent: &[&str], testbed: &str, run: Option<(&Path, &[&str])>) -> Result<Self, Error> {
+        let mut command = agent_process(agent);
+        command.args(["reap", testbed]);
+        if let Some((folder, programs)) = run {
+            command.arg(folder).args(programs);
+        }
+        let child = command.stdin(Stdio::piped()).spawn();
         child.map(Self).map_err(|error| Error::command(&agent.join(" "), error))
     }
 }
@@ -34,8 +41,11 @@ pub(super) fn agent_process(agent: &[&str]) -> Command {
     command
 }
 
-/// `agent reap TESTBED [FOLDER]`: waits for the end of standard input, then removes the testbed, or all of the run.
-pub(crate) fn main(testbed: &str, folder: Option<&str>) -> Result<(), Box<dyn Any + Send + Sync>> {
+/// `agent reap TESTBED [FOLDER [PROGRAM ...]]`: waits for the end of standard input, then removes the testbed, or all
+/// of the run.
+pub(crate) fn main(testbed: &str, run: &[&str]) -> Result<(), Box<dyn Any + Send + Sync>> {
+    let (folder, programs) = run.split_first().map_or((None, run), |(folder, programs)| (Some(*folder), programs));
+    let _hold = Hold::join(programs);
     std::io::stdin().read_to_end(&mut Vec::new())?;
     let folder = folder.map(Path::new);
     folder.into_iter().for_each(end_all);

@@ -1,0 +1,125 @@
+//! Programs that are loaded while runs use them.
+//!
+//! A file for each program in [`FOLDER`], which is empty after a restart as the kernel is, holds the id of the
+//! registration that a lab has made. Who uses the program has a shared lock on the file; who stops using it takes the
+//! lock for itself, without waiting: if that succeeds nobody else uses it, and if the registration is still the one in
+//! the file, it is removed. A lock ends with its process. A run has it twice, itself and in its reaper, so that a
+//! program is unloaded also when the run is killed; if both are killed, the next run that uses it does so. Loading and
+//! unloading, and taking and returning the shared lock, happen under the lock of one more file, one at a time.
+
+use super::Programs;
+use kernel::{Condition, PROGRAMS, Program};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+/// The folder of the locks.
+const FOLDER: &str = "/run/ropewalk-lab";
+
+/// The programs that the machine's kernel can load, if this process may.
+pub(crate) fn find() -> Programs {
+    if let Some(obstacle) = kernel::check().into_iter().find(Condition::is_obstacle) {
+        let Condition { name, found, remedy, .. } = obstacle;
+        let reason = format!("{name}: {found} (`ropewalk kernel check`): {}", remedy.unwrap_or_default());
+        return Programs { names: Vec::new(), unavailable_reason: Some(reason) };
+    }
+    let names = PROGRAMS.iter().map(|program| (program.name, program.kernel_name)).collect();
+    Programs { names, unavailable_reason: None }
+}
+
+/// Programs that a run uses.
+#[derive(Debug)]
+pub(crate) struct Hold(Vec<Held>);
+
+/// A program, and its file with a shared lock.
+#[derive(Debug)]
+struct Held {
+    program: &'static Program,
+    file: File,
+}
+
+impl Hold {
+    /// Loads those of these programs that are not loaded, by their names in the kernel.
+    pub(crate) fn load(names: &[&str]) -> Result<Self, String> {
+        if names.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let _one_at_a_time = one_at_a_time().map_err(|error| format!("{FOLDER}: {error}"))?;
+        let held = names.iter().filter_map(|name| kernel::program(name)).map(|program| {
+            let held = Held::new(program).map_err(|error| format!("{FOLDER}: {error}"))?;
+            held.load().map(|()| held)
+        });
+        held.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Uses these programs, which are loaded, too.
+    pub(crate) fn join(names: &[&str]) -> Self {
+        let Some(_one_at_a_time) = one_at_a_time().ok().filter(|_| !names.is_empty()) else { return Self(Vec::new()) };
+        let programs = names.iter().filter_map(|name| kernel::program(name));
+        Self(programs.filter_map(|program| Held::new(program).ok()).collect())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let Some(_one_at_a_time) = one_at_a_time().ok().filter(|_| !self.0.is_empty()) else { return };
+        self.0.iter_mut().for_each(|held| drop(held.release()));
+    }
+}
+
+impl Held {
+    fn new(program: &'static Program) -> io::Result<Self> {
+        let file = open(program.kernel_name)?;
+        file.lock_shared()?;
+        Ok(Self { program, file })
+    }
+
+    /// Loads the program if it is not loaded, and writes down that a lab did.
+    fn load(&self) -> Result<(), String> {
+        if !kernel::registered().contains(self.program.kernel_name) {
+            let loaded = kernel::load(self.program).map_err(|error| error.to_string())?;
+            self.write(&loaded.id.to_string()).map_err(|error| format!("{FOLDER}: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Unloads the program if a lab has loaded it and none uses it any more.
+    fn release(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+        self.file.unlock()?;
+        if self.file.try_lock().is_err() {
+            return Ok(()); // another run uses it
+        }
+        let mut text = String::new();
+        self.file.rewind()?;
+        self.file.read_to_string(&mut text)?;
+        let id = id(self.program);
+        if id.is_some() && text.parse().ok() == id {
+            kernel::unload(self.program)?;
+        }
+        Ok(self.write("")?)
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        (&self.file).rewind()?;
+        (&self.file).write_all(text.as_bytes())
+    }
+}
+
+/// The id of a program's registration, if it is loaded.
+fn id(program: &Program) -> Option<u32> {
+    let is_it = |loaded: &kernel::Loaded| loaded.program.kernel_name == program.kernel_name;
+    kernel::loaded().into_iter().find(is_it).map(|loaded| loaded.id)
+}
+
+/// The lock under which programs are loaded and unloaded. It is held for moments.
+fn one_at_a_time() -> io::Result<File> {
+    fs::create_dir_all(FOLDER)?;
+    let file = open("lock")?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn open(name: &str) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).open(Path::new(FOLDER).join(name))
+}
