@@ -6,6 +6,7 @@
  * subflow context, that to the MPTCP socket, that to the list of its subflows. All of these may be read only, and by
  * reads that cannot fault. A context that leaves the list during the walk ends it, as what is read of it is no longer the
  * connection's or zero; then some siblings do not count in this event. The own subflow comes first and is always there.
+ * A subflow that is established but has nothing to send counts too.
  */
 #pragma once
 #include "kernel.bpf.h"

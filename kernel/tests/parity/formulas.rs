@@ -5,18 +5,18 @@ use crate::harness::{Answer, Native};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-fn runner(cases: u32) -> TestRunner {
+pub(crate) fn runner(cases: u32) -> TestRunner {
     TestRunner::new(Config { cases, source_file: Some(file!()), ..Config::default() })
 }
 
 /// A subflow.
 #[derive(Clone, Copy, Debug)]
-struct Subflow {
+pub(crate) struct Subflow {
     /// Packets.
-    cwnd: u32,
-    rtt_us: u32,
+    pub(crate) cwnd: u32,
+    pub(crate) rtt_us: u32,
     /// Packets delivered, none lost yet: OLIA's l.
-    delivered: u32,
+    pub(crate) delivered: u32,
 }
 
 impl Subflow {
@@ -76,16 +76,18 @@ fn check_increases(program: &str, formula: impl Fn(&[Subflow]) -> (f64, f64)) {
     assert!(result.is_ok(), "{}", result.unwrap_err());
 }
 
+/// The increase of RFC 6356, section 3: min(alpha / cwnd_total, 1 / cwnd_i) with its alpha.
+pub(crate) fn rfc_6356(group: &[Subflow]) -> f64 {
+    let paths = || group.iter().map(|path| (f64::from(path.cwnd), f64::from(path.rtt_us)));
+    let cwnd_total: f64 = paths().map(|(cwnd, _)| cwnd).sum();
+    let best = paths().map(|(cwnd, rtt)| cwnd / rtt.powi(2)).fold(0.0, f64::max);
+    let alpha = cwnd_total * best / paths().map(|(cwnd, rtt)| cwnd / rtt).sum::<f64>().powi(2);
+    (alpha / cwnd_total).min(1.0 / f64::from(group[0].cwnd))
+}
+
 #[test]
 fn lias_increase_is_the_rfcs_within_the_stated_rounding() {
-    // RFC 6356, section 3: min(alpha / cwnd_total, 1 / cwnd_i) with its alpha.
-    check_increases("lia", |group| {
-        let paths = || group.iter().map(|path| (f64::from(path.cwnd), f64::from(path.rtt_us)));
-        let cwnd_total: f64 = paths().map(|(cwnd, _)| cwnd).sum();
-        let best = paths().map(|(cwnd, rtt)| cwnd / rtt.powi(2)).fold(0.0, f64::max);
-        let alpha = cwnd_total * best / paths().map(|(cwnd, rtt)| cwnd / rtt).sum::<f64>().powi(2);
-        ((alpha / cwnd_total).min(1.0 / f64::from(group[0].cwnd)), 0.0)
-    });
+    check_increases("lia", |group| (rfc_6356(group), 0.0));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod formulas;
 mod harness;
+mod subflows;
 mod trace;
 
 use conformance::controller::Action;
