@@ -13,6 +13,7 @@ const STRUCT_OPS: &[u8] = b"\0bpf_struct_ops_tcp_congestion_ops\0";
 /// The capabilities that loading needs, by their bits (`linux/capability.h`). CAP_SYS_ADMIN includes the other two.
 const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 const CAP_SYS_ADMIN: u32 = 21;
+const CAPABILITIES_ROW: &str = "capabilities";
 
 /// One condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,11 @@ impl Condition {
     #[must_use]
     pub fn is_obstacle(&self) -> bool {
         self.required && self.remedy.is_some()
+    }
+
+    /// Why a registered program cannot be found: Linux lists programs for CAP_SYS_ADMIN only.
+    pub(crate) fn finding_programs() -> Self {
+        condition(CAPABILITIES_ROW, true, "no CAP_SYS_ADMIN", Some("as root: what is loaded is listed for root only"))
     }
 }
 
@@ -103,7 +109,7 @@ fn capabilities(status: &str) -> Condition {
     let missing: Vec<&str> = CAPABILITIES.iter().filter_map(is_missing).collect();
     let found = if missing.is_empty() { "all three".to_owned() } else { format!("no {}", missing.join(", ")) };
     let remedy = "as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON";
-    condition("capabilities", true, found, (!missing.is_empty()).then_some(remedy))
+    condition(CAPABILITIES_ROW, true, found, (!missing.is_empty()).then_some(remedy))
 }
 
 fn mptcp(enabled: Option<&str>) -> Condition {

@@ -6,7 +6,7 @@ use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel, set_print};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use std::{fmt, fs, io, mem};
+use std::{fmt, fs, mem};
 
 /// Lines of libbpf's messages in an error: the verifier's last instructions and its reason.
 const MESSAGE_LINES: usize = 12;
@@ -112,29 +112,33 @@ pub fn load(program: &'static Program) -> Result<Loaded, Error> {
     if registered().contains(name) {
         return Err(Error::AlreadyLoaded(name));
     }
-    with_messages(|| register(program)).map_err(|(error, messages)| Error::refused(name, &error, &messages))?;
-    find(program).ok_or(Error::NotLoaded(name))
+    let id =
+        with_messages(|| register(program)).map_err(|(error, messages)| Error::refused(name, &error, &messages))?;
+    Ok(Loaded { program, id })
 }
 
-fn register(program: &'static Program) -> libbpf_rs::Result<()> {
+/// Registers the program and returns the id of its `struct_ops` map.
+fn register(program: &'static Program) -> libbpf_rs::Result<u32> {
     let mut object = ObjectBuilder::default().open_memory(program.object)?.load()?;
+    let mut id = 0;
     for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+        id = map.info()?.info.id;
         // Without its link the registration belongs to nobody and stays.
         map.attach_struct_ops()?.disconnect();
     }
-    Ok(())
+    Ok(id)
 }
 
-/// Unloads a program. Sockets that use it keep it until they close.
+/// Unloads a program, for which Linux asks more than for loading it (CAP_SYS_ADMIN). Sockets that use it keep it until they close.
 pub fn unload(program: &'static Program) -> Result<(), Error> {
     let name = program.kernel_name;
     if !registered().contains(name) {
         return Err(Error::NotLoaded(name));
     }
-    let unregister = || match find(program) {
-        Some(loaded) => MapHandle::from_map_id(loaded.id)?.delete(&0u32.to_ne_bytes()),
-        None => Err(io::Error::from(io::ErrorKind::PermissionDenied).into()),
+    let Some(loaded) = find(program) else {
+        return Err(Error::Lacks { name, obstacles: vec![Condition::finding_programs()] });
     };
+    let unregister = || MapHandle::from_map_id(loaded.id)?.delete(&0u32.to_ne_bytes());
     with_messages(unregister).map_err(|(error, messages)| Error::refused(name, &error, &messages))
 }
 

@@ -1,6 +1,6 @@
 //! `cargo xtask deb`: the Debian package, by `dpkg-deb` alone.
 //!
-//! It holds the program, its systemd unit, the daemon's user, an empty `/etc/ropewalk` that only root and this user may
+//! It holds the program, its systemd units, the daemon's user, an empty `/etc/ropewalk` that only root and this user may
 //! read, and the licences.
 
 use crate::{dist, shell};
@@ -11,6 +11,9 @@ use std::path::Path;
 /// Dependencies of the package: the libraries that the program links. iproute2 is not one, because the daemon uses
 /// netlink. `systemd-sysusers` makes the daemon's user.
 const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1, systemd | systemd-standalone-sysusers | systemd-sysusers";
+
+/// Which eBPF programs are loaded at boot: a file that administrators change.
+const KERNEL_DEFAULT: &str = "etc/default/ropewalk-kernel";
 
 /// Builds the program and packs it into `target/debian/ropewalk_VERSION_ARCH.deb`.
 /// Without a profile it makes a new one, as `dist` does.
@@ -24,6 +27,8 @@ pub(crate) fn build(profile: &[&str]) -> Result<(), String> {
     let files = [
         (program, "usr/bin/ropewalk", 0o755),
         (root.join("packaging/ropewalk@.service"), "usr/lib/systemd/system/ropewalk@.service", 0o644),
+        (root.join("packaging/ropewalk-kernel.service"), "usr/lib/systemd/system/ropewalk-kernel.service", 0o644),
+        (root.join("packaging/ropewalk-kernel.default"), KERNEL_DEFAULT, 0o644),
         (root.join("packaging/sysusers.conf"), "usr/lib/sysusers.d/ropewalk.conf", 0o644),
         (root.join("packaging/copyright"), "usr/share/doc/ropewalk/copyright", 0o644),
         (root.join("LICENSE-MIT"), "usr/share/doc/ropewalk/LICENSE-MIT", 0o644),
@@ -38,6 +43,8 @@ pub(crate) fn build(profile: &[&str]) -> Result<(), String> {
     fs::create_dir_all(&configurations).map_err(|error| io_error(&configurations, &error))?;
     fs::set_permissions(&configurations, Permissions::from_mode(0o700))
         .map_err(|error| io_error(&configurations, &error))?;
+    let settings = package.join("DEBIAN/conffiles");
+    fs::write(&settings, format!("/{KERNEL_DEFAULT}\n")).map_err(|error| io_error(&settings, &error))?;
     let control = package.join("DEBIAN/control");
     fs::write(&control, control_file(&version, &architecture)).map_err(|error| io_error(&control, &error))?;
     let deb = target.join(format!("debian/ropewalk_{version}_{architecture}.deb"));

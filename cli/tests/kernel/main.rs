@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::{Reason, skip};
@@ -114,12 +115,17 @@ fn any_namespace_may_choose_a_program() {
     assert!(free.iter().all(|name| allowed.contains(name)), "{allowed:?}");
 }
 
+/// The program where every user may run it.
+fn copy() -> PathBuf {
+    let copy = std::env::temp_dir().join(format!("rw-kernel-test-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_ropewalk"), &copy).unwrap();
+    copy
+}
+
 #[test]
 fn without_privileges_the_reason_and_the_remedy_are_named() {
     let Some(_turn) = turn() else { return };
-    // The program lies where nobody else may read.
-    let copy = std::env::temp_dir().join(format!("rw-kernel-test-{}", std::process::id()));
-    std::fs::copy(env!("CARGO_BIN_EXE_ropewalk"), &copy).unwrap();
+    let copy = copy();
     let run = |arguments: &[&str]| {
         Command::new(&copy)
             .args(arguments)
@@ -135,6 +141,32 @@ fn without_privileges_the_reason_and_the_remedy_are_named() {
     assert_eq!((check.status.code(), load.status.code()), (Some(4), Some(4)));
     assert!(String::from_utf8_lossy(&check.stdout).contains(remedy));
     assert!(String::from_utf8_lossy(&load.stderr).contains(remedy), "{load:?}");
+}
+
+/// The capabilities that the systemd unit gives to the program that loads.
+fn unit_capabilities() -> String {
+    let unit = include_str!("../../../packaging/ropewalk-kernel.service");
+    let line = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).expect("the unit has some");
+    line.split(' ').map(|name| format!(",+{}", name.trim_start_matches("CAP_").to_lowercase())).collect()
+}
+
+#[test]
+fn the_units_capabilities_are_enough_to_load_but_not_to_unload() {
+    let Some(_turn) = turn() else { return };
+    let Some(name) = free().first().copied() else { return };
+    let (copy, capabilities) = (copy(), unit_capabilities());
+    let run = |verb: &str| {
+        let options =
+            ["bounding-set", "inh-caps", "ambient-caps"].map(|option| format!("--{option}=-all{capabilities}"));
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--no-new-privs"]).args(options);
+        command.arg(&copy).args(["kernel", verb, name]).current_dir("/").output().expect("setpriv starts")
+    };
+    let [load, unload] = ["load", "unload"].map(run);
+    std::fs::remove_file(&copy).unwrap();
+    assert_eq!((load.status.code(), String::from_utf8_lossy(&load.stderr).as_ref()), (Some(0), ""));
+    assert!(String::from_utf8_lossy(&unload.stderr).contains("no CAP_SYS_ADMIN\n  help: as root"), "{unload:?}");
+    assert_eq!(with("unload", &[name]).code, Some(0));
 }
 
 #[test]
