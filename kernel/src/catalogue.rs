@@ -27,15 +27,19 @@ macro_rules! programs {
 
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
-    "lia", "lia", true;
-    "olia", "olia", true;
-    "balia", "balia", true;
     "wvegas", "wvegas", true;
+    "olia", "olia", true;
     "coupled-bbr", "coupled_bbr", true;
+    "balia", "balia", true;
+    "lia", "lia", true;
     "bbr", "bbr", false;
+    "bic", "bic", false;
     "highspeed", "highspeed", false;
     "hybla", "hybla", false;
+    "illinois", "illinois", false;
     "scalable", "scalable", false;
+    "vegas", "vegas", false;
+    "veno", "veno", false;
     "westwood", "westwood", false;
 };
 

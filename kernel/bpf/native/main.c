@@ -14,8 +14,8 @@
  *     up          a new socket, established: init
  *     down        release; the socket leaves the list
  *     set         no hook
- *     ack         pkts_acked; in_ack_event; set_state if new_state is another; then cong_control, or else cong_avoid if
- *                 may_raise is set and the window is not being reduced
+ *     ack         pkts_acked and in_ack_event, in prior_state; set_state if new_state is another; then cong_control, or
+ *                 else cong_avoid if may_raise is set and the window is not being reduced
  *     congestion  prior_cwnd and ssthresh, then set_state(new_state), where it is a loss cwnd_event(LOSS) between them
  *                 and a window of in_flight + 1, as where it is a recovery
  *     state       set_state(new_state): a timeout in an episode in which the window was reduced already, with a window of
@@ -48,7 +48,7 @@ static struct mptcp_sock connection = { .conn_list.next = &connection.conn_list 
 
 /* Values of one event. */
 static struct {
-	u64 acked, may_raise, new_state, new_event, to_ssthresh, in_flight;
+	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight;
 	struct ack_sample sample;
 	struct rate_sample rate;
 } event;
@@ -81,6 +81,7 @@ static void set(struct socket *socket, const char *name, long long value)
 	VALUE("sk_state", tp->inet_conn.icsk_inet.sk.__sk_common.skc_state)
 	VALUE("acked", event.acked)
 	VALUE("may_raise", event.may_raise)
+	VALUE("prior_state", event.prior_state)
 	VALUE("new_state", event.new_state)
 	VALUE("new_event", event.new_event)
 	VALUE("to_ssthresh", event.to_ssthresh)
@@ -173,7 +174,7 @@ static void cong_control(struct socket *socket)
 static void ack(struct socket *socket)
 {
 	struct sock *sk = (struct sock *)&socket->tp;
-	u8 state = event.new_state;
+	u8 state = event.new_state, state_before = socket->tp.inet_conn.icsk_ca_state;
 
 	socket->tp.lost += event.rate.losses;
 	if (event.acked)
@@ -181,10 +182,12 @@ static void ack(struct socket *socket)
 	event.sample.in_flight = event.rate.prior_in_flight;
 	event.rate.rtt_us = event.sample.rtt_us;
 	event.rate.acked_sacked = event.acked;
+	socket->tp.inet_conn.icsk_ca_state = event.prior_state;
 	if (registered.pkts_acked)
 		registered.pkts_acked(sk, &event.sample);
 	if (registered.in_ack_event)
 		registered.in_ack_event(sk, 0);
+	socket->tp.inet_conn.icsk_ca_state = state_before;
 	if (state != socket->tp.inet_conn.icsk_ca_state)
 		set_state(socket, state);
 	if (registered.cong_control)

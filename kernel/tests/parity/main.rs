@@ -97,6 +97,10 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm::exact("highspeed"),
     Algorithm::exact("hybla"),
     Algorithm { bytes: true, ..Algorithm::exact("westwood") },
+    Algorithm::exact("vegas"),
+    Algorithm::exact("veno"),
+    Algorithm::exact("bic"),
+    Algorithm::exact("illinois"),
 ];
 
 fn action() -> impl Strategy<Value = Action> {

@@ -35,6 +35,8 @@ pub(crate) struct Step {
     pub(crate) check: Check,
     /// Packets acknowledged.
     pub(crate) acked: u32,
+    /// Of an acknowledgement, in the unit of [`Algorithm::bytes`].
+    snd_nxt: Option<u64>,
     pub(crate) prior: Decision,
     pub(crate) decision: Decision,
 }
@@ -67,8 +69,23 @@ pub(crate) fn record(algorithm: Algorithm, actions: &[(usize, Action)]) -> Resul
         })),
     };
     check_actions(&recorder, actions).map_err(|violation| violation.to_string())?;
-    let steps = std::mem::take(&mut *lock(&log));
+    let mut steps = std::mem::take(&mut *lock(&log));
+    set_snd_nxt(&mut steps);
     Ok(steps)
+}
+
+/// Gives each event the `snd_nxt` of the acknowledgement that caused it; one of a timer that of the next, where the
+/// controllers begin the round trip that it begins.
+fn set_snd_nxt(steps: &mut [Step]) {
+    let mut latest = [None; 3];
+    for step in steps.iter_mut().rev() {
+        match (step.snd_nxt, latest[step.path]) {
+            (Some(snd_nxt), _) => latest[step.path] = Some(snd_nxt),
+            (None, _) if step.line.starts_with("up ") => latest[step.path] = None,
+            (None, Some(snd_nxt)) => write!(step.line, " snd_nxt {snd_nxt}").expect("a string takes it"),
+            (None, None) => {}
+        }
+    }
 }
 
 fn lock(log: &Log) -> std::sync::MutexGuard<'_, Vec<Step>> {
@@ -125,7 +142,7 @@ impl Controller for Recorder {
             step.line = format!("{}{time}{random}{before}", step.line);
         }
         let line = format!("set {index}{}", cwnd_and_ssthresh(decision));
-        log.push(Step { path: index, line, check: Check::NOTHING, acked: 0, prior, decision });
+        log.push(Step { path: index, line, check: Check::NOTHING, acked: 0, snd_nxt: None, prior, decision });
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -144,7 +161,7 @@ fn srtt_eighths(sample: &AckSample) -> u64 {
 impl Recorder {
     fn write(&mut self, path: usize, event: &PathEvent, prior: Decision, decision: Decision) {
         let acked = if let PathEvent::Ack(sample) = event { sample.acked } else { 0 };
-        let step = |line: String, check| Step { path, line, check, acked, prior, decision };
+        let step = |line: String, check| Step { path, line, check, acked, snd_nxt: None, prior, decision };
         let mut steps = Vec::new();
         let state = &mut self.states[path];
         // With a pacing rate the algorithm has the window to itself: it changes at acknowledgements only, also in a
@@ -161,7 +178,8 @@ impl Recorder {
                 state.ca_state = sample.ca_state;
                 let reducing = matches!(sample.ca_state, CaState::Cwr | CaState::Recovery);
                 let check = if reducing && !has_cwnd { Check::SSTHRESH } else { Check::BOTH };
-                steps.push(step(ack(path, sample, state.sequence_numbers(sample)), check));
+                let numbers = state.sequence_numbers(sample);
+                steps.push(Step { snd_nxt: Some(numbers[1]), ..step(ack(path, sample, numbers), check) });
             }
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
                 let reduces = state.on_congestion(*cause, *reduce_cwnd);
@@ -251,6 +269,7 @@ fn ack(path: usize, sample: &AckSample, [snd_una, snd_nxt]: [u64; 2]) -> String 
     set("rtt_us", sample.rtt.map_or(-1, |rtt| rtt.as_micros() as i64));
     set("may_raise", i64::from(sample.may_raise_cwnd));
     set("cwnd_limited", i64::from(sample.cwnd_limited));
+    set("prior_state", sample.prior_ca_state as i64);
     set("new_state", sample.ca_state as i64);
     set("prior_in_flight", i64::from(sample.prior_in_flight));
     set("packets_out", i64::from(sample.in_flight));
