@@ -18,9 +18,11 @@ typedef _Bool bool;
 #define false 0
 
 enum ca_state { CA_OPEN, CA_DISORDER, CA_CWR, CA_RECOVERY, CA_LOSS };      /* enum tcp_ca_state */
-enum ca_event { TX_START, CWND_RESTART, COMPLETE_CWR, LOSS };              /* enum tcp_ca_event */
+enum ca_event { TX_START, CWND_RESTART, COMPLETE_CWR, LOSS, ECN_NO_CE, ECN_IS_CE };      /* enum tcp_ca_event */
 enum { TCP_ESTABLISHED = 1 };
 enum { NON_RESTRICTED = 1, NEEDS_ECN = 2 };                                /* TCP_CONG_* */
+enum { ACK_TIMER = 2, ACK_NOW = 16 };                                      /* enum inet_csk_ack_state_t */
+enum { ECN_DEMAND_CWR = 4 };                                               /* TCP_ECN_* */
 enum { INFINITE_SSTHRESH = 0x7fffffff };
 enum { LINUX_6_10 = 6 << 16 | 10 << 8 };                                  /* of LINUX_KERNEL_VERSION */
 enum { USEC_PER_SEC = 1000000, USEC_PER_MSEC = 1000 };
@@ -55,6 +57,9 @@ struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	void *icsk_ulp_data;
 	u8 icsk_ca_state : 5;
+	struct {
+		u8 pending;             /* acknowledgement to be sent: ACK_* */
+	} icsk_ack;
 	u64 icsk_ca_priv[13];
 };
 
@@ -84,10 +89,13 @@ struct tcp_sock {
 	u32 mss_cache;                  /* bytes */
 	u32 delivered;
 	u64 delivered_mstamp;           /* time of the latest delivery, microseconds */
+	u32 delivered_ce;               /* of `delivered`, those whose acknowledgement echoed a mark */
 	u32 lost;
 	u32 app_limited;                /* `delivered` up to which samples are application-limited; 0: none are */
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 rcv_nxt;
+	u8 ecn_flags;                   /* ECN_* */
 	u64 tcp_mstamp;                 /* time of the latest packet, microseconds */
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;

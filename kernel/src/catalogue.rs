@@ -27,20 +27,24 @@ macro_rules! programs {
 
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
+    "balia", "balia", true;
+    "coupled-bbr", "coupled_bbr", true;
+    "lia", "lia", true;
     "wvegas", "wvegas", true;
     "olia", "olia", true;
-    "coupled-bbr", "coupled_bbr", true;
-    "balia", "balia", true;
-    "lia", "lia", true;
     "bbr", "bbr", false;
     "bic", "bic", false;
+    "dctcp", "dctcp", false;
     "highspeed", "highspeed", false;
+    "htcp", "htcp", false;
     "hybla", "hybla", false;
     "illinois", "illinois", false;
+    "lp", "lp", false;
     "scalable", "scalable", false;
     "vegas", "vegas", false;
     "veno", "veno", false;
     "westwood", "westwood", false;
+    "yeah", "yeah", false;
 };
 
 /// The program with this name, as the registry or the kernel has it.

@@ -27,6 +27,8 @@ struct Algorithm {
     /// Of a model of the path that paces: by how much pacing rates may differ, in 1/256 of the bandwidth in the first word
     /// of the state (in bytes a microsecond, times 2^20).
     pacing_gain: Option<f64>,
+    /// Parameters of the controller that are not the default.
+    choices: &'static [(&'static str, &'static str)],
     /// Whether sequence numbers count bytes, as in the kernel, or packets, as the controllers' do.
     bytes: bool,
 }
@@ -50,12 +52,12 @@ impl Algorithm {
     /// Growth by fractions of a packet, with the rounding of shares.bpf.h; Reno's threshold.
     const fn shares(name: &'static str) -> Self {
         let growth = Growth::Fractions { rounding: 1.0 / 4096.0, shrinks: false };
-        Self { name, program: name, growth, ssthresh: 0, pacing_gain: None, bytes: false }
+        Self { name, program: name, growth, ssthresh: 0, pacing_gain: None, choices: &[], bytes: false }
     }
 
     /// The controller's integers, to the packet.
     const fn exact(name: &'static str) -> Self {
-        Self { name, program: name, growth: Growth::Exact, ssthresh: 0, pacing_gain: None, bytes: false }
+        Self { name, program: name, growth: Growth::Exact, ssthresh: 0, pacing_gain: None, choices: &[], bytes: false }
     }
 
     /// A model of the path, in the controller's integers.
@@ -101,6 +103,10 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm::exact("veno"),
     Algorithm::exact("bic"),
     Algorithm::exact("illinois"),
+    Algorithm::exact("yeah"),
+    Algorithm::exact("htcp"),
+    Algorithm { choices: &[("delay", "rtt")], ..Algorithm::exact("lp") },
+    Algorithm::exact("dctcp"),
 ];
 
 fn action() -> impl Strategy<Value = Action> {
@@ -130,7 +136,25 @@ fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
         std::iter::repeat_n(round, rounds).flatten().collect()
     });
     let single = (0..3usize, action()).prop_map(|action| vec![action]);
-    prop::collection::vec(prop_oneof![4 => single, 1 => round_trips], 1..100).prop_map(|parts| parts.concat())
+    let mixed = prop::collection::vec(prop_oneof![4 => single, 1 => round_trips], 1..100);
+    prop_oneof![2 => mixed.prop_map(|parts| parts.concat()), 1 => queueing()]
+}
+
+/// A path that is never idle, with a queue that comes and goes: its base RTT stays, and rounds have many samples.
+fn queueing() -> impl Strategy<Value = Vec<(usize, Action)>> {
+    let sign = prop_oneof![6 => Just(None), 1 => Just(Some(Action::Mark)), 1 => Just(Some(Action::Timeout))];
+    let phase = (0..40u64, 1..4u32, prop_oneof![8 => Just(0u32), 1 => Just(1)], 1..60usize, sign);
+    (1..100u64, prop::collection::vec(phase, 1..30)).prop_map(|(base_ms, phases)| {
+        let mut actions = vec![Action::Send(1000)];
+        for (queue_percent, acked, lost, acks, sign) in phases {
+            let rtt_us = base_ms * 10 * (100 + queue_percent);
+            let ack = [Action::Wait(base_ms / 8), Action::Ack { acked, lost: 0, rtt_us }, Action::Send(1000)];
+            actions.extend(sign);
+            actions.push(Action::Ack { acked, lost, rtt_us });
+            actions.extend(std::iter::repeat_n(ack, acks).flatten());
+        }
+        actions.into_iter().map(|action| (0, action)).collect()
+    })
 }
 
 /// By how much the program's window has grown more than the controller's since a reduction.

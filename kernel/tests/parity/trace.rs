@@ -7,7 +7,8 @@
 use crate::Algorithm;
 use conformance::controller::{Action, check_actions};
 use control::{
-    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, PathEvent, registry,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, ParamValue, PathEvent,
+    registry,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -45,7 +46,9 @@ type Log = Arc<Mutex<Vec<Step>>>;
 
 /// The algorithm's controller under these actions, which [`check_actions`] makes consistent events of.
 pub(crate) fn record(algorithm: Algorithm, actions: &[(usize, Action)]) -> Result<Vec<Step>, String> {
-    let Algorithm { name, bytes, .. } = algorithm;
+    let Algorithm { name, bytes, choices, .. } = algorithm;
+    let parameters = choices.iter().map(|(name, choice)| ((*name).into(), ParamValue::Choice((*choice).into())));
+    let parameters: BTreeMap<String, ParamValue> = parameters.collect();
     let entry = registry::find(name).ok_or_else(|| format!("no controller is called `{name}`"))?;
     let log = Log::default();
     let shared_log = Arc::clone(&log);
@@ -57,7 +60,7 @@ pub(crate) fn record(algorithm: Algorithm, actions: &[(usize, Action)]) -> Resul
         parameters: &[],
         properties: entry.properties,
         constructor: Constructor::CoupledDyn(Arc::new(move |_| {
-            let inner = entry.controller(&BTreeMap::new()).expect("defaults are allowed");
+            let inner = entry.controller(&parameters).expect("the choices are allowed");
             // Each run begins anew; the last one stays.
             lock(&shared_log).clear();
             Box::new(Recorder {
@@ -97,6 +100,9 @@ struct PathState {
     ca_state: CaState,
     /// Whether the latest reduction can be undone.
     may_undo: bool,
+    /// Whether there was a mark since the latest acknowledgement: the next one delivers marked packets.
+    echoes_mark: bool,
+    delivered_ce: u64,
     /// Whether sequence numbers count bytes.
     bytes: bool,
     /// Bytes of a packet.
@@ -121,6 +127,8 @@ impl Controller for Recorder {
         if let PathEvent::Ack(sample) = &mut event {
             // What the kernel's srtt_us can hold, and at least a microsecond.
             sample.srtt = if sample.srtt == Span::ZERO { Span::ZERO } else { Span(srtt_eighths(sample) * 125) };
+            let echoes_mark = std::mem::take(&mut self.states[path.index()].echoes_mark);
+            sample.marked = if echoes_mark { sample.acked } else { 0 };
         }
         let none = Decision { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
         let is_new = matches!(event, PathEvent::PathUp(_));
@@ -179,12 +187,15 @@ impl Recorder {
                 let reducing = matches!(sample.ca_state, CaState::Cwr | CaState::Recovery);
                 let check = if reducing && !has_cwnd { Check::SSTHRESH } else { Check::BOTH };
                 let numbers = state.sequence_numbers(sample);
-                steps.push(Step { snd_nxt: Some(numbers[1]), ..step(ack(path, sample, numbers), check) });
+                state.delivered_ce += u64::from(sample.marked);
+                let line = format!("{} delivered_ce {}", ack(path, sample, numbers), state.delivered_ce);
+                steps.push(Step { snd_nxt: Some(numbers[1]), ..step(line, check) });
             }
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
                 let reduces = state.on_congestion(*cause, *reduce_cwnd);
                 let name = if reduces { "congestion" } else { "state" };
                 let line = format!("{name} {path} new_state {} in_flight {in_flight}", state.ca_state as u8);
+                state.echoes_mark |= *cause == Cause::EcnMark;
                 let ends = *cause == Cause::TlpRecovery;
                 steps.push(step(line, if ends { Check::NOTHING } else { Check::SSTHRESH }));
                 if ends {
