@@ -48,10 +48,10 @@ pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Takes an endpoint away or adds it again, five times a second, never the first link's.
-pub fn endpoints(network: &Network, shared: &Shared, mut rng: RngStream) {
+/// Takes an endpoint away or adds it again, five times a second, never the first link's, until so many changes are made.
+pub fn endpoints(network: &Network, shared: &Shared, mut rng: RngStream, changes: u64) {
     let mut present = vec![true; network.links()];
-    while !shared.stopped() {
+    while !shared.stopped() && shared.endpoint_changes.load(Ordering::Relaxed) < changes {
         let link = 1 + usize::try_from(rng.below(network.links() as u64 - 1)).expect("a number of links");
         let changed = if present[link] { network.delete_endpoint(link) } else { network.add_endpoint(link) };
         if changed.is_ok() {
@@ -80,22 +80,21 @@ pub fn programs(programs: &[&'static Program], shared: &Shared, interval: Durati
     Ok(())
 }
 
-/// Draws each link's rate, delay, loss and reordering anew every few seconds. The last link is limited at the client's own
-/// device too, by a bucket of 30 kB. A kernel without netem limits rates only.
+/// Draws each link's rate, delay, loss and reordering anew every few seconds. Every other time a link is limited at the
+/// client's own device too, by a bucket of 30 kB. A kernel without netem limits rates only.
 ///
 /// # Errors
 /// If `tc` fails.
 pub fn links(network: &Network, shared: &Shared, mut rng: RngStream) -> Result<(), String> {
-    let last = network.links() - 1;
     let has_netem = network.tc(Host::Router, "qdisc replace dev lo root netem delay 1ms").is_ok();
     while !shared.stopped() {
         for link in 0..network.links() {
             limit(network, link, has_netem, &mut rng)?;
+            let rate = if rng.chance(0.5) { 2 + rng.below(30) } else { 1000 };
+            let own = format!("qdisc replace dev up{link} root tbf rate {rate}mbit burst 30kb limit 30kb");
+            network.tc(Host::Client, &own)?;
             count(&shared.link_changes);
         }
-        let rate = 2 + rng.below(30);
-        let own = format!("qdisc replace dev up{last} root tbf rate {rate}mbit burst 30kb limit 30kb");
-        network.tc(Host::Client, &own)?;
         shared.sleep(Duration::from_millis(1000 + rng.below(4000)));
     }
     Ok(())

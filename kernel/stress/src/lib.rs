@@ -5,6 +5,7 @@
 pub mod churn;
 pub mod network;
 pub mod observe;
+pub mod remains;
 pub mod soak;
 pub mod traffic;
 pub mod trial;

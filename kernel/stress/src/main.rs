@@ -3,12 +3,16 @@
 use kernel::{PROGRAMS, Program};
 use std::process::ExitCode;
 use std::time::Duration;
+use stress::remains::Load;
 use stress::soak::{Report, Soak};
 
 const HELP: &str = "\
 ropewalk-stress VERB, as root
 
   trial [NAME ...]             each program from loading to unloading: one line each of what it carried
+  remains CHANGES CONNECTIONS NAME ...
+                               each program under so many changes of endpoints, five a second, and short connections, all
+                               at the same time; unloaded while in use: what is left of them?
   soak SECONDS SEED NAME ...   all programs at once with changing links, endpoints and algorithms; a name that is no
                                program is an algorithm of the kernel itself (reno, cubic)
 ";
@@ -18,6 +22,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match &arguments[..] {
         ["trial", names @ ..] => trial(names),
+        ["remains", changes, connections, names @ ..] if !names.is_empty() => remains(changes, connections, names),
         ["soak", seconds, seed, names @ ..] if !names.is_empty() => soak(seconds, seed, names),
         _ => Err(HELP.to_owned()),
     };
@@ -51,8 +56,20 @@ fn program(name: &str) -> Result<&'static Program, String> {
     kernel::program(name).ok_or_else(|| format!("no program `{name}`\n\n{HELP}"))
 }
 
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number\n\n{HELP}"))
+}
+
+fn remains(changes: &str, connections: &str, names: &[&str]) -> Result<bool, String> {
+    let programs = names.iter().map(|name| program(name)).collect::<Result<Vec<_>, _>>()?;
+    let load = Load { endpoint_changes: number(changes)?, short_connections: number(connections)? };
+    let remains = stress::remains::run(&programs, load)?;
+    remains.rows.iter().for_each(|row| println!("{row}"));
+    remains.findings.iter().for_each(|finding| println!("FINDING: {finding}"));
+    Ok(remains.findings.is_empty())
+}
+
 fn soak(seconds: &str, seed: &str, names: &[&str]) -> Result<bool, String> {
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number\n\n{HELP}"));
     let soak = Soak {
         programs: names.iter().filter_map(|name| kernel::program(name)).collect(),
         own: names.iter().filter(|name| kernel::program(name).is_none()).map(|name| (*name).to_owned()).collect(),

@@ -1,17 +1,17 @@
 //! What the kernel says and holds: its log, and the programs and sockets that are left.
 
 use crate::network::{Host, Network};
-use libbpf_rs::ProgramType;
+use kernel::Program;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
+use libbpf_rs::{MapType, ProgramType};
 use nix::libc;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Log lines of this level or a lower number are findings: `KERN_WARNING`.
-const WARNING: u32 = 4;
-/// Warnings about a slow machine, as an emulated one is.
-const OF_SLOW_MACHINES: [&str; 3] = ["hrtimer: interrupt took", "perf: interrupt took", "clocksource: "];
+/// What the kernel's log says when something is wrong in the kernel, rather than with a device or a slow machine.
+const MARKS: [&str; 6] =
+    ["WARNING: ", "BUG: ", "Oops", "refcount_t: ", "unregister_netdevice: waiting", "general protection"];
 
 /// The kernel's log from a point in time on.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl KernelLog {
         Ok(Self { file })
     }
 
-    /// The warnings and errors since the last call.
+    /// Warnings and faults of the kernel since the last call.
     pub fn findings(&mut self) -> Vec<String> {
         let mut findings = Vec::new();
         let mut record = [0; 8192];
@@ -48,55 +48,48 @@ impl KernelLog {
     }
 }
 
-/// The text of a record `PRIORITY,SEQUENCE,TIME,FLAGS;TEXT` if it is a warning or worse.
+/// The first line of a record `PRIORITY,SEQUENCE,TIME,FLAGS;TEXT` that tells of something wrong.
 fn finding(record: &str) -> Option<String> {
-    let (prefix, text) = record.split_once(';')?;
-    let priority: u32 = prefix.split(',').next()?.parse().ok()?;
-    let is_harmless = OF_SLOW_MACHINES.iter().any(|start| text.starts_with(start));
-    (priority & 7 <= WARNING && !is_harmless).then(|| text.lines().next().unwrap_or_default().to_owned())
+    let (_, text) = record.split_once(';')?;
+    let line = text.lines().next()?;
+    MARKS.iter().any(|mark| line.contains(mark)).then(|| line.to_owned())
 }
 
-/// What the kernel holds of a program: ids of its registration and of its functions.
+/// What the kernel holds of programs: ids of their registrations and of their functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     maps: Vec<u32>,
-    programs: Vec<u32>,
+    functions: Vec<u32>,
 }
 
 impl Held {
-    /// All `struct_ops` maps and programs.
+    /// What is held of these programs, also of earlier registrations.
     #[must_use]
-    pub fn all() -> Self {
-        let is_struct_ops = |ty| ty == libbpf_rs::MapType::StructOps;
-        Self {
-            maps: MapInfoIter::default().filter(|info| is_struct_ops(info.ty)).map(|info| info.id).collect(),
-            programs: ProgInfoIter::default()
-                .filter(|info| info.ty == ProgramType::StructOps)
-                .map(|info| info.id)
-                .collect(),
-        }
-    }
-
-    /// What is in this one and not in `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let new = |now: &[u32], then: &[u32]| now.iter().filter(|id| !then.contains(id)).copied().collect();
-        Self { maps: new(&self.maps, &earlier.maps), programs: new(&self.programs, &earlier.programs) }
-    }
-
-    /// Which of these the kernel still holds.
-    #[must_use]
-    pub fn remaining(&self) -> Self {
-        let now = Self::all();
-        let still = |then: &[u32], now: &[u32]| then.iter().filter(|id| now.contains(id)).copied().collect();
-        Self { maps: still(&self.maps, &now.maps), programs: still(&self.programs, &now.programs) }
+    pub fn of(programs: &[&Program]) -> Self {
+        let is_ours = |name: &str| programs.iter().any(|program| program.kernel_name == name);
+        let maps = MapInfoIter::default()
+            .filter(|info| info.ty == MapType::StructOps && is_ours(&info.name.to_string_lossy()));
+        let functions = ProgInfoIter::default().filter(|info| {
+            info.ty == ProgramType::StructOps && owner(&info.name.to_string_lossy()).is_some_and(&is_ours)
+        });
+        Self { maps: maps.map(|info| info.id).collect(), functions: functions.map(|info| info.id).collect() }
     }
 
     /// Whether nothing is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.maps.is_empty() && self.programs.is_empty()
+        self.maps.is_empty() && self.functions.is_empty()
     }
+}
+
+/// The program that a function belongs to: the function's name opens with the program's, without the prefix.
+fn owner(function: &str) -> Option<&'static str> {
+    let names = kernel::PROGRAMS.iter().map(|program| program.kernel_name);
+    let opens = |name: &&str| {
+        let rest = name.strip_prefix("rw_").and_then(|base| function.strip_prefix(base));
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    names.filter(opens).max_by_key(|name| name.len())
 }
 
 /// Sockets of TCP and MPTCP that a host has, by `/proc/net/protocols`; those in TIME-WAIT do not count.
@@ -130,10 +123,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_function_belongs_to_the_program_whose_name_it_opens_with() {
+        assert_eq!(owner("lia_cong_avoid"), Some("rw_lia"));
+        assert_eq!(owner("bbr_init"), Some("rw_bbr"));
+        assert_eq!(owner("cubic_init"), None);
+        assert_eq!(owner("liability"), None);
+    }
+
+    #[test]
     fn a_warning_of_the_log_is_a_finding_and_a_notice_is_none() {
         assert_eq!(finding("4,339,5140900,-;WARNING: CPU: 0\n SUBSYSTEM=x\n").as_deref(), Some("WARNING: CPU: 0"));
         assert_eq!(finding("6,340,5140901,-;a link becomes ready\n"), None);
-        assert_eq!(finding("4,340,5140901,-;hrtimer: interrupt took 2075330 ns\n"), None);
-        assert_eq!(finding("30,341,5140902,-;from a daemon\n"), None, "facility 3, severity 6");
+        assert_eq!(finding("4,341,5140902,-;hrtimer: interrupt took 2075330 ns\n"), None);
     }
 }

@@ -51,7 +51,6 @@ impl Soak {
     /// If it cannot be set up, or a thread failed.
     pub fn run(&self, progress: &mut dyn FnMut(&Report)) -> Result<Report, String> {
         let mut log = KernelLog::from_now()?;
-        let before = Held::all();
         for program in &self.programs {
             kernel::load(program).map_err(|error| error.to_string())?;
         }
@@ -60,8 +59,8 @@ impl Soak {
             kernel::unload(program).map_err(|error| error.to_string())?;
         }
         let mut report = outcome?;
-        if !wait_until(|| Held::all().since(&before).is_empty()) {
-            report.findings.push(format!("still held: {:?}", Held::all().since(&before)));
+        if !wait_until(|| Held::of(&self.programs).is_empty()) {
+            report.findings.push(format!("the kernel still holds {:?}", Held::of(&self.programs)));
         }
         report.findings.extend(log.findings());
         Ok(report)
@@ -112,7 +111,7 @@ impl Soak {
         let (links, endpoints) = (stream("links"), stream("endpoints"));
         threads.push(std::thread::spawn(move || churn::links(&of_links.0, &of_links.1, links)));
         threads.push(std::thread::spawn(move || {
-            churn::endpoints(&of_endpoints.0, &of_endpoints.1, endpoints);
+            churn::endpoints(&of_endpoints.0, &of_endpoints.1, endpoints, u64::MAX);
             Ok(())
         }));
         let (programs, shared, interval) = (self.programs.clone(), shared.clone(), self.reload_interval);

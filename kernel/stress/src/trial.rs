@@ -70,16 +70,14 @@ impl Outcome {
 /// What failed first: loading, with the kernel's words, or the connection.
 pub fn run(program: &'static Program) -> Result<Outcome, String> {
     let mut log = KernelLog::from_now()?;
-    let before = Held::all();
     kernel::load(program).map_err(|error| error.to_string())?;
-    let held = Held::all().since(&before);
     let carried = carry(program.kernel_name);
     let unloaded = kernel::unload(program).map_err(|error| error.to_string());
     let (sink, connection, network, windows) = carried?;
     unloaded?;
     let carried = sink.bytes();
     drop((connection, sink, network));
-    let unloaded = wait_until(|| held.remaining().is_empty());
+    let unloaded = wait_until(|| Held::of(&[program]).is_empty());
     let greatest_growth = QUARTER.contains(&program.name).then_some(GREATEST_GROWTH);
     Ok(Outcome { carried, windows, greatest_growth, unloaded, log: log.findings() })
 }

@@ -24,7 +24,7 @@ const PACKAGE: &str = "linux-image-cloud-amd64";
 /// The kernel of a release, which is downloaded once; `cargo clean` or removing its folder has it downloaded anew.
 pub(super) fn fetch(suite: &str, folder: &Path) -> Result<Kernel, String> {
     let folder = folder.join(suite);
-    let package = || newest(&folder, |name| name.starts_with("linux-image-") && name.ends_with(".deb"));
+    let package = || find(&folder, &|name| name.starts_with("linux-image-") && name.ends_with(".deb"));
     if package().is_none() {
         download(suite, &folder)?;
     }
@@ -62,31 +62,40 @@ fn apt(program: &str, folder: &Path, arguments: &[&str]) -> Result<String, Strin
     output(command.args(arguments).current_dir(folder))
 }
 
-/// A Debian package, unpacked below `folder`, or an image as it is.
+/// A Debian package, unpacked below `folder`; a folder with unpacked ones; or an image as it is.
 pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Kernel, String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if !file.is_file() {
-        return Err(format!("{}: no such file; a kernel is a Debian package (.deb) or an image", file.display()));
+    let package = name.strip_suffix(".deb");
+    match package {
+        _ if file.is_dir() => unpacked(name, file),
+        _ if !file.is_file() => Err(format!(
+            "{}: no such file; a kernel is a Debian package (.deb), a folder with unpacked ones, or an image",
+            file.display()
+        )),
+        None => Ok(Kernel { name, image: file.to_owned(), modules: None }),
+        Some(package) => {
+            let files = folder.join(package);
+            if !files.exists() {
+                output(Command::new("dpkg-deb").arg("--extract").arg(file).arg(&files))?;
+            }
+            unpacked(package.to_owned(), &files)
+        }
     }
-    let Some(name) = name.strip_suffix(".deb") else {
-        return Ok(Kernel { name, image: file.to_owned(), modules: None });
-    };
-    let unpacked = folder.join(name);
-    if !unpacked.exists() {
-        output(Command::new("dpkg-deb").arg("--extract").arg(file).arg(&unpacked))?;
-    }
-    let image = newest(&unpacked.join("boot"), |name| name.starts_with("vmlinuz"));
-    let image = image.ok_or_else(|| format!("{}: there is no kernel in it", file.display()))?;
-    Ok(Kernel { name: name.to_owned(), image, modules: Some(unpacked) })
 }
 
-/// The last by name of the files in a folder.
-fn newest(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| is_wanted(&path.file_name().unwrap_or_default().to_string_lossy()))
-        .max()
+fn unpacked(name: String, files: &Path) -> Result<Kernel, String> {
+    let image = find(files, &|name| name.starts_with("vmlinuz"));
+    let image = image.ok_or_else(|| format!("{}: there is no kernel in it", files.display()))?;
+    Ok(Kernel { name, image, modules: Some(files.to_owned()) })
+}
+
+/// The first file with such a name, somewhere below a folder.
+pub(super) fn find(folder: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
+    let entries: Vec<_> = fs::read_dir(folder).ok()?.filter_map(Result::ok).collect();
+    entries.iter().find_map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => find(&entry.path(), is_wanted),
+        _ => Some(entry.path()).filter(|_| is_wanted(&entry.file_name().to_string_lossy())),
+    })
 }
 
 /// Runs a command and returns its standard output, of bytes that need not be text.

@@ -1,6 +1,6 @@
 //! The guest's file system: a cpio archive of this machine's own programs with their libraries, and the kernel's modules.
 
-use super::debian::{Kernel, raw_output};
+use super::debian::{Kernel, find, raw_output};
 use crate::shell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ pub(super) fn write(kernel: &Kernel, folder: &Path) -> Result<PathBuf, String> {
         }
     }
     for (index, name) in MODULES.iter().enumerate() {
-        if let Some(module) = kernel.modules.as_deref().and_then(|folder| find_module(folder, name)) {
+        if let Some(module) = kernel.modules.as_deref().and_then(|folder| find(folder, &is_module(name))) {
             files.insert(format!("modules/{index}-{name}.ko"), read_module(&module)?);
         }
     }
@@ -52,14 +52,9 @@ fn libraries(program: &Path) -> Result<Vec<String>, String> {
     Ok(text.split_whitespace().filter(|word| word.starts_with('/')).map(str::to_owned).collect())
 }
 
-/// The module's file, `NAME.ko` or compressed, somewhere below a folder.
-fn find_module(folder: &Path, name: &str) -> Option<PathBuf> {
-    let entries: Vec<_> = fs::read_dir(folder).ok()?.filter_map(Result::ok).collect();
-    let is_it = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().starts_with(&format!("{name}.ko"));
-    entries.iter().find_map(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => find_module(&entry.path(), name),
-        _ => Some(entry.path()).filter(|path| is_it(path)),
-    })
+/// Whether a file is the module, as it is or compressed.
+fn is_module(name: &str) -> impl Fn(&str) -> bool {
+    move |file| file.strip_prefix(name).is_some_and(|ending| ending.starts_with(".ko"))
 }
 
 fn read_module(file: &Path) -> Result<Vec<u8>, String> {
