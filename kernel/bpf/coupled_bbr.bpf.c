@@ -51,8 +51,9 @@ static inline u64 shared_bandwidth(const struct tcp_sock *tp, const struct bbr *
 /* Gain and window for the phases that cruise. */
 static inline void couple(struct sock *sk, const struct bbr *bbr, struct bbr_cruise *cruise)
 {
-	struct bandwidths all = {};
+	struct bandwidths all;
 
+	CLEAR(all);
 	read_group(sk, &all.group);
 	if (is_alone(&all.group) || !bbr->shared)
 		return;

@@ -75,6 +75,13 @@ impl Held {
         Self { maps: maps.map(|info| info.id).collect(), functions: functions.map(|info| info.id).collect() }
     }
 
+    /// What is in this one and not in `other`.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let rest = |ids: &[u32], others: &[u32]| ids.iter().filter(|id| !others.contains(id)).copied().collect();
+        Self { maps: rest(&self.maps, &other.maps), functions: rest(&self.functions, &other.functions) }
+    }
+
     /// Whether nothing is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {

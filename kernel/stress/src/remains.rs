@@ -41,12 +41,14 @@ pub struct Remains {
 /// If something cannot be set up or loaded.
 pub fn run(programs: &[&'static Program], load: Load) -> Result<Remains, String> {
     let mut log = KernelLog::from_now()?;
+    let before = Held::of(programs); // of somebody else who has just unloaded them
     let mut loaded = Vec::new();
     let outcome = programs.iter().try_for_each(|program| {
         kernel::load(program).map_err(|error| error.to_string())?;
         loaded.push(*program);
         Ok::<(), String>(())
     });
+    let held = Held::of(programs).without(&before);
     let used = outcome.and_then(|()| use_all(programs, load));
     for program in loaded {
         kernel::unload(program).map_err(|error| error.to_string())?;
@@ -59,8 +61,10 @@ pub fn run(programs: &[&'static Program], load: Load) -> Result<Remains, String>
         remains.rows.push(format!("{name}: {row}"));
         remains.findings.extend(finding.map(|finding| format!("{name}: {finding}")));
     }
-    if !wait_until(|| Held::of(programs).is_empty()) {
-        remains.findings.push(format!("the kernel still holds {:?}", Held::of(programs)));
+    // Ids are not given twice: what is loaded since then has others.
+    let left = || held.without(&held.without(&Held::of(programs)));
+    if !wait_until(|| left().is_empty()) {
+        remains.findings.push(format!("the kernel still holds {:?}", left()));
     }
     remains.findings.extend(log.findings());
     Ok(remains)
