@@ -130,7 +130,10 @@ struct bbr_ack {
 };
 
 /* For the native build: whether the algorithm, not the application, limits the sender. */
-#define LIMITS_ITSELF(state) (((struct bbr *)(state))->mode == PROBE_RTT)
+#define LIMITS_ITSELF(sk) (BBR_OF(sk)->mode == PROBE_RTT)
+#ifndef BBR_OF
+#define BBR_OF(sk) ((struct bbr *)private(sk))
+#endif
 
 static inline u32 packets_in_flight(const struct tcp_sock *tp)
 {
@@ -663,44 +666,44 @@ static inline void bbr_control(struct sock *sk, struct bbr *bbr, const struct ra
 }
 
 /* The hooks other than cong_control of such an algorithm, and their entries in its registration. */
-#define BBR_HOOKS(prefix)											       \
-	HOOK(void, prefix##_init, struct sock *sk)								       \
-	{													       \
-		bbr_init(sk, private(sk));									       \
-		tcp_sk(sk)->snd_ssthresh = INFINITE_SSTHRESH;							       \
-	}													       \
-	HOOK(u32, prefix##_ssthresh, struct sock *sk)								       \
-	{													       \
-		bbr_save_cwnd(private(sk));									       \
-		return tcp_sk(sk)->snd_ssthresh;								       \
-	}													       \
-	HOOK(u32, prefix##_undo_cwnd, struct sock *sk)								       \
-	{													       \
-		bbr_on_undo(sk, private(sk));									       \
-		return tcp_sk(sk)->snd_cwnd;									       \
-	}													       \
-	HOOK(void, prefix##_set_state, struct sock *sk, u8 new_state)						       \
-	{													       \
-		bbr_on_state(sk, private(sk), new_state);							       \
-	}													       \
-	HOOK(void, prefix##_cwnd_event, struct sock *sk, enum ca_event event)					       \
-	{													       \
-		bbr_on_event(sk, private(sk), event);								       \
-	}													       \
+#define BBR_HOOKS(prefix)                                                                                              \
+	HOOK(void, prefix##_init, struct sock *sk)                                                                     \
+	{                                                                                                              \
+		bbr_init(sk, private(sk));                                                                             \
+		tcp_sk(sk)->snd_ssthresh = INFINITE_SSTHRESH;                                                          \
+	}                                                                                                              \
+	HOOK(u32, prefix##_ssthresh, struct sock *sk)                                                                  \
+	{                                                                                                              \
+		bbr_save_cwnd(private(sk));                                                                            \
+		return tcp_sk(sk)->snd_ssthresh;                                                                       \
+	}                                                                                                              \
+	HOOK(u32, prefix##_undo_cwnd, struct sock *sk)                                                                 \
+	{                                                                                                              \
+		bbr_on_undo(sk, private(sk));                                                                          \
+		return tcp_sk(sk)->snd_cwnd;                                                                           \
+	}                                                                                                              \
+	HOOK(void, prefix##_set_state, struct sock *sk, u8 new_state)                                                  \
+	{                                                                                                              \
+		bbr_on_state(sk, private(sk), new_state);                                                              \
+	}                                                                                                              \
+	HOOK(void, prefix##_cwnd_event, struct sock *sk, enum ca_event event)                                          \
+	{                                                                                                              \
+		bbr_on_event(sk, private(sk), event);                                                                  \
+	}                                                                                                              \
 	BBR_SIZES(prefix)
 
-#define BBR_SIZES(prefix)											       \
-	HOOK(u32, prefix##_min_tso_segs, struct sock *sk)							       \
-	{													       \
-		return bbr_min_segs(sk);									       \
-	}													       \
-	HOOK(u32, prefix##_sndbuf_expand, struct sock *sk)							       \
-	{													       \
-		return SNDBUF_EXPAND;										       \
+#define BBR_SIZES(prefix)                                                                                              \
+	HOOK(u32, prefix##_min_tso_segs, struct sock *sk)                                                              \
+	{                                                                                                              \
+		return bbr_min_segs(sk);                                                                               \
+	}                                                                                                              \
+	HOOK(u32, prefix##_sndbuf_expand, struct sock *sk)                                                             \
+	{                                                                                                              \
+		return SNDBUF_EXPAND;                                                                                  \
 	}
 
-#define BBR_HOOKS_OF(prefix)											       \
+#define BBR_HOOKS_OF(prefix)                                                                                           \
 	.init = (void *)prefix##_init, .ssthresh = (void *)prefix##_ssthresh, .undo_cwnd = (void *)prefix##_undo_cwnd, \
-	.set_state = (void *)prefix##_set_state, .cwnd_event = (void *)prefix##_cwnd_event,			       \
-	.cong_control = (void *)prefix##_cong_control, .min_tso_segs = (void *)prefix##_min_tso_segs,		       \
+	.set_state = (void *)prefix##_set_state, .cwnd_event = (void *)prefix##_cwnd_event,                            \
+	.cong_control = (void *)prefix##_cong_control, .min_tso_segs = (void *)prefix##_min_tso_segs,                  \
 	.sndbuf_expand = (void *)prefix##_sndbuf_expand, .flags = NON_RESTRICTED

@@ -55,6 +55,7 @@ struct tcp_congestion_ops;
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
+	u32 icsk_rto;                   /* jiffies */
 	void *icsk_ulp_data;
 	u8 icsk_ca_state : 5;
 	struct {
@@ -79,6 +80,8 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_cwnd_stamp;
 	u32 prior_cwnd;
+	u32 prr_out;                    /* packets sent since the present reduction began */
+	u32 lsndtime;                   /* time of the latest packet sent, jiffies */
 	u32 max_packets_out;
 	u32 packets_out;
 	u32 sacked_out;
@@ -161,6 +164,7 @@ struct tcp_congestion_ops {
 #define __be32 u32
 #define __wsum u32
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_SK_STORAGE = 24, BPF_F_NO_PREALLOC = 1 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -176,8 +180,8 @@ enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_SK_STORAGE = 
  */
 #define CLEAR(variable) bpf_probe_read_kernel(&(variable), sizeof(variable), (void *)0)
 /* A hook: HOOK(ssthresh, u32, lia_ssthresh, struct sock *sk). */
-#define HOOK(type, name, ...) SEC("struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
-#define LICENSE char _license[] SEC("license") = "Dual MIT/GPL"
+#define PROGRAM_HOOK(type, name, ...) SEC("struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
+#define PROGRAM_LICENSE char _license[] SEC("license") = "Dual MIT/GPL"
 /* The hook cong_control: CONG_CONTROL(bbr_main) { ... }, with `sk` and `rs`. Its arguments are (sk, rs) up to Linux 6.9
  * and (sk, ack, flag, rs) since; of the two reads of the context, the verifier sees the one that the kernel has. */
 #define CONG_CONTROL(name)                                                                                             \
@@ -188,7 +192,17 @@ enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_SK_STORAGE = 
 	}                                                                                                              \
 	static inline void name##_with(struct sock *sk, const struct rate_sample *rs)
 /* The registration; `object` is also the map's name. */
-#define REGISTER(object) SEC(".struct_ops") struct tcp_congestion_ops object
+#define PROGRAM_REGISTER(object) SEC(".struct_ops") struct tcp_congestion_ops object
+/* State of a socket beyond the 104 bytes; null before it is created, or without memory. */
+#define SOCKET_STORAGE(map, value_type)                                                                                \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_SK_STORAGE);                                                                 \
+		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                  \
+		__type(key, int);                                                                                      \
+		__type(value, value_type);                                                                             \
+	} map SEC(".maps")
+#define STORAGE(map, sk) bpf_sk_storage_get(&map, sk, 0, 0)
+#define CREATE_STORAGE(map, sk) bpf_sk_storage_get(&map, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 
@@ -212,6 +226,11 @@ extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 #else
 #include "native.h"
 #endif
+
+/* Of a coupling that is a part of another program, coupling.bpf.h says otherwise. */
+#define HOOK PROGRAM_HOOK
+#define LICENSE PROGRAM_LICENSE
+#define REGISTER PROGRAM_REGISTER
 
 #define inline inline __attribute__((always_inline))
 

@@ -14,6 +14,9 @@
 enum { MAX_SUBFLOWS = 8 };          /* that count, of those that are active */
 enum { MAX_CONTEXTS = 32 };         /* of the list that are visited */
 enum { CWND_LIMIT = 1 << 20 };      /* a greater window counts as this */
+#ifndef COUPLED_CWND
+#define COUPLED_CWND 0              /* word of the algorithm's state with its window; 0: that is the sender's */
+#endif
 enum { MICROSECOND = 8 };           /* least smoothed RTT, in eighths of a microsecond */
 
 /* A subflow that is established and has an RTT sample. */
@@ -61,10 +64,14 @@ static inline void add_subflow(struct walk *walk, struct tcp_sock *tp)
 	if (READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_state) != TCP_ESTABLISHED || !srtt_eighths)
 		return;
 	struct subflow *subflow = subflow_at(group, group->count);
-	u32 cwnd = reduced ? READ(tp, snd_ssthresh) : READ(tp, snd_cwnd);
+	bool same = READ(tp, inet_conn.icsk_ca_ops) == walk->ca_ops;
+	u32 cwnd = COUPLED_CWND && same ? (u32)READ(tp, inet_conn.icsk_ca_priv[COUPLED_CWND]) : READ(tp, snd_cwnd);
+
+	if (reduced)
+		cwnd = READ(tp, snd_ssthresh);
 	subflow->cwnd = min_u32(max_u32(cwnd, 1), CWND_LIMIT);
 	subflow->srtt_eighths = max_u32(srtt_eighths, MICROSECOND);
-	subflow->shared = READ(tp, inet_conn.icsk_ca_ops) == walk->ca_ops ? READ(tp, inet_conn.icsk_ca_priv[0]) : 0;
+	subflow->shared = same ? READ(tp, inet_conn.icsk_ca_priv[0]) : 0;
 	group->count++;
 }
 

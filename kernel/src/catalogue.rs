@@ -3,7 +3,7 @@
 /// A congestion control as an eBPF program.
 #[derive(Debug)]
 pub struct Program {
-    /// Name of the algorithm in Ropewalk's registry.
+    /// Name of the algorithm in Ropewalk's registry; of one with another path controller than Reno, `NAME-PATH`.
     pub name: &'static str,
     /// Name in the kernel, as in `net.ipv4.tcp_available_congestion_control`: never one of the kernel's own.
     pub kernel_name: &'static str,
@@ -32,6 +32,10 @@ pub const PROGRAMS: &[Program] = programs! {
     "lia", "lia", true;
     "wvegas", "wvegas", true;
     "olia", "olia", true;
+    "balia-bbr", "balia_bbr", true;
+    "lia-bbr", "lia_bbr", true;
+    "olia-bbr", "olia_bbr", true;
+    "wvegas-bbr", "wvegas_bbr", true;
     "bbr", "bbr", false;
     "bic", "bic", false;
     "dctcp", "dctcp", false;
@@ -51,4 +55,11 @@ pub const PROGRAMS: &[Program] = programs! {
 #[must_use]
 pub fn program(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == name || program.kernel_name == name)
+}
+
+/// The program of a coupling whose paths have a controller of their own: `lia` over `bbr`. The paths of a plain coupling
+/// have `reno`'s, coupled.
+#[must_use]
+pub fn program_over(name: &str, path: &str) -> Option<&'static Program> {
+    if path == "reno" { program(name) } else { program(&format!("{name}-{path}")) }
 }

@@ -44,11 +44,17 @@ struct socket {
 };
 
 static struct socket sockets[SUBFLOWS];
+
+static u32 native_index(struct sock *sk)
+{
+	return (struct socket *)sk - sockets;
+}
+
 static struct mptcp_sock connection = { .conn_list.next = &connection.conn_list };
 
 /* Values of one event. */
 static struct {
-	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight;
+	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight, idle, sent;
 	struct ack_sample sample;
 	struct rate_sample rate;
 } event;
@@ -77,6 +83,9 @@ static void set(struct socket *socket, const char *name, long long value)
 	VALUE("snd_una", tp->snd_una)
 	VALUE("snd_nxt", tp->snd_nxt)
 	VALUE("mstamp_us", tp->tcp_mstamp)
+	VALUE("idle", event.idle)
+	VALUE("rto", tp->inet_conn.icsk_rto)
+	VALUE("sent", event.sent)
 	VALUE("cwnd_limited", tp->is_cwnd_limited)
 	VALUE("ca_state", tp->inet_conn.icsk_ca_state)
 	VALUE("sk_state", tp->inet_conn.icsk_inet.sk.__sk_common.skc_state)
@@ -152,20 +161,20 @@ static void up(struct socket *socket)
 }
 
 #ifndef LIMITS_ITSELF
-#define LIMITS_ITSELF(state) false
+#define LIMITS_ITSELF(sk) false
 #endif
 
 /* cong_control, of which LIMITS_ITSELF tells whether it marks its packets as application-limited. */
 static void cong_control(struct socket *socket)
 {
 	struct tcp_sock *tp = &socket->tp;
-	bool limited = LIMITS_ITSELF(tp->inet_conn.icsk_ca_priv);
+	bool limited = LIMITS_ITSELF((struct sock *)tp);
 	u32 prior_delivered = event.rate.prior_delivered;
 
 	if (socket->limited_to && prior_delivered >= socket->limited_from && prior_delivered <= socket->limited_to)
 		event.rate.is_app_limited = true;
 	registered.cong_control((struct sock *)tp, tp->snd_una, 0, &event.rate);
-	if (!LIMITS_ITSELF(tp->inet_conn.icsk_ca_priv) && !limited)
+	if (!LIMITS_ITSELF((struct sock *)tp) && !limited)
 		return;
 	if (!limited)
 		socket->limited_from = tp->delivered;
@@ -178,6 +187,7 @@ static void ack(struct socket *socket)
 	u8 state = event.new_state, state_before = socket->tp.inet_conn.icsk_ca_state;
 
 	socket->tp.lost += event.rate.losses;
+	socket->tp.prr_out += event.sent;
 	if (event.acked)
 		socket->tp.delivered_mstamp = socket->tp.tcp_mstamp;
 	event.sample.in_flight = event.rate.prior_in_flight;
@@ -206,7 +216,9 @@ static void congestion(struct socket *socket)
 		tp->prior_cwnd = tp->snd_cwnd;
 		tp->snd_ssthresh = registered.ssthresh((struct sock *)tp);
 		tp->snd_cwnd_cnt = 0;
+		tp->prr_out = 0;
 	}
+	tp->packets_out = event.in_flight;
 	if (event.new_state == CA_LOSS)
 		cwnd_event(socket, LOSS);
 	if (event.new_state >= CA_RECOVERY)
@@ -246,6 +258,7 @@ static void handle(const char *name, struct socket *socket)
 			tp->snd_cwnd = tp->snd_ssthresh;
 		cwnd_event(socket, COMPLETE_CWR);
 	} else if (!strcmp(name, "event")) {
+		tp->lsndtime = (u32)bpf_jiffies64() - event.idle;
 		cwnd_event(socket, event.new_event);
 		if (event.new_event == TX_START)
 			tp->delivered_mstamp = tp->tcp_mstamp;

@@ -10,13 +10,18 @@
 #define READ(pointer, member) ((pointer)->member)
 #define READ_BITS(pointer, member) ((pointer)->member)
 #define CLEAR(variable) __builtin_memset(&(variable), 0, sizeof(variable))
-#define HOOK(type, name, ...) static type name(__VA_ARGS__)
+#define PROGRAM_HOOK(type, name, ...) static type name(__VA_ARGS__)
 #define CONG_CONTROL(name) static void name(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
-#define LICENSE struct license
-#define REGISTER(object) static struct tcp_congestion_ops registered
+#define PROGRAM_LICENSE struct license
+#define PROGRAM_REGISTER(object) static struct tcp_congestion_ops registered
+
+#define SOCKET_STORAGE(map, value_type) static value_type map[32]
+#define STORAGE(map, sk) (&(map)[native_index(sk)])
+#define CREATE_STORAGE(map, sk) STORAGE(map, sk)
+
+static u32 native_index(struct sock *sk);
 
 enum { CONFIG_HZ = 1000 };
-
 static const int LINUX_KERNEL_VERSION = 6 << 16 | 18 << 8;
 
 /* Time since the start, nanoseconds. */

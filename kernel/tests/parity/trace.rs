@@ -7,8 +7,8 @@
 use crate::Algorithm;
 use conformance::controller::{Action, check_actions};
 use control::{
-    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, ParamValue, PathEvent,
-    registry,
+    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, Deviation, ParamValue,
+    PathEvent, Properties, registry,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -42,11 +42,18 @@ pub(crate) struct Step {
     pub(crate) decision: Decision,
 }
 
+/// Of a coupling over BBR: the window is the smaller of two.
+const OVER_BBR: Properties = Properties {
+    deviations: &[(Deviation::RaisesUnfilledCwnd, "as bbr"), (Deviation::KeepsCwndOnUndo, "as bbr")],
+    ..Properties::DEFAULT
+};
+
 type Log = Arc<Mutex<Vec<Step>>>;
 
 /// The algorithm's controller under these actions, which [`check_actions`] makes consistent events of.
 pub(crate) fn record(algorithm: Algorithm, actions: &[(usize, Action)]) -> Result<Vec<Step>, String> {
     let Algorithm { name, bytes, choices, .. } = algorithm;
+    let over_bbr = choices.contains(&("path", "bbr"));
     let parameters = choices.iter().map(|(name, choice)| ((*name).into(), ParamValue::Choice((*choice).into())));
     let parameters: BTreeMap<String, ParamValue> = parameters.collect();
     let entry = registry::find(name).ok_or_else(|| format!("no controller is called `{name}`"))?;
@@ -58,7 +65,7 @@ pub(crate) fn record(algorithm: Algorithm, actions: &[(usize, Action)]) -> Resul
         title: entry.title,
         source: entry.source,
         parameters: &[],
-        properties: entry.properties,
+        properties: if over_bbr { OVER_BBR } else { entry.properties },
         constructor: Constructor::CoupledDyn(Arc::new(move |_| {
             let inner = entry.controller(&parameters).expect("the choices are allowed");
             // Each run begins anew; the last one stays.
@@ -211,10 +218,14 @@ impl Recorder {
                 steps.push(step(line, after_episode));
             }
             PathEvent::IdleRestart { idle, rto } => {
+                // In a unit in which both are less than 2^31; only their ratio counts.
+                let unit = (idle.as_nanos().max(rto.as_nanos()) >> 31) + 1;
+                let (idle_units, rto_units) = (idle.as_nanos() / unit, rto.as_nanos() / unit);
                 let restart = if idle > rto { "new_event 1" } else { "new_event 0" };
-                steps.push(step(format!("event {path} {restart} limited_until 1"), Check::NOTHING));
+                let values = format!("limited_until 1 idle {idle_units} rto {rto_units}");
+                steps.push(step(format!("event {path} {restart} {values}"), Check::NOTHING));
                 if idle > rto {
-                    steps.push(step(format!("event {path} new_event 0"), Check::NOTHING));
+                    steps.push(step(format!("event {path} new_event 0 {values}"), Check::NOTHING));
                 }
             }
             PathEvent::MssChanged { mss } => {
@@ -284,6 +295,7 @@ fn ack(path: usize, sample: &AckSample, [snd_una, snd_nxt]: [u64; 2]) -> String 
     set("new_state", sample.ca_state as i64);
     set("prior_in_flight", i64::from(sample.prior_in_flight));
     set("packets_out", i64::from(sample.in_flight));
+    set("sent", i64::from(sample.sent));
     set("losses", i64::from(sample.lost));
     set("delivered", sample.delivered as i64);
     set("snd_una", snd_una as i64);
