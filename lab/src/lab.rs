@@ -234,7 +234,9 @@ impl Lab {
         // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.
         let burst = if backend.is_virtual() { 1 } else { 2 };
         let agent = format!("{program} {}", self.agent);
-        let (netem, generator, capture_program) = (backend.capabilities().netem, self.generator, self.capture_program);
+        let capabilities = backend.capabilities();
+        let (netem, red) = (capabilities.netem, capabilities.qdiscs.contains(&"red"));
+        let (generator, capture_program) = (self.generator, self.capture_program);
         Environment {
             prefix,
             folder: folder.to_owned(),
@@ -242,6 +244,7 @@ impl Lab {
             program,
             agent,
             netem,
+            red,
             burst,
             generator,
             capture_program,

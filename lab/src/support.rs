@@ -104,7 +104,8 @@ pub(crate) fn check(experiment: &Experiment, capabilities: &Capabilities) -> Res
     for path in &experiment.paths {
         reject_if(&format!("path.{}", path.name), &[(path.mtu != MTU, "mtu", "MTU other than 1500 bytes")])?;
     }
-    for (index, link) in experiment.links.iter().enumerate() {
+    let is_used = |link: usize| experiment.flows.iter().any(|flow| uses(experiment, flow, link));
+    for (index, link) in experiment.links.iter().enumerate().filter(|(index, _)| is_used(*index)) {
         let has_rate = link.forward.rate.is_some() && link.reverse.rate.is_some();
         let changes = || experiment.events.iter().filter(|event| event.link == index);
         let key = key(experiment, index, link);
@@ -188,6 +189,12 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
     {
         notes.push(format!("policer: it counts the {ETHERNET} bytes of a packet's Ethernet header"));
     }
+    let has_red = capabilities.netem || capabilities.qdiscs.contains(&"red");
+    if !has_red && experiment.links.iter().any(|link| discipline(&link.forward.queue.discipline) == Some("red")) {
+        notes.push(
+            "queue.discipline: the emulator of the link has RED, the simulator's; its drops count as lost".into(),
+        );
+    }
     let reorders = |pipe: &PipeConfig| capabilities.netem && pipe.rate.is_some() && pipe.reorder > 0.0;
     if experiment.links.iter().any(|link| reorders(&link.forward) || reorders(&link.reverse)) {
         notes.push(
@@ -254,7 +261,9 @@ fn key(experiment: &Experiment, index: usize, link: &Link) -> String {
 fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Result<(), Error> {
     let netem = capabilities.netem;
     let qdisc = discipline(&pipe.queue.discipline);
-    let is_unsupported = qdisc.is_some_and(|qdisc| !capabilities.qdiscs.contains(&qdisc));
+    // Links are emulated where there is no netem, and the emulator has RED.
+    let is_emulated = !netem && qdisc == Some("red") && !pipe.queue.ecn && !pipe.local;
+    let is_unsupported = !is_emulated && qdisc.is_some_and(|qdisc| !capabilities.qdiscs.contains(&qdisc));
     let unknown = format!("`{}`: this kernel has droptail, {}", qdisc.unwrap_or(""), capabilities.qdiscs.join(", "));
     let cake = qdisc == Some("cake");
     reject_if(

@@ -1,6 +1,6 @@
 //! The shape of a link in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
 
-use link::{LossModel, Pipe, PipeConfig, QueueConfig, QueueLimit};
+use link::{LossModel, Pipe, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
 use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ const QUEUE: Span = Span::from_millis(50);
 /// queue of 50 ms, no limit of the packet's size.
 ///
 /// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. The queue
-/// is drop-tail, its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
+/// is drop-tail, or RED with `red=MIN:MAX:PROBABILITY:WEIGHT` (bytes, bytes, numbers), its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     pub(crate) pipe: PipeConfig,
@@ -40,6 +40,7 @@ impl Shape {
             && (pipe.duplicate, pipe.corrupt, pipe.reorder) == (0.0, 0.0, 0.0)
             && mtu.is_none()
             && pipe.overhead == ETHERNET
+            && pipe.queue.discipline == QueueDiscipline::DropTail
             && !matches!(pipe.queue.limit, QueueLimit::Packets(_))
     }
 
@@ -55,10 +56,11 @@ impl Shape {
             "corrupt" => pipe.corrupt = Percent::parse(value)?.0,
             "reorder" => pipe.reorder = Percent::parse(value)?.0,
             "queue" => pipe.queue.limit = limit(value)?,
+            "red" => pipe.queue.discipline = QueueDiscipline::Red(red(value)?),
             "overhead" => pipe.overhead = bytes(value)?,
             "mtu" => self.mtu = Some(bytes(value)?),
             _ => {
-                let known = "rate, delay, jitter, loss, duplicate, corrupt, reorder, queue, overhead, mtu";
+                let known = "rate, delay, jitter, loss, duplicate, corrupt, reorder, queue, red, overhead, mtu";
                 return Err(format!("a link has no `{key}`\nit has {known}"));
             }
         }
@@ -129,6 +131,14 @@ fn limit(value: &str) -> Result<QueueLimit, String> {
     }
 }
 
+fn red(value: &str) -> Result<RedConfig, String> {
+    let numbers: Vec<f64> = value.split(':').map_while(|number| number.parse().ok()).collect();
+    let [min, max, probability, weight] = numbers[..] else {
+        return Err(format!("`{value}`: RED is MIN:MAX:PROBABILITY:WEIGHT, `25000:75000:0.1:0.002`"));
+    };
+    Ok(RedConfig { min: min as u64, max: max as u64, probability, weight })
+}
+
 fn loss(value: &str) -> Result<LossModel, String> {
     Percent::parse(value).map(|Percent(share)| if share > 0.0 { LossModel::Random(share) } else { LossModel::None })
 }
@@ -149,6 +159,9 @@ mod tests {
                 .unwrap();
         assert_eq!(shape.pipe.rate, Some(units::Rate::from_mbit(30)));
         assert_eq!((shape.pipe.delay, shape.pipe.jitter), (Span::from_millis(40), Span::from_millis(8)));
+        let red = RedConfig { min: 25_000, max: 75_000, probability: 0.1, weight: 0.002 };
+        let shape_with_red: Shape = "rate=20mbit queue=300p red=25000:75000:0.1:0.002".parse().unwrap();
+        assert!(shape_with_red.pipe.queue.discipline == QueueDiscipline::Red(red) && !shape_with_red.is_rate_only());
         assert_eq!((shape.pipe.loss, shape.mtu), (LossModel::Random(0.005), Some(1400)));
         assert_eq!((shape.pipe.duplicate, shape.pipe.corrupt, shape.pipe.reorder), (0.01, 0.02, 0.03));
         assert!(!"rate=30mbit duplicate=1%".parse::<Shape>().unwrap().is_rate_only());
@@ -159,6 +172,7 @@ mod tests {
     fn an_error_says_what_would_be_right() {
         let error = |words: &str| words.parse::<Shape>().unwrap_err();
         assert!(error("rate=100").contains("100mbit"));
+        assert!(error("red=25000:75000").contains("MAX:PROBABILITY"));
         assert!(error("latency=10ms").contains("delay"));
         assert!(error("fast").contains("key=value"));
         assert!("jitter=1ms".parse::<Change>().unwrap_err().contains("delay="));

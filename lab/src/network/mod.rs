@@ -58,6 +58,8 @@ pub(crate) struct Environment {
     pub(crate) agent: String,
     /// Whether the kernel has `netem`; otherwise links are emulated.
     pub(crate) netem: bool,
+    /// Whether the kernel has RED; otherwise the emulator of links has it, where it emulates any.
+    pub(crate) red: bool,
     /// Size of a token bucket, packets.
     pub(crate) burst: u32,
     /// The generator of the traffic.

@@ -5,7 +5,7 @@
 //! `netem`, an emulator (`agent link`) delays and loses packets, and takes changes through a named pipe.
 
 use super::topology::{Hop, Interface};
-use super::{MTU, Network, uplink};
+use super::{Environment, MTU, Network, uplink};
 use link::{
     CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueDiscipline,
     QueueLimit, RedConfig,
@@ -80,7 +80,7 @@ impl Network<'_> {
     /// too. A sending host may pass several packets as one, which the bucket splits without regard to a size table
     /// (`stab`): there the bucket counts the overhead.
     fn shaper(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> Vec<String> {
-        let Some(rate) = pipe.rate else { return Vec::new() };
+        let Some(rate) = pipe.rate.filter(|_| !self.emulates_queue(pipe)) else { return Vec::new() };
         let (netns, device) = self.queue_at(i, forward);
         let (fifo, limit) = match pipe.queue.limit {
             QueueLimit::Packets(packets) => ("pfifo", packets),
@@ -189,17 +189,23 @@ impl Network<'_> {
         let link = &self.experiment.links[i];
         let needs_emulation = |pipe: &PipeConfig| {
             let is_lossy = pipe.loss != LossModel::None || !impairments(pipe).is_empty();
-            pipe.delay > MAX_IGNORED_DELAY || pipe.jitter > Span::ZERO || is_lossy
+            pipe.delay > MAX_IGNORED_DELAY || pipe.jitter > Span::ZERO || is_lossy || self.emulates_queue(pipe)
         };
         let changes = self.experiment.events.iter().any(|event| event.link == i);
         !self.environment.netem && (needs_emulation(&link.forward) || needs_emulation(&link.reverse) || changes)
+    }
+
+    /// Whether the emulator has the queue of a direction, and so its rate: the kernel has neither RED nor netem.
+    fn emulates_queue(&self, pipe: &PipeConfig) -> bool {
+        let Environment { netem, red, .. } = self.environment;
+        !netem && !red && matches!(pipe.queue.discipline, QueueDiscipline::Red(_))
     }
 
     /// The commands that start the emulator of link `i` and wait for it.
     pub(super) fn emulator(&self, i: usize, hop: &Hop) -> Vec<String> {
         let link = &self.experiment.links[i];
         let [(a, a_device), (b, b_device)] = &hop.ports;
-        let arguments = [&link.forward, &link.reverse].map(emulator_arguments).join(" / ");
+        let arguments = [&link.forward, &link.reverse].map(|pipe| self.emulator_arguments(pipe)).join(" / ");
         let (fifo, log) = (self.control(i), self.environment.file(&format!("link{i}.log")));
         vec![
             format!("mkfifo {fifo}"),
@@ -208,12 +214,38 @@ impl Network<'_> {
         ]
     }
 
+    /// The arguments of `agent link` for delay, loss and other impairments; rate and queue are the token bucket filter's,
+    /// unless the kernel lacks the queue's discipline.
+    fn emulator_arguments(&self, pipe: &PipeConfig) -> String {
+        let word = |(name, share): &(&str, f64)| format!(" {name}={}%", share * 100.0);
+        let impairments: String = impairments(pipe).iter().map(word).collect();
+        let (delay, jitter, loss) = (time(pipe.delay), time(pipe.jitter), percent(pipe.loss));
+        let QueueDiscipline::Red(RedConfig { min, max, probability, weight }) = pipe.queue.discipline else {
+            return format!("delay={delay} jitter={jitter} loss={loss}{impairments}");
+        };
+        let limit = match pipe.queue.limit {
+            QueueLimit::Packets(packets) => format!("{packets}p"),
+            QueueLimit::Bytes(bytes) => format!("{bytes}b"),
+            QueueLimit::Time(span) => time(span),
+        };
+        let (bits, overhead) = (pipe.rate.map_or(0, Rate::as_bits), pipe.overhead);
+        let queue = format!("queue={limit} red={min}:{max}:{probability}:{weight}");
+        let rate = if self.emulates_queue(pipe) && bits > 0 {
+            format!(" rate={bits}bit overhead={overhead}b {queue}")
+        } else {
+            String::new()
+        };
+        format!("delay={delay} jitter={jitter} loss={loss}{impairments}{rate}")
+    }
+
     /// An event as a line to an emulator.
     fn emulator_line(&self, event: &Change, forward: bool, pipe: &PipeConfig) -> String {
         let direction = if forward { "forward" } else { "reverse" };
         let up = event.up.map_or("", |up| if up { "up " } else { "down " });
         let (delay, loss) = (time(pipe.delay), percent(pipe.loss));
-        format!("echo {direction} {up}delay={delay} loss={loss} >{}", self.control(event.link))
+        let rate = event.rate.filter(|_| self.emulates_queue(pipe));
+        let rate = rate.map_or(String::new(), |rate| format!(" rate={}bit", rate.as_bits()));
+        format!("echo {direction} {up}delay={delay} loss={loss}{rate} >{}", self.control(event.link))
     }
 
     /// The named pipe that an emulator reads.
@@ -310,13 +342,6 @@ fn pipe(link: &Link, forward: bool) -> &PipeConfig {
 fn impairments(pipe: &PipeConfig) -> Vec<(&'static str, f64)> {
     let all = [("duplicate", pipe.duplicate), ("corrupt", pipe.corrupt), ("reorder", pipe.reorder)];
     all.into_iter().filter(|(_, share)| *share > 0.0).collect()
-}
-
-/// The arguments of `agent link` for delay, loss and other impairments; rate and queue are the token bucket filter's.
-fn emulator_arguments(pipe: &PipeConfig) -> String {
-    let word = |(name, share): &(&str, f64)| format!(" {name}={}%", share * 100.0);
-    let impairments: String = impairments(pipe).iter().map(word).collect();
-    format!("delay={} jitter={} loss={}{impairments}", time(pipe.delay), time(pipe.jitter), percent(pipe.loss))
 }
 
 fn time(span: Span) -> String {

@@ -29,6 +29,7 @@ fn environment(netem: bool) -> Environment {
         program: "rw".into(),
         agent: "rw agent".into(),
         netem,
+        red: netem,
         burst: 1,
         generator: Generator::Agent,
         capture_program: None,
@@ -341,4 +342,14 @@ fn a_path_that_no_flow_takes_is_not_built() {
     let network = Network::new(&experiment, &environment);
     assert!(network.setup().iter().all(|line| !line.contains("l1") && !line.contains("l2")));
     assert_eq!((network.link_counters(0).len(), network.link_counters(1).len(), network.events().len()), (2, 0, 0));
+}
+
+#[test]
+fn a_queue_that_the_kernel_lacks_is_the_emulators() {
+    let red = "path.w.queue={ limit = \"300p\", discipline = \"red\", min = \"25kB\", max = \"75kB\", weight = 0.002 }";
+    let lines = setup(SINGLE, &[red], false);
+    let queue = "rate=20000000bit overhead=0b queue=300p red=25000:75000:0.02:0.002";
+    let emulators: Vec<&String> = lines.iter().filter(|line| line.contains(" link ")).collect();
+    assert!(emulators.iter().any(|line| line.contains(queue)), "{emulators:?}");
+    assert!(!lines.iter().any(|line| line.contains("tbf")), "the rate is the emulator's: {lines:?}");
 }

@@ -89,6 +89,11 @@ fn supported_features_are_accepted() {
         "one at the local queue"
     );
     assert_eq!(rejected_key(SECOND_PATH, &[MPTCP], &full_capabilities()), "");
+    let endless = "[[path]]\nname = \"b\"\nqueue = { limit = \"20ms\" }\n";
+    assert_eq!(rejected_key(endless, &["flow.tcp.path=wire"], &full_capabilities()), "", "no flow uses the other path");
+    let red = "path.wire.queue={ discipline = \"red\", min = \"5kB\", max = \"15kB\" }";
+    let emulated = Capabilities { netem: false, qdiscs: Vec::new(), ..full_capabilities() };
+    assert_eq!(rejected_key("", &[red], &emulated), "", "the emulator of links has RED");
 }
 
 #[test]
@@ -111,8 +116,8 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         (&outside_tunnel, &["path.wire.local=true"], "path.wire.local"),
         (&different_hosts, &[], "flow.tcp.host"),
         ("", &["path.wire.local=true", "host.pacing=true"], "host.pacing"),
-        (endless, &["flow.tcp.path=wire"], "path.b.queue.limit"),
-        (faster, &["flow.tcp.path=wire"], "path.b.rate"),
+        (endless, &["flow.tcp.path=b"], "path.b.queue.limit"),
+        (faster, &["flow.tcp.path=b"], "path.b.rate"),
         ("", &[cake], "path.wire.queue.ecn"),
         ("", &["path.wire.mtu=1400b"], "path.wire.mtu"),
         ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"], "path.wire.grants"),
@@ -143,7 +148,7 @@ fn every_simulator_only_feature_is_rejected() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
     let examples: [(&str, &[&str]); 7] = [
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
-        ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=wire"]),
+        ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=b"]),
         ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"]),
         ("", &["path.wire.mtu=9000b"]),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"]),
