@@ -1,7 +1,8 @@
-//! Benchmarks of the simulator and of the tunnel: `cargo xtask bench`.
+//! Benchmarks of the simulator, of the tunnel and of the programs for the kernel: `cargo xtask bench`.
 
 use std::process::ExitCode;
 
+mod kernel;
 mod measure;
 mod resources;
 mod shell;
@@ -13,6 +14,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match &arguments[..] {
         ["tunnel", options @ ..] => tunnel::run(options),
+        ["kernel", options @ ..] => kernel::run(options),
         ["resources", options @ ..] => resources::run(options),
         // Subcommands that the benchmarks start themselves.
         ["measure", command @ ..] => measure::run(command),

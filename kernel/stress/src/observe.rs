@@ -99,6 +99,26 @@ fn owner(function: &str) -> Option<&'static str> {
     names.filter(opens).max_by_key(|name| name.len())
 }
 
+/// What the functions of a program have cost since it was loaded, while `kernel.bpf_stats_enabled` was 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runs {
+    /// Calls of the function that is called most: one for each acknowledgement.
+    pub calls: u64,
+    /// Time of all functions, nanoseconds.
+    pub ns: u64,
+}
+
+/// The runs of a program by its name in the kernel.
+#[must_use]
+pub fn runs(kernel_name: &str) -> Runs {
+    let ours = ProgInfoIter::default()
+        .filter(|info| info.ty == ProgramType::StructOps && owner(&info.name.to_string_lossy()) == Some(kernel_name));
+    ours.fold(Runs::default(), |runs, info| Runs {
+        calls: runs.calls.max(info.run_cnt),
+        ns: runs.ns + info.run_time_ns,
+    })
+}
+
 /// Sockets of TCP and MPTCP that a host has, by `/proc/net/protocols`; those in TIME-WAIT do not count.
 ///
 /// # Errors

@@ -73,16 +73,92 @@ pub fn run(program: &'static Program) -> Result<Outcome, String> {
     kernel::load(program).map_err(|error| error.to_string())?;
     let carried = carry(program.kernel_name);
     let unloaded = kernel::unload(program).map_err(|error| error.to_string());
-    let (sink, connection, network, windows) = carried?;
+    let (paths, connection, windows) = carried?;
     unloaded?;
-    let carried = sink.bytes();
-    drop((connection, sink, network));
+    drop((connection, paths));
     let unloaded = wait_until(|| Held::of(&[program]).is_empty());
     let greatest_growth = QUARTER.contains(&program.name).then_some(GREATEST_GROWTH);
-    Ok(Outcome { carried, windows, greatest_growth, unloaded, log: log.findings() })
+    Ok(Outcome { carried: BYTES, windows, greatest_growth, unloaded, log: log.findings() })
 }
 
-fn open(network: &Network, link: usize, kind: Kind, congestion: &str) -> Result<Connection, String> {
+type Carried = (TwoPaths, Connection, Vec<u64>);
+
+/// A connection that has sent all, with the windows of its subflows; none where the kernel has no netem.
+fn carry(congestion: &str) -> Result<Carried, String> {
+    let mut paths = TwoPaths::new()?;
+    let delay = |link| format!("qdisc add dev down{link} root netem delay 20ms limit 10000");
+    let delayed = (0..2).all(|link| paths.network.tc(Host::Router, &delay(link)).is_ok());
+    let mut connection = paths.open(congestion)?;
+    paths.send(&mut connection, BYTES)?;
+    let windows = if delayed { windows(&paths.network)? } else { Vec::new() };
+    Ok((paths, connection, windows))
+}
+
+/// A network of two links, on which connections leave slow start at ten packets.
+#[derive(Debug)]
+pub struct TwoPaths {
+    network: Network,
+    sink: Sink,
+    /// Bytes that its connections have sent.
+    sent: u64,
+}
+
+impl TwoPaths {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// What a command or a socket said.
+    pub fn new() -> Result<Self, String> {
+        let network = Network::new(2)?;
+        let sink = Sink::start(&network)?;
+        for link in 0..2 {
+            let route = format!("route replace default via 10.77.{link}.2 dev up{link} table {}", 100 + link);
+            network.ip(Host::Client, &format!("{route} ssthresh lock {SSTHRESH} initcwnd {SSTHRESH}"))?;
+        }
+        // A route's threshold counts only with this setting, and for an address that a connection has had before.
+        network.write(Host::Client, "net/ipv4/tcp_no_ssthresh_metrics_save", "0")?;
+        for link in 0..2 {
+            drop(start(&network, link, Kind::Tcp, "reno")?);
+        }
+        if !wait_until(|| sink.ended() == 2 && sockets(&network, Host::Client) == Ok(0)) {
+            return Err("plain TCP connections did not end".to_owned());
+        }
+        Ok(Self { network, sink, sent: 2 * PACKET })
+    }
+
+    /// An MPTCP connection with two subflows, which has sent a packet.
+    ///
+    /// # Errors
+    /// If the kernel does not give it this congestion control, or no second subflow.
+    pub fn open(&mut self, congestion: &str) -> Result<Connection, String> {
+        let connection = start(&self.network, 0, Kind::Mptcp, congestion)?;
+        self.sent += PACKET;
+        let chosen = connection.congestion()?;
+        if chosen != congestion {
+            return Err(format!("the connection has {chosen} instead of {congestion}"));
+        }
+        if !wait_until(|| windows(&self.network).is_ok_and(|windows| windows.len() == 2)) {
+            return Err("no second subflow".to_owned());
+        }
+        Ok(connection)
+    }
+
+    /// Sends, and waits until all has arrived.
+    ///
+    /// # Errors
+    /// If it does not arrive.
+    pub fn send(&mut self, connection: &mut Connection, bytes: u64) -> Result<(), String> {
+        let start = Instant::now();
+        self.sent += connection.send(bytes, &|| start.elapsed() > PATIENCE);
+        let arrived = wait_until(|| self.sink.bytes() == self.sent);
+        match arrived && start.elapsed() < PATIENCE {
+            true => Ok(()),
+            false => Err(format!("{bytes} bytes did not arrive in {} s", PATIENCE.as_secs())),
+        }
+    }
+}
+
+fn start(network: &Network, link: usize, kind: Kind, congestion: &str) -> Result<Connection, String> {
     let name = congestion.to_owned();
     let thread = network.spawn(Host::Client, move || {
         let mut connection = Connection::open_by(link, kind, &name)?;
@@ -90,46 +166,6 @@ fn open(network: &Network, link: usize, kind: Kind, congestion: &str) -> Result<
         Ok(connection)
     });
     thread.join().map_err(|_| "the connecting thread panicked".to_owned())?
-}
-
-type Carried = (Sink, Connection, Network, Vec<u64>);
-
-/// A connection that has sent all, with the windows of its subflows.
-fn carry(congestion: &str) -> Result<Carried, String> {
-    let network = Network::new(2)?;
-    let sink = Sink::start(&network)?;
-    let mut delayed = true;
-    for link in 0..2 {
-        let delay = format!("qdisc add dev down{link} root netem delay 20ms limit 10000");
-        delayed &= network.tc(Host::Router, &delay).is_ok();
-        let table = 100 + link;
-        let route = format!("route replace default via 10.77.{link}.2 dev up{link} table {table}");
-        network.ip(Host::Client, &format!("{route} ssthresh lock {SSTHRESH} initcwnd {SSTHRESH}"))?;
-    }
-    // A route's threshold counts only with this setting, and for an address that a connection has had before.
-    network.write(Host::Client, "net/ipv4/tcp_no_ssthresh_metrics_save", "0")?;
-    for link in 0..2 {
-        drop(open(&network, link, Kind::Tcp, "reno")?);
-    }
-    if !wait_until(|| sink.ended() == 2 && sockets(&network, Host::Client) == Ok(0)) {
-        return Err("plain TCP connections did not end".to_owned());
-    }
-    let before = sink.bytes();
-    let mut connection = open(&network, 0, Kind::Mptcp, congestion)?;
-    let chosen = connection.congestion()?;
-    if chosen != congestion {
-        return Err(format!("the connection has {chosen} instead of {congestion}"));
-    }
-    if !wait_until(|| windows(&network).is_ok_and(|windows| windows.len() == 2)) {
-        return Err("no second subflow".to_owned());
-    }
-    let start = Instant::now();
-    connection.send(BYTES - PACKET, &|| start.elapsed() > PATIENCE);
-    if !wait_until(|| sink.bytes() - before == BYTES) {
-        return Err(format!("{} of {BYTES} bytes arrived in {} s", sink.bytes() - before, PATIENCE.as_secs()));
-    }
-    let windows = if delayed { windows(&network)? } else { Vec::new() };
-    Ok((sink, connection, network, windows))
 }
 
 /// The windows of the client's established subflows, as `ss` prints them.

@@ -109,7 +109,7 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("plugin-example", &["control", "ropewalk"]),
     impure("plugin-example-python", &["plugin-example", "python"]),
-    impure("bench", &["machine", "node", "seal", "testnet", "units", "wire"]),
+    impure("bench", &["kernel", "machine", "node", "seal", "stress", "testnet", "units", "wire"]),
     impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
     impure("xtask", &[]),
 ];
