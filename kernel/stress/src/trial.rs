@@ -16,7 +16,7 @@ const SSTHRESH: u64 = 10;
 const QUARTER: [&str; 3] = ["lia", "olia", "balia"];
 const GREATEST_GROWTH: f64 = 0.5;
 /// After this time a condition has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a trial saw.
 #[derive(Debug)]
