@@ -71,7 +71,16 @@ struct bbr_bw {
 	u32 round, rate;
 };
 
-/* State of a path: 100 bytes. */
+/* Packets acknowledged beyond those expected: the greatest excess of two slots of round trips. */
+struct bbr_excess {
+	u32 epoch_mstamp;
+	u16 extra_acked[2];
+	u32 epoch_acked : 20,
+	    win_rtts : 5,
+	    win_idx : 1;
+};
+
+/* State of a path: 104 bytes. */
 struct bbr {
 	u64 shared;                     /* what siblings read; the program's */
 	struct bbr_bw best[3];          /* best, second and third best of the bandwidth's filter */
@@ -88,12 +97,8 @@ struct bbr {
 	u32 lt_last_delivered;
 	u32 lt_last_lost;
 	u32 lt_last_stamp_ms;
-	u32 ack_epoch_mstamp;
-	u16 extra_acked[2];
-	u32 ack_epoch_acked : 20,
-	    extra_acked_win_rtts : 5,
-	    extra_acked_win_idx : 1,
-	    lt_use_bw : 1,
+	struct bbr_excess excess;
+	u32 lt_use_bw : 1,
 	    lt_is_sampling : 1,
 	    full_bw_reached : 1,
 	    probe_rtt_round_done : 1,
@@ -224,10 +229,10 @@ static inline void bbr_init_pacing_rate(struct sock *sk, struct bbr *bbr)
 	bbr_pace(sk, bbr_bytes_per_second(bbr_rate(bbr->cwnd, srtt_us ?: USEC_PER_MSEC), tp->mss_cache, HIGH_GAIN));
 }
 
-static inline void bbr_restart_epoch(struct bbr *bbr, u32 now)
+static inline void bbr_restart_epoch(struct bbr_excess *excess, u32 now)
 {
-	bbr->ack_epoch_mstamp = now;
-	bbr->ack_epoch_acked = 0;
+	excess->epoch_mstamp = now;
+	excess->epoch_acked = 0;
 }
 
 static inline void bbr_init(struct sock *sk, struct bbr *bbr)
@@ -239,7 +244,7 @@ static inline void bbr_init(struct sock *sk, struct bbr *bbr)
 	bbr->min_rtt_stamp = tp->tcp_mstamp;
 	bbr->next_rtt_delivered = tp->delivered;
 	bbr->pacing_gain = HIGH_GAIN;
-	bbr_restart_epoch(bbr, tp->tcp_mstamp);
+	bbr_restart_epoch(&bbr->excess, tp->tcp_mstamp);
 	bbr_init_pacing_rate(sk, bbr);
 	if (!sk->sk_pacing_status)
 		sk->sk_pacing_status = 1;
@@ -366,35 +371,34 @@ static inline void bbr_update_bw(const struct tcp_sock *tp, struct bbr *bbr, con
 		bbr_add_bw(bbr, rate);
 }
 
-/* The packets to add to the window: the largest excess of two slots of round trips. */
-static inline u32 bbr_extra_acked(const struct bbr *bbr)
+/* The packets to add to the window at this bandwidth. */
+static inline u32 bbr_extra_acked(const struct bbr_excess *excess, u32 bw)
 {
-	u64 limit = bbr_packets_in(bbr_bandwidth(bbr), EXTRA_ACKED_MAX);
-
-	return min_u64(max_u32(bbr->extra_acked[0], bbr->extra_acked[1]), limit);
+	return min_u64(max_u32(excess->extra_acked[0], excess->extra_acked[1]), bbr_packets_in(bw, EXTRA_ACKED_MAX));
 }
 
-static inline void bbr_update_extra_acked(struct bbr *bbr, const struct bbr_ack *ack)
+/* With the bandwidth in use, the window, and the round trips of a slot. */
+static inline void bbr_update_excess(struct bbr_excess *excess, const struct bbr_ack *ack, u32 bw, u32 cwnd, u32 win_rtts)
 {
-	if (ack->round_start && ++bbr->extra_acked_win_rtts >= EXTRA_ACKED_WIN_RTTS) {
-		bbr->extra_acked_win_rtts = 0;
-		bbr->extra_acked_win_idx ^= 1;
-		if (bbr->extra_acked_win_idx)
-			bbr->extra_acked[1] = 0;
+	if (ack->round_start && ++excess->win_rtts >= win_rtts) {
+		excess->win_rtts = 0;
+		excess->win_idx ^= 1;
+		if (excess->win_idx)
+			excess->extra_acked[1] = 0;
 		else
-			bbr->extra_acked[0] = 0;
+			excess->extra_acked[0] = 0;
 	}
-	u64 expected = bbr_packets_in(bbr_bandwidth(bbr), ack->delivered_mstamp - bbr->ack_epoch_mstamp);
-	if (bbr->ack_epoch_acked <= expected || bbr->ack_epoch_acked + ack->acked >= ACK_EPOCH_MAX) {
-		bbr_restart_epoch(bbr, ack->delivered_mstamp);
+	u64 expected = bbr_packets_in(bw, ack->delivered_mstamp - excess->epoch_mstamp);
+	if (excess->epoch_acked <= expected || excess->epoch_acked + ack->acked >= ACK_EPOCH_MAX) {
+		bbr_restart_epoch(excess, ack->delivered_mstamp);
 		expected = 0;
 	}
-	bbr->ack_epoch_acked = min_u32(bbr->ack_epoch_acked + ack->acked, ACK_EPOCH_MAX - 1);
-	u32 extra = min_u32(min_u64(bbr->ack_epoch_acked - expected, bbr->cwnd), EXTRA_ACKED_LIMIT);
-	if (bbr->extra_acked_win_idx)
-		bbr->extra_acked[1] = max_u32(bbr->extra_acked[1], extra);
+	excess->epoch_acked = min_u32(excess->epoch_acked + ack->acked, ACK_EPOCH_MAX - 1);
+	u32 extra = min_u32(min_u64(excess->epoch_acked - expected, cwnd), EXTRA_ACKED_LIMIT);
+	if (excess->win_idx)
+		excess->extra_acked[1] = max_u32(excess->extra_acked[1], extra);
 	else
-		bbr->extra_acked[0] = max_u32(bbr->extra_acked[0], extra);
+		excess->extra_acked[0] = max_u32(excess->extra_acked[0], extra);
 }
 
 static inline bool bbr_is_cruising(const struct bbr *bbr)
@@ -463,11 +467,16 @@ static inline void bbr_check_probe_rtt_done(struct bbr *bbr, u32 now, u32 delive
 		bbr->mode = STARTUP;
 }
 
+/* In ProbeRTT: what is in flight tells the probe's rate, not the path's. */
+static inline void bbr_mark_app_limited(struct tcp_sock *tp, u32 in_flight)
+{
+	if (LINUX_KERNEL_VERSION >= LINUX_6_10)
+		tp->app_limited = max_u32(tp->delivered + in_flight, 1);
+}
+
 static inline void bbr_handle_probe_rtt(struct tcp_sock *tp, struct bbr *bbr, const struct bbr_ack *ack)
 {
-	/* What is in flight now tells the probe's rate, not the path's. */
-	if (LINUX_KERNEL_VERSION >= LINUX_6_10)
-		tp->app_limited = max_u32(tp->delivered + ack->in_flight, 1);
+	bbr_mark_app_limited(tp, ack->in_flight);
 	if (bbr->probe_rtt_done_stamp) {
 		if (ack->round_start)
 			bbr->probe_rtt_round_done = 1;
@@ -548,7 +557,7 @@ static inline u32 bbr_recover_or_restore(const struct tcp_sock *tp, struct bbr *
 static inline u32 bbr_towards_target(struct sock *sk, const struct bbr *bbr, const struct bbr_ack *ack, u32 cwnd)
 {
 	u32 gain = bbr->mode == PROBE_BW ? CWND_GAIN : bbr->mode == PROBE_RTT ? UNIT_GAIN : HIGH_GAIN;
-	u32 extra = bbr->full_bw_reached ? bbr_extra_acked(bbr) : 0;
+	u32 extra = bbr->full_bw_reached ? bbr_extra_acked(&bbr->excess, bbr_bandwidth(bbr)) : 0;
 	u32 target = bbr_quantization_budget(sk, bbr, bbr_bdp(bbr, bbr_bandwidth(bbr), gain) + extra);
 
 	if (bbr->full_bw_reached)
@@ -571,30 +580,32 @@ static inline void bbr_set_cwnd(struct sock *sk, struct bbr *bbr, const struct b
 		bbr->cwnd = min_u32(bbr->cwnd, MIN_CWND);
 }
 
-/* The hook cong_control: updates the model, the pacing rate, and `bbr->cwnd`. Returns a slow-start threshold if Startup
- * ended, else 0: BBR itself does not use it. */
-static inline u32 bbr_on_ack(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs,
-			     const struct bbr_cruise *cruise)
+static inline struct bbr_ack bbr_ack_of(const struct tcp_sock *tp, const struct rate_sample *rs, bool in_probe_rtt)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct bbr_ack ack = {
+	return (struct bbr_ack) {
 		.acked = rs->acked_sacked,
 		.lost = rs->losses,
 		.in_flight = packets_in_flight(tp),
 		.prior_in_flight = rs->prior_in_flight,
 		.now = tp->tcp_mstamp,
 		.delivered_mstamp = tp->delivered_mstamp,
-		.app_limited = rs->is_app_limited,
+		/* Where app_limited cannot be written (bbr_mark_app_limited). */
+		.app_limited = rs->is_app_limited || (LINUX_KERNEL_VERSION < LINUX_6_10 && in_probe_rtt),
 	};
+}
 
-	/* Where app_limited cannot be written (bbr_handle_probe_rtt). */
-	if (LINUX_KERNEL_VERSION < LINUX_6_10 && bbr->mode == PROBE_RTT)
-		ack.app_limited = true;
+/* The hook cong_control: updates the model, the pacing rate, and `bbr->cwnd`. Returns a slow-start threshold if Startup
+ * ended, else 0: BBR itself does not use it. */
+static inline u32 bbr_on_ack(struct sock *sk, struct bbr *bbr, const struct rate_sample *rs,
+			     const struct bbr_cruise *cruise)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct bbr_ack ack = bbr_ack_of(tp, rs, bbr->mode == PROBE_RTT);
 
 	if (rs->delivered >= 0 && rs->interval_us > 0) {
 		bbr_update_bw(tp, bbr, rs, &ack);
 		if (ack.acked)
-			bbr_update_extra_acked(bbr, &ack);
+			bbr_update_excess(&bbr->excess, &ack, bbr_bandwidth(bbr), bbr->cwnd, EXTRA_ACKED_WIN_RTTS);
 	}
 	if (bbr->mode == PROBE_BW && bbr_is_next_phase(sk, bbr, &ack))
 		bbr_advance_cycle(bbr, ack.delivered_mstamp);
@@ -646,7 +657,7 @@ static inline void bbr_on_event(struct sock *sk, struct bbr *bbr, enum ca_event 
 	if (event != TX_START || !tp->app_limited)
 		return;
 	bbr->idle_restart = 1;
-	bbr_restart_epoch(bbr, now);
+	bbr_restart_epoch(&bbr->excess, now);
 	if (bbr->mode == PROBE_BW)
 		bbr_pace(sk, bbr_bytes_per_second(bbr_bandwidth(bbr), tp->mss_cache, UNIT_GAIN));
 	else if (bbr->mode == PROBE_RTT)

@@ -37,6 +37,7 @@ pub const PROGRAMS: &[Program] = programs! {
     "olia-bbr", "olia_bbr", true;
     "wvegas-bbr", "wvegas_bbr", true;
     "bbr", "bbr", false;
+    "bbr3", "bbr3", false;
     "bic", "bic", false;
     "dctcp", "dctcp", false;
     "highspeed", "highspeed", false;

@@ -11,7 +11,7 @@
 #define READ_BITS(pointer, member) ((pointer)->member)
 #define CLEAR(variable) __builtin_memset(&(variable), 0, sizeof(variable))
 #define PROGRAM_HOOK(type, name, ...) static type name(__VA_ARGS__)
-#define CONG_CONTROL(name) static void name(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+#define CONG_CONTROL(name) static void name(struct sock *sk, u32 snd_una, int flag, const struct rate_sample *rs)
 #define PROGRAM_LICENSE struct license
 #define PROGRAM_REGISTER(object) static struct tcp_congestion_ops registered
 

@@ -91,6 +91,8 @@ impl Algorithm {
         }
         match (self.pacing_gain, action) {
             (Some(_), Action::Mark | Action::LocalDrop) => false,
+            // A kernel does not tell.
+            (Some(_), Action::TlpRecovery) => self.name != "bbr3",
             (Some(pacing_gain), Action::Mss(_)) => pacing_gain == 0.0,
             _ => true,
         }
@@ -114,6 +116,7 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm::shares("balia").ssthresh(1),
     Algorithm::exact("wvegas"),
     Algorithm::model("bbr", "bbr", 0.0),
+    Algorithm::model("bbr3", "bbr3", 0.0),
     Algorithm::model("coupled-bbr", "coupled_bbr", 1.0),
     Algorithm::over_bbr("lia", "lia_bbr", true),
     Algorithm::over_bbr("olia", "olia_bbr", true),

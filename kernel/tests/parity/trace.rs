@@ -132,7 +132,8 @@ impl Controller for Recorder {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let mut event = event.clone();
         if let PathEvent::Ack(sample) = &mut event {
-            // What the kernel's srtt_us can hold, and at least a microsecond.
+            // What a program can see: no send state of packets, and what srtt_us can hold, at least a microsecond.
+            (sample.newest_delivered, sample.newest_lost) = (None, None);
             sample.srtt = if sample.srtt == Span::ZERO { Span::ZERO } else { Span(srtt_eighths(sample) * 125) };
             let echoes_mark = std::mem::take(&mut self.states[path.index()].echoes_mark);
             sample.marked = if echoes_mark { sample.acked } else { 0 };
