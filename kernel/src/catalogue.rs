@@ -57,10 +57,3 @@ pub const PROGRAMS: &[Program] = programs! {
 pub fn program(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == name || program.kernel_name == name)
 }
-
-/// The program of a coupling whose paths have a controller of their own: `lia` over `bbr`. The paths of a plain coupling
-/// have `reno`'s, coupled.
-#[must_use]
-pub fn program_over(name: &str, path: &str) -> Option<&'static Program> {
-    if path == "reno" { program(name) } else { program(&format!("{name}-{path}")) }
-}

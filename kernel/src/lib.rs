@@ -9,6 +9,6 @@ mod catalogue;
 mod check;
 mod loader;
 
-pub use catalogue::{PROGRAMS, Program, program, program_over};
+pub use catalogue::{PROGRAMS, Program, program};
 pub use check::{Condition, OLDEST, check};
 pub use loader::{Error, Loaded, load, loaded, registered, unload};
