@@ -74,7 +74,8 @@ static inline bool is_backoff_due(struct wvegas *state, u32 queueing_delay)
 	return is_due;
 }
 
-static inline void avoid_congestion(struct sock *sk, struct wvegas *state, u32 diff, u32 rtt)
+/* Returns the window. */
+static inline u32 avoid_congestion(struct sock *sk, struct wvegas *state, u32 diff, u32 rtt)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 cwnd = tp->snd_cwnd;
@@ -89,7 +90,7 @@ static inline void avoid_congestion(struct sock *sk, struct wvegas *state, u32 d
 	}
 	if (is_backoff_due(state, rtt - state->base_rtt))
 		cwnd = (u64)cwnd * state->base_rtt / (2 * (u64)max_u32(rtt, 1));
-	tp->snd_cwnd = cwnd;
+	return cwnd;
 }
 
 /* Changes the window at the end of a round with this mean RTT. */
@@ -101,14 +102,15 @@ static inline void end_round(struct sock *sk, struct wvegas *state, u32 acked, u
 	u32 diff = (u64)cwnd * (rtt - state->base_rtt) / max_u32(rtt, 1);
 
 	if (!in_slow_start(tp)) {
-		avoid_congestion(sk, state, diff, rtt);
+		cwnd = avoid_congestion(sk, state, diff, rtt);
 	} else if (diff > GAMMA) {
-		tp->snd_cwnd = min_u32(cwnd, unqueued + 1);
-		tp->snd_ssthresh = min_u32(tp->snd_ssthresh, tp->snd_cwnd);
+		cwnd = min_u32(cwnd, unqueued + 1);
+		tp->snd_ssthresh = min_u32(tp->snd_ssthresh, cwnd);
 	} else {
 		tcp_slow_start(tp, acked);
+		cwnd = tp->snd_cwnd;
 	}
-	cwnd = max_u32(min_u32(tp->snd_cwnd, tp->snd_cwnd_clamp), 2);
+	cwnd = max_u32(min_u32(cwnd, tp->snd_cwnd_clamp), 2);
 	tp->snd_cwnd = cwnd;
 	tp->snd_ssthresh = max_u32(max_u32(tp->snd_ssthresh, cwnd / 2 + cwnd / 4), 2);
 }

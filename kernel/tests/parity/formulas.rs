@@ -185,7 +185,7 @@ fn no_numbers_are_undefined_behaviour_or_leave_no_window() {
     let lines = prop::collection::vec((0..10usize).prop_flat_map(any_line), 1..60);
     for program in crate::ALGORITHMS.iter().map(|algorithm| algorithm.program) {
         let Some(native) = Native::of(program) else { return };
-        let result = runner(64).run(&lines, |lines| {
+        let result = runner(16).run(&lines, |lines| {
             let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             let up: Vec<String> = (0..10).map(|path| format!("up {path}")).collect();
             lines.splice(0..0, up.iter().map(String::as_str));

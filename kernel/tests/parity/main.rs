@@ -163,7 +163,7 @@ fn actions() -> impl Strategy<Value = Vec<(usize, Action)>> {
         std::iter::repeat_n(round, rounds).flatten().collect()
     });
     let single = (0..3usize, action()).prop_map(|action| vec![action]);
-    let mixed = prop::collection::vec(prop_oneof![4 => single, 1 => round_trips], 1..100);
+    let mixed = prop::collection::vec(prop_oneof![4 => single, 1 => round_trips], 1..60);
     prop_oneof![2 => mixed.prop_map(|parts| parts.concat()), 1 => queueing()]
 }
 
@@ -256,7 +256,7 @@ fn check(native: &Native, algorithm: Algorithm, actions: &[(usize, Action)]) -> 
 /// The same cases in each run: where a share of the rate is next to an integer, or two of OLIA's paths are next to equally
 /// good, integers and floats may fall to two sides. That is rare, and would be a failure of no program.
 fn runner() -> TestRunner {
-    let config = Config { cases: 128, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
