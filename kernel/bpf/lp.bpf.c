@@ -11,7 +11,8 @@
  * Deviations from the paper: the delay is the round-trip time, not the one-way delay, so that a queue on the way back
  * makes it yield too (Linux subtracts time stamps, whose origins are random for each flow, and so hardly ever sees early
  * congestion). As in Linux: the greatest delay is the second greatest seen; early congestion resets both extremes;
- * growth after it may be slow start; the very first sample, the minimum and the maximum at once, halves the window.
+ * growth after it may be slow start; the very first sample, the minimum and the maximum at once, halves the window. A
+ * packet that was alone in flight brings no sample: a receiver that delays acknowledgements waits for a second one.
  * Rounding: delays are microseconds, at least one; the smoothed one has three fraction bits, the threshold is rounded
  * down.
  */
@@ -19,6 +20,7 @@
 
 struct lp {
 	u64 last_drop;          /* time of the latest early congestion, microseconds */
+	u64 inference;          /* microseconds */
 	u32 smoothed8;          /* eight times the smoothed delay, microseconds; 0 before the first sample */
 	u32 min, max;           /* delays, microseconds */
 	u32 max_reserve;        /* the greatest ever, not used as it may be an outlier */
@@ -70,12 +72,16 @@ HOOK(void, lp_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct lp *state = private(sk);
+	bool has_sample = false;
 
-	if (sample->rtt_us < 0)
+	if (sample->rtt_us >= 0 && tp->packets_out + sample->pkts_acked > 1) {
+		state->inference = INFERENCE_RTTS * (u64)(u32)sample->rtt_us;
+		add_sample(state, max_u32(sample->rtt_us, 1));
+		has_sample = true;
+	}
+	state->is_within_inference = state->has_dropped && tp->tcp_mstamp - state->last_drop < state->inference;
+	if (!has_sample)
 		return;
-	u64 inference = INFERENCE_RTTS * (u64)(u32)sample->rtt_us;
-	add_sample(state, max_u32(sample->rtt_us, 1));
-	state->is_within_inference = state->has_dropped && tp->tcp_mstamp - state->last_drop < inference;
 	u32 range = state->max - state->min;
 	if (state->smoothed8 / 8 >= state->min + (u32)((u64)range * THRESHOLD_PERCENT / 100))
 		early_congestion(state, tp);

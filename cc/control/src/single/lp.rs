@@ -18,7 +18,8 @@
 //! is anything up to 2^32 ms, and its sums and 15 % of its range overflow 32 bits. For most flows there is never early
 //! congestion and TCP-LP is Reno (measured on 6.1: the same windows to the packet); for some there is without a cause.
 //! That is the default, `delay = "linux"`, with origins drawn for each flow. The paper's
-//! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too.
+//! algorithm, which knows the delay, is `delay = "path"`; with `"rtt"` a queue on the way back makes it yield too
+//! (and a packet that was alone in flight brings no sample, as its acknowledgement may have been delayed).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
@@ -178,8 +179,14 @@ impl Lp {
         match &mut self.delay_source {
             DelaySource::Linux(clock) => clock.owd(cx.now - sample.rtt?, sample.one_way_delay?, cx),
             DelaySource::Path => sample.one_way_delay.map(micros),
+            // A packet that was alone in flight: a receiver that delays acknowledgements waits for a second one.
+            DelaySource::Rtt if sample.in_flight + sample.pkts_acked <= 1 => None,
             DelaySource::Rtt => sample.rtt.map(micros),
         }
+    }
+
+    fn is_within_inference(&self, now: Instant) -> bool {
+        self.last_drop.is_some_and(|last_drop| now.since(last_drop) < self.inference_span)
     }
 
     fn early_congestion(&mut self, state: &mut CwndState, now: Instant) {
@@ -201,12 +208,17 @@ impl CongestionOps for Lp {
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        let Some(delay) = self.owd_sample(sample, cx) else { return };
+        let Some(delay) = self.owd_sample(sample, cx) else {
+            if matches!(self.delay_source, DelaySource::Rtt) {
+                self.within_inf = self.is_within_inference(cx.now);
+            }
+            return;
+        };
         self.owd.add_sample(delay);
         if let Some(rtt) = sample.rtt {
             self.inference_span = Span::from_secs_f64(rtt.as_secs_f64() * self.inference_rounds);
         }
-        self.within_inf = self.last_drop.is_some_and(|last_drop| cx.now.since(last_drop) < self.inference_span);
+        self.within_inf = self.is_within_inference(cx.now);
         if !self.owd.within_threshold(self.threshold_percent) {
             self.early_congestion(state, cx.now);
         }
@@ -301,11 +313,23 @@ mod tests {
     fn the_rtt_may_be_used_as_the_delay() {
         let cwnd_with = |delay_source| {
             let (mut lp, mut state) = (Lp { delay_source, ..lp(26) }, congestion_avoidance(40));
-            let sample = AckSample { rtt: Some(Span::from_millis(26)), ..AckSample::default() };
+            let sample = AckSample { rtt: Some(Span::from_millis(26)), pkts_acked: 2, ..AckSample::default() };
             lp.on_ack(&mut state, &sample, &mut context(1000));
             state.cwnd
         };
         assert_eq!([DelaySource::Path, DelaySource::Rtt].map(cwnd_with), [40, 20]);
+    }
+
+    #[test]
+    fn the_rtt_of_a_packet_alone_in_flight_is_no_delay_but_time_goes_on() {
+        let (mut lp, mut state) = (Lp { delay_source: DelaySource::Rtt, ..lp(26) }, congestion_avoidance(40));
+        let mut cwnd_after = |pkts_acked, now| {
+            let rtt = Some(Span::from_millis(26));
+            lp.on_ack(&mut state, &AckSample { rtt, pkts_acked, ..AckSample::default() }, &mut context(now));
+            lp.cong_avoid(&mut state, 21, &AckSample::default(), &mut context(now));
+            state.cwnd
+        };
+        assert_eq!([cwnd_after(2, 1000), cwnd_after(1, 1077), cwnd_after(1, 1078)], [21, 21, 22], "78 ms: three RTTs");
     }
 
     /// Samples a millisecond apart with delays that swing between 20 and 60 ms: how often there is early congestion.
