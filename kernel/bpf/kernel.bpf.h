@@ -117,7 +117,7 @@ struct mptcp_sock {
 struct ack_sample {
 	u32 pkts_acked;
 	s32 rtt_us;                     /* -1: none */
-	u32 in_flight;
+	u32 in_flight;                  /* bytes delivered since the packet of this acknowledgement was sent */
 };
 
 struct rate_sample {

@@ -27,15 +27,15 @@ macro_rules! programs {
 
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
+    "wvegas", "wvegas", true;
+    "olia", "olia", true;
+    "coupled-bbr", "coupled_bbr", true;
+    "lia-bbr", "lia_bbr", true;
+    "balia", "balia", true;
+    "lia", "lia", true;
+    "balia-bbr", "balia_bbr", true;
     "olia-bbr", "olia_bbr", true;
     "wvegas-bbr", "wvegas_bbr", true;
-    "lia", "lia", true;
-    "balia", "balia", true;
-    "balia-bbr", "balia_bbr", true;
-    "coupled-bbr", "coupled_bbr", true;
-    "olia", "olia", true;
-    "wvegas", "wvegas", true;
-    "lia-bbr", "lia_bbr", true;
     "bbr", "bbr", false;
     "bbr3", "bbr3", false;
     "bic", "bic", false;
@@ -45,6 +45,7 @@ pub const PROGRAMS: &[Program] = programs! {
     "hybla", "hybla", false;
     "illinois", "illinois", false;
     "lp", "lp", false;
+    "nv", "nv", false;
     "scalable", "scalable", false;
     "vegas", "vegas", false;
     "veno", "veno", false;

@@ -190,7 +190,7 @@ static void ack(struct socket *socket)
 	socket->tp.prr_out += event.sent;
 	if (event.acked)
 		socket->tp.delivered_mstamp = socket->tp.tcp_mstamp;
-	event.sample.in_flight = event.rate.prior_in_flight;
+	event.sample.in_flight = event.rate.delivered > 0 ? event.rate.delivered * socket->tp.mss_cache : 0;
 	event.rate.rtt_us = event.sample.rtt_us;
 	event.rate.acked_sacked = event.acked;
 	socket->tp.inet_conn.icsk_ca_state = event.prior_state;
