@@ -82,6 +82,8 @@ impl Native {
 
 fn parse(line: &str) -> Answer {
     let numbers: Vec<i128> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
+    // The kernel warns at a window of 0, which it computes itself from a threshold of 0 (tcp_cwnd_reduction).
+    assert!(numbers[0] >= 1 && numbers[1] >= 1, "window {}, threshold {}", numbers[0], numbers[1]);
     Answer {
         cwnd: numbers[0] as u32,
         ssthresh: numbers[1] as u32,
