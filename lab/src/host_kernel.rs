@@ -40,7 +40,9 @@ impl HostKernel {
     /// The capabilities of the machine's kernel. Queue disciplines are found only with `try_qdiscs`, which needs root.
     pub(crate) fn probe(try_qdiscs: bool) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let names = |file: &str| read(file).split_whitespace().map(str::to_owned).collect();
+        let programs = programs::find();
+        let is_own = |name: &&str| !programs.names.iter().any(|(_, program)| program == name);
+        let names = |file: &str| read(file).split_whitespace().filter(is_own).map(str::to_owned).collect();
         let candidates =
             QDISCS.iter().map(|(name, _, arguments)| (*name, *arguments)).chain([(NETEM, "netem delay 1ms")]);
         let (mut qdiscs, policer) = if try_qdiscs { qdiscs(candidates) } else { (Vec::new(), false) };
@@ -48,7 +50,7 @@ impl HostKernel {
         let capabilities = Capabilities {
             congestion_controls: names("/proc/sys/net/ipv4/tcp_available_congestion_control"),
             default_congestion_controls: names("/proc/sys/net/ipv4/tcp_allowed_congestion_control"),
-            programs: programs::find(),
+            programs: programs.clone(),
             mptcp: Path::new("/proc/sys/net/mptcp/enabled").exists(),
             netem,
             policer,

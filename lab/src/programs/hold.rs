@@ -123,3 +123,46 @@ fn one_at_a_time() -> io::Result<File> {
 fn open(name: &str) -> io::Result<File> {
     File::options().read(true).write(true).create(true).truncate(false).open(Path::new(FOLDER).join(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::{Reason, skip};
+
+    /// A program that no other test loads, unless it cannot be loaded here or is in use.
+    fn free_program() -> Option<&'static str> {
+        if let Some(obstacle) = kernel::check().into_iter().find(Condition::is_obstacle) {
+            skip(Reason::Kernel, &format!("{}: {}", obstacle.name, obstacle.found));
+            return None;
+        }
+        let name = "rw_illinois";
+        if is_registered(name) {
+            skip(Reason::Disturbed, &format!("{name} is loaded for somebody else"));
+            return None;
+        }
+        Some(name)
+    }
+
+    fn is_registered(name: &str) -> bool {
+        kernel::registered().contains(name)
+    }
+
+    #[test]
+    fn the_last_user_unloads_what_a_lab_has_loaded_and_nothing_else() {
+        let Some(name) = free_program() else { return };
+        let first = Hold::load(&[name]).unwrap();
+        let reaper = Hold::join(&[name]);
+        let second = Hold::load(&[name]).unwrap();
+        assert!(is_registered(name));
+        drop((first, reaper));
+        assert!(is_registered(name), "another run uses it");
+        drop(second);
+        assert!(!is_registered(name), "it was the last");
+
+        let program = kernel::program(name).unwrap();
+        kernel::load(program).unwrap();
+        drop(Hold::load(&[name]).unwrap());
+        assert!(is_registered(name), "no lab has loaded it");
+        kernel::unload(program).unwrap();
+    }
+}
