@@ -17,12 +17,16 @@ Exit codes:
   4  something outside is missing or refuses: a folder that cannot be written, a tunnel that is not up";
 
 /// Text at the end of the program's help if features are left out of the build.
-const LEFT_OUT: &str = if cfg!(feature = "lab") {
+const LEFT_OUT: &str = if cfg!(all(feature = "lab", feature = "kernel")) {
     ""
+} else if cfg!(feature = "lab") {
+    "\n\nNot in this build: kernel (cargo build --release --features kernel,lab)"
 } else if cfg!(feature = "tunnel") {
-    "\n\nNot in this build: doctor, demo, run --on kernel (cargo build --release --features lab)"
+    "\n\nNot in this build (cargo build --release --features lab, or kernel,lab):
+  lab     doctor, demo, run --on kernel
+  kernel  kernel load, unload, list, status, check"
 } else {
-    "\n\nNot in this build (cargo build --release --features lab, or tunnel):
+    "\n\nNot in this build (cargo build --release --features kernel,lab, or one of these):
   tunnel  up, down, reload, show, top, ping, check, genkey, pubkey, genpsk, tunnel
   lab     doctor, demo, run --on kernel
   kernel  kernel load, unload, list, status, check"

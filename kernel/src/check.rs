@@ -1,7 +1,7 @@
 //! What the running kernel and this process lack to load programs, and the remedies.
 
-use std::fs;
 use std::path::Path;
+use std::{env, fs};
 
 /// The oldest kernel on which the programs have run.
 pub const OLDEST: (u32, u32) = (6, 1);
@@ -14,6 +14,10 @@ const STRUCT_OPS: &[u8] = b"\0bpf_struct_ops_tcp_congestion_ops\0";
 const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 const CAP_SYS_ADMIN: u32 = 21;
 const CAPABILITIES_ROW: &str = "capabilities";
+/// The first user namespace, whose number is Linux's `PROC_USER_INIT_INO`: capabilities of others load no programs.
+const USER_NAMESPACE: &str = "user:[4026531837]";
+/// Programs that are useful with the algorithms, and Debian's packages with them.
+const TOOLS: [(&str, &str); 2] = [("ip", "iproute2"), ("mptcpize", "mptcpize")];
 
 /// One condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +54,11 @@ pub fn check() -> Vec<Condition> {
         types(fs::read(BTF).ok().as_deref()),
         compiler(read("/proc/sys/net/core/bpf_jit_enable").ok().as_deref(), is_root_only("/proc/sys/net/core")),
         lockdown(&read("/sys/kernel/security/lockdown").unwrap_or_default()),
-        capabilities(&read("/proc/self/status").unwrap_or_default()),
+        capabilities(&read("/proc/self/status").unwrap_or_default(), is_in_first_user_namespace()),
         mptcp(read("/proc/sys/net/mptcp/enabled").ok().as_deref()),
+        tools(|name| {
+            env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file())
+        }),
     ]
 }
 
@@ -98,7 +105,15 @@ fn lockdown(modes: &str) -> Condition {
     condition("lockdown", true, mode, (mode == "confidentiality").then_some(remedy))
 }
 
-fn capabilities(status: &str) -> Condition {
+fn is_in_first_user_namespace() -> bool {
+    fs::read_link("/proc/self/ns/user").is_ok_and(|namespace| namespace == Path::new(USER_NAMESPACE))
+}
+
+fn capabilities(status: &str, first_user_namespace: bool) -> Condition {
+    if !first_user_namespace {
+        let remedy = "outside this user namespace (a container's, for example): Linux loads no programs from it";
+        return condition(CAPABILITIES_ROW, true, "those of a user namespace", Some(remedy));
+    }
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or("");
     let bits = u64::from_str_radix(line.trim(), 16).unwrap_or(0);
     let has = |bit: u32| bits >> bit & 1 == 1;
@@ -119,6 +134,15 @@ fn mptcp(enabled: Option<&str>) -> Condition {
         None => ("none", Some("a kernel with CONFIG_MPTCP=y: without it there is nothing to couple")),
     };
     condition("MPTCP", false, found, remedy)
+}
+
+fn tools(exists: impl Fn(&str) -> bool) -> Condition {
+    let missing: Vec<(&str, &str)> = TOOLS.into_iter().filter(|(name, _)| !exists(name)).collect();
+    let of = |part: fn(&(&'static str, &'static str)) -> &'static str| missing.iter().map(part).collect::<Vec<_>>();
+    let remedy = format!("apt-get install {}: endpoints of MPTCP, and MPTCP for programs", of(|tool| tool.1).join(" "));
+    let found =
+        if missing.is_empty() { "ip, mptcpize".to_owned() } else { format!("no {}", of(|tool| tool.0).join(", ")) };
+    condition("tools", false, found, (!missing.is_empty()).then_some(&remedy))
 }
 
 #[cfg(test)]
@@ -161,11 +185,21 @@ mod tests {
 
     #[test]
     fn root_or_three_capabilities() {
-        let with = |bits: u64| capabilities(&format!("Name:\tx\nCapEff:\t{bits:016x}\nCapBnd:\t0\n"));
+        let status = |bits: u64| format!("Name:\tx\nCapEff:\t{bits:016x}\nCapBnd:\t0\n");
+        let with = |bits: u64| capabilities(&status(bits), true);
         assert!(is_met(&with(1 << 12 | 1 << 38 | 1 << 39)) && is_met(&with(1 << 12 | 1 << 21)));
         assert_eq!(with(1 << 12).found, "no CAP_PERFMON, CAP_BPF");
         assert_eq!(with(1 << 21).found, "no CAP_NET_ADMIN");
         assert!(with(0).is_obstacle());
+        assert!(capabilities(&status(u64::MAX), false).is_obstacle());
+    }
+
+    #[test]
+    fn tools_that_are_missing_are_named_with_their_packages() {
+        assert!(is_met(&tools(|_| true)));
+        let missing = tools(|name| name == "mptcpize");
+        assert_eq!((missing.found.as_str(), missing.is_obstacle()), ("no ip", false));
+        assert!(missing.remedy.is_some_and(|remedy| remedy.starts_with("apt-get install iproute2: ")));
     }
 
     #[test]

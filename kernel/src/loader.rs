@@ -112,9 +112,12 @@ pub fn load(program: &'static Program) -> Result<Loaded, Error> {
     if registered().contains(name) {
         return Err(Error::AlreadyLoaded(name));
     }
-    let id =
-        with_messages(|| register(program)).map_err(|(error, messages)| Error::refused(name, &error, &messages))?;
-    Ok(Loaded { program, id })
+    match with_messages(|| register(program)) {
+        Ok(id) => Ok(Loaded { program, id }),
+        // Somebody else was faster.
+        Err(_) if registered().contains(name) => Err(Error::AlreadyLoaded(name)),
+        Err((error, messages)) => Err(Error::refused(name, &error, &messages)),
+    }
 }
 
 /// Registers the program and returns the id of its `struct_ops` map.
@@ -139,7 +142,11 @@ pub fn unload(program: &'static Program) -> Result<(), Error> {
         return Err(Error::Lacks { name, obstacles: vec![Condition::finding_programs()] });
     };
     let unregister = || MapHandle::from_map_id(loaded.id)?.delete(&0u32.to_ne_bytes());
-    with_messages(unregister).map_err(|(error, messages)| Error::refused(name, &error, &messages))
+    match with_messages(unregister) {
+        Ok(()) => Ok(()),
+        Err(_) if !registered().contains(name) => Err(Error::NotLoaded(name)),
+        Err((error, messages)) => Err(Error::refused(name, &error, &messages)),
+    }
 }
 
 /// What libbpf prints in this thread's calls, while it is collected.

@@ -17,9 +17,14 @@ pub(crate) fn build() -> Result<(), String> {
     build_into(&sources().join("objects"))
 }
 
-/// Builds all objects into the target folder and compares them with those in the tree. With another clang nothing is
-/// compared: that is said.
+/// Builds all objects into the target folder and compares them with those in the tree. With another clang, or
+/// none, nothing is compared: that is said.
 pub(crate) fn check() -> Result<(), String> {
+    if let Some(missing) =
+        ["clang", "llvm-strip"].into_iter().find(|tool| !shell::succeeds(&format!("{tool} --version")))
+    {
+        return shell::print(&format!("bpf: objects not compared: there is no {missing}\n"));
+    }
     if let Some(found) = other_clang()? {
         return shell::print(&format!("bpf: objects not compared: they are of clang {CLANG}, this is `{found}`\n"));
     }

@@ -9,6 +9,10 @@ use control::registry;
 use kernel::{Error, PROGRAMS, Program};
 use serde::Serialize;
 use std::collections::HashSet;
+use std::fs;
+
+/// The congestion control of new sockets in the caller's network namespace. Unloading does not change it.
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// What to do with the programs.
 #[derive(Debug, Subcommand)]
@@ -48,7 +52,7 @@ pub(crate) struct Choice {
     /// Names, as `ropewalk kernel list` prints them
     #[arg(required_unless_present = "all")]
     names: Vec<String>,
-    /// All that there are
+    /// All: of `load` those that are not loaded, of `unload` those that are
     #[arg(long, conflicts_with = "names")]
     all: bool,
 }
@@ -56,17 +60,13 @@ pub(crate) struct Choice {
 /// Does what the command line says.
 pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
     match verb {
-        KernelVerb::Load(choice) => each(choice, |program| {
+        KernelVerb::Load(choice) => each(choice, false, |program| {
             let loaded = kernel::load(program)?;
             Ok(format!("{} is loaded, id {}\n", program.kernel_name, loaded.id))
         }),
-        KernelVerb::Unload(choice) => each(choice, |program| {
+        KernelVerb::Unload(choice) => each(choice, true, |program| {
             kernel::unload(program)?;
-            let kept = match status::users(program) {
-                Ok(0) | Err(_) => String::new(),
-                Ok(users) => format!("; sockets of this namespace that keep it until they close: {users}"),
-            };
-            Ok(format!("{} is unloaded{kept}\n", program.kernel_name))
+            Ok(format!("{} is unloaded\n{}", program.kernel_name, kept(program)))
         }),
         KernelVerb::List { json } => list(*json),
         KernelVerb::Status { names, watch, json } => {
@@ -78,11 +78,18 @@ pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
 }
 
 /// Acts on each of the programs, also after one has failed. All names are looked up before the first is touched.
-fn each(choice: &Choice, act: impl Fn(&'static Program) -> Result<String, Error>) -> Result<(), Failure> {
+/// `--all` are those that are loaded, or those that are not.
+fn each(choice: &Choice, loaded: bool, act: impl Fn(&'static Program) -> Result<String, Error>) -> Result<(), Failure> {
+    let registered = kernel::registered();
     let programs = match choice {
-        Choice { all: true, .. } => PROGRAMS.iter().collect(),
+        Choice { all: true, .. } => {
+            PROGRAMS.iter().filter(|program| registered.contains(program.kernel_name) == loaded).collect()
+        }
         Choice { names, .. } => names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?,
     };
+    if programs.is_empty() {
+        output::print(if loaded { "none is loaded\n" } else { "all are loaded\n" })?;
+    }
     let mut failures = Vec::new();
     for program in programs {
         match act(program) {
@@ -91,6 +98,18 @@ fn each(choice: &Choice, act: impl Fn(&'static Program) -> Result<String, Error>
         }
     }
     if failures.is_empty() { Ok(()) } else { Err(Failure::Environment(failures.join("\nerror: "))) }
+}
+
+/// What of this namespace still uses a program that is unloaded.
+fn kept(program: &Program) -> String {
+    let mut text = match status::users(program) {
+        Ok(0) | Err(_) => String::new(),
+        Ok(users) => format!("  sockets of this namespace that keep it until they close: {users}\n"),
+    };
+    if fs::read_to_string(DEFAULT).is_ok_and(|name| name.trim() == program.kernel_name) {
+        text.push_str("  it is still this namespace's default: sysctl net.ipv4.tcp_congestion_control=reno\n");
+    }
+    text
 }
 
 fn find(name: &str) -> Result<&'static Program, Failure> {

@@ -14,7 +14,7 @@ const TIME_WAIT: u8 = 6;
 /// The sender's congestion states, by Linux's `tcp_ca_state`.
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 /// From this width on, columns, a subflow takes one line.
-const WIDE: usize = 110;
+const WIDE: usize = 120;
 /// Clears the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
@@ -113,8 +113,10 @@ fn assess(sockets: &[SocketInfo], names: &[&str], before: Option<(&View, Duratio
     let uses = |name: &str| sockets.iter().filter(|socket| socket.congestion == name).count();
     let programs =
         kernel::PROGRAMS.iter().map(|program| Usage { name: program.kernel_name, sockets: uses(program.kernel_name) });
+    let is_wanted = |usage: &Usage| names.is_empty() || names.contains(&usage.name);
     // One that was unloaded while sockets used it is no longer registered.
-    let programs = programs.filter(|usage| registered.contains(usage.name) || usage.sockets > 0).collect();
+    let programs =
+        programs.filter(|usage| is_wanted(usage) && (registered.contains(usage.name) || usage.sockets > 0)).collect();
     Status { programs, connections: connections(sockets, names, before) }
 }
 
@@ -165,11 +167,18 @@ fn subflows(sockets: &[&SocketInfo], before: Option<(&View, Duration)>) -> Vec<S
 
 fn text(status: &Status, width: usize) -> String {
     let mut text = String::new();
-    for Usage { name, sockets } in &status.programs {
+    let (used, unused): (Vec<&Usage>, Vec<&Usage>) = status.programs.iter().partition(|usage| usage.sockets > 0);
+    for Usage { name, sockets } in used {
         let _ = writeln!(text, "{name:16} {}", count(*sockets, "socket"));
     }
+    let unused: Vec<&str> = unused.into_iter().map(|usage| usage.name).collect();
     if status.programs.is_empty() {
-        text.push_str("no program is loaded: ropewalk kernel load NAME\n");
+        text.push_str("none is loaded: ropewalk kernel load NAME\n");
+    } else if !unused.is_empty() {
+        text.push_str(&wrapped("loaded, not used here:", &unused, width));
+    }
+    if status.connections.is_empty() {
+        text.push_str("no connection in this network namespace; another: ip netns exec NAME ropewalk kernel status\n");
     }
     for connection in &status.connections {
         let rate: f64 = connection.subflows.iter().map(|subflow| subflow.rate_mbps).sum();
@@ -180,6 +189,19 @@ fn text(status: &Status, width: usize) -> String {
         connection.subflows.iter().for_each(|subflow| line(&mut text, subflow, width));
     }
     text
+}
+
+/// The words after the title, in lines that are no wider.
+fn wrapped(title: &str, words: &[&str], width: usize) -> String {
+    let mut lines = vec![title.to_owned()];
+    for word in words {
+        if lines[lines.len() - 1].len() + 1 + word.len() > width {
+            lines.push(" ".to_owned());
+        }
+        let last = lines.len() - 1;
+        lines[last].push_str(&format!(" {word}"));
+    }
+    lines.join("\n") + "\n"
 }
 
 /// A subflow in one line, or in two where the terminal is narrow.
@@ -208,4 +230,49 @@ fn first_lines(text: &str, height: usize) -> String {
     }
     let shown = height.saturating_sub(2);
     format!("{}\n... {} more lines\n", lines[..shown].join("\n"), lines.len() - shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(sockets: usize) -> Status {
+        let subflow = Subflow {
+            local: "10.0.0.1:5000".parse().unwrap(),
+            remote: "[2001:db8::1]:443".parse().unwrap(),
+            congestion: "rw_lia".to_owned(),
+            congestion_state: "open",
+            cwnd_packets: 12,
+            ssthresh_packets: 8,
+            srtt_ms: 20.5,
+            rate_mbps: 4.5,
+            acked_bytes: 1000,
+            share: 0.6,
+        };
+        let programs = vec![Usage { name: "rw_lia", sockets }, Usage { name: "rw_olia", sockets: 0 }];
+        Status { programs, connections: vec![Connection { token: Some(0xab), subflows: vec![subflow] }] }
+    }
+
+    #[test]
+    fn a_subflow_takes_one_line_where_there_is_room_and_two_where_there_is_not() {
+        let (narrow, wide) = (text(&status(2), 60), text(&status(2), WIDE));
+        assert_eq!((narrow.lines().count(), wide.lines().count()), (6, 5), "{narrow}{wide}");
+        assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
+        assert!(wide.lines().all(|line| line.len() <= WIDE), "{wide}");
+        assert!(narrow.contains("MPTCP 000000ab: 1 subflow, 4.5 Mbit/s\n"), "{narrow}");
+        assert!(narrow.ends_with("    rw_lia open, cwnd 12, 20.5 ms, 4.5 Mbit/s, 60 %\n"), "{narrow}");
+    }
+
+    #[test]
+    fn programs_that_nobody_uses_share_lines_of_the_terminals_width() {
+        assert!(text(&status(2), 60).starts_with("rw_lia           2 sockets\nloaded, not used here: rw_olia\n"));
+        assert_eq!(wrapped("loaded:", &["rw_lia", "rw_olia"], 22), "loaded: rw_lia rw_olia\n");
+        assert_eq!(wrapped("loaded:", &["rw_lia", "rw_olia"], 21), "loaded: rw_lia\n  rw_olia\n");
+    }
+
+    #[test]
+    fn a_terminal_that_is_too_low_says_how_much_it_leaves_out() {
+        assert_eq!(first_lines("a\nb\nc\n", 4), "a\nb\nc\n");
+        assert_eq!(first_lines("a\nb\nc\nd\n", 4), "a\nb\n... 2 more lines\n");
+    }
 }

@@ -1,5 +1,5 @@
-//! `ropewalk kernel` on the running kernel. Names of programs are the kernel's, not this process's: the tests take turns,
-//! and leave alone what somebody else has loaded.
+//! `ropewalk kernel` on the running kernel. Names of programs are the kernel's, not this process's: the tests take
+//! turns with each other and with the lab's runs, and leave alone what somebody else has loaded.
 
 #[path = "../program/mod.rs"]
 mod program;
@@ -7,23 +7,31 @@ mod program;
 use program::{Outcome, command, ropewalk};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::{Reason, skip};
 
 /// A user without privileges.
 const NOBODY: u32 = 65534;
 
-/// The turn of a test; none where programs cannot be loaded, which is noted.
-fn turn() -> Option<MutexGuard<'static, ()>> {
-    static TURN: Mutex<()> = Mutex::new(());
+/// The folder of the lock under which the lab loads and unloads (`lab/src/programs/hold.rs`).
+const LOCK_FOLDER: &str = "/run/ropewalk-lab";
+
+/// The turn of a test: a lock, which ends with its process; none where programs cannot be loaded, which is noted.
+fn turn() -> Option<File> {
     let obstacles = kernel::check().into_iter().filter(kernel::Condition::is_obstacle);
     let obstacles: Vec<&str> = obstacles.map(|condition| condition.name).collect();
     match obstacles[..] {
-        [] => Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)),
+        [] => {
+            fs::create_dir_all(LOCK_FOLDER).unwrap();
+            let file = format!("{LOCK_FOLDER}/lock");
+            let lock = File::options().write(true).create(true).truncate(false).open(file).unwrap();
+            lock.lock().unwrap();
+            Some(lock)
+        }
         ["capabilities"] => {
             skip(Reason::Missing, "needs root");
             None
@@ -99,7 +107,41 @@ fn of_several_programs_one_that_fails_does_not_keep_the_others() {
 fn a_wrong_name_is_answered_with_the_names_that_there_are() {
     let outcome = with("load", &["cubic"]);
     assert_eq!(outcome.code, Some(2));
-    assert!(outcome.stderr.starts_with("error: no program `cubic`\n  help: there are lia, "), "{}", outcome.stderr);
+    let names: Vec<&str> = kernel::PROGRAMS.iter().map(|program| program.name).collect();
+    let message = format!("error: no program `cubic`\n  help: there are {}\n", names.join(", "));
+    assert_eq!(outcome.stderr, message);
+}
+
+#[test]
+fn all_are_those_that_are_still_to_be_loaded() {
+    let Some(_turn) = turn() else { return };
+    let [first, ..] = free()[..] else { return };
+    if !listed().is_empty() {
+        return; // `unload --all` would end what somebody else has loaded
+    }
+    assert_eq!(with("load", &[first]).code, Some(0));
+    let rest = with("load", &["--all"]);
+    assert_eq!((rest.code, rest.stdout.lines().count()), (Some(0), kernel::PROGRAMS.len() - 1), "{}", rest.stderr);
+    assert_eq!(with("load", &["--all"]).stdout, "all are loaded\n");
+    let unloaded = with("unload", &["--all"]);
+    assert_eq!((unloaded.code, unloaded.stdout.lines().count()), (Some(0), kernel::PROGRAMS.len()));
+    let again = with("unload", &["--all"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "none is loaded\n"));
+}
+
+#[test]
+fn of_loaders_at_once_one_loads_and_the_others_say_that_it_is_loaded() {
+    let Some(_turn) = turn() else { return };
+    let Some(name) = free().first().copied() else { return };
+    let start = || command(&["kernel", "load", name]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let loaders: Vec<Child> = (0..4).map(|_| start()).collect();
+    let outputs = loaders.into_iter().map(|loader| loader.wait_with_output().unwrap());
+    let (loaded, refused): (Vec<_>, Vec<_>) = outputs.partition(|output| output.status.success());
+    assert_eq!(with("unload", &[name]).code, Some(0));
+    assert_eq!((loaded.len(), refused.len()), (1, 3));
+    for output in refused {
+        assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: {name} is already loaded\n"));
+    }
 }
 
 /// Linux leaks a reference, so that the program stays for ever, where a namespace's default is refused; it is refused
@@ -109,7 +151,7 @@ fn any_namespace_may_choose_a_program() {
     let Some(_turn) = turn() else { return };
     let free = free();
     assert_eq!(with("load", &free).code, Some(0));
-    let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap();
+    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap();
     assert_eq!(with("unload", &free).code, Some(0));
     let allowed: Vec<&str> = allowed.split_whitespace().collect();
     assert!(free.iter().all(|name| allowed.contains(name)), "{allowed:?}");
@@ -118,7 +160,7 @@ fn any_namespace_may_choose_a_program() {
 /// The program where every user may run it.
 fn copy() -> PathBuf {
     let copy = std::env::temp_dir().join(format!("rw-kernel-test-{}", std::process::id()));
-    std::fs::copy(env!("CARGO_BIN_EXE_ropewalk"), &copy).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_ropewalk"), &copy).unwrap();
     copy
 }
 
@@ -136,7 +178,7 @@ fn without_privileges_the_reason_and_the_remedy_are_named() {
             .expect("the program starts")
     };
     let [check, load] = [run(&["kernel", "check"]), run(&["kernel", "load", "lia"])];
-    std::fs::remove_file(&copy).unwrap();
+    fs::remove_file(&copy).unwrap();
     let remedy = "help: as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON";
     assert_eq!((check.status.code(), load.status.code()), (Some(4), Some(4)));
     assert!(String::from_utf8_lossy(&check.stdout).contains(remedy));
@@ -163,7 +205,7 @@ fn the_units_capabilities_are_enough_to_load_but_not_to_unload() {
         command.arg(&copy).args(["kernel", verb, name]).current_dir("/").output().expect("setpriv starts")
     };
     let [load, unload] = ["load", "unload"].map(run);
-    std::fs::remove_file(&copy).unwrap();
+    fs::remove_file(&copy).unwrap();
     assert_eq!((load.status.code(), String::from_utf8_lossy(&load.stderr).as_ref()), (Some(0), ""));
     assert!(String::from_utf8_lossy(&unload.stderr).contains("no CAP_SYS_ADMIN\n  help: as root"), "{unload:?}");
     assert_eq!(with("unload", &[name]).code, Some(0));
@@ -174,7 +216,26 @@ fn check_examines_what_loading_needs() {
     let conditions = json(&["kernel", "check", "--json"]);
     let names: Vec<&str> =
         conditions.as_array().unwrap().iter().map(|condition| condition["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["kernel", "types (BTF)", "BPF JIT", "lockdown", "capabilities", "MPTCP"]);
+    assert_eq!(names, ["kernel", "types (BTF)", "BPF JIT", "lockdown", "capabilities", "MPTCP", "tools"]);
+}
+
+/// Root of a user namespace has all capabilities there, and none that loads a program.
+#[test]
+fn in_a_user_namespace_check_says_that_nothing_can_be_loaded() {
+    let Some(_turn) = turn() else { return };
+    let inside = |arguments: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_ropewalk");
+        Command::new("unshare").args(["--user", "--map-root-user", program, "kernel"]).args(arguments).output().unwrap()
+    };
+    let [check, load] = [inside(&["check"]), inside(&["load", "lia"])];
+    if String::from_utf8_lossy(&check.stderr).starts_with("unshare: ") {
+        return skip(Reason::Kernel, "user namespaces are forbidden");
+    }
+    assert_eq!((check.status.code(), load.status.code()), (Some(4), Some(4)));
+    assert!(String::from_utf8_lossy(&check.stdout).contains("NO   capabilities  those of a user namespace\n"));
+    if free().contains(&"rw_lia") {
+        assert!(String::from_utf8_lossy(&load.stderr).contains("help: outside this user namespace"), "{load:?}");
+    }
 }
 
 /// A connection over the loopback of a namespace of its own: MPTCP from Linux's number 262, with this congestion control.
@@ -222,6 +283,7 @@ fn a_connection_is_shown_with_its_program_and_keeps_it_when_that_is_unloaded() {
 
     let program = env!("CARGO_BIN_EXE_ropewalk");
     let output = inside(&[program, "kernel", "status", "--json", "lia"]).output().unwrap();
+    let default = inside(&["sysctl", "-w", "net.ipv4.tcp_congestion_control=rw_lia"]).output().unwrap();
     let unloaded = inside(&[program, "kernel", "unload", "lia"]).output().unwrap();
     drop(python);
     assert!(ip(&format!("netns del {namespace}")));
@@ -235,7 +297,8 @@ fn a_connection_is_shown_with_its_program_and_keeps_it_when_that_is_unloaded() {
     // 100 kB by TCP, and a byte that TCP counts for the SYN.
     assert_eq!((subflow["acked_bytes"].as_u64(), subflow["share"].as_f64()), (Some(100_001), Some(1.0)));
     let text = String::from_utf8_lossy(&unloaded.stdout).into_owned();
-    assert_eq!(text, "rw_lia is unloaded; sockets of this namespace that keep it until they close: 1\n");
+    let kept = "  sockets of this namespace that keep it until they close: 1\n  it is still this namespace's default: ";
+    assert!(default.status.success() && text.starts_with(&format!("rw_lia is unloaded\n{kept}")), "{text}");
 }
 
 #[test]
