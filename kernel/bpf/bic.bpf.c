@@ -46,6 +46,12 @@ static inline u64 search_period(const struct bic *state, u64 cwnd)
 {
 	u64 smooth = cwnd * SMOOTH_PART / SEARCH, max = state->last_max;
 
+	/* Before the first loss. This comes first, because the verifier of Linux 6.18.15 warns of a branch that cannot be. */
+	if (!max) {
+		u64 period = cwnd < MAX_INCREMENT * (SEARCH - 1) ? SEARCH - 1 : cwnd / MAX_INCREMENT;
+
+		return min_u64(period, MAX_PERIOD_BEFORE_LOSS);
+	}
 	if (cwnd < max) {
 		u64 step = (max - cwnd) / SEARCH;
 
@@ -63,8 +69,6 @@ static inline u32 period_at(const struct bic *state, u32 cwnd)
 	if (cwnd <= LOW_WINDOW)
 		return cwnd;
 	u64 period = search_period(state, cwnd);
-	if (!state->last_max)
-		period = min_u64(period, MAX_PERIOD_BEFORE_LOSS);
 	return max_u64((period << ACK_RATIO_SHIFT) / max_u32(state->acked_per_ack, 1), 1);
 }
 
