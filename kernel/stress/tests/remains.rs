@@ -4,7 +4,8 @@ use kernel::{Condition, PROGRAMS, Program};
 use stress::remains::{Load, run};
 use testing::{Reason, skip};
 
-/// Joins and leaves of subflows under two connections at once, short connections, unloading while in use.
+/// Two connections at once, short connections, unloading while in use. Endpoints do not come and go here: on some kernels
+/// that can stop the machine, whatever the algorithm is (`docs/kernel.md`); it belongs to virtual ones.
 #[test]
 fn coupled_programs_that_are_unloaded_while_in_use_leave_nothing_behind() {
     if !nix::unistd::geteuid().is_root() {
@@ -19,7 +20,7 @@ fn coupled_programs_that_are_unloaded_while_in_use_leave_nothing_behind() {
     if let Some(program) = taken.first() {
         skip(Reason::Disturbed, &format!("{} is loaded for somebody else", program.kernel_name));
     }
-    let remains = run(&free, Load { endpoint_changes: 10, short_connections: 10 }).unwrap();
+    let remains = run(&free, Load { endpoint_changes: 0, short_connections: 10 }).unwrap();
     assert_eq!(remains.rows.len(), free.len());
     assert_eq!(remains.findings, [""; 0], "{:#?}", remains.rows);
 }
