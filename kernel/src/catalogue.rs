@@ -45,7 +45,6 @@ pub const PROGRAMS: &[Program] = programs! {
     "hybla", "hybla", false;
     "illinois", "illinois", false;
     "lp", "lp", false;
-    "nv", "nv", false;
     "scalable", "scalable", false;
     "vegas", "vegas", false;
     "veno", "veno", false;

@@ -84,7 +84,7 @@ impl Algorithm {
 
     /// Whether the action is one for this algorithm. A controller of a model is told of marks, and of losses after them,
     /// where a kernel does not tell its program; of a new packet size siblings learn with the next acknowledgement, the
-    /// controllers at once; a round of NV's that ends at a byte would end elsewhere than one that ends at a packet.
+    /// controllers at once.
     fn takes(&self, path: usize, action: Action) -> bool {
         if self.alone && path > 0 {
             return false;
@@ -94,7 +94,6 @@ impl Algorithm {
             // A kernel does not tell.
             (Some(_), Action::TlpRecovery) => self.name != "bbr3",
             (Some(pacing_gain), Action::Mss(_)) => pacing_gain == 0.0,
-            (None, Action::Mss(_)) => self.name != "nv",
             _ => true,
         }
     }
@@ -135,7 +134,6 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm::exact("htcp"),
     Algorithm { choices: &[("delay", "rtt")], ..Algorithm::exact("lp") },
     Algorithm::exact("dctcp"),
-    Algorithm { bytes: true, ..Algorithm::exact("nv") },
 ];
 
 fn action() -> impl Strategy<Value = Action> {
