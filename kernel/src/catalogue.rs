@@ -27,14 +27,14 @@ macro_rules! programs {
 
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
-    "wvegas", "wvegas", true;
+    "lia", "lia", true;
     "olia", "olia", true;
+    "balia", "balia", true;
+    "wvegas", "wvegas", true;
     "coupled-bbr", "coupled_bbr", true;
     "lia-bbr", "lia_bbr", true;
-    "balia", "balia", true;
-    "lia", "lia", true;
-    "balia-bbr", "balia_bbr", true;
     "olia-bbr", "olia_bbr", true;
+    "balia-bbr", "balia_bbr", true;
     "wvegas-bbr", "wvegas_bbr", true;
     "bbr", "bbr", false;
     "bbr3", "bbr3", false;

@@ -123,7 +123,7 @@ fn find(name: &str) -> Result<&'static Program, Failure> {
 struct Entry {
     name: &'static str,
     kernel_name: &'static str,
-    title: &'static str,
+    title: String,
     coupled: bool,
     loaded: bool,
     /// Whether the kernel has this algorithm of its own.
@@ -133,7 +133,11 @@ struct Entry {
 impl Entry {
     fn new(program: &Program, registered: &HashSet<String>) -> Self {
         let Program { name, kernel_name, coupled, .. } = *program;
-        let title = registry::find(name).map_or("", |entry| entry.title);
+        let title = match (registry::find(name), name.strip_suffix("-bbr").and_then(registry::find)) {
+            (Some(entry), _) => entry.title.to_owned(),
+            (None, Some(coupling)) => format!("{} over BBR v1: {}", coupling.name, coupling.title),
+            (None, None) => String::new(),
+        };
         let (loaded, in_kernel) = (registered.contains(kernel_name), registered.contains(name));
         Self { name, kernel_name, title, coupled, loaded, in_kernel }
     }
