@@ -3,6 +3,7 @@
 use crate::application::Application;
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::packet::Direction;
 use crate::split_connection::{FarConnection, NearConnection, SplitConnection};
 use crate::tcp::TcpFlow;
 use crate::tcp_config::TcpConfig;
@@ -15,6 +16,8 @@ use units::{Instant, RngStream, Span};
 pub(crate) struct FlowState {
     pub name: String,
     pub route: Route,
+    /// The direction of its data.
+    pub direction: Direction,
     pub start: Instant,
     pub stop: Instant,
     pub protocol: FlowProtocol,
@@ -26,7 +29,7 @@ pub(crate) struct FlowState {
 #[derive(Debug)]
 pub(crate) enum FlowProtocol {
     Tcp(Box<TcpFlow>),
-    Udp(UdpFlow),
+    Udp(Box<UdpFlow>),
 }
 
 /// Both ends of a UDP flow of constant rate.
@@ -38,6 +41,50 @@ pub(crate) struct UdpFlow {
     pub sent: u64,
     pub received: u64,
     pub delay: Distribution,
+    /// The gaps between its datagrams' arrivals.
+    pub gaps: ArrivalGaps,
+}
+
+/// Gaps at the receiver of a UDP flow. A datagram that later ones have overtaken counts as lost: an application that
+/// plays what arrives has gone on.
+#[derive(Debug, Default)]
+pub(crate) struct ArrivalGaps {
+    latest: Option<Instant>,
+    /// The datagram that follows the newest one that arrived.
+    next: u64,
+    longest: Span,
+    longest_loss: u64,
+}
+
+impl ArrivalGaps {
+    /// Datagram `number`, counted from zero, arrived.
+    fn on_arrival(&mut self, now: Instant, number: u64) {
+        self.longest = self.longest(now);
+        self.latest = Some(now);
+        if number >= self.next {
+            self.longest_loss = self.longest_loss.max(number - self.next);
+            self.next = number + 1;
+        }
+    }
+
+    /// The longest time between two arrivals, or from the latest until `end`; zero before the first.
+    pub(crate) fn longest(&self, end: Instant) -> Span {
+        self.longest.max(self.latest.map_or(Span::ZERO, |latest| end.since(latest)))
+    }
+
+    /// The greatest number of datagrams in a row that had not arrived when a later one did.
+    pub(crate) fn longest_loss(&self) -> u64 {
+        self.longest_loss
+    }
+}
+
+impl UdpFlow {
+    /// Datagram `number`, sent at `sent`, arrived.
+    pub(crate) fn on_datagram(&mut self, now: Instant, number: u64, sent: Instant) {
+        self.received += 1;
+        self.delay.add(now.since(sent));
+        self.gaps.on_arrival(now, number);
+    }
 }
 
 /// The smallest MTU of the subflows' paths, bytes: it decides the MSS of all subflows.
@@ -65,6 +112,7 @@ impl FlowState {
             flows.push(Self {
                 name,
                 route: Route::Path(experiment.paths.len() + 1),
+                direction: Direction::Forward,
                 start: Instant::NEVER,
                 stop: Instant::NEVER,
                 protocol: FlowProtocol::Tcp(Box::new(TcpFlow::new(config, Application::Relayed, *size))),
@@ -96,17 +144,19 @@ impl FlowState {
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));
-                FlowProtocol::Udp(UdpFlow {
+                FlowProtocol::Udp(Box::new(UdpFlow {
                     packet: *packet,
                     interval,
                     sent: 0,
                     received: 0,
                     delay: Distribution::default(),
-                })
+                    gaps: ArrivalGaps::default(),
+                }))
             }
         };
         let stop = flow.stop.unwrap_or(Instant::NEVER);
-        Ok(Self { name: flow.name.clone(), route: flow.route, start, stop, protocol, split: None })
+        let direction = if flow.reverse { Direction::Reverse } else { Direction::Forward };
+        Ok(Self { name: flow.name.clone(), route: flow.route, direction, start, stop, protocol, split: None })
     }
 
     /// Leaves the distributions of times out of the record.
@@ -127,5 +177,22 @@ impl FlowState {
         if let FlowProtocol::Tcp(tcp) = &mut self.protocol {
             tcp.finish(self.stop.min(end));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_between_arrivals_and_what_is_overtaken_is_lost() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let mut gaps = ArrivalGaps::default();
+        assert_eq!((gaps.longest(at(500)), gaps.longest_loss()), (Span::ZERO, 0), "none before the first arrival");
+        for (ms, number) in [(520, 0), (540, 1), (620, 4), (621, 2), (622, 3), (640, 5)] {
+            gaps.on_arrival(at(ms), number);
+        }
+        assert_eq!((gaps.longest(at(650)), gaps.longest_loss()), (Span::from_millis(80), 2));
+        assert_eq!(gaps.longest(at(790)), Span::from_millis(150), "the flow was on until then");
     }
 }

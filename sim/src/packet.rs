@@ -22,6 +22,8 @@ pub(crate) enum Body {
     Udp {
         /// Send time.
         sent: Instant,
+        /// Number in its flow, from zero.
+        number: u64,
     },
     /// A packet of no flow.
     Stray,
@@ -74,9 +76,13 @@ impl Packet {
         self.flow.wrapping_add(self.connection.wrapping_mul(0x9e37))
     }
 
-    /// Whether benchmarks count the packet as a data packet.
+    /// Whether it counts as a data packet; a datagram of a tunnel does in the forward direction.
     pub(crate) fn is_data(&self) -> bool {
-        self.direction == Direction::Forward
+        match self.body {
+            Body::TcpSegment(_) | Body::MptcpSegment(_) | Body::Udp { .. } => true,
+            Body::TcpAck(_) | Body::MptcpAck(_) | Body::Request(_) => false,
+            Body::Stray | Body::TunnelDatagram(_) => self.direction == Direction::Forward,
+        }
     }
 }
 

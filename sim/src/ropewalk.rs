@@ -8,8 +8,9 @@ use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
 use crate::relay::{ByteRange, RelayEnd};
 use machine::{
-    Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_UNORDERED_STREAM, MAX_PATHS,
-    PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler, SEAL_OVERHEAD, Transmit, TransmitBody,
+    Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_REALTIME_STREAM,
+    FIRST_UNORDERED_STREAM, MAX_PATHS, PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler,
+    SEAL_OVERHEAD, Transmit, TransmitBody,
 };
 use relay::Message;
 use scenario::model;
@@ -104,6 +105,8 @@ pub(crate) struct Ropewalk {
     copies: Vec<u32>,
     /// Free indices of `datagrams`.
     free: Vec<u32>,
+    /// Streams that flows are hashed to: those of marked packets are not among them.
+    streams: u8,
 }
 
 /// A datagram to be sent on `path`; `bytes` includes the outer headers.
@@ -142,12 +145,13 @@ impl Ropewalk {
             datagrams: Vec::new(),
             copies: Vec::new(),
             free: Vec::new(),
+            streams: settings.options.realtime.map_or(FIRST_UNORDERED_STREAM, |_| FIRST_REALTIME_STREAM),
         })
     }
 
     /// Gives an inner packet to the end that sends in its direction.
     pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, descriptor: PacketDescriptor) {
-        let stream = (packet.flow % u16::from(FIRST_UNORDERED_STREAM)) as u8;
+        let stream = (packet.flow % u16::from(self.streams)) as u8;
         self.ends[packet.direction as usize].machine.offer(now, stream, TunnelPayload::packet(packet, descriptor));
     }
 

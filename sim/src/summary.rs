@@ -118,6 +118,8 @@ fn flow(engine: &Engine, index: usize) -> Flow {
                 sent_packets: source.sent,
                 dropped_packets,
                 one_way_delay_ms: source.delay.summary(),
+                longest_gap_ms: source.gaps.longest(endpoint.stop.min(engine.end)).as_millis_f64(),
+                longest_loss_packets: source.gaps.longest_loss(),
                 ..Flow::default()
             }
         }

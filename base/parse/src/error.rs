@@ -166,8 +166,22 @@ pub fn suggest(given_word: &str, known: &[&str]) -> String {
     match did_you_mean(given_word, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None if known.is_empty() => String::new(),
+        None if known.iter().any(|word| continues(word, given_word)) => {
+            let words: Vec<String> = known
+                .iter()
+                .filter(|word| continues(word, given_word))
+                .take(4)
+                .map(|word| format!("`{word}`"))
+                .collect();
+            format!("did you mean {}?", words.join(" or "))
+        }
         None => format!("known: {}", known.join(", ")),
     }
+}
+
+/// Whether a word begins with the given one: `goodput_mbps` with `goodput`.
+fn continues(word: &str, given_word: &str) -> bool {
+    word.strip_prefix(given_word).is_some_and(|rest| !given_word.is_empty() && rest.starts_with(['_', '.', '-']))
 }
 
 /// The word of `known` nearest to `given_word`, if their edit distance is at most a third of its length.
@@ -211,6 +225,7 @@ mod tests {
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(did_you_mean("cubik", ["reno", "cubic"]), Some("cubic"));
         assert_eq!(did_you_mean("xyz", ["reno", "cubic"]), None);
+        assert_eq!(suggest("goodput", &["rtt_ms", "goodput_mbps"]), "did you mean `goodput_mbps`?");
     }
 
     #[test]

@@ -30,12 +30,16 @@ pub fn deserialize<T: DeserializeOwned>(tree: Node<'_>) -> Result<T, Diagnostic>
 }
 
 /// Phrases in messages of serde, and their replacements.
-const SERDE_PHRASES: [(&str, &str); 4] = [
+const SERDE_PHRASES: [(&str, &str); 5] = [
+    ("invalid type: map", "a table"),
     ("a sequence", "a list"),
     ("a map", "a table"),
     ("expected i64", "expected a whole number"),
-    ("expected u64", "expected a whole number"),
+    ("expected u64", "expected a whole number, 0 or more"),
 ];
+
+/// The help for a number where a text belongs.
+const QUANTITY: &str = "a text, in quotes; a quantity has its unit, such as \"20mbit\", \"10ms\" or \"1500b\"";
 
 /// The diagnostic for a message of serde, with help.
 fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
@@ -52,6 +56,9 @@ fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
         }
         _ => {
             let (message, help) = message.split_once('\n').unwrap_or((message, ""));
+            let is_number =
+                message.starts_with("invalid type: integer") || message.starts_with("invalid type: floating");
+            let help = if help.is_empty() && is_number && message.ends_with("a string") { QUANTITY } else { help };
             let replace = |message: String, (phrase, replacement): &(&str, &str)| message.replace(phrase, replacement);
             diagnostic(SERDE_PHRASES.iter().fold(message.to_owned(), replace)).with_help(help)
         }

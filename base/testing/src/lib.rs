@@ -21,6 +21,8 @@ pub enum Reason {
     Missing,
     /// The kernel lacks a feature.
     Kernel,
+    /// The toolchain has no library for another target, and it cannot be fetched.
+    Toolchain,
     /// Other load on the machine disturbed a run in real time.
     Disturbed,
 }
@@ -30,6 +32,7 @@ impl Reason {
         match self {
             Self::Missing => "missing",
             Self::Kernel => "kernel",
+            Self::Toolchain => "toolchain",
             Self::Disturbed => "disturbed",
         }
     }

@@ -4,7 +4,7 @@ use super::Engine;
 use crate::connection::{Connection, SenderOutput};
 use crate::flow::{FlowProtocol, FlowState};
 use crate::network::Component;
-use crate::packet::{Body, Direction, Packet, PacketDescriptor};
+use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::split_connection::SplitConnection;
 use crate::tcp::TcpFlow;
 use transport::mptcp;
@@ -25,7 +25,7 @@ impl Engine {
             Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, &segment, descriptor.marked),
             Body::MptcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_mptcp_ack(now, &ack)),
             Body::Request(number) => self.on_request(&packet, number),
-            Body::Udp { sent } => self.on_datagram(packet.flow, sent),
+            Body::Udp { sent, number } => self.on_datagram(packet.flow, number, sent),
             Body::Stray => {}
             Body::TunnelDatagram(datagram) => {
                 self.network.arrive(packet.direction, datagram, descriptor.marked, &mut self.delivered);
@@ -90,11 +90,12 @@ impl Engine {
 
     /// Sends a client's request, if one is due.
     fn send_request(&mut self, flow: u16) {
-        let FlowState { route, protocol: FlowProtocol::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)] else {
+        let FlowState { route, direction, protocol: FlowProtocol::Tcp(tcp), .. } = &mut self.flows[usize::from(flow)]
+        else {
             return;
         };
         if let Some(number) = tcp.next_request(self.network.now) {
-            let packet = Packet::new(Body::Request(number), flow, tcp.connection_number, Direction::Reverse);
+            let packet = Packet::new(Body::Request(number), flow, tcp.connection_number, direction.other());
             self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
             self.network.send(*route, packet, tcp.request_bytes(), tcp.all_ecn_capable());
         }
@@ -122,20 +123,25 @@ impl Engine {
 
     /// Schedules the receiving host's next timer and sends its acknowledgement, if there is one.
     pub(super) fn send_ack(&mut self, flow: u16, ack: Option<Ack>) {
-        let FlowState { route, protocol: FlowProtocol::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else { return };
+        let FlowState { route, direction, protocol: FlowProtocol::Tcp(tcp), .. } = &self.flows[usize::from(flow)]
+        else {
+            return;
+        };
         self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
-            let packet = Packet::new(Body::TcpAck(ack), flow, tcp.connection_number, Direction::Reverse);
+            let packet = Packet::new(Body::TcpAck(ack), flow, tcp.connection_number, direction.other());
             self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.all_ecn_capable());
         }
     }
 
     /// Schedules the receiving host's next timer and sends a subflow's acknowledgement, if there is one.
     fn send_mptcp_ack(&mut self, flow: u16, ack: Option<mptcp::Ack>) {
-        let FlowProtocol::Tcp(tcp) = &self.flows[usize::from(flow)].protocol else { return };
+        let FlowState { direction, protocol: FlowProtocol::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else {
+            return;
+        };
         self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
-            let packet = Packet::new(Body::MptcpAck(ack), flow, ack.subflow, Direction::Reverse);
+            let packet = Packet::new(Body::MptcpAck(ack), flow, ack.subflow, direction.other());
             self.network.send(tcp.route_of(ack.subflow), packet, tcp.mptcp_ack_bytes(&ack), tcp.all_ecn_capable());
         }
     }
@@ -156,7 +162,8 @@ impl Engine {
 
     /// Sends until the sender has nothing more to send now.
     pub(super) fn poll_sender(&mut self, flow: u16) {
-        let FlowState { route, stop, protocol: FlowProtocol::Tcp(tcp), split, .. } = &mut self.flows[usize::from(flow)]
+        let FlowState { route, direction, stop, protocol: FlowProtocol::Tcp(tcp), split, .. } =
+            &mut self.flows[usize::from(flow)]
         else {
             return;
         };
@@ -168,15 +175,14 @@ impl Engine {
                         split.on_sent(now, &segment);
                     }
                     let (bytes, ecn_capable) = tcp.segment_bytes(&segment);
-                    let packet =
-                        Packet::new(Body::TcpSegment(segment), flow, tcp.connection_number, Direction::Forward);
+                    let packet = Packet::new(Body::TcpSegment(segment), flow, tcp.connection_number, *direction);
                     if !self.network.send(*route, packet, bytes, ecn_capable) {
                         tcp.connection.refuse(now, segment);
                     }
                 }
                 SenderOutput::Mptcp(segment) => {
                     let (bytes, ecn_capable) = tcp.mptcp_segment_bytes(&segment);
-                    let packet = Packet::new(Body::MptcpSegment(segment), flow, segment.subflow, Direction::Forward);
+                    let packet = Packet::new(Body::MptcpSegment(segment), flow, segment.subflow, *direction);
                     if !self.network.send(tcp.route_of(segment.subflow), packet, bytes, ecn_capable) {
                         tcp.connection.refuse_mptcp(now, segment);
                     }
@@ -191,24 +197,24 @@ impl Engine {
     }
 
     fn send_datagram(&mut self, flow: u16) {
-        let FlowState { route, stop, protocol: FlowProtocol::Udp(source), .. } = &mut self.flows[usize::from(flow)]
+        let FlowState { route, direction, stop, protocol: FlowProtocol::Udp(source), .. } =
+            &mut self.flows[usize::from(flow)]
         else {
             return;
         };
         if self.network.now >= *stop {
             return;
         }
+        let packet = Packet::new(Body::Udp { sent: self.network.now, number: source.sent }, flow, 0, *direction);
         source.sent += 1;
-        let packet = Packet::new(Body::Udp { sent: self.network.now }, flow, 0, Direction::Forward);
         self.network.send(*route, packet, source.packet, false);
         self.network.schedule(Component::Source(flow), self.network.now + source.interval);
     }
 
-    fn on_datagram(&mut self, flow: u16, sent: Instant) {
+    fn on_datagram(&mut self, flow: u16, number: u64, sent: Instant) {
         self.network.work.delivered_data_packets += 1;
         if let FlowProtocol::Udp(source) = &mut self.flows[usize::from(flow)].protocol {
-            source.received += 1;
-            source.delay.add(self.network.now.since(sent));
+            source.on_datagram(self.network.now, number, sent);
         }
     }
 }

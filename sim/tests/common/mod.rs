@@ -29,6 +29,7 @@ pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
         route: Route::Path(0),
         start: Instant::ZERO,
         start_within: Span::ZERO,
+        reverse: false,
         stop: None,
         kind: FlowKind::Tcp {
             congestion: algorithm.into(),

@@ -38,6 +38,25 @@ pub struct TunnelOptions {
     /// Maximum memory of each of the ingress queue, the fragments in flight (of these the bytes alone; the buffers that
     /// they keep in use may have three times that), and the reorder buffer, bytes.
     pub memory_bytes: u64,
+    /// The real-time class; without it sparse flows go first, and nothing is copied.
+    pub realtime: Option<RealtimeOptions>,
+}
+
+/// Options of the real-time class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RealtimeOptions {
+    /// What copies may have of the capacity of all paths, in 1000ths; 0 for no copies.
+    pub copy_permille: u32,
+    /// Whether metered paths carry copies.
+    pub copy_on_metered: bool,
+    /// What goes ahead of bulk at most, of the capacity of all paths, in 1000ths.
+    pub share_permille: u32,
+}
+
+impl Default for RealtimeOptions {
+    fn default() -> Self {
+        Self { copy_permille: 50, copy_on_metered: false, share_permille: 500 }
+    }
 }
 
 impl Default for TunnelOptions {
@@ -57,6 +76,7 @@ impl Default for TunnelOptions {
             // queue that is no sign of too much traffic.
             codel_interval: Span::from_millis(300),
             memory_bytes: 64 << 20,
+            realtime: None,
         }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct SentFragment<P> {
     /// Transmissions neither acknowledged nor lost.
     transmissions: u32,
     first_sent: Instant,
+    /// The path of its copy, if it is a real-time packet of which one was sent.
+    copy: Option<PathId>,
     /// Whether it is in the retransmission queue.
     is_queued: bool,
 }
@@ -60,6 +62,20 @@ impl<P: Payload> FragmentsInFlight<P> {
         self.base + self.fragments.len() as u64
     }
 
+    /// The copy of a fragment was not sent.
+    pub(super) fn forget_copy(&mut self, number: u64) {
+        if let Some(fragment) = self.get_mut(number) {
+            fragment.copy = None;
+        }
+    }
+
+    /// Whether a fragment was sent on a path.
+    pub(super) fn was_sent_on(&self, number: u64, path: PathId) -> bool {
+        let index = number.checked_sub(self.base).map(|index| index as usize);
+        let fragment = index.and_then(|index| self.fragments.get(index));
+        fragment.is_some_and(|fragment| fragment.sent_paths & (1 << path.0) != 0)
+    }
+
     /// Adds a fragment, which is charged `memory` bytes; returns its number.
     pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>, memory: u64) -> u64 {
         let number = self.next_number();
@@ -77,6 +93,7 @@ impl<P: Payload> FragmentsInFlight<P> {
             sent_paths: 0,
             transmissions: 0,
             first_sent: now,
+            copy: None,
             is_queued: false,
         });
         number
@@ -102,11 +119,31 @@ impl<P: Payload> FragmentsInFlight<P> {
         }
     }
 
-    /// A transmission was acknowledged.
-    pub(super) fn on_acked(&mut self, number: u64) {
-        let Some(fragment) = self.get_mut(number) else { return };
+    /// A transmission on `path` was acknowledged. Returns whether it was the copy's, if it is the first one that is
+    /// acknowledged of a fragment with a copy.
+    pub(super) fn on_acked(&mut self, number: u64, path: PathId) -> Option<bool> {
+        let fragment = self.get_mut(number)?;
         fragment.transmissions = fragment.transmissions.saturating_sub(1);
+        let is_copy = fragment.copy.filter(|_| fragment.payload.is_some()).map(|copy| copy == path);
         self.remove(number);
+        is_copy
+    }
+
+    /// Whether a fragment was neither acknowledged nor given up.
+    pub(super) fn is_unacked(&self, number: u64) -> bool {
+        let index = number.checked_sub(self.base).map(|index| index as usize);
+        index.and_then(|index| self.fragments.get(index)).is_some_and(|fragment| fragment.payload.is_some())
+    }
+
+    /// A copy of a fragment for `path`, unless it was acknowledged, has a copy or was sent on that path.
+    pub(super) fn copy(&mut self, number: u64, path: PathId) -> Option<Fragment<P>> {
+        let fragment = self.get_mut(number)?;
+        if fragment.copy.is_some() || fragment.sent_paths & (1 << path.0) != 0 {
+            return None;
+        }
+        let copy = fragment.fragment(true)?;
+        fragment.copy = Some(path);
+        Some(copy)
     }
 
     /// Removes a fragment that is acknowledged or given up.

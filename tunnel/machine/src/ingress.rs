@@ -3,10 +3,14 @@
 //!
 //! The tunnel's paths have congestion windows, so that packets beyond them wait here and not in the network's buffers.
 //! A sparse stream goes first and never waits behind another's backlog; CoDel marks or drops packets of a stream whose
-//! sojourn time exceeds the target. Streams take turns by bytes (deficit round robin).
+//! sojourn time exceeds the target. Streams take turns by bytes (deficit round robin). With a
+//! [real-time class](super::realtime), its streams go ahead of all others, as far as the class's credit lasts.
 
+use super::config::TunnelOptions;
 use super::packet::Payload;
+use super::realtime::{FlowRate, is_marked};
 use super::status::EndpointCounters;
+use crate::streams::StreamTable;
 use link::{CoDelAction, CoDelState};
 use std::collections::VecDeque;
 use units::{Instant, Span};
@@ -30,16 +34,32 @@ struct FlowQueue<P> {
     /// Memory of the packets, bytes.
     memory: u64,
     deficit: i64,
-    is_listed: bool,
+    list: FlowList,
     codel: CoDelState,
+    rate: FlowRate,
+}
+
+/// The list that a flow is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FlowList {
+    None,
+    /// New or old flows (RFC 8290, section 4.2).
+    Bulk,
+    /// Flows of the real-time class. Old flows may still have it; that entry counts for nothing.
+    Realtime,
 }
 
 /// The queues of all streams.
 #[derive(Debug)]
 pub(super) struct IngressQueue<P> {
-    flows: Vec<FlowQueue<P>>,
+    flows: StreamTable<FlowQueue<P>>,
     new_flows: VecDeque<u8>,
     old_flows: VecDeque<u8>,
+    /// Flows of the real-time class: none if there is no such class.
+    realtime_flows: VecDeque<u8>,
+    has_realtime: bool,
+    /// Whether real-time flows may go ahead of others now.
+    pub(super) realtime_credit: bool,
     pub(super) packet_count: u64,
     pub(super) bytes: u64,
     /// Memory of all packets, bytes.
@@ -50,20 +70,16 @@ pub(super) struct IngressQueue<P> {
 }
 
 impl<P: Payload> IngressQueue<P> {
-    /// Empty queues whose packets may use `max_memory` bytes together.
-    pub(super) fn new(target: Span, interval: Span, max_memory: u64) -> Self {
-        let flow = || FlowQueue {
-            packets: VecDeque::new(),
-            memory: 0,
-            deficit: 0,
-            is_listed: false,
-            codel: CoDelState::new(target, interval),
-        };
-        let flows = (0..STREAMS).map(|_| flow()).collect();
+    /// Empty queues.
+    pub(super) fn new(options: &TunnelOptions) -> Self {
+        let (target, interval, max_memory) = (options.codel_target, options.codel_interval, options.memory_bytes);
         Self {
-            flows,
+            flows: StreamTable::new(),
             new_flows: VecDeque::new(),
             old_flows: VecDeque::new(),
+            realtime_flows: VecDeque::new(),
+            has_realtime: options.realtime.is_some(),
+            realtime_credit: true,
             packet_count: 0,
             bytes: 0,
             memory: 0,
@@ -81,11 +97,29 @@ impl<P: Payload> IngressQueue<P> {
     /// Queues a packet from the device. If there is no room, packets of the longest queue are dropped from its head.
     pub(super) fn push(&mut self, now: Instant, stream: u8, packet: P, counters: &mut EndpointCounters) {
         let (bytes, memory) = (u64::from(packet.len()), packet.memory_bytes());
-        let flow = &mut self.flows[usize::from(stream)];
+        let (target, interval) = (self.target, self.interval);
+        let flow = self.flows.get_or_insert_with(stream, || FlowQueue {
+            packets: VecDeque::new(),
+            memory: 0,
+            deficit: 0,
+            list: FlowList::None,
+            codel: CoDelState::new(target, interval),
+            rate: FlowRate::default(),
+        });
         flow.packets.push_back(QueuedPacket { enqueued: now, packet });
         flow.memory += memory;
-        if !flow.is_listed {
-            (flow.is_listed, flow.deficit) = (true, QUANTUM);
+        let is_realtime = self.has_realtime && {
+            flow.rate.count(now, bytes);
+            is_marked(stream) || flow.rate.is_sparse()
+        };
+        if is_realtime && flow.list != FlowList::Realtime && flow.packets.len() == 1 {
+            (flow.list, flow.deficit) = (FlowList::Realtime, QUANTUM);
+            self.realtime_flows.push_back(stream);
+        } else if !is_realtime && flow.list == FlowList::Realtime {
+            self.realtime_flows.retain(|listed| *listed != stream);
+            self.demote(stream);
+        } else if flow.list == FlowList::None {
+            (flow.list, flow.deficit) = (FlowList::Bulk, QUANTUM);
             // A flow whose packet takes more than one turn is not sparse: it would delay the sparse ones behind it.
             let list = if bytes > QUANTUM as u64 { &mut self.old_flows } else { &mut self.new_flows };
             list.push_back(stream);
@@ -99,15 +133,15 @@ impl<P: Payload> IngressQueue<P> {
 
     /// Counts again what is charged and held.
     pub(super) fn check(&self) {
-        let packets = || self.flows.iter().flat_map(|flow| &flow.packets);
+        let packets = || self.flows.iter().flat_map(|(_, flow)| &flow.packets);
         assert_eq!(self.memory, packets().map(|queued| queued.packet.memory_bytes()).sum::<u64>());
         assert_eq!(self.bytes, packets().map(|queued| u64::from(queued.packet.len())).sum::<u64>());
         assert!(self.memory <= self.max_memory, "{} bytes", self.memory);
     }
 
     fn drop_from_longest(&mut self, counters: &mut EndpointCounters) -> bool {
-        let active_streams = self.new_flows.iter().chain(&self.old_flows);
-        let Some(longest) = active_streams.copied().max_by_key(|stream| self.flows[usize::from(*stream)].memory) else {
+        let active_streams = self.new_flows.iter().chain(&self.old_flows).chain(&self.realtime_flows);
+        let Some(longest) = active_streams.copied().max_by_key(|stream| self.flows[*stream].memory) else {
             return false;
         };
         counters.ingress_dropped_packets += 1;
@@ -115,7 +149,7 @@ impl<P: Payload> IngressQueue<P> {
     }
 
     fn take_head(&mut self, stream: u8) -> Option<QueuedPacket<P>> {
-        let flow = &mut self.flows[usize::from(stream)];
+        let flow = &mut self.flows[stream];
         let head = flow.packets.pop_front()?;
         let memory = head.packet.memory_bytes();
         flow.memory -= memory;
@@ -127,19 +161,89 @@ impl<P: Payload> IngressQueue<P> {
 
     /// Whether the next packet is of a sparse stream and has at most `max_bytes`.
     pub(super) fn next_is_sparse(&self, max_bytes: u32) -> bool {
-        let head = self.new_flows.front().map(|stream| &self.flows[usize::from(*stream)]);
+        let head = self.new_flows.front().map(|stream| &self.flows[*stream]);
         head.filter(|flow| flow.deficit > 0)
             .and_then(|flow| flow.packets.front())
             .is_some_and(|head| head.packet.len() <= max_bytes)
     }
 
+    /// A real-time flow takes turns with bulk.
+    fn demote(&mut self, stream: u8) {
+        self.flows[stream].list = FlowList::Bulk;
+        if !self.old_flows.contains(&stream) && !self.new_flows.contains(&stream) {
+            self.old_flows.push_back(stream);
+        }
+    }
+
+    /// Whether packets of the real-time class wait.
+    pub(super) fn has_realtime_packets(&self) -> bool {
+        !self.realtime_flows.is_empty()
+    }
+
+    /// The first real-time stream whose next packet has at most `max_bytes` and `may_send`, which is told whether the
+    /// stream is sparse.
+    pub(super) fn next_realtime(&self, max_bytes: u32, may_send: impl Fn(u8, bool) -> bool) -> Option<u8> {
+        let fits = |stream: &u8| {
+            let flow = &self.flows[*stream];
+            let fits = flow.packets.front().is_some_and(|head| head.packet.len() <= max_bytes);
+            fits && may_send(*stream, flow.rate.is_sparse())
+        };
+        self.realtime_flows.iter().copied().filter(|_| self.realtime_credit).find(fits)
+    }
+
+    /// Takes the next packet of a real-time stream, unless CoDel drops it.
+    pub(super) fn pop_realtime(&mut self, now: Instant, stream: u8, counters: &mut EndpointCounters) -> Option<P> {
+        let mut head = self.take_head(stream)?;
+        let nearly_empty = self.bytes <= MAX_PACKET;
+        let flow = &mut self.flows[stream];
+        flow.deficit -= i64::from(head.packet.len());
+        flow.codel.set_params(self.target, self.interval);
+        let ok_to_drop = flow.codel.ok_to_drop(now, now.since(head.enqueued), nearly_empty);
+        let action = flow.codel.next_action(now, ok_to_drop);
+        if action == CoDelAction::Drop {
+            flow.codel.schedule_next_drop();
+        }
+        if flow.packets.is_empty() {
+            flow.codel.on_empty();
+            flow.list = FlowList::None;
+            self.realtime_flows.retain(|listed| *listed != stream);
+        } else if flow.deficit <= 0 {
+            flow.deficit += QUANTUM;
+            self.realtime_flows.retain(|listed| *listed != stream);
+            self.realtime_flows.push_back(stream);
+        }
+        let is_kept = action == CoDelAction::Pass || head.packet.signal_congestion();
+        counters.ingress_marked_or_trimmed_packets += u64::from(is_kept && action != CoDelAction::Pass);
+        counters.ingress_dropped_packets += u64::from(!is_kept);
+        is_kept.then_some(head.packet)
+    }
+
     /// The next packet, with its stream.
     pub(super) fn pop(&mut self, now: Instant, counters: &mut EndpointCounters) -> Option<(u8, P)> {
+        while !self.realtime_flows.is_empty() && !self.realtime_credit {
+            let stream = self.realtime_flows.pop_front()?;
+            self.demote(stream);
+        }
+        while let Some(stream) = self.realtime_flows.front().copied() {
+            // Its packet is larger than a fragment, or waits for a congestion window as this one does.
+            match self.pop_realtime(now, stream, counters) {
+                Some(packet) => return Some((stream, packet)),
+                None if self.realtime_flows.front() == Some(&stream) && self.flows[stream].packets.is_empty() => {
+                    self.realtime_flows.pop_front();
+                    self.flows[stream].list = FlowList::None;
+                }
+                None => {}
+            }
+        }
         loop {
             let is_new = !self.new_flows.is_empty();
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
             let stream = *list.front()?;
-            let flow = &mut self.flows[usize::from(stream)];
+            let flow = &mut self.flows[stream];
+            if flow.list != FlowList::Bulk {
+                list.pop_front();
+                continue;
+            }
             if flow.deficit <= 0 {
                 flow.deficit += QUANTUM;
                 list.pop_front();
@@ -147,7 +251,7 @@ impl<P: Payload> IngressQueue<P> {
                 continue;
             }
             if let Some(packet) = self.dequeue(now, stream, counters) {
-                self.flows[usize::from(stream)].deficit -= i64::from(packet.len());
+                self.flows[stream].deficit -= i64::from(packet.len());
                 return Some((stream, packet));
             }
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
@@ -155,7 +259,7 @@ impl<P: Payload> IngressQueue<P> {
             if is_new && !self.old_flows.is_empty() {
                 self.old_flows.push_back(stream);
             } else {
-                self.flows[usize::from(stream)].is_listed = false;
+                self.flows[stream].list = FlowList::None;
             }
         }
     }
@@ -165,11 +269,11 @@ impl<P: Payload> IngressQueue<P> {
     fn dequeue(&mut self, now: Instant, stream: u8, counters: &mut EndpointCounters) -> Option<P> {
         loop {
             let Some(mut head) = self.take_head(stream) else {
-                self.flows[usize::from(stream)].codel.on_empty();
+                self.flows[stream].codel.on_empty();
                 return None;
             };
             let nearly_empty = self.bytes <= MAX_PACKET;
-            let codel = &mut self.flows[usize::from(stream)].codel;
+            let codel = &mut self.flows[stream].codel;
             codel.set_params(self.target, self.interval);
             let ok_to_drop = codel.ok_to_drop(now, now.since(head.enqueued), nearly_empty);
             let action = codel.next_action(now, ok_to_drop);

@@ -12,16 +12,18 @@ mod fragments;
 mod ingress;
 mod packet;
 mod path;
+mod realtime;
 mod reassembly;
 mod reorder;
 mod status;
+mod streams;
 
-pub use config::{EndpointConfig, MAX_PATHS, OFF, PathConfig, TunnelOptions};
+pub use config::{EndpointConfig, MAX_PATHS, OFF, PathConfig, RealtimeOptions, TunnelOptions};
 pub use endpoint::Endpoint;
 pub use entropy::Entropy;
 pub use packet::{
-    Arrival, DATA_HEADER_BYTES, Delivery, Destination, FIRST_UNORDERED_STREAM, Fragment, Payload, SEAL_OVERHEAD,
-    Transmit, TransmitBody,
+    Arrival, DATA_HEADER_BYTES, Delivery, Destination, FIRST_REALTIME_STREAM, FIRST_UNORDERED_STREAM, Fragment,
+    Payload, REALTIME_END, SEAL_OVERHEAD, Transmit, TransmitBody,
 };
 pub use path::{Candidate, CandidateOutcome};
 pub use reassembly::{PacketBuffer, ReassembledPacket, Reassembler};

@@ -6,6 +6,12 @@ use units::PathId;
 /// Streams from this one on are unordered: an inner packet of one fragment is delivered as it arrives.
 pub const FIRST_UNORDERED_STREAM: u8 = 240;
 
+/// Streams from this one to [`REALTIME_END`], some of them unordered, are for packets that a driver has marked as
+/// real-time, where [`TunnelOptions::realtime`](crate::TunnelOptions::realtime) is on.
+pub const FIRST_REALTIME_STREAM: u8 = 224;
+/// One past the last stream of marked packets.
+pub const REALTIME_END: u8 = 248;
+
 /// Bytes of a sealed datagram outside its body: GRE with key and sequence number, and the AEAD's tag (16).
 pub const SEAL_OVERHEAD: u32 = wire::gre::Sealed::LEN as u32 + 16;
 

@@ -3,8 +3,8 @@
 //! A packet with a missing fragment is dropped. A packet of one fragment may be delivered between the fragments of
 //! another packet of its stream. The memory of incomplete packets is bounded: the one that began first is dropped.
 
-use super::ingress::STREAMS;
 use super::packet::{Delivery, Payload};
+use std::collections::BTreeMap;
 
 /// Maximum length of a packet, bytes: an IP packet with its virtio-net header and padding. Bounds the memory of a
 /// stream whatever a peer sends.
@@ -63,7 +63,8 @@ pub struct ReassembledPacket<'a, B> {
 /// Reassembles the packets of all streams.
 #[derive(Debug)]
 pub struct Reassembler<B> {
-    streams: Vec<Option<PartialPacket<B>>>,
+    /// The incomplete packet of each stream that has one.
+    streams: BTreeMap<u8, PartialPacket<B>>,
     /// The memory of the incomplete packets, bytes.
     memory: u64,
     /// Packets of several fragments that have begun.
@@ -78,7 +79,7 @@ pub struct Reassembler<B> {
 impl<B: Default> Default for Reassembler<B> {
     fn default() -> Self {
         Self {
-            streams: (0..STREAMS).map(|_| None).collect(),
+            streams: BTreeMap::new(),
             memory: 0,
             begun: 0,
             complete: B::default(),
@@ -104,7 +105,7 @@ impl<B> Reassembler<B> {
             self.drop_incomplete(*stream);
             self.begin(*stream);
         }
-        let partial = self.streams[usize::from(*stream)].as_mut()?;
+        let partial = self.streams.get_mut(stream)?;
         if !first && (*gap || partial.bytes + payload.len() > MAX_PACKET_BYTES) {
             self.drop_incomplete(*stream);
             return None;
@@ -139,7 +140,7 @@ impl<B> Reassembler<B> {
     where
         B: PacketBuffer<P>,
     {
-        let partials = || self.streams.iter().flatten();
+        let partials = || self.streams.values();
         assert_eq!(self.memory, partials().map(|partial| partial.buffer.memory_bytes()).sum::<u64>());
         assert!(self.memory <= MAX_INCOMPLETE_BYTES && self.spare.len() <= MAX_SPARE_BUFFERS);
         assert!(partials().all(|partial| partial.bytes <= MAX_PACKET_BYTES));
@@ -151,15 +152,15 @@ impl<B> Reassembler<B> {
     {
         let buffer = self.spare.pop().unwrap_or_default();
         self.begun += 1;
-        self.streams[usize::from(stream)] =
-            Some(PartialPacket { buffer, bytes: 0, memory: 0, order: self.begun, ce: false });
+        let partial = PartialPacket { buffer, bytes: 0, memory: 0, order: self.begun, ce: false };
+        self.streams.insert(stream, partial);
     }
 
     fn complete<P>(&mut self, stream: u8) -> Option<ReassembledPacket<'_, B>>
     where
         B: PacketBuffer<P>,
     {
-        let partial = self.streams[usize::from(stream)].take()?;
+        let partial = self.streams.remove(&stream)?;
         self.memory -= partial.memory;
         let previous = std::mem::replace(&mut self.complete, partial.buffer);
         self.keep(previous);
@@ -170,9 +171,8 @@ impl<B> Reassembler<B> {
     where
         B: PacketBuffer<P>,
     {
-        let partials =
-            (0..=u8::MAX).zip(&self.streams).filter_map(|(stream, partial)| Some((stream, partial.as_ref()?)));
-        if let Some((oldest, _)) = partials.min_by_key(|(_, partial)| partial.order) {
+        if let Some((oldest, _)) = self.streams.iter().min_by_key(|(_, partial)| partial.order) {
+            let oldest = *oldest;
             self.drop_incomplete(oldest);
         }
     }
@@ -182,7 +182,7 @@ impl<B> Reassembler<B> {
     where
         B: PacketBuffer<P>,
     {
-        if let Some(partial) = self.streams[usize::from(stream)].take() {
+        if let Some(partial) = self.streams.remove(&stream) {
             self.memory -= partial.memory;
             self.incomplete_packets += 1;
             self.keep(partial.buffer);

@@ -16,6 +16,7 @@
 use super::config::MAX_PATHS;
 use super::packet::{Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload};
 use super::status::EndpointCounters;
+use crate::streams::StreamTable;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Instant, PathId, Span};
 
@@ -93,7 +94,7 @@ impl<P> Default for Stream<P> {
 #[derive(Debug)]
 pub(super) struct ReorderBuffer<P> {
     pub(super) config: ReorderConfig,
-    streams: Vec<Stream<P>>,
+    streams: StreamTable<Stream<P>>,
     /// Streams that wait for a fragment: since when, the order in which they began to, and which.
     waiting: BTreeSet<(Instant, u64, u8)>,
     /// The number of the next stream that begins to wait.
@@ -112,7 +113,7 @@ impl<P: Payload> ReorderBuffer<P> {
     pub(super) fn new(config: ReorderConfig) -> Self {
         Self {
             config,
-            streams: (0..super::ingress::STREAMS).map(|_| Stream::default()).collect(),
+            streams: StreamTable::new(),
             waiting: BTreeSet::new(),
             next_waiting: 0,
             buffered: 0,
@@ -144,7 +145,7 @@ impl<P: Payload> ReorderBuffer<P> {
         let index = fragment.stream;
         let config = self.config;
         let is_unordered = fragment.first && fragment.last && (!config.in_order || index >= FIRST_UNORDERED_STREAM);
-        let stream = &mut self.streams[usize::from(index)];
+        let stream = self.streams.get_or_insert_with(index, Stream::default);
         let Some(number) = stream.decode(fragment.sequence) else {
             counters.malformed_frames += 1;
             return;
@@ -187,7 +188,7 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// A fragment before the expected one: a duplicate, or one that was given up.
     fn handle_late(&mut self, number: u64, delivery: Delivery<P>, counters: &mut EndpointCounters) {
-        if !self.streams[usize::from(delivery.stream)].remove_skipped(number) {
+        if !self.streams[delivery.stream].remove_skipped(number) {
             counters.duplicate_fragments += 1;
             return;
         }
@@ -207,7 +208,7 @@ impl<P: Payload> ReorderBuffer<P> {
         mut delivery: Delivery<P>,
         counters: &mut EndpointCounters,
     ) -> bool {
-        let stream = &mut self.streams[usize::from(delivery.stream)];
+        let stream = &mut self.streams[delivery.stream];
         let is_ahead = number > stream.expected;
         let std::collections::btree_map::Entry::Vacant(place) = stream.entries.entry(number) else {
             counters.duplicate_fragments += 1;
@@ -234,7 +235,7 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// Delivers what is in order.
     fn advance(&mut self, now: Instant, index: u8, counters: &mut EndpointCounters) {
-        let stream = &mut self.streams[usize::from(index)];
+        let stream = &mut self.streams[index];
         while let Some(first) = stream.entries.first_entry().filter(|first| *first.key() == stream.expected) {
             let entry = first.remove();
             let memory = entry.memory();
@@ -253,7 +254,7 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// Gives up the missing fragments at the head of a stream.
     fn give_up(&mut self, now: Instant, index: u8, counters: &mut EndpointCounters) {
-        let stream = &mut self.streams[usize::from(index)];
+        let stream = &mut self.streams[index];
         let Some((first, _)) = stream.entries.first_key_value() else { return };
         let missing = first - stream.expected;
         if missing > 0 {
@@ -270,7 +271,7 @@ impl<P: Payload> ReorderBuffer<P> {
         counters: &mut EndpointCounters,
     ) {
         loop {
-            let stream = &self.streams[usize::from(index)];
+            let stream = &self.streams[index];
             let is_overtaken_on = |path| {
                 stream.next_on_path.iter().any(|(stream_path, end)| *stream_path == path && *end > stream.expected)
             };
@@ -284,7 +285,7 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// Gives up the head of the stream that holds the most. False if none holds anything.
     fn give_up_in_longest_stream(&mut self, now: Instant, counters: &mut EndpointCounters) -> bool {
-        let memory = |index: u8| self.streams[usize::from(index)].memory;
+        let memory = |index: u8| self.streams[index].memory;
         let longest = self.waiting.iter().max_by_key(|(_, order, index)| (memory(*index), *order));
         let Some((_, _, longest)) = longest.copied() else { return false };
         self.give_up(now, longest, counters);
@@ -294,7 +295,7 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// Lists a stream that waits for a fragment, after it has changed.
     fn update_waiting(&mut self, index: u8) {
-        let stream = &mut self.streams[usize::from(index)];
+        let stream = &mut self.streams[index];
         let start = stream.wait_start();
         if start == stream.waiting.map(|(start, _)| start) {
             return;
@@ -322,7 +323,7 @@ impl<P: Payload> ReorderBuffer<P> {
         let mut due: Vec<_> = self.waiting.iter().take_while(|(start, ..)| *start + timeout <= now).copied().collect();
         due.sort_unstable_by_key(|(_, order, _)| *order);
         for (_, _, index) in due {
-            while self.streams[usize::from(index)].wait_start().is_some_and(|start| start + timeout <= now) {
+            while self.streams[index].wait_start().is_some_and(|start| start + timeout <= now) {
                 self.give_up(now, index, counters);
             }
             self.update_waiting(index);
@@ -332,13 +333,13 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// Counts again what is charged and held.
     pub(super) fn check(&self) {
-        let entries = || self.streams.iter().flat_map(|stream| stream.entries.values());
+        let entries = || self.streams.iter().flat_map(|(_, stream)| stream.entries.values());
         assert_eq!(self.memory, entries().map(Entry::memory).sum::<u64>());
         assert_eq!(self.buffered, entries().filter(|entry| entry.delivery.is_some()).count() as u64);
         assert!(self.memory <= self.config.memory_bytes, "{} bytes", self.memory);
-        let is_waiting = |stream: &&Stream<P>| !stream.entries.is_empty();
+        let is_waiting = |(_, stream): &(u8, &Stream<P>)| !stream.entries.is_empty();
         assert_eq!(self.waiting.len(), self.streams.iter().filter(is_waiting).count());
-        for (index, stream) in (0..=u8::MAX).zip(&self.streams) {
+        for (index, stream) in self.streams.iter() {
             assert_eq!(stream.memory, stream.entries.values().map(Entry::memory).sum::<u64>());
             assert!(stream.entries.keys().all(|number| *number > stream.expected));
             assert_eq!(stream.waiting.map(|(start, _)| start), stream.wait_start());

@@ -90,6 +90,18 @@ pub struct EndpointCounters {
     pub retransmitted_fragments: u64,
     /// Duplicates that a redundant scheduler sent.
     pub redundant_fragments: u64,
+    /// Packets of the real-time class that were sent.
+    pub realtime_packets: u64,
+    /// Moves of the real-time class from one path to another.
+    pub realtime_moves: u64,
+    /// Copies of real-time packets that were sent.
+    pub copied_fragments: u64,
+    /// Their bytes, with the headers of their datagrams from UDP's payload on.
+    pub copied_bytes: u64,
+    /// Copies that were acknowledged before what they are copies of.
+    pub first_copies: u64,
+    /// Copies of what was acknowledged before them.
+    pub wasted_copies: u64,
     /// Fragments that the sender gave up.
     pub abandoned_fragments: u64,
     /// Fragments delivered.

@@ -9,12 +9,15 @@
 
 #[doc(hidden)]
 pub mod check;
+mod failover;
 mod migration;
 mod node;
 mod peer;
 mod receive;
+mod schedule;
 mod transmit;
 
+pub use failover::{PeerGroup, RETURN_TIME};
 pub use node::Node;
 pub use peer::{Address, LearnedPathConfig, NewEndpointConfig, NodeEvent, Route};
 pub use receive::{Malformed, Opened};

@@ -2,6 +2,7 @@
 
 use crate::migration::RoutedPath;
 use crate::peer::{Address, LearnedPathConfig, NewEndpointConfig, NodeEvent, Peer, Route};
+use crate::schedule::Schedule;
 use machine::{Delivery, Endpoint, PathConfig, Payload, Transmit};
 use seal::{HandshakeMessage, PeerError, PeerId, SealDevice};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,9 @@ pub struct Node<P, A> {
     pub(crate) control_buffer: Vec<u8>,
     /// The peer that sends next (round robin).
     pub(crate) next_peer: PeerId,
+    pub(crate) schedule: Schedule,
+    /// The other node that the initiation handled last is to be passed to.
+    pub(crate) pass_to: Option<u8>,
     /// When silent paths are removed next.
     next_silent_path_check: Instant,
 }
@@ -41,6 +45,8 @@ impl<P: Payload, A: Address> Node<P, A> {
             frames: Vec::new(),
             control_buffer: Vec::new(),
             next_peer: PeerId(0),
+            schedule: Schedule::default(),
+            pass_to: None,
             next_silent_path_check: Instant::ZERO,
         }
     }
@@ -57,6 +63,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     ) -> Result<PeerId, PeerError> {
         let id = self.sessions.add(public, preshared)?;
         self.peers.insert(id, (Peer::new(new_config()), new_config));
+        self.schedule.touch(id);
         Ok(id)
     }
 
@@ -64,6 +71,18 @@ impl<P: Payload, A: Address> Node<P, A> {
     pub fn remove_peer(&mut self, id: PeerId) {
         self.sessions.remove(id);
         self.peers.remove(&id);
+        self.schedule.remove(id);
+    }
+
+    /// Sets the peers of this host's other nodes: [`SealDevice::set_other_peers`].
+    pub fn set_other_peers(&mut self, peers: impl Iterator<Item = (seal::PublicKey, u8)>) {
+        self.sessions.set_other_peers(peers);
+    }
+
+    /// The other node of this host that the datagram opened last is to be passed to, an initiation, for
+    /// [`Node::open_admitted`]. Returned once.
+    pub fn take_pass_to(&mut self) -> Option<u8> {
+        self.pass_to.take()
     }
 
     /// Sets the preshared key of a peer: [`SealDevice::set_preshared`].
@@ -74,6 +93,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// Sets the configuration of a peer's next endpoint. The current one gets its scheduler only.
     pub fn set_endpoint_config(&mut self, id: PeerId, new_config: NewEndpointConfig) {
         if let Some((peer, current)) = self.peers.get_mut(&id) {
+            self.schedule.touch(id);
             peer.endpoint.set_scheduler(new_config().scheduler);
             *current = new_config;
         }
@@ -86,6 +106,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// With a path number of [`machine::MAX_PATHS`] or more.
     pub fn set_path(&mut self, now: Instant, id: PeerId, path: u8, route: Route<A>, config: PathConfig) {
         let Some((peer, _)) = self.peers.get_mut(&id) else { return };
+        self.schedule.touch(id);
         peer.endpoint.set_path(PathId(u16::from(path)), config);
         match peer.paths.get_mut(&path) {
             Some(routed_path) if routed_path.configured.as_ref() == Some(&route) => routed_path.config = config,
@@ -105,6 +126,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// With a path number of [`machine::MAX_PATHS`] or more.
     pub fn remove_path(&mut self, now: Instant, id: PeerId, path: u8) {
         let Some((peer, _)) = self.peers.get_mut(&id) else { return };
+        self.schedule.touch(id);
         peer.endpoint.remove_path(now, PathId(u16::from(path)));
         peer.paths.remove(&path);
         peer.removals[usize::from(path)] = Some(now);
@@ -117,7 +139,8 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// arrive by another one.
     pub fn close_socket(&mut self, now: Instant, socket: u16) {
         self.on_link_down(now, socket);
-        for (peer, _) in self.peers.values_mut() {
+        for (id, (peer, _)) in &mut self.peers {
+            self.schedule.touch(*id);
             let is_learned = |path: &RoutedPath<A>| !path.is_configured() && path.route.socket == socket;
             for (path, _) in peer.paths.iter().filter(|(_, path)| is_learned(path)) {
                 peer.endpoint.forget_path(now, PathId(u16::from(*path)));
@@ -129,7 +152,8 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// The link of a socket is down, and with it all paths by that socket.
     pub fn on_link_down(&mut self, now: Instant, socket: u16) {
-        for (peer, _) in self.peers.values_mut() {
+        for (id, (peer, _)) in &mut self.peers {
+            self.schedule.touch(*id);
             for (path, _) in peer.paths.iter().filter(|(_, path)| path.route.socket == socket) {
                 peer.endpoint.on_unreachable(now, PathId(u16::from(*path)));
             }
@@ -138,8 +162,9 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// The link of a socket is up: the paths by that socket are probed now.
     pub fn on_link_up(&mut self, socket: u16) {
-        for (peer, _) in self.peers.values_mut() {
+        for (id, (peer, _)) in &mut self.peers {
             if peer.paths.values().any(|path| path.route.socket == socket) {
+                self.schedule.touch(*id);
                 peer.endpoint.ping_now();
             }
         }
@@ -152,7 +177,10 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// Closes the tunnels with all peers; [`Node::poll_transmit`] follows.
     pub fn close(&mut self) {
-        self.peers.values_mut().for_each(|(peer, _)| peer.endpoint.close());
+        for (id, (peer, _)) in &mut self.peers {
+            self.schedule.touch(*id);
+            peer.endpoint.close();
+        }
     }
 
     /// The sessions, for their status.
@@ -169,6 +197,7 @@ impl<P: Payload, A: Address> Node<P, A> {
 
     /// The endpoint of a peer, to report errors of the host's network to it.
     pub fn endpoint_mut(&mut self, id: PeerId) -> Option<&mut Endpoint<P>> {
+        self.schedule.touch(id);
         self.peers.get_mut(&id).map(|(peer, _)| &mut peer.endpoint)
     }
 
@@ -176,6 +205,14 @@ impl<P: Payload, A: Address> Node<P, A> {
     #[must_use]
     pub fn has_session(&self, id: PeerId) -> bool {
         self.peers.get(&id).is_some_and(|(peer, _)| peer.has_session)
+    }
+
+    /// Whether there is a session with the peer, and any path works.
+    #[must_use]
+    pub fn works(&self, id: PeerId) -> bool {
+        let with_session = self.peers.get(&id).filter(|(peer, _)| peer.has_session);
+        with_session
+            .is_some_and(|(peer, _)| peer.paths.keys().any(|path| peer.endpoint.is_up(PathId(u16::from(*path)))))
     }
 
     /// The route of a peer's path.
@@ -199,13 +236,15 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// Queues an inner packet for a peer, of a flow that hashes to `stream`.
     pub fn offer(&mut self, now: Instant, id: PeerId, stream: u8, packet: P) {
         if let Some((peer, _)) = self.peers.get_mut(&id) {
+            self.schedule.touch(id);
             peer.endpoint.offer(now, stream, packet);
         }
     }
 
     /// The next fragment for the device.
     pub fn poll_delivery(&mut self) -> Option<(PeerId, Delivery<P>)> {
-        self.peers.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_delivery()?)))
+        let Self { schedule, peers, .. } = self;
+        schedule.ready().find_map(|id| Some((id, peers.get_mut(&id)?.0.endpoint.poll_delivery()?)))
     }
 
     /// The next event. The session of a peer that closes is dropped, and a new handshake starts if there is a
@@ -214,7 +253,10 @@ impl<P: Payload, A: Address> Node<P, A> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        let (id, event) = self.peers.iter_mut().find_map(|(id, (peer, _))| Some((*id, peer.endpoint.poll_event()?)))?;
+        let Self { schedule, peers, .. } = self;
+        let polled = schedule.ready().find_map(|id| Some((id, peers.get_mut(&id)?.0.endpoint.poll_event()?)));
+        let (id, event) = polled?;
+        schedule.touch(id);
         let (peer, new_config) = self.peers.get_mut(&id)?;
         match event {
             machine::EndpointEvent::Closed => {
@@ -237,9 +279,22 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// When [`Node::on_timeout`] is due, and [`Node::poll_handshake`] may have something.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Instant {
-        let with_session = self.peers.values().filter(|(peer, _)| peer.has_session);
-        let endpoint_deadline = with_session.map(|(peer, _)| peer.endpoint.deadline(now)).min();
-        self.sessions.deadline().min(endpoint_deadline.unwrap_or(Instant::NEVER))
+        let ready = self.schedule.ready().map(|id| self.endpoint_deadline(id, now)).min();
+        let others = self.schedule.first_deadline_of_others();
+        self.sessions.deadline().min(others).min(ready.unwrap_or(Instant::NEVER))
+    }
+
+    /// When the endpoint of a peer has something to do by itself.
+    fn endpoint_deadline(&self, id: PeerId, now: Instant) -> Instant {
+        let with_session = self.peers.get(&id).filter(|(peer, _)| peer.has_session);
+        with_session.map_or(Instant::NEVER, |(peer, _)| peer.endpoint.deadline(now))
+    }
+
+    /// All ready peers have been polled.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        let mut schedule = std::mem::take(&mut self.schedule);
+        schedule.settle(|id| self.endpoint_deadline(id, now));
+        self.schedule = schedule;
     }
 
     /// Tells the sessions where the peers' working paths are: a flood of initiations must not keep them off.
@@ -258,12 +313,17 @@ impl<P: Payload, A: Address> Node<P, A> {
     pub fn on_timeout(&mut self, now: Instant) {
         if now >= self.next_silent_path_check {
             self.next_silent_path_check = now + SILENT_PATH_CHECK;
-            self.peers.values_mut().for_each(|(peer, _)| peer.remove_silent_paths(now));
+            for (id, (peer, _)) in &mut self.peers {
+                if peer.remove_silent_paths(now) {
+                    self.schedule.touch(*id);
+                }
+            }
             self.remember_sources();
         }
-        let is_due = |(peer, _): &(Peer<P, A>, _)| peer.has_session && peer.endpoint.deadline(now) <= now;
-        let due: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(id, _)| *id).collect();
+        self.schedule.wake(now);
+        let due: Vec<PeerId> = self.schedule.ready().filter(|id| self.endpoint_deadline(*id, now) <= now).collect();
         for id in due {
+            self.schedule.touch(id);
             self.peers.get_mut(&id).into_iter().for_each(|(peer, _)| peer.endpoint.on_timeout(now));
             self.migrate(now, id);
         }

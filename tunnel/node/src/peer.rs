@@ -104,12 +104,13 @@ impl<P: Payload, A: Address> Peer<P, A> {
         }
     }
 
-    /// Removes silent paths that the peer opened, if another path works.
-    pub(crate) fn remove_silent_paths(&mut self, now: Instant) {
+    /// Removes silent paths that the peer opened, if another path works. True if there were any.
+    pub(crate) fn remove_silent_paths(&mut self, now: Instant) -> bool {
         let status = self.endpoint.status();
         if !status.paths.iter().any(|path| path.up) {
-            return;
+            return false;
         }
+        let mut has_removed = false;
         let is_silent = |path: &&PathStatus| {
             !path.up && now.since(path.last_received.unwrap_or(Instant::ZERO)) >= SILENT_PATH_TIMEOUT
         };
@@ -117,8 +118,10 @@ impl<P: Payload, A: Address> Peer<P, A> {
             if self.paths.get(&(path.0 as u8)).is_some_and(|path| !path.is_configured()) {
                 self.endpoint.forget_path(now, path);
                 self.paths.remove(&(path.0 as u8));
+                has_removed = true;
             }
         }
+        has_removed
     }
 
     /// A datagram arrived on a removed path: it was in flight, or the peer does not know yet.

@@ -37,7 +37,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// The reason why the datagram was dropped. It is counted, and not replied to.
     pub fn open(&mut self, now: Instant, route: &Route<A>, datagram: &mut [u8]) -> Result<Option<Opened>, DropReason> {
         if wire::gre::Sealed::parse(datagram).is_none() {
-            return self.on_handshake(now, route, datagram).map(|()| None);
+            return self.on_handshake(now, route, datagram, false).map(|()| None);
         }
         let seal::Opened { peer: id, path, packet_number, established } = self.sessions.open(now, datagram)?;
         if let Some(established) = established {
@@ -47,12 +47,32 @@ impl<P: Payload, A: Address> Node<P, A> {
         Ok(Some(Opened { peer: id, path, packet_number, restarts }))
     }
 
-    fn on_handshake(&mut self, now: Instant, route: &Route<A>, message: &[u8]) -> Result<(), DropReason> {
+    /// Handles an initiation that another node of this host has admitted and passed on. A reply may wait in
+    /// [`Node::poll_handshake`].
+    ///
+    /// # Errors
+    /// The reason why it was dropped. It is counted, and not replied to.
+    pub fn open_admitted(&mut self, now: Instant, route: &Route<A>, initiation: &[u8]) -> Result<(), DropReason> {
+        self.on_handshake(now, route, initiation, true)
+    }
+
+    fn on_handshake(
+        &mut self,
+        now: Instant,
+        route: &Route<A>,
+        message: &[u8],
+        is_admitted: bool,
+    ) -> Result<(), DropReason> {
         self.octets.clear();
         route.remote.octets(&mut self.octets);
         let peers = &self.peers;
         let path_id = |id| peers.get(&id).map_or(NO_PATH, |(peer, _)| peer.route_path_id(route).unwrap_or(NO_PATH));
-        let outcome = self.sessions.receive(now, path_id, &self.octets, message)?;
+        let outcome = if is_admitted {
+            self.sessions.receive_admitted(now, &self.octets, message)?
+        } else {
+            self.sessions.receive(now, path_id, &self.octets, message)?
+        };
+        self.pass_to = outcome.pass_to;
         if self.messages.len() < MAX_QUEUED_MESSAGES {
             self.messages.extend(outcome.reply.map(|reply| (route.clone(), reply)));
         }
@@ -65,6 +85,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     fn establish(&mut self, now: Instant, established: Established) {
         let Established { peer: id, numbers_reset, .. } = established;
         let Some((peer, new_config)) = self.peers.get_mut(&id) else { return };
+        self.schedule.touch(id);
         if numbers_reset {
             peer.restart(new_config());
             peer.validate_configured(now);
@@ -90,6 +111,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     ) -> Result<(), Malformed> {
         let Opened { peer: id, path, packet_number, restarts } = opened;
         let Some((peer, _)) = self.peers.get_mut(&id) else { return Err(Malformed) };
+        self.schedule.touch(id);
         if peer.restarts != restarts || usize::from(path) >= MAX_PATHS {
             return Err(Malformed);
         }

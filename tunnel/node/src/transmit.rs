@@ -1,7 +1,7 @@
 //! Sending: handshake messages, and datagrams, which are encoded and sealed in buffers of the driver.
 
 use crate::node::Node;
-use crate::peer::{Address, Peer, Route};
+use crate::peer::{Address, Route};
 use crate::receive::NO_PATH;
 use machine::{DATA_HEADER_BYTES, Fragment, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
 use seal::{HEADER_LEN, HandshakeMessage, PeerId, TAG_LEN};
@@ -40,10 +40,13 @@ impl<P: Payload, A: Address> Node<P, A> {
     /// [sealed](Node::seal_into). A peer sends
     /// until it has no more datagrams, so that the driver's batches fill; then the next peer sends.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Transmit<P>)> {
-        let current_sender = self.next_peer;
-        let poll_peer = |(id, (peer, _)): (&PeerId, &mut (Peer<P, A>, _))| Some((*id, peer.poll_transmit(now)?));
-        let current_transmit = self.peers.range_mut(current_sender..).find_map(poll_peer);
-        let transmit = current_transmit.or_else(|| self.peers.range_mut(..current_sender).find_map(poll_peer));
+        let Self { schedule, peers, next_peer, .. } = self;
+        let poll_peer = |id: PeerId| Some((id, peers.get_mut(&id)?.0.poll_transmit(now)?));
+        let transmit = schedule.ready_from(*next_peer).find_map(poll_peer);
+        match transmit {
+            Some((id, _)) => schedule.touch(id),
+            None => self.settle(now),
+        }
         self.next_peer = transmit.as_ref().map_or(PeerId(0), |(id, _)| *id);
         transmit
     }

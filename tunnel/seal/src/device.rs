@@ -37,13 +37,16 @@ pub struct HandshakeConfig {
     pub ciphers: Vec<Cipher>,
     /// Failed initiations a second above which the host is under load and asks for cookies. One takes about 0.1 ms.
     pub under_load_threshold: u32,
+    /// The upper four bits of all session indices, by which a host with several devices of one key tells whose a datagram
+    /// is ([`owner`](crate::owner)); `None` draws all bits.
+    pub index_prefix: Option<u8>,
 }
 
 impl HandshakeConfig {
     /// The default configuration.
     #[must_use]
     pub fn new(private_key: PrivateKey) -> Self {
-        Self { private_key, ciphers: Self::ciphers(), under_load_threshold: 100 }
+        Self { private_key, ciphers: Self::ciphers(), under_load_threshold: 100, index_prefix: None }
     }
 
     /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for
@@ -102,6 +105,9 @@ pub struct HandshakeOutcome {
     /// The session that a response established. The host must soon seal a datagram: before this key confirmation the
     /// peer cannot send.
     pub established: Option<Established>,
+    /// The other device of this host that the initiation is to be passed to: it was admitted here, and its sender is a
+    /// peer there ([`SealDevice::set_other_peers`]).
+    pub pass_to: Option<u8>,
 }
 
 /// The result of opening a datagram, whose body is then between header and tag.
@@ -130,6 +136,22 @@ pub struct PeerStatus {
     pub handshake_attempts: u32,
 }
 
+/// A peer of another device of this host.
+pub(crate) struct OtherPeer {
+    device: u8,
+    /// Maximum timestamp of its initiations that were passed on.
+    received_timestamp: u64,
+}
+
+impl OtherPeer {
+    /// The device that an authentic initiation is passed to; `None` if it is a replay.
+    pub(crate) fn pass(&mut self, timestamp: u64) -> Option<u8> {
+        let is_new = timestamp > self.received_timestamp;
+        self.received_timestamp = self.received_timestamp.max(timestamp);
+        is_new.then_some(self.device)
+    }
+}
+
 /// Handshakes and sessions of a host with its peers.
 pub struct SealDevice {
     pub(crate) config: HandshakeConfig,
@@ -142,6 +164,8 @@ pub struct SealDevice {
     pub(crate) by_public_key: BTreeMap<PublicKey, PeerId>,
     /// By local session index.
     pub(crate) session_indices: BTreeMap<u32, PeerId>,
+    /// Peers of the host's other devices.
+    pub(crate) other_peers: BTreeMap<PublicKey, OtherPeer>,
     pub(crate) initiation_limiter: InitiationLimiter,
     pub(crate) counters: DropCounters,
     pub(crate) deadline: Instant,
@@ -163,6 +187,7 @@ impl SealDevice {
             peers: Vec::new(),
             by_public_key: BTreeMap::new(),
             session_indices: BTreeMap::new(),
+            other_peers: BTreeMap::new(),
             counters: DropCounters::default(),
             deadline: Instant::NEVER,
             released_indices: Vec::new(),
@@ -206,6 +231,17 @@ impl SealDevice {
             return Err(PeerError::OwnKey);
         }
         x25519(self.config.private_key.bytes(), public_key.bytes()).map(drop).ok_or(PeerError::LowOrderKey)
+    }
+
+    /// Sets the peers of this host's other devices. Their initiations, which name no device, are admitted here and passed
+    /// on.
+    pub fn set_other_peers(&mut self, peers: impl Iterator<Item = (PublicKey, u8)>) {
+        let mut previous = std::mem::take(&mut self.other_peers);
+        let other_peer = |(key, device)| {
+            let received_timestamp = previous.remove(&key).map_or(0, |peer| peer.received_timestamp);
+            (key, OtherPeer { device, received_timestamp })
+        };
+        self.other_peers = peers.map(other_peer).collect();
     }
 
     /// Removes a peer and its sessions.

@@ -70,6 +70,11 @@ impl DropCounters {
         self.0[reason as usize] += 1;
     }
 
+    /// Adds the counters of another device of the host.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(counter, count)| *counter += count);
+    }
+
     /// Datagrams dropped for `reason`.
     #[must_use]
     pub const fn get(&self, reason: DropReason) -> u64 {

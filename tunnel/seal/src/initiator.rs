@@ -9,6 +9,7 @@ use crate::message::{
     HandshakeMessage, INDEX_BITS, InitiationPayload, MessageType, ParsedMessage, RESPONSE_PAYLOAD_LEN, ResponsePayload,
 };
 use crate::noise::{Noise, Split};
+use crate::owner::PREFIX_SHIFT;
 use crate::peer::Peer;
 use crate::session::{Session, SessionKeys};
 use crate::sessions::{Activation, SessionEntry};
@@ -110,7 +111,7 @@ impl SealDevice {
         self.initiation_limiter.remember(id, Source::new(source));
         self.release_indices();
         self.schedule(now);
-        Ok(HandshakeOutcome { peer: Some(id), reply: None, established })
+        Ok(HandshakeOutcome { peer: Some(id), reply: None, established, pass_to: None })
     }
 
     /// Handles a cookie reply: the next initiation by this route has a mac2.
@@ -126,13 +127,17 @@ impl SealDevice {
         if !peer.on_cookie_reply(now, || route(id), message.index, message.body) {
             return Err(DropReason::AuthenticationFailed);
         }
-        Ok(HandshakeOutcome { peer: None, reply: None, established: None })
+        Ok(HandshakeOutcome { peer: None, reply: None, established: None, pass_to: None })
     }
 
     /// Reserves an unpredictable session index.
     pub(crate) fn reserve_index(&mut self, id: PeerId) -> u32 {
         loop {
-            let index = u32::from_be_bytes(random_bytes(&mut *self.entropy)) >> (32 - INDEX_BITS);
+            let random = u32::from_be_bytes(random_bytes(&mut *self.entropy)) >> (32 - INDEX_BITS);
+            let index = match self.config.index_prefix {
+                Some(prefix) => u32::from(prefix) << PREFIX_SHIFT | random & ((1 << PREFIX_SHIFT) - 1),
+                None => random,
+            };
             if let std::collections::btree_map::Entry::Vacant(entry) = self.session_indices.entry(index) {
                 entry.insert(id);
                 return index;

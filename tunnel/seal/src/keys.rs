@@ -71,6 +71,19 @@ impl PrivateKey {
         Self(bytes)
     }
 
+    /// Whether the bits are set and cleared as RFC 7748, section 5, has it, which `genkey` does. Of other bytes, such as
+    /// a public key, one in sixteen has that form.
+    #[must_use]
+    pub const fn is_clamped(&self) -> bool {
+        self.0[0].trailing_zeros() >= 3 && self.0[KEY_LEN - 1] >> 6 == 1
+    }
+
+    /// Whether these are the bytes of a public key, which was given as a private one.
+    #[must_use]
+    pub fn has_bytes_of(&self, key: &PublicKey) -> bool {
+        self.0 == key.0
+    }
+
     /// A key from its bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {

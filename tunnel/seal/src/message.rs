@@ -78,6 +78,12 @@ pub struct HandshakeMessage {
 }
 
 impl HandshakeMessage {
+    /// The session index that a response or a cookie reply is sent to.
+    pub(crate) fn receiver_index(datagram: &[u8]) -> Option<u32> {
+        let message = ParsedMessage::parse(datagram).ok()?;
+        (message.message_type != MessageType::Initiation).then_some(message.index)
+    }
+
     /// A message with a header, and zeros after it.
     pub(crate) fn new(message_type: MessageType, index: u32) -> Self {
         let mut bytes = [0; INITIATION_LEN];

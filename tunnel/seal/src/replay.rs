@@ -3,9 +3,15 @@
 //! A ring of bits that never shifts (RFC 6479): a number's block is the number divided by 64, modulo the ring; when the
 //! largest number advances, the blocks that it passes are cleared. One block of the ring is not part of the window, so
 //! that the window has its full size wherever the largest number lies in its block.
+//!
+//! The ring begins small and grows when a block in which numbers were received would leave it: the window of a path that
+//! is idle, as most of a server's are, takes 32 bytes. Numbers of the window that the ring has no block for were not
+//! received.
 
-/// Blocks of 64 bits: 16 KiB per path.
+/// Maximum number of blocks of 64 bits: 16 KiB per path.
 const BLOCKS: usize = 2048;
+/// Number of blocks at first.
+const INITIAL_BLOCKS: usize = 4;
 
 /// Size of the window, packet numbers. At 500 000 datagrams a second it allows 260 ms of reordering *within* one path.
 pub const REPLAY_WINDOW: u64 = (BLOCKS as u64 - 1) * 64;
@@ -19,7 +25,8 @@ pub(crate) const PACKET_NUMBER_LIMIT: u64 = 1 << 62;
 pub(crate) struct ReplayWindow {
     /// The expected packet number: one more than the largest received.
     expected: u64,
-    blocks: Box<[u64; BLOCKS]>,
+    /// A power of two of them.
+    blocks: Box<[u64]>,
 }
 
 /// Why a packet number is rejected.
@@ -34,7 +41,7 @@ pub(crate) enum ReplayError {
 impl ReplayWindow {
     /// An empty window that expects the number `expected`.
     pub(crate) fn new(expected: u64) -> Self {
-        Self { expected, blocks: Box::new([0; BLOCKS]) }
+        Self { expected, blocks: [0; INITIAL_BLOCKS].into() }
     }
 
     /// The expected packet number: one more than the largest received.
@@ -58,15 +65,15 @@ impl ReplayWindow {
     }
 
     /// Checks that `packet_number` is new, before the datagram is authenticated.
-    pub(crate) const fn check(&self, packet_number: u64) -> Result<(), ReplayError> {
+    pub(crate) fn check(&self, packet_number: u64) -> Result<(), ReplayError> {
         if packet_number >= self.expected {
             return Ok(());
         }
         if self.expected - packet_number > REPLAY_WINDOW {
             return Err(ReplayError::TooOld);
         }
-        let (block, bit) = block_and_bit(packet_number);
-        if self.blocks[block] & bit == 0 { Ok(()) } else { Err(ReplayError::Duplicate) }
+        let is_new = !self.has_block(packet_number) || self.blocks[self.index(packet_number)] & bit(packet_number) == 0;
+        if is_new { Ok(()) } else { Err(ReplayError::Duplicate) }
     }
 
     /// Records `packet_number`, which passed [`check`](Self::check) and was authenticated.
@@ -74,24 +81,64 @@ impl ReplayWindow {
         if packet_number >= self.expected {
             self.advance(packet_number);
         }
-        let (block, bit) = block_and_bit(packet_number);
-        self.blocks[block] |= bit;
+        while !self.has_block(packet_number) && self.blocks.len() < BLOCKS {
+            self.grow();
+        }
+        let index = self.index(packet_number);
+        self.blocks[index] |= bit(packet_number);
+    }
+
+    /// The block of the largest number.
+    const fn last_block(&self) -> u64 {
+        self.expected.saturating_sub(1) / 64
+    }
+
+    /// Whether the ring has the block of a number, which is less than the expected one.
+    const fn has_block(&self, packet_number: u64) -> bool {
+        self.last_block() - packet_number / 64 < self.blocks.len() as u64
+    }
+
+    const fn index(&self, packet_number: u64) -> usize {
+        (packet_number / 64) as usize % self.blocks.len()
     }
 
     /// Clears the blocks between the expected number and `packet_number`.
     fn advance(&mut self, packet_number: u64) {
-        let first = self.expected.div_ceil(64);
         let last = packet_number / 64;
-        let count = (last + 1).saturating_sub(first).min(BLOCKS as u64);
+        while self.blocks.len() < BLOCKS
+            && self.first_block().is_some_and(|first| last - first >= self.blocks.len() as u64)
+        {
+            self.grow();
+        }
+        let first = self.expected.div_ceil(64);
+        let count = (last + 1).saturating_sub(first).min(self.blocks.len() as u64);
         for block in 0..count {
-            self.blocks[(last - block) as usize % BLOCKS] = 0;
+            let index = (last - block) as usize % self.blocks.len();
+            self.blocks[index] = 0;
         }
         self.expected = packet_number + 1;
     }
+
+    /// The first block of the ring in which a number was received.
+    fn first_block(&self) -> Option<u64> {
+        let last = self.last_block();
+        let first = (last + 1).saturating_sub(self.blocks.len() as u64);
+        (first..=last).find(|block| self.blocks[*block as usize % self.blocks.len()] != 0)
+    }
+
+    /// Doubles the ring.
+    fn grow(&mut self) {
+        let (len, last) = (self.blocks.len(), self.last_block());
+        let mut blocks = vec![0; 2 * len].into_boxed_slice();
+        for block in (last + 1).saturating_sub(len as u64)..=last {
+            blocks[block as usize % (2 * len)] = self.blocks[block as usize % len];
+        }
+        self.blocks = blocks;
+    }
 }
 
-const fn block_and_bit(packet_number: u64) -> (usize, u64) {
-    ((packet_number / 64) as usize % BLOCKS, 1 << (packet_number % 64))
+const fn bit(packet_number: u64) -> u64 {
+    1 << (packet_number % 64)
 }
 
 #[cfg(test)]

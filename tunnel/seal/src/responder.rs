@@ -38,6 +38,23 @@ impl SealDevice {
         outcome.inspect_err(|&reason| self.counters.add(reason))
     }
 
+    /// As [`receive`](Self::receive), for an initiation that another device of this host has admitted and passed on.
+    ///
+    /// # Errors
+    /// Why it was dropped; it is counted, and not replied to.
+    pub fn receive_admitted(
+        &mut self,
+        now: Instant,
+        source: &[u8],
+        datagram: &[u8],
+    ) -> Result<HandshakeOutcome, DropReason> {
+        let outcome = ParsedMessage::parse(datagram).and_then(|message| match message.message_type {
+            MessageType::Initiation => self.respond(now, source, &message),
+            MessageType::Response | MessageType::CookieReply => Err(DropReason::Malformed),
+        });
+        outcome.inspect_err(|&reason| self.counters.add(reason))
+    }
+
     fn on_initiation(
         &mut self,
         now: Instant,
@@ -60,7 +77,7 @@ impl SealDevice {
                 let mut reply = HandshakeMessage::new(MessageType::CookieReply, message.index);
                 let nonce = random_bytes(&mut *self.entropy);
                 cookie::seal(&self.cookie_key, mac1, nonce, &cookie, reply.body_mut());
-                Ok(HandshakeOutcome { peer: None, reply: Some(reply), established: None })
+                Ok(HandshakeOutcome { peer: None, reply: Some(reply), established: None, pass_to: None })
             }
         }
     }
@@ -76,8 +93,12 @@ impl SealDevice {
         let noise =
             Noise::read_initiation(entropy, &self.config.private_key, message.header, message.body, &mut payload);
         let (noise, public) = noise.ok_or(DropReason::AuthenticationFailed)?;
-        let id = *self.by_public_key.get(&public).ok_or(DropReason::UnknownPeer)?;
         let payload = InitiationPayload::read(&payload);
+        if let Some(other) = self.other_peers.get_mut(&public) {
+            let device = other.pass(payload.timestamp).ok_or(DropReason::ReplayedInitiation)?;
+            return Ok(HandshakeOutcome { peer: None, reply: None, established: None, pass_to: Some(device) });
+        }
+        let id = *self.by_public_key.get(&public).ok_or(DropReason::UnknownPeer)?;
         let peer = self.peers[id.0 as usize].as_mut().ok_or(DropReason::UnknownPeer)?;
         if payload.timestamp <= peer.received_timestamp {
             return Err(DropReason::ReplayedInitiation);
@@ -93,7 +114,7 @@ impl SealDevice {
         if let Some(peer) = self.peers[id.0 as usize].as_mut() {
             peer.unconfirmed_source = Some(Source::new(source));
         }
-        Ok(HandshakeOutcome { peer: Some(id), reply: Some(reply), established: None })
+        Ok(HandshakeOutcome { peer: Some(id), reply: Some(reply), established: None, pass_to: None })
     }
 
     /// Creates the session, which is unconfirmed until its first datagram arrives, and the response.

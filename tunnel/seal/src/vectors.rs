@@ -104,6 +104,7 @@ impl Hosts {
             private_key: i.private_key(),
             ciphers: ciphers.into_iter().filter(|cipher| offered & cipher.bit() != 0).collect(),
             under_load_threshold: 0,
+            index_prefix: None,
         };
         let (index, jitter) = (i.index_draw(), [0; 8]);
         let entropy = FixedEntropy::boxed(&[&bytes(&i.0["boot_id"]), &jitter, &index, &i.ephemeral()]);
@@ -112,6 +113,7 @@ impl Hosts {
             private_key: r.private_key(),
             ciphers: ciphers.to_vec(),
             under_load_threshold: threshold,
+            index_prefix: None,
         };
         let boot_id = bytes(&r.0["boot_id"]);
         let mut responder = SealDevice::new(config, FixedEntropy::boxed(&[&[&boot_id[..]], draws].concat()));

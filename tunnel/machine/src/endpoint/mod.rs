@@ -17,6 +17,8 @@
 
 mod feedback;
 mod migration;
+mod realtime;
+mod reporting;
 mod sending;
 
 use super::config::{EndpointConfig, MAX_PATHS, PathConfig, TunnelOptions};
@@ -25,8 +27,9 @@ use super::fragments::FragmentsInFlight;
 use super::ingress::IngressQueue;
 use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
 use super::path::{CandidateOutcome, FragmentOutcomes, PathTimeout, PingPolicy, PongOutcome, TunnelPath};
+use super::realtime::RealtimeClass;
 use super::reorder::{ReorderBuffer, ReorderConfig};
-use super::status::{EndpointCounters, EndpointEvent, EndpointStatus};
+use super::status::{EndpointCounters, EndpointEvent};
 use schedule::Scheduler;
 use std::collections::VecDeque;
 use transport::path::ControllerHandle;
@@ -80,6 +83,7 @@ pub struct Endpoint<P> {
     /// The next sequence number of each stream.
     next_sequences: Vec<u32>,
     fragments: FragmentsInFlight<P>,
+    realtime: Option<RealtimeClass>,
     reorder: ReorderBuffer<P>,
     /// The path of the current burst, and the number of fragments left in it.
     burst: Option<(PathId, u32)>,
@@ -122,10 +126,11 @@ impl<P: Payload> Endpoint<P> {
             paths: Vec::new(),
             next_packet_numbers: [0; MAX_PATHS],
             views: Vec::new(),
-            ingress: IngressQueue::new(options.codel_target, options.codel_interval, options.memory_bytes),
+            ingress: IngressQueue::new(&options),
             partly_sent: None,
             next_sequences: vec![0; super::ingress::STREAMS],
             fragments: FragmentsInFlight::default(),
+            realtime: options.realtime.map(RealtimeClass::new),
             reorder: ReorderBuffer::new(reorder),
             burst: None,
             last_pick: Instant::ZERO,
@@ -314,13 +319,18 @@ impl<P: Payload> Endpoint<P> {
             self.counters.malformed_frames += 1;
         }
         self.update_excess_one_way_delays();
-        self.apply_outcomes(now);
+        self.apply_outcomes(now, Some(PathId(u16::from(ack.path))));
+        self.check_suspicion(now);
     }
 
-    /// Removes acknowledged fragments, and queues lost ones for retransmission.
-    fn apply_outcomes(&mut self, now: Instant) {
+    /// Removes fragments that were acknowledged on `acked_path`, and queues lost ones for retransmission.
+    fn apply_outcomes(&mut self, now: Instant, acked_path: Option<PathId>) {
         let retransmit = self.options.retransmit;
-        self.outcomes.acked.drain(..).for_each(|fragment| self.fragments.on_acked(fragment));
+        for fragment in self.outcomes.acked.drain(..) {
+            let is_copy = acked_path.and_then(|path| self.fragments.on_acked(fragment, path));
+            self.counters.first_copies += u64::from(is_copy == Some(true));
+            self.counters.wasted_copies += u64::from(is_copy == Some(false));
+        }
         for fragment in self.outcomes.lost.drain(..) {
             let is_kept = self
                 .fragments
@@ -359,7 +369,7 @@ impl<P: Payload> Endpoint<P> {
         path.fail(now, &mut self.outcomes, &mut self.controller);
         self.control_deadline = Instant::ZERO;
         self.update_excess_one_way_delays();
-        self.apply_outcomes(now);
+        self.apply_outcomes(now, None);
         self.burst = None;
         if was_up {
             self.events.push_back(EndpointEvent::PathDown(id));
@@ -384,7 +394,8 @@ impl<P: Payload> Endpoint<P> {
     /// The next datagram to send, if one may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
         let transmit =
-            self.poll_control(now).or_else(|| self.poll_retransmission(now)).or_else(|| self.poll_unsent(now));
+            self.poll_control(now).or_else(|| self.poll_realtime(now)).or_else(|| self.poll_retransmission(now));
+        let transmit = transmit.or_else(|| self.poll_unsent(now));
         if transmit.is_none() && std::mem::take(&mut self.had_input) {
             self.validate_cwnd(now);
         }
@@ -425,13 +436,14 @@ impl<P: Payload> Endpoint<P> {
         // Set to zero while something is due: then it is not known yet what comes after.
         let is_known = self.control_deadline > now;
         let control_deadline = if is_known { self.control_deadline } else { self.next_control_deadline(now) };
-        path_deadlines.min(control_deadline).min(self.reorder.deadline)
+        path_deadlines.min(control_deadline).min(self.reorder.deadline).min(self.suspicion_deadline())
     }
 
     /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Instant) {
         (self.had_input, self.control_deadline) = (true, Instant::ZERO);
         self.reorder.on_timeout(now, &mut self.counters);
+        self.check_suspicion(now);
         let up_count = self.paths.iter().flatten().filter(|path| path.is_up()).count();
         for index in 0..self.paths.len() {
             let Some(path) = &mut self.paths[index] else { continue };
@@ -446,7 +458,7 @@ impl<P: Payload> Endpoint<P> {
             }
         }
         self.handle_candidates(now);
-        self.apply_outcomes(now);
+        self.apply_outcomes(now, None);
         if !self.controller_failed && self.controller_failure().is_some() {
             self.controller_failed = true;
             self.events.push_back(EndpointEvent::ControllerFailed);
@@ -459,35 +471,6 @@ impl<P: Payload> Endpoint<P> {
 
     fn controller_failure(&self) -> Option<&str> {
         self.controller.controller.as_ref().and_then(|controller| controller.failure())
-    }
-
-    /// Measurements and counters.
-    #[must_use]
-    pub fn status(&self) -> EndpointStatus {
-        let paths = || self.paths.iter().flatten();
-        EndpointStatus {
-            counters: self.counters,
-            paths: paths().map(TunnelPath::status).collect(),
-            ingress_backlog_packets: self.ingress.packet_count,
-            ingress_backlog_bytes: self.ingress.bytes,
-            fragments_in_flight: self.fragments.next_number() - self.fragments.base,
-            reorder_fragments: self.reorder.buffered,
-            reorder_memory: self.reorder.memory,
-            reorder_timeout: self.reorder.config.timeout,
-            fragment_size: self.fragment_size().unwrap_or(0),
-            controller_failure: self.controller_failure().map(str::to_owned),
-        }
-    }
-
-    /// Counts again what is charged and held.
-    ///
-    /// # Panics
-    /// If it is not the same, or more than the options allow.
-    #[doc(hidden)]
-    pub fn check(&self) {
-        self.reorder.check();
-        self.ingress.check();
-        self.fragments.check();
     }
 
     /// Queues a CLOSE frame; [`poll_transmit`](Self::poll_transmit) returns it.

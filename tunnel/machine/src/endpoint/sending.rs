@@ -65,8 +65,7 @@ impl<P: Payload> Endpoint<P> {
         if !self.has_unsent() {
             return None;
         }
-        let FragmentsInFlight { bytes, memory, .. } = self.fragments;
-        if bytes > self.options.memory_bytes || memory > self.options.memory_bytes * IN_FLIGHT_MEMORY {
+        if self.exceeds_memory() {
             return None;
         }
         let size = self.fragment_size()?;
@@ -82,6 +81,18 @@ impl<P: Payload> Endpoint<P> {
             return self.send_next(now, path, size);
         }
         self.send_scheduled(now, size)
+    }
+
+    /// Whether no more fragments may be in flight.
+    pub(super) fn exceeds_memory(&self) -> bool {
+        let FragmentsInFlight { bytes, memory, .. } = self.fragments;
+        bytes > self.options.memory_bytes || memory > self.options.memory_bytes * IN_FLIGHT_MEMORY
+    }
+
+    /// The number of a stream's next fragment, which is used up.
+    pub(super) fn next_sequence(&mut self, stream: u8) -> u32 {
+        let sequence = &mut self.next_sequences[usize::from(stream)];
+        std::mem::replace(sequence, sequence.wrapping_add(1))
     }
 
     pub(super) fn has_unsent(&self) -> bool {
@@ -170,16 +181,14 @@ impl<P: Payload> Endpoint<P> {
         // All fragments of the packet together are charged the memory that it keeps in use.
         let share = u64::from(end - packet.offset) * packet.packet.memory_bytes();
         let memory = share.div_ceil(u64::from(packet.length.max(1)));
-        let sequence = &mut self.next_sequences[usize::from(packet.stream)];
         let fragment = Fragment {
             stream: packet.stream,
-            sequence: *sequence,
+            sequence: self.next_sequence(packet.stream),
             first: packet.offset == 0,
             last: end == packet.length,
             retransmission: false,
             payload: packet.packet.slice(packet.offset, end),
         };
-        *sequence = sequence.wrapping_add(1);
         if end < packet.length {
             self.partly_sent = Some(PartlySentPacket { offset: end, ..packet });
         }

@@ -25,7 +25,9 @@ fn ms(millis: u64) -> Instant {
 }
 
 fn ingress(max_bytes: u64) -> (IngressQueue<TestPacket>, EndpointCounters) {
-    (IngressQueue::new(Span::from_millis(5), Span::from_millis(100), max_bytes), EndpointCounters::default())
+    let (codel_target, codel_interval) = (Span::from_millis(5), Span::from_millis(100));
+    let options = TunnelOptions { codel_target, codel_interval, memory_bytes: max_bytes, ..TunnelOptions::default() };
+    (IngressQueue::new(&options), EndpointCounters::default())
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod probing;
 mod received_packets;
 mod sent_packets;
 mod status;
+mod steadiness;
 mod validation;
 
 pub use candidate::{Candidate, CandidateOutcome};
@@ -23,6 +24,7 @@ use control::{CaState, Cause, PathEvent};
 use migration::Migration;
 use phantom_queue::PhantomQueue;
 use sent_packets::SentPackets;
+use steadiness::RecentLosses;
 use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState};
 use units::{Instant, PathId, Rate, Span};
 use validation::PathValidation;
@@ -86,6 +88,9 @@ pub(super) struct TunnelPath {
     received_data_bytes: u64,
     /// Fragments below this number are no candidates for redundant copies on this path.
     pub(super) redundant_up_to: u64,
+    /// Until when the path counts as unsteady, since it lost a packet or was suspected to have failed.
+    pub(super) unsteady_until: Instant,
+    recent_losses: RecentLosses,
 }
 
 /// The result of [`TunnelPath::on_timeout`].
@@ -123,6 +128,8 @@ impl TunnelPath {
             received_data_packets: 0,
             received_data_bytes: 0,
             redundant_up_to: 0,
+            unsteady_until: Instant::ZERO,
+            recent_losses: RecentLosses::default(),
         }
     }
 
@@ -365,6 +372,8 @@ impl TunnelPath {
         } else if acked.marked > 0 && self.sender.ca_state() == CaState::Open {
             self.sender.enter_reduction(now, Cause::EcnMark, CaState::Cwr, &outstanding, controller);
         }
+        let (lost, delivered) = (self.sender.lost_since(prior), self.sender.delivered_since(prior));
+        self.count_losses(now, lost.into(), delivered.into());
         acked.pkts_acked = self.sender.delivered_since(prior);
         acked.may_raise_cwnd = acked.pkts_acked > 0;
         if let Some(delivery) = self.sender.finish_ack(now, prior, &acked, &outstanding, controller) {
@@ -408,6 +417,7 @@ impl TunnelPath {
         if self.pto_deadline() > now {
             return PathTimeout::NotDue;
         }
+        self.mark_unsteady(now);
         self.pto_count += 1;
         self.pto_start = now;
         if self.pto_count > MAX_PTO_COUNT[usize::from(is_only_path)] { PathTimeout::Failed } else { PathTimeout::Pto }

@@ -120,6 +120,16 @@ impl PathValidation {
         self.last_ping = None;
     }
 
+    /// Whether a ping has had no answer, and nothing came since.
+    pub(super) fn has_missed_ping(&self) -> bool {
+        self.missed_pings > 0
+    }
+
+    /// Whether data was acknowledged within the last second.
+    pub(super) fn is_delivering(&self, now: Instant) -> bool {
+        self.last_ack > Instant::ZERO && now.since(self.last_ack) < Span::from_secs(1)
+    }
+
     fn ping_timeout(&self) -> Span {
         self.latest_rtt.map_or(INITIAL_PING_TIMEOUT, |rtt| Span(rtt.0 * 2).max(MIN_PING_TIMEOUT))
     }

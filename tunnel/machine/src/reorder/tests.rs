@@ -132,7 +132,7 @@ fn an_unordered_stream_delivers_everything_but_duplicates_at_once() {
 #[test]
 fn sequence_numbers_wrap_at_32_bits() {
     let mut receiver = Receiver::new(CONFIG);
-    receiver.buffer.streams[1].expected = (1 << 32) - 2;
+    receiver.buffer.streams.get_or_insert_with(1, Stream::default).expected = (1 << 32) - 2;
     assert_eq!(receiver.receive(0, 0, 1, &[u32::MAX - 1, u32::MAX, 0, 1]), [u32::MAX - 1, u32::MAX, 0, 1]);
 }
 

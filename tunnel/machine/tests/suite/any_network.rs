@@ -2,6 +2,7 @@
 //! path works, everything queued is delivered.
 
 use crate::simulation::{offer, simulation};
+use ropewalk_machine::{RealtimeOptions, TunnelOptions};
 use std::collections::BTreeSet;
 use units::{RngStream, Span};
 
@@ -16,12 +17,14 @@ struct Situations {
     failures: u64,
     redundant: u64,
     small_mtu: u64,
+    copied: u64,
+    first_copies: u64,
 }
 
-fn run(seed: u64, situations: &mut Situations) {
+fn run(seed: u64, realtime: Option<RealtimeOptions>, situations: &mut Situations) {
     let mut rng = RngStream::named(seed, "any world");
     let links = testnet::random_paths(&mut rng, 4);
-    let options = testnet::random_options(&mut rng);
+    let options = TunnelOptions { realtime, ..testnet::random_options(&mut rng) };
     // Receive timestamps are modulo 2^32 us: the difference of clocks that are 2^31 us apart changes its sign.
     let clock_offset = if rng.chance(0.5) { Span::ZERO } else { Span::from_micros((1 << 31) - rng.below(200_000)) };
     let mut simulation = simulation(seed, links, &options, clock_offset);
@@ -58,6 +61,8 @@ fn run(seed: u64, situations: &mut Situations) {
         situations.abandoned += sender.counters.abandoned_fragments;
         situations.redundant += sender.counters.redundant_fragments;
         situations.duplicates += status.counters.duplicate_fragments;
+        situations.copied += sender.counters.copied_fragments;
+        situations.first_copies += sender.counters.first_copies;
         situations.late += status.counters.late_fragments;
         situations.spurious += sender.paths.iter().map(|path| path.spurious_losses).sum::<u64>();
         situations.failures += sender.paths.iter().map(|path| path.failures).sum::<u64>();
@@ -69,9 +74,18 @@ fn run(seed: u64, situations: &mut Situations) {
 #[test]
 fn the_guarantees_hold_on_any_network() {
     let mut situations = Situations::default();
-    (0..testnet::seeds(300)).for_each(|seed| run(seed, &mut situations));
-    let Situations { retransmitted, abandoned, duplicates, late, spurious, failures, redundant, small_mtu } =
+    (0..testnet::seeds(300)).for_each(|seed| run(seed, None, &mut situations));
+    let Situations { retransmitted, abandoned, duplicates, late, spurious, failures, redundant, small_mtu, .. } =
         situations;
     let all = [retransmitted, abandoned, duplicates, late, spurious, failures, redundant, small_mtu];
     assert!(all.iter().all(|count| *count > 0), "the campaign has to reach all of these: {situations:?}");
+}
+
+/// With copies of whatever is sparse, and a budget that does not end.
+#[test]
+fn the_guarantees_hold_with_copies_on_any_network() {
+    let realtime = RealtimeOptions { copy_permille: 1000, copy_on_metered: true, share_permille: 1000 };
+    let mut situations = Situations::default();
+    (0..testnet::seeds(200)).for_each(|seed| run(seed, Some(realtime), &mut situations));
+    assert!(situations.copied > 0 && situations.first_copies > 0, "the campaign has to reach these: {situations:?}");
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "measurements, shown by --nocapture")]
 
 mod any_network;
+mod realtime;
 mod simulation;
 
 use ropewalk_machine::{Arrival, EndpointEvent, Fragment, PathConfig, TransmitBody};

@@ -1,0 +1,78 @@
+//! A server with a thousand clients: sessions, paths, packets, and the memory of a client that is idle.
+#![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
+
+mod network;
+mod servers;
+
+use machine::MAX_PATHS;
+use network::Network;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use units::{Instant, Span};
+
+struct CountingAllocator;
+
+thread_local! {
+    /// Bytes in use by the current thread: each test runs in its own.
+    static IN_USE: Cell<i64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.set(IN_USE.get() + layout.size() as i64);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.set(IN_USE.get() - layout.size() as i64);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: CountingAllocator = CountingAllocator;
+
+const CLIENTS: usize = 1000;
+/// Memory of a client that is idle, with a session and two paths, bytes.
+const MAX_IDLE_CLIENT_BYTES: i64 = 32 << 10;
+
+#[test]
+fn a_thousand_clients_have_sessions_and_their_packets_arrive() {
+    let mut network = Network::new(1 + CLIENTS, || IN_USE.get());
+    for client in 1..=CLIENTS {
+        network.add_peer(0, client, 0);
+        network.add_peer(client, 0, 2);
+    }
+    let before_sessions = network.first_host_bytes / CLIENTS as i64;
+    network.run_until(Instant(12_000_000_000));
+    for client in 0..CLIENTS {
+        let id = network.hosts[0].peers[client];
+        assert!(network.hosts[0].node.has_session(id), "client {client}");
+        let up = network.hosts[0]
+            .node
+            .endpoint(id)
+            .map(|endpoint| endpoint.status().paths.iter().filter(|path| path.up).count());
+        assert_eq!(up, Some(2), "client {client}");
+    }
+    for client in 1..=CLIENTS {
+        let (at_server, at_client) = (network.hosts[0].peers[client - 1], network.hosts[client].peers[0]);
+        network.offer(0, at_server, client as u32);
+        network.offer(client, at_client, client as u32);
+    }
+    let end = network.now + Span::from_secs(2);
+    network.run_until(end);
+    assert!(network.hosts[0].delivered.iter().copied().eq(1..=CLIENTS as u32));
+    for client in 1..=CLIENTS {
+        assert!(network.hosts[client].delivered.iter().copied().eq([client as u32]), "client {client}");
+    }
+    let end = network.now + Span::from_secs(30);
+    network.run_until(end);
+    let idle_bytes = network.first_host_bytes / CLIENTS as i64;
+    assert!(
+        idle_bytes <= MAX_IDLE_CLIENT_BYTES,
+        "{idle_bytes} bytes a client, {before_sessions} before its session, with at most {MAX_PATHS} paths"
+    );
+}
