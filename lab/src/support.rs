@@ -68,6 +68,7 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "MTUs other than 1500 bytes",
     "parameters of algorithms",
     "subflows that join later, or leave",
+    "flows in the reverse direction",
     "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
 ];
 
@@ -286,6 +287,7 @@ fn check_pipe(key: &str, pipe: &PipeConfig, capabilities: &Capabilities) -> Resu
 
 fn check_flow(experiment: &Experiment, flow: &Flow, capabilities: &Capabilities) -> Result<(), Error> {
     let key = format!("flow.{}", flow.name);
+    reject_if(&key, &[(flow.reverse, "direction", "flow in the reverse direction")])?;
     let FlowKind::Tcp { congestion, application, host, multipath, .. } = &flow.kind else {
         let is_small = payload(experiment, flow) < TIMESTAMP_LEN;
         return reject_if(

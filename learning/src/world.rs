@@ -136,5 +136,5 @@ fn flow(name: String, route: Route, start: Instant, algorithm: &str, multipath: 
         host: Box::<Host>::default(),
         multipath,
     };
-    Flow { name, route, start, start_within: Span::ZERO, stop: None, kind }
+    Flow { name, route, start, start_within: Span::ZERO, stop: None, reverse: false, kind }
 }

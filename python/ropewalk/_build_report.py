@@ -114,6 +114,10 @@ class Figure:
 class HeatMap:
     """The fixed scale of a heat map."""
 
+    even: float | None = None
+    """Instead of a threshold, the value that is even, such as 0.5 of a share: it has no colour, and both sides of it
+    get stronger towards their ends.
+    """
     max: float | None = None
     """The value at the scale's upper end. Default: 1."""
     min: float | None = None

@@ -38,6 +38,16 @@ class BurstLoss:
 
 
 @dataclass(kw_only=True)
+class Derived:
+    """What a text is made from."""
+
+    from_: str
+    """The file's name."""
+    with_: Sequence[str]
+    """The options that change it."""
+
+
+@dataclass(kw_only=True)
 class Device:
     """A tunnel's device."""
 
@@ -81,6 +91,10 @@ class Flow:
     """TCP: congestion control: a name, or { name = "cubic", beta = 0.7 }. Default: cubic."""
     count: int | None = None
     """The number of such flows, called NAME-1, NAME-2 ..."""
+    direction: FlowDirection | None = None
+    """TCP and UDP: where its data goes: "forward", or "reverse" (the receiver is where the others' senders are). A
+    request goes the other way.
+    """
     host: Host | None = None
     """TCP: the keys that differ from `[host]`."""
     kind: FlowKind | None = None
@@ -475,6 +489,10 @@ class Tunnel:
     """Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off". Default:
     bbr-path.
     """
+    copy_budget: Percent | None = None
+    """Ropewalk, with `realtime`: what copies may have of all paths' capacity."""
+    copy_on_metered: bool | None = None
+    """Ropewalk, with `realtime`: metered paths carry copies, too."""
     device: Device | None = None
     """MPT: the tunnel's device and sockets; without it the tunnel never holds packets back."""
     first: int | None = None
@@ -505,6 +523,12 @@ class Tunnel:
     """Names of its paths. Default: all."""
     probe_interval: Time | None = None
     """Ropewalk: a path that is silent for so long is probed. Default: 200ms."""
+    realtime: bool | None = None
+    """Ropewalk: sparse flows are a real-time class, which goes ahead of bulk and is copied over a second path while
+    its own is unsteady.
+    """
+    realtime_share: Percent | None = None
+    """Ropewalk, with `realtime`: what may go ahead of bulk, of all paths' capacity."""
     relay: Relay | None = None
     """Ropewalk: the connections that end at the tunnel's near end and are begun again at its far end (RFC 3135).
     Default: off.
@@ -606,6 +630,9 @@ Discipline = Literal["droptail", "drophead", "codel", "red", "pie", "fq-codel", 
 Distribution = Literal["fixed", "exponential", "pareto"]
 """The distribution of a quantity."""
 
+FlowDirection = Literal["forward", "reverse"]
+"""The direction of a flow's data."""
+
 FlowKind = Literal["tcp", "mptcp", "udp"]
 """The kind of a flow."""
 
@@ -651,6 +678,7 @@ def scenario(
     baseline: str | None = None,
     case: Mapping[str, Any] | None = None,
     claim: Sequence[Claim] | None = None,
+    derived: Derived | None = None,
     event: Sequence[Event] | None = None,
     figure: Sequence[Figure] | None = None,
     flow: Sequence[Flow] | None = None,
@@ -681,6 +709,8 @@ def scenario(
         case: Fragments by name, each laid over the rest of the file: tables are merged, elements of lists with the same
             name too, other elements are added. The sweep goes over all cases, or over those in `sweep.case`.
         claim: Claims, which the report decides.
+        derived: In a text that Ropewalk wrote: the file and the options of the command line that it is made from.
+            Tables, figures and claims that name what is no longer swept are left out.
         event: Changes of links during the run.
         figure: Figures of the report.
         flow: Traffic.
@@ -707,6 +737,7 @@ def scenario(
                 "baseline": baseline,
                 "case": case,
                 "claim": claim,
+                "derived": derived,
                 "event": event,
                 "figure": figure,
                 "flow": flow,

@@ -1,6 +1,6 @@
 //! The shape of a link in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
 
-use link::{LossModel, Pipe, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
+use link::{LossModel, Pipe, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
 use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ const QUEUE: Span = Span::from_millis(50);
 /// One direction of a link. Keys that are left out: no limit of rate, no delay, jitter, loss or other impairment, a
 /// queue of 50 ms, no limit of the packet's size.
 ///
-/// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. The queue
+/// The rate counts a packet's Ethernet header (`overhead=14b` unless told otherwise). Jitter keeps the order. `police=RATE:BURST` drops what exceeds it, before the queue. The queue
 /// is drop-tail, or RED with `red=MIN:MAX:PROBABILITY:WEIGHT` (bytes, bytes, numbers), its limit a time, bytes or packets. A packet larger than `mtu` is dropped silently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
@@ -39,6 +39,7 @@ impl Shape {
         no_delay_or_loss
             && (pipe.duplicate, pipe.corrupt, pipe.reorder) == (0.0, 0.0, 0.0)
             && mtu.is_none()
+            && pipe.policer.is_none()
             && pipe.overhead == ETHERNET
             && pipe.queue.discipline == QueueDiscipline::DropTail
             && !matches!(pipe.queue.limit, QueueLimit::Packets(_))
@@ -55,12 +56,13 @@ impl Shape {
             "duplicate" => pipe.duplicate = Percent::parse(value)?.0,
             "corrupt" => pipe.corrupt = Percent::parse(value)?.0,
             "reorder" => pipe.reorder = Percent::parse(value)?.0,
+            "police" => pipe.policer = Some(policer(value)?),
             "queue" => pipe.queue.limit = limit(value)?,
             "red" => pipe.queue.discipline = QueueDiscipline::Red(red(value)?),
             "overhead" => pipe.overhead = bytes(value)?,
             "mtu" => self.mtu = Some(bytes(value)?),
             _ => {
-                let known = "rate, delay, jitter, loss, duplicate, corrupt, reorder, queue, red, overhead, mtu";
+                let known = "rate, delay, jitter, loss, duplicate, corrupt, reorder, police, queue, red, overhead, mtu";
                 return Err(format!("a link has no `{key}`\nit has {known}"));
             }
         }
@@ -131,6 +133,12 @@ fn limit(value: &str) -> Result<QueueLimit, String> {
     }
 }
 
+fn policer(value: &str) -> Result<PolicerConfig, String> {
+    let (rate, burst) =
+        value.split_once(':').ok_or_else(|| format!("`{value}`: a policer is RATE:BURST, `10mbit:30kb`"))?;
+    Ok(PolicerConfig { rate: BitRate::parse(rate)?.0, burst: Size::parse(burst)?.0 })
+}
+
 fn red(value: &str) -> Result<RedConfig, String> {
     let numbers: Vec<f64> = value.split(':').map_while(|number| number.parse().ok()).collect();
     let [min, max, probability, weight] = numbers[..] else {
@@ -173,6 +181,7 @@ mod tests {
         let error = |words: &str| words.parse::<Shape>().unwrap_err();
         assert!(error("rate=100").contains("100mbit"));
         assert!(error("red=25000:75000").contains("MAX:PROBABILITY"));
+        assert!(error("police=10mbit").contains("RATE:BURST"));
         assert!(error("latency=10ms").contains("delay"));
         assert!(error("fast").contains("key=value"));
         assert!("jitter=1ms".parse::<Change>().unwrap_err().contains("delay="));

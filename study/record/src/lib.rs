@@ -178,6 +178,12 @@ pub struct Flow {
     /// the flow's sender to delivery in order at its receiver, of each segment.
     #[serde(default)]
     pub one_way_delay_ms: Summary,
+    /// UDP in the simulator: the longest time between two arrivals, or from the latest to the flow's end.
+    #[serde(default)]
+    pub longest_gap_ms: f64,
+    /// UDP in the simulator: the greatest number of datagrams in a row that had not arrived when a later one did.
+    #[serde(default)]
+    pub longest_loss_packets: u64,
     /// The maximum goodput in any half second of the run's clock, Mbit/s.
     #[serde(default)]
     pub peak_mbps: f64,

@@ -21,6 +21,11 @@ const looks = line => ({
 const axis = () => ({
   stroke: css('--soft'), grid: { stroke: css('--line'), width: 1 }, ticks: { stroke: css('--line'), width: 1 },
 });
+// A canvas says what it shows; its values are in the legend and in the table of the CSV.
+const describe = (plot, label) => {
+  plot.ctx.canvas.setAttribute('role', 'img');
+  plot.ctx.canvas.setAttribute('aria-label', label);
+};
 // Calls `resize` when the width of an element changes.
 const onWidth = (element, resize) => {
   let width = element.clientWidth;

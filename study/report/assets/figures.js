@@ -10,7 +10,7 @@ data.figures.forEach((figure, index) => {
   let plots = [];
 
   if (index === 0) {
-    const hint = 'Point at a name to find its line, click it to hide the line; drag to zoom, double-click to see all.';
+    const hint = 'Point at a chart to read its values beside the names, at a name to find its line; click a name to hide its line; drag to zoom, double-click to see all.';
     place.before(Object.assign(document.createElement('p'), { className: 'hint', textContent: hint }));
   }
 
@@ -19,6 +19,7 @@ data.figures.forEach((figure, index) => {
     const button = document.createElement('button');
     button.type = 'button';
     button.append(...span.childNodes);
+    make('b', button).className = 'at';
     button.addEventListener('click', () => { shown[at] = !shown[at]; apply(); });
     for (const on of ['pointerenter', 'focus']) button.addEventListener(on, () => light(at));
     for (const off of ['pointerleave', 'blur']) button.addEventListener(off, () => light(null));
@@ -61,18 +62,26 @@ data.figures.forEach((figure, index) => {
       legend: { show: false },
       cursor: { sync: { key: sync.key }, focus: { prox: 24 }, drag: { x: true, y: false }, points: { show: false } },
       focus: { alpha: 1 },
-      scales: { x: { time: false }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.05 : panel.top] } },
-      axes: [{ ...axis(), size: 44, label: 'seconds', labelSize: 16, labelGap: 0 }, { ...axis(), size: 52 }],
-      series: [{}, ...panel.lines.map(line)],
+      // All charts of a figure have one scale.
+      scales: { x: { time: false }, y: { range: [0, figure.top] } },
+      axes: [
+        { ...axis(), size: 44, label: 'time, s', labelSize: 16, labelGap: 0 },
+        { ...axis(), size: 52, label: figure.axis, labelSize: 16, labelGap: 0 },
+      ],
+      series: [{ label: 'time' }, ...panel.lines.map(line)],
       hooks: {
         setSeries: [(plot, series, change) => {
           if (change.focus !== undefined && plot.cursor.event) light(series == null ? null : panel.lines[series - 1].of);
         }],
         setCursor: [plot => {
+          // A chart that only follows the pointer's time writes nothing.
+          if (!plot.over.matches(':hover')) return void (box.dataset.at = '');
           const { idx } = plot.cursor;
-          const line = panel.lines.findIndex(line => line.of === lit && !line.baseline);
-          box.dataset.at = idx == null || line < 0 ? ''
-            : `${figure.legend[lit].name}: ${digits(panel.lines[line].values[idx])} at ${digits(panel.times[idx])} s`;
+          box.dataset.at = idx == null ? '' : `${digits(panel.times[idx])} s`;
+          names.forEach((button, at) => {
+            const line = panel.lines.find(line => line.of === at && !line.baseline);
+            button.querySelector('.at').textContent = idx == null || !line ? '' : digits(line.values[idx]);
+          });
         }],
       },
     };
@@ -84,11 +93,13 @@ data.figures.forEach((figure, index) => {
       const values = panel.lines.map(line => line.values);
       return new uPlot(options(panel, boxes[at]), [panel.times, ...values], boxes[at]);
     });
+    plots.forEach((plot, at) => describe(plot, `${figure.title}, ${figure.panels[at].name} over time`));
     plots.forEach(plot => sync.sub(plot));
     apply();
   }
 
-  const boxes = pictures.map(picture => {
+  const boxes = pictures.map((picture, at) => {
+    if (figure.panels[at].name) make('figcaption', picture, figure.panels[at].name);
     const box = make('div', picture);
     box.className = 'live';
     return box;

@@ -40,25 +40,48 @@ data.time.forEach(({ part, first_cell: firstCell, keys, axes, cells }) => {
     charts.replaceChildren();
     const cell = cells[shown];
     const times = axes[cell.axis];
-    plots = cell.charts.map((chart, index) => {
+    plots = cell.charts.map(chart => {
       make('h3', charts, `${chart.title}, ${chart.unit}`);
-      const last = index === cell.charts.length - 1;
-      return new uPlot(options(chart, last), [times, ...chart.lines.map(line => line.values)], make('div', charts));
+      return new uPlot(options(chart), [times, ...chart.lines.map(line => line.values)], make('div', charts));
     });
-    plots.forEach(plot => sync.sub(plot));
+    plots.forEach((plot, index) => {
+      sync.sub(plot);
+      describe(plot, `${cell.charts[index].title}, ${cell.charts[index].unit}, over time`);
+      operable(plot);
+    });
   }
 
-  function options(chart, last) {
+  // The names in a legend by the keyboard: focus finds a line, Enter or Space hides it.
+  function operable(plot) {
+    plot.root.querySelectorAll('.u-legend .u-series').forEach((row, series) => {
+      const name = row.querySelector('th');
+      if (series === 0) return;
+      name.tabIndex = 0;
+      name.setAttribute('role', 'button');
+      name.setAttribute('aria-pressed', 'true');
+      const find = focus => plot.setSeries(focus ? series : null, { focus: true });
+      for (const on of ['focus', 'pointerenter']) name.addEventListener(on, () => find(true));
+      for (const off of ['blur', 'pointerleave']) name.addEventListener(off, () => find(false));
+      name.addEventListener('click', () => setTimeout(() => name.setAttribute('aria-pressed', plot.series[series].show)));
+      name.addEventListener('keydown', event => {
+        if (event.key !== 'Enter' && event.key !== ' ') return;
+        event.preventDefault();
+        name.click();
+      });
+    });
+  }
+
+  function options(chart) {
     return {
       width: charts.clientWidth,
-      height: last ? 190 : 165,
+      height: 190,
       cursor: { sync: { key: sync.key }, focus: { prox: 24 }, drag: { x: true, y: false } },
       focus: { alpha: 0.35 },
-      legend: { markers: { dash: (_, index) => index > 0 ? ['solid', 'dashed', 'dotted', 'dashed', 'dashed'][chart.lines[index - 1].dash] : 'solid' } },
+      legend: { markers: { dash: (_, index) => index > 0 ? ['solid', 'dashed', 'dotted', 'dashed', 'dashed', 'dashed', 'dotted'][chart.lines[index - 1].dash] : 'solid' } },
       scales: { x: { time: false }, y: { range: [0, chart.top] } },
       axes: [
-        { ...axis(), size: last ? 46 : 26, label: last ? 'seconds' : undefined, labelSize: 18, labelGap: 0 },
-        { ...axis(), size: 52 },
+        { ...axis(), size: 46, label: 'time, s', labelSize: 18, labelGap: 0 },
+        { ...axis(), size: 52, label: chart.unit, labelSize: 16, labelGap: 0 },
       ],
       series: [
         { label: 'time', value: (_, time) => time == null ? '–' : `${digits(time)} s` },

@@ -1,7 +1,6 @@
 //! Figures of bars: a swept key along the axis, and at each of its values a bar for each value of another key. Their
 //! data is the table with these rows and columns.
 
-use crate::colour;
 use crate::grid::{Grid, Value};
 use crate::layout::{Column, Figure, Table};
 use crate::study::Study;
@@ -17,12 +16,6 @@ pub(crate) fn charts(study: &Study<'_>, figure: &Figure, across: &str) -> Vec<Gr
     };
     let has_values = |grid: &Grid| grid.rows.iter().any(|row| row.values.iter().any(Option::is_some));
     Grid::of(study, &table).into_iter().filter(has_values).collect()
-}
-
-/// The colours of bars with these names: those of the names if each has one, else the palette's in turn.
-pub(crate) fn colours(names: &[String]) -> Vec<usize> {
-    let registered: Option<Vec<usize>> = names.iter().map(|name| colour::registered_index(name)).collect();
-    registered.unwrap_or_else(|| (0..names.len()).map(colour::palette_index).collect())
 }
 
 /// The maximum value drawn in any of the charts.

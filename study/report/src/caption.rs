@@ -18,6 +18,14 @@ pub(crate) fn caption(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     format!("{name}{mean}{panel}")
 }
 
+/// The name of a table: its title, or what it shows.
+pub(crate) fn table_name(table: &Table) -> String {
+    match table.title.as_str() {
+        "" => name_with_unit_in(&table.scope, &table.values[0].value),
+        title => title.to_owned(),
+    }
+}
+
 /// ` in the first 10 s`, ` from 5 s to 20 s`, or nothing.
 pub(crate) fn time_range(scope: &Scope) -> String {
     match (scope.from_s, scope.until_s) {

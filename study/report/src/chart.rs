@@ -1,10 +1,13 @@
 //! Charts of time series over time: which columns share a chart, and the style of each line.
 
+use crate::axes::with_unit;
+use crate::colour::{self, DASHES};
 use crate::decimate::aligned;
+use crate::number;
 use crate::resample::resampled;
 use crate::study::SweepCell;
-use crate::{colour, number};
 use record::{Run, Series};
+use std::collections::BTreeMap;
 
 /// The charts of one run, over one time axis.
 pub(crate) struct Charts {
@@ -15,10 +18,23 @@ pub(crate) struct Charts {
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) unit: String,
+    /// What its lines are of: flows, subflows or paths.
+    pub(crate) kind: &'static str,
     /// The maximum value of its main lines; auxiliary lines such as `ssthresh` may lie above.
     pub(crate) max: f64,
     pub(crate) lines: Vec<Line>,
 }
+
+impl Chart {
+    /// The title of the vertical axis: the chart's where there is room for it, or the unit.
+    pub(crate) fn axis(&self) -> String {
+        let title = with_unit(&self.title, &self.unit);
+        if title.chars().count() <= MAX_AXIS_CHARACTERS { title } else { self.unit.clone() }
+    }
+}
+
+/// The most characters for which a vertical axis has room.
+const MAX_AXIS_CHARACTERS: usize = 28;
 
 #[derive(Clone, Default)]
 pub(crate) struct Line {
@@ -32,9 +48,6 @@ pub(crate) struct Line {
     pub(crate) baseline: bool,
     pub(crate) values: Vec<f64>,
 }
-
-/// The dash patterns of lines; the first is solid.
-pub(crate) const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 4"];
 
 /// Column, title of its chart, unit, suffix of the line's name, whether the line is auxiliary.
 const COLUMNS: [(&str, &str, &str, &str, bool); 12] = [
@@ -71,7 +84,7 @@ pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Char
     let baseline_series = cell.baseline.first().map_or(Vec::new(), |baseline_run| baseline_series(run, baseline_run));
     let series: Vec<Series> = baseline_series.iter().chain(&run.series).cloned().collect();
     let aligned = aligned(&series, limit);
-    let mut charts: Vec<(usize, Chart)> = Vec::new();
+    let (mut charts, slots): (Vec<(usize, Chart)>, _) = (Vec::new(), slots(run));
     let mut drawn: Vec<_> = series.iter().enumerate().zip(aligned.values).collect();
     drawn.sort_by_key(|((_, series), _)| !series.subject.starts_with("path ")); // flows are drawn over paths
     for ((index, series), columns) in drawn {
@@ -85,18 +98,80 @@ pub(crate) fn charts(cell: &SweepCell<'_>, baseline: &str, limit: usize) -> Char
             if max == f64::NEG_INFINITY || (title == "Losses and marks" && max == 0.0) {
                 continue;
             }
-            let chart_index =
-                charts.iter().position(|(_, chart)| chart.title == title && chart.unit == unit).unwrap_or_else(|| {
-                    charts.push((rank, Chart { title, unit, max: 0.0, lines: Vec::new() }));
+            let kind = kind(&series.subject);
+            let chart_index = charts
+                .iter()
+                .position(|(_, chart)| (chart.title.as_str(), &chart.unit, chart.kind) == (title.as_str(), &unit, kind))
+                .unwrap_or_else(|| {
+                    charts.push((rank, Chart { title, unit, kind, max: 0.0, lines: Vec::new() }));
                     charts.len() - 1
                 });
             let chart = &mut charts[chart_index].1;
             chart.max = if auxiliary { chart.max } else { chart.max.max(max) };
-            chart.lines.push(line(run, &series.subject, &suffix, auxiliary, baseline_name, values));
+            let slot = slots.get(&series.subject).copied().unwrap_or_default();
+            chart.lines.push(line(&series.subject, slot, &suffix, auxiliary, baseline_name, values));
         }
     }
     charts.sort_by_key(|(rank, _)| *rank);
-    Charts { times: aligned.times, charts: charts.into_iter().map(|(_, chart)| chart).collect() }
+    let mut charts: Vec<Chart> = charts.into_iter().map(|(_, chart)| chart).collect();
+    name_kinds(&mut charts);
+    charts.iter_mut().for_each(|chart| make_unique(&mut chart.lines));
+    Charts { times: aligned.times, charts }
+}
+
+/// What a series is of: flows, subflows and paths have charts of their own.
+fn kind(subject: &str) -> &'static str {
+    match subject.split_once(' ').map(|(kind, _)| kind) {
+        Some("flow") => "flows",
+        Some("subflow") => "subflows",
+        Some("path") => "paths",
+        _ => "",
+    }
+}
+
+/// Says of charts with one title what each is of.
+fn name_kinds(charts: &mut [Chart]) {
+    let titles: Vec<(String, String)> = charts.iter().map(|chart| (chart.title.clone(), chart.unit.clone())).collect();
+    for (chart, own) in charts.iter_mut().zip(&titles) {
+        if titles.iter().filter(|title| *title == own).count() > 1 && !chart.kind.is_empty() {
+            chart.title += &format!(" of {}", chart.kind);
+        }
+    }
+}
+
+/// Lines of one chart with the same colour get different dashes; a baseline's line has those of its own study's.
+fn make_unique(lines: &mut [Line]) {
+    for index in 0..lines.len() {
+        let (earlier, rest) = lines.split_at_mut(index);
+        let line = &mut rest[0];
+        let look = |line: &Line| (line.colour, line.dash, line.baseline);
+        for _ in 0..DASHES.len() {
+            if !earlier.iter().any(|other| look(other) == look(line)) {
+                break;
+            }
+            line.dash = (line.dash + 1) % DASHES.len();
+        }
+    }
+}
+
+/// The slot of each subject of a run: flows by their algorithms, then paths; a subflow has the colour of its path.
+fn slots(run: &Run) -> BTreeMap<String, usize> {
+    let algorithms = run.flows.iter().map(|flow| flow.congestion_control.as_str());
+    let names: Vec<&str> = algorithms.chain(run.paths.iter().map(|_| "")).collect();
+    let assigned = colour::assign(&names);
+    let (of_flows, of_paths) = assigned.split_at(run.flows.len());
+    let flows = run.flows.iter().zip(of_flows).map(|(flow, slot)| (format!("flow {}", flow.name), *slot));
+    let paths = run.paths.iter().zip(of_paths).map(|(path, slot)| (format!("path {}", path.name), *slot));
+    let mut slots: BTreeMap<String, usize> = flows.chain(paths).collect();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for series in run.series.iter().filter(|series| series.subject.starts_with("subflow ")) {
+        let path = series.subject.split_once('/').map_or("", |(_, path)| path);
+        let count = seen.entry(path.to_owned()).or_default();
+        let slot = slots.get(&format!("path {path}")).copied().unwrap_or_default() + *count * colour::COLOURS;
+        *count += 1;
+        slots.insert(series.subject.clone(), slot);
+    }
+    slots
 }
 
 /// Whether a column is not drawn. A subflow's throughput is its path's, unless the path has no series, as in a baseline
@@ -138,37 +213,17 @@ fn column_style(column: &str) -> (usize, String, String, String, bool) {
     }
 }
 
-/// The line of a series: a flow has the colour of its algorithm, a path and the subflows over it a muted colour; lines
-/// of one colour differ in dashes.
+/// The line of a series.
 fn line(
-    run: &Run,
     subject: &str,
+    slot: usize,
     suffix: &str,
     auxiliary: bool,
     baseline_name: Option<&str>,
     values: Vec<f64>,
 ) -> Line {
-    let flow_name = subject.strip_prefix("flow ").unwrap_or(subject);
-    let flow = run.flows.iter().position(|flow| subject.starts_with("flow ") && flow.name == flow_name);
-    let path_name =
-        subject.strip_prefix("path ").or_else(|| Some(subject.strip_prefix("subflow ")?.split_once('/')?.1));
-    let path = run.paths.iter().position(|path| path_name == Some(&path.name));
-    let (colour, dash) = match (flow, path) {
-        (Some(index), _) => {
-            let algorithm = &run.flows[index].congestion_control;
-            let earlier_flows = run.flows[..index].iter().filter(|flow| flow.congestion_control == *algorithm).count();
-            (colour::index(algorithm), earlier_flows)
-        }
-        (_, Some(index)) => (colour::path(index), index),
-        _ => (colour::index(subject), 0),
-    };
-    // Auxiliary lines of one series differ in dashes, too.
-    let dash = match suffix {
-        "ssthresh" => dash + 1,
-        "in flight" | "marked" | "capacity" => dash + 2,
-        _ => dash,
-    };
     let name = format!("{subject} {suffix}").trim_end().to_owned();
     let name = baseline_name.map_or(name.clone(), |baseline| format!("{name}, {baseline}"));
-    Line { name, colour, dash: dash % DASHES.len(), auxiliary, baseline: baseline_name.is_some(), values }
+    let (colour, dash) = (colour::colour(slot), colour::dash(slot));
+    Line { name, colour, dash, auxiliary, baseline: baseline_name.is_some(), values }
 }

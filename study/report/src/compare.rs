@@ -111,6 +111,30 @@ impl<'a> Comparison<'a> {
         unique(self.lines.iter().filter(|line| line.is_common()).map(|line| line.cell.parameters)).len()
     }
 
+    /// Why there is nothing to compare, with what differs; none if there is.
+    #[must_use]
+    pub fn unrelated(&self) -> Option<String> {
+        let has_pair =
+            |line: &ComparedFlow<'_>| line.values.iter().any(|[first, second]| first.is_some() && second.is_some());
+        if self.lines.iter().any(|line| line.is_common() && has_pair(line)) {
+            return None;
+        }
+        let side = |side: usize| {
+            let Study { scenario, runs, .. } = &self.studies[side];
+            let run = runs.first()?;
+            let cell: Vec<String> = run.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+            let cell = if cell.is_empty() { "no swept key".to_owned() } else { cell.join(", ") };
+            let flows: Vec<&str> = run.flows.iter().map(|flow| flow.name.as_str()).collect();
+            Some(format!(
+                "  {}: scenario {scenario}; first cell: {cell}; flows: {}",
+                self.names[side],
+                flows.join(", ")
+            ))
+        };
+        let sides: Vec<String> = [0, 1].into_iter().filter_map(side).collect();
+        Some(format!("no flow of a cell of one is in the other\n{}", sides.join("\n")))
+    }
+
     /// The errors of the goodput in one sentence.
     pub(crate) fn sentence(&self) -> String {
         let (cells, errors) = match (self.common_cells(), self.errors(0)) {

@@ -1,7 +1,7 @@
 //! Figures of distributions: the values of all cells, sorted, for each value of a swept key.
 
-use crate::bars::colours;
-use crate::chart::{DASHES, Line};
+use crate::chart::Line;
+use crate::colour;
 use crate::grid::unique;
 use crate::layout::Figure;
 use crate::study::Study;
@@ -11,13 +11,14 @@ use crate::value::estimate;
 pub(crate) fn curves(study: &Study<'_>, figure: &Figure) -> Vec<Line> {
     let cells = study.cells_in_scope(&figure.scope, &[&figure.lines]);
     let names = unique(cells.iter().map(|(_, cell)| cell.parameter(&figure.lines).to_owned()));
-    let colours = colours(&names);
+    let slots = study.slots().of_several(&names);
     let curve = |(index, name): (usize, String)| {
         let cells = cells.iter().map(|(_, cell)| cell).filter(|cell| cell.parameter(&figure.lines) == name);
         let numbers = cells.filter_map(|cell| Some(estimate(cell, &figure.value, &figure.scope)?.mean));
         let mut values: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
         values.sort_by(f64::total_cmp);
-        Line { name, colour: colours[index], dash: index % DASHES.len(), values, ..Line::default() }
+        let slot = slots[index];
+        Line { name, colour: colour::colour(slot), dash: colour::dash(slot), values, ..Line::default() }
     };
     names.into_iter().enumerate().map(curve).filter(|curve| !curve.values.is_empty()).collect()
 }

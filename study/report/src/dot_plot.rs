@@ -19,7 +19,7 @@ pub(crate) fn dot_plot(sample: &Sample) -> String {
     let Some(mean) = sample.estimate().map(|estimate| estimate.mean) else { return String::new() };
     let points = || sample.points.iter().chain(&sample.excluded);
     let farthest = points().map(|point| (point.1 - mean).abs()).fold(MIN_RANGE * mean.abs(), f64::max);
-    if points().count() < 2 || farthest == 0.0 {
+    if sample.identical || points().count() < 2 || farthest == 0.0 {
         return String::new();
     }
     let outliers = sample.outliers();

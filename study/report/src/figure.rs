@@ -1,12 +1,12 @@
 //! Figures over time: a line for each value of a swept key, in a chart for each setting of the other keys.
 
+use crate::axes::with_unit;
 use crate::caption::{capitalise, time_range};
 use crate::chart::{self, Chart, Line};
 use crate::decimate::aligned;
 use crate::grid::{other_keys, unique};
 use crate::layout::{Figure, FigureKind};
 use crate::resample::resampled;
-use crate::series::flow_record;
 use crate::study::{Study, SweepCell};
 use crate::trajectory::Trajectory;
 use crate::value::trajectory;
@@ -17,8 +17,12 @@ use record::{Run, Series};
 pub(crate) struct FigureData {
     pub(crate) title: String,
     pub(crate) unit: String,
+    /// The title of the vertical axis.
+    pub(crate) axis: String,
     /// The name and style of each line, without values. The lines of a panel have the same names.
     pub(crate) legend: Vec<Line>,
+    /// The greatest value of all panels, which share their axis.
+    pub(crate) max: f64,
     pub(crate) panels: Vec<Panel>,
 }
 
@@ -76,7 +80,7 @@ pub(crate) fn figure_data(study: &Study<'_>, figure: &Figure, limit: usize) -> O
     let cells = study.cells_in_scope(&figure.scope, &[&figure.lines]);
     let keys = other_keys(&cells, &[&figure.lines]);
     let cells: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
-    let legend = legend(figure, &cells);
+    let legend = legend(study, figure, &cells);
     let unit = chart::unit(&figure.value);
     let panel = |name: String| {
         let cells_of_panel = cells.iter().copied().filter(|cell| cell.heading(&keys) == name).collect();
@@ -84,34 +88,24 @@ pub(crate) fn figure_data(study: &Study<'_>, figure: &Figure, limit: usize) -> O
     };
     let panels: Vec<Panel> =
         unique(cells.iter().map(|cell| cell.heading(&keys))).into_iter().filter_map(panel).collect();
-    (!panels.is_empty()).then(|| FigureData { title: title(figure), unit, legend, panels })
+    let max = panels.iter().map(|panel: &Panel| panel.chart.max).fold(0.0, f64::max);
+    (!panels.is_empty()).then(|| {
+        let axis = with_unit(&number::name_and_unit_in(&figure.scope, &figure.value).0, &unit);
+        FigureData { title: title(figure), unit, axis, legend, max, panels }
+    })
 }
 
-/// The lines of a figure: each in its algorithm's colour, and dashed differently if several have that colour. If there
-/// are more lines of a colour than dash patterns, as with buffer sizes, the palette's colours are used in turn.
-fn legend(figure: &Figure, cells: &[&SweepCell<'_>]) -> Vec<Line> {
+/// The lines of a figure, no two of which look the same; those of algorithms have their colours of the report.
+fn legend(study: &Study<'_>, figure: &Figure, cells: &[&SweepCell<'_>]) -> Vec<Line> {
     let names = unique(cells.iter().map(|cell| cell.parameter(&figure.lines).to_owned()));
-    let algorithm_colour = |name: &String| {
-        let cell = cells.iter().find(|cell| cell.parameter(&figure.lines) == name)?;
-        let run = cell.runs[0];
-        let algorithm = flow_record(run, &cell.scope(&figure.scope))?.congestion_control(run);
-        Some(colour::registered_index(name).unwrap_or_else(|| colour::index(algorithm)))
-    };
-    let colours: Vec<usize> = names.iter().map(|name| algorithm_colour(name).unwrap_or_default()).collect();
-    let same_colour_before =
-        |colours: &[usize], index: usize| colours[..index].iter().filter(|colour| **colour == colours[index]).count();
-    let max_same_colour = (0..colours.len()).map(|index| same_colour_before(&colours, index)).max().unwrap_or(0);
-    let colours = match max_same_colour < chart::DASHES.len() {
-        true => colours,
-        false => (0..names.len()).map(colour::palette_index).collect(),
-    };
-    let line = |(index, name): (usize, String)| Line {
+    let slots = study.slots().of_several(&names);
+    let line = |(name, slot): (String, usize)| Line {
         name,
-        colour: colours[index],
-        dash: same_colour_before(&colours, index) % chart::DASHES.len(),
+        colour: colour::colour(slot),
+        dash: colour::dash(slot),
         ..Line::default()
     };
-    names.into_iter().enumerate().map(line).collect()
+    names.into_iter().zip(slots).map(line).collect()
 }
 
 fn panel(
@@ -143,7 +137,7 @@ fn panel(
     let max = finite.fold(0.0, f64::max);
     let end = axis[axis.len() - 1];
     let span = (figure.scope.from_s.unwrap_or(0.0), figure.scope.until_s.map_or(end, |until_s| until_s.min(end)));
-    Some(Panel { span, times: aligned.times, chart: Chart { title, unit: unit.to_owned(), max, lines } })
+    Some(Panel { span, times: aligned.times, chart: Chart { title, unit: unit.to_owned(), kind: "", max, lines } })
 }
 
 /// A series of one column, resampled at the instants `axis`.

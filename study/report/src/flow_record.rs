@@ -45,17 +45,6 @@ impl<'r> FlowRecord<'r> {
         format!("{kind} {}", self.name())
     }
 
-    /// The congestion control; a subflow has that of its flow.
-    pub(crate) fn congestion_control(self, run: &'r Run) -> &'r str {
-        match self {
-            Self::Flow(flow) => &flow.congestion_control,
-            Self::Subflow(subflow) => {
-                let flow = run.flows.iter().find(|flow| flow.name == subflow.flow);
-                flow.map_or("", |flow| &flow.congestion_control)
-            }
-        }
-    }
-
     /// A numeric field of the record by name: `goodput_mbps`, `rtt_ms.p95`.
     pub(crate) fn number(self, field: &str) -> Option<f64> {
         match (self, field) {

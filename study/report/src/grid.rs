@@ -131,6 +131,11 @@ impl Grid {
         outlier_footnote(&values.filter_map(note).collect::<Vec<_>>())
     }
 
+    /// Whether the runs of some cell are one and the same for all seeds.
+    pub(crate) fn has_identical_runs(&self) -> bool {
+        self.rows.iter().any(|row| row.values.iter().flatten().any(|value| value.sample.identical))
+    }
+
     /// Whether values are means over several seeds.
     pub(crate) fn has_intervals(&self) -> bool {
         self.rows.iter().any(|row| row.values.iter().flatten().any(|value| value.estimate.half_width.is_some()))

@@ -22,8 +22,14 @@ pub(crate) fn is_below(scale: &HeatMap, number: f64) -> bool {
 /// The CSS class of a number and the strength of its colour, 0 to 1: on either side of the threshold the stronger the
 /// farther from it; without a threshold from the scale's lower end on.
 pub(crate) fn shade(scale: &HeatMap, number: f64) -> (&'static str, f64) {
-    let HeatMap { min, max, threshold } = *scale;
+    let HeatMap { min, max, threshold, even } = *scale;
     let beyond = |share: f64| MIN_STRENGTH + (1.0 - MIN_STRENGTH) * share.clamp(0.0, 1.0);
+    if let Some(even) = even {
+        return match number < even {
+            true => ("less", ((even - number) / (even - min)).clamp(0.0, 1.0)),
+            false => ("more", ((number - even) / (max - even)).clamp(0.0, 1.0)),
+        };
+    }
     match threshold {
         None => ("even", ((number - min) / (max - min)).clamp(0.0, 1.0)),
         Some(threshold) if number < threshold => ("less", beyond((threshold - number) / (threshold - min))),
@@ -55,7 +61,7 @@ mod tests {
 
     #[test]
     fn colours_change_sides_at_the_threshold_and_are_strongest_at_the_ends() {
-        let scale = HeatMap { min: 0.0, max: 1.0, threshold: Some(0.75) };
+        let scale = HeatMap { min: 0.0, max: 1.0, threshold: Some(0.75), even: None };
         let shades = [-1.0, 0.0, 0.375, 0.75, 0.875, 1.0, 2.0].map(|number| shade(&scale, number));
         let expected = [
             ("less", 1.0),
@@ -71,8 +77,15 @@ mod tests {
     }
 
     #[test]
+    fn an_even_value_has_no_colour_and_its_sides_have_one_each() {
+        let scale = HeatMap { min: 0.0, max: 1.0, threshold: None, even: Some(0.5) };
+        let shades = [0.0, 0.25, 0.5, 0.75, 1.0].map(|number| shade(&scale, number));
+        assert_eq!(shades, [("less", 1.0), ("less", 0.5), ("more", 0.0), ("more", 0.5), ("more", 1.0)]);
+    }
+
+    #[test]
     fn without_a_threshold_the_colour_grows_from_one_end_to_the_other() {
-        let scale = HeatMap { min: 10.0, max: 30.0, threshold: None };
+        let scale = HeatMap { min: 10.0, max: 30.0, threshold: None, even: None };
         assert_eq!([0.0, 10.0, 15.0, 30.0].map(|number| shade(&scale, number).1), [0.0, 0.0, 0.25, 1.0]);
         assert!(!is_below(&scale, 0.0));
     }

@@ -1,29 +1,35 @@
 //! The report as one HTML page without other files or network access; without JavaScript only the interactive charts
 //! are missing.
 
-mod bars;
+pub(crate) mod bars;
 mod claims;
 mod compare;
-mod distribution;
-mod figures;
-mod heat_map;
+pub(crate) mod distribution;
+pub(crate) mod figures;
+pub(crate) mod heat_map;
 mod overview;
 mod plots;
 mod tables;
 
-use crate::chart::DASHES;
+use crate::colour::DASHES;
 use crate::grid::unique;
 use crate::markup::escape;
 use crate::number::plural;
+use crate::provenance::{Provenance, shell};
 use crate::study::Study;
-use crate::{colour, number};
+use crate::{colour, drawing, number};
 pub use overview::compare_html;
 use serde_json::{Value, json};
 
 const STYLE: &str = include_str!("../assets/report.css");
-/// Common functions, the charts of figures, and the charts over time of a cell.
-const SCRIPTS: [&str; 3] =
-    [include_str!("../assets/common.js"), include_str!("../assets/figures.js"), include_str!("../assets/report.js")];
+/// Common functions, the charts of figures, the charts over time of a cell, files of figures, and wide tables.
+const SCRIPTS: [&str; 5] = [
+    include_str!("../assets/common.js"),
+    include_str!("../assets/figures.js"),
+    include_str!("../assets/report.js"),
+    include_str!("../assets/files.js"),
+    include_str!("../assets/scroll.js"),
+];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../assets/vendor/uPlot.min.css");
 
@@ -44,7 +50,13 @@ pub fn html(study: &Study<'_>) -> String {
         second,
         parameters_and_scenario(study),
     ];
-    page(study.title, &header(study), &sections, (plots.data.into_iter().collect(), figures.data), study)
+    page(
+        study.title,
+        &header(study),
+        &sections,
+        &PageData { over_time: plots.data.into_iter().collect(), figures: figures.data, files: figures.files },
+        study,
+    )
 }
 
 /// The part of the page that a study or comparison has: the whole page, or one part of several.
@@ -83,13 +95,7 @@ impl PagePart {
 }
 
 /// A page of sections about a study, with the data of the charts over time and of the figures.
-fn page(
-    title: &str,
-    header: &str,
-    sections: &[String],
-    (over_time, figures): (Vec<Value>, Vec<Value>),
-    study: &Study<'_>,
-) -> String {
+fn page(title: &str, header: &str, sections: &[String], data: &PageData, study: &Study<'_>) -> String {
     let head = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
@@ -98,19 +104,36 @@ fn page(
         escape(title),
         colour::css()
     );
-    let scripts = (!over_time.is_empty()).then(|| {
-        let data = json!({ "dashes": DASHES, "figures": figures, "time": over_time }).to_string();
-        let data = data.replace('<', "\\u003c"); // no name can contain `</script>` or `<!--`
-        let scripts = SCRIPTS.concat();
-        format!(
-            "<script type=\"application/json\" id=\"data\">{data}</script>\n<script>{UPLOT}</script>\n\
-             <script>{scripts}</script>\n"
-        )
-    });
-    let scripts = scripts.unwrap_or_default();
+    let scripts = scripts(data);
     let footer = format!("<footer>Made by Ropewalk {} {}.</footer>\n", escape(study.version), escape(study.commit));
     let (contents, sections) = (contents(sections), sections.concat());
     format!("{head}<body>\n{header}{contents}{sections}{footer}{scripts}</body>\n</html>\n")
+}
+
+/// What the page's scripts are given.
+#[derive(Default)]
+struct PageData {
+    /// The charts over time.
+    over_time: Vec<Value>,
+    /// The interactive figures.
+    figures: Vec<Value>,
+    /// What makes a file of each figure.
+    files: Vec<Value>,
+}
+
+fn scripts(PageData { over_time, figures, files }: &PageData) -> String {
+    let data = json!({
+        "dashes": DASHES, "light": colour::light(), "style": drawing::STYLE, "figures": figures, "time": over_time, "files": files,
+    });
+    let data = data.to_string().replace('<', "\\u003c"); // no name can contain `</script>` or `<!--`
+    let library = match over_time.is_empty() && figures.is_empty() {
+        true => String::new(),
+        false => format!("<script>{UPLOT}</script>\n"),
+    };
+    format!(
+        "<script type=\"application/json\" id=\"data\">{data}</script>\n{library}<script>{}</script>\n",
+        SCRIPTS.concat()
+    )
 }
 
 /// Links to the sections, by their ids and headings.
@@ -176,12 +199,49 @@ fn parameters_and_scenario(study: &Study<'_>) -> String {
             "<div class=\"scroll\"><table class=\"plain text\"><caption>Parameters</caption>{parameters}</table></div>\n"
         ),
     };
-    let duration = study.runs.first().map_or(0.0, |run| run.duration_s);
+    let duration = number::format_number(study.runs.first().map_or(0.0, |run| run.duration_s));
     format!(
-        "<section id=\"run\">\n<h2>What was run</h2>\n<p>Each run lasted {} s. The scenario below, with the seeds and the \
-         program named at the top, gives these numbers again to the last digit; the digest proves it. All records are in \
-         the Parquet files beside this page.</p>\n{parameters}<pre><code>{}</code></pre>\n</section>\n",
-        number::format_number(duration),
-        escape(study.scenario_text)
+        "<section id=\"run\">\n<h2>What was run</h2>\n<p>Each run lasted {duration} s. All records are in the Parquet files \
+         beside this page.</p>\n{parameters}{}</section>\n",
+        provenance(&study.provenance, ["", "simulator"].contains(&study.driver))
     )
+}
+
+/// The command, the scenario as it was run, and what the options of the command changed in the file.
+fn provenance(provenance: &Provenance<'_>, is_simulated: bool) -> String {
+    let again = match is_simulated {
+        true => "with the program named at the top, gives these numbers again to the last digit; the digest proves it",
+        false => "with the program and the kernel named at the top, repeats the experiment",
+    };
+    let files = "Files that it names are looked for beside it.";
+    let command = match provenance.command {
+        [] => String::new(),
+        _ => format!("<h3>Command</h3>\n<pre><code>{}</code></pre>\n", escape(&shell(provenance.command))),
+    };
+    let about = match provenance.needs_options() {
+        true => format!("This is the file. The command above changes it; the command, {again}. {files}"),
+        false => format!("This text, without any option, {again}. {files}"),
+    };
+    let changes = provenance.changes();
+    let changes = match changes.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<h3>What the options changed in the file</h3>\n<pre class=\"diff\"><code>{}</code></pre>\n",
+            changes.lines().map(changed_line).collect::<String>()
+        ),
+    };
+    format!(
+        "{command}<h3>Scenario as it was run</h3>\n<p>{about}</p>\n<pre><code>{}</code></pre>\n{changes}",
+        escape(provenance.text())
+    )
+}
+
+/// A line of a unified diff.
+fn changed_line(line: &str) -> String {
+    let line_text = escape(line);
+    match line.chars().next() {
+        Some('+') => format!("<ins>{line_text}</ins>\n"),
+        Some('-') => format!("<del>{line_text}</del>\n"),
+        _ => format!("{line_text}\n"),
+    }
 }

@@ -8,6 +8,7 @@
 //! A published value that was not run is shown as such, and a value that was never published stands alone. Values of
 //! disturbed runs are marked, and so are outliers.
 
+mod axes;
 mod bars;
 mod caption;
 mod chart;
@@ -15,10 +16,13 @@ mod claim;
 pub mod colour;
 mod compare;
 mod cpu;
+mod csv;
 mod decimate;
 mod distribution;
 mod dot_plot;
+mod drawing;
 mod estimate;
+mod export;
 mod figure;
 mod flow_record;
 mod grid;
@@ -30,6 +34,7 @@ mod markup;
 mod notebook;
 mod number;
 mod overview;
+mod provenance;
 mod rank;
 mod resample;
 mod sample;
@@ -44,9 +49,11 @@ mod validate;
 mod value;
 
 pub use compare::Comparison;
+pub use export::{FigureFile, figure_files};
 pub use html::{compare_html, html};
 pub use layout::{BY_FLOW, Claim, Column, Figure, HeatMap, Layout, Reference, Scope, Table, Test, schema};
 pub use notebook::{CellEstimate, estimates, html_tables, value_label};
+pub use provenance::{Provenance, shell};
 pub use study::{Baseline, Study};
 pub use terminal::{compare_terminal, terminal};
 pub use validate::layout;

@@ -1,7 +1,7 @@
 //! Parts of a report for a notebook: the study's tables as a fragment of HTML, and a value in each cell of the sweep.
 
 use crate::caption::{caption, corner};
-use crate::colour;
+use crate::colour::{self, Slots};
 use crate::grid::{Grid, Row, Value, pairs, references};
 use crate::layout::{BY_FLOW, Scope, Table};
 use crate::markup::escape;
@@ -56,7 +56,7 @@ fn grid_table(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
         references.iter().map(|reference| (escape(&reference.name), pairs(grid, reference))).collect();
     let mut rows = Vec::new();
     for (index, row) in grid.rows.iter().enumerate() {
-        rows.push(simulated(row));
+        rows.push(simulated(row, &study.slots()));
         for (name, pairs) in &compared {
             if pairs[index].iter().all(|pair| pair.published.is_none()) {
                 continue;
@@ -73,8 +73,9 @@ fn grid_table(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     html_table(&escape(&caption(study, table, grid)), &escape(&corner(table)), &columns, &rows) + &outliers
 }
 
-fn simulated(row: &Row) -> String {
-    let heading = format!("<i style=\"background:{}\"></i>{}", colour::of(&row.name)[0], escape(&row.name));
+fn simulated(row: &Row, slots: &Slots) -> String {
+    let dot = |slot: usize| format!("<i style=\"background:{}\"></i>", colour::light()[colour::colour(slot)]);
+    let heading = format!("{}{}", slots.get(&row.name).map_or(String::new(), dot), escape(&row.name));
     let cell = |value: &Option<Value>| {
         let Some(value) = value else { return DASH.to_owned() };
         let half = value.estimate.half_width.map(|half| format!(" <small>± {}</small>", format_digits(half, 2)));

@@ -4,6 +4,8 @@ use crate::layout::Scope;
 
 /// The text for a missing value.
 pub(crate) const DASH: &str = "–";
+/// In the place of a confidence interval: the runs of all seeds are one and the same.
+pub(crate) const IDENTICAL: &str = "identical";
 
 /// The mark of a value to which a disturbed run contributes.
 const DISTURBED_MARK: &str = "†";

@@ -5,7 +5,7 @@
 //! also be some way from the median. Outliers are shown and named, and stay in the mean.
 
 use crate::estimate::Estimate;
-use crate::number::format_number;
+use crate::number::{format_number, plural};
 use crate::trajectory::quantile;
 
 /// The minimum number of runs among which outliers are looked for.
@@ -27,12 +27,20 @@ pub(crate) struct Sample {
     pub(crate) points: Vec<Point>,
     /// Values of disturbed runs that are left out.
     pub(crate) excluded: Vec<Point>,
+    /// Whether the runs of all seeds are one and the same: it has no confidence interval.
+    pub(crate) identical: bool,
 }
 
 impl Sample {
     /// The mean of the points with its confidence interval; none without points.
     pub(crate) fn estimate(&self) -> Option<Estimate> {
-        Estimate::of(&self.points.iter().map(|point| point.1).collect::<Vec<_>>())
+        let estimate = Estimate::of(&self.points.iter().map(|point| point.1).collect::<Vec<_>>())?;
+        Some(if self.identical { Estimate { half_width: None, ..estimate } } else { estimate })
+    }
+
+    /// `3 seeds, identical runs`; none where seeds differ.
+    pub(crate) fn identical_note(&self) -> Option<String> {
+        self.identical.then(|| format!("{}, identical runs", plural(self.points.len(), "seed")))
     }
 
     /// The outliers among the points.
@@ -77,7 +85,7 @@ mod tests {
 
     fn outliers(values: &[f64]) -> Vec<Point> {
         let points = (1..).zip(values.iter().copied()).collect();
-        Sample { points, excluded: Vec::new() }.outliers()
+        Sample { points, ..Sample::default() }.outliers()
     }
 
     #[test]

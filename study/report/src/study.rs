@@ -1,8 +1,10 @@
 //! The study that a report shows: a scenario's runs, and those of a baseline.
 
+use crate::colour::Slots;
 use crate::flow_record::FlowRecord;
 use crate::layout::{BY_FLOW, Layout, Scope};
 use crate::number::plural;
+use crate::provenance::Provenance;
 use record::Run;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,8 +20,8 @@ pub struct Study<'a> {
     pub source: &'a str,
     /// The scenario's name.
     pub scenario: &'a str,
-    /// The scenario file.
-    pub scenario_text: &'a str,
+    /// What repeats the study.
+    pub provenance: Provenance<'a>,
     /// Digest over all runs.
     pub digest: &'a str,
     /// Version of the program that ran it.
@@ -75,6 +77,13 @@ impl<'a> SweepCell<'a> {
         (!runs.is_empty()).then(|| Self { runs, disturbed, flow: self.flow.clone(), ..Self::empty(self.parameters) })
     }
 
+    /// Whether the runs of several seeds are one and the same, as where nothing in the scenario is drawn: they have one
+    /// digest.
+    pub(crate) fn has_identical_runs(&self) -> bool {
+        let digest = self.runs.first().map_or("", |run| run.digest.as_str());
+        self.runs.len() > 1 && !digest.is_empty() && self.runs.iter().all(|run| run.digest == digest)
+    }
+
     /// The cell's value of a parameter, or empty.
     pub(crate) fn parameter(&self, key: &str) -> &str {
         match &self.flow {
@@ -112,6 +121,11 @@ impl<'a> SweepCell<'a> {
 }
 
 impl<'a> Study<'a> {
+    /// The slots of the algorithms of all flows.
+    pub(crate) fn slots(&self) -> Slots {
+        Slots::of(self.runs.iter().flat_map(|run| run.flows.iter().map(|flow| flow.congestion_control.as_str())))
+    }
+
     /// The cells, in the order of their first run.
     pub(crate) fn cells(&self) -> Vec<SweepCell<'a>> {
         let mut cell_indices = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use crate::cpu;
 use crate::estimate::Estimate;
-use crate::number::{DASH, format_digits, format_number, mark_disturbed, mark_outlier};
+use crate::number::{DASH, IDENTICAL, format_digits, format_number, mark_disturbed, mark_outlier};
 use crate::sample::{Sample, outlier_footnote};
 use crate::study::{Study, SweepCell, short_names};
 use record::{Cpu, Flow, Path, Run, Subflow, Tunnel};
@@ -191,9 +191,14 @@ fn table<T>(
             let mut row: Vec<String> = varying.iter().map(|key| or_dash(cell.parameter(key))).collect();
             row.extend(names(seed_records[0]));
             let points = cell.runs.iter().filter_map(|run| Some((run.seed, columns[0].1(records(run).get(index)?))));
-            let sample = Sample { points: points.collect(), excluded: Vec::new() };
+            let sample = Sample { points: points.collect(), ..Sample::default() };
             let note = sample.outlier_note(&row.join(", "));
-            row.extend(row_values(&seed_records, columns, has_intervals, [cell.disturbed[0], note.is_some()]));
+            row.extend(row_values(
+                &seed_records,
+                columns,
+                (has_intervals, cell.has_identical_runs()),
+                [cell.disturbed[0], note.is_some()],
+            ));
             outliers.extend(note);
             rows.push(row);
         }
@@ -205,7 +210,7 @@ fn table<T>(
 fn row_values<T>(
     seed_records: &[&T],
     columns: &[Column<T>],
-    has_intervals: bool,
+    (has_intervals, are_identical): (bool, bool),
     [disturbed, has_outlier]: [bool; 2],
 ) -> Vec<String> {
     let mut values = Vec::new();
@@ -214,8 +219,11 @@ fn row_values<T>(
         let mean = estimate.map_or_else(|| DASH.to_owned(), |estimate| format_number(estimate.mean));
         values.push(mark_outlier(mark_disturbed(mean, disturbed && index == 0), has_outlier && index == 0));
         if has_intervals && index == 0 {
-            let half_width = estimate.and_then(|estimate| estimate.half_width);
-            values.push(half_width.map_or_else(|| DASH.to_owned(), |half_width| format_digits(half_width, 2)));
+            let half_width = estimate.and_then(|estimate| estimate.half_width).filter(|_| !are_identical);
+            values.push(half_width.map_or_else(
+                || if are_identical { IDENTICAL } else { DASH }.to_owned(),
+                |half_width| format_digits(half_width, 2),
+            ));
         }
     }
     values

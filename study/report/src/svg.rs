@@ -1,13 +1,10 @@
 //! Charts as SVG, for paper and for readers without JavaScript.
 
-use crate::chart::{Chart, DASHES, Line};
+use crate::axes::{self, Area, Titles, x_tick};
+use crate::chart::{Chart, Line};
+use crate::colour::DASHES;
 use crate::markup::escape;
 use crate::number::{format_number, relative_error};
-
-/// Width and height of a picture.
-pub(crate) type Size = (f64, f64);
-/// The size of a chart among several.
-pub(crate) const SMALL: Size = (460.0, 150.0);
 
 /// Round numbers from zero to at least `max`: at most five steps of 1, 2 or 5 times a power of ten.
 pub(crate) fn ticks(max: f64) -> Vec<f64> {
@@ -26,10 +23,17 @@ fn instants((start, end): (f64, f64)) -> Vec<f64> {
 
 /// One chart over time, with its lines' names below.
 pub(crate) fn chart(chart: &Chart, times: &[f64]) -> String {
+    let title = axes::with_unit(&chart.title, &chart.unit);
+    let (picture, names) = (time_chart(chart, times), legend(&chart.lines));
+    format!(r#"<figure><figcaption>{}</figcaption>{picture}{names}</figure>"#, escape(&title))
+}
+
+/// The picture of a chart over time.
+pub(crate) fn time_chart(chart: &Chart, times: &[f64]) -> String {
     let span = (times.first().copied().unwrap_or(0.0).min(0.0), times.last().copied().unwrap_or(1.0));
-    let title = format!("{}, {}", escape(&chart.title), escape(&chart.unit));
-    let (picture, names) = (picture(chart, times, span, SMALL, &title), legend(&chart.lines));
-    format!(r#"<figure><figcaption>{title}</figcaption>{picture}{names}</figure>"#)
+    let title = axes::with_unit(&chart.title, &chart.unit);
+    let label = format!("{title} over time");
+    picture(chart, times, span, chart.max, &Titles { caption: "", x: "time, s", y: &chart.axis(), label: &label })
 }
 
 /// The names of lines.
@@ -37,28 +41,16 @@ pub(crate) fn legend(lines: &[Line]) -> String {
     format!(r#"<div class="key">{}</div>"#, lines.iter().map(legend_entry).collect::<String>())
 }
 
-/// Lines over a span of time; `title` (markup) is the label for screen readers.
-pub(crate) fn picture(chart: &Chart, times: &[f64], span: (f64, f64), (width, height): Size, title: &str) -> String {
-    let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
-    let vertical = ticks(chart.max);
-    let axis_max = vertical[vertical.len() - 1];
-    let x = |time: f64| left + (time - span.0) / (span.1 - span.0).max(1e-9) * (right - left);
-    let y = |value: f64| bottom - value.clamp(0.0, axis_max) / axis_max * (bottom - top);
-    let mut marks = String::new();
-    for tick in &vertical {
-        let tick_y = y(*tick);
-        marks += &format!(
-            r#"<path d="M{left} {tick_y:.1}H{right}"/><text x="{}" y="{:.1}">{}</text>"#,
-            left - 4.0,
-            tick_y + 3.5,
-            tick_text(*tick)
-        );
-    }
-    for tick in instants(span) {
-        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{} s</text>"#, x(tick), bottom + 14.0, tick_text(tick));
-    }
-    let lines: String = chart.lines.iter().map(|line| polyline(line, times, x, y)).collect();
-    format!(r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title} over time">{marks}{lines}</svg>"#)
+/// Lines over a span of time, below `max`.
+pub(crate) fn picture(chart: &Chart, times: &[f64], span: (f64, f64), max: f64, titles: &Titles<'_>) -> String {
+    let ticks = axes::shares(&ticks(max));
+    let max = self::ticks(max).last().copied().unwrap_or(1.0);
+    axes::picture(titles, &ticks, |area| {
+        let x = |time: f64| area.x((time - span.0) / (span.1 - span.0).max(1e-9));
+        let y = |value: f64| area.y(value.clamp(0.0, max) / max);
+        let marks: String = instants(span).into_iter().map(|tick| x_tick(area, x(tick), &tick_text(tick))).collect();
+        marks + &chart.lines.iter().map(|line| polyline(line, times, x, y)).collect::<String>()
+    })
 }
 
 fn polyline(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
@@ -74,15 +66,16 @@ fn polyline(line: &Line, times: &[f64], x: impl Fn(f64) -> f64, y: impl Fn(f64) 
     format!(r#"<path class="l" {} d="{path}"/>"#, stroke(line))
 }
 
-fn stroke(line: &Line) -> String {
+pub(crate) fn stroke(line: &Line) -> String {
     let dash = DASHES[line.dash];
     let dash = if dash.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
     let (width, opacity) = match () {
-        () if line.baseline => (4.0, r#" stroke-opacity="0.35""#),
-        () if line.auxiliary => (0.9, ""),
-        () => (1.6, ""),
+        () if line.baseline => (3.2, ";stroke-opacity:.35"),
+        () if line.auxiliary => (0.6, ""),
+        () => (1.2, ""),
     };
-    format!(r#"style="stroke:var(--c{})" stroke-width="{width}"{opacity}{dash}"#, line.colour)
+    // In `style`, since a style sheet's rule for paths goes before attributes.
+    format!(r#"style="stroke:var(--c{});stroke-width:{width}{opacity}"{dash}"#, line.colour)
 }
 
 fn legend_entry(line: &Line) -> String {
@@ -103,47 +96,52 @@ pub(crate) fn tick_text(tick: f64) -> String {
 pub(crate) struct Distribution<'d> {
     /// The value at the right edge, more than zero.
     pub(crate) max: f64,
-    /// The unit behind the axis' numbers.
-    pub(crate) unit: &'d str,
     /// The values with a dashed line.
     pub(crate) markers: &'d [f64],
-    pub(crate) size: Size,
+    pub(crate) titles: Titles<'d>,
 }
 
 /// Empirical distributions of the lines' values (ascending; those below zero stand at the left edge), and how many
-/// values are beyond the right edge. `label` (markup) is for screen readers.
-pub(crate) fn cumulative(lines: &[Line], axis: &Distribution<'_>, label: &str) -> (String, usize) {
-    let (width, height) = axis.size;
-    let [left, right, top, bottom] = [44.0, width - 16.0, 8.0, height - 20.0];
-    let x = |value: f64| left + value.max(0.0) / axis.max * (right - left);
-    let y = |share: f64| bottom - share * (bottom - top);
-    let mut marks = String::new();
-    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let (mark_y, label_x, percent) = (y(share), left - 4.0, share * 100.0);
-        marks += &format!(
-            r#"<path d="M{left} {mark_y:.1}H{right}"/><text x="{label_x}" y="{:.1}">{percent} %</text>"#,
-            mark_y + 3.5
-        );
-    }
-    for tick in ticks(axis.max).into_iter().filter(|tick| *tick <= axis.max) {
-        let name = tick_text(tick) + axis.unit;
-        marks += &format!(r#"<text class="x" x="{:.1}" y="{}">{name}</text>"#, x(tick), bottom + 14.0);
-    }
-    let (mut curves, mut beyond) = (String::new(), 0);
-    for line in lines {
-        let shown = line.values.iter().take_while(|value| **value <= axis.max);
-        let step = |(index, value): (usize, &f64)| {
-            format!("H{:.1}V{:.1}", x(*value), y((index + 1) as f64 / line.values.len() as f64))
-        };
-        beyond += line.values.len() - shown.clone().count();
-        let steps: String = shown.enumerate().map(step).collect();
-        curves += &format!(r#"<path class="l" {} d="M{left} {bottom}{steps}H{right}"/>"#, stroke(line));
-    }
-    let marker_lines: String = axis.markers.iter().map(|marker| format!("M{:.1} {bottom}V{top}", x(*marker))).collect();
-    let picture = format!(
-        r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{marks}<path class="d" stroke-dasharray="4 3" d="{marker_lines}"/>{curves}</svg>"#
-    );
+/// values are beyond the right edge.
+pub(crate) fn cumulative(lines: &[Line], axis: &Distribution<'_>) -> (String, usize) {
+    let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| (share, tick_text(share * 100.0)));
+    let is_shown = |value: &&f64| **value <= axis.max;
+    let beyond = lines.iter().map(|line| line.values.len() - line.values.iter().take_while(is_shown).count()).sum();
+    let picture = axes::picture(&axis.titles, &shares, |area| {
+        let x = |value: f64| area.x(value.max(0.0) / axis.max);
+        let ticks = ticks(axis.max).into_iter().filter(|tick| *tick <= axis.max);
+        let ticks: String = ticks.map(|tick| x_tick(area, x(tick), &tick_text(tick))).collect();
+        let markers: String = axis
+            .markers
+            .iter()
+            .map(|marker| format!("M{:.1} {:.1}V{:.1}", x(*marker), area.bottom, area.top))
+            .collect();
+        let curves: String = lines.iter().map(|line| curve(line, axis.max, area)).collect();
+        format!(r#"{ticks}<path class="d" stroke-dasharray="4 3" d="{markers}"/>{curves}"#)
+    });
     (picture, beyond)
+}
+
+/// The steps of a curve, whose title tells the quartiles to a pointer.
+fn curve(line: &Line, max: f64, area: &Area) -> String {
+    let count = line.values.len();
+    let shown = line.values.iter().take_while(|value| **value <= max);
+    let step = |(index, value): (usize, &f64)| {
+        format!("H{:.1}V{:.1}", area.x(value.max(0.0) / max), area.y((index + 1) as f64 / count as f64))
+    };
+    let steps: String = shown.enumerate().map(step).collect();
+    let quartile = |share: f64| format_number(line.values[((count - 1) as f64 * share).round() as usize]);
+    let title = format!(
+        "{}: median {}, quartiles {} and {}, {count} values",
+        escape(&line.name),
+        quartile(0.5),
+        quartile(0.25),
+        quartile(0.75)
+    );
+    let (left, bottom, right) = (area.left, area.bottom, area.right);
+    let path = format!(r#"d="M{left:.1} {bottom:.1}{steps}H{right:.1}""#);
+    // A broad line that cannot be seen catches the pointer.
+    format!(r#"<g><title>{title}</title><path class="l" {} {path}/><path class="t" {path}/></g>"#, stroke(line))
 }
 
 /// A value of a reference and the simulated one.

@@ -5,7 +5,7 @@ use crate::figure;
 use crate::grid::{Grid, Pair, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
 use crate::layout::{HeatMap, Table};
-use crate::number::{DASH, format_digits, format_number, format_optional, format_percent, mark_disturbed};
+use crate::number::{DASH, IDENTICAL, format_digits, format_number, format_optional, format_percent, mark_disturbed};
 use crate::study::Study;
 use crate::summary::{SummaryTable, summary_tables};
 use crate::text::{Style, align_left, align_right, styled, width as columns_of, wrap};
@@ -133,10 +133,11 @@ fn simulated_lines(shown: &Table, grid: &Grid, index: usize) -> Vec<TableLine> {
     };
     let simulated = row.values.iter().map(shown).collect();
     let mut lines = vec![TableLine { label: row.name.clone(), cells: simulated, style: Style::Bold }];
-    if grid.has_intervals() {
+    if grid.has_intervals() || grid.has_identical_runs() {
         let half = |value: &Option<Value>| {
             let half = value.as_ref().and_then(|value| value.estimate.half_width);
-            half.map_or_else(|| DASH.to_owned(), |half| format_digits(half, 2))
+            let are_identical = value.as_ref().is_some_and(|value| value.sample.identical);
+            half.map_or_else(|| if are_identical { IDENTICAL } else { DASH }.to_owned(), |half| format_digits(half, 2))
         };
         let cells = row.values.iter().map(half).collect();
         lines.push(TableLine { label: "  ± 95 %".to_owned(), cells, style: Style::Dim });

@@ -48,7 +48,8 @@ pub(crate) fn sample(cell: &SweepCell<'_>, field: &str, scope: &Scope) -> Option
         value.map(|value| (run.seed, value))
     };
     let points = cell.runs.iter().map(point).collect::<Option<_>>()?;
-    Some(Sample { points, excluded: cell.excluded.iter().filter_map(point).collect() })
+    let excluded = cell.excluded.iter().filter_map(point).collect();
+    Some(Sample { points, excluded, identical: cell.has_identical_runs() })
 }
 
 /// Whether a value belongs to a run as a whole.

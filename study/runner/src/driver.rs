@@ -8,7 +8,7 @@ use scenario::model::Experiment;
 use sim::Simulation;
 use std::fmt::Debug;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use units::Span;
 
@@ -59,6 +59,8 @@ pub struct Job<'a> {
     pub raw_folder: Option<&'a Path>,
     /// Set when the run's result is no longer wanted.
     pub cancelled: &'a AtomicBool,
+    /// The virtual time that the run has reached, nanoseconds: a driver in virtual time stores it.
+    pub reached: &'a AtomicU64,
 }
 
 impl Job<'_> {
@@ -117,6 +119,7 @@ fn simulate(job: &Job<'_>) -> Result<Option<Run>, String> {
             return Ok(None);
         }
         simulation.run_until(simulation.now() + SLICE);
+        job.reached.store(simulation.now().0, Ordering::Relaxed);
     }
     Ok(Some(simulation.finish()))
 }

@@ -4,8 +4,9 @@ use crate::{Driver, Error, Job};
 use record::Run;
 use scenario::Scenario;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 use store::{Key, Results};
@@ -21,10 +22,24 @@ pub trait Observer {
     /// A run is done, and stored where there is a results folder.
     fn finished(&mut self, _key: Key, _run: &Run) {}
 
+    /// How far the runs under way are, told at least every 50 ms.
+    fn progressed(&mut self, _running: &[Running]) {}
+
     /// Whether to stop: asked at least every 50 ms. Runs under way are given up, finished ones kept.
     fn is_cancelled(&mut self) -> bool {
         false
     }
+}
+
+/// A run that is under way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Running {
+    /// Its cell and seed.
+    pub key: Key,
+    /// The virtual time that it has reached, seconds; 0 on a kernel, which has none.
+    pub reached_s: f64,
+    /// The virtual time at which it ends, seconds.
+    pub end_s: f64,
 }
 
 /// An observer that does nothing.
@@ -46,6 +61,15 @@ struct Work<'a> {
     /// Index into `keys` of the next run.
     next: AtomicUsize,
     cancelled: AtomicBool,
+    /// What each worker runs.
+    slots: Vec<Slot>,
+}
+
+/// The run of a worker, and how far it is.
+#[derive(Default)]
+struct Slot {
+    key: Mutex<Option<Key>>,
+    reached: AtomicU64,
 }
 
 /// Runs `keys` on `threads` threads (by default as many as the driver says), and gives the runs by cell and seed: fewer
@@ -74,12 +98,13 @@ pub(crate) fn run_into(
 ) -> Result<Vec<(Key, Run)>, Error> {
     let threads = threads.unwrap_or_else(|| driver.jobs(scenario)).clamp(1, keys.len().max(1));
     let (next, cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let work = Work { driver, scenario, results, keys, next, cancelled };
+    let slots = (0..threads).map(|_| Slot::default()).collect();
+    let work = Work { driver, scenario, results, keys, next, cancelled, slots };
     let (sender, events) = channel();
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for slot in &work.slots {
             let (sender, work) = (sender.clone(), &work);
-            Builder::new().spawn_scoped(scope, move || work.run_all(&sender)).map_err(|error| {
+            Builder::new().spawn_scoped(scope, move || work.run_all(slot, &sender)).map_err(|error| {
                 work.cancel();
                 Error::Environment(format!("cannot start {threads} threads: {error}"))
             })?;
@@ -96,6 +121,7 @@ fn collect(events: &Receiver<Event>, work: &Work<'_>, observer: &mut dyn Observe
         if observer.is_cancelled() {
             work.cancel();
         }
+        observer.progressed(&work.running());
         match events.recv_timeout(POLL_INTERVAL) {
             Ok(Event::Started(key)) => observer.started(key),
             Ok(Event::Finished(key, run)) => {
@@ -110,13 +136,25 @@ fn collect(events: &Receiver<Event>, work: &Work<'_>, observer: &mut dyn Observe
     errors.pop_first().map_or_else(|| Ok(runs.into_iter().collect()), |(_, error)| Err(error))
 }
 
+impl Slot {
+    fn begin(&self, key: Key) {
+        self.reached.store(0, Ordering::Relaxed);
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+    }
+
+    fn end(&self) {
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 impl Work<'_> {
     /// A worker: runs one key after the other.
-    fn run_all(&self, sender: &Sender<Event>) {
+    fn run_all(&self, slot: &Slot, sender: &Sender<Event>) {
         while let Some(key) = self.keys.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            slot.begin(*key);
             // Sending fails only after a thread could not be started.
             let _ = sender.send(Event::Started(*key));
-            let _ = match self.run_one(*key) {
+            let _ = match self.run_one(*key, &slot.reached) {
                 Ok(Some(run)) => sender.send(Event::Finished(*key, Box::new(run))),
                 Ok(None) => Ok(()),
                 Err(error) => {
@@ -124,7 +162,18 @@ impl Work<'_> {
                     sender.send(Event::Failed(*key, error))
                 }
             };
+            slot.end();
         }
+    }
+
+    /// The runs under way.
+    fn running(&self) -> Vec<Running> {
+        let running = |slot: &Slot| {
+            let key = (*slot.key.lock().unwrap_or_else(PoisonError::into_inner))?;
+            let end_s = self.scenario.cells[key.0].experiment.duration.as_secs_f64();
+            Some(Running { key, reached_s: slot.reached.load(Ordering::Relaxed) as f64 / 1e9, end_s })
+        };
+        self.slots.iter().filter_map(running).collect()
     }
 
     /// Runs under way go on to their end, no other starts.
@@ -137,12 +186,12 @@ impl Work<'_> {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    fn run_one(&self, key: Key) -> Result<Option<Run>, Error> {
+    fn run_one(&self, key: Key, reached: &AtomicU64) -> Result<Option<Run>, Error> {
         let (index, seed) = key;
         let cell = &self.scenario.cells[index];
         let raw_folder = self.results.map(|results| results.raw_folder(key));
         let (raw_folder, cancelled) = (raw_folder.as_deref(), &self.cancelled);
-        let job = Job { experiment: &cell.experiment, seed, raw_folder, cancelled };
+        let job = Job { experiment: &cell.experiment, seed, raw_folder, cancelled, reached };
         let run = self.driver.run(&job).map_err(|error| {
             let assignments: Vec<_> = cell.parameters.iter().map(|(key, value)| format!("{key} = {value}")).collect();
             Error::Run(format!("the run [{}] with seed {seed} failed: {error}", assignments.join(", ")))

@@ -30,7 +30,7 @@ pub use baseline::LoadedBaseline;
 pub use checks::{check, suggestion};
 pub use driver::{Checked, Driver, Job, Simulator, available_cores, is_kernel};
 pub use error::Error;
-pub use execute::{Observer, run};
+pub use execute::{Observer, Running, run};
 pub use gather::Gather;
 pub use merge::merge;
 pub use page::{layout, to_report, write_page};

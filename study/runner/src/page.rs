@@ -2,7 +2,7 @@
 
 use crate::{Error, LoadedBaseline};
 use record::Run;
-use report::{Layout, Study};
+use report::{Layout, Provenance, Study};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use store::{Manifest, Results};
@@ -15,7 +15,11 @@ pub fn to_report<'a>(manifest: &'a Manifest, layout: Layout, runs: &'a [Run]) ->
         about: &manifest.about,
         source: &manifest.source,
         scenario: &manifest.scenario,
-        scenario_text: &manifest.scenario_text,
+        provenance: Provenance {
+            command: &manifest.command,
+            file: &manifest.scenario_text,
+            effective: manifest.effective_text.as_deref(),
+        },
         digest: manifest.digest.as_deref().unwrap_or_default(),
         version: &manifest.ropewalk_version,
         commit: &manifest.commit,
@@ -35,7 +39,8 @@ pub fn layout(manifest: &Manifest) -> Result<Layout, Error> {
     Layout::deserialize(&manifest.layout).map_err(damaged)
 }
 
-/// Writes the page `report.html` of the finished folder `dir`, and gives its place and what `show` makes of the study.
+/// Writes the page `report.html` and the scenario as it was run, `scenario.toml`, into the finished folder `dir`. Gives
+/// the page's place and what `show` makes of the study.
 ///
 /// # Errors
 /// The manifest or the baseline's copy is damaged, or the page cannot be written.
@@ -48,6 +53,7 @@ pub fn write_page<R>(
     let baseline = LoadedBaseline::of_study(dir, manifest)?;
     let baseline = baseline.as_ref().map(LoadedBaseline::to_report);
     let study = Study { baseline, ..to_report(manifest, layout(manifest)?, runs) };
+    Results::write_text(dir, "scenario.toml", study.provenance.text())?;
     let page = Results::write_text(dir, "report.html", &report::html(&study))?;
     Ok((page, show(&study)))
 }

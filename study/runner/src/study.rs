@@ -4,7 +4,7 @@ use crate::execute::run_into;
 use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, code, plan};
 use record::Run;
 use scenario::Scenario;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use store::{Key, Manifest, Results, Runs, Shard, ShardManifest};
 
@@ -45,6 +45,7 @@ impl<'a> Study<'a> {
             scenario_hash: scenario.hash.clone(),
             code_versions: code::versions(scenario),
             scenario_text: scenario.text.clone(),
+            effective_text: scenario.effective_text.clone(),
             command,
             title: scenario.title.clone(),
             about: scenario.about.clone(),
@@ -124,6 +125,14 @@ impl Folder<'_> {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The estimated costs of the planned runs that the folder does not hold, by cell and seed.
+    #[must_use]
+    pub fn missing_costs(&self) -> BTreeMap<Key, u64> {
+        let missing: BTreeSet<Key> = self.missing().into_iter().collect();
+        let costs = self.study.plan.keys.iter().zip(&self.study.plan.costs);
+        costs.filter(|(key, _)| missing.contains(key)).map(|(key, cost)| (*key, *cost)).collect()
     }
 
     /// The number of runs that the folder held when it was opened.

@@ -1,10 +1,11 @@
 //! The files that a scenario names: traces, and parameters of algorithms.
 
-use crate::trace;
+use crate::{built_in, trace};
 use link::RateTrace;
 use params::ParamValue;
 use parse::{Diagnostic, SourceLocation, Spanned};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The files that a scenario names, each read once.
@@ -28,8 +29,14 @@ impl Files {
         }
         let path = self.folder.join(name);
         let file_name = path.display().to_string();
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Diagnostic::new(0..0, format!("cannot read the trace `{file_name}`: {error}")))?;
+        let text = match (std::fs::read_to_string(&path), built_in::file(&path)) {
+            (Err(error), Some(bytes)) if error.kind() == ErrorKind::NotFound => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+            (text, _) => {
+                text.map_err(|error| Diagnostic::new(0..0, format!("cannot read the trace `{file_name}`: {error}")))?
+            }
+        };
         let trace = trace::parse(&text).map_err(|mut diagnostic| {
             diagnostic.location = Some(Box::new(SourceLocation { file_name, text, span: diagnostic.span.clone() }));
             diagnostic
@@ -44,7 +51,11 @@ impl Files {
             return Ok(value.clone());
         }
         let path = self.folder.join(name.get());
-        let value = ParamValue::read_file(&path).map_err(|error| {
+        let value = match built_in::file(&path).filter(|_| !path.exists()) {
+            Some(bytes) => Ok(ParamValue::File { path: path.clone(), bytes: bytes.into() }),
+            None => ParamValue::read_file(&path),
+        };
+        let value = value.map_err(|error| {
             let message = format!("cannot read `{}`: {error}", path.display());
             Diagnostic::new(name.span(), message)
                 .with_help("a path relative to the scenario's folder, or an absolute one")

@@ -7,7 +7,9 @@
 //! it; `file` types it and reads the units; `resolve` turns names into indices and fills in defaults. What the report
 //! shows stands in the same file; who makes the report reads that part ([`Scenario::section`]).
 
+mod built_in;
 mod defaults;
+mod edit;
 mod file;
 mod files;
 mod keys;
@@ -21,6 +23,7 @@ mod trace;
 
 pub mod model;
 
+pub use built_in::{BuiltIn, built_in};
 pub use parse::{Error, did_you_mean};
 pub use scenario::{Cell, Overrides, Scenario, load, parse, read_text};
 pub use schema::schema;

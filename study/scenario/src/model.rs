@@ -84,6 +84,8 @@ pub struct Flow {
     pub start_within: Span,
     /// The instant at which its source stops, if before the end of the run.
     pub stop: Option<Instant>,
+    /// Whether its data goes from the far end of the paths to the near end.
+    pub reverse: bool,
     /// The kind of the flow.
     pub kind: FlowKind,
 }

@@ -7,7 +7,7 @@ use crate::model::Experiment;
 use crate::renamed::explained;
 use crate::resolve;
 use crate::source::Source;
-use crate::sweep::{Sweep, SweepTemplate, check_run_count};
+use crate::sweep::{Sweep, SweepTemplate, check_run_count, effective};
 use parse::{Diagnostic, Error};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,8 @@ pub struct Scenario {
     pub baseline: Option<PathBuf>,
     /// The file.
     pub text: String,
+    /// Where there are overrides: the text that makes the same cells without them. None where no text does.
+    pub effective_text: Option<String>,
     /// 16 hexadecimal digits that differ when the file, the sets or the files that it names do.
     pub hash: String,
     positions: Source,
@@ -52,6 +54,21 @@ pub struct Overrides {
     pub sets: Vec<String>,
     /// Whether the short form is read: `[quick]` is laid over the file.
     pub quick: bool,
+}
+
+impl Overrides {
+    /// Whether the text alone makes other cells.
+    #[must_use]
+    pub fn change_something(&self) -> bool {
+        self.quick || !self.sets.is_empty()
+    }
+
+    /// The options of the command line.
+    #[must_use]
+    pub fn options(&self) -> Vec<String> {
+        let sets = self.sets.iter().map(|set| format!("--set {set}"));
+        self.quick.then(|| "--quick".to_owned()).into_iter().chain(sets).collect()
+    }
 }
 
 /// Reads the scenario at `path`, with `overrides`.
@@ -78,7 +95,19 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
 /// As [`load`].
 pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     let source = Source::new(origin, text, &overrides.sets, overrides.quick);
-    read(&source, base, overrides).map_err(|diagnostic| source.error(diagnostic))
+    let mut scenario = read(&source, base, overrides).map_err(|diagnostic| source.error(diagnostic))?;
+    scenario.effective_text =
+        overrides.change_something().then(|| effective_text(&scenario, base, overrides)).flatten();
+    Ok(scenario)
+}
+
+/// The text that makes the cells of `scenario` without overrides; none if it does not.
+fn effective_text(scenario: &Scenario, base: &Path, overrides: &Overrides) -> Option<String> {
+    let source = &scenario.positions;
+    let file_name = Path::new(source.origin()).file_name().unwrap_or_default().to_string_lossy();
+    let text = effective::text(source, &file_name, &overrides.options())?;
+    let again = parse(source.origin(), &text, base, &Overrides::default()).ok()?;
+    (again.cells == scenario.cells && again.seeds == scenario.seeds).then_some(text)
 }
 
 /// Reads; an error has its key, and a position inside `source`.
@@ -110,6 +139,7 @@ fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> 
         cells: Vec::new(),
         baseline: file.baseline.as_ref().map(|folder| base.join(folder.get())),
         text: source.text.clone(),
+        effective_text: None,
         hash: String::new(),
         positions: source.clone(),
     })
@@ -126,14 +156,24 @@ fn with_key<T>(
     index: u64,
     work: impl FnOnce(&SweepTemplate<'_>, u64) -> Result<T, Diagnostic>,
 ) -> Result<T, Diagnostic> {
-    work(template, index).map_err(explained).map_err(|diagnostic| match template.cell(index) {
+    let located = work(template, index).map_err(explained).map_err(|diagnostic| match template.cell(index) {
         Ok((_, tree)) if diagnostic.key.is_empty() => {
             let parts = [parse::key_at(&tree, &diagnostic.span), diagnostic.missing_key.clone()];
             diagnostic.with_key(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("."))
         }
         _ => diagnostic,
+    });
+    located.map_err(|diagnostic| match diagnostic.help.is_empty() && diagnostic.message.ends_with(TABLE_FOR_LIST) {
+        true => {
+            let help = format!("write `[[{}]]`, with double brackets, above each of them", diagnostic.key);
+            diagnostic.with_help(help)
+        }
+        false => diagnostic,
     })
 }
+
+/// The end of the message for `[flow]` instead of `[[flow]]`.
+const TABLE_FOR_LIST: &str = "a table, expected a list";
 
 impl Scenario {
     /// Resolves the report's part of the file, typed as `T`, with the swept keys.

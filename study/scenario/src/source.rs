@@ -34,6 +34,16 @@ impl Source {
         Self { origin: origin.to_owned(), text: text.to_owned(), sets: sets.collect(), quick }
     }
 
+    /// The same without its sets.
+    pub(crate) fn without_sets(&self) -> Self {
+        Self { sets: Vec::new(), ..self.clone() }
+    }
+
+    /// The name of the file, for messages.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// The bytes at `span`.
     pub(crate) fn slice(&self, span: &Range<usize>) -> &str {
         let (_, text, span) = self.part(span);

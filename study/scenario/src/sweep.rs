@@ -5,6 +5,8 @@
 //! case may have a sweep of its own beside that of the file: the cells are then a grid for each case, one after the
 //! other.
 
+pub(crate) mod effective;
+
 use crate::keys::{self, Key};
 use crate::source::{Set, Source};
 use parse::Diagnostic;
@@ -13,7 +15,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 /// The top-level keys of a scenario as a whole, which cannot differ between its cells.
-const SCENARIO_KEYS: [&str; 13] = [
+const SCENARIO_KEYS: [&str; 14] = [
     "name",
     "title",
     "about",
@@ -27,6 +29,7 @@ const SCENARIO_KEYS: [&str; 13] = [
     "baseline",
     CASE,
     QUICK,
+    effective::DERIVED,
 ];
 
 /// The axis of the cases, and their key in the file.
@@ -61,6 +64,7 @@ pub(crate) struct SweepTemplate<'t> {
     /// Swept keys that a `--set` above them removed, or that only a skipped case sweeps.
     removed_keys: Vec<String>,
     is_unmodified: bool,
+    is_derived: bool,
 }
 
 /// The swept keys and their values, for the report's layout.
@@ -70,8 +74,10 @@ pub struct Sweep {
     pub keys: Vec<SweptKey>,
     /// Keys that the file sweeps and that a `--set` or the choice of cases has removed.
     pub removed: Vec<String>,
-    /// The sweep is the file's own: no `--set`, no `--quick`.
+    /// The sweep is the file's own: no `--set`, no `--quick`, and no `[derived]` in the file.
     pub is_unmodified: bool,
+    /// The file is derived from another, which may sweep other keys.
+    pub is_derived: bool,
 }
 
 /// A swept key with its values as they are shown.
@@ -114,8 +120,9 @@ impl<'t> SweepTemplate<'t> {
         let (cases, sweep) = (take(&mut root, CASE), take(&mut root, SWEEP));
         sweep.map_or(Ok(()), |sweep| collect(source, None, None, sweep, &mut axes))?;
         read_cases(source, cases, &mut axes)?;
-        let is_unmodified = source.sets.is_empty() && !source.quick;
-        let mut template = Self { root, axes, sets: Vec::new(), removed_keys: Vec::new(), is_unmodified };
+        let is_derived = matches!(root.get_ref(), DeValue::Table(table) if table.contains_key(effective::DERIVED));
+        let is_unmodified = source.sets.is_empty() && !source.quick && !is_derived;
+        let mut template = Self { root, axes, sets: Vec::new(), removed_keys: Vec::new(), is_unmodified, is_derived };
         template.remove_keys_of_skipped_cases();
         for set in &source.sets {
             template.set(source, set)?;
@@ -133,6 +140,7 @@ impl<'t> SweepTemplate<'t> {
             keys: self.axes.iter().map(key).collect(),
             removed: self.removed_keys.clone(),
             is_unmodified: self.is_unmodified,
+            is_derived: self.is_derived,
         }
     }
 

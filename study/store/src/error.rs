@@ -24,6 +24,18 @@ pub enum Error {
         /// The fault.
         reason: String,
     },
+    /// Stored runs of an unfinished study are damaged.
+    DamagedParts {
+        /// The folder of the parts.
+        folder: PathBuf,
+        /// The files, each with its fault.
+        parts: Vec<(String, String)>,
+    },
+    /// Another process fills the folder.
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file is compressed with Zstandard, as earlier versions wrote it; its codec is a C library and not linked.
     Zstandard {
         /// The file.
@@ -80,9 +92,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { doing, path, reason } => write!(f, "cannot {doing} {}: {reason}", path.display()),
-            Self::Damaged { path, reason } if path.parent().is_some_and(|dir| dir.ends_with("parts")) => {
-                write!(f, "{} is damaged: {reason}\nremove this file and its run is made again", path.display())
-            }
+            Self::DamagedParts { folder, parts } => damaged_parts(f, folder, parts),
+            Self::Locked { path } => write!(
+                f,
+                "another process is filling {}\nwait until it is done, or choose another folder with --out",
+                path.display()
+            ),
             Self::Damaged { path, reason } => write!(f, "{} is damaged: {reason}", path.display()),
             Self::Zstandard { path } => write!(
                 f,
@@ -109,6 +124,14 @@ impl fmt::Display for Error {
             Self::Refused { cell, seed, reason } => write!(f, "the run of cell {cell} with seed {seed} {reason}"),
         }
     }
+}
+
+fn damaged_parts(f: &mut fmt::Formatter<'_>, folder: &Path, parts: &[(String, String)]) -> fmt::Result {
+    let (folder, count) = (folder.display(), parts.len());
+    writeln!(f, "{count} stored {} in {folder} cannot be used:", if count == 1 { "run" } else { "runs" })?;
+    parts.iter().try_for_each(|(name, reason)| writeln!(f, "  {name}: {reason}"))?;
+    write!(f, "remove what is damaged, and the same command makes these runs again and keeps the others:\n  rm")?;
+    parts.iter().try_for_each(|(name, _)| write!(f, " {folder}/{name}"))
 }
 
 impl std::error::Error for Error {

@@ -29,6 +29,9 @@ pub struct Manifest {
     pub code_versions: BTreeMap<String, String>,
     /// The scenario file.
     pub scenario_text: String,
+    /// Where options of the command line changed the scenario: the text that makes the same runs without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_text: Option<String>,
     /// The command line that repeats the results, without what does not change them.
     pub command: Vec<String>,
     /// The scenario's title.

@@ -1,7 +1,8 @@
-//! `parts/`: finished runs of a study that is still running, one JSON file each.
+//! `parts/`: finished runs of a study that is still running, one file each: a line of JSON with the run, and a line with
+//! the digest of that line, so that a part which anything has changed is not taken for the run.
 
 use crate::{Error, Key, files, series};
-use record::{Run, Series};
+use record::{Digest, Run, Series};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,26 +56,57 @@ pub(crate) fn write(dir: &Path, (cell, seed): Key, run: &Run) -> Result<(), Erro
     series::check(&run.series).map_err(refusal)?;
     let part =
         Part { cell, run: Run { series: Vec::new(), ..run.clone() }, series: run.series.iter().map(to_part).collect() };
-    let text = serde_json::to_string(&part).expect("text, numbers and lists");
+    let run = serde_json::to_string(&part).expect("text, numbers and lists");
     // JSON writes a number that is not finite as `null`; better told now than when a resumed study cannot read it.
-    read_text(&text).map_err(|reason| refusal(format!("does not read back: {reason}")))?;
-    files::write(&folder(dir).join(format!("{cell:05}-{seed}.json")), text.as_bytes())
+    read_run(&run).map_err(|reason| refusal(format!("does not read back: {reason}")))?;
+    let text = format!("{run}\n\"{}\"\n", digest(&run));
+    files::write(&folder(dir).join(file_name((cell, seed))), text.as_bytes())
+}
+
+fn file_name((cell, seed): Key) -> String {
+    format!("{cell:05}-{seed}.json")
+}
+
+fn digest(text: &str) -> String {
+    let mut digest = Digest::default();
+    digest.add_text(text);
+    digest.hex()
 }
 
 /// Reads every run, by cell and seed.
 pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     let folder = folder(dir);
-    let mut runs = Vec::new();
-    for name in files::names(&folder)?.iter().filter(|name| name.ends_with(".json")) {
-        let path = folder.join(name);
-        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        runs.push(read_text(&text).map_err(Error::damaged(&path))?);
+    let (mut runs, mut damaged) = (Vec::new(), Vec::new());
+    for name in files::names(&folder)?.into_iter().filter(|name| name.ends_with(".json")) {
+        let path = folder.join(&name);
+        let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+        match read_part(&name, &bytes) {
+            Ok(run) => runs.push(run),
+            Err(reason) => damaged.push((name, reason)),
+        }
+    }
+    if !damaged.is_empty() {
+        return Err(Error::DamagedParts { folder, parts: damaged });
     }
     runs.sort_by_key(|(key, _)| *key);
     Ok(runs)
 }
 
-fn read_text(text: &str) -> Result<(Key, Run), String> {
+/// The run in the file called `name`.
+fn read_part(name: &str, bytes: &[u8]) -> Result<(Key, Run), String> {
+    let text = str::from_utf8(bytes).map_err(|reason| reason.to_string())?;
+    let (run, digest) = text.trim_end().rsplit_once('\n').ok_or("it has no digest, or is cut off")?;
+    if digest.trim_matches('"') != self::digest(run) {
+        return Err("its digest is not that of its contents: something changed it after the run".to_owned());
+    }
+    let (key, run) = read_run(run)?;
+    match file_name(key) == name {
+        true => Ok((key, run)),
+        false => Err(format!("it holds the run of cell {} with seed {}", key.0, key.1)),
+    }
+}
+
+fn read_run(text: &str) -> Result<(Key, Run), String> {
     let Part { cell, mut run, series } = serde_json::from_str(text).map_err(|reason| reason.to_string())?;
     run.series = series.into_iter().map(from_part).collect::<Result<_, _>>()?;
     Ok(((cell, run.seed), run))

@@ -3,7 +3,7 @@
 use crate::{Error, Manifest, ShardManifest, files, manifest, parts, series, tables};
 use record::{Digest, Run};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// The folder within a results folder that holds its baseline.
@@ -22,6 +22,8 @@ pub type Runs = Vec<(Key, Run)>;
 #[derive(Debug)]
 pub struct Results {
     dir: PathBuf,
+    /// The locked folder: another process that wants to fill it is refused until this is closed.
+    _lock: File,
     manifest: Manifest,
     /// The runs that the folder held when it was resumed.
     resumed: Vec<Key>,
@@ -32,20 +34,28 @@ impl Results {
     /// by cell and seed. Seeds that the folder already holds stay in its manifest.
     ///
     /// # Errors
-    /// The folder holds something else, a file in it is damaged, or it cannot be written.
+    /// The folder holds something else, a file in it is damaged, another process fills it, or it cannot be written.
     pub fn create_or_resume(dir: &Path, mut manifest: Manifest) -> Result<(Self, Vec<(Key, Run)>), Error> {
+        refuse_other_study(dir, &manifest)?;
+        let lock = lock(dir)?;
         let runs = match Manifest::find(dir)? {
             Some(previous) => resume(dir, &previous, &mut manifest)?,
             None => begin(dir, &mut manifest).map(|()| Vec::new())?,
         };
         let resumed = runs.iter().map(|(key, _)| *key).collect();
-        Ok((Self { dir: dir.to_owned(), manifest, resumed }, runs))
+        Ok((Self { dir: dir.to_owned(), _lock: lock, manifest, resumed }, runs))
     }
 
     /// The folder for what the run of `key` on a kernel leaves.
     #[must_use]
     pub fn raw_folder(&self, (cell, seed): Key) -> PathBuf {
         self.dir.join(RAW).join(format!("{cell}-{seed}"))
+    }
+
+    /// The number of runs that the unfinished folder `dir` holds; of one that cannot be read none.
+    #[must_use]
+    pub fn stored(dir: &Path) -> usize {
+        files::names(&parts::folder(dir)).map_or(0, |names| names.len())
     }
 
     /// Stores a finished run. May be called from several threads.
@@ -172,6 +182,27 @@ impl Results {
     }
 }
 
+/// Refuses a folder of another study whether or not a process fills it.
+fn refuse_other_study(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
+    match Manifest::find(dir)? {
+        Some(previous) if !previous.same_study(manifest) => {
+            Err(Error::Occupied { path: dir.to_owned(), holds: previous.describe() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Creates the folder if there is none, and locks it (flock on the folder itself, which leaves no file behind).
+fn lock(dir: &Path) -> Result<File, Error> {
+    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    let file = File::open(dir).map_err(Error::io("open", dir))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: dir.to_owned() }),
+        Err(TryLockError::Error(reason)) => Err(Error::io("lock", dir)(reason)),
+    }
+}
+
 fn finished_manifest(dir: &Path) -> Result<Manifest, Error> {
     let manifest = Manifest::find(dir)?.ok_or_else(|| Error::Io {
         doing: "read",
@@ -197,7 +228,6 @@ fn table_digests(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
 }
 
 fn begin(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
-    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     if !files::names(dir)?.is_empty() {
         return Err(Error::Occupied {
             path: dir.to_owned(),
@@ -217,9 +247,6 @@ fn mark_incomplete(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
 }
 
 fn resume(dir: &Path, previous: &Manifest, requested: &mut Manifest) -> Result<Vec<(Key, Run)>, Error> {
-    if !previous.same_study(requested) {
-        return Err(Error::Occupied { path: dir.to_owned(), holds: previous.describe() });
-    }
     let requested_keys: Vec<Key> =
         (0..requested.cells).flat_map(|cell| requested.seeds.iter().map(move |seed| (cell, *seed))).collect();
     requested.seeds = BTreeSet::from_iter(previous.seeds.iter().chain(&requested.seeds).copied()).into_iter().collect();

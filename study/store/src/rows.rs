@@ -65,6 +65,8 @@ impl Row for Flow {
         visitor.visit_u64("rate_switches", &mut self.rate_switches);
         visit_summary("rtt_ms", &mut self.rtt_ms, visitor);
         visit_summary("one_way_delay_ms", &mut self.one_way_delay_ms, visitor);
+        visitor.visit_f64("longest_gap_ms", &mut self.longest_gap_ms);
+        visitor.visit_u64("longest_loss_packets", &mut self.longest_loss_packets);
         visitor.visit_f64("peak_mbps", &mut self.peak_mbps);
         visit_summary("protocol_delay_ms", &mut self.protocol_delay_ms, visitor);
         visit_summary("head_of_line_degree_ms", &mut self.head_of_line_degree_ms, visitor);

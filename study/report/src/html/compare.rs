@@ -1,6 +1,7 @@
 //! Two studies side by side on a page: how their errors are distributed, the worst cells first, and both over time.
 
 use super::{PagePart, plots, seeds, tables};
+use crate::axes::Titles;
 use crate::chart::Line;
 use crate::compare::{ComparedFlow, Comparison, Errors};
 use crate::markup::escape;
@@ -102,11 +103,11 @@ pub(super) fn error_curve(errors: &Errors, caption: &str, title: &str) -> String
     let percents: Vec<f64> = errors.0.iter().map(|error| 100.0 * error).collect();
     let [median, _, p95, worst] = errors.percents();
     let ticks = svg::ticks(worst.min(2.0 * p95).max(0.1));
-    let axis =
-        Distribution { max: ticks[ticks.len() - 1], unit: " %", markers: &[median, p95], size: (svg::SMALL.0, 190.0) };
     let line = Line { values: percents, ..Line::default() };
     let label = format!("share of the values within an error: {title}");
-    let (picture, beyond) = svg::cumulative(&[line], &axis, &label);
+    let titles = Titles { caption: "", x: "|error|, %", y: "share of the values, %", label: &label };
+    let axis = Distribution { max: ticks[ticks.len() - 1], markers: &[median, p95], titles };
+    let (picture, beyond) = svg::cumulative(&[line], &axis);
     let beyond = if beyond > 0 { format!("; {beyond} beyond the right edge") } else { String::new() };
     format!("<figure><figcaption>{caption}{beyond}</figcaption>{picture}</figure>\n")
 }

@@ -1,26 +1,25 @@
 //! Figures on the page: SVG, and lines over time also as data for the interactive charts.
 
-use super::bars::bars;
-use super::distribution::distribution;
 use super::plots::{DATA_NUMBERS, FIGURES_PERCENT, MAX_LINES, SVG_NUMBERS, numbers};
+use super::{bars, distribution};
+use crate::axes::{Titles, with_unit};
 use crate::chart::Line;
+use crate::drawing::Drawing;
+use crate::export::{bars_csv, figure_name};
 use crate::figure::{FigureData, Panel, empty_note, figure_data, line_count, title};
 use crate::layout::{Figure, FigureKind};
 use crate::markup::escape;
 use crate::study::Study;
-use crate::svg::{self, Size};
+use crate::{csv, distribution as curves, svg};
 use serde_json::{Value, json};
 
 /// The section on figures, and the data of its interactive charts.
 pub(super) struct Figures {
     pub(super) section: String,
     pub(super) data: Vec<Value>,
+    /// What makes a file of each figure.
+    pub(super) files: Vec<Value>,
 }
-
-/// The size of a figure with one panel.
-const SINGLE_PANEL: Size = (960.0, 300.0);
-/// The size of a panel among several.
-pub(super) const PANEL: Size = (480.0, 210.0);
 
 /// The figures of the layout, as many as fit on the page.
 pub(super) fn figures(study: &Study<'_>) -> Figures {
@@ -32,22 +31,32 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
     }
     let points = |budget| budget * FIGURES_PERCENT / 100 / total.clamp(1, MAX_LINES * FIGURES_PERCENT / 100);
     let [svg_points, data_points] = [points(SVG_NUMBERS).clamp(40, 400), points(DATA_NUMBERS).clamp(100, 1000)];
-    let (mut drawings, mut data) = (String::new(), Vec::new());
-    for figure in &figures[..shown] {
-        drawings += &match figure.kind() {
-            FigureKind::Bars(across) => bars(study, figure, across),
-            FigureKind::Distribution => distribution(study, figure),
-            FigureKind::Lines => match figure_data(study, figure, svg_points) {
-                Some(svg_data) => {
-                    data.extend(figure_data(study, figure, data_points).as_ref().map(self::data));
-                    line_figure(data.len() - 1, &svg_data, study.baseline.map_or("", |baseline| baseline.name))
-                }
-                None => without_values(figure),
-            },
+    let (mut drawings, mut data, mut files) = (String::new(), Vec::new(), Vec::new());
+    for (index, figure) in figures[..shown].iter().enumerate() {
+        let (drawing, csv) = match figure.kind() {
+            FigureKind::Bars(across) => (bars::drawing(study, figure, across), Some(bars_csv(study, figure, across))),
+            FigureKind::Distribution => {
+                let csv = csv::distribution(&curves::curves(study, figure), &figure.value);
+                (distribution::drawing(study, figure), Some(csv))
+            }
+            FigureKind::Lines => {
+                let baseline = study.baseline.map_or("", |baseline| baseline.name);
+                (figure_data(study, figure, svg_points).map(|data| self::drawing(&data, baseline)), None)
+            }
         };
+        let Some(drawing) = drawing else {
+            drawings += &without_values(figure);
+            continue;
+        };
+        let live = (figure.kind() == FigureKind::Lines).then(|| {
+            data.extend(figure_data(study, figure, data_points).as_ref().map(self::data));
+            data.len() - 1
+        });
+        drawings += &section(&drawing, live, files.len());
+        files.push(drawing.data(&figure_name(index, figure), csv.as_deref()));
     }
     if drawings.is_empty() {
-        return Figures { section: String::new(), data };
+        return Figures { section: String::new(), data, files };
     }
     let several_seeds = study.seeds().contains(' ') && !data.is_empty();
     let seeds = if several_seeds { "<p>Each line is the first seed of its cell.</p>\n" } else { "" };
@@ -56,11 +65,11 @@ pub(super) fn figures(study: &Study<'_>) -> Figures {
         false => String::new(),
     };
     let section = format!("<section id=\"figures\">\n<h2>Figures</h2>\n{seeds}{omission_note}{drawings}</section>\n");
-    Figures { section, data }
+    Figures { section, data, files }
 }
 
 /// The place of a figure without values.
-pub(super) fn without_values(figure: &Figure) -> String {
+fn without_values(figure: &Figure) -> String {
     format!(
         "<div class=\"figure\">\n<h3>{}</h3>\n<p>{}</p>\n</div>\n",
         escape(&title(figure)),
@@ -68,41 +77,64 @@ pub(super) fn without_values(figure: &Figure) -> String {
     )
 }
 
-fn line_figure(index: usize, figure: &FigureData, baseline: &str) -> String {
-    let is_single = figure.panels.len() == 1;
-    let title = format!("{}, {}", escape(&figure.title), escape(&figure.unit));
-    let compared = figure.panels.iter().any(|panel| panel.chart.lines.iter().any(|line| line.baseline));
-    let note = match compared {
-        true => format!("<p class=\"note\">Broad and pale: {}.</p>\n", escape(baseline)),
-        false => String::new(),
+/// A figure on the page: `live` is its place among the interactive ones, `file` among the data of files.
+fn section(drawing: &Drawing, live: Option<usize>, file: usize) -> String {
+    let id = live.map_or(String::new(), |index| format!(" id=\"figure-{index}\""));
+    let (class, legend) = match drawing.are_bars {
+        true => (" bars", bar_legend(&drawing.legend)),
+        false => ("", svg::legend(&drawing.legend)),
     };
-    let size = if is_single { SINGLE_PANEL } else { PANEL };
-    let panels: String = figure.panels.iter().map(|panel| picture(panel, size, &title)).collect();
-    let class = if is_single { "panels alone" } else { "panels" };
+    let notes = match drawing.notes.as_slice() {
+        [] => String::new(),
+        notes => format!("<p class=\"note\">{}</p>\n", escape(&notes.join(" "))),
+    };
+    let panels: String = drawing.panels.iter().map(|panel| format!("<figure>{panel}</figure>")).collect();
+    let alone = if drawing.panels.len() == 1 { " alone" } else { "" };
     format!(
-        "<div class=\"figure\" id=\"figure-{index}\">\n<h3>{title}</h3>\n{note}{}\n<div class=\"{class}\">{panels}</div>\n</div>\n",
-        svg::legend(&figure.legend)
+        "<div class=\"figure{class}\"{id} data-file=\"{file}\">\n<h3>{}</h3>\n{notes}{legend}\n\
+         <div class=\"panels{alone}\">{panels}</div>\n</div>\n",
+        escape(&drawing.title)
     )
 }
 
-fn picture(panel: &Panel, size: Size, title: &str) -> String {
-    let name = escape(&panel.chart.title);
-    let caption = if name.is_empty() { String::new() } else { format!("<figcaption>{name}</figcaption>") };
-    let title = if name.is_empty() { title.to_owned() } else { format!("{title}, {name}") };
-    let picture = svg::picture(&panel.chart, &panel.times, panel.span, size, &title);
-    format!("<figure>{caption}{picture}</figure>")
+fn bar_legend(legend: &[Line]) -> String {
+    let entry = |line: &Line| {
+        let picture = crate::drawing::bar(line, (0.0, 0.0, 14.0, 9.0), "").replace("<rect", "<rect class=\"k\"");
+        format!("<span><svg viewBox=\"0 0 14 9\" aria-hidden=\"true\">{picture}</svg>{}</span>", escape(&line.name))
+    };
+    format!("<div class=\"key\">{}</div>", legend.iter().map(entry).collect::<String>())
+}
+
+/// The drawing of lines over time.
+pub(crate) fn drawing(figure: &FigureData, baseline: &str) -> Drawing {
+    let title = with_unit(&figure.title, &figure.unit);
+    let compared = figure.panels.iter().any(|panel| panel.chart.lines.iter().any(|line| line.baseline));
+    let mut notes = Vec::new();
+    if compared {
+        notes.push(format!("Broad and pale: {baseline}."));
+    }
+    let panels = figure.panels.iter().map(|panel| picture(panel, figure, &title)).collect();
+    Drawing { title, notes, legend: figure.legend.clone(), are_bars: false, panels }
+}
+
+fn picture(panel: &Panel, figure: &FigureData, title: &str) -> String {
+    let caption = &panel.chart.title;
+    let label = if caption.is_empty() { title.to_owned() } else { format!("{title}, {caption}") };
+    let label = format!("{label} over time");
+    let titles = Titles { caption, x: "time, s", y: &figure.axis, label: &label };
+    svg::picture(&panel.chart, &panel.times, panel.span, figure.max, &titles)
 }
 
 fn data(figure: &FigureData) -> Value {
     let legend_index = |line: &Line| figure.legend.iter().position(|entry| entry.name == line.name);
     let line = |line: &Line| json!({ "of": legend_index(line), "baseline": line.baseline, "values": numbers(&line.values, 4) });
     let panel = |panel: &Panel| {
-        let top = svg::ticks(panel.chart.max).last().copied();
         let lines: Vec<Value> = panel.chart.lines.iter().map(line).collect();
-        json!({ "span": [panel.span.0, panel.span.1], "top": top, "times": numbers(&panel.times, 5), "lines": lines })
+        json!({ "name": panel.chart.title, "span": [panel.span.0, panel.span.1], "times": numbers(&panel.times, 5), "lines": lines })
     };
     let legend =
         figure.legend.iter().map(|line| json!({ "name": line.name, "colour": line.colour, "dash": line.dash }));
     let legend: Vec<Value> = legend.collect();
-    json!({ "legend": legend, "panels": figure.panels.iter().map(panel).collect::<Vec<_>>() })
+    let top = svg::ticks(figure.max).last().copied();
+    json!({ "title": with_unit(&figure.title, &figure.unit), "axis": figure.axis, "top": top, "legend": legend, "panels": figure.panels.iter().map(panel).collect::<Vec<_>>() })
 }

@@ -1,7 +1,7 @@
 //! The page of one comparison, or of several: then a table of all errors comes first.
 
 use super::compare::{ComparisonSections, about, cells, error_curve, sections};
-use super::{PagePart, plots};
+use super::{PageData, PagePart, plots};
 use crate::compare::Comparison;
 use crate::markup::escape;
 use crate::number::plural;
@@ -24,7 +24,13 @@ fn single_page(comparison: &Comparison<'_>) -> String {
     let ComparisonSections { sections, data, .. } =
         sections(comparison, &PagePart { percent: 100, ..PagePart::default() });
     let header = format!("<header>\n<h1>{}</h1>\n{}</header>\n", escape(&comparison.name()), about(comparison));
-    super::page(&comparison.name(), &header, &sections, (data.into_iter().collect(), Vec::new()), comparison.measured())
+    super::page(
+        &comparison.name(),
+        &header,
+        &sections,
+        &PageData { over_time: data.into_iter().collect(), ..PageData::default() },
+        comparison.measured(),
+    )
 }
 
 fn combined_page(comparisons: &[Comparison<'_>]) -> String {
@@ -40,7 +46,13 @@ fn combined_page(comparisons: &[Comparison<'_>]) -> String {
         data.extend(content.data);
         sections.push(section(comparison, &rows[index].label, index, &content.sections.concat()));
     }
-    super::page(&title, &header, &sections, (data, Vec::new()), comparisons[0].measured())
+    super::page(
+        &title,
+        &header,
+        &sections,
+        &PageData { over_time: data, ..PageData::default() },
+        comparisons[0].measured(),
+    )
 }
 
 /// Each comparison's share of the budget for charts over time, percent: its share of all lines.

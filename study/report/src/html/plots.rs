@@ -70,7 +70,7 @@ pub(super) fn max_lines(cell: &SweepCell<'_>) -> usize {
 }
 
 fn note(study: &Study<'_>, shown: usize, cells: usize) -> String {
-    let mut note = "Flows have the colour of their algorithm, paths muted ones; dashes tell lines that meet apart. \
+    let mut note = "Flows, subflows and paths have charts of their own; a subflow has the colour of its path. \
                     Thin lines are auxiliary. Where there are more samples than the page can carry, the least and the \
                     greatest of each span of time are shown."
         .to_owned();

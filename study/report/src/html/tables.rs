@@ -2,7 +2,7 @@
 
 use super::heat_map::heat_map;
 use crate::caption::{capitalise, caption, corner};
-use crate::colour;
+use crate::colour::{self, Slots};
 use crate::dot_plot;
 use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references, unit};
 use crate::layout::{Reference, Table};
@@ -49,16 +49,19 @@ pub(super) fn table_head(table: &Table, grid: &Grid) -> String {
     format!("<thead><tr><th scope=\"col\" class=\"corner\">{corner}</th>{columns}</tr></thead>\n")
 }
 
-fn row_heading(row: &Row) -> String {
-    let colour = colour::index(&row.name);
-    format!("<th scope=\"row\"><i style=\"background:var(--c{colour})\"></i>{}</th>", escape(&row.name))
+/// The name of a row; an algorithm's has a dot in its colour.
+fn row_heading(row: &Row, slots: &Slots) -> String {
+    let dot = slots
+        .get(&row.name)
+        .map_or(String::new(), |slot| format!("<i style=\"background:var(--c{})\"></i>", colour::colour(slot)));
+    format!("<th scope=\"row\">{dot}{}</th>", escape(&row.name))
 }
 
 fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> String {
     // Several values have no common scale: each column has its own.
     let several = table.values.len() > 1;
     let max_mean: Vec<f64> = (0..grid.columns.len()).map(|column| grid.max_mean(several.then_some(column))).collect();
-    let width = grid.columns.len();
+    let (width, slots) = (grid.columns.len(), study.slots());
     let row = |row: &Row| {
         let cells: String = match row.only_published {
             true => format!("<td class=\"not-run\" colspan=\"{width}\">published, not run here</td>"),
@@ -66,7 +69,7 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
                 row.values.iter().zip(&max_mean).map(|(value, max)| heat_cell(value.as_ref(), *max, shown)).collect()
             }
         };
-        format!("<tr>{}{cells}</tr>\n", row_heading(row))
+        format!("<tr>{}{cells}</tr>\n", row_heading(row, &slots))
     };
     let rows: String = grid.rows.iter().map(row).collect();
     let interval = match grid.has_intervals() {
@@ -88,15 +91,16 @@ fn heat_cell(value: Option<&Value>, max_mean: f64, shown: usize) -> String {
     let Some(value) = value else { return "<td>–</td>".to_owned() };
     let Value { cell, estimate, sample, .. } = value;
     let share = if max_mean > 0.0 { (estimate.mean / max_mean).clamp(0.0, 1.0) } else { 0.0 };
-    let half =
-        estimate.half_width.map_or(String::new(), |half| format!(" <small>± {}</small>", format_digits(half, 2)));
+    let half = estimate.half_width.map(|half| format!(" <small>± {}</small>", format_digits(half, 2)));
+    let identical = || value.sample.identical_note().map(|note| format!("<br><small>{note}</small>"));
+    let half = half.or_else(identical).unwrap_or_default();
     let mean = value.marked(format_number(estimate.mean));
     let mean = if *cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
     format!("<td style=\"--h:{share:.2}\">{mean}{half}{}</td>", dot_plot::dot_plot(sample))
 }
 
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {
-    let grid = &grid.with_columns_of(reference);
+    let (grid, slots) = (&grid.with_columns_of(reference), study.slots());
     let pairs = pairs(grid, reference);
     let name = escape(&reference.name);
     let panel = if grid.panel.is_empty() { String::new() } else { format!(" ({})", escape(&grid.panel)) };
@@ -105,7 +109,7 @@ fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference
             return String::new();
         }
         let cells: String = pairs.iter().map(pair_cell).collect();
-        format!("<tr>{}{cells}</tr>\n", row_heading(row))
+        format!("<tr>{}{cells}</tr>\n", row_heading(row, &slots))
     };
     let rows: String = grid.rows.iter().zip(&pairs).map(row).collect();
     // Several values have no common unit, and no scatter plot.
@@ -155,14 +159,15 @@ pub(super) fn shade(error: f64) -> (&'static str, f64, String) {
 
 fn scatter_plot(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: &Reference, unit: &str) -> String {
     let mut points = Vec::new();
-    for (row, pairs) in grid.rows.iter().zip(pairs) {
+    let slots = study.slots().of_several(&grid.rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>());
+    for ((row, pairs), slot) in grid.rows.iter().zip(pairs).zip(slots) {
         for (column, pair) in grid.columns.iter().zip(pairs) {
             if let Pair { published: Some(published), simulated: Some(simulated), .. } = *pair
                 && published > 0.0
                 && simulated > 0.0
             {
                 let name = format!("{}, {column}", row.name);
-                points.push(ScatterPoint { name, colour: colour::index(&row.name), published, simulated });
+                points.push(ScatterPoint { name, colour: colour::colour(slot), published, simulated });
             }
         }
     }

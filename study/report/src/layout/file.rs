@@ -162,15 +162,22 @@ pub(super) struct HeatMapFile {
     max: Option<f64>,
     /// The value from which on a cell has another colour.
     threshold: Option<f64>,
+    /// Instead of a threshold, the value that is even, such as 0.5 of a share: it has no colour, and both sides of it get
+    /// stronger towards their ends.
+    even: Option<f64>,
 }
 
 impl HeatMapFile {
     /// The scale, if its values ascend.
     pub(super) fn checked(given: &Spanned<Self>) -> Result<HeatMap, Diagnostic> {
-        let Self { min, max, threshold } = *given.get();
+        let Self { min, max, threshold, even } = *given.get();
         let max = max.unwrap_or(1.0);
-        if min < max && threshold.is_none_or(|threshold| min < threshold && threshold < max) {
-            return Ok(HeatMap { min, max, threshold });
+        if threshold.is_some() && even.is_some() {
+            let diagnostic = Diagnostic::new(given.span(), "a heat map has either a threshold or an even value");
+            return Err(diagnostic.with_help("leave out `threshold` or `even`"));
+        }
+        if min < max && threshold.or(even).is_none_or(|middle| min < middle && middle < max) {
+            return Ok(HeatMap { min, max, threshold, even });
         }
         let diagnostic = Diagnostic::new(given.span(), "the scale of a heat map does not ascend");
         Err(diagnostic.with_help("min < threshold < max, for example { min = 0, max = 1, threshold = 0.9 }"))

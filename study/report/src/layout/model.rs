@@ -50,6 +50,9 @@ pub struct HeatMap {
     pub max: f64,
     /// The value from which on a cell has another colour.
     pub threshold: Option<f64>,
+    /// The value without colour: both sides of it get stronger towards their ends, each in a colour of its own.
+    #[serde(default)]
+    pub even: Option<f64>,
 }
 
 /// The row keys of a table: a manifest that was written before there could be several has text.

@@ -221,7 +221,7 @@ impl Context<'_> {
         let swept: Vec<&str> = self.sweep.keys.iter().map(|swept| swept.key.as_str()).collect();
         match () {
             () if key == BY_FLOW || swept.contains(&key) => Ok(true),
-            () if self.sweep.removed.iter().any(|removed| removed == key) => Ok(false),
+            () if self.sweep.is_derived || self.sweep.removed.iter().any(|removed| removed == key) => Ok(false),
             () => Err(Diagnostic::unknown_name(span.clone(), "swept key", key, &swept)),
         }
     }

@@ -173,7 +173,7 @@ fn errors_in_shares_and_heat_maps_name_their_line() {
     };
     let share = "value = \"goodput_mbps\"\nattainable = \"92%\"\n";
     let layout = read(&table(PATH, &format!("{share}heat_map = {{ threshold = 0.9 }}")), &[], false);
-    let expected = HeatMap { min: 0.0, max: 1.0, threshold: Some(0.9) };
+    let expected = HeatMap { min: 0.0, max: 1.0, threshold: Some(0.9), even: None };
     assert_eq!((layout.tables[0].scope.attainable, layout.tables[0].heat_map), (Some(0.92), Some(expected)));
     check(&table(PATH, &share.replace("92", "0")), 14, "table.0.attainable", "more than zero");
     check(&table(PATH, &share.replace("goodput_mbps", "rtt_ms.p95")), 13, "table.0.value", "is no rate");

@@ -1,7 +1,7 @@
 //! Made-up runs for looking at reports: sawtooth windows over two paths. Nothing here was simulated.
 
 use record::{Flow, Path, Run, Series, Summary, Tunnel};
-use ropewalk_report::{Claim, Column, Figure, Layout, Reference, Scope, Study, Table, Test};
+use ropewalk_report::{Claim, Column, Figure, Layout, Provenance, Reference, Scope, Study, Table, Test};
 use std::collections::BTreeMap;
 
 pub(crate) const ALGORITHMS: [&str; 8] =
@@ -38,7 +38,10 @@ pub(crate) fn study(runs: &[Run]) -> Study<'_> {
                 second path is swept.",
         source: "laid out like Al-Imareen and Lencse (2024), table 1",
         scenario: "made-up",
-        scenario_text: "name = \"made-up\"\nduration = \"60s\"\n\n[[path]]\nname = \"eno1\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n\n[[path]]\nname = \"eno2\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n",
+        provenance: Provenance {
+            file: "name = \"made-up\"\nduration = \"60s\"\n\n[[path]]\nname = \"eno1\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n\n[[path]]\nname = \"eno2\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n",
+            ..Provenance::default()
+        },
         digest: "0123456789abcdef",
         version: "0.1.0",
         commit: "0000000",

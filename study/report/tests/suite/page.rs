@@ -9,8 +9,9 @@ fn the_page_loads_nothing() {
     let runs = made_up::runs(&[1], 50);
     let page = html(&made_up::study(&runs));
     let addresses: Vec<&str> = page.match_indices("://").map(|(index, _)| &page[index - 5..index + 30]).collect();
-    // uPlot names its home in a comment.
-    assert!(addresses.iter().all(|address| address.contains("github.com/leeoniya/uPlot")), "{addresses:?}");
+    // uPlot names its home in a comment; a file that the page saves names its format.
+    let known = ["github.com/leeoniya/uPlot", "www.w3.org/2000/svg"];
+    assert!(addresses.iter().all(|address| known.iter().any(|known| address.contains(known))), "{addresses:?}");
     for loader in [" src=", "<link", "@import", "url(", "import(", "fetch(", "XMLHttpRequest"] {
         assert!(!page.contains(loader), "{loader}");
     }
@@ -59,7 +60,7 @@ fn a_figure_is_a_chart_for_each_setting_with_a_line_for_each_value() {
     study.layout.figures[0].scope.until_s = Some(30.0);
     let (charts, lines, figures) = drawing(&study);
     assert_eq!((charts, lines), (1, 8 + 8));
-    assert!(figures.contains("Windows in the first 30 s") && figures.contains(">30 s<") && !figures.contains(">35 s<"));
+    assert!(figures.contains("Windows in the first 30 s") && figures.contains(">30<") && !figures.contains(">35<"));
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs[..12] });
     let (_, lines, figures) = drawing(&study);
     assert_eq!(lines, 8 + 2 + 8, "the baseline has two of the algorithms");
@@ -99,7 +100,7 @@ fn bars_stand_across_a_key_with_their_interval_their_runs_and_the_baseline() {
     };
     let section = figures(&study);
     assert_eq!(
-        ["<figure>", "<rect", "class=\"w\"", "class=\"run\""].map(|part| count(&section, part)),
+        ["<figure>", "<rect x", "class=\"w\"", "class=\"run\""].map(|part| count(&section, part)),
         [1, 16, 16, 48]
     );
     assert_eq!(count(&section, "class=\"b\""), 0);
@@ -199,7 +200,8 @@ fn hostile_names_stay_text() {
     study.layout.tables[0].references[0].note = EVIL.to_owned();
     study.layout.tables[0].references[0].columns[0] = EVIL.to_owned();
     study.layout.tables[0].references[0].rows[0].0 = EVIL.to_owned();
-    for field in [&mut study.title, &mut study.about, &mut study.source, &mut study.scenario_text, &mut study.digest] {
+    for field in [&mut study.title, &mut study.about, &mut study.source, &mut study.provenance.file, &mut study.digest]
+    {
         *field = EVIL;
     }
     let page = html(&study);
@@ -238,7 +240,72 @@ fn a_study_without_layout_or_series_still_has_its_tables() {
     study.layout.tables.clear();
     let page = html(&study);
     assert!(page.contains("<details open><summary>Flows, 48 rows") && page.contains("Paths, 96 rows"));
-    assert!(!page.contains("<script"), "nothing to be interactive about");
+    assert!(
+        !page.contains("uPlot.iife") && !page.contains("new uPlot=") && page.matches("<script").count() == 2,
+        "no charts"
+    );
     study.runs = &[];
     assert!(html(&study).contains("0 cells"));
+}
+
+#[test]
+fn seeds_with_one_digest_are_said_to_be_identical_and_have_no_interval() {
+    let mut runs = made_up::runs(&[1, 2, 3], 0);
+    let first = runs[0].clone();
+    for run in &mut runs[..3] {
+        let seed = run.seed;
+        *run = record::Run { seed, digest: "0123456789abcdef".to_owned(), ..first.clone() };
+    }
+    let page = html(&made_up::study(&runs));
+    assert_eq!(count(&page, "<small>3 seeds, identical runs</small>"), 1, "of one cell");
+    assert_eq!(count(&page, "<small>± "), 47, "the other cells have intervals");
+    let text = ropewalk_report::terminal(&made_up::study(&runs), 100, false);
+    assert!(text.contains("identical"), "{text}");
+}
+
+#[test]
+fn figures_are_files_with_axes_and_every_number() {
+    let runs = made_up::runs(&[1, 2, 3], 50);
+    let mut study = made_up::study(&runs);
+    study.layout.figures = vec![made_up::figure()];
+    let files = ropewalk_report::figure_files(&study);
+    let figure = &files[0];
+    assert!(figure.name.starts_with("figure-1-windows"), "{}", figure.name);
+    let svg = figure.svg.as_ref().unwrap();
+    assert!(svg.starts_with("<svg xmlns=") && !svg.contains("var(") && svg.contains(">time, s</text>"), "stands alone");
+    assert_eq!(svg.matches("<svg x=").count(), 6, "a chart a delay");
+    let page = html(&study);
+    let chart = page.split("<svg class=\"p\" ").nth(1).unwrap().split("</svg>").next().unwrap();
+    let drawn = chart.split("class=\"l\"").nth(1).unwrap().split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(svg.contains(drawn), "the file and the page draw the same");
+    let column = |run: &record::Run| {
+        let series = run.series.iter().find(|series| series.subject.starts_with("flow ")).unwrap();
+        let index = series.columns.iter().position(|column| column == "cwnd_packets").unwrap();
+        // A sample stands for the interval that it ends; one at zero stands for none.
+        series
+            .time_s
+            .iter()
+            .zip(&series.values[index])
+            .filter(|(time, value)| **time > 0.0 && value.is_finite())
+            .count()
+    };
+    let samples: usize = runs.iter().filter(|run| run.seed == 1).map(column).sum();
+    assert_eq!(figure.csv.lines().count(), 1 + samples, "every sample that is a number");
+    assert!(figure.csv.starts_with("panel,line,time_s,cwnd_packets\n"), "{}", &figure.csv[..60]);
+    assert!(files.iter().any(|file| file.name.starts_with("table-1-")), "tables are CSV");
+    assert!(files.iter().any(|file| file.name.starts_with("over-time/cell-0-")), "cells have charts");
+}
+
+#[test]
+fn no_two_lines_of_a_chart_look_the_same() {
+    let runs = made_up_multipath::runs();
+    let study = Study { layout: Layout::default(), ..made_up::study(&runs) };
+    let page = html(&study);
+    for chart in page.split("<svg class=\"p\" ").skip(1).map(|chart| chart.split("</svg>").next().unwrap()) {
+        let looks: Vec<&str> =
+            chart.split("class=\"l\" ").skip(1).map(|line| line.split(" d=").next().unwrap()).collect();
+        for (index, look) in looks.iter().enumerate() {
+            assert!(!looks[..index].contains(look), "{look} twice in {}", &chart[..200.min(chart.len())]);
+        }
+    }
 }

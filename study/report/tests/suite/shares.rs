@@ -34,7 +34,7 @@ fn layout() -> Layout {
         columns: Some("flow.tcp.congestion".to_owned()),
         values: vec![made_up::column("goodput_mbps")],
         scope: scope.clone(),
-        heat_map: Some(HeatMap { min: 0.0, max: 1.0, threshold: Some(0.5) }),
+        heat_map: Some(HeatMap { min: 0.0, max: 1.0, threshold: Some(0.5), even: None }),
         ..Table::default()
     };
     let figure = Figure {
@@ -87,12 +87,14 @@ fn a_distribution_has_a_step_for_each_cell_and_counts_those_at_the_threshold() {
     let note = "Dashed: 0.5. Cells that reach it: tunnel 1 of 8, alone 8 of 8.";
     assert!(figures.contains("Sorted") && figures.contains(note), "{figures}");
     let (picture, curves) = figures.split_once("<figure>").unwrap().1.split_once("class=\"l\"").unwrap();
-    // The dashed line is in the middle of the axis, which ends at 1: 44 + 0.5 x (464 - 44).
-    assert!(picture.contains("d=\"M254.0 190V8\""), "{picture}");
-    let steps: Vec<usize> = curves.split("class=\"l\"").map(|curve| curve.matches('V').count()).collect();
+    // The dashed line is in the middle of the axis, which ends at 1: 31.6 + 0.5 x (244 - 31.6).
+    assert!(picture.contains("d=\"M137.8 132.0V6.0\""), "{picture}");
+    let curves: Vec<&str> =
+        curves.split("class=\"l\"").map(|curve| curve.split("class=\"t\"").next().unwrap()).collect();
+    let steps: Vec<usize> = curves.iter().map(|curve| curve.matches('V').count()).collect();
     assert_eq!(steps, [8, 8]);
     // The last step of the tunnel's curve is at 0.5, where all of its cells are.
-    assert!(curves.contains("H254.0V8.0"), "{curves}");
+    assert!(curves[0].contains("H137.8V6.0"), "{curves:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Runs in memory and in a folder are the same runs; a cancelled study keeps what is done.
 
 use record::Run;
-use ropewalk_runner::{Checked, Driver, Error, Job, Observer, Simulator, Study};
+use ropewalk_runner::{Checked, Driver, Error, Job, Observer, Running, Simulator, Study};
 use scenario::{Overrides, Scenario};
 use std::path::Path;
 use std::sync::Barrier;
@@ -111,6 +111,35 @@ fn the_simulator_stops_in_the_middle_of_a_run() {
     // Whole runs would take hours.
     let (manifest, runs) = study.run(Some(2), &mut CancelsAtOnce::default()).unwrap();
     assert!(runs.is_empty() && !manifest.complete);
+}
+
+/// Notes the virtual times that it is told, and cancels at the second.
+#[derive(Default)]
+struct Times(Vec<f64>);
+
+impl Observer for Times {
+    fn progressed(&mut self, running: &[Running]) {
+        for run in running {
+            assert_eq!(run.end_s, 100_000.0);
+            if run.reached_s > self.0.last().copied().unwrap_or(0.0) {
+                self.0.push(run.reached_s);
+            }
+        }
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        self.0.len() >= 2
+    }
+}
+
+#[test]
+fn an_observer_is_told_the_virtual_time_of_a_run_under_way() {
+    let overrides = Overrides { sets: vec!["duration=100000s".to_owned()], quick: false };
+    let scenario = scenario::parse("two-rates.toml", TEXT, Path::new(""), &overrides).unwrap();
+    let study = Study::new(&scenario, &Simulator, false, Vec::new()).unwrap();
+    let mut times = Times::default();
+    study.run(Some(1), &mut times).unwrap();
+    assert!(times.0.is_sorted() && times.0.len() >= 2, "{:?}", times.0);
 }
 
 #[test]

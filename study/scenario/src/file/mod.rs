@@ -92,6 +92,10 @@ pub(crate) struct File {
     /// A fragment that `ropewalk run --quick` lays over the file.
     #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
     quick: Option<BTreeMap<String, serde_json::Value>>,
+    /// In a text that Ropewalk wrote: the file and the options of the command line that it is made from. Tables, figures
+    /// and claims that name what is no longer swept are left out.
+    #[expect(dead_code, reason = "`sweep` reads it with its positions; here for the schema and the list of keys")]
+    derived: Option<Derived>,
     /// Tables of the report.
     #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
     table: Option<Vec<serde_json::Value>>,
@@ -103,6 +107,18 @@ pub(crate) struct File {
     claim: Option<Vec<serde_json::Value>>,
     /// A results folder beside the scenario, of the same cells, to compare with: tables, figures, trajectories.
     pub(crate) baseline: Option<Spanned<String>>,
+}
+
+/// What a text is made from.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "derived")]
+#[expect(dead_code, reason = "for people, and for the schema")]
+struct Derived {
+    /// The file's name.
+    from: String,
+    /// The options that change it.
+    with: Vec<String>,
 }
 
 /// Declares a table that has the keys of one direction of a link. (serde's `flatten` would lose both the positions
@@ -250,6 +266,9 @@ pub(crate) struct Flow {
     pub(crate) scheduler: Option<Spanned<Algorithm>>,
     /// MPTCP: the other settings.
     pub(crate) mptcp: Option<Spanned<Mptcp>>,
+    /// TCP and UDP: where its data goes: "forward", or "reverse" (the receiver is where the others' senders are). A
+    /// request goes the other way.
+    pub(crate) direction: Option<Spanned<FlowDirection>>,
     /// When it begins.
     pub(crate) start: Option<Time>,
     /// A random delay of the start, at most this long, so that seeds differ.
@@ -277,6 +296,17 @@ pub(crate) struct Flow {
     pub(crate) video: Option<Spanned<Video>>,
     /// UDP: size of a datagram with its IP and UDP headers.
     pub(crate) packet: Option<Spanned<Size>>,
+}
+
+/// The direction of a flow's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "flow-direction")]
+pub(crate) enum FlowDirection {
+    /// From the near end of the paths to the far end.
+    Forward,
+    /// From the far end to the near end.
+    Reverse,
 }
 
 /// The kind of a flow.

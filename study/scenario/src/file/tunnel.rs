@@ -1,7 +1,7 @@
 //! The table of a tunnel.
 
 use super::short_form::Algorithm;
-use parse::{BitRate, Packets, Size, Spanned, Time};
+use parse::{BitRate, Packets, Percent, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -58,6 +58,15 @@ pub(crate) struct Tunnel {
     pub(crate) backup: Option<Spanned<Vec<Spanned<String>>>>,
     /// Ropewalk: names of metered paths: backups that are seldom probed. Default: none.
     pub(crate) metered: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Ropewalk: sparse flows are a real-time class, which goes ahead of bulk and is copied over a second path while its
+    /// own is unsteady.
+    pub(crate) realtime: Option<Spanned<bool>>,
+    /// Ropewalk, with `realtime`: what copies may have of all paths' capacity.
+    pub(crate) copy_budget: Option<Spanned<Percent>>,
+    /// Ropewalk, with `realtime`: metered paths carry copies, too.
+    pub(crate) copy_on_metered: Option<Spanned<bool>>,
+    /// Ropewalk, with `realtime`: what may go ahead of bulk, of all paths' capacity.
+    pub(crate) realtime_share: Option<Spanned<Percent>>,
     /// Ropewalk: the connections that end at the tunnel's near end and are begun again at its far end (RFC 3135).
     pub(crate) relay: Option<Spanned<RelayKind>>,
     /// Ropewalk, with `relay`: congestion control of the far end's connections.

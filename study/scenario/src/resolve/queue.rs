@@ -54,7 +54,15 @@ pub(super) fn resolve_bdp_limit(
     let delay = |index: &usize| links[*index].forward.delay + links[*index].reverse.delay;
     let rtt = path.links.iter().map(delay).fold(Span::ZERO, |sum, delay| sum + delay);
     match limit.factor.times_rounded_down(rate.bytes_in(rtt)) {
-        0 => diagnostic(format!("the bandwidth-delay product of `{}` is zero: its links have no delay", path.name)),
+        0 if rtt == Span::ZERO => {
+            diagnostic(format!("the bandwidth-delay product of `{}` is zero: its links have no delay", path.name))
+        }
+        0 => diagnostic(format!(
+            "the bandwidth-delay product of `{}` is less than a byte: {} bit/s for {} ms there and back",
+            path.name,
+            rate.as_bits(),
+            rtt.as_millis()
+        )),
         bytes => Ok(QueueLimit::Bytes(bytes)),
     }
 }

@@ -3,7 +3,7 @@
 use super::checks::{algorithm, check_positive, check_unique, find, parse_bytes};
 use super::multipath;
 use super::requests::requests;
-use crate::file::{self, File, Kind, Profile};
+use crate::file::{self, File, FlowDirection, Kind, Profile};
 use crate::files::Files;
 use crate::model::{
     AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Route, TcpRmem, Tunnel,
@@ -49,15 +49,29 @@ pub(super) fn flows(
                 check_relayed(flow_table, host)?;
             }
         }
+        let reverse = is_reverse(flow_table, route, tunnel)?;
         for (name, start) in copies(flow_table)? {
             let name =
                 check_unique("flow", &name, flow_table.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
             let start_within = flow_table.start_within.map_or(Span::ZERO, |within| within.0);
             let stop = stop(flow_table, start + start_within)?;
-            flows.push(Flow { name, route, start, start_within, stop, kind: kind.clone() });
+            flows.push(Flow { name, route, start, start_within, stop, reverse, kind: kind.clone() });
         }
     }
     Ok(flows)
+}
+
+/// Whether a flow's data goes from the far end to the near end.
+fn is_reverse(flow_table: &file::Flow, route: Route, tunnel: Option<&Tunnel>) -> Result<bool, Diagnostic> {
+    let Some(direction) = &flow_table.direction else { return Ok(false) };
+    let is_reverse = *direction.get() == FlowDirection::Reverse;
+    let is_relayed =
+        flow_table.kind == Kind::Tcp && route == Route::Tunnel && tunnel.is_some_and(|tunnel| tunnel.relay().is_some());
+    if is_reverse && is_relayed {
+        let diagnostic = Diagnostic::new(direction.span(), "the simulator relays flows in the forward direction only");
+        return Err(diagnostic.with_help("leave out `direction`, or `relay` in [tunnel]"));
+    }
+    Ok(is_reverse)
 }
 
 /// Refuses what the simulator's relay does not carry.
@@ -121,7 +135,9 @@ fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> R
                 spanned_table.get().name.span(),
                 "there are several paths and no tunnel: which one does it take?",
             );
-            Err(diagnostic.with_help(format!("add `path = ...`: {}", names().collect::<Vec<_>>().join(", "))))
+            let names = names().collect::<Vec<_>>().join(", ");
+            let help = format!("`path = ...` for one of {names}; `kind = \"mptcp\"` for all of them; or a [tunnel]");
+            Err(diagnostic.with_help(help))
         }
     }
 }

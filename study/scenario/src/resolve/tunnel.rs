@@ -5,8 +5,8 @@ use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
 use crate::file::{self, Late, Mode, RelayKind};
 use crate::files::Files;
 use crate::model::{Device, Path, Relay, Resequence, Ropewalk, Tunnel};
-use machine::TunnelOptions;
-use parse::{Diagnostic, Spanned, Time};
+use machine::{RealtimeOptions, TunnelOptions};
+use parse::{Diagnostic, Percent, Spanned, Time};
 use std::ops::Range;
 use units::Span;
 
@@ -94,6 +94,7 @@ fn ropewalk(
         codel_target: time("codel_target", &table.codel_target, default.codel_target)?,
         codel_interval: time("codel_interval", &table.codel_interval, default.codel_interval)?,
         memory_bytes: memory.map_or(default.memory_bytes, |memory| memory.0),
+        realtime: realtime(table)?,
     };
     Ok(Ropewalk {
         options,
@@ -101,6 +102,30 @@ fn ropewalk(
         metered: positions(table.metered.as_ref(), paths, tunnel_paths)?,
         relay: relay(table, files)?,
     })
+}
+
+/// The real-time class, if the tunnel has it.
+fn realtime(table: &file::Tunnel) -> Result<Option<RealtimeOptions>, Diagnostic> {
+    let default = RealtimeOptions::default();
+    if !table.realtime.as_ref().is_some_and(|realtime| *realtime.get()) {
+        let keys = [
+            ("copy_budget", span(&table.copy_budget)),
+            ("copy_on_metered", span(&table.copy_on_metered)),
+            ("realtime_share", span(&table.realtime_share)),
+        ];
+        return match keys.into_iter().find_map(|(key, span)| Some((key, span?))) {
+            Some((key, span)) => Err(Diagnostic::new(span, format!("`{key}` goes with `realtime = true`"))),
+            None => Ok(None),
+        };
+    }
+    let permille = |share: &Option<Spanned<Percent>>, default| {
+        share.as_ref().map_or(default, |share| (share.get().0 * 1000.0).round() as u32)
+    };
+    Ok(Some(RealtimeOptions {
+        copy_permille: permille(&table.copy_budget, default.copy_permille),
+        copy_on_metered: table.copy_on_metered.as_ref().is_some_and(|flag| *flag.get()),
+        share_permille: permille(&table.realtime_share, default.share_permille),
+    }))
 }
 
 fn relay(table: &file::Tunnel, files: &mut Files) -> Result<Option<Relay>, Diagnostic> {
@@ -164,6 +189,10 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         ("memory", span(&table.memory)),
         ("backup", span(&table.backup)),
         ("metered", span(&table.metered)),
+        ("realtime", span(&table.realtime)),
+        ("copy_budget", span(&table.copy_budget)),
+        ("copy_on_metered", span(&table.copy_on_metered)),
+        ("realtime_share", span(&table.realtime_share)),
         ("relay", span(&table.relay)),
         ("relay_congestion", span(&table.relay_congestion)),
         ("relay_rate", span(&table.relay_rate)),

@@ -7,7 +7,17 @@ use std::path::Path;
 pub(crate) fn try_read(text: &str, sets: &[&str], quick: bool) -> Result<Scenario, Error> {
     let sets = sets.iter().map(ToString::to_string).collect();
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces");
-    parse("test.toml", text, &traces, &Overrides { sets, quick })
+    let scenario = parse("test.toml", text, &traces, &Overrides { sets, quick })?;
+    check_effective_text(&scenario, &traces, text);
+    Ok(scenario)
+}
+
+/// Where there are overrides, the effective text makes the same runs without them.
+pub(crate) fn check_effective_text(scenario: &Scenario, base: &Path, text: &str) {
+    let Some(effective) = &scenario.effective_text else { return };
+    let again = parse("effective.toml", effective, base, &Overrides::default());
+    let again = again.unwrap_or_else(|error| panic!("{error}\n{text}\n{effective}"));
+    assert_eq!((again.cells, again.seeds), (scenario.cells.clone(), scenario.seeds.clone()), "{text}\n{effective}");
 }
 
 /// Reads a scenario without faults.

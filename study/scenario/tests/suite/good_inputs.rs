@@ -200,6 +200,7 @@ fn flows() -> Vec<Flow> {
     let half_second = Instant(500_000_000);
     let udp = |name: &str, start| Flow {
         start_within: Span::ZERO,
+        reverse: false,
         name: name.into(),
         route: Route::Path(0),
         start,
@@ -212,6 +213,7 @@ fn flows() -> Vec<Flow> {
             route: Route::Tunnel,
             start: half_second,
             start_within: Span::ZERO,
+            reverse: false,
             stop: Some(Instant(1_000_000_000)),
             kind: FlowKind::Tcp {
                 congestion,

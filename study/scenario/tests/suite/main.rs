@@ -3,6 +3,7 @@
 mod bad_inputs;
 mod capacity;
 mod common;
+mod effective;
 mod good_inputs;
 mod schema_defaults;
 mod shipped;

@@ -5,11 +5,11 @@ use ropewalk_scenario::model::FlowKind;
 use ropewalk_scenario::{Overrides, Scenario, load, schema};
 use std::path::{Path, PathBuf};
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     let own = files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "toml"));

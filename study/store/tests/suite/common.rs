@@ -17,6 +17,11 @@ pub(crate) fn manifest(hash: &str, cells: usize, seeds: &[u64]) -> Manifest {
     }
 }
 
+/// CPU time that depends on `x`.
+fn cpu(name: &str, x: f64, interrupt_s: Option<f64>) -> Cpu {
+    Cpu { name: name.to_owned(), user_s: x / 41.0, system_s: x / 43.0, interrupt_s }
+}
+
 /// The run of a cell and a seed: always the same, never the same as another.
 pub(crate) fn run(cell: usize, seed: u64) -> Run {
     let x = cell as f64 + seed as f64 / 3.0;
@@ -49,6 +54,8 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         rate_switches: 15,
         rtt_ms: summary,
         one_way_delay_ms: summary,
+        longest_gap_ms: x / 31.0,
+        longest_loss_packets: 16,
         peak_mbps: x / 19.0,
         protocol_delay_ms: summary,
         head_of_line_degree_ms: summary,
@@ -59,8 +66,6 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         duplicate_bytes: 10,
         redundant_first_packets: 11,
     };
-    let cpu =
-        |name: &str, interrupt_s| Cpu { name: name.to_owned(), user_s: x / 41.0, system_s: x / 43.0, interrupt_s };
     let subflow = Subflow { flow: "one".to_owned(), path: "lte".to_owned(), srtt_ms: summary, ..Subflow::default() };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
     let tunnel = Tunnel { reorder_buffered_packets: 1 << 40, reorder_delay_ms: summary, ..Tunnel::default() };
@@ -79,7 +84,7 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         steal_s: (cell > 0).then_some(x / 31.0),
         controller_failures: 1,
         controller_failure: "the policy answered NaN".to_owned(),
-        cpu: vec![cpu("machine", Some(x / 37.0)), cpu("traffic", None)],
+        cpu: vec![cpu("machine", x, Some(x / 37.0)), cpu("traffic", x, None)],
         flows: vec![flow("one", None), flow("two", Some(x))],
         subflows: vec![subflow; cell % 2],
         paths: vec![path; cell % 3],

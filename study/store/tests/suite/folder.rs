@@ -136,6 +136,18 @@ fn a_place_that_cannot_be_written_is_named() {
 }
 
 #[test]
+fn a_folder_is_filled_by_one_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap();
+    let error = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error}");
+    let other = Results::create_or_resume(dir.path(), manifest("other", 1, &[1])).unwrap_err();
+    assert!(matches!(other, Error::Occupied { .. }), "{other}");
+    drop(results);
+    Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap();
+}
+
+#[test]
 fn damage_is_reported_with_the_name_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let cut = |name: &str| {
@@ -145,11 +157,17 @@ fn damage_is_reported_with_the_name_of_the_file() {
         bytes
     };
     let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 2, &[1])).unwrap();
+    results.add(0, 1, &run(0, 1)).unwrap();
     results.add(1, 1, &run(1, 1)).unwrap();
-    cut("parts/00001-1.json");
+    drop(results);
+    cut("parts/00000-1.json");
+    let text = fs::read_to_string(dir.path().join("parts/00001-1.json")).unwrap();
+    fs::write(dir.path().join("parts/00001-1.json"), text.replacen("\"seed\":1", "\"seed\":2", 1)).unwrap();
     let error = Results::create_or_resume(dir.path(), manifest("h", 2, &[1])).unwrap_err().to_string();
-    assert!(error.contains("00001-1.json is damaged") && error.contains("remove this file"), "{error}");
-    fs::remove_file(dir.path().join("parts/00001-1.json")).unwrap();
+    assert!(error.contains("00000-1.json: it has no digest, or is cut off"), "{error}");
+    assert!(error.contains("00001-1.json: its digest is not that of its contents"), "{error}");
+    assert!(error.contains("\n  rm "), "{error}");
+    fs::remove_dir_all(dir.path().join("parts")).unwrap();
     fill(dir.path(), "h", 2, &[1]);
     for name in
         ["runs", "flows", "subflows", "paths", "tunnels", "cpu", "series"].map(|table| format!("{table}.parquet"))

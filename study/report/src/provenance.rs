@@ -1,0 +1,73 @@
+//! What repeats a study: the command, the scenario as it was run, and how that differs from the file.
+
+use similar::TextDiff;
+
+/// The command and the texts of a study's scenario.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Provenance<'a> {
+    /// The command line, word by word; empty if there was none.
+    pub command: &'a [String],
+    /// The scenario file.
+    pub file: &'a str,
+    /// The scenario as it was run, where options changed the file and a text can hold the changes.
+    pub effective: Option<&'a str>,
+}
+
+/// Options of the command line that change the scenario.
+const CHANGING: [&str; 3] = ["--set", "--seed", "--quick"];
+
+impl Provenance<'_> {
+    /// The text that was run, as far as a text can say it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.effective.unwrap_or(self.file)
+    }
+
+    /// Whether the text alone does not say what was run: the options of the command belong to it.
+    pub(crate) fn needs_options(&self) -> bool {
+        self.effective.is_none() && self.command.iter().any(|word| CHANGING.contains(&word.as_str()))
+    }
+
+    /// The lines that differ from the file, as a unified diff with a line around each change; empty if none do.
+    pub(crate) fn changes(&self) -> String {
+        let Some(effective) = self.effective else { return String::new() };
+        TextDiff::from_lines(self.file, effective).unified_diff().context_radius(1).header("file", "run").to_string()
+    }
+}
+
+/// A command line for a shell.
+#[must_use]
+pub fn shell(command: &[String]) -> String {
+    command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a POSIX shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_back_the_words() {
+        let command = ["ropewalk", "run", "a b.toml", "--set", r#"sweep.case=["it's"]"#].map(str::to_owned);
+        assert_eq!(shell(&command), r#"ropewalk run 'a b.toml' --set 'sweep.case=["it'\''s"]'"#);
+    }
+
+    #[test]
+    fn options_that_no_text_holds_belong_to_the_text() {
+        let command = ["ropewalk", "run", "a.toml", "--quick"].map(str::to_owned);
+        let provenance = Provenance { command: &command, file: "a = 1\n", effective: None };
+        assert!(provenance.needs_options());
+        let provenance = Provenance { effective: Some("a = 2\n"), ..provenance };
+        assert!(!provenance.needs_options());
+        assert!(provenance.changes().contains("-a = 1\n+a = 2\n"));
+    }
+}
