@@ -2,13 +2,14 @@
 
 #[cfg(feature = "kernel")]
 use crate::kernel::KernelVerb;
+#[cfg(feature = "study")]
+use crate::study::StudyVerb;
 #[cfg(feature = "tunnel")]
 use crate::tunnel::TunnelVerb;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
-use store::Shard;
 
-const AFTER_HELP: &str = "\
+pub(crate) const AFTER_HELP: &str = "\
 Exit codes:
   0  done
   1  a run failed
@@ -16,25 +17,30 @@ Exit codes:
   3  the scenario or the configuration is wrong
   4  something outside is missing or refuses: a folder that cannot be written, a tunnel that is not up";
 
+/// The features that a build may leave out, and what they bring.
+const FEATURES: [(bool, &str); 4] = [
+    (cfg!(feature = "study"), "study   run, list, report, merge, compare, schema"),
+    (
+        cfg!(feature = "tunnel"),
+        "tunnel  setup, up, down, reload, show, top, ping, check, genkey, pubkey, genpsk, tunnel",
+    ),
+    (cfg!(feature = "lab"), "lab     doctor, demo, run --on kernel"),
+    (cfg!(feature = "kernel"), "kernel  kernel load, unload, list, status, check"),
+];
+
 /// Text at the end of the program's help if features are left out of the build.
-const LEFT_OUT: &str = if cfg!(all(feature = "lab", feature = "kernel")) {
-    ""
-} else if cfg!(feature = "lab") {
-    "\n\nNot in this build: kernel (cargo build --release --features kernel,lab)"
-} else if cfg!(feature = "tunnel") {
-    "\n\nNot in this build (cargo build --release --features lab, or kernel,lab):
-  lab     doctor, demo, run --on kernel
-  kernel  kernel load, unload, list, status, check"
-} else {
-    "\n\nNot in this build (cargo build --release --features kernel,lab, or one of these):
-  tunnel  up, down, reload, show, top, ping, check, genkey, pubkey, genpsk, tunnel
-  lab     doctor, demo, run --on kernel
-  kernel  kernel load, unload, list, status, check"
-};
+fn left_out() -> String {
+    let lines: Vec<_> =
+        FEATURES.iter().filter(|(is_built, _)| !is_built).map(|(_, line)| format!("  {line}")).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n\nNot in this build (cargo build --release --features NAME):\n{}", lines.join("\n"))
+}
 
 /// Multipath congestion control: simulate it, try it on kernels, and carry traffic through it.
 #[derive(Debug, Parser)]
-#[command(name = "ropewalk", version, after_help = format!("{AFTER_HELP}{LEFT_OUT}"))]
+#[command(name = "ropewalk", version, after_help = format!("{AFTER_HELP}{}", left_out()))]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -42,47 +48,9 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Run a scenario: every cell of its sweep with every seed
-    #[command(after_help = AFTER_HELP)]
-    Run(Run),
-    /// Show what there is to choose from
-    #[command(after_help = AFTER_HELP)]
-    List(List),
-    /// Print the tables of a results folder and write its report.html anew
-    #[command(after_help = AFTER_HELP)]
-    Report {
-        /// A folder that `ropewalk run` has filled
-        dir: PathBuf,
-        /// Print the runs as one JSON document instead of the table
-        #[arg(long)]
-        json: bool,
-    },
-    /// Make one results folder of all shards of a study, the very one that a single machine would have made
-    #[command(after_help = AFTER_HELP)]
-    Merge {
-        /// Folders that `ropewalk run --shard` has filled: all shards
-        #[arg(required = true, value_name = "DIR")]
-        dirs: Vec<PathBuf>,
-        /// The results folder of the whole study
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-        /// Print the runs as one JSON document instead of the table
-        #[arg(long)]
-        json: bool,
-    },
-    /// Set results folders side by side, two and two: tables, and a page with errors and overlays
-    #[command(after_help = AFTER_HELP)]
-    Compare {
-        /// Folders that `ropewalk run` has filled: A B, or several pairs A1 B1 A2 B2 ...
-        #[arg(required = true, num_args = 2.., value_name = "DIR")]
-        dirs: Vec<PathBuf>,
-        /// The page [default: compare.html in the first folder]
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-        /// Print all the runs as one JSON document instead of the table
-        #[arg(long)]
-        json: bool,
-    },
+    #[cfg(feature = "study")]
+    #[command(flatten)]
+    Study(StudyVerb),
     /// Say what this machine can run: which kernels, what they lack, and how to add what is missing
     #[cfg(feature = "lab")]
     #[command(after_help = AFTER_HELP)]
@@ -91,9 +59,6 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON schema of scenario files, for editors
-    #[command(after_help = AFTER_HELP)]
-    Schema,
     /// Congestion control for the running kernel, as eBPF programs: coupled for MPTCP, and what a kernel lacks
     #[cfg(feature = "kernel")]
     #[command(after_help = AFTER_HELP)]
@@ -104,6 +69,18 @@ pub(crate) enum Verb {
     #[cfg(feature = "tunnel")]
     #[command(flatten)]
     Tunnel(TunnelVerb),
+    /// Print the completions for a shell: bash, elvish, fish, powershell or zsh
+    #[command(after_help = AFTER_HELP)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one for each verb
+    #[command(after_help = AFTER_HELP)]
+    Man {
+        /// An existing folder, such as /usr/share/man/man1
+        dir: PathBuf,
+    },
     /// Inside a guest of the lab: not for people
     #[cfg(feature = "lab")]
     #[command(hide = true)]
@@ -111,98 +88,4 @@ pub(crate) enum Verb {
         /// A plan and where its answer goes
         words: Vec<String>,
     },
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Run {
-    /// The scenario, a TOML file
-    pub(crate) file: PathBuf,
-    /// What carries it out
-    #[arg(long, value_enum, default_value_t = DriverChoice::Sim)]
-    pub(crate) on: DriverChoice,
-    /// On a kernel: what makes the traffic [default: agent]
-    #[arg(long, value_enum)]
-    pub(crate) traffic: Option<Traffic>,
-    /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
-    pub(crate) set: Vec<String>,
-    /// Run the scenario's short form, its `[quick]` table
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Runs side by side; the results do not depend on it [default: one a core]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: Option<u16>,
-    /// Use this one seed instead of the scenario's
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
-    pub(crate) seed: Option<u64>,
-    /// Make only the runs of shard I of N, for `ropewalk merge`: the runs, divided by their estimated cost
-    #[arg(long, value_name = "I/N")]
-    pub(crate) shard: Option<Shard>,
-    /// The results folder; an unfinished one is resumed [default: results/NAME]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// On a kernel: leave out the cells that it cannot run
-    #[arg(long)]
-    pub(crate) partial: bool,
-    /// On a kernel: keep every host's packets, without payload, below the results folder
-    #[arg(long)]
-    pub(crate) capture: bool,
-    /// Print the runs as one JSON document instead of the table
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No progress and no notes on standard error
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-}
-
-/// The drivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DriverChoice {
-    /// The simulator
-    Sim,
-    /// Real Linux: for each run the first kernel that can do it, of the two that follow
-    Kernel,
-    /// A User-Mode Linux kernel for each run
-    Uml,
-    /// This machine's kernel, in network namespaces (needs root)
-    Netns,
-}
-
-/// What makes the traffic on a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Traffic {
-    /// Our own program
-    Agent,
-    /// iperf3
-    Iperf3,
-    /// Files by FTP: vsftpd and wget
-    Ftp,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct List {
-    /// What to list
-    pub(crate) what: ListKind,
-    /// Only this one, in full
-    pub(crate) name: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ListKind {
-    /// Congestion controls
-    Algorithms,
-    /// Schedulers: which path carries the next packet
-    Schedulers,
-    /// Scenario files below ./scenarios
-    Scenarios,
-}
-
-fn key_and_value(text: &str) -> Result<String, String> {
-    match text.split_once('=') {
-        Some((key, _)) if !key.trim().is_empty() => Ok(text.to_owned()),
-        _ => Err("expected KEY=VALUE, for example flow.tcp.congestion=reno".to_owned()),
-    }
 }

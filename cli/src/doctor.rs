@@ -1,6 +1,6 @@
 //! `ropewalk doctor`: prints which scenarios this machine can run, from the diagnosis that the lab makes.
 
-use crate::lab_driver::AGENT_SUBCOMMAND;
+use crate::study::lab_driver::AGENT_SUBCOMMAND;
 use crate::{Failure, output};
 use control::registry;
 use lab::{BackendReport, Diagnosis};

@@ -7,14 +7,19 @@ use std::process::ExitCode;
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A run failed.
+    #[cfg(feature = "study")]
     Run(String),
     /// The command line names something that does not exist.
     Usage(String),
     /// The scenario is wrong.
+    #[cfg(feature = "study")]
     Scenario(scenario::Error),
     /// The tunnel's configuration is wrong.
     #[cfg(feature = "tunnel")]
     Configuration(daemon::config::ConfigErrors),
+    /// A running daemon found the tunnel's configuration wrong: all of its errors.
+    #[cfg(feature = "tunnel")]
+    ReloadedConfiguration(String),
     /// Something outside is missing or refuses.
     Environment(String),
 }
@@ -23,11 +28,13 @@ impl Failure {
     /// The exit code, as `--help` tells it.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
+            #[cfg(feature = "study")]
             Self::Run(_) => 1,
             Self::Usage(_) => 2,
+            #[cfg(feature = "study")]
             Self::Scenario(_) => 3,
             #[cfg(feature = "tunnel")]
-            Self::Configuration(_) => 3,
+            Self::Configuration(_) | Self::ReloadedConfiguration(_) => 3,
             Self::Environment(_) => 4,
         })
     }
@@ -36,20 +43,27 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            #[cfg(feature = "study")]
             Self::Scenario(error) => write!(f, "{error}"),
             #[cfg(feature = "tunnel")]
             Self::Configuration(faults) => write!(f, "{faults}"),
-            Self::Run(message) | Self::Usage(message) | Self::Environment(message) => write!(f, "error: {message}"),
+            #[cfg(feature = "tunnel")]
+            Self::ReloadedConfiguration(faults) => f.write_str(faults),
+            #[cfg(feature = "study")]
+            Self::Run(message) => write!(f, "error: {message}"),
+            Self::Usage(message) | Self::Environment(message) => write!(f, "error: {message}"),
         }
     }
 }
 
+#[cfg(feature = "study")]
 impl From<scenario::Error> for Failure {
     fn from(error: scenario::Error) -> Self {
         Self::Scenario(error)
     }
 }
 
+#[cfg(feature = "study")]
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Self {
         match error {
@@ -59,6 +73,7 @@ impl From<store::Error> for Failure {
     }
 }
 
+#[cfg(feature = "study")]
 impl From<runner::Error> for Failure {
     fn from(error: runner::Error) -> Self {
         match error {

@@ -4,7 +4,14 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Each optional feature of the package with the verbs that it brings.
 const FEATURES: &[(&str, &[&str])] = &[
-    ("tunnel", &["up", "down", "reload", "show", "top", "ping", "check", "genkey", "pubkey", "genpsk", "tunnel"]),
+    ("study", &["run", "list", "report", "compare", "merge", "new", "schema"]),
+    (
+        "tunnel",
+        &[
+            "setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "genkey", "pubkey", "genpsk",
+            "tunnel",
+        ],
+    ),
     ("lab", &["doctor", "demo"]),
     ("kernel", &["kernel"]),
 ];
@@ -30,9 +37,6 @@ mod tests {
     use crate::arguments::Arguments;
     use clap::{CommandFactory, Parser};
 
-    /// Verbs of the simulator, which every build has.
-    const ALWAYS: [&str; 6] = ["run", "list", "report", "compare", "merge", "schema"];
-
     #[test]
     fn a_verb_of_a_missing_feature_has_a_build_hint() {
         for (feature, verb) in
@@ -47,6 +51,9 @@ mod tests {
             assert!(message.is_none_or(|text| text.contains(&format!("--features {feature}"))), "{verb}");
         }
     }
+
+    /// Verbs that every build has.
+    const ALWAYS: [&str; 2] = ["completions", "man"];
 
     #[test]
     fn every_verb_is_listed() {

@@ -4,22 +4,21 @@
 use clap::Parser;
 use std::process::ExitCode;
 
+#[cfg(not(any(feature = "study", feature = "tunnel", feature = "kernel")))]
+compile_error!("a build needs one of the features study, tunnel and kernel");
+
 mod arguments;
-mod compare;
 #[cfg(feature = "lab")]
 mod doctor;
-mod document;
-mod driver;
 mod failure;
 mod features;
 #[cfg(feature = "kernel")]
 mod kernel;
-#[cfg(feature = "lab")]
-mod lab_driver;
-mod list;
+mod manual;
 mod output;
-mod progress;
-mod run;
+#[cfg(feature = "tunnel")]
+mod setup;
+#[cfg(feature = "study")]
 mod study;
 #[cfg(feature = "tunnel")]
 mod tunnel;
@@ -54,19 +53,17 @@ pub fn main() -> ExitCode {
 
 fn dispatch(verb: &Verb) -> Result<(), Failure> {
     match verb {
-        Verb::Run(arguments) => run::run(arguments),
-        Verb::List(arguments) => list::list(arguments),
-        Verb::Report { dir, json } => study::report(dir, *json),
-        Verb::Merge { dirs, out, json } => study::merge(dirs, out, *json),
-        Verb::Compare { dirs, out, json } => compare::compare(dirs, out.as_deref(), *json),
+        #[cfg(feature = "study")]
+        Verb::Study(verb) => study::dispatch(verb),
         #[cfg(feature = "tunnel")]
         Verb::Tunnel(verb) => tunnel::dispatch(verb),
         #[cfg(feature = "lab")]
         Verb::LabAgent { .. } => unreachable!("answered before"),
         #[cfg(feature = "lab")]
         Verb::Doctor { json } => doctor::doctor(*json),
+        Verb::Completions { shell } => manual::completions(*shell),
+        Verb::Man { dir } => manual::pages(dir),
         #[cfg(feature = "kernel")]
         Verb::Kernel { verb } => kernel::dispatch(verb),
-        Verb::Schema => output::json(&report::schema()),
     }
 }

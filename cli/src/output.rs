@@ -1,7 +1,7 @@
 //! Standard output and standard error. A reader that has gone away (`| head`) is no failure.
 
 use crate::Failure;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -25,9 +25,21 @@ pub(crate) fn warn(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Whether standard output is a terminal.
+#[cfg(feature = "tunnel")]
+pub(crate) fn is_terminal() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stdout())
+}
+
 /// Columns of the terminal; 80 where there is none.
 pub(crate) fn width() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
+}
+
+/// Columns of the terminal on standard error; 80 where there is none.
+#[cfg(feature = "study")]
+pub(crate) fn error_width() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
 /// Lines of the terminal; 24 where there is none.
@@ -37,7 +49,8 @@ pub(crate) fn height() -> usize {
 }
 
 /// Whether the table may use colour: on a terminal, unless `NO_COLOR` is set (no-color.org).
+#[cfg(feature = "study")]
 pub(crate) fn color() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    !no_color && std::io::stdout().is_terminal()
+    !no_color && std::io::IsTerminal::is_terminal(&std::io::stdout())
 }

@@ -1,10 +1,18 @@
 //! `check FILE`.
 
+use super::target::configuration_file;
 use crate::{Failure, output};
 use daemon::config::{self, TunnelConfig};
 use std::path::Path;
 
-pub(super) fn check(file: &Path) -> Result<(), Failure> {
+pub(super) fn check(file: &Path, live: bool) -> Result<(), Failure> {
+    let file = &configuration_file(file);
+    if is_scenario(file) {
+        let file = file.display();
+        let message =
+            format!("{file} is a scenario, not a tunnel's configuration: `ropewalk run {file}` checks and runs it");
+        return Err(Failure::Usage(message));
+    }
     let config = config::load(file).map_err(Failure::Configuration)?;
     for warning in config.warnings.iter().chain(&system_warnings(&config)) {
         output::warn(&format!("warning: {warning}"));
@@ -13,7 +21,21 @@ pub(super) fn check(file: &Path) -> Result<(), Failure> {
     let mode = if config.mpt().is_some() { "mpt" } else { "ropewalk" };
     let count = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     let counts = [count(peers.len(), "peer"), count(paths.len(), "path")].join(", ");
-    output::print(&format!("{}: valid: {} ({mode}), {counts}\n", file.display(), interface.name))
+    let found = if interface.uplinks.is_some() { ", uplinks as they are found" } else { "" };
+    output::print(&format!("{}: valid: {} ({mode}), {counts}{found}\n", file.display(), interface.name))?;
+    if live { super::live::check(&config) } else { Ok(()) }
+}
+
+/// Whether the file has tables of a scenario and none that only a tunnel's configuration has.
+fn is_scenario(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let has_table = |name: &str| {
+        let headings = [format!("[{name}]"), format!("[[{name}]]"), format!("[{name}.")];
+        text.lines().any(|line| headings.iter().any(|heading| line.trim_start().starts_with(heading.as_str())))
+    };
+    !has_table("interface")
+        && !has_table("peer")
+        && ["flow", "link", "sweep", "host"].iter().any(|name| has_table(name))
 }
 
 /// Warnings about this system: missing devices, reverse path filtering, a kernel without seccomp.

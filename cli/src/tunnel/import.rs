@@ -17,7 +17,7 @@ pub(super) fn import_mpt(dir: &Path, connection: Option<&str>, out: Option<&Path
 }
 
 /// Writes the file atomically: a temporary file, renamed.
-fn replace_file(file: &Path, text: &str) -> io::Result<()> {
+pub(super) fn replace_file(file: &Path, text: &str) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let temporary = file.with_file_name(name);

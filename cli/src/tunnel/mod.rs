@@ -5,20 +5,27 @@ mod check;
 mod demo;
 mod import;
 mod keys;
+mod live;
 mod manage;
 mod status;
 mod target;
+mod test;
 
 use crate::Failure;
+use crate::setup::{self, SetupVerb};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+pub(crate) use target::runtime_directory;
 
 /// A verb of the tunnel.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TunnelVerb {
+    /// Set up a server or a client with one command each, or undo it
+    #[command(subcommand)]
+    Setup(SetupVerb),
     /// Bring a tunnel up, and stay with it until it ends
     Up {
-        /// The configuration, a TOML file
+        /// The configuration, a TOML file; a bare NAME is /etc/ropewalk/NAME.toml
         file: PathBuf,
         /// Only read the configuration, as `check` does
         #[arg(long)]
@@ -46,10 +53,21 @@ pub(crate) enum TunnelVerb {
     },
     /// Print the RTT of each path once a second, measured by the tunnel's own probes
     Ping(Ping),
+    /// Measure rate and latency through the tunnel, of each path alone and of all together
+    Test(test::Test),
+    /// Run a hook for each line of standard input: the daemon starts this
+    #[command(hide = true)]
+    NotifyHook {
+        /// The program
+        hook: PathBuf,
+    },
     /// Check a configuration and report all of its errors
     Check {
-        /// The configuration
+        /// The configuration; a bare NAME is /etc/ropewalk/NAME.toml
         file: PathBuf,
+        /// Examine this host and its network too: routes, firewall, MTU, clock, and what the running daemon knows
+        #[arg(long)]
+        live: bool,
     },
     /// Print a new private key
     Genkey,
@@ -118,13 +136,17 @@ pub(crate) enum Demo {
 /// Runs a verb.
 pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
     match verb {
-        TunnelVerb::Up { file, check_only: true, .. } | TunnelVerb::Check { file } => check::check(file),
+        TunnelVerb::Up { file, check_only: true, .. } => check::check(file, false),
+        TunnelVerb::Check { file, live } => check::check(file, *live),
         TunnelVerb::Up { file, log_format, .. } => manage::up(file, log_format == "json"),
+        TunnelVerb::Setup(verb) => setup::dispatch(verb),
         TunnelVerb::Down { tunnel } => manage::down(tunnel),
         TunnelVerb::Reload { tunnel } => manage::reload(tunnel),
         TunnelVerb::Show(Show { tunnel, form, json }) => status::show(tunnel.as_deref(), form.is_some(), *json),
         TunnelVerb::Top { tunnel } => status::top(tunnel.as_deref()),
         TunnelVerb::Ping(Ping { tunnel, path, count }) => status::ping(tunnel.as_deref(), path.as_deref(), *count),
+        TunnelVerb::NotifyHook { hook } => manage::notify_hook(hook),
+        TunnelVerb::Test(arguments) => test::test(arguments),
         TunnelVerb::Genkey => keys::print(&daemon::keys::genkey()),
         TunnelVerb::Genpsk => keys::print(&daemon::keys::genpsk()),
         TunnelVerb::Pubkey => keys::pubkey(),

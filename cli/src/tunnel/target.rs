@@ -4,8 +4,11 @@ use crate::Failure;
 use daemon::control_plane::{Client, ClientError, RUNTIME_DIRECTORY};
 use std::path::{Path, PathBuf};
 
+/// The folder of the configurations of this host's tunnels.
+const CONFIGURATIONS: &str = "/etc/ropewalk";
+
 /// The directory of the sockets; `ROPEWALK_RUN` names another one.
-pub(super) fn runtime_directory() -> PathBuf {
+pub(crate) fn runtime_directory() -> PathBuf {
     std::env::var_os("ROPEWALK_RUN").map_or_else(|| PathBuf::from(RUNTIME_DIRECTORY), PathBuf::from)
 }
 
@@ -31,5 +34,19 @@ pub(super) fn client_or_only(tunnel: Option<&str>) -> Result<Client, Failure> {
 }
 
 pub(super) fn failure(error: &ClientError) -> Failure {
-    Failure::Environment(error.to_string())
+    match error {
+        ClientError::Configuration(_) => Failure::ReloadedConfiguration(error.to_string()),
+        _ => Failure::Environment(error.to_string()),
+    }
+}
+
+/// The configuration that an argument means: the file, or that of an interface in `/etc/ropewalk`.
+pub(super) fn configuration_file(argument: &Path) -> PathBuf {
+    let is_name = argument.components().count() == 1 && argument.extension().is_none() && !argument.exists();
+    if !is_name {
+        return argument.to_owned();
+    }
+    let mut name = argument.as_os_str().to_owned();
+    name.push(".toml");
+    Path::new(CONFIGURATIONS).join(name)
 }

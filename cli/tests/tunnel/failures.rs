@@ -24,3 +24,15 @@ fn a_path_that_fails_is_replaced_by_the_other_and_used_again_when_it_recovers() 
     assert!(eventually(used), "{:#?}", pair.path(RIGHT, 0));
     assert!(transfer.stop() > 0);
 }
+
+#[test]
+fn a_start_that_fails_leaves_no_files() {
+    let Some(mut pair) = TunnelPair::configured(IPV4, &["rate=10mbit"]) else { return };
+    // No device has the address.
+    let keys = "user = \"nobody\"\nmetrics = \"192.0.2.1:9754\"";
+    pair.edit(LEFT, |text| text.replacen("\n\n[[peer]]", &format!("\n{keys}\n\n[[peer]]"), 1));
+    pair.start(LEFT);
+    assert_eq!(pair.wait(LEFT).code(), Some(4));
+    let left: Vec<_> = std::fs::read_dir(pair.folder(LEFT)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["rw0.toml"]);
+}

@@ -11,11 +11,17 @@
 //! - `protocol`: an implementation in Python as the peer.
 
 mod attacks;
+mod causes;
+mod dashboard;
+mod enrolment;
 mod failures;
 mod hostile;
 mod hostile_client;
+mod internet;
 mod kernel;
+mod live;
 mod mtu;
+mod notifications;
 mod packet_socket;
 mod policy;
 mod privileges;
@@ -24,7 +30,13 @@ mod python;
 mod relay;
 mod reloads;
 mod restarts;
+mod second_daemon;
+mod servers;
+mod setup;
+mod speed_test;
 mod strangers;
+mod threads;
 mod traffic;
 mod transfers;
 mod tunnel_pair;
+mod uplinks;

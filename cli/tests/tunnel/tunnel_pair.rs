@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::{Reason, eventually, skip};
@@ -94,7 +94,7 @@ impl TunnelPair {
         testbed::possible().map_err(|reason| skip(Reason::Missing, &reason)).ok()?;
         // A test that panicked has cleaned up.
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        let testbed = Testbed::pair(&[&program(), "lab-agent"], links).unwrap();
+        let testbed = Testbed::pair(&[env!("CARGO_BIN_EXE_ropewalk"), "lab-agent"], links).unwrap();
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         // A short name: the path of a unix socket has 107 bytes at most.
         let folder = std::env::temp_dir().join(format!("rw-{}-{number}", std::process::id()));
@@ -179,11 +179,25 @@ impl TunnelPair {
         self.daemons[host] = Some(command.spawn().unwrap());
     }
 
+    /// As [`TunnelPair::start`], with a file in the place of `/etc/hosts`.
+    pub(crate) fn start_with_hosts(&mut self, host: usize, hosts: &Path) {
+        let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+        let mut command = self.testbed.command(host, "unshare");
+        command.args(["--mount", "sh", "-c", script]).arg(hosts).args([&program(), "up"]).arg(self.file(host));
+        command.env("ROPEWALK_RUN", self.folder(host)).env("RUST_LOG", "warn").stdin(Stdio::null());
+        self.daemons[host] = Some(command.spawn().unwrap());
+    }
+
     /// Kills the daemon (SIGKILL).
     pub(crate) fn kill(&mut self, host: usize) {
         let mut daemon = self.daemons[host].take().expect("it was started");
         daemon.kill().unwrap();
         daemon.wait().unwrap();
+    }
+
+    /// Waits until the daemon has ended by itself.
+    pub(crate) fn wait(&mut self, host: usize) -> ExitStatus {
+        self.daemons[host].take().expect("it was started").wait().unwrap()
     }
 
     /// Requests the daemon's end, and waits for it.
@@ -211,7 +225,7 @@ impl TunnelPair {
         assert!(eventually(|| self.client(host).status().is_ok()), "host {host} does not start");
     }
 
-    fn client(&self, host: usize) -> Client {
+    pub(crate) fn client(&self, host: usize) -> Client {
         Client::new(&self.folder(host), DEVICE)
     }
 

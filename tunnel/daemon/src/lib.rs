@@ -2,10 +2,14 @@
 
 pub mod config;
 pub mod control_plane;
+pub mod dashboard;
 pub mod data_plane;
+pub mod event;
 pub mod keys;
 pub mod log;
+pub mod notify;
 pub mod show;
+pub mod speed_test;
 pub mod status;
 mod top;
 mod up;

@@ -1,6 +1,7 @@
 //! Formats a status as text, like `wg show` and `wg show dump`.
 
-use crate::status::{PathStatus, PeerStatus, RelayStatus, Traffic, TunnelStatus};
+use crate::event::Event;
+use crate::status::{PathStatus, PeerStatus, RealtimeStatus, RelayStatus, Traffic, TunnelStatus};
 
 /// Minimum width of a terminal, in columns, on which paths are shown as a table.
 const TABLE_WIDTH: usize = 100;
@@ -27,7 +28,7 @@ pub fn show(status: &TunnelStatus, width: usize) -> String {
     for status in &status.peers {
         text += &peer(status, width);
     }
-    text
+    text + &events(status)
 }
 
 fn mode(mode: &str) -> String {
@@ -54,11 +55,36 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     if let Some(reason) = &peer.controller_failure {
         line("congestion control", format!("cubic, because the policy failed: {reason}"));
     }
+    if let Some(status) = &peer.realtime {
+        let RealtimeStatus { packets, moves, copied_packets, first_copies, wasted_copies, .. } = status;
+        let copies = format!("{copied_packets} copied ({first_copies} came first, {wasted_copies} in vain)");
+        line("real-time", format!("{packets} packets, {copies}, {moves} moves"));
+    }
     if let Some(status) = &peer.relay {
         line("relay", relay(status));
     }
     text += &if width >= TABLE_WIDTH { table(&peer.paths) } else { peer.paths.iter().map(lines).collect() };
-    text
+    text + &causes(&peer.paths)
+}
+
+/// The causes of paths that carry no data, each with its remedy.
+fn causes(paths: &[PathStatus]) -> String {
+    let causes = paths.iter().filter_map(|path| Some((path, path.cause.as_ref()?)));
+    causes.map(|(path, cause)| format!("  {}: {}\n    remedy: {}\n", path.name, cause.text, cause.remedy)).collect()
+}
+
+/// The latest events with their ages.
+fn events(status: &TunnelStatus) -> String {
+    if status.events.is_empty() {
+        return String::new();
+    }
+    let line = |event: &Event| {
+        let age = duration(status.unix_ms.saturating_sub(event.unix_ms) as f64 / 1e3);
+        let subject = event.path.clone().or_else(|| Some(format!("peer {}", event.peer.as_ref()?.get(..8)?)));
+        let subject = subject.map_or_else(String::new, |subject| format!("{subject}: "));
+        format!("  {age} ago: {subject}{}\n", event.message)
+    };
+    format!("\nlatest events:\n{}", status.events.iter().map(line).collect::<String>())
 }
 
 fn relay(relay: &RelayStatus) -> String {

@@ -3,6 +3,7 @@
 //! Counters run from the start of the daemon. Times are in milliseconds, rates in bits per second, sizes in bytes; the
 //! unit ends the name. Values that are not known (no measurement yet, no handshake in `mpt` mode) are null.
 
+use crate::event::{Cause, Event};
 use serde::{Deserialize, Serialize};
 
 /// The version of this document; incremented when a field is removed or changes its meaning.
@@ -22,10 +23,16 @@ pub struct TunnelStatus {
     pub mode: String,
     /// Time since the start, seconds.
     pub uptime_s: f64,
+    /// The wall clock, milliseconds since the Unix epoch.
+    #[serde(default)]
+    pub unix_ms: u64,
     /// The peers, in the file's order.
     pub peers: Vec<PeerStatus>,
     /// Dropped packets by reason, including reasons with none.
     pub drops: Vec<DropCount>,
+    /// The latest events, the oldest first; `GET /v1/events` has more.
+    #[serde(default)]
+    pub events: Vec<Event>,
 }
 
 /// The daemon's process, and how it is confined.
@@ -67,6 +74,12 @@ pub struct PeerStatus {
     pub handshake_age_ms: Option<f64>,
     /// The cipher of the session.
     pub cipher: Option<String>,
+    /// Handshake initiations sent since the latest answer.
+    #[serde(default)]
+    pub handshake_attempts: u32,
+    /// Whether it carries the packets of its networks, if it is one of several servers with the same ones.
+    #[serde(default)]
+    pub active: Option<bool>,
     /// The paths to it.
     pub paths: Vec<PathStatus>,
     /// The queue of packets to be sent.
@@ -78,6 +91,9 @@ pub struct PeerStatus {
     pub controller_failure: Option<String>,
     /// Lost fragments that were retransmitted.
     pub retransmitted_fragments: u64,
+    /// The real-time class of what this end sends; null until it has sent a packet of it.
+    #[serde(default)]
+    pub realtime: Option<RealtimeStatus>,
     /// Relayed TCP connections; null if this end does not relay.
     #[serde(default)]
     pub relay: Option<RelayStatus>,
@@ -90,12 +106,21 @@ pub struct PathStatus {
     pub name: String,
     /// The state.
     pub state: PathState,
+    /// Whether the peer opened it; otherwise it is configured here.
+    #[serde(default)]
+    pub opened_by_peer: bool,
+    /// Why it carries no data; null while it is up, and until the cause is found.
+    #[serde(default)]
+    pub cause: Option<Cause>,
     /// Whether it carries data only while no other path works.
     pub backup: bool,
     /// Whether its traffic costs money.
     pub metered: bool,
     /// The device that it is bound to.
     pub interface: Option<String>,
+    /// The address that it is bound to.
+    #[serde(default)]
+    pub source: Option<String>,
     /// The peer's address, from the latest authenticated datagrams.
     pub remote: Option<String>,
     /// Smoothed round-trip time.
@@ -168,6 +193,12 @@ impl Traffic {
         self.packets += packets as u64;
         self.bytes += bytes as u64;
     }
+
+    /// Adds what another data thread has counted.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
 }
 
 /// The ingress queue of a peer: packets from the host that are to be sent.
@@ -198,6 +229,23 @@ pub struct ReorderBuffer {
     pub timeouts: u64,
     /// Fragments that arrived after their reorder timeout.
     pub late_packets: u64,
+}
+
+/// The real-time class of what this end sends to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RealtimeStatus {
+    /// Packets sent.
+    pub packets: u64,
+    /// Moves from one path to another.
+    pub moves: u64,
+    /// Copies of them sent on a second path.
+    pub copied_packets: u64,
+    /// Bytes of these copies.
+    pub copied_bytes: u64,
+    /// Copies that were acknowledged before what they are copies of.
+    pub first_copies: u64,
+    /// Copies of what was acknowledged before them.
+    pub wasted_copies: u64,
 }
 
 /// Relayed TCP connections with a peer.

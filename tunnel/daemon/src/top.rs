@@ -65,7 +65,10 @@ fn is_quit_within(time: Duration) -> io::Result<bool> {
 
 /// Draws one screen.
 fn draw(frame: &mut Frame<'_>, status: &TunnelStatus, failure: Option<&str>) {
-    let heights = status.peers.iter().map(|peer| Constraint::Length(2 + 2 * peer.paths.len() as u16));
+    let causes = |peer: &PeerStatus| peer.paths.iter().filter(|path| path.cause.is_some()).count();
+    let path_height = if is_narrow(frame.area().width) { 3 } else { 2 };
+    let height = |peer: &PeerStatus| Constraint::Length((2 + path_height * peer.paths.len() + causes(peer)) as u16);
+    let heights = status.peers.iter().map(height);
     let rows: Vec<_> = [Constraint::Length(2)].into_iter().chain(heights).chain([Constraint::Min(0)]).collect();
     let areas = Layout::vertical(rows).split(frame.area());
     frame.render_widget(Paragraph::new(heading(status, failure)), areas[0]);
@@ -78,18 +81,23 @@ fn heading(status: &TunnelStatus, failure: Option<&str>) -> Vec<Line<'static>> {
     let interface = &status.interface;
     let drops: u64 = status.drops.iter().map(|drop| drop.packets).sum();
     let (addresses, uptime) = (interface.addresses.join(" "), duration(status.uptime_s));
-    let summary = format!("  {}  {addresses}  up {uptime}  {drops} dropped", status.mode);
-    let second_line =
-        failure.map_or_else(|| Line::from("q quits".dim()), |failure| Line::from(failure.to_owned().red()));
+    let summary = format!("  {}  {addresses}", status.mode);
+    let second_line = failure.map_or_else(
+        || Line::from(vec![format!("up {uptime}  {drops} dropped  ").into(), "q quits".dim()]),
+        |failure| Line::from(failure.to_owned().red()),
+    );
     vec![Line::from(vec![interface.name.clone().bold(), summary.into()]), second_line]
 }
 
 fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
     let (reorder, ingress) = (&peer.reorder_buffer, &peer.ingress_queue);
     let name = peer.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
+    let details = format!(", timeout {:.0} ms, {} late", reorder.timeout_ms, reorder.late_packets);
     let bottom_title = format!(
-        " reorder buffer {} packets, timeout {:.0} ms, {} late; ingress queue {} bytes ",
-        reorder.backlog_packets, reorder.timeout_ms, reorder.late_packets, ingress.backlog_bytes
+        " reorder buffer {} packets{}; ingress queue {} bytes ",
+        reorder.backlog_packets,
+        if is_narrow(area.width) { "" } else { &details },
+        ingress.backlog_bytes
     );
     let block = Block::bordered().title(format!(" peer {name} ")).title_bottom(bottom_title);
     let inner = block.inner(area);
@@ -99,27 +107,33 @@ fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// A line of numbers, and a bar: the send rate, against the rate of the fastest path.
-fn path_lines(path: &PathStatus, max_rate_bps: u64, width: u16) -> [Line<'static>; 2] {
+/// Whether a terminal of `width` columns is too narrow for all numbers of a path in one line.
+fn is_narrow(width: u16) -> bool {
+    width < 80
+}
+
+/// Numbers in a line, or in two, a bar (the send rate, against the rate of the fastest path), and why it carries no data, if
+/// it does not. `width` is that within the frame.
+fn path_lines(path: &PathStatus, max_rate_bps: u64, width: u16) -> Vec<Line<'static>> {
     let color = match path.state {
         PathState::Up => Color::Green,
         PathState::Validating => Color::Yellow,
         PathState::Down => Color::Red,
     };
     let srtt = path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms"));
-    let numbers = format!(
-        " ↑{:>12} ↓{:>12} {srtt:>9} {:>5.1}% loss {:>3.0}%",
-        bits(path.send_rate_bps),
-        bits(path.receive_rate_bps),
-        path.loss_ratio * 100.0,
-        path.send_share * 100.0
-    );
-    let state = Span::styled(format!("{:<10}", path.state.as_str()), Style::new().fg(color));
+    let rates = format!(" ↑{:>12} ↓{:>12}", bits(path.send_rate_bps), bits(path.receive_rate_bps));
+    let quality = format!(" {srtt:>9} {:>5.1}% loss {:>3.0}%", path.loss_ratio * 100.0, path.send_share * 100.0);
+    let state = if path.backup && path.state == PathState::Up { "up backup" } else { path.state.as_str() };
+    let state = Span::styled(format!("{state:<10}"), Style::new().fg(color));
     let name = format!("{:<10.10} ", path.name).bold();
-    [
-        Line::from(vec![name, state, numbers.into()]),
-        Line::styled(bar(path.send_rate_bps, max_rate_bps, width), Style::new().fg(color)),
-    ]
+    let mut lines = if is_narrow(width + 2) {
+        vec![Line::from(vec![name, state, quality.into()]), Line::from(rates)]
+    } else {
+        vec![Line::from(vec![name, state, (rates + &quality).into()])]
+    };
+    lines.push(Line::styled(bar(path.send_rate_bps, max_rate_bps, width), Style::new().fg(color)));
+    lines.extend(path.cause.as_ref().map(|cause| Line::styled(cause.text.clone(), Style::new().fg(color))));
+    lines
 }
 
 /// `value` of `max` in `width` columns, to an eighth of a column.
@@ -140,6 +154,20 @@ mod tests {
         assert_eq!(bar(1, 2, 4), "██");
         assert_eq!(bar(3, 16, 2), "▍");
         assert_eq!((bar(0, 5, 9), bar(9, 1, 3)), (String::new(), "███".into()));
+    }
+
+    #[test]
+    fn nothing_is_cut_in_sixty_columns() {
+        let mut terminal = Terminal::new(TestBackend::new(60, 16)).unwrap();
+        let mut status = TunnelStatus::example();
+        status.peers[0].paths[1].backup = true;
+        terminal.draw(|frame| draw(frame, &status, None)).unwrap();
+        let screen = terminal.backend().to_string();
+        for text in
+            ["dropped  q quits", "48.0 ms", "0.2% loss  71%", "↑ 50.0 Mbit/s", "up backup", "ingress queue", " bytes ─"]
+        {
+            assert!(screen.contains(text), "{text}\n{screen}");
+        }
     }
 
     #[test]

@@ -1,20 +1,21 @@
-//! `ropewalk up`: starts the data thread and the control loop, and runs until the tunnel ends.
+//! `ropewalk up`: starts the data threads and the control loop, and runs until the tunnel ends.
 
 mod data_plane_config;
 mod handle;
+mod lookups;
 mod path_assignment;
 mod rates;
 mod status_builder;
 
 use crate::config::TunnelConfig;
 use crate::control_plane::{self, ControlConfig, DataPlaneHandle, Error, ThreadRole, confine, keep_capabilities};
-use crate::data_plane::{self, CommandReceiver, DataPlane, DataPlaneConfig};
+use crate::data_plane::{self, DataPlane, DataPlaneConfig, DeviceQueue, ThreadLinks};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 /// Time for which the end of the process waits for the data thread's.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -30,28 +31,55 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path) -> Result<(), E
         warn!("{warning}");
     }
     let folder = control_plane::clean_up(directory, &config.interface.name)?;
-    let (sender, receiver) = data_plane::channel().map_err(|error| system_error("creating an eventfd", error))?;
-    let (data_plane_config, assignment) = data_plane_config::data_plane_config(&config)?;
-    let (start_sender, end_receiver) = spawn_data_thread(data_plane_config, receiver)?;
-    let handle: Arc<dyn DataPlaneHandle> =
-        Arc::new(handle::CommandHandle::new(sender, start_sender, &config, assignment));
+    let config = control_plane::with_present_uplinks(config).map_err(|error| system_error("finding uplinks", error))?;
+    let (data_plane_configs, assignment) = data_plane_config::data_plane_config(&config)?;
+    let threads = spawn_data_threads(data_plane_configs)?;
+    if threads.len() > 1 {
+        info!("{} data threads", threads.len());
+    }
+    let (controls, ends): (Vec<_>, Vec<_>) = threads.into_iter().map(|thread| (thread.control, thread.end)).unzip();
+    let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(controls, &config, assignment));
     let result = control_plane::run(ControlConfig { config, file, folder }, &handle);
     drop(handle);
-    // The data thread tells peers and hosts that the tunnel is closed. It ends by dropping its sender.
-    let _ = end_receiver.recv_timeout(STOP_TIMEOUT);
+    // The data threads tell peers and hosts that the tunnel is closed. They end by dropping their senders.
+    for end in ends {
+        let _ = end.recv_timeout(STOP_TIMEOUT);
+    }
     result
 }
 
-/// Spawns the data thread, which opens the device and the sockets, and waits for that. The thread continues when the
-/// returned sender is used: only then may it drop its privileges, because a change of user affects all threads. Its end
-/// disconnects the returned receiver.
-fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Result<(Sender<()>, Receiver<()>), Error> {
+/// A data thread.
+struct DataThread {
+    control: handle::ThreadControl,
+    /// Disconnected by the thread's end.
+    end: Receiver<()>,
+}
+
+/// Opens a device, with a queue for each data thread, and spawns the threads, which open their sockets in order.
+fn spawn_data_threads(configs: Vec<DataPlaneConfig>) -> Result<Vec<DataThread>, Error> {
+    if configs.len() <= 1 {
+        return configs.into_iter().map(|config| spawn_data_thread(move || DataPlane::open(config))).collect();
+    }
+    let to_error = |error| system_error("opening the tunnel", error);
+    let queues = DeviceQueue::open(&configs[0].device, configs.len()).map_err(to_error)?;
+    let links = ThreadLinks::new(configs.len()).map_err(|error| system_error("creating an eventfd", error))?;
+    let threads = configs.into_iter().zip(queues).zip(links);
+    let spawn = |((config, queue), links)| spawn_data_thread(move || DataPlane::open_thread(config, queue, links));
+    threads.map(spawn).collect()
+}
+
+/// Spawns a data thread, which opens its part of the data plane, and waits for that. The thread continues when it is told
+/// to start: only then may it drop its privileges, because a change of user affects all threads.
+fn spawn_data_thread(
+    open: impl FnOnce() -> Result<DataPlane, data_plane::Error> + Send + 'static,
+) -> Result<DataThread, Error> {
+    let (sender, commands) = data_plane::channel().map_err(|error| system_error("creating an eventfd", error))?;
     let (open_sender, open_receiver) = mpsc::channel();
     let (start_sender, start_receiver) = mpsc::channel();
-    let (end_sender, end_receiver) = mpsc::channel();
+    let (end_sender, end) = mpsc::channel();
     let open = move || {
         keep_capabilities().map_err(|error| system_error("keeping capabilities", error))?;
-        DataPlane::open(config).map_err(|error| system_error("opening the tunnel", error))
+        open().map_err(|error| system_error("opening the tunnel", error))
     };
     let run_thread = move || match open() {
         Err(error) => drop(open_sender.send(Err(error))),
@@ -74,7 +102,8 @@ fn spawn_data_thread(config: DataPlaneConfig, commands: CommandReceiver) -> Resu
         .spawn(run_thread)
         .map_err(|error| system_error("starting a thread", error))?;
     let opened = open_receiver.recv().unwrap_or_else(|error| Err(system_error("opening the tunnel", error)));
-    opened.map(|start_sender| (start_sender, end_receiver))
+    let control = handle::ThreadControl { commands: sender, start: opened? };
+    Ok(DataThread { control, end })
 }
 
 fn system_error(action: &str, error: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -2,6 +2,8 @@
 
 use super::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, TunnelConfig};
 use machine::TunnelOptions;
+use seal::PublicKey;
+use std::collections::BTreeMap;
 
 /// A change from the old configuration to the new one.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +55,8 @@ fn interface_changes(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'stat
         ("interface.address", old.addresses != new.addresses),
         ("interface.mtu", old.mtu != new.mtu),
         ("interface.routes", old.routes != new.routes),
+        ("interface.uplinks", old.uplinks != new.uplinks),
+        ("interface.routing", old.policy_routing != new.policy_routing),
     ])
 }
 
@@ -67,10 +71,15 @@ fn needs_restart(old: &TunnelConfig, new: &TunnelConfig) -> Vec<&'static str> {
     let mut keys = differing_keys([
         (mode, old.mode != new.mode),
         ("interface.name", old_interface.name != new_interface.name),
+        ("interface.peers-file", old_interface.peers_file != new_interface.peers_file),
         ("interface.user", old_interface.user != new_interface.user),
         ("interface.metrics", old_interface.metrics != new_interface.metrics),
+        ("interface.threads", old_interface.threads != new_interface.threads),
     ]);
     keys.extend(option_changes(&old.options, &new.options));
+    keys.extend(super::observation::changes(&old.observation, &new.observation));
+    let class_differs = old.realtime != new.realtime || old.options.realtime != new.options.realtime;
+    keys.extend(class_differs.then_some("class.realtime"));
     keys.extend((old.relay != new.relay).then_some("tunnel.relay"));
     keys
 }
@@ -120,15 +129,18 @@ fn same_address(a: &ConfiguredPath, b: &ConfiguredPath) -> bool {
 const ALLOWED_IPS: &str = "peer.allowed-ips";
 
 fn peer_list_changes(old: &[ConfiguredPeer], new: &[ConfiguredPeer]) -> Vec<ConfigChange> {
-    let find = |peers: &[ConfiguredPeer], peer: &ConfiguredPeer| {
-        peers.iter().find(|other| other.public_key == peer.public_key).cloned()
+    let by_key = |peers: &'_ [ConfiguredPeer]| -> BTreeMap<Option<PublicKey>, usize> {
+        peers.iter().enumerate().map(|(index, peer)| (peer.public_key, index)).collect()
     };
-    let removed = old.iter().filter(|peer| find(new, peer).is_none()).cloned().map(ConfigChange::RemovePeer);
-    let added_or_changed = new.iter().filter_map(|peer| match find(old, peer) {
-        Some(old_peer) if old_peer == *peer => None,
-        Some(old_peer) => Some(ConfigChange::SetPeer(peer.clone(), peer_changes(&old_peer, peer))),
-        None => Some(ConfigChange::AddPeer(peer.clone())),
-    });
+    let (old_by_key, new_by_key) = (by_key(old), by_key(new));
+    let removed = old.iter().filter(|peer| !new_by_key.contains_key(&peer.public_key));
+    let removed = removed.cloned().map(ConfigChange::RemovePeer);
+    let added_or_changed =
+        new.iter().filter_map(|peer| match old_by_key.get(&peer.public_key).map(|index| &old[*index]) {
+            Some(old_peer) if old_peer == peer => None,
+            Some(old_peer) => Some(ConfigChange::SetPeer(peer.clone(), peer_changes(old_peer, peer))),
+            None => Some(ConfigChange::AddPeer(peer.clone())),
+        });
     removed.chain(added_or_changed).collect()
 }
 
@@ -137,6 +149,8 @@ fn peer_changes(old: &ConfiguredPeer, new: &ConfiguredPeer) -> Vec<&'static str>
         (ALLOWED_IPS, old.allowed_ips != new.allowed_ips),
         ("peer.endpoint", old.endpoint != new.endpoint),
         ("peer.preshared-key", old.preshared_key != new.preshared_key),
+        ("peer.name", old.name != new.name),
         ("peer.address", old.address != new.address),
+        ("peer.priority", old.priority != new.priority),
     ])
 }

@@ -1,6 +1,8 @@
 //! The names of all keys, from serde. `docs/tunnel-configuration.md` is tested against them.
 
-use super::tables::{ConfigFile, InterfaceTable, MptTable, PathTable, PeerTable, TunnelTable};
+use super::tables::{
+    ConfigFile, InterfaceTable, MptTable, NotifyTable, PathTable, PeerTable, RealtimeTable, TunnelTable,
+};
 use serde::de::DeserializeOwned;
 
 /// (table, its keys). The first is the file itself, with an empty name.
@@ -13,6 +15,8 @@ pub fn keys() -> Vec<(&'static str, Vec<String>)> {
         ("path", table_keys::<PathTable>()),
         ("tunnel", table_keys::<TunnelTable>()),
         ("mpt", table_keys::<MptTable>()),
+        ("class.realtime", table_keys::<RealtimeTable>()),
+        ("notify", table_keys::<NotifyTable>()),
     ]
 }
 

@@ -1,11 +1,15 @@
 //! The resolved configuration of a tunnel.
 
 use super::endpoint::PeerEndpoint;
+use super::observation::ObservationConfig;
+use super::realtime::RealtimeRules;
 use super::relay::RelayOptions;
+use crate::data_plane::MAX_THREADS;
 use ipnet::IpNet;
 use machine::TunnelOptions;
 use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use units::{Rate, Span};
 
 /// The configuration of a tunnel. Fields have the names of the file's keys.
@@ -17,12 +21,16 @@ pub struct TunnelConfig {
     pub mode: Mode,
     /// The peers.
     pub peers: Vec<ConfiguredPeer>,
-    /// The paths, one for each uplink; at least one.
+    /// The paths, one for each uplink; at least one, unless uplinks are found.
     pub paths: Vec<ConfiguredPath>,
-    /// The `[tunnel]` table, but for the relay.
+    /// The `[tunnel]` table, but for the relay; and the options of the real-time class.
     pub options: TunnelOptions,
+    /// What marks packets of the real-time class; `None` without that class.
+    pub realtime: Option<RealtimeRules>,
     /// The relay; `None` if connections are not relayed.
     pub relay: Option<RelayOptions>,
+    /// The history and the dashboard.
+    pub observation: ObservationConfig,
     /// Warnings for the log and for `ropewalk check`.
     pub warnings: Vec<String>,
 }
@@ -37,6 +45,18 @@ impl TunnelConfig {
     pub fn mtu(&self) -> u16 {
         let default = if self.mpt().is_some() { mpt::DEFAULT_MTU } else { DEFAULT_MTU };
         self.interface.mtu.unwrap_or(default)
+    }
+
+    /// The number of data threads to start with.
+    #[must_use]
+    pub fn data_threads(&self) -> usize {
+        let has_priority = || self.peers.iter().any(|peer| peer.priority.is_some());
+        let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        match self.interface.threads {
+            Some(threads) => threads.into(),
+            None if self.relay.is_some() || self.mpt().is_some() || has_priority() => 1,
+            None => processors().min(self.peers.len()).clamp(1, MAX_THREADS),
+        }
     }
 
     /// The options of the `mpt` mode, if that is the mode.
@@ -62,10 +82,27 @@ pub struct InterfaceConfig {
     pub listen_port: u16,
     /// Whether allowed IPs become routes.
     pub routes: bool,
+    /// How uplinks are found; `None` if only each `[[path]]` is one.
+    pub uplinks: Option<UplinkOptions>,
+    /// Whether paths without a route get policy routing of their own.
+    pub policy_routing: bool,
     /// The user to run as after the set-up.
     pub user: Option<String>,
+    /// The file of further peers, which enrolment changes; `None` without enrolment.
+    pub peers_file: Option<PathBuf>,
     /// The TCP address that serves the metrics; `None` for the daemon's socket alone.
     pub metrics: Option<SocketAddr>,
+    /// The number of data threads; `None` is one for each processor, if there are as many peers.
+    pub threads: Option<u8>,
+}
+
+/// How uplinks are found: patterns of names of devices, in which `*` stands for any characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UplinkOptions {
+    /// Devices that are none.
+    pub exclude: Vec<String>,
+    /// Devices whose traffic costs money, beside those that are recognised.
+    pub metered: Vec<String>,
 }
 
 /// The protocol of the tunnel.
@@ -96,6 +133,8 @@ pub struct MptOptions {
 /// A peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfiguredPeer {
+    /// The name for people.
+    pub name: Option<String>,
     /// The public key; `None` in `mpt` mode.
     pub public_key: Option<PublicKey>,
     /// A secret shared beside the keys.
@@ -106,6 +145,10 @@ pub struct ConfiguredPeer {
     pub endpoint: Option<PeerEndpoint>,
     /// The inner address, which MPT's keepalives carry; `None` in `ropewalk` mode.
     pub address: Option<IpAddr>,
+    /// The end of an enrolment token whose one-time key this is, Unix time in seconds; `None` for a key of its own.
+    pub token_expires: Option<u64>,
+    /// The order among several servers with the same allowed IPs, the smallest first; `None` if it shares them with none.
+    pub priority: Option<u32>,
 }
 
 /// A path over one uplink.
@@ -129,4 +172,25 @@ pub struct ConfiguredPath {
     pub weight: u32,
     /// The maximum send rate.
     pub rate: Option<Rate>,
+    /// Whether it is an uplink that was found, and not in the file.
+    pub automatic: bool,
+}
+
+impl ConfiguredPath {
+    /// A path that the routing table decides on.
+    #[must_use]
+    pub fn any(listen_port: u16, name: String) -> Self {
+        Self {
+            name,
+            interface: None,
+            source: None,
+            listen_port,
+            endpoint: None,
+            backup: false,
+            metered: false,
+            weight: 1,
+            rate: None,
+            automatic: false,
+        }
+    }
 }

@@ -84,6 +84,7 @@ fn read_tables(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
         match parse::deserialize::<ConfigFile>(tree.clone()) {
             Ok(file) => return (file, diagnostics),
             Err(diagnostic) => {
+                let diagnostic = with_unit(diagnostic, &tree);
                 let removed = remove(&mut tree, &diagnostic.span);
                 diagnostics.push(diagnostic);
                 if !removed {
@@ -91,6 +92,19 @@ fn read_tables(tree: &Node<'_>) -> (ConfigFile, Vec<Diagnostic>) {
                 }
             }
         }
+    }
+}
+
+/// Helps with a number where a quantity belongs: it is a string with a unit.
+fn with_unit(diagnostic: Diagnostic, tree: &Node<'_>) -> Diagnostic {
+    let key = key_at(tree, &diagnostic.span);
+    let is_number = diagnostic.message.contains("integer") || diagnostic.message.contains("float");
+    match key.rsplit('.').next() {
+        Some("rate") if is_number => diagnostic.with_help("a number with its unit, such as `\"20mbit\"`"),
+        Some("max-reorder-timeout" | "keepalive-time" | "dead-time") if is_number => {
+            diagnostic.with_help("a number with its unit, such as `\"300ms\"`")
+        }
+        _ => diagnostic,
     }
 }
 

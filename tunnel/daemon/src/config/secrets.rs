@@ -1,10 +1,11 @@
 //! Files with secrets: their texts, which are wiped, and their modes.
 
+use nix::libc;
 use parse::Diagnostic;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -32,6 +33,23 @@ pub(super) fn read(path: &Path) -> io::Result<SecretText> {
     let loose_mode = (metadata.is_file() && mode & READABLE != 0).then_some(mode);
     let capacity = usize::try_from(metadata.len()).map_err(io::Error::other)?.max(MAX_STREAM_LEN);
     Ok(SecretText { text: read_to_end(file, capacity)?, loose_mode })
+}
+
+/// As [`read`], of a file in a folder of another user: no symbolic link, nothing but a regular file of at most `max_len`
+/// bytes, so that this user can neither show a file of root's nor hold a process of root's up.
+///
+/// # Errors
+/// As [`read`]; it is no such file.
+pub(super) fn read_untrusted(path: &Path, max_len: u64) -> io::Result<SecretText> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > max_len {
+        let message = format!("it must be a regular file of at most {max_len} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    let mode = metadata.permissions().mode() & 0o7777;
+    let text = read_to_end(file, max_len.min(metadata.len()) as usize)?;
+    Ok(SecretText { text, loose_mode: (mode & READABLE != 0).then_some(mode) })
 }
 
 /// Reads the text of a secret, at most `max_len` bytes. The buffer never grows: no copy stays behind.

@@ -17,6 +17,33 @@ pub(super) struct ConfigFile {
     pub(super) path: Option<Vec<Spanned<PathTable>>>,
     pub(super) tunnel: Option<TunnelTable>,
     pub(super) mpt: Option<Spanned<MptTable>>,
+    pub(super) notify: Option<Spanned<NotifyTable>>,
+    pub(super) class: Option<ClassTables>,
+}
+
+/// The classes of traffic.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ClassTables {
+    pub(super) realtime: Option<Spanned<RealtimeTable>>,
+}
+
+/// `[class.realtime]`.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RealtimeTable {
+    pub(super) dscp: Option<Spanned<StringOrList>>,
+    pub(super) ports: Option<Spanned<StringOrList>>,
+    pub(super) copy_budget: Option<Spanned<String>>,
+    pub(super) copy_on_metered: Option<Spanned<bool>>,
+    pub(super) share: Option<Spanned<String>>,
+}
+
+/// The file that `peers-file` names.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct PeersTables {
+    pub(super) peer: Option<Vec<Spanned<PeerTable>>>,
 }
 
 /// `[interface]`.
@@ -32,20 +59,49 @@ pub(super) struct InterfaceTable {
     pub(super) listen_port: Option<Spanned<i64>>,
     pub(super) routes: Option<Spanned<bool>>,
     pub(super) user: Option<Spanned<String>>,
+    pub(super) peers_file: Option<Spanned<String>>,
     pub(super) metrics: Option<Spanned<String>>,
+    pub(super) history: Option<Spanned<String>>,
+    pub(super) speed_test: Option<Spanned<bool>>,
+    pub(super) dashboard: Option<Spanned<String>>,
+    pub(super) dashboard_token_file: Option<Spanned<String>>,
+    pub(super) threads: Option<Spanned<NumberOrWord>>,
     pub(super) allow_readable_keys: Option<Spanned<bool>>,
+    pub(super) uplinks: Option<Spanned<UplinksValue>>,
+    pub(super) routing: Option<Spanned<String>>,
+}
+
+/// `uplinks`: `"auto"`, or its table.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(untagged, expecting = "expected \"auto\", or a table with `exclude` and `metered`")]
+pub(super) enum UplinksValue {
+    Word(String),
+    Table(UplinksTable),
+}
+
+/// The table of `uplinks`: patterns of names of devices.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct UplinksTable {
+    #[serde(default)]
+    pub(super) exclude: Vec<String>,
+    #[serde(default)]
+    pub(super) metered: Vec<String>,
 }
 
 /// `[[peer]]`.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PeerTable {
+    pub(super) name: Option<Spanned<String>>,
     pub(super) public_key: Option<Spanned<String>>,
     pub(super) preshared_key: Option<Spanned<Zeroizing<String>>>,
     pub(super) preshared_key_file: Option<Spanned<String>>,
     pub(super) allowed_ips: Option<Spanned<StringOrList>>,
     pub(super) endpoint: Option<Spanned<String>>,
     pub(super) address: Option<Spanned<String>>,
+    pub(super) token_expires: Option<Spanned<i64>>,
+    pub(super) priority: Option<Spanned<i64>>,
 }
 
 /// `[[path]]`.
@@ -87,6 +143,23 @@ pub(super) struct MptTable {
     pub(super) offload: Option<Spanned<bool>>,
     pub(super) keepalive_time: Option<Spanned<String>>,
     pub(super) dead_time: Option<Spanned<String>>,
+}
+
+/// A whole number, or a word.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(untagged, expecting = "expected a number or a word")]
+pub(super) enum NumberOrWord {
+    Number(i64),
+    Word(String),
+}
+
+/// `[notify]`.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct NotifyTable {
+    pub(super) hook: Option<Spanned<String>>,
+    pub(super) webhook: Option<Spanned<String>>,
+    pub(super) events: Option<Spanned<StringOrList>>,
 }
 
 /// A string, or a list of strings.

@@ -35,6 +35,8 @@ pub enum ClientError {
     },
     /// The daemon refused, with the reason.
     Refused(String),
+    /// The daemon refused the configuration, with all of its errors.
+    Configuration(String),
 }
 
 impl fmt::Display for ClientError {
@@ -45,7 +47,7 @@ impl fmt::Display for ClientError {
                 write!(f, "{}: permission denied, try as root", socket.display())
             }
             Self::Socket { socket, cause } => write!(f, "{}: {cause}", socket.display()),
-            Self::Refused(reason) => f.write_str(reason.trim_end()),
+            Self::Refused(reason) | Self::Configuration(reason) => f.write_str(reason.trim_end()),
         }
     }
 }
@@ -96,6 +98,7 @@ impl Client {
         let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
         match head.split(' ').nth(1) {
             Some("200") => Ok(body.to_owned()),
+            Some("422") => Err(ClientError::Configuration(body.to_owned())),
             _ => Err(ClientError::Refused(body.to_owned())),
         }
     }

@@ -1,29 +1,39 @@
 //! The control loop, from the set-up to the end of the tunnel.
 
+use super::enrolment::{self, Enrolments};
 use super::error::Error;
 use super::handle::DataPlaneHandle;
-use super::network::{Network, has_strict_reverse_path};
+use super::monitor::{self, Observer};
+use super::network::{Network, NetworkEvent, has_strict_reverse_path};
+use super::observation::Observation;
+use super::policy_routing::PolicyRouting;
 use super::privileges::{confine, find_user};
-use super::reload::{ControlConfig, Reloader};
+use super::reload::{ControlConfig, Reloader, alone_ends};
 use super::run_folder::RunFolder;
-use super::server::{PendingRequest, Request, Shared, request_status, routes};
+use super::server::{PendingRequest, Refusal, Request, Shared, request_status, routes};
 use super::state_file::{StateFile, running_tunnel, socket_name};
 use super::system_calls::ThreadRole;
 use crate::config::{self, TunnelConfig};
-use crate::data_plane::LinkEvent;
-use nix::unistd::geteuid;
+use crate::dashboard::read_routes;
+use crate::event::{Event, EventKind, EventLevel};
+use crate::speed_test::{PORT as TEST_PORT, Responder};
+use nix::unistd::{User, geteuid};
 use sd_notify::NotifyState;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::Instant as TokioInstant;
 use tracing::{info, warn};
 
 /// Maximum number of pending requests.
 const MAX_REQUESTS: usize = 16;
+/// The time after a change of devices or routes until uplinks are looked for: a DHCP client changes several things.
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 /// The interval of checks that the data plane answers, if systemd's watchdog sets none.
 const WATCHDOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -54,8 +64,8 @@ pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>) -> Res
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(Error::system("starting the control runtime"))?.block_on(async {
         let result = match set_up(control).await {
-            Ok((mut reloader, listener, metrics)) => {
-                let result = serve(&mut reloader, listener, metrics, data_plane).await;
+            Ok((mut reloader, listeners)) => {
+                let result = serve(&mut reloader, listeners, data_plane).await;
                 tear_down(&mut reloader).await;
                 result
             }
@@ -66,13 +76,26 @@ pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>) -> Res
     })
 }
 
-async fn set_up(control: ControlConfig) -> Result<(Reloader, UnixListener, Option<TcpListener>), Error> {
-    let network = Network::connect().map_err(Error::system("opening netlink"))?;
+/// What is listened on.
+struct Listeners {
+    control: UnixListener,
+    metrics: Option<TcpListener>,
+    observation: Observation,
+    enrolment: Option<TcpListener>,
+}
+
+async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> {
+    let interface = &control.config.interface;
+    let follow_routes = interface.uplinks.is_some() || interface.policy_routing;
+    let network = Network::connect(follow_routes).map_err(Error::system("opening netlink"))?;
+    let mut policy_routing = PolicyRouting::new(network.handle(), &interface.name);
+    // An earlier process may have been killed.
+    policy_routing.remove_all().await.unwrap_or_else(|error| warn!("policy routing is not removed: {error}"));
     let state = StateFile::of_this_process(&control.file, &control.config.interface.name);
     let state_file = state.create(&control.folder).map_err(Error::system("writing the state file"))?;
-    let mut reloader = Reloader { control, network, state, state_file };
+    let mut reloader = Reloader { control, network, state, state_file, policy_routing, alone: None };
     match set_up_network(&mut reloader).await {
-        Ok((listener, metrics)) => Ok((reloader, listener, metrics)),
+        Ok(listeners) => Ok((reloader, listeners)),
         Err(error) => {
             remove_files(&reloader);
             Err(error)
@@ -80,14 +103,19 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, UnixListener, Optio
     }
 }
 
-async fn set_up_network(reloader: &mut Reloader) -> Result<(UnixListener, Option<TcpListener>), Error> {
+async fn set_up_network(reloader: &mut Reloader) -> Result<Listeners, Error> {
     let interface = &reloader.control.config.interface;
     let set_up = reloader.network.set_up(&interface.name, &interface.addresses).await;
     set_up.map_err(Error::system("setting the device up"))?;
     add_relay_networks(reloader).await;
     reloader.add_routes().await.map_err(Error::system("adding routes"))?;
     warn_of_strict_reverse_paths(&reloader.control.config);
-    let listener = listen(reloader).map_err(Error::system("listening for `ropewalk show` and others"))?;
+    // Before the capabilities are dropped that binding to a device once needed.
+    let enrolment = enrolment::listen(&reloader.control.config).map_err(Error::system("listening for enrolments"))?;
+    let user = reloader.control.config.interface.user.as_deref().map(find_user).transpose();
+    let user = user.map_err(Error::system("finding the user"))?;
+    let observation = Observation::open(&reloader.control.config, user.as_ref()).await;
+    let observation = observation.map_err(Error::system("listening for the dashboard"))?;
     let metrics = match reloader.control.config.interface.metrics {
         Some(address) => {
             let listener = TcpListener::bind(address).await;
@@ -95,7 +123,9 @@ async fn set_up_network(reloader: &mut Reloader) -> Result<(UnixListener, Option
         }
         None => None,
     };
-    Ok((listener, metrics))
+    // The last step, which drops privileges: after a failure, another user than root could not remove the files.
+    let control = listen(reloader, user.as_ref()).map_err(Error::system("listening for `ropewalk show` and others"))?;
+    Ok(Listeners { control, metrics, observation, enrolment })
 }
 
 /// Without its internal network a family is not relayed: a host may have no IPv6.
@@ -109,15 +139,14 @@ async fn add_relay_networks(reloader: &Reloader) {
 }
 
 /// Opens the socket, writes the routes to the state file, and drops privileges.
-fn listen(reloader: &Reloader) -> io::Result<UnixListener> {
+fn listen(reloader: &Reloader, user: Option<&User>) -> io::Result<UnixListener> {
     let ControlConfig { config, file, folder } = &reloader.control;
-    let user = config.interface.user.as_deref().map(find_user).transpose()?;
     reloader.state_file.write(&reloader.state)?;
-    let listener = UnixListener::from_std(folder.listen(&socket_name(&config.interface.name), user.as_ref())?)?;
+    let listener = UnixListener::from_std(folder.listen(&socket_name(&config.interface.name), user)?)?;
     if user.is_none() && geteuid().is_root() {
         info!("stays root, with CAP_NET_ADMIN alone; `user = \"ropewalk\"` in [interface] names a user to change to");
     }
-    confine(ThreadRole::Control, user.as_ref())?;
+    confine(ThreadRole::Control, user)?;
     if let Err(errors) = config::load(file) {
         warn!("a reload, which reads the configuration as the daemon's user, would fail: {errors}");
     }
@@ -134,37 +163,58 @@ fn warn_of_strict_reverse_paths(config: &TunnelConfig) {
 /// An event of the control loop.
 enum ControlEvent {
     Request(PendingRequest),
-    Link(String, LinkEvent),
-    Reload,
+    Network(NetworkEvent),
+    RoutesSettled,
+    /// A signal or the end of a time asks for it.
+    OwnRequest(Request),
+    Enrolment(TcpStream, IpAddr),
     Terminate,
     Watchdog,
+}
+
+/// The next connection of a listener; never without one.
+async fn accept(listener: Option<&TcpListener>) -> Option<(TcpStream, IpAddr)> {
+    match listener {
+        // A client that has gone before it was accepted is an error.
+        Some(listener) => listener.accept().await.ok().map(|(stream, source)| (stream, source.ip())),
+        None => std::future::pending().await,
+    }
 }
 
 /// Serves until the tunnel ends.
 async fn serve(
     reloader: &mut Reloader,
-    listener: UnixListener,
-    metrics: Option<TcpListener>,
+    listeners: Listeners,
     data_plane: &Arc<dyn DataPlaneHandle>,
 ) -> Result<(), Error> {
+    let Listeners { control, metrics, mut observation, enrolment } = listeners;
     data_plane.start();
     let (requests, mut pending) = mpsc::channel(MAX_REQUESTS);
-    let shared = Shared { data_plane: Arc::clone(data_plane), requests };
-    tokio::spawn(axum::serve(listener, routes(shared.clone(), true)).into_future());
-    if let Some(metrics) = metrics {
-        tokio::spawn(axum::serve(metrics, routes(shared, false)).into_future());
-    }
+    let (enrolment_requests, enrolments) = (requests.clone(), Enrolments::default());
+    let observer = Arc::new(Observer::default());
+    let shared = Shared { data_plane: Arc::clone(data_plane), requests, observer: Arc::clone(&observer) };
+    observation.start(&shared);
+    answer_speed_tests(&reloader.control.config);
+    start_servers(control, metrics, &observation, shared);
     let mut signals = Signals::new().map_err(Error::system("listening to signals"))?;
     let watchdog = sd_notify::watchdog_enabled();
     let mut watchdog = tokio::time::interval(watchdog.map_or(WATCHDOG_INTERVAL, |limit| limit / 3));
     notify(&[NotifyState::Ready]);
-    info!(interface = reloader.control.config.interface.name, "up");
+    tell(&observer, EventKind::Start, reloader, "is up");
+    let routes = reloader.network.routes();
+    tokio::spawn(monitor::watch(Arc::clone(data_plane), Arc::clone(&observer), routes, observation.recording()));
+    let mut settled: Option<TokioInstant> = None;
     loop {
         let event = tokio::select! {
             Some(request) = pending.recv() => ControlEvent::Request(request),
-            Some((device, event)) = reloader.network.link_event() => ControlEvent::Link(device, event),
+            Some(event) = reloader.network.event() => ControlEvent::Network(event),
+            () = tokio::time::sleep_until(settled.unwrap_or_else(TokioInstant::now)), if settled.is_some() => {
+                ControlEvent::RoutesSettled
+            }
             event = signals.next() => event,
+            Some((stream, source)) = accept(enrolment.as_ref()) => ControlEvent::Enrolment(stream, source),
             _ = watchdog.tick() => ControlEvent::Watchdog,
+            () = alone_ends(reloader.alone.as_ref()) => ControlEvent::OwnRequest(Request::AllPaths),
         };
         match event {
             ControlEvent::Request((Request::Down, reply)) => {
@@ -174,24 +224,110 @@ async fn serve(
                 break;
             }
             ControlEvent::Request((request, reply)) => {
-                let _ = reply.send(reloader.handle(&request, &**data_plane).await);
+                let result = reloader.handle(&request, &**data_plane).await;
+                observer.events.push(request_event(&request, &result));
+                let _ = reply.send(result);
             }
-            ControlEvent::Link(device, event) => data_plane.on_link_event(&device, event),
-            ControlEvent::Reload => match reloader.handle(&Request::Reload, &**data_plane).await {
-                Ok(changes) => info!("reloaded: {}", changes.trim_end().replace('\n', "; ")),
-                Err(error) => warn!("not reloaded: {error}"),
-            },
+            ControlEvent::Network(event) => settled = settled.or(on_network_event(event, reloader, &**data_plane)),
+            ControlEvent::RoutesSettled => {
+                settled = None;
+                reloader.follow_routes(&**data_plane).await.into_iter().for_each(|event| observer.events.push(event));
+            }
+            ControlEvent::OwnRequest(request) => {
+                let result = reloader.handle(&request, &**data_plane).await;
+                observer.events.push(request_event(&request, &result));
+            }
+            ControlEvent::Enrolment(stream, source) => {
+                enrolments.accept(stream, source, &reloader.control.config, &enrolment_requests);
+            }
             ControlEvent::Terminate => break,
-            ControlEvent::Watchdog => {
-                if request_status(&**data_plane).await.is_none() {
-                    return Err(Error::system("waiting for the data plane")(io::ErrorKind::TimedOut.into()));
-                }
-                notify(&[NotifyState::Watchdog]);
-            }
+            ControlEvent::Watchdog => settled = settled.or(on_watchdog(reloader, &**data_plane, &observer).await?),
         }
     }
     notify(&[NotifyState::Stopping]);
+    tell(&observer, EventKind::Stop, reloader, "goes down");
+    observation.finish();
     Ok(())
+}
+
+/// Serves the control socket, and the metrics at their own address.
+fn start_servers(control: UnixListener, metrics: Option<TcpListener>, observation: &Observation, shared: Shared) {
+    let control_routes = read_routes(&observation.dashboard, None, routes(shared.clone(), true));
+    tokio::spawn(axum::serve(control, control_routes).into_future());
+    if let Some(metrics) = metrics {
+        tokio::spawn(axum::serve(metrics, routes(shared, false)).into_future());
+    }
+}
+
+fn tell(observer: &Observer, kind: EventKind, reloader: &Reloader, text: &str) {
+    let name = &reloader.control.config.interface.name;
+    observer.events.push(Event::new(EventLevel::Info, kind, format!("{name} {text}")));
+}
+
+/// Passes an event of a device on. Returns when the host's routes are looked at, if they concern the tunnel.
+fn on_network_event(
+    event: NetworkEvent,
+    reloader: &Reloader,
+    data_plane: &dyn DataPlaneHandle,
+) -> Option<TokioInstant> {
+    if let NetworkEvent::Link(device, event) = event {
+        data_plane.on_link_event(&device, event);
+    }
+    reloader.follows_routes().then(|| TokioInstant::now() + SETTLE_TIME)
+}
+
+/// What is due at each interval of the watchdog. Returns when the host's routes are looked at, if they concern the tunnel:
+/// the kernel drops messages of changes that come too fast.
+async fn on_watchdog(
+    reloader: &mut Reloader,
+    data_plane: &dyn DataPlaneHandle,
+    observer: &Observer,
+) -> Result<Option<TokioInstant>, Error> {
+    reloader.expire_tokens(data_plane).await.into_iter().for_each(|event| observer.events.push(event));
+    if request_status(data_plane).await.is_none() {
+        return Err(Error::system("waiting for the data plane")(io::ErrorKind::TimedOut.into()));
+    }
+    notify(&[NotifyState::Watchdog]);
+    Ok(reloader.follows_routes().then(TokioInstant::now))
+}
+
+/// The event of a request that was carried out or refused.
+fn request_event(request: &Request, result: &Result<String, Refusal>) -> Event {
+    match request {
+        Request::Enrol(source, _) => enrolment::event(*source, result),
+        Request::PathAlone(_) | Request::AllPaths => alone_event(result),
+        _ => reload_event(result),
+    }
+}
+
+/// A tunnel without speed tests is a tunnel nevertheless.
+fn answer_speed_tests(config: &TunnelConfig) {
+    if config.observation.speed_test {
+        let own = &config.interface.addresses;
+        let responder = Responder::new(own, config.peers.iter().map(|peer| &peer.allowed_ips[..]));
+        let started = responder.start(&config.interface.name);
+        started.unwrap_or_else(|error| warn!("speed tests of peers are not answered: port {TEST_PORT}: {error}"));
+    }
+}
+
+/// The event of a path that is alone for a test, or is no longer.
+fn alone_event(result: &Result<String, Refusal>) -> Event {
+    let text = result.as_ref().map_or_else(Refusal::text, String::as_str);
+    Event::new(EventLevel::Info, EventKind::Reload, format!("speed test: {}", text.trim_end()))
+}
+
+/// The event of a change of the configuration that was carried out or refused.
+fn reload_event(result: &Result<String, Refusal>) -> Event {
+    match result {
+        Ok(changes) => {
+            let changes = changes.trim_end().replace('\n', "; ");
+            Event::new(EventLevel::Info, EventKind::Reload, format!("reloaded: {changes}"))
+        }
+        Err(error) => Event {
+            remedy: Some("mend the file and reload again: the earlier configuration stays in force".into()),
+            ..Event::new(EventLevel::Warn, EventKind::Reload, format!("not reloaded: {}", error.text().trim_end()))
+        },
+    }
 }
 
 async fn tear_down(reloader: &mut Reloader) {
@@ -201,6 +337,8 @@ async fn tear_down(reloader: &mut Reloader) {
             warn!("not removed: {error}");
         }
     }
+    let removed = reloader.policy_routing.remove_all().await;
+    removed.unwrap_or_else(|error| warn!("policy routing is not removed: {error}"));
     remove_files(reloader);
     info!(interface = name, "down");
 }
@@ -229,7 +367,7 @@ impl Signals {
 
     async fn next(&mut self) -> ControlEvent {
         tokio::select! {
-            _ = self.hangup.recv() => ControlEvent::Reload,
+            _ = self.hangup.recv() => ControlEvent::OwnRequest(Request::Reload),
             _ = self.interrupt.recv() => ControlEvent::Terminate,
             _ = self.terminate.recv() => ControlEvent::Terminate,
         }

@@ -7,15 +7,28 @@ use crate::status::TunnelStatus;
 /// The closure that gets the result of a change: the paths that wait for their device, or why nothing changed.
 pub type ChangeReply = Box<dyn FnOnce(Result<Vec<String>, String>) + Send>;
 
+/// The status, still to be made of what the data thread has reported: that takes milliseconds with a thousand peers, which
+/// no packet should wait for. `None` only if this program panicked.
+pub type PendingStatus = Box<dyn FnOnce() -> Option<TunnelStatus> + Send>;
+
+/// The closure that gets the status; it runs on the data thread.
+pub type StatusReply = Box<dyn FnOnce(PendingStatus) + Send>;
+
+/// The closure that gets what resolving names again has changed, a line for each endpoint.
+pub type ResolveReply = Box<dyn FnOnce(Vec<String>) + Send>;
+
 /// A handle to the data thread. Every call returns at once: it queues a command and wakes the thread.
 pub trait DataPlaneHandle: Send + Sync + 'static {
     /// Lets the data thread drop its privileges and start, after the set-up and after this thread has dropped its own.
     fn start(&self);
-    /// Requests the status; `reply` runs on the data thread. False if the data thread has ended.
-    fn request_status(&self, reply: Box<dyn FnOnce(TunnelStatus) + Send>) -> bool;
+    /// Requests the status. False if the data thread has ended.
+    fn request_status(&self, reply: StatusReply) -> bool;
     /// Applies a configuration whose changes need no restart, all or nothing. `reply` is dropped if the data thread has
     /// ended.
     fn change(&self, config: &TunnelConfig, reply: ChangeReply);
+    /// Resolves the names of all endpoints again, on a thread of its own; paths whose endpoint has no other address stay
+    /// as they are. `reply` is dropped if the data thread has ended.
+    fn resolve(&self, reply: ResolveReply);
     /// Reports a change of a network device.
     fn on_link_event(&self, device: &str, event: LinkEvent);
     /// Announces the end to the peers and ends the data thread.

@@ -1,6 +1,6 @@
 //! The status as OpenMetrics text for Prometheus, in base units (seconds, bytes, ratios).
 
-use crate::status::{DropCount, PathState, PathStatus, PeerStatus, RelayStatus, TunnelStatus};
+use crate::status::{DropCount, PathState, PathStatus, PeerStatus, RealtimeStatus, RelayStatus, TunnelStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -51,6 +51,15 @@ const PEER_GAUGES: &[Metric<PeerStatus, f64>] = &[
     }),
 ];
 
+const REALTIME_COUNTERS: &[Metric<RealtimeStatus, u64>] = &[
+    ("realtime_packets", "Packets of the real-time class sent", None, |class| class.packets),
+    ("realtime_moves", "Moves of the real-time class to another path", None, |class| class.moves),
+    ("realtime_copied_packets", "Copies of real-time packets sent", None, |class| class.copied_packets),
+    ("realtime_copied", "Bytes of copies of real-time packets", Some(Unit::Bytes), |class| class.copied_bytes),
+    ("realtime_first_copies", "Copies that came first", None, |class| class.first_copies),
+    ("realtime_wasted_copies", "Copies that came second", None, |class| class.wasted_copies),
+];
+
 const RELAY_GAUGES: &[Metric<RelayStatus, f64>] = &[
     ("relay_connections", "Present relayed connections", None, |relay| relay.connections as f64),
     ("relay_held", "Memory that bytes of relayed connections use", Some(Unit::Bytes), |relay| relay.held_bytes as f64),
@@ -93,11 +102,27 @@ impl Collector for Snapshot {
         for metric in PATH_GAUGES {
             encode_family(&mut encoder, metric, &paths, ConstGauge::new)?;
         }
+        let causes: Vec<_> = paths
+            .iter()
+            .filter_map(|(path, labels)| Some((*path, labels, path.cause.as_ref()?.kind.to_string())))
+            .collect();
+        let causes: Vec<_> = causes
+            .iter()
+            .map(|(path, labels, kind)| (*path, [&labels[..], &[("cause", kind.as_str())]].concat()))
+            .collect();
+        let no_data: Metric<PathStatus, f64> =
+            ("path_cause", "1 with the cause why the path carries no data", None, |_| 1.0);
+        encode_family(&mut encoder, &no_data, &causes, ConstGauge::new)?;
         for metric in PATH_COUNTERS {
             encode_family(&mut encoder, metric, &paths, ConstCounter::new)?;
         }
         for metric in PEER_GAUGES {
             encode_family(&mut encoder, metric, &peers, ConstGauge::new)?;
+        }
+        let classes: Vec<_> =
+            peers.iter().filter_map(|(peer, labels)| Some((peer.realtime.as_ref()?, labels.clone()))).collect();
+        for metric in REALTIME_COUNTERS {
+            encode_family(&mut encoder, metric, &classes, ConstCounter::new)?;
         }
         let relays: Vec<_> =
             peers.iter().filter_map(|(peer, labels)| Some((peer.relay.as_ref()?, labels.clone()))).collect();

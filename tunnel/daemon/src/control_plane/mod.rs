@@ -4,28 +4,46 @@
 //! systemd. It uses the data plane through [`DataPlaneHandle`]; replies come through closures, and no lock is held
 //! while waiting.
 
+mod changes;
 mod client;
 mod control_loop;
+mod diagnosis;
+mod enrolment;
 mod error;
+mod events;
 mod handle;
+mod live;
 mod metrics;
+mod monitor;
 mod network;
+mod observation;
+mod policy_routing;
 mod privileges;
 mod reload;
+mod resolver;
+mod routes;
 mod run_folder;
 mod server;
 mod state_file;
 mod system_calls;
+mod uplinks;
 
 pub use client::{Client, ClientError};
 pub use control_loop::{clean_up, run};
+pub use diagnosis::own_addresses;
+pub use enrolment::{EnrolError, PORT as ENROLMENT_PORT, enrol};
 pub use error::Error;
-pub use handle::{ChangeReply, DataPlaneHandle};
+pub use events::{EventLog, MAX_EVENTS};
+pub use handle::{ChangeReply, DataPlaneHandle, PendingStatus, ResolveReply, StatusReply};
+pub use live::{PathFinding, examine_paths, translation};
 pub use metrics::{MEDIA_TYPE, encode_openmetrics};
+pub use monitor::Observer;
 pub use network::{Network, has_strict_reverse_path, route_halves};
 pub use privileges::{confine, keep_capabilities};
 pub use reload::ControlConfig;
+pub use routes::{Route, Routes};
 pub use run_folder::{RUNTIME_DIRECTORY, RunFolder};
 pub use server::router;
 pub use state_file::{OpenStateFile, StateFile, running_tunnel, socket_path};
 pub use system_calls::ThreadRole;
+pub use uplinks::with_present_uplinks;

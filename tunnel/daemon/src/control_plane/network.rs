@@ -5,6 +5,7 @@
 //! own packets: no firewall mark, no policy rule. A `/0` is added as two `/1`, which take precedence over the system's
 //! default route.
 
+use super::routes::Routes;
 use crate::config::RelayNetwork;
 use crate::data_plane::LinkEvent;
 use futures_util::{Stream, StreamExt, TryStreamExt, future};
@@ -30,7 +31,16 @@ const EADDRNOTAVAIL: i32 = 99;
 /// An rtnetlink connection.
 pub struct Network {
     handle: Handle,
-    events: Pin<Box<dyn Stream<Item = (String, LinkEvent)> + Send>>,
+    events: Pin<Box<dyn Stream<Item = NetworkEvent> + Send>>,
+}
+
+/// A change of the host's network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkEvent {
+    /// Of a device.
+    Link(String, LinkEvent),
+    /// Of a default route, or an address was removed.
+    Routes,
 }
 
 impl std::fmt::Debug for Network {
@@ -40,20 +50,34 @@ impl std::fmt::Debug for Network {
 }
 
 impl Network {
-    /// Connects, inside a tokio runtime, which then drives the connection.
+    /// Connects, inside a tokio runtime, which then drives the connection. Changes of default routes are events only if
+    /// `follow_routes`: a router may have very many routes.
     ///
     /// # Errors
     /// The netlink socket cannot be opened.
-    pub fn connect() -> io::Result<Self> {
-        let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+    pub fn connect(follow_routes: bool) -> io::Result<Self> {
+        let links = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+        let routes = [MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
+        let groups: Vec<_> = links.into_iter().chain(routes.into_iter().filter(|_| follow_routes)).collect();
         let (connection, handle, messages) = new_multicast_connection(&groups)?;
         tokio::spawn(connection);
-        let events = messages.filter_map(|(message, _)| future::ready(link_event(message.payload)));
+        let events = messages.filter_map(|(message, _)| future::ready(network_event(message.payload)));
         Ok(Self { handle, events: Box::pin(events) })
     }
 
-    /// The next change of a network device: its name, and what changed.
-    pub async fn link_event(&mut self) -> Option<(String, LinkEvent)> {
+    /// A reader of the host's routes.
+    #[must_use]
+    pub fn routes(&self) -> Routes {
+        Routes::new(self.handle.clone())
+    }
+
+    /// The connection, for other requests.
+    pub(super) fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// The next change.
+    pub async fn event(&mut self) -> Option<NetworkEvent> {
         self.events.next().await
     }
 
@@ -185,9 +209,20 @@ fn route_message(index: u32, network: IpNet) -> rtnetlink::packet_route::route::
     }
 }
 
-/// The device that a netlink message is about, and what changed.
-fn link_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<(String, LinkEvent)> {
+/// What a netlink message tells.
+fn network_event(payload: NetlinkPayload<RouteNetlinkMessage>) -> Option<NetworkEvent> {
     let NetlinkPayload::InnerMessage(message) = payload else { return None };
+    match message {
+        RouteNetlinkMessage::NewRoute(route) | RouteNetlinkMessage::DelRoute(route) => {
+            (route.header.destination_prefix_length == 0).then_some(NetworkEvent::Routes)
+        }
+        RouteNetlinkMessage::DelAddress(_) => Some(NetworkEvent::Routes),
+        message => link_event(message).map(|(device, event)| NetworkEvent::Link(device, event)),
+    }
+}
+
+/// The device that a netlink message is about, and what changed.
+fn link_event(message: RouteNetlinkMessage) -> Option<(String, LinkEvent)> {
     match message {
         RouteNetlinkMessage::NewLink(link) => {
             let is_up = link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);

@@ -6,15 +6,20 @@
 
 use super::handle::DataPlaneHandle;
 use super::network::{Network, route_halves};
+use super::policy_routing::PolicyRouting;
 use super::run_folder::RunFolder;
-use super::server::Request;
+use super::server::{Refusal, Request, request_status};
 use super::state_file::{OpenStateFile, StateFile};
-use crate::config::{self, ConfigChange, ConfiguredPeer, TunnelConfig};
+use super::uplinks::with_uplinks;
+use crate::config::{self, ConfigChange, ConfiguredPath, ConfiguredPeer, TunnelConfig};
+use crate::event::{Event, EventKind, EventLevel};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tracing::warn;
 
 /// Configuration of the control loop.
@@ -51,7 +56,13 @@ pub(super) struct Reloader {
     pub(super) network: Network,
     pub(super) state: StateFile,
     pub(super) state_file: OpenStateFile,
+    /// The configuration that returns when a path is no longer to be alone, and the time of that at the latest.
+    pub(super) alone: Option<(TunnelConfig, Instant)>,
+    pub(super) policy_routing: PolicyRouting,
 }
+
+/// The longest time for which a path is alone without another request for it.
+const ALONE_LEASE: Duration = Duration::from_secs(60);
 
 impl Reloader {
     /// Carries a request out; returns the changes, one line each, or why nothing changed.
@@ -59,29 +70,133 @@ impl Reloader {
         &mut self,
         request: &Request,
         data_plane: &dyn DataPlaneHandle,
-    ) -> Result<String, String> {
+    ) -> Result<String, Refusal> {
+        if let Request::PathAlone(name) = request {
+            return self.make_alone(name, data_plane).await.map_err(Refusal::Other);
+        }
+        let ended = self.end_alone(data_plane).await;
         let file = &self.control.file;
         let new_config = match request {
             Request::Down => return Ok(String::new()),
-            Request::Reload => config::load(file).map_err(|errors| errors.to_string())?,
+            Request::Enrol(source, key) => return self.enrol(*source, *key).map_err(Refusal::Other),
+            Request::EndEnrolment => self.enrolled_config(),
+            Request::AllPaths | Request::PathAlone(_) => return ended.map_err(Refusal::Other),
+            Request::Reload => config::load(file).map_err(|errors| Refusal::Configuration(errors.to_string()))?,
             Request::AddPath(table) => {
-                let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+                let unreadable = |error| Refusal::Other(format!("{}: {error}", file.display()));
+                let text = std::fs::read_to_string(file).map_err(unreadable)?;
                 let text = format!("{text}\n{table}\n");
-                config::parse(&file.display().to_string(), &text, file).map_err(|errors| errors.to_string())?
+                let config = config::parse(&file.display().to_string(), &text, file);
+                config.map_err(|errors| Refusal::Configuration(errors.to_string()))?
             }
             Request::RemovePath(name) => {
                 let mut config = self.control.config.clone();
                 config.paths.retain(|path| path.name != *name);
                 if config.paths.len() == self.control.config.paths.len() {
-                    return Err(format!("there is no path `{name}`\n"));
+                    return Err(Refusal::Other(format!("there is no path `{name}`\n")));
                 }
                 if config.paths.is_empty() {
-                    return Err(format!("`{name}` is the only path: add another one first\n"));
+                    return Err(Refusal::Other(format!("`{name}` is the only path: add another one first\n")));
                 }
                 config
             }
         };
-        self.change_to(new_config, data_plane).await
+        let new_config = self.with_uplinks(new_config).await.map_err(Refusal::Other)?;
+        self.change_to(new_config, data_plane).await.map_err(Refusal::Other)
+    }
+
+    /// Removes the peers whose token has expired, so that its one-time key opens no session.
+    pub(super) async fn expire_tokens(&mut self, data_plane: &dyn DataPlaneHandle) -> Option<Event> {
+        let (names, config) = self.unexpired_config()?;
+        let change = self.change_to(config, data_plane).await;
+        Some(match change {
+            Ok(_) => Event::new(EventLevel::Info, EventKind::Enrolment, format!("the token of {names} has expired")),
+            Err(error) => {
+                let message = format!("the token of {names} has expired, but is not removed: {}", error.trim_end());
+                Event::new(EventLevel::Warn, EventKind::Enrolment, message)
+            }
+        })
+    }
+
+    /// Makes backups of all paths but `name`, also of those that are backups already, until [`Reloader::end_alone`].
+    async fn make_alone(&mut self, name: &str, data_plane: &dyn DataPlaneHandle) -> Result<String, String> {
+        let normal = self.alone.as_ref().map_or(&self.control.config, |(normal, _)| normal).clone();
+        let mut config = normal.clone();
+        if config.mpt().is_some() {
+            return Err("a path cannot be tested alone in `mpt` mode: its ends agree on the paths\n".into());
+        }
+        if !config.paths.iter().any(|path| path.name == *name) {
+            return Err(format!("there is no path `{name}`\n"));
+        }
+        for path in &mut config.paths {
+            path.backup = path.name != *name;
+            path.metered &= path.backup;
+        }
+        self.alone = Some((normal, Instant::now() + ALONE_LEASE));
+        self.change_to(config, data_plane).await.map(|_| format!("{name} carries data alone\n"))
+    }
+
+    /// Returns to the configuration in which no path is alone.
+    async fn end_alone(&mut self, data_plane: &dyn DataPlaneHandle) -> Result<String, String> {
+        match self.alone.take() {
+            Some((config, _)) => {
+                self.change_to(config, data_plane).await.map(|_| "all paths carry data again\n".into())
+            }
+            None => Ok("no path was alone\n".into()),
+        }
+    }
+
+    async fn with_uplinks(&self, config: TunnelConfig) -> Result<TunnelConfig, String> {
+        let config = with_uplinks(config, &self.network.routes()).await;
+        config.map_err(|error| format!("finding uplinks: {error}\n"))
+    }
+
+    /// Whether changes of the host's routes concern the tunnel.
+    pub(super) fn follows_routes(&self) -> bool {
+        let interface = &self.control.config.interface;
+        interface.uplinks.is_some() || interface.policy_routing
+    }
+
+    /// Follows a change of the host's devices and routes: paths come and go with their uplinks, and get routes. Returns
+    /// what has changed.
+    pub(super) async fn follow_routes(&mut self, data_plane: &dyn DataPlaneHandle) -> Vec<Event> {
+        // A path that is alone stays so until its time is over.
+        if self.alone.is_some() {
+            return Vec::new();
+        }
+        let mut events = Vec::new();
+        match self.with_uplinks(self.control.config.clone()).await {
+            Ok(new_config) => {
+                let old_paths = self.control.config.paths.clone();
+                if new_config.paths != old_paths {
+                    match self.change_to(new_config, data_plane).await {
+                        Ok(_) => events.extend(uplink_events(&old_paths, &self.control.config.paths)),
+                        Err(error) => {
+                            events.push(warning(format!("the uplinks are not changed: {}", error.trim_end())));
+                        }
+                    }
+                }
+            }
+            Err(error) => events.push(warning(error)),
+        }
+        events.extend(self.update_policy_routing(data_plane).await);
+        events
+    }
+
+    /// Makes the policy routing that paths lack.
+    pub(super) async fn update_policy_routing(&mut self, data_plane: &dyn DataPlaneHandle) -> Vec<Event> {
+        if !self.control.config.interface.policy_routing {
+            return Vec::new();
+        }
+        let Some(status) = request_status(data_plane).await else { return Vec::new() };
+        let remotes = status.paths().filter(|(_, path)| !path.opened_by_peer);
+        let remotes = remotes.filter_map(|(_, path)| Some((path.name.clone(), path.remote.as_ref()?.parse().ok()?)));
+        match self.policy_routing.update(&self.control.config, &remotes.collect()).await {
+            Ok(added) => {
+                added.into_iter().map(|line| Event::new(EventLevel::Info, EventKind::UplinkAdded, line)).collect()
+            }
+            Err(error) => vec![warning(format!("no policy routing: {error}"))],
+        }
     }
 
     /// Changes the configuration in force to `new_config`.
@@ -167,6 +282,36 @@ impl Reloader {
         }
         Ok(())
     }
+}
+
+/// Waits for the end of [`Reloader::alone`].
+pub(super) async fn alone_ends(alone: Option<&(TunnelConfig, Instant)>) {
+    match alone {
+        Some((_, end)) => tokio::time::sleep_until(*end).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn warning(message: String) -> Event {
+    Event::new(EventLevel::Warn, EventKind::UplinkRemoved, message)
+}
+
+/// The uplinks that have come and gone.
+fn uplink_events(old: &[ConfiguredPath], new: &[ConfiguredPath]) -> Vec<Event> {
+    let event = |path: &ConfiguredPath, kind, message: &str| Event {
+        path: Some(path.name.clone()),
+        ..Event::new(EventLevel::Info, kind, message.to_owned())
+    };
+    let is_in = |paths: &[ConfiguredPath], path: &ConfiguredPath| paths.iter().any(|other| other.name == path.name);
+    let gone = old.iter().filter(|path| !is_in(new, path));
+    let gone = gone.map(|path| event(path, EventKind::UplinkRemoved, "the uplink has no default route any more"));
+    let come = new.iter().filter(|path| !is_in(old, path));
+    gone.chain(come.map(|path| {
+        let metered = "an uplink with a default route; metered, so a backup";
+        let message = if path.metered { metered } else { "an uplink with a default route" };
+        event(path, EventKind::UplinkAdded, message)
+    }))
+    .collect()
 }
 
 /// Changes the data plane; returns the paths that wait for their device.

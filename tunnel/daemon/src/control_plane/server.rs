@@ -3,21 +3,30 @@
 //! | request | response |
 //! |---|---|
 //! | `GET /v1/status` | the [status](crate::status::TunnelStatus) as JSON |
+//! | `GET /v1/events?since=N` | the kept [events](crate::event::Event) with a sequence above N (0 without it) as a JSON list |
+//! | `GET /v1/history` | [what was recorded](crate::dashboard) between two times, as JSON |
+//! | `GET /v1/stream` | what is recorded, each second, and each event, as server-sent events |
 //! | `GET /metrics` | the same as OpenMetrics text |
 //! | `POST /v1/reload` | reads the file again; the changes, one line each |
 //! | `POST /v1/down` | ends the tunnel |
 //! | `POST /v1/paths` | adds the path of the body, a `[[path]]` in TOML |
 //! | `DELETE /v1/paths/NAME` | removes the path |
+//! | `POST /v1/alone/NAME` | makes backups of the other paths for a minute at most: for a test of this one |
+//! | `DELETE /v1/alone` | ends that |
 
-use super::handle::DataPlaneHandle;
+use super::handle::{DataPlaneHandle, PendingStatus};
 use super::metrics;
+use super::monitor::Observer;
 use super::privileges::process_status;
+use crate::event::Event;
 use crate::status::TunnelStatus;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
+use seal::PublicKey;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -32,16 +41,56 @@ pub(super) enum Request {
     Reload,
     AddPath(String),
     RemovePath(String),
+    /// The client with the inner address has named its own public key.
+    Enrol(IpAddr, PublicKey),
+    /// The client has read its answer: its key takes the place of the one-time key.
+    EndEnrolment,
+    /// The other paths become backups until [`Request::AllPaths`] or the end of [`ALONE_LEASE`].
+    PathAlone(String),
+    AllPaths,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The configuration is wrong: all of its errors.
+    Configuration(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Refusal {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Configuration(text) | Self::Other(text) => text,
+        }
+    }
 }
 
 /// A request, and the channel of its result, a text.
-pub(super) type PendingRequest = (Request, oneshot::Sender<Result<String, String>>);
+pub(super) type PendingRequest = (Request, oneshot::Sender<Result<String, Refusal>>);
 
 /// State shared by the handlers.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) data_plane: Arc<dyn DataPlaneHandle>,
     pub(super) requests: mpsc::Sender<PendingRequest>,
+    pub(super) observer: Arc<Observer>,
+}
+
+impl Shared {
+    /// The status, with what the control thread knows beside the data plane.
+    async fn status(&self) -> Option<TunnelStatus> {
+        let status = request_status(&*self.data_plane).await?;
+        Some(self.observer.annotate(TunnelStatus { process: process_status(), ..status }))
+    }
+}
+
+/// The query of `GET /v1/events`.
+#[derive(Debug, Default, serde::Deserialize)]
+struct EventsQuery {
+    #[serde(default)]
+    since: u64,
 }
 
 /// Requests the status of the data plane; `None` if it does not answer.
@@ -54,40 +103,50 @@ pub(super) async fn request_status(data_plane: &dyn DataPlaneHandle) -> Option<T
     if !is_requested {
         return None;
     }
-    tokio::time::timeout(TIMEOUT, receiver).await.ok()?.ok()
+    let pending: PendingStatus = tokio::time::timeout(TIMEOUT, receiver).await.ok()?.ok()?;
+    pending()
+}
+
+/// The routes that change nothing and tell no more than `ropewalk show`.
+pub(super) fn read_only_routes(shared: Shared) -> Router {
+    let routes = Router::new().route("/metrics", get(metrics_text)).route("/v1/status", get(status));
+    routes.route("/v1/events", get(events)).with_state(shared)
 }
 
 /// The routes: the metrics, and all others if `is_control_socket` (the TCP address serves the metrics only).
 pub(super) fn routes(shared: Shared, is_control_socket: bool) -> Router {
-    let metrics = Router::new().route("/metrics", get(metrics_text));
-    let router = if is_control_socket {
-        metrics
-            .route("/v1/status", get(status))
-            .route("/v1/down", post(|shared| handle(shared, Request::Down)))
-            .route("/v1/reload", post(|shared| handle(shared, Request::Reload)))
-            .route("/v1/paths", post(|shared, text: String| handle(shared, Request::AddPath(text))))
-            .route("/v1/paths/{name}", delete(|shared, Path(name)| handle(shared, Request::RemovePath(name))))
-    } else {
-        metrics
-    };
-    router.with_state(shared)
+    if !is_control_socket {
+        return Router::new().route("/metrics", get(metrics_text)).with_state(shared);
+    }
+    let router = Router::new()
+        .route("/v1/down", post(|shared| handle(shared, Request::Down)))
+        .route("/v1/reload", post(|shared| handle(shared, Request::Reload)))
+        .route("/v1/paths", post(|shared, text: String| handle(shared, Request::AddPath(text))))
+        .route("/v1/alone", delete(|shared| handle(shared, Request::AllPaths)))
+        .route("/v1/alone/{name}", post(|shared, Path(name)| handle(shared, Request::PathAlone(name))))
+        .route("/v1/paths/{name}", delete(|shared, Path(name)| handle(shared, Request::RemovePath(name))));
+    router.with_state(shared.clone()).merge(read_only_routes(shared))
 }
 
 /// A router over a data plane without a control loop: only the status and the metrics work.
 pub fn router(data_plane: Arc<dyn DataPlaneHandle>) -> Router {
     let (requests, _) = mpsc::channel(1);
-    routes(Shared { data_plane, requests }, true)
+    routes(Shared { data_plane, requests, observer: Arc::default() }, true)
 }
 
 async fn status(State(shared): State<Shared>) -> Response {
-    match request_status(&*shared.data_plane).await {
-        Some(status) => Json(TunnelStatus { process: process_status(), ..status }).into_response(),
+    match shared.status().await {
+        Some(status) => Json(status).into_response(),
         None => unavailable(),
     }
 }
 
+async fn events(State(shared): State<Shared>, Query(query): Query<EventsQuery>) -> Json<Vec<Event>> {
+    Json(shared.observer.events.since(query.since))
+}
+
 async fn metrics_text(State(shared): State<Shared>) -> Response {
-    match request_status(&*shared.data_plane).await {
+    match shared.status().await {
         Some(status) => ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], metrics::encode_openmetrics(&Arc::new(status)))
             .into_response(),
         None => unavailable(),
@@ -105,7 +164,8 @@ async fn handle(State(shared): State<Shared>, request: Request) -> Response {
     }
     match receiver.await {
         Ok(Ok(text)) => text.into_response(),
-        Ok(Err(error)) => (StatusCode::BAD_REQUEST, error).into_response(),
+        Ok(Err(Refusal::Configuration(errors))) => (StatusCode::UNPROCESSABLE_ENTITY, errors).into_response(),
+        Ok(Err(Refusal::Other(error))) => (StatusCode::BAD_REQUEST, error).into_response(),
         Err(_) => unavailable(),
     }
 }

@@ -123,11 +123,14 @@ fn state_name(interface: &str) -> String {
     format!("{interface}.state")
 }
 
-/// The start time of a process: field 22 of `/proc/PID/stat` (proc(5)). Field 2 may contain blanks and brackets.
+/// The start time of a process that runs: field 22 of `/proc/PID/stat` (proc(5)). Field 2 may contain blanks and
+/// brackets. Field 3 is the state: a zombie (Z) or dead process (X) has ended, and only waits for its parent.
 fn start_time(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = fields.split_whitespace();
+    fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
+    fields.nth(18)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -139,6 +142,18 @@ mod tests {
         let _ = fs::remove_dir_all(&path);
         let folder = RunFolder::open(&path).unwrap();
         (path, folder)
+    }
+
+    #[test]
+    fn a_process_that_has_ended_and_is_not_reaped_is_not_alive() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let state = StateFile { pid: child.id(), started: start_time(child.id()).unwrap(), ..StateFile::default() };
+        assert!(state.is_alive());
+        child.kill().unwrap();
+        assert!(testing::eventually(|| !state.is_alive()));
+        let stat = fs::read_to_string(format!("/proc/{}/stat", state.pid)).unwrap();
+        assert!(stat.contains(") Z "), "{stat}");
+        child.wait().unwrap();
     }
 
     #[test]

@@ -5,32 +5,41 @@
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// A network of a peer, left-aligned in 128 bits.
-#[derive(Clone, Copy, Debug)]
-struct Network<T> {
+/// The networks of one prefix length, left-aligned in 128 bits, in ascending order.
+#[derive(Clone, Debug)]
+struct Prefixes<T> {
     is_v6: bool,
-    bits: u128,
     mask: u128,
-    peer: T,
+    networks: Vec<(u128, T)>,
 }
 
-/// The networks of all peers, the longest prefixes first.
+/// The networks of all peers, the longest prefixes first. A lookup is a binary search for each prefix length in use.
 #[derive(Clone, Debug)]
-pub(super) struct AllowedIps<T>(Vec<Network<T>>);
+pub(super) struct AllowedIps<T>(Vec<Prefixes<T>>);
 
 impl<T: Copy> AllowedIps<T> {
     /// A table of (network, peer). Of two equal networks the first counts.
     pub(super) fn new(networks: impl Iterator<Item = (IpNet, T)>) -> Self {
-        let mut networks: Vec<Network<T>> = networks.map(network).collect();
-        networks.sort_by_key(|network| std::cmp::Reverse(network.mask));
-        Self(networks)
+        let mut networks: Vec<_> = networks.map(|(network, peer)| (key(network), peer)).collect();
+        networks.sort_by_key(|((is_v6, mask, bits), _)| (std::cmp::Reverse(*mask), *is_v6, *bits));
+        networks.dedup_by_key(|(key, _)| *key);
+        let mut table: Vec<Prefixes<T>> = Vec::new();
+        for ((is_v6, mask, bits), peer) in networks {
+            match table.last_mut().filter(|prefixes| (prefixes.is_v6, prefixes.mask) == (is_v6, mask)) {
+                Some(prefixes) => prefixes.networks.push((bits, peer)),
+                None => table.push(Prefixes { is_v6, mask, networks: vec![(bits, peer)] }),
+            }
+        }
+        Self(table)
     }
 
     /// The peer that `address` belongs to.
     pub(super) fn find(&self, address: IpAddr) -> Option<T> {
         let (is_v6, bits) = bits(address);
-        let network = self.0.iter().find(|network| network.is_v6 == is_v6 && bits & network.mask == network.bits);
-        network.map(|network| network.peer)
+        self.0.iter().filter(|prefixes| prefixes.is_v6 == is_v6).find_map(|Prefixes { mask, networks, .. }| {
+            let index = networks.binary_search_by_key(&(bits & mask), |(network, _)| *network).ok()?;
+            Some(networks[index].1)
+        })
     }
 }
 
@@ -42,10 +51,11 @@ fn bits(address: IpAddr) -> (bool, u128) {
     }
 }
 
-fn network<T>((network, peer): (IpNet, T)) -> Network<T> {
+/// Whether a network is of IPv6, its mask, and its bits.
+fn key(network: IpNet) -> (bool, u128, u128) {
     let (is_v6, bits) = bits(network.addr());
     let mask = u128::MAX.checked_shl(128 - u32::from(network.prefix_len())).unwrap_or(0);
-    Network { is_v6, bits: bits & mask, mask, peer }
+    (is_v6, mask, bits & mask)
 }
 
 #[cfg(test)]

@@ -22,12 +22,19 @@ pub enum Command {
         device: String,
         /// The change.
         event: LinkEvent,
+        /// Called when the sockets have followed it: they are opened in the order of the threads.
+        next: Option<Box<dyn FnOnce() + Send>>,
     },
     /// In `mpt` mode, accept packets of these inner networks from the peer. The closure is called when it is done.
     AllowedIps(Vec<IpNet>, Box<dyn FnOnce() + Send>),
     /// In `ropewalk` mode, apply a changed configuration, all or nothing. The closure gets the names of the sockets that wait for their
     /// device, or the reason why nothing changed.
     Update(Box<Update>, Box<dyn FnOnce(Result<Vec<String>, Error>) + Send>),
+    /// Of several data threads: check whether [`Command::Update`] can be applied, and close the sockets that it replaces, so
+    /// that the threads open theirs in order. Nothing is closed if it cannot.
+    Prepare(Arc<Update>, Box<dyn FnOnce(Result<(), Error>) + Send>),
+    /// Open the sockets that are closed.
+    Reopen,
 }
 
 /// A change of a network device that sockets may be bound to.
@@ -48,7 +55,9 @@ impl fmt::Debug for Command {
         match self {
             Self::Stop => f.write_str("Stop"),
             Self::Report(_) => f.write_str("Report"),
-            Self::Link { device, event } => write!(f, "Link {{ device: {device}, event: {event:?} }}"),
+            Self::Link { device, event, .. } => write!(f, "Link {{ device: {device}, event: {event:?} }}"),
+            Self::Prepare(update, _) => write!(f, "Prepare {update:?}"),
+            Self::Reopen => f.write_str("Reopen"),
             Self::AllowedIps(networks, _) => write!(f, "AllowedIps({networks:?})"),
             Self::Update(update, _) => write!(f, "{update:?}"),
         }

@@ -1,6 +1,6 @@
 //! Configuration of the data plane, and its errors.
 
-use crate::config::{RelayOptions, TunnelOptions};
+use crate::config::{RealtimeRules, RelayOptions, TunnelOptions};
 use control::AlgorithmChoice;
 use ipnet::IpNet;
 use machine::PathConfig;
@@ -44,6 +44,8 @@ pub struct SocketConfig {
     pub bind: SocketAddr,
     /// Whether UDP GSO is tried. Without it the send buffer has Linux's default size.
     pub offload: bool,
+    /// Whether each data thread has a socket at this address; the kernel chooses by the datagram's session.
+    pub shares_port: bool,
 }
 
 /// Configuration of the protocol.
@@ -65,6 +67,19 @@ pub struct Update {
     pub sockets: Vec<Option<SocketConfig>>,
     /// All peers. A path with the same id and address continues; any other is a new path.
     pub peers: Vec<PeerConfig>,
+    /// The peers of the other data threads.
+    pub other_peers: Vec<OtherPeerConfig>,
+}
+
+/// A peer of another data thread.
+#[derive(Clone, Debug)]
+pub struct OtherPeerConfig {
+    /// The number of its thread.
+    pub thread: u8,
+    /// The public key.
+    pub public_key: PublicKey,
+    /// Inner networks routed to it, and accepted from it only.
+    pub allowed_ips: Vec<IpNet>,
 }
 
 /// Configuration of the `ropewalk` mode.
@@ -72,8 +87,12 @@ pub struct Update {
 pub struct RopewalkConfig {
     /// This end's private key.
     pub private_key: PrivateKey,
-    /// The peers.
+    /// The peers of this thread.
     pub peers: Vec<PeerConfig>,
+    /// The peers of the other data threads.
+    pub other_peers: Vec<OtherPeerConfig>,
+    /// What marks packets of the real-time class; `None` without that class.
+    pub realtime: Option<RealtimeRules>,
     /// The relay; `None` if connections are not relayed.
     pub relay: Option<RelayOptions>,
 }
@@ -87,6 +106,8 @@ pub struct PeerConfig {
     pub preshared_key: Option<PresharedKey>,
     /// Inner networks routed to this peer, and accepted from it.
     pub allowed_ips: Vec<IpNet>,
+    /// The order among several servers with the same allowed IPs, the smallest first.
+    pub priority: Option<u32>,
     /// The configured paths. Datagrams of the peer open others: a server need not list its clients' paths.
     pub paths: Vec<PeerPathConfig>,
     /// The `[tunnel]` table.

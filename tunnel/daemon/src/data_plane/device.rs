@@ -45,9 +45,18 @@ impl Device {
     /// # Errors
     /// The kernel's.
     pub(super) fn open(config: &DeviceConfig) -> Result<Self, Error> {
+        let mut queues = Self::open_queues(config, 1)?;
+        queues.pop().ok_or_else(|| Error::config(format!("TUN device {}: it has no queue", config.name)))
+    }
+
+    /// As [`Self::open`], with several queues (`IFF_MULTI_QUEUE`) if `count` is more than one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn open_queues(config: &DeviceConfig, count: usize) -> Result<Vec<Self>, Error> {
         let build = |offload: bool| {
             let builder = DeviceBuilder::new().name(&config.name).mtu(config.mtu).tx_queue_len(TX_QUEUE_LEN);
-            builder.offload(offload).build_sync()
+            builder.offload(offload).multi_queue(count > 1).build_sync()
         };
         let to_error = |error| Error::new(format!("TUN device {}", config.name), error);
         let (tun, has_header) = match config.offload.then(|| build(true)) {
@@ -55,10 +64,17 @@ impl Device {
             // Privileges are missing or the name is taken: the same without offload.
             _ => (build(false).map_err(to_error)?, false),
         };
-        tun.set_nonblocking(true).map_err(to_error)?;
-        let (tcp_offload, udp_offload) = (has_header && tun.tcp_gso(), has_header && tun.udp_gso());
-        let report = DeviceReport { tcp_offload, udp_offload, ..DeviceReport::default() };
-        Ok(Self { tun, name: config.name.clone(), has_header, report })
+        let mut queues = vec![tun];
+        while queues.len() < count {
+            queues.push(queues[0].try_clone().map_err(to_error)?);
+        }
+        let queue = |tun: SyncDevice| {
+            tun.set_nonblocking(true).map_err(to_error)?;
+            let (tcp_offload, udp_offload) = (has_header && tun.tcp_gso(), has_header && tun.udp_gso());
+            let report = DeviceReport { tcp_offload, udp_offload, ..DeviceReport::default() };
+            Ok(Self { tun, name: config.name.clone(), has_header, report })
+        };
+        queues.into_iter().map(queue).collect()
     }
 
     /// The name, as in `ip link`.

@@ -15,6 +15,7 @@ use super::device::Device;
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, Socket};
 use super::sockets;
+use super::threads::{HandOver, Inbox};
 use ipnet::IpNet;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -38,6 +39,7 @@ const DEVICE_TOKEN: u64 = u64::MAX;
 const TIMER_TOKEN: u64 = u64::MAX - 1;
 const COMMANDS_TOKEN: u64 = u64::MAX - 2;
 const ENGINE_TOKEN: u64 = u64::MAX - 3;
+const INBOX_TOKEN: u64 = u64::MAX - 4;
 
 /// A tunnel protocol between the TUN device and the sockets.
 pub(super) trait Engine {
@@ -45,6 +47,8 @@ pub(super) trait Engine {
     fn on_device_packet(&mut self, io: &mut Io, now: Instant, len: usize);
     /// Datagrams were received from a socket into `io.read_buffer`.
     fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams);
+    /// Another data thread has received this for this one.
+    fn on_handed_over(&mut self, _io: &mut Io, _now: Instant, _item: HandOver) {}
     /// An iteration of the loop ends: sends what was gathered.
     fn flush(&mut self, io: &mut Io, now: Instant);
     /// A socket is writable again.
@@ -132,7 +136,12 @@ impl EventLoop {
     ///
     /// # Errors
     /// No file descriptor is left.
-    pub(super) fn new(io: &Io, commands: &CommandReceiver) -> Result<Self, Error> {
+    pub(super) fn new(
+        io: &Io,
+        commands: &CommandReceiver,
+        inbox: Option<&Inbox>,
+        epoch: Option<Duration>,
+    ) -> Result<Self, Error> {
         let to_error = |errno: Errno| Error::new("the event loop", errno);
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(to_error)?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC);
@@ -140,10 +149,13 @@ impl EventLoop {
         epoll.add(&io.device, EpollEvent::new(EpollFlags::EPOLLIN, DEVICE_TOKEN)).map_err(to_error)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER_TOKEN)).map_err(to_error)?;
         epoll.add(commands, EpollEvent::new(EpollFlags::EPOLLIN, COMMANDS_TOKEN)).map_err(to_error)?;
+        if let Some(inbox) = inbox {
+            epoll.add(inbox, EpollEvent::new(EpollFlags::EPOLLIN, INBOX_TOKEN)).map_err(to_error)?;
+        }
         Ok(Self {
             epoll,
             timer,
-            epoch: monotonic().map_err(to_error)?,
+            epoch: epoch.map_or_else(monotonic, Ok).map_err(to_error)?,
             next_expiry: Instant::NEVER,
             device_paused: false,
             coalescing: Coalescing::default(),
@@ -159,6 +171,7 @@ impl EventLoop {
         io: &mut Io,
         engine: &mut dyn Engine,
         commands: &CommandReceiver,
+        inbox: Option<&Inbox>,
     ) -> Result<(), Error> {
         let to_error = |errno: Errno| Error::new("the event loop", errno);
         let mut events = [EpollEvent::empty(); MAX_EVENTS];
@@ -180,6 +193,10 @@ impl EventLoop {
                     DEVICE_TOKEN => reads += read_device(io, engine, now)?,
                     TIMER_TOKEN => self.disarm(),
                     ENGINE_TOKEN => engine.on_poll_ready(now),
+                    INBOX_TOKEN => {
+                        let items = inbox.into_iter().flat_map(Inbox::drain);
+                        items.for_each(|item| engine.on_handed_over(io, now, item));
+                    }
                     COMMANDS_TOKEN => {
                         if !handle_commands(io, engine, now, commands) {
                             return Ok(());
@@ -296,11 +313,17 @@ fn handle_commands(io: &mut Io, engine: &mut dyn Engine, now: Instant, commands:
                 return false;
             }
             Command::Report(reply) => reply(full_report(io, engine, now)),
-            Command::Link { device, event } => {
+            Command::Link { device, event, next } => {
                 for (socket, up) in sockets::on_link_event(&mut io.sockets, &device, event) {
                     engine.set_link(io, now, socket, up);
                 }
+                next.into_iter().for_each(|next| next());
             }
+            Command::Prepare(update, reply) => {
+                let checked = engine.check(&update);
+                reply(checked.map(|()| sockets::close_replaced(&mut io.sockets, &update.sockets)));
+            }
+            Command::Reopen => sockets::reopen_all(&mut io.sockets),
             Command::AllowedIps(networks, reply) => {
                 engine.set_allowed_ips(&networks);
                 reply();

@@ -1,4 +1,4 @@
-//! The data plane: one thread that moves packets between a TUN device and one UDP socket for each uplink.
+//! The data plane: a thread, or several (`threads`), that move packets between a TUN device and one UDP socket for each uplink.
 //!
 //! [`DataPlane::open`] opens what needs privileges (device, sockets), [`DataPlane::run`] loops until [`Command::Stop`].
 //! The control thread sends commands through a [`CommandSender`]; nothing is shared, and no lock is held.
@@ -23,25 +23,47 @@ mod report;
 mod ropewalk;
 mod socket;
 mod sockets;
+mod steering;
+mod threads;
 mod transmit;
 
 pub use channel::{Command, CommandReceiver, CommandSender, LinkEvent, channel};
 pub(crate) use config::path_config;
 pub use config::{
-    DataPlaneConfig, DeviceConfig, EngineConfig, Error, MptConfig, MptPathConfig, PeerConfig, PeerPathConfig,
-    RopewalkConfig, SocketConfig, Update,
+    DataPlaneConfig, DeviceConfig, EngineConfig, Error, MptConfig, MptPathConfig, OtherPeerConfig, PeerConfig,
+    PeerPathConfig, RopewalkConfig, SocketConfig, Update,
 };
 pub use report::{
     AddressReport, BufferReport, DeviceReport, MptPathReport, MptReport, PeerReport, RelayCounters, RelayReport,
     Report, SocketReport,
 };
 
-use event_loop::{Engine, EventLoop, Io};
+pub use threads::{MAX_THREADS, ThreadLinks};
 
-/// A data plane, ready to run.
+use device::Device;
+use event_loop::{Engine, EventLoop, Io};
+use std::time::Duration;
+use threads::Inbox;
+
+/// A data plane, or one thread of several, ready to run.
 pub struct DataPlane {
     io: Io,
     engine: Box<dyn Engine>,
+    inbox: Option<Inbox>,
+    epoch: Option<Duration>,
+}
+
+/// A queue of the TUN device.
+pub struct DeviceQueue(Device);
+
+impl DeviceQueue {
+    /// Opens the device with a queue for each thread. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open(config: &DeviceConfig, threads: usize) -> Result<Vec<Self>, Error> {
+        Ok(Device::open_queues(config, threads)?.into_iter().map(Self).collect())
+    }
 }
 
 impl DataPlane {
@@ -50,17 +72,33 @@ impl DataPlane {
     /// # Errors
     /// The kernel's, or an error of the configuration.
     pub fn open(config: DataPlaneConfig) -> Result<Self, Error> {
-        let device = device::Device::open(&config.device)?;
+        let device = Device::open(&config.device)?;
+        Self::new(config, device, None)
+    }
+
+    /// Opens the sockets of one of several data threads, in the order of the threads.
+    ///
+    /// # Errors
+    /// The kernel's, or an error of the configuration.
+    pub fn open_thread(config: DataPlaneConfig, queue: DeviceQueue, links: ThreadLinks) -> Result<Self, Error> {
+        Self::new(config, queue.0, Some(links))
+    }
+
+    fn new(config: DataPlaneConfig, device: Device, links: Option<ThreadLinks>) -> Result<Self, Error> {
         let sockets = sockets::open(&config.sockets)?;
         let mut io = Io::new(device, sockets);
+        let (epoch, inbox, others) = match links {
+            Some(ThreadLinks { others, inbox, epoch }) => (Some(epoch), Some(inbox), Some(others)),
+            None => (None, None, None),
+        };
         let engine: Box<dyn Engine> = match config.engine {
             EngineConfig::Mpt(mpt) => Box::new(mpt::MptEngine::new(&mpt, &io)?),
             EngineConfig::Ropewalk(ropewalk) => {
                 io.reserve(ropewalk.peers.len());
-                Box::new(ropewalk::RopewalkEngine::new(ropewalk, config.device.mtu, &io)?)
+                Box::new(ropewalk::RopewalkEngine::new(ropewalk, config.device.mtu, &io, others)?)
             }
         };
-        Ok(Self { io, engine })
+        Ok(Self { io, engine, inbox, epoch })
     }
 
     /// Moves packets until [`Command::Stop`].
@@ -68,7 +106,8 @@ impl DataPlane {
     /// # Errors
     /// The device was removed, or epoll fails.
     pub fn run(&mut self, commands: &CommandReceiver) -> Result<(), Error> {
-        EventLoop::new(&self.io, commands)?.run(&mut self.io, &mut *self.engine, commands)
+        let mut event_loop = EventLoop::new(&self.io, commands, self.inbox.as_ref(), self.epoch)?;
+        event_loop.run(&mut self.io, &mut *self.engine, commands, self.inbox.as_ref())
     }
 }
 

@@ -14,7 +14,7 @@ use super::event_loop::{Engine, Io};
 use super::receive::ReceiveBatch;
 use super::report::{MptPathReport, MptReport, Report};
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
-use super::transmit::TransmitQueue;
+use super::transmit::{FreeBatches, TransmitQueue};
 use control::AlgorithmChoice;
 use ipnet::IpNet;
 use mpt::{Content, Keepalive, Receiver, Sender};
@@ -181,7 +181,7 @@ fn open_path(path: &MptPathConfig, io: &Io) -> Result<MptPath, Error> {
             path.name, path.remote
         )));
     }
-    let queue = TransmitQueue::new(PathAddress::to_remote(path.remote));
+    let queue = TransmitQueue::new(PathAddress::to_remote(path.remote), FreeBatches::default());
     Ok(MptPath { socket: path.socket, queue, report: MptPathReport::default() })
 }
 

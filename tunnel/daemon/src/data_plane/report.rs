@@ -24,6 +24,24 @@ pub struct Report {
     pub dropped: seal::DropCounters,
     /// The buffer pool.
     pub buffers: BufferReport,
+    /// Packets and datagrams that were dropped because another data thread, whose they are, had too many to take.
+    pub not_handed_over: u64,
+}
+
+impl Report {
+    /// Adds the report of another data thread.
+    pub fn merge(&mut self, other: Self) {
+        self.now = self.now.max(other.now);
+        self.device.merge(&other.device);
+        self.sockets.iter_mut().zip(&other.sockets).for_each(|(socket, other)| socket.merge(other));
+        self.peers.extend(other.peers);
+        self.dropped.merge(&other.dropped);
+        self.not_handed_over += other.not_handed_over;
+        let buffers = &mut self.buffers;
+        buffers.large += other.buffers.large;
+        buffers.small += other.buffers.small;
+        buffers.exhausted += other.buffers.exhausted;
+    }
 }
 
 /// The TUN device.
@@ -45,6 +63,33 @@ pub struct DeviceReport {
     pub tcp_offload: bool,
     /// Whether the device accepts UDP super-packets.
     pub udp_offload: bool,
+}
+
+impl DeviceReport {
+    fn merge(&mut self, other: &Self) {
+        self.read.merge(other.read);
+        self.written.merge(other.written);
+        self.write_errors += other.write_errors;
+        self.refused_super_packets += other.refused_super_packets;
+        self.malformed += other.malformed;
+        self.unrouted += other.unrouted;
+        self.tcp_offload &= other.tcp_offload;
+        self.udp_offload &= other.udp_offload;
+    }
+}
+
+impl SocketReport {
+    fn merge(&mut self, other: &Self) {
+        self.sent.merge(other.sent);
+        self.received.merge(other.received);
+        self.sends += other.sends;
+        self.send_buffer_full += other.send_buffer_full;
+        self.too_big += other.too_big;
+        self.failed += other.failed;
+        self.refused += other.refused;
+        self.offload &= other.offload;
+        self.up &= other.up;
+    }
 }
 
 /// One socket.
@@ -122,6 +167,8 @@ pub struct PeerReport {
     pub status: Option<EndpointStatus>,
     /// The addresses of its paths.
     pub addresses: Vec<AddressReport>,
+    /// Whether it carries the packets of its networks, if others could: it is one of several servers.
+    pub active: Option<bool>,
     /// Packets to this peer dropped because there was no session.
     pub no_session: u64,
     /// Packets whose source is not in the peer's allowed IPs.

@@ -12,6 +12,7 @@ use super::address::PathAddress;
 use super::batch::TransmitBatch;
 use super::config::{Error, SocketConfig};
 use super::report::SocketReport;
+use super::steering;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::epoll::EpollFlags;
@@ -155,12 +156,18 @@ impl Socket {
         if is_v6 {
             raw.set_only_v6(true).map_err(to_error("IPV6_V6ONLY"))?;
         }
+        if config.shares_port {
+            raw.set_reuse_port(true).map_err(to_error("SO_REUSEPORT"))?;
+        }
         if let Some(interface) = &config.interface {
             let action = format!("cannot be bound to interface {interface}");
             raw.bind_device(Some(interface.as_bytes())).map_err(to_error(&action))?;
         }
         set_options(&raw, is_v6, config.offload).map_err(|errno| to_error("options")(errno.into()))?;
         raw.bind(&config.bind.into()).map_err(to_error(&format!("cannot be bound to {}", config.bind)))?;
+        if config.shares_port {
+            steering::attach(&raw).map_err(|errno| to_error("steering")(errno.into()))?;
+        }
         // Kernels before 4.18 do not know the option. A failure to send switches it off later.
         let offload = config.offload && setsockopt(&raw, sockopt::UdpGsoSegment, &0).is_ok();
         if config.offload {
@@ -399,7 +406,7 @@ mod tests {
 
     fn socket(bind: &str, offload: bool) -> Socket {
         let bind = bind.parse().expect("an address");
-        let config = SocketConfig { name: "test".into(), interface: None, bind, offload };
+        let config = SocketConfig { name: "test".into(), interface: None, bind, offload, shares_port: false };
         Socket::open(&config).expect("loopback is there")
     }
 
@@ -484,7 +491,7 @@ mod tests {
     fn a_missing_interface_is_named() {
         let bind = "127.0.0.1:0".parse().expect("an address");
         let interface = Some("no-such-0".to_owned());
-        let config = SocketConfig { name: "dsl".into(), interface, bind, offload: true };
+        let config = SocketConfig { name: "dsl".into(), interface, bind, offload: true, shares_port: false };
         let error = Socket::open(&config).expect_err("there is none").to_string();
         assert!(error.starts_with("socket dsl: cannot be bound to interface no-such-0"), "{error}");
     }

@@ -6,6 +6,7 @@
 use super::channel::LinkEvent;
 use super::config::{Error, SocketConfig};
 use super::socket::Socket;
+use std::collections::BTreeMap;
 use tracing::{info, warn};
 
 /// Opens sockets. One whose device or address does not exist yet stays closed, if any other can be opened.
@@ -13,6 +14,7 @@ use tracing::{info, warn};
 /// # Errors
 /// The kernel's.
 pub(super) fn open(configs: &[SocketConfig]) -> Result<Vec<Socket>, Error> {
+    check_shared_ports(configs.iter())?;
     let mut sockets = Vec::new();
     let mut missing = None;
     for config in configs {
@@ -24,6 +26,18 @@ pub(super) fn open(configs: &[SocketConfig]) -> Result<Vec<Socket>, Error> {
         Some(error) if !sockets.iter().any(Socket::is_open) => Err(error),
         _ => Ok(sockets),
     }
+}
+
+/// Checks that two sockets of one thread do not share a port, which the kernel would otherwise refuse.
+fn check_shared_ports<'a>(configs: impl Iterator<Item = &'a SocketConfig>) -> Result<(), Error> {
+    let mut addresses = BTreeMap::new();
+    for config in configs.filter(|config| config.shares_port) {
+        if let Some(earlier) = addresses.insert((&config.interface, config.bind), &config.name) {
+            let name = &config.name;
+            return Err(Error::config(format!("paths {earlier} and {name} have the same address: {}", config.bind)));
+        }
+    }
+    Ok(())
 }
 
 /// Opens one socket. If its device or its address does not exist, the socket is closed and the error is returned, too.
@@ -44,6 +58,7 @@ fn open_or_wait(config: &SocketConfig) -> Result<(Socket, Option<Error>), Error>
 /// # Errors
 /// The kernel's; then no socket has changed.
 pub(super) fn replace(sockets: &mut Vec<Socket>, configs: &[Option<SocketConfig>]) -> Result<Vec<usize>, Error> {
+    check_shared_ports(configs.iter().flatten())?;
     sockets.resize_with(configs.len().max(sockets.len()), || Socket::closed(None));
     let configs = |index: usize| configs.get(index).and_then(Option::as_ref);
     let replaced: Vec<usize> = (0..sockets.len()).filter(|index| sockets[*index].config() != configs(*index)).collect();
@@ -60,6 +75,20 @@ pub(super) fn replace(sockets: &mut Vec<Socket>, configs: &[Option<SocketConfig>
         sockets[*index] = socket;
     }
     Ok(replaced)
+}
+
+/// Closes the sockets that [`replace`] would replace.
+pub(super) fn close_replaced(sockets: &mut [Socket], configs: &[Option<SocketConfig>]) {
+    for (index, socket) in sockets.iter_mut().enumerate() {
+        if socket.config() != configs.get(index).and_then(Option::as_ref) {
+            socket.close();
+        }
+    }
+}
+
+/// Opens the sockets that are closed and have a configuration.
+pub(super) fn reopen_all(sockets: &mut [Socket]) {
+    sockets.iter_mut().filter(|socket| !socket.is_open() && socket.config().is_some()).for_each(reopen);
 }
 
 fn reopen(socket: &mut Socket) {

@@ -5,30 +5,52 @@
 use super::address::PathAddress;
 use super::batch::TransmitBatch;
 use super::socket::{SendOutcome, Socket};
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// Full batches that are gathered before any is sent, so that the receiver wakes up once for all of them.
 const BATCHES_PER_FLUSH: usize = 4;
 /// Maximum number of batches that wait for a full socket, beyond the kernel's own buffer of about sixty.
 const MAX_QUEUED: usize = 16;
+/// Maximum number of batches kept for any queue: 4 MiB.
+const MAX_FREE: usize = 64;
+
+/// Batches that no queue uses: one that is empty holds none, so that idle peers cost no memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FreeBatches(Rc<RefCell<Vec<TransmitBatch>>>);
+
+impl FreeBatches {
+    fn take(&self, address: PathAddress) -> TransmitBatch {
+        let Some(mut batch) = self.0.borrow_mut().pop() else { return TransmitBatch::new(address) };
+        batch.reset(address);
+        batch
+    }
+
+    fn put(&self, batch: TransmitBatch) {
+        let mut free = self.0.borrow_mut();
+        if free.len() < MAX_FREE {
+            free.push(batch);
+        }
+    }
+}
 
 /// The transmit queue of a path.
 #[derive(Debug)]
 pub(super) struct TransmitQueue {
     address: PathAddress,
-    current: TransmitBatch,
+    current: Option<TransmitBatch>,
     /// Full batches that are not sent yet, or that a full socket refused.
     queued: VecDeque<TransmitBatch>,
     /// Bytes of the first queued batch that are sent.
     first_sent_bytes: usize,
-    free_batches: Vec<TransmitBatch>,
+    free_batches: FreeBatches,
 }
 
 impl TransmitQueue {
     /// An empty queue to `address`.
-    pub(super) fn new(address: PathAddress) -> Self {
-        let current = TransmitBatch::new(address);
-        Self { address, current, queued: VecDeque::new(), first_sent_bytes: 0, free_batches: Vec::new() }
+    pub(super) fn new(address: PathAddress, free_batches: FreeBatches) -> Self {
+        Self { address, current: None, queued: VecDeque::new(), first_sent_bytes: 0, free_batches }
     }
 
     pub(super) fn address(&self) -> &PathAddress {
@@ -40,13 +62,12 @@ impl TransmitQueue {
         if self.address != address {
             self.flush(socket);
             self.address = address;
-            self.current.reset(address);
         }
     }
 
     /// As [`TransmitBatch::padded_len`], for the current batch.
     pub(super) fn padded_len(&self, len: usize) -> usize {
-        self.current.padded_len(len)
+        self.current.as_ref().map_or(len, |current| current.padded_len(len))
     }
 
     /// Adds a datagram of at most `max_len` bytes; `write` fills it in and returns its length, 0 for none. If it does
@@ -58,8 +79,10 @@ impl TransmitQueue {
         tos: u8,
         write: impl FnOnce(&mut [u8]) -> usize,
     ) -> SendOutcome {
-        let outcome = if self.current.fits(max_len, tos) { SendOutcome::Sent } else { self.end_batch(socket) };
-        self.current.push(max_len, tos, write);
+        let fits = self.current.as_ref().is_none_or(|current| current.fits(max_len, tos));
+        let outcome = if fits { SendOutcome::Sent } else { self.end_batch(socket) };
+        let Self { current, free_batches, address, .. } = self;
+        current.get_or_insert_with(|| free_batches.take(*address)).push(max_len, tos, write);
         outcome
     }
 
@@ -68,33 +91,39 @@ impl TransmitQueue {
         if self.queued.len() + 1 >= BATCHES_PER_FLUSH {
             return self.flush(socket);
         }
-        self.enqueue(socket);
+        if let Some(batch) = self.current.take() {
+            self.enqueue(socket, batch);
+        }
         SendOutcome::Sent
     }
 
     /// Sends everything. `Blocked` if some of it has to wait for the socket.
     pub(super) fn flush(&mut self, socket: &mut Socket) -> SendOutcome {
-        let mut result = self.send_queued(socket);
-        if self.current.is_empty() {
+        let result = self.send_queued(socket);
+        let Some(batch) = self.current.take() else { return result };
+        if batch.is_empty() {
+            self.free_batches.put(batch);
             return result;
         }
-        if self.queued.is_empty() {
-            let outcome = socket.send(&self.current, 0);
-            result = result.and(outcome);
-            let SendOutcome::Blocked(sent_bytes) = outcome else {
-                self.current.reset(self.address);
-                return result;
-            };
-            self.first_sent_bytes = sent_bytes;
+        if !self.queued.is_empty() {
+            self.enqueue(socket, batch);
+            return result;
         }
-        self.enqueue(socket);
-        result
+        let outcome = socket.send(&batch, 0);
+        match outcome {
+            SendOutcome::Blocked(sent_bytes) => {
+                self.first_sent_bytes = sent_bytes;
+                self.enqueue(socket, batch);
+            }
+            _ => self.free_batches.put(batch),
+        }
+        result.and(outcome)
     }
 
     /// Sends queued batches; called when the socket is writable again, too.
     pub(super) fn send_queued(&mut self, socket: &mut Socket) -> SendOutcome {
         let mut result = SendOutcome::Sent;
-        while let Some(mut first) = self.queued.pop_front() {
+        while let Some(first) = self.queued.pop_front() {
             let outcome = socket.send(&first, self.first_sent_bytes);
             result = result.and(outcome);
             if let SendOutcome::Blocked(sent_bytes) = outcome {
@@ -103,8 +132,7 @@ impl TransmitQueue {
                 break;
             }
             self.first_sent_bytes = 0;
-            first.reset(self.address);
-            self.free_batches.push(first);
+            self.free_batches.put(first);
         }
         result
     }
@@ -114,15 +142,14 @@ impl TransmitQueue {
         !self.queued.is_empty()
     }
 
-    /// Queues the current batch, or drops it if the queue is full.
-    fn enqueue(&mut self, socket: &mut Socket) {
+    /// Queues a batch, or drops it if the queue is full.
+    fn enqueue(&mut self, socket: &mut Socket, batch: TransmitBatch) {
         if self.queued.len() < MAX_QUEUED {
-            let empty = self.free_batches.pop().unwrap_or_else(|| TransmitBatch::new(self.address));
-            self.queued.push_back(std::mem::replace(&mut self.current, empty));
+            self.queued.push_back(batch);
         } else {
-            socket.report.send_buffer_full += self.current.datagrams_from(0) as u64;
+            socket.report.send_buffer_full += batch.datagrams_from(0) as u64;
+            self.free_batches.put(batch);
         }
-        self.current.reset(self.address);
     }
 }
 
@@ -135,10 +162,12 @@ mod tests {
     fn batches_are_sent_together_and_in_order() {
         let socket = || {
             let (name, bind) = ("test".to_owned(), ([127, 0, 0, 1], 0).into());
-            Socket::open(&SocketConfig { name, interface: None, bind, offload: true }).expect("loopback")
+            Socket::open(&SocketConfig { name, interface: None, bind, offload: true, shares_port: false })
+                .expect("loopback")
         };
         let (mut sender, mut receiver) = (socket(), socket());
-        let mut queue = TransmitQueue::new(PathAddress::to_remote(receiver.local().expect("bound")));
+        let mut queue =
+            TransmitQueue::new(PathAddress::to_remote(receiver.local().expect("bound")), FreeBatches::default());
         // Each is larger than the one before, and joins no batch.
         for size in 1..BATCHES_PER_FLUSH {
             queue.push(&mut sender, size, 0, |_| size);
@@ -148,6 +177,7 @@ mod tests {
         queue.push(&mut sender, BATCHES_PER_FLUSH + 1, 0, |_| BATCHES_PER_FLUSH + 1);
         assert_eq!(sender.report.sends, BATCHES_PER_FLUSH as u64);
         assert_eq!((queue.flush(&mut sender), queue.is_blocked()), (SendOutcome::Sent, false));
+        assert!(queue.current.is_none(), "an idle queue holds no batch");
         let mut buffer = [0; 64];
         let sizes: Vec<_> = std::iter::from_fn(|| receiver.receive(&mut buffer)).map(|received| received.len).collect();
         assert_eq!(sizes, (1..=BATCHES_PER_FLUSH + 1).collect::<Vec<_>>());

@@ -1,49 +1,78 @@
 //! The data plane's configuration, from the tunnel's.
 
+use super::lookups::Resolve;
 use super::path_assignment::{PathAssignment, path_error, socket_config};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, MptOptions, TunnelConfig};
 use crate::control_plane::Error;
-use crate::data_plane::{DataPlaneConfig, DeviceConfig, EngineConfig, MptConfig, MptPathConfig, RopewalkConfig};
+use crate::data_plane::{
+    DataPlaneConfig, DeviceConfig, EngineConfig, MptConfig, MptPathConfig, RopewalkConfig, SocketConfig,
+};
 use ipnet::IpNet;
 use mpt::{KeepaliveConfig, ReorderConfig};
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
+use tracing::warn;
 
-/// The configuration that the data plane starts with, and the assignment that it contains (empty in `mpt` mode).
+/// The first and the longest wait before a name is resolved again; each is twice the one before.
+const RESOLVE_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// The configurations that the data threads start with, and the assignment that they contain (empty in `mpt` mode).
 /// Resolves host names.
 ///
 /// # Errors
-/// An endpoint has no address, or there are too many paths.
-pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(DataPlaneConfig, PathAssignment), Error> {
+/// There are too many paths.
+pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(Vec<DataPlaneConfig>, PathAssignment), Error> {
     let mut assignment = PathAssignment::default();
-    let (engine, sockets) = match &config.mode {
+    let (engines, sockets): (Vec<EngineConfig>, Vec<SocketConfig>) = match &config.mode {
         Mode::Mpt(options) => {
             let peer = &config.peers[0];
             let remotes =
                 config.paths.iter().map(|path| mpt_peer_address(path, peer)).collect::<Result<Vec<_>, _>>()?;
             let sockets =
                 config.paths.iter().zip(&remotes).map(|(path, remote)| socket_config(config, path, Some(*remote)));
-            (EngineConfig::Mpt(mpt_config(config, *options, peer, &remotes)?), sockets.collect())
+            (vec![EngineConfig::Mpt(mpt_config(config, *options, peer, &remotes)?)], sockets.collect())
         }
         Mode::Ropewalk { private_key } => {
-            assignment = PathAssignment::new(config, &PathAssignment::default())?;
-            let engine = RopewalkConfig {
-                private_key: private_key.clone(),
-                peers: assignment.peers.clone(),
-                relay: config.relay.clone(),
+            assignment = PathAssignment::new(config, &PathAssignment::default(), Resolve::New)?;
+            let engine = |thread: usize| {
+                let (peers, other_peers) = assignment.split(thread as u8);
+                let (private_key, realtime, relay) =
+                    (private_key.clone(), config.realtime.clone(), config.relay.clone());
+                EngineConfig::Ropewalk(RopewalkConfig { private_key, peers, other_peers, realtime, relay })
             };
-            (EngineConfig::Ropewalk(engine), assignment.sockets.iter().flatten().cloned().collect())
+            ((0..assignment.threads).map(engine).collect(), assignment.sockets.iter().flatten().cloned().collect())
         }
     };
     let offload = config.mpt().is_none_or(|mpt| mpt.offload);
     let device = DeviceConfig { name: config.interface.name.clone(), mtu: config.mtu(), offload };
-    Ok((DataPlaneConfig { device, sockets, engine }, assignment))
+    let data_plane = |engine| DataPlaneConfig { device: device.clone(), sockets: sockets.clone(), engine };
+    Ok((engines.into_iter().map(data_plane).collect(), assignment))
 }
 
 fn mpt_peer_address(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Result<SocketAddr, Error> {
     let missing = || path_error(path, io::Error::new(io::ErrorKind::NotFound, "MPT needs an endpoint"));
     let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref()).ok_or_else(missing)?;
-    endpoint.resolve(path.source).map(|addresses| addresses[0]).map_err(|error| path_error(path, error))
+    // MPT's paths are fixed from the start, so the start waits for the addresses: at boot the network may come later.
+    let mut wait = RESOLVE_WAITS[0];
+    loop {
+        match endpoint.resolve(path.source) {
+            Ok(addresses) => return Ok(addresses[0]),
+            Err(error) => {
+                let Some(_) = endpoint.address() else {
+                    let name = &path.name;
+                    warn!(
+                        "path {name}: endpoint {endpoint} has no address: {error}; tried again in {} s",
+                        wait.as_secs()
+                    );
+                    std::thread::sleep(wait);
+                    wait = (wait * 2).min(RESOLVE_WAITS[1]);
+                    continue;
+                };
+                return Err(path_error(path, error));
+            }
+        }
+    }
 }
 
 fn mpt_config(

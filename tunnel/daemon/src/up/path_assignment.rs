@@ -4,10 +4,12 @@
 //! Otherwise it is a new path with another id: measurements of the old path do not hold for it, and late datagrams of
 //! the old path cannot be mistaken for its own. Ids are reused in a cycle, as late as possible.
 
-use crate::config::{ConfiguredPath, ConfiguredPeer, PeerEndpoint, TunnelConfig};
+use super::lookups::{Lookup, Lookups, Resolve, lookup};
+use crate::config::{ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::control_plane::Error;
-use crate::data_plane::{PeerConfig, PeerPathConfig, SocketConfig, path_config};
+use crate::data_plane::{OtherPeerConfig, PeerConfig, PeerPathConfig, SocketConfig, path_config};
 use machine::{MAX_PATHS, PathConfig};
+use seal::PublicKey;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,38 +21,98 @@ pub(super) struct PathAssignment {
     pub(super) sockets: Vec<Option<SocketConfig>>,
     /// In the order of the file.
     pub(super) peers: Vec<PeerConfig>,
+    /// The inner MTU, bytes.
+    pub(super) mtu: u16,
+    /// The number of data threads, which stays.
+    pub(super) threads: usize,
+    /// The data thread of each peer, in their order.
+    thread_of_peer: Vec<u8>,
     /// The addresses of endpoints.
     resolved: BTreeMap<Lookup, SocketAddr>,
+    /// Endpoints whose names have no address now, with the resolver's error.
+    unresolved: BTreeMap<Lookup, String>,
     /// The next id to try for a new path, by the peer's public key.
     next_id: BTreeMap<String, u8>,
 }
 
-/// An endpoint, and the source address of the path, which selects the family.
-type Lookup = (PeerEndpoint, Option<IpAddr>);
-
 impl PathAssignment {
-    /// The assignment for `config`, which changes as little as possible of `previous`. Resolves new host names.
+    /// The assignment for `config`, which changes as little as possible of `previous`. Resolves new host names; a path
+    /// whose endpoint has no address now is left out until a later attempt finds one.
     ///
     /// # Errors
-    /// An endpoint has no address, or there are too many paths.
-    pub(super) fn new(config: &TunnelConfig, previous: &Self) -> Result<Self, Error> {
-        let mut resolved = BTreeMap::new();
+    /// There are too many paths.
+    pub(super) fn new(config: &TunnelConfig, previous: &Self, resolve: Resolve) -> Result<Self, Error> {
+        let mut lookups = Lookups::new(&previous.resolved, resolve);
         let mut remotes = Vec::new();
         for path in &config.paths {
-            let path_remotes =
-                config.peers.iter().map(|peer| peer_address(path, peer, &previous.resolved, &mut resolved));
-            remotes.push(path_remotes.collect::<Result<Vec<_>, _>>()?);
+            remotes.push(config.peers.iter().map(|peer| lookups.peer_address(path, peer)).collect::<Vec<_>>());
         }
-        let mut assignment = Self { resolved, next_id: previous.next_id.clone(), ..Self::default() };
+        let Lookups { resolved, unresolved, .. } = lookups;
+        let threads = if previous.threads == 0 { config.data_threads() } else { previous.threads };
+        let next_id = previous.next_id.clone();
+        let mut assignment = Self { mtu: config.mtu(), threads, resolved, unresolved, next_id, ..Self::default() };
         let sockets = assignment.assign_sockets(config, &remotes, previous);
+        let previous_peers: BTreeMap<_, _> = previous.peers.iter().map(|peer| (peer.public_key, peer)).collect();
         for (index, peer) in config.peers.iter().enumerate() {
             let paths = config.paths.iter().zip(&remotes).zip(&sockets);
             // A peer without an endpoint opens its paths itself.
             let paths = paths.filter_map(|((path, remotes), socket)| Some((path, *socket, remotes[index]?))).collect();
-            let peer = assignment.peer(config, peer, paths, previous)?;
+            let peer = assignment.peer(config, peer, paths, (previous, &previous_peers))?;
             assignment.peers.push(peer);
         }
+        assignment.assign_threads(previous);
         Ok(assignment)
+    }
+
+    /// The path's endpoint to `peer` if its name has no address now, with the resolver's error.
+    pub(super) fn unresolved(&self, path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<(String, &str)> {
+        let lookup = lookup(path, peer)?;
+        let error = self.unresolved.get(&lookup)?;
+        Some((lookup.0.to_string(), error))
+    }
+
+    /// What differs from the addresses of `previous`, a line for each endpoint.
+    pub(super) fn resolved_changes(&self, previous: &Self) -> Vec<String> {
+        let changed = self.resolved.iter().filter(|(lookup, address)| previous.resolved.get(*lookup) != Some(*address));
+        let line = |((endpoint, source), address): (&Lookup, &SocketAddr)| match previous
+            .resolved
+            .get(&(endpoint.clone(), *source))
+        {
+            Some(old) => format!("endpoint {endpoint} is {address} now, it was {old}"),
+            None => format!("endpoint {endpoint} is {address}"),
+        };
+        changed.map(line).collect()
+    }
+
+    /// Assigns each new peer to the data thread that has the fewest.
+    fn assign_threads(&mut self, previous: &Self) {
+        let keys = previous.peers.iter().map(|peer| peer.public_key);
+        let previous: BTreeMap<_, _> = keys.zip(previous.thread_of_peer.iter().copied()).collect();
+        let kept: Vec<Option<u8>> = self.peers.iter().map(|peer| previous.get(&peer.public_key).copied()).collect();
+        let mut counts = vec![0_usize; self.threads];
+        kept.iter().flatten().for_each(|thread| counts[usize::from(*thread)] += 1);
+        let assigned = kept.into_iter().map(|thread| {
+            thread.unwrap_or_else(|| {
+                let fewest = (0..self.threads).min_by_key(|thread| counts[*thread]).unwrap_or(0);
+                counts[fewest] += 1;
+                fewest as u8
+            })
+        });
+        self.thread_of_peer = assigned.collect();
+    }
+
+    /// The peers of a data thread, and those of the others.
+    pub(super) fn split(&self, thread: u8) -> (Vec<PeerConfig>, Vec<OtherPeerConfig>) {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for (peer, owner) in self.peers.iter().zip(&self.thread_of_peer) {
+            if *owner == thread {
+                own.push(peer.clone());
+            } else {
+                let (public_key, allowed_ips) = (peer.public_key, peer.allowed_ips.clone());
+                others.push(OtherPeerConfig { thread: *owner, public_key, allowed_ips });
+            }
+        }
+        (own, others)
     }
 
     /// Assigns a socket to each path and returns their indices. A path without a source and without a remote address
@@ -71,6 +133,7 @@ impl PathAssignment {
             SocketConfig { bind, ..socket_config(config, path, None) }
         });
         configs.extend(ipv6_configs.filter(|_| has_ipv6()));
+        configs.iter_mut().for_each(|config| config.shares_port = self.threads > 1);
         self.sockets = vec![None; previous.sockets.len()];
         let previous_index = |config| previous.sockets.iter().position(|socket| socket.as_ref() == Some(config));
         let previous_indices: Vec<_> = configs.iter().map(previous_index).collect();
@@ -94,12 +157,11 @@ impl PathAssignment {
         config: &TunnelConfig,
         peer: &ConfiguredPeer,
         paths: Vec<(&ConfiguredPath, usize, SocketAddr)>,
-        previous: &Self,
+        (previous, previous_peers): (&Self, &BTreeMap<PublicKey, &PeerConfig>),
     ) -> Result<PeerConfig, Error> {
         let missing = || Error::System { action: "a peer's key".into(), cause: io::ErrorKind::NotFound.into() };
         let public_key = peer.public_key.ok_or_else(missing)?;
-        let previous_peer = previous.peers.iter().find(|peer| peer.public_key == public_key);
-        let previous_paths = previous_peer.map_or(&[][..], |peer| &peer.paths);
+        let previous_paths = previous_peers.get(&public_key).map_or(&[][..], |peer| &peer.paths);
         let is_kept = |path: &&PeerPathConfig, socket: usize, remote: SocketAddr| {
             (path.socket, path.remote) == (socket, remote) && previous.sockets[socket] == self.sockets[socket]
         };
@@ -120,6 +182,7 @@ impl PathAssignment {
             public_key,
             preshared_key: peer.preshared_key.clone(),
             allowed_ips: peer.allowed_ips.clone(),
+            priority: peer.priority,
             paths: peer_paths,
             options: config.options.clone(),
         })
@@ -164,24 +227,8 @@ pub(super) fn socket_config(config: &TunnelConfig, path: &ConfiguredPath, remote
         interface: path.interface.clone(),
         bind: SocketAddr::new(path.source.unwrap_or(unspecified), path.listen_port),
         offload: config.mpt().is_none_or(|mpt| mpt.offload),
+        shares_port: false,
     }
-}
-
-/// The address of the peer on `path`; `None` if this end waits for the peer.
-fn peer_address(
-    path: &ConfiguredPath,
-    peer: &ConfiguredPeer,
-    previously_resolved: &BTreeMap<Lookup, SocketAddr>,
-    resolved: &mut BTreeMap<Lookup, SocketAddr>,
-) -> Result<Option<SocketAddr>, Error> {
-    let Some(endpoint) = path.endpoint.as_ref().or(peer.endpoint.as_ref()) else { return Ok(None) };
-    let lookup = (endpoint.clone(), path.source);
-    let address = match previously_resolved.get(&lookup).or(resolved.get(&lookup)) {
-        Some(address) => *address,
-        None => endpoint.resolve(path.source).map_err(|error| path_error(path, error))?[0],
-    };
-    resolved.insert(lookup, address);
-    Ok(Some(address))
 }
 
 /// An error of a path.
@@ -212,6 +259,7 @@ mod tests {
         PathAssignment::new(
             &config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"),
             previous,
+            Resolve::New,
         )
     }
 

@@ -4,11 +4,13 @@ use super::path_assignment::PathAssignment;
 use super::rates::{PathCounters, RateMeter};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, TunnelConfig};
 use crate::data_plane::{MptPathReport, MptReport, PeerReport, RelayReport, Report, SocketReport};
+use crate::event::{Cause, CauseKind};
 use crate::status::{
-    DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, RelayStatus, ReorderBuffer, Traffic,
-    TunnelStatus, VERSION,
+    DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, RealtimeStatus, RelayStatus,
+    ReorderBuffer, Traffic, TunnelStatus, VERSION,
 };
 use seal::DropReason;
+use std::collections::BTreeMap;
 use units::{Instant, Span};
 
 /// Builds the status of a tunnel.
@@ -18,6 +20,8 @@ pub(super) struct StatusBuilder {
     template: TunnelStatus,
     /// By peer, in the order of the template.
     peers: Vec<PeerState>,
+    /// Paths whose endpoint has no address, by peer in the order of the template.
+    unresolved: Vec<Vec<PathStatus>>,
 }
 
 /// The state of a peer between two reports.
@@ -31,16 +35,17 @@ struct PeerState {
 impl StatusBuilder {
     pub(super) fn new(config: &TunnelConfig, assignment: &PathAssignment) -> Self {
         let template = template(config, assignment);
-        Self { peers: vec![PeerState::default(); template.peers.len()], template }
+        let unresolved = config.peers.iter().map(|peer| unresolved_paths(config, assignment, peer)).collect();
+        Self { peers: vec![PeerState::default(); template.peers.len()], template, unresolved }
     }
 
     /// Changes the configuration. Peers with the same key keep their state.
     pub(super) fn change(&mut self, config: &TunnelConfig, assignment: &PathAssignment) {
         let previous = std::mem::replace(self, Self::new(config, assignment));
-        let old_peers: Vec<_> = previous.template.peers.iter().zip(previous.peers).collect();
+        let keys = previous.template.peers.iter().map(|peer| &peer.public_key);
+        let mut states: BTreeMap<_, _> = keys.zip(previous.peers).collect();
         for (peer, state) in self.template.peers.iter().zip(&mut self.peers) {
-            let old_peer = old_peers.iter().find(|(old_peer, _)| old_peer.public_key == peer.public_key);
-            *state = old_peer.map(|(_, state)| state.clone()).unwrap_or_default();
+            *state = states.remove(&peer.public_key).unwrap_or_default();
         }
     }
 
@@ -51,16 +56,17 @@ impl StatusBuilder {
         status.interface.sent = report.device.read;
         status.interface.received = report.device.written;
         status.drops = drops(report);
-        for (peer, state) in status.peers.iter_mut().zip(&mut self.peers) {
-            let key = peer.public_key.as_ref();
-            let peer_report =
-                report.peers.iter().find(|report| key.is_some_and(|key| *key == report.public_key.to_string()));
+        let reports: BTreeMap<String, &PeerReport> =
+            report.peers.iter().map(|report| (report.public_key.to_string(), report)).collect();
+        for ((peer, state), unresolved) in status.peers.iter_mut().zip(&mut self.peers).zip(&self.unresolved) {
+            let peer_report = peer.public_key.as_ref().and_then(|key| reports.get(key));
             if let Some(peer_report) = peer_report {
                 ropewalk_peer(state, peer_report, peer, report.now);
             } else if let Some(mpt) = &report.mpt {
                 mpt_peer(state, mpt, peer, report.now);
             }
             peer.paths.retain(|path| !path.name.is_empty());
+            peer.paths.extend_from_slice(unresolved);
             let sum: u64 = peer.paths.iter().map(|path| path.send_rate_bps).sum();
             for path in peer.paths.iter_mut().filter(|_| sum > 0) {
                 path.send_share = path.send_rate_bps as f64 / sum as f64;
@@ -107,9 +113,22 @@ fn path_template(path: &ConfiguredPath, remote: Option<String>) -> PathStatus {
         backup: path.backup,
         metered: path.metered,
         interface: path.interface.clone(),
+        source: path.source.map(|source| source.to_string()),
         remote,
         ..PathStatus::default()
     }
+}
+
+/// The paths to a peer whose endpoint has no address.
+fn unresolved_paths(config: &TunnelConfig, assignment: &PathAssignment, peer: &ConfiguredPeer) -> Vec<PathStatus> {
+    let path = |path: &ConfiguredPath| {
+        let (endpoint, error) = assignment.unresolved(path, peer)?;
+        let text = format!("`endpoint = \"{endpoint}\"` has no address: {error}");
+        let remedy = "mend the name, or the name servers in /etc/resolv.conf; it is tried again".into();
+        let cause = Some(Cause { kind: CauseKind::Unresolved, text, remedy });
+        Some(PathStatus { cause, ..path_template(path, None) })
+    };
+    config.paths.iter().filter_map(path).collect()
 }
 
 /// The configured paths to a peer, by path id.
@@ -155,7 +174,9 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     if let Some(session) = &report.session {
         peer.handshake_age_ms = session.latest_handshake.map(|handshake| now.since(handshake).as_millis_f64());
         peer.cipher = session.cipher.map(|cipher| cipher.name().to_owned());
+        peer.handshake_attempts = session.handshake_attempts;
     }
+    peer.active = report.active;
     peer.relay = report.relay.as_ref().map(relay_status);
     let Some(status) = &report.status else { return };
     // The peer may have removed a configured path.
@@ -166,7 +187,7 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         state.meters.resize(state.meters.len().max(id + 1), RateMeter::default());
         let path = &mut peer.paths[id];
         if path.name.is_empty() {
-            path.name = format!("path-{id}");
+            (path.name, path.opened_by_peer) = (format!("path-{id}"), true);
         }
         ropewalk_path(path, report, &mut state.meters[id], now);
     }
@@ -182,6 +203,14 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     peer.controller_failure.clone_from(&status.controller_failure);
     let counters = &status.counters;
     peer.retransmitted_fragments = counters.retransmitted_fragments;
+    peer.realtime = (counters.realtime_packets > 0).then_some(RealtimeStatus {
+        packets: counters.realtime_packets,
+        moves: counters.realtime_moves,
+        copied_packets: counters.copied_fragments,
+        copied_bytes: counters.copied_bytes,
+        first_copies: counters.first_copies,
+        wasted_copies: counters.wasted_copies,
+    });
     peer.ingress_queue = IngressQueue {
         backlog_packets: status.ingress_backlog_packets,
         backlog_bytes: status.ingress_backlog_bytes,
@@ -261,6 +290,7 @@ fn drops(report: &Report) -> Vec<DropCount> {
         ("malformed", report.device.malformed),
         ("device-write-failed", report.device.write_errors),
         ("no-buffer", report.buffers.exhausted),
+        ("thread-busy", report.not_handed_over),
         ("send-buffer-full", sockets(|socket| socket.send_buffer_full)),
         ("too-big", sockets(|socket| socket.too_big)),
         ("send-failed", sockets(|socket| socket.failed)),

@@ -105,6 +105,34 @@ relay-networks = ['198.18.0.2/31', 'fd00::2/127']";
 }
 
 #[test]
+fn the_real_time_class_is_off_without_its_table_and_an_empty_one_has_defaults() {
+    let without = parse(MINIMAL_CONFIG).unwrap();
+    assert_eq!((without.realtime, without.options.realtime), (None, None));
+    let with = |keys: &str| parse(&format!("{MINIMAL_CONFIG}[class.realtime]\n{keys}\n"));
+    let config = with("").unwrap();
+    assert_eq!(config.realtime, Some(config::RealtimeRules::default()));
+    assert_eq!(config.options.realtime, Some(machine::RealtimeOptions::default()));
+    let keys =
+        "dscp = 'CS5'\nports = ['udp/5060', 'tcp/1-9']\ncopy-budget = '2.5%'\ncopy-on-metered = true\nshare = '20%'";
+    let config = with(keys).unwrap();
+    let ports = |protocol, ports| config::RealtimePorts { protocol, ports };
+    let rules = config::RealtimeRules { dscp: vec![40], ports: vec![ports(17, 5060..=5060), ports(6, 1..=9)] };
+    assert_eq!(config.realtime, Some(rules));
+    let options = machine::RealtimeOptions { copy_permille: 25, copy_on_metered: true, share_permille: 200 };
+    assert_eq!(config.options.realtime, Some(options));
+    for (keys, message) in [
+        ("dscp = 'AF44'", "a name such as \"EF\""),
+        ("ports = '5060'", "`5060` names no ports"),
+        ("ports = ['sctp/1']", "udp/16384-32767"),
+        ("copy-budget = '5'", "5"),
+        ("budget = '5%'", "copy-budget"),
+    ] {
+        let error = with(keys).unwrap_err();
+        assert!(error.contains(message) && error.contains("rw0.toml:"), "{keys}: {error}");
+    }
+}
+
+#[test]
 fn wrong_values_of_the_relay_are_named_with_what_would_be_right() {
     for (keys, message) in [
         ("relay = 'udp'", "unknown value `udp`"),
@@ -160,6 +188,12 @@ const CASES: &[(&str, &str, &str)] = &[
     ("[interface]", "[interfaces]", "did you mean `interface`?"),
     ("address = '10.77.0.1/24'\n", "", "missing key `address`"),
     ("'10.77.0.1/24'", "'10.77.0.1/33'", "such as `10.77.0.1/24`"),
+    ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nuplinks = 'all'", "unknown value `all`"),
+    ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nuplinks = { exlude = [] }", "`exclude` and `metered`"),
+    ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nrouting = 'aut'", "did you mean `auto`?"),
+    ("'10.77.0.1/24'", "'10.77.0.1'", "`10.77.0.1/24`, or `10.77.0.1/32` for this host alone"),
+    ("[[peer]]", "[[path]]\ninterface = 'a'\nrate = 20\n[[peer]]", "such as `\"20mbit\"`"),
+    ("[[peer]]", "[tunnel]\nmax-reorder-timeout = 5\n[[peer]]", "such as `\"300ms\"`"),
     ("private-key = 'PRIVATE'\n", "", "ropewalk genkey"),
     ("private-key = 'PRIVATE'", "private-key-file = 'none.key'", "cannot read none.key"),
     ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nprivate-key-file = 'x'", "both give the key"),
@@ -198,6 +232,40 @@ fn every_invalid_file_is_refused_with_a_remedy_and_without_the_secret() {
         assert!(error.contains(phrase) && error.contains("rw0.toml"), "{invalid}: not \"{phrase}\":\n{error}");
         assert!(!error.contains(PRIVATE), "{error}");
     }
+}
+
+#[test]
+fn uplinks_take_the_place_of_paths_and_need_a_peer_to_reach() {
+    let text = MINIMAL_CONFIG
+        .replace("[[peer]]", "uplinks = { exclude = ['eth7'], metered = ['lte*'] }\nrouting = 'auto'\n[[peer]]");
+    let config = parse(&text).unwrap();
+    let options = config.interface.uplinks.unwrap();
+    assert_eq!((options.exclude, options.metered), (vec!["eth7".to_owned()], vec!["lte*".to_owned()]));
+    assert!(config.paths.is_empty() && config.interface.policy_routing);
+    let error = parse(&text.replace("endpoint = 'vpn.example.org'\n", "")).unwrap_err();
+    assert!(error.contains("uplinks are found towards a peer with an `endpoint`"), "{error}");
+}
+
+#[test]
+fn keys_and_addresses_of_the_wrong_end_are_named() {
+    let own_key = ropewalk_daemon::keys::pubkey(PRIVATE).unwrap();
+    let error = parse(&MINIMAL_CONFIG.replace("PUBLIC", &own_key)).unwrap_err();
+    assert!(
+        error.contains("this is the public key of this end itself") && error.contains("peer.0.public-key"),
+        "{error}"
+    );
+    let error = parse(&MINIMAL_CONFIG.replace("10.77.0.2/32", "10.77.0.1/32")).unwrap_err();
+    assert!(error.contains("`10.77.0.1/32` is the address of this end itself"), "{error}");
+    assert!(parse(&MINIMAL_CONFIG.replace("10.77.0.2/32", "10.77.0.0/24")).is_ok(), "a network around both ends");
+    let error = parse(&MINIMAL_CONFIG.replace("'PRIVATE'", "'PUBLIC'")).unwrap_err();
+    assert!(error.contains("a peer's public key: the two were swapped"), "{error}");
+    let another_public_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let config = parse(&MINIMAL_CONFIG.replace("'PRIVATE'", &format!("'{another_public_key}'"))).unwrap();
+    assert!(
+        matches!(&config.warnings[..], [warning] if warning.contains("is it a public key?")),
+        "{:?}",
+        config.warnings
+    );
 }
 
 /// Results of reading a configuration with `text`, and with a key file `key`, when both have these modes.

@@ -96,6 +96,7 @@ fn config(host: usize, mtu: u16, offload: bool, engine: EngineConfig) -> DataPla
     let socket = |path: usize| SocketConfig {
         name: format!("v{path}"),
         interface: Some(format!("v{path}")),
+        shares_port: false,
         bind: outer_address(path == 1, path, host),
         offload,
     };
@@ -144,10 +145,17 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
         public_key: key(1 - host).public_key(),
         preshared_key: None,
         allowed_ips: vec![IpAddr::from([10, 9, 0, 2 - host as u8]).into()],
+        priority: None,
         paths: if host == 0 { (0..2).map(path).collect() } else { Vec::new() },
         options: TunnelOptions::default(),
     };
-    EngineConfig::Ropewalk(RopewalkConfig { private_key: key(host), peers: vec![peer], relay: None })
+    EngineConfig::Ropewalk(RopewalkConfig {
+        private_key: key(host),
+        peers: vec![peer],
+        other_peers: Vec::new(),
+        realtime: None,
+        relay: None,
+    })
 }
 
 fn random_bytes(bytes: usize) -> Vec<u8> {
@@ -322,7 +330,12 @@ fn allowed_ips_of_a_peer_change_while_the_tunnel_runs() {
         };
         peers[0].allowed_ips = vec![IpAddr::from([10, 9, 0, last_octet]).into()];
         let (sender, receiver) = mpsc::channel();
-        let update = Update { mtu: device.mtu, sockets: sockets.into_iter().map(Some).collect(), peers };
+        let update = Update {
+            mtu: device.mtu,
+            sockets: sockets.into_iter().map(Some).collect(),
+            peers,
+            other_peers: Vec::new(),
+        };
         let reply = move |result: Result<_, _>| sender.send(result.is_ok()).expect("the test waits");
         hosts[host].0.send(Command::Update(Box::new(update), Box::new(reply)));
         assert!(receiver.recv().expect("a reply"));

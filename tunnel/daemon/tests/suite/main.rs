@@ -3,5 +3,6 @@
 mod clean_up;
 mod configuration;
 mod data_plane;
+mod peers_file;
 mod reference;
 mod status;

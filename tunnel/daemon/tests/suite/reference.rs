@@ -20,7 +20,7 @@ fn documented_keys(table: &str) -> BTreeSet<String> {
 #[test]
 fn all_keys_are_documented_and_no_others() {
     let tables = keys();
-    assert_eq!(tables[0].1, ["interface", "peer", "path", "tunnel", "mpt"]);
+    assert_eq!(tables[0].1, ["interface", "peer", "path", "tunnel", "mpt", "notify", "class"]);
     for (table, keys) in &tables[1..] {
         assert_eq!(documented_keys(table), keys.iter().cloned().collect(), "[{table}]");
         assert!(keys.len() > 2, "{keys:?}");

@@ -1,9 +1,12 @@
 //! The status of a running tunnel: JSON, metrics, and `show`.
 
-use ropewalk_daemon::control_plane::{ChangeReply, DataPlaneHandle, encode_openmetrics, route_halves};
+use ropewalk_daemon::control_plane::{
+    ChangeReply, DataPlaneHandle, ResolveReply, StatusReply, encode_openmetrics, route_halves,
+};
 use ropewalk_daemon::data_plane::LinkEvent;
+use ropewalk_daemon::event::{Cause, CauseKind};
 use ropewalk_daemon::show::{dump, show};
-use ropewalk_daemon::status::TunnelStatus;
+use ropewalk_daemon::status::{PathState, TunnelStatus};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -20,6 +23,23 @@ fn show_fits_a_wide_and_a_narrow_terminal() {
     let narrow = show(&TunnelStatus::example(), 80);
     assert_eq!(narrow, include_str!("expected/show-narrow.txt"), "\n{narrow}");
     assert!(narrow.lines().all(|line| line.chars().count() <= 100), "{narrow}");
+}
+
+#[test]
+fn the_cause_of_a_path_without_data_is_shown_with_its_remedy_and_is_a_metric() {
+    let mut status = TunnelStatus::example();
+    let path = &mut status.peers[0].paths[1];
+    path.state = PathState::Down;
+    let (text, remedy) = ("no route to 198.51.100.1 from 10.0.0.2 by wwan0", "`ip route add ...`");
+    path.cause = Some(Cause { kind: CauseKind::NoRoute, text: text.into(), remedy: remedy.into() });
+    for width in [80, 160] {
+        let shown = show(&status, width);
+        assert!(shown.contains(&format!("  lte: {text}\n    remedy: {remedy}\n")), "{shown}");
+    }
+    let metrics = encode_openmetrics(&Arc::new(status));
+    let peer = "R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=";
+    let labels = format!("{{interface=\"rw0\",peer=\"{peer}\",path=\"lte\",cause=\"no-route\"}}");
+    assert!(metrics.contains(&format!("ropewalk_path_cause{labels} 1.0\n")), "{metrics}");
 }
 
 #[test]
@@ -71,14 +91,16 @@ struct FixedStatus;
 impl DataPlaneHandle for FixedStatus {
     fn start(&self) {}
 
-    fn request_status(&self, reply: Box<dyn FnOnce(TunnelStatus) + Send>) -> bool {
-        reply(TunnelStatus::example());
+    fn request_status(&self, reply: StatusReply) -> bool {
+        reply(Box::new(|| Some(TunnelStatus::example())));
         true
     }
 
     fn change(&self, _: &ropewalk_daemon::config::TunnelConfig, reply: ChangeReply) {
         reply(Err("not supported".into()));
     }
+
+    fn resolve(&self, _: ResolveReply) {}
 
     fn on_link_event(&self, _: &str, _: LinkEvent) {}
 
@@ -100,7 +122,9 @@ fn the_socket_serves_the_status_and_the_metrics() {
     // Of the process that serves it.
     let process = status.process;
     assert!(!process.seccomp || process.no_new_privileges, "{process:?}");
-    assert_eq!(status, TunnelStatus { process, ..TunnelStatus::example() });
+    let (unix_ms, events) = (status.unix_ms, Vec::new());
+    assert_eq!(status, TunnelStatus { process, unix_ms, events, ..TunnelStatus::example() });
+    assert_eq!(client.request("GET", "/v1/events?since=3", "").unwrap(), "[]");
     assert!(client.request("GET", "/metrics", "").unwrap().ends_with("# EOF\n"));
     assert!(client.request("POST", "/v1/reload", "").unwrap_err().to_string().contains("going down"));
     assert_eq!(Client::interfaces(&folder), ["rw0"]);

@@ -5,9 +5,13 @@
 
 mod context;
 mod interface;
+mod mistakes;
 mod mpt;
+mod observation;
 mod path;
 mod peer;
+mod peers_file;
+mod realtime;
 mod relay;
 mod tunnel;
 mod value;
@@ -15,6 +19,7 @@ mod value;
 use super::model::{Mode, TunnelConfig};
 use super::tables::{ConfigFile, InterfaceTable};
 use context::{Context, flag, missing};
+use machine::TunnelOptions;
 use parse::{Diagnostic, Spanned};
 use seal::PrivateKey;
 use std::path::Path;
@@ -40,11 +45,18 @@ pub(super) fn config(
     let mode = mode(file, &table, &mut context);
     let mut interface = interface::interface(file.interface.as_ref(), path, &mut context);
     let peers = peer::peers(file, &mut context);
+    mistakes::check(file, &mode, &interface, &peers, &mut context);
     let paths = path::paths(file, &mut interface, &peers, &mut context);
     let weights: Vec<u32> = paths.iter().map(|path| path.weight).collect();
-    let options = tunnel::options(file.tunnel.as_ref(), &weights, &mut context);
+    let (realtime_options, realtime) = realtime::class(file, &mut context).unzip();
+    let options =
+        TunnelOptions { realtime: realtime_options, ..tunnel::options(file.tunnel.as_ref(), &weights, &mut context) };
     let relay = relay::options(file.tunnel.as_ref(), &interface.name, &mut context);
-    TunnelConfig { interface, mode, peers, paths, options, relay, warnings }
+    let observation = observation::observation(&table, file.notify.as_ref(), &mut context);
+    let config =
+        TunnelConfig { interface, mode, peers, paths, options, realtime, relay, observation, warnings: Vec::new() };
+    interface::check_threads(table.threads.as_ref(), &config, &mut context);
+    TunnelConfig { warnings, ..config }
 }
 
 fn mode(file: &ConfigFile, table: &InterfaceTable, context: &mut Context<'_>) -> Mode {

@@ -38,26 +38,13 @@ pub(super) fn paths(
     for (index, table) in tables.iter().enumerate() {
         check(table, index, &paths, interface, peers, context);
     }
-    if paths.is_empty() {
-        paths.push(default_path(interface.listen_port));
+    if paths.is_empty() && interface.uplinks.is_none() {
+        // The routing table decides.
+        paths.push(ConfiguredPath::any(interface.listen_port, "any".into()));
     }
+    check_automatic(file, peers, context);
     check_routing_loop(tables, &paths, peers, file, context);
     paths
-}
-
-/// The path of a file without any [[path]]: the routing table decides.
-fn default_path(listen_port: u16) -> ConfiguredPath {
-    ConfiguredPath {
-        name: "any".into(),
-        interface: None,
-        source: None,
-        listen_port,
-        endpoint: None,
-        backup: false,
-        metered: false,
-        weight: 1,
-        rate: None,
-    }
 }
 
 fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> ConfiguredPath {
@@ -85,6 +72,30 @@ fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> Con
         metered: flag(values.metered.as_ref(), false),
         weight: value::integer(values.weight.as_ref(), 1..=10_000, 1, context) as u32,
         rate: rate.map(|rate| rate.0),
+        automatic: false,
+    }
+}
+
+/// Uplinks and routes are made towards a peer whose address is known.
+fn check_automatic(file: &ConfigFile, peers: &[ConfiguredPeer], context: &mut Context<'_>) {
+    let table = file.interface.as_ref().map(Spanned::get);
+    let spans = [
+        ("uplinks", table.and_then(|table| table.uplinks.as_ref()).map(Spanned::span)),
+        ("routing", table.and_then(|table| table.routing.as_ref()).map(Spanned::span)),
+    ];
+    let has_endpoint = peers.iter().any(|peer| peer.endpoint.is_some());
+    for (key, span) in spans {
+        let Some(span) = span else { continue };
+        if context.is_mpt {
+            let diagnostic = Diagnostic::new(span, format!("`{key}` has no meaning in this mode"));
+            context.report(diagnostic.with_help("MPT's paths are fixed: [[path]] for each"));
+        } else if !has_endpoint && key == "uplinks" {
+            let diagnostic =
+                Diagnostic::new(span, "uplinks are found towards a peer with an `endpoint`: there is none");
+            context.report(
+                diagnostic.with_help("`endpoint` in [[peer]]; an end that waits for its peers needs no uplinks"),
+            );
+        }
     }
 }
 

@@ -1,18 +1,22 @@
 //! `[[peer]]`.
 
 use super::context::{Context, missing};
+use super::peers_file;
 use super::value;
 use crate::config::endpoint::PeerEndpoint;
 use crate::config::model::ConfiguredPeer;
+use crate::config::peers_file::{PEER_NAME_HELP, is_peer_name};
 use crate::config::tables::{ConfigFile, PeerTable};
 use ipnet::IpNet;
 use parse::{Diagnostic, Spanned};
 use seal::{PresharedKey, PublicKey};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<ConfiguredPeer> {
     let tables = file.peer.as_deref().unwrap_or_default();
-    if tables.is_empty() {
+    let peers_file = file.interface.as_ref().and_then(|table| table.get().peers_file.as_ref());
+    if tables.is_empty() && peers_file.is_none() {
         context.report(missing(0..0, "peer").with_help("[[peer]] with `public-key` and `allowed-ips`"));
     }
     if let (true, Some(second)) = (context.is_mpt, tables.get(1)) {
@@ -20,37 +24,65 @@ pub(super) fn peers(file: &ConfigFile, context: &mut Context<'_>) -> Vec<Configu
             Diagnostic::new(second.span(), "`mpt` mode has one peer").with_help("a file, and an interface, for each"),
         );
     }
-    let mut networks = Vec::new();
-    let peers: Vec<ConfiguredPeer> = tables.iter().map(|table| peer(table, &mut networks, context)).collect();
-    for (index, table) in tables.iter().enumerate() {
-        let has_same_key =
-            |earlier: &ConfiguredPeer| earlier.public_key.is_some() && earlier.public_key == peers[index].public_key;
-        if let (true, Some(key)) = (peers[..index].iter().any(has_same_key), &table.get().public_key) {
-            context.report(
-                Diagnostic::new(key.span(), "another peer has this key").with_help("one [[peer]] for each key"),
-            );
-        }
+    let mut peers = Peers::default();
+    tables.iter().for_each(|table| peers.add(table, false, context));
+    if context.is_mpt {
+        context.refuse(peers_file, "peers-file", "`mpt` mode has one peer, in the configuration");
+    } else if let Some(name) = peers_file {
+        peers_file::read_into(name, &mut peers, context);
     }
-    for (index, (network, peer, span)) in networks.iter().enumerate() {
-        if networks[..index].iter().any(|(earlier, owner, _)| earlier == network && owner != peer) {
-            let diagnostic = Diagnostic::new(span.clone(), format!("`{network}` belongs to another peer"));
-            context.report(diagnostic.with_help("peers may share addresses by prefixes of different length only"));
-        }
-    }
-    peers
+    peers.list
 }
 
-/// A network of a peer, the start of the peer's table, and the span of the network.
-type OwnedNetwork = (IpNet, usize, Range<usize>);
+/// The peers so far, of one file or of two.
+#[derive(Default)]
+pub(super) struct Peers {
+    pub(super) list: Vec<ConfiguredPeer>,
+    keys: BTreeSet<PublicKey>,
+    /// Networks, each with the index of its peer.
+    networks: BTreeMap<IpNet, usize>,
+}
 
-fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &mut Context<'_>) -> ConfiguredPeer {
+impl Peers {
+    /// Adds the peer of a table, which may be one of the `peers-file`, after checking it against those before.
+    pub(super) fn add(&mut self, table: &Spanned<PeerTable>, is_enrolled: bool, context: &mut Context<'_>) {
+        let mut networks = Vec::new();
+        let peer = peer(table, &mut networks, context);
+        if !is_enrolled {
+            let help = "it is written by `ropewalk setup server`, into the file that `peers-file` names";
+            context.refuse(table.get().token_expires.as_ref(), "token-expires", help);
+        }
+        if let (Some(key), Some(text)) = (peer.public_key, &table.get().public_key)
+            && !self.keys.insert(key)
+        {
+            let diagnostic = Diagnostic::new(text.span(), "another peer has this key");
+            context.report(diagnostic.with_help("one [[peer]] for each key"));
+        }
+        let index = self.list.len();
+        for (network, span) in networks {
+            let owner = *self.networks.entry(network).or_insert(index);
+            if owner != index && !are_alternatives(&self.list[owner], &peer) {
+                let diagnostic = Diagnostic::new(span, format!("`{network}` belongs to another peer"));
+                let help = "peers may share addresses by prefixes of different length only, but for several servers, \
+                            which have all networks in common and each a `priority`";
+                context.report(diagnostic.with_help(help));
+            }
+        }
+        self.list.push(peer);
+    }
+}
+
+/// A network of a peer, and its span.
+type SpannedNetwork = (IpNet, Range<usize>);
+
+fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<SpannedNetwork>, context: &mut Context<'_>) -> ConfiguredPeer {
     let values = table.get();
     let (public_key, preshared_key) = if context.is_mpt { refuse_keys(values, context) } else { keys(table, context) };
     let mut allowed_ips = Vec::new();
     for (text, span) in value::strings(values.allowed_ips.as_ref()) {
         if let Some(network) = context.ok(value::parse_network(&text, span.clone())) {
             allowed_ips.push(network.trunc());
-            networks.push((network.trunc(), table.span().start, span));
+            networks.push((network.trunc(), span));
         }
     }
     if values.allowed_ips.is_none() {
@@ -63,7 +95,33 @@ fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<OwnedNetwork>, context: &
         context.report(missing(table.span(), "address").with_help(help));
     }
     let endpoint = values.endpoint.as_ref().and_then(|text| endpoint(text, context));
-    ConfiguredPeer { public_key, preshared_key, allowed_ips, endpoint, address }
+    let token_expires = values.token_expires.as_ref().map(|seconds| u64::try_from(*seconds.get()).unwrap_or(0));
+    let name = values.name.as_ref().and_then(|name| context.ok(peer_name(name)));
+    let priority = priority(values, context);
+    ConfiguredPeer { name, public_key, preshared_key, allowed_ips, endpoint, address, priority, token_expires }
+}
+
+/// The name of a peer: what is printable, as it is shown in terminals and pages.
+fn peer_name(name: &Spanned<String>) -> Result<String, Diagnostic> {
+    if is_peer_name(name.get()) {
+        return Ok(name.get().clone());
+    }
+    let diagnostic = Diagnostic::new(name.span(), "this is not a name of a peer");
+    Err(diagnostic.with_help(PEER_NAME_HELP))
+}
+
+fn priority(values: &PeerTable, context: &mut Context<'_>) -> Option<u32> {
+    if context.is_mpt {
+        context.refuse(values.priority.as_ref(), "priority", "`mpt` mode has one peer: remove it");
+    }
+    let number = values.priority.as_ref()?;
+    Some(value::integer(Some(number), 0..=1000, 0, context) as u32)
+}
+
+/// Whether two peers are servers of one group: both have a priority, and the same networks.
+fn are_alternatives(peer: &ConfiguredPeer, other: &ConfiguredPeer) -> bool {
+    let networks = |peer: &ConfiguredPeer| peer.allowed_ips.iter().copied().collect::<BTreeSet<_>>();
+    peer.priority.is_some() && other.priority.is_some() && networks(peer) == networks(other)
 }
 
 type Keys = (Option<PublicKey>, Option<PresharedKey>);

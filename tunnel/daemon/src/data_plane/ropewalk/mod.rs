@@ -5,9 +5,12 @@
 //! rebuilt from the packet: no checksum is computed. Sessions, paths, order and retransmission belong to `node::Node`; sockets and
 //! device are here. Inner addresses decide which peer gets a packet, and which may send one.
 
+mod device_packet;
+mod hand_over;
 mod packet;
 mod peer;
 mod relay;
+mod streams;
 
 use super::address::PathAddress;
 use super::allowed_ips::AllowedIps;
@@ -18,25 +21,27 @@ use super::device::Device;
 use super::event_loop::{Engine, Io};
 use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
-use machine::{Destination, EndpointEvent, FIRST_UNORDERED_STREAM, Transmit, TransmitBody};
-use node::{NodeEvent, Opened};
+use super::threads::{HandOver, OtherThreads};
+use super::transmit::FreeBatches;
+use hand_over::Owner;
+use machine::{Destination, EndpointEvent, Transmit, TransmitBody};
+use node::{NodeEvent, Opened, PeerGroup};
 use packet::{PacketBytes, PacketSlice};
 use peer::{EnginePeer, Node};
-use relay::{RelayDriver, Steered};
+use relay::RelayDriver;
 use seal::{Entropy, PeerId, SealDevice, SystemEntropy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
+use streams::StreamMap;
 use tracing::warn;
 use units::{Instant, PathId};
 use wire::delivery::{self, Rejection};
+use wire::inner::Inner;
 use wire::inner::ecn::Ecn;
-use wire::inner::{Inner, mss, protocol};
 use wire::virtio::VirtioNetHeader;
 
-/// The DSCP of expedited forwarding (RFC 3246), whose packets are delivered without reordering.
-const EXPEDITED_FORWARDING: u8 = 46;
 /// The ECN field of a TOS byte, and its codepoint ECT(0).
 const ECN_MASK: u8 = 3;
 const ECT_0: u8 = 2;
@@ -45,16 +50,25 @@ const ECT_0: u8 = 2;
 pub(super) struct RopewalkEngine {
     node: Node,
     peers: BTreeMap<PeerId, EnginePeer>,
-    allowed_ips: AllowedIps<PeerId>,
+    allowed_ips: AllowedIps<Owner>,
+    /// Several servers: peers with the same networks.
+    groups: Vec<PeerGroup>,
+    /// The other data threads, if there are any.
+    others: Option<OtherThreads>,
     relay: RelayDriver,
     mtu: u16,
-    /// Key of the hash that maps flows to streams.
-    hash_key: u64,
+    streams: StreamMap,
     deadline: Instant,
+    /// The peers to which datagrams were sent in this iteration; empty between two.
+    senders: Vec<PeerId>,
+    /// The peers whose datagrams wait until a socket is writable.
+    blocked: BTreeSet<PeerId>,
     /// The opened datagrams of one receive call: (start, end, datagram).
     opened_datagrams: Vec<(usize, usize, Opened)>,
     /// A datagram to an address that no path is at: a handshake message, or a ping to a candidate.
     single: TransmitBatch,
+    /// Batches for the paths that have something to send.
+    free_batches: FreeBatches,
     /// A segment of a super-packet that the device does not accept.
     segment_buffer: Vec<u8>,
 }
@@ -64,9 +78,12 @@ impl RopewalkEngine {
     ///
     /// # Errors
     /// An invalid configuration.
-    pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io) -> Result<Self, Error> {
-        let seal = SealDevice::new(seal::HandshakeConfig::new(config.private_key), Box::new(SystemEntropy));
+    pub(super) fn new(config: RopewalkConfig, mtu: u16, io: &Io, others: Option<OtherThreads>) -> Result<Self, Error> {
+        let mut handshake_config = seal::HandshakeConfig::new(config.private_key);
+        handshake_config.index_prefix = others.as_ref().map(|others| others.own);
+        let seal = SealDevice::new(handshake_config, Box::new(SystemEntropy));
         let mut node = Node::new(seal, Box::new(peer::learned_path_config));
+        node.set_other_peers(config.other_peers.iter().map(|peer| (peer.public_key, peer.thread)));
         let relay = RelayDriver::new(config.relay, &io.device)?;
         let mut peers = BTreeMap::new();
         for config in config.peers {
@@ -74,18 +91,24 @@ impl RopewalkEngine {
             let (id, peer) = EnginePeer::add(config, relay.peer_relay(), &mut node, Instant::ZERO)?;
             peers.insert(id, peer);
         }
+        let groups = hand_over::groups(&peers, &[]);
         let mut hash_key = [0; 8];
         SystemEntropy.fill(&mut hash_key);
         Ok(Self {
             node,
-            allowed_ips: allowed_ips(&peers),
+            allowed_ips: hand_over::allowed_ips(&peers, &groups, &config.other_peers),
+            groups,
             peers,
+            others,
             relay,
             mtu,
-            hash_key: u64::from_le_bytes(hash_key),
+            streams: StreamMap { key: u64::from_le_bytes(hash_key), rules: config.realtime },
             deadline: Instant::ZERO,
+            senders: Vec::new(),
+            blocked: BTreeSet::new(),
             opened_datagrams: Vec::new(),
             single: TransmitBatch::new(PathAddress::to_remote(SocketAddr::from(([0; 4], 0)))),
+            free_batches: FreeBatches::default(),
             segment_buffer: vec![0; delivery::MAX_PACKET_BYTES],
         })
     }
@@ -107,19 +130,32 @@ impl RopewalkEngine {
 
     /// Sends all datagrams that the node has ready.
     fn transmit(&mut self, sockets: &mut [Socket], now: Instant) {
-        loop {
-            // Data of relayed connections leave the relay no sooner than the tunnel can send them.
+        // Data of relayed connections leave the relay no sooner than the tunnel can send them.
+        if self.relay.is_enabled() {
             self.peers.iter_mut().for_each(|(id, peer)| peer.relay.offer_messages(now, *id, &mut self.node));
-            let Some((id, transmit)) = self.node.poll_transmit(now) else { break };
+        }
+        let mut senders = std::mem::take(&mut self.senders);
+        while let Some((id, transmit)) = self.node.poll_transmit(now) {
+            if senders.last() != Some(&id) {
+                senders.push(id);
+            }
             let outcome = self.send(sockets, now, id, &transmit);
             on_send_outcome(&mut self.node, now, id, transmit.path, outcome);
-        }
-        for (id, peer) in &mut self.peers {
-            for (path, path_queue) in peer.path_queues() {
-                let outcome = path_queue.queue.flush(&mut sockets[path_queue.socket]);
-                on_send_outcome(&mut self.node, now, *id, path, outcome);
+            if let Some(peer) = self.peers.get_mut(&id).filter(|_| self.relay.is_enabled()) {
+                peer.relay.offer_messages(now, id, &mut self.node);
             }
         }
+        for id in senders.drain(..) {
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            for (path, path_queue) in peer.path_queues() {
+                let outcome = path_queue.queue.flush(&mut sockets[path_queue.socket]);
+                on_send_outcome(&mut self.node, now, id, path, outcome);
+            }
+            if peer.is_blocked() {
+                self.blocked.insert(id);
+            }
+        }
+        self.senders = senders;
     }
 
     /// Seals one datagram into its path's batch.
@@ -130,7 +166,7 @@ impl RopewalkEngine {
         id: PeerId,
         transmit: &Transmit<PacketSlice>,
     ) -> SendOutcome {
-        let Self { node, peers, single, .. } = self;
+        let Self { node, peers, single, free_batches, .. } = self;
         let len = node.encode_length(id, transmit);
         let (Some(route), Some(peer)) = (node.transmit_route(id, transmit), peers.get_mut(&id)) else {
             return SendOutcome::Unreachable;
@@ -146,7 +182,7 @@ impl RopewalkEngine {
             sockets[socket].send(single, 0);
             return SendOutcome::Sent;
         }
-        let path_queue = peer.path_queue(sockets, transmit.path, route);
+        let path_queue = peer.path_queue(sockets, transmit.path, route, free_batches);
         let (tos, len) = match &transmit.body {
             TransmitBody::Data(data) if data.last && !data.first => {
                 (outer_tos(data.payload.tos), path_queue.queue.padded_len(len))
@@ -184,31 +220,37 @@ impl RopewalkEngine {
 
     /// Tells the peers that are not in `configured` that the tunnel is closed, and removes them.
     fn remove_peers_not_in(&mut self, io: &mut Io, now: Instant, configured: &[PeerConfig]) {
-        let is_configured =
-            |peer: &EnginePeer| configured.iter().any(|config| config.public_key == peer.config.public_key);
+        let keys: BTreeSet<_> = configured.iter().map(|config| config.public_key).collect();
+        let is_configured = |peer: &EnginePeer| keys.contains(&peer.config.public_key);
         let removed: Vec<_> = self.peers.iter().filter(|(_, peer)| !is_configured(peer)).map(|(id, _)| *id).collect();
         removed.iter().for_each(|id| self.node.close_peer(*id));
         self.transmit(&mut io.sockets, now);
         for id in removed {
             self.node.remove_peer(id);
             self.peers.remove(&id);
+            self.blocked.remove(&id);
         }
     }
 
     /// Writes reassembled packets to the device, and passes messages to the relay.
     fn deliver(&mut self, device: &mut Device, now: Instant) {
-        let Self { node, peers, allowed_ips, relay, segment_buffer, .. } = self;
+        let Self { node, peers, allowed_ips, groups, relay, segment_buffer, .. } = self;
         while let Some((id, delivery)) = node.poll_delivery() {
             let Some(peer) = peers.get_mut(&id) else { continue };
             let Some(packet) = peer.reassembler.add(&delivery) else { continue };
             if packet.buffer.is_message() {
-                let received = peer.relay.receive(now, std::mem::take(&mut packet.buffer.bytes));
-                peer.malformed += u64::from(received.is_err());
+                // Without a relay of our own nothing was announced, and nothing is answered.
+                if relay.is_enabled() {
+                    let received = peer.relay.receive(now, std::mem::take(&mut packet.buffer.bytes));
+                    peer.malformed += u64::from(received.is_err());
+                }
                 continue;
             }
             let is_internal = |address| relay.is_internal(address);
             let is_allowed = |source, destination| {
-                allowed_ips.find(source) == Some(id) && !is_internal(source) && !is_internal(destination)
+                allowed_ips.find(source).is_some_and(|owner| owner.is(id, groups))
+                    && !is_internal(source)
+                    && !is_internal(destination)
             };
             let PacketBytes { bytes, offload } = packet.buffer;
             match delivery::deliver(bytes, *offload, packet.ce, is_allowed, device, segment_buffer) {
@@ -223,12 +265,16 @@ impl RopewalkEngine {
 impl RopewalkEngine {
     /// Moves the bytes of relayed connections, and opens and closes them.
     fn run_relay(&mut self, io: &mut Io, now: Instant) {
-        let Self { node, peers, allowed_ips, relay, hash_key, .. } = self;
-        let is_allowed = |peer: PeerId, source: IpAddr| allowed_ips.find(source) == Some(peer);
+        let Self { node, peers, allowed_ips, groups, relay, streams, .. } = self;
+        let is_allowed =
+            |peer: PeerId, source: IpAddr| allowed_ips.find(source).is_some_and(|owner| owner.is(peer, groups));
+        if !relay.is_enabled() {
+            return;
+        }
         let refused = relay.handle_events(now, peers, &mut io.device, is_allowed);
         relay.transfer(now, peers, &mut io.pool);
         for (peer, syn) in refused {
-            offer_syn(node, now, peer, syn, io.device.has_header(), *hash_key);
+            offer_syn(node, now, peer, syn, io.device.has_header(), streams);
         }
     }
 
@@ -258,10 +304,10 @@ impl RopewalkEngine {
 }
 
 /// Offers a SYN that was held, with the device's header, as a packet.
-fn offer_syn(node: &mut Node, now: Instant, peer: PeerId, syn: Vec<u8>, has_header: bool, hash_key: u64) {
+fn offer_syn(node: &mut Node, now: Instant, peer: PeerId, syn: Vec<u8>, has_header: bool, streams: &StreamMap) {
     let skip = if has_header { VirtioNetHeader::LEN } else { 0 };
     let Ok(inner) = Inner::parse(&syn[skip..]) else { return };
-    node.offer(now, peer, stream(&inner, hash_key), PacketSlice::new(syn.into(), has_header, inner.tos));
+    node.offer(now, peer, streams.stream(&inner), PacketSlice::new(syn.into(), has_header, inner.tos));
 }
 
 /// Passes the outcome of sending to the peer's endpoint.
@@ -275,14 +321,6 @@ fn on_send_outcome(node: &mut Node, now: Instant, id: PeerId, path: PathId, outc
     }
 }
 
-/// The allowed IPs of all peers.
-fn allowed_ips(peers: &BTreeMap<PeerId, EnginePeer>) -> AllowedIps<PeerId> {
-    let networks_of_peer = |(id, peer): (&PeerId, &'_ EnginePeer)| {
-        peer.config.allowed_ips.iter().map(|network| (*network, *id)).collect::<Vec<_>>()
-    };
-    AllowedIps::new(peers.iter().flat_map(networks_of_peer))
-}
-
 /// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the
 /// mark, which would count against this path otherwise.
 fn outer_tos(inner: u8) -> u8 {
@@ -291,47 +329,11 @@ fn outer_tos(inner: u8) -> u8 {
 
 impl Engine for RopewalkEngine {
     fn on_device_packet(&mut self, io: &mut Io, now: Instant, len: usize) {
-        let Io { device, pool, read_buffer, .. } = io;
-        let skip = if device.has_header() { VirtioNetHeader::LEN } else { 0 };
-        let offload = if skip > 0 {
-            VirtioNetHeader::parse(&read_buffer[..len]).map(|parsed| parsed.0)
-        } else {
-            Ok(VirtioNetHeader::default())
-        };
-        let parsed = offload.and_then(|offload| Ok((offload, Inner::parse(&read_buffer[skip..len])?)));
-        let Ok((offload, inner)) = parsed else {
-            device.report.malformed += 1;
-            return;
-        };
-        let steered = self.relay.steer(device, &mut read_buffer[..len], &inner);
-        if matches!(steered, Steered::Handled) {
-            return;
-        }
-        let peer_id = self.allowed_ips.find(inner.destination);
-        let Some((id, peer)) = peer_id.and_then(|id| Some((id, self.peers.get_mut(&id)?))) else {
-            device.report.unrouted += 1;
-            return;
-        };
-        if !self.node.has_session(id) {
-            peer.no_session += 1;
-            return;
-        }
-        if inner.protocol == protocol::TCP {
-            mss::clamp(&mut read_buffer[skip..len], self.mtu, offload.checksum.is_some());
-        }
-        if let Steered::InitialSyn(addresses) = steered
-            && self.relay.hold(now, id, &mut peer.relay, addresses, &read_buffer[..len])
-        {
-            return;
-        }
-        let Ok(needs_header) = delivery::prepare(&offload, &mut read_buffer[skip..len]) else {
-            device.report.malformed += 1;
-            return;
-        };
-        let Some(bytes) = pool.freeze(read_buffer, len) else { return };
-        let start = if needs_header { 0 } else { skip };
-        let bytes = bytes.slice(start as u32, len as u32);
-        self.node.offer(now, id, stream(&inner, self.hash_key), PacketSlice::new(bytes, needs_header, inner.tos));
+        self.offer_device_packet(io, now, len, true);
+    }
+
+    fn on_handed_over(&mut self, io: &mut Io, now: Instant, item: HandOver) {
+        self.handle_handed_over(io, now, item);
     }
 
     fn on_datagrams(&mut self, io: &mut Io, now: Instant, socket: usize, received: &ReceivedDatagrams) {
@@ -340,10 +342,14 @@ impl Engine for RopewalkEngine {
         // All datagrams are opened while the buffer has one owner; then it is read through slices.
         for start in (0..received.len).step_by(received.segment_size.max(1)) {
             let end = received.len.min(start + received.segment_size);
+            if self.hand_over_datagram(socket, received, &io.read_buffer[start..end]) {
+                continue;
+            }
             match self.node.open(now, &route, &mut io.read_buffer[start..end]) {
                 Ok(datagram) => opened_datagrams.extend(datagram.map(|datagram| (start, end, datagram))),
                 Err(_) => io.sockets[socket].report.refused += 1,
             }
+            self.pass_initiation(socket, received, &io.read_buffer[start..end]);
         }
         if let Some(buffer) =
             (!opened_datagrams.is_empty()).then(|| io.pool.freeze(&mut io.read_buffer, received.len)).flatten()
@@ -360,9 +366,14 @@ impl Engine for RopewalkEngine {
         self.run_relay(io, now);
         self.transmit(&mut io.sockets, now);
         self.handle_node_events(now);
+        for group in &mut self.groups {
+            group.update(now, |id| self.node.works(id));
+        }
         self.send_handshakes(&mut io.sockets, now);
-        let relay_deadline = self.peers.values().map(|peer| peer.relay.deadline()).min().unwrap_or(Instant::NEVER);
-        let deadline = self.node.deadline(now).min(relay_deadline);
+        let relays = self.peers.values().filter(|_| self.relay.is_enabled());
+        let relay_deadline = relays.map(|peer| peer.relay.deadline()).min().unwrap_or(Instant::NEVER);
+        let group_deadline = self.groups.iter().map(PeerGroup::deadline).min().unwrap_or(Instant::NEVER);
+        let deadline = self.node.deadline(now).min(relay_deadline).min(group_deadline);
         self.deadline = if self.relay.is_active() { now } else { deadline };
     }
 
@@ -375,16 +386,19 @@ impl Engine for RopewalkEngine {
     }
 
     fn on_writable(&mut self, io: &mut Io, now: Instant, socket: usize) {
-        for (id, peer) in &mut self.peers {
+        let Self { node, peers, blocked, .. } = self;
+        blocked.retain(|id| {
+            let Some(peer) = peers.get_mut(id) else { return false };
             for (path, path_queue) in peer.path_queues().filter(|(_, path_queue)| path_queue.socket == socket) {
                 let outcome = path_queue.queue.send_queued(&mut io.sockets[socket]);
-                on_send_outcome(&mut self.node, now, *id, path, outcome);
+                on_send_outcome(node, now, *id, path, outcome);
             }
-        }
+            peer.is_blocked()
+        });
     }
 
     fn is_blocked(&self, socket: usize) -> bool {
-        self.peers.values().any(|peer| peer.is_blocked(socket))
+        self.blocked.iter().filter_map(|id| self.peers.get(id)).any(|peer| peer.is_blocked_by(socket))
     }
 
     fn deadline(&self) -> Instant {
@@ -393,7 +407,9 @@ impl Engine for RopewalkEngine {
 
     fn on_timeout(&mut self, _io: &mut Io, now: Instant) {
         self.node.on_timeout(now);
-        self.peers.values_mut().for_each(|peer| peer.relay.on_timeout(now));
+        if self.relay.is_enabled() {
+            self.peers.values_mut().for_each(|peer| peer.relay.on_timeout(now));
+        }
     }
 
     fn set_link(&mut self, _io: &mut Io, now: Instant, socket: usize, up: bool) {
@@ -419,9 +435,13 @@ impl Engine for RopewalkEngine {
             }
         }
         io.reserve(self.peers.len());
-        self.allowed_ips = allowed_ips(&self.peers);
-        let Self { relay, peers, allowed_ips, .. } = self;
-        relay.end_unallowed(now, peers, |peer, address| allowed_ips.find(address) == Some(peer));
+        self.node.set_other_peers(update.other_peers.iter().map(|peer| (peer.public_key, peer.thread)));
+        self.groups = hand_over::groups(&self.peers, &self.groups);
+        self.allowed_ips = hand_over::allowed_ips(&self.peers, &self.groups, &update.other_peers);
+        let Self { relay, peers, allowed_ips, groups, .. } = self;
+        relay.end_unallowed(now, peers, |peer, address| {
+            allowed_ips.find(address).is_some_and(|owner| owner.is(peer, groups))
+        });
         self.mtu = update.mtu;
     }
 
@@ -437,19 +457,12 @@ impl Engine for RopewalkEngine {
     fn report(&self, report: &mut Report) {
         let kernel_translation = self.relay.has_kernel_translation();
         report.peers = self.peers.iter().map(|(id, peer)| peer.report(*id, &self.node, kernel_translation)).collect();
+        for peer in &mut report.peers {
+            let id = self.node.sessions().find(&peer.public_key);
+            let group = id.and_then(|id| self.groups.iter().find(|group| group.contains(id)));
+            peer.active = group.map(|group| Some(group.active()) == id);
+        }
         report.dropped = *self.node.sessions().counters();
-    }
-}
-
-/// The stream of a packet's flow: ordered, except for ICMP and expedited forwarding.
-fn stream(inner: &Inner, key: u64) -> u8 {
-    let hash = inner.flow_hash(key);
-    let is_unordered =
-        inner.tos >> 2 == EXPEDITED_FORWARDING || matches!(inner.protocol, protocol::ICMP | protocol::ICMPV6);
-    let unordered_streams = 256 - u64::from(FIRST_UNORDERED_STREAM);
-    if is_unordered {
-        FIRST_UNORDERED_STREAM + (hash % unordered_streams) as u8
-    } else {
-        (hash % u64::from(FIRST_UNORDERED_STREAM)) as u8
+        report.not_handed_over = self.others.as_ref().map_or(0, |others| others.dropped);
     }
 }

@@ -93,6 +93,11 @@ impl RelayDriver {
         networks.any(|network| network.contains(address))
     }
 
+    /// Whether this end relays.
+    pub(super) fn is_enabled(&self) -> bool {
+        self.options.is_some()
+    }
+
     /// Whether the kernel translates packets.
     pub(super) fn has_kernel_translation(&self) -> bool {
         self.translations.is_in_kernel()

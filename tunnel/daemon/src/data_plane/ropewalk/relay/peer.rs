@@ -9,7 +9,7 @@ use crate::data_plane::batch::{MAX_BYTES, MAX_SEGMENTS};
 use crate::data_plane::buffer::BufferSlice;
 use crate::data_plane::report::{RelayCounters, RelayReport};
 use ::relay::{Body, Header, Message, Relay, RelayConfig, ResetReason};
-use machine::{DATA_HEADER_BYTES, Endpoint, FIRST_UNORDERED_STREAM, SEAL_OVERHEAD};
+use machine::{DATA_HEADER_BYTES, Endpoint, FIRST_REALTIME_STREAM, FIRST_UNORDERED_STREAM, SEAL_OVERHEAD};
 use seal::PeerId;
 use units::{Instant, Span};
 use wire::Malformed;
@@ -179,7 +179,7 @@ fn packet(message: Message<BufferSlice>) -> PacketSlice {
 fn stream(header: &Header) -> u8 {
     let number = u64::from(header.connection) << 1 | u64::from(header.opened_by_sender);
     match header.body {
-        Body::Data { .. } => (number % u64::from(FIRST_UNORDERED_STREAM)) as u8,
+        Body::Data { .. } => (number % u64::from(FIRST_REALTIME_STREAM)) as u8,
         _ => FIRST_UNORDERED_STREAM + (number % (256 - u64::from(FIRST_UNORDERED_STREAM))) as u8,
     }
 }

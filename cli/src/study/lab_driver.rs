@@ -1,7 +1,7 @@
 //! Real kernels as the driver of a scenario.
 
+use super::{DriverChoice, Run as Arguments, Traffic};
 use crate::Failure;
-use crate::arguments::{DriverChoice, Run as Arguments, Traffic};
 use lab::{BackendChoice, Generator, Lab};
 use record::Run;
 use runner::{Checked, Driver, Error, Job, available_cores};

@@ -1,7 +1,7 @@
 //! `ropewalk run`: runs a scenario, prints its tables, and writes the report and the results folder.
 
-use crate::arguments::{DriverChoice, Run as Arguments};
-use crate::{Failure, driver, output, progress, study};
+use super::{DriverChoice, Run as Arguments, driver, interrupt, list, progress, report};
+use crate::{Failure, output};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use runner::{Folder, Study};
@@ -29,14 +29,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         study.plan.notes.iter().for_each(|note| output::warn(note));
     }
     let start = Instant::now();
-    let mut bar = progress::Bar::new(missing, arguments.quiet);
-    let result = folder.run(arguments.jobs.map(usize::from), &mut bar);
-    bar.clear();
+    if missing > 0 {
+        interrupt::tell(dir.clone(), study.plan.keys.len(), command_line())?;
+    }
+    let mut progress = progress::Progress::new(folder.missing_costs(), arguments.quiet);
+    let result = folder.run(arguments.jobs.map(usize::from), &mut progress);
+    progress.clear();
     let (manifest, runs) = result?;
     if missing > 0 && !arguments.quiet {
         output::warn(&time_taken(missing, start.elapsed()));
     }
-    study::show_shard(&dir, &manifest, runs.into_iter().map(|(_, run)| run).collect(), arguments.json)
+    report::show_shard(&dir, &manifest, runs.into_iter().map(|(_, run)| run).collect(), arguments.json)
+}
+
+/// The command line of this process, for a shell.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    ::report::shell(&words)
 }
 
 /// `48 runs in 5.82 s, 8.2 a second`.
@@ -50,7 +59,16 @@ fn time_taken(runs: usize, time: Duration) -> String {
 fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     let seed = arguments.seed.map(|seed| format!("seeds=[{seed}]"));
     let sets: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
-    Ok(scenario::load(&arguments.file, &Overrides { sets, quick: arguments.quick })?)
+    let overrides = Overrides { sets, quick: arguments.quick };
+    let name = arguments.file.to_string_lossy();
+    let is_name = !arguments.file.exists() && !name.ends_with(".toml") && !name.contains('/');
+    if let Some((place, scenario)) = is_name.then(|| list::scenario_called(&name, &overrides)).flatten() {
+        if !arguments.quiet {
+            output::warn(&format!("running {place}"));
+        }
+        return Ok(scenario?);
+    }
+    Ok(scenario::load(&arguments.file, &overrides)?)
 }
 
 /// The command line that repeats the results: without the options that do not change them, so that machines which divide

@@ -1,7 +1,7 @@
 //! The driver that the command line selects: the simulator, or real kernels.
 
+use super::{DriverChoice, Run as Arguments};
 use crate::Failure;
-use crate::arguments::{DriverChoice, Run as Arguments};
 use runner::{Driver, Simulator};
 
 /// The driver that the command line selects.
@@ -15,7 +15,7 @@ pub(crate) fn find(arguments: &Arguments) -> Result<Box<dyn Driver>, Failure> {
         }
         Arguments { on: DriverChoice::Sim, .. } => Ok(Box::new(Simulator)),
         #[cfg(feature = "lab")]
-        _ => crate::lab_driver::find(arguments),
+        _ => super::lab_driver::find(arguments),
         #[cfg(not(feature = "lab"))]
         _ => Err(Failure::Environment(format!("--on: {}", crate::features::build_hint("lab")))),
     }

@@ -1,6 +1,6 @@
 //! `ropewalk list`: algorithms, schedulers and scenarios.
 
-use crate::arguments::{List, ListKind};
+use super::{List, ListKind};
 use crate::{Failure, output};
 use control::registry;
 use control::{AlgorithmEntry, ParamKind, Parameter};
@@ -35,12 +35,33 @@ fn print_all(rows: &[Row], json: bool) -> Result<(), Failure> {
     if json {
         return output::json(&rows.iter().map(|row| &row.json).collect::<Vec<_>>());
     }
+    let width = output::width();
     let name_width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let lines = rows.iter().map(|row| {
-        let details: String = row.details.iter().map(|line| format!("{:name_width$}  {line}\n", "")).collect();
-        format!("{:name_width$}  {}\n{details}", row.name, row.title)
+        let lines = std::iter::once(&row.title).chain(&row.details).enumerate();
+        let indented = lines.flat_map(|(index, text)| {
+            let name = if index == 0 { row.name.as_str() } else { "" };
+            wrapped(text, width.saturating_sub(name_width + 2).max(20))
+                .into_iter()
+                .enumerate()
+                .map(move |(line, text)| format!("{:name_width$}  {text}\n", if line == 0 { name } else { "" }))
+        });
+        indented.collect::<String>()
     });
     output::print(&lines.collect::<String>())
+}
+
+/// Lines of at most `width` characters, broken between words, with the first one's indentation.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat(text.chars().take_while(|c| *c == ' ').count());
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => *line += &format!(" {word}"),
+            _ => lines.push(format!("{indent}{word}")),
+        }
+    }
+    lines
 }
 
 fn find<'r>(what: ListKind, rows: &'r [Row], name: &str) -> Result<&'r Row, Failure> {
@@ -156,7 +177,30 @@ fn scenarios() -> Vec<Row> {
     let mut files = Vec::new();
     collect(Path::new("scenarios"), &mut files);
     files.sort();
-    files.iter().map(|file| scenario_row(file)).collect()
+    let mut rows: Vec<Row> = files
+        .iter()
+        .map(|file| row_of(&file.display().to_string(), scenario::load(file, &scenario::Overrides::default())))
+        .collect();
+    let built_in = scenario::built_in().filter(|built_in| rows.iter().all(|row| row.name != built_in.name()));
+    let built_in: Vec<Row> =
+        built_in.map(|built_in| row_of("built in", built_in.load(&scenario::Overrides::default()))).collect();
+    rows.extend(built_in);
+    rows
+}
+
+/// The scenario called `name`: of a file below ./scenarios, or built in; and where it is.
+pub(super) fn scenario_called(
+    name: &str,
+    overrides: &scenario::Overrides,
+) -> Option<(String, Result<scenario::Scenario, scenario::Error>)> {
+    let mut files = Vec::new();
+    collect(Path::new("scenarios"), &mut files);
+    files.sort();
+    if let Some(file) = files.iter().find(|file| file.file_stem().is_some_and(|stem| stem == name)) {
+        return Some((file.display().to_string(), scenario::load(file, overrides)));
+    }
+    let built_in = scenario::built_in().find(|built_in| built_in.name() == name)?;
+    Some((format!("the built-in {}", built_in.path), built_in.load(overrides)))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -169,9 +213,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn scenario_row(file: &Path) -> Row {
-    let path = file.display().to_string();
-    match scenario::load(file, &scenario::Overrides::default()) {
+fn row_of(path: &str, read: Result<scenario::Scenario, scenario::Error>) -> Row {
+    match read {
         Ok(scenario) => {
             let runs = scenario.cells.len() * scenario.seeds.len();
             let (name, title, about, source) = (scenario.name, scenario.title, scenario.about, scenario.source);
@@ -182,7 +225,7 @@ fn scenario_row(file: &Path) -> Row {
             Row { name, title: format!("{title}  ({path})"), details: Vec::new(), json, full }
         }
         Err(error) => Row {
-            name: path.clone(),
+            name: path.to_owned(),
             title: format!("cannot be read: {}", error.message()),
             details: Vec::new(),
             json: json!({"file": path, "error": error.message()}),

@@ -1,6 +1,6 @@
 //! `ropewalk compare`: compares pairs of stored studies, in the terminal and as a page.
 
-use crate::document::Document;
+use super::document::Document;
 use crate::{Failure, output};
 use record::Run;
 use report::Comparison;
@@ -21,6 +21,10 @@ struct Pair {
 pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Result<(), Failure> {
     let pairs = pairs(dirs)?;
     let comparisons: Vec<Comparison<'_>> = pairs.iter().map(Pair::comparison).collect();
+    if let Some(reason) = comparisons.iter().find_map(Comparison::unrelated) {
+        let help = "compare folders of one scenario, or of scenarios with the same cells and names of flows";
+        return Err(Failure::Environment(format!("{reason}\n{help}")));
+    }
     let page = report::compare_html(&comparisons);
     let page = match out {
         None => Results::write_text(&dirs[0], PAGE_NAME, &page)?,

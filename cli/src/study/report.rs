@@ -1,14 +1,20 @@
 //! Showing a study: the table, the page, the JSON document. `ropewalk report`.
 
-use crate::document::Document;
+use super::document::Document;
+use super::figures;
 use crate::{Failure, output};
 use record::Run;
 use std::path::{Path, PathBuf};
 use store::{Manifest, Results, ShardManifest};
 
-/// Prints the tables of a stored study, and writes its page anew.
-pub(crate) fn report(dir: &Path, json: bool) -> Result<(), Failure> {
+/// Prints the tables of a stored study, and writes its page anew, and its figures into the folder `out`.
+pub(crate) fn report(dir: &Path, out: Option<&Path>, json: bool) -> Result<(), Failure> {
     let (manifest, runs) = Results::open(dir)?;
+    if let Some(out) = out {
+        let (_, files) = runner::write_page(dir, &manifest, &runs, ::report::figure_files)?;
+        let count = figures::write(out, &files)?;
+        output::warn(&format!("{count} figures and tables in {}", out.display()));
+    }
     show(dir, &manifest, runs, json)
 }
 
@@ -34,7 +40,7 @@ pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: 
 /// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
     let (width, color) = (output::width(), output::color());
-    let (page, table) = runner::write_page(dir, manifest, &runs, |study| report::terminal(study, width, color))?;
+    let (page, table) = runner::write_page(dir, manifest, &runs, |study| ::report::terminal(study, width, color))?;
     if json {
         return output::json(&Document::new(manifest, runs));
     }

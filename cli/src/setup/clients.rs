@@ -1,0 +1,187 @@
+//! The clients of a server: `setup server --add`, `--revoke` and `--list`, and the tokens.
+
+use super::plan::user_ids;
+use super::record::{Record, ServerRecord};
+use super::token::{Token, nth_address, server_address};
+use super::{DAEMON_USER, environment, qr};
+use crate::tunnel::runtime_directory;
+use crate::{Failure, output};
+use daemon::config::{self, EnrolledPeer, Mode, PEER_NAME_HELP, PeersFile, TunnelConfig, is_peer_name, unix_time};
+use daemon::control_plane::{Client, ClientError};
+use ipnet::IpNet;
+use seal::{PresharedKey, PrivateKey, SystemEntropy};
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+
+/// A server that is set up.
+pub(super) struct Server {
+    interface: String,
+    info: ServerRecord,
+    config: TunnelConfig,
+    peers_file: PathBuf,
+}
+
+impl Server {
+    pub(super) fn open(interface: &str) -> Result<Self, Failure> {
+        let record = Record::read(interface).map_err(environment)?;
+        let not_set_up = || {
+            Failure::Environment(format!(
+                "no server {interface} is set up here: `ropewalk setup server` sets one up, --name names another one"
+            ))
+        };
+        let info =
+            record.filter(|record| record.is_complete).and_then(|record| record.server).ok_or_else(not_set_up)?;
+        let file = super::config_file(interface);
+        let config = config::load(&file).map_err(Failure::Configuration)?;
+        let Some(peers_file) = config.interface.peers_file.clone() else {
+            return Err(Failure::Environment(format!("{} has no `peers-file`", file.display())));
+        };
+        Ok(Self { interface: interface.to_owned(), info, config, peers_file })
+    }
+
+    /// Adds a client and prints its token.
+    pub(super) fn add(&self, name: &str, hours: u32) -> Result<(), Failure> {
+        check_name(name)?;
+        let mut file = self.peers()?;
+        let now = unix_time();
+        // A token that was never used leaves nothing behind.
+        file.peers.retain(|peer| peer.name != name || peer.token_expires.is_none_or(|end| end > now));
+        if file.peers.iter().any(|peer| peer.name == name) {
+            let interface = &self.interface;
+            let message = format!("there is a client `{name}` already: --revoke {name} removes it from {interface}");
+            return Err(Failure::Environment(message));
+        }
+        let Mode::Ropewalk { private_key } = &self.config.mode else {
+            return Err(Failure::Environment("tokens are for mode \"ropewalk\"".into()));
+        };
+        let addresses = self.free_addresses(&file.peers)?;
+        let token = Token {
+            expires: u32::try_from(now + u64::from(hours) * 3600).unwrap_or(u32::MAX),
+            port: self.info.port,
+            private_key: PrivateKey::generate(&mut SystemEntropy),
+            preshared_key: PresharedKey::generate(&mut SystemEntropy),
+            server_key: private_key.public_key(),
+            addresses: addresses.clone(),
+            endpoints: self.info.endpoints.clone(),
+            dns: self.info.dns.clone(),
+            name: name.to_owned(),
+        };
+        file.peers.push(EnrolledPeer {
+            name: name.to_owned(),
+            public_key: token.private_key.public_key(),
+            preshared_key: Some(token.preshared_key.clone()),
+            allowed_ips: addresses.iter().map(|address| IpNet::from(address.addr())).collect(),
+            token_expires: Some(u64::from(token.expires)),
+        });
+        self.write(file)?;
+        print_token(&token, hours)
+    }
+
+    /// Removes a client, whose session ends.
+    pub(super) fn revoke(&self, name: &str) -> Result<(), Failure> {
+        let mut file = self.peers()?;
+        let count = file.peers.len();
+        file.peers.retain(|peer| peer.name != name);
+        if file.peers.len() == count {
+            let names: Vec<_> = file.peers.iter().map(|peer| peer.name.as_str()).collect();
+            let names = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
+            return Err(Failure::Usage(format!("there is no client `{}`: {names}", name.escape_debug())));
+        }
+        self.write(file)?;
+        output::print(&format!("{name}: removed\n"))
+    }
+
+    /// Prints the clients, a line each.
+    pub(super) fn list(&self) -> Result<(), Failure> {
+        let file = self.peers()?;
+        let rows = file.peers.iter().map(|peer| {
+            let state = match peer.token_expires {
+                None => "enrolled".to_owned(),
+                Some(end) if end <= unix_time() => format!("token expired {}", date(end)),
+                Some(end) => format!("token not used, valid until {}", date(end)),
+            };
+            let networks: Vec<_> = peer.allowed_ips.iter().map(ToString::to_string).collect();
+            format!("{:<20}  {:<40}  {state}\n", peer.name, networks.join(", "))
+        });
+        output::print(&rows.collect::<String>())
+    }
+
+    fn peers(&self) -> Result<PeersFile, Failure> {
+        PeersFile::open(&self.peers_file).map_err(Failure::Configuration)
+    }
+
+    /// Writes the file for the daemon's user, and has it read if the daemon runs.
+    fn write(&self, file: PeersFile) -> Result<(), Failure> {
+        let path = &self.peers_file;
+        let owner = fs::metadata(path.parent().unwrap_or(Path::new("/")));
+        let owner = owner.ok().map(|folder| (folder.uid(), folder.gid())).or_else(|| user_ids(DAEMON_USER));
+        file.write(owner).map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
+        drop(file);
+        match Client::new(&runtime_directory(), &self.interface).request("POST", "/v1/reload", "") {
+            Ok(_) => Ok(()),
+            Err(ClientError::NotRunning { .. }) => {
+                output::warn(&format!("note: {} is down; it reads this when it starts", self.interface));
+                Ok(())
+            }
+            Err(error) => Err(Failure::Environment(format!("written, but not read by the daemon: {error}"))),
+        }
+    }
+
+    /// The first address of each inner network that nobody has, with the same number in all.
+    fn free_addresses(&self, peers: &[EnrolledPeer]) -> Result<Vec<IpNet>, Failure> {
+        let networks = &self.config.interface.addresses;
+        let taken: std::collections::BTreeSet<IpAddr> = {
+            let of_config = self.config.peers.iter().flat_map(|peer| &peer.allowed_ips);
+            let of_file = peers.iter().flat_map(|peer| &peer.allowed_ips);
+            of_config.chain(of_file).map(IpNet::addr).collect()
+        };
+        let is_own = |address: IpAddr| {
+            networks.iter().any(|network| network.addr() == address || server_address(*network) == Some(address))
+        };
+        // As many as the largest network that anybody gives to clients.
+        for index in 2..1 << 20 {
+            let addresses: Option<Vec<_>> = networks.iter().map(|network| nth_address(*network, index)).collect();
+            let Some(addresses) = addresses else { break };
+            if addresses.iter().all(|address| !taken.contains(address) && !is_own(*address)) {
+                let with_prefix = addresses.into_iter().zip(networks);
+                let with_prefix = with_prefix.map(|(address, network)| IpNet::new(address, network.prefix_len()));
+                return with_prefix.collect::<Result<_, _>>().map_err(|error| Failure::Environment(error.to_string()));
+            }
+        }
+        let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+        Err(Failure::Environment(format!("all addresses of {} are taken: --revoke frees some", networks.join(", "))))
+    }
+}
+
+/// Refuses what is no name of a client.
+pub(super) fn check_name(name: &str) -> Result<(), Failure> {
+    if is_peer_name(name) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("`{}` is no name of a client: {PEER_NAME_HELP}", name.escape_debug())))
+}
+
+/// `2026-11-23 03:25 UTC`.
+pub(super) fn date(seconds: u64) -> String {
+    match OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).unwrap_or(i64::MAX)) {
+        Ok(date) => format!("{} {:02}:{:02} UTC", date.date(), date.hour(), date.minute()),
+        Err(_) => format!("second {seconds}"),
+    }
+}
+
+fn print_token(token: &Token, hours: u32) -> Result<(), Failure> {
+    let text = token.encode();
+    let code = qr::lines(&text, output::width()).map(|lines| lines.join("\n") + "\n\n");
+    if let (Some(code), true) = (code, output::is_terminal()) {
+        output::print(&code)?;
+    }
+    output::warn(&format!(
+        "The token of {}, a secret, which works once and within {hours} h (until {}). On the client:",
+        token.name,
+        date(u64::from(token.expires))
+    ));
+    output::print(&format!("ropewalk setup client {}\n", *text))
+}

@@ -1,0 +1,152 @@
+//! The client's enrolment: the tunnel with the token's one-time key, in which the server learns the client's own.
+
+use super::client::{Uplink, address_line, peer_and_paths};
+use super::record::folder;
+use super::service::own_program;
+use super::token::Token;
+use super::{clients, environment};
+use crate::{Failure, output};
+use daemon::control_plane::{Client, EnrolError, enrol as enrol_key};
+use ipnet::IpNet;
+use seal::{PrivateKey, PublicKey};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The time for a session and its answer.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// The directory of the socket meanwhile: that of the service may belong to its user.
+const RUN: &str = "/run/ropewalk-setup";
+
+/// Names the public half of `private_key` to the server. If the set-up was interrupted before, the server may have it
+/// already, which a session by this key proves.
+pub(super) fn enrol(
+    name: &str,
+    token: &Token,
+    uplinks: &[Uplink],
+    private_key: &str,
+    is_resumed: bool,
+) -> Result<(), Failure> {
+    let own: PrivateKey = private_key.parse().map_err(|error: seal::KeyError| environment(error.to_string()))?;
+    output::warn("enrolling with the server ...");
+    let by_token = try_with(name, token, uplinks, &token.private_key.to_text(), Some(own.public_key()));
+    let outcome = match by_token {
+        Err(Attempt::NoSession(_)) if is_resumed => try_with(name, token, uplinks, private_key, None),
+        outcome => outcome,
+    };
+    outcome.map_err(|attempt| match attempt {
+        Attempt::Failed(reason) => Failure::Environment(reason),
+        Attempt::NoSession(log) => Failure::Environment(format!(
+            "the server does not answer. Either {} is not reachable by UDP (its firewall, or a router in front of it), or \
+             the token (valid until {}) was used, revoked, or is of another server: `ropewalk setup server --list` there \
+             tells which. Nothing else is changed here; the same command tries again.{log}",
+            uplinks.iter().map(|uplink| uplink.endpoint.as_str()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or "),
+            clients::date(u64::from(token.expires))
+        )),
+    })
+}
+
+/// Why an attempt failed.
+enum Attempt {
+    /// No session, with the log of the daemon.
+    NoSession(String),
+    /// Anything else.
+    Failed(String),
+}
+
+/// A daemon that ends with this value.
+struct Daemon {
+    child: Child,
+    client: Client,
+    files: Vec<PathBuf>,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if self.client.request("POST", "/v1/down", "").is_err() {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+        self.files.iter().for_each(|file| drop(fs::remove_file(file)));
+        let _ = fs::remove_dir(RUN);
+    }
+}
+
+/// Brings the tunnel up with `private_key`, and names `own` to the server; without it a session is enough.
+fn try_with(
+    name: &str,
+    token: &Token,
+    uplinks: &[Uplink],
+    private_key: &str,
+    own: Option<PublicKey>,
+) -> Result<(), Attempt> {
+    let Some(server) = token.server_addresses().first().copied() else {
+        return Err(Attempt::Failed("the token names no address".into()));
+    };
+    let mut daemon = start(name, token, uplinks, private_key, server).map_err(Attempt::Failed)?;
+    let start = Instant::now();
+    loop {
+        let has_ended = daemon.child.try_wait().is_ok_and(|status| status.is_some());
+        if has_ended || start.elapsed() > TIMEOUT {
+            let log = daemon.files.last().and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
+            let lines: String = log.lines().map(|line| format!("\n  {line}")).collect();
+            return Err(if has_ended {
+                Attempt::Failed(format!("the tunnel does not start:{lines}"))
+            } else {
+                Attempt::NoSession(if lines.is_empty() { lines } else { format!("\nThe tunnel's log:{lines}") })
+            });
+        }
+        let has_session =
+            daemon.client.status().is_ok_and(|status| status.peers.iter().any(|peer| peer.handshake_age_ms.is_some()));
+        if has_session {
+            match own.map_or(Ok(()), |own| enrol_key(server, own)) {
+                Ok(()) => return Ok(()),
+                Err(EnrolError::Refused(reason)) if !reason.contains("try again") => {
+                    return Err(Attempt::Failed(format!("the server refuses: {reason}")));
+                }
+                // Until the first path works, and while another connection is served.
+                Err(_) => {}
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn start(name: &str, token: &Token, uplinks: &[Uplink], private_key: &str, server: IpAddr) -> Result<Daemon, String> {
+    let [config, psk, log] = ["toml", "psk", "log"].map(|extension| folder().join(format!("{name}.enrol.{extension}")));
+    let text = format!(
+        "[interface]\nname = \"{name}\"\n{}private-key = \"{private_key}\"\n{}",
+        address_line(token),
+        peer_and_paths(token, uplinks, &[IpNet::from(server)])
+    );
+    let text = zeroize::Zeroizing::new(text.replace("\"PSK\"", &format!("\"{}\"", psk.display())));
+    write_secret(&config, &text)?;
+    write_secret(&psk, &token.preshared_key.to_text())?;
+    let output = write_secret(&log, "")?;
+    let child = Command::new(own_program())
+        .arg("up")
+        .arg(&config)
+        .env("ROPEWALK_RUN", RUN)
+        .env("RUST_LOG", "warn")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(output)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    Ok(Daemon { child, client: Client::new(Path::new(RUN), name), files: vec![config, psk, log] })
+}
+
+/// Writes a file that only root may read, in the place of an earlier one.
+fn write_secret(path: &Path, text: &str) -> Result<File, String> {
+    let write = || {
+        let _ = fs::remove_file(path);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes()).map(|()| file)
+    };
+    write().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,175 @@
+//! What this host has: uplinks, addresses, programs, users, the init system.
+
+use ipnet::IpNet;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use std::fs;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Flags of a route in `/proc/net`: usable, and refusing.
+const RTF_UP: u32 = 0x1;
+const RTF_REJECT: u32 = 0x200;
+
+/// A default route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DefaultRoute {
+    pub(super) device: String,
+    pub(super) is_ipv4: bool,
+}
+
+/// The default routes of the main table, in the kernel's order.
+pub(super) fn default_routes() -> Vec<DefaultRoute> {
+    let [v4, v6] = ["route", "ipv6_route"].map(|name| fs::read_to_string(Path::new("/proc/net").join(name)));
+    let v4 = v4.unwrap_or_default();
+    let v6 = v6.unwrap_or_default();
+    let mut routes: Vec<_> = v4.lines().filter_map(ipv4_default).chain(v6.lines().filter_map(ipv6_default)).collect();
+    routes.dedup();
+    routes
+}
+
+/// A line of `/proc/net/route`: device, destination, gateway, flags, reference counts, metric, mask, in hexadecimal.
+fn ipv4_default(line: &str) -> Option<DefaultRoute> {
+    let fields: Vec<_> = line.split_whitespace().collect();
+    let (["00000000", mask], flags) =
+        ([*fields.get(1)?, *fields.get(7)?], u32::from_str_radix(fields.get(3)?, 16).ok()?)
+    else {
+        return None;
+    };
+    let is_default = mask == "00000000" && flags & RTF_UP != 0 && flags & RTF_REJECT == 0;
+    is_default.then(|| DefaultRoute { device: fields[0].to_owned(), is_ipv4: true })
+}
+
+/// A line of `/proc/net/ipv6_route`: destination, its prefix, source, its prefix, next hop, metric, counts, flags, device.
+fn ipv6_default(line: &str) -> Option<DefaultRoute> {
+    let fields: Vec<_> = line.split_whitespace().collect();
+    let flags = u32::from_str_radix(fields.get(8)?, 16).ok()?;
+    let is_any = fields[0].bytes().all(|byte| byte == b'0') && fields[1] == "00";
+    let device = *fields.get(9)?;
+    let is_default = is_any && flags & RTF_UP != 0 && flags & RTF_REJECT == 0 && device != "lo";
+    is_default.then(|| DefaultRoute { device: device.to_owned(), is_ipv4: false })
+}
+
+/// A device's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DeviceAddress {
+    pub(super) device: String,
+    pub(super) network: IpNet,
+}
+
+/// The addresses of all devices that are up, but for loopback and link-local ones.
+pub(super) fn addresses() -> Vec<DeviceAddress> {
+    let entries = getifaddrs().into_iter().flatten();
+    let up = entries.filter(|entry| {
+        entry.flags.contains(InterfaceFlags::IFF_UP) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    });
+    up.filter_map(|entry| {
+        let ip = |storage: &nix::sys::socket::SockaddrStorage| {
+            let v4 = storage.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            v4.or_else(|| storage.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        };
+        let (address, mask) = (ip(entry.address.as_ref()?)?, ip(entry.netmask.as_ref()?)?);
+        let is_link_local = match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        let network = IpNet::with_netmask(address, mask).ok()?;
+        (!is_link_local).then_some(DeviceAddress { device: entry.interface_name, network })
+    })
+    .collect()
+}
+
+/// Whether hosts elsewhere can reach this address, as far as the address tells.
+pub(super) fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, ..] = address.octets();
+            let is_shared = a == 100 && (64..128).contains(&b);
+            !(address.is_private() || is_shared || address.is_loopback() || address.is_link_local())
+                && !(address.is_unspecified() || address.is_multicast() || address == Ipv4Addr::BROADCAST)
+        }
+        IpAddr::V6(address) => is_global_unicast(address),
+    }
+}
+
+/// 2000::/3 (RFC 4291).
+fn is_global_unicast(address: Ipv6Addr) -> bool {
+    address.segments()[0] & 0xe000 == 0x2000
+}
+
+/// The path of a program, from `PATH` and the folders of system programs.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The output of a program; `None` if it is not there or fails.
+pub(super) fn output(command: &[&str]) -> Option<String> {
+    let mut process = Command::new(program(command[0])?);
+    let output = process.args(&command[1..]).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether this is OpenWrt, whose `/var` is lost at a restart.
+pub(super) fn is_openwrt() -> bool {
+    Path::new("/etc/openwrt_release").exists()
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// What it printed, or why it did not start.
+pub(super) fn run(command: &[String]) -> Result<(), String> {
+    let line = command.join(" ");
+    let path = program(&command[0]).unwrap_or_else(|| PathBuf::from(&command[0]));
+    let output = Command::new(path).args(&command[1..]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("`{line}`: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = [output.stderr, output.stdout].map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+    Err(format!("`{line}`: {}", text.into_iter().find(|text| !text.is_empty()).unwrap_or(output.status.to_string())))
+}
+
+/// The question `Go on?`, and whether the answer is yes.
+pub(super) fn confirm() -> bool {
+    let _ = write!(std::io::stderr(), "\nGo on? [y/N] ");
+    let mut answer = String::new();
+    let _ = std::io::stdin().read_line(&mut answer);
+    matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_routes_are_those_of_no_destination_that_do_not_refuse() {
+        let v4 = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+                  eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+                  rw0\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n\
+                  eth0\t0001A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n";
+        let routes: Vec<_> = v4.lines().filter_map(ipv4_default).collect();
+        assert_eq!(routes, [DefaultRoute { device: "eth0".into(), is_ipv4: true }]);
+        let zero = "0".repeat(32);
+        let v6 = format!(
+            "{zero} 00 {zero} 00 fe80000000000000000000000000000a 00000400 00000001 00000000 00000003    wan6\n\
+             {zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200       lo\n"
+        );
+        let routes: Vec<_> = v6.lines().filter_map(ipv6_default).collect();
+        assert_eq!(routes, [DefaultRoute { device: "wan6".into(), is_ipv4: false }]);
+    }
+
+    #[test]
+    fn private_shared_and_local_addresses_are_not_public() {
+        for text in ["10.0.0.1", "192.168.1.1", "172.20.0.1", "100.64.0.1", "127.0.0.1", "fd00::1", "fe80::1", "::1"] {
+            assert!(!is_public(text.parse().unwrap()), "{text}");
+        }
+        for text in ["203.0.113.1", "9.9.9.9", "100.128.0.1", "2001:db8::1"] {
+            assert!(is_public(text.parse().unwrap()), "{text}");
+        }
+    }
+}

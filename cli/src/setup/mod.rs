@@ -1,0 +1,225 @@
+//! `setup`: a server, its clients, a client, and undoing either.
+//!
+//! - `plan`: the steps, shown before they are made; `record`: what was done, and how to undo it.
+//! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`: those of a client.
+//! - `token`, `qr`: what a client needs, as one word; `clients`: who has which; `enrolment`: its use.
+//! - `host`: what this machine has; `probe`: what the new tunnel does.
+
+mod client;
+mod clients;
+mod dns;
+mod enrolment;
+mod firewall;
+mod host;
+mod plan;
+mod probe;
+mod qr;
+mod record;
+mod remove;
+mod server;
+mod service;
+mod token;
+
+use crate::{Failure, output};
+use clap::{Args, Subcommand};
+use clients::Server;
+use ipnet::{IpNet, Ipv6Net};
+use plan::{Plan, Step, user_exists};
+use record::{Record, Undo};
+use std::io::IsTerminal;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// The daemon's user, as in the package.
+const DAEMON_USER: &str = "ropewalk";
+/// The folder of configurations and keys.
+const CONFIG_FOLDER: &str = "/etc/ropewalk";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SetupVerb {
+    /// Make this machine a server, and print a token for a client; or manage its clients
+    Server(SetupServer),
+    /// Make this machine a client of the server that printed the token
+    Client(SetupClient),
+    /// Undo what `setup server` or `setup client` did
+    Remove {
+        /// The tunnel's device
+        #[arg(long, default_value = "rw0", value_parser = device_name)]
+        name: String,
+        /// Only show what would be undone
+        #[arg(long)]
+        dry_run: bool,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Deletes the rules that the set-up has added to others' chains: not for people
+    #[command(hide = true)]
+    DeleteRules {
+        /// The tunnel's device
+        #[arg(value_parser = device_name)]
+        name: String,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetupServer {
+    /// The public address or name of this machine, if it is behind a NAT; may be repeated
+    #[arg(long, value_name = "HOST")]
+    endpoint: Vec<String>,
+    /// The UDP port
+    #[arg(long, default_value_t = daemon::config::DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// The inner network [default: 10.77.0.0/24, or the next that is free]
+    #[arg(long, value_name = "NETWORK")]
+    subnet: Option<IpNet>,
+    /// A network of IPv6 that is routed to this machine: clients get addresses of it, without translation
+    #[arg(long, value_name = "NETWORK")]
+    prefix: Option<Ipv6Net>,
+    /// A resolver for the clients [default: the one that runs here, or public ones]; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    dns: Vec<IpAddr>,
+    /// The name of the first client
+    #[arg(long, value_name = "NAME", default_value = "client1")]
+    client: String,
+    /// How long a token is valid, hours
+    #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
+    token_hours: u32,
+    /// Add a client and print its token
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["revoke", "list"])]
+    add: Option<String>,
+    /// Remove a client
+    #[arg(long, value_name = "NAME", conflicts_with = "list")]
+    revoke: Option<String>,
+    /// List the clients
+    #[arg(long)]
+    list: bool,
+    /// The tunnel's device
+    #[arg(long, default_value = "rw0", value_parser = device_name)]
+    name: String,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetupClient {
+    /// What `ropewalk setup server` printed; `-` reads it from standard input, so that no list of processes shows it
+    token: String,
+    /// The networks that go through the tunnel [default: everything]
+    #[arg(long, value_name = "NETWORK", num_args = 1.., value_delimiter = ',')]
+    networks: Vec<IpNet>,
+    /// The tunnel's device
+    #[arg(long, default_value = "rw0", value_parser = device_name)]
+    name: String,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Runs a verb.
+pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
+    let is_dry_run = match verb {
+        SetupVerb::Server(SetupServer { dry_run, .. })
+        | SetupVerb::Client(SetupClient { dry_run, .. })
+        | SetupVerb::Remove { dry_run, .. } => *dry_run,
+        SetupVerb::DeleteRules { .. } => false,
+    };
+    if !is_dry_run && !nix::unistd::geteuid().is_root() {
+        return Err(Failure::Environment("a set-up needs root: sudo, or --dry-run to see what it would do".into()));
+    }
+    match verb {
+        SetupVerb::Server(arguments) => match arguments {
+            SetupServer { add: Some(client), name, token_hours, .. } => Server::open(name)?.add(client, *token_hours),
+            SetupServer { revoke: Some(client), name, .. } => Server::open(name)?.revoke(client),
+            SetupServer { list: true, name, .. } => Server::open(name)?.list(),
+            arguments => server::setup(arguments),
+        },
+        SetupVerb::Client(arguments) => client::setup(arguments),
+        SetupVerb::Remove { name, dry_run, yes } => remove::remove(name, *dry_run, *yes),
+        SetupVerb::DeleteRules { name } => record::delete_rules(&firewall::comment(name)).map_err(environment),
+    }
+}
+
+/// A device's name, which is a part of names of files.
+fn device_name(text: &str) -> Result<String, String> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if (1..=15).contains(&text.len()) && text.chars().all(is_allowed) && !text.starts_with('-') {
+        return Ok(text.to_owned());
+    }
+    Err("1 to 15 letters, digits, `-` or `_`, such as rw0".to_owned())
+}
+
+fn config_file(name: &str) -> PathBuf {
+    PathBuf::from(CONFIG_FOLDER).join(format!("{name}.toml"))
+}
+
+/// The folder of the daemon's own files, whose user must be able to replace them.
+fn state_folder() -> PathBuf {
+    PathBuf::from(if host::is_openwrt() { "/etc/ropewalk/state" } else { "/var/lib/ropewalk" })
+}
+
+fn key_file(name: &str) -> PathBuf {
+    PathBuf::from(CONFIG_FOLDER).join(format!("{name}.key"))
+}
+
+fn environment(error: String) -> Failure {
+    Failure::Environment(error)
+}
+
+/// The daemon's user and its folders, and the user, if this machine can make one.
+fn base_steps(name: &str) -> (Vec<Step>, Option<String>) {
+    let user = (user_exists(DAEMON_USER) || host::program("useradd").is_some()).then(|| DAEMON_USER.to_owned());
+    let mut steps: Vec<_> = user.iter().cloned().map(Step::User).collect();
+    let owner = user.as_ref().map(|user| format!("root:{user}"));
+    steps.push(Step::Folder { path: CONFIG_FOLDER.into(), mode: 0o750, owner });
+    steps.push(Step::Folder { path: state_folder(), mode: 0o750, owner: user.clone() });
+    steps.push(Step::AtRemoval(Undo::DaemonFile(state_folder().join(format!("{name}.history")))));
+    (steps, user)
+}
+
+/// Whether a plan was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Go {
+    Yes,
+    No,
+}
+
+/// Shows a plan, asks, and carries its steps up to number `end` out.
+fn carry_out(plan: &Plan, end: usize, record: &mut Record, is_dry_run: bool, is_agreed: bool) -> Result<Go, Failure> {
+    output::print(&plan.describe())?;
+    let conflicts = plan.conflicts();
+    if !conflicts.is_empty() {
+        return Err(Failure::Environment(format!(
+            "{}: there already, and not of a set-up: move it away, or --name another tunnel",
+            conflicts.join(", ")
+        )));
+    }
+    if is_dry_run || !is_confirmed(is_agreed)? {
+        return Ok(Go::No);
+    }
+    plan.carry_out(..end, record).map_err(|error| {
+        Failure::Environment(format!(
+            "{error}\n  help: the same command again undoes what was done, and tries again; `ropewalk setup remove` only undoes \
+             it"
+        ))
+    })?;
+    Ok(Go::Yes)
+}
+
+/// Whether the plan is agreed to, by --yes or by an answer.
+fn is_confirmed(is_agreed: bool) -> Result<bool, Failure> {
+    if is_agreed {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage("nothing is done without an answer: --yes gives it".into()));
+    }
+    Ok(host::confirm())
+}

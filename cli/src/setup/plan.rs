@@ -1,0 +1,221 @@
+//! The steps of a set-up: shown first, then made one by one.
+
+use super::host;
+use super::record::{Record, Undo, read_sysctl, write_sysctl};
+use super::service::Service;
+use nix::unistd::{Gid, Uid, User};
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::ops::RangeBounds;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// A system user without a login.
+    User(String),
+    /// A folder.
+    Folder { path: PathBuf, mode: u32, owner: Option<String> },
+    /// A file that is not there yet.
+    File(NewFile),
+    /// Nothing now, and this at the end: for files of the daemon, and for what a later undoing leaves to be done.
+    AtRemoval(Undo),
+    /// A key of `/proc/sys`.
+    Sysctl { key: String, value: String },
+    /// A command, and what undoes it.
+    Command { run: Vec<String>, undo: Option<Undo> },
+    /// The daemon.
+    Start(Service),
+}
+
+/// A new file.
+#[derive(Clone, Debug)]
+pub(super) struct NewFile {
+    pub(super) path: PathBuf,
+    pub(super) mode: u32,
+    pub(super) owner: Option<String>,
+    pub(super) text: Zeroizing<String>,
+    /// What is shown instead of a secret text.
+    pub(super) shown_as: Option<&'static str>,
+}
+
+impl NewFile {
+    /// A file of root that everybody may read.
+    pub(super) fn of_root(path: impl Into<PathBuf>, mode: u32, text: impl Into<String>) -> Self {
+        Self { path: path.into(), mode, owner: None, text: Zeroizing::new(text.into()), shown_as: None }
+    }
+}
+
+/// A command from its words.
+pub(super) fn words(line: &[&str]) -> Vec<String> {
+    line.iter().map(|word| (*word).to_owned()).collect()
+}
+
+impl Step {
+    /// The step, for people.
+    fn describe(&self) -> String {
+        match self {
+            Self::User(name) => format!("  user     {name}: a system user without a login\n"),
+            Self::Folder { path, mode, owner } => {
+                format!("  folder   {}{}\n", path.display(), access(*mode, owner.as_deref()))
+            }
+            Self::File(NewFile { path, mode, owner, text, shown_as }) => {
+                let mut lines = format!("  file     {}{}", path.display(), access(*mode, owner.as_deref()));
+                match shown_as {
+                    Some(description) => {
+                        let _ = writeln!(lines, ": {description}");
+                    }
+                    None => {
+                        lines.push_str(":\n");
+                        text.lines().for_each(|line| {
+                            let _ = writeln!(lines, "               {line}");
+                        });
+                    }
+                }
+                lines
+            }
+            Self::AtRemoval(_) => String::new(),
+            Self::Sysctl { key, value } => {
+                let now = read_sysctl(key).unwrap_or("missing".into());
+                format!("  sysctl   {key} = {value}  (now {now})\n")
+            }
+            Self::Command { run, .. } => format!("  run      {}\n", run.join(" ")),
+            Self::Start(service) => format!("  start    {}\n", service.start_description()),
+        }
+    }
+
+    /// What will undo it.
+    fn undo(&self) -> Option<Undo> {
+        match self {
+            Self::User(name) => Some(Undo::Command(words(&["userdel", name]))),
+            Self::Folder { path, .. } => Some(Undo::Folder(path.clone())),
+            Self::File(NewFile { path, .. }) => Some(Undo::File(path.clone())),
+            Self::AtRemoval(undo) => Some(undo.clone()),
+            Self::Sysctl { key, .. } => read_sysctl(key).map(|value| Undo::Sysctl { key: key.clone(), value }),
+            Self::Command { undo, .. } => undo.clone(),
+            Self::Start(service) => Some(Undo::Service(service.clone())),
+        }
+    }
+
+    /// Whether there is nothing to do.
+    fn is_done(&self) -> bool {
+        match self {
+            Self::User(name) => user_exists(name),
+            Self::Folder { path, .. } => path.is_dir(),
+            Self::Sysctl { key, value } => read_sysctl(key).as_ref() == Some(value),
+            _ => false,
+        }
+    }
+
+    fn carry_out(&self, interface: &str) -> Result<(), String> {
+        let error_at = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: io::Error| format!("{path}: {error}")
+        };
+        match self {
+            Self::User(name) => host::run(&words(&[
+                "useradd",
+                "--system",
+                "--no-create-home",
+                "--home-dir",
+                "/nonexistent",
+                "--shell",
+                "/usr/sbin/nologin",
+                name,
+            ])),
+            Self::Folder { path, mode, owner } => {
+                fs::create_dir(path).map_err(error_at(path))?;
+                fs::set_permissions(path, fs::Permissions::from_mode(*mode)).map_err(error_at(path))?;
+                change_owner(path, owner.as_deref())
+            }
+            Self::File(file) => write_new(file).map_err(error_at(&file.path))?,
+            Self::AtRemoval(_) => Ok(()),
+            Self::Sysctl { key, value } => write_sysctl(key, value),
+            Self::Command { run, .. } => host::run(run),
+            Self::Start(service) => service.start(interface),
+        }
+    }
+}
+
+fn access(mode: u32, owner: Option<&str>) -> String {
+    owner.map_or_else(|| format!(" ({mode:04o})"), |owner| format!(" ({mode:04o}, {owner})"))
+}
+
+/// Writes a file beside its name, and links it there: it is whole or missing, and never replaces another one.
+fn write_new(file: &NewFile) -> io::Result<Result<(), String>> {
+    let mut name = file.path.file_name().unwrap_or_default().to_owned();
+    name.push(".ropewalk-new");
+    let new = file.path.with_file_name(name);
+    let _ = fs::remove_file(&new);
+    let mut output = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    output.write_all(file.text.as_bytes())?;
+    output.set_permissions(fs::Permissions::from_mode(file.mode))?;
+    output.sync_all()?;
+    let owned = change_owner(&new, file.owner.as_deref());
+    let linked = fs::hard_link(&new, &file.path);
+    fs::remove_file(&new)?;
+    linked.map(|()| owned)
+}
+
+pub(super) fn user_exists(name: &str) -> bool {
+    User::from_name(name).ok().flatten().is_some()
+}
+
+/// The ids of a user, and of its group.
+pub(super) fn user_ids(name: &str) -> Option<(u32, u32)> {
+    User::from_name(name).ok().flatten().map(|user| (Uid::as_raw(user.uid), Gid::as_raw(user.gid)))
+}
+
+/// Gives `path` to a user, `USER`, or to root and the group of a user, `root:USER`.
+fn change_owner(path: &Path, owner: Option<&str>) -> Result<(), String> {
+    let Some(owner) = owner else { return Ok(()) };
+    let (name, is_group_only) = owner.strip_prefix("root:").map_or((owner, false), |name| (name, true));
+    let (user, group) = user_ids(name).ok_or_else(|| format!("there is no user {name}"))?;
+    chown(path, Some(if is_group_only { 0 } else { user }), Some(group))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Steps in their order.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// What is set up, in a sentence or two.
+    pub(super) title: String,
+    pub(super) steps: Vec<Step>,
+    /// What people should know before they agree.
+    pub(super) notes: Vec<String>,
+}
+
+impl Plan {
+    /// The plan, for people.
+    pub(super) fn describe(&self) -> String {
+        let steps: String = self.steps.iter().filter(|step| !step.is_done()).map(Step::describe).collect();
+        let notes: String = self.notes.iter().map(|note| format!("\nNote: {note}\n")).collect();
+        format!("{}\n\n{steps}{notes}", self.title)
+    }
+
+    /// The files that are there already, and would have to be replaced.
+    pub(super) fn conflicts(&self) -> Vec<String> {
+        let files = self.steps.iter().filter_map(|step| match step {
+            Step::File(NewFile { path, .. }) | Step::AtRemoval(Undo::File(path)) => Some(path),
+            _ => None,
+        });
+        files.filter(|path| fs::symlink_metadata(path).is_ok()).map(|path| path.display().to_string()).collect()
+    }
+
+    /// Makes the steps of a range, each noted in `record` before it is made.
+    ///
+    /// # Errors
+    /// The first that fails, in words; those before it are made, and noted.
+    pub(super) fn carry_out(&self, range: impl RangeBounds<usize>, record: &mut Record) -> Result<(), String> {
+        let steps = &self.steps[(range.start_bound().cloned(), range.end_bound().cloned())];
+        for step in steps.iter().filter(|step| !step.is_done()) {
+            record.undo.extend(step.undo());
+            record.write()?;
+            step.carry_out(&record.interface)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! `setup server`.
+
+use super::clients::{Server, check_name};
+use super::dns::{self, Dns};
+use super::firewall::Firewall;
+use super::plan::{NewFile, Plan, Step};
+use super::record::{Record, ServerRecord, Undo};
+use super::service::Service;
+use super::token::server_address;
+use super::{Go, SetupServer, base_steps, carry_out, config_file, environment, host, key_file, state_folder};
+use crate::{Failure, output};
+use daemon::config::PeerEndpoint;
+use ipnet::{IpNet, Ipv6Net};
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The inner network, if no other one of the host overlaps it; otherwise the next by its second number.
+const DEFAULT_NETWORK: [u8; 4] = [10, 77, 0, 0];
+
+/// What the server will be.
+struct Design {
+    endpoints: Vec<String>,
+    port: u16,
+    /// The inner networks, with the server's address in each.
+    networks: Vec<IpNet>,
+    /// Those of them whose packets get the server's address.
+    translated: Vec<IpNet>,
+    uplinks: Vec<String>,
+    dns: Dns,
+}
+
+pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
+    let name = &arguments.name;
+    match Record::read(name).map_err(environment)? {
+        Some(record) if record.is_complete => {
+            return Err(Failure::Environment(format!(
+                "{name} is set up already: --add NAME makes a token for another client, `ropewalk setup remove` undoes \
+                 the set-up, and --name makes another tunnel"
+            )));
+        }
+        Some(record) if !arguments.dry_run => {
+            output::warn("note: an earlier set-up was interrupted; what it had done is undone first");
+            record.undo();
+            Record::remove(name).map_err(environment)?;
+        }
+        _ => {}
+    }
+    check_name(&arguments.client)?;
+    let design = design(arguments)?;
+    let plan = plan(name, &arguments.client, &design);
+    let mut record = Record {
+        interface: name.clone(),
+        server: Some(ServerRecord {
+            endpoints: design.endpoints.clone(),
+            port: design.port,
+            dns: design.dns.addresses.clone(),
+        }),
+        ..Record::default()
+    };
+    if carry_out(&plan, plan.steps.len(), &mut record, arguments.dry_run, arguments.yes)? == Go::No {
+        return Ok(());
+    }
+    record.is_complete = true;
+    record.write().map_err(environment)?;
+    Server::open(name)?.add(&arguments.client, arguments.token_hours)
+}
+
+fn design(arguments: &SetupServer) -> Result<Design, Failure> {
+    let routes = host::default_routes();
+    let mut uplinks: Vec<String> = routes.iter().map(|route| route.device.clone()).collect();
+    uplinks.sort();
+    uplinks.dedup();
+    let endpoints = if arguments.endpoint.is_empty() { public_addresses(&uplinks)? } else { given(arguments)? };
+    let has_ipv6 = routes.iter().any(|route| !route.is_ipv4);
+    let mut networks = vec![match arguments.subnet {
+        Some(network) => checked_network(network, 30, "--subnet")?,
+        None => free_network()?,
+    }];
+    let mut translated = networks.clone();
+    if let Some(prefix) = arguments.prefix {
+        networks.push(checked_network(IpNet::V6(prefix), 126, "--prefix")?);
+    } else if has_ipv6 {
+        networks.push(unique_local_network());
+        translated.clone_from(&networks);
+    }
+    let with_address = |network: &IpNet| {
+        let address = server_address(*network).and_then(|address| IpNet::new(address, network.prefix_len()).ok());
+        address.ok_or_else(|| Failure::Usage(format!("{network} has no address for the server")))
+    };
+    let networks = networks.iter().map(with_address).collect::<Result<Vec<_>, _>>()?;
+    let addresses: Vec<IpAddr> = networks.iter().map(IpNet::addr).collect();
+    let texts: Vec<_> = networks.iter().map(|network| network.trunc().to_string()).collect();
+    let dns = dns::choose(&arguments.name, &arguments.dns, &addresses, &texts, networks.len() > 1);
+    Ok(Design { endpoints, port: arguments.port, networks, translated, uplinks, dns })
+}
+
+/// The public addresses of the uplinks, one of each family.
+fn public_addresses(uplinks: &[String]) -> Result<Vec<String>, Failure> {
+    let addresses: Vec<IpAddr> = host::addresses()
+        .into_iter()
+        .filter(|address| uplinks.contains(&address.device))
+        .map(|address| address.network.addr())
+        .collect();
+    let public = |is_ipv4: bool| {
+        addresses.iter().find(|address| address.is_ipv4() == is_ipv4 && host::is_public(**address)).copied()
+    };
+    let found: Vec<String> =
+        [public(true), public(false)].into_iter().flatten().map(|address| address.to_string()).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let private: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    let reason = if private.is_empty() {
+        "this machine has no default route".to_owned()
+    } else {
+        format!("the address of this machine is private ({}), it is behind a NAT", private.join(", "))
+    };
+    Err(Failure::Usage(format!(
+        "{reason}: --endpoint HOST names the public address or host name that clients reach it by; the router there must \
+         forward the UDP port"
+    )))
+}
+
+/// The endpoints of the command line, without ports.
+fn given(arguments: &SetupServer) -> Result<Vec<String>, Failure> {
+    let check = |text: &String| match PeerEndpoint::parse(text) {
+        Ok(endpoint) if endpoint.host == text.trim_matches(['[', ']']) => Ok(endpoint.host),
+        Ok(_) => Err(Failure::Usage(format!("--endpoint {text}: the port is given by --port"))),
+        Err(error) => Err(Failure::Usage(format!("--endpoint: {error}: a host name or an address"))),
+    };
+    if arguments.endpoint.len() > 8 || arguments.endpoint.iter().any(|text| text.len() > 253) {
+        return Err(Failure::Usage("--endpoint: at most 8, of at most 253 characters".into()));
+    }
+    arguments.endpoint.iter().map(check).collect()
+}
+
+fn checked_network(network: IpNet, longest: u8, option: &str) -> Result<IpNet, Failure> {
+    if network.prefix_len() > longest {
+        return Err(Failure::Usage(format!("{option} {network} has no room for clients: at most /{longest}")));
+    }
+    match overlapping(network) {
+        Some(other) => Err(Failure::Usage(format!("{option} {network} overlaps {other}, which this machine has"))),
+        None => Ok(network.trunc()),
+    }
+}
+
+/// A network of the host that has addresses in common with `network`.
+fn overlapping(network: IpNet) -> Option<IpNet> {
+    let networks = host::addresses().into_iter().map(|address| address.network.trunc());
+    networks.into_iter().find(|other| other.contains(&network) || network.contains(other))
+}
+
+fn free_network() -> Result<IpNet, Failure> {
+    let [first, second, third, fourth] = DEFAULT_NETWORK;
+    let candidates =
+        (second..=u8::MAX).filter_map(|second| IpNet::new(IpAddr::from([first, second, third, fourth]), 24).ok());
+    let mut candidates = candidates.filter(|network| overlapping(*network).is_none());
+    candidates.next().ok_or_else(|| Failure::Usage("--subnet names the inner network: 10.0.0.0/8 is in use".into()))
+}
+
+/// A unique local network of random digits (RFC 4193, section 3.2.2).
+fn unique_local_network() -> IpNet {
+    let mut random = [0; 8];
+    seal::Entropy::fill(&mut seal::SystemEntropy, &mut random);
+    let mut octets = [0; 16];
+    octets[..8].copy_from_slice(&random);
+    octets[0] = 0xfd;
+    (octets[6], octets[7]) = (0, 0);
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::from(octets), 64))
+}
+
+fn plan(name: &str, client: &str, design: &Design) -> Plan {
+    let Design { endpoints, port, networks, translated, uplinks, dns } = design;
+    let config = config_file(name);
+    let service = Service::detect(name, &config);
+    let has_ipv6 = networks.len() > 1;
+    let firewall = Firewall { interface: name, port: *port, translated: translated.clone(), has_ipv6, uplinks };
+    let (firewall_steps, start, stop) = firewall.steps();
+    let (mut steps, user) = base_steps(name);
+    let peers_file = state_folder().join(format!("{name}.peers.toml"));
+    steps.push(Step::AtRemoval(Undo::File(peers_file.clone())));
+    let key = daemon::keys::genkey();
+    steps.push(Step::File(NewFile {
+        path: key_file(name),
+        mode: 0o600,
+        owner: user.clone(),
+        text: key,
+        shown_as: Some("a new private key"),
+    }));
+    let addresses: Vec<_> = networks.iter().map(|network| format!("\"{network}\"")).collect();
+    let mut text = format!("# Of `ropewalk setup server`.\n[interface]\naddress = [{}]\n", addresses.join(", "));
+    let _ = writeln!(text, "private-key-file = \"{name}.key\"\nlisten-port = {port}");
+    let _ = writeln!(text, "peers-file = \"{}\"", peers_file.display());
+    user.iter().for_each(|user| {
+        let _ = writeln!(text, "user = \"{user}\"");
+    });
+    let mut file = NewFile::of_root(config, 0o600, text);
+    file.owner = user;
+    steps.push(Step::File(file));
+    steps.extend(firewall_steps);
+    steps.extend(service.steps(&config_file(name), &start, &stop));
+    let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+    let title = format!(
+        "A server of the tunnel {name}, {} inside, which clients reach at {}, UDP port {port}.\n\
+         Their resolver: {}.\nAt the end, a token for a first client, `{client}`.",
+        networks.join(" and "),
+        endpoints.join(" and "),
+        dns.description
+    );
+    let mut plan = Plan { title, steps, notes: Vec::new() };
+    plan.add_dns(dns, service);
+    if !has_ipv6 {
+        plan.notes.push("this machine has no IPv6 to offer, so that clients' IPv6 does not use the tunnel".into());
+    }
+    plan
+}
+
+impl Plan {
+    /// The resolver's configuration, the start, and what needs the device.
+    fn add_dns(&mut self, dns: &Dns, service: Service) {
+        self.steps.extend(dns.before.iter().cloned());
+        self.steps.push(Step::Start(service));
+        self.steps.extend(dns.after.iter().cloned());
+    }
+}

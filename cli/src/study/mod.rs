@@ -1,0 +1,190 @@
+//! The verbs of studies: scenarios run in the simulator or on kernels, and what their results folders hold.
+
+mod compare;
+mod document;
+mod driver;
+mod figures;
+mod interrupt;
+#[cfg(feature = "lab")]
+pub(crate) mod lab_driver;
+mod list;
+mod new;
+mod progress;
+mod report;
+mod run;
+
+use crate::arguments::AFTER_HELP;
+use crate::{Failure, output};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use store::Shard;
+
+/// A verb of studies.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyVerb {
+    /// Run a scenario: every cell of its sweep with every seed
+    #[command(after_help = AFTER_HELP)]
+    Run(Run),
+    /// Show what there is to choose from
+    #[command(after_help = AFTER_HELP)]
+    List(List),
+    /// Print the tables of a results folder and write its report.html anew
+    #[command(after_help = AFTER_HELP)]
+    Report {
+        /// A folder that `ropewalk run` has filled
+        dir: PathBuf,
+        /// Also write each figure as SVG, PDF and CSV, and each table as CSV, into this folder
+        #[arg(long, value_name = "OUT")]
+        figures: Option<PathBuf>,
+        /// Print the runs as one JSON document instead of the table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make one results folder of all shards of a study, the very one that a single machine would have made
+    #[command(after_help = AFTER_HELP)]
+    Merge {
+        /// Folders that `ropewalk run --shard` has filled: all shards
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        /// The results folder of the whole study
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// Print the runs as one JSON document instead of the table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set results folders side by side, two and two: tables, and a page with errors and overlays
+    #[command(after_help = AFTER_HELP)]
+    Compare {
+        /// Folders that `ropewalk run` has filled: A B, or several pairs A1 B1 A2 B2 ...
+        #[arg(required = true, num_args = 2.., value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        /// The page [default: compare.html in the first folder]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Print all the runs as one JSON document instead of the table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON schema of scenario files, for editors
+    #[command(after_help = AFTER_HELP)]
+    Schema,
+    /// Write a scenario with comments, to begin with
+    #[command(after_help = AFTER_HELP)]
+    New {
+        /// Its name, and with .toml that of the file
+        #[arg(default_value = "my-scenario")]
+        name: String,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// The scenario: a TOML file, or a name of `ropewalk list scenarios`
+    pub(crate) file: PathBuf,
+    /// What carries it out
+    #[arg(long, value_enum, default_value_t = DriverChoice::Sim)]
+    pub(crate) on: DriverChoice,
+    /// On a kernel: what makes the traffic [default: agent]
+    #[arg(long, value_enum)]
+    pub(crate) traffic: Option<Traffic>,
+    /// Set a key of the scenario, as a sweep would: --set flow.tcp.congestion=reno
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<String>,
+    /// Run the scenario's short form, its `[quick]` table
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Runs side by side; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Use this one seed instead of the scenario's
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    /// Make only the runs of shard I of N, for `ropewalk merge`: the runs, divided by their estimated cost
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    /// The results folder; an unfinished one is resumed [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// On a kernel: leave out the cells that it cannot run
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// On a kernel: keep every host's packets, without payload, below the results folder
+    #[arg(long)]
+    pub(crate) capture: bool,
+    /// Print the runs as one JSON document instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress and no notes on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// The drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DriverChoice {
+    /// The simulator
+    Sim,
+    /// Real Linux: for each run the first kernel that can do it, of the two that follow
+    Kernel,
+    /// A User-Mode Linux kernel for each run
+    Uml,
+    /// This machine's kernel, in network namespaces (needs root)
+    Netns,
+}
+
+/// What makes the traffic on a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Traffic {
+    /// Our own program
+    Agent,
+    /// iperf3
+    Iperf3,
+    /// Files by FTP: vsftpd and wget
+    Ftp,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// What to list
+    pub(crate) what: ListKind,
+    /// Only this one, in full
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ListKind {
+    /// Congestion controls
+    Algorithms,
+    /// Schedulers: which path carries the next packet
+    Schedulers,
+    /// Scenario files below ./scenarios, and those that the program carries
+    Scenarios,
+}
+
+/// Does what the command line says.
+pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
+    match verb {
+        StudyVerb::Run(arguments) => run::run(arguments),
+        StudyVerb::List(arguments) => list::list(arguments),
+        StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
+        StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),
+        StudyVerb::Compare { dirs, out, json } => compare::compare(dirs, out.as_deref(), *json),
+        StudyVerb::New { name } => new::new(name),
+        StudyVerb::Schema => output::json(&::report::schema()),
+    }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
+fn key_and_value(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((key, _)) if !key.trim().is_empty() => Ok(text.to_owned()),
+        _ => Err("expected KEY=VALUE, for example flow.tcp.congestion=reno".to_owned()),
+    }
+}

@@ -1,0 +1,185 @@
+//! `ropewalk test`: rate and latency through the tunnel, of each path alone and of all together.
+
+mod measure;
+mod page;
+mod result;
+
+use super::target::{client_or_only, failure};
+use crate::{Failure, output};
+use clap::Args;
+use daemon::control_plane::Client;
+use daemon::status::{PathState, PathStatus, TunnelStatus};
+use measure::{Direction, Session};
+use result::{Measurement, TestResult};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// The verb's arguments.
+#[derive(Args, Debug)]
+pub(crate) struct Test {
+    /// The interface, if there are several
+    tunnel: Option<String>,
+    /// The inner address of the other end; found by itself if it is the peer's only one, or the first of the network
+    #[arg(long, value_name = "IP")]
+    address: Option<IpAddr>,
+    /// Time of each measurement
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=30))]
+    seconds: u64,
+    /// TCP connections side by side
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=16))]
+    streams: u64,
+    /// Measure metered paths alone, too: that costs what it sends
+    #[arg(long)]
+    metered: bool,
+    /// Write a report page
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The paths that carry data again when this is dropped, whatever happens to the test.
+struct AllPaths<'a>(&'a Client);
+
+impl Drop for AllPaths<'_> {
+    fn drop(&mut self) {
+        // The daemon does it by itself a minute later.
+        let _ = self.0.request("DELETE", "/v1/alone", "");
+    }
+}
+
+pub(super) fn test(arguments: &Test) -> Result<(), Failure> {
+    let client = client_or_only(arguments.tunnel.as_deref())?;
+    let status = client.status().map_err(|error| failure(&error))?;
+    let session = connect(arguments, &status)?;
+    output::warn(&format!("testing {} with {}", status.interface.name, session.address().ip()));
+    let result = run(arguments, &client, &status, &session)?;
+    if let Some(file) = &arguments.out {
+        super::import::replace_file(file, &page::page(&result))
+            .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", file.display())))?;
+    }
+    if arguments.json { output::json(&result) } else { output::print(&format!("{}\n", result.verdict)) }
+}
+
+fn run(arguments: &Test, client: &Client, status: &TunnelStatus, session: &Session) -> Result<TestResult, Failure> {
+    let idle = session.idle_rtt().map_err(|error| broken(&error))?;
+    output::warn(&format!("idle: RTT {:.1} ms", idle.median_ms));
+    let mut measurements = Vec::new();
+    let alone = paths_alone(arguments, status);
+    for path in alone.iter().map(|name| Some(name.as_str())).chain([None]) {
+        let restored = path.map(|_| AllPaths(client));
+        for direction in [Direction::Down, Direction::Up] {
+            if let Some(name) = path {
+                client.request("POST", &format!("/v1/alone/{name}"), "").map_err(|error| failure(&error))?;
+            }
+            let (rate_bps, rtt) = session
+                .load(direction, arguments.seconds, arguments.streams as usize)
+                .map_err(|error| broken(&error))?;
+            let name = path.unwrap_or("all together");
+            let rate = result::mbit(rate_bps);
+            output::warn(&format!("{name}, {}: {rate} Mbit/s, RTT {:.1} ms", direction.name(), rtt.median_ms));
+            measurements.push(Measurement {
+                path: path.map(str::to_owned),
+                backup: status.paths().any(|(_, found)| Some(&*found.name) == path && found.backup),
+                direction: direction.name(),
+                rate_bps,
+                rtt,
+            });
+        }
+        drop(restored);
+    }
+    Ok(TestResult::new(&status.interface.name, session.address().ip(), arguments.seconds, idle, measurements))
+}
+
+fn broken(error: &std::io::Error) -> Failure {
+    Failure::Run(format!("the test broke off: {error}"))
+}
+
+/// The paths to measure alone: those that are up, if this end has several; without metered ones unless they are wanted.
+fn paths_alone(arguments: &Test, status: &TunnelStatus) -> Vec<String> {
+    let paths: Vec<_> = status.peers.iter().flat_map(|peer| &peer.paths).collect();
+    let own = paths.iter().filter(|path| path.state == PathState::Up && !path.opened_by_peer);
+    if status.mode == "mpt" || paths.len() < 2 || status.peers.len() > 1 {
+        return Vec::new();
+    }
+    if own.clone().count() == 0 {
+        output::warn("the peer has opened the paths: run the test at that end to measure each alone");
+    }
+    let (wanted, metered): (Vec<_>, Vec<_>) =
+        own.copied().partition(|path: &&PathStatus| arguments.metered || !path.metered);
+    for path in metered {
+        output::warn(&format!("{} is metered: not measured alone without --metered", path.name));
+    }
+    wanted.into_iter().map(|path| path.name.clone()).collect()
+}
+
+/// Opens a test with the first of the other end's possible addresses that answers.
+fn connect(arguments: &Test, status: &TunnelStatus) -> Result<Session, Failure> {
+    let addresses = arguments.address.map_or_else(|| addresses(status), |address| vec![address]);
+    let mut problems = Vec::new();
+    for address in &addresses {
+        match Session::open(SocketAddr::new(*address, daemon::speed_test::PORT)) {
+            Ok(session) => return Ok(session),
+            Err(error) => problems.push(format!("{address}: {error}")),
+        }
+    }
+    let problems = if problems.is_empty() { "its address is not known".into() } else { problems.join("; ") };
+    Err(Failure::Environment(format!(
+        "the other end does not answer the test: {problems}\n  help: --address IP names its inner address; it needs this \
+         version, not `speed-test = false`, and a firewall that lets port {} in from the tunnel",
+        daemon::speed_test::PORT
+    )))
+}
+
+/// The possible inner addresses of the only peer: networks of one address, then the first address of our own network.
+fn addresses(status: &TunnelStatus) -> Vec<IpAddr> {
+    let [peer] = &status.peers[..] else { return Vec::new() };
+    let host = |network: &String| {
+        let (address, length) = network.split_once('/')?;
+        let address: IpAddr = address.parse().ok()?;
+        (length == if address.is_ipv4() { "32" } else { "128" }).then_some(address)
+    };
+    let own: Vec<(IpAddr, u32)> = status
+        .interface
+        .addresses
+        .iter()
+        .filter_map(|network| network.split_once('/'))
+        .filter_map(|(address, length)| Some((address.parse().ok()?, length.parse().ok()?)))
+        .collect();
+    let first = own.iter().filter_map(|(address, length)| first_address(*address, *length));
+    let found: Vec<IpAddr> = peer.allowed_ips.iter().filter_map(host).chain(first).collect();
+    let is_own = |address: &IpAddr| own.iter().any(|(own, _)| own == address);
+    found.into_iter().filter(|address| !is_own(address)).collect()
+}
+
+/// The first address of a network that has more than one.
+fn first_address(address: IpAddr, length: u32) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) if length < 31 => {
+            let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            Some(IpAddr::from(((u32::from(address) & mask) + 1).to_be_bytes()))
+        }
+        IpAddr::V6(address) if length < 127 => {
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+            Some(IpAddr::from(((u128::from(address) & mask) + 1).to_be_bytes()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_ends_address_is_its_only_one_or_the_first_of_the_network() {
+        let mut status = TunnelStatus::example();
+        status.interface.addresses = vec!["10.77.0.2/24".into(), "fd77::2/64".into()];
+        status.peers[0].allowed_ips = vec!["10.77.0.9/32".into(), "0.0.0.0/0".into()];
+        let expected = ["10.77.0.9", "10.77.0.1", "fd77::1"].map(|address| address.parse::<IpAddr>().unwrap());
+        assert_eq!(addresses(&status), expected);
+        status.interface.addresses = vec!["10.77.0.1/24".into(), "10.1.1.1/32".into()];
+        assert_eq!(addresses(&status), [expected[0]], "never our own");
+    }
+}

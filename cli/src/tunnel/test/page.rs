@@ -1,0 +1,59 @@
+//! The report page of a test: one HTML file without anything from elsewhere.
+
+use super::result::{Measurement, TestResult, mbit};
+use std::fmt::Write as _;
+
+/// The colours of states and lines are those of reports, on white and on black.
+const STYLE: &str = ":root{color-scheme:light dark;--ink:#1b1e24;--faint:#5c6370;--a:#0072b2;--b:#d55e00;--page:#fff}\
+@media (prefers-color-scheme:dark){:root{--ink:#e8eaee;--faint:#a3abb8;--a:#4ba3db;--b:#f0803c;--page:#14161a}}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:var(--ink);background:var(--page)}\
+table{border-collapse:collapse;width:100%}th,td{text-align:right;padding:.3em .5em;border-bottom:1px solid #8886}\
+th:first-child,td:first-child{text-align:left}.verdict{font-size:1.25em}small,th{color:var(--faint);font-weight:normal}\
+svg{width:100%;height:.8em;display:block}.down{fill:var(--a)}.up{fill:var(--b)}td.bar{width:35%}";
+
+/// The page.
+pub(super) fn page(result: &TestResult) -> String {
+    let name = escape(&result.interface);
+    let greatest = result.measurements.iter().map(|found| found.rate_bps).fold(1.0, f64::max);
+    let mut rows = String::new();
+    for found in &result.measurements {
+        row(&mut rows, found, greatest);
+    }
+    for direction in ["down", "up"] {
+        if let Some(sum) = TestResult::sum_bps(&result.measurements, direction) {
+            // Writing to a string does not fail.
+            let _ = writeln!(rows, "<tr><td><i>sum of the paths</i><td>{direction}<td>{}<td><td><td>", mbit(sum));
+        }
+    }
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\"><title>{name}: speed test</title><style>{STYLE}</style>\n\
+         <h1>{name}: speed test</h1><p class=\"verdict\">{}</p>\n<table><thead><tr><th>path<th>direction<th>Mbit/s\
+         <th>RTT, ms<th>95th percentile, ms<th></thead>\n<tr><td>idle<td><td><td>{:.1}<td>{:.1}<td>\n{rows}</table>\n\
+         <p><small>With {}, {} s for each measurement, of which the first 30 % are not counted. Rates are of TCP's payload; \
+         RTT is the median of small datagrams beside it.</small></html>\n",
+        escape(&result.verdict),
+        result.idle_rtt.median_ms,
+        result.idle_rtt.p95_ms,
+        result.address,
+        result.seconds,
+    )
+}
+
+fn row(rows: &mut String, found: &Measurement, greatest: f64) {
+    let name = found.path.as_deref().map_or_else(|| "<b>all together</b>".into(), escape);
+    let width = found.rate_bps / greatest * 100.0;
+    let (rate, rtt, direction) = (mbit(found.rate_bps), &found.rtt, found.direction);
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        rows,
+        "<tr><td>{name}<td>{direction}<td>{rate}<td>{:.1}<td>{:.1}<td class=\"bar\"><svg viewBox=\"0 0 100 4\" \
+         preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{rate} Mbit/s\"><rect class=\"{direction}\" \
+         width=\"{width:.1}\" height=\"4\"/></svg>",
+        rtt.median_ms, rtt.p95_ms,
+    );
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+}

@@ -1,0 +1,8 @@
+//! Studies by the program: what repeats them, what their folders accept, what interrupts them. It needs no features.
+
+#[path = "../program/mod.rs"]
+mod program;
+
+mod folders;
+mod names;
+mod provenance;

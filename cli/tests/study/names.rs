@@ -1,0 +1,98 @@
+//! Scenarios by name, the first scenario, and what the command line says of wrong values.
+
+use crate::program::{command, folder, ropewalk, write};
+
+#[test]
+fn the_program_carries_its_scenarios_with_their_traces() {
+    let dir = folder("built-in");
+    let run = |arguments: &[&str]| command(arguments).current_dir(&dir).output().unwrap();
+    let list = String::from_utf8(run(&["list", "scenarios"]).stdout).unwrap();
+    assert!(list.contains("lte-trace") && list.contains("(built in)") && !list.contains("cannot be read"), "{list}");
+    let output = run(&["run", "lte-trace", "--set", "duration=1s", "--seed", "1", "--out", "out"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && stderr.starts_with("running the built-in lte-trace.toml"), "{stderr}");
+    // A file on disk goes before the built-in scenario of its name.
+    let scenarios = folder("built-in/scenarios");
+    write(
+        &scenarios,
+        "lte-trace.toml",
+        "name = \"lte-trace\"\nduration = \"1s\"\n[[path]]\nname = \"a\"\n[[flow]]\nname = \"tcp\"\nsize = \"1kB\"\n",
+    );
+    let output = run(&["run", "lte-trace", "--out", "own"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && stderr.starts_with("running scenarios/lte-trace.toml"), "{stderr}");
+}
+
+#[test]
+fn a_new_scenario_runs_and_is_not_overwritten() {
+    let dir = folder("new");
+    let run = |arguments: &[&str]| command(arguments).current_dir(&dir).output().unwrap();
+    assert!(run(&["new", "first"]).status.success());
+    for quick in [&["--quick"][..], &[]] {
+        let output = run(&[&["run", "first.toml", "--seed", "1", "--set", "sample=1s"], quick].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let again = run(&["new", "first"]);
+    assert_eq!(again.status.code(), Some(4), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(run(&["new", "../x"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_wrong_value_is_told_with_what_would_be_right() {
+    let head = "name = \"x\"\nduration = \"1s\"\n";
+    let path = |name: &str| format!("[[path]]\nname = \"{name}\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n");
+    let flow = "[[flow]]\nname = \"tcp\"\n";
+    let one = path("a");
+    let bdp = "[[path]]\nname = \"a\"\nrate = \"1bit\"\ndelay = \"5ms\"\nqueue = { limit = \"1bdp\" }\n";
+    let table =
+        "[sweep]\n\"path.a.delay\" = [\"1ms\", \"2ms\"]\n[[table]]\nrows = \"path.a.delay\"\nvalue = [\"goodput\"]\n";
+    let dir = folder("wrong-values");
+    for (text, words) in [
+        (format!("{head}{bdp}{flow}"), "is less than a byte: 1 bit/s for 10 ms"),
+        (format!("{head}{one}[flow]\nname = \"tcp\"\n"), "write `[[flow]]`"),
+        (format!("repetitions = -1\n{head}{one}{flow}"), "a whole number, 0 or more"),
+        (format!("{head}{one}{flow}{table}"), "did you mean `goodput_mbps`?"),
+        (format!("{head}{one}{}{flow}", path("b")), "`kind = \"mptcp\"` for all of them"),
+        (format!("title = 20\n{head}{one}{flow}"), "has its unit, such as \"20mbit\""),
+    ] {
+        write(&dir, "x.toml", &text);
+        let outcome = ropewalk(&["run", &dir.join("x.toml").display().to_string()]);
+        assert!(outcome.code == Some(3) && outcome.stderr.contains(words), "{words}: {}", outcome.stderr);
+    }
+    let seed = ropewalk(&["run", "x.toml", "--seed", "-1"]);
+    assert!(seed.stderr.contains("expected a whole number from 0 to 18446744073709551615"), "{}", seed.stderr);
+}
+
+#[test]
+fn the_docs_name_every_option_of_the_verbs_of_studies() {
+    let docs = include_str!("../../../docs/cli.md");
+    for verb in ["run", "list", "report", "merge", "compare", "new", "schema"] {
+        let (_, section) = docs.split_once(&format!("\n## {verb}\n")).unwrap_or_else(|| panic!("no section on {verb}"));
+        let section = section.split("\n## ").next().unwrap();
+        let help = ropewalk(&[verb, "--help"]).stdout;
+        let options = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
+        let options = options.map(|option| option.trim_end_matches([',', '.', ':', '`']));
+        for option in options.filter(|option| !["--help", "--version"].contains(option)) {
+            assert!(section.contains(option), "docs/cli.md, {verb}: {option}");
+        }
+    }
+}
+
+#[test]
+fn folders_of_unrelated_studies_are_not_compared() {
+    let dir = folder("unrelated");
+    let scenario = |name: &str, flow: &str| {
+        let text = format!(
+            "name = \"{name}\"\nduration = \"1s\"\n[[path]]\nname = \"a\"\nrate = \"1mbit\"\n[[flow]]\nname = \"{flow}\"\nsize = \"1kB\"\n"
+        );
+        write(&dir, &format!("{name}.toml"), &text);
+        let [file, out] = [format!("{name}.toml"), name.to_owned()].map(|path| dir.join(path).display().to_string());
+        assert_eq!(ropewalk(&["run", &file, "--out", &out, "--quiet"]).code, Some(0));
+        out
+    };
+    let [first, second] = [scenario("first", "web"), scenario("second", "bulk")];
+    let outcome = ropewalk(&["compare", &first, &second]);
+    assert_eq!(outcome.code, Some(4), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("scenario first") && outcome.stderr.contains("flows: bulk"), "{}", outcome.stderr);
+    assert!(!dir.join("first/compare.html").exists());
+}

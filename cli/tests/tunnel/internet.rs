@@ -1,0 +1,231 @@
+//! A server, a client behind a router with address translation, and a host that only the server's translation reaches,
+//! in namespaces; server and client have files of their own.
+//!
+//! ```text
+//! client p3, p4 --- router (NAT) p2 --- internet --- p0 server 203.0.113.1
+//!                                          '-------- p1 web    198.51.100.7
+//! ```
+
+use crate::tunnel_pair::program;
+use lab::testbed::{self, Link, Shape, Testbed};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use testing::{MINUTE, Reason, skip};
+
+pub(crate) const SERVER: usize = 0;
+pub(crate) const INTERNET: usize = 1;
+pub(crate) const WEB: usize = 2;
+pub(crate) const ROUTER: usize = 3;
+pub(crate) const CLIENT: usize = 4;
+
+pub(crate) const SERVER_ADDRESS: &str = "203.0.113.1";
+pub(crate) const WEB_ADDRESS: &str = "198.51.100.7";
+pub(crate) const SERVER_ADDRESS_V6: &str = "2001:db8:1::1";
+pub(crate) const WEB_ADDRESS_V6: &str = "[2001:db8:2::7]";
+
+/// What is set up in which host. The client's addresses are those that home and mobile networks give by DHCP.
+const COMMANDS: &[(usize, &str)] = &[
+    (SERVER, "ip address add 203.0.113.1/24 dev p0"),
+    (SERVER, "ip route add default via 203.0.113.254"),
+    (SERVER, "ip address add 2001:db8:1::1/64 dev p0 nodad"),
+    (SERVER, "ip route add default via 2001:db8:1::fe"),
+    (INTERNET, "ip address add 2001:db8:1::fe/64 dev p0 nodad"),
+    (INTERNET, "ip address add 2001:db8:2::fe/64 dev p1 nodad"),
+    (INTERNET, "sysctl -qw net.ipv6.conf.all.forwarding=1"),
+    (WEB, "ip address add 2001:db8:2::7/64 dev p1 nodad"),
+    (WEB, "ip route add default via 2001:db8:2::fe"),
+    (INTERNET, "ip address add 203.0.113.254/24 dev p0"),
+    (INTERNET, "ip address add 198.51.100.254/24 dev p1"),
+    (INTERNET, "ip address add 192.0.2.254/24 dev p2"),
+    (INTERNET, "sysctl -qw net.ipv4.ip_forward=1"),
+    (WEB, "ip address add 198.51.100.7/24 dev p1"),
+    (WEB, "ip route add default via 198.51.100.254"),
+    (ROUTER, "ip address add 192.0.2.2/24 dev p2"),
+    (ROUTER, "ip address add 192.168.1.1/24 dev p3"),
+    (ROUTER, "ip address add 100.64.0.1/24 dev p4"),
+    (ROUTER, "ip route add default via 192.0.2.254"),
+    (ROUTER, "sysctl -qw net.ipv4.ip_forward=1"),
+    (ROUTER, "nft add table ip nat"),
+    (ROUTER, "nft add chain ip nat post { type nat hook postrouting priority srcnat ; }"),
+    (ROUTER, "nft add rule ip nat post oifname p2 masquerade"),
+    (CLIENT, "ip address add 192.168.1.23/24 dev p3"),
+    (CLIENT, "ip address add 100.64.0.23/24 dev p4"),
+    (CLIENT, "ip route add default via 192.168.1.1 dev p3 metric 100"),
+    (CLIENT, "ip route add default via 100.64.0.1 dev p4 metric 200"),
+];
+
+/// What of /etc a host has.
+const ETC: &str = "/etc/passwd /etc/group /etc/shadow /etc/gshadow /etc/login.defs /etc/nsswitch.conf /etc/ld.so.cache";
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// The network, and the files of server and client.
+pub(crate) struct Internet {
+    /// Processes that hold the mounts, by host.
+    holders: Vec<(usize, Child)>,
+    pub(crate) testbed: Testbed,
+    folder: PathBuf,
+}
+
+impl Internet {
+    /// `None`, and the test is skipped, if the machine cannot make it.
+    pub(crate) fn new() -> Option<Self> {
+        testbed::possible().map_err(|reason| skip(Reason::Missing, &reason)).ok()?;
+        if Command::new("nft").arg("--version").output().is_err() {
+            skip(Reason::Missing, "nft is not installed");
+            return None;
+        }
+        let link = |hosts| Link { hosts, forward: Shape::none(), reverse: Shape::none() };
+        let links =
+            [[SERVER, INTERNET], [WEB, INTERNET], [ROUTER, INTERNET], [CLIENT, ROUTER], [CLIENT, ROUTER]].map(link);
+        let names = ["srv", "inet", "web", "nat", "cli"];
+        let testbed = Testbed::new(&[&program(), "lab-agent"], &names, &links).unwrap();
+        for (number, link) in links.iter().enumerate() {
+            for host in link.hosts {
+                testbed.run(host, &format!("ip address flush dev p{number} scope global")).unwrap();
+            }
+        }
+        COMMANDS.iter().for_each(|(host, line)| drop(testbed.run(*host, line).unwrap()));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("rw-net-{}-{number}", std::process::id()));
+        let mut internet = Self { holders: Vec::new(), testbed, folder };
+        [SERVER, CLIENT].iter().for_each(|host| internet.hold(*host));
+        Some(internet)
+    }
+
+    /// Gives a host processes and files of its own: the part of /etc that names users, and empty /var/lib, /var/log and /run.
+    fn hold(&mut self, host: usize) {
+        let etc = self.folder.join(format!("etc{host}"));
+        fs::create_dir_all(&etc).unwrap();
+        let etc = etc.display();
+        let script = format!(
+            "set -e; mount -t tmpfs tmpfs {etc}; cp -a $(ls -d {ETC}) {etc}/; mkdir {etc}/sysctl.d; mount --bind {etc} /etc; \
+             for d in /var/lib /var/log /run; do mount -t tmpfs tmpfs $d; done; mount -t sysfs sysfs /sys; \
+             echo ready; sleep infinity & while :; do wait $!; done"
+        );
+        let mut command = self.testbed.command(host, "unshare");
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", &script]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n", "the files of a host");
+        self.holders.push((host, child));
+    }
+
+    /// A command that runs a program of a host.
+    pub(crate) fn command(&self, host: usize, words: &[&str]) -> Command {
+        let holder = self.holders.iter().find(|(holder, _)| *holder == host);
+        let mut command = match holder {
+            None => self.testbed.command(host, words[0]),
+            Some((_, child)) => {
+                let mut command = Command::new("nsenter");
+                let init = format!("/proc/{0}/task/{0}/children", child.id());
+                let init = fs::read_to_string(init).unwrap();
+                command.args([&format!("--target={}", init.trim()), "--mount", "--net", "--pid", words[0]]);
+                command
+            }
+        };
+        command.args(&words[1..]).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a program of a host to its end.
+    pub(crate) fn output(&self, host: usize, words: &[&str]) -> Output {
+        self.command(host, words).output().unwrap()
+    }
+
+    /// The standard output of a program that succeeds.
+    #[track_caller]
+    pub(crate) fn run(&self, host: usize, words: &[&str]) -> String {
+        let output = self.output(host, words);
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "{words:?}: {}\n{stdout}\n{stderr}", output.status);
+        stdout
+    }
+
+    /// `ropewalk`, with words separated by blanks.
+    #[track_caller]
+    pub(crate) fn ropewalk(&self, host: usize, line: &str) -> String {
+        let program = program();
+        self.run(host, &[&[&*program], &*line.split_whitespace().collect::<Vec<_>>()].concat())
+    }
+
+    /// `ropewalk`, with an executable script `name` before all others of that name; whether it succeeds.
+    pub(crate) fn succeeds_with(&self, host: usize, name: &str, script: &str, line: &str) -> bool {
+        let folder = self.folder.join("bin");
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(name);
+        fs::write(&file, script).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let program = program();
+        let mut command = self.command(host, &[&[&*program], &*line.split_whitespace().collect::<Vec<_>>()].concat());
+        let succeeds = command.env("PATH", path).output().unwrap().status.success();
+        fs::remove_file(file).unwrap();
+        succeeds
+    }
+
+    /// The exit code and the standard error of `ropewalk`, which fails.
+    #[track_caller]
+    pub(crate) fn refusal(&self, host: usize, line: &str) -> (i32, String) {
+        let program = program();
+        let output = self.output(host, &[&[&*program], &*line.split_whitespace().collect::<Vec<_>>()].concat());
+        assert!(!output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stdout));
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// What a set-up could leave behind in a host: files, rules, routes, kernel settings, processes, devices.
+    pub(crate) fn traces(&self, host: usize) -> String {
+        let script = "find /etc /var/lib /var/log /run -type f ! -name '*-' ! -name '.pwd.lock' -exec sha256sum {} + | \
+                      sort -k2; find /etc /var/lib /run -type d | sort; nft list ruleset; ip route; ip -6 route; ip rule; \
+                      ip -o link | cut -d: -f2; sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding \
+                      net.ipv4.conf.all.rp_filter; getent passwd ropewalk; getent group ropewalk; true";
+        self.run(host, &["sh", "-c", script])
+    }
+
+    /// Serves one connection in `host`, and returns the address that it comes from and the line that it sends.
+    pub(crate) fn ask(&self, from: usize, host: usize, address: &str) -> Result<(IpAddr, String), String> {
+        let address: SocketAddr = format!("{address}:7777").parse().unwrap();
+        let listener = self.testbed.within(host, move || Ok(TcpListener::bind(address)?)).unwrap();
+        let serving = thread::spawn(move || {
+            let (mut stream, source) = listener.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            stream.write_all(b"answer\n").unwrap();
+            (source.ip(), line)
+        });
+        let exchange = self.testbed.within(from, move || {
+            let mut stream = TcpStream::connect_timeout(&address, MINUTE)?;
+            stream.set_read_timeout(Some(MINUTE))?;
+            stream.write_all(b"question\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        });
+        match exchange {
+            Ok(answer) => {
+                assert_eq!(answer, "answer\n");
+                Ok(serving.join().unwrap())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for Internet {
+    fn drop(&mut self) {
+        for host in [SERVER, CLIENT] {
+            let _ = self.output(host, &[&program(), "down", "rw0"]);
+        }
+        for (_, child) in &mut self.holders {
+            let _ = child.kill().and_then(|()| child.wait());
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

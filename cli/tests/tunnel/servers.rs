@@ -1,0 +1,51 @@
+//! A client with two servers: it moves when the one that it uses dies, and tells so.
+
+use crate::second_daemon::{SecondDaemon, is_reached};
+use crate::tunnel_pair::{IPV4, PORT, TunnelPair};
+use daemon::event::{Event, EventKind};
+use daemon::keys;
+use lab::testbed::{LEFT, RIGHT};
+use testing::eventually;
+
+#[test]
+fn a_client_moves_to_its_second_server_when_the_first_dies() {
+    let Some(mut pair) = TunnelPair::configured(IPV4, &[""]) else { return };
+    let private = keys::genkey();
+    let [client, second] = [keys::pubkey(pair.private_key(LEFT)), keys::pubkey(&private)].map(Result::unwrap);
+    // The second server has the same inner address; the host's route is the first one's as long as that lives.
+    let configuration = format!(
+        "[interface]\naddress = \"10.77.0.2/24\"\nprivate-key = \"{}\"\nlisten-port = {}\nroutes = false\n\
+         [[peer]]\npublic-key = \"{client}\"\nallowed-ips = \"10.77.0.1/32\"\n",
+        *private,
+        PORT + 1
+    );
+    let _second = SecondDaemon::start(&pair, RIGHT, &configuration);
+    let server = pair.testbed.v4(0, RIGHT);
+    pair.edit(LEFT, |text| {
+        let line = text.lines().find(|line| line.starts_with("endpoint")).unwrap().to_owned();
+        let networks = "allowed-ips = \"10.77.0.2/32\"\n";
+        let first = format!("{networks}priority = 1\nendpoint = \"{server}:{PORT}\"\n");
+        let second = format!(
+            "\n[[peer]]\npublic-key = \"{second}\"\n{networks}priority = 2\nendpoint = \"{server}:{}\"\n",
+            PORT + 1
+        );
+        text.replace(&format!("{line}\n"), "").replace(networks, &first) + &second
+    });
+    pair.start(RIGHT);
+    pair.start(LEFT);
+    pair.wait_until_started(LEFT);
+    let active = |pair: &TunnelPair| pair.status(LEFT).peers.iter().map(|peer| peer.active).collect::<Vec<_>>();
+    let both_work = |pair: &TunnelPair| pair.status(LEFT).peers.iter().all(|peer| peer.handshake_age_ms.is_some());
+    assert!(eventually(|| both_work(&pair)), "{:#?}", pair.status(LEFT));
+    assert_eq!(active(&pair).len(), 2);
+    assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]));
+    pair.kill(RIGHT);
+    assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]), "{:#?}", pair.status(LEFT));
+    assert_eq!(active(&pair), [Some(false), Some(true)]);
+    let events = || pair.client(LEFT).request("GET", "/v1/events?since=0", "").unwrap();
+    let has_moved = |event: &Event| {
+        event.kind == EventKind::ServerMoved && event.peer.as_deref() == Some(second.to_string().as_str())
+    };
+    let is_told = || serde_json::from_str::<Vec<Event>>(&events()).unwrap().iter().any(has_moved);
+    assert!(eventually(is_told), "{}", events());
+}

@@ -1,0 +1,180 @@
+//! `ropewalk setup`: a server and a client by one command each, tokens, and what is left after `setup remove`.
+
+use crate::internet::{CLIENT, Internet, SERVER, SERVER_ADDRESS, SERVER_ADDRESS_V6, WEB, WEB_ADDRESS, WEB_ADDRESS_V6};
+use std::net::IpAddr;
+
+/// The command for the client that `setup server` printed.
+fn client_command(output: &str) -> &str {
+    let line = output.lines().find(|line| line.starts_with("ropewalk setup client rw1-"));
+    line.unwrap_or_else(|| panic!("no token in {output}")).strip_prefix("ropewalk ").unwrap()
+}
+
+/// The lines that one of two texts has and the other has not.
+fn changes(before: &str, after: &str) -> String {
+    let only = |one: &str, other: &str, sign: &str| -> String {
+        one.lines().filter(|line| !other.lines().any(|l| l == *line)).map(|line| format!("{sign} {line}\n")).collect()
+    };
+    only(before, after, "-") + &only(after, before, "+")
+}
+
+#[test]
+fn two_commands_bond_the_uplinks_behind_a_nat_and_remove_leaves_nothing() {
+    let Some(internet) = Internet::new() else { return };
+    let before = [SERVER, CLIENT].map(|host| internet.traces(host));
+    let dry = internet.ropewalk(SERVER, "setup server --dry-run");
+    assert!(dry.contains("net.ipv4.ip_forward = 1") && dry.contains("masquerade"), "{dry}");
+    assert_eq!(changes(&before[0], &internet.traces(SERVER)), "", "a dry run changes nothing");
+
+    let output = internet.ropewalk(SERVER, "setup server --yes");
+    let command = client_command(&output);
+    let output = internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    assert!(output.contains("over 2 of 2 paths"), "{output}");
+
+    // The host behind the server has no route to the inner network: only translation brings the answer back.
+    let server: IpAddr = SERVER_ADDRESS.parse().unwrap();
+    assert_eq!(internet.ask(CLIENT, WEB, WEB_ADDRESS), Ok((server, "question\n".into())));
+    // The client has no IPv6 but the tunnel's.
+    let server: IpAddr = SERVER_ADDRESS_V6.parse().unwrap();
+    assert_eq!(internet.ask(CLIENT, WEB, WEB_ADDRESS_V6), Ok((server, "question\n".into())));
+    let clients = internet.ropewalk(SERVER, "setup server --list");
+    assert!(clients.contains("client1") && clients.contains("enrolled"), "{clients}");
+
+    for host in [CLIENT, SERVER] {
+        internet.ropewalk(host, "setup remove --yes");
+    }
+    for (host, before) in [SERVER, CLIENT].into_iter().zip(&before) {
+        assert_eq!(changes(before, &internet.traces(host)), "", "host {host}");
+    }
+}
+
+#[test]
+fn what_is_there_already_is_kept_and_odd_names_are_refused() {
+    let Some(internet) = Internet::new() else { return };
+    let file = "/etc/ropewalk/rw0.toml";
+    internet.run(SERVER, &["sh", "-c", &format!("mkdir /etc/ropewalk; echo mine > {file}")]);
+    let before = internet.traces(SERVER);
+    let (code, stderr) = internet.refusal(SERVER, "setup server --yes");
+    assert!(code == 4 && stderr.contains(file) && stderr.contains("--name"), "{stderr}");
+    for (line, code, phrase) in [
+        ("setup server --name rw1", 2, "--yes"),
+        ("setup server --endpoint a;b --yes", 2, "--endpoint"),
+        ("setup server --endpoint 203.0.113.1:99 --yes", 2, "--port"),
+        ("setup server --subnet 203.0.113.0/28 --name rw1 --yes", 2, "overlaps"),
+        ("setup server --subnet 10.9.0.0/31 --name rw1 --yes", 2, "no room"),
+        ("setup server --name ../rw --yes", 2, "letters"),
+        ("setup server --client ../x --name rw1 --yes", 2, "letters"),
+        ("setup server --add laptop", 4, "no server rw0 is set up"),
+        ("setup server --list --name rw9", 4, "no server rw9 is set up"),
+        ("setup client rw1-AAAA --yes", 2, "damaged"),
+        ("setup client wg1-AAAA --yes", 2, "no token"),
+        ("setup remove --yes", 4, "no rw0 was set up"),
+    ] {
+        let refusal = internet.refusal(SERVER, line);
+        assert!(refusal.0 == code && refusal.1.contains(phrase), "{line}: {refusal:?}");
+    }
+    assert_eq!(changes(&before, &internet.traces(SERVER)), "");
+}
+
+#[test]
+fn a_token_works_once_and_a_revoked_client_has_no_session() {
+    let Some(internet) = Internet::new() else { return };
+    let output = internet.ropewalk(SERVER, "setup server --client laptop --yes");
+    let command = client_command(&output);
+    internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    let (_, stderr) = internet.refusal(SERVER, "setup server --add laptop");
+    assert!(stderr.contains("--revoke laptop"), "{stderr}");
+
+    // The token again, as somebody would who has found it.
+    internet.ropewalk(CLIENT, "setup remove --yes");
+    let (code, stderr) = internet.refusal(CLIENT, &format!("{command} --yes"));
+    assert!(code == 4 && stderr.contains("was used"), "{stderr}");
+    internet.ropewalk(CLIENT, "setup remove --yes");
+
+    let output = internet.ropewalk(SERVER, "setup server --add phone");
+    internet.ropewalk(CLIENT, &format!("{} --yes --networks 198.51.100.0/24", client_command(&output)));
+    assert!(internet.ask(CLIENT, WEB, WEB_ADDRESS).is_ok());
+    assert_eq!(internet.ropewalk(SERVER, "setup server --revoke phone"), "phone: removed\n");
+    let clients = internet.ropewalk(SERVER, "setup server --list");
+    assert!(clients.starts_with("laptop ") && !clients.contains("phone"), "{clients}");
+
+    // What a record says is carried out as root.
+    internet.run(SERVER, &["chmod", "0666", "/var/lib/ropewalk-setup/rw0.json"]);
+    let (code, stderr) = internet.refusal(SERVER, "setup remove --yes");
+    assert!(code == 4 && stderr.contains("others than root"), "{stderr}");
+}
+
+#[test]
+fn interrupted_set_ups_are_repeated_behind_a_firewall_that_drops() {
+    let Some(internet) = Internet::new() else { return };
+    for line in [
+        "add table inet filter",
+        "add chain inet filter input { type filter hook input priority 0 ; policy drop ; }",
+        "add rule inet filter input ct state established,related accept",
+        "add chain inet filter forward { type filter hook forward priority 0 ; policy drop ; }",
+        // Neighbour discovery.
+        "add rule inet filter input meta l4proto 58 accept",
+    ] {
+        internet.run(SERVER, &["nft", line]);
+    }
+    let before = [SERVER, CLIENT].map(|host| internet.traces(host));
+
+    // Killed when it loads the rules, and then when it would undo that and fails.
+    let kill = "#!/bin/sh\ncase \"$*\" in *list*) exit 1;; esac\nkill -9 $PPID\n";
+    assert!(!internet.succeeds_with(SERVER, "nft", kill, "setup server --yes"));
+    assert!(!internet.succeeds_with(SERVER, "nft", "#!/bin/sh\nexit 1\n", "setup server --yes"));
+    let output = internet.ropewalk(SERVER, "setup server --yes");
+    let command = client_command(&output);
+
+    // Killed after the server has the client's key: the last step is that of the resolver.
+    let kill = "#!/bin/sh\n[ $1 = status ] || kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)\n";
+    assert!(!internet.succeeds_with(CLIENT, "resolvectl", kill, &format!("{command} --yes")));
+    assert!(internet.ropewalk(SERVER, "setup server --list").contains("enrolled"));
+    let output = internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    assert!(output.contains("over 2 of 2 paths"), "{output}");
+    assert!(internet.ask(CLIENT, WEB, WEB_ADDRESS).is_ok());
+    let rules = internet.run(SERVER, &["nft", "list", "chain", "inet", "filter", "input"]);
+    assert!(rules.contains("tcp dport 4754-4755") && rules.contains("udp dport 4755"), "{rules}");
+
+    for host in [CLIENT, SERVER] {
+        internet.ropewalk(host, "setup remove --yes");
+    }
+    for (host, before) in [SERVER, CLIENT].into_iter().zip(&before) {
+        assert_eq!(changes(before, &internet.traces(host)), "", "host {host}");
+    }
+}
+
+/// `systemctl` that writes its arguments down, and does for the tunnel what the unit would.
+const SYSTEMCTL: &str = "#!/bin/sh
+echo \"$*\" >> /run/systemctl.log
+case \"$*\" in
+    'enable --now ropewalk@rw0')
+        sed -n 's/^ExecStartPre=+//p' /etc/systemd/system/ropewalk@rw0.service.d/setup.conf | sh -e || exit 1
+        setsid $(sed -n 's/^ExecStart=//p' /etc/systemd/system/ropewalk@.service | sed 's/%i/rw0/') > /dev/null 2>&1 & ;;
+    'disable --now ropewalk@rw0')
+        PROGRAM down rw0
+        while ip link show rw0 > /dev/null 2>&1; do sleep 0.05; done
+        rm -r /run/ropewalk
+        sed -n 's/^ExecStopPost=-+//p' /etc/systemd/system/ropewalk@rw0.service.d/setup.conf | sh ;;
+    is-active*) exit 3 ;;
+esac
+";
+
+#[test]
+fn with_systemd_the_unit_runs_the_daemon_and_its_rules_come_and_go_with_it() {
+    let Some(internet) = Internet::new() else { return };
+    internet.run(SERVER, &["mkdir", "-p", "/run/systemd/system", "/etc/systemd/system"]);
+    let before = internet.traces(SERVER);
+    let systemctl = SYSTEMCTL.replace("PROGRAM", &crate::tunnel_pair::program());
+    assert!(internet.succeeds_with(SERVER, "systemctl", &systemctl, "setup server --yes"));
+    let rules = internet.run(SERVER, &["nft", "list", "table", "inet", "ropewalk_rw0"]);
+    assert!(rules.contains("ip saddr 10.77.0.0/24") && rules.contains("masquerade"), "{rules}");
+    let unit = internet.run(SERVER, &["cat", "/etc/systemd/system/ropewalk@.service"]);
+    assert!(unit.contains(&format!("ExecStart={} up ", crate::tunnel_pair::program())), "{unit}");
+    assert!(internet.succeeds_with(SERVER, "systemctl", &systemctl, "setup remove --yes"));
+    let log = internet.run(SERVER, &["cat", "/run/systemctl.log"]);
+    let calls: Vec<_> = log.lines().filter(|line| !line.starts_with("is-active")).collect();
+    let expected = ["daemon-reload", "enable --now ropewalk@rw0", "disable --now ropewalk@rw0", "daemon-reload"];
+    assert_eq!(calls, expected);
+    internet.run(SERVER, &["rm", "/run/systemctl.log"]);
+    assert_eq!(changes(&before, &internet.traces(SERVER)), "");
+}

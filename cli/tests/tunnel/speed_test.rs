@@ -1,0 +1,61 @@
+//! `ropewalk test` over links of known rates.
+
+use crate::tunnel_pair::{DEVICE, IPV4, TunnelPair};
+use daemon::status::TunnelStatus;
+use lab::testbed::LEFT;
+use serde_json::Value;
+use testing::eventually;
+
+/// Bit/s of the links, headers included.
+const RATES: [f64; 2] = [10e6, 5e6];
+const LINKS: [&str; 2] = ["rate=10mbit delay=5ms", "rate=5mbit delay=10ms"];
+
+fn test(pair: &TunnelPair, options: &[&str]) -> Result<String, String> {
+    let output = pair.command(LEFT).args(["test", DEVICE]).args(options).output().unwrap();
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    if output.status.success() { Ok(stdout) } else { Err(stderr) }
+}
+
+fn rate(result: &Value, path: Option<&str>, direction: &str) -> f64 {
+    let found = result["measurements"].as_array().unwrap().iter();
+    let mut found = found.filter(|found| found["path"].as_str() == path && found["direction"] == direction);
+    found.next().unwrap_or_else(|| panic!("{result:#}"))["rate_bps"].as_f64().unwrap()
+}
+
+#[test]
+fn no_path_is_measured_above_its_link_and_both_together_are_faster_than_either() {
+    let Some(pair) = TunnelPair::up(IPV4, &LINKS) else { return };
+    let names = [0, 1].map(|link| pair.testbed.device(link));
+    let page = pair.folder(LEFT).join("test.html");
+    // A busy machine makes a measurement slow, but never fast.
+    let is_bonded = || {
+        let text = test(&pair, &["--seconds", "3", "--json", "--out", page.to_str().unwrap()]).unwrap();
+        let result: Value = serde_json::from_str(&text).unwrap();
+        ["down", "up"].iter().all(|direction| {
+            let alone = [0, 1].map(|link| rate(&result, Some(&names[link]), direction));
+            for (rate, limit) in alone.iter().zip(RATES) {
+                assert!(*rate > 0.0 && *rate <= limit, "{direction}: {rate} bit/s on a link of {limit}");
+            }
+            let both = rate(&result, None, direction);
+            assert!(both <= RATES.iter().sum(), "{direction}: {both} bit/s together");
+            both > alone[0].max(alone[1])
+        })
+    };
+    assert!(eventually(is_bonded));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("of the sum)") && page.contains("all together"), "{page}");
+    let is_backup = |status: TunnelStatus| status.paths().any(|(_, path)| path.backup);
+    assert!(eventually(|| !is_backup(pair.status(LEFT))), "all paths carry data again");
+}
+
+#[test]
+fn an_end_that_answers_no_tests_is_named_with_what_would_help() {
+    let Some(mut pair) = TunnelPair::configured(IPV4, &LINKS) else { return };
+    let other = 1 - LEFT;
+    pair.edit(other, |text| text.replacen("[interface]\n", "[interface]\nspeed-test = false\n", 1));
+    [other, LEFT].into_iter().for_each(|host| pair.start(host));
+    [other, LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
+    let error = test(&pair, &[]).unwrap_err();
+    let address = pair.families.inner_address(other);
+    assert!(error.contains(&format!("{address}: ")) && error.contains("--address IP"), "{error}");
+}

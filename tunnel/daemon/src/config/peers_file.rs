@@ -1,0 +1,228 @@
+//! The `peers-file`: peers that `ropewalk setup server` adds and removes, and whose keys enrolment replaces.
+//!
+//! A new peer has a one-time key, which a token carries, until `token-expires`. With it the client opens a session and
+//! names the public key of its own, which then takes the one-time key's place: a token works once. The file is written
+//! whole, as a new one that is renamed, under a lock of its folder.
+
+use seal::{PresharedKey, PublicKey};
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::os::unix::fs::{OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::read::ConfigErrors;
+use super::secrets;
+use super::tables::{PeersTables, StringOrList};
+use ipnet::IpNet;
+use parse::{Diagnostic, Error};
+use zeroize::Zeroizing;
+
+/// The longest peers-file, bytes: ten thousand peers.
+const MAX_LEN: u64 = 4 << 20;
+/// The time for which another process may hold the lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest name of a peer, bytes.
+const MAX_NAME_LEN: usize = 64;
+/// What a name of a peer must be.
+pub const PEER_NAME_HELP: &str = "1 to 64 letters, digits, `-`, `_` or `.`, not beginning with `-` or `.`";
+
+/// Whether `name` may name a peer: it is safe in a terminal, a page, a file and a command line.
+#[must_use]
+pub fn is_peer_name(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(is_allowed) && !name.starts_with(['-', '.'])
+}
+
+/// The time now, seconds of Unix time.
+#[must_use]
+pub fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// A peer of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnrolledPeer {
+    /// The name, unique in the file.
+    pub name: String,
+    /// The peer's key, or the one-time key of its token.
+    pub public_key: PublicKey,
+    /// A secret shared beside the keys.
+    pub preshared_key: Option<PresharedKey>,
+    /// Its inner addresses and networks.
+    pub allowed_ips: Vec<IpNet>,
+    /// The end of its token, Unix time in seconds; `None` once that is used.
+    pub token_expires: Option<u64>,
+}
+
+/// The peers, under the lock of the file's folder.
+#[derive(Debug)]
+pub struct PeersFile {
+    path: PathBuf,
+    /// The peers, in the file's order.
+    pub peers: Vec<EnrolledPeer>,
+    _lock: File,
+}
+
+/// The outcome of an enrolment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Enrolment {
+    /// The key of the peer of this name is the client's own now.
+    Enrolled(String),
+    /// Why not, in words for the client.
+    Refused(String),
+}
+
+/// Reads the text of a peers-file, which belongs to the daemon's user even if root reads it.
+///
+/// # Errors
+/// It cannot be read, or is no regular file of at most [`MAX_LEN`] bytes.
+pub(super) fn read(path: &Path) -> io::Result<secrets::SecretText> {
+    secrets::read_untrusted(path, MAX_LEN)
+}
+
+/// Locks a file, which may take `timeout`.
+fn lock_within(file: &File, timeout: Duration) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if start.elapsed() < timeout => thread::sleep(Duration::from_millis(50)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock of its folder"));
+            }
+        }
+    }
+}
+
+impl PeersFile {
+    /// Locks the folder of the file at `path` and reads the file; a missing one has no peers.
+    ///
+    /// # Errors
+    /// The folder cannot be opened; the file cannot be read, or is wrong.
+    pub fn open(path: &Path) -> Result<Self, ConfigErrors> {
+        let to_error = |error: io::Error| {
+            ConfigErrors::from(Error::unreadable(&path.display().to_string(), format!("cannot read it: {error}")))
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let lock = File::open(folder).map_err(to_error)?;
+        lock_within(&lock, LOCK_TIMEOUT).map_err(to_error)?;
+        let peers = match read(path) {
+            Ok(file) => read_peers(&file.text).map_err(|diagnostic| {
+                Error::new(&path.display().to_string(), &super::mask::mask_secrets(&file.text), diagnostic)
+            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(to_error(error)),
+        };
+        Ok(Self { path: path.to_owned(), peers, _lock: lock })
+    }
+
+    /// Writes the file: a new one with mode 0600 in its place. `owner` is the user and group that it belongs to, if
+    /// not this process's.
+    ///
+    /// # Errors
+    /// The file system's; the earlier file is untouched then.
+    pub fn write(&self, owner: Option<(u32, u32)>) -> io::Result<()> {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let new_path = self.path.with_file_name(name);
+        match fs::remove_file(&new_path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new_path)?;
+        if let Some((user, group)) = owner {
+            fchown(&file, Some(user), Some(group))?;
+        }
+        file.write_all(self.text().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new_path, &self.path)
+    }
+
+    fn text(&self) -> Zeroizing<String> {
+        // The buffer does not grow: no copy of a secret stays behind.
+        let networks: usize = self.peers.iter().map(|peer| peer.allowed_ips.len()).sum();
+        let mut text = Zeroizing::new(String::with_capacity(256 + 320 * self.peers.len() + 64 * networks));
+        text.push_str("# Written by Ropewalk: `ropewalk setup server --add NAME`, `--revoke NAME`, and enrolment.\n");
+        for peer in &self.peers {
+            let networks: Vec<_> = peer.allowed_ips.iter().map(|network| format!("\"{network}\"")).collect();
+            let _ = write!(text, "\n[[peer]]\nname = \"{}\"\npublic-key = \"{}\"\n", peer.name, peer.public_key);
+            if let Some(key) = &peer.preshared_key {
+                let _ = writeln!(text, "preshared-key = \"{}\"", *key.to_text());
+            }
+            let _ = writeln!(text, "allowed-ips = [{}]", networks.join(", "));
+            if let Some(expires) = peer.token_expires {
+                let _ = writeln!(text, "token-expires = {expires}");
+            }
+        }
+        text
+    }
+
+    /// Gives the peer that has the key `current` the key `key` in its place, if `current` is that of a token which has
+    /// not expired at `now` (Unix time in seconds), and writes the file. A repetition changes nothing. `taken` are the
+    /// keys that no client may have.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn enrol(
+        &mut self,
+        current: PublicKey,
+        key: PublicKey,
+        taken: &[PublicKey],
+        now: u64,
+    ) -> io::Result<Enrolment> {
+        let refused = |reason: &str| Ok(Enrolment::Refused(reason.to_owned()));
+        let is_taken = taken.contains(&key) || self.peers.iter().any(|peer| peer.public_key == key);
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.public_key == current) else {
+            return refused("the token has been revoked");
+        };
+        match peer.token_expires {
+            None if current == key => return Ok(Enrolment::Enrolled(peer.name.clone())),
+            None => return refused("the token has been used already"),
+            Some(expires) if expires <= now => return refused("the token has expired"),
+            Some(_) if is_taken => return refused("this key is in use: a client makes a key of its own"),
+            Some(_) => (peer.public_key, peer.token_expires) = (key, None),
+        }
+        let name = peer.name.clone();
+        self.write(None).map(|()| Enrolment::Enrolled(name))
+    }
+}
+
+fn read_peers(text: &str) -> Result<Vec<EnrolledPeer>, Diagnostic> {
+    let tables = parse::parse(text).and_then(parse::deserialize::<PeersTables>)?;
+    let tables = tables.peer.unwrap_or_default();
+    let missing = |span: std::ops::Range<usize>, key: &str| Diagnostic::new(span, format!("missing key `{key}`"));
+    let read = |table: &parse::Spanned<super::tables::PeerTable>| {
+        let (values, span) = (table.get(), table.span());
+        let name = values.name.as_ref().ok_or_else(|| missing(span.clone(), "name"))?;
+        if !is_peer_name(name.get()) {
+            return Err(Diagnostic::new(name.span(), "this is not a name of a peer").with_help(PEER_NAME_HELP));
+        }
+        let public_key = values.public_key.as_ref().ok_or_else(|| missing(span.clone(), "public-key"))?;
+        let key_error =
+            |span: std::ops::Range<usize>| move |error: seal::KeyError| Diagnostic::new(span, error.to_string());
+        let preshared_key = values.preshared_key.as_ref();
+        let preshared_key = preshared_key.map(|text| text.get().parse().map_err(key_error(text.span()))).transpose()?;
+        let networks = match values.allowed_ips.as_ref().map(parse::Spanned::get) {
+            None => return Err(missing(span, "allowed-ips")),
+            Some(StringOrList::String(text)) => vec![text.clone()],
+            Some(StringOrList::List(texts)) => texts.iter().map(|text| text.get().clone()).collect(),
+        };
+        let to_network = |text: &String| {
+            let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+            network.map_err(|_| Diagnostic::new(span.clone(), format!("`{text}` is not a network")))
+        };
+        Ok(EnrolledPeer {
+            name: name.get().clone(),
+            public_key: public_key.get().parse().map_err(key_error(public_key.span()))?,
+            preshared_key,
+            allowed_ips: networks.iter().map(to_network).collect::<Result<_, _>>()?,
+            token_expires: values.token_expires.as_ref().map(|seconds| u64::try_from(*seconds.get()).unwrap_or(0)),
+        })
+    };
+    tables.iter().map(read).collect()
+}

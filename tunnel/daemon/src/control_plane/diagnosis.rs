@@ -1,0 +1,292 @@
+//! Why a path carries no data, asked of the kernel: its device, addresses, the route that a datagram of the path would
+//! take, and what a probe from the path's device to the peer comes back with.
+//!
+//! A probe is an empty datagram from a port of its own, which the peer ignores. ICMP errors and the refusals of a
+//! firewall on this host come back as errors of its socket; the data plane's sockets do not report them.
+
+use super::network::has_strict_reverse_path;
+use super::routes::Routes;
+use crate::event::{Cause, CauseKind};
+use crate::status::PathStatus;
+use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// A path as far as its causes depend on it.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    pub(super) interface: Option<String>,
+    pub(super) source: Option<IpAddr>,
+    pub(super) remote: SocketAddr,
+}
+
+impl Subject {
+    /// The subject of a configured path; `None` if the peer's address is not known.
+    pub(super) fn of(path: &PathStatus) -> Option<Self> {
+        let remote = path.remote.as_ref()?.parse().ok()?;
+        let source = path.source.as_ref().and_then(|source| source.parse().ok());
+        Some(Self { interface: path.interface.clone(), source, remote })
+    }
+
+    fn family(&self) -> &'static str {
+        if self.remote.is_ipv4() { "IPv4" } else { "IPv6" }
+    }
+
+    /// A UDP socket that is bound as the path's is, but for the port.
+    fn socket(&self) -> io::Result<Socket> {
+        let socket = Socket::new(Domain::for_address(self.remote), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+        if let Some(device) = &self.interface {
+            socket.bind_device(Some(device.as_bytes()))?;
+        }
+        let unspecified =
+            if self.remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        socket.bind(&SocketAddr::new(self.source.unwrap_or(unspecified), 0).into())?;
+        Ok(socket)
+    }
+}
+
+/// The state of the devices that a tunnel's paths may use, read once for all paths.
+#[derive(Debug, Default)]
+pub(super) struct Devices(Vec<(String, InterfaceFlags, Option<IpAddr>)>);
+
+impl Devices {
+    /// Reads names, flags and addresses.
+    pub(super) fn read() -> Self {
+        let entries = getifaddrs().into_iter().flatten().map(|entry| {
+            let address = entry.address.and_then(|address| {
+                let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+                v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+            });
+            (entry.interface_name, entry.flags, address)
+        });
+        Self(entries.collect())
+    }
+
+    fn flags(&self, device: &str) -> Option<InterfaceFlags> {
+        self.0.iter().find(|(name, ..)| name == device).map(|(_, flags, _)| *flags)
+    }
+
+    fn addresses<'a>(&'a self, device: Option<&'a str>) -> impl Iterator<Item = IpAddr> + 'a {
+        let entries = self.0.iter().filter(move |(name, ..)| device.is_none_or(|device| device == name));
+        entries.filter_map(|(_, _, address)| *address)
+    }
+
+    /// The device that has an address.
+    fn device_of(&self, address: IpAddr) -> Option<&str> {
+        self.0.iter().find(|(_, _, own)| *own == Some(address)).map(|(name, ..)| name.as_str())
+    }
+}
+
+impl Devices {
+    /// Whether an address is this host's own.
+    pub(super) fn has_address(&self, address: IpAddr) -> bool {
+        self.device_of(address).is_some()
+    }
+}
+
+/// The addresses of this host that others may know: no loopback and no link-local ones.
+#[must_use]
+pub fn own_addresses() -> Vec<IpAddr> {
+    let is_known = |address: &IpAddr| match address {
+        IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local(),
+        IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local(),
+    };
+    Devices::read().addresses(None).filter(is_known).collect()
+}
+
+fn cause(kind: CauseKind, text: String, remedy: String) -> Cause {
+    Cause { kind, text, remedy }
+}
+
+/// What keeps datagrams of a path from leaving this host; `tunnel` is the tunnel's own device.
+pub(super) async fn local_cause(subject: &Subject, devices: &Devices, routes: &Routes, tunnel: &str) -> Option<Cause> {
+    let cause = subject.interface.as_deref().and_then(|device| unusable_device(device, devices));
+    match cause.or_else(|| missing_address(subject, devices)) {
+        Some(cause) => Some(cause),
+        None => missing_route(subject, devices, routes, tunnel).await,
+    }
+}
+
+fn unusable_device(device: &str, devices: &Devices) -> Option<Cause> {
+    let Some(flags) = devices.flags(device) else {
+        let remedy = "plug it in: the path waits for it; `ip link` lists the devices".into();
+        return Some(cause(CauseKind::NoDevice, format!("there is no device {device}"), remedy));
+    };
+    if !flags.contains(InterfaceFlags::IFF_UP) {
+        let remedy = format!("`ip link set {device} up`");
+        return Some(cause(CauseKind::LinkDown, format!("{device} is set down"), remedy));
+    }
+    if !flags.contains(InterfaceFlags::IFF_RUNNING) {
+        let remedy = "plug the cable in, or wait until the modem or the radio is connected".into();
+        return Some(cause(CauseKind::NoCarrier, format!("{device} has no carrier"), remedy));
+    }
+    None
+}
+
+fn missing_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
+    let device = subject.interface.as_deref();
+    let is_usable = |address: IpAddr| match (address, subject.remote.ip()) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => true,
+        (IpAddr::V6(own), IpAddr::V6(remote)) => !own.is_unicast_link_local() || remote.is_unicast_link_local(),
+        _ => false,
+    };
+    if let Some(source) = subject.source {
+        if devices.addresses(None).any(|address| address == source) {
+            return None;
+        }
+        let remedy = format!("`source` must be an address of this host: `ip address` lists them, {source} is none");
+        return Some(cause(CauseKind::NoAddress, format!("no device has the address {source}"), remedy));
+    }
+    let device = device?;
+    if devices.addresses(Some(device)).any(is_usable) {
+        return None;
+    }
+    let family = subject.family();
+    let text = format!("{device} has no {family} address");
+    let remedy = format!("DHCP or the modem has not given one yet: `ip address show {device}`");
+    Some(cause(CauseKind::NoAddress, text, remedy))
+}
+
+/// Whether the routing tables have no entry for the path, or one that leads into the tunnel.
+async fn missing_route(subject: &Subject, devices: &Devices, routes: &Routes, tunnel: &str) -> Option<Cause> {
+    let (remote, device) = (subject.remote.ip(), subject.interface.as_deref());
+    let index = device.and_then(|device| nix::net::if_::if_nametoindex(device).ok());
+    match routes.lookup(remote, index, subject.source).await {
+        Ok(route) => {
+            if device.is_some() || nix::net::if_::if_nametoindex(tunnel) != Ok(route.device) {
+                return None;
+            }
+            let text = format!("the route to {remote} leads into the tunnel itself, {tunnel}");
+            let remedy = "`interface = \"...\"` in [[path]] binds the path to its uplink".into();
+            Some(cause(CauseKind::NoRoute, text, remedy))
+        }
+        Err(error) if is_unreachable(&error) => {
+            let has_family = |address: &IpAddr| address.is_ipv4() == remote.is_ipv4();
+            let own_address = subject.source.or_else(|| devices.addresses(Some(device?)).find(has_family));
+            let from = own_address.map_or_else(String::new, |own| format!(" from {own}"));
+            let by = device.map_or_else(String::new, |device| format!(" by {device}"));
+            let text = format!("no route to {remote}{from}{by}");
+            Some(cause(CauseKind::NoRoute, text, route_remedy(subject, devices, routes).await))
+        }
+        // Netlink did not answer, which says nothing of the path.
+        Err(_) => None,
+    }
+}
+
+fn is_unreachable(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::ENETUNREACH | Errno::EHOSTUNREACH | Errno::EACCES | Errno::EINVAL))
+}
+
+/// The command that adds the missing default route. The gateway is the uplink's router; it is known if a default route of
+/// another table has it.
+async fn route_remedy(subject: &Subject, devices: &Devices, routes: &Routes) -> String {
+    let family = if subject.remote.is_ipv4() { "ip" } else { "ip -6" };
+    let device = subject.interface.as_deref().or_else(|| devices.device_of(subject.source?));
+    let Some(device) = device else { return format!("`{family} route add default via GATEWAY`") };
+    if is_point_to_point(devices, device) {
+        return format!("`{family} route add default dev {device} metric 700`");
+    }
+    let index = nix::net::if_::if_nametoindex(device).ok();
+    let default_routes = routes.default_routes(subject.remote.is_ipv4()).await.unwrap_or_default();
+    let gateway = default_routes.iter().filter(|route| Some(route.device) == index).find_map(|route| route.gateway);
+    let gateway = gateway.map_or_else(|| "GATEWAY".into(), |gateway| gateway.to_string());
+    match subject.interface {
+        Some(_) => format!("`{family} route add default via {gateway} dev {device} metric 700`"),
+        None => {
+            let source = subject.source.map_or_else(|| "all".into(), |source| source.to_string());
+            let rule = format!("{family} rule add from {source} lookup 108");
+            format!("`{rule}; {family} route add default via {gateway} dev {device} table 108`")
+        }
+    }
+}
+
+fn is_point_to_point(devices: &Devices, device: &str) -> bool {
+    devices.flags(device).is_some_and(|flags| flags.contains(InterfaceFlags::IFF_POINTOPOINT))
+}
+
+/// A probe that was sent to a path's peer.
+#[derive(Debug)]
+pub(super) struct Probe {
+    socket: Socket,
+    subject: Subject,
+}
+
+impl Probe {
+    /// Sends a probe.
+    ///
+    /// # Errors
+    /// The cause, if this host refuses to send it.
+    pub(super) fn send(subject: &Subject) -> Result<Self, Cause> {
+        let sent = subject.socket().and_then(|socket| {
+            socket.connect(&subject.remote.into())?;
+            socket.send(&[])?;
+            Ok(socket)
+        });
+        let socket = sent.map_err(|error| send_error(&error, subject))?;
+        Ok(Self { socket, subject: subject.clone() })
+    }
+
+    /// What has come back: the cause, if the network refused the probe.
+    pub(super) fn refusal(&self) -> Option<Cause> {
+        let error = self.socket.take_error().ok().flatten()?;
+        Some(send_error(&error, &self.subject))
+    }
+}
+
+/// The cause that an error of a socket to the peer tells.
+fn send_error(error: &io::Error, subject: &Subject) -> Cause {
+    let remote = subject.remote;
+    let port = remote.port();
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EPERM | Errno::EACCES) => {
+            let text = format!("this host's firewall refuses UDP to {remote}");
+            let remedy = format!("let it out: `nft list ruleset` shows the rule, in an output chain, for UDP {port}");
+            cause(CauseKind::LocalFirewall, text, remedy)
+        }
+        Some(Errno::ECONNREFUSED) => {
+            let text = format!("{remote} answers that nothing listens there (ICMP port unreachable)");
+            let remedy = format!("on the peer: `ropewalk up`, with `listen-port = {port}`");
+            cause(CauseKind::Refused, text, remedy)
+        }
+        Some(Errno::EHOSTUNREACH | Errno::ENETUNREACH) => {
+            let text = format!("a router or a firewall answers that {remote} cannot be reached (ICMP)");
+            let remedy = format!("let UDP {port} through to {}: a firewall rejects it, or nobody has it", remote.ip());
+            cause(CauseKind::Refused, text, remedy)
+        }
+        _ => {
+            let text = format!("the kernel does not send to {remote}: {error}");
+            cause(CauseKind::SendError, text, "`ip route get` for the peer's address shows more".into())
+        }
+    }
+}
+
+/// What the silence of a peer means that could be sent to, if `answers_elsewhere` on another path, or `has_answered`
+/// before.
+pub(super) fn silence(subject: &Subject, answers_elsewhere: bool, has_answered: bool) -> Cause {
+    let (remote, port) = (subject.remote, subject.remote.port());
+    let device = subject.interface.as_deref();
+    if let Some(device) = device.filter(|device| has_strict_reverse_path(device) && subject.remote.is_ipv4()) {
+        let text = format!("rp_filter = 1 on {device} drops what {remote} answers, unless its route there is the best");
+        return cause(CauseKind::ReversePath, text, format!("`sysctl net.ipv4.conf.{device}.rp_filter=2`"));
+    }
+    if answers_elsewhere {
+        let text = format!("{remote} does not answer by this path, but by another one");
+        let remedy = format!("this uplink's router or provider drops UDP {port}, or has no connection: `ping -I`");
+        return cause(CauseKind::SilentPath, text, remedy);
+    }
+    if has_answered {
+        let text = format!("{remote} has stopped answering");
+        let remedy = "is the peer up, and the uplink connected? `ropewalk show` on the peer".into();
+        return cause(CauseKind::SilentPeer, text, remedy);
+    }
+    let text = format!("{remote} has never answered a handshake");
+    let remedy = format!(
+        "the peer is not up, a firewall drops UDP {port} there, or a key differs: `ropewalk pubkey < KEYFILE` on one end \
+         must be `public-key` on the other"
+    );
+    cause(CauseKind::NoHandshake, text, remedy)
+}

@@ -1,0 +1,270 @@
+//! Enrolment: a client that has a session by the one-time key of its token names the public key of its own.
+//!
+//! The client connects by TCP to the server's inner address, through the tunnel, and sends one line, `rw1 ` and its public
+//! key in base64. The server knows the peer by the inner source address, because a packet with that source was sealed
+//! with the peer's key. It answers `ok`, or `error: ` and the reason, and closes; when the client has read it, the
+//! client's key replaces the one-time key in the tunnel.
+//!
+//! The listener is bound to the tunnel's device. A peer without a token that is unused is answered and closed at once; one
+//! with a token has one connection at a time, of one line of [`MAX_LINE_LEN`] bytes within [`TIMEOUT`].
+
+use super::reload::Reloader;
+use super::server::{PendingRequest, Refusal, Request};
+use crate::config::{ConfiguredPeer, Enrolment, Mode, PeersFile, TunnelConfig, unix_time};
+use crate::event::{Event, EventKind, EventLevel};
+use ipnet::IpNet;
+use seal::PublicKey;
+use socket2::{Domain, Socket, Type};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream as BlockingStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tracing::{debug, error};
+
+/// The TCP port on the server's inner address.
+pub const PORT: u16 = 4754;
+/// The longest line of a client, and the longest answer, bytes.
+const MAX_LINE_LEN: usize = 128;
+/// The time for a line, and for the client to close.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The most connections at a time.
+const MAX_CONNECTIONS: usize = 16;
+/// What a line begins with: the version.
+const GREETING: &str = "rw1 ";
+
+/// Listens on the first inner address of the tunnel's device, if the configuration has a `peers-file`.
+///
+/// # Errors
+/// The address cannot be bound.
+pub(super) fn listen(config: &TunnelConfig) -> io::Result<Option<TcpListener>> {
+    let (Some(_), Some(address)) = (&config.interface.peers_file, config.interface.addresses.first()) else {
+        return Ok(None);
+    };
+    let address = SocketAddr::new(address.addr(), PORT);
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    // An address of IPv6 may still be checked for duplicates.
+    if address.is_ipv6() {
+        socket.set_freebind_v6(true)?;
+    }
+    socket.bind_device(Some(config.interface.name.as_bytes()))?;
+    socket.bind(&address.into())?;
+    socket.listen(MAX_CONNECTIONS as i32)?;
+    TcpListener::from_std(socket.into()).map(Some)
+}
+
+/// The connections under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Enrolments(Arc<Mutex<BTreeSet<PublicKey>>>);
+
+impl Enrolments {
+    /// Serves a connection from `source` on a task of its own, if that is a peer with an unused token.
+    pub(super) fn accept(
+        &self,
+        stream: TcpStream,
+        source: IpAddr,
+        config: &TunnelConfig,
+        requests: &mpsc::Sender<PendingRequest>,
+    ) {
+        let refuse = |reason: &str| {
+            // A new connection's buffer has room for the line. The client may be gone.
+            let _ = stream.try_write(format!("error: {reason}\n").as_bytes());
+        };
+        let peer = peer_of(config, source).filter(|peer| peer.token_expires.is_some_and(|end| end > unix_time()));
+        let Some(key) = peer.and_then(|peer| peer.public_key) else {
+            return refuse("the token has been used already, or has expired");
+        };
+        {
+            let mut connections = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if connections.len() >= MAX_CONNECTIONS || !connections.insert(key) {
+                return refuse("another enrolment is under way: try again");
+            }
+        }
+        let (connections, requests) = (self.clone(), requests.clone());
+        tokio::spawn(async move {
+            if let Err(error) = serve(stream, source, &requests).await {
+                debug!(%source, "enrolment: {error}");
+            }
+            connections.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        });
+    }
+}
+
+async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<PendingRequest>) -> io::Result<()> {
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client sent no line");
+    let line = tokio::time::timeout(TIMEOUT, read_line(&mut stream)).await.map_err(late)??;
+    let answer = match line.strip_prefix(GREETING).map(str::parse::<PublicKey>) {
+        Some(Ok(key)) => request(requests, Request::Enrol(source, key)).await,
+        _ => {
+            debug!(%source, "enrolment: a malformed line");
+            Err("a line is `rw1 PUBLICKEY`".to_owned())
+        }
+    };
+    let text = answer.as_ref().map_or_else(|reason| format!("error: {reason}\n"), |_| "ok\n".to_owned());
+    let written = async {
+        stream.write_all(text.as_bytes()).await?;
+        stream.shutdown().await?;
+        // The session with the one-time key carries the answer, and ends with the change of the key.
+        stream.read(&mut [0; 1]).await
+    };
+    let written = tokio::time::timeout(TIMEOUT, written).await;
+    if answer.is_ok() {
+        let _ = request(requests, Request::EndEnrolment).await;
+    }
+    written.map_or(Ok(()), |written| written.map(drop))
+}
+
+async fn request(requests: &mpsc::Sender<PendingRequest>, request: Request) -> Result<String, String> {
+    let (sender, receiver) = oneshot::channel();
+    let closing = || "the tunnel is going down".to_owned();
+    requests.send((request, sender)).await.map_err(|_| closing())?;
+    match receiver.await {
+        Ok(result) => result.map_err(|refusal| refusal.text().to_owned()),
+        Err(_) => Err(closing()),
+    }
+}
+
+/// Reads a line without its end.
+async fn read_line(stream: &mut TcpStream) -> io::Result<String> {
+    let (mut line, mut len) = ([0; MAX_LINE_LEN], 0);
+    loop {
+        let count = stream.read(&mut line[len..]).await?;
+        len += count;
+        if let Some(end) = line[..len].iter().position(|byte| *byte == b'\n') {
+            return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+        }
+        if count == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent no line of at most 128 bytes"));
+        }
+    }
+}
+
+/// The peer that packets with this inner source come from: that of the longest prefix.
+fn peer_of(config: &TunnelConfig, source: IpAddr) -> Option<&ConfiguredPeer> {
+    let prefix_len = |peer: &ConfiguredPeer| {
+        let networks = peer.allowed_ips.iter().filter(|network| network.contains(&source));
+        networks.map(IpNet::prefix_len).max()
+    };
+    let peers = config.peers.iter().filter_map(|peer| prefix_len(peer).map(|len| (len, peer)));
+    peers.max_by_key(|(len, _)| *len).map(|(_, peer)| peer)
+}
+
+/// The event of an enrolment: the peer's name, or why not.
+pub(super) fn event(source: IpAddr, result: &Result<String, Refusal>) -> Event {
+    match result {
+        Ok(name) => {
+            let message = format!("{name} is enrolled: its token is used, and it has a key of its own");
+            Event::new(EventLevel::Info, EventKind::Enrolment, message)
+        }
+        Err(refusal) => {
+            let reason = refusal.text();
+            Event::new(EventLevel::Warn, EventKind::Enrolment, format!("enrolment of {source} refused: {reason}"))
+        }
+    }
+}
+
+impl Reloader {
+    /// Writes the client's key into the `peers-file`. The tunnel has it from [`Request::EndEnrolment`] on.
+    pub(super) fn enrol(&self, source: IpAddr, key: PublicKey) -> Result<String, String> {
+        let config = &self.control.config;
+        let current = peer_of(config, source).and_then(|peer| peer.public_key).ok_or("no peer has this address")?;
+        let file = config.interface.peers_file.as_ref().ok_or("this end enrols nobody")?;
+        let mut taken: Vec<_> = config.peers.iter().filter_map(|peer| peer.public_key).collect();
+        if let Mode::Ropewalk { private_key } = &config.mode {
+            taken.push(private_key.public_key());
+        }
+        let internal = |error: &dyn fmt::Display| {
+            error!("enrolment: {error}");
+            "the server cannot write its list of peers: its log has the reason".to_owned()
+        };
+        let mut peers = PeersFile::open(file).map_err(|error| internal(&error))?;
+        match peers.enrol(current, key, &taken, unix_time()).map_err(|error| internal(&error))? {
+            Enrolment::Enrolled(name) => Ok(name),
+            Enrolment::Refused(reason) => Err(reason),
+        }
+    }
+
+    /// The configuration in force with the keys of the `peers-file`.
+    pub(super) fn enrolled_config(&self) -> TunnelConfig {
+        let mut config = self.control.config.clone();
+        let peers = config.interface.peers_file.as_ref().and_then(|file| PeersFile::open(file).ok());
+        for entry in peers.iter().flat_map(|peers| &peers.peers) {
+            let is_entry =
+                |peer: &&mut ConfiguredPeer| peer.token_expires.is_some() && peer.name.as_ref() == Some(&entry.name);
+            if let Some(peer) = config.peers.iter_mut().find(is_entry) {
+                (peer.public_key, peer.token_expires) = (Some(entry.public_key), entry.token_expires);
+            }
+        }
+        config
+    }
+
+    /// The names of the peers whose token has expired, and the configuration in force without them; `None` if there are
+    /// none.
+    pub(super) fn unexpired_config(&self) -> Option<(String, TunnelConfig)> {
+        let now = unix_time();
+        let is_expired = |peer: &ConfiguredPeer| peer.token_expires.is_some_and(|end| end <= now);
+        let expired = self.control.config.peers.iter().filter(|peer| is_expired(peer));
+        let names: Vec<_> = expired.map(|peer| peer.name.as_deref().unwrap_or("a peer")).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let names = names.join(", ");
+        let mut config = self.control.config.clone();
+        config.peers.retain(|peer| !is_expired(peer));
+        Some((names, config))
+    }
+}
+
+/// Why a client was not enrolled.
+#[derive(Debug)]
+pub enum EnrolError {
+    /// The server does not answer, or not as one.
+    Connection(io::Error),
+    /// The server's reason.
+    Refused(String),
+}
+
+impl fmt::Display for EnrolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection(error) => write!(f, "no answer to the enrolment: {error}"),
+            Self::Refused(reason) => write!(f, "the server refuses: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for EnrolError {}
+
+/// The client's side: names `key` to the server at the inner address `server`.
+///
+/// # Errors
+/// The server does not answer, or refuses.
+pub fn enrol(server: IpAddr, key: PublicKey) -> Result<(), EnrolError> {
+    let mut answer = String::new();
+    let exchange = || -> io::Result<String> {
+        let mut stream = BlockingStream::connect_timeout(&SocketAddr::new(server, PORT), TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        // A server that refuses at once has closed before it reads; its reason is there nevertheless.
+        let written = stream.write_all(format!("{GREETING}{key}\n").as_bytes());
+        let read = stream.take(MAX_LINE_LEN as u64).read_to_string(&mut answer);
+        if answer.is_empty() {
+            written.and(read.map(drop))?;
+        };
+        Ok(answer)
+    };
+    let answer = exchange().map_err(EnrolError::Connection)?;
+    match answer.trim_end() {
+        "ok" => Ok(()),
+        // Only what is printable: it is shown in a terminal.
+        text => match text.strip_prefix("error: ") {
+            Some(reason) => Err(EnrolError::Refused(reason.chars().filter(|c| !c.is_control()).collect())),
+            None => Err(EnrolError::Connection(io::Error::new(io::ErrorKind::InvalidData, "it is no answer"))),
+        },
+    }
+}

@@ -1,0 +1,140 @@
+//! What keeps a tunnel that does not run from working on this host and in its network: for `ropewalk check --live`.
+
+use super::diagnosis::{Devices, Probe, Subject, local_cause};
+use super::routes::Routes;
+use super::uplinks::with_uplinks;
+use crate::config::{ConfiguredPath, ConfiguredPeer, TunnelConfig};
+use crate::event::{Cause, CauseKind};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+/// The time for which an ICMP error may take to come back.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
+
+/// A path as it was found.
+#[derive(Clone, Debug)]
+pub struct PathFinding {
+    /// Its name.
+    pub path: String,
+    /// The address that its datagrams leave with, if there is a route.
+    pub source: Option<IpAddr>,
+    /// What keeps it from working, if that was found.
+    pub cause: Option<Cause>,
+}
+
+/// Looks at every path to every peer with an endpoint: name, device, addresses, route, and a datagram that may be refused.
+///
+/// # Errors
+/// Netlink does not answer.
+pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (connection, handle, _) = rtnetlink::new_connection()?;
+        tokio::spawn(connection);
+        let routes = Routes::new(handle);
+        let config = with_uplinks(config.clone(), &routes).await?;
+        let devices = Devices::read();
+        let mut findings = Vec::new();
+        let mut probes = Vec::new();
+        for path in &config.paths {
+            for peer in &config.peers {
+                let Some(found) = subject(path, peer) else { continue };
+                let cause = match &found {
+                    Ok(subject) if devices.has_address(subject.remote.ip()) => Some(own_address(subject)),
+                    Ok(subject) => local_cause(subject, &devices, &routes, &config.interface.name).await,
+                    Err(cause) => Some(cause.clone()),
+                };
+                let subject = found.ok();
+                let mut finding = PathFinding {
+                    path: path.name.clone(),
+                    source: subject.as_ref().and_then(Subject::source_address),
+                    cause,
+                };
+                if let (Some(subject), None) = (&subject, &finding.cause) {
+                    match Probe::send(subject) {
+                        Ok(probe) => probes.push((findings.len(), probe)),
+                        Err(cause) => finding.cause = Some(cause),
+                    }
+                }
+                findings.push(finding);
+            }
+        }
+        if !probes.is_empty() {
+            tokio::time::sleep(REFUSAL_TIME).await;
+        }
+        for (index, probe) in probes {
+            findings[index].cause = probe.refusal();
+        }
+        Ok(findings)
+    })
+}
+
+/// The subject of a path to a peer, or why its endpoint has no address; `None` if this end waits for the peer.
+fn subject(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<Result<Subject, Cause>> {
+    let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref())?;
+    Some(match endpoint.resolve(path.source) {
+        Ok(addresses) => Ok(Subject { interface: path.interface.clone(), source: path.source, remote: addresses[0] }),
+        Err(error) => Err(Cause {
+            kind: CauseKind::Unresolved,
+            text: format!("`endpoint = \"{endpoint}\"` has no address: {error}"),
+            remedy: "mend the name, or the name servers in /etc/resolv.conf".into(),
+        }),
+    })
+}
+
+fn own_address(subject: &Subject) -> Cause {
+    Cause {
+        kind: CauseKind::NoRoute,
+        text: format!("`endpoint` is an address of this host itself: {}", subject.remote.ip()),
+        remedy: "`endpoint` is the address at which the other end can be reached".into(),
+    }
+}
+
+impl Subject {
+    /// The address that a datagram leaves with.
+    fn source_address(&self) -> Option<IpAddr> {
+        let unspecified: IpAddr =
+            if self.remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((self.source.unwrap_or(unspecified), 0)).ok()?;
+        if let Some(device) = &self.interface {
+            socket2::SockRef::from(&socket).bind_device(Some(device.as_bytes())).ok()?;
+        }
+        socket.connect(self.remote).ok()?;
+        socket.local_addr().ok().map(|address| address.ip())
+    }
+}
+
+/// What an address says of address translation before the internet; `None` of a public one.
+#[must_use]
+pub fn translation(address: IpAddr) -> Option<&'static str> {
+    let IpAddr::V4(v4) = address else { return None };
+    let [a, b, ..] = v4.octets();
+    if a == 100 && (64..128).contains(&b) {
+        return Some(
+            "an address of carrier-grade NAT (RFC 6598): nobody can reach it from outside, whatever is forwarded",
+        );
+    }
+    v4.is_private().then_some("a private address: a router translates it; others reach it only by a forwarded port")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_and_shared_addresses_are_told_from_public_ones() {
+        for (address, phrase) in [
+            ("100.64.0.1", Some("carrier-grade")),
+            ("100.127.255.254", Some("carrier-grade")),
+            ("100.128.0.1", None),
+            ("192.168.8.100", Some("a private address")),
+            ("203.0.113.1", None),
+            ("2001:db8::1", None),
+        ] {
+            let text = translation(address.parse().unwrap());
+            assert_eq!(text.is_some(), phrase.is_some(), "{address}");
+            assert!(text.unwrap_or_default().contains(phrase.unwrap_or_default()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Records the tunnel's history, and serves the dashboard.
+
+use super::server::{Shared, read_only_routes};
+use crate::config::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, TunnelConfig};
+use crate::dashboard::{Access, Dashboard, GuardedListener, HistoryFile, Recorder, read_routes, unix_seconds};
+use crate::event::Event;
+use crate::notify::{Notifier, start_runner};
+use crate::status::TunnelStatus;
+use axum::serve::Listener;
+use nix::unistd::{User, chown};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tracing::{info, warn};
+
+/// The state directory if systemd does not name one (`StateDirectory=`).
+const STATE_DIRECTORY: &str = "/var/lib/ropewalk";
+
+/// What is open before privileges are dropped.
+pub(super) struct Observation {
+    pub(super) dashboard: Arc<Dashboard>,
+    server: Option<(Server, Access)>,
+    notifier: Option<Notifier>,
+}
+
+enum Server {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Observation {
+    /// Opens the history file and the dashboard's socket. A history that cannot be kept is kept in memory.
+    ///
+    /// # Errors
+    /// The dashboard cannot listen.
+    pub(super) async fn open(config: &TunnelConfig, user: Option<&User>) -> io::Result<Self> {
+        let recorder = Recorder::new(history_file(config, user));
+        let server = match &config.observation.dashboard {
+            Some(dashboard) => Some(open_server(dashboard, user).await?),
+            None => None,
+        };
+        let notifier = notifier(config, user);
+        Ok(Self { dashboard: Arc::new(Dashboard::new(recorder)), server, notifier })
+    }
+
+    /// What records the status each second. An error of the file is logged once, until it is written again.
+    pub(super) fn recording(&self) -> impl FnMut(&TunnelStatus) + Send + use<> {
+        let dashboard = Arc::clone(&self.dashboard);
+        let mut has_failed = false;
+        move |status| {
+            let written = dashboard.record(unix_seconds(), status);
+            if let (Err(error), false) = (&written, has_failed) {
+                warn!("the history is not written: {error}");
+            }
+            has_failed = written.is_err();
+        }
+    }
+
+    /// Starts to serve.
+    pub(super) fn start(&mut self, shared: &Shared) {
+        tokio::spawn(pass_events(Arc::clone(&self.dashboard), shared.observer.events.subscribe()));
+        if let Some(notifier) = self.notifier.take() {
+            tokio::spawn(notifier.run(shared.observer.events.subscribe()));
+        }
+        let Some((server, access)) = self.server.take() else { return };
+        match server {
+            Server::Tcp(listener) => self.serve(listener, access, shared),
+            Server::Unix(listener) => self.serve(listener, access, shared),
+        }
+    }
+
+    fn serve<L: Listener>(&self, listener: L, access: Access, shared: &Shared)
+    where
+        L::Addr: std::fmt::Debug,
+    {
+        let routes = read_routes(&self.dashboard, Some(access), read_only_routes(shared.clone()));
+        tokio::spawn(axum::serve(GuardedListener::new(listener), routes).into_future());
+    }
+
+    /// Writes what is not yet written.
+    pub(super) fn finish(&self) {
+        self.dashboard.finish().unwrap_or_else(|error| warn!("the end of the history is not written: {error}"));
+    }
+}
+
+/// Passes events on to those who watch.
+async fn pass_events(dashboard: Arc<Dashboard>, mut events: Receiver<Event>) {
+    loop {
+        match events.recv().await {
+            Ok(event) => dashboard.send_event(&event),
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Starts the hook's runner, if there is a hook. A tunnel without notifications is a tunnel nevertheless.
+fn notifier(config: &TunnelConfig, user: Option<&User>) -> Option<Notifier> {
+    let NotifyConfig { hook, webhook, events } = config.observation.notify.clone()?;
+    let hook = hook.and_then(|hook| {
+        let started = start_runner(&hook, user);
+        started.inspect_err(|error| warn!("the hook {} is not told: {error}", hook.display())).ok()
+    });
+    Some(Notifier { interface: config.interface.name.clone(), events, hook, webhook })
+}
+
+/// The file in which the history is kept.
+fn history_file(config: &TunnelConfig, user: Option<&User>) -> Option<HistoryFile> {
+    let path = match &config.observation.history {
+        HistoryTarget::Memory => return None,
+        HistoryTarget::File(path) => path.clone(),
+        HistoryTarget::StateDirectory => state_directory()?.join(format!("{}.history", config.interface.name)),
+    };
+    match HistoryFile::open(&path) {
+        Ok((file, aside)) => {
+            if let Some(aside) = aside {
+                warn!("{} was no history of this version: it is now {}", path.display(), aside.display());
+            }
+            // Only for those who look at the file; the daemon writes by the descriptor that it has.
+            let _ = user.map(|user| chown(&path, Some(user.uid), Some(user.gid)));
+            Some(file)
+        }
+        Err(error) => {
+            warn!("{}: {error}; the history is kept in memory, and lost at the end", path.display());
+            None
+        }
+    }
+}
+
+/// systemd's state directory, or [`STATE_DIRECTORY`] if it is there.
+fn state_directory() -> Option<PathBuf> {
+    let named = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(STATE_DIRECTORY))).filter(|directory| directory.is_dir())
+}
+
+async fn open_server(config: &DashboardConfig, user: Option<&User>) -> io::Result<(Server, Access)> {
+    let token = config.token.clone().map(Access::Token);
+    match &config.address {
+        DashboardAddress::Tcp(address) => {
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
+            let local: SocketAddr = listener.local_addr()?;
+            info!("dashboard: http://{local}/");
+            Ok((Server::Tcp(listener), token.unwrap_or(Access::Loopback(local))))
+        }
+        DashboardAddress::Unix(path) => {
+            let listener = listen_unix(path, user);
+            let listener =
+                listener.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            info!("dashboard: {}", path.display());
+            Ok((Server::Unix(listener), token.unwrap_or(Access::Socket)))
+        }
+    }
+}
+
+/// A socket that its owner and its group may open. One that an earlier daemon left is replaced, another file is not.
+fn listen_unix(path: &Path, user: Option<&User>) -> io::Result<UnixListener> {
+    if let Ok(metadata) = std::fs::symlink_metadata(path) {
+        if !metadata.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this file is no socket"));
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o660))?;
+    user.map_or(Ok(()), |user| chown(path, Some(user.uid), Some(user.gid)))?;
+    Ok(listener)
+}

@@ -1,0 +1,261 @@
+//! The policy routing of `routing = "auto"`: a path without a route to its peer gets a rule and a routing table with a
+//! default route by its own uplink.
+//!
+//! The gateway is that of a default route which the uplink has in any table, or that of its DHCP lease. The tables have
+//! numbers of the tunnel's own, from a hash of its name, so that everything can be found and removed: at the end, and at
+//! the next start after the daemon was killed.
+
+use super::routes::{Routes, io_error};
+use crate::config::TunnelConfig;
+use futures_util::TryStreamExt;
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// The first of the numbers of all tunnels' tables; each tunnel has 256.
+const FIRST_TABLE: u32 = 0x5200_0000;
+/// Before the main table (32766), and after what others have set for themselves.
+const PRIORITY: u32 = 32_000;
+const EEXIST: i32 = 17;
+
+/// Whether a table is one of some tunnel's policy routing, whose routes are copies.
+pub(super) fn is_policy_table(table: u32) -> bool {
+    table >> 24 == FIRST_TABLE >> 24
+}
+
+/// What a path's packets have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Selector {
+    Device(String),
+    Source(IpAddr),
+}
+
+/// A rule, and the default route of its table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    selector: Selector,
+    is_ipv4: bool,
+    device: u32,
+    gateway: Option<IpAddr>,
+}
+
+/// The rules and tables of a tunnel.
+pub(super) struct PolicyRouting {
+    handle: Handle,
+    first_table: u32,
+    /// By the number of the table in the tunnel's own.
+    entries: BTreeMap<u8, Entry>,
+}
+
+impl PolicyRouting {
+    pub(super) fn new(handle: Handle, tunnel: &str) -> Self {
+        // FNV-1a, folded to 16 bits.
+        let hash =
+            tunnel.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let hash = (hash >> 16) ^ (hash & 0xffff);
+        Self { handle, first_table: FIRST_TABLE | hash << 8, entries: BTreeMap::new() }
+    }
+
+    fn is_own(&self, table: u32) -> bool {
+        table & !0xff == self.first_table
+    }
+
+    /// Removes the rules and routes of the tunnel, also those of an earlier process.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) async fn remove_all(&mut self) -> io::Result<()> {
+        self.entries.clear();
+        for version in [IpVersion::V4, IpVersion::V6] {
+            let mut rules = Box::pin(self.handle.rule().get(version).execute());
+            let mut own_rules = Vec::new();
+            // A kernel without IPv6 has no rules of it.
+            while let Ok(Some(rule)) = rules.try_next().await {
+                own_rules.extend(rule_table(&rule).is_some_and(|table| self.is_own(table)).then_some(rule));
+            }
+            for rule in own_rules {
+                self.handle.rule().del(rule).execute().await.map_err(|error| io_error(&error))?;
+            }
+        }
+        let routes = Routes::new(self.handle.clone());
+        for is_ipv4 in [true, false] {
+            for route in routes.default_routes(is_ipv4).await?.iter().filter(|route| self.is_own(route.table)) {
+                let request = self.handle.route().del(default_route(is_ipv4, route.device, route.gateway, route.table));
+                request.execute().await.map_err(|error| io_error(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what paths of `config` lack, and removes what they need no more. `remotes` are the peers' addresses by path.
+    /// Returns a line for each addition.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) async fn update(
+        &mut self,
+        config: &TunnelConfig,
+        remotes: &BTreeMap<String, SocketAddr>,
+    ) -> io::Result<Vec<String>> {
+        let mut needed = Vec::new();
+        for path in &config.paths {
+            let Some(remote) = remotes.get(&path.name).map(SocketAddr::ip) else { continue };
+            needed.extend(self.entry(path.interface.as_deref(), path.source, remote).await?);
+        }
+        let unneeded: Vec<u8> =
+            self.entries.iter().filter(|(_, entry)| !needed.contains(entry)).map(|(slot, _)| *slot).collect();
+        for slot in unneeded {
+            if let Some(entry) = self.entries.remove(&slot) {
+                self.remove(slot, &entry).await;
+            }
+        }
+        let mut added = Vec::new();
+        for entry in needed {
+            let known = self.entries.iter().find(|(_, known)| **known == entry).map(|(slot, _)| *slot);
+            let slot = known.or_else(|| (0..=u8::MAX).find(|slot| !self.entries.contains_key(slot)));
+            let Some(slot) = slot else { break };
+            // The kernel removes a route with its device; adding what is there changes nothing.
+            self.add(slot, &entry).await?;
+            if known.is_none() {
+                added.push(self.describe(slot, &entry));
+                self.entries.insert(slot, entry);
+            }
+        }
+        Ok(added)
+    }
+
+    /// The entry that a path needs; `None` if it has a route without, or if no gateway is known.
+    async fn entry(
+        &self,
+        interface: Option<&str>,
+        source: Option<IpAddr>,
+        remote: IpAddr,
+    ) -> io::Result<Option<Entry>> {
+        let routes = Routes::new(self.handle.clone());
+        let device_name = match (interface, source) {
+            (Some(device), _) => Some(device.to_owned()),
+            (None, Some(source)) => device_of(source),
+            (None, None) => None,
+        };
+        let Some(device_name) = device_name else { return Ok(None) };
+        let Ok(device) = nix::net::if_::if_nametoindex(device_name.as_str()) else { return Ok(None) };
+        let bound_to = interface.map(|_| device);
+        let route = routes.lookup(remote, bound_to, source).await;
+        let is_routed = route.is_ok_and(|route| route.device == device && !self.is_own(route.table));
+        if is_routed {
+            return Ok(None);
+        }
+        let default_routes = routes.default_routes(remote.is_ipv4()).await?;
+        let others = default_routes.iter().filter(|route| route.device == device && !is_policy_table(route.table));
+        let gateways: Vec<Option<IpAddr>> = others.map(|route| route.gateway).collect();
+        let lease = || lease_gateway(device, &device_name).filter(|gateway| gateway.is_ipv4() == remote.is_ipv4());
+        let Some(gateway) = gateways.first().copied().or_else(|| lease().map(Some)) else { return Ok(None) };
+        let selector = match interface {
+            Some(device) => Selector::Device(device.to_owned()),
+            None => source.map_or(Selector::Device(device_name), Selector::Source),
+        };
+        Ok(Some(Entry { selector, is_ipv4: remote.is_ipv4(), device, gateway }))
+    }
+
+    fn table(&self, slot: u8) -> u32 {
+        self.first_table | u32::from(slot)
+    }
+
+    fn rule(&self, slot: u8, entry: &Entry) -> RuleMessage {
+        let table = self.table(slot);
+        let request = self.handle.rule().add().table_id(table).priority(PRIORITY).action(RuleAction::ToTable);
+        let mut message =
+            if entry.is_ipv4 { request.v4().message_mut().clone() } else { request.v6().message_mut().clone() };
+        match &entry.selector {
+            Selector::Device(device) => message.attributes.push(RuleAttribute::Oifname(device.clone())),
+            Selector::Source(source) => {
+                message.header.src_len = if source.is_ipv4() { 32 } else { 128 };
+                message.attributes.push(RuleAttribute::Source(*source));
+            }
+        }
+        message
+    }
+
+    async fn add(&self, slot: u8, entry: &Entry) -> io::Result<()> {
+        let route = default_route(entry.is_ipv4, entry.device, entry.gateway, self.table(slot));
+        ignore_existing(self.handle.route().add(route).execute().await)?;
+        let mut request = self.handle.rule().add();
+        *request.message_mut() = self.rule(slot, entry);
+        ignore_existing(request.execute().await)
+    }
+
+    /// Removes an entry; what the kernel has removed with a device is no error.
+    async fn remove(&self, slot: u8, entry: &Entry) {
+        let _ = self.handle.rule().del(self.rule(slot, entry)).execute().await;
+        let route = default_route(entry.is_ipv4, entry.device, entry.gateway, self.table(slot));
+        let _ = self.handle.route().del(route).execute().await;
+    }
+
+    fn describe(&self, slot: u8, entry: &Entry) -> String {
+        let selector = match &entry.selector {
+            Selector::Device(device) => format!("by {device}"),
+            Selector::Source(source) => format!("from {source}"),
+        };
+        let gateway = entry.gateway.map_or_else(String::new, |gateway| format!(" via {gateway}"));
+        format!("routing: packets {selector} get a default route{gateway}, table {}", self.table(slot))
+    }
+}
+
+fn rule_table(rule: &RuleMessage) -> Option<u32> {
+    rule.attributes.iter().find_map(|attribute| match attribute {
+        RuleAttribute::Table(table) => Some(*table),
+        _ => None,
+    })
+}
+
+fn default_route(
+    is_ipv4: bool,
+    device: u32,
+    gateway: Option<IpAddr>,
+    table: u32,
+) -> rtnetlink::packet_route::route::RouteMessage {
+    let v4 = || RouteMessageBuilder::<std::net::Ipv4Addr>::new().output_interface(device).table_id(table);
+    let v6 = || RouteMessageBuilder::<std::net::Ipv6Addr>::new().output_interface(device).table_id(table);
+    match gateway {
+        // A gateway of a narrow network (/32) is on the link all the same.
+        Some(IpAddr::V4(gateway)) => v4().gateway(gateway).onlink().build(),
+        Some(IpAddr::V6(gateway)) => v6().gateway(gateway).onlink().build(),
+        None if is_ipv4 => v4().build(),
+        None => v6().build(),
+    }
+}
+
+fn ignore_existing(result: Result<(), rtnetlink::Error>) -> io::Result<()> {
+    match result.map_err(|error| io_error(&error)) {
+        Err(error) if error.raw_os_error() == Some(EEXIST) => Ok(()),
+        result => result,
+    }
+}
+
+/// The device that has an address.
+fn device_of(address: IpAddr) -> Option<String> {
+    let own = nix::ifaddrs::getifaddrs().into_iter().flatten().find(|entry| {
+        let ip = entry.address.as_ref().and_then(|address| {
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        });
+        ip == Some(address)
+    });
+    own.map(|entry| entry.interface_name)
+}
+
+/// The router of a device's DHCP lease: of systemd-networkd, or of dhclient.
+fn lease_gateway(index: u32, device: &str) -> Option<IpAddr> {
+    let networkd = fs::read_to_string(format!("/run/systemd/netif/leases/{index}")).unwrap_or_default();
+    let router = networkd.lines().find_map(|line| line.strip_prefix("ROUTER="));
+    if let Some(gateway) = router.and_then(|text| text.split_whitespace().next()?.parse().ok()) {
+        return Some(gateway);
+    }
+    let dhclient = fs::read_to_string(format!("/var/lib/dhcp/dhclient.{device}.leases")).unwrap_or_default();
+    // The latest lease is the last one.
+    let router = dhclient.lines().rev().find_map(|line| line.trim().strip_prefix("option routers "))?;
+    router.trim_end_matches(';').split(',').next()?.trim().parse().ok()
+}

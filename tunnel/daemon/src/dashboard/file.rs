@@ -1,0 +1,179 @@
+//! The history in a file of fixed size, so that a restart does not forget it.
+//!
+//! All numbers are little-endian. A header (4096 bytes): magic 8, number of series 4. Two copies of the directory of
+//! series (16 KiB each), written in turn: CRC-32 of what follows 4, length 4, sequence number 8, JSON. Then the slots of the
+//! last week's minutes, and those of the last hour's seconds, a minute in each. A slot: CRC-32 of what follows 4, zero 4,
+//! the minute since 1970 8, samples of all series in the order of the directory. A slot whose checksum is not right was
+//! being written when the power went, and is absent; what else is lost is less than a minute.
+
+use super::ring::{MINUTES, SECONDS};
+use super::sample::{LEN, Sample};
+use super::series::{MAX_SERIES, SeriesKey};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"rwhist01";
+const HEADER_LEN: u64 = 4096;
+const DIRECTORY_LEN: u64 = 16 << 10;
+const SLOT_HEADER_LEN: usize = 16;
+const MINUTE_SLOT_LEN: usize = SLOT_HEADER_LEN + MAX_SERIES * LEN;
+/// Seconds in a slot of seconds.
+const BLOCK_S: u64 = 60;
+const SECOND_SLOT_LEN: usize = SLOT_HEADER_LEN + MAX_SERIES * LEN * BLOCK_S as usize;
+const MINUTES_START: u64 = HEADER_LEN + 2 * DIRECTORY_LEN;
+const SECONDS_START: u64 = MINUTES_START + MINUTES.slots * MINUTE_SLOT_LEN as u64;
+const SECOND_SLOTS: u64 = SECONDS.slots / BLOCK_S;
+
+/// A series in the directory: samples before `since` belong to another one that had its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    #[serde(flatten)]
+    pub(super) key: SeriesKey,
+    /// The first minute since 1970 that is its own.
+    pub(super) since: u64,
+}
+
+/// An open history file, locked against other daemons.
+#[derive(Debug)]
+pub struct HistoryFile {
+    file: File,
+    /// Of the latest directory.
+    sequence: u64,
+}
+
+impl HistoryFile {
+    /// The length of a file, bytes. It is sparse until it is filled.
+    pub const LEN: u64 = SECONDS_START + SECOND_SLOTS * SECOND_SLOT_LEN as u64;
+
+    /// Opens or makes a history file. A file that is none, or of another version, is renamed to `NAME.damaged` and
+    /// returned as the second value.
+    ///
+    /// # Errors
+    /// The file cannot be opened or made, or another daemon writes it.
+    pub fn open(path: &Path) -> io::Result<(Self, Option<PathBuf>)> {
+        let file = Self::lock(path)?;
+        let length = file.metadata()?.len();
+        if length == 0 {
+            return Ok((Self::create(file)?, None));
+        }
+        let mut magic = [0; 8];
+        let is_history = length == Self::LEN && file.read_exact_at(&mut magic, 0).is_ok() && magic == *MAGIC;
+        if is_history {
+            return Ok((Self { file, sequence: 0 }, None));
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".damaged");
+        let aside = PathBuf::from(name);
+        std::fs::rename(path, &aside)?;
+        Ok((Self::create(Self::lock(path)?)?, Some(aside)))
+    }
+
+    fn lock(path: &Path) -> io::Result<File> {
+        let flags = nix::fcntl::OFlag::O_NOFOLLOW.bits();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o640).custom_flags(flags);
+        let file = options.open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, "another daemon writes it")),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// The magic is written last: a file without it is not a history.
+    fn create(file: File) -> io::Result<Self> {
+        file.set_len(Self::LEN)?;
+        file.write_all_at(&(MAX_SERIES as u32).to_le_bytes(), 8)?;
+        file.write_all_at(MAGIC, 0)?;
+        Ok(Self { file, sequence: 0 })
+    }
+
+    /// The directory of series: the later one of the two copies whose checksum is right.
+    pub(super) fn directory(&mut self) -> Vec<Entry> {
+        let copies = [0, 1].map(|copy| self.directory_copy(copy));
+        let latest = copies.into_iter().flatten().max_by_key(|(sequence, _)| *sequence);
+        let (sequence, entries) = latest.unwrap_or_default();
+        self.sequence = sequence;
+        entries
+    }
+
+    fn directory_copy(&self, copy: u64) -> Option<(u64, Vec<Entry>)> {
+        let mut bytes = vec![0; DIRECTORY_LEN as usize];
+        self.file.read_exact_at(&mut bytes, HEADER_LEN + copy * DIRECTORY_LEN).ok()?;
+        let length = u32::from_le_bytes(bytes[4..8].try_into().ok()?) as usize;
+        let text = bytes.get(16..16_usize.checked_add(length)?)?;
+        (crc32fast::hash(&bytes[4..16 + length]) == u32::from_le_bytes(bytes[..4].try_into().ok()?)).then_some(())?;
+        let entries: Vec<Entry> = serde_json::from_slice(text).ok()?;
+        (entries.len() <= MAX_SERIES).then_some(())?;
+        Some((u64::from_le_bytes(bytes[8..16].try_into().ok()?), entries))
+    }
+
+    /// Writes the directory over the older copy.
+    ///
+    /// # Errors
+    /// The file system's; or names too long for it, which are then not kept.
+    pub(super) fn write_directory(&mut self, entries: &[Entry]) -> io::Result<()> {
+        self.sequence += 1;
+        let text = serde_json::to_vec(entries).map_err(io::Error::other)?;
+        if text.len() + 16 > DIRECTORY_LEN as usize {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the names of the series are too long"));
+        }
+        let mut bytes = vec![0; 4];
+        bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        bytes.extend_from_slice(&text);
+        let checksum = crc32fast::hash(&bytes[4..]);
+        bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+        self.file.write_all_at(&bytes, HEADER_LEN + (self.sequence % 2) * DIRECTORY_LEN)
+    }
+
+    /// Writes a minute: one sample for each series, and its seconds one after the other.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn write_minute(&self, minute: u64, samples: &[Sample], seconds: &[Vec<Sample>]) -> io::Result<()> {
+        let slot = encode_slot(minute, samples.iter().take(MAX_SERIES), MINUTE_SLOT_LEN);
+        self.file.write_all_at(&slot, MINUTES_START + minute % MINUTES.slots * MINUTE_SLOT_LEN as u64)?;
+        let slot = encode_slot(minute, seconds.iter().take(MAX_SERIES).flatten(), SECOND_SLOT_LEN);
+        self.file.write_all_at(&slot, SECONDS_START + minute % SECOND_SLOTS * SECOND_SLOT_LEN as u64)
+    }
+
+    /// The minutes of the file in any order, each with a sample for each series.
+    pub(super) fn minutes(&self) -> Vec<(u64, Vec<Sample>)> {
+        let slot = |index| self.read_slot(MINUTES_START, index, MINUTE_SLOT_LEN, MINUTES.slots);
+        (0..MINUTES.slots).filter_map(slot).collect()
+    }
+
+    /// The minutes of seconds of the file in any order: 60 samples of the first series, then those of the next.
+    pub(super) fn seconds(&self) -> Vec<(u64, Vec<Sample>)> {
+        let slot = |index| self.read_slot(SECONDS_START, index, SECOND_SLOT_LEN, SECOND_SLOTS);
+        (0..SECOND_SLOTS).filter_map(slot).collect()
+    }
+
+    fn read_slot(&self, start: u64, index: u64, length: usize, slots: u64) -> Option<(u64, Vec<Sample>)> {
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, start + index * length as u64).ok()?;
+        let minute = u64::from_le_bytes(bytes[8..16].try_into().ok()?);
+        let is_whole = crc32fast::hash(&bytes[4..]) == u32::from_le_bytes(bytes[..4].try_into().ok()?);
+        (is_whole && minute % slots == index).then_some(())?;
+        let samples = bytes[SLOT_HEADER_LEN..].chunks_exact(LEN);
+        let samples = samples.map(|bytes| bytes.try_into().ok().and_then(Sample::decode).unwrap_or_default());
+        Some((minute, samples.collect()))
+    }
+}
+
+fn encode_slot<'a>(minute: u64, samples: impl Iterator<Item = &'a Sample>, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; 8];
+    bytes.extend_from_slice(&minute.to_le_bytes());
+    samples.for_each(|sample| bytes.extend_from_slice(&sample.encode()));
+    bytes.resize(length, 0);
+    let checksum = crc32fast::hash(&bytes[4..]);
+    bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// Seconds in a slot of seconds, for those who read [`HistoryFile::seconds`].
+pub(super) const SLOT_SECONDS: u64 = BLOCK_S;

@@ -1,0 +1,30 @@
+//! What the tunnel did over time: its history, and the dashboard that shows it.
+//!
+//! - `sample`: what is kept of a second or of a minute.
+//! - `ring`: the samples of one series at fixed steps.
+//! - `series`: which series there are, and the counters that rates come from.
+//! - `file`: the history in a file of fixed size.
+//! - `recorder`: takes a status a second and answers queries.
+//! - `access`: who may see the dashboard. `guard`: how many may, and for how long without reading.
+//! - `web`: the page, the history and the stream over HTTP.
+
+mod access;
+mod file;
+mod guard;
+mod query;
+mod recorder;
+mod ring;
+mod sample;
+mod series;
+mod web;
+
+pub use access::Access;
+pub(crate) use access::parse_token;
+pub use file::HistoryFile;
+pub use guard::{GuardedListener, MAX_CLIENTS};
+pub use query::{Query, QueryError};
+pub use recorder::{Recorder, unix_seconds};
+pub use ring::{MINUTES, SECONDS};
+pub use sample::{Sample, State};
+pub use series::{MAX_SERIES, SeriesKey};
+pub(crate) use web::{Dashboard, read_routes};

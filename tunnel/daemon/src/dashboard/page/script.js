@@ -1,0 +1,494 @@
+"use strict";
+// The history of /v1/history, kept up to date by the samples of /v1/stream, drawn as one SVG with a shared time axis.
+
+const RANGES = [
+  { name: "5 min", seconds: 300, step: 1 },
+  { name: "1 hour", seconds: 3600, step: 5 },
+  { name: "1 day", seconds: 86400, step: 120 },
+  { name: "1 week", seconds: 604800, step: 900 },
+];
+const COLOURS = 6;
+const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 2", "1 2"];
+const FIELDS = ["state", "send_rate_bps", "receive_rate_bps", "rtt_ms", "queue_ms", "loss_ratio"];
+const LINES = [
+  { field: "rtt_ms", title: "Round-trip time", unit: "ms", scale: 1, least: 10 },
+  { field: "queue_ms", title: "Queueing delay", unit: "ms", scale: 1, least: 5 },
+  { field: "loss_ratio", title: "Loss", unit: "%", scale: 100, least: 1 },
+];
+const MARGIN = { left: 46, right: 8 };
+
+const page = {
+  range: RANGES[0],
+  from: 0, // the start of the first step, seconds since 1970
+  step: 1,
+  steps: 0,
+  series: new Map(), // by key: { peer, path, class, and a list for each field }
+  status: null,
+  events: [],
+  cursor: null, // a time, or null for now
+};
+
+const element = (id) => document.getElementById(id);
+const keyOf = (series) => JSON.stringify([series.peer, series.path, series.class ?? null]);
+
+/** Makes an element with attributes and children; text is never read as markup. */
+function make(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+/** As `make`, of SVG. */
+function draw(name, attributes = {}, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+/** A text in which commands stand between backquotes. */
+const prose = (text) => text.split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
+
+/* Numbers and times */
+
+const UNITS = [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]];
+const digits = (value) => value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 });
+
+function rate(bps) {
+  if (bps == null) return "–";
+  const [size, unit] = UNITS.find(([size]) => bps >= size) ?? UNITS[3];
+  return `${digits(bps / size)} ${unit}`;
+}
+const number = (value, unit) => (value == null ? "–" : `${digits(value)} ${unit}`);
+const bytes = (count) => {
+  const [size, unit] = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]].find(([size]) => count >= size) ?? [1, "B"];
+  return `${digits(count / size)} ${unit}`;
+};
+const clock = (time, withSeconds) => new Date(time * 1000).toLocaleTimeString([], {
+  hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hour12: false,
+});
+const day = (time) => new Date(time * 1000).toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" });
+const when = (time) => (page.range.seconds > 3600 ? `${day(time)} ${clock(time)}` : clock(time, true));
+function span(seconds) {
+  const [d, h, m] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
+  return d ? `${d} d ${h} h` : h ? `${h} h ${m} min` : m ? `${m} min` : `${Math.floor(seconds)} s`;
+}
+
+/** The least of 1, 2, 5 times a power of ten that is at least `value`. */
+function ceiling(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((limit) => limit >= value * 0.999);
+}
+
+/* Data */
+
+async function get(path) {
+  const response = await fetch(path, { credentials: "same-origin" });
+  if (!response.ok) throw new Error(await response.text());
+  return response.json();
+}
+
+async function load() {
+  const { seconds, step } = page.range;
+  const to = Math.floor(Date.now() / 1000) + 1;
+  const history = await get(`/v1/history?from=${to - seconds}&to=${to}&step=${step}`);
+  page.series = new Map(history.series.map((series) => [keyOf(series), series]));
+  [page.from, page.step, page.steps] = [history.from_s, history.step_s, history.steps];
+  render();
+}
+
+/** Adds the samples of a second. A step of several seconds gets the latest of them until it is loaded again. */
+function add(tick) {
+  const index = Math.floor((tick.time_s - page.from) / page.step);
+  if (index < 0) return;
+  const shift = Math.max(0, index - Math.ceil(page.range.seconds / page.step));
+  page.from += shift * page.step;
+  page.steps = Math.max(page.steps - shift, index - shift + 1);
+  for (const sample of tick.series) {
+    const key = keyOf(sample);
+    if (!page.series.has(key)) {
+      const { peer, path } = sample;
+      page.series.set(key, { peer, path, class: sample.class ?? null, ...Object.fromEntries(FIELDS.map((field) => [field, []])) });
+    }
+  }
+  const samples = new Map(tick.series.map((sample) => [keyOf(sample), sample]));
+  for (const [key, series] of page.series) {
+    for (const field of FIELDS) {
+      const list = series[field];
+      if (shift) list.splice(0, shift);
+      while (list.length < page.steps) list.push(null);
+      const value = samples.get(key)?.[field];
+      if (value != null) list[index - shift] = value;
+    }
+  }
+}
+
+/** The paths that the chart shows, in the order of the status; beyond twelve, those that carried most. */
+function paths() {
+  const shown = [...page.series.values()].filter((series) => series.path != null);
+  const order = (page.status?.peers ?? []).flatMap((peer) => peer.paths.map((path) => JSON.stringify([peerName(peer), path.name, null])));
+  const rank = (series) => { const at = order.indexOf(keyOf(series)); return at < 0 ? 1e6 : at; };
+  shown.sort((a, b) => rank(a) - rank(b) || a.path.localeCompare(b.path));
+  const sum = (series) => series.send_rate_bps.reduce((sum, value) => sum + (value ?? 0), 0);
+  if (shown.length <= 12) return shown;
+  const most = new Set([...shown].sort((a, b) => sum(b) - sum(a)).slice(0, 12));
+  return shown.filter((series) => most.has(series));
+}
+const peerName = (peer) => peer.public_key ?? peer.allowed_ips[0] ?? "";
+const label = (series) => (page.status?.peers.length > 1 ? `${series.path} · ${series.peer.slice(0, 6)}` : series.path);
+const indexAt = (time) => Math.min(page.steps - 1, Math.max(0, Math.floor((time - page.from) / page.step)));
+const cursorIndex = () => (page.cursor == null ? latestIndex() : indexAt(page.cursor));
+
+/** The latest step that was recorded: the present one may not be yet. */
+function latestIndex() {
+  const all = [...page.series.values()];
+  for (let index = page.steps - 1; index > page.steps - 4 && index >= 0; index -= 1) {
+    if (all.some((series) => series.state[index] != null)) return index;
+  }
+  return page.steps - 1;
+}
+
+/* The chart */
+
+function chart() {
+  const figure = element("figure");
+  const width = Math.max(280, figure.clientWidth);
+  const shown = paths();
+  const lane = width < 560 ? 70 : 84;
+  const inner = width - MARGIN.left - MARGIN.right;
+  const end = page.from + page.steps * page.step;
+  const start = Math.max(page.from, end - page.range.seconds);
+  const x = (time) => MARGIN.left + inner * (time - end + page.range.seconds) / page.range.seconds;
+  const svg = draw("svg", { width, role: "img", "aria-label": describe(shown) });
+  svg.append(patterns());
+  let top = 22;
+  svg.append(draw("text", { x: 0, y: 12, class: "title" }, "Rate of each path (Mbit/s)"));
+  const greatest = Math.max(1e5, ...shown.flatMap((series) => [...series.send_rate_bps, ...series.receive_rate_bps].map((value) => value ?? 0)));
+  const limit = ceiling(greatest);
+  shown.forEach((series, index) => { ribbon(svg, series, index, { top, lane, limit, x, width }); top += lane; });
+  const plotTop = 18;
+  top += 10;
+  for (const line of LINES) {
+    lines(svg, shown, line, { top: top + 24, height: width < 560 ? 64 : 78, x, width, start });
+    top += (width < 560 ? 64 : 78) + 42;
+  }
+  axis(svg, { x, top: plotTop, bottom: top - 18, start: end - page.range.seconds, end, inner });
+  marks(svg, { x, top: plotTop, bottom: top - 18, start: end - page.range.seconds, end });
+  const cursor = page.cursor == null ? null : page.from + (cursorIndex() + 0.5) * page.step;
+  if (cursor != null) {
+    svg.append(draw("line", { class: "cursor", x1: x(cursor), x2: x(cursor), y1: plotTop, y2: top - 18 }));
+    const anchor = x(cursor) > width - 90 ? "end" : "start";
+    svg.append(draw("text", { class: "name halo", x: x(cursor) + (anchor === "end" ? -5 : 5), y: 12, "text-anchor": anchor }, when(cursor)));
+  }
+  svg.setAttribute("height", top + 4);
+  figure.replaceChildren(svg);
+  figure.setAttribute("aria-valuemin", start);
+  figure.setAttribute("aria-valuemax", end);
+  figure.setAttribute("aria-valuenow", Math.round(cursor ?? end));
+  figure.setAttribute("aria-valuetext", spoken(shown));
+  figure.scale = { left: MARGIN.left, inner, end };
+}
+
+function patterns() {
+  const hatch = (id, colour, path) => draw("pattern", { id, width: 8, height: 8, patternUnits: "userSpaceOnUse" },
+    draw("path", { d: path, stroke: `var(--${colour})`, "stroke-width": 1.6, fill: "none" }));
+  return draw("defs", {}, hatch("hatch-down", "down", "M-2,2l4,-4M0,8l8,-8M6,10l4,-4"),
+    hatch("hatch-validating", "validating", "M-2,6l4,4M0,0l8,8M6,-2l4,4"));
+}
+
+/** Runs of steps of one state. */
+function runs(states) {
+  const found = [];
+  states.forEach((state, index) => {
+    const last = found.at(-1);
+    if (last && last.state === state) last.to = index + 1; else found.push({ state, from: index, to: index + 1 });
+  });
+  return found.filter((run) => run.state != null);
+}
+
+/** A path's lane: a ribbon as wide as its rates, in the colour of its state. */
+function ribbon(svg, series, index, { top, lane, limit, x, width }) {
+  const half = (lane - 26) / 2;
+  const middle = top + 18 + half;
+  const at = (step) => x(page.from + step * page.step);
+  const height = (bps) => half * Math.min(1, (bps ?? 0) / limit);
+  svg.append(draw("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: middle, y2: middle }));
+  for (const run of runs(series.state)) {
+    const [left, right] = [Math.max(MARGIN.left, at(run.from)), at(run.to)];
+    if (right <= left) continue;
+    const ailing = run.state === "down" || run.state === "validating";
+    if (ailing) {
+      svg.append(draw("rect", { x: left, y: middle - half, width: right - left, height: 2 * half, fill: `url(#hatch-${run.state})`, opacity: 0.45 }));
+    }
+    const [upper, lower] = [[], []];
+    for (let step = run.from; step < run.to; step += 1) {
+      const [a, b] = [Math.max(MARGIN.left, at(step)), Math.max(MARGIN.left, at(step + 1))];
+      const [up, down] = [middle - Math.max(0.8, height(series.send_rate_bps[step])), middle + Math.max(0.8, height(series.receive_rate_bps[step]))];
+      upper.push(`${a.toFixed(1)},${up.toFixed(1)} ${b.toFixed(1)},${up.toFixed(1)}`);
+      lower.unshift(`${b.toFixed(1)},${down.toFixed(1)} ${a.toFixed(1)},${down.toFixed(1)}`);
+    }
+    svg.append(draw("polygon", { class: `ribbon ${run.state}`, points: `${upper.join(" ")} ${lower.join(" ")}`, fill: `var(--${run.state})` }));
+    if (ailing && right - left > 76) {
+      svg.append(draw("text", { class: "name halo", x: (left + right) / 2, y: middle + 4, "text-anchor": "middle" }, run.state));
+    }
+  }
+  const sign = { x1: MARGIN.left, x2: MARGIN.left + 22, y1: top + 8, y2: top + 8, stroke: `var(--p${index % COLOURS})`, "stroke-width": 2.5, "stroke-dasharray": DASHES[index % DASHES.length] };
+  const state = series.state[cursorIndex()] ?? "absent";
+  svg.append(draw("line", sign), draw("text", { class: "name halo", x: MARGIN.left + 28, y: top + 12 }, `${label(series)}`,
+    draw("tspan", { "font-weight": "normal", dx: 8 }, `${state}, ${rate(series.send_rate_bps[cursorIndex()])} sent, ${rate(series.receive_rate_bps[cursorIndex()])} received`)));
+  const mbit = digits(limit / 1e6);
+  for (const [y, text] of [[middle - half + 4, mbit], [middle, "0"]]) {
+    svg.append(draw("text", { x: MARGIN.left - 5, y: y + 4, "text-anchor": "end" }, text));
+  }
+}
+
+/** A chart with a line for each path. */
+function lines(svg, shown, { field, title, unit, scale, least }, { top, height, x, width }) {
+  const values = shown.flatMap((series) => series[field].filter((value) => value != null)).map((value) => value * scale);
+  const limit = ceiling(Math.max(least, ...values));
+  const y = (value) => top + height - height * Math.min(1, value / limit);
+  svg.append(draw("text", { x: 0, y: top - 11, class: "title" }, `${title} (${unit})`));
+  for (const value of [0, limit / 2, limit]) {
+    svg.append(draw("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
+      draw("text", { x: MARGIN.left - 5, y: y(value) + 4, "text-anchor": "end" }, digits(value)));
+  }
+  shown.forEach((series, index) => {
+    let [d, drawing] = ["", false];
+    series[field].forEach((value, step) => {
+      const left = x(page.from + (step + 0.5) * page.step);
+      if (value == null || series.state[step] === "down" || left < MARGIN.left) { drawing = false; return; }
+      d += `${drawing ? "L" : "M"}${left.toFixed(1)},${y(value * scale).toFixed(1)}`;
+      drawing = true;
+    });
+    svg.append(draw("path", { d, fill: "none", stroke: `var(--p${index % COLOURS})`, "stroke-width": 1.7, "stroke-linejoin": "round", "stroke-linecap": "round", "stroke-dasharray": DASHES[index % DASHES.length] }));
+  });
+}
+
+/** The shared time axis. */
+function axis(svg, { x, top, bottom, start, end, inner }) {
+  const spacings = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800];
+  const room = page.range.seconds > 86400 ? 96 : 64;
+  const spacing = spacings.find((seconds) => inner * seconds / page.range.seconds >= room) ?? 172800;
+  const offset = new Date(end * 1000).getTimezoneOffset() * 60;
+  for (let time = Math.ceil((start - offset) / spacing) * spacing + offset; time <= end; time += spacing) {
+    svg.append(draw("line", { class: "grid", x1: x(time), x2: x(time), y1: bottom, y2: bottom + 5 }));
+    const text = page.range.seconds > 86400 ? day(time) : clock(time, spacing < 60);
+    svg.append(draw("text", { x: Math.min(x(time), x(end) - 16), y: bottom + 18, "text-anchor": "middle" }, text));
+  }
+}
+
+/** A line for each event that is more than information. */
+function marks(svg, { x, top, bottom, start, end }) {
+  for (const event of page.events) {
+    const time = event.unix_ms / 1000;
+    if (event.level === "info" || time < start || time > end) continue;
+    const line = draw("line", { class: "event", x1: x(time), x2: x(time), y1: top, y2: bottom });
+    line.append(draw("title", {}, `${when(time)} ${subject(event)} ${event.message}`));
+    svg.append(line);
+  }
+}
+
+const describe = (shown) => `Rate, round-trip time, queueing delay and loss of ${shown.length} paths over ${page.range.name}`;
+
+function spoken(shown) {
+  const index = cursorIndex();
+  const values = shown.map((series) => `${label(series)} ${series.state[index] ?? "not recorded"}, ${rate(series.send_rate_bps[index])} sent, ` +
+    `${rate(series.receive_rate_bps[index])} received, round trip ${number(series.rtt_ms[index], "milliseconds")}`);
+  return `${page.cursor == null ? "now" : when(page.from + index * page.step)}: ${values.join("; ")}`;
+}
+
+/* Tables */
+
+/** Fills a table: columns are [heading, class], rows lists of nodes or texts, the first of which names the row. */
+function table(id, columns, rows) {
+  const head = make("tr", {}, ...columns.map(([heading, kind]) => make("th", { scope: "col", class: kind ?? "" }, heading)));
+  const cell = (value, index) => (index === 0 ? make("th", { scope: "row" }, value)
+    : make("td", { class: columns[index][1] ?? "", "data-label": columns[index][0] }, ...(value === "" ? [] : [value])));
+  element(id).replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell)))));
+}
+
+function pathTable() {
+  const index = cursorIndex();
+  element("at").textContent = page.cursor == null ? "" : `at ${when(page.from + index * page.step)}`;
+  const now = new Map((page.status?.peers ?? []).flatMap((peer) => peer.paths.map((path) => [JSON.stringify([peerName(peer), path.name, null]), path])));
+  const rows = paths().map((series) => {
+    const path = now.get(keyOf(series));
+    const state = series.state[index] ?? "absent";
+    const uses = [path?.metered && "metered", path?.secondary && "secondary", path?.interface, path?.remote].filter(Boolean).join(", ");
+    return [label(series), make("span", { class: `state ${state}` }, state), rate(series.send_rate_bps[index]), rate(series.receive_rate_bps[index]),
+      number(series.rtt_ms[index], "ms"), number(series.queue_ms[index], "ms"), number(series.loss_ratio[index] == null ? null : series.loss_ratio[index] * 100, "%"), uses];
+  });
+  table("paths", [["Path"], ["State"], ["Sent", "number"], ["Received", "number"], ["RTT", "number"], ["Queue", "number"], ["Loss", "number"], ["By way of", "wide"]], rows);
+}
+
+function totals() {
+  const sum = page.series.get(keyOf({ peer: null, path: null }));
+  const index = cursorIndex();
+  const all = (page.status?.peers ?? []).flatMap((peer) => peer.paths);
+  const up = all.filter((path) => path.state === "up").length;
+  const items = [["Sent", rate(sum?.send_rate_bps[index])], ["Received", rate(sum?.receive_rate_bps[index])],
+    ["Round trip of the fastest path", number(sum?.rtt_ms[index], "ms")], ["Paths up", `${up} of ${all.length}`]];
+  element("totals").replaceChildren(...items.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+}
+
+/** What does not work now, with its cause and what mends it. */
+function alerts() {
+  const items = [];
+  for (const peer of page.status?.peers ?? []) {
+    for (const path of peer.paths.filter((path) => path.state !== "up")) {
+      const item = make("li", { class: path.state }, make("b", {}, `${path.name} is ${path.state}`));
+      if (path.cause) item.append(`: ${path.cause.text}`, make("div", { class: "remedy" }, "To mend it: ", ...prose(path.cause.remedy)));
+      items.push(item);
+    }
+    if (peer.controller_failure) items.push(make("li", {}, `CUBIC controls the paths, because the policy failed: ${peer.controller_failure}`));
+  }
+  element("alerts").replaceChildren(...items.slice(0, 8));
+}
+
+const subject = (event) => event.path ?? (event.peer ? `peer ${event.peer.slice(0, 8)}` : "");
+
+function events() {
+  const items = [...page.events].reverse().slice(0, 200).map((event) => {
+    const time = event.unix_ms / 1000;
+    const text = make("span", {}, make("b", {}, subject(event) || event.kind), ` ${event.message}`);
+    if (event.remedy) text.append(make("div", { class: "remedy" }, "To mend it: ", ...prose(event.remedy)));
+    return make("li", { class: event.level }, make("time", { datetime: new Date(event.unix_ms).toISOString() }, `${day(time)} ${clock(time, true)}`), text);
+  });
+  element("events").replaceChildren(...(items.length ? items : [make("li", {}, "none yet")]));
+}
+
+function peers() {
+  const rows = (page.status?.peers ?? []).slice(0, 200).map((peer) => [
+    make("code", {}, peerName(peer)), peer.handshake_age_ms == null ? "no handshake yet" : `${span(peer.handshake_age_ms / 1000)} ago`, peer.cipher ?? "–",
+    `${peer.paths.filter((path) => path.state === "up").length} of ${peer.paths.length}`, peer.allowed_ips.join(", ")]);
+  table("peers", [["Peer", "wide"], ["Handshake"], ["Cipher"], ["Paths up"], ["Inner networks", "wide"]], rows);
+}
+
+function status() {
+  const { interface: device, mode, uptime_s: uptime } = page.status;
+  document.title = `${device.name} – Ropewalk`;
+  element("name").textContent = device.name;
+  element("summary").textContent = `${device.addresses.join(", ")} · ${mode === "mpt" ? "MPT, not encrypted" : "encrypted"} · up for ${span(uptime)}`;
+}
+
+function render() {
+  if (page.status) status();
+  totals();
+  alerts();
+  chart();
+  pathTable();
+}
+
+function renderAll() {
+  render();
+  events();
+  peers();
+}
+
+/* The cursor */
+
+function move(steps) {
+  const index = page.cursor == null ? page.steps - 1 : cursorIndex();
+  const next = Math.min(page.steps - 1, Math.max(0, index + steps));
+  page.cursor = page.from + (next + 0.5) * page.step;
+}
+
+element("figure").addEventListener("keydown", (event) => {
+  const tenth = Math.max(1, Math.round(page.range.seconds / page.step / 10));
+  const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageUp: -tenth, PageDown: tenth, Home: -1e9, End: 1e9 }[event.key];
+  if (event.key === "Escape") page.cursor = null;
+  else if (steps) move(event.shiftKey ? steps * 10 : steps);
+  else return;
+  event.preventDefault();
+  render();
+});
+
+function point(event) {
+  const { left, inner, end } = element("figure").scale;
+  const part = (event.clientX - element("figure").getBoundingClientRect().left - left) / inner;
+  page.cursor = part > 1 ? null : end - page.range.seconds * (1 - Math.max(0, part));
+  render();
+}
+element("figure").addEventListener("pointerdown", point);
+element("figure").addEventListener("pointermove", (event) => { if (event.pointerType === "mouse") point(event); });
+element("figure").addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") { page.cursor = null; render(); } });
+
+/* Live */
+
+function choose(range) {
+  page.range = range;
+  page.cursor = null;
+  load().catch(lost);
+}
+
+function lost(error) {
+  const node = element("connection");
+  node.className = "lost";
+  node.textContent = `not connected, trying again${error?.message ? `: ${error.message}` : ""}`;
+}
+
+async function refresh() {
+  try {
+    page.status = await get("/v1/status");
+    const latest = page.events.at(-1)?.sequence ?? 0;
+    // A daemon that was started again counts from 1.
+    const isNew = (page.status.events.at(-1)?.sequence ?? 0) < latest;
+    const more = await get(`/v1/events?since=${isNew ? 0 : latest}`);
+    page.events = isNew ? more : [...page.events, ...more].slice(-512);
+    renderAll();
+  } catch (error) {
+    lost(error);
+  }
+}
+
+function connect() {
+  const source = new EventSource("/v1/stream");
+  let first = true;
+  source.addEventListener("open", () => {
+    element("connection").className = "live";
+    element("connection").textContent = "live";
+    // What was missed while the stream was interrupted.
+    if (!first) load().then(refresh).catch(lost);
+    first = false;
+  });
+  source.addEventListener("sample", (event) => {
+    add(JSON.parse(event.data));
+    if (!document.hidden) render();
+  });
+  source.addEventListener("event", refresh);
+  source.addEventListener("error", () => {
+    lost();
+    // The browser connects again by itself, unless the server has refused.
+    if (source.readyState === EventSource.CLOSED) { source.close(); setTimeout(connect, 5000); }
+  });
+}
+
+RANGES.forEach((range, index) => {
+  const input = make("input", { type: "radio", name: "range", value: range.seconds });
+  input.checked = index === 0;
+  input.addEventListener("change", () => choose(range));
+  element("ranges").append(make("label", {}, input, range.name));
+});
+// #3600 begins with that range, #3600&at=TIME with the cursor there; &still makes a picture that does not go on.
+const [rangeAsked, ...options] = location.hash.slice(1).split("&");
+const isStill = options.includes("still");
+const asked = RANGES.find((range) => String(range.seconds) === rangeAsked);
+if (asked) { page.range = asked; document.querySelector(`#ranges input[value="${asked.seconds}"]`).checked = true; }
+const timeAsked = Number(options.find((option) => option.startsWith("at="))?.slice(3));
+if (timeAsked) page.cursor = timeAsked;
+let drawnWidth = 0;
+new ResizeObserver(([entry]) => {
+  if (page.steps && entry.contentRect.width !== drawnWidth) chart();
+  drawnWidth = entry.contentRect.width;
+}).observe(element("figure"));
+function start() {
+  refresh().then(load).then(renderAll).then(follow).catch((error) => { lost(error); setTimeout(start, 5000); });
+}
+function follow() {
+  if (isStill) { element("connection").textContent = `as of ${clock(Date.now() / 1000, true)}`; return; }
+  connect();
+  setInterval(refresh, 5000);
+  setInterval(() => { if (page.step > 1) load().catch(lost); }, 60000);
+}
+start();

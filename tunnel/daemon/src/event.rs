@@ -1,0 +1,138 @@
+//! Events of a running tunnel, and the causes of paths that carry no data: what the journal, `show`, the JSON and the
+//! socket's `GET /v1/events` tell.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Something that happened to the tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Counts the events of a daemon from 1. A gap means that events were dropped from the bounded log.
+    pub sequence: u64,
+    /// Wall clock, milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+    /// How much it matters.
+    pub level: EventLevel,
+    /// What happened.
+    pub kind: EventKind,
+    /// The public key of the peer concerned.
+    pub peer: Option<String>,
+    /// The name of the path concerned.
+    pub path: Option<String>,
+    /// What happened, and why: one line without the names above.
+    pub message: String,
+    /// What mends it: a command, or a sentence.
+    pub remedy: Option<String>,
+}
+
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventLevel {
+    /// Expected.
+    #[default]
+    Info,
+    /// Something does not work as configured.
+    Warn,
+    /// Nothing works until somebody acts.
+    Error,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// The daemon has started to carry packets.
+    #[default]
+    Start,
+    /// The daemon is about to end.
+    Stop,
+    /// The first handshake with a peer, or the first one after its session was lost.
+    Handshake,
+    /// Handshakes or datagrams were refused.
+    HandshakeRefused,
+    /// The first path to a peer works.
+    PeerUp,
+    /// No path to a peer works any more.
+    PeerLost,
+    /// Another one of several servers carries the packets.
+    ServerMoved,
+    /// A path works.
+    PathUp,
+    /// A path stopped working.
+    PathDown,
+    /// Why a path does not work: found, or found to be another one.
+    PathCause,
+    /// A path was added: by the configuration, or by a peer.
+    PathAdded,
+    /// A path was removed.
+    PathRemoved,
+    /// A path has moved to another address of the peer.
+    PathMoved,
+    /// The configuration was read again.
+    Reload,
+    /// A client has used its token, or was refused; a token has expired.
+    Enrolment,
+    /// An endpoint's name has another address, or none.
+    Endpoint,
+    /// An uplink was found.
+    UplinkAdded,
+    /// An uplink is gone.
+    UplinkRemoved,
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// Why a path carries no data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// The kind of cause, for programs: a label of the metrics.
+    pub kind: CauseKind,
+    /// The cause, one line.
+    pub text: String,
+    /// What mends it: a command, or a sentence.
+    pub remedy: String,
+}
+
+/// The kind of a [`Cause`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CauseKind {
+    /// The device does not exist.
+    NoDevice,
+    /// The device is set down.
+    LinkDown,
+    /// The device has no carrier.
+    NoCarrier,
+    /// The device has no address of the peer's family, or not the configured `source`.
+    NoAddress,
+    /// There is no route to the peer by this path.
+    NoRoute,
+    /// A firewall on this host refuses the datagrams (EPERM).
+    LocalFirewall,
+    /// A router or the peer's host refuses them (ICMP).
+    Refused,
+    /// The kernel refuses them for another reason.
+    SendError,
+    /// Strict reverse path filtering drops what the peer answers.
+    ReversePath,
+    /// The endpoint's name has no address.
+    Unresolved,
+    /// The peer answers on another path, and not on this one.
+    SilentPath,
+    /// The peer has never answered.
+    NoHandshake,
+    /// The peer has stopped answering on all paths.
+    #[default]
+    SilentPeer,
+}
+
+impl fmt::Display for CauseKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}

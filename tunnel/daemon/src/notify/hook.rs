@@ -1,0 +1,119 @@
+//! The hook's runner: a process that is started before the daemon confines itself, which then could not execute a program.
+//! It has no capability and cannot gain one, reads a notification a line, and runs the hook with it on standard input. It
+//! ends with the daemon, whose end closes its standard input.
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::unistd::User;
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracing::warn;
+
+/// What a pipe takes whole or not at all (PIPE_BUF, pipe(7)).
+const MAX_LEN: usize = 4096;
+/// The longest time that a hook may run.
+const MAX_TIME: Duration = Duration::from_secs(30);
+/// Time before a hook that failed is tried again; it is tried once more than there are times.
+const RETRIES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
+/// How often the end of a hook is looked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The pipe to the runner.
+#[derive(Debug)]
+pub(crate) struct HookPipe(ChildStdin);
+
+impl HookPipe {
+    /// Passes a notification on. Never waits.
+    ///
+    /// # Errors
+    /// The runner has ended, or has not read earlier ones.
+    pub(crate) fn send(&mut self, text: &str) -> io::Result<()> {
+        let line = format!("{text}\n");
+        if line.len() > MAX_LEN {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the notification is too long"));
+        }
+        self.0.write_all(line.as_bytes())
+    }
+}
+
+/// Starts the runner of `hook` as `user`: this program with a verb of its own, and an empty environment.
+///
+/// # Errors
+/// The process cannot be started.
+pub(crate) fn start_runner(hook: &Path, user: Option<&User>) -> io::Result<HookPipe> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg("notify-hook")
+        .arg(hook)
+        .env_clear()
+        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).current_dir("/");
+    // A signal to the daemon's group, such as Ctrl-C, is the daemon's.
+    command.process_group(0);
+    if let Some(user) = user.filter(|user| user.uid != nix::unistd::geteuid()) {
+        command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+    }
+    let mut child = command.spawn()?;
+    let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    fcntl(&stdin, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(HookPipe(stdin))
+}
+
+/// The runner: gives up all privileges, then runs the hook for each line of standard input.
+///
+/// # Errors
+/// The privileges cannot be given up.
+pub fn run_hooks(hook: &Path) -> io::Result<()> {
+    give_up_privileges()?;
+    for line in io::stdin().lock().lines() {
+        run_with_retries(hook, &line?);
+    }
+    Ok(())
+}
+
+/// Clears every set of capabilities, and the bounding set, from which a program of root's would get them again.
+fn give_up_privileges() -> io::Result<()> {
+    caps::clear(None, caps::CapSet::Ambient).map_err(io::Error::other)?;
+    for capability in caps::all() {
+        // One that the kernel does not have, or that this process may not drop, is none that it has.
+        let _ = caps::drop(None, caps::CapSet::Bounding, capability);
+    }
+    for set in [caps::CapSet::Inheritable, caps::CapSet::Effective, caps::CapSet::Permitted] {
+        caps::clear(None, set).map_err(io::Error::other)?;
+    }
+    Ok(nix::sys::prctl::set_no_new_privs()?)
+}
+
+fn run_with_retries(hook: &Path, text: &str) {
+    for wait in RETRIES.iter().map(Some).chain([None]) {
+        let Err(error) = run(hook, text) else { return };
+        warn!("the hook {}: {error}", hook.display());
+        wait.into_iter().for_each(|wait| thread::sleep(*wait));
+    }
+}
+
+/// Runs the hook once, and ends it when its time is over.
+fn run(hook: &Path, text: &str) -> io::Result<()> {
+    let mut child = Command::new(hook).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A hook may end without reading; a pipe takes the whole text.
+        let _ = writeln!(stdin, "{text}");
+    }
+    let end = Instant::now() + MAX_TIME;
+    loop {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(io::Error::other(status.to_string())),
+            None if Instant::now() >= end => return Err(kill(&mut child)),
+            None => thread::sleep(POLL_INTERVAL),
+        }
+    }
+}
+
+fn kill(child: &mut Child) -> io::Error {
+    let _ = child.kill().and_then(|()| child.wait());
+    io::Error::new(io::ErrorKind::TimedOut, format!("ended after {} s", MAX_TIME.as_secs()))
+}

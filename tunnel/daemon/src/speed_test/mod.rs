@@ -1,0 +1,111 @@
+//! The speed test between two daemons, inside the tunnel: TCP and UDP port [`PORT`] on the tunnel's device.
+//!
+//! A connection begins with a line: `ropewalk-test 1 ID WHAT SECONDS`. `hold` is answered by `ok` and keeps the test open
+//! until the connection ends; with the same ID, `down` is answered by as many bytes as pass in that time, and with `up` the
+//! answer is a [`Progress`] every 100 ms while bytes are taken. Meanwhile datagrams that begin with the ID are sent back.
+//! Anything else is answered by a line with the reason, `busy` for one. There is one test of each peer at a time.
+
+mod responder;
+
+pub use responder::{MAX_PHASE, MAX_STREAMS, Responder};
+
+/// The port of both protocols.
+pub const PORT: u16 = 4755;
+/// How often the receiver of `up` reports.
+pub const PROGRESS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The test itself.
+    Hold,
+    /// Bytes to the one that asks.
+    Down,
+    /// Bytes from the one that asks.
+    Up,
+}
+
+/// The first line of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The test, a number drawn by the one that asks.
+    pub id: u64,
+    /// What the connection is for.
+    pub what: What,
+    /// How long bytes flow.
+    pub seconds: u64,
+}
+
+/// The bytes that arrived until a time since the first of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Time, microseconds.
+    pub elapsed_us: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Hello {
+    /// The line, with its end.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let what = match self.what {
+            What::Hold => "hold",
+            What::Down => "down",
+            What::Up => "up",
+        };
+        format!("ropewalk-test 1 {:016x} {what} {}\n", self.id, self.seconds)
+    }
+
+    /// The line without its end; `None` if it is another.
+    #[must_use]
+    pub fn decode(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ["ropewalk-test", "1", id, what, seconds] = words[..] else { return None };
+        let what = match what {
+            "hold" => What::Hold,
+            "down" => What::Down,
+            "up" => What::Up,
+            _ => return None,
+        };
+        Some(Self { id: u64::from_str_radix(id, 16).ok()?, what, seconds: seconds.parse().ok()? })
+    }
+}
+
+impl Progress {
+    /// Length on the wire, bytes.
+    pub const LEN: usize = 16;
+
+    /// Both numbers, big-endian.
+    #[must_use]
+    pub fn encode(&self) -> [u8; Self::LEN] {
+        (u128::from(self.elapsed_us) << 64 | u128::from(self.bytes)).to_be_bytes()
+    }
+
+    /// The inverse of [`Progress::encode`].
+    #[must_use]
+    pub fn decode(bytes: [u8; Self::LEN]) -> Self {
+        let both = u128::from_be_bytes(bytes);
+        Self { elapsed_us: (both >> 64) as u64, bytes: both as u64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hello_and_progress_are_read_as_they_were_written_and_no_other_line_is_a_hello() {
+        for what in [What::Hold, What::Down, What::Up] {
+            let hello = Hello { id: u64::MAX - 1, what, seconds: 7 };
+            assert_eq!(Hello::decode(hello.encode().trim_end()), Some(hello));
+        }
+        let progress = Progress { elapsed_us: 1, bytes: u64::MAX };
+        assert_eq!(Progress::decode(progress.encode()), progress);
+        for line in
+            ["", "ropewalk-test 2 1 up 1", "ropewalk-test 1 1 up", "ropewalk-test 1 g up 1", "ropewalk-test 1 1 up -1"]
+        {
+            assert_eq!(Hello::decode(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The end that answers speed tests, on the control thread. Everything is bounded: one test of each peer and a few in
+//! all, streams of a test, the time of a stream and of a test, the size of echoed datagrams.
+
+use super::{Hello, PORT, PROGRESS_INTERVAL, Progress, What};
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// The longest time of a stream.
+pub const MAX_PHASE: Duration = Duration::from_secs(30);
+/// The most streams of a test at one time.
+pub const MAX_STREAMS: usize = 16;
+/// The longest time of a test, after which its peer may begin another.
+const MAX_TEST: Duration = Duration::from_secs(900);
+/// The most tests of all peers at one time.
+const MAX_TESTS: usize = 4;
+/// The most connections that have not said what they are for.
+const MAX_CONNECTIONS: usize = MAX_TESTS * (MAX_STREAMS + 1);
+/// Time for the first line.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest first line, and the longest datagram that is sent back, bytes.
+const MAX_HELLO_LEN: usize = 96;
+/// The shortest prefix of a network whose hosts are a peer's own; shorter ones are parts of everything.
+const SHORTEST_PREFIX: u8 = 8;
+const BLOCK_LEN: usize = 1 << 16;
+
+/// Answers the tests of peers.
+#[derive(Debug)]
+pub struct Responder {
+    /// The networks of this end's own inner addresses.
+    own: Vec<IpNet>,
+    /// The networks of the peers, each with the peer's index.
+    networks: Vec<(IpNet, usize)>,
+    tests: Mutex<BTreeMap<Peer, Test>>,
+    connections: tokio::sync::Semaphore,
+}
+
+/// Who has a test: a peer by its index; one that a reload has added since the start, by its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Peer {
+    Configured(usize),
+    Added(IpAddr),
+}
+
+#[derive(Debug)]
+struct Test {
+    id: u64,
+    streams: usize,
+}
+
+/// A stream or a test that ends when this is dropped.
+struct Place<'a> {
+    responder: &'a Responder,
+    peer: Peer,
+    what: What,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut tests = self.responder.tests();
+        match (self.what, tests.get_mut(&self.peer)) {
+            (What::Hold, _) => drop(tests.remove(&self.peer)),
+            (_, Some(test)) => test.streams = test.streams.saturating_sub(1),
+            (_, None) => {}
+        }
+    }
+}
+
+impl Responder {
+    /// A responder for peers with these inner networks, at an end whose addresses are in the networks `own`.
+    #[must_use]
+    pub fn new<'a>(own: &[IpNet], peers: impl IntoIterator<Item = &'a [IpNet]>) -> Self {
+        let peers = peers.into_iter().enumerate();
+        let networks = peers.flat_map(|(peer, networks)| networks.iter().map(move |network| (*network, peer)));
+        let connections = tokio::sync::Semaphore::new(MAX_CONNECTIONS);
+        Self { own: own.to_vec(), networks: networks.collect(), tests: Mutex::default(), connections }
+    }
+
+    /// Listens on the tunnel's device and answers. Not on its addresses: they change with a reload, and Linux takes packets
+    /// for them from any device.
+    ///
+    /// # Errors
+    /// The port is taken on this device.
+    pub fn start(self, device: &str) -> io::Result<()> {
+        let responder = Arc::new(self);
+        for address in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+            let address = SocketAddr::new(address, PORT);
+            let listener = match listen(address, device) {
+                Ok(listener) => TcpListener::from_std(listener)?,
+                // A host without IPv6.
+                Err(_) if address.is_ipv6() => continue,
+                Err(error) => return Err(error),
+            };
+            let socket = UdpSocket::from_std(socket(address, device, socket2::Type::DGRAM)?.into())?;
+            tokio::spawn(accept(Arc::clone(&responder), listener));
+            tokio::spawn(echo(Arc::clone(&responder), socket));
+        }
+        Ok(())
+    }
+
+    /// The tests; poisoned only if this code panicked.
+    fn tests(&self) -> MutexGuard<'_, BTreeMap<Peer, Test>> {
+        self.tests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The peer that an address belongs to, by the longest prefix. What comes from the device is some peer's.
+    fn peer(&self, address: IpAddr) -> Peer {
+        let matching = self.networks.iter().filter(|(network, _)| network.contains(&address));
+        let longest = matching.max_by_key(|(network, _)| network.prefix_len());
+        longest.map_or(Peer::Added(address), |(_, peer)| Peer::Configured(*peer))
+    }
+
+    /// Whether an address is a host's beyond the peer, such as one of the Internet behind a server that everything is
+    /// routed to: it belongs to a peer by a default route alone.
+    fn is_beyond(&self, address: IpAddr) -> bool {
+        let matching = self.networks.iter().filter(|(network, _)| network.contains(&address));
+        let longest = matching.map(|(network, _)| network.prefix_len()).max();
+        longest.is_some_and(|length| length < SHORTEST_PREFIX) && !self.own.iter().any(|own| own.contains(&address))
+    }
+
+    /// Admits a connection, or says why not.
+    fn admit(&self, address: IpAddr, hello: &Hello) -> Result<Place<'_>, &'static str> {
+        if self.is_beyond(address) {
+            return Err("only hosts of the tunnel's own networks may test");
+        }
+        let peer = self.peer(address);
+        if hello.seconds == 0 || Duration::from_secs(hello.seconds) > MAX_PHASE && hello.what != What::Hold {
+            return Err("the time is 1 to 30 seconds");
+        }
+        let mut tests = self.tests();
+        let count = tests.len();
+        match (hello.what, tests.get_mut(&peer)) {
+            (What::Hold, None) if count < MAX_TESTS => {
+                tests.insert(peer, Test { id: hello.id, streams: 0 });
+            }
+            (What::Hold, _) => return Err("busy"),
+            (_, Some(test)) if test.id == hello.id && test.streams < MAX_STREAMS => test.streams += 1,
+            (_, Some(test)) if test.id == hello.id => return Err("too many streams"),
+            _ => return Err("no such test"),
+        }
+        Ok(Place { responder: self, peer, what: hello.what })
+    }
+
+    /// Whether a datagram belongs to a test of the peer that it came from.
+    fn is_of_test(&self, address: IpAddr, datagram: &[u8]) -> bool {
+        let Some(id) = datagram.first_chunk().map(|id| u64::from_be_bytes(*id)) else { return false };
+        self.tests().get(&self.peer(address)).is_some_and(|test| test.id == id)
+    }
+
+    async fn serve(&self, mut stream: TcpStream, address: IpAddr) -> io::Result<()> {
+        let line = timeout(HELLO_TIMEOUT, read_line(&mut stream)).await??;
+        let Some(hello) = Hello::decode(&line) else {
+            return stream.write_all(b"not a line of ropewalk-test 1\n").await;
+        };
+        let place = match self.admit(address, &hello) {
+            Ok(place) => place,
+            Err(reason) => return stream.write_all(format!("{reason}\n").as_bytes()).await,
+        };
+        let end = Instant::now() + Duration::from_secs(hello.seconds);
+        let result = match hello.what {
+            What::Hold => hold(stream).await,
+            What::Down => send(stream, end).await,
+            What::Up => receive(stream, Duration::from_secs(hello.seconds)).await,
+        };
+        drop(place);
+        result
+    }
+}
+
+fn socket(address: SocketAddr, device: &str, kind: socket2::Type) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(socket2::Domain::for_address(address), kind, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(kind == socket2::Type::STREAM)?;
+    socket.bind_device(Some(device.as_bytes()))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn listen(address: SocketAddr, device: &str) -> io::Result<std::net::TcpListener> {
+    let socket = socket(address, device, socket2::Type::STREAM)?;
+    socket.listen(16)?;
+    Ok(socket.into())
+}
+
+async fn accept(responder: Arc<Responder>, listener: TcpListener) {
+    loop {
+        let Ok((stream, address)) = listener.accept().await else {
+            // No file descriptor is left.
+            tokio::time::sleep(PROGRESS_INTERVAL).await;
+            continue;
+        };
+        let responder = Arc::clone(&responder);
+        tokio::spawn(async move {
+            let Ok(_place) = responder.connections.try_acquire() else { return };
+            // The one that asks sees the end of the connection.
+            let _ = responder.serve(stream, address.ip()).await;
+        });
+    }
+}
+
+async fn echo(responder: Arc<Responder>, socket: UdpSocket) {
+    let mut bytes = [0; MAX_HELLO_LEN];
+    loop {
+        let Ok((length, address)) = socket.recv_from(&mut bytes).await else { continue };
+        if responder.is_of_test(address.ip(), &bytes[..length]) {
+            // A lost answer is a loss that the test counts.
+            let _ = socket.try_send_to(&bytes[..length], address);
+        }
+    }
+}
+
+/// The first line, without its end.
+async fn read_line(stream: &mut TcpStream) -> io::Result<String> {
+    let mut line = Vec::new();
+    while line.len() < MAX_HELLO_LEN {
+        match stream.read_u8().await? {
+            b'\n' => break,
+            byte => line.push(byte),
+        }
+    }
+    String::from_utf8(line).map_err(io::Error::other)
+}
+
+/// Keeps a test open until its connection ends.
+async fn hold(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(b"ok\n").await?;
+    let ended = timeout(MAX_TEST, async {
+        while stream.read(&mut [0; 64]).await? > 0 {}
+        io::Result::Ok(())
+    })
+    .await;
+    ended.unwrap_or(Ok(()))
+}
+
+async fn send(mut stream: TcpStream, end: Instant) -> io::Result<()> {
+    let block = vec![0; BLOCK_LEN];
+    while Instant::now() < end {
+        match timeout_at(end, stream.write(&block)).await {
+            Ok(written) => drop(written?),
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+async fn receive(mut stream: TcpStream, duration: Duration) -> io::Result<()> {
+    let mut block = vec![0; BLOCK_LEN];
+    let mut bytes = timeout(HELLO_TIMEOUT, stream.read(&mut block)).await?? as u64;
+    let start = Instant::now();
+    let (end, mut next_report) = (start + duration, start);
+    while Instant::now() < end {
+        match timeout_at(end, stream.read(&mut block)).await {
+            Ok(Ok(0)) | Err(_) => break,
+            Ok(count) => bytes += count? as u64,
+        }
+        if Instant::now() >= next_report {
+            let elapsed_us = start.elapsed().as_micros() as u64;
+            stream.write_all(&Progress { elapsed_us, bytes }.encode()).await?;
+            next_report = Instant::now() + PROGRESS_INTERVAL;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(id: u64, what: What, seconds: u64) -> Hello {
+        Hello { id, what, seconds }
+    }
+
+    #[test]
+    fn hosts_beyond_a_peer_may_not_test() {
+        let networks: [IpNet; 2] = ["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
+        let responder = Responder::new(&["10.77.0.2/24".parse().unwrap()], [&networks[..]]);
+        let is_admitted = |host: &str| responder.admit(host.parse().unwrap(), &hello(1, What::Hold, 1)).is_ok();
+        assert!(!is_admitted("192.0.2.1") && !is_admitted("2001:db8::1"));
+        assert!(is_admitted("10.77.0.1"));
+    }
+
+    #[test]
+    fn one_test_of_each_peer_is_admitted_and_its_streams_are_bounded() {
+        let networks: Vec<[IpNet; 1]> = (0..8).map(|peer| [format!("10.0.{peer}.0/24").parse().unwrap()]).collect();
+        let responder = Responder::new(&[], networks.iter().map(|networks| &networks[..]));
+        let address = |peer: u8, host: u8| IpAddr::from([10, 0, peer, host]);
+        let admit = |address, hello| responder.admit(address, &hello);
+        let added = admit("192.0.2.1".parse().unwrap(), hello(1, What::Hold, 1)).ok().unwrap();
+        assert_eq!(admit("192.0.2.1".parse().unwrap(), hello(2, What::Hold, 1)).err(), Some("busy"));
+        drop(added);
+        assert_eq!(admit(address(0, 1), hello(1, What::Up, 5)).err(), Some("no such test"));
+        let test = admit(address(0, 1), hello(1, What::Hold, 1)).ok().unwrap();
+        assert_eq!(admit(address(0, 2), hello(2, What::Hold, 1)).err(), Some("busy"), "another host of the same peer");
+        assert_eq!(admit(address(0, 1), hello(2, What::Down, 5)).err(), Some("no such test"));
+        assert_eq!(admit(address(0, 1), hello(1, What::Down, 31)).err(), Some("the time is 1 to 30 seconds"));
+        let streams: Vec<_> =
+            (0..MAX_STREAMS).map(|_| admit(address(0, 1), hello(1, What::Up, 5)).ok().unwrap()).collect();
+        assert_eq!(admit(address(0, 1), hello(1, What::Up, 5)).err(), Some("too many streams"));
+        drop(streams);
+        assert!(admit(address(0, 1), hello(1, What::Up, 5)).is_ok());
+        assert!(responder.is_of_test(address(0, 1), &1_u64.to_be_bytes()));
+        assert!(
+            !responder.is_of_test(address(1, 1), &1_u64.to_be_bytes()) && !responder.is_of_test(address(0, 1), &[1])
+        );
+        let others: Vec<_> =
+            (1..4).map(|peer| admit(address(peer, 1), hello(9, What::Hold, 1)).ok().unwrap()).collect();
+        assert_eq!(admit(address(5, 1), hello(9, What::Hold, 1)).err(), Some("busy"), "four in all");
+        drop((test, others));
+        assert!(admit(address(5, 1), hello(9, What::Hold, 1)).is_ok());
+    }
+}

@@ -1,0 +1,144 @@
+//! The `peers-file`: what is read of it, its errors, and how enrolment changes it.
+
+use ropewalk_daemon::config::{self, EnrolledPeer, Enrolment, PeersFile, TunnelConfig};
+use ropewalk_daemon::keys;
+use seal::PublicKey;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// A folder with a configuration that names `peers.toml`; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, own_peer: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("ropewalk-peers-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let interface = "[interface]\naddress = '10.77.0.1/24'\nprivate-key = 'KEY'\npeers-file = 'peers.toml'\n";
+        let text = interface.replace("KEY", &keys::genkey()) + own_peer;
+        let folder = Self(folder);
+        folder.write("rw0.toml", &text);
+        folder
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+        fs::set_permissions(self.0.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn load(&self) -> Result<TunnelConfig, String> {
+        config::load(&self.0.join("rw0.toml")).map_err(|errors| errors.to_string())
+    }
+
+    fn peers_file(&self) -> PathBuf {
+        self.0.join("peers.toml")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn new_key() -> PublicKey {
+    keys::pubkey(&keys::genkey()).unwrap().parse().unwrap()
+}
+
+fn peer(name: &str, number: u8, token_expires: Option<u64>) -> EnrolledPeer {
+    let allowed_ips = vec![format!("10.77.0.{number}/32").parse().unwrap()];
+    let preshared_key = Some(keys::genpsk().parse().unwrap());
+    EnrolledPeer { name: name.into(), public_key: new_key(), preshared_key, allowed_ips, token_expires }
+}
+
+#[test]
+fn a_missing_file_has_no_peers_and_a_written_one_those_whose_token_has_not_expired() {
+    let folder = Folder::new("written", "");
+    assert!(folder.load().unwrap().peers.is_empty());
+    let peers = vec![peer("own", 2, None), peer("expired", 3, Some(1)), peer("waiting", 4, Some(u64::from(u32::MAX)))];
+    {
+        let mut file = PeersFile::open(&folder.peers_file()).unwrap();
+        file.peers.clone_from(&peers);
+        file.write(None).unwrap();
+    }
+    assert_eq!(PeersFile::open(&folder.peers_file()).unwrap().peers, peers);
+    assert_eq!(fs::metadata(folder.peers_file()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2, "no temporary file is left");
+    let names: Vec<_> = folder.load().unwrap().peers.into_iter().map(|peer| peer.name.unwrap()).collect();
+    assert_eq!(names, ["own", "waiting"]);
+}
+
+#[test]
+fn an_error_names_the_file_the_line_and_the_key_and_shows_no_secret() {
+    let (public, secret) = (new_key(), keys::genpsk());
+    let own = format!("[[peer]]\npublic-key = '{public}'\nallowed-ips = '10.77.0.9/32'\n");
+    let folder = Folder::new("wrong", &own);
+    let peer = format!("[[peer]]\nname = 'laptop'\npublic-key = '{}'\nallowed-ips = '10.77.0.2/32'\n", new_key());
+    for (text, phrases) in [
+        (peer.replace("laptop", "a b"), ["peers.toml:2", "letters"]),
+        (peer.replace("laptop", "\\u001b[31m").replace('\'', "\""), ["peers.toml:2", "letters"]),
+        (peer.replace("10.77.0.2/32", "10.77.0.9/32"), ["peers.toml:4", "belongs to another peer"]),
+        (
+            format!("[[peer]]\npublic-key = '{public}'\nallowed-ips = []\n"),
+            ["peers.toml:2", "another peer has this key"],
+        ),
+        (peer.replace("name", "nmae"), ["peers.toml:2", "nmae"]),
+        (format!("{peer}preshared-keey = '{}'\n", *secret), ["peers.toml:5", "preshared-keey"]),
+        ("[[peer".to_owned(), ["peers.toml:1", "not TOML"]),
+    ] {
+        folder.write("peers.toml", &text);
+        let error = folder.load().unwrap_err();
+        assert!(phrases.iter().all(|phrase| error.contains(phrase)), "{text}: {error}");
+        assert!(!error.contains(secret.as_str()), "{error}");
+    }
+    folder.write("peers.toml", &peer);
+    assert_eq!(folder.load().unwrap().peers.len(), 2);
+    fs::set_permissions(folder.peers_file(), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(folder.load().unwrap_err().contains("chmod 600"));
+}
+
+#[test]
+fn a_token_s_key_is_replaced_once_within_its_time_by_a_key_that_nobody_has() {
+    let folder = Folder::new("enrol", "");
+    let (one, other) = (peer("one", 2, Some(100)), peer("other", 3, None));
+    let (current, own, taken) = (one.public_key, new_key(), new_key());
+    let mut file = PeersFile::open(&folder.peers_file()).unwrap();
+    file.peers = vec![one, other.clone()];
+    let refused = |outcome: std::io::Result<Enrolment>, phrase: &str| match outcome.unwrap() {
+        Enrolment::Refused(reason) => assert!(reason.contains(phrase), "{reason}"),
+        Enrolment::Enrolled(name) => panic!("{name} is enrolled, not: {phrase}"),
+    };
+    refused(file.enrol(current, own, &[], 100), "expired");
+    refused(file.enrol(new_key(), own, &[], 99), "revoked");
+    refused(file.enrol(other.public_key, own, &[], 99), "used");
+    refused(file.enrol(current, current, &[], 99), "in use");
+    refused(file.enrol(current, other.public_key, &[], 99), "in use");
+    refused(file.enrol(current, taken, &[taken], 99), "in use");
+    assert!(!folder.peers_file().exists(), "nothing was written");
+    assert_eq!(file.enrol(current, own, &[taken], 99).unwrap(), Enrolment::Enrolled("one".into()));
+    refused(file.enrol(current, new_key(), &[], 99), "revoked");
+    assert_eq!(file.enrol(own, own, &[], 99).unwrap(), Enrolment::Enrolled("one".into()), "a repetition");
+    drop(file);
+    let written = PeersFile::open(&folder.peers_file()).unwrap().peers.clone();
+    assert_eq!((written[0].public_key, written[0].token_expires, &written[1]), (own, None, &other));
+}
+
+#[test]
+fn what_another_user_planted_in_its_place_is_neither_read_nor_waited_for() {
+    let folder = Folder::new("planted", "");
+    let file = folder.peers_file();
+    let error = || PeersFile::open(&file).unwrap_err().to_string();
+    std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
+    assert!(!error().contains("root:"), "a symbolic link is not followed");
+    fs::remove_file(&file).unwrap();
+    // A pipe without a writer, at which an ordinary open would wait.
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    assert!(error().contains("regular file"));
+    fs::remove_file(&file).unwrap();
+    fs::File::create(&file).unwrap().set_len(300 << 20).unwrap();
+    assert!(error().contains("bytes"));
+    let folder = fs::File::open(file.parent().unwrap()).unwrap();
+    folder.lock().unwrap();
+    assert!(error().contains("lock"));
+}
