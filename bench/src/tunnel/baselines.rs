@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Inner addresses of the tunnel's client and server.
-const INNER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 98, 0, 1), Ipv4Addr::new(10, 98, 0, 2)];
+pub(super) const INNER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 98, 0, 1), Ipv4Addr::new(10, 98, 0, 2)];
 /// UDP port of WireGuard and OpenVPN.
 const PORT: u16 = 51_820;
 /// Maximum time from the start of a system until it forwards a datagram.
@@ -89,7 +89,7 @@ pub(super) fn mptcp(testbed: &Testbed) -> Result<RunningSystem, String> {
 }
 
 /// Waits until the server answers through the tunnel.
-fn wait_until_reachable(testbed: &Testbed, processes: Vec<Child>) -> Result<RunningSystem, String> {
+pub(super) fn wait_until_reachable(testbed: &Testbed, processes: Vec<Child>) -> Result<RunningSystem, String> {
     let running = RunningSystem::tunnel(INNER_ADDRESSES[SERVER], processes);
     if probe::is_reachable(testbed, INNER_ADDRESSES[SERVER], STARTUP_TIMEOUT) {
         Ok(running)
@@ -98,7 +98,7 @@ fn wait_until_reachable(testbed: &Testbed, processes: Vec<Child>) -> Result<Runn
     }
 }
 
-fn wait_for_device(testbed: &Testbed, host: usize, device: &str) -> Result<(), String> {
+pub(super) fn wait_for_device(testbed: &Testbed, host: usize, device: &str) -> Result<(), String> {
     let start = Instant::now();
     while testbed.run(host, &format!("ip link show {device}")).is_err() {
         if start.elapsed() > STARTUP_TIMEOUT {

@@ -1,6 +1,6 @@
 //! `cargo xtask bench tunnel`: the tunnel beside other systems, on the same testbeds, in one run.
 //!
-//! Four benchmarks:
+//! Five benchmarks:
 //!
 //! - `speed`: one TCP stream over 1, 2 and 4 links without limits. All ends share this machine's cores, so Gbit/s says
 //!   little by itself: compare CPU seconds a gigabyte, and the ratio to raw TCP just before and after.
@@ -10,14 +10,18 @@
 //! - `hostile`: the goodput and the round trips of an honest peer while another peer attacks the server, as ratios to those
 //!   just before.
 //!
+//! - `peers`, if it is named: what people who bond uplinks choose between, over fibre, LTE, satellite and policed links.
+//!
 //! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is skipped with
 //! the reason. The CPU time of other processes on the machine is shown: if it is high, the results are meaningless.
 
 mod baselines;
+mod bonding;
 mod cpu_accounting;
 pub(crate) mod hostile;
 mod iperf3;
 mod options;
+mod peers;
 pub(crate) mod probe;
 mod programs;
 mod ropewalk;
@@ -66,6 +70,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
                 Bench::Speed => speed(&options, &programs, &accounting, &mut rows)?,
                 Bench::Bond => bond(&options, &programs, &accounting, &mut rows)?,
                 Bench::Small => small(&options, &programs, &accounting, &mut rows)?,
+                Bench::Peers => peers::run(&options, &programs, &accounting, &mut rows)?,
                 Bench::Hostile => hostile::run(&options, &programs, &accounting, &mut rows)?,
             }
         }

@@ -9,6 +9,7 @@ pub(super) enum Bench {
     Bond,
     Small,
     Hostile,
+    Peers,
 }
 
 /// The options of `bench tunnel`.
@@ -24,7 +25,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// `[speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
+    /// `[speed] [bond] [small] [hostile] [peers] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
     pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
         let mut options = Self {
             benches: Vec::new(),
@@ -43,6 +44,7 @@ impl Options {
                 "bond" => options.benches.push(Bench::Bond),
                 "small" => options.benches.push(Bench::Small),
                 "hostile" => options.benches.push(Bench::Hostile),
+                "peers" => options.benches.push(Bench::Peers),
                 "--only" => options.systems = value()?.split(',').map(System::parse).collect::<Result<_, _>>()?,
                 "--links" => options.links = value()?.split(',').map(parse_positive).collect::<Result<_, _>>()?,
                 "--bonds" => options.bonds = value()?.split(',').map(str::to_owned).collect(),

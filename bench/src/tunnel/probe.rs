@@ -23,6 +23,7 @@ pub(super) struct RoundTrips {
     ascending_ns: Vec<u64>,
     sent: u64,
     time: Duration,
+    longest_gap: Duration,
 }
 
 impl RoundTrips {
@@ -31,6 +32,11 @@ impl RoundTrips {
         let index = (share * self.ascending_ns.len() as f64) as usize;
         let last = self.ascending_ns.len().saturating_sub(1);
         self.ascending_ns.get(index.min(last)).map_or(Duration::MAX, |ns| Duration::from_nanos(*ns))
+    }
+
+    /// The longest time between two answers.
+    pub(super) fn longest_gap(&self) -> Duration {
+        self.longest_gap
     }
 
     /// Share of the probes without an answer.
@@ -65,7 +71,8 @@ pub(super) fn measure_rtt(
     if ascending_ns.is_empty() {
         return Err("no datagram came back".to_owned());
     }
-    Ok(RoundTrips { ascending_ns, sent: report["sent"].as_u64().unwrap_or(1), time })
+    let longest_gap = Duration::from_nanos(report["longest_gap_ns"].as_u64().unwrap_or_default());
+    Ok(RoundTrips { ascending_ns, sent: report["sent"].as_u64().unwrap_or(1), time, longest_gap })
 }
 
 /// Whether a probe is answered within `timeout`.
@@ -73,7 +80,7 @@ pub(super) fn is_reachable(testbed: &Testbed, target: Ipv4Addr, timeout: Duratio
     let running = RunningSystem::plain(target);
     let start = Instant::now();
     while start.elapsed() < timeout {
-        if measure_rtt(testbed, &running, Duration::from_millis(50), Duration::from_millis(100)).is_ok() {
+        if measure_rtt(testbed, &running, Duration::from_millis(50), Duration::from_millis(500)).is_ok() {
             return true;
         }
     }
@@ -100,12 +107,12 @@ pub(crate) fn probe(arguments: &[&str]) -> Result<(), String> {
     let address: Ipv4Addr = address.parse().map_err(|_| usage)?;
     let interval = Duration::from_nanos(interval.parse().map_err(|_| usage)?);
     let time = Duration::from_millis(time.parse().map_err(|_| usage)?);
-    let (mut ns, sent) = round_trips((address, PORT).into(), interval, time).map_err(|error| error.to_string())?;
+    let (mut ns, sent, gap) = round_trips((address, PORT).into(), interval, time).map_err(|error| error.to_string())?;
     ns.sort_unstable();
-    crate::shell::print(&json!({ "ns": ns, "sent": sent }).to_string())
+    crate::shell::print(&json!({ "ns": ns, "sent": sent, "longest_gap_ns": gap.as_nanos() as u64 }).to_string())
 }
 
-fn round_trips(address: SocketAddr, interval: Duration, time: Duration) -> std::io::Result<(Vec<u64>, u64)> {
+fn round_trips(address: SocketAddr, interval: Duration, time: Duration) -> std::io::Result<(Vec<u64>, u64, Duration)> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(address)?;
     socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
@@ -113,7 +120,8 @@ fn round_trips(address: SocketAddr, interval: Duration, time: Duration) -> std::
     let listener = socket.try_clone()?;
     let listener_thread = std::thread::spawn(move || listen(&listener, start, time + ANSWER_TIMEOUT));
     let sent = send(&socket, start, interval, time);
-    Ok((listener_thread.join().expect("it does not panic"), sent))
+    let (times, gap) = listener_thread.join().expect("it does not panic");
+    Ok((times, sent, gap))
 }
 
 /// Sends a probe every `interval` for `time`, also those whose time passed while the thread slept. Returns their
@@ -130,18 +138,18 @@ fn send(socket: &UdpSocket, start: Instant, interval: Duration, time: Duration) 
     sent
 }
 
-fn listen(socket: &UdpSocket, start: Instant, time: Duration) -> Vec<u64> {
-    let mut times = Vec::new();
+/// Returns the round-trip times, ns, and the longest time between two answers.
+fn listen(socket: &UdpSocket, start: Instant, time: Duration) -> (Vec<u64>, Duration) {
+    let (mut times, mut latest, mut gap) = (Vec::new(), None, Duration::ZERO);
     let mut buffer = [0; PROBE_BYTES];
     while start.elapsed() < time {
-        match socket.recv(&mut buffer) {
-            Ok(PROBE_BYTES) => {
-                let sent = u64::from_be_bytes(buffer[..8].try_into().expect("eight bytes"));
-                times.push((start.elapsed().as_nanos() as u64).saturating_sub(sent));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-            _ => {}
+        // After a silence there may be more; `time` ends the loop.
+        if let Ok(PROBE_BYTES) = socket.recv(&mut buffer) {
+            let sent = u64::from_be_bytes(buffer[..8].try_into().expect("eight bytes"));
+            let now = start.elapsed();
+            times.push((now.as_nanos() as u64).saturating_sub(sent));
+            gap = gap.max(now.saturating_sub(latest.replace(now).unwrap_or(now)));
         }
     }
-    times
+    (times, gap)
 }

@@ -5,7 +5,7 @@ use super::programs::Programs;
 use super::ropewalk::Mode;
 use super::running::RunningSystem;
 use super::testbed::{SERVER, Testbed};
-use super::{baselines, ropewalk};
+use super::{baselines, bonding, ropewalk};
 
 /// A system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +24,24 @@ pub(super) enum System {
     OpenVpn,
     /// The kernel's MPTCP.
     Mptcp,
+    /// glorytun.
+    Glorytun,
+    /// MLVPN.
+    Mlvpn,
 }
 
 impl System {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Raw, Self::Ropewalk, Self::RopewalkRelay, Self::Mpt, Self::WireGuardGo, Self::OpenVpn, Self::Mptcp];
+    pub(super) const ALL: [Self; 9] = [
+        Self::Raw,
+        Self::Ropewalk,
+        Self::RopewalkRelay,
+        Self::Mpt,
+        Self::WireGuardGo,
+        Self::OpenVpn,
+        Self::Mptcp,
+        Self::Glorytun,
+        Self::Mlvpn,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -39,6 +52,8 @@ impl System {
             Self::WireGuardGo => "wireguard-go",
             Self::OpenVpn => "openvpn",
             Self::Mptcp => "mptcp",
+            Self::Glorytun => "glorytun",
+            Self::Mlvpn => "mlvpn",
         }
     }
 
@@ -53,7 +68,7 @@ impl System {
         match self {
             Self::Raw | Self::Ropewalk | Self::RopewalkRelay | Self::Mpt => true,
             Self::WireGuardGo | Self::OpenVpn => links == 1,
-            Self::Mptcp => links > 1,
+            Self::Mptcp | Self::Glorytun | Self::Mlvpn => links > 1,
         }
     }
 
@@ -72,6 +87,8 @@ impl System {
             Self::WireGuardGo => baselines::wireguard_go(testbed, accounting),
             Self::OpenVpn => baselines::openvpn(testbed, accounting),
             Self::Mptcp => baselines::mptcp(testbed),
+            Self::Glorytun => bonding::glorytun(testbed, accounting),
+            Self::Mlvpn => bonding::mlvpn(testbed, accounting),
         }
     }
 }

@@ -44,10 +44,23 @@ const HOSTILE: &[Column] = &[
     ("other cores", "other_cores", 2),
 ];
 
+const PEERS: &[Column] = &[
+    ("down Mbit/s", "down_mbps", 1),
+    ("up Mbit/s", "up_mbps", 1),
+    ("call p50 ms", "call_p50_ms", 0),
+    ("call p99 ms", "call_p99_ms", 0),
+    ("up: p99 ms", "call_up_p99_ms", 0),
+    ("call lost", "call_lost", 4),
+    ("call gap ms", "call_gap_ms", 0),
+    ("bulk gap ms", "bulk_gap_ms", 0),
+    ("CPU s/GB", "cpu_s_per_gb", 1),
+];
+
 /// The tables of all benchmarks that ran.
 pub(super) fn format_tables(rows: &[Value], accounting: &str) -> String {
     let mut text = format!("CPU time: {accounting}\n");
-    for (bench, columns) in [("speed", SPEED), ("bond", BOND), ("small", SMALL), ("hostile", HOSTILE)] {
+    for (bench, columns) in [("speed", SPEED), ("bond", BOND), ("small", SMALL), ("hostile", HOSTILE), ("peers", PEERS)]
+    {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["bench"] == bench).collect();
         if !rows.is_empty() {
             text += &table(bench, columns, &rows);

@@ -2,9 +2,10 @@
 
 use super::programs::Programs;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// Index of the client's host.
 pub(super) const CLIENT: usize = 0;
@@ -15,7 +16,10 @@ pub(super) const SERVER: usize = 1;
 #[derive(Debug)]
 pub(super) struct Testbed {
     agent: Child,
+    /// The agent's input and output, on which changes go.
+    control: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
     description: Value,
+    shapes: Vec<String>,
 }
 
 impl Testbed {
@@ -24,11 +28,17 @@ impl Testbed {
         let mut agent = Command::new(&programs.agent);
         agent.arg("testbed").args(shapes).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut agent = agent.spawn().map_err(|error| format!("cannot run {}: {error}", programs.agent.display()))?;
+        let input = agent.stdin.take().expect("it is piped");
+        let mut output = BufReader::new(agent.stdout.take().expect("it is piped"));
         let mut line = String::new();
-        let out = agent.stdout.as_mut().expect("it is piped");
-        BufReader::new(out).read_line(&mut line).map_err(|error| error.to_string())?;
+        output.read_line(&mut line).map_err(|error| error.to_string())?;
         let description = serde_json::from_str(&line).map_err(|_| "the lab's agent made no testbed".to_owned())?;
-        Ok(Self { agent, description })
+        Ok(Self {
+            agent,
+            control: Mutex::new(Some((input, output))),
+            description,
+            shapes: shapes.iter().map(ToString::to_string).collect(),
+        })
     }
 
     pub(super) fn links(&self) -> usize {
@@ -40,12 +50,32 @@ impl Testbed {
         text.parse().expect("the agent prints addresses")
     }
 
+    /// The rate that a link is made with for what a host sends, Mbit/s; 0 if it has none.
+    pub(super) fn rate_mbps(&self, link: usize, host: usize) -> f64 {
+        let shape = &self.shapes[link];
+        let shape = shape.split('/').nth(host).unwrap_or(shape);
+        let rate =
+            shape.split_whitespace().find_map(|word| word.strip_prefix("rate=").or(word.strip_prefix("police=")));
+        rate.and_then(|rate| rate.split("mbit").next()?.parse().ok()).unwrap_or_default()
+    }
+
     pub(super) fn device(&self, link: usize) -> &str {
         self.description["links"][link]["device"].as_str().unwrap_or_default()
     }
 
     pub(super) fn namespace(&self, host: usize) -> &str {
         self.description["hosts"][host].as_str().unwrap_or_default()
+    }
+
+    /// Changes a link that has a delay: `forward`, `reverse` or `both`, then `up`, `down`, `rate=` or `delay=`.
+    pub(super) fn change(&self, link: usize, words: &str) {
+        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((input, output)) = control.as_mut() else { return };
+        let mut answer = String::new();
+        let changed = writeln!(input, "{link} {words}").and_then(|()| output.read_line(&mut answer));
+        if changed.is_err() || answer.trim() != "done" {
+            eprintln!("  link {link} does not change, {words}: {}", answer.trim());
+        }
     }
 
     /// A command line, split at blanks, to run in a host.
@@ -70,7 +100,8 @@ impl Testbed {
 
 impl Drop for Testbed {
     fn drop(&mut self) {
-        drop(self.agent.stdin.take());
+        // The end of its input ends it.
+        *self.control.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         let _ = self.agent.wait();
     }
 }
