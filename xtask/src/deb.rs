@@ -6,7 +6,7 @@
 use crate::{dist, shell};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Dependencies of the package: the libraries that the program links. iproute2 is not one, because the daemon uses
 /// netlink. `systemd-sysusers` makes the daemon's user.
@@ -15,17 +15,27 @@ const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1, systemd | systemd-standalone-
 /// Which eBPF programs are loaded at boot: a file that administrators change.
 const KERNEL_DEFAULT: &str = "etc/default/ropewalk-kernel";
 
-/// Builds the program and packs it into `target/debian/ropewalk_VERSION_ARCH.deb`.
-/// Without a profile it makes a new one, as `dist` does.
-pub(crate) fn build(profile: &[&str]) -> Result<(), String> {
-    let program = dist::build(profile)?;
-    let version = version()?;
+/// Shells, and where Debian's packages have completions for them.
+const COMPLETIONS: &[(&str, &str)] = &[
+    ("bash", "usr/share/bash-completion/completions/ropewalk"),
+    ("fish", "usr/share/fish/vendor_completions.d/ropewalk.fish"),
+    ("zsh", "usr/share/zsh/vendor-completions/_ropewalk"),
+];
+
+/// `cargo xtask deb [--profile FILE | --program FILE]`: packs the program into `target/debian/ropewalk_VERSION_ARCH.deb`.
+/// It builds the program, with a new profile if none is given, as `dist` does; or it packs another one.
+pub(crate) fn build(options: &[&str]) -> Result<(), String> {
+    let program = match options {
+        ["--program", file] => PathBuf::from(file),
+        profile => dist::build(profile)?,
+    };
+    let version = shell::version()?;
     let architecture = shell::output("dpkg --print-architecture")?.trim().to_owned();
     let target = shell::target();
     let (root, package) = (shell::root(), target.join("debian/ropewalk"));
     let _ = fs::remove_dir_all(&package);
     let files = [
-        (program, "usr/bin/ropewalk", 0o755),
+        (program.clone(), "usr/bin/ropewalk", 0o755),
         (root.join("packaging/ropewalk@.service"), "usr/lib/systemd/system/ropewalk@.service", 0o644),
         (root.join("packaging/ropewalk-kernel.service"), "usr/lib/systemd/system/ropewalk-kernel.service", 0o644),
         (root.join("packaging/ropewalk-kernel.default"), KERNEL_DEFAULT, 0o644),
@@ -39,6 +49,7 @@ pub(crate) fn build(profile: &[&str]) -> Result<(), String> {
     for (source, target_path, mode) in files {
         copy(&source, &package.join(target_path), mode)?;
     }
+    write_manual(&program, &package)?;
     let configurations = package.join("etc/ropewalk");
     fs::create_dir_all(&configurations).map_err(|error| io_error(&configurations, &error))?;
     fs::set_permissions(&configurations, Permissions::from_mode(0o700))
@@ -51,15 +62,21 @@ pub(crate) fn build(profile: &[&str]) -> Result<(), String> {
     // No file is newer than the commit, so that the same program gives the same package.
     let time = shell::output("git log -1 --format=%ct")?;
     let line = format!("dpkg-deb --root-owner-group --build {} {}", package.display(), deb.display());
-    shell::run_with(&[("SOURCE_DATE_EPOCH", time.trim())], &line)
+    shell::run_with(&[("SOURCE_DATE_EPOCH", time.trim())], &line)?;
+    shell::print(&format!("{}\n", deb.display()))
 }
 
-fn version() -> Result<String, String> {
-    let metadata = shell::metadata("--no-deps")?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let version =
-        packages.filter(|package| package["name"] == "ropewalk").find_map(|package| package["version"].as_str());
-    version.map(str::to_owned).ok_or_else(|| "cargo metadata names no package `ropewalk`".to_owned())
+/// Writes manual pages and completions, which the program makes.
+fn write_manual(program: &Path, package: &Path) -> Result<(), String> {
+    let pages = package.join("usr/share/man/man1");
+    fs::create_dir_all(&pages).map_err(|error| io_error(&pages, &error))?;
+    shell::run(&format!("{} man {}", program.display(), pages.display()))?;
+    for (name, file) in COMPLETIONS {
+        let (file, script) = (package.join(file), shell::output(&format!("{} completions {name}", program.display()))?);
+        let folder = file.parent().unwrap_or(package);
+        fs::create_dir_all(folder).and_then(|()| fs::write(&file, script)).map_err(|error| io_error(&file, &error))?;
+    }
+    Ok(())
 }
 
 fn control_file(version: &str, architecture: &str) -> String {

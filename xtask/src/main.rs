@@ -1,8 +1,9 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | wheel`.
+//! `cargo xtask setup | packages | test | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | static | oci | openwrt | wheel`.
 
 use std::process::ExitCode;
 
+mod artefacts;
 mod bpf;
 mod deb;
 mod dist;
@@ -36,7 +37,14 @@ cargo xtask CHORE
                                 the program as it is released, into target/released: link-time and profile-guided
                                 optimisation; --check-reproducible builds it again in another folder
   sbom                          what is in that program, as a CycloneDX document, into target/released
-  deb [--profile FILE]          the Debian package of that program, into target/debian
+  deb [--profile FILE | --program FILE]
+                                the Debian package of that program, or of a given one, into target/debian
+  static [--target TRIPLE] [--profile NAME]
+                                the tunnel alone as one static program, and its archive, into target/artefacts
+  oci [--target TRIPLE] [--profile NAME]
+                                an image of it for container runtimes, into target/artefacts
+  openwrt [--target TRIPLE] [--profile NAME] [--arch NAME]
+                                a package of it for OpenWrt, into target/artefacts
   wheel [--profile NAME] [--target TRIPLE]
                                 the Python package with the program, into target/wheels; NAME is dist if not given; with
                                 a target it is linked by zig: manylinux2014, also for another processor
@@ -79,7 +87,10 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["kernel-matrix", options @ ..] => matrix::run(options),
         ["dist", options @ ..] => dist::run(options),
         ["sbom"] => sbom::write(),
-        ["deb", profile @ ..] => deb::build(profile),
+        ["deb", options @ ..] => deb::build(options),
+        ["static", options @ ..] => artefacts::static_program(options),
+        ["oci", options @ ..] => artefacts::oci(options),
+        ["openwrt", options @ ..] => artefacts::openwrt(options),
         ["python-types"] => wheel::types(),
         ["wheel", options @ ..] => wheel::run(options),
         ["bench", options @ ..] => bench(options),

@@ -49,6 +49,14 @@ const PACKAGES: &[Package] = &[
     Package { name: "clang", command: "clang", purpose: "the objects of eBPF programs, compared with the tree's" },
     Package { name: "llvm", command: "llvm-strip", purpose: "the objects of eBPF programs, compared with the tree's" },
     Package { name: "libbpf-dev", command: "/usr/include/bpf/bpf_helpers.h", purpose: "the sources of eBPF programs" },
+    Package { name: "chromium", command: "chromium", purpose: "the tunnel's tests: the dashboard in a browser" },
+    Package { name: "runc", command: "runc", purpose: "the image: a container of it" },
+    Package { name: "umoci", command: "umoci", purpose: "the image: unpacked" },
+    Package {
+        name: "systemd-standalone-sysusers",
+        command: "systemd-sysusers",
+        purpose: "the Debian package: its user",
+    },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
 

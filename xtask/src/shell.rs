@@ -21,6 +21,13 @@ pub(crate) fn run(line: &str) -> Result<(), String> {
     run_with(&[], line)
 }
 
+/// As [`run`], in a folder.
+pub(crate) fn run_in(folder: &Path, line: &str) -> Result<(), String> {
+    eprintln!("\n$ {line}");
+    let status = command(line).current_dir(folder).status();
+    succeeded(line, status)
+}
+
 /// As [`run`], with additional variables in its environment.
 pub(crate) fn run_with(variables: &[(&str, &str)], line: &str) -> Result<(), String> {
     eprintln!("\n$ {line}");
@@ -90,6 +97,15 @@ fn command(line: &str) -> Command {
 pub(crate) fn metadata(option: &str) -> Result<serde_json::Value, String> {
     let text = output(&format!("cargo metadata --format-version 1 {option}"))?;
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// The version of the program.
+pub(crate) fn version() -> Result<String, String> {
+    let metadata = metadata("--no-deps")?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let version =
+        packages.filter(|package| package["name"] == "ropewalk").find_map(|package| package["version"].as_str());
+    version.map(str::to_owned).ok_or_else(|| "cargo metadata names no package `ropewalk`".to_owned())
 }
 
 /// Writes to standard output; a reader that has gone away is no failure.

@@ -40,7 +40,7 @@ const CRATES: &[CrateRule] = &[
     pure(
         "scenario",
         &["link", "machine", "params", "parse", "units"],
-        &["libm", "schemars", "serde", "serde_json", "toml"],
+        &["libm", "schemars", "serde", "serde_json", "toml", "toml_edit"],
     ),
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
     pure("relay", &["units", "wire"], &[]),
@@ -86,6 +86,7 @@ const CRATES: &[CrateRule] = &[
             "scenario",
             "sock-diag",
             "schedule",
+            "seal",
             "store",
             "units",
         ],

@@ -7,9 +7,18 @@ use std::collections::BTreeMap;
 /// that of the Python package's `numpy`.
 const LICENCES: &[&str] =
     &["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
-/// Crates of which dependencies need more than one version.
-const ALLOWED_DUPLICATES: &[&str] =
-    &["cpufeatures", "getrandom", "netlink-packet-route", "r-efi", "syn", "windows-sys"];
+/// Crates of which dependencies need more than one version; `bitflags`, `kurbo` and `miniz_oxide` are svg2pdf's.
+const ALLOWED_DUPLICATES: &[&str] = &[
+    "bitflags",
+    "cpufeatures",
+    "getrandom",
+    "kurbo",
+    "miniz_oxide",
+    "netlink-packet-route",
+    "r-efi",
+    "syn",
+    "windows-sys",
+];
 /// Prefix of a package's source if that is a registry, not a git repository or a folder.
 const REGISTRY_PREFIX: &str = "registry+";
 

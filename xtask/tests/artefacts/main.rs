@@ -1,0 +1,7 @@
+//! The artefacts for other machines, built by their chores and used as their users would.
+
+mod deb;
+mod oci;
+mod openwrt;
+mod static_program;
+mod support;
