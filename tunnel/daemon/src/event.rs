@@ -17,6 +17,9 @@ pub struct Event {
     pub kind: EventKind,
     /// The public key of the peer concerned.
     pub peer: Option<String>,
+    /// The name of that peer.
+    #[serde(default)]
+    pub peer_name: Option<String>,
     /// The name of the path concerned.
     pub path: Option<String>,
     /// What happened, and why: one line without the names above.

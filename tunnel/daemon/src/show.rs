@@ -41,6 +41,9 @@ fn mode(mode: &str) -> String {
 fn peer(peer: &PeerStatus, width: usize) -> String {
     let mut text = format!("\npeer: {}\n", peer.public_key.as_deref().unwrap_or("(none: mpt)"));
     let mut line = |key: &str, value: String| text.push_str(&format!("  {key}: {value}\n"));
+    if let Some(name) = &peer.name {
+        line("name", name.clone());
+    }
     line("allowed ips", if peer.allowed_ips.is_empty() { "(none)".into() } else { peer.allowed_ips.join(", ") });
     let cipher = peer.cipher.as_ref().map_or_else(String::new, |cipher| format!(", {cipher}"));
     match peer.handshake_age_ms {
@@ -80,11 +83,20 @@ fn events(status: &TunnelStatus) -> String {
     }
     let line = |event: &Event| {
         let age = duration(status.unix_ms.saturating_sub(event.unix_ms) as f64 / 1e3);
-        let subject = event.path.clone().or_else(|| Some(format!("peer {}", event.peer.as_ref()?.get(..8)?)));
-        let subject = subject.map_or_else(String::new, |subject| format!("{subject}: "));
-        format!("  {age} ago: {subject}{}\n", event.message)
+        format!("  {age} ago: {}{}\n", subject(event, status.peers.len() > 1), event.message)
     };
     format!("\nlatest events:\n{}", status.events.iter().map(line).collect::<String>())
+}
+
+/// What an event is about: the path, and the peer if that is not clear from it.
+fn subject(event: &Event, has_several_peers: bool) -> String {
+    let path = event.path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
+    if !has_several_peers && !path.is_empty() {
+        return path;
+    }
+    let key = || Some(format!("peer {}", event.peer.as_ref()?.get(..8)?));
+    let peer = event.peer_name.clone().or_else(key);
+    peer.map_or_else(String::new, |peer| format!("{peer}: ")) + &path
 }
 
 fn relay(relay: &RelayStatus) -> String {
@@ -146,7 +158,8 @@ pub fn dump(status: &TunnelStatus) -> String {
     let mut rows = vec![first_columns.into_iter().chain([interface.mtu_bytes.to_string()]).collect()];
     for peer in &status.peers {
         let handshake = peer.handshake_age_ms.map_or("0".into(), |ms| format!("{ms:.0}"));
-        rows.push(vec!["peer".into(), text_or_none(&peer.public_key), peer.allowed_ips.join(","), handshake]);
+        let name = text_or_none(&peer.name);
+        rows.push(vec!["peer".into(), text_or_none(&peer.public_key), peer.allowed_ips.join(","), handshake, name]);
         rows.extend(peer.paths.iter().map(|path| {
             let srtt = path.srtt_ms.map_or("0".into(), |srtt| format!("{srtt:.3}"));
             let numbers = [path.send_rate_bps, path.pmtu_bytes.into(), path.received.bytes, path.sent.bytes];

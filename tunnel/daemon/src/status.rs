@@ -68,6 +68,9 @@ pub struct InterfaceStatus {
 pub struct PeerStatus {
     /// The public key.
     pub public_key: Option<String>,
+    /// The name in the configuration, or in the `peers-file`.
+    #[serde(default)]
+    pub name: Option<String>,
     /// The inner networks.
     pub allowed_ips: Vec<String>,
     /// Time since the latest handshake.
@@ -289,6 +292,15 @@ impl PathState {
             Self::Up => "up",
             Self::Down => "down",
         }
+    }
+}
+
+impl PeerStatus {
+    /// What people know it by: its name, otherwise the beginning of its public key.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        let key = self.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
+        self.name.as_deref().unwrap_or(key)
     }
 }
 

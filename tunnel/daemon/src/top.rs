@@ -91,7 +91,6 @@ fn heading(status: &TunnelStatus, failure: Option<&str>) -> Vec<Line<'static>> {
 
 fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
     let (reorder, ingress) = (&peer.reorder_buffer, &peer.ingress_queue);
-    let name = peer.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
     let details = format!(", timeout {:.0} ms, {} late", reorder.timeout_ms, reorder.late_packets);
     let bottom_title = format!(
         " reorder buffer {} packets{}; ingress queue {} bytes ",
@@ -99,7 +98,7 @@ fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
         if is_narrow(area.width) { "" } else { &details },
         ingress.backlog_bytes
     );
-    let block = Block::bordered().title(format!(" peer {name} ")).title_bottom(bottom_title);
+    let block = Block::bordered().title(format!(" peer {} ", peer.label())).title_bottom(bottom_title);
     let inner = block.inner(area);
     let max_rate_bps =
         peer.paths.iter().map(|path| path.delivery_rate_bps.max(path.send_rate_bps)).max().unwrap_or(0).max(1);

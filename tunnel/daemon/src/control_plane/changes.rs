@@ -27,7 +27,10 @@ pub(super) fn changes(previous: Option<&TunnelStatus>, status: &TunnelStatus) ->
             let message = format!("carries the packets of {} now", peer.allowed_ips.join(", "));
             peer_events.push(Event::new(EventLevel::Warn, EventKind::ServerMoved, message));
         }
-        peer_events.iter_mut().for_each(|event| event.peer.clone_from(&peer.public_key));
+        for event in &mut peer_events {
+            event.peer.clone_from(&peer.public_key);
+            event.peer_name.clone_from(&peer.name);
+        }
         events.extend(peer_events);
     }
     events

@@ -84,13 +84,13 @@ pub(super) fn unix_ms() -> u64 {
 }
 
 fn write_to_journal(event: &Event) {
-    let Event { kind, peer, path, message, remedy, .. } = event;
+    let Event { kind, peer, peer_name, path, message, remedy, .. } = event;
     let kind = kind.to_string();
-    let (peer, path, remedy) = (peer.as_deref(), path.as_deref(), remedy.as_deref());
+    let (peer, name, path, remedy) = (peer.as_deref(), peer_name.as_deref(), path.as_deref(), remedy.as_deref());
     match event.level {
-        EventLevel::Info => info!(kind, peer, path, remedy, "{message}"),
-        EventLevel::Warn => warn!(kind, peer, path, remedy, "{message}"),
-        EventLevel::Error => error!(kind, peer, path, remedy, "{message}"),
+        EventLevel::Info => info!(kind, peer, name, path, remedy, "{message}"),
+        EventLevel::Warn => warn!(kind, peer, name, path, remedy, "{message}"),
+        EventLevel::Error => error!(kind, peer, name, path, remedy, "{message}"),
     }
 }
 

@@ -89,10 +89,12 @@ struct Snapshot(Arc<TunnelStatus>);
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let interface = ("interface", self.0.interface.name.as_str());
-        let peer_label = |peer: &PeerStatus| ("peer", peer.public_key.clone().unwrap_or_default());
-        let peers: Vec<_> = self.0.peers.iter().map(|peer| (peer, peer_label(peer))).collect();
-        let peers: Vec<_> =
-            peers.iter().map(|(peer, (key, name))| (*peer, vec![interface, (*key, name.as_str())])).collect();
+        let peers = self.0.peers.iter().map(|peer| {
+            let key = ("peer", peer.public_key.as_deref().unwrap_or_default());
+            let name = peer.name.as_deref().map(|name| ("name", name));
+            (peer, [interface, key].into_iter().chain(name).collect::<Vec<_>>())
+        });
+        let peers: Vec<_> = peers.collect();
         let paths: Vec<_> = peers
             .iter()
             .flat_map(|(peer, labels)| {

@@ -85,6 +85,7 @@ fn template(config: &TunnelConfig, assignment: &PathAssignment) -> TunnelStatus 
     let mpt_path = |path: &ConfiguredPath| path_template(path, path.endpoint.as_ref().map(ToString::to_string));
     let peer = |(index, peer): (usize, &ConfiguredPeer)| PeerStatus {
         public_key: peer.public_key.map(|key| key.to_string()),
+        name: peer.name.clone(),
         allowed_ips: peer.allowed_ips.iter().map(ToString::to_string).collect(),
         paths: match &config.mode {
             Mode::Mpt(_) => config.paths.iter().map(mpt_path).collect(),

@@ -38,7 +38,7 @@ fn the_cause_of_a_path_without_data_is_shown_with_its_remedy_and_is_a_metric() {
     }
     let metrics = encode_openmetrics(&Arc::new(status));
     let peer = "R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=";
-    let labels = format!("{{interface=\"rw0\",peer=\"{peer}\",path=\"lte\",cause=\"no-route\"}}");
+    let labels = format!("{{interface=\"rw0\",peer=\"{peer}\",name=\"office\",path=\"lte\",cause=\"no-route\"}}");
     assert!(metrics.contains(&format!("ropewalk_path_cause{labels} 1.0\n")), "{metrics}");
 }
 
@@ -69,7 +69,7 @@ fn the_metrics_are_openmetrics_in_base_units() {
         }
     }
     for line in [
-        "ropewalk_path_srtt_seconds{interface=\"rw0\",peer=\"R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=\",path=\"fibre\"} 0.0123",
+        "ropewalk_path_srtt_seconds{interface=\"rw0\",peer=\"R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y=\",name=\"office\",path=\"fibre\"} 0.0123",
         "ropewalk_dropped_packets_total{interface=\"rw0\",reason=\"no-peer\"} 5",
         "ropewalk_uptime_seconds 3725.0",
     ] {

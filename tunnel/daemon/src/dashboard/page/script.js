@@ -136,7 +136,8 @@ function paths() {
   return shown.filter((series) => most.has(series));
 }
 const peerName = (peer) => peer.public_key ?? peer.allowed_ips[0] ?? "";
-const label = (series) => (page.status?.peers.length > 1 ? `${series.path} · ${series.peer.slice(0, 6)}` : series.path);
+const shortName = (key) => page.status?.peers.find((peer) => peerName(peer) === key)?.name ?? key.slice(0, 6);
+const label = (series) => (page.status?.peers.length > 1 ? `${series.path} · ${shortName(series.peer)}` : series.path);
 const indexAt = (time) => Math.min(page.steps - 1, Math.max(0, Math.floor((time - page.from) / page.step)));
 const cursorIndex = () => (page.cursor == null ? latestIndex() : indexAt(page.cursor));
 
@@ -346,7 +347,7 @@ function alerts() {
   element("alerts").replaceChildren(...items.slice(0, 8));
 }
 
-const subject = (event) => event.path ?? (event.peer ? `peer ${event.peer.slice(0, 8)}` : "");
+const subject = (event) => [event.peer_name, event.path].filter(Boolean).join(" · ") || (event.peer ? `peer ${event.peer.slice(0, 8)}` : "");
 
 function events() {
   const items = [...page.events].reverse().slice(0, 200).map((event) => {
@@ -360,7 +361,7 @@ function events() {
 
 function peers() {
   const rows = (page.status?.peers ?? []).slice(0, 200).map((peer) => [
-    make("code", {}, peerName(peer)), peer.handshake_age_ms == null ? "no handshake yet" : `${span(peer.handshake_age_ms / 1000)} ago`, peer.cipher ?? "–",
+    peer.name ? make("span", { title: peerName(peer) }, peer.name) : make("code", {}, peerName(peer)), peer.handshake_age_ms == null ? "no handshake yet" : `${span(peer.handshake_age_ms / 1000)} ago`, peer.cipher ?? "–",
     `${peer.paths.filter((path) => path.state === "up").length} of ${peer.paths.length}`, peer.allowed_ips.join(", ")]);
   table("peers", [["Peer", "wide"], ["Handshake"], ["Cipher"], ["Paths up"], ["Inner networks", "wide"]], rows);
 }
