@@ -23,7 +23,7 @@ pub(super) fn check(file: &Path, live: bool) -> Result<(), Failure> {
     let counts = [count(peers.len(), "peer"), count(paths.len(), "path")].join(", ");
     let found = if interface.uplinks.is_some() { ", uplinks as they are found" } else { "" };
     output::print(&format!("{}: valid: {} ({mode}), {counts}{found}\n", file.display(), interface.name))?;
-    if live { super::live::check(&config) } else { Ok(()) }
+    if live { super::live::check(&config, file) } else { Ok(()) }
 }
 
 /// Whether the file has tables of a scenario and none that only a tunnel's configuration has.

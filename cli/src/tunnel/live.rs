@@ -3,17 +3,27 @@
 use super::target::runtime_directory;
 use crate::{Failure, output};
 use daemon::config::TunnelConfig;
-use daemon::control_plane::{Client, examine_paths, has_strict_reverse_path, translation};
-use daemon::event::EventKind;
-use daemon::status::{PathState, TunnelStatus};
+use daemon::control_plane::{
+    Client, PathFinding, devices_without_route, examine_paths, has_strict_reverse_path, second_translator, translation,
+    with_present_uplinks,
+};
+use daemon::event::{Event, EventKind};
+use daemon::status::{PathState, PathStatus, PeerStatus, TunnelStatus};
 use std::net::IpAddr;
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// No clock that is right shows an earlier time: 2026-01-01.
 const EARLIEST_TIME: Duration = Duration::from_secs(1_767_225_600);
 /// The least MTU of an uplink that IPv6 works over (RFC 8200, section 5).
 const LEAST_MTU: u32 = 1280;
+/// How much later than now a file may have been written: another machine's clock may differ.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
+/// A daemon knows of each path within this time: a handshake and its repetitions, and the causes that are then found.
+const SETTLE_TIME: Duration = Duration::from_secs(10);
+/// A client may try the key of its token once more for this time, milliseconds.
+const ENROLMENT_MS: u64 = 60_000;
 /// Refused handshakes are of interest for this time, milliseconds.
 const RECENT_MS: u64 = 300_000;
 
@@ -35,18 +45,28 @@ impl Findings {
     }
 }
 
-pub(super) fn check(config: &TunnelConfig) -> Result<(), Failure> {
+pub(super) fn check(config: &TunnelConfig, file: &Path) -> Result<(), Failure> {
     let mut findings = Findings::default();
-    match Client::new(&runtime_directory(), &config.interface.name).status() {
-        Ok(status) => running(&status, &mut findings),
-        Err(_) => {
+    let netlink = |error: std::io::Error| Failure::Environment(format!("netlink: {error}"));
+    let config = &with_present_uplinks(config.clone()).map_err(netlink)?;
+    let client = Client::new(&runtime_directory(), &config.interface.name);
+    let status = settled_status(&client);
+    let paths = examine_paths(config).map_err(netlink)?;
+    match &status {
+        Some(status) => running(status, &client, config, &mut findings),
+        None => {
             findings.note(&format!("{} is not up: its paths are examined without it", config.interface.name));
-            not_running(config, &mut findings)?;
+            not_running(&paths, &mut findings);
         }
+    }
+    uplinks(config, status.as_ref(), &mut findings).map_err(netlink)?;
+    paths.iter().for_each(|finding| translations(finding, &mut findings));
+    if config.peers.iter().all(|peer| peer.endpoint.is_none()) {
+        own_addresses(&mut findings);
     }
     devices(config, &mut findings);
     firewall(config, &mut findings);
-    clock(&mut findings);
+    clock(file, &mut findings);
     output::print(&findings.text)?;
     match findings.problems {
         0 => output::print("no problem found\n"),
@@ -55,8 +75,25 @@ pub(super) fn check(config: &TunnelConfig) -> Result<(), Failure> {
     }
 }
 
+/// The status of a daemon that knows of each path of its own whether it works. After a start and after a change it does not
+/// yet: a DHCP client is at work, or the first handshakes are. `None` if it does not run.
+fn settled_status(client: &Client) -> Option<TunnelStatus> {
+    let start = Instant::now();
+    loop {
+        let status = client.status().ok()?;
+        let is_young = status.uptime_s < SETTLE_TIME.as_secs_f64();
+        let is_known =
+            |path: &PathStatus| path.state == PathState::Up || path.opened_by_peer || path.cause.is_some() && !is_young;
+        let is_settled = status.paths().all(|(_, path)| is_known(path));
+        if is_settled || start.elapsed() > SETTLE_TIME {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
 /// What the daemon knows.
-fn running(status: &TunnelStatus, findings: &mut Findings) {
+fn running(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findings: &mut Findings) {
     for (peer, path) in status.paths() {
         let name = &path.name;
         match (&path.cause, path.state) {
@@ -67,35 +104,83 @@ fn running(status: &TunnelStatus, findings: &mut Findings) {
             }
             (None, _) if peer.handshake_attempts > 0 => {
                 let attempts = peer.handshake_attempts;
-                findings.note(&format!("path {name}: {attempts} handshakes are not answered yet; ask again in 10 s"));
+                findings.note(&format!(
+                    "path {name}: not known yet, {attempts} handshakes are not answered; ask again in 10 s"
+                ));
             }
             (None, state) => findings.note(&format!("path {name}: {}", state.as_str())),
         }
     }
-    let is_recent = |unix_ms: u64| status.unix_ms.saturating_sub(unix_ms) < RECENT_MS;
-    let refusals = status.events.iter().filter(|event| event.kind == EventKind::HandshakeRefused);
-    for event in refusals.filter(|event| is_recent(event.unix_ms)) {
-        findings.problem(&event.message, event.remedy.as_deref().unwrap_or_default());
+    refusals(status, client, config, findings);
+}
+
+/// Handshakes that were refused: a problem while a peer is waited for, otherwise somebody else's.
+fn refusals(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findings: &mut Findings) {
+    let events = client.request("GET", "/v1/events?since=0", "").ok();
+    let events: Vec<Event> = events.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    // The one-time key of a token opens no session once it was used.
+    let is_of_enrolment = |event: &Event| {
+        let mut enrolments = events.iter().filter(|other| other.kind == EventKind::Enrolment);
+        enrolments.any(|other| event.unix_ms.abs_diff(other.unix_ms) < ENROLMENT_MS)
+    };
+    let has_token = |peer: &PeerStatus| {
+        let configured =
+            config.peers.iter().find(|other| other.public_key.map(|key| key.to_string()) == peer.public_key);
+        configured.is_some_and(|peer| peer.token_expires.is_some())
+    };
+    let has_session = |peer: &PeerStatus| peer.paths.iter().any(|path| path.state == PathState::Up);
+    let is_waiting = status.peers.iter().any(|peer| !has_session(peer) && !has_token(peer));
+    let is_recent = |event: &&Event| status.unix_ms.saturating_sub(event.unix_ms) < RECENT_MS;
+    for event in events.iter().filter(|event| event.kind == EventKind::HandshakeRefused).filter(is_recent) {
+        let age_s = status.unix_ms.saturating_sub(event.unix_ms) / 1000;
+        if is_waiting && !is_of_enrolment(event) {
+            findings.problem(&event.message, event.remedy.as_deref().unwrap_or_default());
+        } else {
+            findings.note(&format!("{age_s} s ago {}: all peers that are waited for have sessions", event.message));
+        }
     }
 }
 
-fn not_running(config: &TunnelConfig, findings: &mut Findings) -> Result<(), Failure> {
-    let paths = examine_paths(config).map_err(|error| Failure::Environment(format!("netlink: {error}")))?;
-    let waits = config.peers.iter().all(|peer| peer.endpoint.is_none());
+fn not_running(paths: &[PathFinding], findings: &mut Findings) {
     for finding in paths {
         let name = &finding.path;
-        match finding.cause {
+        match &finding.cause {
             Some(cause) => findings.problem(&format!("path {name}: {}", cause.text), &cause.remedy),
             None => findings.note(&format!("path {name}: a datagram leaves, and nothing refuses it")),
         }
-        if let Some((source, text)) = finding.source.and_then(|source| Some((source, translation(source)?))) {
-            findings.note(&format!("path {name}: {source} is {text}"));
-        }
     }
-    if waits {
-        own_addresses(findings);
+}
+
+/// With `uplinks`: devices that are none because they have no default route.
+fn uplinks(config: &TunnelConfig, status: Option<&TunnelStatus>, findings: &mut Findings) -> std::io::Result<()> {
+    let is_shown = |name: &str| status.is_some_and(|status| status.paths().any(|(_, path)| path.name == name));
+    let devices = devices_without_route(config)?;
+    let devices: Vec<_> = devices.iter().filter(|name| !is_shown(name)).collect();
+    let remedy = |device: &str| format!("`ip route add default via GATEWAY dev {device} metric 700`");
+    if config.interface.uplinks.is_some() && config.paths.is_empty() {
+        let device = devices.first().map_or("DEVICE", |name| name.as_str());
+        findings.problem("there is no path: no device that may be an uplink has a default route", &remedy(device));
+    }
+    for device in devices {
+        findings.note(&format!(
+            "{device} has an address and no default route, so it is no uplink; if it should be one: {}",
+            remedy(device)
+        ));
     }
     Ok(())
+}
+
+/// What is known of address translation on a path.
+fn translations(PathFinding { path, source, routers, .. }: &PathFinding, findings: &mut Findings) {
+    let Some((source, text)) = source.and_then(|source| Some((source, translation(source)?))) else { return };
+    findings.note(&format!("path {path}: {source} is {text}"));
+    if let Some(second) = second_translator(source, routers) {
+        findings.note(&format!(
+            "path {path}: double NAT, probably: behind the router {} is another one without a public address, {second}. A \
+             client works all the same; a server needs its UDP port forwarded by both, or the inner router made a bridge",
+            routers[0]
+        ));
+    }
 }
 
 /// An end that waits for its peers needs an address that they can reach.
@@ -160,10 +245,19 @@ fn refusing_rule(rules: &str, port: u16) -> Option<String> {
 }
 
 /// Handshakes carry the time, which must be later than that of the handshake before.
-fn clock(findings: &mut Findings) {
-    if SystemTime::now().duration_since(UNIX_EPOCH).is_ok_and(|now| now < EARLIEST_TIME) {
-        let text = "the clock is wrong: it is before 2026, and peers refuse handshakes older than the last one";
-        findings.problem(text, "`timedatectl set-ntp true`, or `date -s`");
+fn clock(file: &Path, findings: &mut Findings) {
+    let remedy = "`timedatectl set-ntp true`, or `date -s`";
+    let refuse = "peers refuse handshakes that are older than the last one";
+    let now = SystemTime::now();
+    if now.duration_since(UNIX_EPOCH).is_ok_and(|now| now < EARLIEST_TIME) {
+        return findings.problem(&format!("the clock is wrong: it is before 2026, and {refuse}"), remedy);
+    }
+    let written = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+    let ahead = written.and_then(|written| written.duration_since(now).ok()).filter(|ahead| *ahead > CLOCK_TOLERANCE);
+    if let Some(ahead) = ahead {
+        let hours = ahead.as_secs() / 3600;
+        let text = format!("the clock is wrong: {} was written {hours} h later than now, and {refuse}", file.display());
+        findings.problem(&text, remedy);
     }
 }
 

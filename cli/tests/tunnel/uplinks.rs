@@ -2,8 +2,9 @@
 //! that lack one.
 
 use crate::causes::{DISTANT, LINKS, events, make_distant, run};
+use crate::live::check;
 use crate::tunnel_pair::{IPV4, TunnelPair};
-use daemon::event::{Event, EventKind};
+use daemon::event::{CauseKind, Event, EventKind};
 use daemon::status::{PathState, PathStatus};
 use lab::testbed::{LEFT, RIGHT};
 use testing::eventually;
@@ -31,12 +32,12 @@ fn paths(pair: &TunnelPair) -> Vec<PathStatus> {
 
 /// Waits until the paths that are up on the left host are these.
 fn wait_for_paths(pair: &TunnelPair, names: &[&str]) {
-    let are_up = || {
-        let paths = paths(pair);
-        paths.len() == names.len()
-            && names.iter().all(|name| paths.iter().any(|path| path.name == *name && path.state == PathState::Up))
+    let up = || {
+        let mut up: Vec<_> = paths(pair).into_iter().filter(|path| path.state == PathState::Up).collect();
+        up.sort_by(|a, b| a.name.cmp(&b.name));
+        up.into_iter().map(|path| path.name).collect::<Vec<_>>()
     };
-    assert!(eventually(are_up), "{names:?}: {:#?}", pair.status(LEFT));
+    assert!(eventually(|| up() == names), "{names:?}: {:#?}", pair.status(LEFT));
 }
 
 /// The rules of a host's routing policy, but for the three that every host has.
@@ -69,6 +70,9 @@ fn paths_come_and_go_with_the_default_routes_of_their_uplinks() {
     run(&pair, LEFT, "ip route add default dev rw0 metric 901");
     run(&pair, LEFT, "ip link set p0 down");
     wait_for_paths(&pair, &["p1"]);
+    // It has no route for long enough to be seen.
+    let is_lost = |path: &PathStatus| path.cause.as_ref().is_some_and(|cause| cause.text.contains("no default route"));
+    assert!(eventually(|| paths(&pair).iter().any(is_lost)), "{:#?}", pair.status(LEFT));
     run(&pair, LEFT, "ip link set p0 up");
     add_default_route(&pair, 0, "");
     wait_for_paths(&pair, &["p0", "p1"]);
@@ -78,7 +82,61 @@ fn paths_come_and_go_with_the_default_routes_of_their_uplinks() {
         events(&pair, LEFT, 0).into_iter().filter(is_kind).filter_map(|event| event.path).collect::<Vec<_>>()
     };
     assert_eq!(kinds(EventKind::UplinkAdded), ["p0", "p1", "p0"]);
-    assert_eq!(kinds(EventKind::UplinkRemoved), ["p0"]);
+    assert!(kinds(EventKind::UplinkRemoved).is_empty(), "it was in view all the time");
+}
+
+#[test]
+fn a_lost_default_route_stays_in_view_with_the_command_that_brings_it_back() {
+    let Some(mut pair) = without_paths("uplinks = \"auto\"") else { return };
+    add_default_route(&pair, 0, "");
+    add_default_route(&pair, 1, "metric 700");
+    [RIGHT, LEFT].into_iter().for_each(|host| pair.start(host));
+    pair.wait_until_started(LEFT);
+    wait_for_paths(&pair, &["p0", "p1"]);
+    let seen = events(&pair, LEFT, 0).last().unwrap().sequence;
+    run(&pair, LEFT, "ip route del default dev p1");
+    let p1 = || paths(&pair).into_iter().find(|path| path.name == "p1");
+    let is_lost = || p1().is_some_and(|path| path.state == PathState::Down && path.cause.is_some());
+    assert!(eventually(is_lost), "{:#?}", pair.status(LEFT));
+    let cause = p1().unwrap().cause.unwrap();
+    assert_eq!(cause.kind, CauseKind::NoRoute);
+    assert!(cause.text.starts_with("no default route since "), "{}", cause.text);
+    let gateway = pair.testbed.v4(1, RIGHT);
+    assert_eq!(cause.remedy, format!("`ip route add default via {gateway} dev p1 metric 700`"));
+    let (code, text) = check(&pair, LEFT);
+    let line = format!("problem: path p1: {}\n  remedy: {}\n", cause.text, cause.remedy);
+    assert!(code == Some(4) && text.contains(&line), "{text}");
+    let shown = String::from_utf8(pair.command(LEFT).arg("show").output().unwrap().stdout).unwrap();
+    assert!(shown.contains(&format!("  p1: {}\n    remedy: {}\n", cause.text, cause.remedy)), "{shown}");
+    let of_p1 = || events(&pair, LEFT, seen).into_iter().filter(|event| event.path.as_deref() == Some("p1"));
+    let down = of_p1().map(|event| (event.kind, event.message, event.remedy)).collect::<Vec<_>>();
+    assert_eq!(down, [(EventKind::PathDown, format!("down: {}", cause.text), Some(cause.remedy.clone()))]);
+    wait_for_paths(&pair, &["p0"]);
+
+    // The remedy works.
+    run(&pair, LEFT, cause.remedy.trim_matches('`'));
+    wait_for_paths(&pair, &["p0", "p1"]);
+    assert_eq!(check(&pair, LEFT).0, Some(0));
+
+    run(&pair, LEFT, "ip link set p1 down");
+    assert!(eventually(is_lost), "{:#?}", pair.status(LEFT));
+    assert_eq!(p1().unwrap().cause.unwrap().kind, CauseKind::LinkDown);
+    // One that is really gone.
+    run(&pair, LEFT, "ip link set p1 netns 1");
+    let is_removed = |event: &Event| event.kind == EventKind::UplinkRemoved && event.path.as_deref() == Some("p1");
+    assert!(eventually(|| events(&pair, LEFT, seen).iter().any(is_removed)), "{:#?}", events(&pair, LEFT, seen));
+    assert!(eventually(|| p1().is_none()), "{:#?}", pair.status(LEFT));
+}
+
+#[test]
+fn without_any_default_route_check_names_the_device_that_lacks_one() {
+    let Some(pair) = without_paths("uplinks = \"auto\"") else { return };
+    let (code, text) = check(&pair, LEFT);
+    let remedy = "  remedy: `ip route add default via GATEWAY dev p0 metric 700`\n";
+    assert!(code == Some(4) && text.contains("problem: there is no path: ") && text.contains(remedy), "{text}");
+    add_default_route(&pair, 0, "");
+    let (_, text) = check(&pair, LEFT);
+    assert!(!text.contains("there is no path") && text.contains("p1 has an address and no default route"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::enrolment::{self, Enrolments};
 use super::error::Error;
 use super::handle::DataPlaneHandle;
+use super::lost_uplinks::SeenUplinks;
 use super::monitor::{self, Observer};
 use super::network::{Network, NetworkEvent, has_strict_reverse_path};
 use super::observation::Observation;
@@ -93,7 +94,9 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
     policy_routing.remove_all().await.unwrap_or_else(|error| warn!("policy routing is not removed: {error}"));
     let state = StateFile::of_this_process(&control.file, &control.config.interface.name);
     let state_file = state.create(&control.folder).map_err(Error::system("writing the state file"))?;
-    let mut reloader = Reloader { control, network, state, state_file, policy_routing, alone: None };
+    let (observer, seen_uplinks) = (Arc::default(), SeenUplinks::default());
+    let mut reloader =
+        Reloader { control, network, state, state_file, policy_routing, alone: None, observer, seen_uplinks };
     match set_up_network(&mut reloader).await {
         Ok(listeners) => Ok((reloader, listeners)),
         Err(error) => {
@@ -191,7 +194,7 @@ async fn serve(
     data_plane.start();
     let (requests, mut pending) = mpsc::channel(MAX_REQUESTS);
     let (enrolment_requests, enrolments) = (requests.clone(), Enrolments::default());
-    let observer = Arc::new(Observer::default());
+    let observer = Arc::clone(&reloader.observer);
     let shared = Shared { data_plane: Arc::clone(data_plane), requests, observer: Arc::clone(&observer) };
     observation.start(&shared);
     answer_speed_tests(&reloader.control.config);

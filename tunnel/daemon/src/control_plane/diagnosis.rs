@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -36,7 +37,7 @@ impl Subject {
     }
 
     /// A UDP socket that is bound as the path's is, but for the port.
-    fn socket(&self) -> io::Result<Socket> {
+    pub(super) fn socket(&self) -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(self.remote), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         if let Some(device) = &self.interface {
             socket.bind_device(Some(device.as_bytes()))?;
@@ -81,9 +82,20 @@ impl Devices {
 }
 
 impl Devices {
-    /// Whether an address is this host's own.
-    pub(super) fn has_address(&self, address: IpAddr) -> bool {
-        self.device_of(address).is_some()
+    /// The names of all devices.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.0.iter().map(|(name, ..)| name.clone()).collect()
+    }
+
+    /// Whether there is a device of this name.
+    pub(super) fn has(&self, device: &str) -> bool {
+        self.flags(device).is_some()
+    }
+
+    /// One device, which is up and has no address.
+    #[cfg(test)]
+    pub(super) fn with_device(name: &str) -> Self {
+        Self(vec![(name.to_owned(), InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING, None)])
     }
 }
 
@@ -103,14 +115,27 @@ fn cause(kind: CauseKind, text: String, remedy: String) -> Cause {
 
 /// What keeps datagrams of a path from leaving this host; `tunnel` is the tunnel's own device.
 pub(super) async fn local_cause(subject: &Subject, devices: &Devices, routes: &Routes, tunnel: &str) -> Option<Cause> {
-    let cause = subject.interface.as_deref().and_then(|device| unusable_device(device, devices));
+    let cause = own_address(subject, devices);
+    let cause = cause.or_else(|| unusable_device(subject.interface.as_deref()?, devices));
     match cause.or_else(|| missing_address(subject, devices)) {
         Some(cause) => Some(cause),
         None => missing_route(subject, devices, routes, tunnel).await,
     }
 }
 
-fn unusable_device(device: &str, devices: &Devices) -> Option<Cause> {
+/// Whether the peer's address is this host's own.
+fn own_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
+    let address = subject.remote.ip();
+    // Two ends on one host are a test.
+    if address.is_loopback() || devices.device_of(address).is_none() {
+        return None;
+    }
+    let text = format!("`endpoint` is an address of this host itself: {address}");
+    Some(cause(CauseKind::NoRoute, text, "`endpoint` is the address at which the other end can be reached".into()))
+}
+
+/// Why a device sends nothing, whatever its addresses and routes are.
+pub(super) fn unusable_device(device: &str, devices: &Devices) -> Option<Cause> {
     let Some(flags) = devices.flags(device) else {
         let remedy = "plug it in: the path waits for it; `ip link` lists the devices".into();
         return Some(cause(CauseKind::NoDevice, format!("there is no device {device}"), remedy));
@@ -126,8 +151,15 @@ fn unusable_device(device: &str, devices: &Devices) -> Option<Cause> {
     None
 }
 
+/// Whether a device has an address of a family that others than its neighbours can answer to.
+pub(super) fn has_usable_address(devices: &Devices, device: &str, is_ipv4: bool) -> bool {
+    devices.addresses(Some(device)).any(|address| match address {
+        IpAddr::V4(_) => is_ipv4,
+        IpAddr::V6(own) => !is_ipv4 && !own.is_unicast_link_local(),
+    })
+}
+
 fn missing_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
-    let device = subject.interface.as_deref();
     let is_usable = |address: IpAddr| match (address, subject.remote.ip()) {
         (IpAddr::V4(_), IpAddr::V4(_)) => true,
         (IpAddr::V6(own), IpAddr::V6(remote)) => !own.is_unicast_link_local() || remote.is_unicast_link_local(),
@@ -140,7 +172,7 @@ fn missing_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
         let remedy = format!("`source` must be an address of this host: `ip address` lists them, {source} is none");
         return Some(cause(CauseKind::NoAddress, format!("no device has the address {source}"), remedy));
     }
-    let device = device?;
+    let device = subject.interface.as_deref()?;
     if devices.addresses(Some(device)).any(is_usable) {
         return None;
     }
@@ -286,7 +318,7 @@ pub(super) fn silence(subject: &Subject, answers_elsewhere: bool, has_answered: 
     let text = format!("{remote} has never answered a handshake");
     let remedy = format!(
         "the peer is not up, a firewall drops UDP {port} there, or a key differs: `ropewalk pubkey < KEYFILE` on one end \
-         must be `public-key` on the other"
+         must be `public-key` on the other; or the clock here was set back since the last handshake: `date`"
     );
     cause(CauseKind::NoHandshake, text, remedy)
 }

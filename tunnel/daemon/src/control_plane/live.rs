@@ -1,8 +1,9 @@
 //! What keeps a tunnel that does not run from working on this host and in its network: for `ropewalk check --live`.
 
 use super::diagnosis::{Devices, Probe, Subject, local_cause};
+use super::routers::RouterProbes;
 use super::routes::Routes;
-use super::uplinks::with_uplinks;
+use super::uplinks::{default_routes, with_uplinks};
 use crate::config::{ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Cause, CauseKind};
 use std::io;
@@ -19,6 +20,8 @@ pub struct PathFinding {
     pub path: String,
     /// The address that its datagrams leave with, if there is a route.
     pub source: Option<IpAddr>,
+    /// The first routers on the way that told their addresses, the nearest first; none over IPv6.
+    pub routers: Vec<IpAddr>,
     /// What keeps it from working, if that was found.
     pub cause: Option<Cause>,
 }
@@ -33,7 +36,7 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         tokio::spawn(connection);
         let routes = Routes::new(handle);
-        let config = with_uplinks(config.clone(), &routes).await?;
+        let config = with_uplinks(config.clone(), &default_routes(&routes).await?);
         let devices = Devices::read();
         let mut findings = Vec::new();
         let mut probes = Vec::new();
@@ -41,7 +44,6 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
             for peer in &config.peers {
                 let Some(found) = subject(path, peer) else { continue };
                 let cause = match &found {
-                    Ok(subject) if devices.has_address(subject.remote.ip()) => Some(own_address(subject)),
                     Ok(subject) => local_cause(subject, &devices, &routes, &config.interface.name).await,
                     Err(cause) => Some(cause.clone()),
                 };
@@ -49,11 +51,12 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
                 let mut finding = PathFinding {
                     path: path.name.clone(),
                     source: subject.as_ref().and_then(Subject::source_address),
+                    routers: Vec::new(),
                     cause,
                 };
                 if let (Some(subject), None) = (&subject, &finding.cause) {
                     match Probe::send(subject) {
-                        Ok(probe) => probes.push((findings.len(), probe)),
+                        Ok(probe) => probes.push((findings.len(), probe, RouterProbes::send(subject).ok())),
                         Err(cause) => finding.cause = Some(cause),
                     }
                 }
@@ -63,8 +66,9 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
         if !probes.is_empty() {
             tokio::time::sleep(REFUSAL_TIME).await;
         }
-        for (index, probe) in probes {
+        for (index, probe, routers) in probes {
             findings[index].cause = probe.refusal();
+            findings[index].routers = routers.map_or_else(Vec::new, |routers| routers.answers());
         }
         Ok(findings)
     })
@@ -81,14 +85,6 @@ fn subject(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<Result<Subjec
             remedy: "mend the name, or the name servers in /etc/resolv.conf".into(),
         }),
     })
-}
-
-fn own_address(subject: &Subject) -> Cause {
-    Cause {
-        kind: CauseKind::NoRoute,
-        text: format!("`endpoint` is an address of this host itself: {}", subject.remote.ip()),
-        remedy: "`endpoint` is the address at which the other end can be reached".into(),
-    }
 }
 
 impl Subject {
@@ -118,9 +114,32 @@ pub fn translation(address: IpAddr) -> Option<&'static str> {
     v4.is_private().then_some("a private address: a router translates it; others reach it only by a forwarded port")
 }
 
+/// The router beyond the first that has no public address either: it translates once more, unless both are of one network
+/// of several routers. `source` is the address that datagrams leave this host with.
+#[must_use]
+pub fn second_translator(source: IpAddr, routers: &[IpAddr]) -> Option<IpAddr> {
+    translation(source)?;
+    routers.iter().skip(1).copied().find(|router| translation(*router).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_router_with_a_private_address_translates_again() {
+        let addresses = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>();
+        for (source, routers, expected) in [
+            ("192.168.8.100", &["192.168.8.1", "100.64.0.1", "203.0.113.1"][..], Some("100.64.0.1")),
+            ("192.168.8.100", &["192.168.8.1", "203.0.113.1", "10.0.0.1"], Some("10.0.0.1")),
+            ("192.168.8.100", &["192.168.8.1", "203.0.113.1"], None),
+            ("203.0.113.9", &["203.0.113.1", "10.0.0.1"], None),
+            ("192.168.8.100", &[], None),
+        ] {
+            let found = second_translator(source.parse().unwrap(), &addresses(routers));
+            assert_eq!(found, expected.map(|text| text.parse().unwrap()), "{source} {routers:?}");
+        }
+    }
 
     #[test]
     fn private_and_shared_addresses_are_told_from_public_ones() {

@@ -4,6 +4,7 @@ use super::changes::changes;
 use super::diagnosis::{Devices, Probe, Subject, local_cause, silence};
 use super::events::{EventLog, unix_ms};
 use super::handle::DataPlaneHandle;
+use super::lost_uplinks::LostPath;
 use super::resolver::Resolver;
 use super::routes::Routes;
 use super::server::request_status;
@@ -34,12 +35,14 @@ pub struct Observer {
     /// The events.
     pub events: EventLog,
     causes: Mutex<BTreeMap<PathKey, Cause>>,
+    lost: Mutex<Vec<LostPath>>,
 }
 
 impl Observer {
     /// Adds the causes, the latest events and the time to a status of the data plane.
     #[must_use]
     pub fn annotate(&self, mut status: TunnelStatus) -> TunnelStatus {
+        self.add_lost(&mut status);
         let causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
         for peer in &mut status.peers {
             for path in peer.paths.iter_mut().filter(|path| path.state != PathState::Up && path.cause.is_none()) {
@@ -48,6 +51,30 @@ impl Observer {
         }
         (status.unix_ms, status.events) = (unix_ms(), self.events.latest(STATUS_EVENTS));
         status
+    }
+
+    /// Adds the uplinks that are lost, as paths that are down.
+    fn add_lost(&self, status: &mut TunnelStatus) {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, path) in &*lost {
+            let peer = status.peers.iter_mut().find(|peer| peer.public_key.as_ref() == Some(key));
+            // The uplink may be a path again.
+            peer.filter(|peer| peer.paths.iter().all(|other| other.name != path.name))
+                .into_iter()
+                .for_each(|peer| peer.paths.push(path.clone()));
+        }
+    }
+
+    /// Sets the uplinks that are lost.
+    pub(super) fn set_lost(&self, paths: Vec<LostPath>) {
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = paths;
+    }
+
+    /// Adds to the uplinks that are lost, before their paths are removed.
+    pub(super) fn extend_lost(&self, paths: Vec<LostPath>) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.retain(|(key, path)| !paths.iter().any(|(other, new)| other == key && new.name == path.name));
+        lost.extend(paths);
     }
 
     fn set_cause(&self, key: PathKey, cause: Option<Cause>) {
@@ -83,9 +110,10 @@ pub(super) async fn watch(
     loop {
         interval.tick().await;
         // The control loop ends the tunnel if the data plane does not answer.
-        if let Some(status) = request_status(&*data_plane).await {
-            record(&status);
+        if let Some(mut status) = request_status(&*data_plane).await {
             monitor.resolver.update(&status, &data_plane, &monitor.observer);
+            monitor.observer.add_lost(&mut status);
+            record(&status);
             monitor.update(status).await;
         }
     }
@@ -139,6 +167,11 @@ impl Monitor {
             if !events.iter().any(is_told) {
                 events.push(Event {
                     remedy: Some(cause.remedy),
+                    peer_name: status
+                        .peers
+                        .iter()
+                        .find(|peer| peer.public_key.as_ref() == Some(&key.0))
+                        .and_then(|peer| peer.name.clone()),
                     peer: Some(key.0).filter(|key| !key.is_empty()),
                     path: Some(key.1),
                     ..Event::new(EventLevel::Warn, EventKind::PathCause, cause.text)
@@ -198,7 +231,10 @@ impl Monitor {
                 status.drops.iter().find(|drop| drop.reason == *reason).map_or(0, |drop| drop.packets)
             };
             let is_quiet = self.refusals.get(*reason).is_none_or(|told| now - *told >= REFUSAL_INTERVAL);
-            if count(status) > count(previous) && is_quiet {
+            // The copies that come by other paths of an initiation that is answered look like replays, too.
+            let is_copy = *reason == REPLAYED
+                && status.peers.iter().any(|peer| peer.handshake_age_ms.is_some_and(|age_ms| age_ms < COPY_TIME_MS));
+            if count(status) > count(previous) && is_quiet && !is_copy {
                 self.refusals.insert((*reason).to_owned(), now);
                 events.push(Event {
                     remedy: Some((*remedy).to_owned()),
@@ -209,6 +245,11 @@ impl Monitor {
         events
     }
 }
+
+/// Handshakes that are not later than the latest one of the same peer.
+const REPLAYED: &str = "replayed-initiation";
+/// Copies of an initiation arrive within this time of the first one, milliseconds.
+const COPY_TIME_MS: f64 = 10_000.0;
 
 /// Reasons of drops that somebody's configuration mends, with what they mean and the remedy.
 const REFUSALS: &[(&str, &str, &str)] = &[
@@ -221,6 +262,12 @@ const REFUSALS: &[(&str, &str, &str)] = &[
         "invalid-mac1",
         "a handshake came from an end that has another public key for this one",
         "compare `public-key` on the other end with `public key` in `ropewalk show` here",
+    ),
+    (
+        REPLAYED,
+        "a handshake came whose time is not later than that of the peer's latest one",
+        "set the clock of the other end, which was set back: `timedatectl set-ntp true` there; or restart this end, which \
+         forgets the time",
     ),
     (
         "no-common-cipher",

@@ -4,19 +4,23 @@
 //! old ones are removed last. So a network that moves from one peer to another keeps its route, and at any time one of
 //! the two configurations is in force as a whole.
 
+use super::diagnosis::Devices;
 use super::handle::DataPlaneHandle;
+use super::lost_uplinks::SeenUplinks;
+use super::monitor::Observer;
 use super::network::{Network, route_halves};
 use super::policy_routing::PolicyRouting;
 use super::run_folder::RunFolder;
 use super::server::{Refusal, Request, request_status};
 use super::state_file::{OpenStateFile, StateFile};
-use super::uplinks::with_uplinks;
+use super::uplinks::{default_routes, with_uplinks};
 use crate::config::{self, ConfigChange, ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Event, EventKind, EventLevel};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -59,6 +63,8 @@ pub(super) struct Reloader {
     /// The configuration that returns when a path is no longer to be alone, and the time of that at the latest.
     pub(super) alone: Option<(TunnelConfig, Instant)>,
     pub(super) policy_routing: PolicyRouting,
+    pub(super) observer: Arc<Observer>,
+    pub(super) seen_uplinks: SeenUplinks,
 }
 
 /// The longest time for which a path is alone without another request for it.
@@ -146,9 +152,17 @@ impl Reloader {
         }
     }
 
-    async fn with_uplinks(&self, config: TunnelConfig) -> Result<TunnelConfig, String> {
-        let config = with_uplinks(config, &self.network.routes()).await;
-        config.map_err(|error| format!("finding uplinks: {error}\n"))
+    /// `config` with the uplinks that are there. Those that are lost are shown as such from now on.
+    async fn with_uplinks(&mut self, config: TunnelConfig) -> Result<TunnelConfig, String> {
+        let routes = default_routes(&self.network.routes()).await;
+        let routes = routes.map_err(|error| format!("finding uplinks: {error}\n"))?;
+        let config = with_uplinks(config, &routes);
+        let devices = Devices::read();
+        let events = self.seen_uplinks.update(&config, &routes, &devices, std::time::Instant::now());
+        events.into_iter().for_each(|event| self.observer.events.push(event));
+        // The path of one that is found again is not there yet.
+        self.observer.extend_lost(self.seen_uplinks.lost(&config, &devices));
+        Ok(config)
     }
 
     /// Whether changes of the host's routes concern the tunnel.
@@ -165,7 +179,8 @@ impl Reloader {
             return Vec::new();
         }
         let mut events = Vec::new();
-        match self.with_uplinks(self.control.config.clone()).await {
+        let found = self.with_uplinks(self.control.config.clone()).await;
+        match found {
             Ok(new_config) => {
                 let old_paths = self.control.config.paths.clone();
                 if new_config.paths != old_paths {
@@ -179,6 +194,7 @@ impl Reloader {
             }
             Err(error) => events.push(warning(error)),
         }
+        self.observer.set_lost(self.seen_uplinks.lost(&self.control.config, &Devices::read()));
         events.extend(self.update_policy_routing(data_plane).await);
         events
     }
@@ -296,21 +312,15 @@ fn warning(message: String) -> Event {
     Event::new(EventLevel::Warn, EventKind::UplinkRemoved, message)
 }
 
-/// The uplinks that have come and gone.
+/// The uplinks that have come.
 fn uplink_events(old: &[ConfiguredPath], new: &[ConfiguredPath]) -> Vec<Event> {
-    let event = |path: &ConfiguredPath, kind, message: &str| Event {
-        path: Some(path.name.clone()),
-        ..Event::new(EventLevel::Info, kind, message.to_owned())
-    };
     let is_in = |paths: &[ConfiguredPath], path: &ConfiguredPath| paths.iter().any(|other| other.name == path.name);
-    let gone = old.iter().filter(|path| !is_in(new, path));
-    let gone = gone.map(|path| event(path, EventKind::UplinkRemoved, "the uplink has no default route any more"));
     let come = new.iter().filter(|path| !is_in(old, path));
-    gone.chain(come.map(|path| {
+    come.map(|path| {
         let metered = "an uplink with a default route; metered, so a backup";
         let message = if path.metered { metered } else { "an uplink with a default route" };
-        event(path, EventKind::UplinkAdded, message)
-    }))
+        Event { path: Some(path.name.clone()), ..Event::new(EventLevel::Info, EventKind::UplinkAdded, message) }
+    })
     .collect()
 }
 
@@ -327,7 +337,10 @@ async fn change_data_plane(data_plane: &dyn DataPlaneHandle, config: &TunnelConf
 
 /// Describes the changes, one line each.
 fn describe_changes(changes: &[ConfigChange], waiting: &[String]) -> String {
-    let key_text = |peer: &ConfiguredPeer| peer.public_key.map_or_else(|| "(mpt)".into(), |key| key.to_string());
+    let key_text = |peer: &ConfiguredPeer| {
+        let name = peer.name.as_ref().map_or_else(String::new, |name| format!("{name} "));
+        peer.public_key.map_or_else(|| "(mpt)".into(), |key| format!("{name}{key}"))
+    };
     let line = |change: &ConfigChange| match change {
         ConfigChange::RemovePath(name) => format!("path {name}: removed\n"),
         ConfigChange::AddPath(path) if waiting.contains(&path.name) => {

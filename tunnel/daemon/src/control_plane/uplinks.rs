@@ -1,9 +1,10 @@
 //! The uplinks of `uplinks = "auto"`: each device with a default route becomes a path, as long as it has one.
 
+use super::diagnosis::{Devices, has_usable_address, unusable_device};
 use super::policy_routing::is_policy_table;
-use super::routes::Routes;
+use super::routes::{Route, Routes};
 use crate::config::{ConfiguredPath, TunnelConfig, UplinkOptions};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -36,37 +37,76 @@ fn is_metered(device: &str, options: &UplinkOptions) -> bool {
     is_modem || TETHERING_DRIVERS.contains(&driver) || by_name
 }
 
-/// `config` with a path for each present uplink, and no other automatic paths. A device that a [[path]] names has that
-/// one alone.
+/// The host's default routes by the names of their devices, without those of policy routing. `true` is IPv4.
+pub(super) type DefaultRoutes = BTreeMap<String, Vec<(bool, Route)>>;
+
+/// Reads the host's default routes.
 ///
 /// # Errors
 /// Netlink does not answer.
-pub(super) async fn with_uplinks(mut config: TunnelConfig, routes: &Routes) -> io::Result<TunnelConfig> {
-    let Some(options) = config.interface.uplinks.clone() else { return Ok(config) };
-    config.paths.retain(|path| !path.automatic);
-    let mut devices = BTreeSet::new();
+pub(super) async fn default_routes(routes: &Routes) -> io::Result<DefaultRoutes> {
+    let mut found = DefaultRoutes::new();
     for is_ipv4 in [true, false] {
-        let default_routes = routes.default_routes(is_ipv4).await?;
-        let own = default_routes.iter().filter(|route| !is_policy_table(route.table));
-        devices.extend(own.map(|route| route.device));
-    }
-    let names = devices.into_iter().filter_map(|index| nix::net::if_::if_indextoname(index).ok()?.into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| *name != config.interface.name).collect();
-    names.sort();
-    for name in names {
-        let is_excluded = NO_UPLINKS.into_iter().chain(options.exclude.iter().map(String::as_str));
-        let is_configured = |path: &ConfiguredPath| path.interface.as_ref() == Some(&name) || path.name == name;
-        if is_excluded.into_iter().any(|pattern| matches(pattern, &name)) || config.paths.iter().any(is_configured) {
-            continue;
+        let all = routes.default_routes(is_ipv4).await?;
+        for route in all.into_iter().filter(|route| !is_policy_table(route.table)) {
+            let name = nix::net::if_::if_indextoname(route.device).ok().and_then(|name| name.into_string().ok());
+            found.entry(name.unwrap_or_default()).or_default().push((is_ipv4, route));
         }
-        config.paths.push(ConfiguredPath {
-            interface: Some(name.clone()),
-            metered: is_metered(&name, &options),
-            automatic: true,
-            ..ConfiguredPath::any(config.interface.listen_port, name)
-        });
     }
-    Ok(config)
+    // The index of a route over several devices is 0.
+    found.remove("");
+    Ok(found)
+}
+
+/// Whether a device may be an automatic uplink of `config`. One that a [[path]] names has that path alone.
+pub(super) fn may_be_uplink(config: &TunnelConfig, options: &UplinkOptions, name: &str) -> bool {
+    let mut excluded = NO_UPLINKS.into_iter().chain(options.exclude.iter().map(String::as_str));
+    let is_configured =
+        |path: &ConfiguredPath| !path.automatic && (path.interface.as_deref() == Some(name) || path.name == name);
+    name != config.interface.name
+        && !excluded.any(|pattern| matches(pattern, name))
+        && !config.paths.iter().any(is_configured)
+}
+
+/// `config` with a path for each device with a default route, and no other automatic paths.
+pub(super) fn with_uplinks(mut config: TunnelConfig, routes: &DefaultRoutes) -> TunnelConfig {
+    let Some(options) = config.interface.uplinks.clone() else { return config };
+    config.paths.retain(|path| !path.automatic);
+    let names: Vec<_> = routes.keys().filter(|name| may_be_uplink(&config, &options, name)).collect();
+    config.paths.extend(names.into_iter().map(|name| ConfiguredPath {
+        interface: Some(name.clone()),
+        metered: is_metered(name, &options),
+        automatic: true,
+        ..ConfiguredPath::any(config.interface.listen_port, name.clone())
+    }));
+    config
+}
+
+/// Devices that are up and have an address, but no default route, so that they are no uplinks of `config`.
+///
+/// # Errors
+/// Netlink cannot be opened, or does not answer.
+pub fn devices_without_route(config: &TunnelConfig) -> io::Result<Vec<String>> {
+    let Some(options) = &config.interface.uplinks else { return Ok(Vec::new()) };
+    let routes = present_routes()?;
+    let devices = Devices::read();
+    let is_left_out = |name: &String| {
+        !routes.contains_key(name)
+            && may_be_uplink(config, options, name)
+            && unusable_device(name, &devices).is_none()
+            && [true, false].into_iter().any(|is_ipv4| has_usable_address(&devices, name, is_ipv4))
+    };
+    Ok(devices.names().into_iter().filter(is_left_out).collect())
+}
+
+/// The default routes, for programs that have no control loop.
+fn present_routes() -> io::Result<DefaultRoutes> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (connection, handle, _) = rtnetlink::new_connection()?;
+        tokio::spawn(connection);
+        default_routes(&Routes::new(handle)).await
+    })
 }
 
 /// `with_uplinks` at the start, before there is a control loop.
@@ -77,12 +117,7 @@ pub fn with_present_uplinks(config: TunnelConfig) -> io::Result<TunnelConfig> {
     if config.interface.uplinks.is_none() {
         return Ok(config);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let (connection, handle, _) = rtnetlink::new_connection()?;
-        tokio::spawn(connection);
-        with_uplinks(config, &Routes::new(handle)).await
-    })
+    present_routes().map(|routes| with_uplinks(config, &routes))
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub(super) fn observation(
 }
 
 /// The events that are told if `events` does not say which.
-const DEFAULT_EVENTS: [EventKind; 3] = [EventKind::PathDown, EventKind::PathUp, EventKind::PeerLost];
+const DEFAULT_EVENTS: [EventKind; 4] =
+    [EventKind::PathDown, EventKind::PathUp, EventKind::PeerLost, EventKind::UplinkRemoved];
 
 fn notify(table: &Spanned<NotifyTable>, context: &mut Context<'_>) -> NotifyConfig {
     let NotifyTable { hook, webhook, events } = table.get();
@@ -86,8 +87,19 @@ fn program(path: &Spanned<String>) -> Result<PathBuf, Diagnostic> {
 
 fn event(name: &str, span: Range<usize>) -> Result<EventKind, Diagnostic> {
     let kind = EventKind::deserialize(StrDeserializer::<serde::de::value::Error>::new(name));
-    let known =
-        ["path-down", "path-up", "path-cause", "peer-lost", "peer-up", "handshake-refused", "start", "stop", "reload"];
+    let known = [
+        "path-down",
+        "path-up",
+        "path-cause",
+        "peer-lost",
+        "peer-up",
+        "uplink-added",
+        "uplink-removed",
+        "handshake-refused",
+        "start",
+        "stop",
+        "reload",
+    ];
     kind.map_err(|_| Diagnostic::new(span, format!("unknown event `{name}`")).with_help(suggest(name, &known)))
 }
 
