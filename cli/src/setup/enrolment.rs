@@ -7,6 +7,8 @@ use super::token::Token;
 use super::{clients, environment};
 use crate::{Failure, output};
 use daemon::control_plane::{Client, EnrolError, enrol as enrol_key};
+use daemon::event::CauseKind;
+use daemon::status::PeerStatus;
 use ipnet::IpNet;
 use seal::{PrivateKey, PublicKey};
 use std::collections::BTreeSet;
@@ -20,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// The time for a session and its answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// The time for the server's answer to the first handshakes, of which there are three meanwhile.
+const SILENCE: Duration = Duration::from_secs(5);
 /// The directory of the socket meanwhile: that of the service may belong to its user.
 const RUN: &str = "/run/ropewalk-setup";
 
@@ -41,20 +45,36 @@ pub(super) fn enrol(
     };
     outcome.map_err(|attempt| match attempt {
         Attempt::Failed(reason) => Failure::Environment(reason),
-        Attempt::NoSession(log) => Failure::Environment(format!(
-            "the server does not answer. Either {} is not reachable by UDP (its firewall, or a router in front of it), or \
-             the token (valid until {}) was used, revoked, or is of another server: `ropewalk setup server --list` there \
-             tells which. Nothing else is changed here; the same command tries again.{log}",
-            uplinks.iter().map(|uplink| uplink.endpoint.as_str()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or "),
-            clients::date(u64::from(token.expires))
-        )),
+        Attempt::NoSession(causes) => Failure::Environment(no_session(token, uplinks, &causes)),
     })
+}
+
+/// What it means that there is no session: what was found here, otherwise what the silence of a server may mean. It answers
+/// no key that it does not know, so that nobody can find out which tokens there are.
+fn no_session(token: &Token, uplinks: &[Uplink], causes: &[String]) -> String {
+    let endpoints: BTreeSet<_> = uplinks.iter().map(|uplink| uplink.endpoint.as_str()).collect();
+    let endpoints = endpoints.into_iter().collect::<Vec<_>>().join(" or ");
+    let why = if causes.is_empty() {
+        format!(
+            "the token was used already (it works once, and was valid until {}) or revoked, or UDP port {} is closed at the \
+             server or at a router before it; on the server, `ropewalk setup server --list` tells whether the token is \
+             waiting, and `--add NAME` makes another one",
+            clients::date(u64::from(token.expires)),
+            token.port
+        )
+    } else {
+        causes.join("; ")
+    };
+    format!(
+        "no answer from {endpoints} for this token: {why}\n  help: the tunnel is not started; the same command tries again, \
+         and `ropewalk setup remove` undoes what it has written"
+    )
 }
 
 /// Why an attempt failed.
 enum Attempt {
-    /// No session, with the log of the daemon.
-    NoSession(String),
+    /// No session, with what was found to keep it from this host's paths.
+    NoSession(Vec<String>),
     /// Anything else.
     Failed(String),
 }
@@ -90,19 +110,22 @@ fn try_with(
     };
     let mut daemon = start(name, token, uplinks, private_key, server).map_err(Attempt::Failed)?;
     let start = Instant::now();
+    let mut first_handshake = None;
     loop {
-        let has_ended = daemon.child.try_wait().is_ok_and(|status| status.is_some());
-        if has_ended || start.elapsed() > TIMEOUT {
+        if daemon.child.try_wait().is_ok_and(|status| status.is_some()) {
             let log = daemon.files.last().and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
             let lines: String = log.lines().map(|line| format!("\n  {line}")).collect();
-            return Err(if has_ended {
-                Attempt::Failed(format!("the tunnel does not start:{lines}"))
-            } else {
-                Attempt::NoSession(if lines.is_empty() { lines } else { format!("\nThe tunnel's log:{lines}") })
-            });
+            return Err(Attempt::Failed(format!("the tunnel does not start:{lines}")));
         }
-        let has_session =
-            daemon.client.status().is_ok_and(|status| status.peers.iter().any(|peer| peer.handshake_age_ms.is_some()));
+        let peers = daemon.client.status().map_or_else(|_| Vec::new(), |status| status.peers);
+        let has_session = peers.iter().any(|peer| peer.handshake_age_ms.is_some());
+        if first_handshake.is_none() && peers.iter().any(|peer| peer.handshake_attempts > 0) {
+            first_handshake = Some(Instant::now());
+        }
+        let is_silent = !has_session && first_handshake.is_some_and(|first| first.elapsed() > SILENCE);
+        if is_silent || start.elapsed() > TIMEOUT {
+            return Err(Attempt::NoSession(causes(&peers)));
+        }
         if has_session {
             match own.map_or(Ok(()), |own| enrol_key(server, own)) {
                 Ok(()) => return Ok(()),
@@ -115,6 +138,15 @@ fn try_with(
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// What this host and the network told of the paths; not that the server is silent, which it may be for other reasons.
+fn causes(peers: &[PeerStatus]) -> Vec<String> {
+    let is_silence = |kind| matches!(kind, CauseKind::SilentPath | CauseKind::NoHandshake | CauseKind::SilentPeer);
+    let paths = peers.iter().flat_map(|peer| &peer.paths);
+    let found =
+        paths.filter_map(|path| Some((&path.name, path.cause.as_ref().filter(|cause| !is_silence(cause.kind))?)));
+    found.map(|(name, cause)| format!("{name}: {} ({})", cause.text, cause.remedy)).collect()
 }
 
 fn start(name: &str, token: &Token, uplinks: &[Uplink], private_key: &str, server: IpAddr) -> Result<Daemon, String> {

@@ -30,6 +30,14 @@ fn two_commands_bond_the_uplinks_behind_a_nat_and_remove_leaves_nothing() {
     let output = internet.ropewalk(CLIENT, &format!("{command} --yes"));
     assert!(output.contains("over 2 of 2 paths"), "{output}");
 
+    // Nothing is wrong, however early that is asked.
+    for host in [CLIENT, SERVER] {
+        let checked = internet.ropewalk(host, "check --live /etc/ropewalk/rw0.toml");
+        assert!(checked.ends_with("no problem found\n"), "{checked}");
+    }
+    let shown = internet.ropewalk(SERVER, "show rw0");
+    assert!(shown.contains("  name: client1\n"), "{shown}");
+
     // The host behind the server has no route to the inner network: only translation brings the answer back.
     let server: IpAddr = SERVER_ADDRESS.parse().unwrap();
     assert_eq!(internet.ask(CLIENT, WEB, WEB_ADDRESS), Ok((server, "question\n".into())));
@@ -87,8 +95,21 @@ fn a_token_works_once_and_a_revoked_client_has_no_session() {
     // The token again, as somebody would who has found it.
     internet.ropewalk(CLIENT, "setup remove --yes");
     let (code, stderr) = internet.refusal(CLIENT, &format!("{command} --yes"));
-    assert!(code == 4 && stderr.contains("was used"), "{stderr}");
+    let phrase = "no answer from 203.0.113.1:4754 for this token: the token was used already";
+    assert!(code == 4 && stderr.contains(phrase) && stderr.contains("setup server --list"), "{stderr}");
     internet.ropewalk(CLIENT, "setup remove --yes");
+    // A closed port that says so: the token has nothing to do with it.
+    for line in [
+        "add table inet closed",
+        "add chain inet closed input { type filter hook input priority 0 ; }",
+        "add rule inet closed input udp dport 4754 reject",
+    ] {
+        internet.run(SERVER, &["nft", line]);
+    }
+    let (code, stderr) = internet.refusal(CLIENT, &format!("{command} --yes"));
+    assert!(code == 4 && stderr.contains("nothing listens there") && !stderr.contains("was used"), "{stderr}");
+    internet.ropewalk(CLIENT, "setup remove --yes");
+    internet.run(SERVER, &["nft", "delete table inet closed"]);
 
     let output = internet.ropewalk(SERVER, "setup server --add phone");
     internet.ropewalk(CLIENT, &format!("{} --yes --networks 198.51.100.0/24", client_command(&output)));
