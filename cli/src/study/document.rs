@@ -53,9 +53,9 @@ mod tests {
         };
         let document = serde_json::to_value(Document::new(&Manifest::default(), vec![run])).unwrap();
         let docs = include_str!("../../../docs/json.md");
-        // Another document, of the tunnel.
+        // Other documents, of the tunnel.
         let (before, after) = docs.split_once("\n## The history of a tunnel\n").expect("it is there");
-        let (_, after) = after.split_once("\n## ").expect("sections follow");
+        let (_, after) = after.split_once("\n## A distribution\n").expect("it follows them");
         let docs = format!("{before}\n{after}");
         let rows = docs.lines().filter(|line| line.starts_with("| `"));
         let documented: BTreeSet<String> = rows.filter_map(|row| row.split('`').nth(1)).map(str::to_owned).collect();

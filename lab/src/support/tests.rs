@@ -146,13 +146,14 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
 #[test]
 fn every_simulator_only_feature_is_rejected() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
-    let examples: [(&str, &[&str]); 7] = [
+    let examples: [(&str, &[&str]); 8] = [
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
         ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=b"]),
         ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"]),
         ("", &["path.wire.mtu=9000b"]),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"]),
         (SECOND_PATH, &[MPTCP, subflow]),
+        ("", &["flow.tcp.direction=reverse"]),
         ("", &["host.profile=ns-2"]),
     ];
     assert_eq!(examples.len(), SIMULATOR_ONLY.len());
