@@ -56,9 +56,16 @@ impl PathSender {
         (self.lost - prior.lost) as u32
     }
 
-    /// A packet was delivered: `seq`, sent at `sent`.
-    pub fn on_delivered(&mut self, sample: &mut PendingRateSample, seq: u64, sent: Instant, snapshot: &SendSnapshot) {
-        self.rate.count(1);
+    /// A packet was delivered that counts as so many `segments`: `seq`, sent at `sent`.
+    pub fn on_delivered(
+        &mut self,
+        sample: &mut PendingRateSample,
+        seq: u64,
+        sent: Instant,
+        segments: u32,
+        snapshot: &SendSnapshot,
+    ) {
+        self.rate.count(segments);
         self.rate.on_delivered(sample, seq, sent, snapshot);
     }
 

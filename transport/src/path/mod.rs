@@ -186,9 +186,10 @@ impl PathSender {
         self.notify(now, &PathEvent::IdleRestart { idle, rto }, controller);
     }
 
-    /// A packet is sent, counted in `in_flight`; `outstanding` if others are. The snapshot is to be stored with it.
-    pub fn on_sent(&mut self, now: Instant, outstanding: bool, in_flight: u32) -> SendSnapshot {
-        self.sent_since_sample += 1;
+    /// A packet is sent that counts as so many `segments`, also in `in_flight`; `outstanding` if others are. The snapshot
+    /// is to be stored with it.
+    pub fn on_sent(&mut self, now: Instant, outstanding: bool, in_flight: u32, segments: u32) -> SendSnapshot {
+        self.sent_since_sample += segments;
         self.sent_since_validation = true;
         self.last_sent = now;
         self.rate.on_sent(now, outstanding, self.totals(in_flight))

@@ -43,7 +43,7 @@ fn a_loss_in_cwr_continues_the_reduction() {
 fn a_full_window_is_cwnd_limited() {
     let (mut path, mut handle) = path();
     let mut round = |in_flight, snd_una, snd_nxt| {
-        path.on_sent(millis(1), false, in_flight);
+        path.on_sent(millis(1), false, in_flight, 1);
         let cwnd_full = path.validate_cwnd(millis(1), &outstanding(in_flight, snd_una, snd_nxt), false, &mut handle);
         (cwnd_full, path.cwnd_validation.is_cwnd_limited(INITIAL_CWND, false))
     };
@@ -55,10 +55,10 @@ fn a_full_window_is_cwnd_limited() {
 #[test]
 fn an_acknowledgement_counts_what_was_delivered_since_it_began() {
     let (mut path, mut handle) = path();
-    let snapshot = path.on_sent(millis(0), false, 1);
+    let snapshot = path.on_sent(millis(0), false, 1, 1);
     let prior = path.prior_state(1);
     let mut rate_sample = PendingRateSample::default();
-    path.on_delivered(&mut rate_sample, 0, millis(0), &snapshot);
+    path.on_delivered(&mut rate_sample, 0, millis(0), 1, &snapshot);
     assert_eq!(path.delivered_since(&prior), 1);
     let acked = AckedPackets { rate_sample, pkts_acked: 1, ..AckedPackets::default() };
     let delivery = path.finish_ack(millis(20), &prior, &acked, &outstanding(0, 1, 1), &mut handle).expect("valid");

@@ -126,13 +126,14 @@ impl RateSampler {
             self.delivered_at = now;
         }
         sample.newest?;
+        let delivered = (self.delivered - sample.prior.delivered) as u32;
         let interval = sample.send_interval.max(now.since(sample.prior.delivered_at));
         // Shorter than the minimum RTT: an artefact, for example of a retransmission acked for its original.
-        if min_rtt != Span::MAX && interval < min_rtt || interval == Span::ZERO {
+        if min_rtt != Span::MAX && interval < min_rtt || interval == Span::ZERO || delivered == 0 {
             return None;
         }
         Some(RateSample {
-            delivered: (self.delivered - sample.prior.delivered) as u32,
+            delivered,
             interval,
             prior_delivered: sample.prior.delivered,
             app_limited: sample.prior.app_limited,

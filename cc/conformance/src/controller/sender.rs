@@ -217,7 +217,7 @@ impl Path {
             } else {
                 self.snd_nxt += 1;
             }
-            self.snapshot = self.sender.on_sent(now, self.in_flight > 1, self.in_flight);
+            self.snapshot = self.sender.on_sent(now, self.in_flight > 1, self.in_flight, 1);
         }
         self.sender.validate_cwnd(now, &self.outstanding(), true, controller);
     }
@@ -240,7 +240,7 @@ impl Path {
         };
         let sent = self.sender.last_sent();
         for _ in 0..acked {
-            self.sender.on_delivered(&mut packets.rate_sample, self.snd_nxt, sent, &self.snapshot);
+            self.sender.on_delivered(&mut packets.rate_sample, self.snd_nxt, sent, 1, &self.snapshot);
         }
         if acked > 0 {
             packets.rtt = Some(rtt);

@@ -188,7 +188,7 @@ impl Connection {
             path.idle_at = path.idle_at.max(now) + path.link.transmission;
             path.sender.before_send(now, path.in_flight(), &mut self.controller);
             path.snd_nxt += 1;
-            let snapshot = path.sender.on_sent(now, path.in_flight() > 1, path.in_flight());
+            let snapshot = path.sender.on_sent(now, path.in_flight() > 1, path.in_flight(), 1);
             let mark_every = path.link.mark_every;
             let marked =
                 mark_every > 0 && path.snd_nxt.is_multiple_of(mark_every) || path.in_flight() > path.link.mark_above;
@@ -225,7 +225,7 @@ impl Connection {
         path.sender.update_min_rtt(now, rtt);
         let mut rate_sample = PendingRateSample::default();
         for packet in packets {
-            path.sender.on_delivered(&mut rate_sample, packet.seq, packet.sent, &packet.snapshot);
+            path.sender.on_delivered(&mut rate_sample, packet.seq, packet.sent, 1, &packet.snapshot);
         }
         let marked = packets.iter().filter(|packet| packet.marked).count() as u32;
         if marked > 0 {

@@ -130,7 +130,7 @@ impl Sender {
     fn send_new(&mut self, now: Instant, controller: &mut ControllerHandle) -> Segment {
         let counts = self.scoreboard.counts();
         self.path.before_send(now, counts.in_flight(), controller);
-        let snapshot = self.path.on_sent(now, counts.packets_out > 0, counts.in_flight() + 1);
+        let snapshot = self.path.on_sent(now, counts.packets_out > 0, counts.in_flight() + 1, 1);
         let seq = self.scoreboard.push(now, snapshot);
         self.on_new_data(now, counts.packets_out == 0);
         self.counters.sent += 1;
@@ -138,7 +138,7 @@ impl Sender {
     }
 
     fn retransmit(&mut self, now: Instant, seq: u64) -> Segment {
-        let snapshot = self.path.on_sent(now, true, self.in_flight() + 1);
+        let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);
         self.scoreboard.retransmit(seq, now, snapshot);
         self.undo.on_retransmission(timestamp(now));
         if seq == self.scoreboard.snd_una() {
@@ -242,7 +242,7 @@ impl Sender {
         if packet.is_sacked() || packet.is_retransmitted() {
             return None;
         }
-        let snapshot = self.path.on_sent(now, true, self.in_flight() + 1);
+        let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);
         self.scoreboard.retransmit_as_tlp(last, now, snapshot);
         self.counters.sent += 1;
         self.counters.retransmitted += 1;

@@ -78,7 +78,7 @@ pub(super) struct TunnelPath {
     /// How much longer the one-way delay is than that of the fastest path.
     pub(super) excess_one_way_delay: Span,
     phantom_queue: PhantomQueue,
-    /// Payload of a full fragment, bytes: the MSS of the controller.
+    /// Payload of a full fragment, bytes, as the controller knows it: a segment is the packet with it.
     mss: u32,
     /// Arrival of the latest datagram.
     pub(super) last_received: Option<Instant>,
@@ -270,7 +270,7 @@ impl TunnelPath {
         self.config.header_bytes + self.validation.dplpmtud.plpmtu()
     }
 
-    /// UDP payload of a datagram with a full fragment, bytes: the unit of delivery rates.
+    /// UDP payload of a datagram with a full fragment, bytes.
     fn full_datagram_bytes(&self) -> u32 {
         self.mss + SEAL_OVERHEAD + DATA_HEADER_BYTES
     }
@@ -282,15 +282,14 @@ impl TunnelPath {
 
     /// Sends a fragment of `bytes`; returns the packet number.
     pub(super) fn send(&mut self, now: Instant, fragment: u64, bytes: u32, controller: &mut ControllerHandle) -> u64 {
-        let in_flight = self.sent.in_flight;
-        if in_flight == 0 {
+        if self.sent.is_idle() {
             (self.pto_start, self.pto_count) = (now, 0);
+            self.sender.before_send(now, 0, controller);
         }
-        self.sender.before_send(now, in_flight, controller);
         let datagram_bytes = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
-        let snapshot = self.sender.on_sent(now, in_flight > 0, in_flight + 1);
-        let packet_number = self.sent.push_data(now, snapshot, fragment, bytes, datagram_bytes > BASE_PLPMTU);
-        self.phantom_queue.on_sent(now, self.full_datagram_bytes());
+        let full_datagram = self.full_datagram_bytes();
+        let packet_number = self.sent.push_data(now, fragment, bytes, full_datagram, &mut self.sender);
+        self.phantom_queue.on_sent(now, datagram_bytes);
         let rate = self.pacing_rate();
         if rate != UNPACED {
             // The pacer is charged from the packet's send time on, even if it is sent early.
@@ -344,12 +343,15 @@ impl TunnelPath {
         controller: &mut ControllerHandle,
     ) -> bool {
         let prior = self.sender.prior_state(self.sent.in_flight);
+        let before = outcomes.counts();
         let Some(acked) = self.sent.on_ack(now, ack, &mut self.sender, outcomes) else { return false };
-        if self.sender.delivered_since(&prior) > 0 {
+        let [delivered, lost] = outcomes.counts_since(before);
+        if delivered > 0 {
             self.validation.on_delivered(now);
             (self.pto_count, self.pto_start) = (0, now);
         }
-        self.finish_ack(now, &prior, acked, controller);
+        self.count_losses(now, lost, delivered);
+        self.finish_ack(now, &prior, acked, lost > 0, controller);
         true
     }
 
@@ -360,6 +362,7 @@ impl TunnelPath {
         now: Instant,
         prior: &PriorState,
         mut acked: AckedPackets,
+        has_lost: bool,
         controller: &mut ControllerHandle,
     ) {
         let outstanding = self.sent.outstanding();
@@ -367,17 +370,15 @@ impl TunnelPath {
         if state != CaState::Open && outstanding.snd_una >= self.sender.high_seq() {
             self.sender.leave_reduction(now, true, controller);
         }
-        if self.sender.lost_since(prior) > 0 && self.sender.ca_state() != CaState::Recovery {
+        if has_lost && self.sender.ca_state() != CaState::Recovery {
             self.sender.enter_reduction(now, Cause::Loss, CaState::Recovery, &outstanding, controller);
         } else if acked.marked > 0 && self.sender.ca_state() == CaState::Open {
             self.sender.enter_reduction(now, Cause::EcnMark, CaState::Cwr, &outstanding, controller);
         }
-        let (lost, delivered) = (self.sender.lost_since(prior), self.sender.delivered_since(prior));
-        self.count_losses(now, lost.into(), delivered.into());
         acked.pkts_acked = self.sender.delivered_since(prior);
         acked.may_raise_cwnd = acked.pkts_acked > 0;
         if let Some(delivery) = self.sender.finish_ack(now, prior, &acked, &outstanding, controller) {
-            self.delivery_rate = delivery.rate(self.full_datagram_bytes());
+            self.delivery_rate = Rate::of(self.sent.sampled_bytes, delivery.interval);
             self.phantom_queue.on_delivery(now, self.delivery_rate, self.is_saturated(), self.srtt());
         }
     }
@@ -406,9 +407,12 @@ impl TunnelPath {
     ) -> PathTimeout {
         if self.sent.loss_time <= now {
             let prior = self.sender.prior_state(self.sent.in_flight);
+            let before = outcomes.counts();
             let acked = self.sent.on_loss_timer(now, &mut self.sender, outcomes);
-            if self.sender.lost_since(&prior) > 0 {
-                self.finish_ack(now, &prior, acked, controller);
+            let [_, lost] = outcomes.counts_since(before);
+            if lost > 0 {
+                self.count_losses(now, lost, 0);
+                self.finish_ack(now, &prior, acked, true, controller);
             }
         }
         if self.black_hole_deadline() <= now {
@@ -433,7 +437,7 @@ impl TunnelPath {
     }
 
     fn pto_deadline(&self) -> Instant {
-        if self.sent.in_flight == 0 || !self.validation.up {
+        if self.sent.is_idle() || !self.validation.up {
             return Instant::NEVER;
         }
         self.pto_start + self.bounded_pto()

@@ -34,7 +34,7 @@ impl TunnelPath {
         }
         if pong.plpmtu.is_some() && self.mss != self.fragment_size() {
             self.mss = self.fragment_size();
-            self.sender.notify(now, &PathEvent::MssChanged { mss: self.mss }, controller);
+            self.sender.notify(now, &PathEvent::MssChanged { mss: self.full_packet_bytes() }, controller);
         }
         PongOutcome { was_down: pong.was_down, plpmtu: pong.plpmtu, refused_candidate: refused }
     }
@@ -43,7 +43,7 @@ impl TunnelPath {
         self.mss = self.fragment_size();
         (self.pto_count, self.phantom_queue) = (0, PhantomQueue::default());
         let info = PathInfo {
-            mss: self.mss,
+            mss: self.full_packet_bytes(),
             initial_window: INITIAL_WINDOW,
             rtt: Some(rtt),
             tick: TICK,

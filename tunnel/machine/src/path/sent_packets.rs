@@ -4,6 +4,7 @@
 //! another that was sent a packet or time threshold later has been acknowledged (RFC 9002, section 6.1); the packet
 //! threshold grows when a path proves to reorder more.
 
+use super::{BASE_PLPMTU, DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use std::collections::VecDeque;
 use transport::path::{AckedPackets, Outstanding, PathSender};
 use transport::recovery::SendSnapshot;
@@ -37,11 +38,32 @@ enum SentPacketState {
 struct SentPacket {
     sent: Instant,
     snapshot: SendSnapshot,
+    /// Full-size segments that the packet counts as: see [`SegmentCounter`].
+    segments: u32,
+    datagram_bytes: u32,
+    /// Bytes of datagrams delivered when it was sent.
+    delivered_bytes: u64,
     /// Number of the fragment among all fragments.
     fragment: u64,
-    /// The datagram is larger than [`BASE_PLPMTU`](super::BASE_PLPMTU).
-    is_large: bool,
     state: SentPacketState,
+}
+
+/// Counts bytes in full-size segments, the unit of congestion windows (RFC 9002 counts bytes, Linux segments of the MSS): a
+/// packet counts as the segments that it completes, so that acknowledgements of an inner flow, of which dozens make a
+/// segment, take no more of a window than their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct SegmentCounter {
+    /// Bytes beyond the last full segment.
+    remainder: u32,
+}
+
+impl SegmentCounter {
+    /// The segments that a packet of `bytes` completes, with full segments of `full_bytes`.
+    fn count(&mut self, bytes: u32, full_bytes: u32) -> u32 {
+        let sum = self.remainder + bytes;
+        self.remainder = sum % full_bytes.max(1);
+        sum / full_bytes.max(1)
+    }
 }
 
 /// Fragments, by their numbers, that were acknowledged or lost. The buffers are reused.
@@ -51,6 +73,19 @@ pub(crate) struct FragmentOutcomes {
     pub(crate) lost: Vec<u64>,
 }
 
+impl FragmentOutcomes {
+    /// How many were acknowledged, and lost.
+    pub(super) fn counts(&self) -> [usize; 2] {
+        [self.acked.len(), self.lost.len()]
+    }
+
+    /// How many were acknowledged, and lost, since these [`counts`](Self::counts).
+    pub(super) fn counts_since(&self, before: [usize; 2]) -> [u64; 2] {
+        let now = self.counts();
+        std::array::from_fn(|index| (now[index] - before[index]) as u64)
+    }
+}
+
 /// The packets sent on a path and not yet acknowledged or lost, by packet number.
 #[derive(Clone, Debug)]
 pub(super) struct SentPackets {
@@ -58,7 +93,14 @@ pub(super) struct SentPackets {
     base: u64,
     packets: VecDeque<SentPacket>,
     /// Packets with data in flight.
+    packets_in_flight: u32,
+    /// They, in full-size segments.
     pub(super) in_flight: u32,
+    segment_counter: SegmentCounter,
+    /// Bytes of datagrams with data delivered.
+    delivered_bytes: u64,
+    /// Those of the latest acknowledgement's delivery-rate sample, which counts them in segments.
+    pub(super) sampled_bytes: u64,
     largest_acked: Option<u64>,
     packet_threshold: u64,
     /// Packet numbers lost lately.
@@ -89,6 +131,8 @@ struct AckInProgress<'a> {
     ack: &'a Ack,
     largest: u64,
     acked: AckedPackets,
+    /// The newest packet delivered, and the bytes delivered when it was sent.
+    newest: Option<(u64, u64)>,
 }
 
 impl SentPackets {
@@ -97,7 +141,11 @@ impl SentPackets {
         Self {
             base: first_packet_number,
             packets: VecDeque::new(),
+            packets_in_flight: 0,
             in_flight: 0,
+            segment_counter: SegmentCounter::default(),
+            delivered_bytes: 0,
+            sampled_bytes: 0,
             largest_acked: None,
             packet_threshold: MIN_PACKET_THRESHOLD,
             recently_lost: VecDeque::with_capacity(MAX_REMEMBERED_LOSSES),
@@ -123,18 +171,29 @@ impl SentPackets {
         Outstanding { in_flight, packets_out: in_flight, snd_una: self.base, snd_nxt: self.next_packet_number() }
     }
 
-    /// Adds a packet with a fragment of `bytes`; returns its packet number.
+    /// Whether no packet with data is in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        self.packets_in_flight == 0
+    }
+
+    /// Adds a packet with a fragment of `bytes`; returns its packet number. `full_datagram`: bytes of the UDP payload with a
+    /// full fragment.
     pub(super) fn push_data(
         &mut self,
         now: Instant,
-        snapshot: SendSnapshot,
         fragment: u64,
         bytes: u32,
-        is_large: bool,
+        full_datagram: u32,
+        sender: &mut PathSender,
     ) -> u64 {
-        self.in_flight += 1;
+        let datagram_bytes = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
+        let segments = self.segment_counter.count(datagram_bytes, full_datagram);
+        let snapshot = sender.on_sent(now, !self.is_idle(), self.in_flight + segments, segments);
+        (self.packets_in_flight, self.in_flight) = (self.packets_in_flight + 1, self.in_flight + segments);
         (self.sent_packets, self.sent_bytes) = (self.sent_packets + 1, self.sent_bytes + u64::from(bytes));
-        self.push(SentPacket { sent: now, snapshot, fragment, is_large, state: SentPacketState::InFlight })
+        let delivered_bytes = self.delivered_bytes;
+        let state = SentPacketState::InFlight;
+        self.push(SentPacket { sent: now, snapshot, segments, datagram_bytes, delivered_bytes, fragment, state })
     }
 
     /// Adds a packet of frames only; returns its packet number.
@@ -143,8 +202,15 @@ impl SentPackets {
             self.base += 1;
             return self.base - 1;
         }
-        let snapshot = SendSnapshot::default();
-        self.push(SentPacket { sent: now, snapshot, fragment: 0, is_large: false, state: SentPacketState::Control })
+        self.push(SentPacket {
+            sent: now,
+            snapshot: SendSnapshot::default(),
+            segments: 0,
+            datagram_bytes: 0,
+            delivered_bytes: 0,
+            fragment: 0,
+            state: SentPacketState::Control,
+        })
     }
 
     fn push(&mut self, packet: SentPacket) -> u64 {
@@ -161,8 +227,8 @@ impl SentPackets {
         outcomes: &mut FragmentOutcomes,
     ) -> Option<AckedPackets> {
         let largest = self.decode(ack.largest)?;
-        let (base, delivered) = (self.base, sender.delivered());
-        let mut progress = AckInProgress { now, ack, largest, acked: AckedPackets::default() };
+        let (base, in_flight, delivered) = (self.base, self.packets_in_flight, sender.delivered());
+        let mut progress = AckInProgress { now, ack, largest, acked: AckedPackets::default(), newest: None };
         self.find_spurious_losses(largest, ack);
         let mut range_end = largest;
         for (length, gap) in ack.ranges.iter() {
@@ -174,12 +240,16 @@ impl SentPackets {
             }
             range_end = next_end;
         }
+        self.sampled_bytes = progress.newest.map_or(0, |(_, delivered_bytes)| self.delivered_bytes - delivered_bytes);
         let mut acked = progress.acked;
         // An acknowledgement that a newer one overtook has old counts (RFC 9000, section 13.4.2.1).
         if self.largest_acked < Some(largest) {
             self.largest_acked = Some(largest);
             let newly_marked = ack.ce_count.wrapping_sub(self.ce_count) as i32;
-            acked.marked = (newly_marked.max(0) as u32).min((sender.delivered() - delivered) as u32);
+            let packets = in_flight - self.packets_in_flight;
+            let marked = (newly_marked.max(0) as u32).min(packets);
+            let segments = (sender.delivered() - delivered).max(1);
+            acked.marked = (u64::from(marked) * segments).div_ceil(u64::from(packets.max(1))) as u32;
             self.ce_count = ack.ce_count;
         }
         self.detect_losses(now, sender, outcomes);
@@ -207,10 +277,15 @@ impl SentPackets {
             return;
         }
         packet.state = SentPacketState::AckedOrLost;
-        self.in_flight -= 1;
-        sender.on_delivered(&mut progress.acked.rate_sample, number, packet.sent, &packet.snapshot);
+        (self.packets_in_flight, self.in_flight) = (self.packets_in_flight - 1, self.in_flight - packet.segments);
+        let SentPacket { sent, segments, snapshot, .. } = packet;
+        sender.on_delivered(&mut progress.acked.rate_sample, number, *sent, *segments, snapshot);
+        self.delivered_bytes += u64::from(packet.datagram_bytes);
+        if progress.newest.is_none_or(|(newest, _)| number > newest) {
+            progress.newest = Some((number, packet.delivered_bytes));
+        }
         outcomes.acked.push(packet.fragment);
-        if packet.is_large {
+        if packet.datagram_bytes > BASE_PLPMTU {
             self.large_losses = None;
         }
         if number == progress.largest {
@@ -273,11 +348,11 @@ impl SentPackets {
             packet.state = SentPacketState::AckedOrLost;
             self.newest_lost = Some(packet.snapshot);
             outcomes.lost.push(packet.fragment);
-            if packet.is_large {
+            if packet.datagram_bytes > BASE_PLPMTU {
                 self.large_losses.get_or_insert((now, 0)).1 += 1;
             }
-            self.in_flight -= 1;
-            sender.count_lost(1);
+            (self.packets_in_flight, self.in_flight) = (self.packets_in_flight - 1, self.in_flight - packet.segments);
+            sender.count_lost(packet.segments);
             if self.recently_lost.len() == MAX_REMEMBERED_LOSSES {
                 self.recently_lost.pop_front();
             }
@@ -327,7 +402,7 @@ impl SentPackets {
     pub(super) fn abandon_in_flight(&mut self, sender: &mut PathSender, outcomes: &mut FragmentOutcomes) {
         outcomes.lost.extend(self.fragments());
         sender.count_lost(self.in_flight);
-        (self.base, self.in_flight) = (self.next_packet_number(), 0);
+        (self.base, self.packets_in_flight, self.in_flight) = (self.next_packet_number(), 0, 0);
         self.packets.clear();
         (self.loss_time, self.large_losses) = (Instant::NEVER, None);
     }
@@ -383,8 +458,7 @@ mod tests {
     fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
         let (mut packets, mut sender, mut outcomes) = path();
         for fragment in 0..5 {
-            let snapshot = sender.on_sent(millis(1), fragment > 0, packets.in_flight + 1);
-            assert_eq!(packets.push_data(millis(1), snapshot, fragment, 1000, false), fragment);
+            assert_eq!(packets.push_data(millis(1), fragment, 1000, 1100, &mut sender), fragment);
         }
         let mut marks = |largest, ce_count| {
             let acked = packets.on_ack(millis(1), &ack(largest, ce_count), &mut sender, &mut outcomes);
@@ -392,6 +466,22 @@ mod tests {
         };
         // The second one was sent before the first, by another path.
         assert_eq!([marks(1, 1), marks(0, 0), marks(3, 1), marks(4, 2)], [1, 0, 0, 1]);
+    }
+
+    /// 30 datagrams of 100 bytes and one of 1000 are four segments of 1000 bytes, in flight and delivered.
+    #[test]
+    fn small_packets_take_no_more_of_the_window_than_their_bytes() {
+        let (mut packets, mut sender, mut outcomes) = path();
+        for fragment in 0..31 {
+            let datagram = if fragment == 30 { 1000 } else { 100 };
+            let bytes = datagram - DATA_HEADER_BYTES - SEAL_OVERHEAD;
+            packets.push_data(millis(1), fragment, bytes, 1000, &mut sender);
+        }
+        assert_eq!(packets.in_flight, 4);
+        assert!(packets.on_ack(millis(9), &ack(29, 0), &mut sender, &mut outcomes).is_some());
+        assert_eq!((packets.in_flight, sender.delivered(), packets.is_idle()), (1, 3, false));
+        assert!(packets.on_ack(millis(9), &ack(30, 0), &mut sender, &mut outcomes).is_some());
+        assert_eq!((packets.in_flight, sender.delivered(), packets.is_idle()), (0, 4, true));
     }
 
     /// RFC 6298, section 2: the first sample is the estimate, a later one counts for an eighth.
@@ -402,8 +492,7 @@ mod tests {
             packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
             assert_eq!(sender.rtt().srtt(), Span::from_millis(expected));
         }
-        let snapshot = sender.on_sent(millis(10), false, 1);
-        packets.push_data(millis(10), snapshot, 1, 1000, false);
+        packets.push_data(millis(10), 1, 1000, 1100, &mut sender);
         assert!(packets.on_ack(millis(50), &ack(0, 0), &mut sender, &mut outcomes).is_some());
         assert_eq!(sender.rtt().srtt(), Span::from_micros(22_500));
         packets.on_probe(millis(60), Span::from_millis(10), &mut sender);

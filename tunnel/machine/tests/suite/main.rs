@@ -162,7 +162,7 @@ fn acknowledgements_of_packets_never_sent_and_second_ones_of_a_path_are_counted_
         let arrival = Arrival { path: PathId(0), packet_number: number, ce: false };
         host.endpoint.receive_control(ms(501), arrival, frames);
         let status = host.endpoint.status();
-        (status.paths[0].in_flight, status.counters.malformed_frames)
+        (status.fragments_in_flight, status.counters.malformed_frames)
     };
     assert_eq!(receive(1000, &[ack(data + 1)]), (1, 1));
     assert_eq!(receive(1001, &[ack(data + 1), ack(data)]), (1, 3), "one of a path");
