@@ -180,7 +180,8 @@ fn base_steps(name: &str) -> (Vec<Step>, Option<String>) {
     let owner = user.as_ref().map(|user| format!("root:{user}"));
     steps.push(Step::Folder { path: CONFIG_FOLDER.into(), mode: 0o750, owner });
     steps.push(Step::Folder { path: state_folder(), mode: 0o750, owner: user.clone() });
-    steps.push(Step::AtRemoval(Undo::DaemonFile(state_folder().join(format!("{name}.history")))));
+    let history_folder = if host::is_openwrt() { PathBuf::from(service::OPENWRT_STATE) } else { state_folder() };
+    steps.push(Step::AtRemoval(Undo::DaemonFile(history_folder.join(format!("{name}.history")))));
     (steps, user)
 }
 

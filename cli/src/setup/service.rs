@@ -198,6 +198,9 @@ fn quoted(word: &str) -> String {
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{word}'") }
 }
 
+/// The folder of the history on OpenWrt, in memory: it is written every minute, which wears flash out.
+pub(super) const OPENWRT_STATE: &str = "/tmp/ropewalk";
+
 /// OpenWrt's script (its guide "procd init scripts").
 fn procd_script(config: &Path, start: &[Vec<String>], stop: &[Vec<String>]) -> String {
     let lines = |commands: &[Vec<String>]| -> String {
@@ -209,7 +212,8 @@ fn procd_script(config: &Path, start: &[Vec<String>], stop: &[Vec<String>]) -> S
     };
     format!(
         "#!/bin/sh /etc/rc.common\n# Of `ropewalk setup`.\nSTART=95\nSTOP=10\nUSE_PROCD=1\n\nstart_service() {{\n{}\
-         \tprocd_open_instance\n\tprocd_set_param command {} up {}\n\tprocd_set_param respawn\n\
+         \tmkdir -p -m 0700 {OPENWRT_STATE}\n\tprocd_open_instance\n\tprocd_set_param command {} up {}\n\
+         \tprocd_set_param env STATE_DIRECTORY={OPENWRT_STATE}\n\tprocd_set_param respawn\n\
          \tprocd_set_param stderr 1\n\tprocd_close_instance\n}}\n\nstop_service() {{\n{}\ttrue\n}}\n",
         lines(start),
         own_program().display(),

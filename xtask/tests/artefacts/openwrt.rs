@@ -47,6 +47,20 @@ fn the_init_script_is_one_of_the_shell() {
     run("sh", &["-n", script]);
 }
 
+#[test]
+fn the_history_of_a_router_is_in_memory() {
+    let script =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/openwrt/ropewalk.init")).unwrap();
+    let tunnels = folder("openwrt-tunnels");
+    fs::write(tunnels.join("rw0.toml"), "").unwrap();
+    let script = script.replace("/etc/ropewalk", tunnels.to_str().unwrap());
+    let stubs = "mkdir() { :; }; procd_open_instance() { :; }; procd_close_instance() { :; }; procd_set_param() { echo \"$*\"; }";
+    let parameters = run("sh", &["-c", &format!("{stubs}\n{script}\nstart_service")]);
+    assert!(parameters.lines().any(|line| line == "env STATE_DIRECTORY=/tmp/ropewalk"), "{parameters}");
+    let kept = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/openwrt/keep")).unwrap();
+    assert!(!kept.contains("/var") && !kept.contains("/tmp"), "{kept}");
+}
+
 /// A file of a compressed tar archive without its end.
 fn unpack(archive: &[u8], file: &str) -> String {
     let mut tar = Command::new("tar");
