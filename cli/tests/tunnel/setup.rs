@@ -1,7 +1,12 @@
 //! `ropewalk setup`: a server and a client by one command each, tokens, and what is left after `setup remove`.
 
-use crate::internet::{CLIENT, Internet, SERVER, SERVER_ADDRESS, SERVER_ADDRESS_V6, WEB, WEB_ADDRESS, WEB_ADDRESS_V6};
+use crate::internet::{
+    CLIENT, INTERNET, Internet, ROUTER, SERVER, SERVER_ADDRESS, SERVER_ADDRESS_V6, WEB, WEB_ADDRESS, WEB_ADDRESS_V6,
+};
+use daemon::status::{PathState, TunnelStatus};
 use std::net::IpAddr;
+use std::time::Instant;
+use testing::eventually;
 
 /// The command for the client that `setup server` printed.
 fn client_command(output: &str) -> &str {
@@ -25,9 +30,11 @@ fn two_commands_bond_the_uplinks_behind_a_nat_and_remove_leaves_nothing() {
     assert!(dry.contains("net.ipv4.ip_forward = 1") && dry.contains("masquerade"), "{dry}");
     assert_eq!(changes(&before[0], &internet.traces(SERVER)), "", "a dry run changes nothing");
 
+    let start = Instant::now();
     let output = internet.ropewalk(SERVER, "setup server --yes");
     let command = client_command(&output);
     let output = internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    println!("two commands: {:.1} s", start.elapsed().as_secs_f64());
     assert!(output.contains("over 2 of 2 paths"), "{output}");
 
     // Nothing is wrong, however early that is asked.
@@ -53,6 +60,46 @@ fn two_commands_bond_the_uplinks_behind_a_nat_and_remove_leaves_nothing() {
     for (host, before) in [SERVER, CLIENT].into_iter().zip(&before) {
         assert_eq!(changes(before, &internet.traces(host)), "", "host {host}");
     }
+}
+
+#[test]
+fn addresses_that_change_as_by_dhcp_cost_no_set_up_and_a_routed_prefix_is_not_translated() {
+    let Some(internet) = Internet::new() else { return };
+    let prefix = "2001:db8:77::/64";
+    internet.run(INTERNET, &["ip", "route", "add", prefix, "via", SERVER_ADDRESS_V6]);
+    let output = internet.ropewalk(SERVER, &format!("setup server --prefix {prefix} --yes"));
+    internet.ropewalk(CLIENT, &format!("{} --yes", client_command(&output)));
+    let [server, client]: [IpAddr; 2] = [SERVER_ADDRESS, "2001:db8:77::2"].map(|text| text.parse().unwrap());
+    let question = || "question\n".to_owned();
+    assert_eq!(internet.ask(CLIENT, WEB, WEB_ADDRESS_V6), Ok((client, question())));
+    let web: IpAddr = "2001:db8:2::7".parse().unwrap();
+    assert_eq!(internet.ask(WEB, CLIENT, "[2001:db8:77::2]"), Ok((web, question())), "it can be a server");
+
+    // The home network gets another lease, the mobile one another network, and the router another public address.
+    for (host, line) in [
+        (CLIENT, "ip address flush dev p3 scope global"),
+        (CLIENT, "ip address add 192.168.1.57/24 dev p3"),
+        (CLIENT, "ip route add default via 192.168.1.1 dev p3 metric 100"),
+        (ROUTER, "ip address add 100.65.0.1/24 dev p4"),
+        (CLIENT, "ip address flush dev p4 scope global"),
+        (CLIENT, "ip address add 100.65.0.9/24 dev p4"),
+        (CLIENT, "ip route add default via 100.65.0.1 dev p4 metric 200"),
+        (ROUTER, "ip address add 192.0.2.77/24 dev p2"),
+        (ROUTER, "ip address del 192.0.2.2/24 dev p2"),
+        (ROUTER, "ip address add 192.0.2.77/24 dev p2"),
+        (ROUTER, "ip route add default via 192.0.2.254"),
+    ] {
+        // What the first removal took along is added once more.
+        let _ = internet.output(host, &line.split(' ').collect::<Vec<_>>());
+    }
+    assert!(internet.run(ROUTER, &["ip", "-4", "address", "show", "p2"]).contains("192.0.2.77"));
+    let both_are_up = || {
+        let status = internet.ropewalk(CLIENT, "show rw0 --json");
+        let status: TunnelStatus = serde_json::from_str(&status).unwrap();
+        status.paths().filter(|(_, path)| path.state == PathState::Up).count() == 2
+    };
+    assert!(eventually(both_are_up), "{}", internet.ropewalk(CLIENT, "show rw0"));
+    assert_eq!(internet.ask(CLIENT, WEB, WEB_ADDRESS), Ok((server, question())));
 }
 
 #[test]
