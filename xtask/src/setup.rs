@@ -38,6 +38,11 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "openssh-server", command: "sshd", purpose: "the tunnel's tests: a session" },
     Package { name: "openssh-client", command: "ssh", purpose: "the tunnel's tests: a session" },
+    Package {
+        name: "dbus",
+        command: "dbus-daemon",
+        purpose: "the tunnel's tests: what NetworkManager says of uplinks",
+    },
     Package { name: "parallel", command: "parallel", purpose: "the recipe of a study on several hosts" },
     Package { name: "autoconf", command: "autoreconf", purpose: "the loader of eBPF programs: its libelf" },
     Package { name: "automake", command: "automake", purpose: "the loader of eBPF programs: its libelf" },

@@ -77,8 +77,9 @@ fn backups(name: &str, paths: &[PathStatus]) -> String {
     let line = |path: &PathStatus| {
         let device = path.interface.as_deref().unwrap_or(&path.name);
         format!(
-            "\n{device} is metered, by its kind or name: it carries data only while no other path works. To use it always, add\n\
-             `[[path]]` and `interface = \"{device}\"` at the end of {}, then `ropewalk reload {name}`.\n",
+            "\n{device} is metered, as the system, its kind or its name tells: it carries data only while no other path works.\n\
+             To bond it with the others:\n  \
+             sed -i 's/^uplinks = .*/uplinks = {{ unmetered = [\"{device}\"] }}/' {} && ropewalk reload {name}\n",
             config_file(name).display()
         )
     };

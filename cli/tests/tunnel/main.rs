@@ -20,6 +20,7 @@ mod hostile_client;
 mod internet;
 mod kernel;
 mod live;
+mod metered;
 mod mtu;
 mod notifications;
 mod packet_socket;

@@ -179,6 +179,13 @@ impl TunnelPair {
         self.daemons[host] = Some(command.spawn().unwrap());
     }
 
+    /// As [`TunnelPair::start`], with the address of the system's bus (D-Bus).
+    pub(crate) fn start_with_bus(&mut self, host: usize, address: &str) {
+        let mut command = self.command(host);
+        self.daemons[host] =
+            Some(command.env("DBUS_SYSTEM_BUS_ADDRESS", address).arg("up").arg(self.file(host)).spawn().unwrap());
+    }
+
     /// As [`TunnelPair::start`], with a file in the place of `/etc/hosts`.
     pub(crate) fn start_with_hosts(&mut self, host: usize, hosts: &Path) {
         let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";

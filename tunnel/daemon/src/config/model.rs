@@ -103,6 +103,8 @@ pub struct UplinkOptions {
     pub exclude: Vec<String>,
     /// Devices whose traffic costs money, beside those that are recognised.
     pub metered: Vec<String>,
+    /// Devices whose traffic costs nothing more, whatever the system tells of them.
+    pub unmetered: Vec<String>,
 }
 
 /// The protocol of the tunnel.

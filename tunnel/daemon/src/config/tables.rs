@@ -73,7 +73,7 @@ pub(super) struct InterfaceTable {
 
 /// `uplinks`: `"auto"`, or its table.
 #[derive(Clone, Debug, serde::Deserialize)]
-#[serde(untagged, expecting = "expected \"auto\", or a table with `exclude` and `metered`")]
+#[serde(untagged, expecting = "expected \"auto\", or a table with `exclude`, `metered` and `unmetered`")]
 pub(super) enum UplinksValue {
     Word(String),
     Table(UplinksTable),
@@ -87,6 +87,8 @@ pub(super) struct UplinksTable {
     pub(super) exclude: Vec<String>,
     #[serde(default)]
     pub(super) metered: Vec<String>,
+    #[serde(default)]
+    pub(super) unmetered: Vec<String>,
 }
 
 /// `[[peer]]`.

@@ -4,6 +4,7 @@ use super::enrolment::{self, Enrolments};
 use super::error::Error;
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::SeenUplinks;
+use super::metered::SystemBus;
 use super::monitor::{self, Observer};
 use super::network::{Network, NetworkEvent, has_strict_reverse_path};
 use super::observation::Observation;
@@ -95,8 +96,18 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
     let state = StateFile::of_this_process(&control.file, &control.config.interface.name);
     let state_file = state.create(&control.folder).map_err(Error::system("writing the state file"))?;
     let (observer, seen_uplinks) = (Arc::default(), SeenUplinks::default());
-    let mut reloader =
-        Reloader { control, network, state, state_file, policy_routing, alone: None, observer, seen_uplinks };
+    let system_bus = SystemBus::default();
+    let mut reloader = Reloader {
+        control,
+        network,
+        state,
+        state_file,
+        policy_routing,
+        alone: None,
+        observer,
+        seen_uplinks,
+        system_bus,
+    };
     match set_up_network(&mut reloader).await {
         Ok(listeners) => Ok((reloader, listeners)),
         Err(error) => {

@@ -3,7 +3,6 @@
 use super::diagnosis::{Devices, Probe, Subject, local_cause};
 use super::routers::RouterProbes;
 use super::routes::Routes;
-use super::uplinks::{default_routes, with_uplinks};
 use crate::config::{ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Cause, CauseKind};
 use std::io;
@@ -26,7 +25,7 @@ pub struct PathFinding {
     pub cause: Option<Cause>,
 }
 
-/// Looks at every path to every peer with an endpoint: name, device, addresses, route, and a datagram that may be refused.
+/// Looks at every path of `config`, whose uplinks have been found, to every peer with an endpoint: name, device, addresses, route, and a datagram that may be refused.
 ///
 /// # Errors
 /// Netlink does not answer.
@@ -36,7 +35,6 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         tokio::spawn(connection);
         let routes = Routes::new(handle);
-        let config = with_uplinks(config.clone(), &default_routes(&routes).await?);
         let devices = Devices::read();
         let mut findings = Vec::new();
         let mut probes = Vec::new();

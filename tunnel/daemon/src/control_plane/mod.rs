@@ -14,6 +14,7 @@ mod events;
 mod handle;
 mod live;
 mod lost_uplinks;
+mod metered;
 mod metrics;
 mod monitor;
 mod network;

@@ -7,6 +7,7 @@
 use super::diagnosis::Devices;
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::SeenUplinks;
+use super::metered::SystemBus;
 use super::monitor::Observer;
 use super::network::{Network, route_halves};
 use super::policy_routing::PolicyRouting;
@@ -17,7 +18,7 @@ use super::uplinks::{default_routes, with_uplinks};
 use crate::config::{self, ConfigChange, ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Event, EventKind, EventLevel};
 use ipnet::IpNet;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub(super) struct Reloader {
     pub(super) policy_routing: PolicyRouting,
     pub(super) observer: Arc<Observer>,
     pub(super) seen_uplinks: SeenUplinks,
+    pub(super) system_bus: SystemBus,
 }
 
 /// The longest time for which a path is alone without another request for it.
@@ -156,7 +158,9 @@ impl Reloader {
     async fn with_uplinks(&mut self, config: TunnelConfig) -> Result<TunnelConfig, String> {
         let routes = default_routes(&self.network.routes()).await;
         let routes = routes.map_err(|error| format!("finding uplinks: {error}\n"))?;
-        let config = with_uplinks(config, &routes);
+        let told =
+            if config.interface.uplinks.is_some() { self.system_bus.metered(&routes).await } else { &BTreeMap::new() };
+        let config = with_uplinks(config, &routes, told);
         let devices = Devices::read();
         let events = self.seen_uplinks.update(&config, &routes, &devices, std::time::Instant::now());
         events.into_iter().for_each(|event| self.observer.events.push(event));

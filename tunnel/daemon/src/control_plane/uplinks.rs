@@ -1,6 +1,7 @@
 //! The uplinks of `uplinks = "auto"`: each device with a default route becomes a path, as long as it has one.
 
 use super::diagnosis::{Devices, has_usable_address, unusable_device};
+use super::metered::{MeteredDevices, SystemBus};
 use super::policy_routing::is_policy_table;
 use super::routes::{Route, Routes};
 use crate::config::{ConfiguredPath, TunnelConfig, UplinkOptions};
@@ -26,15 +27,24 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether the traffic of a device costs money: by the configured patterns, by its kind (a modem has the type `wwan`), by
-/// the driver of a tethered telephone, or by its name. What NetworkManager's `connection.metered` says is not read.
-fn is_metered(device: &str, options: &UplinkOptions) -> bool {
-    let folder = Path::new("/sys/class/net").join(device);
-    let is_modem = fs::read_to_string(folder.join("uevent")).is_ok_and(|text| text.contains("DEVTYPE=wwan\n"));
-    let driver = fs::read_link(folder.join("device/driver")).ok();
-    let driver = driver.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
-    let by_name = options.metered.iter().map(String::as_str).chain(METERED_NAMES).any(|name| matches(name, device));
-    is_modem || TETHERING_DRIVERS.contains(&driver) || by_name
+/// Whether the traffic of a device costs money: by the configured patterns, by what the system tells, by its kind (a modem
+/// has the type `wwan`), by the driver of a tethered telephone, or by its name.
+fn is_metered(device: &str, options: &UplinkOptions, told: &MeteredDevices) -> bool {
+    let is_one_of = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, device));
+    if is_one_of(&options.metered) {
+        return true;
+    }
+    if is_one_of(&options.unmetered) {
+        return false;
+    }
+    told.get(device).copied().unwrap_or_else(|| {
+        let folder = Path::new("/sys/class/net").join(device);
+        let is_modem = fs::read_to_string(folder.join("uevent")).is_ok_and(|text| text.contains("DEVTYPE=wwan\n"));
+        let driver = fs::read_link(folder.join("device/driver")).ok();
+        let driver = driver.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
+        let by_name = METERED_NAMES.iter().any(|pattern| matches(pattern, device));
+        is_modem || TETHERING_DRIVERS.contains(&driver) || by_name
+    })
 }
 
 /// The host's default routes by the names of their devices, without those of policy routing. `true` is IPv4.
@@ -68,14 +78,15 @@ pub(super) fn may_be_uplink(config: &TunnelConfig, options: &UplinkOptions, name
         && !config.paths.iter().any(is_configured)
 }
 
-/// `config` with a path for each device with a default route, and no other automatic paths.
-pub(super) fn with_uplinks(mut config: TunnelConfig, routes: &DefaultRoutes) -> TunnelConfig {
+/// `config` with a path for each device with a default route, and no other automatic paths. `told` is what the system tells
+/// of metered devices.
+pub(super) fn with_uplinks(mut config: TunnelConfig, routes: &DefaultRoutes, told: &MeteredDevices) -> TunnelConfig {
     let Some(options) = config.interface.uplinks.clone() else { return config };
     config.paths.retain(|path| !path.automatic);
     let names: Vec<_> = routes.keys().filter(|name| may_be_uplink(&config, &options, name)).collect();
     config.paths.extend(names.into_iter().map(|name| ConfiguredPath {
         interface: Some(name.clone()),
-        metered: is_metered(name, &options),
+        metered: is_metered(name, &options, told),
         automatic: true,
         ..ConfiguredPath::any(config.interface.listen_port, name.clone())
     }));
@@ -101,11 +112,15 @@ pub fn devices_without_route(config: &TunnelConfig) -> io::Result<Vec<String>> {
 
 /// The default routes, for programs that have no control loop.
 fn present_routes() -> io::Result<DefaultRoutes> {
+    with_runtime(|routes| async move { default_routes(&routes).await })
+}
+
+fn with_runtime<T, F: Future<Output = io::Result<T>>>(run: impl FnOnce(Routes) -> F) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         tokio::spawn(connection);
-        default_routes(&Routes::new(handle)).await
+        run(Routes::new(handle)).await
     })
 }
 
@@ -117,12 +132,34 @@ pub fn with_present_uplinks(config: TunnelConfig) -> io::Result<TunnelConfig> {
     if config.interface.uplinks.is_none() {
         return Ok(config);
     }
-    present_routes().map(|routes| with_uplinks(config, &routes))
+    with_runtime(|routes| async move {
+        let routes = default_routes(&routes).await?;
+        Ok(with_uplinks(config, &routes, SystemBus::default().metered(&routes).await))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_configuration_goes_before_the_system_and_that_before_the_name() {
+        let of = |metered: &[&str], unmetered: &[&str]| {
+            let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            UplinkOptions { exclude: Vec::new(), metered: texts(metered), unmetered: texts(unmetered) }
+        };
+        let told = |answer: Option<bool>| answer.into_iter().map(|answer| ("wwan7".to_owned(), answer)).collect();
+        for (options, answer, expected) in [
+            (of(&[], &[]), None, true),
+            (of(&[], &[]), Some(false), false),
+            (of(&["wwan*"], &[]), Some(false), true),
+            (of(&[], &["wwan*"]), Some(true), false),
+            (of(&[], &["eth*"]), Some(true), true),
+        ] {
+            assert_eq!(is_metered("wwan7", &options, &told(answer)), expected, "{options:?} {answer:?}");
+        }
+        assert!(!is_metered("eth7", &of(&[], &[]), &MeteredDevices::new()));
+    }
 
     #[test]
     fn a_star_in_a_pattern_stands_for_any_characters() {

@@ -68,8 +68,8 @@ fn uplinks(value: &Spanned<UplinksValue>) -> Result<UplinkOptions, Diagnostic> {
             let help = "`\"auto\"`, or `{ exclude = [\"docker*\"], metered = [\"wwan*\"] }`";
             Err(Diagnostic::new(value.span(), format!("unknown value `{word}`")).with_help(help))
         }
-        UplinksValue::Table(UplinksTable { exclude, metered }) => {
-            Ok(UplinkOptions { exclude: exclude.clone(), metered: metered.clone() })
+        UplinksValue::Table(UplinksTable { exclude, metered, unmetered }) => {
+            Ok(UplinkOptions { exclude: exclude.clone(), metered: metered.clone(), unmetered: unmetered.clone() })
         }
     }
 }
