@@ -6,7 +6,8 @@ use std::ops::Range;
 
 /// An error in a file, in a `--set`, or in a file named in another one.
 ///
-/// `Display` shows the file, line and column, the line with the error underlined, the key, and help.
+/// `Display` shows the file, line and column, the line with the error underlined, the key, and help; then the others that
+/// the same reading found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<LocatedDiagnostic>);
 
@@ -17,6 +18,8 @@ struct LocatedDiagnostic {
     /// Contents of the file; `None` if it could not be read.
     text: Option<String>,
     diagnostic: Diagnostic,
+    /// Other errors that the same reading found.
+    others: Vec<Error>,
 }
 
 /// An error at a position of a text, without the text.
@@ -84,14 +87,28 @@ impl Error {
         let SourceLocation { file_name, text, span } =
             diagnostic.location.take().map_or(this_file, |location| *location);
         diagnostic.span = first_line_of_span(&text, &span);
-        Self(Box::new(LocatedDiagnostic { file_name, text: Some(text), diagnostic }))
+        Self(Box::new(LocatedDiagnostic { file_name, text: Some(text), diagnostic, others: Vec::new() }))
     }
 
     /// An error of a file that could not be read.
     #[must_use]
     pub fn unreadable(file_name: &str, message: String) -> Self {
         let diagnostic = Diagnostic::new(0..0, message);
-        Self(Box::new(LocatedDiagnostic { file_name: file_name.to_owned(), text: None, diagnostic }))
+        let file_name = file_name.to_owned();
+        Self(Box::new(LocatedDiagnostic { file_name, text: None, diagnostic, others: Vec::new() }))
+    }
+
+    /// The same error with others that the same reading found, which are displayed below it.
+    #[must_use]
+    pub fn with_others(mut self, others: Vec<Self>) -> Self {
+        self.0.others = others;
+        self
+    }
+
+    /// The errors of [`Error::with_others`].
+    #[must_use]
+    pub fn others(&self) -> &[Self] {
+        &self.0.others
     }
 
     /// The file's name as the caller gave it; `--set` for an error in a set.
@@ -127,7 +144,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LocatedDiagnostic { file_name, text, diagnostic } = &*self.0;
+        let LocatedDiagnostic { file_name, text, diagnostic, others } = &*self.0;
         let title = Level::ERROR.primary_title(diagnostic.message.as_str());
         let mut group = match text {
             None => title.element(Origin::path(file_name.as_str())),
@@ -140,7 +157,8 @@ impl fmt::Display for Error {
         if !diagnostic.help.is_empty() {
             group = group.element(Level::HELP.message(diagnostic.help.as_str()));
         }
-        f.write_str(&Renderer::plain().render(&[group]))
+        f.write_str(&Renderer::plain().render(&[group]))?;
+        others.iter().try_for_each(|other| write!(f, "\n\n{other}"))
     }
 }
 

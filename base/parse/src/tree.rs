@@ -41,6 +41,9 @@ const SERDE_PHRASES: [(&str, &str); 5] = [
 /// The help for a number where a text belongs.
 const QUANTITY: &str = "a text, in quotes; a quantity has its unit, such as \"20mbit\", \"10ms\" or \"1500b\"";
 
+/// The help for a value where a table belongs.
+const TABLE: &str = "its keys in braces, such as `queue = { limit = \"1bdp\" }`";
+
 /// The diagnostic for a message of serde, with help.
 fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
     let mut quoted = message.split('`').skip(1).step_by(2);
@@ -59,8 +62,13 @@ fn serde_diagnostic(message: &str, span: Option<Range<usize>>) -> Diagnostic {
             let is_number =
                 message.starts_with("invalid type: integer") || message.starts_with("invalid type: floating");
             let help = if help.is_empty() && is_number && message.ends_with("a string") { QUANTITY } else { help };
+            // A type's name says nothing to who writes a file.
+            let (message, help) = match message.split_once("expected struct ") {
+                Some((before, _)) if help.is_empty() => (format!("{before}expected a table"), TABLE),
+                _ => (message.to_owned(), help),
+            };
             let replace = |message: String, (phrase, replacement): &(&str, &str)| message.replace(phrase, replacement);
-            diagnostic(SERDE_PHRASES.iter().fold(message.to_owned(), replace)).with_help(help)
+            diagnostic(SERDE_PHRASES.iter().fold(message, replace)).with_help(help)
         }
     }
 }

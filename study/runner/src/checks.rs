@@ -6,9 +6,14 @@ use control::registry;
 use scenario::Scenario;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Tunnel};
 use schedule::{Fill, Needs, SchedulerEntry};
+use std::collections::HashSet;
 
 /// Maximum number of values in all time series of a study. They are held in memory until the tables are written.
 const MAX_SERIES_VALUES: u64 = 30_000_000;
+/// The most errors that are told below the first.
+const MAX_OTHER_ERRORS: usize = 9;
+/// The most errors that are looked at: other cells of a sweep have the same.
+const MAX_ERRORS_READ: usize = 100;
 /// Values of a flow, a subflow or a path in one sample.
 const VALUES_PER_SAMPLE: u64 = 10;
 
@@ -16,11 +21,19 @@ const VALUES_PER_SAMPLE: u64 = 10;
 /// all time series (at most 30 million).
 ///
 /// # Errors
-/// The first error, with line and key.
+/// All errors of names and parameters, or that of the time series; with line and key.
 pub fn check(scenario: &Scenario) -> Result<(), Error> {
-    check_congestion_controls(scenario)?;
-    check_schedulers(scenario)?;
-    check_series_size(scenario)
+    let mut errors = congestion_control_errors(scenario);
+    errors.extend(scheduler_errors(scenario));
+    // Many cells have the same error.
+    let mut told = HashSet::new();
+    errors.retain(|error| told.insert((error.line(), error.message().to_owned())));
+    if errors.is_empty() {
+        return check_series_size(scenario);
+    }
+    let first = errors.remove(0);
+    errors.truncate(MAX_OTHER_ERRORS);
+    Err(first.with_others(errors).into())
 }
 
 /// Checks the size of all time series of the study.
@@ -41,23 +54,27 @@ fn check_series_size(scenario: &Scenario) -> Result<(), Error> {
     Err(scenario.error_at("sample", &message, &help).into())
 }
 
-/// Checks the schedulers of the tunnel and of MPTCP flows in every cell.
-fn check_schedulers(scenario: &Scenario) -> Result<(), Error> {
+/// The errors of the schedulers of the tunnel and of MPTCP flows in every cell.
+fn scheduler_errors(scenario: &Scenario) -> Vec<scenario::Error> {
+    let mut errors = Vec::new();
     for (index, cell) in scenario.cells.iter().enumerate() {
-        if let Some(tunnel) = &cell.experiment.tunnel {
-            check_tunnel_scheduler(scenario, index, tunnel)?;
+        if errors.len() >= MAX_ERRORS_READ {
+            break;
         }
+        let tunnel = cell.experiment.tunnel.as_ref();
+        errors.extend(tunnel.and_then(|tunnel| check_tunnel_scheduler(scenario, index, tunnel).err()));
         for flow in &cell.experiment.flows {
             if let FlowKind::Tcp { multipath: Some(multipath), .. } = &flow.kind {
-                scheduler_of(scenario, index, &format!("flow.{}.scheduler", flow.name), &multipath.scheduler)?;
+                let key = format!("flow.{}.scheduler", flow.name);
+                errors.extend(scheduler_of(scenario, index, &key, &multipath.scheduler).err());
             }
         }
     }
-    Ok(())
+    errors
 }
 
 /// Checks that the tunnel can use its scheduler: MPT's has no measurements, Ropewalk's no send buffers of paths.
-fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), Error> {
+fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> Result<(), scenario::Error> {
     let key = "tunnel.scheduler";
     let (choice, is_usable, reason): (_, fn(&SchedulerEntry) -> bool, _) = match &tunnel.ropewalk {
         None => (
@@ -78,7 +95,7 @@ fn check_tunnel_scheduler(scenario: &Scenario, cell: usize, tunnel: &Tunnel) -> 
     let names =
         schedule::entries().into_iter().filter(|entry| is_usable(entry)).map(|entry| format!("`{}`", entry.name));
     let help = format!("one of {}", names.collect::<Vec<_>>().join(", "));
-    Err(scenario.error_in(cell, key, &format!("`{}` {reason}", choice.name), &help).into())
+    Err(scenario.error_in(cell, key, &format!("`{}` {reason}", choice.name), &help))
 }
 
 /// The registry entry of a scheduler, with its parameters checked.
@@ -87,7 +104,7 @@ fn scheduler_of(
     cell: usize,
     key: &str,
     choice: &AlgorithmChoice,
-) -> Result<&'static SchedulerEntry, Error> {
+) -> Result<&'static SchedulerEntry, scenario::Error> {
     let entry =
         known_scheduler(&choice.name).map_err(|(message, help)| scenario.error_in(cell, key, &message, &help))?;
     match entry.scheduler(&[], 0, &choice.parameters) {
@@ -95,7 +112,7 @@ fn scheduler_of(
         Err(error) => {
             let help = format!("`ropewalk list schedulers {}` shows its parameters", entry.name);
             let (key, message) = (format!("{key}.{}", error.key), format!("{}: {error}", entry.name));
-            Err(scenario.error_in(cell, &key, &message, &help).into())
+            Err(scenario.error_in(cell, &key, &message, &help))
         }
     }
 }
@@ -111,12 +128,14 @@ fn known_scheduler(name: &str) -> Result<&'static schedule::SchedulerEntry, (Str
     })
 }
 
-/// Checks every congestion control of every cell with its parameters.
-fn check_congestion_controls(scenario: &Scenario) -> Result<(), Error> {
+/// The errors of every congestion control of every cell with its parameters.
+fn congestion_control_errors(scenario: &Scenario) -> Vec<scenario::Error> {
     let cells = scenario.cells.iter().enumerate();
-    let mut choices =
+    let choices =
         cells.flat_map(|(index, cell)| congestions(&cell.experiment).map(move |(key, choice)| (index, key, choice)));
-    choices.try_for_each(|(index, key, choice)| check_congestion_control(scenario, index, &key, choice))
+    let errors =
+        choices.filter_map(|(index, key, choice)| check_congestion_control(scenario, index, &key, choice).err());
+    errors.take(MAX_ERRORS_READ).collect()
 }
 
 /// The congestion controls of the flows and of the tunnel's paths, with their keys.
@@ -135,15 +154,15 @@ fn check_congestion_control(
     cell: usize,
     key: &str,
     congestion: &AlgorithmChoice,
-) -> Result<(), Error> {
+) -> Result<(), scenario::Error> {
     let Some(entry) = registry::find(&congestion.name) else {
         let message = format!("unknown congestion control `{}`", congestion.name);
-        return Err(scenario.error_in(cell, key, &message, &suggestion(&congestion.name)).into());
+        return Err(scenario.error_in(cell, key, &message, &suggestion(&congestion.name)));
     };
     entry.controller(&congestion.parameters).map(drop).map_err(|error| {
         let key = format!("{key}.{}", error.key);
         let help = format!("`ropewalk list algorithms {}` shows its parameters", entry.name);
-        scenario.error_in(cell, &key, &format!("{}: {error}", entry.name), &help).into()
+        scenario.error_in(cell, &key, &format!("{}: {error}", entry.name), &help)
     })
 }
 

@@ -6,9 +6,10 @@ use crate::keys;
 use crate::model::Experiment;
 use crate::renamed::explained;
 use crate::resolve;
+use crate::several;
 use crate::source::Source;
 use crate::sweep::{Sweep, SweepTemplate, check_run_count, effective};
-use parse::{Diagnostic, Error};
+use parse::{Diagnostic, Error, Node};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +96,11 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
 /// As [`load`].
 pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     let source = Source::new(origin, text, &overrides.sets, overrides.quick);
-    let mut scenario = read(&source, base, overrides).map_err(|diagnostic| source.error(diagnostic))?;
+    let mut scenario = read(&source, base, overrides).map_err(|first| {
+        let others = all_errors(&source, base).unwrap_or_default().into_iter();
+        let others = others.filter(|other| (&other.span, &other.message) != (&first.span, &first.message));
+        source.error(first.clone()).with_others(others.map(|other| source.error(other)).collect())
+    })?;
     scenario.effective_text =
         overrides.change_something().then(|| effective_text(&scenario, base, overrides)).flatten();
     Ok(scenario)
@@ -124,6 +129,19 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
     scenario.cells = cells.collect::<Result<_, _>>()?;
     scenario.hash = hash(&source.text, overrides, &files);
     Ok(scenario)
+}
+
+/// All errors of the first cell that do not follow from one another.
+fn all_errors(source: &Source, base: &Path) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let template = SweepTemplate::read(source)?;
+    check_run_count(template.cells(), 1)?;
+    let tree = template.cell(0)?.1;
+    let typed = |tree: &Node<'_>| parse::deserialize::<File>(tree.clone()).map_err(explained);
+    let resolved = |tree: &Node<'_>| {
+        let file = typed(tree)?;
+        resolve::experiment(&file, &mut Files::new(base)).map(drop)
+    };
+    Ok(several::errors(tree, &|tree| typed(tree).map(drop), &resolved))
 }
 
 /// The scenario without its cells.

@@ -6,5 +6,6 @@ mod common;
 mod effective;
 mod good_inputs;
 mod schema_defaults;
+mod several;
 mod shipped;
 mod sweeps;
