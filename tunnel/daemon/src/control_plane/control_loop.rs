@@ -16,7 +16,7 @@ use super::server::{PendingRequest, Refusal, Request, Shared, request_status, ro
 use super::state_file::{StateFile, running_tunnel, socket_name};
 use super::system_calls::ThreadRole;
 use crate::config::{self, TunnelConfig};
-use crate::dashboard::read_routes;
+use crate::dashboard::{GuardedListener, read_routes};
 use crate::event::{Event, EventKind, EventLevel};
 use crate::speed_test::{PORT as TEST_PORT, Responder};
 use nix::unistd::{User, geteuid};
@@ -269,7 +269,7 @@ fn start_servers(control: UnixListener, metrics: Option<TcpListener>, observatio
     let control_routes = read_routes(&observation.dashboard, None, routes(shared.clone(), true));
     tokio::spawn(axum::serve(control, control_routes).into_future());
     if let Some(metrics) = metrics {
-        tokio::spawn(axum::serve(metrics, routes(shared, false)).into_future());
+        tokio::spawn(axum::serve(GuardedListener::new(metrics), routes(shared, false)).into_future());
     }
 }
 

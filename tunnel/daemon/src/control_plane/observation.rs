@@ -2,7 +2,9 @@
 
 use super::server::{Shared, read_only_routes};
 use crate::config::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, TunnelConfig};
-use crate::dashboard::{Access, Dashboard, GuardedListener, HistoryFile, Recorder, read_routes, unix_seconds};
+use crate::dashboard::{
+    Access, ClientAddress, Dashboard, GuardedListener, HistoryFile, Recorder, read_routes, unix_seconds,
+};
 use crate::event::Event;
 use crate::notify::{Notifier, start_runner};
 use crate::status::TunnelStatus;
@@ -75,7 +77,7 @@ impl Observation {
 
     fn serve<L: Listener>(&self, listener: L, access: Access, shared: &Shared)
     where
-        L::Addr: std::fmt::Debug,
+        L::Addr: ClientAddress + std::fmt::Debug,
     {
         let routes = read_routes(&self.dashboard, Some(access), read_only_routes(shared.clone()));
         tokio::spawn(axum::serve(GuardedListener::new(listener), routes).into_future());

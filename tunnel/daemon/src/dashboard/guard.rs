@@ -1,44 +1,131 @@
-//! Bounds on who is connected: a number of clients, and a time in which a client must read or write something.
+//! Bounds on who is connected. A client that has not been answered for [`MAX_UNANSWERED`] is disconnected: one that sends
+//! its request byte by byte, keeps an idle connection, or takes nothing of an answer. There are [`MAX_CLIENTS`] places. Where
+//! all are taken, a new client gets that of the connection that has been idle for longest, or else of the address with the
+//! most; if that has no more than the new one would have, the new one is closed.
 
 use axum::serve::Listener;
+use std::cmp::Reverse;
 use std::future::Future as _;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The most clients of a dashboard at one time; others wait to be accepted.
+/// The most clients of a dashboard at one time.
 pub const MAX_CLIENTS: usize = 16;
-/// The time after which a client that neither sent nor took a byte is disconnected. A stream has something each second.
-const MAX_SILENCE: Duration = Duration::from_secs(20);
+/// The longest time in which nothing of an answer could be written. A stream has something each second.
+const MAX_UNANSWERED: Duration = Duration::from_secs(10);
+/// A connection that was last answered this long ago is idle.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// What shares of places are counted by; `None` for clients of this machine, who share all of them.
+type Group = Option<IpAddr>;
+
+/// The address of a client.
+pub trait ClientAddress {
+    /// The address by which its connections are counted: of IPv6 the first 64 bits, which are one network.
+    fn group(&self) -> Group;
+}
+
+impl ClientAddress for std::net::SocketAddr {
+    fn group(&self) -> Group {
+        match self.ip().to_canonical() {
+            address if address.is_loopback() => None,
+            IpAddr::V6(address) => Some(IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes())),
+            address => Some(address),
+        }
+    }
+}
+
+impl ClientAddress for tokio::net::unix::SocketAddr {
+    fn group(&self) -> Group {
+        None
+    }
+}
+
+/// A connection in the list of all.
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    group: Group,
+    answered: Instant,
+    /// Dropped to close the connection.
+    _open: oneshot::Sender<()>,
+}
+
+/// The connections.
+#[derive(Debug, Default)]
+struct Places {
+    latest: u64,
+    taken: Vec<Place>,
+}
+
+impl Places {
+    /// Takes a place, if need be from another connection. `None` if all others have as much right to theirs.
+    fn take(&mut self, group: Group, now: Instant) -> Option<(u64, oneshot::Receiver<()>)> {
+        if self.taken.len() >= MAX_CLIENTS {
+            let victim = self.victim(group, now)?;
+            self.taken.swap_remove(victim);
+        }
+        let (open, closed) = oneshot::channel();
+        self.latest += 1;
+        self.taken.push(Place { number: self.latest, group, answered: now, _open: open });
+        Some((self.latest, closed))
+    }
+
+    /// The connection that gives way to one of `group`: the one that has been idle for longest, or one of a group with more
+    /// than `group` would have.
+    fn victim(&self, group: Group, now: Instant) -> Option<usize> {
+        let count = |group: Group| self.taken.iter().filter(|place| place.group == group).count();
+        let places = || self.taken.iter().enumerate();
+        let idle = places().filter(|(_, place)| now.duration_since(place.answered) >= IDLE);
+        let own = count(group);
+        let more = places().filter(|(_, place)| count(place.group) > own + 1);
+        let victim = idle.min_by_key(|(_, place)| place.answered);
+        let victim = victim.or_else(|| more.max_by_key(|(_, place)| (count(place.group), Reverse(place.answered))));
+        victim.map(|(index, _)| index)
+    }
+}
 
 /// A listener whose connections are bounded.
 pub struct GuardedListener<L> {
     inner: L,
-    places: Arc<Semaphore>,
-    max_silence: Duration,
+    places: Arc<Mutex<Places>>,
+    max_unanswered: Duration,
 }
 
 impl<L> GuardedListener<L> {
     /// Bounds the connections of `inner`.
     pub fn new(inner: L) -> Self {
-        Self { inner, places: Arc::new(Semaphore::new(MAX_CLIENTS)), max_silence: MAX_SILENCE }
+        Self { inner, places: Arc::default(), max_unanswered: MAX_UNANSWERED }
     }
 }
 
-impl<L: Listener> Listener for GuardedListener<L> {
+/// The list; poisoned only if this code panicked.
+fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
+    places.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<L: Listener<Addr: ClientAddress>> Listener for GuardedListener<L> {
     type Io = Guarded<L::Io>;
     type Addr = L::Addr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
-        let (inner, address) = self.inner.accept().await;
-        let silence = Box::pin(sleep(self.max_silence));
-        (Guarded { inner, silence, max_silence: self.max_silence, _place: place }, address)
+        loop {
+            let (inner, address) = self.inner.accept().await;
+            let place = lock(&self.places).take(address.group(), Instant::now());
+            // One without a place is closed: others may wait behind it.
+            if let Some((number, closed)) = place {
+                let (places, max_unanswered) = (Arc::clone(&self.places), self.max_unanswered);
+                let unanswered = Box::pin(sleep(max_unanswered));
+                return (Guarded { inner, unanswered, max_unanswered, closed, number, places }, address);
+            }
+        }
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -46,36 +133,58 @@ impl<L: Listener> Listener for GuardedListener<L> {
     }
 }
 
-/// A connection that fails when its client is silent for too long.
+/// A connection that fails when nothing was answered for too long, or when it has to give way.
 pub struct Guarded<S> {
     inner: S,
-    silence: Pin<Box<Sleep>>,
-    max_silence: Duration,
-    _place: Option<OwnedSemaphorePermit>,
+    unanswered: Pin<Box<Sleep>>,
+    max_unanswered: Duration,
+    closed: oneshot::Receiver<()>,
+    number: u64,
+    places: Arc<Mutex<Places>>,
 }
 
-impl<S: Unpin> Guarded<S> {
-    /// Restarts the time if something was done, and fails if it is over.
-    fn watch<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if done.is_ready() {
-            self.silence.as_mut().reset(Instant::now() + self.max_silence);
-            return done;
+impl<S> Guarded<S> {
+    /// Fails if the time is over or the place is taken; and wakes the task when that happens.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.unanswered.as_mut().poll(context).is_ready() {
+            return Err(io::ErrorKind::TimedOut.into());
         }
-        self.silence.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        if Pin::new(&mut self.closed).poll(context).is_ready() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+
+    fn was_answered(&mut self) {
+        let now = Instant::now();
+        self.unanswered.as_mut().reset(now + self.max_unanswered);
+        if let Some(place) = lock(&self.places).taken.iter_mut().find(|place| place.number == self.number) {
+            place.answered = now;
+        }
+    }
+}
+
+impl<S> Drop for Guarded<S> {
+    fn drop(&mut self) {
+        lock(&self.places).taken.retain(|place| place.number != self.number);
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.inner).poll_read(cx, buffer);
-        self.watch(cx, done)
+        self.check(cx)?;
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
         let done = Pin::new(&mut self.inner).poll_write(cx, bytes);
-        self.watch(cx, done)
+        if matches!(done, Poll::Ready(Ok(_))) {
+            self.was_answered();
+        }
+        done
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -84,5 +193,119 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::sync::mpsc;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    /// A listener whose connections are made by the test, each from an address.
+    struct Connections(mpsc::UnboundedReceiver<(DuplexStream, std::net::SocketAddr)>);
+
+    impl Listener for Connections {
+        type Io = DuplexStream;
+        type Addr = std::net::SocketAddr;
+
+        async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+            match self.0.recv().await {
+                Some(connection) => connection,
+                None => std::future::pending().await,
+            }
+        }
+
+        fn local_addr(&self) -> io::Result<Self::Addr> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    struct Server(mpsc::UnboundedSender<(DuplexStream, std::net::SocketAddr)>);
+
+    impl Server {
+        fn start(max_unanswered: Duration) -> Self {
+            let (sender, connections) = mpsc::unbounded_channel();
+            let routes = Router::new().route("/", get(|| async { "page" }));
+            let listener = GuardedListener { max_unanswered, ..GuardedListener::new(Connections(connections)) };
+            tokio::spawn(axum::serve(listener, routes).into_future());
+            Self(sender)
+        }
+
+        fn connect(&self, address: &str) -> DuplexStream {
+            let (client, server) = duplex(1 << 16);
+            self.0.send((server, format!("{address}:1").parse().unwrap())).unwrap();
+            client
+        }
+
+        /// The answer to a request of a new connection.
+        async fn answer(&self, address: &str) -> String {
+            let mut client = self.connect(address);
+            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            answer
+        }
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    #[test]
+    fn a_request_that_comes_byte_by_byte_is_cut_off() {
+        runtime().block_on(async {
+            let mut client = Server::start(Duration::from_millis(50)).connect("192.0.2.1");
+            let endless = b"GET / HTTP/1.1\r\nX: ".iter().chain(std::iter::repeat(&b'x'));
+            for byte in endless {
+                if client.write_all(&[*byte]).await.is_err() {
+                    return;
+                }
+                sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+
+    #[test]
+    fn unfinished_requests_in_all_places_do_not_keep_another_address_out() {
+        runtime().block_on(async {
+            let server = Server::start(Duration::from_secs(3600));
+            let mut slow: Vec<_> = (0..2 * MAX_CLIENTS).map(|_| server.connect("192.0.2.1")).collect();
+            for client in &mut slow {
+                // Those beyond the places are closed.
+                let _ = client.write_all(b"GET / HTTP/1.1\r\n").await;
+            }
+            assert!(server.answer("192.0.2.2").await.ends_with("page"));
+        });
+    }
+
+    #[test]
+    fn a_place_is_taken_from_who_has_most_or_from_the_idle_and_never_from_equals() {
+        runtime().block_on(async {
+            let now = Instant::now();
+            let address = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
+            let mut places = Places::default();
+            let mut closed: Vec<_> = (0..MAX_CLIENTS).map(|_| places.take(address(1), now).unwrap().1).collect();
+            assert!(places.take(address(1), now).is_none(), "its own streams are as good as the new one");
+            let half: Vec<_> = (0..MAX_CLIENTS / 2).map(|_| places.take(address(2), now).unwrap()).collect();
+            assert!(places.take(address(2), now).is_none(), "half of the places is its share of two");
+            let is_closed = |closed: &mut oneshot::Receiver<()>| closed.try_recv() == Err(TryRecvError::Closed);
+            assert_eq!(closed.iter_mut().map(is_closed).filter(|closed| *closed).count(), MAX_CLIENTS / 2);
+            assert_eq!((half.len(), places.taken.len()), (MAX_CLIENTS / 2, MAX_CLIENTS));
+            assert!(places.take(address(3), now).is_some());
+            assert!(places.take(address(1), now + IDLE).is_some(), "an idle one gives way to anybody");
+        });
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client_and_this_machine_has_no_share() {
+        let group = |address: &str| address.parse::<std::net::SocketAddr>().unwrap().group();
+        assert_eq!(group("[2001:db8::1]:1"), group("[2001:db8::ffff:2]:2"));
+        assert_ne!(group("[2001:db8::1]:1"), group("[2001:db8:0:1::1]:1"));
+        assert_eq!(group("[::ffff:192.0.2.1]:1"), group("192.0.2.1:2"));
+        assert_eq!((group("127.0.0.1:1"), group("[::1]:1")), (None, None));
     }
 }

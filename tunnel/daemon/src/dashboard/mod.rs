@@ -5,7 +5,7 @@
 //! - `series`: which series there are, and the counters that rates come from.
 //! - `file`: the history in a file of fixed size.
 //! - `recorder`: takes a status a second and answers queries.
-//! - `access`: who may see the dashboard. `guard`: how many may, and for how long without reading.
+//! - `access`: who may see the dashboard. `guard`: how many may, and for how long unanswered.
 //! - `web`: the page, the history and the stream over HTTP.
 
 mod access;
@@ -21,7 +21,7 @@ mod web;
 pub use access::Access;
 pub(crate) use access::parse_token;
 pub use file::HistoryFile;
-pub use guard::{GuardedListener, MAX_CLIENTS};
+pub use guard::{ClientAddress, GuardedListener, MAX_CLIENTS};
 pub use query::{Query, QueryError};
 pub use recorder::{Recorder, unix_seconds};
 pub use ring::{MINUTES, SECONDS};
