@@ -100,9 +100,7 @@ fn draw_peer(frame: &mut Frame<'_>, peer: &PeerStatus, area: Rect) {
     );
     let block = Block::bordered().title(format!(" peer {} ", peer.label())).title_bottom(bottom_title);
     let inner = block.inner(area);
-    let max_rate_bps =
-        peer.paths.iter().map(|path| path.delivery_rate_bps.max(path.send_rate_bps)).max().unwrap_or(0).max(1);
-    let lines: Vec<_> = peer.paths.iter().flat_map(|path| path_lines(path, max_rate_bps, inner.width)).collect();
+    let lines: Vec<_> = peer.paths.iter().flat_map(|path| path_lines(path, inner.width)).collect();
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
@@ -111,9 +109,9 @@ fn is_narrow(width: u16) -> bool {
     width < 80
 }
 
-/// Numbers in a line, or in two, a bar (the send rate, against the rate of the fastest path), and why it carries no data, if
+/// Numbers in a line, or in two, the share of what is sent, as a bar too (the whole width is all), and why it carries no data, if
 /// it does not. `width` is that within the frame.
-fn path_lines(path: &PathStatus, max_rate_bps: u64, width: u16) -> Vec<Line<'static>> {
+fn path_lines(path: &PathStatus, width: u16) -> Vec<Line<'static>> {
     let color = match path.state {
         PathState::Up => Color::Green,
         PathState::Validating => Color::Yellow,
@@ -121,7 +119,7 @@ fn path_lines(path: &PathStatus, max_rate_bps: u64, width: u16) -> Vec<Line<'sta
     };
     let srtt = path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms"));
     let rates = format!(" ↑{:>12} ↓{:>12}", bits(path.send_rate_bps), bits(path.receive_rate_bps));
-    let quality = format!(" {srtt:>9} {:>5.1}% loss {:>3.0}%", path.loss_ratio * 100.0, path.send_share * 100.0);
+    let quality = format!(" {srtt:>9} {:>5.1}% loss", path.loss_ratio * 100.0);
     let state = if path.backup && path.state == PathState::Up { "up backup" } else { path.state.as_str() };
     let state = Span::styled(format!("{state:<10}"), Style::new().fg(color));
     let name = format!("{:<10.10} ", path.name).bold();
@@ -130,15 +128,16 @@ fn path_lines(path: &PathStatus, max_rate_bps: u64, width: u16) -> Vec<Line<'sta
     } else {
         vec![Line::from(vec![name, state, (rates + &quality).into()])]
     };
-    lines.push(Line::styled(bar(path.send_rate_bps, max_rate_bps, width), Style::new().fg(color)));
+    let share = format!("share {:>3.0}% ", path.send_share * 100.0);
+    let bar = bar(path.send_share, width.saturating_sub(share.len() as u16));
+    lines.push(Line::from(vec![share.into(), Span::styled(bar, Style::new().fg(color))]));
     lines.extend(path.cause.as_ref().map(|cause| Line::styled(cause.text.clone(), Style::new().fg(color))));
     lines
 }
 
-/// `value` of `max` in `width` columns, to an eighth of a column.
-fn bar(value: u64, max: u64, width: u16) -> String {
-    let eighths = (u128::from(value) * u128::from(width) * 8 / u128::from(max.max(1))) as usize;
-    let eighths = eighths.min(usize::from(width) * 8);
+/// A share, 0 to 1, of `width` columns, to an eighth of a column.
+fn bar(share: f64, width: u16) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * f64::from(width) * 8.0) as usize;
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
@@ -150,9 +149,9 @@ mod tests {
 
     #[test]
     fn the_length_of_a_bar_is_exact_to_an_eighth_of_a_column() {
-        assert_eq!(bar(1, 2, 4), "██");
-        assert_eq!(bar(3, 16, 2), "▍");
-        assert_eq!((bar(0, 5, 9), bar(9, 1, 3)), (String::new(), "███".into()));
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.1875, 2), "▍");
+        assert_eq!((bar(0.0, 9), bar(9.0, 3)), (String::new(), "███".into()));
     }
 
     #[test]
@@ -162,9 +161,16 @@ mod tests {
         status.peers[0].paths[1].backup = true;
         terminal.draw(|frame| draw(frame, &status, None)).unwrap();
         let screen = terminal.backend().to_string();
-        for text in
-            ["dropped  q quits", "48.0 ms", "0.2% loss  71%", "↑ 50.0 Mbit/s", "up backup", "ingress queue", " bytes ─"]
-        {
+        for text in [
+            "dropped  q quits",
+            "48.0 ms",
+            "0.2% loss",
+            "share  71% ██",
+            "↑ 50.0 Mbit/s",
+            "up backup",
+            "ingress queue",
+            " bytes ─",
+        ] {
             assert!(screen.contains(text), "{text}\n{screen}");
         }
     }
@@ -180,7 +186,8 @@ mod tests {
             "lte",
             "↑ 50.0 Mbit/s",
             "48.0 ms",
-            "0.2% loss  71%",
+            "0.2% loss",
+            "share  71% ██",
             "reorder buffer 12 packets, timeout 42 ms",
         ] {
             assert!(screen.contains(text), "{text}\n{screen}");

@@ -307,7 +307,9 @@ pub(super) fn silence(subject: &Subject, answers_elsewhere: bool, has_answered: 
     }
     if answers_elsewhere {
         let text = format!("{remote} does not answer by this path, but by another one");
-        let remedy = format!("this uplink's router or provider drops UDP {port}, or has no connection: `ping -I`");
+        let source = device.map(|device| format!("-I {device} ")).unwrap_or_default();
+        let ping = format!("`ping {source}{}`", remote.ip());
+        let remedy = format!("this uplink's router or provider drops UDP {port}, or has no connection: {ping}");
         return cause(CauseKind::SilentPath, text, remedy);
     }
     if has_answered {
