@@ -98,7 +98,7 @@ impl Drawing {
         }
         for line in &self.legend {
             let sample_width = if self.are_bars { SAMPLE * 0.6 } else { SAMPLE };
-            let length = sample_width + 4.0 + line.name.chars().count() as f64 * CHARACTER + 8.0;
+            let length = sample_width + 4.0 + line.name.chars().count() as f64 * CHARACTER * 1.1 + 10.0;
             if x + length > width && x > 20.0 {
                 (x, y) = (20.0, y + LEGEND_LINE);
             }

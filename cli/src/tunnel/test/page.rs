@@ -9,7 +9,9 @@ const STYLE: &str = ":root{color-scheme:light dark;--ink:#1b1e24;--faint:#5c6370
 body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color:var(--ink);background:var(--page)}\
 table{border-collapse:collapse;width:100%}th,td{text-align:right;padding:.3em .5em;border-bottom:1px solid #8886}\
 th:first-child,td:first-child{text-align:left}.verdict{font-size:1.25em}small,th{color:var(--faint);font-weight:normal}\
-svg{width:100%;height:.8em;display:block}.down{fill:var(--a)}.up{fill:var(--b)}td.bar{width:35%}";
+svg{width:100%;height:.8em;display:block}.down{fill:var(--a)}.up{fill:var(--b)}td.bar{width:35%}\
+@media(max-width:30em){body{margin:1em auto;padding:0 .7em}h1{font-size:1.5em}th,td{padding:.3em .25em;font-size:.875em}\
+td.bar{width:18%}}";
 
 /// The page.
 pub(super) fn page(result: &TestResult) -> String {
@@ -29,9 +31,9 @@ pub(super) fn page(result: &TestResult) -> String {
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\"><title>{name}: speed test</title><style>{STYLE}</style>\n\
          <h1>{name}: speed test</h1><p class=\"verdict\">{}</p>\n<table><thead><tr><th>path<th>direction<th>Mbit/s\
-         <th>RTT, ms<th>95th percentile, ms<th></thead>\n<tr><td>idle<td><td><td>{:.1}<td>{:.1}<td>\n{rows}</table>\n\
+         <th>RTT, ms<th>RTT, 95&nbsp;%, ms<th></thead>\n<tr><td>idle<td><td><td>{:.1}<td>{:.1}<td>\n{rows}</table>\n\
          <p><small>With {}, {} s for each measurement, of which the first 30 % are not counted. Rates are of TCP's payload; \
-         RTT is the median of small datagrams beside it.</small></html>\n",
+         RTT is the median of small datagrams beside it, and what 95 % of them did not exceed.</small></html>\n",
         escape(&result.verdict),
         result.idle_rtt.median_ms,
         result.idle_rtt.p95_ms,
