@@ -1,7 +1,7 @@
 //! Formats a status as text, like `wg show` and `wg show dump`.
 
 use crate::event::Event;
-use crate::status::{PathStatus, PeerStatus, RealtimeStatus, RelayStatus, Traffic, TunnelStatus};
+use crate::status::{ClassTraffic, PathStatus, PeerStatus, RealtimeStatus, RelayStatus, Traffic, TunnelStatus};
 
 /// Minimum width of a terminal, in columns, on which paths are shown as a table.
 const TABLE_WIDTH: usize = 100;
@@ -59,15 +59,22 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
         line("congestion control", format!("cubic, because the policy failed: {reason}"));
     }
     if let Some(status) = &peer.realtime {
-        let RealtimeStatus { packets, moves, copied_packets, first_copies, wasted_copies, .. } = status;
+        let RealtimeStatus { traffic, moves, copied_packets, first_copies, wasted_copies, .. } = status;
         let copies = format!("{copied_packets} copied ({first_copies} came first, {wasted_copies} in vain)");
-        line("real-time", format!("{packets} packets, {copies}, {moves} moves"));
+        line("real-time", format!("{}, {copies}, {moves} moves", class(traffic)));
+        line("bulk", peer.bulk.as_ref().map_or_else(|| "nothing yet".into(), class));
     }
     if let Some(status) = &peer.relay {
         line("relay", relay(status));
     }
     text += &if width >= TABLE_WIDTH { table(&peer.paths) } else { peer.paths.iter().map(lines).collect() };
     text + &causes(&peer.paths)
+}
+
+/// What was sent of a class, and how long its packets waited for a path.
+fn class(traffic: &ClassTraffic) -> String {
+    let (bytes, wait_ms) = (byte_count(traffic.bytes), traffic.mean_wait_ms());
+    format!("{} packets, {bytes}, mean wait {wait_ms:.1} ms", traffic.packets)
 }
 
 /// The causes of paths that carry no data, each with its remedy.

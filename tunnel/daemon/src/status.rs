@@ -97,6 +97,9 @@ pub struct PeerStatus {
     /// The real-time class of what this end sends; null until it has sent a packet of it.
     #[serde(default)]
     pub realtime: Option<RealtimeStatus>,
+    /// What this end sends that is not of the real-time class; null until it has sent a packet of it, and in `mpt` mode.
+    #[serde(default)]
+    pub bulk: Option<ClassTraffic>,
     /// Relayed TCP connections; null if this end does not relay.
     #[serde(default)]
     pub relay: Option<RelayStatus>,
@@ -234,11 +237,32 @@ pub struct ReorderBuffer {
     pub late_packets: u64,
 }
 
-/// The real-time class of what this end sends to a peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RealtimeStatus {
-    /// Packets sent.
+/// What this end sends of one class of flows to a peer: what left the ingress queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClassTraffic {
+    /// Packets.
     pub packets: u64,
+    /// Their bytes.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Sum of their waits in the ingress queue.
+    #[serde(default)]
+    pub total_wait_ms: f64,
+}
+
+impl ClassTraffic {
+    /// The mean wait, ms.
+    pub(crate) fn mean_wait_ms(&self) -> f64 {
+        self.total_wait_ms / self.packets.max(1) as f64
+    }
+}
+
+/// The real-time class of what this end sends to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RealtimeStatus {
+    /// What was sent, without copies.
+    #[serde(flatten)]
+    pub traffic: ClassTraffic,
     /// Moves from one path to another.
     pub moves: u64,
     /// Copies of them sent on a second path.

@@ -213,6 +213,9 @@ impl<P: Payload> IngressQueue<P> {
             self.realtime_flows.push_back(stream);
         }
         let is_kept = action == CoDelAction::Pass || head.packet.signal_congestion();
+        if is_kept {
+            counters.realtime.count(head.packet.len(), now.since(head.enqueued));
+        }
         counters.ingress_marked_or_trimmed_packets += u64::from(is_kept && action != CoDelAction::Pass);
         counters.ingress_dropped_packets += u64::from(!is_kept);
         is_kept.then_some(head.packet)
@@ -275,9 +278,11 @@ impl<P: Payload> IngressQueue<P> {
             let nearly_empty = self.bytes <= MAX_PACKET;
             let codel = &mut self.flows[stream].codel;
             codel.set_params(self.target, self.interval);
-            let ok_to_drop = codel.ok_to_drop(now, now.since(head.enqueued), nearly_empty);
+            let wait = now.since(head.enqueued);
+            let ok_to_drop = codel.ok_to_drop(now, wait, nearly_empty);
             let action = codel.next_action(now, ok_to_drop);
             if action == CoDelAction::Pass {
+                counters.bulk.count(head.packet.len(), wait);
                 return Some(head.packet);
             }
             if action == CoDelAction::Drop {
@@ -285,6 +290,7 @@ impl<P: Payload> IngressQueue<P> {
             }
             if head.packet.signal_congestion() {
                 counters.ingress_marked_or_trimmed_packets += 1;
+                counters.bulk.count(head.packet.len(), wait);
                 return Some(head.packet);
             }
             counters.ingress_dropped_packets += 1;

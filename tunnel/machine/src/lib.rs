@@ -27,4 +27,4 @@ pub use packet::{
 };
 pub use path::{Candidate, CandidateOutcome};
 pub use reassembly::{PacketBuffer, ReassembledPacket, Reassembler};
-pub use status::{EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};
+pub use status::{ClassCounters, EndpointCounters, EndpointEvent, EndpointStatus, PathStatus};

@@ -75,6 +75,25 @@ pub struct PathStatus {
     pub refused_addresses: u64,
 }
 
+/// What left the ingress queue of one class of flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounters {
+    /// Inner packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of their waits in the queue, nanoseconds.
+    pub wait_ns: u64,
+}
+
+impl ClassCounters {
+    pub(super) fn count(&mut self, bytes: u32, wait: Span) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+        self.wait_ns += wait.0;
+    }
+}
+
 /// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
@@ -90,8 +109,10 @@ pub struct EndpointCounters {
     pub retransmitted_fragments: u64,
     /// Duplicates that a redundant scheduler sent.
     pub redundant_fragments: u64,
-    /// Packets of the real-time class that were sent.
-    pub realtime_packets: u64,
+    /// Packets of the real-time class that left the ingress queue.
+    pub realtime: ClassCounters,
+    /// All others that left it.
+    pub bulk: ClassCounters,
     /// Moves of the real-time class from one path to another.
     pub realtime_moves: u64,
     /// Copies of real-time packets that were sent.

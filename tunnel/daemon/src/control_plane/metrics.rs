@@ -52,7 +52,8 @@ const PEER_GAUGES: &[Metric<PeerStatus, f64>] = &[
 ];
 
 const REALTIME_COUNTERS: &[Metric<RealtimeStatus, u64>] = &[
-    ("realtime_packets", "Packets of the real-time class sent", None, |class| class.packets),
+    ("realtime_packets", "Packets of the real-time class sent", None, |class| class.traffic.packets),
+    ("realtime", "Bytes of the real-time class sent", Some(Unit::Bytes), |class| class.traffic.bytes),
     ("realtime_moves", "Moves of the real-time class to another path", None, |class| class.moves),
     ("realtime_copied_packets", "Copies of real-time packets sent", None, |class| class.copied_packets),
     ("realtime_copied", "Bytes of copies of real-time packets", Some(Unit::Bytes), |class| class.copied_bytes),

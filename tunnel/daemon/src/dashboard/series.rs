@@ -2,7 +2,7 @@
 //! from two statuses.
 
 use super::sample::{Sample, State};
-use crate::status::{PathState, PathStatus, PeerStatus, TunnelStatus};
+use crate::status::{ClassTraffic, PathState, PathStatus, PeerStatus, TunnelStatus};
 use serde::{Deserialize, Serialize};
 
 /// The most series that are recorded. A tunnel with more has its first ones; what disappeared longest ago makes room.
@@ -15,7 +15,7 @@ pub struct SeriesKey {
     pub peer: Option<String>,
     /// The path's name.
     pub path: Option<String>,
-    /// The flow class's name.
+    /// The flow class's name, `real-time` or `bulk`: what this end sends of it to all peers.
     #[serde(default)]
     pub class: Option<String>,
 }
@@ -28,6 +28,8 @@ pub(super) struct Counters {
     received_bytes: u64,
     sent_packets: u64,
     lost_packets: u64,
+    /// Of a flow class: the sum of its packets' waits in the ingress queue.
+    wait_ms: f64,
 }
 
 /// A series in a status.
@@ -60,15 +62,20 @@ impl Reading {
         let rates = [rate(now.sent_bytes, previous.sent_bytes), rate(now.received_bytes, previous.received_bytes)];
         let rtt_ms = if sent < MIN_DATA_PACKETS { self.probe_rtt_ms.or(self.srtt_ms) } else { self.srtt_ms };
         let rtt_ms = rtt_ms.filter(|_| self.state != State::Down);
-        let queue_ms = rtt_ms.zip(self.min_rtt_ms).map(|(rtt, min)| (rtt - min).max(0.0));
+        let queue_ms = if self.key.class.is_some() {
+            (sent > 0).then(|| (now.wait_ms - previous.wait_ms).max(0.0) / sent as f64)
+        } else {
+            rtt_ms.zip(self.min_rtt_ms).map(|(rtt, min)| (rtt - min).max(0.0))
+        };
         Sample::new(self.state, rates, rtt_ms, queue_ms, loss)
     }
 }
 
-/// The series of a status: the tunnel first, then the peers if there are several, then the paths.
+/// The series of a status: the tunnel first, then the flow classes, then the peers if there are several, then the paths.
 pub(super) fn readings(status: &TunnelStatus) -> Vec<Reading> {
     let all: Vec<&PathStatus> = status.paths().map(|(_, path)| path).collect();
     let mut readings = vec![sum(SeriesKey::default(), &all, status.uptime_s)];
+    readings.extend(class_readings(status));
     if status.peers.len() > 1 {
         readings.extend(status.peers.iter().map(|peer| {
             let key = SeriesKey { peer: Some(peer_name(peer)), ..SeriesKey::default() };
@@ -77,6 +84,28 @@ pub(super) fn readings(status: &TunnelStatus) -> Vec<Reading> {
     }
     readings.extend(status.paths().map(|(peer, path)| path_reading(peer, path, status.uptime_s)));
     readings
+}
+
+/// The flow classes, once something was sent of the real-time one.
+fn class_readings(status: &TunnelStatus) -> Vec<Reading> {
+    let realtime = status.peers.iter().filter_map(|peer| Some(peer.realtime.as_ref()?.traffic));
+    if realtime.clone().next().is_none() {
+        return Vec::new();
+    }
+    let bulk = status.peers.iter().filter_map(|peer| peer.bulk);
+    vec![class_reading("real-time", realtime, status), class_reading("bulk", bulk, status)]
+}
+
+fn class_reading(name: &str, peers: impl Iterator<Item = ClassTraffic>, status: &TunnelStatus) -> Reading {
+    let empty = Counters { uptime_s: status.uptime_s, ..Counters::default() };
+    let counters = peers.fold(empty, |sum, traffic| Counters {
+        sent_bytes: sum.sent_bytes + traffic.bytes,
+        sent_packets: sum.sent_packets + traffic.packets,
+        wait_ms: sum.wait_ms + traffic.total_wait_ms,
+        ..sum
+    });
+    let key = SeriesKey { class: Some(name.into()), ..SeriesKey::default() };
+    Reading { key, counters, state: State::Up, srtt_ms: None, probe_rtt_ms: None, min_rtt_ms: None }
 }
 
 /// The name by which a history knows a peer.
@@ -102,6 +131,7 @@ fn path_counters(path: &PathStatus, uptime_s: f64) -> Counters {
         received_bytes: path.received.bytes,
         sent_packets: path.sent.packets,
         lost_packets: path.lost_packets,
+        wait_ms: 0.0,
     }
 }
 
@@ -115,6 +145,7 @@ fn sum(key: SeriesKey, paths: &[&PathStatus], uptime_s: f64) -> Reading {
             received_bytes: sum.received_bytes + path.received_bytes,
             sent_packets: sum.sent_packets + path.sent_packets,
             lost_packets: sum.lost_packets + path.lost_packets,
+            wait_ms: 0.0,
         },
     );
     let up = paths.iter().filter(|path| path.state == PathState::Up);
@@ -156,5 +187,21 @@ mod tests {
         assert_eq!(sample(&SeriesKey::default()).send_bps, 1e6, "the tunnel is the sum of its paths");
         let first = after.iter().find(|reading| reading.key == key).unwrap().since(None);
         assert_eq!(first.send_bps, 0.0, "no rate is known from one status");
+    }
+
+    #[test]
+    fn a_class_has_its_rate_and_the_mean_wait_of_the_packets_since_the_status_before() {
+        let mut status = TunnelStatus::example();
+        let key = SeriesKey { class: Some("real-time".into()), ..SeriesKey::default() };
+        let find = |status: &TunnelStatus| readings(status).into_iter().find(|reading| reading.key == key);
+        let before = find(&status).unwrap();
+        status.uptime_s += 2.0;
+        let traffic = &mut status.peers[0].realtime.as_mut().unwrap().traffic;
+        (traffic.packets, traffic.bytes) = (traffic.packets + 100, traffic.bytes + 25_000);
+        traffic.total_wait_ms += 250.0;
+        let sample = find(&status).unwrap().since(Some(&before.counters));
+        assert_eq!((sample.send_bps, sample.queue_ms(), sample.rtt_ms()), (1e5, Some(2.5), None));
+        status.peers[0].realtime = None;
+        assert!(find(&status).is_none(), "without the class there is nothing to tell apart");
     }
 }

@@ -6,9 +6,10 @@ use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, TunnelConfig};
 use crate::data_plane::{MptPathReport, MptReport, PeerReport, RelayReport, Report, SocketReport};
 use crate::event::{Cause, CauseKind};
 use crate::status::{
-    DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, RealtimeStatus, RelayStatus,
-    ReorderBuffer, Traffic, TunnelStatus, VERSION,
+    ClassTraffic, DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, RealtimeStatus,
+    RelayStatus, ReorderBuffer, Traffic, TunnelStatus, VERSION,
 };
+use machine::ClassCounters;
 use seal::DropReason;
 use std::collections::BTreeMap;
 use units::{Instant, Span};
@@ -204,8 +205,9 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     peer.controller_failure.clone_from(&status.controller_failure);
     let counters = &status.counters;
     peer.retransmitted_fragments = counters.retransmitted_fragments;
-    peer.realtime = (counters.realtime_packets > 0).then_some(RealtimeStatus {
-        packets: counters.realtime_packets,
+    peer.bulk = class_traffic(&counters.bulk);
+    peer.realtime = class_traffic(&counters.realtime).map(|traffic| RealtimeStatus {
+        traffic,
         moves: counters.realtime_moves,
         copied_packets: counters.copied_fragments,
         copied_bytes: counters.copied_bytes,
@@ -227,6 +229,12 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         timeouts: counters.missing_fragments,
         late_packets: counters.late_fragments,
     };
+}
+
+/// `None` if nothing was sent.
+fn class_traffic(class: &ClassCounters) -> Option<ClassTraffic> {
+    let ClassCounters { packets, bytes, wait_ns } = *class;
+    (packets > 0).then_some(ClassTraffic { packets, bytes, total_wait_ms: wait_ns as f64 / 1e6 })
 }
 
 fn relay_status(report: &RelayReport) -> RelayStatus {

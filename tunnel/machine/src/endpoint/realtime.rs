@@ -50,7 +50,6 @@ impl<P: Payload> Endpoint<P> {
         let payload = packet.slice(0, bytes);
         let fragment = Fragment { stream, sequence, first: true, last: true, retransmission: false, payload };
         self.counters.new_fragments += 1;
-        self.counters.realtime_packets += 1;
         let number = self.fragments.push(now, &fragment, packet.memory_bytes());
         let is_unsteady = self.path(path).is_some_and(|path| path.is_unsteady(now));
         let class = self.realtime.as_mut()?;

@@ -56,7 +56,7 @@ fn no_budget_no_copies() {
     simulation.run_until(ms(300));
     call_beside_bulk(&mut simulation, ms(5000));
     let counters = simulation.hosts[0].endpoint.status().counters;
-    assert!(counters.realtime_packets > 200, "{counters:?}");
+    assert!(counters.realtime.packets > 200, "{counters:?}");
     assert_eq!((counters.copied_fragments, counters.copied_bytes), (0, 0));
 }
 
@@ -70,7 +70,7 @@ fn a_steady_path_needs_no_copies() {
         simulation.run_for(Span::from_millis(20));
     }
     let counters = simulation.hosts[0].endpoint.status().counters;
-    assert_eq!((counters.realtime_packets, counters.copied_fragments, counters.realtime_moves), (200, 0, 0));
+    assert_eq!((counters.realtime.packets, counters.copied_fragments, counters.realtime_moves), (200, 0, 0));
 }
 
 /// Marked packets and others, both more than the path carries: the class has its share of one half, and not more.

@@ -15,6 +15,9 @@ const LINES = [
   { field: "queue_ms", title: "Queueing delay", unit: "ms", scale: 1, least: 5 },
   { field: "loss_ratio", title: "Loss", unit: "%", scale: 100, least: 1 },
 ];
+const WAIT = { field: "queue_ms", title: "Wait of each flow class for a path", unit: "ms", scale: 1, least: 1 };
+// The shortest time axis, seconds: while less than the range was recorded, the axis begins with the recording.
+const LEAST_SPAN = 60;
 const MARGIN = { left: 46, right: 8 };
 
 const page = {
@@ -135,9 +138,11 @@ function paths() {
   const most = new Set([...shown].sort((a, b) => sum(b) - sum(a)).slice(0, 12));
   return shown.filter((series) => most.has(series));
 }
+/** The flow classes, if there are any. */
+const classes = () => [...page.series.values()].filter((series) => series.class != null).sort((a, b) => b.class.localeCompare(a.class));
 const peerName = (peer) => peer.public_key ?? peer.allowed_ips[0] ?? "";
 const shortName = (key) => page.status?.peers.find((peer) => peerName(peer) === key)?.name ?? key.slice(0, 6);
-const label = (series) => (page.status?.peers.length > 1 ? `${series.path} · ${shortName(series.peer)}` : series.path);
+const label = (series) => series.class ?? (page.status?.peers.length > 1 ? `${series.path} · ${shortName(series.peer)}` : series.path);
 const indexAt = (time) => Math.min(page.steps - 1, Math.max(0, Math.floor((time - page.from) / page.step)));
 const cursorIndex = () => (page.cursor == null ? latestIndex() : indexAt(page.cursor));
 
@@ -159,8 +164,9 @@ function chart() {
   const lane = width < 560 ? 70 : 84;
   const inner = width - MARGIN.left - MARGIN.right;
   const end = page.from + page.steps * page.step;
-  const start = Math.max(page.from, end - page.range.seconds);
-  const x = (time) => MARGIN.left + inner * (time - end + page.range.seconds) / page.range.seconds;
+  const span = shownSpan(end);
+  const start = end - span;
+  const x = (time) => MARGIN.left + inner * (time - start) / span;
   const svg = draw("svg", { width, role: "img", "aria-label": describe(shown) });
   svg.append(patterns());
   let top = 22;
@@ -174,8 +180,16 @@ function chart() {
     lines(svg, shown, line, { top: top + 24, height: width < 560 ? 64 : 78, x, width, start });
     top += (width < 560 ? 64 : 78) + 42;
   }
-  axis(svg, { x, top: plotTop, bottom: top - 18, start: end - page.range.seconds, end, inner });
-  marks(svg, { x, top: plotTop, bottom: top - 18, start: end - page.range.seconds, end });
+  const sent = classes();
+  if (sent.length) {
+    svg.append(draw("text", { x: 0, y: top + 13, class: "title" }, "Rate sent of each flow class"));
+    top += 24;
+    sent.forEach((series, index) => { area(svg, series, index, { top, x, width }); top += 74; });
+    lines(svg, sent, WAIT, { top: top + 34, height: 64, x, width, colour: classColour });
+    top += 64 + 52;
+  }
+  axis(svg, { x, bottom: top - 18, start, end, span, inner });
+  marks(svg, { x, top: plotTop, bottom: top - 18, start, end });
   const cursor = page.cursor == null ? null : page.from + (cursorIndex() + 0.5) * page.step;
   if (cursor != null) {
     svg.append(draw("line", { class: "cursor", x1: x(cursor), x2: x(cursor), y1: plotTop, y2: top - 18 }));
@@ -188,7 +202,42 @@ function chart() {
   figure.setAttribute("aria-valuemax", end);
   figure.setAttribute("aria-valuenow", Math.round(cursor ?? end));
   figure.setAttribute("aria-valuetext", spoken(shown));
-  figure.scale = { left: MARGIN.left, inner, end };
+  figure.scale = { left: MARGIN.left, inner, end, span };
+}
+
+/** The length of the time axis, seconds. */
+function shownSpan(end) {
+  const recorded = [...page.series.values()].map((series) => series.state.findIndex((state) => state != null)).filter((index) => index >= 0);
+  const since = recorded.length ? end - page.from - Math.min(...recorded) * page.step : 0;
+  return Math.min(page.range.seconds, Math.max(LEAST_SPAN, since));
+}
+
+const pathColour = (index) => `var(--p${index % COLOURS})`;
+const classColour = (index) => `var(--c${index})`;
+
+/** A flow class's lane: the rate sent as an area, in a scale of its own, because a call is small beside bulk. */
+function area(svg, series, index, { top, x, width }) {
+  const [height, bottom] = [46, top + 66];
+  const limit = ceiling(Math.max(1e4, ...series.send_rate_bps.map((value) => value ?? 0)));
+  let points = "";
+  for (const run of runs(series.state)) {
+    const edge = (step) => Math.max(MARGIN.left, x(page.from + step * page.step)).toFixed(1);
+    points += `M${edge(run.from)},${bottom}`;
+    for (let step = run.from; step < run.to; step += 1) {
+      const y = (bottom - height * (series.send_rate_bps[step] ?? 0) / limit).toFixed(1);
+      points += `L${edge(step)},${y}H${edge(step + 1)}`;
+    }
+    points += `V${bottom}Z`;
+  }
+  const at = cursorIndex();
+  svg.append(draw("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: bottom, y2: bottom }),
+    draw("path", { d: points, fill: classColour(index), "fill-opacity": 0.75 }),
+    draw("line", { x1: MARGIN.left, x2: MARGIN.left + 22, y1: top + 8, y2: top + 8, stroke: classColour(index), "stroke-width": 2.5, "stroke-dasharray": DASHES[index] }),
+    draw("text", { class: "name halo", x: MARGIN.left + 28, y: top + 12 }, series.class,
+      draw("tspan", { "font-weight": "normal", dx: 8 }, `${rate(series.send_rate_bps[at])}, waits ${number(series.queue_ms[at], "ms")}`)),
+    draw("text", { x: MARGIN.left - 5, y: bottom - height + 4, "text-anchor": "end" }, rate(limit).split(" ")[0]),
+    draw("text", { x: MARGIN.left - 5, y: bottom - height + 18, "text-anchor": "end", class: "unit" }, rate(limit).split(" ")[1]),
+    draw("text", { x: MARGIN.left - 5, y: bottom + 4, "text-anchor": "end" }, "0"));
 }
 
 function patterns() {
@@ -234,7 +283,7 @@ function ribbon(svg, series, index, { top, lane, limit, x, width }) {
       svg.append(draw("text", { class: "name halo", x: (left + right) / 2, y: middle + 4, "text-anchor": "middle" }, run.state));
     }
   }
-  const sign = { x1: MARGIN.left, x2: MARGIN.left + 22, y1: top + 8, y2: top + 8, stroke: `var(--p${index % COLOURS})`, "stroke-width": 2.5, "stroke-dasharray": DASHES[index % DASHES.length] };
+  const sign = { x1: MARGIN.left, x2: MARGIN.left + 22, y1: top + 8, y2: top + 8, stroke: pathColour(index), "stroke-width": 2.5, "stroke-dasharray": DASHES[index % DASHES.length] };
   const state = series.state[cursorIndex()] ?? "absent";
   svg.append(draw("line", sign), draw("text", { class: "name halo", x: MARGIN.left + 28, y: top + 12 }, `${label(series)}`,
     draw("tspan", { "font-weight": "normal", dx: 8 }, `${state}, ${rate(series.send_rate_bps[cursorIndex()])} sent, ${rate(series.receive_rate_bps[cursorIndex()])} received`)));
@@ -245,7 +294,7 @@ function ribbon(svg, series, index, { top, lane, limit, x, width }) {
 }
 
 /** A chart with a line for each path. */
-function lines(svg, shown, { field, title, unit, scale, least }, { top, height, x, width }) {
+function lines(svg, shown, { field, title, unit, scale, least }, { top, height, x, width, colour = pathColour }) {
   const values = shown.flatMap((series) => series[field].filter((value) => value != null)).map((value) => value * scale);
   const limit = ceiling(Math.max(least, ...values));
   const y = (value) => top + height - height * Math.min(1, value / limit);
@@ -262,19 +311,19 @@ function lines(svg, shown, { field, title, unit, scale, least }, { top, height, 
       d += `${drawing ? "L" : "M"}${left.toFixed(1)},${y(value * scale).toFixed(1)}`;
       drawing = true;
     });
-    svg.append(draw("path", { d, fill: "none", stroke: `var(--p${index % COLOURS})`, "stroke-width": 1.7, "stroke-linejoin": "round", "stroke-linecap": "round", "stroke-dasharray": DASHES[index % DASHES.length] }));
+    svg.append(draw("path", { d, fill: "none", stroke: colour(index), "stroke-width": 1.7, "stroke-linejoin": "round", "stroke-linecap": "round", "stroke-dasharray": DASHES[index % DASHES.length] }));
   });
 }
 
 /** The shared time axis. */
-function axis(svg, { x, top, bottom, start, end, inner }) {
+function axis(svg, { x, bottom, start, end, span, inner }) {
   const spacings = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800];
-  const room = page.range.seconds > 86400 ? 96 : 64;
-  const spacing = spacings.find((seconds) => inner * seconds / page.range.seconds >= room) ?? 172800;
+  const room = span > 86400 ? 96 : 64;
+  const spacing = spacings.find((seconds) => inner * seconds / span >= room) ?? 172800;
   const offset = new Date(end * 1000).getTimezoneOffset() * 60;
   for (let time = Math.ceil((start - offset) / spacing) * spacing + offset; time <= end; time += spacing) {
     svg.append(draw("line", { class: "grid", x1: x(time), x2: x(time), y1: bottom, y2: bottom + 5 }));
-    const text = page.range.seconds > 86400 ? day(time) : clock(time, spacing < 60);
+    const text = span > 86400 ? day(time) : clock(time, spacing < 60);
     svg.append(draw("text", { x: Math.min(x(time), x(end) - 16), y: bottom + 18, "text-anchor": "middle" }, text));
   }
 }
@@ -290,13 +339,33 @@ function marks(svg, { x, top, bottom, start, end }) {
   }
 }
 
-const describe = (shown) => `Rate, round-trip time, queueing delay and loss of ${shown.length} paths over ${page.range.name}`;
+/** What each class got of this end's sending since the start. */
+function classTable() {
+  const peers = page.status?.peers ?? [];
+  const sum = (field, counter) => peers.reduce((sum, peer) => sum + (peer[field]?.[counter] ?? 0), 0);
+  const now = new Map(classes().map((series) => [series.class, series.send_rate_bps[cursorIndex()]]));
+  const row = (name, field) => {
+    const packets = sum(field, "packets");
+    const copied = sum(field, "copied_packets");
+    const copies = field === "realtime" ? `${digits(copied)} (${bytes(sum(field, "copied_bytes"))}): ${digits(sum(field, "first_copies"))} came first, ${digits(sum(field, "wasted_copies"))} in vain` : "–";
+    return [name, rate(now.get(name)), digits(packets), bytes(sum(field, "bytes")), packets ? number(sum(field, "total_wait_ms") / packets, "ms") : "–", copies];
+  };
+  const some = sum("realtime", "packets") > 0;
+  element("classes").hidden = !some;
+  element("classes-note").replaceChildren(...prose(some
+    ? `What this end sends, since its start. The wait is for a path, in the ingress queue. Moves of the real-time class to another path: ${digits(sum("realtime", "moves"))}.`
+    : "Everything that this end has sent is one class, bulk. `[class.realtime]` in the configuration lets calls go ahead of it."));
+  if (some) table("classes", [["Class"], ["Rate", "number"], ["Packets", "number"], ["Bytes", "number"], ["Mean wait", "number"], ["Copies over a second path", "wide"]], [row("real-time", "realtime"), row("bulk", "bulk")]);
+}
+
+const describe = (shown) => `Rate, round-trip time, queueing delay and loss of ${shown.length} paths, and rate and wait of the flow classes, over ${page.range.name}`;
 
 function spoken(shown) {
   const index = cursorIndex();
+  const sent = classes().map((series) => `${series.class} ${rate(series.send_rate_bps[index])}, waits ${number(series.queue_ms[index], "milliseconds")}`);
   const values = shown.map((series) => `${label(series)} ${series.state[index] ?? "not recorded"}, ${rate(series.send_rate_bps[index])} sent, ` +
     `${rate(series.receive_rate_bps[index])} received, round trip ${number(series.rtt_ms[index], "milliseconds")}`);
-  return `${page.cursor == null ? "now" : when(page.from + index * page.step)}: ${values.join("; ")}`;
+  return `${page.cursor == null ? "now" : when(page.from + index * page.step)}: ${[...values, ...sent].join("; ")}`;
 }
 
 /* Tables */
@@ -379,6 +448,7 @@ function render() {
   alerts();
   chart();
   pathTable();
+  classTable();
 }
 
 function renderAll() {
@@ -406,9 +476,9 @@ element("figure").addEventListener("keydown", (event) => {
 });
 
 function point(event) {
-  const { left, inner, end } = element("figure").scale;
+  const { left, inner, end, span } = element("figure").scale;
   const part = (event.clientX - element("figure").getBoundingClientRect().left - left) / inner;
-  page.cursor = part > 1 ? null : end - page.range.seconds * (1 - Math.max(0, part));
+  page.cursor = part > 1 ? null : end - span * (1 - Math.max(0, part));
   render();
 }
 element("figure").addEventListener("pointerdown", point);
