@@ -6,7 +6,7 @@ use super::testbed::{CLIENT, SERVER, Testbed};
 use super::{probe, scratch_folder};
 use crate::shell;
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,33 +14,48 @@ use std::time::{Duration, Instant};
 /// Inner addresses of the tunnel's client and server.
 pub(super) const INNER_ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 98, 0, 1), Ipv4Addr::new(10, 98, 0, 2)];
 /// UDP port of WireGuard and OpenVPN.
-const PORT: u16 = 51_820;
+pub(super) const PORT: u16 = 51_820;
 /// Maximum time from the start of a system until it forwards a datagram.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// WireGuard in user space, with segmentation offload on both of its sides; one path.
 pub(super) fn wireguard_go(testbed: &Testbed, accounting: &CpuAccounting) -> Result<RunningSystem, String> {
+    let server = SocketAddrV4::new(testbed.address(0, SERVER), PORT);
+    wait_until_reachable(testbed, start_wireguard_go(testbed, accounting, server)?)
+}
+
+/// Starts both ends of WireGuard. The client sends to `server`; the server listens at [`PORT`].
+pub(super) fn start_wireguard_go(
+    testbed: &Testbed,
+    accounting: &CpuAccounting,
+    server: SocketAddrV4,
+) -> Result<Vec<Child>, String> {
     let program = installed_wireguard_go()?;
     if !shell::succeeds("wg --version") {
-        return Err("wg is missing: apt-get install --no-install-recommends wireguard-programs".to_owned());
+        return Err("wg is missing: apt-get install --no-install-recommends wireguard-tools".to_owned());
     }
     let keys = [wireguard_keys(CLIENT)?, wireguard_keys(SERVER)?];
     let mut processes = Vec::new();
     for host in [CLIENT, SERVER] {
         // The control sockets lie in one folder of the machine, by the device's name.
-        let device = format!("rwg{host}");
+        let device = wireguard_device(host);
         let mut command = accounting.in_group(&testbed.command(host, &format!("{} -f {device}", program.display())));
         command.env("LOG_LEVEL", "error").stdout(Stdio::null()).stderr(Stdio::null());
         processes.push(command.spawn().map_err(|error| error.to_string())?);
         wait_for_device(testbed, host, &device)?;
         let peer = 1 - host;
         let (private_key, public_key) = (keys[host].0.display(), &keys[peer].1);
-        let endpoint = testbed.address(0, peer);
-        testbed.run(host, &format!("wg set {device} private-key {private_key} listen-port {PORT} peer {public_key} allowed-ips {}/32 endpoint {endpoint}:{PORT}", INNER_ADDRESSES[peer]))?;
+        let endpoint = if host == CLIENT { format!("endpoint {server}") } else { String::new() };
+        testbed.run(host, &format!("wg set {device} private-key {private_key} listen-port {PORT} peer {public_key} allowed-ips {}/32 {endpoint}", INNER_ADDRESSES[peer]))?;
         testbed.run(host, &format!("ip address add {}/24 dev {device}", INNER_ADDRESSES[host]))?;
         testbed.run(host, &format!("ip link set {device} up mtu 1420"))?;
     }
-    wait_until_reachable(testbed, processes)
+    Ok(processes)
+}
+
+/// The name of WireGuard's device on a host.
+pub(super) fn wireguard_device(host: usize) -> String {
+    format!("rwg{host}")
 }
 
 /// OpenVPN over UDP with AES-256-GCM; one path.
@@ -52,13 +67,17 @@ pub(super) fn openvpn(testbed: &Testbed, accounting: &CpuAccounting) -> Result<R
     let mut processes = Vec::new();
     for host in [SERVER, CLIENT] {
         let peer = 1 - host;
-        let role = if host == SERVER { "--tls-server --dh none" } else { "--tls-client --nobind" };
+        // A server with `--remote` would refuse the client's port, which is any free one.
+        let role = if host == SERVER {
+            format!("--tls-server --dh none --port {PORT}")
+        } else {
+            format!("--tls-client --nobind --remote {} {PORT}", testbed.address(0, SERVER))
+        };
         let folder = scratch_folder();
         let line = format!(
-            "openvpn --dev rwo{host} --dev-type tun --proto udp4 --remote {} --port {PORT} {role} --disable-dco \
+            "openvpn --dev rwo{host} --dev-type tun --proto udp4 {role} --disable-dco \
              --ifconfig {} {} --cert {folder}/ovpn{host}.crt --key {folder}/ovpn{host}.key --peer-fingerprint {} \
              --data-ciphers AES-256-GCM --sndbuf 4194304 --rcvbuf 4194304 --verb 1",
-            testbed.address(0, peer),
             INNER_ADDRESSES[host],
             INNER_ADDRESSES[peer],
             fingerprints[peer],

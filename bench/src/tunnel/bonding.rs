@@ -1,7 +1,10 @@
-//! Other programs that bond uplinks, if they are on the path of executables: glorytun and MLVPN. Both are told the rates of
-//! the links, as their users are asked to measure them.
+//! Other programs that use several uplinks, if they are on the path of executables: glorytun and MLVPN, which are told the
+//! rates of the links, as their users are asked to measure them; and engarde, which sends each datagram of WireGuard over all
+//! links.
 
-use super::baselines::{INNER_ADDRESSES, wait_for_device, wait_until_reachable};
+use super::baselines::{
+    self, INNER_ADDRESSES, start_wireguard_go, wait_for_device, wait_until_reachable, wireguard_device,
+};
 use super::cpu_accounting::CpuAccounting;
 use super::running::RunningSystem;
 use super::scratch_folder;
@@ -9,6 +12,7 @@ use super::testbed::{CLIENT, SERVER, Testbed};
 use crate::shell;
 use std::fmt::Write as _;
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -17,6 +21,8 @@ use std::process::{Child, Stdio};
 const PORT: u16 = 5080;
 /// Packets that MLVPN holds back to put them in order; its example says that 64 is usually enough.
 const REORDER_BUFFER: u32 = 64;
+/// Where engarde's client takes WireGuard's datagrams.
+const ENGARDE_ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT);
 
 /// glorytun with ChaCha20-Poly1305, which every build of it has, and a path over every link.
 pub(super) fn glorytun(testbed: &Testbed, accounting: &CpuAccounting) -> Result<RunningSystem, String> {
@@ -56,6 +62,43 @@ pub(super) fn mlvpn(testbed: &Testbed, accounting: &CpuAccounting) -> Result<Run
     wait_until_reachable(testbed, processes)
 }
 
+/// engarde below wireguard-go: every datagram over every link.
+pub(super) fn engarde(testbed: &Testbed, accounting: &CpuAccounting) -> Result<RunningSystem, String> {
+    find("engarde-client")?;
+    find("engarde-server")?;
+    let mut processes = Vec::new();
+    for host in [SERVER, CLIENT] {
+        let role = if host == SERVER { "server" } else { "client" };
+        let file = scratch_folder().join(format!("engarde-{role}.yml"));
+        write(&file, 0o600, &engarde_configuration(testbed, host))?;
+        let line = format!("engarde-{role} {}", file.display());
+        processes.push(start(testbed, accounting, host, &line, "engarde")?);
+    }
+    processes.extend(start_wireguard_go(testbed, accounting, ENGARDE_ADDRESS)?);
+    wait_until_reachable(testbed, processes)
+}
+
+fn engarde_configuration(testbed: &Testbed, host: usize) -> String {
+    if host == SERVER {
+        let wireguard = SocketAddrV4::new(Ipv4Addr::LOCALHOST, baselines::PORT);
+        return format!(
+            "server:\n  listenAddr: \"0.0.0.0:{PORT}\"\n  dstAddr: \"{wireguard}\"\n  clientTimeout: 30\n  \
+             writeTimeout: 10\n"
+        );
+    }
+    let server = |link| SocketAddrV4::new(testbed.address(link, SERVER), PORT);
+    let mut text = format!(
+        "client:\n  listenAddr: \"{ENGARDE_ADDRESS}\"\n  dstAddr: \"{}\"\n  writeTimeout: 10\n  \
+         excludedInterfaces: [\"lo\", \"{}\"]\n  dstOverrides:\n",
+        server(0),
+        wireguard_device(CLIENT)
+    );
+    for link in 0..testbed.links() {
+        let _ = write!(text, "    - ifName: \"{}\"\n      dstAddr: \"{}\"\n", testbed.device(link), server(link));
+    }
+    text
+}
+
 fn mlvpn_configuration(testbed: &Testbed, host: usize, device: &str) -> String {
     let (mode, peer) = (if host == SERVER { "server" } else { "client" }, 1 - host);
     let mut text = format!(
@@ -74,7 +117,8 @@ fn mlvpn_configuration(testbed: &Testbed, host: usize, device: &str) -> String {
     text
 }
 
-fn write(file: &Path, mode: u32, text: &str) -> Result<(), String> {
+/// Writes a file with these permissions.
+pub(super) fn write(file: &Path, mode: u32, text: &str) -> Result<(), String> {
     let written = fs::write(file, text).and_then(|()| fs::set_permissions(file, fs::Permissions::from_mode(mode)));
     written.map_err(|error| format!("{}: {error}", file.display()))
 }

@@ -92,13 +92,18 @@ impl BulkTransfer {
         self.cost.group_s / self.gigabytes
     }
 
+    /// Cores that everything else kept busy.
+    pub(super) fn other_cores(&self) -> f64 {
+        self.cost.other_cores()
+    }
+
     pub(super) fn as_row(&self) -> Value {
         json!({
             "gbps": self.gbps,
             "cpu_s_per_gb": self.cpu_s_per_gb(),
             "retransmits": self.retransmits,
             "cores": self.cost.cores(),
-            "other_cores": self.cost.other_cores(),
+            "other_cores": self.other_cores(),
         })
     }
 }

@@ -74,7 +74,7 @@ const PAIRS: [Pair; 4] = [
         name: "fibre+policed",
         shapes: [
             "rate=40mbit delay=5ms queue=60ms / rate=100mbit delay=5ms queue=60ms",
-            "police=10mbit:30kb delay=30ms queue=250ms",
+            "police=10mbit:30kB delay=30ms queue=250ms",
         ],
         changes: [Change::None, Change::None],
     },
@@ -153,6 +153,7 @@ impl Run {
                 "call_p99_ms": call.quantile(0.99).as_secs_f64() * 1e3,
                 "call_lost": call.lost(),
                 "cpu_s_per_gb": transfer.cpu_s_per_gb(),
+                "other_cores": transfer.other_cores(),
             }),
             Self::Up => json!({
                 "up_mbps": transfer.gbps * 1e3,

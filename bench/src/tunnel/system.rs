@@ -28,10 +28,12 @@ pub(super) enum System {
     Glorytun,
     /// MLVPN.
     Mlvpn,
+    /// engarde under wireguard-go.
+    Engarde,
 }
 
 impl System {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Raw,
         Self::Ropewalk,
         Self::RopewalkRelay,
@@ -41,6 +43,7 @@ impl System {
         Self::Mptcp,
         Self::Glorytun,
         Self::Mlvpn,
+        Self::Engarde,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -54,6 +57,7 @@ impl System {
             Self::Mptcp => "mptcp",
             Self::Glorytun => "glorytun",
             Self::Mlvpn => "mlvpn",
+            Self::Engarde => "engarde",
         }
     }
 
@@ -68,7 +72,7 @@ impl System {
         match self {
             Self::Raw | Self::Ropewalk | Self::RopewalkRelay | Self::Mpt => true,
             Self::WireGuardGo | Self::OpenVpn => links == 1,
-            Self::Mptcp | Self::Glorytun | Self::Mlvpn => links > 1,
+            Self::Mptcp | Self::Glorytun | Self::Mlvpn | Self::Engarde => links > 1,
         }
     }
 
@@ -89,6 +93,7 @@ impl System {
             Self::Mptcp => baselines::mptcp(testbed),
             Self::Glorytun => bonding::glorytun(testbed, accounting),
             Self::Mlvpn => bonding::mlvpn(testbed, accounting),
+            Self::Engarde => bonding::engarde(testbed, accounting),
         }
     }
 }
