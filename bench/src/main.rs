@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         // Subcommands that the benchmarks start themselves.
         ["measure", command @ ..] => measure::run(command),
         ["calibrate"] => shell::print(&format!("{}\n", simulator::calibrate())),
+        ["clients", arguments @ ..] => tunnel::clients::simulated::run(arguments),
         ["attack", arguments @ ..] => tunnel::hostile::attack(arguments),
         ["echo", port] => tunnel::probe::echo(port),
         ["probe", arguments @ ..] => tunnel::probe::probe(arguments),

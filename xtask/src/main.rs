@@ -50,8 +50,8 @@ cargo xtask CHORE
                                 a target it is linked by zig: manylinux2014, also for another processor
   python-types                  the classes of a scenario for Python, from its schema
   bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
-  bench tunnel [speed] [bond] [small] [hostile] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...]
-               [--seconds N] [--runs N] [--json]
+  bench tunnel [speed] [bond] [small] [hostile] [peers] [clients] [--only SYSTEM,...] [--links N,...]
+               [--bonds NAME,...] [--seconds N] [--runs N] [--clients N] [--json]
                                 the tunnel beside other systems (needs root and iperf3)
   bench kernel [--rounds N] [--megabytes N] [--json] [NAME ...]
                                 what the eBPF programs cost on this kernel, beside its own Reno and CUBIC (needs root)

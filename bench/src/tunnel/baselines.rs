@@ -42,7 +42,10 @@ pub(super) fn start_wireguard_go(
         let mut command = accounting.in_group(&testbed.command(host, &format!("{} -f {device}", program.display())));
         command.env("LOG_LEVEL", "error").stdout(Stdio::null()).stderr(Stdio::null());
         processes.push(command.spawn().map_err(|error| error.to_string())?);
-        wait_for_device(testbed, host, &device)?;
+        // Its control socket comes later than the device.
+        wait_until(&format!("{device} takes no configuration"), || {
+            testbed.run(host, &format!("wg show {device}")).is_ok()
+        })?;
         let peer = 1 - host;
         let (private_key, public_key) = (keys[host].0.display(), &keys[peer].1);
         let endpoint = if host == CLIENT { format!("endpoint {server}") } else { String::new() };
@@ -118,10 +121,15 @@ pub(super) fn wait_until_reachable(testbed: &Testbed, processes: Vec<Child>) -> 
 }
 
 pub(super) fn wait_for_device(testbed: &Testbed, host: usize, device: &str) -> Result<(), String> {
+    wait_until(&format!("{device} never appeared"), || testbed.run(host, &format!("ip link show {device}")).is_ok())
+}
+
+/// Waits for a condition; the error says what was missing.
+fn wait_until(missing: &str, condition: impl Fn() -> bool) -> Result<(), String> {
     let start = Instant::now();
-    while testbed.run(host, &format!("ip link show {device}")).is_err() {
+    while !condition() {
         if start.elapsed() > STARTUP_TIMEOUT {
-            return Err(format!("{device} never appeared"));
+            return Err(missing.to_owned());
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask bench tunnel`: the tunnel beside other systems, on the same testbeds, in one run.
 //!
-//! Five benchmarks:
+//! Six benchmarks:
 //!
 //! - `speed`: one TCP stream over 1, 2 and 4 links without limits. All ends share this machine's cores, so Gbit/s says
 //!   little by itself: compare CPU seconds a gigabyte, and the ratio to raw TCP just before and after.
@@ -11,12 +11,14 @@
 //!   just before.
 //!
 //! - `peers`, if it is named: what people who bond uplinks choose between, over fibre, LTE, satellite and policed links.
+//! - `clients`, if it is named: what a thousand idle clients cost a server, and how long one more takes.
 //!
 //! Everything runs in namespaces that the lab's agent makes and removes. A system that is not installed is skipped with
 //! the reason. The CPU time of other processes on the machine is shown: if it is high, the results are meaningless.
 
 mod baselines;
 mod bonding;
+pub(crate) mod clients;
 mod cpu_accounting;
 pub(crate) mod hostile;
 mod iperf3;
@@ -71,6 +73,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
                 Bench::Bond => bond(&options, &programs, &accounting, &mut rows)?,
                 Bench::Small => small(&options, &programs, &accounting, &mut rows)?,
                 Bench::Peers => peers::run(&options, &programs, &accounting, &mut rows)?,
+                Bench::Clients => clients::run(&options, &programs, &accounting, &mut rows)?,
                 Bench::Hostile => hostile::run(&options, &programs, &accounting, &mut rows)?,
             }
         }

@@ -10,6 +10,7 @@ pub(super) enum Bench {
     Small,
     Hostile,
     Peers,
+    Clients,
 }
 
 /// The options of `bench tunnel`.
@@ -21,11 +22,13 @@ pub(super) struct Options {
     bonds: Vec<String>,
     pub(super) seconds: u32,
     pub(super) runs: usize,
+    /// Clients of the server in `clients`.
+    pub(super) clients: usize,
     pub(super) json: bool,
 }
 
 impl Options {
-    /// `[speed] [bond] [small] [hostile] [peers] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--json]`
+    /// `[speed] [bond] [small] [hostile] [peers] [clients] [--only SYSTEM,...] [--links N,...] [--bonds NAME,...] [--seconds N] [--runs N] [--clients N] [--json]`
     pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
         let mut options = Self {
             benches: Vec::new(),
@@ -34,6 +37,7 @@ impl Options {
             bonds: Vec::new(),
             seconds: 8,
             runs: 1,
+            clients: 1000,
             json: false,
         };
         let mut arguments = arguments.iter();
@@ -45,11 +49,13 @@ impl Options {
                 "small" => options.benches.push(Bench::Small),
                 "hostile" => options.benches.push(Bench::Hostile),
                 "peers" => options.benches.push(Bench::Peers),
+                "clients" => options.benches.push(Bench::Clients),
                 "--only" => options.systems = value()?.split(',').map(System::parse).collect::<Result<_, _>>()?,
                 "--links" => options.links = value()?.split(',').map(parse_positive).collect::<Result<_, _>>()?,
                 "--bonds" => options.bonds = value()?.split(',').map(str::to_owned).collect(),
                 "--seconds" => options.seconds = parse_positive(value()?)? as u32,
                 "--runs" => options.runs = parse_positive(value()?)?,
+                "--clients" => options.clients = parse_positive(value()?)?,
                 "--json" => options.json = true,
                 option => return Err(format!("bench tunnel has no option `{option}`")),
             }

@@ -7,6 +7,7 @@
 use super::running::RunningSystem;
 use super::testbed::{CLIENT, SERVER, Testbed};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -141,12 +142,17 @@ fn send(socket: &UdpSocket, start: Instant, interval: Duration, time: Duration) 
 /// Returns the round-trip times, ns, and the longest time between two answers.
 fn listen(socket: &UdpSocket, start: Instant, time: Duration) -> (Vec<u64>, Duration) {
     let (mut times, mut latest, mut gap) = (Vec::new(), None, Duration::ZERO);
+    let mut answered = HashSet::new();
     let mut buffer = [0; PROBE_BYTES];
     while start.elapsed() < time {
         // After a silence there may be more; `time` ends the loop.
         if let Ok(PROBE_BYTES) = socket.recv(&mut buffer) {
             let sent = u64::from_be_bytes(buffer[..8].try_into().expect("eight bytes"));
             let now = start.elapsed();
+            // Some systems deliver datagrams twice: the first answer counts.
+            if !answered.insert(sent) {
+                continue;
+            }
             times.push((now.as_nanos() as u64).saturating_sub(sent));
             gap = gap.max(now.saturating_sub(latest.replace(now).unwrap_or(now)));
         }

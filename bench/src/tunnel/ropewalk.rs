@@ -157,12 +157,12 @@ fn configuration(host: usize, setup: &Setup<'_>, testbed: &Testbed) -> String {
 }
 
 /// A private key and its public key.
-struct KeyPair {
-    private: String,
-    public: String,
+pub(super) struct KeyPair {
+    pub(super) private: String,
+    pub(super) public: String,
 }
 
-fn generate_keys(programs: &Programs) -> Result<KeyPair, String> {
+pub(super) fn generate_keys(programs: &Programs) -> Result<KeyPair, String> {
     let private = run_with_stdin(programs, "genkey", "")?;
     let public = run_with_stdin(programs, "pubkey", &private)?;
     Ok(KeyPair { private, public })
