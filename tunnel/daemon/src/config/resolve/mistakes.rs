@@ -18,9 +18,13 @@ pub(super) fn check(
 ) {
     let table = file.interface.as_ref().map(Spanned::get);
     let tables = file.peer.as_deref().unwrap_or_default();
+    // Once: a point is multiplied for it.
+    let own_key = match mode {
+        Mode::Ropewalk { private_key } => Some(private_key.public_key()),
+        Mode::Mpt(_) => None,
+    };
     for (table, peer) in tables.iter().zip(peers) {
-        if let (Mode::Ropewalk { private_key }, Some(text)) = (mode, &table.get().public_key)
-            && peer.public_key == Some(private_key.public_key())
+        if let Some(text) = table.get().public_key.as_ref().filter(|_| own_key.is_some() && peer.public_key == own_key)
         {
             let help = "the other end's: `ropewalk pubkey < KEYFILE` there prints it";
             context.report(Diagnostic::new(text.span(), "this is the public key of this end itself").with_help(help));

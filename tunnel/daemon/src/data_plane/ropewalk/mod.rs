@@ -370,7 +370,8 @@ impl Engine for RopewalkEngine {
             group.update(now, |id| self.node.works(id));
         }
         self.send_handshakes(&mut io.sockets, now);
-        let relays = self.peers.values().filter(|_| self.relay.is_enabled());
+        // Without a relay no datagram costs a step for each peer.
+        let relays = self.relay.is_enabled().then(|| self.peers.values()).into_iter().flatten();
         let relay_deadline = relays.map(|peer| peer.relay.deadline()).min().unwrap_or(Instant::NEVER);
         let group_deadline = self.groups.iter().map(PeerGroup::deadline).min().unwrap_or(Instant::NEVER);
         let deadline = self.node.deadline(now).min(relay_deadline).min(group_deadline);
