@@ -2,7 +2,7 @@
 
 use super::{Endpoint, INITIAL_REORDER_TIMEOUT, MIN_REORDER_TIMEOUT};
 use crate::packet::{Destination, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
-use crate::path::{BASE_PLPMTU, TunnelPath};
+use crate::path::{BASE_PLPMTU, MAX_ACK_DELAY, TunnelPath};
 use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
 use wire::frame::{Frame, PathState};
@@ -108,7 +108,11 @@ impl<P: Payload> Endpoint<P> {
                 break;
             }
         }
-        self.paths[feedback_path.index()].as_mut()?.last_feedback = now;
+        let (bytes, has_unsent) = (self.control_frames.iter().map(Frame::len).sum::<usize>() as u32, self.has_unsent());
+        let path = self.paths[feedback_path.index()].as_mut()?;
+        path.last_feedback = now;
+        let max_ack_delay = if has_unsent { path.max_ack_delay(bytes) } else { MAX_ACK_DELAY };
+        self.paths.iter_mut().flatten().for_each(|path| path.received.max_ack_delay = max_ack_delay);
         self.send_frames(now, feedback_path, 0)
     }
 

@@ -14,6 +14,7 @@ mod validation;
 pub use candidate::{Candidate, CandidateOutcome};
 pub(super) use pmtud::BASE_PLPMTU;
 pub(super) use probing::PongOutcome;
+pub(crate) use received_packets::MAX_ACK_DELAY;
 pub(super) use received_packets::ReceivedPackets;
 pub(super) use sent_packets::FragmentOutcomes;
 pub(super) use validation::PingPolicy;
@@ -51,6 +52,11 @@ const MAX_QUEUED_PONGS: usize = 256;
 const MIN_QUEUE_DELAY: Span = Span::from_millis(2);
 /// UDP payload of a datagram with a ping alone, bytes: type and token.
 const PING_BYTES: u64 = SEAL_OVERHEAD as u64 + 9;
+/// Acknowledgements have at most this part of a path that data waits for.
+const MAX_ACK_SHARE: u64 = 32;
+/// Their maximum delay for that, and the same as a part of a round trip.
+const MAX_SHARED_ACK_DELAY: Span = Span::from_millis(5);
+const ACKS_PER_ROUND_TRIP: u64 = 8;
 /// The rate of a path that nothing paces.
 const UNPACED: Rate = Rate(u64::MAX);
 
@@ -273,6 +279,14 @@ impl TunnelPath {
     /// UDP payload of a datagram with a full fragment, bytes.
     fn full_datagram_bytes(&self) -> u32 {
         self.mss + SEAL_OVERHEAD + DATA_HEADER_BYTES
+    }
+
+    /// How long acknowledgements with frames of `bytes` may wait that are sent on this path while data waits for it: they
+    /// take from what the data can have.
+    pub(super) fn max_ack_delay(&self, bytes: u32) -> Span {
+        let packet_bytes = bytes + SEAL_OVERHEAD + self.config.header_bytes;
+        let delay = self.capacity().time_for(u64::from(packet_bytes) * MAX_ACK_SHARE);
+        delay.min(MAX_SHARED_ACK_DELAY).min(self.srtt() / ACKS_PER_ROUND_TRIP).max(MAX_ACK_DELAY)
     }
 
     /// Packets of one burst, which stay on one path.

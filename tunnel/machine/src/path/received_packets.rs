@@ -1,14 +1,15 @@
 //! The packet numbers received on a path, and when to acknowledge them.
 //!
 //! As in QUIC (RFC 9000, section 13.2), but for links of any speed: at once when a packet number is missing, so that
-//! the fragment can be retransmitted while later ones are still in flight; else soon after the first, or after many.
+//! the fragment can be retransmitted while later ones are still in flight; else soon after the first, or after many, and
+//! less often where they would take too much of a slow path that data waits for.
 
 use std::collections::VecDeque;
 use units::{Instant, Span};
 use wire::frame::{Ack, AckRanges, MAX_ACK_RANGES};
 
-/// Maximum delay of an acknowledgement (RFC 9000: `max_ack_delay`).
-pub(super) const MAX_ACK_DELAY: Span = Span::from_micros(500);
+/// Maximum delay of an acknowledgement (RFC 9000: `max_ack_delay`) where no data waits for the path.
+pub(crate) const MAX_ACK_DELAY: Span = Span::from_micros(500);
 /// Packets that are acknowledged at once.
 const MAX_UNACKNOWLEDGED: u32 = 128;
 
@@ -23,6 +24,8 @@ pub(crate) struct ReceivedPackets {
     largest_received_at: Instant,
     ce_count: u32,
     unacknowledged: u32,
+    /// Maximum delay of an acknowledgement now.
+    pub(crate) max_ack_delay: Span,
     /// When an acknowledgement is due. Set again, the same acknowledgement is sent on another path as well.
     pub(crate) deadline: Instant,
 }
@@ -34,6 +37,7 @@ impl Default for ReceivedPackets {
             largest_received_at: Instant::ZERO,
             ce_count: 0,
             unacknowledged: 0,
+            max_ack_delay: MAX_ACK_DELAY,
             deadline: Instant::NEVER,
         }
     }
@@ -53,7 +57,7 @@ impl ReceivedPackets {
         }
         self.unacknowledged += 1;
         let is_immediate = number != end && !self.ranges.is_empty() || self.unacknowledged >= MAX_UNACKNOWLEDGED;
-        self.deadline = if is_immediate { now } else { self.deadline.min(now + MAX_ACK_DELAY) };
+        self.deadline = if is_immediate { now } else { self.deadline.min(now + self.max_ack_delay) };
     }
 
     fn insert(&mut self, number: u64) {

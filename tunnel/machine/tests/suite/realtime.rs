@@ -89,3 +89,28 @@ fn marked_bulk_takes_its_share_and_no_more() {
     assert!(marked >= others * 0.9, "it goes first: {marked} and {others}");
     assert!(others / (marked + others) > 0.2, "the others are not starved: {marked} and {others}");
 }
+
+/// Small packets of one flow, as acknowledgements are, beside full ones of another that fill the path: the time of a call's
+/// packet shows the queue there. 10 Mbit/s, 10 ms one way, of which the small packets take a third.
+#[test]
+fn small_packets_do_not_make_the_window_too_large_for_full_ones() {
+    let links = vec![[LinkConfig::clean(10, 10); 2]];
+    let mut simulation = simulation(15, links, &with_class(RealtimeOptions::default()), Span::ZERO);
+    simulation.run_until(ms(300));
+    let mut sent = Vec::new();
+    for id in 0..8000 {
+        offer(&mut simulation, 0, 4, 2 * id, 60);
+        offer(&mut simulation, 0, 4, 2 * id + 1, 60);
+        offer(&mut simulation, 0, 3, id, 1300);
+        if id % 20 == 0 {
+            sent.push(simulation.now);
+            offer(&mut simulation, 0, CALL, id / 20, 172);
+        }
+        simulation.run_for(Span::from_millis(1));
+    }
+    let calls = simulation.hosts[1].delivered.iter().filter(|(stream, ..)| *stream == CALL);
+    let mut delays: Vec<Span> = calls.map(|(_, id, time)| time.since(sent[*id as usize])).collect();
+    delays.sort_unstable();
+    let median = delays[delays.len() / 2];
+    assert!(delays.len() > 380 && median < Span::from_millis(20), "{median} of {} packets", delays.len());
+}
