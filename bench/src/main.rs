@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match &arguments[..] {
         ["tunnel", options @ ..] => tunnel::run(options),
+        ["field", options @ ..] => tunnel::field::run(options),
         ["kernel", options @ ..] => kernel::run(options),
         ["resources", options @ ..] => resources::run(options),
         // Subcommands that the benchmarks start themselves.
@@ -21,6 +22,8 @@ fn main() -> ExitCode {
         ["calibrate"] => shell::print(&format!("{}\n", simulator::calibrate())),
         ["clients", arguments @ ..] => tunnel::clients::simulated::run(arguments),
         ["attack", arguments @ ..] => tunnel::hostile::attack(arguments),
+        ["call", arguments @ ..] => tunnel::calls::call(arguments),
+        ["hear", time] => tunnel::calls::hear(time),
         ["echo", port] => tunnel::probe::echo(port),
         ["probe", arguments @ ..] => tunnel::probe::probe(arguments),
         options => simulator::run(options),

@@ -53,6 +53,8 @@ cargo xtask CHORE
   bench tunnel [speed] [bond] [small] [hostile] [peers] [clients] [--only SYSTEM,...] [--links N,...]
                [--bonds NAME,...] [--seconds N] [--runs N] [--clients N] [--json]
                                 the tunnel beside other systems (needs root and iperf3)
+  bench field [--only CASE,...] [--scheduler NAME] [--json]
+                                calls beside bulk while links fail, by the daemon, with verdicts (needs root and iperf3)
   bench kernel [--rounds N] [--megabytes N] [--json] [NAME ...]
                                 what the eBPF programs cost on this kernel, beside its own Reno and CUBIC (needs root)
   bench resources [--json]      what each kind of datagram costs the host that receives it

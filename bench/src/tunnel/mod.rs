@@ -18,8 +18,10 @@
 
 mod baselines;
 mod bonding;
+pub(crate) mod calls;
 pub(crate) mod clients;
 mod cpu_accounting;
+pub(crate) mod field;
 pub(crate) mod hostile;
 mod iperf3;
 mod options;

@@ -43,7 +43,20 @@ pub(super) fn start(
     accounting: &CpuAccounting,
 ) -> Result<RunningSystem, String> {
     let keys = [generate_keys(programs)?, generate_keys(programs)?];
-    let setup = Setup { mode, keys: &keys, links: testbed.links(), attacker: None };
+    let setup = Setup { mode, keys: &keys, links: testbed.links(), attacker: None, scheduler: None };
+    start_both(&setup, testbed, programs, accounting)
+}
+
+/// As [`start`], encrypted, with a real-time class and a scheduler.
+pub(super) fn start_with_class(
+    scheduler: &str,
+    testbed: &Testbed,
+    programs: &Programs,
+    accounting: &CpuAccounting,
+) -> Result<RunningSystem, String> {
+    let keys = [generate_keys(programs)?, generate_keys(programs)?];
+    let links = testbed.links();
+    let setup = Setup { mode: Mode::Packets, keys: &keys, links, attacker: None, scheduler: Some(scheduler) };
     start_both(&setup, testbed, programs, accounting)
 }
 
@@ -56,8 +69,13 @@ pub(super) fn start_with_attacker(
 ) -> Result<(RunningSystem, [String; 2]), String> {
     let keys = [generate_keys(programs)?, generate_keys(programs)?];
     let attacker = generate_keys(programs)?;
-    let setup =
-        Setup { mode: Mode::Packets, keys: &keys, links: testbed.links() - 1, attacker: Some(&attacker.public) };
+    let setup = Setup {
+        mode: Mode::Packets,
+        keys: &keys,
+        links: testbed.links() - 1,
+        attacker: Some(&attacker.public),
+        scheduler: None,
+    };
     let running = start_both(&setup, testbed, programs, accounting)?;
     Ok((running, [attacker.private, keys[SERVER].public.clone()]))
 }
@@ -70,6 +88,8 @@ struct Setup<'a> {
     links: usize,
     /// The public key of a further peer of the server.
     attacker: Option<&'a str>,
+    /// The scheduler of a tunnel with a real-time class; without a class the default one.
+    scheduler: Option<&'a str>,
 }
 
 fn start_both(
@@ -113,7 +133,7 @@ fn start_daemon(
 
 /// The configuration of one host, with a path over every link. The client initiates; in `mpt` mode both do.
 fn configuration(host: usize, setup: &Setup<'_>, testbed: &Testbed) -> String {
-    let Setup { mode, keys, links, attacker } = *setup;
+    let Setup { mode, keys, links, attacker, scheduler } = *setup;
     let mpt = mode == Mode::Mpt;
     let (other, initiates) = (1 - host, host == CLIENT || mpt);
     let mut text =
@@ -131,6 +151,9 @@ fn configuration(host: usize, setup: &Setup<'_>, testbed: &Testbed) -> String {
     }
     if mode == Mode::Relay {
         text += "\n[tunnel]\nrelay = \"tcp\"\n";
+    }
+    if let Some(scheduler) = scheduler {
+        let _ = write!(text, "\n[tunnel]\nscheduler = \"{scheduler}\"\n\n[class.realtime]\n");
     }
     text += "\n[[peer]]\n";
     let _ = if mpt {

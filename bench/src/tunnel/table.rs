@@ -129,7 +129,7 @@ fn table(bench: &str, columns: &[Column], rows: &[Value]) -> String {
     text
 }
 
-fn cell(value: &Value, digits: usize) -> String {
+pub(super) fn cell(value: &Value, digits: usize) -> String {
     value.as_f64().map_or_else(|| format!("{:>14}", "-"), |number| format!("{number:>14.digits$}"))
 }
 
