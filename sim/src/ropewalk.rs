@@ -314,9 +314,7 @@ fn path_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, path_index: u
     PathConfig {
         backup: settings.backup.contains(&path_index),
         metered: settings.metered.contains(&path_index),
-        max_datagram_size: mtu.saturating_sub(tunnel.overhead),
-        header_bytes: tunnel.overhead,
-        max_rate: None,
+        ..PathConfig::regular(mtu.saturating_sub(tunnel.overhead), tunnel.overhead)
     }
 }
 

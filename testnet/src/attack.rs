@@ -177,10 +177,10 @@ fn any_ack(rng: &mut RngStream) -> Ack {
 }
 
 fn any_path_frame(k: u64, rng: &mut RngStream) -> Frame {
-    let states = [PathState::Regular, PathState::Backup, PathState::Removed];
+    let states = PathState::ALL;
     match rng.below(3) {
         0 => Frame::Ping { token: rng.bits() },
-        1 => Frame::Path { path: k as u8, state: states[rng.below(3) as usize] },
+        1 => Frame::Path { path: k as u8, state: states[rng.below(5) as usize] },
         _ => Frame::ReorderTimeout { micros: rng.bits() as u32 },
     }
 }

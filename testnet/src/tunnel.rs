@@ -8,8 +8,7 @@ const SCHEDULERS: [&str; 8] =
     ["minrtt", "byte-deficit", "redundant", "adaptive-redundant", "blest", "ecf", "roundrobin", "weighted"];
 
 /// The configuration of every path.
-pub const PATH_CONFIG: PathConfig =
-    PathConfig { backup: false, metered: false, max_datagram_size: 1472, header_bytes: 28, max_rate: None };
+pub const PATH_CONFIG: PathConfig = PathConfig::regular(1472, 28);
 
 /// Limit of each of an endpoint's queues, bytes.
 pub const MEMORY_BYTES: u64 = 16 << 20;

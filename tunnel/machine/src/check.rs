@@ -2,8 +2,8 @@
 //! targets (`fuzz/`) call them, and tests with the saved inputs of fuzzing and mutations of them.
 
 use crate::{
-    Arrival, Delivery, Endpoint, Entropy, Fragment, MAX_PATHS, PacketBuffer, PathConfig, Payload, Reassembler,
-    TransmitBody, TunnelOptions,
+    Arrival, Delivery, Endpoint, Entropy, Fragment, MAX_PATHS, PacketBuffer, PathClasses, PathConfig, Payload,
+    Reassembler, TransmitBody, TunnelOptions,
 };
 use std::collections::BTreeSet;
 use units::{Instant, PathId, Span};
@@ -62,8 +62,7 @@ impl PacketBuffer<TestPayload> for Length {
     }
 }
 
-const PATH: PathConfig =
-    PathConfig { backup: false, metered: false, max_datagram_size: 1472, header_bytes: 28, max_rate: None };
+const PATH: PathConfig = PathConfig::regular(1472, 28);
 /// Paths of the endpoint at first.
 const PATHS: u64 = 2;
 /// Datagrams that one input may cause at most: what `memory_bytes` hold, in packets of the least size, and answers.
@@ -213,8 +212,8 @@ impl Victim {
             4 => Frame::Pong { token: choices.below(1 << 32) },
             5 => Frame::ReorderTimeout { micros: choices.below(1 << 32) as u32 },
             6 => {
-                let states = [PathState::Regular, PathState::Backup, PathState::Removed];
-                Frame::Path { path, state: states[choices.below(3) as usize] }
+                let states = PathState::ALL;
+                Frame::Path { path, state: states[choices.below(5) as usize] }
             }
             _ => Frame::Close,
         }
@@ -235,7 +234,9 @@ impl Victim {
         let flags = choices.byte();
         match flags % 7 {
             0 => {
-                let config = PathConfig { backup: flags & 16 != 0, metered: flags & 32 != 0, ..PATH };
+                let classes = [PathClasses::All, PathClasses::Realtime, PathClasses::Bulk][usize::from(flags) % 3];
+                let (backup, metered, secondary) = (flags & 16 != 0, flags & 32 != 0, flags & 64 != 0);
+                let config = PathConfig { backup, metered, secondary, classes, ..PATH };
                 self.endpoint.set_path(path, config);
             }
             1 => self.endpoint.remove_path(self.now, path),

@@ -116,6 +116,18 @@ pub struct EndpointConfig {
     pub entropy: Entropy,
 }
 
+/// The classes of packets that a path carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathClasses {
+    /// All packets.
+    #[default]
+    All,
+    /// The real-time class alone. No other packet uses the path, whatever fails.
+    Realtime,
+    /// All but the real-time class, which uses the path only if no other path works.
+    Bulk,
+}
+
 /// Configuration of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathConfig {
@@ -123,10 +135,31 @@ pub struct PathConfig {
     pub backup: bool,
     /// Whether the path's traffic costs money: the path is used as a backup, and probed seldom.
     pub metered: bool,
+    /// Whether the path is used only while the regular paths are full, or none works.
+    pub secondary: bool,
+    /// What this end sends on it.
+    pub classes: PathClasses,
     /// The largest datagram (UDP payload) that path MTU discovery tries, bytes.
     pub max_datagram_size: u32,
     /// Bytes of the IP and UDP headers around a datagram.
     pub header_bytes: u32,
     /// Maximum send rate, headers included; `None` if congestion control alone decides.
     pub max_rate: Option<Rate>,
+}
+
+impl PathConfig {
+    /// A regular path for all packets, whose rate nothing limits.
+    #[must_use]
+    pub const fn regular(max_datagram_size: u32, header_bytes: u32) -> Self {
+        let classes = PathClasses::All;
+        Self {
+            backup: false,
+            metered: false,
+            secondary: false,
+            classes,
+            max_datagram_size,
+            header_bytes,
+            max_rate: None,
+        }
+    }
 }

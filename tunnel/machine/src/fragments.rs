@@ -24,6 +24,8 @@ pub(super) struct SentFragment<P> {
     first_sent: Instant,
     /// The path of its copy, if it is a real-time packet of which one was sent.
     copy: Option<PathId>,
+    /// Whether it is of the real-time class.
+    is_realtime: bool,
     /// Whether it is in the retransmission queue.
     is_queued: bool,
 }
@@ -77,7 +79,7 @@ impl<P: Payload> FragmentsInFlight<P> {
     }
 
     /// Adds a fragment, which is charged `memory` bytes; returns its number.
-    pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>, memory: u64) -> u64 {
+    pub(super) fn push(&mut self, now: Instant, fragment: &Fragment<P>, memory: u64, is_realtime: bool) -> u64 {
         let number = self.next_number();
         let bytes = fragment.payload.len();
         self.bytes += u64::from(bytes);
@@ -94,6 +96,7 @@ impl<P: Payload> FragmentsInFlight<P> {
             transmissions: 0,
             first_sent: now,
             copy: None,
+            is_realtime,
             is_queued: false,
         });
         number
@@ -192,12 +195,12 @@ impl<P: Payload> FragmentsInFlight<P> {
         !self.retransmissions.is_empty()
     }
 
-    /// Number and bytes of the next retransmission; it stays in the queue.
-    pub(super) fn next_retransmission(&mut self) -> Option<(u64, u32)> {
+    /// Bytes of the next retransmission, and whether it is of the real-time class; it stays in the queue.
+    pub(super) fn next_retransmission(&mut self) -> Option<(u32, bool)> {
         loop {
             let number = *self.retransmissions.front()?;
             match self.get_mut(number) {
-                Some(fragment) if fragment.payload.is_some() => return Some((number, fragment.bytes)),
+                Some(fragment) if fragment.payload.is_some() => return Some((fragment.bytes, fragment.is_realtime)),
                 _ => self.retransmissions.pop_front(),
             };
         }
@@ -218,12 +221,20 @@ impl<P: Payload> FragmentsInFlight<P> {
         }
     }
 
-    /// The oldest fragment from number `first` on that is not acknowledged and was not sent on `path`.
-    pub(super) fn oldest_not_sent_on(&self, path: PathId, first: u64) -> Option<(u64, Fragment<P>)> {
+    /// The oldest fragment from number `first` on that is not acknowledged and was not sent on `path`, and is of the
+    /// real-time class or not, as `carries` says.
+    pub(super) fn oldest_not_sent_on(
+        &self,
+        path: PathId,
+        first: u64,
+        carries: impl Fn(bool) -> bool,
+    ) -> Option<(u64, Fragment<P>)> {
         let skip = first.saturating_sub(self.base) as usize;
         let mut candidates = self.fragments.iter().enumerate().skip(skip);
-        let (index, fragment) =
-            candidates.find(|(_, fragment)| fragment.payload.is_some() && fragment.sent_paths & (1 << path.0) == 0)?;
+        let is_candidate = |fragment: &SentFragment<P>| {
+            fragment.payload.is_some() && fragment.sent_paths & (1 << path.0) == 0 && carries(fragment.is_realtime)
+        };
+        let (index, fragment) = candidates.find(|(_, fragment)| is_candidate(fragment))?;
         Some((self.base + index as u64, fragment.fragment(true)?))
     }
 }

@@ -221,8 +221,18 @@ impl<P: Payload> IngressQueue<P> {
         is_kept.then_some(head.packet)
     }
 
-    /// The next packet, with its stream.
-    pub(super) fn pop(&mut self, now: Instant, counters: &mut EndpointCounters) -> Option<(u8, P)> {
+    /// Whether [`pop`](Self::pop) returns a packet of the real-time class, unless CoDel drops it.
+    pub(super) fn next_is_realtime(&self) -> bool {
+        self.has_realtime_packets() && self.realtime_credit
+    }
+
+    /// The next packet, with its stream and whether it is of the real-time class; `only_realtime` if no other may leave.
+    pub(super) fn pop(
+        &mut self,
+        now: Instant,
+        only_realtime: bool,
+        counters: &mut EndpointCounters,
+    ) -> Option<(u8, bool, P)> {
         while !self.realtime_flows.is_empty() && !self.realtime_credit {
             let stream = self.realtime_flows.pop_front()?;
             self.demote(stream);
@@ -230,13 +240,16 @@ impl<P: Payload> IngressQueue<P> {
         while let Some(stream) = self.realtime_flows.front().copied() {
             // Its packet is larger than a fragment, or waits for a congestion window as this one does.
             match self.pop_realtime(now, stream, counters) {
-                Some(packet) => return Some((stream, packet)),
+                Some(packet) => return Some((stream, true, packet)),
                 None if self.realtime_flows.front() == Some(&stream) && self.flows[stream].packets.is_empty() => {
                     self.realtime_flows.pop_front();
                     self.flows[stream].list = FlowList::None;
                 }
                 None => {}
             }
+        }
+        if only_realtime {
+            return None;
         }
         loop {
             let is_new = !self.new_flows.is_empty();
@@ -255,7 +268,7 @@ impl<P: Payload> IngressQueue<P> {
             }
             if let Some(packet) = self.dequeue(now, stream, counters) {
                 self.flows[stream].deficit -= i64::from(packet.len());
-                return Some((stream, packet));
+                return Some((stream, false, packet));
             }
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
             list.pop_front();

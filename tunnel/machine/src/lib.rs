@@ -15,10 +15,11 @@ mod path;
 mod realtime;
 mod reassembly;
 mod reorder;
+mod secondary;
 mod status;
 mod streams;
 
-pub use config::{EndpointConfig, MAX_PATHS, OFF, PathConfig, RealtimeOptions, TunnelOptions};
+pub use config::{EndpointConfig, MAX_PATHS, OFF, PathClasses, PathConfig, RealtimeOptions, TunnelOptions};
 pub use endpoint::Endpoint;
 pub use entropy::Entropy;
 pub use packet::{

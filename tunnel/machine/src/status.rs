@@ -28,6 +28,8 @@ pub struct PathStatus {
     pub up: bool,
     /// Whether either end uses it as a backup.
     pub backup: bool,
+    /// Whether either end uses it only while regular paths are full, and neither as a backup.
+    pub secondary: bool,
     /// Smoothed round trip of data and acknowledgement, which may return by another path.
     pub srtt: Span,
     /// Minimum round trip.

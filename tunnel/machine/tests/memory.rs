@@ -91,8 +91,7 @@ impl PacketBuffer<Slice> for Bytes {
     }
 }
 
-const PATH: PathConfig =
-    PathConfig { backup: false, metered: false, max_datagram_size: 1472, header_bytes: 28, max_rate: None };
+const PATH: PathConfig = PathConfig::regular(1472, 28);
 
 /// What an endpoint uses besides what is charged: its path, and the queue of deliveries that it keeps.
 const UNCHARGED_BYTES: u64 = 256 << 10;

@@ -19,8 +19,7 @@ use wire::frame::{Ack, AckRanges, DataHeader, Frame, PathState};
 const HOST: u8 = 1;
 const HONEST: u8 = 2;
 const HOSTILE: u8 = 3;
-const PATH: PathConfig =
-    PathConfig { backup: false, metered: false, max_datagram_size: 1472, header_bytes: 28, max_rate: None };
+const PATH: PathConfig = PathConfig::regular(1472, 28);
 /// Memory of each queue of an endpoint, bytes.
 const MEMORY_BYTES: u64 = 256 << 10;
 /// Datagrams that one step may cause at most: what an endpoint's queues hold, and answers.
@@ -189,8 +188,8 @@ impl World {
             }
             5 => Frame::ReorderTimeout { micros: choices.below(1 << 32) as u32 },
             6 => {
-                let states = [PathState::Regular, PathState::Backup, PathState::Removed];
-                Frame::Path { path, state: states[choices.below(3) as usize] }
+                let states = PathState::ALL;
+                Frame::Path { path, state: states[choices.below(5) as usize] }
             }
             _ => Frame::Close,
         }

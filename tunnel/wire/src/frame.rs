@@ -8,7 +8,7 @@
 //! ping             02   token 8
 //! pong             03   token 8
 //! reorder timeout  04   microseconds 4
-//! path             05   path 1   state 1 (0 regular, 1 backup, 2 removed)
+//! path             05   path 1   state 1 (0 regular, 1 backup, 2 removed, 3 secondary, 4 metered)
 //! close            06
 //! ```
 //! The last fragment of an inner packet may be followed by padding: the inner packet's own header has its length.
@@ -78,6 +78,15 @@ pub enum PathState {
     Backup,
     /// The path is not used any more.
     Removed,
+    /// The path is used only if the regular paths are full, or none works.
+    Secondary,
+    /// As [`Backup`](Self::Backup), and the path's traffic costs money: it is probed seldom.
+    Metered,
+}
+
+impl PathState {
+    /// All states, by their codes.
+    pub const ALL: [Self; 5] = [Self::Regular, Self::Backup, Self::Removed, Self::Secondary, Self::Metered];
 }
 
 /// The packets received on one path, as in QUIC (RFC 9000, section 19.3), and the receiver's clock.

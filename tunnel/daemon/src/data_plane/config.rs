@@ -145,13 +145,7 @@ pub struct PeerPathConfig {
 /// are subtracted.
 pub(crate) fn path_config(mtu: u16, remote: SocketAddr) -> PathConfig {
     let header_bytes = if remote.is_ipv4() { 20 + 8 } else { 40 + 8 };
-    PathConfig {
-        backup: false,
-        metered: false,
-        max_datagram_size: u32::from(mtu).saturating_sub(header_bytes),
-        header_bytes,
-        max_rate: None,
-    }
+    PathConfig::regular(u32::from(mtu).saturating_sub(header_bytes), header_bytes)
 }
 
 /// Configuration of the `mpt` mode.

@@ -133,13 +133,7 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
         socket: path,
         remote: outer_address(path == 1, path, 1),
         weight: 1,
-        path: PathConfig {
-            backup: false,
-            metered: false,
-            max_datagram_size: if path == 1 { 1452 } else { 1472 },
-            header_bytes: if path == 1 { 48 } else { 28 },
-            max_rate: None,
-        },
+        path: if path == 1 { PathConfig::regular(1452, 48) } else { PathConfig::regular(1472, 28) },
     };
     let peer = PeerConfig {
         public_key: key(1 - host).public_key(),

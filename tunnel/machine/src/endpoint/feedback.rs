@@ -2,10 +2,10 @@
 
 use super::{Endpoint, INITIAL_REORDER_TIMEOUT, MIN_REORDER_TIMEOUT};
 use crate::packet::{Destination, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
-use crate::path::{BASE_PLPMTU, MAX_ACK_DELAY, TunnelPath};
+use crate::path::{BASE_PLPMTU, MAX_ACK_DELAY, PathRole, TunnelPath};
 use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
-use wire::frame::{Frame, PathState};
+use wire::frame::Frame;
 
 /// Maximum time without acknowledgements on a regular path while there are any to send.
 const MAX_ACK_INTERVAL: Span = Span::from_millis(25);
@@ -55,9 +55,10 @@ impl<P: Payload> Endpoint<P> {
             }
             if let Some((token, size)) = ping {
                 // Each ping says how the path is used: frames may be lost.
-                let state = if path.is_configured_backup() { PathState::Backup } else { PathState::Regular };
                 self.control_frames.clear();
-                self.control_frames.extend([Frame::Ping { token }, Frame::Path { path: index as u8, state }]);
+                self.control_frames.push(Frame::Ping { token });
+                let states = path.announced_states().iter();
+                self.control_frames.extend(states.map(|state| Frame::Path { path: index as u8, state: *state }));
                 let pad_to = size.map_or(0, |size| size - SEAL_OVERHEAD);
                 let transmit = self.send_frames(now, id, pad_to);
                 if transmit.is_some() {
@@ -85,8 +86,9 @@ impl<P: Payload> Endpoint<P> {
             return None;
         }
         let fastest = self.feedback_path()?;
-        let is_overdue =
-            |path: &TunnelPath| path.is_up() && !path.is_backup() && now.since(path.last_feedback) > MAX_ACK_INTERVAL;
+        let is_overdue = |path: &TunnelPath| {
+            path.is_up() && path.role() == PathRole::Regular && now.since(path.last_feedback) > MAX_ACK_INTERVAL
+        };
         let overdue_path = self.paths.iter().position(|path| path.as_ref().is_some_and(is_overdue));
         let overdue_path = overdue_path.map(|index| PathId(index as u16)).filter(|path| *path != fastest);
         let feedback_path = overdue_path.unwrap_or(fastest);
@@ -116,13 +118,14 @@ impl<P: Payload> Endpoint<P> {
         self.send_frames(now, feedback_path, 0)
     }
 
-    /// The path with the minimum round trip among those that work and have lately delivered a datagram; else the one
-    /// that delivered the latest.
+    /// The path with the minimum round trip among those that work and have lately delivered a datagram, regular ones
+    /// first; else the one that delivered the latest.
     pub(super) fn feedback_path(&self) -> Option<PathId> {
         let paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let latest = paths().filter_map(|(_, path)| path.last_received).max()?;
         let is_recent = |path: &TunnelPath| path.last_received.is_some_and(|last| latest.since(last) < path.pto());
-        let fastest = paths().filter(|(_, path)| path.is_up() && is_recent(path)).min_by_key(|(_, path)| path.srtt());
+        let recent = paths().filter(|(_, path)| path.is_up() && is_recent(path));
+        let fastest = recent.min_by_key(|(_, path)| (path.role(), path.srtt()));
         fastest.or_else(|| paths().max_by_key(|(_, path)| path.last_received)).map(|(id, _)| id)
     }
 

@@ -29,6 +29,7 @@ use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
 use super::path::{CandidateOutcome, FragmentOutcomes, PathTimeout, PingPolicy, PongOutcome, TunnelPath};
 use super::realtime::RealtimeClass;
 use super::reorder::{ReorderBuffer, ReorderConfig};
+use super::secondary::LoadMonitor;
 use super::status::{EndpointCounters, EndpointEvent};
 use schedule::Scheduler;
 use std::collections::VecDeque;
@@ -55,6 +56,8 @@ const INITIAL_REORDER_TIMEOUT: Span = Span::from_millis(100);
 #[derive(Debug)]
 struct PartlySentPacket<P> {
     stream: u8,
+    /// Whether it is of the real-time class.
+    is_realtime: bool,
     packet: P,
     /// Offset of the next fragment, bytes.
     offset: u32,
@@ -87,6 +90,8 @@ pub struct Endpoint<P> {
     reorder: ReorderBuffer<P>,
     /// The path of the current burst, and the number of fragments left in it.
     burst: Option<(PathId, u32)>,
+    /// Whether the regular paths are full.
+    load: LoadMonitor,
     /// When the scheduler was last asked.
     last_pick: Instant,
     outcomes: FragmentOutcomes,
@@ -133,6 +138,7 @@ impl<P: Payload> Endpoint<P> {
             realtime: options.realtime.map(RealtimeClass::new),
             reorder: ReorderBuffer::new(reorder),
             burst: None,
+            load: LoadMonitor::default(),
             last_pick: Instant::ZERO,
             outcomes: FragmentOutcomes::default(),
             control_frames: Vec::new(),
@@ -229,10 +235,13 @@ impl<P: Payload> Endpoint<P> {
         self.last_data.is_some_and(|last| now.since(last) < TUNNEL_IN_USE_TIME)
     }
 
-    /// Whether the ingress queue takes more from the device.
+    /// Whether the ingress queue takes more from the device. It does while the working paths are for the real-time class
+    /// alone: the other packets are dropped then, as it does not drain.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.ingress.memory < self.options.memory_bytes / 2
+        let mut up_paths = self.paths.iter().flatten().filter(|path| path.is_up()).peekable();
+        let is_bulk_stuck = up_paths.peek().is_some() && !up_paths.any(|path| path.carries(false));
+        self.ingress.memory < self.options.memory_bytes / 2 || is_bulk_stuck
     }
 
     /// Bytes of inner packets that no path has carried yet.
@@ -356,7 +365,7 @@ impl<P: Payload> Endpoint<P> {
 
     fn on_path_state(&mut self, now: Instant, id: PathId, state: PathState) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        path.peer_backup = state == PathState::Backup;
+        path.peer_state = state;
         if state == PathState::Removed {
             self.forget_path(now, id);
             self.events.push_back(EndpointEvent::PathRemoved(id));

@@ -7,8 +7,9 @@ use crate::path::TunnelPath;
 use crate::realtime::{PathCost, RealtimeClass, SentRealtime};
 use units::{Instant, Rate, Span};
 
-/// What a backup's delay counts more than a regular path's, microseconds: it is used when no other is healthy.
-const BACKUP_COST: i64 = 1 << 40;
+/// What the delay of a path counts more than a regular one's for each step of its role, microseconds: a secondary path is
+/// used when no regular one is healthy, and a backup when no other is.
+const ROLE_COST: i64 = 1 << 40;
 /// What a lost packet costs: it comes a probe timeout later at least, and so do those behind it.
 const LOSS_COST: Span = Span::from_millis(500);
 /// By how much another path must be better before the class moves to it, microseconds.
@@ -50,7 +51,7 @@ impl<P: Payload> Endpoint<P> {
         let payload = packet.slice(0, bytes);
         let fragment = Fragment { stream, sequence, first: true, last: true, retransmission: false, payload };
         self.counters.new_fragments += 1;
-        let number = self.fragments.push(now, &fragment, packet.memory_bytes());
+        let number = self.fragments.push(now, &fragment, packet.memory_bytes(), true);
         let is_unsteady = self.path(path).is_some_and(|path| path.is_unsteady(now));
         let class = self.realtime.as_mut()?;
         class.share.take(u64::from(bytes));
@@ -104,17 +105,19 @@ impl<P: Payload> Endpoint<P> {
     fn costs(&self, now: Instant) -> impl Iterator<Item = PathCost> + '_ {
         let up_paths = || (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
         let all_recent = up_paths().filter(|(_, path)| path.is_up()).all(|(_, path)| path.has_recent_delay(now));
-        up_paths().filter(|(_, path)| path.is_up()).map(move |(id, path)| {
-            let delay = if all_recent { path.excess_one_way_delay } else { path.latest_rtt(now) / 2 };
-            let cost = delay + path.jitter() * 2 + path.loss_cost(LOSS_COST);
-            let backup_cost = if path.is_backup() { BACKUP_COST } else { 0 };
-            PathCost {
-                path: id,
-                is_healthy: !path.is_unresponsive(),
-                cost: cost.as_micros() as i64 + backup_cost,
-                margin: MOVE_MARGIN,
-            }
-        })
+        let has_own = up_paths().any(|(_, path)| path.carries(true));
+        up_paths().filter(move |(_, path)| if has_own { path.carries(true) } else { path.is_up() }).map(
+            move |(id, path)| {
+                let delay = if all_recent { path.excess_one_way_delay } else { path.latest_rtt(now) / 2 };
+                let cost = delay + path.jitter() * 2 + path.loss_cost(LOSS_COST);
+                PathCost {
+                    path: id,
+                    is_healthy: !path.is_unresponsive(),
+                    cost: cost.as_micros() as i64 + path.role() as i64 * ROLE_COST,
+                    margin: MOVE_MARGIN,
+                }
+            },
+        )
     }
 
     /// When a packet of the class that is not acknowledged makes its path suspect.

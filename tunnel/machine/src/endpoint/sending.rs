@@ -4,8 +4,9 @@ use super::feedback::REORDER_TIMEOUT_INTERVAL;
 use super::{Endpoint, PartlySentPacket};
 use crate::fragments::FragmentsInFlight;
 use crate::packet::{Destination, Fragment, Payload, Transmit, TransmitBody};
-use crate::path::TunnelPath;
-use schedule::{PacketChoice, SchedulerView};
+use crate::path::{PathRole, TunnelPath};
+use crate::secondary::SecondaryUse;
+use schedule::{PacketChoice, Pick, SchedulerView};
 use units::{Instant, PathId, Span};
 
 /// Maximum time between two questions to the scheduler while packets wait: it may watch the backlog (as `overflow`
@@ -21,13 +22,13 @@ impl<P: Payload> Endpoint<P> {
     /// can send at once would cost the stream the difference of the delays, so the fragment waits for a faster one.
     pub(super) fn poll_retransmission(&mut self, now: Instant) -> Option<Transmit<P>> {
         loop {
-            let (_, bytes) = self.fragments.next_retransmission()?;
+            let (bytes, is_realtime) = self.fragments.next_retransmission()?;
             let paths = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-            let mut fitting = paths.filter(|(_, path)| path.is_up() && path.fragment_size() >= bytes).peekable();
+            let may_carry = |path: &TunnelPath| self.may_carry(path, is_realtime);
+            let mut fitting = paths.filter(|(_, path)| may_carry(path) && path.fragment_size() >= bytes).peekable();
             if fitting.peek().is_none() {
                 let is_hopeless = |path: &TunnelPath| !path.may_carry(bytes);
-                if !self.paths.iter().flatten().any(TunnelPath::is_up) || !self.paths.iter().flatten().all(is_hopeless)
-                {
+                if !self.paths.iter().flatten().any(may_carry) || !self.paths.iter().flatten().all(is_hopeless) {
                     return None;
                 }
                 self.fragments.give_up_retransmission();
@@ -35,7 +36,7 @@ impl<P: Payload> Endpoint<P> {
                 continue;
             }
             let arrival = |path: &TunnelPath| path.next_transmission_delay(now) + path.excess_one_way_delay;
-            let order = |path: &TunnelPath| (path.is_backup(), path.is_unresponsive(), arrival(path));
+            let order = |path: &TunnelPath| (path.is_backup(), path.is_unresponsive(), path.role(), arrival(path));
             let (path, earliest) = fitting.min_by_key(|(_, path)| order(path))?;
             if !earliest.can_send(now) {
                 return None;
@@ -63,6 +64,7 @@ impl<P: Payload> Endpoint<P> {
 
     pub(super) fn poll_unsent(&mut self, now: Instant) -> Option<Transmit<P>> {
         if !self.has_unsent() {
+            self.load.on_empty();
             return None;
         }
         if self.exceeds_memory() {
@@ -75,7 +77,7 @@ impl<P: Payload> Endpoint<P> {
             return self.send_next(now, fastest, size);
         }
         if let Some((path, remaining)) = self.burst.filter(|(_, remaining)| *remaining > 0)
-            && self.path(path).is_some_and(|path| path.can_send(now))
+            && self.path(path).is_some_and(|path| path.can_send(now) && self.may_carry(path, self.next_is_realtime()))
         {
             self.burst = Some((path, remaining - 1));
             return self.send_next(now, path, size);
@@ -107,39 +109,87 @@ impl<P: Payload> Endpoint<P> {
 
     pub(super) fn fastest_path(&self) -> Option<PathId> {
         let paths = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
-        let up_paths = paths.filter(|(_, path)| path.is_up());
-        up_paths.min_by_key(|(_, path)| (path.is_backup(), path.srtt())).map(|(id, _)| id)
+        let up_paths = paths.filter(|(_, path)| path.carries(false));
+        up_paths.min_by_key(|(_, path)| (path.role(), path.srtt())).map(|(id, _)| id)
+    }
+
+    /// Whether the next packet to be sent is of the real-time class.
+    fn next_is_realtime(&self) -> bool {
+        self.partly_sent.as_ref().map_or_else(|| self.ingress.next_is_realtime(), |packet| packet.is_realtime)
+    }
+
+    /// Whether a path works and is for such packets. The real-time class has any path if none of its own works.
+    fn may_carry(&self, path: &TunnelPath, is_realtime: bool) -> bool {
+        let has_own = || self.paths.iter().flatten().any(|path| path.carries(true));
+        path.carries(is_realtime) || is_realtime && path.is_up() && !has_own()
     }
 
     pub(super) fn send_scheduled(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
-        let can_send = self.paths.iter().flatten().any(|path| path.can_send(now));
+        let is_in_use = |path: &TunnelPath| path.role() != PathRole::Secondary || self.load.is_open();
+        let can_send = self.paths.iter().flatten().any(|path| is_in_use(path) && path.can_send(now));
         if !can_send && now.since(self.last_pick) < MAX_PICK_INTERVAL {
             return None;
         }
         self.last_pick = now;
-        self.views.clear();
+        let mut views = std::mem::take(&mut self.views);
+        views.clear();
         let absent_path =
             schedule::PathView { has_room: false, active: false, ..schedule::PathView::without_measurements() };
-        self.views.extend(self.paths.iter().map(|path| path.as_ref().map_or(absent_path, |path| path.view(now))));
+        let is_realtime = self.next_is_realtime();
+        let view = |path: &Option<TunnelPath>| {
+            let path = path.as_ref().filter(|path| self.may_carry(path, is_realtime));
+            path.map_or(absent_path, |path| path.view(now))
+        };
+        views.extend(self.paths.iter().map(view));
+        self.views = views;
         self.set_symmetric_srtts();
+        let unsent_packets = self.unsent_bytes().div_ceil(u64::from(size));
+        let secondary = self.split_secondary(now, unsent_packets);
         let view = SchedulerView {
             now,
             packet_bytes: size,
             paths: &self.views,
             snd_nxt: self.fragments.next_number(),
             snd_una: self.fragments.base,
-            unsent_packets: self.unsent_bytes().div_ceil(u64::from(size)),
+            unsent_packets,
             rwnd_left_packets: u64::MAX,
             rwnd_stalls: 0,
         };
-        let choice = self.scheduler.pick(&view)?;
+        let choice = match secondary {
+            Some((path, SecondaryUse::First)) => Pick::next(path),
+            Some((path, _)) => self.scheduler.pick(&view).unwrap_or(Pick::next(path)),
+            None => self.scheduler.pick(&view)?,
+        };
         let path = self.path(choice.path).filter(|path| path.can_send(now))?;
         if choice.packet == PacketChoice::OldestUnacked {
             return self.send_redundant(now, choice.path).or_else(|| self.send_next(now, choice.path, size));
         }
         self.burst = Some((choice.path, path.burst().saturating_sub(1)));
         self.send_next(now, choice.path, size)
+    }
+
+    /// Hides secondary paths from the scheduler if a regular path works. Returns the fastest of them that has room, and
+    /// its use, if the regular ones are full.
+    fn split_secondary(&mut self, now: Instant, unsent_packets: u64) -> Option<(PathId, SecondaryUse)> {
+        let Self { paths, views, load, .. } = self;
+        let role = |index: usize| paths[index].as_ref().map_or(PathRole::Backup, TunnelPath::role);
+        let of_role = |wanted| (0..views.len()).filter(move |index| role(*index) == wanted);
+        let regular = of_role(PathRole::Regular).filter(|index| views[*index].active).map(|index| &views[index]);
+        if regular.clone().next().is_none() {
+            load.on_no_regular();
+            return None;
+        }
+        let secondary: Vec<usize> = of_role(PathRole::Secondary).filter(|index| views[*index].active).collect();
+        let srtt = secondary.iter().map(|index| views[*index].srtt).min()?;
+        let secondary_use = load.update(now, unsent_packets, regular, srtt);
+        let with_room = secondary.iter().filter(|index| views[**index].has_room);
+        let fastest = with_room.min_by_key(|index| views[**index].srtt).copied();
+        for index in secondary {
+            (views[index].active, views[index].has_room) = (false, false);
+        }
+        let fastest = fastest.filter(|_| secondary_use != SecondaryUse::Never)?;
+        Some((PathId(fastest as u16), secondary_use))
     }
 
     /// Sets the round trips that schedulers see as if acknowledgements returned by the same path: the minimum, and
@@ -158,7 +208,8 @@ impl<P: Payload> Endpoint<P> {
     /// Sends the oldest fragment in flight that this path has not carried, for redundant schedulers.
     pub(super) fn send_redundant(&mut self, now: Instant, id: PathId) -> Option<Transmit<P>> {
         let path = self.paths[id.index()].as_mut()?;
-        let (number, fragment) = self.fragments.oldest_not_sent_on(id, path.redundant_up_to)?;
+        let carries = |is_realtime| path.carries(is_realtime);
+        let (number, fragment) = self.fragments.oldest_not_sent_on(id, path.redundant_up_to, carries)?;
         path.redundant_up_to = number + 1;
         if path.fragment_size() < fragment.payload.len() {
             return None;
@@ -172,11 +223,14 @@ impl<P: Payload> Endpoint<P> {
         let packet = match self.partly_sent.take() {
             Some(packet) => packet,
             None => {
-                let (stream, payload) = self.ingress.pop(now, &mut self.counters)?;
-                let length = payload.len();
-                PartlySentPacket { stream, offset: 0, length, fragment_size: equal_size(length, size), packet: payload }
+                let only_realtime = !self.path(path)?.carries(false);
+                let (stream, is_realtime, packet) = self.ingress.pop(now, only_realtime, &mut self.counters)?;
+                let length = packet.len();
+                let fragment_size = equal_size(length, size);
+                PartlySentPacket { stream, is_realtime, packet, offset: 0, length, fragment_size }
             }
         };
+        let is_realtime = packet.is_realtime;
         let end = packet.length.min(packet.offset + size.min(packet.fragment_size));
         // All fragments of the packet together are charged the memory that it keeps in use.
         let share = u64::from(end - packet.offset) * packet.packet.memory_bytes();
@@ -193,7 +247,7 @@ impl<P: Payload> Endpoint<P> {
             self.partly_sent = Some(PartlySentPacket { offset: end, ..packet });
         }
         self.counters.new_fragments += 1;
-        let number = self.fragments.push(now, &fragment, memory);
+        let number = self.fragments.push(now, &fragment, memory, is_realtime);
         self.send_fragment(now, path, number, fragment)
     }
 

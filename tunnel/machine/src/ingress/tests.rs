@@ -38,12 +38,12 @@ fn a_sparse_flow_goes_first_and_others_take_turns_by_bytes() {
         ingress.push(ms(0), stream, TestPacket { id, bytes, ect: false }, &mut counters);
     }
     let mut order: Vec<u8> =
-        (0..6).filter_map(|_| ingress.pop(ms(0), &mut counters)).map(|(stream, _)| stream).collect();
+        (0..6).filter_map(|_| ingress.pop(ms(0), false, &mut counters)).map(|(stream, ..)| stream).collect();
     assert_eq!(order, [1, 2, 2, 1, 2, 2]);
     assert!(!ingress.next_is_sparse(1514), "both have a backlog");
     ingress.push(ms(0), 3, TestPacket { id: 99, bytes: 84, ect: false }, &mut counters);
     assert!(ingress.next_is_sparse(1514) && !ingress.next_is_sparse(83));
-    order = (0..2).filter_map(|_| ingress.pop(ms(0), &mut counters)).map(|(stream, _)| stream).collect();
+    order = (0..2).filter_map(|_| ingress.pop(ms(0), false, &mut counters)).map(|(stream, ..)| stream).collect();
     assert_eq!(order[0], 3);
 }
 
@@ -61,7 +61,7 @@ fn a_standing_queue_is_marked_or_dropped_at_the_intervals_of_codel() {
                 ingress.push(ms(now_ms), 7, TestPacket { id, bytes: 1514, ect }, &mut counters);
             }
             let signals_before = counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets;
-            ingress.pop(ms(now_ms), &mut counters);
+            ingress.pop(ms(now_ms), false, &mut counters);
             if counters.ingress_marked_or_trimmed_packets + counters.ingress_dropped_packets > signals_before {
                 times.push(now_ms);
             }
@@ -83,6 +83,6 @@ fn a_full_ingress_drops_from_the_longest_queue() {
     (0..9).for_each(|id| ingress.push(ms(0), 1, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
     (0..4).for_each(|id| ingress.push(ms(0), 2, TestPacket { id, bytes: 1000, ect: true }, &mut counters));
     assert_eq!((ingress.bytes, counters.ingress_dropped_packets), (10_000, 3));
-    let first = std::iter::from_fn(|| ingress.pop(ms(0), &mut counters)).find(|(stream, _)| *stream == 1);
-    assert_eq!(first.expect("some are left").1.id, 3, "the oldest went");
+    let first = std::iter::from_fn(|| ingress.pop(ms(0), false, &mut counters)).find(|(stream, ..)| *stream == 1);
+    assert_eq!(first.expect("some are left").2.id, 3, "the oldest went");
 }

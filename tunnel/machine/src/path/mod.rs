@@ -6,6 +6,7 @@ mod phantom_queue;
 mod pmtud;
 mod probing;
 mod received_packets;
+mod role;
 mod sent_packets;
 mod status;
 mod steadiness;
@@ -16,6 +17,7 @@ pub(super) use pmtud::BASE_PLPMTU;
 pub(super) use probing::PongOutcome;
 pub(crate) use received_packets::MAX_ACK_DELAY;
 pub(super) use received_packets::ReceivedPackets;
+pub(super) use role::PathRole;
 pub(super) use sent_packets::FragmentOutcomes;
 pub(super) use validation::PingPolicy;
 
@@ -29,7 +31,7 @@ use steadiness::RecentLosses;
 use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState};
 use units::{Instant, PathId, Rate, Span};
 use validation::PathValidation;
-use wire::frame::{Ack, Frame};
+use wire::frame::{Ack, Frame, PathState};
 
 /// Initial congestion window, packets (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
@@ -74,8 +76,8 @@ pub(super) struct TunnelPath {
     pub(super) last_feedback: Instant,
     /// Frames that must be sent on this path, from [`queue_frame`](Self::queue_frame).
     pub(super) frames: Vec<Frame>,
-    /// The peer uses the path as a backup.
-    pub(super) peer_backup: bool,
+    /// The peer's use of the path.
+    pub(super) peer_state: PathState,
     /// Probe timeouts in a row (RFC 9002: `pto_count`).
     pto_count: u32,
     /// When the PTO timer was started.
@@ -122,7 +124,7 @@ impl TunnelPath {
             received: ReceivedPackets::default(),
             last_feedback: Instant::ZERO,
             frames: Vec::new(),
-            peer_backup: false,
+            peer_state: PathState::Regular,
             pto_count: 0,
             pto_start: Instant::ZERO,
             delivery_rate: Rate(0),
@@ -163,12 +165,7 @@ impl TunnelPath {
     }
 
     pub(super) fn is_backup(&self) -> bool {
-        self.is_configured_backup() || self.peer_backup
-    }
-
-    /// Whether this end uses the path as a backup, whatever the peer does.
-    pub(super) fn is_configured_backup(&self) -> bool {
-        self.config.backup || self.config.metered
+        self.role() == PathRole::Backup
     }
 
     /// Changes the configuration. The peer's address on the path is a configured one, or validated.

@@ -78,6 +78,6 @@ impl TunnelPath {
     }
 
     pub(super) fn policy(&self, policy: PingPolicy) -> PingPolicy {
-        PingPolicy { tunnel_in_use: policy.tunnel_in_use && !self.config.metered, ..policy }
+        PingPolicy { tunnel_in_use: policy.tunnel_in_use && !self.is_metered(), ..policy }
     }
 }

@@ -1,6 +1,6 @@
 //! Measurements and counters of a path.
 
-use super::{TunnelPath, UNPACED};
+use super::{PathRole, TunnelPath, UNPACED};
 use crate::status::PathStatus;
 use units::Rate;
 
@@ -11,6 +11,7 @@ impl TunnelPath {
             path: self.id,
             up: self.validation.up,
             backup: self.is_backup(),
+            secondary: self.role() == PathRole::Secondary,
             srtt: self.srtt(),
             min_rtt: self.sender.min_rtt(),
             rttvar: self.sender.rtt().mdev(),

@@ -81,11 +81,6 @@ impl TunnelPath {
         self.sent.one_way_delay.is_some() && self.validation.is_delivering(now)
     }
 
-    /// Whether packets of the configured tunnel are charged for on this path.
-    pub(crate) fn is_metered(&self) -> bool {
-        self.config.metered
-    }
-
     /// What the path carries: the delivery rate that was measured, or else an initial window each round trip, which any
     /// sender may send (RFC 6928).
     pub(crate) fn capacity(&self) -> units::Rate {

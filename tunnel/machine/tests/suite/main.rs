@@ -4,6 +4,7 @@
 
 mod any_network;
 mod realtime;
+mod roles;
 mod simulation;
 
 use ropewalk_machine::{Arrival, EndpointEvent, Fragment, PathConfig, TransmitBody};

@@ -99,6 +99,11 @@ impl TestHost {
         self.delivered.push((stream, id, now));
     }
 
+    /// Datagrams that arrived on a path.
+    pub(crate) fn received_count(&self, path: PathId) -> usize {
+        self.received.get(&path).map_or(0, BTreeSet::len)
+    }
+
     /// Ids of a stream's delivered packets.
     pub(crate) fn ids(&self, stream: u8) -> Vec<u64> {
         self.delivered

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use units::{Instant, RngStream, Span};
 
-pub(crate) const PATH: PathConfig =
-    PathConfig { backup: false, metered: false, max_datagram_size: 1472, header_bytes: 28, max_rate: None };
+pub(crate) const PATH: PathConfig = PathConfig::regular(1472, 28);
 /// The delay of every datagram.
 const DELAY: Span = Span::from_millis(10);
 

@@ -123,11 +123,13 @@ impl PathState {
             Self::Regular => 0,
             Self::Backup => 1,
             Self::Removed => 2,
+            Self::Secondary => 3,
+            Self::Metered => 4,
         }
     }
 
     fn from_code(code: u8) -> Result<Self, Malformed> {
-        [Self::Regular, Self::Backup, Self::Removed].get(usize::from(code)).copied().ok_or(Malformed::Value)
+        Self::ALL.get(usize::from(code)).copied().ok_or(Malformed::Value)
     }
 }
 

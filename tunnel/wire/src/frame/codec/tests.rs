@@ -45,12 +45,14 @@ fn control_frames_are_encoded_as_documented() {
         Frame::Ping { token: 0x0102_0304_0506_0708 },
         Frame::ReorderTimeout { micros: 0x1122_3344 },
         Frame::Path { path: 3, state: PathState::Removed },
+        Frame::Path { path: 3, state: PathState::Secondary },
+        Frame::Path { path: 3, state: PathState::Metered },
         Frame::Close,
     ];
     let bytes = encode(&frames);
     let expected = [
         &[1, 2, 0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4, 0x25, 0x7b, 0xbd, 2, 5, 1, 0x40, 100][..],
-        &[2, 1, 2, 3, 4, 5, 6, 7, 8, 4, 0x11, 0x22, 0x33, 0x44, 5, 3, 2, 6],
+        &[2, 1, 2, 3, 4, 5, 6, 7, 8, 4, 0x11, 0x22, 0x33, 0x44, 5, 3, 2, 5, 3, 3, 5, 3, 4, 6],
     ];
     assert_eq!(bytes, expected.concat());
     assert_eq!(decode(&bytes).unwrap(), frames);
@@ -101,7 +103,13 @@ prop_compose! {
 }
 
 fn any_frame() -> impl Strategy<Value = Frame> {
-    let state = prop_oneof![Just(PathState::Regular), Just(PathState::Backup), Just(PathState::Removed)];
+    let state = prop_oneof![
+        Just(PathState::Regular),
+        Just(PathState::Backup),
+        Just(PathState::Removed),
+        Just(PathState::Secondary),
+        Just(PathState::Metered)
+    ];
     prop_oneof![
         any_ack().prop_map(Frame::Ack),
         any::<u64>().prop_map(|token| Frame::Ping { token }),
