@@ -28,6 +28,7 @@ mod policy;
 mod privileges;
 mod protocol;
 mod python;
+mod quota;
 mod relay;
 mod reloads;
 mod restarts;

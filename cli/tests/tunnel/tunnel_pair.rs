@@ -166,6 +166,13 @@ impl TunnelPair {
         self.daemons[host] = Some(child.unwrap());
     }
 
+    /// As [`TunnelPair::start`], with a state directory, in which the daemon keeps what a restart shall not forget.
+    pub(crate) fn start_with_state(&mut self, host: usize) {
+        let mut command = self.command(host);
+        command.env("STATE_DIRECTORY", self.folder(host)).arg("up").arg(self.file(host));
+        self.daemons[host] = Some(command.spawn().unwrap());
+    }
+
     /// As [`TunnelPair::start`], without the privilege to load eBPF programs.
     pub(crate) fn start_without_bpf(&mut self, host: usize) {
         self.start_with(host, &["--bounding-set=-bpf,-sys_admin"]);

@@ -82,6 +82,8 @@ pub enum EventKind {
     UplinkAdded,
     /// An uplink is gone.
     UplinkRemoved,
+    /// A path has used most of its quota, or all of it; or the count begins anew.
+    Quota,
 }
 
 impl fmt::Display for EventKind {

@@ -1,7 +1,10 @@
 //! Formats a status as text, like `wg show` and `wg show dump`.
 
 use crate::event::Event;
-use crate::status::{ClassTraffic, PathStatus, PeerStatus, RealtimeStatus, RelayStatus, Traffic, TunnelStatus};
+use crate::quota::date;
+use crate::status::{
+    ClassTraffic, PathStatus, PeerStatus, QuotaStatus, RealtimeStatus, RelayStatus, Traffic, TunnelStatus,
+};
 
 /// Minimum width of a terminal, in columns, on which paths are shown as a table.
 const TABLE_WIDTH: usize = 100;
@@ -68,7 +71,20 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
         line("relay", relay(status));
     }
     text += &if width >= TABLE_WIDTH { table(&peer.paths) } else { peer.paths.iter().map(lines).collect() };
-    text + &causes(&peer.paths)
+    text + &quotas(&peer.paths) + &causes(&peer.paths)
+}
+
+/// How much of their quotas paths have used.
+fn quotas(paths: &[PathStatus]) -> String {
+    let quotas = paths.iter().filter_map(|path| Some((path, path.quota?)));
+    let line = |(path, quota): (&PathStatus, QuotaStatus)| {
+        let percent = quota.used_bytes as f64 / quota.limit_bytes.max(1) as f64 * 100.0;
+        let [used, limit] = [quota.used_bytes, quota.limit_bytes].map(decimal_bytes);
+        let role = if quota.exceeded { "; a backup until then" } else { "" };
+        let reset = date(quota.resets_unix_ms / 1000);
+        format!("  {}: {used} of its quota of {limit} used ({percent:.0}%), resets on {reset}{role}\n", path.name)
+    };
+    quotas.map(line).collect()
 }
 
 /// What was sent of a class, and how long its packets waited for a path.
@@ -139,7 +155,13 @@ fn lines(path: &PathStatus) -> String {
 }
 
 fn cells(path: &PathStatus) -> [String; 9] {
-    let flags = [(path.backup, " backup"), (path.metered, " metered")];
+    let is_exceeded = path.quota.is_some_and(|quota| quota.exceeded);
+    let flags = [
+        (path.backup, " backup"),
+        (path.metered, " metered"),
+        (path.secondary, " secondary"),
+        (is_exceeded, " over quota"),
+    ];
     let flags: String = flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).collect();
     [
         path.name.clone(),
@@ -196,6 +218,11 @@ pub(crate) fn bits(bps: u64) -> String {
 /// `1.3 GiB`, as `wg show` has it.
 fn bytes(traffic: &Traffic) -> String {
     byte_count(traffic.bytes)
+}
+
+/// `50.0 GB`, as quotas are given.
+pub(crate) fn decimal_bytes(bytes: u64) -> String {
+    scaled(bytes as f64, 1000.0, &["B", "kB", "MB", "GB", "TB", "PB"])
 }
 
 fn byte_count(bytes: u64) -> String {

@@ -28,11 +28,38 @@ pub struct TunnelStatus {
     pub unix_ms: u64,
     /// The peers, in the file's order.
     pub peers: Vec<PeerStatus>,
+    /// What each configured path has carried, to and from all peers; empty in `mpt` mode.
+    #[serde(default)]
+    pub uplinks: Vec<UplinkStatus>,
     /// Dropped packets by reason, including reasons with none.
     pub drops: Vec<DropCount>,
     /// The latest events, the oldest first; `GET /v1/events` has more.
     #[serde(default)]
     pub events: Vec<Event>,
+}
+
+/// What a configured path has carried since the start: whole IP packets of data, handshakes and probes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UplinkStatus {
+    /// The path's name in the configuration.
+    pub name: String,
+    /// Packets sent.
+    pub sent: Traffic,
+    /// Packets received.
+    pub received: Traffic,
+}
+
+/// How much of its quota a path has used. Bytes are counted as in [`UplinkStatus`], and across restarts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaStatus {
+    /// What it may carry.
+    pub limit_bytes: u64,
+    /// What it has sent and received since the latest reset.
+    pub used_bytes: u64,
+    /// Whether it is over its quota, and so a backup until the reset.
+    pub exceeded: bool,
+    /// When the count begins anew, milliseconds since the Unix epoch.
+    pub resets_unix_ms: u64,
 }
 
 /// The daemon's process, and how it is confined.
@@ -122,6 +149,12 @@ pub struct PathStatus {
     pub backup: bool,
     /// Whether its traffic costs money.
     pub metered: bool,
+    /// Whether it carries data only while the regular paths are full, or none works.
+    #[serde(default)]
+    pub secondary: bool,
+    /// Its quota; null without one, and for a path that the peer opened.
+    #[serde(default)]
+    pub quota: Option<QuotaStatus>,
     /// The device that it is bound to.
     pub interface: Option<String>,
     /// The address that it is bound to.
@@ -198,6 +231,12 @@ impl Traffic {
     pub(crate) fn add(&mut self, packets: usize, bytes: usize) {
         self.packets += packets as u64;
         self.bytes += bytes as u64;
+    }
+
+    /// The same with the headers of UDP and of IPv4 (RFC 791) or IPv6 (RFC 8200).
+    pub(crate) fn with_headers(self, is_ipv4: bool) -> Self {
+        let header_bytes = if is_ipv4 { 20 + 8 } else { 40 + 8 };
+        Self { bytes: self.bytes + self.packets * header_bytes, ..self }
     }
 
     /// Adds what another data thread has counted.

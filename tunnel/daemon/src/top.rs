@@ -120,7 +120,11 @@ fn path_lines(path: &PathStatus, width: u16) -> Vec<Line<'static>> {
     let srtt = path.srtt_ms.map_or("-".into(), |srtt| format!("{srtt:.1} ms"));
     let rates = format!(" ↑{:>12} ↓{:>12}", bits(path.send_rate_bps), bits(path.receive_rate_bps));
     let quality = format!(" {srtt:>9} {:>5.1}% loss", path.loss_ratio * 100.0);
-    let state = if path.backup && path.state == PathState::Up { "up backup" } else { path.state.as_str() };
+    let state = match (path.state, path.backup, path.secondary) {
+        (PathState::Up, true, _) => "up backup",
+        (PathState::Up, false, true) => "up second.",
+        (state, _, _) => state.as_str(),
+    };
     let state = Span::styled(format!("{state:<10}"), Style::new().fg(color));
     let name = format!("{:<10.10} ", path.name).bold();
     let mut lines = if is_narrow(width + 2) {

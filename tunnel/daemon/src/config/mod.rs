@@ -18,6 +18,7 @@ mod resolve;
 mod secrets;
 mod tables;
 
+pub use crate::quota::Quota;
 pub use diff::{ConfigChange, diff};
 pub use endpoint::{DEFAULT_PORT, PeerEndpoint};
 pub use keys::keys;

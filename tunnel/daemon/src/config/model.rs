@@ -5,8 +5,9 @@ use super::observation::ObservationConfig;
 use super::realtime::RealtimeRules;
 use super::relay::RelayOptions;
 use crate::data_plane::MAX_THREADS;
+use crate::quota::Quota;
 use ipnet::IpNet;
-use machine::TunnelOptions;
+use machine::{PathClasses, TunnelOptions};
 use seal::{PresharedKey, PrivateKey, PublicKey};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -105,6 +106,10 @@ pub struct UplinkOptions {
     pub metered: Vec<String>,
     /// Devices whose traffic costs nothing more, whatever the system tells of them.
     pub unmetered: Vec<String>,
+    /// Devices that are used only while the others are full.
+    pub secondary: Vec<String>,
+    /// Quotas of devices: that of the longest matching pattern holds.
+    pub quotas: Vec<(String, Quota)>,
 }
 
 /// The protocol of the tunnel.
@@ -170,6 +175,14 @@ pub struct ConfiguredPath {
     pub backup: bool,
     /// Whether its traffic costs money: the path is used as a backup, and probed seldom.
     pub metered: bool,
+    /// Whether it carries data only while the regular paths are full, or none works.
+    pub secondary: bool,
+    /// The packets that this end sends on it.
+    pub classes: PathClasses,
+    /// What it may carry before it becomes a backup; `None` without a limit.
+    pub quota: Option<Quota>,
+    /// Whether it is over its quota now, which the file does not say.
+    pub over_quota: bool,
     /// The share under schedulers with weights.
     pub weight: u32,
     /// The maximum send rate.
@@ -179,6 +192,12 @@ pub struct ConfiguredPath {
 }
 
 impl ConfiguredPath {
+    /// Whether the configuration makes a backup of it.
+    #[must_use]
+    pub fn is_backup(&self) -> bool {
+        self.backup || self.metered
+    }
+
     /// A path that the routing table decides on.
     #[must_use]
     pub fn any(listen_port: u16, name: String) -> Self {
@@ -190,6 +209,10 @@ impl ConfiguredPath {
             endpoint: None,
             backup: false,
             metered: false,
+            secondary: false,
+            classes: PathClasses::All,
+            quota: None,
+            over_quota: false,
             weight: 1,
             rate: None,
             automatic: false,

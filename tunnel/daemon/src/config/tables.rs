@@ -73,7 +73,10 @@ pub(super) struct InterfaceTable {
 
 /// `uplinks`: `"auto"`, or its table.
 #[derive(Clone, Debug, serde::Deserialize)]
-#[serde(untagged, expecting = "expected \"auto\", or a table with `exclude`, `metered` and `unmetered`")]
+#[serde(
+    untagged,
+    expecting = "expected \"auto\", or a table with `exclude`, `metered`, `unmetered`, `secondary`, `quota` and `quota-reset-day`"
+)]
 pub(super) enum UplinksValue {
     Word(String),
     Table(UplinksTable),
@@ -89,6 +92,12 @@ pub(super) struct UplinksTable {
     pub(super) metered: Vec<String>,
     #[serde(default)]
     pub(super) unmetered: Vec<String>,
+    #[serde(default)]
+    pub(super) secondary: Vec<String>,
+    /// By pattern.
+    #[serde(default)]
+    pub(super) quota: BTreeMap<String, String>,
+    pub(super) quota_reset_day: Option<i64>,
 }
 
 /// `[[peer]]`.
@@ -117,6 +126,10 @@ pub(super) struct PathTable {
     pub(super) endpoint: Option<Spanned<String>>,
     pub(super) backup: Option<Spanned<bool>>,
     pub(super) metered: Option<Spanned<bool>>,
+    pub(super) secondary: Option<Spanned<bool>>,
+    pub(super) classes: Option<Spanned<StringOrList>>,
+    pub(super) quota: Option<Spanned<String>>,
+    pub(super) quota_reset_day: Option<Spanned<i64>>,
     pub(super) weight: Option<Spanned<i64>>,
     pub(super) rate: Option<Spanned<String>>,
 }

@@ -2,12 +2,13 @@
 
 use super::enrolment::{self, Enrolments};
 use super::error::Error;
+use super::events::unix_ms;
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::SeenUplinks;
 use super::metered::SystemBus;
 use super::monitor::{self, Observer};
 use super::network::{Network, NetworkEvent, has_strict_reverse_path};
-use super::observation::Observation;
+use super::observation::{Observation, quota_file};
 use super::policy_routing::PolicyRouting;
 use super::privileges::{confine, find_user};
 use super::reload::{ControlConfig, Reloader, alone_ends};
@@ -18,7 +19,9 @@ use super::system_calls::ThreadRole;
 use crate::config::{self, TunnelConfig};
 use crate::dashboard::{GuardedListener, read_routes};
 use crate::event::{Event, EventKind, EventLevel};
+use crate::quota::QuotaKeeper;
 use crate::speed_test::{PORT as TEST_PORT, Responder};
+use crate::status::{TunnelStatus, UplinkStatus};
 use nix::unistd::{User, geteuid};
 use sd_notify::NotifyState;
 use std::io;
@@ -28,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant as TokioInstant;
 use tracing::{info, warn};
 
@@ -107,6 +110,8 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
         observer,
         seen_uplinks,
         system_bus,
+        quotas: QuotaKeeper::default(),
+        has_quota_failed: false,
     };
     match set_up_network(&mut reloader).await {
         Ok(listeners) => Ok((reloader, listeners)),
@@ -128,6 +133,7 @@ async fn set_up_network(reloader: &mut Reloader) -> Result<Listeners, Error> {
     let enrolment = enrolment::listen(&reloader.control.config).map_err(Error::system("listening for enrolments"))?;
     let user = reloader.control.config.interface.user.as_deref().map(find_user).transpose();
     let user = user.map_err(Error::system("finding the user"))?;
+    open_quotas(reloader, user.as_ref());
     let observation = Observation::open(&reloader.control.config, user.as_ref()).await;
     let observation = observation.map_err(Error::system("listening for the dashboard"))?;
     let metrics = match reloader.control.config.interface.metrics {
@@ -140,6 +146,16 @@ async fn set_up_network(reloader: &mut Reloader) -> Result<Listeners, Error> {
     // The last step, which drops privileges: after a failure, another user than root could not remove the files.
     let control = listen(reloader, user.as_ref()).map_err(Error::system("listening for `ropewalk show` and others"))?;
     Ok(Listeners { control, metrics, observation, enrolment })
+}
+
+/// Opens the file of the quotas, if there are any.
+fn open_quotas(reloader: &mut Reloader, user: Option<&User>) {
+    let config = &reloader.control.config;
+    let of_uplinks = config.interface.uplinks.as_ref().is_some_and(|options| !options.quotas.is_empty());
+    let has_quotas = of_uplinks || config.paths.iter().any(|path| path.quota.is_some());
+    let (quotas, events) = QuotaKeeper::open(quota_file(config, has_quotas), has_quotas, user);
+    reloader.quotas = quotas;
+    events.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
 /// Without its internal network a family is not relayed: a host may have no IPv6.
@@ -182,6 +198,8 @@ enum ControlEvent {
     /// A signal or the end of a time asks for it.
     OwnRequest(Request),
     Enrolment(TcpStream, IpAddr),
+    /// The paths have carried something since the latest look.
+    Uplinks,
     Terminate,
     Watchdog,
 }
@@ -215,8 +233,7 @@ async fn serve(
     let mut watchdog = tokio::time::interval(watchdog.map_or(WATCHDOG_INTERVAL, |limit| limit / 3));
     notify(&[NotifyState::Ready]);
     tell(&observer, EventKind::Start, reloader, "is up");
-    let routes = reloader.network.routes();
-    tokio::spawn(monitor::watch(Arc::clone(data_plane), Arc::clone(&observer), routes, observation.recording()));
+    let mut uplinks = watch_status(reloader, data_plane, observation.recording());
     let mut settled: Option<TokioInstant> = None;
     loop {
         let event = tokio::select! {
@@ -227,6 +244,7 @@ async fn serve(
             }
             event = signals.next() => event,
             Some((stream, source)) = accept(enrolment.as_ref()) => ControlEvent::Enrolment(stream, source),
+            Ok(()) = uplinks.changed() => ControlEvent::Uplinks,
             _ = watchdog.tick() => ControlEvent::Watchdog,
             () = alone_ends(reloader.alone.as_ref()) => ControlEvent::OwnRequest(Request::AllPaths),
         };
@@ -238,9 +256,7 @@ async fn serve(
                 break;
             }
             ControlEvent::Request((request, reply)) => {
-                let result = reloader.handle(&request, &**data_plane).await;
-                observer.events.push(request_event(&request, &result));
-                let _ = reply.send(result);
+                let _ = reply.send(carry_out(reloader, &request, &**data_plane).await);
             }
             ControlEvent::Network(event) => settled = settled.or(on_network_event(event, reloader, &**data_plane)),
             ControlEvent::RoutesSettled => {
@@ -248,20 +264,62 @@ async fn serve(
                 reloader.follow_routes(&**data_plane).await.into_iter().for_each(|event| observer.events.push(event));
             }
             ControlEvent::OwnRequest(request) => {
-                let result = reloader.handle(&request, &**data_plane).await;
-                observer.events.push(request_event(&request, &result));
+                // Its event says what came of it.
+                let _ = carry_out(reloader, &request, &**data_plane).await;
             }
             ControlEvent::Enrolment(stream, source) => {
                 enrolments.accept(stream, source, &reloader.control.config, &enrolment_requests);
+            }
+            ControlEvent::Uplinks => {
+                let latest = uplinks.borrow_and_update().clone();
+                reloader.follow_quotas(&latest, &**data_plane).await;
             }
             ControlEvent::Terminate => break,
             ControlEvent::Watchdog => settled = settled.or(on_watchdog(reloader, &**data_plane, &observer).await?),
         }
     }
     notify(&[NotifyState::Stopping]);
+    finish_quotas(reloader, &**data_plane).await;
     tell(&observer, EventKind::Stop, reloader, "goes down");
     observation.finish();
     Ok(())
+}
+
+/// Watches the status, which `record` gets; returns what paths have carried, each time anew.
+fn watch_status(
+    reloader: &Reloader,
+    data_plane: &Arc<dyn DataPlaneHandle>,
+    mut record: impl FnMut(&TunnelStatus) + Send + 'static,
+) -> watch::Receiver<Vec<UplinkStatus>> {
+    let (sender, uplinks) = watch::channel(Vec::new());
+    let (observer, routes) = (Arc::clone(&reloader.observer), reloader.network.routes());
+    let record = move |status: &TunnelStatus| {
+        record(status);
+        sender.send_replace(status.uplinks.clone());
+    };
+    tokio::spawn(monitor::watch(Arc::clone(data_plane), observer, routes, record));
+    uplinks
+}
+
+/// Carries a request out, and tells of it.
+async fn carry_out(
+    reloader: &mut Reloader,
+    request: &Request,
+    data_plane: &dyn DataPlaneHandle,
+) -> Result<String, Refusal> {
+    let result = reloader.handle(request, data_plane).await;
+    reloader.observer.events.push(request_event(request, &result));
+    result
+}
+
+/// Counts what the paths have carried to the end.
+async fn finish_quotas(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle) {
+    if let Some(status) = request_status(data_plane).await {
+        let events = reloader.quotas.update(unix_ms() / 1000, &reloader.control.config.paths, &status.uplinks);
+        events.into_iter().for_each(|event| reloader.observer.events.push(event));
+    }
+    let failure = reloader.quotas.write();
+    failure.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
 /// Serves the control socket, and the metrics at their own address.

@@ -81,6 +81,7 @@ impl SeenUplinks {
                 state: PathState::Down,
                 cause: Some(cause(&seen.path.name, &seen.routes, lost_ms, devices)),
                 metered: seen.path.metered,
+                secondary: seen.path.secondary,
                 interface: seen.path.interface.clone(),
                 ..PathStatus::default()
             })

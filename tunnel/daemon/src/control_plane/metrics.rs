@@ -1,6 +1,8 @@
 //! The status as OpenMetrics text for Prometheus, in base units (seconds, bytes, ratios).
 
-use crate::status::{DropCount, PathState, PathStatus, PeerStatus, RealtimeStatus, RelayStatus, TunnelStatus};
+use crate::status::{
+    DropCount, PathState, PathStatus, PeerStatus, QuotaStatus, RealtimeStatus, RelayStatus, TunnelStatus,
+};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -24,6 +26,19 @@ const PATH_GAUGES: &[Metric<PathStatus, f64>] = &[
     ("path_pmtu", "Largest datagram known to pass", Some(Unit::Bytes), |path| f64::from(path.pmtu_bytes)),
     ("path_cwnd", "Congestion window", Some(Unit::Bytes), |path| path.cwnd_bytes.map_or(f64::NAN, |cwnd| cwnd as f64)),
     ("path_in_flight", "Sent and not acknowledged", Some(Unit::Bytes), |path| path.in_flight_bytes as f64),
+];
+
+const QUOTA_GAUGES: &[Metric<QuotaStatus, f64>] = &[
+    ("path_quota_limit", "What the path may carry until the reset", Some(Unit::Bytes), |quota| {
+        quota.limit_bytes as f64
+    }),
+    ("path_quota_used", "What it has carried since the last one", Some(Unit::Bytes), |quota| quota.used_bytes as f64),
+    ("path_quota_exceeded", "1 while it is over its quota, and a backup", None, |quota| {
+        f64::from(u8::from(quota.exceeded))
+    }),
+    ("path_quota_reset_timestamp", "When the count begins anew, Unix time", Some(Unit::Seconds), |quota| {
+        quota.resets_unix_ms as f64 / 1e3
+    }),
 ];
 
 const PATH_COUNTERS: &[Metric<PathStatus, u64>] = &[
@@ -116,6 +131,11 @@ impl Collector for Snapshot {
         let no_data: Metric<PathStatus, f64> =
             ("path_cause", "1 with the cause why the path carries no data", None, |_| 1.0);
         encode_family(&mut encoder, &no_data, &causes, ConstGauge::new)?;
+        let quotas: Vec<_> =
+            paths.iter().filter_map(|(path, labels)| Some((path.quota.as_ref()?, labels.clone()))).collect();
+        for metric in QUOTA_GAUGES {
+            encode_family(&mut encoder, metric, &quotas, ConstGauge::new)?;
+        }
         for metric in PATH_COUNTERS {
             encode_family(&mut encoder, metric, &paths, ConstCounter::new)?;
         }

@@ -10,7 +10,7 @@ use super::routes::Routes;
 use super::server::request_status;
 use crate::data_plane::LinkEvent;
 use crate::event::{Cause, CauseKind, Event, EventKind, EventLevel};
-use crate::status::{PathState, PathStatus, PeerStatus, TunnelStatus};
+use crate::status::{PathState, PathStatus, PeerStatus, QuotaStatus, TunnelStatus};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,6 +36,8 @@ pub struct Observer {
     pub events: EventLog,
     causes: Mutex<BTreeMap<PathKey, Cause>>,
     lost: Mutex<Vec<LostPath>>,
+    /// By the path's name.
+    quotas: Mutex<BTreeMap<String, QuotaStatus>>,
 }
 
 impl Observer {
@@ -43,6 +45,7 @@ impl Observer {
     #[must_use]
     pub fn annotate(&self, mut status: TunnelStatus) -> TunnelStatus {
         self.add_lost(&mut status);
+        self.add_quotas(&mut status);
         let causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
         for peer in &mut status.peers {
             for path in peer.paths.iter_mut().filter(|path| path.state != PathState::Up && path.cause.is_none()) {
@@ -51,6 +54,19 @@ impl Observer {
         }
         (status.unix_ms, status.events) = (unix_ms(), self.events.latest(STATUS_EVENTS));
         status
+    }
+
+    /// Adds how much of their quotas paths have used.
+    fn add_quotas(&self, status: &mut TunnelStatus) {
+        let quotas = self.quotas.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in status.peers.iter_mut().flat_map(|peer| &mut peer.paths).filter(|path| !path.opened_by_peer) {
+            path.quota = quotas.get(&path.name).copied().or(path.quota);
+        }
+    }
+
+    /// Sets how much of their quotas paths have used.
+    pub(super) fn set_quotas(&self, quotas: BTreeMap<String, QuotaStatus>) {
+        *self.quotas.lock().unwrap_or_else(PoisonError::into_inner) = quotas;
     }
 
     /// Adds the uplinks that are lost, as paths that are down.

@@ -12,7 +12,7 @@ use axum::serve::Listener;
 use nix::unistd::{User, chown};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
@@ -131,6 +131,15 @@ fn history_file(config: &TunnelConfig, user: Option<&User>) -> Option<HistoryFil
             None
         }
     }
+}
+
+/// The file in which quotas are counted. Without a state directory one is made if there are quotas.
+pub(super) fn quota_file(config: &TunnelConfig, has_quotas: bool) -> Option<PathBuf> {
+    if has_quotas && state_directory().is_none() {
+        let made = std::fs::DirBuilder::new().mode(0o755).create(STATE_DIRECTORY);
+        made.unwrap_or_else(|error| warn!("{STATE_DIRECTORY} cannot be made: {error}"));
+    }
+    Some(state_directory()?.join(format!("{}.quota", config.interface.name)))
 }
 
 /// systemd's state directory, or [`STATE_DIRECTORY`] if it is there.

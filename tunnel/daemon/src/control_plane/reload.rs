@@ -5,6 +5,7 @@
 //! the two configurations is in force as a whole.
 
 use super::diagnosis::Devices;
+use super::events::unix_ms;
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::SeenUplinks;
 use super::metered::SystemBus;
@@ -17,6 +18,8 @@ use super::state_file::{OpenStateFile, StateFile};
 use super::uplinks::{default_routes, with_uplinks};
 use crate::config::{self, ConfigChange, ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Event, EventKind, EventLevel};
+use crate::quota::QuotaKeeper;
+use crate::status::UplinkStatus;
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -67,6 +70,9 @@ pub(super) struct Reloader {
     pub(super) observer: Arc<Observer>,
     pub(super) seen_uplinks: SeenUplinks,
     pub(super) system_bus: SystemBus,
+    pub(super) quotas: QuotaKeeper,
+    /// Whether the latest change after a quota failed, which was told.
+    pub(super) has_quota_failed: bool,
 }
 
 /// The longest time for which a path is alone without another request for it.
@@ -219,12 +225,39 @@ impl Reloader {
         }
     }
 
+    /// Marks the paths that are over their quotas; not while one is alone, which is then the only one that is no backup.
+    fn mark_over_quota(&self, config: &mut TunnelConfig) {
+        for path in &mut config.paths {
+            path.over_quota = self.alone.is_none() && self.quotas.is_exceeded(&path.name);
+        }
+    }
+
+    /// Counts what the paths have carried, and makes backups of those over their quotas; others are used as configured
+    /// again. Tells of it.
+    pub(super) async fn follow_quotas(&mut self, uplinks: &[UplinkStatus], data_plane: &dyn DataPlaneHandle) {
+        let events = self.quotas.update(unix_ms() / 1000, &self.control.config.paths, uplinks);
+        events.into_iter().for_each(|event| self.observer.events.push(event));
+        self.observer.set_quotas(self.quotas.statuses());
+        let mut marked = self.control.config.clone();
+        self.mark_over_quota(&mut marked);
+        if marked.paths == self.control.config.paths {
+            return;
+        }
+        let error = self.change_to(marked, data_plane).await.err();
+        let has_failed = std::mem::replace(&mut self.has_quota_failed, error.is_some());
+        if let (Some(error), false) = (error, has_failed) {
+            let message = format!("paths are not used as their quotas say: {}", error.trim_end());
+            self.observer.events.push(Event::new(EventLevel::Warn, EventKind::Quota, message));
+        }
+    }
+
     /// Changes the configuration in force to `new_config`.
     async fn change_to(
         &mut self,
-        new_config: TunnelConfig,
+        mut new_config: TunnelConfig,
         data_plane: &dyn DataPlaneHandle,
     ) -> Result<String, String> {
+        self.mark_over_quota(&mut new_config);
         let changes = config::diff(&self.control.config, &new_config);
         if let Some(ConfigChange::NeedsRestart(keys)) = changes.last() {
             let name = &self.control.config.interface.name;

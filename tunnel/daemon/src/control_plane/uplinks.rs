@@ -27,23 +27,15 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether the traffic of a device costs money: by the configured patterns, by what the system tells, by its kind (a modem
-/// has the type `wwan`), by the driver of a tethered telephone, or by its name.
-fn is_metered(device: &str, options: &UplinkOptions, told: &MeteredDevices) -> bool {
-    let is_one_of = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, device));
-    if is_one_of(&options.metered) {
-        return true;
-    }
-    if is_one_of(&options.unmetered) {
-        return false;
-    }
+/// Whether the traffic of a device seems to cost money: by what the system tells, by its kind (a modem has the type `wwan`),
+/// by the driver of a tethered telephone, or by its name.
+fn seems_metered(device: &str, told: &MeteredDevices) -> bool {
     told.get(device).copied().unwrap_or_else(|| {
         let folder = Path::new("/sys/class/net").join(device);
         let is_modem = fs::read_to_string(folder.join("uevent")).is_ok_and(|text| text.contains("DEVTYPE=wwan\n"));
         let driver = fs::read_link(folder.join("device/driver")).ok();
         let driver = driver.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
-        let by_name = METERED_NAMES.iter().any(|pattern| matches(pattern, device));
-        is_modem || TETHERING_DRIVERS.contains(&driver) || by_name
+        is_modem || TETHERING_DRIVERS.contains(&driver) || METERED_NAMES.into_iter().any(|name| matches(name, device))
     })
 }
 
@@ -84,13 +76,26 @@ pub(super) fn with_uplinks(mut config: TunnelConfig, routes: &DefaultRoutes, tol
     let Some(options) = config.interface.uplinks.clone() else { return config };
     config.paths.retain(|path| !path.automatic);
     let names: Vec<_> = routes.keys().filter(|name| may_be_uplink(&config, &options, name)).collect();
-    config.paths.extend(names.into_iter().map(|name| ConfiguredPath {
-        interface: Some(name.clone()),
-        metered: is_metered(name, &options, told),
-        automatic: true,
-        ..ConfiguredPath::any(config.interface.listen_port, name.clone())
-    }));
+    let port = config.interface.listen_port;
+    config.paths.extend(names.into_iter().map(|name| uplink_path(name, port, &options, told)));
     config
+}
+
+fn uplink_path(name: &str, port: u16, options: &UplinkOptions, told: &MeteredDevices) -> ConfiguredPath {
+    let matching = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
+    let quotas = options.quotas.iter().filter(|(pattern, _)| matches(pattern, name));
+    let quota = quotas.max_by_key(|(pattern, _)| pattern.len()).map(|(_, quota)| *quota);
+    let secondary = matching(&options.secondary);
+    // Who gives a modem a quota, or makes it secondary, wants it to be used.
+    let is_wanted = secondary || quota.is_some() || matching(&options.unmetered);
+    ConfiguredPath {
+        interface: Some(name.to_owned()),
+        metered: matching(&options.metered) || !is_wanted && seems_metered(name, told),
+        secondary,
+        quota,
+        automatic: true,
+        ..ConfiguredPath::any(port, name.to_owned())
+    }
 }
 
 /// Devices that are up and have an address, but no default route, so that they are no uplinks of `config`.
@@ -146,7 +151,7 @@ mod tests {
     fn the_configuration_goes_before_the_system_and_that_before_the_name() {
         let of = |metered: &[&str], unmetered: &[&str]| {
             let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-            UplinkOptions { exclude: Vec::new(), metered: texts(metered), unmetered: texts(unmetered) }
+            UplinkOptions { metered: texts(metered), unmetered: texts(unmetered), ..UplinkOptions::default() }
         };
         let told = |answer: Option<bool>| answer.into_iter().map(|answer| ("wwan7".to_owned(), answer)).collect();
         for (options, answer, expected) in [
@@ -156,9 +161,19 @@ mod tests {
             (of(&[], &["wwan*"]), Some(true), false),
             (of(&[], &["eth*"]), Some(true), true),
         ] {
-            assert_eq!(is_metered("wwan7", &options, &told(answer)), expected, "{options:?} {answer:?}");
+            let path = uplink_path("wwan7", 0, &options, &told(answer));
+            assert_eq!(path.metered, expected, "{options:?} {answer:?}");
         }
-        assert!(!is_metered("eth7", &of(&[], &[]), &MeteredDevices::new()));
+        assert!(!uplink_path("eth7", 0, &of(&[], &[]), &MeteredDevices::new()).metered);
+    }
+
+    #[test]
+    fn a_modem_with_a_quota_is_used_and_the_longest_pattern_holds() {
+        let quota = |bytes| crate::quota::Quota { bytes, reset_day: 1 };
+        let quotas = [("*", 3), ("wwan*", 1), ("w*", 2)].map(|(pattern, bytes)| (pattern.to_owned(), quota(bytes)));
+        let options = UplinkOptions { quotas: quotas.into(), ..UplinkOptions::default() };
+        let path = uplink_path("wwan7", 0, &options, &MeteredDevices::new());
+        assert_eq!((path.metered, path.quota), (false, Some(quota(1))));
     }
 
     #[test]

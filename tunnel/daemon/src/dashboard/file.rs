@@ -9,15 +9,17 @@
 use super::ring::{MINUTES, SECONDS};
 use super::sample::{LEN, Sample};
 use super::series::{MAX_SERIES, SeriesKey};
+use crate::kept_file::{TwoCopies, open_locked, replace_damaged};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"rwhist01";
 const HEADER_LEN: u64 = 4096;
 const DIRECTORY_LEN: u64 = 16 << 10;
+const DIRECTORY: TwoCopies = TwoCopies::new(HEADER_LEN, DIRECTORY_LEN as usize);
 const SLOT_HEADER_LEN: usize = 16;
 const MINUTE_SLOT_LEN: usize = SLOT_HEADER_LEN + MAX_SERIES * LEN;
 /// Seconds in a slot of seconds.
@@ -40,8 +42,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub struct HistoryFile {
     file: File,
-    /// Of the latest directory.
-    sequence: u64,
+    directory: TwoCopies,
 }
 
 impl HistoryFile {
@@ -54,7 +55,7 @@ impl HistoryFile {
     /// # Errors
     /// The file cannot be opened or made, or another daemon writes it.
     pub fn open(path: &Path) -> io::Result<(Self, Option<PathBuf>)> {
-        let file = Self::lock(path)?;
+        let file = open_locked(path)?;
         let length = file.metadata()?.len();
         if length == 0 {
             return Ok((Self::create(file)?, None));
@@ -62,25 +63,10 @@ impl HistoryFile {
         let mut magic = [0; 8];
         let is_history = length == Self::LEN && file.read_exact_at(&mut magic, 0).is_ok() && magic == *MAGIC;
         if is_history {
-            return Ok((Self { file, sequence: 0 }, None));
+            return Ok((Self { file, directory: DIRECTORY }, None));
         }
-        let mut name = path.as_os_str().to_owned();
-        name.push(".damaged");
-        let aside = PathBuf::from(name);
-        std::fs::rename(path, &aside)?;
-        Ok((Self::create(Self::lock(path)?)?, Some(aside)))
-    }
-
-    fn lock(path: &Path) -> io::Result<File> {
-        let flags = nix::fcntl::OFlag::O_NOFOLLOW.bits();
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o640).custom_flags(flags);
-        let file = options.open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, "another daemon writes it")),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        let (file, aside) = replace_damaged(path)?;
+        Ok((Self::create(file)?, Some(aside)))
     }
 
     /// The magic is written last: a file without it is not a history.
@@ -88,27 +74,14 @@ impl HistoryFile {
         file.set_len(Self::LEN)?;
         file.write_all_at(&(MAX_SERIES as u32).to_le_bytes(), 8)?;
         file.write_all_at(MAGIC, 0)?;
-        Ok(Self { file, sequence: 0 })
+        Ok(Self { file, directory: DIRECTORY })
     }
 
-    /// The directory of series: the later one of the two copies whose checksum is right.
+    /// The directory of series.
     pub(super) fn directory(&mut self) -> Vec<Entry> {
-        let copies = [0, 1].map(|copy| self.directory_copy(copy));
-        let latest = copies.into_iter().flatten().max_by_key(|(sequence, _)| *sequence);
-        let (sequence, entries) = latest.unwrap_or_default();
-        self.sequence = sequence;
-        entries
-    }
-
-    fn directory_copy(&self, copy: u64) -> Option<(u64, Vec<Entry>)> {
-        let mut bytes = vec![0; DIRECTORY_LEN as usize];
-        self.file.read_exact_at(&mut bytes, HEADER_LEN + copy * DIRECTORY_LEN).ok()?;
-        let length = u32::from_le_bytes(bytes[4..8].try_into().ok()?) as usize;
-        let text = bytes.get(16..16_usize.checked_add(length)?)?;
-        (crc32fast::hash(&bytes[4..16 + length]) == u32::from_le_bytes(bytes[..4].try_into().ok()?)).then_some(())?;
-        let entries: Vec<Entry> = serde_json::from_slice(text).ok()?;
-        (entries.len() <= MAX_SERIES).then_some(())?;
-        Some((u64::from_le_bytes(bytes[8..16].try_into().ok()?), entries))
+        let entries = |text: Vec<u8>| serde_json::from_slice::<Vec<Entry>>(&text).ok();
+        let entries = self.directory.read(&self.file).and_then(entries);
+        entries.filter(|entries| entries.len() <= MAX_SERIES).unwrap_or_default()
     }
 
     /// Writes the directory over the older copy.
@@ -116,18 +89,8 @@ impl HistoryFile {
     /// # Errors
     /// The file system's; or names too long for it, which are then not kept.
     pub(super) fn write_directory(&mut self, entries: &[Entry]) -> io::Result<()> {
-        self.sequence += 1;
         let text = serde_json::to_vec(entries).map_err(io::Error::other)?;
-        if text.len() + 16 > DIRECTORY_LEN as usize {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the names of the series are too long"));
-        }
-        let mut bytes = vec![0; 4];
-        bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&self.sequence.to_le_bytes());
-        bytes.extend_from_slice(&text);
-        let checksum = crc32fast::hash(&bytes[4..]);
-        bytes[..4].copy_from_slice(&checksum.to_le_bytes());
-        self.file.write_all_at(&bytes, HEADER_LEN + (self.sequence % 2) * DIRECTORY_LEN)
+        self.directory.write(&self.file, &text)
     }
 
     /// Writes a minute: one sample for each series, and its seconds one after the other.

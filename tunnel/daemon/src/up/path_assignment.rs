@@ -203,9 +203,11 @@ fn too_many_paths(path: &ConfiguredPath) -> Error {
 }
 
 fn peer_path(path: &ConfiguredPath, id: u8, socket: usize, remote: SocketAddr) -> PeerPathConfig {
-    let ConfiguredPath { backup, metered, rate: max_rate, .. } = *path;
+    let ConfiguredPath { backup, secondary, classes, rate: max_rate, .. } = *path;
+    // Over its quota a path is a backup, and probed seldom.
+    let metered = path.metered || path.over_quota;
     let mtu = device_mtu(path.interface.as_deref());
-    let config = PathConfig { backup, metered, max_rate, ..path_config(mtu, remote) };
+    let config = PathConfig { backup, metered, secondary, classes, max_rate, ..path_config(mtu, remote) };
     PeerPathConfig { id, name: path.name.clone(), socket, remote, weight: path.weight, path: config }
 }
 

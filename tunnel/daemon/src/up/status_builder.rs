@@ -7,7 +7,7 @@ use crate::data_plane::{MptPathReport, MptReport, PeerReport, RelayReport, Repor
 use crate::event::{Cause, CauseKind};
 use crate::status::{
     ClassTraffic, DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, RealtimeStatus,
-    RelayStatus, ReorderBuffer, Traffic, TunnelStatus, VERSION,
+    RelayStatus, ReorderBuffer, Traffic, TunnelStatus, UplinkStatus, VERSION,
 };
 use machine::ClassCounters;
 use seal::DropReason;
@@ -23,6 +23,8 @@ pub(super) struct StatusBuilder {
     peers: Vec<PeerState>,
     /// Paths whose endpoint has no address, by peer in the order of the template.
     unresolved: Vec<Vec<PathStatus>>,
+    /// By configured path: its name, and its sockets' indices and whether they have IPv4.
+    sockets: Vec<(String, Vec<(usize, bool)>)>,
 }
 
 /// The state of a peer between two reports.
@@ -37,7 +39,22 @@ impl StatusBuilder {
     pub(super) fn new(config: &TunnelConfig, assignment: &PathAssignment) -> Self {
         let template = template(config, assignment);
         let unresolved = config.peers.iter().map(|peer| unresolved_paths(config, assignment, peer)).collect();
-        Self { peers: vec![PeerState::default(); template.peers.len()], template, unresolved }
+        let sockets = config.paths.iter().map(|path| (path.name.clone(), sockets_of(path, assignment))).collect();
+        Self { peers: vec![PeerState::default(); template.peers.len()], template, unresolved, sockets }
+    }
+
+    /// What each configured path has carried.
+    fn uplinks(&self, report: &Report) -> Vec<UplinkStatus> {
+        let uplink = |(name, sockets): &(String, Vec<(usize, bool)>)| {
+            let mut uplink = UplinkStatus { name: name.clone(), ..UplinkStatus::default() };
+            for (index, is_ipv4) in sockets {
+                let Some(socket) = report.sockets.get(*index) else { continue };
+                uplink.sent.merge(socket.sent.with_headers(*is_ipv4));
+                uplink.received.merge(socket.received.with_headers(*is_ipv4));
+            }
+            uplink
+        };
+        self.sockets.iter().filter(|_| report.mpt.is_none()).map(uplink).collect()
     }
 
     /// Changes the configuration. Peers with the same key keep their state.
@@ -57,6 +74,7 @@ impl StatusBuilder {
         status.interface.sent = report.device.read;
         status.interface.received = report.device.written;
         status.drops = drops(report);
+        status.uplinks = self.uplinks(report);
         let reports: BTreeMap<String, &PeerReport> =
             report.peers.iter().map(|report| (report.public_key.to_string(), report)).collect();
         for ((peer, state), unresolved) in status.peers.iter_mut().zip(&mut self.peers).zip(&self.unresolved) {
@@ -114,11 +132,22 @@ fn path_template(path: &ConfiguredPath, remote: Option<String>) -> PathStatus {
         name: path.name.clone(),
         backup: path.backup,
         metered: path.metered,
+        secondary: path.secondary,
         interface: path.interface.clone(),
         source: path.source.map(|source| source.to_string()),
         remote,
         ..PathStatus::default()
     }
+}
+
+/// The indices of the sockets of a path, and whether they have IPv4.
+fn sockets_of(path: &ConfiguredPath, assignment: &PathAssignment) -> Vec<(usize, bool)> {
+    let sockets = assignment.sockets.iter().enumerate();
+    let of_path = sockets.filter_map(|(index, socket)| Some((index, socket.as_ref()?)));
+    of_path
+        .filter(|(_, socket)| socket.name == path.name)
+        .map(|(index, socket)| (index, socket.bind.is_ipv4()))
+        .collect()
 }
 
 /// The paths to a peer whose endpoint has no address.
@@ -268,7 +297,7 @@ fn ropewalk_path(path: &mut PathStatus, report: &machine::PathStatus, meter: &mu
         None => PathState::Validating,
         Some(_) => PathState::Down,
     };
-    path.backup = report.backup;
+    (path.backup, path.secondary) = (report.backup, report.secondary);
     path.srtt_ms = nonzero_ms(report.srtt);
     path.min_rtt_ms = nonzero_ms(report.min_rtt).filter(|_| path.srtt_ms.is_some());
     path.rttvar_ms = path.srtt_ms.map(|_| report.rttvar.as_millis_f64());

@@ -132,6 +132,72 @@ fn the_real_time_class_is_off_without_its_table_and_an_empty_one_has_defaults() 
     }
 }
 
+/// The minimal file with these keys of a path, and a real-time class.
+fn with_path(keys: &str) -> Result<TunnelConfig, String> {
+    parse(&format!("{MINIMAL_CONFIG}[[path]]\ninterface = 'wwan0'\n{keys}\n[class.realtime]\n"))
+}
+
+#[test]
+fn a_quota_has_a_size_and_a_day_and_wrong_ones_are_named_with_what_would_be_right() {
+    let quota = |keys: &str| with_path(keys).map(|config| config.paths[0].quota);
+    assert_eq!(quota("").unwrap(), None);
+    assert_eq!(quota("quota = '50GB'").unwrap(), Some(config::Quota { bytes: 50_000_000_000, reset_day: 1 }));
+    let keys = "quota = '1.5GiB'\nquota-reset-day = 31";
+    assert_eq!(quota(keys).unwrap(), Some(config::Quota { bytes: 3 << 29, reset_day: 31 }));
+    for (keys, message) in [
+        ("quota = '50'", "such as \"50GB\""),
+        ("quota = '50GB/month'", "such as \"50GB\""),
+        ("quota = '10kB'", "at least \"1MB\""),
+        ("quota = '50GB'\nquota-reset-day = 0", "1 to 31"),
+        ("quota = '50GB'\nquota-reset-day = 32", "1 to 31"),
+        ("quota-reset-day = 3", "`quota = \"50GB\"` beside it"),
+        ("quota = 50", "quota"),
+    ] {
+        let error = quota(keys).unwrap_err();
+        assert!(error.contains(message) && error.contains("rw0.toml:"), "{keys}: {error}");
+    }
+}
+
+#[test]
+fn roles_and_classes_that_contradict_each_other_are_refused() {
+    let config = with_path("secondary = true\nclasses = 'realtime'\n[[path]]\ninterface = 'eth0'").unwrap();
+    assert!(config.paths[0].secondary && !config.paths[0].is_backup() && !config.paths[1].secondary);
+    assert_eq!(config.paths[0].classes, machine::PathClasses::Realtime);
+    let both = with_path("classes = ['bulk', 'realtime']").unwrap();
+    assert_eq!(both.paths[0].classes, machine::PathClasses::All);
+    for (keys, message) in [
+        ("secondary = true\nbackup = true", "`secondary` and `backup` exclude each other"),
+        ("secondary = true\nmetered = true", "`secondary` and `metered` exclude each other"),
+        ("classes = []", "a path without a class carries nothing"),
+        ("classes = 'calls'", "unknown class `calls`"),
+        ("classes = 'realtime'", "no path is left for the class `bulk`"),
+        ("classes = 'bulk'", "no path is left for the class `realtime`"),
+    ] {
+        let error = with_path(keys).unwrap_err();
+        assert!(error.contains(message) && error.contains("rw0.toml:"), "{keys}: {error}");
+    }
+    let without_class = format!("{MINIMAL_CONFIG}[[path]]\ninterface = 'wwan0'\nclasses = 'bulk'\n");
+    assert!(parse(&without_class).unwrap_err().contains("add the table [class.realtime]"));
+}
+
+#[test]
+fn uplinks_that_are_found_may_be_secondary_and_have_quotas() {
+    let with =
+        |table: &str| parse(&MINIMAL_CONFIG.replacen("\n[[peer]]", &format!("uplinks = {table}\n\n[[peer]]"), 1));
+    let table = "{ secondary = ['eth1'], quota = { 'wwan*' = '20GB' }, quota-reset-day = 15 }";
+    let options = with(table).unwrap().interface.uplinks.unwrap();
+    let quota = config::Quota { bytes: 20_000_000_000, reset_day: 15 };
+    assert_eq!((options.secondary, options.quotas), (vec!["eth1".to_owned()], vec![("wwan*".to_owned(), quota)]));
+    for (table, message) in [
+        ("{ quota = { 'wwan*' = 'much' } }", "such as \"50GB\""),
+        ("{ quota = { 'wwan*' = '20GB' }, quota-reset-day = 40 }", "1 to 31"),
+        ("{ quota-reset-day = 4 }", "beside it"),
+    ] {
+        let error = with(table).unwrap_err();
+        assert!(error.contains(message) && error.contains("rw0.toml:"), "{table}: {error}");
+    }
+}
+
 #[test]
 fn wrong_values_of_the_relay_are_named_with_what_would_be_right() {
     for (keys, message) in [
@@ -189,7 +255,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ("address = '10.77.0.1/24'\n", "", "missing key `address`"),
     ("'10.77.0.1/24'", "'10.77.0.1/33'", "such as `10.77.0.1/24`"),
     ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nuplinks = 'all'", "unknown value `all`"),
-    ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nuplinks = { exlude = [] }", "`exclude` and `metered`"),
+    (
+        "private-key = 'PRIVATE'",
+        "private-key = 'PRIVATE'\nuplinks = { exlude = [] }",
+        "`exclude`, `metered`, `secondary`",
+    ),
     ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nrouting = 'aut'", "did you mean `auto`?"),
     ("'10.77.0.1/24'", "'10.77.0.1'", "`10.77.0.1/24`, or `10.77.0.1/32` for this host alone"),
     ("[[peer]]", "[[path]]\ninterface = 'a'\nrate = 20\n[[peer]]", "such as `\"20mbit\"`"),

@@ -117,7 +117,7 @@ fn a_path_for_the_real_time_class_carries_nothing_else_even_if_it_alone_works() 
     let mut simulation = with_classes(PathClasses::Realtime);
     call_and_bulk(&mut simulation, 3);
     let status = simulation.hosts[0].endpoint.status();
-    let realtime = status.counters.realtime_packets + status.counters.copied_fragments;
+    let realtime = status.counters.realtime.packets + status.counters.copied_fragments;
     let [_, second] = sent(&simulation, 0);
     assert!((100..=realtime).contains(&second), "{second} of {realtime} packets of the class and their copies");
     simulation.with_host(0, |host, now| host.endpoint.remove_path(now, PathId(0)));

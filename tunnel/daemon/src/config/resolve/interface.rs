@@ -1,10 +1,10 @@
 //! `[interface]`.
 
 use super::context::{Context, flag, missing};
-use super::value;
+use super::{role, value};
 use crate::config::endpoint::DEFAULT_PORT;
 use crate::config::model::{InterfaceConfig, TunnelConfig, UplinkOptions};
-use crate::config::tables::{InterfaceTable, NumberOrWord, UplinksTable, UplinksValue};
+use crate::config::tables::{InterfaceTable, NumberOrWord, UplinksValue};
 use crate::data_plane::MAX_THREADS;
 use parse::{Diagnostic, Spanned, suggest};
 use std::path::Path;
@@ -68,9 +68,7 @@ fn uplinks(value: &Spanned<UplinksValue>) -> Result<UplinkOptions, Diagnostic> {
             let help = "`\"auto\"`, or `{ exclude = [\"docker*\"], metered = [\"wwan*\"] }`";
             Err(Diagnostic::new(value.span(), format!("unknown value `{word}`")).with_help(help))
         }
-        UplinksValue::Table(UplinksTable { exclude, metered, unmetered }) => {
-            Ok(UplinkOptions { exclude: exclude.clone(), metered: metered.clone(), unmetered: unmetered.clone() })
-        }
+        UplinksValue::Table(table) => role::uplinks(table, &value.span()),
     }
 }
 

@@ -13,6 +13,7 @@ mod peer;
 mod peers_file;
 mod realtime;
 mod relay;
+mod role;
 mod tunnel;
 mod value;
 

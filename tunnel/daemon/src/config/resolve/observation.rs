@@ -49,8 +49,8 @@ pub(super) fn observation(
 }
 
 /// The events that are told if `events` does not say which.
-const DEFAULT_EVENTS: [EventKind; 4] =
-    [EventKind::PathDown, EventKind::PathUp, EventKind::PeerLost, EventKind::UplinkRemoved];
+const DEFAULT_EVENTS: [EventKind; 5] =
+    [EventKind::PathDown, EventKind::PathUp, EventKind::PeerLost, EventKind::UplinkRemoved, EventKind::Quota];
 
 fn notify(table: &Spanned<NotifyTable>, context: &mut Context<'_>) -> NotifyConfig {
     let NotifyTable { hook, webhook, events } = table.get();
@@ -91,6 +91,7 @@ fn event(name: &str, span: Range<usize>) -> Result<EventKind, Diagnostic> {
         "path-down",
         "path-up",
         "path-cause",
+        "quota",
         "peer-lost",
         "peer-up",
         "uplink-added",

@@ -2,7 +2,7 @@
 
 use super::context::{Context, flag, missing};
 use super::interface::is_device_name;
-use super::{peer, value};
+use super::{peer, role, value};
 use crate::config::endpoint::PeerEndpoint;
 use crate::config::model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig};
 use crate::config::tables::{ConfigFile, PathTable};
@@ -37,7 +37,9 @@ pub(super) fn paths(
         tables.iter().map(|table| path(table, interface.listen_port, context)).collect();
     for (index, table) in tables.iter().enumerate() {
         check(table, index, &paths, interface, peers, context);
+        role::check(table, context);
     }
+    role::check_classes(file, &paths, interface, context);
     if paths.is_empty() && interface.uplinks.is_none() {
         // The routing table decides.
         paths.push(ConfiguredPath::any(interface.listen_port, "any".into()));
@@ -70,6 +72,10 @@ fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> Con
         endpoint: values.endpoint.as_ref().and_then(|text| peer::endpoint(text, context)),
         backup: flag(values.backup.as_ref(), false),
         metered: flag(values.metered.as_ref(), false),
+        secondary: flag(values.secondary.as_ref(), false),
+        classes: role::classes(values.classes.as_ref(), context),
+        quota: role::quota(values, context),
+        over_quota: false,
         weight: value::integer(values.weight.as_ref(), 1..=10_000, 1, context) as u32,
         rate: rate.map(|rate| rate.0),
         automatic: false,

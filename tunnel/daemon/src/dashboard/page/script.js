@@ -378,6 +378,14 @@ function table(id, columns, rows) {
   element(id).replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell)))));
 }
 
+/** How much of its quota a path has used: "41 of 50 GB until 2026-12-01". */
+function quota(status) {
+  if (!status) return "";
+  const gigabytes = (bytes) => (bytes / 1e9).toFixed(bytes < 1e10 ? 2 : 0);
+  const until = new Date(status.resets_unix_ms).toISOString().slice(0, 10);
+  return `${status.exceeded ? "over quota: " : ""}${gigabytes(status.used_bytes)} of ${gigabytes(status.limit_bytes)} GB until ${until}`;
+}
+
 function pathTable() {
   const index = cursorIndex();
   element("at").textContent = page.cursor == null ? "" : `at ${when(page.from + index * page.step)}`;
@@ -385,7 +393,7 @@ function pathTable() {
   const rows = paths().map((series) => {
     const path = now.get(keyOf(series));
     const state = series.state[index] ?? "absent";
-    const uses = [path?.metered && "metered", path?.secondary && "secondary", path?.interface, path?.remote].filter(Boolean).join(", ");
+    const uses = [path?.metered && "metered", path?.secondary && "secondary", quota(path?.quota), path?.interface, path?.remote].filter(Boolean).join(", ");
     return [label(series), make("span", { class: `state ${state}` }, state), rate(series.send_rate_bps[index]), rate(series.receive_rate_bps[index]),
       number(series.rtt_ms[index], "ms"), number(series.queue_ms[index], "ms"), number(series.loss_ratio[index] == null ? null : series.loss_ratio[index] * 100, "%"), uses];
   });
