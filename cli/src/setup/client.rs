@@ -105,7 +105,7 @@ fn uplinks(token: &Token, name: &str) -> Result<Vec<Uplink>, Failure> {
     }))
 }
 
-fn with_port(host: &str, port: u16) -> String {
+pub(super) fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 

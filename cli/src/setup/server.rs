@@ -1,5 +1,6 @@
 //! `setup server`.
 
+use super::client::with_port;
 use super::clients::{Server, check_name};
 use super::dns::{self, Dns};
 use super::firewall::Firewall;
@@ -9,7 +10,7 @@ use super::service::Service;
 use super::token::server_address;
 use super::{Go, SetupServer, base_steps, carry_out, config_file, environment, host, key_file, state_folder};
 use crate::{Failure, output};
-use daemon::config::PeerEndpoint;
+use daemon::config::{DEFAULT_PORT, PeerEndpoint};
 use ipnet::{IpNet, Ipv6Net};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
@@ -123,10 +124,13 @@ fn public_addresses(uplinks: &[String]) -> Result<Vec<String>, Failure> {
 
 /// The endpoints of the command line, without ports.
 fn given(arguments: &SetupServer) -> Result<Vec<String>, Failure> {
-    let check = |text: &String| match PeerEndpoint::parse(text) {
-        Ok(endpoint) if endpoint.host == text.trim_matches(['[', ']']) => Ok(endpoint.host),
-        Ok(_) => Err(Failure::Usage(format!("--endpoint {text}: the port is given by --port"))),
-        Err(error) => Err(Failure::Usage(format!("--endpoint: {error}: a host name or an address"))),
+    let check = |text: &String| {
+        let host = text.trim_matches(['[', ']']);
+        match PeerEndpoint::parse(text) {
+            Ok(endpoint) if endpoint.to_string() == with_port(host, DEFAULT_PORT) => Ok(host.to_owned()),
+            Ok(_) => Err(Failure::Usage(format!("--endpoint {text}: the port is given by --port"))),
+            Err(error) => Err(Failure::Usage(format!("--endpoint: {error}: a host name or an address"))),
+        }
     };
     if arguments.endpoint.len() > 8 || arguments.endpoint.iter().any(|text| text.len() > 253) {
         return Err(Failure::Usage("--endpoint: at most 8, of at most 253 characters".into()));

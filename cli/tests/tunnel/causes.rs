@@ -149,7 +149,7 @@ fn a_name_without_an_address_is_resolved_until_it_has_one() {
     assert!(text.starts_with(&format!("`endpoint = \"{name}:4754\"` has no address: ")), "{text}");
     std::fs::write(&hosts, format!("127.0.0.1 localhost\n{address} {name}\n")).unwrap();
     pair.wait_until_up(LEFT);
-    let found = format!("endpoint {name}:4754 is {address}:4754");
+    let found = format!("path {}: endpoint {name}:4754 is {address}:4754", pair.testbed.device(0));
     assert!(events(&pair, LEFT, 0).iter().any(|event| event.message == found), "{:#?}", events(&pair, LEFT, 0));
 }
 

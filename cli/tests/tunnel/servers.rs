@@ -1,9 +1,10 @@
-//! A client with two servers: it moves when the one that it uses dies, and tells so.
+//! A client with two servers: it moves when the one that it uses dies, and tells so. A server with two addresses.
 
 use crate::second_daemon::{SecondDaemon, is_reached};
 use crate::tunnel_pair::{IPV4, PORT, TunnelPair};
 use daemon::event::{Event, EventKind};
 use daemon::keys;
+use daemon::status::PathState;
 use lab::testbed::{LEFT, RIGHT};
 use testing::eventually;
 
@@ -48,4 +49,40 @@ fn a_client_moves_to_its_second_server_when_the_first_dies() {
     };
     let is_told = || serde_json::from_str::<Vec<Event>>(&events()).unwrap().iter().any(has_moved);
     assert!(eventually(is_told), "{}", events());
+}
+
+#[test]
+fn a_path_goes_on_to_the_next_address_of_its_server_when_one_does_not_answer() {
+    let Some(mut pair) = TunnelPair::configured(IPV4, &[""]) else { return };
+    let [v6, v4] = [pair.testbed.v6(0, RIGHT).to_string(), pair.testbed.v4(0, RIGHT).to_string()];
+    let source = format!("source = \"{}\"\n", pair.testbed.v4(0, LEFT));
+    pair.edit(LEFT, |text| text.replace(&source, "").replace(&format!("\"{v4}\""), &format!("[\"{v6}\", \"{v4}\"]")));
+    let device = pair.testbed.device(0);
+    let remote = |pair: &TunnelPair| pair.status(LEFT).peers[0].paths.last().and_then(|path| path.remote.clone());
+    let is_at = |pair: &TunnelPair, remotes: &str| {
+        eventually(|| remote(pair).is_some_and(|remote| remote.starts_with(remotes)) && is_up(pair))
+    };
+    // The first address is not there at the start.
+    pair.testbed.run(RIGHT, &format!("ip -6 address del {v6}/64 dev {device}")).unwrap();
+    pair.start(RIGHT);
+    pair.start(LEFT);
+    pair.wait_until_started(LEFT);
+    assert!(is_at(&pair, &v4), "{:#?}", pair.status(LEFT));
+    assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]));
+    // It is there again, and the other one disappears: the session stays.
+    pair.testbed.run(RIGHT, &format!("ip -6 address add {v6}/64 dev {device} nodad")).unwrap();
+    let handshake_age = |pair: &TunnelPair| pair.status(LEFT).peers[0].handshake_age_ms.unwrap();
+    let age = handshake_age(&pair);
+    pair.testbed.run(RIGHT, &format!("ip address del {v4}/24 dev {device}")).unwrap();
+    assert!(is_at(&pair, &format!("[{v6}]")), "{:#?}", pair.status(LEFT));
+    assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]));
+    assert!(handshake_age(&pair) > age, "{:#?}", pair.status(LEFT));
+    let events = pair.client(LEFT).request("GET", "/v1/events?since=0", "").unwrap();
+    let events: Vec<Event> = serde_json::from_str(&events).unwrap();
+    let text = format!("path {device}: endpoint [{v6}]:{PORT} or {v4}:{PORT} is [{v6}]:{PORT} now, it was {v4}:{PORT}");
+    assert!(events.iter().any(|event| event.kind == EventKind::Endpoint && event.message == text), "{events:#?}");
+}
+
+fn is_up(pair: &TunnelPair) -> bool {
+    pair.status(LEFT).peers[0].paths.iter().any(|path| path.state == PathState::Up)
 }

@@ -1,4 +1,4 @@
-//! The endpoint of a peer: an address or a host name, and a port.
+//! The endpoint of a peer: an address or a host name, and a port; or several of them.
 
 use std::fmt;
 use std::io;
@@ -7,13 +7,25 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 /// The port of GRE-in-UDP (RFC 8086).
 pub const DEFAULT_PORT: u16 = 4754;
 
-/// The endpoint of a peer.
+/// The endpoint of a peer: where it is reached, and where else if nothing answers there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PeerEndpoint {
-    /// An address or a host name.
-    pub host: String,
-    /// A UDP port.
-    pub port: u16,
+    /// In the order in which they are tried; at least one.
+    places: Vec<Place>,
+}
+
+/// An address or a host name, and a UDP port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    host: String,
+    port: u16,
+}
+
+impl Place {
+    /// The address; `None` for a host name.
+    fn address(&self) -> Option<SocketAddr> {
+        self.host.parse().ok().map(|ip| SocketAddr::new(ip, self.port))
+    }
 }
 
 impl PeerEndpoint {
@@ -40,25 +52,49 @@ impl PeerEndpoint {
     }
 
     fn new(host: String, port: u16) -> Result<Self, String> {
-        if port == 0 { Err("port 0 is not a destination port".to_owned()) } else { Ok(Self { host, port }) }
+        if port == 0 {
+            Err("port 0 is not a destination port".to_owned())
+        } else {
+            Ok(Self { places: vec![Place { host, port }] })
+        }
     }
 
-    /// The address; `None` for a host name.
+    /// This endpoint, and where else the peer is reached.
     #[must_use]
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.host.parse().ok().map(|ip| SocketAddr::new(ip, self.port))
+    pub fn or(mut self, other: Self) -> Self {
+        self.places.extend(other.places.into_iter().filter(|place| !self.places.contains(place)).collect::<Vec<_>>());
+        self
     }
 
-    /// Looks up the addresses of the family of `source` (any family without one), in the resolver's order.
+    /// The addresses that are written as such.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.places.iter().filter_map(Place::address)
+    }
+
+    /// Whether all of it is addresses: there is no host name.
+    #[must_use]
+    pub fn is_numeric(&self) -> bool {
+        self.addresses().count() == self.places.len()
+    }
+
+    /// Looks up the addresses of the family of `source` (any family without one), in the order of the places and, for
+    /// each, the resolver's.
     ///
     /// # Errors
-    /// The resolver's, or there is no address of this family.
+    /// The resolver's for the last place, or there is no address of this family.
     pub fn resolve(&self, source: Option<IpAddr>) -> io::Result<Vec<SocketAddr>> {
         let has_family = |address: &SocketAddr| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
-        let addresses: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.filter(has_family).collect();
+        let mut addresses = Vec::new();
+        let mut error = None;
+        for place in &self.places {
+            match (place.host.as_str(), place.port).to_socket_addrs() {
+                Ok(found) => addresses.extend(found.filter(has_family)),
+                Err(failure) => error = Some(failure),
+            }
+        }
         if addresses.is_empty() {
-            let message = format!("{} has no address of the family of the path's source", self.host);
-            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+            let message = format!("{self} has no address of the family of the path's source");
+            return Err(error.unwrap_or_else(|| io::Error::new(io::ErrorKind::AddrNotAvailable, message)));
         }
         Ok(addresses)
     }
@@ -66,10 +102,14 @@ impl PeerEndpoint {
 
 impl fmt::Display for PeerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.address() {
-            Some(address) => write!(f, "{address}"),
-            None => write!(f, "{}:{}", self.host, self.port),
+        for (index, place) in self.places.iter().enumerate() {
+            let separator = if index == 0 { "" } else { " or " };
+            match place.address() {
+                Some(address) => write!(f, "{separator}{address}")?,
+                None => write!(f, "{separator}{}:{}", place.host, place.port)?,
+            }
         }
+        Ok(())
     }
 }
 
@@ -96,5 +136,18 @@ mod tests {
         for text in ["", ":4754", "a b:1", "host:port", "host:70000", "host:0", "192.0.2.1:0"] {
             assert!(PeerEndpoint::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn places_are_looked_up_in_their_order_and_only_those_of_the_family_of_the_source() {
+        let place = |text| PeerEndpoint::parse(text).unwrap();
+        let endpoint = place("[2001:db8::1]:99").or(place("no-such-host.invalid")).or(place("192.0.2.1"));
+        assert_eq!(endpoint.to_string(), "[2001:db8::1]:99 or no-such-host.invalid:4754 or 192.0.2.1:4754");
+        assert!(!endpoint.is_numeric() && place("192.0.2.1").or(place("192.0.2.2")).is_numeric());
+        let [v6, v4] = ["[2001:db8::1]:99", "192.0.2.1:4754"].map(|text| text.parse::<SocketAddr>().unwrap());
+        assert_eq!(endpoint.addresses().collect::<Vec<_>>(), [v6, v4]);
+        assert_eq!(endpoint.resolve(None).unwrap(), [v6, v4], "a name without an address is passed over");
+        assert_eq!(endpoint.resolve(Some([192, 0, 2, 9].into())).unwrap(), [v4]);
+        assert!(place("192.0.2.1").or(place("192.0.2.2")).resolve(Some(v6.ip())).is_err());
     }
 }

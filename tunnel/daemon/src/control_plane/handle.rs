@@ -3,6 +3,7 @@
 use crate::config::TunnelConfig;
 use crate::data_plane::LinkEvent;
 use crate::status::TunnelStatus;
+use std::collections::BTreeSet;
 
 /// The closure that gets the result of a change: the paths that wait for their device, or why nothing changed.
 pub type ChangeReply = Box<dyn FnOnce(Result<Vec<String>, String>) + Send>;
@@ -13,6 +14,9 @@ pub type PendingStatus = Box<dyn FnOnce() -> Option<TunnelStatus> + Send>;
 
 /// The closure that gets the status; it runs on the data thread.
 pub type StatusReply = Box<dyn FnOnce(PendingStatus) + Send>;
+
+/// A path that does not answer: the peer's public key, and the path's name.
+pub type SilentPath = (String, String);
 
 /// The closure that gets what resolving names again has changed, a line for each endpoint.
 pub type ResolveReply = Box<dyn FnOnce(Vec<String>) + Send>;
@@ -26,9 +30,10 @@ pub trait DataPlaneHandle: Send + Sync + 'static {
     /// Applies a configuration whose changes need no restart, all or nothing. `reply` is dropped if the data thread has
     /// ended.
     fn change(&self, config: &TunnelConfig, reply: ChangeReply);
-    /// Resolves the names of all endpoints again, on a thread of its own; paths whose endpoint has no other address stay
-    /// as they are. `reply` is dropped if the data thread has ended.
-    fn resolve(&self, reply: ResolveReply);
+    /// Looks up the endpoints that have no address and those of `silent` paths again, on a thread of its own. Silent paths go
+    /// on to the next address, if there is one; all others stay as they are. `reply` is dropped if the data thread has
+    /// ended.
+    fn resolve(&self, silent: BTreeSet<SilentPath>, reply: ResolveReply);
     /// Reports a change of a network device.
     fn on_link_event(&self, device: &str, event: LinkEvent);
     /// Announces the end to the peers and ends the data thread.

@@ -40,12 +40,24 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
         let mut probes = Vec::new();
         for path in &config.paths {
             for peer in &config.peers {
-                let Some(found) = subject(path, peer) else { continue };
-                let cause = match &found {
-                    Ok(subject) => local_cause(subject, &devices, &routes, &config.interface.name).await,
-                    Err(cause) => Some(cause.clone()),
-                };
-                let subject = found.ok();
+                let Some(found) = subjects(path, peer) else { continue };
+                let (mut subject, mut cause) = (None, None);
+                match found {
+                    Err(unresolved) => cause = Some(unresolved),
+                    // A path goes on to the next address: the first that can be sent to counts, or else the first one's cause.
+                    Ok(candidates) => {
+                        for candidate in candidates {
+                            let found = local_cause(&candidate, &devices, &routes, &config.interface.name).await;
+                            let can_be_sent_to = found.is_none();
+                            if can_be_sent_to || subject.is_none() {
+                                (subject, cause) = (Some(candidate), found);
+                            }
+                            if can_be_sent_to {
+                                break;
+                            }
+                        }
+                    }
+                }
                 let mut finding = PathFinding {
                     path: path.name.clone(),
                     source: subject.as_ref().and_then(Subject::source_address),
@@ -72,11 +84,15 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
     })
 }
 
-/// The subject of a path to a peer, or why its endpoint has no address; `None` if this end waits for the peer.
-fn subject(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<Result<Subject, Cause>> {
+/// The subjects of a path to a peer, one for each address, or why its endpoint has none; `None` if this end waits for the
+/// peer.
+fn subjects(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<Result<Vec<Subject>, Cause>> {
     let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref())?;
     Some(match endpoint.resolve(path.source) {
-        Ok(addresses) => Ok(Subject { interface: path.interface.clone(), source: path.source, remote: addresses[0] }),
+        Ok(addresses) => Ok(addresses
+            .into_iter()
+            .map(|remote| Subject { interface: path.interface.clone(), source: path.source, remote })
+            .collect()),
         Err(error) => Err(Cause {
             kind: CauseKind::Unresolved,
             text: format!("`endpoint = \"{endpoint}\"` has no address: {error}"),

@@ -37,7 +37,7 @@ pub use diagnosis::own_addresses;
 pub use enrolment::{EnrolError, PORT as ENROLMENT_PORT, enrol};
 pub use error::Error;
 pub use events::{EventLog, MAX_EVENTS};
-pub use handle::{ChangeReply, DataPlaneHandle, PendingStatus, ResolveReply, StatusReply};
+pub use handle::{ChangeReply, DataPlaneHandle, PendingStatus, ResolveReply, SilentPath, StatusReply};
 pub use live::{PathFinding, examine_paths, second_translator, translation};
 pub use metrics::{MEDIA_TYPE, encode_openmetrics};
 pub use monitor::Observer;

@@ -1,6 +1,5 @@
 //! The data plane's configuration, from the tunnel's.
 
-use super::lookups::Resolve;
 use super::path_assignment::{PathAssignment, path_error, socket_config};
 use crate::config::{ConfiguredPath, ConfiguredPeer, Mode, MptOptions, TunnelConfig};
 use crate::control_plane::Error;
@@ -9,6 +8,7 @@ use crate::data_plane::{
 };
 use ipnet::IpNet;
 use mpt::{KeepaliveConfig, ReorderConfig};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(Vec<DataPlaneC
             (vec![EngineConfig::Mpt(mpt_config(config, *options, peer, &remotes)?)], sockets.collect())
         }
         Mode::Ropewalk { private_key } => {
-            assignment = PathAssignment::new(config, &PathAssignment::default(), Resolve::New)?;
+            assignment = PathAssignment::new(config, &PathAssignment::default(), &BTreeSet::new())?;
             let engine = |thread: usize| {
                 let (peers, other_peers) = assignment.split(thread as u8);
                 let (private_key, realtime, relay) =
@@ -59,7 +59,7 @@ fn mpt_peer_address(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Result<Sock
         match endpoint.resolve(path.source) {
             Ok(addresses) => return Ok(addresses[0]),
             Err(error) => {
-                let Some(_) = endpoint.address() else {
+                if !endpoint.is_numeric() {
                     let name = &path.name;
                     warn!(
                         "path {name}: endpoint {endpoint} has no address: {error}; tried again in {} s",
@@ -68,7 +68,7 @@ fn mpt_peer_address(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Result<Sock
                     std::thread::sleep(wait);
                     wait = (wait * 2).min(RESOLVE_WAITS[1]);
                     continue;
-                };
+                }
                 return Err(path_error(path, error));
             }
         }

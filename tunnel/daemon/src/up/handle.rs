@@ -1,12 +1,12 @@
 //! The control thread's handle to the data threads: commands in one direction, reports turned into a status in the
 //! other.
 
-use super::lookups::Resolve;
 use super::path_assignment::PathAssignment;
 use super::status_builder::StatusBuilder;
 use crate::config::TunnelConfig;
-use crate::control_plane::{ChangeReply, DataPlaneHandle, ResolveReply, StatusReply};
+use crate::control_plane::{ChangeReply, DataPlaneHandle, ResolveReply, SilentPath, StatusReply};
 use crate::data_plane::{Command, CommandSender, LinkEvent, Report, Update};
+use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 
@@ -104,13 +104,13 @@ impl DataPlaneHandle for CommandHandle {
         });
     }
 
-    fn resolve(&self, reply: ResolveReply) {
+    fn resolve(&self, silent: BTreeSet<SilentPath>, reply: ResolveReply) {
         let (shared, threads) = (Arc::clone(&self.shared), Arc::clone(&self.threads));
         let changing = Arc::clone(&self.changing);
         std::thread::spawn(move || {
             // An attempt that is under way, or a reload, resolves the names.
             let Ok(_changing) = changing.try_lock() else { return };
-            if let Some(changes) = resolve(&shared, &threads) {
+            if let Some(changes) = resolve(&shared, &threads, &silent) {
                 reply(changes);
             }
         });
@@ -143,19 +143,20 @@ fn change(
     config: TunnelConfig,
 ) -> Option<Result<Vec<String>, String>> {
     let previous = shared.lock().ok()?.assignment.clone();
-    match PathAssignment::new(&config, &previous, Resolve::New) {
+    match PathAssignment::new(&config, &previous, &BTreeSet::new()) {
         Ok(assignment) => apply(shared, threads, config, assignment),
         Err(error) => Some(Err(error.to_string())),
     }
 }
 
-/// Resolves all names again, and has the data plane use the addresses that are new.
-fn resolve(shared: &Mutex<Shared>, threads: &[CommandSender]) -> Option<Vec<String>> {
+/// Resolves the names without an address and those of silent paths again, and has the data plane use the addresses that are
+/// new.
+fn resolve(shared: &Mutex<Shared>, threads: &[CommandSender], silent: &BTreeSet<SilentPath>) -> Option<Vec<String>> {
     let (config, previous) = {
         let shared = shared.lock().ok()?;
         (shared.config.clone(), shared.assignment.clone())
     };
-    let assignment = PathAssignment::new(&config, &previous, Resolve::All).ok()?;
+    let assignment = PathAssignment::new(&config, &previous, silent).ok()?;
     let changes = assignment.resolved_changes(&previous);
     if changes.is_empty() || config.mpt().is_some() {
         return Some(Vec::new());

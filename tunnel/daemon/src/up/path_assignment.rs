@@ -4,13 +4,13 @@
 //! Otherwise it is a new path with another id: measurements of the old path do not hold for it, and late datagrams of
 //! the old path cannot be mistaken for its own. Ids are reused in a cycle, as late as possible.
 
-use super::lookups::{Lookup, Lookups, Resolve, lookup};
+use super::lookups::{Lookup, Lookups, lookup};
 use crate::config::{ConfiguredPath, ConfiguredPeer, TunnelConfig};
-use crate::control_plane::Error;
+use crate::control_plane::{Error, SilentPath};
 use crate::data_plane::{OtherPeerConfig, PeerConfig, PeerPathConfig, SocketConfig, path_config};
 use machine::{MAX_PATHS, PathConfig};
 use seal::PublicKey;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -37,12 +37,13 @@ pub(super) struct PathAssignment {
 
 impl PathAssignment {
     /// The assignment for `config`, which changes as little as possible of `previous`. Resolves new host names; a path
-    /// whose endpoint has no address now is left out until a later attempt finds one.
+    /// whose endpoint has no address now is left out until a later attempt finds one. Paths of `silent` go on to the next
+    /// address of their endpoint.
     ///
     /// # Errors
     /// There are too many paths.
-    pub(super) fn new(config: &TunnelConfig, previous: &Self, resolve: Resolve) -> Result<Self, Error> {
-        let mut lookups = Lookups::new(&previous.resolved, resolve);
+    pub(super) fn new(config: &TunnelConfig, previous: &Self, silent: &BTreeSet<SilentPath>) -> Result<Self, Error> {
+        let mut lookups = Lookups::new(&previous.resolved, silent);
         let mut remotes = Vec::new();
         for path in &config.paths {
             remotes.push(config.peers.iter().map(|peer| lookups.peer_address(path, peer)).collect::<Vec<_>>());
@@ -68,18 +69,18 @@ impl PathAssignment {
     pub(super) fn unresolved(&self, path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<(String, &str)> {
         let lookup = lookup(path, peer)?;
         let error = self.unresolved.get(&lookup)?;
-        Some((lookup.0.to_string(), error))
+        Some((lookup.endpoint.to_string(), error))
     }
 
-    /// What differs from the addresses of `previous`, a line for each endpoint.
+    /// What differs from the addresses of `previous`, a line for each endpoint on each path.
     pub(super) fn resolved_changes(&self, previous: &Self) -> Vec<String> {
         let changed = self.resolved.iter().filter(|(lookup, address)| previous.resolved.get(*lookup) != Some(*address));
-        let line = |((endpoint, source), address): (&Lookup, &SocketAddr)| match previous
-            .resolved
-            .get(&(endpoint.clone(), *source))
-        {
-            Some(old) => format!("endpoint {endpoint} is {address} now, it was {old}"),
-            None => format!("endpoint {endpoint} is {address}"),
+        let line = |(lookup, address): (&Lookup, &SocketAddr)| {
+            let Lookup { endpoint, path, .. } = lookup;
+            match previous.resolved.get(lookup) {
+                Some(old) => format!("path {path}: endpoint {endpoint} is {address} now, it was {old}"),
+                None => format!("path {path}: endpoint {endpoint} is {address}"),
+            }
         };
         changed.map(line).collect()
     }
@@ -261,7 +262,7 @@ mod tests {
         PathAssignment::new(
             &config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file"),
             previous,
-            Resolve::New,
+            &BTreeSet::new(),
         )
     }
 

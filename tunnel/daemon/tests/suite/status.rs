@@ -1,7 +1,7 @@
 //! The status of a running tunnel: JSON, metrics, and `show`.
 
 use ropewalk_daemon::control_plane::{
-    ChangeReply, DataPlaneHandle, ResolveReply, StatusReply, encode_openmetrics, route_halves,
+    ChangeReply, DataPlaneHandle, ResolveReply, SilentPath, StatusReply, encode_openmetrics, route_halves,
 };
 use ropewalk_daemon::data_plane::LinkEvent;
 use ropewalk_daemon::event::{Cause, CauseKind};
@@ -100,7 +100,7 @@ impl DataPlaneHandle for FixedStatus {
         reply(Err("not supported".into()));
     }
 
-    fn resolve(&self, _: ResolveReply) {}
+    fn resolve(&self, _: BTreeSet<SilentPath>, _: ResolveReply) {}
 
     fn on_link_event(&self, _: &str, _: LinkEvent) {}
 

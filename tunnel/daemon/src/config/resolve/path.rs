@@ -69,7 +69,7 @@ fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> Con
         interface,
         source: values.source.as_ref().and_then(|text| value::address(text, context)),
         listen_port: value::integer(values.listen_port.as_ref(), 0..=65_535, i64::from(port), context) as u16,
-        endpoint: values.endpoint.as_ref().and_then(|text| peer::endpoint(text, context)),
+        endpoint: peer::endpoint(values.endpoint.as_ref(), context),
         backup: flag(values.backup.as_ref(), false),
         metered: flag(values.metered.as_ref(), false),
         secondary: flag(values.secondary.as_ref(), false),
@@ -129,10 +129,11 @@ fn check(
         let diagnostic = Diagnostic::new(text.span(), "`endpoint` of a path is ambiguous: there are several peers");
         context.report(diagnostic.with_help("`endpoint` in each [[peer]]"));
     }
-    let ip_of = |endpoint: &PeerEndpoint| endpoint.address().map(|address| address.ip());
-    let remote = path.endpoint.as_ref().and_then(ip_of);
-    if let (Some(source), Some(remote), Some(text)) = (path.source, remote, &values.source)
-        && source.is_ipv4() != remote.is_ipv4()
+    let is_reached = |endpoint: &PeerEndpoint, source: IpAddr| {
+        !endpoint.is_numeric() || endpoint.addresses().any(|address| address.is_ipv4() == source.is_ipv4())
+    };
+    if let (Some(source), Some(remote), Some(text)) = (path.source, &path.endpoint, &values.source)
+        && !is_reached(remote, source)
     {
         let diagnostic = Diagnostic::new(text.span(), format!("`{source}` cannot send to `{remote}`"));
         context.report(diagnostic.with_help("both IPv4, or both IPv6"));
@@ -153,7 +154,7 @@ fn check_routing_loop(
         |address: IpAddr| peers.iter().flat_map(|peer| &peer.allowed_ips).find(|network| network.contains(&address));
     for (index, path) in paths.iter().enumerate().filter(|(_, path)| routes && path.interface.is_none()) {
         let endpoints = path.endpoint.iter().chain(peers.iter().filter_map(|peer| peer.endpoint.as_ref()));
-        let remote = endpoints.filter_map(PeerEndpoint::address).map(|address| address.ip());
+        let remote = endpoints.flat_map(PeerEndpoint::addresses).map(|address| address.ip());
         let default_route = peers.iter().flat_map(|peer| &peer.allowed_ips).find(|network| network.prefix_len() == 0);
         if let Some(network) = remote.filter_map(route_to).next().or(default_route) {
             let span = tables.get(index).map_or(0..0, Spanned::span);

@@ -6,7 +6,7 @@ use super::value;
 use crate::config::endpoint::PeerEndpoint;
 use crate::config::model::ConfiguredPeer;
 use crate::config::peers_file::{PEER_NAME_HELP, is_peer_name};
-use crate::config::tables::{ConfigFile, PeerTable};
+use crate::config::tables::{ConfigFile, PeerTable, StringOrList};
 use ipnet::IpNet;
 use parse::{Diagnostic, Spanned};
 use seal::{PresharedKey, PublicKey};
@@ -94,7 +94,7 @@ fn peer(table: &Spanned<PeerTable>, networks: &mut Vec<SpannedNetwork>, context:
         let help = "the peer's inner address, such as `address = \"10.77.0.2\"`: MPT's keepalives carry it";
         context.report(missing(table.span(), "address").with_help(help));
     }
-    let endpoint = values.endpoint.as_ref().and_then(|text| endpoint(text, context));
+    let endpoint = endpoint(values.endpoint.as_ref(), context);
     let token_expires = values.token_expires.as_ref().map(|seconds| u64::try_from(*seconds.get()).unwrap_or(0));
     let name = values.name.as_ref().and_then(|name| context.ok(peer_name(name)));
     let priority = priority(values, context);
@@ -146,7 +146,19 @@ fn refuse_keys(values: &PeerTable, context: &mut Context<'_>) -> Keys {
     (None, None)
 }
 
-pub(super) fn endpoint(text: &Spanned<String>, context: &mut Context<'_>) -> Option<PeerEndpoint> {
+/// The endpoint of a peer, from one place or a list of them.
+pub(super) fn endpoint(value: Option<&Spanned<StringOrList>>, context: &mut Context<'_>) -> Option<PeerEndpoint> {
     let help = "such as `vpn.example.org:4754`, `192.0.2.1:4754` or `[2001:db8::1]:4754`";
-    context.ok(PeerEndpoint::parse(text.get()).map_err(|error| Diagnostic::new(text.span(), error).with_help(help)))
+    let places = value::strings(value);
+    let span = value.map_or(0..0, Spanned::span);
+    if value.is_some() && places.is_empty() {
+        context.report(Diagnostic::new(span, "there is no endpoint in this list").with_help(help));
+    } else if context.is_mpt && places.len() > 1 {
+        let diagnostic = Diagnostic::new(span, "a path has one endpoint in `mpt` mode");
+        context.report(diagnostic.with_help("MPT's paths are fixed: [[path]] for each"));
+    }
+    let parse = |(text, span): (String, Range<usize>)| {
+        context.ok(PeerEndpoint::parse(&text).map_err(|error| Diagnostic::new(span, error).with_help(help)))
+    };
+    places.into_iter().filter_map(parse).reduce(PeerEndpoint::or)
 }
