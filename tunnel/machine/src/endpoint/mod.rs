@@ -160,7 +160,8 @@ impl<P: Payload> Endpoint<P> {
     /// With a path number of [`MAX_PATHS`] or more.
     pub fn set_path(&mut self, id: PathId, config: PathConfig) {
         assert!(id.index() < MAX_PATHS, "at most {MAX_PATHS} paths");
-        self.control_deadline = Instant::ZERO;
+        // A burst does not go on if the path is used differently.
+        (self.control_deadline, self.burst) = (Instant::ZERO, None);
         if self.paths.len() <= id.index() {
             self.paths.resize_with(id.index() + 1, || None);
         }
@@ -365,7 +366,9 @@ impl<P: Payload> Endpoint<P> {
 
     fn on_path_state(&mut self, now: Instant, id: PathId, state: PathState) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        path.peer_state = state;
+        if std::mem::replace(&mut path.peer_state, state) != state {
+            self.burst = None;
+        }
         if state == PathState::Removed {
             self.forget_path(now, id);
             self.events.push_back(EndpointEvent::PathRemoved(id));
