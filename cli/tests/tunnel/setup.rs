@@ -103,6 +103,31 @@ fn addresses_that_change_as_by_dhcp_cost_no_set_up_and_a_routed_prefix_is_not_tr
 }
 
 #[test]
+fn of_two_routers_that_translate_one_behind_the_other_check_tells() {
+    let Some(internet) = Internet::new() else { return };
+    let output = internet.ropewalk(SERVER, "setup server --yes");
+    internet.ropewalk(CLIENT, &format!("{} --yes", client_command(&output)));
+    let checked = internet.ropewalk(CLIENT, "check --live /etc/ropewalk/rw0.toml");
+    assert!(!checked.contains("double NAT"), "{checked}");
+
+    // The provider translates, too.
+    for (host, line) in [
+        (ROUTER, "ip address flush dev p2 scope global"),
+        (ROUTER, "ip address add 100.66.0.2/24 dev p2"),
+        (ROUTER, "ip route add default via 100.66.0.254"),
+        (INTERNET, "ip address add 100.66.0.254/24 dev p2"),
+        (INTERNET, "nft add table ip nat"),
+        (INTERNET, "nft add chain ip nat post { type nat hook postrouting priority srcnat ; }"),
+        (INTERNET, "nft add rule ip nat post ip saddr 100.66.0.0/24 masquerade"),
+    ] {
+        internet.run(host, &line.split(' ').collect::<Vec<_>>());
+    }
+    let checked = internet.ropewalk(CLIENT, "check --live /etc/ropewalk/rw0.toml");
+    let line = "path p3: double NAT, probably: behind the router 192.168.1.1 is another one without a public address, 100.66.0.254";
+    assert!(checked.contains(line) && checked.ends_with("no problem found\n"), "{checked}");
+}
+
+#[test]
 fn what_is_there_already_is_kept_and_odd_names_are_refused() {
     let Some(internet) = Internet::new() else { return };
     let file = "/etc/ropewalk/rw0.toml";
