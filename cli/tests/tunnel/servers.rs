@@ -8,6 +8,9 @@ use daemon::status::PathState;
 use lab::testbed::{LEFT, RIGHT};
 use testing::eventually;
 
+/// The second server's port. The one after the first server's is that of its speed tests.
+const SECOND_PORT: u16 = PORT + 2;
+
 #[test]
 fn a_client_moves_to_its_second_server_when_the_first_dies() {
     let Some(mut pair) = TunnelPair::configured(IPV4, &[""]) else { return };
@@ -15,10 +18,9 @@ fn a_client_moves_to_its_second_server_when_the_first_dies() {
     let [client, second] = [keys::pubkey(pair.private_key(LEFT)), keys::pubkey(&private)].map(Result::unwrap);
     // The second server has the same inner address; the host's route is the first one's as long as that lives.
     let configuration = format!(
-        "[interface]\naddress = \"10.77.0.2/24\"\nprivate-key = \"{}\"\nlisten-port = {}\nroutes = false\n\
+        "[interface]\naddress = \"10.77.0.2/24\"\nprivate-key = \"{}\"\nlisten-port = {SECOND_PORT}\nroutes = false\n\
          [[peer]]\npublic-key = \"{client}\"\nallowed-ips = \"10.77.0.1/32\"\n",
-        *private,
-        PORT + 1
+        *private
     );
     let _second = SecondDaemon::start(&pair, RIGHT, &configuration);
     let server = pair.testbed.v4(0, RIGHT);
@@ -27,8 +29,7 @@ fn a_client_moves_to_its_second_server_when_the_first_dies() {
         let networks = "allowed-ips = \"10.77.0.2/32\"\n";
         let first = format!("{networks}priority = 1\nendpoint = \"{server}:{PORT}\"\n");
         let second = format!(
-            "\n[[peer]]\npublic-key = \"{second}\"\n{networks}priority = 2\nendpoint = \"{server}:{}\"\n",
-            PORT + 1
+            "\n[[peer]]\npublic-key = \"{second}\"\n{networks}priority = 2\nendpoint = \"{server}:{SECOND_PORT}\"\n"
         );
         text.replace(&format!("{line}\n"), "").replace(networks, &first) + &second
     });

@@ -27,7 +27,7 @@ fn second_client(pair: &TunnelPair) -> (SecondDaemon, String) {
         *private,
         SECOND[1],
         pair.testbed.v4(0, RIGHT),
-        PORT + 1
+        PORT + 2
     );
     let table = format!("\n[[peer]]\npublic-key = \"{public}\"\nallowed-ips = \"{}/32\"\n", SECOND[0]);
     (SecondDaemon::start(pair, LEFT, &text), table)
