@@ -63,8 +63,9 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
     }
     if let Some(status) = &peer.realtime {
         let RealtimeStatus { traffic, moves, copied_packets, first_copies, wasted_copies, .. } = status;
-        let copies = format!("{copied_packets} copied ({first_copies} came first, {wasted_copies} in vain)");
-        line("real-time", format!("{}, {copies}, {moves} moves", class(traffic)));
+        let copies = format!("{copied_packets} packets ({first_copies} came first, {wasted_copies} in vain)");
+        line("real-time", format!("{}, {moves} moves", class(traffic)));
+        line("real-time copies", copies);
         line("bulk", peer.bulk.as_ref().map_or_else(|| "nothing yet".into(), class));
     }
     if let Some(status) = &peer.relay {

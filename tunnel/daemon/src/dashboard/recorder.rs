@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(recorder.record(START, &status).0.len(), MAX_SERIES);
         status.peers[0].paths.truncate(2);
         status.peers[0].paths.push(named(1000));
-        assert_eq!(recorder.record(START + 1, &status).0.len(), 3, "the places are of series of this minute");
+        assert_eq!(recorder.record(START + 1, &status).0.len(), 5, "the places are of series of this minute");
         let later = recorder.record(START + 200, &status).0;
         assert!(later.iter().any(|(key, _)| key.path.as_deref() == Some("path-1000")));
         assert_eq!(recorder.series.len(), MAX_SERIES);

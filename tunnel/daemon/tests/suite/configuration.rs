@@ -258,7 +258,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "private-key = 'PRIVATE'",
         "private-key = 'PRIVATE'\nuplinks = { exlude = [] }",
-        "`exclude`, `metered`, `secondary`",
+        "`exclude`, `metered`, `unmetered`, `secondary`",
     ),
     ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nrouting = 'aut'", "did you mean `auto`?"),
     ("'10.77.0.1/24'", "'10.77.0.1'", "`10.77.0.1/24`, or `10.77.0.1/32` for this host alone"),
