@@ -4,11 +4,14 @@ use crate::Summary;
 use hdrhistogram::Histogram;
 use units::Span;
 
-/// A distribution of times: exact mean, minimum and maximum; percentiles to three digits in constant memory, which is
-/// allocated for the first sample.
+/// The greatest time of a percentile, microseconds.
+const MAX_US: u64 = 1_000_000_000;
+
+/// A distribution of times: exact mean, minimum and maximum; percentiles to three digits in memory that grows with the
+/// logarithm of the greatest sample: 8 kB up to 2 ms, and 4 kB more for each doubling.
 #[derive(Debug)]
 pub struct Distribution {
-    histogram: Option<Histogram<u64>>,
+    histogram: Option<Histogram<u32>>,
     is_off: bool,
     total: u128,
     min: Span,
@@ -31,8 +34,8 @@ impl Distribution {
             }
             return;
         };
-        // Microseconds; saturating, so that an absurd value cannot fail the run.
-        histogram.saturating_record(span.as_micros());
+        // It grows to any value up to the greatest one; a greater one counts as that.
+        histogram.record(span.as_micros().min(MAX_US)).expect("a bucket for every value up to MAX_US");
         self.total += u128::from(span.0);
         self.min = self.min.min(span);
         self.max = self.max.max(span);
@@ -40,7 +43,7 @@ impl Distribution {
 
     #[cold]
     fn add_first(&mut self, span: Span) {
-        self.histogram = Some(Histogram::new_with_bounds(1, 1_000_000_000, 3).expect("the bounds are in order"));
+        self.histogram = Some(Histogram::new(3).expect("three digits are supported"));
         self.add(span);
     }
 
