@@ -145,6 +145,9 @@ impl Reloader {
         for path in &mut config.paths {
             path.backup = path.name != *name;
             path.metered &= path.backup;
+            if !path.backup {
+                path.classes = machine::PathClasses::All;
+            }
         }
         self.alone = Some((normal, Instant::now() + ALONE_LEASE));
         self.change_to(config, data_plane).await.map(|_| format!("{name} carries data alone\n"))
@@ -191,7 +194,8 @@ impl Reloader {
         let mut events = Vec::new();
         let found = self.with_uplinks(self.control.config.clone()).await;
         match found {
-            Ok(new_config) => {
+            Ok(mut new_config) => {
+                self.mark_over_quota(&mut new_config);
                 let old_paths = self.control.config.paths.clone();
                 if new_config.paths != old_paths {
                     match self.change_to(new_config, data_plane).await {

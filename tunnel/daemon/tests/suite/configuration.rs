@@ -338,6 +338,18 @@ fn keys_and_addresses_of_the_wrong_end_are_named() {
     );
 }
 
+#[test]
+fn keys_of_the_use_of_paths_are_warned_of_at_an_end_that_opens_none() {
+    let path = "[[path]]\nsource = '192.0.2.1'\nquota = '5GB'\nsecondary = true\n";
+    let opens = format!("{MINIMAL_CONFIG}{path}");
+    assert_eq!(parse(&opens).unwrap().warnings, [""; 0]);
+    let warnings = parse(&opens.replace("endpoint = 'vpn.example.org'\n", "")).unwrap().warnings;
+    for (warning, key) in warnings.iter().zip(["secondary", "quota"]) {
+        assert!(warning.starts_with(&format!("`{key}` of path 192.0.2.1 has no effect")), "{warning}");
+    }
+    assert_eq!(warnings.len(), 2);
+}
+
 /// Results of reading a configuration with `text`, and with a key file `key`, when both have these modes.
 fn load_with_modes(name: &str, text: &str, config_mode: u32, key_mode: u32) -> Result<TunnelConfig, String> {
     use std::os::unix::fs::PermissionsExt;

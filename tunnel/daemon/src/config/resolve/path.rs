@@ -38,6 +38,9 @@ pub(super) fn paths(
     for (index, table) in tables.iter().enumerate() {
         check(table, index, &paths, interface, peers, context);
         role::check(table, context);
+        if !is_initiator && !context.is_mpt {
+            role::warn_of_no_use(table, &paths[index].name, context);
+        }
     }
     role::check_classes(file, &paths, interface, context);
     if paths.is_empty() && interface.uplinks.is_none() {

@@ -106,6 +106,24 @@ pub(super) fn check(table: &Spanned<PathTable>, context: &mut Context<'_>) {
     }
 }
 
+/// Warns of keys that say how this end uses the paths that it opens, at one that only waits for its peers.
+pub(super) fn warn_of_no_use(table: &Spanned<PathTable>, name: &str, context: &mut Context<'_>) {
+    let values = table.get();
+    let keys = [
+        ("backup", values.backup.is_some()),
+        ("metered", values.metered.is_some()),
+        ("secondary", values.secondary.is_some()),
+        ("classes", values.classes.is_some()),
+        ("quota", values.quota.is_some()),
+    ];
+    for (key, _) in keys.iter().filter(|(_, is_given)| *is_given) {
+        context.warnings.push(format!(
+            "`{key}` of path {name} has no effect: it holds for paths that this end opens, and no peer has an `endpoint`. \
+             Its peers say how theirs are used"
+        ));
+    }
+}
+
 /// Each class needs a path. Uplinks that are found are for both.
 pub(super) fn check_classes(
     file: &ConfigFile,
