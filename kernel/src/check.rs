@@ -10,6 +10,8 @@ pub const OLDEST: (u32, u32) = (6, 1);
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// The type of a registered congestion control, in that description.
 const STRUCT_OPS: &[u8] = b"\0bpf_struct_ops_tcp_congestion_ops\0";
+/// A member of `struct bpf_prog_aux` in kernels whose vendor has changed when programs run. Linux has none of this name.
+const OWNED_BY_INIT: &[u8] = b"\0init_owned\0";
 /// The capabilities that loading needs, by their bits (`linux/capability.h`). CAP_SYS_ADMIN includes the other two.
 const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 const CAP_SYS_ADMIN: u32 = 21;
@@ -52,6 +54,7 @@ pub fn check() -> Vec<Condition> {
     vec![
         version(&read("/proc/sys/kernel/osrelease").unwrap_or_default()),
         types(fs::read(BTF).ok().as_deref()),
+        left_out(leaves_programs_out()),
         compiler(read("/proc/sys/net/core/bpf_jit_enable").ok().as_deref(), is_root_only("/proc/sys/net/core")),
         lockdown(&read("/sys/kernel/security/lockdown").unwrap_or_default()),
         capabilities(&read("/proc/self/status").unwrap_or_default(), is_in_first_user_namespace()),
@@ -76,13 +79,31 @@ fn version(release: &str) -> Condition {
 fn types(btf: Option<&[u8]>) -> Condition {
     let (found, remedy) = match btf {
         None => (format!("{BTF} cannot be read"), Some("a kernel with CONFIG_DEBUG_INFO_BTF=y, as distributions have")),
-        Some(btf) if !btf.windows(STRUCT_OPS.len()).any(|window| window == STRUCT_OPS) => (
+        Some(btf) if !contains(btf, STRUCT_OPS) => (
             "no congestion control by eBPF".to_owned(),
             Some("a kernel with CONFIG_BPF_JIT=y and CONFIG_BPF_SYSCALL=y"),
         ),
         Some(_) => (BTF.to_owned(), None),
     };
     condition("types (BTF)", true, found, remedy)
+}
+
+fn contains(btf: &[u8], name: &[u8]) -> bool {
+    btf.windows(name.len()).any(|window| window == name)
+}
+
+/// Whether this kernel leaves programs out while it handles packets in an interrupt of a thread of process 1, as a vendor's
+/// does: the window or threshold that the program would have decided is then what happens to be on the stack.
+#[must_use]
+pub fn leaves_programs_out() -> bool {
+    fs::read(BTF).is_ok_and(|btf| contains(&btf, OWNED_BY_INIT))
+}
+
+fn left_out(leaves_out: bool) -> Condition {
+    let remedy =
+        "a kernel as Linux releases it: with this one a window may become any number for a while (docs/kernel.md)";
+    let found = if leaves_out { "left out in interrupts of process 1, by a vendor's change" } else { "always run" };
+    condition("programs", false, found, leaves_out.then_some(remedy))
 }
 
 /// `hidden`: the setting is there, but only root may read it.

@@ -10,5 +10,5 @@ mod check;
 mod loader;
 
 pub use catalogue::{PROGRAMS, Program, program};
-pub use check::{Condition, OLDEST, check};
+pub use check::{Condition, OLDEST, check, leaves_programs_out};
 pub use loader::{Error, Loaded, load, loaded, registered, unload};

@@ -13,10 +13,15 @@ use std::os::unix::fs::OpenOptionsExt;
 const MARKS: [&str; 6] =
     ["WARNING: ", "BUG: ", "Oops", "refcount_t: ", "unregister_netdevice: waiting", "general protection"];
 
+/// Where Linux warns of a window of 0 or less: what a kernel has that [leaves programs out](kernel::leaves_programs_out).
+const LEFT_OUT_MARK: &str = "include/net/tcp.h:";
+
 /// The kernel's log from a point in time on.
 #[derive(Debug)]
 pub struct KernelLog {
     file: File,
+    /// Whether the kernel leaves programs out.
+    leaves_out: bool,
 }
 
 impl KernelLog {
@@ -29,17 +34,20 @@ impl KernelLog {
         let mut file =
             OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").map_err(io_error)?;
         file.seek(SeekFrom::End(0)).map_err(io_error)?;
-        Ok(Self { file })
+        Ok(Self { file, leaves_out: kernel::leaves_programs_out() })
     }
 
-    /// Warnings and faults of the kernel since the last call.
+    /// Warnings and faults of the kernel since the last call, without those that it has because it leaves programs out.
     pub fn findings(&mut self) -> Vec<String> {
         let mut findings = Vec::new();
         let mut record = [0; 8192];
         loop {
             match self.file.read(&mut record) {
                 Ok(0) => return findings,
-                Ok(length) => findings.extend(finding(&String::from_utf8_lossy(&record[..length]))),
+                Ok(length) => findings.extend(
+                    finding(&String::from_utf8_lossy(&record[..length]))
+                        .filter(|line| !(self.leaves_out && line.contains(LEFT_OUT_MARK))),
+                ),
                 // Records that were overwritten before they were read.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                 Err(_) => return findings,

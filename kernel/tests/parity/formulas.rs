@@ -143,7 +143,9 @@ fn balias_threshold_is_the_papers_within_a_packet() {
         let ssthresh = answer(&native, &group, "congestion 0 new_state 3")?.ssthresh;
         let cwnd = f64::from(group[0].cwnd);
         let expected = (cwnd - cwnd / 2.0 * balias_alpha(&group).min(1.5)).max(2.0);
-        prop_assert!((f64::from(ssthresh) - expected).abs() <= 1.0, "{group:?}: {ssthresh}, not {expected}");
+        // The formula itself is rounded here, in five operations.
+        let tolerance = 1.0 + 5.0 * f64::EPSILON * cwnd;
+        prop_assert!((f64::from(ssthresh) - expected).abs() <= tolerance, "{group:?}: {ssthresh}, not {expected}");
         Ok(())
     });
     assert!(result.is_ok(), "{}", result.unwrap_err());
