@@ -6,8 +6,8 @@ use std::process::ExitCode;
 /// The failure of a verb, with a message for the user.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A run failed.
-    #[cfg(feature = "study")]
+    /// A run or a test failed.
+    #[cfg(any(feature = "study", feature = "tunnel"))]
     Run(String),
     /// The command line names something that does not exist.
     Usage(String),
@@ -28,7 +28,7 @@ impl Failure {
     /// The exit code, as `--help` tells it.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
-            #[cfg(feature = "study")]
+            #[cfg(any(feature = "study", feature = "tunnel"))]
             Self::Run(_) => 1,
             Self::Usage(_) => 2,
             #[cfg(feature = "study")]
@@ -49,7 +49,7 @@ impl fmt::Display for Failure {
             Self::Configuration(faults) => write!(f, "{faults}"),
             #[cfg(feature = "tunnel")]
             Self::ReloadedConfiguration(faults) => f.write_str(faults),
-            #[cfg(feature = "study")]
+            #[cfg(any(feature = "study", feature = "tunnel"))]
             Self::Run(message) => write!(f, "error: {message}"),
             Self::Usage(message) | Self::Environment(message) => write!(f, "error: {message}"),
         }

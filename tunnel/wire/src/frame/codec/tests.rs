@@ -73,7 +73,7 @@ fn malformed_frames_are_rejected() {
     for (bytes, reason) in [
         (&[7][..], Malformed::Type),
         (&[0x3f], Malformed::Type),
-        (&[5, 0, 3], Malformed::Value),
+        (&[5, 0, 5], Malformed::Value),
         (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0], Malformed::Value), // no range
         (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0], Malformed::Value), // an empty range
         (&[1, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0xc0, 0, 0, 0, 0x80, 0, 0, 0], Malformed::Value), // half the space
