@@ -3,7 +3,7 @@
 use super::counters::LinkCounters;
 use super::impairments::{Impairment, Impairments};
 use super::loss::LossState;
-use super::packet::{Packet, Verdict};
+use super::packet::{Forwarded, Packet, Verdict};
 use super::transmitter::{Transmission, Transmitter};
 use super::wire::Wire;
 use crate::config::PipeConfig;
@@ -39,9 +39,7 @@ impl<P: Packet> Egress<P> {
     /// Returns the start of its transmission and its verdict. A packet that is lost is transmitted too.
     #[inline]
     pub(super) fn send(&mut self, available_at: Instant, packet: P, size: u64) -> (Instant, Verdict) {
-        let Transmission { start, departure, serialisation_time } = self.transmitter.send(available_at, size);
-        self.counters.queue_delay_total_ns += start.since(available_at).0;
-        self.counters.busy_ns += serialisation_time.0;
+        let Transmission { start, departure, .. } = self.transmit(available_at, size);
         let (packet_or_lost, verdict) = self.apply_loss(departure, packet);
         let impairment = match &self.impairments {
             Some(impairments) => impairments.draw(&mut self.rng),
@@ -49,6 +47,53 @@ impl<P: Packet> Egress<P> {
         };
         self.wire.send(departure, packet_or_lost, impairment, &mut self.rng);
         (start, verdict)
+    }
+
+    /// As [`send`](Self::send), without impairments; but a packet that arrives before `horizon` has left the pipe.
+    #[inline]
+    pub(super) fn forward(
+        &mut self,
+        available_at: Instant,
+        packet: P,
+        size: u64,
+        horizon: Instant,
+    ) -> (Instant, Forwarded<P>) {
+        let Transmission { start, departure, .. } = self.transmit(available_at, size);
+        let (packet_or_lost, verdict) = self.apply_loss(departure, packet);
+        let forwarded = self.wire.forward(departure, packet_or_lost, horizon, &mut self.rng);
+        (start, forwarded.map_or(Forwarded::Enqueued(verdict), |(packet, arrival)| self.deliver(packet, arrival)))
+    }
+
+    /// Removes the first packet that arrives before `horizon`.
+    pub(super) fn forward_first(&mut self, horizon: Instant) -> Option<(P, Instant)> {
+        let (packet, arrival) = self.wire.take_before(horizon)?;
+        self.count_delivered(&packet);
+        Some((packet, arrival))
+    }
+
+    #[inline]
+    fn deliver(&mut self, packet: P, arrival: Instant) -> Forwarded<P> {
+        self.count_delivered(&packet);
+        Forwarded::Arrives(packet, arrival)
+    }
+
+    #[inline]
+    fn count_delivered(&mut self, packet: &P) {
+        self.counters.delivered += 1;
+        self.counters.bytes_delivered += u64::from(packet.bytes());
+    }
+
+    #[inline]
+    fn transmit(&mut self, available_at: Instant, size: u64) -> Transmission {
+        let transmission = self.transmitter.send(available_at, size);
+        self.counters.queue_delay_total_ns += transmission.start.since(available_at).0;
+        self.counters.busy_ns += transmission.serialisation_time.0;
+        transmission
+    }
+
+    /// Whether the wire duplicates, corrupts or reorders packets.
+    pub(super) fn is_impaired(&self) -> bool {
+        self.impairments.is_some()
     }
 
     /// Whether packets may overtake others on the wire.
@@ -92,8 +137,7 @@ impl<P: Packet> Egress<P> {
     #[inline]
     pub(super) fn receive(&mut self, now: Instant) -> Option<P> {
         let packet = self.wire.receive(now, &mut self.counters)?;
-        self.counters.delivered += 1;
-        self.counters.bytes_delivered += u64::from(packet.bytes());
+        self.count_delivered(&packet);
         Some(packet)
     }
 

@@ -7,7 +7,7 @@
 use super::aqm::EnqueueAction;
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
-use super::packet::{Packet, Verdict};
+use super::packet::{Forwarded, Packet, Verdict};
 use super::packet_queue::Backlog;
 use super::red::Red;
 use crate::config::{QueueConfig, QueueDiscipline};
@@ -48,16 +48,44 @@ impl EnqueueAqm {
         size: u64,
         egress: &mut Egress<P>,
     ) -> Verdict {
-        self.dequeue_until(now);
-        if !self.passes_red(now, &mut packet, egress) || !self.has_room(now, size, egress) {
+        if !self.admits(now, &mut packet, size, egress) {
             return egress.discard_dropped(packet);
         }
         let (start, verdict) = egress.send(now, packet, size);
+        self.wait_until(start, now, size);
+        verdict
+    }
+
+    /// As [`enqueue`](Self::enqueue); but a packet that arrives before `horizon` has left the pipe.
+    #[inline]
+    pub(super) fn forward<P: Packet>(
+        &mut self,
+        now: Instant,
+        mut packet: P,
+        size: u64,
+        horizon: Instant,
+        egress: &mut Egress<P>,
+    ) -> Forwarded<P> {
+        if !self.admits(now, &mut packet, size, egress) {
+            return Forwarded::Enqueued(egress.discard_dropped(packet));
+        }
+        let (start, forwarded) = egress.forward(now, packet, size, horizon);
+        self.wait_until(start, now, size);
+        forwarded
+    }
+
+    #[inline]
+    fn admits<P: Packet>(&mut self, now: Instant, packet: &mut P, size: u64, egress: &mut Egress<P>) -> bool {
+        self.dequeue_until(now);
+        self.passes_red(now, packet, egress) && self.has_room(now, size, egress)
+    }
+
+    #[inline]
+    fn wait_until(&mut self, start: Instant, now: Instant, size: u64) {
         if start > now {
             self.waiting.push_back(ScheduledPacket { start, size });
             self.bytes += size;
         }
-        verdict
     }
 
     /// Removes the packets whose transmission has started by `now`.

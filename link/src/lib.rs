@@ -37,5 +37,5 @@ pub use config::{
     QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 pub use counters::LinkCounters;
-pub use packet::{Packet, Verdict};
+pub use packet::{Forwarded, Packet, Verdict};
 pub use pipe::Pipe;

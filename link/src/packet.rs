@@ -1,6 +1,7 @@
 //! The interface of packets, and the verdict on one that is enqueued.
 
 use std::fmt::Debug;
+use units::Instant;
 
 /// Properties of a packet that a pipe uses.
 pub trait Packet: Debug + Send + Sized + 'static {
@@ -27,4 +28,13 @@ pub enum Verdict {
     Dropped,
     /// The wire lost the packet, or the link is down.
     Lost,
+}
+
+/// What became of a packet that a pipe was to forward.
+#[derive(Debug)]
+pub enum Forwarded<P> {
+    /// It has left the pipe, and arrives at the far end at this time.
+    Arrives(P, Instant),
+    /// It was enqueued, with this verdict.
+    Enqueued(Verdict),
 }

@@ -20,7 +20,7 @@ use crate::dequeue_aqm::DequeueAqm;
 use crate::egress::Egress;
 use crate::enqueue_aqm::EnqueueAqm;
 use crate::loss::LossState;
-use crate::packet::{Packet, Verdict};
+use crate::packet::{Forwarded, Packet, Verdict};
 use crate::packet_queue::Backlog;
 use crate::policer::Policer;
 use units::{Instant, Rate, RngStream, Span};
@@ -60,18 +60,60 @@ impl<P: Packet> Pipe<P> {
     /// Enqueues a packet. One that is not accepted is among the [discarded](Self::take_discarded) ones.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P) -> Verdict {
+        match self.admit(now, packet) {
+            Ok((packet, size)) => match &mut self.queue {
+                Queue::EnqueueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),
+                Queue::DequeueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),
+            },
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// Whether the arrival of a packet is known when it is enqueued, and each packet arrives once and in order.
+    #[must_use]
+    pub fn forwards(&self) -> bool {
+        self.decides_on_arrival() && !self.egress.is_impaired()
+    }
+
+    /// Whether packets may be enqueued as soon as the time at which they will be is known: nothing happens in the queue
+    /// between them.
+    #[must_use]
+    pub fn decides_on_arrival(&self) -> bool {
+        matches!(self.queue, Queue::EnqueueAqm(_))
+    }
+
+    /// As [`enqueue`](Self::enqueue), of a pipe that [forwards](Self::forwards): a packet that arrives at the far end before
+    /// `horizon` leaves the pipe now, with the time at which it arrives. No other method may be called for a time before
+    /// its arrival but those that enqueue, and `horizon` must not become less.
+    #[inline]
+    pub fn forward(&mut self, now: Instant, packet: P, horizon: Instant) -> Forwarded<P> {
+        match self.admit(now, packet) {
+            Ok((packet, size)) => match &mut self.queue {
+                Queue::EnqueueAqm(queue) => queue.forward(now, packet, size, horizon, &mut self.egress),
+                Queue::DequeueAqm(queue) => Forwarded::Enqueued(queue.enqueue(now, packet, size, &mut self.egress)),
+            },
+            Err(verdict) => Forwarded::Enqueued(verdict),
+        }
+    }
+
+    /// Takes the first packet in flight that arrives before `horizon`, and its arrival, out of a pipe that
+    /// [forwards](Self::forwards).
+    pub fn forward_first(&mut self, horizon: Instant) -> Option<(P, Instant)> {
+        self.egress.forward_first(horizon)
+    }
+
+    /// The packet and its size with the link's overhead, if the link is up and the policer lets it pass.
+    #[inline]
+    fn admit(&mut self, now: Instant, packet: P) -> Result<(P, u64), Verdict> {
         self.egress.counters.offered += 1;
         if !self.is_up {
-            return self.egress.discard_lost(packet);
+            return Err(self.egress.discard_lost(packet));
         }
         let size = u64::from(packet.bytes()) + self.overhead;
         if self.policer.as_mut().is_some_and(|policer| !policer.conforms(now, size)) {
-            return self.egress.discard_dropped(packet);
+            return Err(self.egress.discard_dropped(packet));
         }
-        match &mut self.queue {
-            Queue::EnqueueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),
-            Queue::DequeueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),
-        }
+        Ok((packet, size))
     }
 
     /// Time at which to call [`dequeue_arrived`](Self::dequeue_arrived); [`Instant::NEVER`] if the pipe is empty.

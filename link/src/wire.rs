@@ -112,6 +112,36 @@ impl<P: Packet> Wire<P> {
         self.packets.push_back(WirePacket { departure, arrival, packet, impairment });
     }
 
+    /// As [`send`](Self::send), without impairment; but a packet that arrives before `horizon` is returned with its
+    /// arrival, and is not in flight here.
+    #[inline]
+    pub(super) fn forward(
+        &mut self,
+        departure: Instant,
+        packet: Option<P>,
+        horizon: Instant,
+        rng: &mut RngStream,
+    ) -> Option<(P, Instant)> {
+        let arrival = self.arrival_of(departure, false, packet.is_some(), rng);
+        if arrival < horizon {
+            debug_assert!(self.packets.is_empty(), "those before it arrive before the horizon, too");
+            return Some((packet?, arrival));
+        }
+        self.packets.push_back(WirePacket { departure, arrival, packet, impairment: Impairment::default() });
+        None
+    }
+
+    /// Removes the first packet that arrives before `horizon`; returns it with its arrival. Only without impairments.
+    pub(super) fn take_before(&mut self, horizon: Instant) -> Option<(P, Instant)> {
+        while self.packets.front()?.arrival < horizon {
+            let first = self.packets.pop_front()?;
+            if let Some(packet) = first.packet {
+                return Some((packet, first.arrival));
+            }
+        }
+        None
+    }
+
     /// Removes the packet that has arrived by `now`.
     #[inline]
     pub(super) fn receive(&mut self, now: Instant, counters: &mut LinkCounters) -> Option<P> {

@@ -2,7 +2,7 @@
 
 use super::closed_form::codel_without_drops;
 use super::*;
-use crate::LinkCounters;
+use crate::{Forwarded, LinkCounters};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -132,6 +132,28 @@ impl Run {
         self.collect_discarded();
     }
 
+    /// As [`step`](Self::step), but packets that arrive by `until` are forwarded.
+    fn forward_step(&mut self, step: &Step, until: u64) {
+        let (now, horizon) = (Instant(self.now), Instant(until.saturating_add(1)));
+        match *step {
+            Step::Offer(bytes) => {
+                let (ecn, flow) = (bytes.is_multiple_of(2), (bytes % 3) as u16);
+                let packet = TestPacket { ecn, flow, ..packet(self.offered, bytes) };
+                if let Forwarded::Arrives(packet, arrival) = self.pipe.forward(now, packet, horizon) {
+                    self.arrived.push((arrival.0, packet));
+                }
+                self.offered += 1;
+                self.collect_discarded();
+            }
+            Step::Wait(ns) => self.now += ns,
+            _ => {
+                self.step(step);
+                let first = || self.pipe.forward_first(horizon);
+                self.arrived.extend(std::iter::from_fn(first).map(|(packet, arrival)| (arrival.0, packet)));
+            }
+        }
+    }
+
     fn collect_discarded(&mut self) {
         self.discarded.extend(std::iter::from_fn(|| self.pipe.take_discarded()).map(|packet| packet.number));
     }
@@ -148,6 +170,20 @@ impl Run {
         let LinkCounters { delivered, dropped, lost, .. } = *self.pipe.counters();
         (queue.0, queue.1, queue.2, self.pipe.busy_time(now), delivered, dropped, lost, self.pipe.packets_inside())
     }
+}
+
+/// The time to the next change of the link after the first step.
+fn time_to_change(steps: &[Step]) -> u64 {
+    let mut time = 0;
+    for (index, step) in steps.iter().enumerate() {
+        match step {
+            Step::Wait(ns) => time += ns,
+            Step::Offer(_) => {}
+            _ if index > 0 => return time,
+            _ => {}
+        }
+    }
+    u64::MAX / 2
 }
 
 proptest! {
@@ -191,6 +227,23 @@ proptest! {
             (run.arrived, *run.pipe.counters())
         });
         prop_assert_eq!(first, second);
+    }
+
+    #[test]
+    fn forwarded_packets_arrive_when_enqueued_ones_do(config in config(), steps in steps()) {
+        let config = PipeConfig { duplicate: 0.0, corrupt: 0.0, reorder: 0.0, ..config };
+        prop_assume!(pipe(&config).forwards());
+        let mut run = Run::new(&config);
+        steps.iter().for_each(|step| run.step(step));
+        run.drain();
+        let mut forwarded = Run::new(&config);
+        for (index, step) in steps.iter().enumerate() {
+            forwarded.forward_step(step, forwarded.now + time_to_change(&steps[index..]));
+        }
+        forwarded.drain();
+        prop_assert_eq!(run.arrived, forwarded.arrived);
+        prop_assert_eq!(run.discarded, forwarded.discarded);
+        prop_assert_eq!(run.pipe.counters(), forwarded.pipe.counters());
     }
 
     /// CoDel that never drops is drop-tail.

@@ -16,7 +16,7 @@ use ::relay::ConnectionId;
 use record::Digest;
 use scenario::model::{Change, Experiment};
 use std::collections::BTreeMap;
-use units::Instant;
+use units::{Instant, Span};
 
 /// The state of a run.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub(crate) struct Engine {
     /// The experiment's flows, and the far connections of relayed ones.
     pub flows: Vec<FlowState>,
     pub sampler: Option<Sampler>,
+    next_sample: Instant,
     pub meter: Option<FairnessMeter>,
     /// Changes of links to come, the next one last.
     changes: Vec<Change>,
@@ -46,6 +47,7 @@ impl Engine {
             meter: FairnessMeter::new(&flows),
             flows,
             sampler: experiment.sample.map(|interval| Sampler::new(experiment, interval)),
+            next_sample: experiment.sample.map_or(Instant::NEVER, |interval| Instant::ZERO + interval),
             changes: experiment.events.iter().rev().cloned().collect(),
             delivered: Vec::new(),
             relayed: Default::default(),
@@ -63,9 +65,10 @@ impl Engine {
         if let Some(change) = self.changes.last() {
             self.network.schedule(Component::Changes, change.at);
         }
-        if let Some(sampler) = &self.sampler {
-            self.network.schedule(Component::Sampler, Instant::ZERO + sampler.interval);
+        if self.sampler.is_some() {
+            self.network.schedule(Component::Sampler, self.next_sample);
         }
+        self.extend_horizon();
         if let Some(meter) = &self.meter {
             self.network.schedule(Component::Meter, meter.due());
         }
@@ -124,6 +127,7 @@ impl Engine {
         if let Some(change) = self.changes.last() {
             self.network.schedule(Component::Changes, change.at);
         }
+        self.extend_horizon();
     }
 
     fn sample_meter(&mut self) {
@@ -136,7 +140,15 @@ impl Engine {
     fn sample(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             sampler.take(&mut self.network, &self.flows);
-            self.network.schedule(Component::Sampler, self.network.now + sampler.interval);
+            self.next_sample = self.network.now + sampler.interval;
+            self.network.schedule(Component::Sampler, self.next_sample);
         }
+        self.extend_horizon();
+    }
+
+    /// Lets packets be forwarded until links are changed or sampled, or the run ends.
+    fn extend_horizon(&mut self) {
+        let change = self.changes.last().map_or(Instant::NEVER, |change| change.at);
+        self.network.extend_horizon(change.min(self.next_sample).min(self.end + Span(1)));
     }
 }

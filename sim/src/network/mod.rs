@@ -1,7 +1,8 @@
 //! The network between the hosts: packets enter a path or a tunnel, cross its pipes and leave at the far end.
 //!
-//! `component`: who can be due; `mpt`: both ends of an MPT tunnel; `ropewalk`: both ends of Ropewalk's own.
+//! `chains`: pipes that forward without an event; `component`: who can be due; `mpt`: both ends of an MPT tunnel; `ropewalk`: both ends of Ropewalk's own.
 
+mod chains;
 mod component;
 mod mpt;
 mod ropewalk;
@@ -13,8 +14,9 @@ use crate::event_queue::EventQueue;
 use crate::packet::{Body, Packet, PacketDescriptor, Slab};
 use crate::topology::Topology;
 use crate::tunnel::Tunnel;
+use chains::Chains;
 use component::IdMap;
-use link::{Pipe, Verdict};
+use link::{Forwarded, Pipe, Verdict};
 use record::Work;
 use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
 use units::Instant;
@@ -33,6 +35,9 @@ pub(crate) struct Network {
     pub corrupted: Vec<u64>,
     event_queue: EventQueue,
     ids: IdMap,
+    chains: Chains,
+    /// Packets are forwarded to times before this one.
+    horizon: Instant,
 }
 
 impl Network {
@@ -46,6 +51,8 @@ impl Network {
         Ok(Self {
             now: Instant::ZERO,
             corrupted: vec![0; topology.paths()],
+            chains: Chains::new(&topology),
+            horizon: Instant::ZERO,
             topology,
             tunnel: tunnel.transpose()?,
             slab: Slab::default(),
@@ -106,11 +113,7 @@ impl Network {
         if descriptor.is_new_copy {
             self.separate_copy(&mut descriptor);
         }
-        let packet = self.slab.get_mut(descriptor.slot);
-        packet.hop += 1;
-        self.work.packet_hops += 1;
-        self.work.data_packet_hops += u64::from(packet.is_data());
-        match self.topology.hop(packet.path, packet.direction, packet.hop) {
+        match self.advance(descriptor) {
             Some(next) => {
                 self.offer(next, descriptor);
                 None
@@ -121,6 +124,16 @@ impl Network {
             }
             None => Some(descriptor),
         }
+    }
+
+    /// Counts a packet that has crossed a pipe; returns the next one of its path.
+    #[inline]
+    fn advance(&mut self, descriptor: PacketDescriptor) -> Option<u32> {
+        let packet = self.slab.get_mut(descriptor.slot);
+        packet.hop += 1;
+        self.work.packet_hops += 1;
+        self.work.data_packet_hops += u64::from(packet.is_data());
+        self.topology.hop(packet.path, packet.direction, packet.hop)
     }
 
     /// Gives a copy, whose original leaves the pipe next, a slot of its own.
@@ -159,11 +172,44 @@ impl Network {
         pipes + self.tunnel.as_ref().map_or(0, Tunnel::queued)
     }
 
+    /// Lets packets be forwarded to times before `horizon`, which is later than the last one: those that are on their way,
+    /// too.
+    pub(crate) fn extend_horizon(&mut self, horizon: Instant) {
+        self.horizon = horizon;
+        for index in 0..self.chains.last_first().len() {
+            let pipe = self.chains.last_first()[index];
+            while let Some((descriptor, arrival)) = self.topology.pipes[pipe as usize].forward_first(horizon) {
+                if let Some(next) = self.advance(descriptor) {
+                    self.offer_at(arrival, next, descriptor);
+                }
+            }
+        }
+    }
+
     #[inline]
     fn offer(&mut self, pipe: u32, descriptor: PacketDescriptor) -> Verdict {
-        let verdict = self.topology.pipes[pipe as usize].enqueue(self.now, descriptor);
+        self.offer_at(self.now, pipe, descriptor)
+    }
+
+    /// Offers a packet to a pipe at a time that may be later than now, and to the next ones as far as pipes forward.
+    /// Returns the first pipe's verdict.
+    #[inline]
+    fn offer_at(&mut self, mut time: Instant, mut pipe: u32, mut descriptor: PacketDescriptor) -> Verdict {
+        let mut is_first = true;
+        while self.chains.forwards(pipe) {
+            match self.topology.pipes[pipe as usize].forward(time, descriptor, self.horizon) {
+                Forwarded::Arrives(packet, arrival) => (descriptor, time) = (packet, arrival),
+                Forwarded::Enqueued(verdict) => {
+                    self.settle(pipe);
+                    return if is_first { verdict } else { Verdict::Accepted };
+                }
+            }
+            is_first = false;
+            pipe = self.advance(descriptor).expect("a pipe that forwards has a next one on every path");
+        }
+        let verdict = self.topology.pipes[pipe as usize].enqueue(time, descriptor);
         self.settle(pipe);
-        verdict
+        if is_first { verdict } else { Verdict::Accepted }
     }
 
     /// Called after each call of a pipe: schedules it, and reclaims the packets that it has discarded.

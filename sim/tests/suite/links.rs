@@ -1,8 +1,8 @@
 //! Links with rate traces, jitter, impairments and hand-overs.
 
-use crate::common::{add_striping_tunnel, bulk, datagrams, host, links, one_link, pipe, run};
+use crate::common::{add_striping_tunnel, bulk, datagrams, host, links, one_link, pipe, run, run_sampled};
 use link::{PipeConfig, RateTrace};
-use scenario::model::{FlowKind, Handover};
+use scenario::model::{Change, Flow, FlowKind, Handover, Route};
 use units::{Instant, Rate, Span};
 
 /// Seven opportunities in ten milliseconds: 8.4 Mbit/s in packets of 1500 bytes.
@@ -44,6 +44,38 @@ fn an_overloaded_trace_link_uses_each_of_its_opportunities() {
     experiment.flows = vec![datagrams("flood", Rate::from_mbit(20), 1500)];
     // The last opportunity whose packet arrives in time is at 9.99 s: 999 periods.
     assert_eq!(run(&experiment).flows[0].delivered_bytes, 999 * 7 * 1500);
+}
+
+/// Packets are forwarded along a chain of links, up to the next change or sample: samples that are closer than a link's delay
+/// leave an event for each hop.
+#[test]
+fn a_chain_of_links_carries_the_same_with_an_event_for_each_hop_and_without() {
+    let hop = |mbit, packets| PipeConfig {
+        jitter: Span::from_micros(700),
+        ..pipe(Rate::from_mbit(mbit), Span::from_millis(7), packets)
+    };
+    let [near, bottleneck, far] = [hop(1000, 500), hop(40, 60), hop(200, 100)];
+    for algorithm in ["reno", "cubic", "bbr"] {
+        let pipes = [&near, &bottleneck, &far, &near, &far].map(Clone::clone);
+        let mut experiment = links("", &pipes, 10);
+        experiment.paths[0].links = vec![0, 1, 2];
+        experiment.paths[1].links = vec![3, 1, 4];
+        experiment.paths.truncate(2);
+        let second = Flow { route: Route::Path(1), ..bulk("second", "cubic") };
+        experiment.flows = vec![bulk("first", algorithm), second];
+        let change = |link, at_ms| Change { link, at: Instant::ZERO + Span::from_millis(at_ms), ..Change::default() };
+        experiment.events = vec![
+            Change { rate: Some(Rate::from_mbit(10)), ..change(1, 3_000) },
+            Change { delay: Some(Span::from_millis(30)), ..change(2, 5_000) },
+            Change { up: Some(false), ..change(4, 7_000) },
+            Change { up: Some(true), ..change(4, 7_500) },
+        ];
+        let [run, sampled] = [run(&experiment), run_sampled(experiment, Span::from_millis(1))];
+        assert_eq!((&run.digest, &run.flows, &run.paths), (&sampled.digest, &sampled.flows, &sampled.paths));
+        let [events, events_with_hops] = [run.work.events, sampled.work.events - 10_000];
+        // Of three hops in each direction one needs no event; timers do.
+        assert!(events * 5 < events_with_hops * 4, "{events} of {events_with_hops} events");
+    }
 }
 
 /// A corrupted packet crosses both links, and is the flow's loss; TCP delivers what it would without.
