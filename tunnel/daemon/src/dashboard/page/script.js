@@ -378,12 +378,11 @@ function table(id, columns, rows) {
   element(id).replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell)))));
 }
 
-/** How much of its quota a path has used: "41 of 50 GB until 2026-12-01". */
+/** How much of its quota a path has used: "41 GB of 50 GB until 2026-12-01". */
 function quota(status) {
   if (!status) return "";
-  const gigabytes = (bytes) => (bytes / 1e9).toFixed(bytes < 1e10 ? 2 : 0);
   const until = new Date(status.resets_unix_ms).toISOString().slice(0, 10);
-  return `${status.exceeded ? "over quota: " : ""}${gigabytes(status.used_bytes)} of ${gigabytes(status.limit_bytes)} GB until ${until}`;
+  return `${status.exceeded ? "over quota: " : ""}${bytes(status.used_bytes)} of ${bytes(status.limit_bytes)} until ${until}`;
 }
 
 function pathTable() {
