@@ -53,5 +53,5 @@ fn szilagyi_2020_keeps_its_verdicts() {
 /// One seed with the real-time class: docs/field.md has what does not hold, and why.
 #[test]
 fn the_field_keeps_its_verdicts() {
-    assert_eq!(verdicts(&quick_of("studies", "field")), "+ + + + + + + + + + + + + + + + + + + + + + + + + + + - -");
+    assert_eq!(verdicts(&quick_of("studies", "field")), "+ + + + + + + + + + + + + + + + + + + + + + + + + + + + -");
 }

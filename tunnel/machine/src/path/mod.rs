@@ -7,6 +7,7 @@ mod pmtud;
 mod probing;
 mod received_packets;
 mod role;
+mod segment_counter;
 mod sent_packets;
 mod status;
 mod steadiness;
@@ -302,7 +303,9 @@ impl TunnelPath {
         let packet_number = self.sent.push_data(now, fragment, bytes, full_datagram, &mut self.sender);
         self.phantom_queue.on_sent(now, datagram_bytes);
         let rate = self.pacing_rate();
-        if rate != UNPACED {
+        // Of a path that carries small packets alone no more is known than their own rate, by which pacing would delay them
+        // when it rises: the window bounds them.
+        if rate != UNPACED && !self.sent.has_small_alone() {
             // The pacer is charged from the packet's send time on, even if it is sent early.
             let send_time = now.max(self.sender.next_send_time());
             self.sender.pace(send_time, datagram_bytes + self.config.header_bytes, rate, self.full_packet_bytes());

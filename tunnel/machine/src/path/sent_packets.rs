@@ -4,6 +4,7 @@
 //! another that was sent a packet or time threshold later has been acknowledged (RFC 9002, section 6.1); the packet
 //! threshold grows when a path proves to reorder more.
 
+use super::segment_counter::SegmentCounter;
 use super::{BASE_PLPMTU, DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use std::collections::VecDeque;
 use transport::path::{AckedPackets, Outstanding, PathSender};
@@ -46,24 +47,6 @@ struct SentPacket {
     /// Number of the fragment among all fragments.
     fragment: u64,
     state: SentPacketState,
-}
-
-/// Counts bytes in full-size segments, the unit of congestion windows (RFC 9002 counts bytes, Linux segments of the MSS): a
-/// packet counts as the segments that it completes, so that acknowledgements of an inner flow, of which dozens make a
-/// segment, take no more of a window than their bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct SegmentCounter {
-    /// Bytes beyond the last full segment.
-    remainder: u32,
-}
-
-impl SegmentCounter {
-    /// The segments that a packet of `bytes` completes, with full segments of `full_bytes`.
-    fn count(&mut self, bytes: u32, full_bytes: u32) -> u32 {
-        let sum = self.remainder + bytes;
-        self.remainder = sum % full_bytes.max(1);
-        sum / full_bytes.max(1)
-    }
 }
 
 /// Fragments, by their numbers, that were acknowledged or lost. The buffers are reused.
@@ -169,6 +152,11 @@ impl SentPackets {
     pub(super) fn outstanding(&self) -> Outstanding {
         let in_flight = self.in_flight;
         Outstanding { in_flight, packets_out: in_flight, snd_una: self.base, snd_nxt: self.next_packet_number() }
+    }
+
+    /// Whether nothing but small packets, such as acknowledgements of an inner flow, has been sent for a while.
+    pub(super) fn has_small_alone(&self) -> bool {
+        self.segment_counter.has_small_alone()
     }
 
     /// Whether no packet with data is in flight.
