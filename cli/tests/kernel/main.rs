@@ -216,7 +216,7 @@ fn check_examines_what_loading_needs() {
     let conditions = json(&["kernel", "check", "--json"]);
     let names: Vec<&str> =
         conditions.as_array().unwrap().iter().map(|condition| condition["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["kernel", "types (BTF)", "BPF JIT", "lockdown", "capabilities", "MPTCP", "tools"]);
+    assert_eq!(names, ["kernel", "types (BTF)", "programs", "BPF JIT", "lockdown", "capabilities", "MPTCP", "tools"]);
 }
 
 /// Root of a user namespace has all capabilities there, and none that loads a program.
