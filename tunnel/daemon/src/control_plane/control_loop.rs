@@ -227,6 +227,7 @@ async fn serve(
     let shared = Shared { data_plane: Arc::clone(data_plane), requests, observer: Arc::clone(&observer) };
     observation.start(&shared);
     answer_speed_tests(&reloader.control.config);
+    follow_routes(reloader, &**data_plane).await;
     start_servers(control, metrics, &observation, shared);
     let mut signals = Signals::new().map_err(Error::system("listening to signals"))?;
     let watchdog = sd_notify::watchdog_enabled();
@@ -261,12 +262,10 @@ async fn serve(
             ControlEvent::Network(event) => settled = settled.or(on_network_event(event, reloader, &**data_plane)),
             ControlEvent::RoutesSettled => {
                 settled = None;
-                reloader.follow_routes(&**data_plane).await.into_iter().for_each(|event| observer.events.push(event));
+                follow_routes(reloader, &**data_plane).await;
             }
-            ControlEvent::OwnRequest(request) => {
-                // Its event says what came of it.
-                let _ = carry_out(reloader, &request, &**data_plane).await;
-            }
+            // Its event says what came of it.
+            ControlEvent::OwnRequest(request) => drop(carry_out(reloader, &request, &**data_plane).await),
             ControlEvent::Enrolment(stream, source) => {
                 enrolments.accept(stream, source, &reloader.control.config, &enrolment_requests);
             }
@@ -283,6 +282,16 @@ async fn serve(
     tell(&observer, EventKind::Stop, reloader, "goes down");
     observation.finish();
     Ok(())
+}
+
+/// Follows the host's routes if the configuration says so, and tells of what has changed. At the start, routes may have
+/// changed since the uplinks were found; one that goes after it is known as lost.
+async fn follow_routes(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle) {
+    if !reloader.follows_routes() {
+        return;
+    }
+    let events = reloader.follow_routes(data_plane).await;
+    events.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
 /// Watches the status, which `record` gets; returns what paths have carried, each time anew.
