@@ -70,14 +70,11 @@ fn a_path_goes_on_to_the_next_address_of_its_server_when_one_does_not_answer() {
     pair.wait_until_started(LEFT);
     assert!(is_at(&pair, &v4), "{:#?}", pair.status(LEFT));
     assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]));
-    // It is there again, and the other one disappears: the session stays.
+    // It is there again, and the other one disappears.
     pair.testbed.run(RIGHT, &format!("ip -6 address add {v6}/64 dev {device} nodad")).unwrap();
-    let handshake_age = |pair: &TunnelPair| pair.status(LEFT).peers[0].handshake_age_ms.unwrap();
-    let age = handshake_age(&pair);
     pair.testbed.run(RIGHT, &format!("ip address del {v4}/24 dev {device}")).unwrap();
     assert!(is_at(&pair, &format!("[{v6}]")), "{:#?}", pair.status(LEFT));
     assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]));
-    assert!(handshake_age(&pair) > age, "{:#?}", pair.status(LEFT));
     let events = pair.client(LEFT).request("GET", "/v1/events?since=0", "").unwrap();
     let events: Vec<Event> = serde_json::from_str(&events).unwrap();
     let text = format!("path {device}: endpoint [{v6}]:{PORT} or {v4}:{PORT} is [{v6}]:{PORT} now, it was {v4}:{PORT}");
