@@ -17,9 +17,13 @@ pub(crate) fn run(pair: &TunnelPair, host: usize, command: &str) {
 
 /// Waits until the left host tells this cause for its path over `link`; returns its text and remedy.
 fn wait_for_cause(pair: &TunnelPair, link: usize, kind: CauseKind) -> [String; 2] {
-    let cause = || pair.path(LEFT, link).cause.filter(|cause| cause.kind == kind);
-    assert!(eventually(|| cause().is_some()), "{kind}: {:#?}", pair.status(LEFT));
-    let cause = pair.path(LEFT, link).cause.expect("it stays");
+    let mut found = None;
+    let is_told = || {
+        found = pair.path(LEFT, link).cause.filter(|cause| cause.kind == kind);
+        found.is_some()
+    };
+    assert!(eventually(is_told), "{kind}: {:#?}", pair.status(LEFT));
+    let cause = found.expect("it is told");
     [cause.text, cause.remedy]
 }
 
@@ -31,13 +35,10 @@ pub(crate) fn events(pair: &TunnelPair, host: usize, since: u64) -> Vec<Event> {
 fn a_link_that_is_set_down_and_a_lost_address_are_events_with_causes() {
     let Some(pair) = TunnelPair::up(IPV4, &LINKS) else { return };
     let has = |kind: EventKind| eventually(|| events(&pair, LEFT, 0).iter().any(|event| event.kind == kind));
-    assert!(has(EventKind::PeerUp));
-    let started = events(&pair, LEFT, 0);
-    let kinds: Vec<_> = started.iter().map(|event| event.kind).collect();
-    for kind in [EventKind::Start, EventKind::Handshake, EventKind::PathUp] {
-        assert!(kinds.contains(&kind), "{started:#?}");
+    for kind in [EventKind::Start, EventKind::Handshake, EventKind::PeerUp, EventKind::PathUp] {
+        assert!(has(kind), "{:#?}", events(&pair, LEFT, 0));
     }
-    let seen = started.last().unwrap().sequence;
+    let seen = events(&pair, LEFT, 0).last().unwrap().sequence;
     let device = pair.testbed.device(1).to_owned();
     run(&pair, LEFT, &format!("ip link set {device} down"));
     let [text, remedy] = wait_for_cause(&pair, 1, CauseKind::LinkDown);
@@ -117,7 +118,8 @@ fn firewalls_on_either_host_and_a_silent_path_are_told_apart() {
     run(&pair, RIGHT, "nft delete table inet t");
     pair.stop(RIGHT);
     wait_for_cause(&pair, 0, CauseKind::Refused);
-    assert!(events(&pair, LEFT, 0).iter().any(|event| event.kind == EventKind::PeerLost));
+    let is_lost = |event: &Event| event.kind == EventKind::PeerLost;
+    assert!(eventually(|| events(&pair, LEFT, 0).iter().any(is_lost)), "{:#?}", events(&pair, LEFT, 0));
 }
 
 #[test]
@@ -150,7 +152,8 @@ fn a_name_without_an_address_is_resolved_until_it_has_one() {
     std::fs::write(&hosts, format!("127.0.0.1 localhost\n{address} {name}\n")).unwrap();
     pair.wait_until_up(LEFT);
     let found = format!("path {}: endpoint {name}:4754 is {address}:4754", pair.testbed.device(0));
-    assert!(events(&pair, LEFT, 0).iter().any(|event| event.message == found), "{:#?}", events(&pair, LEFT, 0));
+    let is_found = |event: &Event| event.message == found;
+    assert!(eventually(|| events(&pair, LEFT, 0).iter().any(is_found)), "{:#?}", events(&pair, LEFT, 0));
 }
 
 #[test]

@@ -71,11 +71,10 @@ fn garbage_and_idle_connections_do_not_use_a_token_and_its_owner_does_once() {
         assert!(answer.is_empty() || answer.starts_with("error: "), "{answer}");
     }
     let server = public_key(pair.private_key(RIGHT));
-    let reason = enrol_from_left(&pair, server).unwrap_err().to_string();
-    assert!(reason.contains("in use"), "{reason}");
+    let refused_for = |phrase: &str| enrol_from_left(&pair, server).unwrap_err().to_string().contains(phrase);
+    assert!(eventually(|| refused_for("in use")));
     let idle = connect(&pair);
-    let is_busy = || enrol_from_left(&pair, server).unwrap_err().to_string().contains("try again");
-    assert!(eventually(is_busy), "the idle connection is the only one of its peer");
+    assert!(eventually(|| refused_for("try again")), "the idle connection is the only one of its peer");
     drop(idle);
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
 

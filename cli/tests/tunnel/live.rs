@@ -45,8 +45,8 @@ fn problems_of_a_tunnel_that_is_not_up_are_found_with_remedies() {
     run(&pair, RIGHT, "nft delete table inet t");
     // Nothing listens at the peer, whose host says so.
     pair.edit(LEFT, |text| text.replace(&format!("\"{DISTANT}\""), &format!("\"{}\"", pair.testbed.v4(1, RIGHT))));
-    let (_, text) = check(&pair, LEFT);
-    assert!(text.contains("problem: path p1: ") && text.contains("(ICMP port unreachable)"), "{text}");
+    let is_refused = |text: &str| text.contains("problem: path p1: ") && text.contains("(ICMP port unreachable)");
+    assert!(eventually(|| is_refused(&check(&pair, LEFT).1)), "{}", check(&pair, LEFT).1);
     // Then something does.
     pair.start(RIGHT);
     pair.wait_until_started(RIGHT);
@@ -117,8 +117,8 @@ fn a_peer_whose_clock_was_set_back_is_told_of_where_its_handshakes_are_refused()
     let text = || check(&pair, RIGHT).1;
     assert!(eventually(|| text().contains("problem: a handshake came whose time is not later")), "{}", text());
     assert!(text().contains("  remedy: set the clock of the other end"), "{}", text());
-    let (code, text) = check(&pair, LEFT);
-    assert!(code == Some(4) && text.contains("the clock here was set back"), "{text}");
+    let is_told = |(code, text): (_, String)| code == Some(4) && text.contains("the clock here was set back");
+    assert!(eventually(|| is_told(check(&pair, LEFT))), "{}", check(&pair, LEFT).1);
 }
 
 #[test]

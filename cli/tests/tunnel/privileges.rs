@@ -107,10 +107,11 @@ fn every_thread_is_confined_after_the_set_up() {
     [RIGHT, LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
     for (host, user_id) in [(LEFT, 0), (RIGHT, USER_ID)] {
         let process = PathBuf::from(format!("/proc/{}", pair.pid(host)));
-        let threads: Vec<_> = fs::read_dir(process.join("task")).unwrap().collect();
-        assert_eq!(threads.len(), 2, "the control thread and the data thread");
-        for thread in threads {
-            let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        // The control thread and the data thread; one that looks addresses up ends soon.
+        let threads = || fs::read_dir(process.join("task")).unwrap().flatten().collect::<Vec<_>>();
+        assert!(eventually(|| threads().len() == 2), "{:?}", threads());
+        for thread in threads() {
+            let status = fs::read_to_string(thread.path().join("status")).unwrap();
             // CAP_NET_ADMIN is capability 12.
             let expected = ["CapInh:0000000000000000", "CapPrm:0000000000001000", "CapEff:0000000000001000"];
             assert_eq!(lines(&status, &["CapInh", "CapPrm", "CapEff"]), expected);

@@ -1,5 +1,6 @@
 //! A client with two servers: it moves when the one that it uses dies, and tells so. A server with two addresses.
 
+use crate::causes::events;
 use crate::second_daemon::{SecondDaemon, is_reached};
 use crate::tunnel_pair::{IPV4, PORT, TunnelPair};
 use daemon::event::{Event, EventKind};
@@ -44,12 +45,10 @@ fn a_client_moves_to_its_second_server_when_the_first_dies() {
     pair.kill(RIGHT);
     assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]), "{:#?}", pair.status(LEFT));
     assert_eq!(active(&pair), [Some(false), Some(true)]);
-    let events = || pair.client(LEFT).request("GET", "/v1/events?since=0", "").unwrap();
     let has_moved = |event: &Event| {
         event.kind == EventKind::ServerMoved && event.peer.as_deref() == Some(second.to_string().as_str())
     };
-    let is_told = || serde_json::from_str::<Vec<Event>>(&events()).unwrap().iter().any(has_moved);
-    assert!(eventually(is_told), "{}", events());
+    assert!(eventually(|| events(&pair, LEFT, 0).iter().any(has_moved)), "{:#?}", events(&pair, LEFT, 0));
 }
 
 #[test]
@@ -75,10 +74,9 @@ fn a_path_goes_on_to_the_next_address_of_its_server_when_one_does_not_answer() {
     pair.testbed.run(RIGHT, &format!("ip address del {v4}/24 dev {device}")).unwrap();
     assert!(is_at(&pair, &format!("[{v6}]")), "{:#?}", pair.status(LEFT));
     assert!(is_reached(&pair, LEFT, ["10.77.0.1", "10.77.0.2"]));
-    let events = pair.client(LEFT).request("GET", "/v1/events?since=0", "").unwrap();
-    let events: Vec<Event> = serde_json::from_str(&events).unwrap();
     let text = format!("path {device}: endpoint [{v6}]:{PORT} or {v4}:{PORT} is [{v6}]:{PORT} now, it was {v4}:{PORT}");
-    assert!(events.iter().any(|event| event.kind == EventKind::Endpoint && event.message == text), "{events:#?}");
+    let is_told = |event: &Event| event.kind == EventKind::Endpoint && event.message == text;
+    assert!(eventually(|| events(&pair, LEFT, 0).iter().any(is_told)), "{:#?}", events(&pair, LEFT, 0));
 }
 
 fn is_up(pair: &TunnelPair) -> bool {
