@@ -1,10 +1,8 @@
 //! Changes to the text of a scenario that keep its comments: a value put at a dotted key, and a fragment laid over it.
 //! They follow `keys`, which does the same to the tree of one cell.
 
+use crate::keys::stands_for;
 use toml_edit::{Array, InlineTable, Item, Table, TableLike, Value};
-
-/// Every element of an array.
-const EVERY: &str = "*";
 
 /// Sets `key` below `table`; nothing if the key cannot be set.
 pub(crate) fn put(table: &mut dyn TableLike, key: &str, value: &Value) -> Option<()> {
@@ -59,12 +57,9 @@ pub(crate) fn put_in_value(item: &mut Value, parent: &str, key: &str, value: &Va
 fn places<'t>(elements: impl Iterator<Item = Option<&'t dyn TableLike>>, key: &str) -> Option<Vec<usize>> {
     let part = split(key).0;
     let name = |table: Option<&dyn TableLike>| table?.get("name")?.as_str().map(str::to_owned);
-    let names: Vec<String> =
-        elements.enumerate().map(|(index, table)| name(table).unwrap_or_else(|| index.to_string())).collect();
-    if part == EVERY {
-        return Some((0..names.len()).collect());
-    }
-    Some(vec![names.iter().position(|name| name == part)?])
+    let named = elements.enumerate().map(|(index, table)| (index, name(table).unwrap_or_else(|| index.to_string())));
+    let places: Vec<usize> = named.filter(|(_, name)| stands_for(part, name)).map(|(index, _)| index).collect();
+    (!places.is_empty()).then_some(places)
 }
 
 /// Whether `table` holds a part of `key` that would hide a value put at `key` above it.

@@ -1,8 +1,8 @@
 //! Dotted keys, `path.eno2.delay`, in a tree of TOML values that remembers where each of them was written.
 //!
 //! Elements of arrays go by their `name`, or by their position from 0 where they have none (`event.0.at`); `*` is every
-//! element (`flow.*.congestion`). A value put into the tree keeps the position it comes from, so that an error found
-//! later points at the sweep or the `--set`.
+//! element (`flow.*.congestion`), `web*` every one whose name begins so. A value put into the tree keeps the position it
+//! comes from, so that an error found later points at the sweep or the `--set`.
 
 use parse::{Diagnostic, Node, element_name};
 use std::borrow::Cow;
@@ -17,8 +17,10 @@ pub(crate) struct Key<'t> {
     pub(crate) span: Range<usize>,
 }
 
-/// Every element of an array.
-const EVERY: &str = "*";
+/// Whether an element called `name` is one that `part` of a key stands for.
+pub(crate) fn stands_for(part: &str, name: &str) -> bool {
+    part.strip_suffix('*').map_or(part == name, |beginning| name.starts_with(beginning))
+}
 
 /// The top-level keys that hold arrays of tables.
 const ARRAYS: [&str; 7] = ["path", "link", "flow", "event", "table", "figure", "claim"];
@@ -59,8 +61,13 @@ fn put_below<'t>(
         }
     };
     match node.get_mut() {
-        DeValue::Array(items) if part == EVERY => {
-            items.as_mut().iter_mut().try_for_each(|item| insert_one(item, value.clone()))
+        DeValue::Array(items) if part.ends_with('*') => {
+            let names: Vec<String> = (0..items.len()).map(|index| element_name(items, index)).collect();
+            let mut items = items.as_mut().iter_mut().zip(&names).filter(|(_, name)| stands_for(part, name)).peekable();
+            if items.peek().is_none() {
+                return Err(unknown_name(span, parent, part, &names));
+            }
+            items.try_for_each(|(item, _)| insert_one(item, value.clone()))
         }
         DeValue::Table(table) if rest.is_none() => {
             table.insert(Spanned::new(span.clone(), Cow::Owned(part.to_owned())), value);
@@ -73,7 +80,7 @@ fn put_below<'t>(
 /// Whether `child` is `key` or a key below it, so that a value set at `key` overwrites it.
 pub(crate) fn covers(key: &str, child: &str) -> bool {
     let mut child = child.split('.');
-    key.split('.').all(|part| child.next().is_some_and(|child_part| part == child_part || part == EVERY))
+    key.split('.').all(|part| child.next().is_some_and(|child_part| stands_for(part, child_part)))
 }
 
 /// Lays `fragment` over `node`: tables are merged, and so are elements of lists that have the same name; elements
@@ -129,16 +136,15 @@ fn child_mut<'n, 't>(
             let names: Vec<String> = (0..items.len()).map(|index| element_name(items, index)).collect();
             match names.iter().position(|name| name == part) {
                 Some(index) => Ok(&mut items.as_mut()[index]),
-                None => Err(Diagnostic::unknown_name(
-                    span.clone(),
-                    parent,
-                    part,
-                    &names.iter().map(String::as_str).collect::<Vec<_>>(),
-                )),
+                None => Err(unknown_name(span, parent, part, &names)),
             }
         }
         _ => Err(Diagnostic::new(span.clone(), format!("`{parent}` has no keys below it"))),
     }
+}
+
+fn unknown_name(span: &Range<usize>, parent: &str, part: &str, names: &[String]) -> Diagnostic {
+    Diagnostic::unknown_name(span.clone(), parent, part, &names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// `congestion = "cubic"` is short for `congestion = { name = "cubic" }`.

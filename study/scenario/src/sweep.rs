@@ -102,6 +102,8 @@ pub(crate) struct Axis<'t> {
 struct Entry<'t> {
     label: String,
     value: Node<'t>,
+    /// Whether the label is one of its own, and not the value.
+    is_labelled: bool,
 }
 
 /// A cell: swept keys with their labels, and the cell's tree.
@@ -304,9 +306,9 @@ impl<'t> Axis<'t> {
         Ok(Self { key, entries, case: case.map(str::to_owned) })
     }
 
-    /// The axis's entry of this name, if it has one.
+    /// The axis's entry that a plain value names, if it has one. An entry with a label of its own takes that one's place.
     fn existing(&self, entry: Entry<'t>) -> Result<Entry<'t>, Diagnostic> {
-        match self.entries.iter().find(|existing| existing.label == entry.label) {
+        match self.entries.iter().find(|existing| !entry.is_labelled && existing.label == entry.label) {
             Some(existing) => Ok(existing.clone()),
             None if self.key.text == CASE => {
                 Err(Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &self.labels()))
@@ -319,7 +321,7 @@ impl<'t> Axis<'t> {
     fn choose(&self, set: &'t Set) -> Result<Entry<'t>, Diagnostic> {
         let value = value_of(set);
         let label = value.get_ref().as_str().unwrap_or(set.value().0.trim()).to_owned();
-        self.existing(Entry { label, value })
+        self.existing(Entry { label, value, is_labelled: false })
     }
 
     /// The labels of the entries.
@@ -335,10 +337,11 @@ impl<'t> Entry<'t> {
             && let Some(label) = table.get("label").and_then(|label| label.get_ref().as_str()).map(str::to_owned)
             && let Some(value) = table.remove("value")
         {
-            return Self { label, value };
+            return Self { label, value, is_labelled: true };
         }
         let written = || source.slice(&node.span()).to_owned();
-        Self { label: node.get_ref().as_str().map_or_else(written, str::to_owned), value: node }
+        let label = node.get_ref().as_str().map_or_else(written, str::to_owned);
+        Self { label, value: node, is_labelled: false }
     }
 
     /// A case is a table, without the keys that are the same in every cell.
@@ -382,7 +385,7 @@ fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<
     };
     let mut entries = Vec::new();
     for (name, fragment) in cases {
-        let mut entry = Entry { label: name.get_ref().to_string(), value: fragment };
+        let mut entry = Entry { label: name.get_ref().to_string(), value: fragment, is_labelled: false };
         if let Some(sweep) = take(&mut entry.value, SWEEP) {
             let with_full_key = |diagnostic: Diagnostic| {
                 let inner_key = diagnostic.key.clone();

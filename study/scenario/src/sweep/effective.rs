@@ -34,7 +34,7 @@ pub(crate) fn text(source: &Source, file_name: &str, options: &[String]) -> Opti
         put(table, &key.text, &value)?;
         put_into_cases(table, &key.text, &value)?;
     }
-    if !same_axes(&before, &after) || hides(&after) {
+    if !same_axes(source, &before, &after) || hides(&after) {
         remove_skipped_cases(table, &after);
         write_axes(source, table, &after)?;
     }
@@ -71,10 +71,11 @@ fn put_into_cases(table: &mut Table, key: &str, value: &Value) -> Option<()> {
 }
 
 /// Whether both have the same axes with the same entries.
-fn same_axes(before: &SweepTemplate<'_>, after: &SweepTemplate<'_>) -> bool {
-    let axes = |template: &SweepTemplate<'_>| -> Vec<(String, Vec<String>)> {
-        let axis =
-            |axis: &Axis<'_>| (axis.key.text.to_string(), axis.labels().into_iter().map(str::to_owned).collect());
+fn same_axes(source: &Source, before: &SweepTemplate<'_>, after: &SweepTemplate<'_>) -> bool {
+    let axes = |template: &SweepTemplate<'_>| -> Vec<(String, Vec<_>)> {
+        let entry =
+            |entry: &Entry<'_>| (entry.label.clone(), value(source, &entry.value).map(|value| value.to_string()));
+        let axis = |axis: &Axis<'_>| (axis.key.text.to_string(), axis.entries.iter().map(entry).collect());
         template.axes.iter().map(axis).collect()
     };
     axes(before) == axes(after)
@@ -149,7 +150,10 @@ fn array(source: &Source, template: &SweepTemplate<'_>, axis: &Axis<'_>) -> Opti
         let mut labelled = InlineTable::new();
         labelled.insert("label", entry.label.as_str().into());
         labelled.insert("value", value);
+        labelled.fmt();
         Some(labelled.into())
     };
-    axis.entries.iter().map(entry).collect()
+    let mut array: Array = axis.entries.iter().map(entry).collect::<Option<_>>()?;
+    array.fmt();
+    Some(array)
 }

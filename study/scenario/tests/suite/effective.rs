@@ -55,7 +55,7 @@ fn a_set_stands_in_the_place_of_the_value_that_it_replaces_and_comments_stay() {
 
 #[test]
 fn every_kind_of_option_has_a_text_that_makes_the_same_runs() {
-    let sets: [&[&str]; 12] = [
+    let sets: [&[&str]; 14] = [
         &["path.a.rate=10mbit"],
         &["path.a.delay=20ms"],
         &["path.a.delay=5ms", "flow.tcp.congestion=slow"],
@@ -63,6 +63,8 @@ fn every_kind_of_option_has_a_text_that_makes_the_same_runs() {
         &["path.b.rate=7mbit"],
         &["path.b.loss=2%"],
         &["path.*.rate=30mbit"],
+        &["flow.t*.start=2s"],
+        &["sweep.flow.tcp.congestion=[{ label = \"slow\", value = \"vegas\" }, \"reno\"]"],
         &["case=lossy"],
         &["sweep.case=[\"late\"]"],
         &["sweep.path.b.delay=[\"1ms\", \"2ms\"]"],

@@ -1,6 +1,6 @@
 //! Sweeps and `--set`: which cells come out, and what each of them is.
 
-use crate::common::{read, read_quick};
+use crate::common::{read, read_quick, try_read};
 use link::LossModel;
 use params::ParamValue;
 use ropewalk_scenario::model::{AlgorithmChoice, FlowKind};
@@ -54,6 +54,14 @@ fn a_set_of_a_swept_key_leaves_one_value_of_that_axis() {
     let labelled = read(SWEPT, &["flow.tcp.congestion=default"]);
     assert_eq!(shown_values(&labelled), ["default 10ms", "default 20ms"]);
     assert_eq!(congestion(&labelled.cells[0]).name, "cubic");
+}
+
+#[test]
+fn an_entry_with_a_label_takes_the_place_of_the_one_that_has_it() {
+    let sets = ["sweep.flow.tcp.congestion=[{ label = \"default\", value = \"bbr\" }, \"reno\"]"];
+    let scenario = read(SWEPT, &sets);
+    assert_eq!(shown_values(&scenario), ["default 10ms", "default 20ms", "reno 10ms", "reno 20ms"]);
+    assert_eq!(congestion(&scenario.cells[0]).name, "bbr");
 }
 
 #[test]
@@ -217,6 +225,23 @@ fn a_star_is_every_element_of_a_list() {
         FlowKind::ConstantRate { .. } => "",
     });
     assert_eq!(names.collect::<Vec<_>>(), ["reno", "reno"]);
+}
+
+#[test]
+fn a_beginning_with_a_star_is_every_element_whose_name_begins_so() {
+    let text = SWEPT.replace("[sweep]", "[[flow]]\nname = \"tcp-far\"\n[[flow]]\nname = \"other\"\n[sweep]");
+    let names = |set: &str| -> Vec<String> {
+        let experiment = &read(&text, &["flow.tcp.congestion=reno", set]).cells[0].experiment;
+        let name = |kind: &FlowKind| match kind {
+            FlowKind::Tcp { congestion, .. } => congestion.name.clone(),
+            FlowKind::ConstantRate { .. } => String::new(),
+        };
+        experiment.flows.iter().map(|flow| name(&flow.kind)).collect()
+    };
+    assert_eq!(names("flow.tcp*.congestion=bbr"), ["bbr", "bbr", "bbr", "cubic"]);
+    assert_eq!(names("flow.tcp-*.congestion=bbr"), ["reno", "reno", "bbr", "cubic"]);
+    let error = try_read(&text, &["flow.web*.congestion=bbr"], false).unwrap_err().to_string();
+    assert!(error.contains("`web*`") && error.contains("tcp-far"), "{error}");
 }
 
 #[test]
