@@ -57,7 +57,7 @@ impl Grid {
         let other_keys = other_keys(&cells, &keys);
         let panels = unique(cells.iter().map(|(_, cell)| cell.heading(&other_keys)));
         let references = || table.references.iter().filter(|reference| is_comparable(table, reference));
-        let rows = cells.iter().map(|(_, cell)| row_name(cell, table));
+        let rows = row_names(&cells, table).into_iter();
         let rows =
             unique(rows.chain(references().flat_map(|reference| reference.rows.iter().map(|(name, _)| name.clone()))));
         let columns: Vec<String> = match &table.columns {
@@ -159,6 +159,19 @@ fn column_heading(table: &Table, column: &Column) -> String {
 /// The name of a cell's row: the values of the rows' keys.
 fn row_name(cell: &SweepCell<'_>, table: &Table) -> String {
     table.rows.iter().map(|key| cell.parameter(key)).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of the rows: the values of the first key change slowest, each in the order in which the sweep has them.
+fn row_names(cells: &[(usize, SweepCell<'_>)], table: &Table) -> Vec<String> {
+    let values_of = |key: &String| unique(cells.iter().map(|(_, cell)| cell.parameter(key)));
+    let values: Vec<Vec<&str>> = table.rows.iter().map(values_of).collect();
+    let place = |cell: &SweepCell<'_>| -> Vec<Option<usize>> {
+        let keys = table.rows.iter().zip(&values);
+        keys.map(|(key, values)| values.iter().position(|value| *value == cell.parameter(key))).collect()
+    };
+    let mut in_order: Vec<&SweepCell<'_>> = cells.iter().map(|(_, cell)| cell).collect();
+    in_order.sort_by_cached_key(|cell| place(cell));
+    in_order.into_iter().map(|cell| row_name(cell, table)).collect()
 }
 
 /// The index in `cells` by the other parameters, the row and the column.

@@ -67,6 +67,22 @@ fn six_delays_stand_side_by_side_in_eighty_columns() {
 }
 
 #[test]
+fn the_values_of_the_first_key_of_the_rows_change_slowest() {
+    let runs = made_up::runs(&[1], 0);
+    let first_rows = |keys: [&str; 2]| {
+        let mut study = made_up::study(&runs);
+        let rows = keys.map(str::to_owned).to_vec();
+        study.layout.tables[0] = Table { rows, values: vec![made_up::column("goodput_mbps")], ..Table::default() };
+        let text = terminal(&study, 80, false);
+        let rows = text.lines().filter(|line| line.contains("ms,") || line.contains("ms  "));
+        rows.take(2).map(|row| row.split("  ").next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let [algorithm, delay] = ["flow.tcp.congestion", "path.eno2.delay"];
+    assert_eq!(first_rows([algorithm, delay]), ["uncontrolled, 10ms", "uncontrolled, 20ms"]);
+    assert_eq!(first_rows([delay, algorithm]), ["10ms, uncontrolled", "10ms, cubic"]);
+}
+
+#[test]
 fn errors_are_those_of_the_means_over_seeds() {
     let mut runs = made_up::runs(&[1, 2, 3], 0);
     let goodput = |run: &mut Run, value| run.flows[0].goodput_mbps = value;
