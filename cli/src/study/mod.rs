@@ -3,6 +3,7 @@
 mod compare;
 mod document;
 mod driver;
+mod evaluate;
 mod figures;
 mod interrupt;
 #[cfg(feature = "lab")]
@@ -25,6 +26,9 @@ pub(crate) enum StudyVerb {
     /// Run a scenario: every cell of its sweep with every seed
     #[command(after_help = AFTER_HELP)]
     Run(Run),
+    /// Put a congestion control to the questions of RFC 9743, beside CUBIC and Reno
+    #[command(after_help = AFTER_HELP)]
+    Evaluate(Evaluate),
     /// Show what there is to choose from
     #[command(after_help = AFTER_HELP)]
     List(List),
@@ -120,6 +124,28 @@ pub(crate) struct Run {
     pub(crate) quiet: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Evaluate {
+    /// A name of `ropewalk list algorithms`, or the ONNX file of a policy
+    #[arg(value_name = "NAME|FILE.onnx")]
+    pub(crate) algorithm: String,
+    /// One seed and short runs
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Runs side by side; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// The results folder; an unfinished one is resumed [default: results/rfc9743-NAME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the runs as one JSON document instead of the tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress and no notes on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
 /// The drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DriverChoice {
@@ -169,6 +195,7 @@ pub(crate) enum ListKind {
 pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
     match verb {
         StudyVerb::Run(arguments) => run::run(arguments),
+        StudyVerb::Evaluate(arguments) => evaluate::evaluate(arguments),
         StudyVerb::List(arguments) => list::list(arguments),
         StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
         StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),

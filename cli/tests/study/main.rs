@@ -3,6 +3,7 @@
 #[path = "../program/mod.rs"]
 mod program;
 
+mod evaluate;
 mod folders;
 mod names;
 mod provenance;
