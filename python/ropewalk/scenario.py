@@ -31,7 +31,9 @@ class Scenario:
     def load(
         cls, path: str | os.PathLike[str], *, set: Mapping[str, Any] | None = None, quick: bool = False
     ) -> Scenario:
-        """Read the scenario file at `path`, with `set` and `quick` as `ropewalk run --set ... --quick`.
+        """Read a scenario, with `set` and `quick` as `ropewalk run --set ... --quick`.
+
+        `path` is a file, or a name of `ropewalk list scenarios` that the package carries.
 
         Raises `ScenarioError` with file, line, key and help.
         """

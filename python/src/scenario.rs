@@ -53,9 +53,13 @@ impl Scenario {
     }
 }
 
-/// The text of the scenario file at `path`.
+/// The text of the scenario file at `path`, or of the built-in scenario of this name.
 #[pyfunction]
 fn read_scenario(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let mut built_in = ::scenario::built_in().filter(|_| !path.exists());
+    if let Some(built_in) = built_in.find(|built_in| path.as_os_str() == built_in.name()) {
+        return Ok(built_in.text.to_owned());
+    }
     ::scenario::read_text(&path).map_err(|error| error::scenario(py, &error))
 }
 
