@@ -63,6 +63,7 @@ pub(crate) const POLICER: [&str; 2] = [
 /// Features that only the simulator can run, in words.
 pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "video",
+    "DualPI2",
     "rate traces",
     "grants of cellular uplinks",
     "MTUs other than 1500 bytes",

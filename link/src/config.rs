@@ -197,6 +197,8 @@ pub enum QueueDiscipline {
     Red(RedConfig),
     /// PIE (RFC 8033).
     Pie(PieConfig),
+    /// DualPI2 (RFC 9332).
+    DualPi2(DualPi2Config),
     /// FQ-CoDel (RFC 8290).
     FqCodel(FqCodelConfig),
     /// Common Applications Kept Enhanced (Høiland-Jørgensen, Täht, Morton 2018): flow isolation and COBALT.
@@ -209,6 +211,7 @@ impl QueueDiscipline {
     #[must_use]
     pub const fn default_limit(&self) -> QueueLimit {
         match self {
+            Self::DualPi2(_) => QueueLimit::Packets(10_000),
             Self::FqCodel(_) => QueueLimit::Packets(10_240),
             Self::Cake(_) => QueueLimit::Bytes(4 << 20),
             _ => QueueLimit::Packets(1000),
@@ -218,7 +221,7 @@ impl QueueDiscipline {
     /// Whether the discipline marks by default in `tc`.
     #[must_use]
     pub const fn default_ecn(&self) -> bool {
-        matches!(self, Self::FqCodel(_) | Self::Cake(_))
+        matches!(self, Self::DualPi2(_) | Self::FqCodel(_) | Self::Cake(_))
     }
 }
 
@@ -281,6 +284,40 @@ pub struct PieConfig {
 impl Default for PieConfig {
     fn default() -> Self {
         Self { target: Span::from_millis(15), tupdate: Span::from_millis(15), alpha: 0.125, beta: 1.25 }
+    }
+}
+
+/// Parameters of DualPI2; defaults of Linux 6.17 (`sch_dualpi2`), which are RFC 9332's (Appendix A.1) but for the
+/// scheduler and the step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Config {
+    /// Target of the Classic queue's delay.
+    pub target: Span,
+    /// Time between two updates of the base probability.
+    pub tupdate: Span,
+    /// Weight of the distance from the target, 1/s.
+    pub alpha: f64,
+    /// Weight of the change since the last update, 1/s.
+    pub beta: f64,
+    /// Factor k from the base probability to the marking probability of the L4S queue.
+    pub coupling_factor: f64,
+    /// Delay of the L4S queue above which each of its packets is marked.
+    pub step_thresh: Span,
+    /// Share of the rate that the Classic queue has beside a full L4S queue, 0 to 1.
+    pub classic_protection: f64,
+}
+
+impl Default for DualPi2Config {
+    fn default() -> Self {
+        Self {
+            target: Span::from_millis(15),
+            tupdate: Span::from_millis(16),
+            alpha: 0.16,
+            beta: 3.2,
+            coupling_factor: 2.0,
+            step_thresh: Span::from_millis(1),
+            classic_protection: 0.1,
+        }
     }
 }
 

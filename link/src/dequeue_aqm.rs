@@ -1,15 +1,16 @@
-//! A queue that decides at departure (drop-head, CoDel, PIE, FQ-CoDel, CAKE): packets wait until the transmitter is
-//! idle.
+//! A queue that decides at departure (drop-head, CoDel, PIE, DualPI2, FQ-CoDel, CAKE): packets wait until the
+//! transmitter is idle.
 //!
 //! Departures from the queue are computed at each call of the pipe's methods, each with its own instant, because only
 //! arrivals at the far end are visible outside. The pipe needs an event for a departure only while the wire is empty,
 //! or if packets may overtake those on it. At an instant at which a packet leaves the queue and another arrives, the
 //! departure comes first.
 //!
-//! The queueing discipline is a [`Qdisc`]: [`Fifo`] or [`FairQueue`].
+//! The queueing discipline is a [`Qdisc`]: [`Fifo`], [`FairQueue`] or [`DualPi2`].
 
 use super::cobalt::Cobalt;
 use super::codel::CoDel;
+use super::dualpi2::DualPi2;
 use super::egress::Egress;
 use super::fair_queue::{FairConfig, FairQueue};
 use super::fifo::{Aqm, Fifo};
@@ -40,6 +41,7 @@ impl<P: Packet> DequeueAqm<P> {
             QueueDiscipline::DropHead => Box::new(Fifo::new(Aqm::DropHead)),
             QueueDiscipline::CoDel(codel) => Box::new(Fifo::new(Aqm::CoDel(CoDel::new(codel, ecn)))),
             QueueDiscipline::Pie(pie) => Box::new(Fifo::new(Aqm::Pie(Pie::new(pie, ecn)))),
+            QueueDiscipline::DualPi2(dual) => Box::new(DualPi2::new(dual)),
             QueueDiscipline::FqCodel(FqCodelConfig { flows, quantum, codel }) => {
                 let fair = FairConfig::fq_codel(flows, quantum);
                 Box::new(FairQueue::new(fair, &CoDel::new(codel, ecn), rate, egress.rng.bits()))

@@ -1,7 +1,8 @@
 //! Links: queues, transmitters and wires.
 //!
 //! [`Pipe`] is one direction of a link. Its queue decides either on arrival (`enqueue_aqm`) or at departure
-//! (`dequeue_aqm`), with one queue (`fifo`) or one for each flow (`fair_queue`); the rest is one file a concept.
+//! (`dequeue_aqm`), with one queue (`fifo`), one for each flow (`fair_queue`) or two that are coupled (`dualpi2`); the
+//! rest is one file a concept.
 //! [`CoDelState`] is CoDel alone, for queues of other crates.
 
 mod aqm;
@@ -10,6 +11,7 @@ mod codel;
 mod config;
 mod counters;
 mod dequeue_aqm;
+mod dualpi2;
 mod egress;
 mod enqueue_aqm;
 mod fair_queue;
@@ -33,9 +35,9 @@ mod wire;
 
 pub use codel::{CoDelAction, CoDelState};
 pub use config::{
-    CakeConfig, CoDelConfig, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
-    QueueDiscipline, QueueLimit, RateTrace, RedConfig,
+    CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig,
+    PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 pub use counters::LinkCounters;
-pub use packet::{Forwarded, Packet, Verdict};
+pub use packet::{EcnField, Forwarded, Packet, Verdict};
 pub use pipe::Pipe;

@@ -9,14 +9,50 @@ pub trait Packet: Debug + Send + Sized + 'static {
     fn bytes(&self) -> u32;
     /// Index of the flow, for fair queueing.
     fn flow(&self) -> u16;
-    /// Whether the packet is ECN-capable (ECT).
-    fn ecn_capable(&self) -> bool;
+    /// The ECN field.
+    fn ecn(&self) -> EcnField;
+    /// Whether the packet is ECN-capable, so that a mark can stand in for a drop.
+    fn ecn_capable(&self) -> bool {
+        self.ecn() != EcnField::NotEct
+    }
     /// Sets CE (RFC 3168).
     fn mark(&mut self);
     /// A copy of the packet, for a wire that duplicates. It leaves the pipe before the packet itself.
     fn duplicate(&mut self) -> Self;
     /// Flips a bit: the packet still crosses its path, and its receiver's checksum discards it.
     fn corrupt(&mut self);
+}
+
+/// The ECN field of an IP header (RFC 3168, section 5; RFC 9331, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcnField {
+    /// Not-ECT: only a drop signals congestion.
+    #[default]
+    NotEct,
+    /// ECT(0): classic ECN.
+    Ect0,
+    /// ECT(1): low latency, low loss, scalable throughput (L4S).
+    Ect1,
+    /// CE: congestion experienced.
+    Ce,
+}
+
+impl EcnField {
+    /// The field after a mark. A packet that is not ECN-capable cannot be marked.
+    #[must_use]
+    pub const fn marked(self) -> Self {
+        match self {
+            Self::NotEct => Self::NotEct,
+            Self::Ect0 | Self::Ect1 | Self::Ce => Self::Ce,
+        }
+    }
+
+    /// Whether a queue for L4S classifies the packet as such: ECT(1), and CE, as it may have been ECT(1) (RFC 9331,
+    /// section 5.1).
+    #[must_use]
+    pub const fn is_l4s(self) -> bool {
+        matches!(self, Self::Ect1 | Self::Ce)
+    }
 }
 
 /// The verdict on a packet enqueued in a pipe.

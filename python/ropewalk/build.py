@@ -343,16 +343,26 @@ class Queue:
     """A queue."""
 
     alpha: float | None = None
-    """PIE: weight of the distance from the target, 1/s. `tc` writes it in sixteenths. Default: 0.125."""
+    """PIE, DualPI2: weight of the distance from the target, 1/s. `tc` writes that of PIE in sixteenths. Default:
+    0.125 (pie), 0.16 (dualpi2).
+    """
     beta: float | None = None
-    """PIE: weight of the change since the last update, 1/s. `tc` writes it in sixteenths. Default: 1.25."""
+    """PIE, DualPI2: weight of the change since the last update, 1/s. `tc` writes that of PIE in sixteenths. Default:
+    1.25 (pie), 3.2 (dualpi2).
+    """
     ce_threshold: Time | None = None
     """CoDel, FQ-CoDel: mark every ECN-capable packet that waited for longer than this. Default: never."""
+    classic_protection: Percent | None = None
+    """DualPI2: share of the rate that Classic packets have beside a full L4S queue. Default: 10%."""
+    coupling_factor: float | None = None
+    """DualPI2: factor from the base probability, whose square Classic packets meet, to the marking of L4S packets.
+    Default: 2.0.
+    """
     discipline: Discipline | None = None
     """The queue discipline. Default: droptail."""
     ecn: bool | None = None
     """Mark ECN-capable packets where the discipline would drop them early. Default: false (droptail), false
-    (drophead), false (codel), false (red), false (pie), true (fq-codel), true (cake).
+    (drophead), false (codel), false (red), false (pie), true (dualpi2), true (fq-codel), true (cake).
     """
     flows: int | None = None
     """FQ-CoDel: queues that flows are hashed into. Default: 1024."""
@@ -361,7 +371,7 @@ class Queue:
     limit: QueueSize | None = None
     """The limit: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path over
     this link times that path's round-trip time without queues. Default: "1000p" (droptail), "1000p" (drophead),
-    "1000p" (codel), "1000p" (red), "1000p" (pie), "10240p" (fq-codel), "4194304b" (cake).
+    "1000p" (codel), "1000p" (red), "1000p" (pie), "10000p" (dualpi2), "10240p" (fq-codel), "4194304b" (cake).
     """
     max: Size | None = None
     """RED: always drop above this average."""
@@ -373,10 +383,14 @@ class Queue:
     """FQ-CoDel: what a flow may send each round. Default: 1514b."""
     rtt: Time | None = None
     """CAKE: the round-trip time it is tuned for. Default: 100ms."""
+    step_thresh: Time | None = None
+    """DualPI2: delay above which every L4S packet is marked. Default: 1ms."""
     target: Time | None = None
-    """CoDel, FQ-CoDel, PIE: acceptable standing delay. Default: "5ms" (codel), "5ms" (fq-codel), "15ms" (pie)."""
+    """CoDel, FQ-CoDel, PIE, DualPI2: acceptable standing delay; of DualPI2 in the Classic queue. Default: "5ms"
+    (codel), "5ms" (fq-codel), "15ms" (pie), "15ms" (dualpi2).
+    """
     tupdate: Time | None = None
-    """PIE: time between two updates of the drop probability. Default: 15ms."""
+    """PIE, DualPI2: time between two updates of the drop probability. Default: "15ms" (pie), "16ms" (dualpi2)."""
     weight: float | None = None
     """RED: weight of the newest sample in the average, 0 to 1. Default: 0.002."""
 
@@ -624,7 +638,7 @@ Connection = Literal["persistent", "new"]
 Direction = Literal["forward", "reverse", "both"]
 """Directions of a link."""
 
-Discipline = Literal["droptail", "drophead", "codel", "red", "pie", "fq-codel", "cake"]
+Discipline = Literal["droptail", "drophead", "codel", "red", "pie", "dualpi2", "fq-codel", "cake"]
 """A queue discipline."""
 
 Distribution = Literal["fixed", "exponential", "pareto"]

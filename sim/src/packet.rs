@@ -1,5 +1,6 @@
 //! Packets are kept in a slab; pipes carry small descriptors with the packets' slots.
 
+use link::EcnField;
 use std::collections::BTreeSet;
 use transport::mptcp;
 use transport::tcp::{Ack, Segment};
@@ -94,10 +95,8 @@ pub(crate) struct PacketDescriptor {
     pub bytes: u32,
     /// The flow by the outermost headers: in a tunnel all packets of a path are one.
     pub flow: u16,
-    /// ECN-capable transport (ECT, RFC 3168).
-    pub ecn_capable: bool,
-    /// Congestion experienced (CE).
-    pub marked: bool,
+    /// The ECN field of the outermost header.
+    pub ecn: EcnField,
     /// The checksum is wrong.
     pub corrupted: bool,
     /// A copy that a wire has just made; its slot is still the original's.
@@ -107,8 +106,8 @@ pub(crate) struct PacketDescriptor {
 impl PacketDescriptor {
     /// The descriptor of a packet at its sending host.
     #[inline]
-    pub(crate) fn new(slot: u32, bytes: u32, flow: u16, ecn_capable: bool) -> Self {
-        Self { slot, bytes, flow, ecn_capable, marked: false, corrupted: false, is_new_copy: false }
+    pub(crate) fn new(slot: u32, bytes: u32, flow: u16, ecn: EcnField) -> Self {
+        Self { slot, bytes, flow, ecn, corrupted: false, is_new_copy: false }
     }
 }
 
@@ -121,12 +120,12 @@ impl link::Packet for PacketDescriptor {
         self.flow
     }
 
-    fn ecn_capable(&self) -> bool {
-        self.ecn_capable
+    fn ecn(&self) -> EcnField {
+        self.ecn
     }
 
     fn mark(&mut self) {
-        self.marked = true;
+        self.ecn = self.ecn.marked();
     }
 
     fn duplicate(&mut self) -> Self {

@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::packet::{Direction, Packet, PacketDescriptor};
 use crate::relay::{ByteRange, RelayEnd};
+use link::EcnField;
 use machine::{
     Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_REALTIME_STREAM,
     FIRST_UNORDERED_STREAM, MAX_PATHS, PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler,
@@ -46,8 +47,14 @@ impl TunnelPayload {
         Self { start: 0, end: message.header.len() as u32 + bytes, inner: InnerPacket::Message(message) }
     }
 
-    fn is_ecn_capable(&self) -> bool {
-        matches!(&self.inner, InnerPacket::Packet(_, descriptor) if descriptor.ecn_capable)
+    /// The ECN field of the datagram that carries it: the inner one (RFC 6040, section 4.1). But CE that the ingress
+    /// queue set is not copied, as it is no congestion of the path.
+    fn outer_ecn(&self) -> EcnField {
+        match &self.inner {
+            InnerPacket::Packet(_, PacketDescriptor { ecn: EcnField::Ce, .. }) => EcnField::Ect0,
+            InnerPacket::Packet(_, descriptor) => descriptor.ecn,
+            InnerPacket::Message(_) => EcnField::NotEct,
+        }
     }
 }
 
@@ -64,8 +71,8 @@ impl Payload for TunnelPayload {
     fn signal_congestion(&mut self) -> bool {
         match &mut self.inner {
             InnerPacket::Packet(_, descriptor) => {
-                descriptor.marked |= descriptor.ecn_capable;
-                descriptor.ecn_capable
+                descriptor.ecn = descriptor.ecn.marked();
+                descriptor.ecn == EcnField::Ce
             }
             InnerPacket::Message(_) => true,
         }
@@ -115,7 +122,7 @@ pub(crate) struct OutgoingDatagram {
     pub path: u16,
     pub datagram_id: u32,
     pub bytes: u32,
-    pub ecn_capable: bool,
+    pub ecn: EcnField,
 }
 
 impl Ropewalk {
@@ -164,19 +171,17 @@ impl Ropewalk {
             relay.fill(now, machine);
         }
         let transmit = machine.poll_transmit(now)?;
-        let (frames, body, ecn_capable) = match &transmit.body {
-            TransmitBody::Data(data) => {
-                (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.is_ecn_capable())
-            }
+        let (frames, body, ecn) = match &transmit.body {
+            TransmitBody::Data(data) => (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.outer_ecn()),
             TransmitBody::Control { pad_to } => {
                 let frames = machine.control_frames().to_vec();
                 let bytes = frames.iter().map(Frame::len).sum::<usize>() as u32;
-                (frames, bytes.max(*pad_to), false)
+                (frames, bytes.max(*pad_to), EcnField::NotEct)
             }
         };
         let path = self.paths[transmit.path.index()];
         let datagram_id = self.store(Datagram { transmit, frames });
-        Some(OutgoingDatagram { path, datagram_id, bytes: self.headers + SEAL_OVERHEAD + body, ecn_capable })
+        Some(OutgoingDatagram { path, datagram_id, bytes: self.headers + SEAL_OVERHEAD + body, ecn })
     }
 
     /// Gives a datagram sent in `direction`, with or without a CE mark, to the other end.
@@ -200,7 +205,9 @@ impl Ropewalk {
             *delivered += 1;
             match (buffer.take()?, &mut *relay) {
                 (InnerPacket::Packet(packet, mut descriptor), _) => {
-                    descriptor.marked |= descriptor.ecn_capable && ce;
+                    if ce {
+                        descriptor.ecn = descriptor.ecn.marked();
+                    }
                     return Some((packet, descriptor));
                 }
                 (InnerPacket::Message(message), Some(relay)) => relay.receive(now, message),

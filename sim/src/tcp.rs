@@ -6,6 +6,7 @@ use crate::mptcp::DATA_ACK_OPTION;
 use crate::peak::PeakGoodput;
 use crate::tcp_config::TcpConfig;
 use control::Ecn;
+use link::EcnField;
 use record::Distribution;
 use scenario::model::{Requests, Route};
 use transport::mptcp;
@@ -308,31 +309,35 @@ impl TcpFlow {
         false
     }
 
-    /// Size of a segment's packet, bytes, and whether it is ECN-capable: new data only (RFC 3168 sections 6.1.4 and
-    /// 6.1.5), or every packet.
-    pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, bool) {
+    /// Size of a segment's packet, bytes, and its ECN field: classic ECN has new data only ECN-capable (RFC 3168 sections
+    /// 6.1.4 and 6.1.5).
+    pub(crate) fn segment_bytes(&self, segment: &Segment) -> (u32, EcnField) {
         self.packet_size(segment, segment.seq)
     }
 
     /// [`segment_bytes`](Self::segment_bytes) of a subflow's segment.
-    pub(crate) fn mptcp_segment_bytes(&self, segment: &mptcp::Segment) -> (u32, bool) {
-        let (bytes, ecn_capable) = self.packet_size(&segment.tcp, segment.data_seq);
+    pub(crate) fn mptcp_segment_bytes(&self, segment: &mptcp::Segment) -> (u32, EcnField) {
+        let (bytes, ecn) = self.packet_size(&segment.tcp, segment.data_seq);
         match &self.connection {
-            Connection::Multi(multi) => (bytes + multi.option_bytes(segment), ecn_capable),
-            Connection::Single(_) => (bytes, ecn_capable),
+            Connection::Multi(multi) => (bytes + multi.option_bytes(segment), ecn),
+            Connection::Single(_) => (bytes, ecn),
         }
     }
 
     #[inline]
-    fn packet_size(&self, segment: &Segment, data_seq: u64) -> (u32, bool) {
+    fn packet_size(&self, segment: &Segment, data_seq: u64) -> (u32, EcnField) {
         let TcpConfig { header_bytes, ecn, .. } = self.config;
         match segment.kind {
             SegmentKind::Data => {
-                let ecn_capable = self.all_ecn_capable() || ecn.is_some() && !segment.retransmission;
-                (header_bytes + self.application.payload(&self.message, data_seq), ecn_capable)
+                let ecn = if ecn == Some(Ecn::Classic) && !segment.retransmission {
+                    EcnField::Ect0
+                } else {
+                    self.control_ecn()
+                };
+                (header_bytes + self.application.payload(&self.message, data_seq), ecn)
             }
             SegmentKind::Syn | SegmentKind::HandshakeAck | SegmentKind::WindowProbe => {
-                (header_bytes, self.all_ecn_capable())
+                (header_bytes, self.control_ecn())
             }
         }
     }
@@ -350,9 +355,13 @@ impl TcpFlow {
         }
     }
 
-    /// Whether packets without new data are ECN-capable, too.
-    pub(crate) fn all_ecn_capable(&self) -> bool {
-        self.config.ecn == Some(Ecn::PerPacket)
+    /// The ECN field of packets without new data.
+    pub(crate) fn control_ecn(&self) -> EcnField {
+        match self.config.ecn {
+            None | Some(Ecn::Classic) => EcnField::NotEct,
+            Some(Ecn::PerPacket) => EcnField::Ect0,
+            Some(Ecn::L4s) => EcnField::Ect1,
+        }
     }
 
     /// Size of an acknowledgement's packet, bytes. The SACK option takes two bytes and eight a block, padded to a

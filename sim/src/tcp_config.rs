@@ -84,7 +84,7 @@ impl TcpConfig {
         }
         let ecn = match ecn {
             Ecn::Classic => host.ecn.then_some(Ecn::Classic),
-            Ecn::PerPacket => Some(Ecn::PerPacket),
+            Ecn::PerPacket | Ecn::L4s => Some(ecn),
         };
         Ok(Self {
             entry,

@@ -1,7 +1,7 @@
 //! Packets in transit between two hosts, over paths of one pipe a direction.
 
 use crate::LinkConfig;
-use link::{Packet, Pipe};
+use link::{EcnField, Packet, Pipe};
 use std::collections::BTreeMap;
 use units::{Instant, RngStream, Span};
 
@@ -31,8 +31,8 @@ impl Packet for Descriptor {
     fn flow(&self) -> u16 {
         0
     }
-    fn ecn_capable(&self) -> bool {
-        false
+    fn ecn(&self) -> EcnField {
+        EcnField::NotEct
     }
     fn mark(&mut self) {}
     /// The pipes here have no impairments: [`Network`] itself duplicates and corrupts.

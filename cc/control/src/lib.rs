@@ -52,6 +52,9 @@ pub enum Ecn {
     /// RFC 8257 (Linux `TCP_CONG_NEEDS_ECN`): ECN is always negotiated, every packet of the
     /// connection is ECN-capable, and each packet's mark is echoed.
     PerPacket,
+    /// Low latency, low loss, scalable throughput (RFC 9331): as [`PerPacket`](Self::PerPacket), but every packet is
+    /// ECT(1).
+    L4s,
 }
 
 /// The time and the source of randomness of one call.

@@ -18,7 +18,7 @@ mod tap;
 pub(crate) use shape::Change;
 pub use shape::Shape;
 
-use link::{Packet, Pipe};
+use link::{EcnField, Packet, Pipe};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::error::Error;
 use std::io::Write;
@@ -71,8 +71,8 @@ impl Packet for Frame {
     fn flow(&self) -> u16 {
         0
     }
-    fn ecn_capable(&self) -> bool {
-        false
+    fn ecn(&self) -> EcnField {
+        EcnField::NotEct
     }
     fn mark(&mut self) {}
     fn duplicate(&mut self) -> Self {

@@ -284,7 +284,8 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
         format!("target {}us interval {}us{threshold}", us(codel.target), us(codel.interval))
     };
     let arguments = match &pipe.queue.discipline {
-        QueueDiscipline::DropTail => return None,
+        // `check` refuses DualPI2.
+        QueueDiscipline::DropTail | QueueDiscipline::DualPi2(_) => return None,
         QueueDiscipline::DropHead => return Some(format!("pfifo_head_drop limit {packets}")),
         QueueDiscipline::Red(RedConfig { min, max, probability, weight }) => {
             let (avpkt, ecn) = ((*min).min(AVERAGE_PACKET_BYTES), if pipe.queue.ecn { " ecn harddrop" } else { "" });
@@ -329,6 +330,7 @@ pub(crate) fn discipline(queue_discipline: &QueueDiscipline) -> Option<&'static 
         QueueDiscipline::CoDel(_) => Some("codel"),
         QueueDiscipline::Red(_) => Some("red"),
         QueueDiscipline::Pie(_) => Some("pie"),
+        QueueDiscipline::DualPi2(_) => Some("dualpi2"),
         QueueDiscipline::FqCodel(_) => Some("fq_codel"),
         QueueDiscipline::Cake(_) => Some("cake"),
     }

@@ -3,12 +3,13 @@
 mod aqm;
 mod change;
 mod closed_form;
+mod dualpi2;
 mod fair;
 mod grants;
 mod impairments;
 mod property;
 
-use super::{Packet, Pipe, Verdict};
+use super::{EcnField, Packet, Pipe, Verdict};
 use crate::config::*;
 use units::{Instant, Rate, RngStream, Span};
 
@@ -21,8 +22,7 @@ pub(crate) struct TestPacket {
     number: u64,
     bytes: u32,
     flow: u16,
-    ecn: bool,
-    marked: bool,
+    ecn: EcnField,
     corrupted: bool,
     copy: bool,
 }
@@ -34,11 +34,11 @@ impl Packet for TestPacket {
     fn flow(&self) -> u16 {
         self.flow
     }
-    fn ecn_capable(&self) -> bool {
+    fn ecn(&self) -> EcnField {
         self.ecn
     }
     fn mark(&mut self) {
-        self.marked = true;
+        self.ecn = self.ecn.marked();
     }
     fn duplicate(&mut self) -> Self {
         Self { copy: true, ..*self }
@@ -49,7 +49,7 @@ impl Packet for TestPacket {
 }
 
 fn packet(number: u64, bytes: u32) -> TestPacket {
-    TestPacket { number, bytes, flow: 0, ecn: false, marked: false, corrupted: false, copy: false }
+    TestPacket { number, bytes, flow: 0, ecn: EcnField::NotEct, corrupted: false, copy: false }
 }
 
 /// 100 Mbit/s (a 1500-byte packet takes 120 us), 10 ms, a queue that never fills.

@@ -45,10 +45,18 @@ fn discipline() -> impl Strategy<Value = QueueDiscipline> {
         Just(QueueDiscipline::CoDel(SHORT_CODEL)),
         Just(QueueDiscipline::Red(RedConfig { min: 3_000, max: 20_000, probability: 0.2, weight: 0.1 })),
         Just(QueueDiscipline::Pie(PieConfig { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 })),
+        Just(QueueDiscipline::DualPi2(DualPi2Config {
+            target: Span(MS),
+            tupdate: Span(MS),
+            ..DualPi2Config::default()
+        })),
         Just(QueueDiscipline::FqCodel(FqCodelConfig { flows: 2, quantum: 300, codel: SHORT_CODEL })),
         Just(QueueDiscipline::Cake(CakeConfig { rtt: Span(5 * MS) })),
     ]
 }
+
+/// The ECN fields of the packets of each flow.
+const FIELDS: [EcnField; 3] = [EcnField::NotEct, EcnField::Ect0, EcnField::Ect1];
 
 /// CoDel with an interval of a few milliseconds.
 const SHORT_CODEL: CoDelConfig =
@@ -56,7 +64,10 @@ const SHORT_CODEL: CoDelConfig =
 
 /// Whether packets of different flows may be reordered.
 fn is_fair(config: &PipeConfig) -> bool {
-    matches!(config.queue.discipline, QueueDiscipline::FqCodel(_) | QueueDiscipline::Cake(_))
+    matches!(
+        config.queue.discipline,
+        QueueDiscipline::DualPi2(_) | QueueDiscipline::FqCodel(_) | QueueDiscipline::Cake(_)
+    )
 }
 
 fn config() -> impl Strategy<Value = PipeConfig> {
@@ -116,7 +127,8 @@ impl Run {
         let now = Instant(self.now);
         match *step {
             Step::Offer(bytes) => {
-                let (ecn, flow) = (bytes.is_multiple_of(2), (bytes % 3) as u16);
+                let flow = (bytes % 3) as u16;
+                let ecn = FIELDS[usize::from(flow)];
                 self.pipe.enqueue(now, TestPacket { ecn, flow, ..packet(self.offered, bytes) });
                 self.offered += 1;
             }
@@ -137,7 +149,8 @@ impl Run {
         let (now, horizon) = (Instant(self.now), Instant(until.saturating_add(1)));
         match *step {
             Step::Offer(bytes) => {
-                let (ecn, flow) = (bytes.is_multiple_of(2), (bytes % 3) as u16);
+                let flow = (bytes % 3) as u16;
+                let ecn = FIELDS[usize::from(flow)];
                 let packet = TestPacket { ecn, flow, ..packet(self.offered, bytes) };
                 if let Forwarded::Arrives(packet, arrival) = self.pipe.forward(now, packet, horizon) {
                     self.arrived.push((arrival.0, packet));

@@ -7,6 +7,7 @@ use crate::network::Component;
 use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::split_connection::SplitConnection;
 use crate::tcp::TcpFlow;
+use link::EcnField;
 use transport::mptcp;
 use transport::tcp::{Ack, Segment, SegmentKind};
 use units::Instant;
@@ -17,18 +18,18 @@ impl Engine {
         let packet = self.network.slab.remove(descriptor.slot);
         self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
         match packet.body {
-            Body::TcpSegment(segment) => self.on_segment(&packet, &segment, descriptor.marked),
+            Body::TcpSegment(segment) => self.on_segment(&packet, &segment, descriptor.ecn == EcnField::Ce),
             Body::TcpAck(ack) => {
                 self.on_ack(&packet, |tcp, now| tcp.on_ack(now, &ack));
                 self.on_leg_ack(packet.flow, &ack);
             }
-            Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, &segment, descriptor.marked),
+            Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, &segment, descriptor.ecn == EcnField::Ce),
             Body::MptcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_mptcp_ack(now, &ack)),
             Body::Request(number) => self.on_request(&packet, number),
             Body::Udp { sent, number } => self.on_datagram(packet.flow, number, sent),
             Body::Stray => {}
             Body::TunnelDatagram(datagram) => {
-                self.network.arrive(packet.direction, datagram, descriptor.marked, &mut self.delivered);
+                self.network.arrive(packet.direction, datagram, descriptor.ecn == EcnField::Ce, &mut self.delivered);
                 self.deliver_all();
                 self.poll_relay();
             }
@@ -97,7 +98,7 @@ impl Engine {
         if let Some(number) = tcp.next_request(self.network.now) {
             let packet = Packet::new(Body::Request(number), flow, tcp.connection_number, direction.other());
             self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
-            self.network.send(*route, packet, tcp.request_bytes(), tcp.all_ecn_capable());
+            self.network.send(*route, packet, tcp.request_bytes(), tcp.control_ecn());
         }
     }
 
@@ -130,7 +131,7 @@ impl Engine {
         self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
             let packet = Packet::new(Body::TcpAck(ack), flow, tcp.connection_number, direction.other());
-            self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.all_ecn_capable());
+            self.network.send(*route, packet, tcp.ack_bytes(&ack), tcp.control_ecn());
         }
     }
 
@@ -142,7 +143,7 @@ impl Engine {
         self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
         if let Some(ack) = ack {
             let packet = Packet::new(Body::MptcpAck(ack), flow, ack.subflow, direction.other());
-            self.network.send(tcp.route_of(ack.subflow), packet, tcp.mptcp_ack_bytes(&ack), tcp.all_ecn_capable());
+            self.network.send(tcp.route_of(ack.subflow), packet, tcp.mptcp_ack_bytes(&ack), tcp.control_ecn());
         }
     }
 
@@ -174,16 +175,16 @@ impl Engine {
                     if let Some(SplitConnection::Near(split)) = split {
                         split.on_sent(now, &segment);
                     }
-                    let (bytes, ecn_capable) = tcp.segment_bytes(&segment);
+                    let (bytes, ecn) = tcp.segment_bytes(&segment);
                     let packet = Packet::new(Body::TcpSegment(segment), flow, tcp.connection_number, *direction);
-                    if !self.network.send(*route, packet, bytes, ecn_capable) {
+                    if !self.network.send(*route, packet, bytes, ecn) {
                         tcp.connection.refuse(now, segment);
                     }
                 }
                 SenderOutput::Mptcp(segment) => {
-                    let (bytes, ecn_capable) = tcp.mptcp_segment_bytes(&segment);
+                    let (bytes, ecn) = tcp.mptcp_segment_bytes(&segment);
                     let packet = Packet::new(Body::MptcpSegment(segment), flow, segment.subflow, *direction);
-                    if !self.network.send(tcp.route_of(segment.subflow), packet, bytes, ecn_capable) {
+                    if !self.network.send(tcp.route_of(segment.subflow), packet, bytes, ecn) {
                         tcp.connection.refuse_mptcp(now, segment);
                     }
                 }
@@ -207,7 +208,7 @@ impl Engine {
         }
         let packet = Packet::new(Body::Udp { sent: self.network.now, number: source.sent }, flow, 0, *direction);
         source.sent += 1;
-        self.network.send(*route, packet, source.packet, false);
+        self.network.send(*route, packet, source.packet, EcnField::NotEct);
         self.network.schedule(Component::Source(flow), self.network.now + source.interval);
     }
 

@@ -16,7 +16,7 @@ use crate::topology::Topology;
 use crate::tunnel::Tunnel;
 use chains::Chains;
 use component::IdMap;
-use link::{Forwarded, Pipe, Verdict};
+use link::{EcnField, Forwarded, Pipe, Verdict};
 use record::Work;
 use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
 use units::Instant;
@@ -81,9 +81,9 @@ impl Network {
 
     /// Sends a host's packet. False if a queue of the host itself dropped it.
     #[inline]
-    pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn_capable: bool) -> bool {
+    pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> bool {
         let (direction, flow) = (packet.direction, packet.flow_hash());
-        let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn_capable);
+        let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn);
         match route {
             Route::Path(path) => self.enter_path(path as u16, descriptor),
             Route::Subflows => unreachable!("a packet of a subflow has a path"),

@@ -4,6 +4,7 @@ use super::Component;
 use super::Network;
 use crate::packet::{Body, Direction, Packet, PacketDescriptor};
 use crate::tunnel::{Mpt, Tunnel};
+use link::EcnField;
 use scenario::model::Route;
 
 /// Size of a stray packet, bytes.
@@ -15,7 +16,7 @@ impl Network {
     /// Sends one packet of no flow in each direction.
     pub(crate) fn send_strays(&mut self) {
         for direction in [Direction::Forward, Direction::Reverse] {
-            self.send(Route::Tunnel, Packet::new(Body::Stray, NO_FLOW, 0, direction), STRAY_BYTES, false);
+            self.send(Route::Tunnel, Packet::new(Body::Stray, NO_FLOW, 0, direction), STRAY_BYTES, EcnField::NotEct);
         }
     }
 

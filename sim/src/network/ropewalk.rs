@@ -56,10 +56,10 @@ impl Network {
     /// Transmits the datagrams that an end may send now, and schedules its next timer.
     pub(crate) fn transmit(&mut self, direction: Direction) {
         while let Some(outgoing) = expect_ropewalk(&mut self.tunnel).transmit(self.now, direction) {
-            let OutgoingDatagram { path, datagram_id, bytes, ecn_capable } = outgoing;
+            let OutgoingDatagram { path, datagram_id, bytes, ecn } = outgoing;
             let packet = Packet::new(Body::TunnelDatagram(datagram_id), TUNNEL_FLOW_ID, 0, direction);
             let slot = self.slab.insert(packet);
-            self.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn_capable));
+            self.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn));
         }
         let deadline = expect_ropewalk(&mut self.tunnel).deadline(self.now, direction);
         self.schedule(Component::Ingress(direction), deadline.max(self.now));

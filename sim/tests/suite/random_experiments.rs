@@ -3,8 +3,8 @@
 
 use crate::common::{self, application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{
-    CakeConfig, CoDelConfig, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueConfig,
-    QueueDiscipline, QueueLimit, RateTrace, RedConfig,
+    CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig,
+    PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 use scenario::model::{
     Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Handover, Link, LossRecovery,
@@ -17,7 +17,7 @@ const EXPERIMENTS: u64 = 300;
 const RELAYED_EXPERIMENTS: u64 = 100;
 const DURATION: Span = Span::from_secs(3);
 
-const SITUATIONS: [&str; 26] = [
+const SITUATIONS: [&str; 27] = [
     "queue drop",
     "head drop",
     "policer drop",
@@ -28,6 +28,7 @@ const SITUATIONS: [&str; 26] = [
     "CoDel drop",
     "RED mark",
     "PIE drop",
+    "DualPI2 drop",
     "FQ-CoDel drop",
     "CAKE overflow",
     "resequencer timeout",
@@ -136,6 +137,7 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         early && matches!(queue.discipline, QueueDiscipline::CoDel(_)),
         run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, QueueDiscipline::Red(_)),
         early && matches!(queue.discipline, QueueDiscipline::Pie(_)),
+        early && matches!(queue.discipline, QueueDiscipline::DualPi2(_)),
         early && matches!(queue.discipline, QueueDiscipline::FqCodel(_)),
         dropped && matches!(queue.discipline, QueueDiscipline::Cake(_)) && queue.limit != ENDLESS,
         tunnel.timeouts > 0,
@@ -219,7 +221,7 @@ impl Generator {
     /// All queues of an experiment are alike, so that it is clear which discipline dropped.
     fn queue(&mut self) -> QueueConfig {
         let codel = CoDelConfig { target: self.millis(1, 10), interval: self.millis(10, 100), ce_threshold: None };
-        let discipline = match self.between(0, 6) {
+        let discipline = match self.between(0, 7) {
             0 => QueueDiscipline::DropTail,
             1 => QueueDiscipline::CoDel(codel),
             2 => QueueDiscipline::Red(RedConfig { min: 5_000, max: 60_000, probability: 0.1, weight: 0.01 }),
@@ -231,6 +233,7 @@ impl Generator {
             }),
             4 => QueueDiscipline::FqCodel(FqCodelConfig { flows: 4, quantum: 300, codel }),
             5 => QueueDiscipline::DropHead,
+            6 => QueueDiscipline::DualPi2(DualPi2Config { target: codel.target, ..DualPi2Config::default() }),
             _ => QueueDiscipline::Cake(CakeConfig { rtt: codel.interval }),
         };
         let limit = match self.between(0, 3) {

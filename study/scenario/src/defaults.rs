@@ -2,7 +2,10 @@
 
 use crate::model::{Host, Relay};
 use crate::resolve::{multipath, network, traffic, tunnel, video};
-use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
+use link::{
+    CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline, QueueLimit,
+    RedConfig,
+};
 use machine::TunnelOptions;
 use serde_json::{Value, json};
 use units::Span;
@@ -56,6 +59,7 @@ pub(crate) fn dependent() -> Vec<Dependent> {
         ("codel", QueueDiscipline::CoDel(CoDelConfig::DEFAULT)),
         ("red", QueueDiscipline::Red(RedConfig { min: 0, max: 1, probability: 0.0, weight: 1.0 })),
         ("pie", QueueDiscipline::Pie(PieConfig::default())),
+        ("dualpi2", QueueDiscipline::DualPi2(DualPi2Config::default())),
         ("fq-codel", QueueDiscipline::FqCodel(FqCodelConfig::default())),
         ("cake", QueueDiscipline::Cake(CakeConfig::default())),
     ];
@@ -65,7 +69,9 @@ pub(crate) fn dependent() -> Vec<Dependent> {
         QueueLimit::Time(span) => time(span),
     };
     let targets = [("codel", CoDelConfig::DEFAULT.target), ("fq-codel", FqCodelConfig::default().codel.target)];
-    let targets = targets.into_iter().chain([("pie", PieConfig::default().target)]);
+    let (pie, dual) = (PieConfig::default(), DualPi2Config::default());
+    let targets = targets.into_iter().chain([("pie", pie.target), ("dualpi2", dual.target)]);
+    let of_both = |pie: Value, dual: Value| vec![("pie", pie), ("dualpi2", dual)];
     vec![
         ("queue", "limit", "discipline", disciplines.map(|(name, discipline)| (name, limit(discipline))).into()),
         (
@@ -75,6 +81,9 @@ pub(crate) fn dependent() -> Vec<Dependent> {
             disciplines.map(|(name, discipline)| (name, json!(discipline.default_ecn()))).into(),
         ),
         ("queue", "target", "discipline", targets.map(|(name, span)| (name, time(span))).collect()),
+        ("queue", "tupdate", "discipline", of_both(time(pie.tupdate), time(dual.tupdate))),
+        ("queue", "alpha", "discipline", of_both(json!(pie.alpha), json!(dual.alpha))),
+        ("queue", "beta", "discipline", of_both(json!(pie.beta), json!(dual.beta))),
         ("tunnel", "mtu", "mode", vec![("mpt", bytes(tunnel::MPT_MTU))]),
         (
             "tunnel",
@@ -110,14 +119,14 @@ pub(crate) fn dependent() -> Vec<Dependent> {
 }
 
 fn queue() -> Vec<KeyDefault> {
-    let (pie, fq_codel) = (PieConfig::default(), FqCodelConfig::default());
+    let (dual, fq_codel) = (DualPi2Config::default(), FqCodelConfig::default());
     let keys = [
         ("interval", time(CoDelConfig::DEFAULT.interval)),
         ("flows", json!(fq_codel.flows)),
         ("quantum", bytes(fq_codel.quantum)),
-        ("tupdate", time(pie.tupdate)),
-        ("alpha", json!(pie.alpha)),
-        ("beta", json!(pie.beta)),
+        ("coupling_factor", json!(dual.coupling_factor)),
+        ("step_thresh", time(dual.step_thresh)),
+        ("classic_protection", json!(format!("{}%", dual.classic_protection * 100.0))),
         ("rtt", time(CakeConfig::default().rtt)),
         ("probability", json!(format!("{}%", RedConfig::PROBABILITY * 100.0))),
         ("weight", json!(RedConfig::WEIGHT)),

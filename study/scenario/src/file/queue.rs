@@ -19,7 +19,7 @@ pub(crate) struct Queue {
     pub(crate) discipline: Discipline,
     /// Mark ECN-capable packets where the discipline would drop them early.
     pub(crate) ecn: Option<bool>,
-    /// CoDel, FQ-CoDel, PIE: acceptable standing delay.
+    /// CoDel, FQ-CoDel, PIE, DualPI2: acceptable standing delay; of DualPI2 in the Classic queue.
     pub(crate) target: Option<Spanned<Time>>,
     /// CoDel, FQ-CoDel: time in which it must be reached once.
     pub(crate) interval: Option<Spanned<Time>>,
@@ -29,12 +29,18 @@ pub(crate) struct Queue {
     pub(crate) flows: Option<Spanned<u32>>,
     /// FQ-CoDel: what a flow may send each round.
     pub(crate) quantum: Option<Spanned<Size>>,
-    /// PIE: time between two updates of the drop probability.
+    /// PIE, DualPI2: time between two updates of the drop probability.
     pub(crate) tupdate: Option<Spanned<Time>>,
-    /// PIE: weight of the distance from the target, 1/s. `tc` writes it in sixteenths.
+    /// PIE, DualPI2: weight of the distance from the target, 1/s. `tc` writes that of PIE in sixteenths.
     pub(crate) alpha: Option<Spanned<f64>>,
-    /// PIE: weight of the change since the last update, 1/s. `tc` writes it in sixteenths.
+    /// PIE, DualPI2: weight of the change since the last update, 1/s. `tc` writes that of PIE in sixteenths.
     pub(crate) beta: Option<Spanned<f64>>,
+    /// DualPI2: factor from the base probability, whose square Classic packets meet, to the marking of L4S packets.
+    pub(crate) coupling_factor: Option<Spanned<f64>>,
+    /// DualPI2: delay above which every L4S packet is marked.
+    pub(crate) step_thresh: Option<Spanned<Time>>,
+    /// DualPI2: share of the rate that Classic packets have beside a full L4S queue.
+    pub(crate) classic_protection: Option<Spanned<Percent>>,
     /// CAKE: the round-trip time it is tuned for.
     pub(crate) rtt: Option<Spanned<Time>>,
     /// RED: no early drop below this average.
@@ -63,6 +69,8 @@ pub(crate) enum Discipline {
     Red,
     /// RFC 8033.
     Pie,
+    /// RFC 9332: two queues, for L4S and for all others.
+    DualPi2,
     /// RFC 8290.
     #[serde(rename = "fq-codel")]
     FqCodel,

@@ -2,7 +2,7 @@
 
 use super::checks::{check_positive, parse_bytes};
 use crate::file::{self, Queue};
-use link::{CakeConfig, CoDelConfig, FqCodelConfig, PieConfig, QueueDiscipline, RedConfig};
+use link::{CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, PieConfig, QueueDiscipline, RedConfig};
 use parse::{Diagnostic, Spanned, Time};
 use std::ops::Range;
 use units::Span;
@@ -17,6 +17,7 @@ pub(super) fn discipline(spanned: &Spanned<Queue>) -> Result<QueueDiscipline, Di
         file::Discipline::CoDel => codel(queue).map(QueueDiscipline::CoDel),
         file::Discipline::Red => red(spanned),
         file::Discipline::Pie => pie(queue),
+        file::Discipline::DualPi2 => dualpi2(queue),
         file::Discipline::FqCodel => fq_codel(queue),
         file::Discipline::Cake => {
             Ok(QueueDiscipline::Cake(CakeConfig { rtt: time("rtt", &queue.rtt, CakeConfig::default().rtt)? }))
@@ -32,6 +33,9 @@ fn name_and_keys(discipline: file::Discipline) -> (&'static str, &'static [&'sta
         file::Discipline::CoDel => ("codel", &["target", "interval", "ce_threshold"]),
         file::Discipline::Red => ("red", &["min", "max", "probability", "weight"]),
         file::Discipline::Pie => ("pie", &["target", "tupdate", "alpha", "beta"]),
+        file::Discipline::DualPi2 => {
+            ("dualpi2", &["target", "tupdate", "alpha", "beta", "coupling_factor", "step_thresh", "classic_protection"])
+        }
         file::Discipline::FqCodel => ("fq-codel", &["flows", "quantum", "target", "interval", "ce_threshold"]),
         file::Discipline::Cake => ("cake", &["rtt"]),
     }
@@ -55,7 +59,7 @@ fn refuse_keys_of_others(queue: &Queue) -> Result<(), Diagnostic> {
 }
 
 /// The keys that only some disciplines have, with their positions if the file has them.
-fn present_keys(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 13] {
+fn present_keys(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 16] {
     [
         ("target", span(&queue.target)),
         ("interval", span(&queue.interval)),
@@ -65,6 +69,9 @@ fn present_keys(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 13] {
         ("tupdate", span(&queue.tupdate)),
         ("alpha", span(&queue.alpha)),
         ("beta", span(&queue.beta)),
+        ("coupling_factor", span(&queue.coupling_factor)),
+        ("step_thresh", span(&queue.step_thresh)),
+        ("classic_protection", span(&queue.classic_protection)),
         ("rtt", span(&queue.rtt)),
         ("min", span(&queue.min)),
         ("max", span(&queue.max)),
@@ -120,14 +127,48 @@ fn pie(queue: &Queue) -> Result<QueueDiscipline, Diagnostic> {
 
 /// `tc` takes 0 to 32 sixteenths.
 fn gain(key: &str, given: &Option<Spanned<f64>>, default: f64) -> Result<f64, Diagnostic> {
+    number(key, given, default, 2.0, "0 to 2, in 1/s", "; `tc` writes sixteenths of it")
+}
+
+/// A number from 0 to `max`; `range` and `note` for the error.
+fn number(
+    key: &str,
+    given: &Option<Spanned<f64>>,
+    default: f64,
+    max: f64,
+    range: &str,
+    note: &str,
+) -> Result<f64, Diagnostic> {
     let Some(spanned) = given else { return Ok(default) };
     match *spanned.get() {
-        gain if (0.0..=2.0).contains(&gain) => Ok(gain),
+        value if (0.0..=max).contains(&value) => Ok(value),
         _ => {
-            let diagnostic = Diagnostic::new(spanned.span(), format!("`{key}` is 0 to 2, in 1/s"));
-            Err(diagnostic.with_help(format!("usual: {default}; `tc` writes sixteenths of it")))
+            let diagnostic = Diagnostic::new(spanned.span(), format!("`{key}` is {range}"));
+            Err(diagnostic.with_help(format!("usual: {default}{note}")))
         }
     }
+}
+
+/// `tc` takes gains of up to 256 and factors of up to 255.
+fn dualpi2(queue: &Queue) -> Result<QueueDiscipline, Diagnostic> {
+    let default = DualPi2Config::default();
+    let gain = |key, given, default| number(key, given, default, 256.0, "0 to 256, in 1/s", "");
+    Ok(QueueDiscipline::DualPi2(DualPi2Config {
+        target: time("target", &queue.target, default.target)?,
+        tupdate: time("tupdate", &queue.tupdate, default.tupdate)?,
+        alpha: gain("alpha", &queue.alpha, default.alpha)?,
+        beta: gain("beta", &queue.beta, default.beta)?,
+        coupling_factor: number(
+            "coupling_factor",
+            &queue.coupling_factor,
+            default.coupling_factor,
+            255.0,
+            "0 to 255",
+            "",
+        )?,
+        step_thresh: time("step_thresh", &queue.step_thresh, default.step_thresh)?,
+        classic_protection: queue.classic_protection.as_ref().map_or(default.classic_protection, |share| share.get().0),
+    }))
 }
 
 fn red(spanned: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {

@@ -22,7 +22,11 @@ pub(super) fn queue(table: Option<&Spanned<file::Queue>>) -> Result<(QueueConfig
     let never_marks = matches!(queue.discipline, QueueDiscipline::DropTail | QueueDiscipline::DropHead);
     if keys.ecn == Some(true) && never_marks {
         let diagnostic = Diagnostic::new(table.span(), "a queue that drops only when full marks nothing");
-        return Err(diagnostic.with_help("`ecn` goes with codel, red, pie, fq-codel and cake"));
+        return Err(diagnostic.with_help("`ecn` goes with codel, red, pie, dualpi2, fq-codel and cake"));
+    }
+    if keys.ecn == Some(false) && matches!(queue.discipline, QueueDiscipline::DualPi2(_)) {
+        let diagnostic = Diagnostic::new(table.span(), "a dualpi2 queue marks always");
+        return Err(diagnostic.with_help("leave `ecn` out; packets that are not ECN-capable are dropped"));
     }
     queue.ecn = keys.ecn.unwrap_or(queue.ecn);
     let Some(limit) = &keys.limit else { return Ok((queue, None)) };

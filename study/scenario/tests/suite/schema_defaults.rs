@@ -42,7 +42,7 @@ fn selector(table: &str, key: &str) -> &'static str {
     match (table, key) {
         ("queue", "interval") => "codel",
         ("queue", "flows" | "quantum") => "fq-codel",
-        ("queue", "tupdate" | "alpha" | "beta") => "pie",
+        ("queue", "coupling_factor" | "step_thresh" | "classic_protection") => "dualpi2",
         ("queue", "rtt") => "cake",
         ("queue", "probability" | "weight") => "red",
         ("tunnel", "kind" | "first" | "stray_packets") => "mpt",

@@ -196,13 +196,13 @@ impl Receiver {
             self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
         }
         match self.config.ecn {
-            Ecn::PerPacket if ece != self.ece => {
+            Ecn::PerPacket | Ecn::L4s if ece != self.ece => {
                 let prior_ack = self.ack_policy.is_pending().then(|| self.acknowledge(now));
                 self.ece = ece;
                 self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
                 return prior_ack;
             }
-            Ecn::PerPacket => {}
+            Ecn::PerPacket | Ecn::L4s => {}
             Ecn::Classic => {
                 self.ece &= !cwr;
                 if ece && !self.ece {
