@@ -28,6 +28,7 @@ pub const REGISTRY: &[&AlgorithmEntry] = &[
     &single::cdg::ENTRY,
     &single::copa::ENTRY,
     &single::dctcp::ENTRY,
+    &single::prague::ENTRY,
     &single::bbr::ENTRY,
     &single::bbr3::ENTRY,
     &single::bbr3_draft::ENTRY,

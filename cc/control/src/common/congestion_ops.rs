@@ -98,7 +98,7 @@ impl<O: CongestionOps> PathController for CwndController<O> {
 
 impl CwndState {
     /// Handles an event of the path with the algorithm's `ops`, coupled or not.
-    pub(super) fn on_event(&mut self, ops: &mut impl CongestionOps, event: &PathEvent, cx: &mut Context<'_>) {
+    pub(crate) fn on_event(&mut self, ops: &mut impl CongestionOps, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
             PathEvent::Ack(sample) => self.on_ack(ops, sample, cx),
             PathEvent::PathUp(path) => self.init(ops, path, cx),

@@ -19,6 +19,7 @@ mod hystart_plus;
 pub mod illinois;
 pub mod lp;
 pub mod nv;
+pub mod prague;
 pub mod reno;
 pub mod scalable;
 #[cfg(test)]

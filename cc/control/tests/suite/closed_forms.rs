@@ -70,3 +70,22 @@ fn vegas_keeps_two_to_four_packets_in_the_queue() {
         assert!((102..=104).contains(&window), "{window}");
     }
 }
+
+/// Each round trip adds `1 - p` packets and takes `p / 2` of the window: `2 (1 - p) / p`. Of a round trip of 5 ms instead of
+/// 25 ms the fifth, which is the same rate.
+#[test]
+fn pragues_mean_window_is_two_over_the_mark_rate() {
+    for (mark_every, round_trip_ms, expected) in [(20, 100, 38.0), (50, 100, 98.0), (50, 5, 19.6), (100, 5, 39.6)] {
+        let link = Link { mark_every, delay: Span::from_millis(round_trip_ms), ..WIDE };
+        let mut flow = Connection::new("prague", &[], 10, &[link]);
+        let second = |seconds: u64| Instant::ZERO + Span::from_secs(seconds);
+        flow.run_until(second(100));
+        let start_una = flow.paths[0].snd_una;
+        flow.run_until(second(200));
+        let mean = (flow.paths[0].snd_una - start_una) as f64 / (100_000.0 / round_trip_ms as f64);
+        assert!(
+            (mean / expected - 1.0).abs() < 0.05,
+            "1 in {mark_every}, {round_trip_ms} ms: {mean} instead of {expected}"
+        );
+    }
+}
