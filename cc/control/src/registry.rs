@@ -25,6 +25,7 @@ pub const REGISTRY: &[&AlgorithmEntry] = &[
     &single::elastic::ENTRY,
     &single::nv::ENTRY,
     &single::lp::ENTRY,
+    &single::ledbat::ENTRY,
     &single::cdg::ENTRY,
     &single::copa::ENTRY,
     &single::dctcp::ENTRY,

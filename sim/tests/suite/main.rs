@@ -12,6 +12,7 @@ mod ecn;
 mod fairness;
 mod goals;
 mod kernel;
+mod ledbat;
 mod links;
 mod mptcp;
 mod ns2;

@@ -17,6 +17,7 @@ pub mod hybla;
 mod hystart;
 mod hystart_plus;
 pub mod illinois;
+pub mod ledbat;
 pub mod lp;
 pub mod nv;
 pub mod prague;
