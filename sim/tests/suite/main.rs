@@ -7,6 +7,7 @@ mod applications;
 mod bbr3_draft;
 mod changes;
 mod closed_forms;
+mod copa;
 mod determinism;
 mod ecn;
 mod fairness;
