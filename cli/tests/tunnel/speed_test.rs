@@ -6,9 +6,11 @@ use lab::testbed::LEFT;
 use serde_json::Value;
 use testing::eventually;
 
-/// Bit/s of the links, headers included.
-const RATES: [f64; 2] = [10e6, 5e6];
-const LINKS: [&str; 2] = ["rate=10mbit delay=5ms", "rate=5mbit delay=10ms"];
+/// Bit/s of the links, headers included: little, so that a busy machine can fill them.
+const RATES: [f64; 2] = [4e6, 2e6];
+const LINKS: [&str; 2] = ["rate=4mbit delay=5ms", "rate=2mbit delay=10ms"];
+/// Measurements of everything, of which one has to show it.
+const ATTEMPTS: usize = 6;
 
 fn test(pair: &TunnelPair, options: &[&str]) -> Result<String, String> {
     let output = pair.command(LEFT).args(["test", DEVICE]).args(options).output().unwrap();
@@ -28,7 +30,7 @@ fn no_path_is_measured_above_its_link_and_both_together_are_faster_than_either()
     let names = [0, 1].map(|link| pair.testbed.device(link));
     let page = pair.folder(LEFT).join("test.html");
     // A busy machine makes a measurement slow, but never fast.
-    let is_bonded = || {
+    let is_bonded = |_| {
         let text = test(&pair, &["--seconds", "3", "--json", "--out", page.to_str().unwrap()]).unwrap();
         let result: Value = serde_json::from_str(&text).unwrap();
         ["down", "up"].iter().all(|direction| {
@@ -41,7 +43,7 @@ fn no_path_is_measured_above_its_link_and_both_together_are_faster_than_either()
             both > alone[0].max(alone[1])
         })
     };
-    assert!(eventually(is_bonded));
+    assert!((0..ATTEMPTS).any(is_bonded));
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("of the sum)") && page.contains("all together"), "{page}");
     let is_backup = |status: TunnelStatus| status.paths().any(|(_, path)| path.backup);
