@@ -34,27 +34,30 @@ pub(crate) struct TunnelPayload {
     inner: InnerPacket,
     start: u32,
     end: u32,
+    /// The ECN field with which the packet came, before the ingress queue marks it.
+    ecn: EcnField,
 }
 
 impl TunnelPayload {
     fn packet(packet: Packet, descriptor: PacketDescriptor) -> Self {
-        Self { inner: InnerPacket::Packet(packet, descriptor), start: 0, end: descriptor.bytes }
+        Self { inner: InnerPacket::Packet(packet, descriptor), start: 0, end: descriptor.bytes, ecn: descriptor.ecn }
     }
 
     /// A message of the relay, with its header.
     pub(crate) fn message(message: Message<ByteRange>) -> Self {
         let bytes = message.chunk.map_or(0, |range| (range.end - range.start) as u32);
-        Self { start: 0, end: message.header.len() as u32 + bytes, inner: InnerPacket::Message(message) }
+        Self {
+            start: 0,
+            end: message.header.len() as u32 + bytes,
+            inner: InnerPacket::Message(message),
+            ecn: EcnField::NotEct,
+        }
     }
 
-    /// The ECN field of the datagram that carries it: the inner one (RFC 6040, section 4.1). But CE that the ingress
-    /// queue set is not copied, as it is no congestion of the path.
+    /// The ECN field of the datagram that carries it: the one with which the packet came (RFC 6040, section 4.1). But CE
+    /// is not copied, as it is no congestion of the path.
     fn outer_ecn(&self) -> EcnField {
-        match &self.inner {
-            InnerPacket::Packet(_, PacketDescriptor { ecn: EcnField::Ce, .. }) => EcnField::Ect0,
-            InnerPacket::Packet(_, descriptor) => descriptor.ecn,
-            InnerPacket::Message(_) => EcnField::NotEct,
-        }
+        if self.ecn == EcnField::Ce { EcnField::Ect0 } else { self.ecn }
     }
 }
 
@@ -64,7 +67,7 @@ impl Payload for TunnelPayload {
     }
 
     fn slice(&self, start: u32, end: u32) -> Self {
-        Self { inner: self.inner.clone(), start: self.start + start, end: self.start + end }
+        Self { inner: self.inner.clone(), start: self.start + start, end: self.start + end, ecn: self.ecn }
     }
 
     /// The relay needs no signal: it offers what the tunnel can carry.

@@ -1,7 +1,7 @@
 //! Ropewalk's own tunnel: everything once and in order, link failures, marks, fragments.
 
 use crate::common::{self, application, bulk, column, datagrams, host, links, mean, pipe, run, run_sampled, set_up};
-use link::{CoDelConfig, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use link::{CoDelConfig, DualPi2Config, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::{Application, Experiment, Flow, Ropewalk, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
@@ -117,6 +117,21 @@ fn marks_of_the_paths_and_of_the_ingress_queue_reach_the_flow() {
         // A flow that ignored the marks would fill the queues: a thousand packets wait for 0.6 s.
         assert!(run.paths.iter().all(|path| path.queue_delay_ms < 50.0), "{:?}", run.paths);
     }
+}
+
+/// ECT(1) stands on the datagrams too: Prague's are in the L4S queue of the path, which marks above 1 ms, DCTCP's in the
+/// Classic one, which has a target of 15 ms.
+#[test]
+fn an_l4s_flow_keeps_its_short_queue_in_the_tunnel() {
+    let [prague, dctcp] = ["prague", "dctcp"].map(|algorithm| {
+        let mut experiment = tunnel(&[link(20, 10)], 20, vec![bulk("flow", algorithm)]);
+        experiment.links[0].forward.queue = QueueConfig::new(QueueDiscipline::DualPi2(DualPi2Config::default()));
+        let run = run(&experiment);
+        println!("{algorithm}: {:?}", run.paths[0]);
+        assert!(run.paths[0].marked_packets > 0, "{:?}", run.paths[0]);
+        run.paths[0].queue_delay_ms
+    });
+    assert!(prague < 2.0 && dctcp > prague, "{prague} and {dctcp} ms");
 }
 
 /// Three fragments a packet: as many packets are delivered as were sent.

@@ -321,8 +321,8 @@ fn on_send_outcome(node: &mut Node, now: Instant, id: PeerId, path: PathId, outc
     }
 }
 
-/// The outer header's TOS: the inner DSCP and ECN field (RFC 6040). CE becomes ECT(0): the inner header carries the
-/// mark, which would count against this path otherwise.
+/// The outer header's TOS: DSCP and ECN field with which the inner packet came (RFC 6040), ECT(1) too. CE becomes ECT(0):
+/// the inner header carries the mark, which would count against this path otherwise.
 fn outer_tos(inner: u8) -> u8 {
     if inner & ECN_MASK == ECN_MASK { inner & !ECN_MASK | ECT_0 } else { inner }
 }

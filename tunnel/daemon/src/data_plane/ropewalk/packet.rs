@@ -12,7 +12,7 @@ pub(super) struct PacketSlice {
     pub(super) bytes: BufferSlice,
     /// Whether the whole packet begins with a virtio-net header.
     pub(super) offload: bool,
-    /// The inner packet's TOS byte; 0 on received fragments.
+    /// The TOS byte with which the inner packet came, before the ingress queue marks it; 0 on received fragments.
     pub(super) tos: u8,
     /// Bytes before `bytes`, of a relay message with data.
     pub(super) prefix: Prefix,
@@ -104,7 +104,6 @@ impl Payload for PacketSlice {
         let skip = if self.offload { VirtioNetHeader::LEN } else { 0 };
         let Some(bytes) = self.bytes.unique_mut() else { return false };
         if ecn::set_ce(&mut bytes[skip..]) {
-            self.tos |= 3;
             return true;
         }
         let dropped = if self.offload { trim_first(bytes) } else { None };
@@ -148,6 +147,22 @@ impl PacketBuffer<PacketSlice> for PacketBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// RFC 6040, but for CE: an ECT(1) packet stays one for the queues of the path, also when the ingress queue has marked it.
+    #[test]
+    fn the_outer_ecn_field_is_the_one_with_which_the_packet_came() {
+        for (tos, outer, inner) in [(0xb8, 0xb8, None), (1, 1, Some(3)), (2, 2, Some(3)), (3, 2, Some(3))] {
+            let mut bytes = vec![0; 20];
+            (bytes[0], bytes[1]) = (0x45, tos);
+            let mut packet = PacketSlice::new(bytes.into(), false, tos);
+            assert_eq!(super::super::outer_tos(packet.tos), outer);
+            assert_eq!(packet.signal_congestion(), inner.is_some());
+            assert_eq!(super::super::outer_tos(packet.tos), outer);
+            let mut sent = [0; 20];
+            packet.write(&mut sent);
+            assert_eq!(sent[1], inner.unwrap_or(tos));
+        }
+    }
 
     #[test]
     fn a_message_is_its_prefix_and_its_bytes_however_it_is_cut() {
