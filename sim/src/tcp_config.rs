@@ -89,7 +89,7 @@ impl TcpConfig {
         Ok(Self {
             entry,
             parameters,
-            sender: sender_config(host, mss, header_bytes, ecn.is_some()),
+            sender: sender_config(host, mss, header_bytes, ecn),
             receiver: receiver_config(host, mss, ecn.unwrap_or_default()),
             multipath: multipath.map(|multipath| MptcpConfig::new(name, multipath).map(Box::new)).transpose()?,
             seed,
@@ -131,14 +131,15 @@ impl TcpConfig {
     }
 }
 
-fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: bool) -> sender::SenderConfig {
+fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> sender::SenderConfig {
     sender::SenderConfig {
         mss,
         packet_bytes: mss + header_bytes,
         initial_window: host.initial_window,
         timestamps: host.timestamps,
         sack: host.sack,
-        ecn,
+        ecn: matches!(ecn, Some(Ecn::Classic | Ecn::PerPacket)),
+        accurate_ecn: ecn == Some(Ecn::L4s),
         pacing: host.pacing,
         send_buffer: (host.send_buffer / (u64::from(mss) + SEND_OVERHEAD)).max(2),
         reordering: host.reordering,

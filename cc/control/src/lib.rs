@@ -52,8 +52,8 @@ pub enum Ecn {
     /// RFC 8257 (Linux `TCP_CONG_NEEDS_ECN`): ECN is always negotiated, every packet of the
     /// connection is ECN-capable, and each packet's mark is echoed.
     PerPacket,
-    /// Low latency, low loss, scalable throughput (RFC 9331): as [`PerPacket`](Self::PerPacket), but every packet is
-    /// ECT(1).
+    /// Low latency, low loss, scalable throughput (RFC 9331): ECN is always negotiated, every packet of the connection is
+    /// ECT(1), and marks are counted by accurate ECN (RFC 9768).
     L4s,
 }
 

@@ -1,7 +1,7 @@
 //! ECN from end to end: marks by queues, echoes, reductions.
 
-use crate::common::{OVERHEAD, column, host, mean, one_link, pipe, run};
-use link::{CoDelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
+use crate::common::{OVERHEAD, bulk, column, host, mean, one_link, pipe, run};
+use link::{CoDelConfig, DualPi2Config, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::Experiment;
 use units::{Rate, Span};
 
@@ -74,4 +74,23 @@ fn dctcp_negotiates_ecn_on_a_host_that_does_not() {
     assert!(run(&experiment).paths[0].marked_packets > 0);
     let plain = stepped("reno", Span::from_millis(10), Span::from_millis(5));
     assert_eq!(run(&plain).paths[0].marked_packets, 0);
+}
+
+/// RFC 9332: about the same rate for both. Its authors (arXiv 2209.01078): L4S packets wait for less than 2 ms in the 99th
+/// percentile, and none is lost to congestion; the others stand at the target of 15 ms.
+#[test]
+fn prague_and_cubic_share_a_dualpi2_queue() {
+    for mbit in [40, 100] {
+        let queue = QueueConfig::new(QueueDiscipline::DualPi2(DualPi2Config::default()));
+        let link = PipeConfig { queue, ..pipe(Rate::from_mbit(mbit), Span::from_millis(5), 0) };
+        let mut experiment = one_link("prague", link, 40);
+        experiment.flows.push(bulk("cubic", "cubic"));
+        let run = run(&experiment);
+        let [prague, cubic] = [&run.flows[0], &run.flows[1]];
+        let ratio = prague.goodput_mbps / cubic.goodput_mbps;
+        println!("{mbit}: {ratio}, {:?}, {:?}", prague.rtt_ms, cubic.rtt_ms);
+        assert!((0.5..2.0).contains(&ratio), "{} and {} Mbit/s", prague.goodput_mbps, cubic.goodput_mbps);
+        assert!(prague.rtt_ms.p99 < 12.0 && prague.retransmitted_packets == 0, "{prague:?}");
+        assert!((23.0..27.0).contains(&cubic.rtt_ms.mean), "{cubic:?}");
+    }
 }

@@ -1,5 +1,10 @@
 //! Segments and acknowledgements as values: nothing is serialised.
 
+/// Values of the ACE field (RFC 9768 section 3.2.2).
+pub(crate) const ACE_CYCLE: u8 = 8;
+/// The ACE field before any mark (RFC 9768 section 3.2.1: `s.cep` and `r.cep` begin at 5).
+pub(crate) const INITIAL_ACE: u8 = 5;
+
 /// The kind of a segment from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
@@ -91,6 +96,8 @@ pub struct Ack {
     pub sack_blocks: SackBlocks,
     /// ECE flag: ECN echo (RFC 3168).
     pub ece: bool,
+    /// ACE field: the receiver's count of CE-marked packets, modulo 8 (RFC 9768).
+    pub ace: u8,
     /// One-way delay of the newest segment, milliseconds of the clock that both ends share. Real TCP has no such field;
     /// TCP-LP, which is defined by this delay, estimates it from timestamps.
     pub one_way_delay_ms: u32,

@@ -165,6 +165,23 @@ fn with_per_packet_ecn_a_change_of_marks_is_acknowledged_at_once_after_the_delay
     assert_eq!(handle(27, false), [(27, true), (28, false)]);
 }
 
+/// RFC 9768 section 3.2.2.5.1: the first mark after none and every second one at once; an unmarked segment waits.
+#[test]
+fn with_accurate_ecn_the_first_mark_and_every_second_one_are_acknowledged_at_once() {
+    let mut receiver = new_receiver(Options { echo: Ecn::L4s, ..Options::default() });
+    let mut handle = |seq, marked| {
+        let ack = receiver.handle(Instant::ZERO + Span::from_millis(seq), &data(seq, 1), marked);
+        ack.map(|ack| (ack.ack, ack.ace, ack.ece))
+    };
+    for seq in 0..20 {
+        handle(seq, false);
+    }
+    assert_eq!(handle(20, false), None, "every second one");
+    assert_eq!(handle(21, true), Some((22, 6, false)), "the count begins at 5");
+    assert_eq!([handle(22, true), handle(23, true)], [None, Some((24, 0, false))], "modulo 8");
+    assert_eq!([handle(24, false), handle(25, true)], [None, Some((26, 1, false))]);
+}
+
 /// The sender derives the number of marks from the packets that each acknowledgement delivers.
 #[test]
 fn with_per_packet_ecn_acknowledgements_count_marks_exactly() {

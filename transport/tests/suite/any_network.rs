@@ -34,7 +34,7 @@ fn run(seed: u64) -> SenderCounters {
         sack: !rng.chance(0.2),
         timestamps: !rng.chance(0.3),
         ecn: rng.chance(0.3),
-        echo: if seed.is_multiple_of(2) { Ecn::Classic } else { Ecn::PerPacket },
+        echo: [Ecn::Classic, Ecn::PerPacket, Ecn::L4s][(seed % 3) as usize],
         send_buffer: if rng.chance(0.2) { 1 + rng.below(3) } else { 1000 },
         recovery: if seed % 4 == 3 { LossRecovery::Fack } else { LossRecovery::Rack },
         handshake: seed % 8 != 7,

@@ -21,5 +21,6 @@ pub(crate) fn ack(rng: &mut RngStream, syn: bool) -> Ack {
         tsecr: number(rng) as u32,
         sack_blocks: blocks,
         ece: rng.chance(0.1),
+        ace: rng.bits() as u8,
     }
 }

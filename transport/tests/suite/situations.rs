@@ -275,6 +275,37 @@ fn with_per_packet_ecn_marks_cause_one_reduction_a_window_and_are_all_counted() 
     assert_eq!(connection.sent.iter().filter(|(_, segment)| segment.cwr).count(), 1, "answered once");
 }
 
+/// RFC 9768: counted, not echoed, and so nothing is answered by CWR.
+#[test]
+fn with_accurate_ecn_marks_cause_one_reduction_a_window_and_are_all_counted() {
+    let mark = |_: Instant, segment: &Segment| tcp_connection::FilterOutcome {
+        marked: (60..100).contains(&segment.seq) && segment.seq % 5 < 3,
+        ..pass()
+    };
+    let options = Options { ecn: true, echo: control::Ecn::L4s, ..Options::default() };
+    let connection = run_to_end(Connection::with_segment_filter(options, mark));
+    let counters = connection.sender.counters();
+    assert_eq!((counters.recoveries, counters.retransmitted, counters.timeouts, counters.marked), (0, 0, 0, 24));
+    assert!(connection.sent.iter().all(|(_, segment)| !segment.cwr));
+    let threshold = connection.sender.decision().ssthresh;
+    assert!((20..60).contains(&threshold), "{threshold}");
+}
+
+/// Every other acknowledgement is lost: the next one tells of both, as less than eight marks are between them.
+#[test]
+fn with_accurate_ecn_lost_acknowledgements_hide_no_marks() {
+    let mut acks = 0;
+    let connection = Connection::new(
+        Options { ecn: true, echo: control::Ecn::L4s, ..Options::default() },
+        Box::new(|_, segment| tcp_connection::FilterOutcome { marked: (60..90).contains(&segment.seq), ..pass() }),
+        Box::new(move |_, _| {
+            acks += 1;
+            if acks % 2 == 0 { lost() } else { pass() }
+        }),
+    );
+    assert_eq!(run_to_end(connection).sender.counters().marked, 30);
+}
+
 #[test]
 fn the_connection_opens_with_any_packet_of_the_handshake_lost() {
     for lost_packet in 0..3 {

@@ -73,6 +73,7 @@ fn config(rng: &mut RngStream, paths: usize) -> ConnectionConfig {
             timestamps: true,
             sack: true,
             ecn: false,
+            accurate_ecn: false,
             pacing: false,
             send_buffer: if rng.chance(0.2) { 10 + rng.below(30) } else { 10_000 },
             reordering: 3,

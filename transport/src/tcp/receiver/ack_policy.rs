@@ -10,6 +10,8 @@ const DELACK_MIN: Span = Span::from_millis(40);
 pub(super) const MAX_QUICKACKS: u32 = 16;
 /// Acknowledgements sent without delay after a CE mark: the sender's window may be small.
 pub(super) const QUICKACKS_AFTER_MARK: u32 = 2;
+/// CE-marked segments that accurate ECN acknowledges at once (RFC 9768 section 3.2.2.5.1).
+pub(super) const MARKS_PER_ACK: u8 = 2;
 /// One acknowledgement sent without delay (`ICSK_ACK_NOW`).
 pub(super) const ONE_QUICKACK: u32 = 1;
 /// Duplicate acknowledgements sent at once for each hole: fast retransmit needs that many.

@@ -2,15 +2,16 @@
 //!
 //! Files: `reassembly` (the out-of-order queue), `sack_blocks`, `ack_policy` (when an acknowledgement is sent),
 //! `receive_window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681,
-//! 7323, 8257.
+//! 7323, 8257, 9768.
 
 mod ack_policy;
 pub(crate) mod reassembly;
 pub(crate) mod receive_window;
 mod sack_blocks;
 
+use crate::tcp::segment::{ACE_CYCLE, INITIAL_ACE};
 use crate::tcp::{Ack, SackBlocks, Segment, SegmentKind, timestamp};
-use ack_policy::{AckPolicy, AckTiming, MAX_QUICKACKS, ONE_QUICKACK, QUICKACKS_AFTER_MARK};
+use ack_policy::{AckPolicy, AckTiming, MARKS_PER_ACK, MAX_QUICKACKS, ONE_QUICKACK, QUICKACKS_AFTER_MARK};
 use control::Ecn;
 use reassembly::Reassembly;
 use receive_window::ReceiveWindow;
@@ -73,8 +74,11 @@ pub struct Receiver {
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
     last_ack_sent: u64,
     dsack: Option<(u64, u64)>,
-    /// ECN echo to send.
+    /// ECN echo to send; with accurate ECN whether the latest segment was marked.
     ece: bool,
+    /// CE-marked segments, modulo 8 (RFC 9768 `r.cep`), and those since the latest acknowledgement.
+    ace: u8,
+    marks_since_ack: u8,
     one_way_delay_ms: u32,
     counters: ReceiverCounters,
 }
@@ -94,6 +98,8 @@ impl Receiver {
             last_ack_sent: 0,
             dsack: None,
             ece: false,
+            ace: INITIAL_ACE,
+            marks_since_ack: 0,
             one_way_delay_ms: 0,
             counters: ReceiverCounters::default(),
         }
@@ -190,13 +196,17 @@ impl Receiver {
     }
 
     /// Updates the ECN echo: per packet (RFC 8257 section 3.2), where a change is acknowledged at once and a delayed
-    /// acknowledgement leaves first with the old state; or until CWR arrives (RFC 3168 section 6.1.3).
+    /// acknowledgement leaves first with the old state; or until CWR arrives (RFC 3168 section 6.1.3); or counted.
     fn update_ecn_echo(&mut self, now: Instant, cwr: bool, ece: bool) -> Option<Ack> {
+        if self.config.ecn == Ecn::L4s {
+            self.count_mark(ece);
+            return None;
+        }
         if cwr {
             self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
         }
         match self.config.ecn {
-            Ecn::PerPacket | Ecn::L4s if ece != self.ece => {
+            Ecn::PerPacket if ece != self.ece => {
                 let prior_ack = self.ack_policy.is_pending().then(|| self.acknowledge(now));
                 self.ece = ece;
                 self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
@@ -212,6 +222,18 @@ impl Receiver {
             }
         }
         None
+    }
+
+    /// Accurate ECN: the first mark after none and every second one are acknowledged at once (RFC 9768 section 3.2.2.5.1).
+    fn count_mark(&mut self, is_marked: bool) {
+        let was_marked = std::mem::replace(&mut self.ece, is_marked);
+        if is_marked {
+            self.ace = (self.ace + 1) % ACE_CYCLE;
+            self.marks_since_ack += 1;
+            if !was_marked || self.marks_since_ack >= MARKS_PER_ACK {
+                self.ack_policy.enter_quickack_mode(ONE_QUICKACK);
+            }
+        }
     }
 
     /// Puts a segment into the reassembly. Returns when to acknowledge it, and the acknowledgement that must leave
@@ -287,6 +309,7 @@ impl Receiver {
         self.last_ack_sent = next;
         self.counters.acks += 1;
         self.ack_policy.on_ack();
+        self.marks_since_ack = 0;
         let mut blocks = SackBlocks::default();
         if self.config.sack {
             if let Some(dsack) = self.dsack.take() {
@@ -301,7 +324,8 @@ impl Receiver {
             tsval: timestamp(now),
             tsecr: self.ts_recent,
             sack_blocks: blocks,
-            ece: self.ece,
+            ece: self.ece && self.config.ecn != Ecn::L4s,
+            ace: self.ace,
             one_way_delay_ms: self.one_way_delay_ms,
         }
     }

@@ -4,6 +4,7 @@
 use super::Sender;
 use crate::path::{AckedPackets, ControllerHandle, PriorState};
 use crate::recovery::{PacketCounts, SentPacket};
+use crate::tcp::segment::ACE_CYCLE;
 use crate::tcp::{Ack, timestamp};
 use control::CaState;
 use units::{Instant, Span};
@@ -29,8 +30,10 @@ pub(super) struct AckOutcome {
     pub retransmission_acked: bool,
     /// An outstanding retransmission was found lost.
     pub lost_retransmission: bool,
-    /// ECN echo.
+    /// ECN echo, or with accurate ECN new marks.
     pub ece: bool,
+    /// With accurate ECN: newly counted marks.
+    pub marks: u32,
     /// Echoed timestamp, milliseconds.
     pub tsecr: u32,
     one_way_delay: Span,
@@ -71,6 +74,10 @@ impl Sender {
             return self.on_old_ack(now, ack, &mut outcome, &prior, controller);
         }
         outcome.acked.advanced = ack.ack > prior.una;
+        if self.config.accurate_ecn {
+            outcome.marks = self.new_marks(ack, outcome.acked.advanced);
+            outcome.ece = outcome.marks > 0;
+        }
         self.ts_recent = ack.tsval;
         let window_grew = self.update_window(ack);
         self.read_sack_blocks(now, ack, &mut outcome);
@@ -93,6 +100,17 @@ impl Sender {
             self.restart_timers(now);
         }
         self.finish_ack(now, &mut outcome, &prior, &prior_state, controller);
+    }
+
+    /// Marks that the ACE field counts since the latest acknowledgement (RFC 9768 section 3.2.2): less than eight, as the
+    /// receiver acknowledges every second one. An acknowledgement that another one may have overtaken counts nothing.
+    fn new_marks(&mut self, ack: &Ack, advanced: bool) -> u32 {
+        if !advanced && (ack.sack_blocks.is_empty() || ack.tsval < self.ts_recent) {
+            return 0;
+        }
+        let marks = (ack.ace % ACE_CYCLE + ACE_CYCLE - self.ace) % ACE_CYCLE;
+        self.ace = ack.ace % ACE_CYCLE;
+        u32::from(marks)
     }
 
     fn prior_scoreboard(&self) -> PriorScoreboard {
@@ -143,7 +161,11 @@ impl Sender {
         outcome.acked.ack_delayed = self.is_ack_delayed(outcome, prior);
         let acked = &mut outcome.acked;
         acked.newest_lost = self.scoreboard.take_last_lost();
-        acked.marked = if outcome.ece { delivered } else { 0 };
+        acked.marked = match outcome.ece {
+            true if self.config.accurate_ecn => outcome.marks,
+            true => delivered,
+            false => 0,
+        };
         acked.one_way_delay = (delivered > 0 && self.config.timestamps).then_some(outcome.one_way_delay);
         acked.may_raise_cwnd = acked.pkts_acked > 0 || has_reordering && outcome.newly_sacked;
         let outstanding = self.outstanding();

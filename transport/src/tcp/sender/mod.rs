@@ -16,6 +16,7 @@ mod undo;
 
 use crate::path::{ControllerHandle, Outstanding, PathSender};
 use crate::recovery::{Fack, Rack, Scoreboard};
+use crate::tcp::segment::INITIAL_ACE;
 use crate::tcp::{Ack, Segment};
 use control::{CaState, Decision, RateSample};
 use timers::Timers;
@@ -37,6 +38,8 @@ pub struct SenderConfig {
     pub sack: bool,
     /// ECN echoes are answered (RFC 3168).
     pub ecn: bool,
+    /// Marks are counted by the ACE field instead of echoes (RFC 9768).
+    pub accurate_ecn: bool,
     /// Paces even if the controller gives no rate, at Linux's 200 % (slow start) or 120 % of cwnd / SRTT.
     pub pacing: bool,
     /// Size of the send buffer, segments.
@@ -158,6 +161,8 @@ pub struct Sender {
     /// The SACK blocks of the previous acknowledgement, which need not be walked again.
     recv_sack_cache: crate::tcp::SackBlocks,
     ts_recent: u32,
+    /// The ACE field of the latest acknowledgement (RFC 9768 `s.cep`, modulo 8).
+    ace: u8,
     last_rtt: Option<Span>,
     last_delivery: Option<RateSample>,
     counters: SenderCounters,
@@ -183,6 +188,7 @@ impl Sender {
             snd_sml: None,
             recv_sack_cache: crate::tcp::SackBlocks::default(),
             ts_recent: 0,
+            ace: INITIAL_ACE,
             last_rtt: None,
             last_delivery: None,
             counters: SenderCounters::default(),
