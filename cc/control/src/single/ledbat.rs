@@ -11,7 +11,7 @@
 //!   duration after its end, which costs a tenth of the rate at most.
 //! - Loss: half, as Reno.
 //!
-//! Source: draft-irtf-iccrg-ledbat-plus-plus-06; RFC 6817 for the history of the base (ten minutes, one minimum each) and
+//! Source: draft-irtf-iccrg-ledbat-plus-plus-01; RFC 6817 for the history of the base (ten minutes, one minimum each) and
 //! the filter of four samples.
 //! Deviations: round trips are counted by packets, and growth and decrease of congestion avoidance take place at their
 //! end; a loss during the two round trips of a slowdown halves the window from before it, whose packets were lost, and
@@ -26,7 +26,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     name: "ledbat-plus-plus",
     aliases: &["ledbatpp"],
     title: "LEDBAT++, background transport: yields to what fills the queue, keeps 60 ms of it alone",
-    source: "draft-irtf-iccrg-ledbat-plus-plus-06; RFC 6817",
+    source: "draft-irtf-iccrg-ledbat-plus-plus-01; RFC 6817",
     parameters: &[
         Parameter {
             name: "target_ms",
