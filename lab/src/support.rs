@@ -91,9 +91,11 @@ type Checks<'a> = &'a [(bool, &'a str, &'a str)];
 
 /// Checks that a kernel with these capabilities can run the experiment; the error is the first unsupported feature.
 pub(crate) fn check(experiment: &Experiment, capabilities: &Capabilities) -> Result<(), Error> {
+    let is_tree = experiment.paths.iter().any(|path| path.turn < path.links.len());
     reject_if(
         "",
         &[
+            (is_tree, "fat_tree", "switches: a fat tree is simulated only"),
             (experiment.tunnel.is_some() && !capabilities.tun, "tunnel", "TUN devices"),
             (experiment.paths.len() > MAX_PATHS, "path", "room for more than 100 paths"),
             (experiment.links.len() > MAX_LINKS, "link", "room for more than 60 links"),

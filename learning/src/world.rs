@@ -58,7 +58,7 @@ pub fn draw(config: &Config, seed: u64) -> World {
             capacity += rate.map_or(0.0, Rate::as_mbps);
         }
         experiment.links.push(Link::new(format!("link {index}"), forward, reverse));
-        experiment.paths.push(Path { name: format!("path {index}"), links: vec![index], mtu: MTU });
+        experiment.paths.push(Path { name: format!("path {index}"), links: vec![index], turn: 1, mtu: MTU });
     }
     experiment.flows.extend((0..config.learners).map(|index| learner(config, index)));
     let (least, greatest) = config.rivals.count;

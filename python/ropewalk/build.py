@@ -82,6 +82,56 @@ class Event:
 
 
 @dataclass(kw_only=True)
+class FatTree:
+    """A fat tree: three layers of switches with `k` ports, k^3/4 hosts, and links that are all alike. Each host
+    sends to one other host, and each receives from one.
+    """
+
+    k: int
+    """Ports of a switch: 2, 4, 6 ... 16."""
+    corrupt: Percent | None = None
+    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
+    `corrupt`).
+    """
+    delay: Time | None = None
+    """Propagation delay, one way."""
+    draw: int | None = None
+    """Who sends to whom, and the paths, are drawn from this number. Default: 1."""
+    duplicate: Percent | None = None
+    """Share of the packets on the wire that arrive twice (netem's `duplicate`)."""
+    grants: Grants | None = None
+    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
+    jitter: Time | None = None
+    """Uniform extra delay from zero to this; packets keep their order."""
+    local: bool | None = None
+    """The queue is in the sending host, which is told of its drops at once."""
+    loss: Loss | None = None
+    """Loss on the wire."""
+    mtu: Size | None = None
+    """Largest packet, IP header included."""
+    overhead: Size | None = None
+    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b"."""
+    paths: int | None = None
+    """Paths of a connection, each drawn as by ECMP: MPTCP has a subflow over each, TCP takes the first. Default: 1."""
+    policer: Policer | None = None
+    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
+    queue: Queue | None = None
+    """The queue in front of the transmitter."""
+    rate: BitRate | None = None
+    """Transmission rate; without it the link is never the bottleneck."""
+    rate_walk: RateWalk | None = None
+    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
+    = "100ms" }.
+    """
+    reorder: Percent | None = None
+    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`)."""
+    trace: str | None = None
+    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
+    wire_limit: Packets | None = None
+    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
+
+
+@dataclass(kw_only=True)
 class Flow:
     """A source of traffic."""
 
@@ -694,6 +744,7 @@ def scenario(
     claim: Sequence[Claim] | None = None,
     derived: Derived | None = None,
     event: Sequence[Event] | None = None,
+    fat_tree: FatTree | None = None,
     figure: Sequence[Figure] | None = None,
     flow: Sequence[Flow] | None = None,
     host: Host | None = None,
@@ -726,6 +777,7 @@ def scenario(
         derived: In a text that Ropewalk wrote: the file and the options of the command line that it is made from.
             Tables, figures and claims that name what is no longer swept are left out.
         event: Changes of links during the run.
+        fat_tree: Instead of paths and links: a fat tree of switches, in which each host sends to another one.
         figure: Figures of the report.
         flow: Traffic.
         host: TCP settings of all flows' hosts.
@@ -753,6 +805,7 @@ def scenario(
                 "claim": claim,
                 "derived": derived,
                 "event": event,
+                "fat_tree": fat_tree,
                 "figure": figure,
                 "flow": flow,
                 "host": host,

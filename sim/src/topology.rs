@@ -43,9 +43,11 @@ impl Topology {
             pipes.push(pipe(&link.reverse, &link.name, "reverse"));
         }
         let hops = experiment.paths.iter().map(|path| {
-            let forward = path.links.iter().map(|link| *link as u32 * 2).collect();
-            let reverse = path.links.iter().rev().map(|link| *link as u32 * 2 + 1).collect();
-            [forward, reverse]
+            let pipes = |direction: u32| {
+                let links = path.links.iter().enumerate();
+                links.map(move |(hop, link)| *link as u32 * 2 + (direction ^ u32::from(hop >= path.turn)))
+            };
+            [pipes(0).collect(), pipes(1).rev().collect()]
         });
         let mut hops: Vec<[Vec<u32>; 2]> = hops.collect();
         let local = experiment.links.iter().flat_map(|link| [link.forward.local, link.reverse.local]);

@@ -50,6 +50,12 @@ fn szilagyi_2020_keeps_its_verdicts() {
     assert_eq!(verdicts(&quick("szilagyi-2020")), "++ ++ -+");
 }
 
+/// Hosts of a fat tree that send to one another: half of what is possible with one path, five sixths with eight.
+#[test]
+fn the_fat_tree_keeps_its_verdicts() {
+    assert_eq!(verdicts(&quick_of("fat-tree")), "+ + +");
+}
+
 /// One seed with the real-time class: docs/field.md has what does not hold, and why.
 #[test]
 fn the_field_keeps_its_verdicts() {

@@ -162,9 +162,9 @@ pub(crate) fn add_path(
     further_links: &[usize],
 ) {
     let reverse = PipeConfig { local: false, loss: LossModel::None, ..pipe.clone() };
-    let links = std::iter::once(experiment.links.len()).chain(further_links.iter().copied()).collect();
+    let links: Vec<_> = std::iter::once(experiment.links.len()).chain(further_links.iter().copied()).collect();
     experiment.links.push(Link::new(link.to_owned(), pipe, reverse));
-    experiment.paths.push(Path { name: path.to_owned(), links, mtu: 1500 });
+    experiment.paths.push(Path { name: path.to_owned(), turn: links.len(), links, mtu: 1500 });
 }
 
 /// A tunnel over so many paths that neither adds to packets nor puts them in order.

@@ -2,7 +2,9 @@
 
 use crate::common::{add_striping_tunnel, bulk, datagrams, host, links, one_link, pipe, run, run_sampled};
 use link::{PipeConfig, RateTrace};
+use scenario::Overrides;
 use scenario::model::{Change, Flow, FlowKind, Handover, Route};
+use std::path::Path;
 use units::{Instant, Rate, Span};
 
 /// Seven opportunities in ten milliseconds: 8.4 Mbit/s in packets of 1500 bytes.
@@ -125,4 +127,16 @@ fn a_handover_loses_what_is_on_the_wire_and_what_is_sent_during_the_outage() {
     let run = run(&experiment);
     assert_eq!((run.paths[0].lost_packets, run.flows[0].sent_packets), (300, 60_000));
     assert_eq!((run.flows[0].one_way_delay_ms.min, run.flows[0].one_way_delay_ms.max), (20.0, 20.0));
+}
+
+/// Two hosts below the same switch send to one another over the same two links: of a full-duplex link each direction carries
+/// its own data, and acknowledgements of 40 to 52 bytes for every second packet.
+#[test]
+fn a_path_that_turns_crosses_links_in_their_other_direction() {
+    let text = "name = \"swap\"\nduration = \"5s\"\n[fat_tree]\nk = 2\nrate = \"10mbit\"\ndelay = \"1ms\"\n[[flow]]\nname = \"host\"\n";
+    let scenario = scenario::parse("swap", text, Path::new(""), &Overrides::default()).unwrap();
+    let run = run(&scenario.cells[0].experiment);
+    for flow in &run.flows {
+        assert!((8.0..9.6).contains(&flow.goodput_mbps), "{}: {}", flow.name, flow.goodput_mbps);
+    }
 }

@@ -184,8 +184,9 @@ impl Generator {
         let mut paths: Vec<Vec<usize>> = (0..links.len()).map(|link| vec![link]).collect();
         paths.push((0..links.len()).collect());
         let paths = paths.into_iter().enumerate();
-        let paths: Vec<Path> =
-            paths.map(|(index, links)| Path { name: format!("path {index}"), links, mtu: 1500 }).collect();
+        let paths: Vec<Path> = paths
+            .map(|(index, links)| Path { name: format!("path {index}"), turn: links.len(), links, mtu: 1500 })
+            .collect();
         let tunnel = self.chance(0.5).then(|| self.tunnel(paths.len()));
         let flows = (0..self.between(1, 4)).map(|index| self.flow(index, paths.len(), tunnel.is_some())).collect();
         let mut events: Vec<Change> = (0..self.between(0, 4)).map(|_| self.change(links.len())).collect();

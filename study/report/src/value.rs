@@ -11,12 +11,19 @@ use crate::trajectory::{self, Trajectory};
 use crate::{cpu, load};
 use record::{Flow, Run, Subflow};
 
+/// The mean of numbers, if there is one.
+fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
+    let count = numbers.len();
+    (count > 0).then(|| numbers.sum::<f64>() / count as f64)
+}
+
 /// The coefficient of variation of the throughput's samples, percent.
 const VARIATION_PERCENT: &str = "variation_percent";
 
 /// The values of a run as a whole, by name.
-const RUN_VALUES: [(&str, RunValue); 6] = [
+const RUN_VALUES: [(&str, RunValue); 7] = [
     ("jain", |run| run.jain),
+    ("mean_goodput_mbps", |run| mean(run.flows.iter().map(|flow| flow.goodput_mbps))),
     ("convergence_s", |run| run.convergence_s),
     ("cpu_s_per_gb", cpu::machine_s_per_gb),
     ("tunnel_cpu_s_per_gb", cpu::tunnel_s_per_gb),

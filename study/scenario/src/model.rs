@@ -67,6 +67,9 @@ pub struct Path {
     pub name: String,
     /// Indices into [`Experiment::links`], in the order data packets cross them.
     pub links: Vec<usize>,
+    /// The first of the links that data packets cross from their far end to their near end, and so all that follow it: in
+    /// a tree, where the path turns down. The number of links, if there is none.
+    pub turn: usize,
     /// Largest packet, bytes, IP header included.
     pub mtu: u32,
 }

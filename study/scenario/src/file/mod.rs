@@ -71,6 +71,8 @@ pub(crate) struct File {
     /// Links that paths share or chain.
     #[serde(default)]
     pub(crate) link: Vec<Link>,
+    /// Instead of paths and links: a fat tree of switches, in which each host sends to another one.
+    pub(crate) fat_tree: Option<Spanned<FatTree>>,
     /// A tunnel that stripes flows over paths.
     pub(crate) tunnel: Option<Spanned<Tunnel>>,
     /// TCP settings of all flows' hosts.
@@ -236,6 +238,22 @@ with_pipe_keys! {
         pub(crate) reverse: Option<Reverse>,
         /// Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }.
         pub(crate) handover: Option<Spanned<Handover>>,
+    }
+}
+
+with_pipe_keys! {
+    /// A fat tree: three layers of switches with `k` ports, k^3/4 hosts, and links that are all alike. Each host sends to
+    /// one other host, and each receives from one.
+    #[schemars(rename = "fat-tree")]
+    FatTree {
+        /// Ports of a switch: 2, 4, 6 ... 16.
+        pub(crate) k: Spanned<u32>,
+        /// Paths of a connection, each drawn as by ECMP: MPTCP has a subflow over each, TCP takes the first. Default: 1.
+        pub(crate) paths: Option<Spanned<u32>>,
+        /// Who sends to whom, and the paths, are drawn from this number. Default: 1.
+        pub(crate) draw: Option<u64>,
+        /// Largest packet, IP header included.
+        pub(crate) mtu: Option<Spanned<Size>>,
     }
 }
 

@@ -4,6 +4,7 @@
 mod checks;
 mod discipline;
 mod events;
+mod fat_tree;
 pub(crate) mod multipath;
 pub(crate) mod network;
 mod pipe;

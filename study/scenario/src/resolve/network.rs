@@ -1,14 +1,14 @@
 //! Links and paths.
 
 use super::checks::{check_positive, check_unique, find, parse_bytes};
-use super::pipe;
 use super::queue::{self, BdpLimit};
 use super::variation;
+use super::{fat_tree, pipe};
 use crate::file::{self, File, Name, Reverse};
 use crate::files::Files;
 use crate::model::{Link, Path};
 use link::{LossModel, PipeConfig};
-use parse::{Diagnostic, Spanned};
+use parse::{Diagnostic, Size, Spanned};
 use units::Span;
 
 /// The default MTU of a path, bytes: that of Ethernet.
@@ -16,7 +16,7 @@ pub(crate) const DEFAULT_MTU: u32 = 1500;
 
 /// The links resolved so far, and their queue limits in bandwidth-delay products, which are resolved once all paths are
 /// known.
-struct Links<'t> {
+pub(super) struct Links<'t> {
     links: Vec<Link>,
     bdp_limits: Vec<[Option<BdpLimit>; 2]>,
     files: &'t mut Files,
@@ -24,11 +24,14 @@ struct Links<'t> {
 
 /// Resolves the links and the paths of `file`.
 pub(super) fn resolve_network(file: &File, files: &mut Files) -> Result<(Vec<Link>, Vec<Path>), Diagnostic> {
+    if let Some(tree) = &file.fat_tree {
+        return fat_tree::network(file, tree, Links::new(files));
+    }
     if file.path.is_empty() {
         let diagnostic = Diagnostic::new(file.name.span(), "the scenario has no path").with_key("path");
         return Err(diagnostic.with_help("[[path]] with name = \"a\", rate = \"100mbit\", delay = \"10ms\""));
     }
-    let mut links = Links { links: Vec::new(), bdp_limits: Vec::new(), files };
+    let mut links = Links::new(files);
     for link in &file.link {
         links.add(&link.name, &link.pipe(), link.reverse.as_ref(), link.handover.as_ref())?;
     }
@@ -43,13 +46,14 @@ pub(super) fn resolve_network(file: &File, files: &mut Files) -> Result<(Vec<Lin
                 vec![links.add(&path.name, &path.pipe(), path.reverse.as_ref(), path.handover.as_ref())?]
             }
         };
-        let mtu = path
-            .mtu
-            .as_ref()
-            .map_or(Ok(DEFAULT_MTU), |mtu| check_positive("mtu", mtu, |mtu| mtu.0).and_then(|_| parse_bytes(mtu)))?;
-        paths.push(Path { name, links: chain, mtu });
+        paths.push(Path { name, turn: chain.len(), links: chain, mtu: mtu(path.mtu.as_ref())? });
     }
     Ok((links.resolve_queue_limits(&paths)?, paths))
+}
+
+/// The largest packet of a path, bytes.
+pub(super) fn mtu(mtu: Option<&Spanned<Size>>) -> Result<u32, Diagnostic> {
+    mtu.map_or(Ok(DEFAULT_MTU), |mtu| check_positive("mtu", mtu, |mtu| mtu.0).and_then(|_| parse_bytes(mtu)))
 }
 
 /// The indices of the `[[link]]`s that a path names, in order.
@@ -76,7 +80,11 @@ fn link_indices(
     Ok(indices)
 }
 
-impl Links<'_> {
+impl<'t> Links<'t> {
+    fn new(files: &'t mut Files) -> Self {
+        Self { links: Vec::new(), bdp_limits: Vec::new(), files }
+    }
+
     /// Adds a link and returns its index.
     fn add(
         &mut self,
@@ -87,15 +95,35 @@ impl Links<'_> {
     ) -> Result<usize, Diagnostic> {
         let name = check_unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
         let reverse = reverse.map_or(forward.clone(), |reverse| reverse.pipe().with_defaults_from(forward));
+        self.push(name, forward, &reverse, handover)?;
+        Ok(self.links.len() - 1)
+    }
+
+    fn push(
+        &mut self,
+        name: String,
+        forward: &file::Pipe,
+        reverse: &file::Pipe,
+        handover: Option<&Spanned<file::Handover>>,
+    ) -> Result<(), Diagnostic> {
         let walk =
             |pipe: &file::Pipe| pipe.rate_walk.as_ref().map(|table| variation::rate_walk(table, pipe)).transpose();
-        let rate_walks = [walk(forward)?, walk(&reverse)?];
+        let rate_walks = [walk(forward)?, walk(reverse)?];
         let ((forward, forward_limit), (reverse, reverse_limit)) =
-            (self.resolve_pipe(forward)?, self.resolve_pipe(&reverse)?);
+            (self.resolve_pipe(forward)?, self.resolve_pipe(reverse)?);
         let handover = handover.map(variation::handover).transpose()?;
         self.links.push(Link { name, forward, reverse, handover, rate_walks });
         self.bdp_limits.push([forward_limit, reverse_limit]);
-        Ok(self.links.len() - 1)
+        Ok(())
+    }
+
+    /// Adds links that are alike in both directions, with names of their own.
+    pub(super) fn add_alike(
+        &mut self,
+        pipe: &file::Pipe,
+        names: impl Iterator<Item = String>,
+    ) -> Result<(), Diagnostic> {
+        names.into_iter().try_for_each(|name| self.push(name, pipe, pipe, None))
     }
 
     /// Resolves one direction of a link, and its queue limit if that is in bandwidth-delay products.
@@ -135,7 +163,7 @@ impl Links<'_> {
     }
 
     /// Resolves the queue limits in bandwidth-delay products and returns the links.
-    fn resolve_queue_limits(self, paths: &[Path]) -> Result<Vec<Link>, Diagnostic> {
+    pub(super) fn resolve_queue_limits(self, paths: &[Path]) -> Result<Vec<Link>, Diagnostic> {
         let mut links = self.links.clone();
         for (index, [forward, reverse]) in self.bdp_limits.iter().enumerate() {
             if let Some(limit) = forward {

@@ -1,8 +1,8 @@
 //! The flows and their hosts.
 
 use super::checks::{algorithm, check_positive, check_unique, find, parse_bytes};
-use super::multipath;
 use super::requests::requests;
+use super::{fat_tree, multipath};
 use crate::file::{self, File, FlowDirection, Kind, Profile};
 use crate::files::Files;
 use crate::model::{
@@ -33,9 +33,15 @@ pub(super) fn flows(
         return Err(diagnostic.with_help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
     }
     let mut flows: Vec<Flow> = Vec::new();
+    // In a fat tree there is such a flow for each host, over paths of its own.
+    let paths_each = file.fat_tree.as_ref().map(|tree| fat_tree::paths_each(tree.get())).transpose()?;
+    let (all_paths, paths) = (paths.len(), &paths[..paths_each.unwrap_or(paths.len())]);
     for spanned_table in &file.flow {
         let flow_table = spanned_table.get();
-        let route = route(spanned_table, paths, tunnel.is_some())?;
+        let route = match paths_each {
+            Some(_) => route_in_fat_tree(flow_table)?,
+            None => route(spanned_table, paths, tunnel.is_some())?,
+        };
         let kind = match (flow_table.kind, route) {
             (Kind::Udp, Route::Path(path)) => udp(spanned_table, paths[path].mtu)?,
             (Kind::Udp, _) => {
@@ -50,12 +56,15 @@ pub(super) fn flows(
             }
         }
         let reverse = is_reverse(flow_table, route, tunnel)?;
-        for (name, start) in copies(flow_table)? {
+        let firsts = (0..all_paths).step_by(paths_each.unwrap_or(all_paths).max(1));
+        let hosts = paths_each.map(|_| firsts.clone().count() as u32);
+        for ((name, start), first) in copies(flow_table, hosts)?.into_iter().zip(firsts.cycle()) {
             let name =
                 check_unique("flow", &name, flow_table.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
             let start_within = flow_table.start_within.map_or(Span::ZERO, |within| within.0);
             let stop = stop(flow_table, start + start_within)?;
-            flows.push(Flow { name, route, start, start_within, stop, reverse, kind: kind.clone() });
+            let (route, kind) = from_path(first, route, kind.clone());
+            flows.push(Flow { name, route, start, start_within, stop, reverse, kind });
         }
     }
     Ok(flows)
@@ -142,10 +151,34 @@ fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> R
     }
 }
 
-/// Names and starts of `count` flows, or of the only one.
-fn copies(flow_table: &file::Flow) -> Result<Vec<(String, Instant)>, Diagnostic> {
+/// The route of a host's flow in a fat tree, counted from the first path of the host.
+fn route_in_fat_tree(flow_table: &file::Flow) -> Result<Route, Diagnostic> {
+    let file::Flow { path, paths, subflow, count, .. } = flow_table;
+    let keys = [("path", span(path)), ("paths", span(paths)), ("subflow", span(subflow)), ("count", span(count))];
+    if let Some((key, Some(span))) = keys.into_iter().find(|(_, span)| span.is_some()) {
+        let message = format!("a fat tree has a flow for each host, over paths of its own, and no `{key}`");
+        return Err(Diagnostic::new(span, message).with_help("`paths` in [fat_tree] is the number of each one's paths"));
+    }
+    Ok(if flow_table.kind == Kind::Mptcp { Route::Subflows } else { Route::Path(0) })
+}
+
+/// A flow's route and kind with paths that are counted from `first` on.
+fn from_path(first: usize, route: Route, mut kind: FlowKind) -> (Route, FlowKind) {
+    if let FlowKind::Tcp { multipath: Some(multipath), .. } = &mut kind {
+        multipath.subflows.iter_mut().for_each(|subflow| subflow.path += first);
+    }
+    let route = if let Route::Path(path) = route { Route::Path(path + first) } else { route };
+    (route, kind)
+}
+
+/// Names and starts of `count` flows, of one for each of `hosts`, or of the only one.
+fn copies(flow_table: &file::Flow, hosts: Option<u32>) -> Result<Vec<(String, Instant)>, Diagnostic> {
     let name = &flow_table.name.get().0;
     let start = Instant::ZERO + flow_table.start.map_or(Span::ZERO, |start| start.0);
+    if let Some(hosts) = hosts {
+        let stagger = flow_table.stagger.as_ref().map_or(Span::ZERO, |stagger| stagger.get().0);
+        return Ok((0..hosts).map(|n| (format!("{name}-{}", n + 1), start + stagger * u64::from(n))).collect());
+    }
     let Some(count) = &flow_table.count else {
         return match &flow_table.stagger {
             Some(stagger) => Err(Diagnostic::new(stagger.span(), "`stagger` goes with `count`")),

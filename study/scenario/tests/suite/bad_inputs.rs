@@ -131,6 +131,21 @@ fn paths_and_links() {
 }
 
 #[test]
+fn fat_trees() {
+    for (tree, flow, line, key, phrase) in [
+        ("k = 5", "", 4, "fat_tree.k", "an even number from 2 to 16"),
+        ("k = 18", "", 4, "fat_tree.k", "an even number from 2 to 16"),
+        ("k = 4\npaths = 33", "", 5, "fat_tree.paths", "32 paths at most"),
+        ("k = 4\npaths = 0", "", 5, "fat_tree.paths", "more than zero"),
+        ("k = 4", "count = 2\n", 7, "flow.tcp.count", "a flow for each host"),
+        ("k = 4", "path = \"a\"\n", 7, "flow.tcp.path", "a flow for each host"),
+    ] {
+        check(&format!("{HEAD}[fat_tree]\n{tree}\n{FLOW}{flow}"), line, key, phrase);
+    }
+    check(&format!("{HEAD}{PATH}[fat_tree]\nk = 4\n{FLOW}"), 7, "fat_tree", "the whole network");
+}
+
+#[test]
 fn files_of_parameters() {
     let flow = |file: &str| format!("{HEAD}{PATH}{FLOW}congestion = {{ name = \"policy\", file = {file} }}\n");
     check(&flow("\"missing.onnx\""), 9, "flow.tcp.congestion.file", "relative to the scenario's folder");

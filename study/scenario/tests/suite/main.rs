@@ -4,6 +4,7 @@ mod bad_inputs;
 mod capacity;
 mod common;
 mod effective;
+mod fat_tree;
 mod good_inputs;
 mod schema_defaults;
 mod several;
