@@ -71,6 +71,7 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "subflows that join later, or leave",
     "flows in the reverse direction",
     "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
+    "fat trees of switches",
 ];
 
 /// The features that a kernel with these capabilities lacks, in words.

@@ -146,8 +146,9 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
 #[test]
 fn every_simulator_only_feature_is_rejected() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
-    let examples: [(&str, &[&str]); 8] = [
+    let examples: [(&str, &[&str]); 9] = [
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
+        ("", &["path.wire.queue={ discipline = \"dualpi2\" }"]),
         ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=b"]),
         ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"]),
         ("", &["path.wire.mtu=9000b"]),
@@ -156,11 +157,17 @@ fn every_simulator_only_feature_is_rejected() {
         ("", &["flow.tcp.direction=reverse"]),
         ("", &["host.profile=ns-2"]),
     ];
-    assert_eq!(examples.len(), SIMULATOR_ONLY.len());
+    let (last, others) = SIMULATOR_ONLY.split_last().unwrap();
+    assert_eq!(examples.len(), others.len());
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/traces/4g-made.trace");
-    for ((addition, sets), claim) in examples.iter().zip(SIMULATOR_ONLY) {
+    for ((addition, sets), claim) in examples.iter().zip(others) {
         assert!(!rejected_key(&addition.replace("{trace}", trace), sets, &full_capabilities()).is_empty(), "{claim}");
     }
+    // A fat tree is the whole network.
+    let tree = SCENARIO.split("[[path]]").next().unwrap().to_owned() + "[fat_tree]\nk = 2\n[[flow]]\nname = \"tcp\"\n";
+    let tree = scenario::parse("test", &tree, Path::new(""), &Overrides::default()).unwrap();
+    let refusal = check(&tree.cells[0].experiment, &full_capabilities());
+    assert!(matches!(refusal, Err(Error::Unsupported { key, .. }) if key == "fat_tree"), "{last}");
 }
 
 #[test]
