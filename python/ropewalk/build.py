@@ -11,6 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ._build_network import Discipline as Discipline
+from ._build_network import FatTree as FatTree
+from ._build_network import Grants as Grants
+from ._build_network import Handover as Handover
+from ._build_network import Link as Link
+from ._build_network import Path as Path
+from ._build_network import Policer as Policer
+from ._build_network import Queue as Queue
+from ._build_network import QueueSize as QueueSize
+from ._build_network import RateWalk as RateWalk
+from ._build_network import Reverse as Reverse
 from ._build_report import Claim as Claim
 from ._build_report import Column as Column
 from ._build_report import Figure as Figure
@@ -82,56 +93,6 @@ class Event:
 
 
 @dataclass(kw_only=True)
-class FatTree:
-    """A fat tree: three layers of switches with `k` ports, k^3/4 hosts, and links that are all alike. Each host
-    sends to one other host, and each receives from one.
-    """
-
-    k: int
-    """Ports of a switch: 2, 4, 6 ... 16."""
-    corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`).
-    """
-    delay: Time | None = None
-    """Propagation delay, one way."""
-    draw: int | None = None
-    """Who sends to whom, and the paths, are drawn from this number. Default: 1."""
-    duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`)."""
-    grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order."""
-    local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once."""
-    loss: Loss | None = None
-    """Loss on the wire."""
-    mtu: Size | None = None
-    """Largest packet, IP header included."""
-    overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b"."""
-    paths: int | None = None
-    """Paths of a connection, each drawn as by ECMP: MPTCP has a subflow over each, TCP takes the first. Default: 1."""
-    policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
-    queue: Queue | None = None
-    """The queue in front of the transmitter."""
-    rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
-    rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
-    """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`)."""
-    trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
-    wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
-
-
-@dataclass(kw_only=True)
 class Flow:
     """A source of traffic."""
 
@@ -186,30 +147,6 @@ class Flow:
 
 
 @dataclass(kw_only=True)
-class Grants:
-    """Grants of a cellular uplink (3GPP TS 36.321, sections 5.4.4 and 5.4.5): the rate is used in batches, after a
-    request.
-    """
-
-    period: Time
-    """The time between two grants; each carries what the rate carries in it."""
-    request: Time
-    """The time from the arrival of a packet at an idle device until a grant can carry it."""
-
-
-@dataclass(kw_only=True)
-class Handover:
-    """Hand-overs of a low-orbit satellite: a short outage, then another delay."""
-
-    period: Time
-    """The time between two hand-overs, and until the first."""
-    delay: Sequence[Time] | None = None
-    """The least and the greatest delay: after a hand-over it is uniform between them, in both directions."""
-    outage: Time | None = None
-    """The time for which the link is down. Default: 0s."""
-
-
-@dataclass(kw_only=True)
 class Host:
     """TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of the profile."""
 
@@ -261,52 +198,6 @@ class Host:
 
 
 @dataclass(kw_only=True)
-class Link:
-    """A full-duplex link that paths name."""
-
-    name: Name
-    """Unique name."""
-    corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`). Default: 0%.
-    """
-    delay: Time | None = None
-    """Propagation delay, one way. Default: 0s."""
-    duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`). Default: 0%."""
-    grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
-    handover: Handover | None = None
-    """Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Default: 0s."""
-    local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once. Default: false."""
-    loss: Loss | None = None
-    """Loss on the wire. Default: 0%."""
-    overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b". Default: 0b."""
-    policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
-    queue: Queue | None = None
-    """The queue in front of the transmitter."""
-    rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
-    rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
-    """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`). Default: 0%."""
-    reverse: Reverse | None = None
-    """The keys of the reverse direction that differ."""
-    trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
-    wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
-
-
-@dataclass(kw_only=True)
 class Mptcp:
     """The other settings of an MPTCP connection."""
 
@@ -326,139 +217,6 @@ class Mptcp:
     """
     weights: Sequence[int] | None = None
     """One weight a subflow, for schedulers that have weights. Default: their rates (weighted), or all 1."""
-
-
-@dataclass(kw_only=True)
-class Path:
-    """A path: a chain of `[[link]]`s, or a link of its own that is described right here."""
-
-    name: Name
-    """Unique name."""
-    corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`). Default: 0%.
-    """
-    delay: Time | None = None
-    """Propagation delay, one way. Default: 0s."""
-    duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`). Default: 0%."""
-    grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
-    handover: Handover | None = None
-    """Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Default: 0s."""
-    links: Sequence[str] | None = None
-    """Names of `[[link]]`s, in the order data packets cross them."""
-    local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once. Default: false."""
-    loss: Loss | None = None
-    """Loss on the wire. Default: 0%."""
-    mtu: Size | None = None
-    """Largest packet, IP header included. Default: 1500b."""
-    overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b". Default: 0b."""
-    policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
-    queue: Queue | None = None
-    """The queue in front of the transmitter."""
-    rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
-    rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
-    """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`). Default: 0%."""
-    reverse: Reverse | None = None
-    """The keys of the reverse direction that differ."""
-    trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
-    wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
-
-
-@dataclass(kw_only=True)
-class Policer:
-    """A token-bucket policer (RFC 2697, `tc police`): drops what exceeds it, and queues nothing."""
-
-    burst: Size
-    """The size of the bucket, which is full at first."""
-    rate: BitRate
-    """The rate at which tokens come."""
-
-
-@dataclass(kw_only=True)
-class Queue:
-    """A queue."""
-
-    alpha: float | None = None
-    """PIE, DualPI2: weight of the distance from the target, 1/s. `tc` writes that of PIE in sixteenths. Default:
-    0.125 (pie), 0.16 (dualpi2).
-    """
-    beta: float | None = None
-    """PIE, DualPI2: weight of the change since the last update, 1/s. `tc` writes that of PIE in sixteenths. Default:
-    1.25 (pie), 3.2 (dualpi2).
-    """
-    ce_threshold: Time | None = None
-    """CoDel, FQ-CoDel: mark every ECN-capable packet that waited for longer than this. Default: never."""
-    classic_protection: Percent | None = None
-    """DualPI2: share of the rate that Classic packets have beside a full L4S queue. Default: 10%."""
-    coupling_factor: float | None = None
-    """DualPI2: factor from the base probability, whose square Classic packets meet, to the marking of L4S packets.
-    Default: 2.0.
-    """
-    discipline: Discipline | None = None
-    """The queue discipline. Default: droptail."""
-    ecn: bool | None = None
-    """Mark ECN-capable packets where the discipline would drop them early. Default: false (droptail), false
-    (drophead), false (codel), false (red), false (pie), true (dualpi2), true (fq-codel), true (cake).
-    """
-    flows: int | None = None
-    """FQ-CoDel: queues that flows are hashed into. Default: 1024."""
-    interval: Time | None = None
-    """CoDel, FQ-CoDel: time in which it must be reached once. Default: 100ms."""
-    limit: QueueSize | None = None
-    """The limit: "100p", "64kB", "50ms" at the link's rate, or "1bdp": the bottleneck rate of the (first) path over
-    this link times that path's round-trip time without queues. Default: "1000p" (droptail), "1000p" (drophead),
-    "1000p" (codel), "1000p" (red), "1000p" (pie), "10000p" (dualpi2), "10240p" (fq-codel), "4194304b" (cake).
-    """
-    max: Size | None = None
-    """RED: always drop above this average."""
-    min: Size | None = None
-    """RED: no early drop below this average."""
-    probability: Percent | None = None
-    """RED: probability at `max`. Default: 2%."""
-    quantum: Size | None = None
-    """FQ-CoDel: what a flow may send each round. Default: 1514b."""
-    rtt: Time | None = None
-    """CAKE: the round-trip time it is tuned for. Default: 100ms."""
-    step_thresh: Time | None = None
-    """DualPI2: delay above which every L4S packet is marked. Default: 1ms."""
-    target: Time | None = None
-    """CoDel, FQ-CoDel, PIE, DualPI2: acceptable standing delay; of DualPI2 in the Classic queue. Default: "5ms"
-    (codel), "5ms" (fq-codel), "15ms" (pie), "15ms" (dualpi2).
-    """
-    tupdate: Time | None = None
-    """PIE, DualPI2: time between two updates of the drop probability. Default: "15ms" (pie), "16ms" (dualpi2)."""
-    weight: float | None = None
-    """RED: weight of the newest sample in the average, 0 to 1. Default: 0.002."""
-
-
-@dataclass(kw_only=True)
-class RateWalk:
-    """A rate that follows Brownian motion between bounds that reflect it (Winstein, Sivaraman and Balakrishnan
-    2013).
-    """
-
-    deviation: BitRate
-    """The standard deviation of the rate's change in one second."""
-    interval: Time
-    """The time between two changes."""
-    max: BitRate
-    """The greatest rate."""
-    min: BitRate
-    """The least rate."""
 
 
 @dataclass(kw_only=True)
@@ -483,46 +241,6 @@ class Resequence:
     """A packet this far ahead of the expected one flushes everything; 0 is no resequencing."""
     late: Late | None = None
     """The treatment of a late packet, one that later packets have overtaken. MPT drops it. Default: drop."""
-
-
-@dataclass(kw_only=True)
-class Reverse:
-    """The reverse direction of a link; a key that is not given is that of the forward direction."""
-
-    corrupt: Percent | None = None
-    """Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them (netem's
-    `corrupt`).
-    """
-    delay: Time | None = None
-    """Propagation delay, one way."""
-    duplicate: Percent | None = None
-    """Share of the packets on the wire that arrive twice (netem's `duplicate`)."""
-    grants: Grants | None = None
-    """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order."""
-    local: bool | None = None
-    """The queue is in the sending host, which is told of its drops at once."""
-    loss: Loss | None = None
-    """Loss on the wire."""
-    overhead: Size | None = None
-    """The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b"."""
-    policer: Policer | None = None
-    """A policer in front of the queue: { rate = "20mbit", burst = "100kB" }."""
-    queue: Queue | None = None
-    """The queue in front of the transmitter."""
-    rate: BitRate | None = None
-    """Transmission rate; without it the link is never the bottleneck."""
-    rate_walk: RateWalk | None = None
-    """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
-    = "100ms" }.
-    """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`)."""
-    trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
-    wire_limit: Packets | None = None
-    """Most packets on the wire at once (netem's `limit`). Default: no limit."""
 
 
 @dataclass(kw_only=True)
@@ -667,10 +385,6 @@ Percent = str
 """a share such as "1%"
 """
 
-QueueSize = str
-"""a queue limit such as "1000p", "64kB", "50ms" or "1bdp"
-"""
-
 Size = str
 """a size such as "1500b" or "1GB"
 """
@@ -687,9 +401,6 @@ Connection = Literal["persistent", "new"]
 
 Direction = Literal["forward", "reverse", "both"]
 """Directions of a link."""
-
-Discipline = Literal["droptail", "drophead", "codel", "red", "pie", "dualpi2", "fq-codel", "cake"]
-"""A queue discipline."""
 
 Distribution = Literal["fixed", "exponential", "pareto"]
 """The distribution of a quantity."""

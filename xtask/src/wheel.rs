@@ -52,7 +52,7 @@ fn build_for(triple: &str, profile: &str) -> Result<PathBuf, String> {
     package(&variables, &tools, &shell::target().join(triple), profile, &options)
 }
 
-/// `cargo xtask python-types`: writes `python/ropewalk/build.py` and `_build_report.py` from a scenario's schema.
+/// `cargo xtask python-types`: writes `python/ropewalk/build.py` and the modules of its parts from a scenario's schema.
 pub(crate) fn types() -> Result<(), String> {
     let python = tools()?.join("bin/python");
     let schema = shell::output("cargo run --quiet --locked -p ropewalk -- schema")?;
