@@ -21,6 +21,7 @@ mod queues;
 mod random_experiments;
 mod relay;
 mod ropewalk;
+mod slow_start;
 mod traffic;
 mod tunnel;
 mod video;

@@ -4,7 +4,7 @@
 //!   the curve is flat near `W_max`; never slower than a Reno flow with the same decrease would grow.
 //! - Decrease: threshold = 0.7 window; `W_max` = the window, or 0.85 of it where it had not come back to the last
 //!   `W_max` (fast convergence: leaves room for new flows).
-//! - Slow start ends by loss, by HyStart (`hystart.rs`) or by HyStart++ (`hystart_plus.rs`).
+//! - Slow start ends by loss, by HyStart (`hystart.rs`), by HyStart++ (`hystart_plus.rs`) or by SEARCH (`search.rs`).
 //!
 //! Source: RFC 9438; integer arithmetic, constants and order of Linux 6.1 (`tcp_cubic.c`), clock ticks of 1 ms.
 //! Deviations from the RFC, all Linux's: the look-ahead is the minimum RTT, not the smoothed one; growth is capped at
@@ -13,6 +13,7 @@
 
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
+use super::search::Search;
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::{INFINITE_SSTHRESH, Span};
@@ -46,8 +47,9 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         },
         Parameter {
             name: "hystart",
-            description: "leave slow start by delay or ACK train; plus-plus: by delay, on probation (RFC 9406)",
-            kind: ParamKind::Choice(&["on", "plus-plus", "off"]),
+            description: "leave slow start by delay or ACK train; plus-plus: by delay, on probation (RFC 9406); search: when \
+                          deliveries no longer double (draft-chung-ietf-ccwg-00)",
+            kind: ParamKind::Choice(&["on", "plus-plus", "search", "off"]),
         },
     ],
     properties: Properties { colour: Some(["#0072b2", "#4ba3db"]), ..Properties::DEFAULT },
@@ -70,6 +72,8 @@ pub struct Cubic {
     hystart: bool,
     /// Kept over a timeout: HyStart++ is for the first slow start only.
     hystart_plus: Option<HyStartPlus>,
+    /// For the first slow start only, too.
+    search: Option<Search>,
     ca: Bictcp,
 }
 
@@ -123,6 +127,7 @@ impl Cubic {
             tcp_friendliness: is_on("friendliness"),
             hystart: is_on("hystart"),
             hystart_plus: (params.choice("hystart") == "plus-plus").then(HyStartPlus::default),
+            search: (params.choice("hystart") == "search").then(Search::default),
             ca: Bictcp::default(),
         }
     }
@@ -253,6 +258,12 @@ impl CongestionOps for Cubic {
             state.ssthresh = state.cwnd;
         }
         let Some(rtt) = sample.rtt else { return };
+        if let Some(search) = self.search.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
+            && let Some(overshoot) = search.update(rtt.as_micros(), sample, cx.now.0 / 1000)
+        {
+            state.cwnd = state.cwnd.saturating_sub(overshoot).max(state.initial_window);
+            state.ssthresh = state.cwnd;
+        }
         let ca = &mut self.ca;
         if ca.epoch.is_some_and(|epoch| cx.now.as_millis() < epoch.epoch_start + DELAY_HOLDOFF_MS) {
             return;
@@ -284,7 +295,7 @@ impl CongestionOps for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::testing::{congestion_avoidance, context, defaults};
+    use crate::single::testing::{congestion_avoidance, context, defaults, slow_start};
 
     fn cubic() -> Cubic {
         Cubic::new(&defaults(&ENTRY))
@@ -424,6 +435,48 @@ mod tests {
     #[test]
     fn hystart_plus_plus_is_for_the_first_slow_start_only() {
         assert_eq!(after_rounds_with("plus-plus", 1000, 7), (80, 1000));
+    }
+
+    /// The windows of a flow whose every round trip of 100 ms delivers its window, 50 packets at the most, until its
+    /// slow start has ended or for two seconds.
+    fn windows_on_a_path_of_50_packets(initial: CwndState) -> Vec<u32> {
+        let params = [("hystart".to_owned(), crate::ParamValue::Choice("search".to_owned()))].into();
+        let mut cubic = Cubic::new(&Params::new(ENTRY.parameters, &params).expect("allowed"));
+        let (mut state, mut windows, mut delivered) = (initial, Vec::new(), 0);
+        for round in 0..20 {
+            let acks = state.cwnd.min(50);
+            for ack in 0..acks {
+                delivered += 1;
+                let rtt = Some(Span::from_millis(100));
+                let sample = AckSample { acked: 1, delivered, rtt, ..AckSample::default() };
+                let mut cx = context(round * 100 + u64::from(ack * 100 / acks));
+                cubic.on_ack(&mut state, &sample, &mut cx);
+                if !state.in_slow_start() {
+                    return [windows, vec![state.cwnd]].concat();
+                }
+                cubic.cong_avoid(&mut state, 1, &sample, &mut cx);
+            }
+            windows.push(state.cwnd);
+        }
+        windows
+    }
+
+    /// The path is full in the fourth round, and two round trips later the window goes back by five bins of 17 or 18
+    /// packets.
+    #[test]
+    fn search_goes_back_to_the_window_of_two_rtts_ago() {
+        let windows = windows_on_a_path_of_50_packets(slow_start(10));
+        assert_eq!(windows[..5], [20, 40, 80, 130, 180]);
+        let last = *windows.last().expect("it ends");
+        assert!((6..=8).contains(&windows.len()), "{windows:?}");
+        let before = windows[windows.len() - 2];
+        assert!((before - 90..=before + 50 - 85).contains(&last), "{windows:?}");
+    }
+
+    #[test]
+    fn search_is_for_the_first_slow_start_only() {
+        let state = CwndState { ssthresh: 10_000, ..slow_start(10) };
+        assert_eq!(windows_on_a_path_of_50_packets(state).len(), 20);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod nv;
 pub mod prague;
 pub mod reno;
 pub mod scalable;
+mod search;
 #[cfg(test)]
 mod testing;
 pub mod vegas;
