@@ -1,7 +1,7 @@
 //! Where slow start ends over a satellite, whose delay varies before any queue has built up: a cycle of 2 s, as
 //! draft-chung-ietf-ccwg-00 reports it of GEO links with RTTs of 600 ms (section 4, "Window Size").
 
-use crate::common::{OVERHEAD, column, host, one_link, pipe, run_sampled};
+use crate::common::{OVERHEAD, column, host, one_link, pipe, run, run_sampled};
 use control::ParamValue;
 use scenario::model::{Change, Directions, Experiment, FlowKind};
 use units::{Instant, Rate, Span};
@@ -84,4 +84,48 @@ fn search_ends_slow_start_before_a_deep_queue_overflows() {
 #[test]
 fn a_queue_of_three_windows_overflows_before_search_ends_slow_start() {
     assert!(varying("search", 3.0).lost);
+}
+
+/// A satellite's flow that has sent with `saved_cwnd` before, and now sends so much.
+fn resumed(saved_cwnd: f64, queue: f64, packets: Option<u64>) -> Experiment {
+    let mut experiment = satellite("off", queue, Span::ZERO);
+    let FlowKind::Tcp { congestion, size, host, .. } = &mut experiment.flows[0].kind else { panic!("a TCP flow") };
+    host.receive_buffer.default = host.receive_buffer.max;
+    *size = packets.map(|packets| packets * 1448);
+    if saved_cwnd > 0.0 {
+        congestion.parameters.insert("saved_cwnd".to_owned(), ParamValue::Number(saved_cwnd));
+        congestion.parameters.insert("saved_rtt_ms".to_owned(), ParamValue::Number(600.0));
+    }
+    experiment
+}
+
+/// After the handshake, slow start takes seven RTTs for 10, 20, ... 640 packets, and with half of a full window in the
+/// second one, two for 10 and 487. The rest comes at the path's rate, the last packet half an RTT after it was sent.
+#[test]
+fn careful_resume_saves_five_rounds_of_slow_start() {
+    let seconds = |saved_cwnd| {
+        let run = run(&resumed(saved_cwnd, 3.0, Some(3400)));
+        assert_eq!(run.flows[0].retransmitted_packets, 0);
+        run.flows[0].completion_s.expect("it completes")
+    };
+    let expected = |rounds: f64, packets: f64| 0.6 * (1.0 + rounds + (3400.0 - packets) / BDP + 0.5);
+    for (saved_cwnd, expected) in [(0.0, expected(7.0, 1270.0)), (BDP, expected(2.0, 497.0))] {
+        let seconds = seconds(saved_cwnd);
+        println!("{saved_cwnd}: {seconds:.3} s of {expected:.3} s");
+        assert!((seconds - expected).abs() < 0.02, "{saved_cwnd}: {seconds} s, not {expected} s");
+    }
+}
+
+/// Two BDPs in an RTT fill a queue of half a BDP in half of it; an RTT and that queue later, when a BDP has been
+/// acknowledged, the loss shows. The two BDPs lose a quarter, and 1.5 of them are the PipeSize at the end.
+#[test]
+fn careful_resume_retreats_from_a_path_that_carries_a_quarter_of_what_it_did() {
+    let run = run_sampled(resumed(4.0 * BDP, 0.5, None), Span::from_millis(10));
+    let of_flow = |name| column(&run, "flow flow", name);
+    let (cwnd, ssthresh) = (of_flow("cwnd_packets"), of_flow("ssthresh_packets"));
+    let retreat = ssthresh.iter().position(|ssthresh| ssthresh.is_finite()).expect("packets are lost");
+    let length = cwnd[retreat..].iter().position(|window| *window != cwnd[retreat]).expect("it ends");
+    let [window, threshold] = [cwnd[retreat], ssthresh[retreat + length]].map(|packets| packets / BDP);
+    println!("retreat to {window:.3} for {length} samples, threshold {threshold:.3}");
+    assert!((window - 0.5).abs() < 0.02 && (threshold - 0.75).abs() < 0.02, "{window}, {threshold}");
 }

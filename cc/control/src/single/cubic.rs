@@ -14,7 +14,7 @@
 use super::hystart::HyStart;
 use super::hystart_plus::HyStartPlus;
 use super::search::Search;
-use crate::common::{self, CongestionOps, CwndController, CwndState};
+use crate::common::{self, CongestionOps, CwndState, careful_resume};
 use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::{INFINITE_SSTHRESH, Span};
 
@@ -51,9 +51,15 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
                           deliveries no longer double (draft-chung-ietf-ccwg-00)",
             kind: ParamKind::Choice(&["on", "plus-plus", "search", "off"]),
         },
+        careful_resume::SAVED_CWND,
+        careful_resume::SAVED_RTT,
     ],
-    properties: Properties { colour: Some(["#0072b2", "#4ba3db"]), ..Properties::DEFAULT },
-    constructor: Constructor::PerPath(|params| CwndController::boxed(Cubic::new(params))),
+    properties: Properties {
+        check: careful_resume::check,
+        colour: Some(["#0072b2", "#4ba3db"]),
+        ..Properties::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| careful_resume::boxed(Cubic::new(params), params)),
 };
 
 /// The curve is recomputed when the window changed or this many milliseconds passed, and at most once a millisecond.

@@ -25,7 +25,7 @@ pub mod reno;
 pub mod scalable;
 mod search;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod vegas;
 pub mod veno;
 pub mod westwood;

@@ -7,7 +7,7 @@
 //! Deviations from the RFC, all Linux's: the window, not the flight size, is halved; no inflation during recovery
 //! (proportional rate reduction instead); no byte-counting limit in slow start.
 
-use crate::common::{self, CongestionOps, CwndController, CwndState};
+use crate::common::{self, CongestionOps, CwndState, careful_resume};
 use crate::{AckSample, AlgorithmEntry, Constructor, Context, Properties};
 
 /// Registration.
@@ -16,9 +16,13 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
     aliases: &["newreno"],
     title: "additive increase, multiplicative decrease (NewReno)",
     source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c",
-    parameters: &[],
-    properties: Properties { colour: Some(["#332288", "#9a8cf0"]), ..Properties::DEFAULT },
-    constructor: Constructor::PerPath(|_| CwndController::boxed(Reno)),
+    parameters: &[careful_resume::SAVED_CWND, careful_resume::SAVED_RTT],
+    properties: Properties {
+        check: careful_resume::check,
+        colour: Some(["#332288", "#9a8cf0"]),
+        ..Properties::DEFAULT
+    },
+    constructor: Constructor::PerPath(|params| careful_resume::boxed(Reno, params)),
 };
 
 /// Reno has no state.

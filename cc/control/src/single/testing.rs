@@ -14,7 +14,7 @@ pub(super) fn defaults(entry: &AlgorithmEntry) -> Params {
 }
 
 /// A path as it comes up.
-pub(super) fn path(initial_window: u32, rtt: Option<Span>) -> PathInfo {
+pub(crate) fn path(initial_window: u32, rtt: Option<Span>) -> PathInfo {
     let (tick, reduction) = (Span::from_millis(1), Reduction::Proportional);
     PathInfo { mss: 1448, initial_window, rtt, tick, cwnd_clamp: u32::MAX / 2, reduction }
 }
@@ -30,7 +30,7 @@ pub(super) fn congestion_avoidance(cwnd: u32) -> CwndState {
 }
 
 /// An acknowledgement of `acked` packets, `delivered` in all, of which `prior_delivered` at the sending of the newest.
-pub(super) fn ack_sample(acked: u32, delivered: u64, prior_delivered: u64, rtt: Span) -> AckSample {
+pub(crate) fn ack_sample(acked: u32, delivered: u64, prior_delivered: u64, rtt: Span) -> AckSample {
     let rate_sample = RateSample {
         delivered: (delivered - prior_delivered) as u32,
         interval: rtt,
@@ -55,7 +55,7 @@ pub(super) fn context(ms: u64) -> Context<'static> {
 }
 
 /// A context at `ms` with `rng`.
-pub(super) fn context_with(ms: u64, rng: &mut RngStream) -> Context<'_> {
+pub(crate) fn context_with(ms: u64, rng: &mut RngStream) -> Context<'_> {
     Context { now: Instant::ZERO + Span::from_millis(ms), rng }
 }
 
