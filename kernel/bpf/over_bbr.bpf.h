@@ -14,7 +14,7 @@
  * - Idling: the coupled window is halved for each retransmission timeout, down to ten packets.
  *
  * Source: Luczak, Ignaciuk and Morawski 2023 for the combinations; how the two combine is
- * cc/control/src/common/path_controllers.rs. RFC 6937 with the packet more that cc/control/src/common/prr.rs names; RFC 2861.
+ * cc/control/src/common/path_controllers.rs. RFC 9937 as cc/control/src/common/prr.rs has it; RFC 2861.
  * Deviations: the coupled window grows only on acknowledgements that advance snd_una, also where reordering was seen.
  * Idling counts as with net.ipv4.tcp_slow_start_after_idle = 1, of the application only. A subflow keeps its window while
  * there is no memory for BBR's state.

@@ -70,7 +70,7 @@ pub struct PathInfo {
 /// How a window is reduced to the threshold in [`CaState::Cwr`] and [`CaState::Recovery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduction {
-    /// Proportional rate reduction (RFC 6937; Linux since 3.2): ends at the threshold.
+    /// Proportional rate reduction (RFC 9937; Linux since 3.2): ends at the threshold.
     #[default]
     Proportional,
     /// Rate halving (Mathis, Semke, Mahdavi and Lahey 1999; Linux before, and ns-2): one packet is sent for
