@@ -7,5 +7,6 @@
 
 pub mod mptcp;
 pub mod path;
+pub mod quic;
 pub mod recovery;
 pub mod tcp;

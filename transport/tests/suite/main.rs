@@ -1,4 +1,4 @@
-//! TCP and MPTCP machines over the test network.
+//! TCP, MPTCP and multipath QUIC machines over the test network.
 
 mod acknowledging;
 mod any_network;
@@ -6,6 +6,8 @@ mod any_paths;
 mod impairments;
 mod mptcp;
 mod mptcp_connection;
+mod quic;
+mod quic_connection;
 mod random_ack;
 mod situations;
 mod tcp_connection;
