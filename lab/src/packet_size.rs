@@ -29,7 +29,8 @@ pub(crate) fn payload(experiment: &Experiment, flow: &Flow) -> u32 {
     match &flow.kind {
         FlowKind::ConstantRate { .. } => packet.saturating_sub(Family::of_all(experiment).header() + UDP_HEADER),
         FlowKind::Tcp { host, multipath, .. } => {
-            let option = multipath.as_ref().map_or(0, |multipath| multipath.dss_option_bytes);
+            let option =
+                multipath.as_ref().and_then(|multipath| multipath.mptcp()).map_or(0, |mptcp| mptcp.dss_option_bytes);
             host.mss.unwrap_or(packet - headers(host) - option)
         }
     }

@@ -299,11 +299,13 @@ fn check_flow(experiment: &Experiment, flow: &Flow, capabilities: &Capabilities)
             &[(is_small, "packet", "datagrams with less than 8 bytes of payload: they carry the time")],
         );
     };
+    let is_quic = multipath.as_ref().is_some_and(|multipath| multipath.mptcp().is_none());
     let is_unknown = capabilities.kernel_name(congestion).is_none();
     let why = if is_unknown { capabilities.why_unknown(congestion) } else { String::new() };
     reject_if(
         &key,
         &[
+            (is_quic, "kind", "multipath QUIC: the kernel has none"),
             (multipath.is_some() && !capabilities.mptcp, "kind", "MPTCP: this kernel has none"),
             (matches!(application, Application::Video(_)), "video", "player"),
             (is_unknown, "congestion", &why),

@@ -4,7 +4,8 @@ use crate::config::{Config, Kind, Range};
 use link::{LossModel, PipeConfig, QueueConfig, QueueLimit};
 use policy::Share;
 use scenario::model::{
-    Application, Experiment, Flow, FlowKind, Host, Link, MptcpStack, Multipath, Path, Route, Subflow,
+    Application, Experiment, Flow, FlowKind, Host, Link, Mptcp, MptcpStack, Multipath, MultipathTransport, Path, Route,
+    Subflow,
 };
 use units::{Instant, Rate, RngStream, Span};
 
@@ -121,10 +122,12 @@ fn multipath(paths: usize, kind: Kind) -> Multipath {
         subflows: (0..paths).map(|path| Subflow { path, backup: false, join: Span::ZERO, leave: None }).collect(),
         scheduler,
         weights,
-        stack: MptcpStack::Upstream,
-        opportunistic_retransmission: false,
-        penalisation: false,
-        dss_option_bytes: DSS_OPTION,
+        transport: MultipathTransport::Mptcp(Mptcp {
+            stack: MptcpStack::Upstream,
+            opportunistic_retransmission: false,
+            penalisation: false,
+            dss_option_bytes: DSS_OPTION,
+        }),
     }
 }
 

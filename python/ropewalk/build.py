@@ -109,7 +109,7 @@ class Flow:
     host: Host | None = None
     """TCP: the keys that differ from `[host]`."""
     kind: FlowKind | None = None
-    """tcp, mptcp or udp. Default: tcp."""
+    """tcp, mptcp, mpquic or udp. Default: tcp."""
     mptcp: Mptcp | None = None
     """MPTCP: the other settings."""
     packet: Size | None = None
@@ -117,7 +117,9 @@ class Flow:
     path: str | None = None
     """Name of a path. Default: the tunnel, or the only path."""
     paths: Sequence[str] | None = None
-    """MPTCP: names of paths, one a subflow. Default: all paths."""
+    """MPTCP and multipath QUIC: names of paths, one a subflow. Default: all paths."""
+    quic: Quic | None = None
+    """Multipath QUIC: the other settings."""
     rate: BitRate | None = None
     """UDP: rate, with IP and UDP headers. TCP: the application writes at this rate. Default for TCP: as fast as it
     can.
@@ -125,8 +127,9 @@ class Flow:
     requests: Requests | None = None
     """TCP: a client sends a request, receives the response, pauses, and sends the next."""
     scheduler: Algorithm | None = None
-    """MPTCP: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or { name = "blest",
-    lambda = 1.1 }. Default: "linger" (upstream), "minrtt" (out-of-tree).
+    """MPTCP and multipath QUIC: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
+    { name = "blest", lambda = 1.1 }. Default for multipath QUIC: minrtt. Default: "linger" (upstream), "minrtt"
+    (out-of-tree).
     """
     size: Size | None = None
     """TCP: bytes to send. Default: as much as possible."""
@@ -139,7 +142,7 @@ class Flow:
     stop: Time | None = None
     """When its source stops. Default: the end."""
     subflow: Sequence[Subflow] | None = None
-    """MPTCP, instead of `paths`: subflows that come late, go early, or are backups."""
+    """MPTCP and multipath QUIC, instead of `paths`: subflows that come late, go early, or are backups."""
     video: Video | None = None
     """TCP: a video stream."""
     write: Size | None = None
@@ -220,6 +223,16 @@ class Mptcp:
 
 
 @dataclass(kw_only=True)
+class Quic:
+    """The other settings of a multipath QUIC connection."""
+
+    streams: int | None = None
+    """Streams, over which the data is spread evenly: what is missing of one does not hold up the others. Default: 1."""
+    weights: Sequence[int] | None = None
+    """One weight a path, for schedulers that have weights. Default: their rates (weighted), or all 1."""
+
+
+@dataclass(kw_only=True)
 class Requests:
     """Requests and answers, one after the other."""
 
@@ -245,7 +258,7 @@ class Resequence:
 
 @dataclass(kw_only=True)
 class Subflow:
-    """A subflow of an MPTCP connection."""
+    """A subflow of an MPTCP connection, or a path of a multipath QUIC connection."""
 
     path: str
     """Name of its path."""
@@ -408,7 +421,7 @@ Distribution = Literal["fixed", "exponential", "pareto"]
 FlowDirection = Literal["forward", "reverse"]
 """The direction of a flow's data."""
 
-FlowKind = Literal["tcp", "mptcp", "udp"]
+FlowKind = Literal["tcp", "mptcp", "mpquic", "udp"]
 """The kind of a flow."""
 
 Late = Literal["drop", "deliver"]

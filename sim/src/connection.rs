@@ -1,11 +1,12 @@
-//! A flow's connection: TCP over one path, or MPTCP over several.
+//! A flow's connection: TCP over one path, or MPTCP or multipath QUIC over several.
 
-use crate::mptcp::MptcpConnection;
-use control::Controller;
+use crate::mptcp::{MptcpConnection, SubflowStats};
+use crate::quic::QuicConnection;
+use control::{Controller, Decision};
 use schedule::Scheduler;
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Receiver, Sender, SinglePathSender};
-use transport::{mptcp, tcp};
+use transport::{mptcp, quic, tcp};
 use units::{Instant, Span};
 
 /// Both ends of a connection.
@@ -13,6 +14,38 @@ use units::{Instant, Span};
 pub(crate) enum Connection {
     Single(Box<TcpConnection>),
     Multi(Box<MptcpConnection>),
+    Quic(Box<QuicConnection>),
+}
+
+/// The state of a TCP sender, or of a path's sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SenderStatus {
+    pub counters: SenderCounters,
+    pub decision: Decision,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: Span,
+    /// Packets.
+    pub in_flight: u32,
+}
+
+impl SenderStatus {
+    fn of_tcp(sender: &Sender) -> Self {
+        Self {
+            counters: sender.counters(),
+            decision: sender.decision(),
+            srtt: sender.srtt(),
+            in_flight: sender.in_flight(),
+        }
+    }
+}
+
+/// A subflow of an MPTCP connection, or a path of a multipath QUIC connection.
+#[derive(Debug)]
+pub(crate) struct SubflowStatus<'a> {
+    pub stats: &'a SubflowStats,
+    pub sender: SenderStatus,
+    /// Times that it failed.
+    pub failures: u64,
 }
 
 /// Both ends of a TCP connection.
@@ -29,6 +62,8 @@ pub(crate) enum SenderOutput {
     Tcp(tcp::Segment),
     /// Send this segment on its subflow.
     Mptcp(mptcp::Segment),
+    /// Send this packet on its path.
+    Quic(quic::Packet),
     /// Poll again at this instant or after the next input.
     WaitUntil(Instant),
 }
@@ -38,6 +73,7 @@ impl Connection {
         match self {
             Self::Single(single) => single.sender.handle(now, tcp::Input::Connect),
             Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Connect),
+            Self::Quic(quic) => quic.sender.handle(now, quic::Input::Connect),
         }
     }
 
@@ -45,6 +81,7 @@ impl Connection {
         match self {
             Self::Single(single) => single.sender.handle(now, tcp::Input::Write { segments, last_is_small }),
             Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Write(segments)),
+            Self::Quic(quic) => quic.sender.handle(now, quic::Input::Write(segments)),
         }
     }
 
@@ -52,6 +89,7 @@ impl Connection {
         match self {
             Self::Single(single) => single.sender.handle(now, tcp::Input::Stop),
             Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Stop),
+            Self::Quic(quic) => quic.sender.handle(now, quic::Input::Stop),
         }
     }
 
@@ -60,6 +98,7 @@ impl Connection {
         match self {
             Self::Single(single) => single.sender.handle(now, tcp::Input::Timeout),
             Self::Multi(multi) => multi.sender.handle(now, mptcp::Input::Timeout),
+            Self::Quic(quic) => quic.sender.handle(now, quic::Input::Timeout),
         }
     }
 
@@ -89,6 +128,10 @@ impl Connection {
                 mptcp::Output::Transmit(segment) => SenderOutput::Mptcp(segment),
                 mptcp::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),
             },
+            Self::Quic(quic) => match quic.sender.poll(now) {
+                quic::Output::Transmit(packet) => SenderOutput::Quic(packet),
+                quic::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),
+            },
         }
     }
 
@@ -98,15 +141,17 @@ impl Connection {
         match self {
             Self::Single(single) => single.receiver.deadline(),
             Self::Multi(multi) => multi.receiver.deadline(),
+            Self::Quic(quic) => quic.receiver.deadline(),
         }
     }
 
-    /// Segments delivered in order to the application.
+    /// Segments delivered in order to the application, in the order of their streams.
     #[inline]
     pub(crate) fn delivered(&self) -> u64 {
         match self {
             Self::Single(single) => single.receiver.delivered(),
             Self::Multi(multi) => multi.receiver.delivered(),
+            Self::Quic(quic) => quic.receiver.delivered(),
         }
     }
 
@@ -114,7 +159,7 @@ impl Connection {
     pub(crate) fn acknowledged(&self) -> Option<u64> {
         match self {
             Self::Single(single) => Some(single.sender.acknowledged()),
-            Self::Multi(_) => None,
+            Self::Multi(_) | Self::Quic(_) => None,
         }
     }
 
@@ -122,17 +167,35 @@ impl Connection {
     pub(crate) fn sent_segments(&self) -> Option<u64> {
         match self {
             Self::Single(single) => Some(single.sender.acknowledged() + u64::from(single.sender.pipe().packets_out)),
-            Self::Multi(_) => None,
+            Self::Multi(_) | Self::Quic(_) => None,
         }
     }
 
     /// The senders of the connection or of its subflows.
-    pub(crate) fn senders(&self) -> impl Iterator<Item = &Sender> {
-        let (single, multi) = match self {
-            Self::Single(single) => (Some(&*single.sender), None),
-            Self::Multi(multi) => (None, Some(multi.sender.subflows().map(|(sender, _)| sender))),
+    pub(crate) fn senders(&self) -> impl Iterator<Item = SenderStatus> {
+        let (single, multi, quic) = match self {
+            Self::Single(single) => (Some(&*single.sender), None, None),
+            Self::Multi(multi) => (None, Some(multi.sender.subflows().map(|(sender, _)| sender)), None),
+            Self::Quic(quic) => (None, None, Some(quic.senders())),
         };
-        single.into_iter().chain(multi.into_iter().flatten())
+        let tcp = single.into_iter().chain(multi.into_iter().flatten()).map(SenderStatus::of_tcp);
+        tcp.chain(quic.into_iter().flatten())
+    }
+
+    /// The subflows of an MPTCP connection, or the paths of a multipath QUIC connection.
+    pub(crate) fn subflows(&self) -> impl Iterator<Item = SubflowStatus<'_>> {
+        let stats: &[SubflowStats] = match self {
+            Self::Single(_) => &[],
+            Self::Multi(multi) => &multi.subflows,
+            Self::Quic(quic) => &quic.paths,
+        };
+        let failures = move |index: usize| match self {
+            Self::Single(_) => 0,
+            Self::Multi(multi) => multi.sender.failures(index),
+            Self::Quic(quic) => quic.sender.paths().nth(index).map_or(0, |path| path.counters.failures),
+        };
+        let subflows = stats.iter().zip(self.senders()).enumerate();
+        subflows.map(move |(index, (stats, sender))| SubflowStatus { stats, sender, failures: failures(index) })
     }
 
     /// The controller of all subflows.
@@ -140,25 +203,27 @@ impl Connection {
         match self {
             Self::Single(single) => single.sender.controller_mut(),
             Self::Multi(multi) => multi.sender.controller_mut(),
+            Self::Quic(quic) => quic.sender.controller_mut(),
         }
     }
 
-    /// The scheduler of an MPTCP connection.
+    /// The scheduler of a connection over several paths.
     pub(crate) fn scheduler_mut(&mut self) -> Option<&mut Box<dyn Scheduler>> {
         match self {
             Self::Single(_) => None,
             Self::Multi(multi) => Some(multi.sender.scheduler_mut()),
+            Self::Quic(quic) => Some(quic.sender.scheduler_mut()),
         }
     }
 
     /// The sum of a counter over all subflows.
     pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&SenderCounters) -> T) -> T {
-        self.senders().map(|sender| counter(&sender.counters())).sum()
+        self.senders().map(|sender| counter(&sender.counters)).sum()
     }
 
     /// The congestion window, packets, summed over all subflows.
     pub(crate) fn cwnd(&self) -> u32 {
-        self.senders().map(|sender| sender.decision().cwnd).sum()
+        self.senders().map(|sender| sender.decision.cwnd).sum()
     }
 
     /// The slow-start threshold of a single-path connection, packets; none while it is infinite.
@@ -167,17 +232,17 @@ impl Connection {
             Self::Single(single) => {
                 Some(single.sender.decision().ssthresh).filter(|ssthresh| *ssthresh != units::INFINITE_SSTHRESH)
             }
-            Self::Multi(_) => None,
+            Self::Multi(_) | Self::Quic(_) => None,
         }
     }
 
     /// Packets in flight, summed over all subflows.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.senders().map(Sender::in_flight).sum()
+        self.senders().map(|sender| sender.in_flight).sum()
     }
 
     /// The smallest smoothed RTT of the subflows; none before the first sample.
     pub(crate) fn smoothed_rtt(&self) -> Option<Span> {
-        self.senders().map(Sender::srtt).filter(|rtt| *rtt > Span::ZERO).min()
+        self.senders().map(|sender| sender.srtt).filter(|rtt| *rtt > Span::ZERO).min()
     }
 }

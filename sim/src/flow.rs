@@ -164,8 +164,10 @@ impl FlowState {
         match &mut self.protocol {
             FlowProtocol::Tcp(tcp) => {
                 tcp.rtt.turn_off();
-                if let Connection::Multi(multi) = &mut tcp.connection {
-                    multi.leave_out_distributions();
+                match &mut tcp.connection {
+                    Connection::Single(_) => {}
+                    Connection::Multi(multi) => multi.leave_out_distributions(),
+                    Connection::Quic(quic) => quic.leave_out_distributions(),
                 }
             }
             FlowProtocol::Udp(source) => source.delay.turn_off(),

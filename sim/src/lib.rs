@@ -21,6 +21,7 @@ mod mptcp;
 mod network;
 mod packet;
 mod peak;
+mod quic;
 mod relay;
 mod ropewalk;
 mod run;

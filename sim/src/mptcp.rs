@@ -21,7 +21,7 @@ pub(crate) struct MptcpConnection {
     pub head_of_line: Distribution,
 }
 
-/// The measurements of one subflow.
+/// The measurements of one subflow, or of one path of a multipath QUIC connection.
 #[derive(Debug)]
 pub(crate) struct SubflowStats {
     /// Index of its path.
@@ -32,18 +32,24 @@ pub(crate) struct SubflowStats {
     pub arrived_bytes: u64,
 }
 
+impl SubflowStats {
+    pub(crate) fn new(path: usize) -> Self {
+        Self { path, rtt: Distribution::default(), srtt: Distribution::default(), arrived_bytes: 0 }
+    }
+
+    /// Leaves the distributions of times out of the record.
+    pub(crate) fn turn_off(&mut self) {
+        self.rtt.turn_off();
+        self.srtt.turn_off();
+    }
+}
+
 impl MptcpConnection {
     pub(crate) fn new(sender: Sender, receiver: Receiver, paths: &[usize], dss_option_bytes: u32) -> Self {
-        let stats = |path: &usize| SubflowStats {
-            path: *path,
-            rtt: Distribution::default(),
-            srtt: Distribution::default(),
-            arrived_bytes: 0,
-        };
         Self {
             sender,
             receiver,
-            subflows: paths.iter().map(stats).collect(),
+            subflows: paths.iter().map(|path| SubflowStats::new(*path)).collect(),
             dss_option_bytes,
             protocol_delay: Distribution::default(),
             head_of_line_degree: Distribution::default(),
@@ -57,10 +63,7 @@ impl MptcpConnection {
         for distribution in [protocol_delay, head_of_line_degree, head_of_line] {
             distribution.turn_off();
         }
-        for stats in subflows {
-            stats.rtt.turn_off();
-            stats.srtt.turn_off();
-        }
+        subflows.iter_mut().for_each(SubflowStats::turn_off);
     }
 
     /// Bytes that MPTCP adds to a segment's headers. (The options of a handshake are left out.)

@@ -2,8 +2,8 @@
 
 use link::EcnField;
 use std::collections::BTreeSet;
-use transport::mptcp;
 use transport::tcp::{Ack, Segment};
+use transport::{mptcp, quic};
 use units::Instant;
 
 /// A packet's content.
@@ -17,6 +17,10 @@ pub(crate) enum Body {
     MptcpSegment(mptcp::Segment),
     /// MPTCP, towards the sender.
     MptcpAck(mptcp::Ack),
+    /// Multipath QUIC, towards the receiver.
+    QuicPacket(quic::Packet),
+    /// Multipath QUIC, towards the sender.
+    QuicReply(quic::Reply),
     /// A client's request, by its number, towards the sender.
     Request(u32),
     /// A UDP datagram.
@@ -80,8 +84,8 @@ impl Packet {
     /// Whether it counts as a data packet; a datagram of a tunnel does in the forward direction.
     pub(crate) fn is_data(&self) -> bool {
         match self.body {
-            Body::TcpSegment(_) | Body::MptcpSegment(_) | Body::Udp { .. } => true,
-            Body::TcpAck(_) | Body::MptcpAck(_) | Body::Request(_) => false,
+            Body::TcpSegment(_) | Body::MptcpSegment(_) | Body::QuicPacket(_) | Body::Udp { .. } => true,
+            Body::TcpAck(_) | Body::MptcpAck(_) | Body::QuicReply(_) | Body::Request(_) => false,
             Body::Stray | Body::TunnelDatagram(_) => self.direction == Direction::Forward,
         }
     }

@@ -1,13 +1,12 @@
 //! Time series at a chosen interval, one for each flow, subflow and path.
 
-use crate::connection::Connection;
+use crate::connection::SenderStatus;
 use crate::flow::{FlowProtocol, FlowState};
 use crate::network::Network;
 use crate::packet::Direction;
 use crate::split_connection::receiving;
 use record::{FLOW_COLUMNS, Series};
 use scenario::model::{Experiment, Flow, FlowKind, Subflow};
-use transport::tcp::Sender;
 use units::{Rate, Span};
 
 /// Samples the flows and paths at an interval.
@@ -68,10 +67,9 @@ impl Sampler {
         }
         for (builders, (endpoint, dropped)) in self.subflows.iter_mut().zip(flows.iter().zip(&network.dropped)) {
             let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { continue };
-            let Connection::Multi(multi) = &tcp.connection else { continue };
-            let subflows = multi.sender.subflows().zip(&multi.subflows).zip(dropped);
-            for (builder, (((sender, _), stats), dropped)) in builders.iter_mut().zip(subflows) {
-                let row = subflow_row(builder, sender, stats.arrived_bytes, *dropped, self.interval);
+            for (builder, (subflow, dropped)) in builders.iter_mut().zip(tcp.connection.subflows().zip(dropped)) {
+                let arrived_bytes = subflow.stats.arrived_bytes;
+                let row = subflow_row(builder, &subflow.sender, arrived_bytes, *dropped, self.interval);
                 builder.push(time_s, &row);
             }
         }
@@ -95,16 +93,22 @@ fn subflows(experiment: &Experiment, flow: &Flow) -> Vec<SeriesBuilder> {
 }
 
 /// A sample of a subflow, which has no goodput of its own: it delivers to its connection.
-fn subflow_row(builder: &mut SeriesBuilder, sender: &Sender, arrived: u64, dropped: u64, interval: Span) -> [f64; 9] {
-    let (decision, counters) = (sender.decision(), sender.counters());
+fn subflow_row(
+    builder: &mut SeriesBuilder,
+    sender: &SenderStatus,
+    arrived: u64,
+    dropped: u64,
+    interval: Span,
+) -> [f64; 9] {
+    let SenderStatus { decision, counters, .. } = sender;
     let ssthresh = if decision.ssthresh == units::INFINITE_SSTHRESH { f64::NAN } else { f64::from(decision.ssthresh) };
-    let rtt = sender.srtt();
+    let rtt = sender.srtt;
     [
         f64::NAN,
         f64::from(decision.cwnd),
         ssthresh,
         if rtt == Span::ZERO { f64::NAN } else { rtt.as_millis_f64() },
-        f64::from(sender.in_flight()),
+        f64::from(sender.in_flight),
         builder.increase(1, counters.retransmitted) as f64,
         Rate::of(builder.increase(2, arrived), interval).as_mbps(),
         builder.increase(3, counters.sent) as f64,

@@ -1,11 +1,12 @@
 //! The record of a finished run.
 
 use crate::application::Video;
-use crate::connection::Connection;
+use crate::connection::{Connection, SubflowStatus};
 use crate::engine::Engine;
 use crate::flow::{FlowProtocol, FlowState};
-use crate::mptcp::{MptcpConnection, SubflowStats};
+use crate::mptcp::MptcpConnection;
 use crate::packet::Direction;
+use crate::quic::QuicConnection;
 use crate::relay::RelayEnd;
 use crate::ropewalk::Ropewalk;
 use crate::split_connection::receiving;
@@ -16,7 +17,6 @@ use machine::PathStatus;
 use record::fairness::Fairness;
 use record::{Digest, Flow, Path, Run, Subflow, Summary, Tunnel};
 use scenario::model::Experiment;
-use transport::tcp::Sender;
 use units::{Rate, Span};
 
 /// Makes the record of a finished run.
@@ -156,6 +156,7 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_pac
     match &tcp.connection {
         Connection::Single(_) => flow,
         Connection::Multi(multi) => mptcp_flow(multi, tcp, flow),
+        Connection::Quic(quic) => quic_flow(quic, tcp, flow),
     }
 }
 
@@ -177,15 +178,31 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     }
 }
 
+/// The record of a multipath QUIC flow: what its connection counts, beside the sums over its paths.
+fn quic_flow(quic: &QuicConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
+    let (sent, received) = (quic.sender.counters(), quic.receiver.counters());
+    Flow {
+        receive_window_limited_s: sent.flow_control_limited.as_secs_f64(),
+        protocol_delay_ms: quic.protocol_delay.summary(),
+        head_of_line_degree_ms: quic.head_of_line_degree.summary(),
+        head_of_line_delay_ms: quic.head_of_line.summary(),
+        max_out_of_order_packets: received.max_out_of_order,
+        redundant_packets: sent.copies,
+        reinjected_packets: sent.reinjected,
+        duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
+        redundant_first_packets: received.copies_arrived_first,
+        ..flow
+    }
+}
+
 /// The records of a flow's subflows, if it has any.
 fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflow> {
     let endpoint = &engine.flows[flow];
     let FlowProtocol::Tcp(tcp) = &endpoint.protocol else { return Vec::new() };
-    let Connection::Multi(multi) = &tcp.connection else { return Vec::new() };
     let active_time = tcp.completed.unwrap_or(endpoint.stop).min(endpoint.stop).min(engine.end).since(endpoint.start);
-    let subflows = multi.subflows.iter().zip(multi.sender.subflows()).zip(&engine.network.dropped[flow]).enumerate();
-    let record = |(index, ((stats, (sender, _)), dropped)): (usize, ((&SubflowStats, (&Sender, _)), &u64))| {
-        let counters = sender.counters();
+    let subflows = tcp.connection.subflows().zip(&engine.network.dropped[flow]);
+    let record = |(SubflowStatus { stats, sender, failures }, dropped): (SubflowStatus<'_>, &u64)| {
+        let counters = sender.counters;
         Subflow {
             flow: endpoint.name.clone(),
             path: experiment.paths[stats.path].name.clone(),
@@ -196,7 +213,7 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             drops_per_s: *dropped as f64 / active_time.as_secs_f64(),
             recoveries: counters.recoveries,
             timeouts: counters.timeouts,
-            failures: multi.sender.failures(index),
+            failures,
             rtt_ms: stats.rtt.summary(),
             srtt_ms: stats.srtt.summary(),
         }

@@ -1,4 +1,4 @@
-//! Both ends of a TCP or MPTCP flow: its connection, its application and its counters.
+//! Both ends of a flow of TCP, MPTCP or multipath QUIC: its connection, its application and its counters.
 
 use crate::application::{Application, Client, Message, RequestKind, Video};
 use crate::connection::Connection;
@@ -9,12 +9,12 @@ use control::Ecn;
 use link::EcnField;
 use record::Distribution;
 use scenario::model::{Requests, Route};
-use transport::mptcp;
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Ack, Input, Segment, SegmentKind};
+use transport::{mptcp, quic};
 use units::Instant;
 
-/// Both ends of a TCP or MPTCP flow, which has one connection, or several in sequence.
+/// Both ends of a flow of TCP, MPTCP or multipath QUIC, which has one connection, or several in sequence.
 #[derive(Debug)]
 pub(crate) struct TcpFlow {
     config: TcpConfig,
@@ -177,7 +177,7 @@ impl TcpFlow {
         self.delivered_before += self.message.bytes.unwrap_or(0);
         let mut first_segment = self.end;
         if reconnects {
-            self.closed.extend(self.connection.senders().map(transport::tcp::Sender::counters));
+            self.closed.extend(self.connection.senders().map(|sender| sender.counters));
             self.controller_failures = self.controller_failures();
             self.connection_number = self.connection_number.wrapping_add(1);
             self.connection = self.config.connection(self.connection_number);
@@ -223,7 +223,7 @@ impl TcpFlow {
     /// Whether packets of this connection or subflow are to be delivered.
     #[inline]
     pub(crate) fn accepts(&self, connection: u16) -> bool {
-        connection == self.connection_number || matches!(self.connection, Connection::Multi(_))
+        connection == self.connection_number || !matches!(self.connection, Connection::Single(_))
     }
 
     /// An acknowledgement reaches the sender.
@@ -284,6 +284,28 @@ impl TcpFlow {
         ack
     }
 
+    /// A packet of the receiver reaches the sender of a QUIC connection.
+    pub(crate) fn on_quic_reply(&mut self, now: Instant, reply: &quic::Reply) {
+        let Connection::Quic(quic) = &mut self.connection else { return };
+        quic.sender.handle(now, quic::Input::Reply(reply));
+        if let Some(rtt) = quic.measure_reply(reply) {
+            self.rtt.add(rtt);
+        }
+    }
+
+    /// A packet reaches the receiver of a QUIC connection. Returns what is to be sent at once.
+    pub(crate) fn on_quic_packet(&mut self, now: Instant, packet: &quic::Packet, marked: bool) -> Option<quic::Reply> {
+        self.close_peak_window(now);
+        let (bytes, _) = self.quic_packet_bytes(packet);
+        let Connection::Quic(quic) = &mut self.connection else { return None };
+        let reply = quic.on_packet(now, packet, bytes, marked);
+        if packet.has_data() {
+            self.arrived_bytes += u64::from(bytes);
+        }
+        self.on_delivery(now);
+        reply
+    }
+
     /// Closes the window of the peak goodput, if it has ended, before an arrival is counted.
     #[inline]
     fn close_peak_window(&mut self, now: Instant) {
@@ -320,7 +342,7 @@ impl TcpFlow {
         let (bytes, ecn) = self.packet_size(&segment.tcp, segment.data_seq);
         match &self.connection {
             Connection::Multi(multi) => (bytes + multi.option_bytes(segment), ecn),
-            Connection::Single(_) => (bytes, ecn),
+            Connection::Single(_) | Connection::Quic(_) => (bytes, ecn),
         }
     }
 
@@ -347,10 +369,34 @@ impl TcpFlow {
         self.config.header_bytes + Requests::REQUEST_BYTES
     }
 
+    /// Size of a QUIC packet, bytes, and its ECN field: every packet is ECN-capable (RFC 9000 section 13.4.1).
+    pub(crate) fn quic_packet_bytes(&self, packet: &quic::Packet) -> (u32, EcnField) {
+        let chunk_bytes = match packet.content {
+            quic::Content::Stream { chunk, .. } => self.application.payload(&self.message, chunk),
+            _ => 0,
+        };
+        (packet.bytes(self.config.ip_header, chunk_bytes), self.quic_ecn())
+    }
+
+    /// Size of a QUIC packet of the receiver, bytes.
+    pub(crate) fn quic_reply_bytes(&self, reply: &quic::Reply) -> u32 {
+        reply.bytes(self.config.ip_header, self.config.mss())
+    }
+
+    /// The ECN field of QUIC packets, acknowledgements included.
+    pub(crate) fn quic_ecn(&self) -> EcnField {
+        match self.config.ecn {
+            None => EcnField::NotEct,
+            Some(Ecn::Classic | Ecn::PerPacket) => EcnField::Ect0,
+            Some(Ecn::L4s) => EcnField::Ect1,
+        }
+    }
+
     /// The route of a subflow's packets.
     pub(crate) fn route_of(&self, subflow: u16) -> Route {
         match &self.connection {
             Connection::Multi(multi) => Route::Path(multi.subflows[usize::from(subflow)].path),
+            Connection::Quic(quic) => Route::Path(quic.paths[usize::from(subflow)].path),
             Connection::Single(_) => unreachable!("a single-path connection has no subflows"),
         }
     }

@@ -3,11 +3,13 @@
 use crate::connection::{Connection, TcpConnection};
 use crate::error::Error;
 use crate::mptcp::MptcpConnection;
+use crate::quic::QuicConnection;
 use control::{AlgorithmEntry, Controller, Ecn};
-use scenario::model::{self, AlgorithmChoice, Host, LossRecovery, MptcpStack};
+use scenario::model::{self, AlgorithmChoice, Host, LossRecovery, MptcpStack, MultipathTransport};
 use std::collections::BTreeMap;
-use transport::mptcp;
+use transport::quic::STREAM_PACKET_OVERHEAD;
 use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
+use transport::{mptcp, quic};
 use units::RngStream;
 
 /// A TCP header without options, bytes.
@@ -25,11 +27,13 @@ pub(crate) struct TcpConfig {
     parameters: BTreeMap<String, params::ParamValue>,
     sender: sender::SenderConfig,
     receiver: receiver::ReceiverConfig,
-    multipath: Option<Box<MptcpConfig>>,
+    multipath: Option<Box<MultipathConfig>>,
     seed: u64,
     /// Name of the first connection's random stream.
     rng_name: String,
-    /// IP and TCP headers of a data packet, bytes.
+    /// IP header, bytes.
+    pub ip_header: u32,
+    /// IP and TCP headers of a data packet, bytes; all that a QUIC packet has beside its data.
     pub header_bytes: u32,
     /// The ECN feedback that was negotiated, if any.
     pub ecn: Option<Ecn>,
@@ -37,15 +41,15 @@ pub(crate) struct TcpConfig {
     pub has_reader: bool,
 }
 
-/// The configuration of an MPTCP connection, whose scheduler and its parameters have been checked.
+/// The configuration of a connection over several paths, whose scheduler and its parameters have been checked.
 #[derive(Debug)]
-struct MptcpConfig {
+struct MultipathConfig {
     model: model::Multipath,
     entry: &'static schedule::SchedulerEntry,
     parameters: BTreeMap<String, params::ParamValue>,
 }
 
-impl MptcpConfig {
+impl MultipathConfig {
     fn new(flow: &str, model: &model::Multipath) -> Result<Self, Error> {
         let name = &model.scheduler.name;
         let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
@@ -68,8 +72,13 @@ impl TcpConfig {
         mtu: u32,
         seed: u64,
     ) -> Result<Self, Error> {
-        let header_bytes = host.ip_header + TCP_HEADER + if host.timestamps { TIMESTAMPS } else { 0 };
-        let mss = host.mss.unwrap_or(mtu - header_bytes - multipath.map_or(0, |multipath| multipath.dss_option_bytes));
+        let (transport_header, option_bytes) = match multipath.map(|multipath| &multipath.transport) {
+            Some(MultipathTransport::Quic(_)) => (STREAM_PACKET_OVERHEAD, 0),
+            Some(MultipathTransport::Mptcp(mptcp)) => (tcp_header(host), mptcp.dss_option_bytes),
+            None => (tcp_header(host), 0),
+        };
+        let header_bytes = host.ip_header + transport_header;
+        let mss = host.mss.unwrap_or(mtu - header_bytes - option_bytes);
         let entry = control::registry::find(&congestion.name)
             .ok_or_else(|| Error::UnknownAlgorithm { flow: name.to_owned(), name: congestion.name.clone() })?;
         let parameters = congestion.parameters.clone();
@@ -91,9 +100,10 @@ impl TcpConfig {
             parameters,
             sender: sender_config(host, mss, header_bytes, ecn),
             receiver: receiver_config(host, mss, ecn.unwrap_or_default()),
-            multipath: multipath.map(|multipath| MptcpConfig::new(name, multipath).map(Box::new)).transpose()?,
+            multipath: multipath.map(|multipath| MultipathConfig::new(name, multipath).map(Box::new)).transpose()?,
             seed,
             rng_name: format!("flow {name} control"),
+            ip_header: host.ip_header,
             header_bytes,
             ecn,
             has_reader: false,
@@ -108,27 +118,66 @@ impl TcpConfig {
             number => RngStream::named(self.seed, &format!("{} {number}", self.rng_name)),
         };
         if let Some(multipath) = &self.multipath {
-            return Connection::Multi(Box::new(self.multipath(multipath, controller, rng)));
+            return self.multipath(multipath, controller, rng);
         }
         let sender = SinglePathSender::new(self.sender, controller, rng);
         let receiver = if self.has_reader { Receiver::with_reader } else { Receiver::new };
         Connection::Single(Box::new(TcpConnection { sender, receiver: receiver(self.receiver) }))
     }
 
-    fn multipath(&self, mptcp: &MptcpConfig, controller: Box<dyn Controller>, rng: RngStream) -> MptcpConnection {
-        let MptcpConfig { model, entry, parameters } = mptcp;
+    fn multipath(&self, multipath: &MultipathConfig, controller: Box<dyn Controller>, rng: RngStream) -> Connection {
+        let MultipathConfig { model, entry, parameters } = multipath;
         let scheduler = entry.scheduler(&model.weights, 0, parameters).expect("`new` has checked the parameters");
-        let config = mptcp_config(self.sender, model);
-        let sender = mptcp::Sender::new(config, controller, rng, scheduler, entry.fill);
-        let receiver = mptcp::Receiver::new(self.receiver, model.subflows.len());
         let paths: Vec<usize> = model.subflows.iter().map(|subflow| subflow.path).collect();
-        MptcpConnection::new(sender, receiver, &paths, model.dss_option_bytes)
+        match &model.transport {
+            MultipathTransport::Mptcp(options) => {
+                let config = mptcp_config(self.sender, model, options);
+                let sender = mptcp::Sender::new(config, controller, rng, scheduler, entry.fill);
+                let receiver = mptcp::Receiver::new(self.receiver, paths.len());
+                Connection::Multi(Box::new(MptcpConnection::new(sender, receiver, &paths, options.dss_option_bytes)))
+            }
+            MultipathTransport::Quic(options) => {
+                let receiver = self.quic_receiver(paths.len(), options);
+                let sender = quic::Sender::new(self.quic_sender(model, receiver.window), controller, rng, scheduler);
+                Connection::Quic(Box::new(QuicConnection::new(sender, quic::Receiver::new(receiver), &paths)))
+            }
+        }
+    }
+
+    /// The flow-control window is half of the greatest receive buffer, which is what TCP's grows to.
+    fn quic_receiver(&self, paths: usize, options: &model::Quic) -> quic::ReceiverConfig {
+        quic::ReceiverConfig {
+            paths: paths as u16,
+            streams: options.streams,
+            window: (self.receiver.buffer[1] / 2 / u64::from(self.sender.mss)).max(1),
+            quick_ack: self.receiver.quick_ack,
+        }
+    }
+
+    fn quic_sender(&self, model: &model::Multipath, window: u64) -> quic::ConnectionConfig {
+        let path = |it: &model::Subflow| quic::PathConfig { backup: it.backup, join: it.join, leave: it.leave };
+        quic::ConnectionConfig {
+            paths: model.subflows.iter().map(path).collect(),
+            chunk_bytes: self.sender.mss,
+            packet_bytes: self.sender.packet_bytes,
+            initial_window: self.sender.initial_window,
+            cwnd_clamp: self.sender.window_clamp,
+            pacing: self.sender.pacing,
+            handshake: self.sender.handshake,
+            tick: self.sender.tick,
+            initial_max_data: window,
+        }
     }
 
     /// Payload of a full segment, bytes.
     pub(crate) fn mss(&self) -> u32 {
         self.sender.mss
     }
+}
+
+/// TCP's header with its timestamps, bytes.
+fn tcp_header(host: &Host) -> u32 {
+    TCP_HEADER + if host.timestamps { TIMESTAMPS } else { 0 }
 }
 
 fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> sender::SenderConfig {
@@ -168,16 +217,20 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig 
     }
 }
 
-fn mptcp_config(tcp: sender::SenderConfig, model: &model::Multipath) -> mptcp::ConnectionConfig {
+fn mptcp_config(
+    tcp: sender::SenderConfig,
+    model: &model::Multipath,
+    options: &model::Mptcp,
+) -> mptcp::ConnectionConfig {
     let subflow = |it: &model::Subflow| mptcp::SubflowConfig { backup: it.backup, join: it.join, leave: it.leave };
     mptcp::ConnectionConfig {
         tcp,
         subflows: model.subflows.iter().map(subflow).collect(),
-        stack: match model.stack {
+        stack: match options.stack {
             MptcpStack::Upstream => mptcp::MptcpStack::Upstream,
             MptcpStack::OutOfTree => mptcp::MptcpStack::OutOfTree,
         },
-        opportunistic_retransmission: model.opportunistic_retransmission,
-        penalisation: model.penalisation,
+        opportunistic_retransmission: options.opportunistic_retransmission,
+        penalisation: options.penalisation,
     }
 }

@@ -127,6 +127,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         (SECOND_PATH, &[MPTCP, &join], "flow.tcp.subflows"),
         (SECOND_PATH, &[MPTCP, &leave], "flow.tcp.subflows"),
         (SECOND_PATH, &[MPTCP, first], "flow.tcp.subflows"),
+        (SECOND_PATH, &["flow.tcp.kind=mpquic"], "flow.tcp.kind"),
         (&tunnel, &["tunnel.codel_target=5ms"], "tunnel.codel_target"),
         (&tunnel, &["tunnel.memory=1MB"], "tunnel.memory"),
         (&tunnel, &["tunnel.relay=tcp", "tunnel.relay_congestion=vegas"], "tunnel.relay_congestion"),

@@ -1,4 +1,4 @@
-//! The hosts: senders and receivers of TCP and MPTCP, clients, and UDP sources.
+//! The hosts: senders and receivers of TCP, MPTCP and multipath QUIC, clients, and UDP sources.
 
 use super::Engine;
 use crate::connection::{Connection, SenderOutput};
@@ -8,8 +8,8 @@ use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::split_connection::SplitConnection;
 use crate::tcp::TcpFlow;
 use link::EcnField;
-use transport::mptcp;
 use transport::tcp::{Ack, Segment, SegmentKind};
+use transport::{mptcp, quic};
 use units::Instant;
 
 impl Engine {
@@ -25,6 +25,8 @@ impl Engine {
             }
             Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, &segment, descriptor.ecn == EcnField::Ce),
             Body::MptcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_mptcp_ack(now, &ack)),
+            Body::QuicPacket(quic) => self.on_quic_packet(&packet, &quic, descriptor.ecn == EcnField::Ce),
+            Body::QuicReply(reply) => self.on_ack(&packet, |tcp, now| tcp.on_quic_reply(now, &reply)),
             Body::Request(number) => self.on_request(&packet, number),
             Body::Udp { sent, number } => self.on_datagram(packet.flow, number, sent),
             Body::Stray => {}
@@ -85,6 +87,10 @@ impl Engine {
                 let ack = multi.receiver.on_timeout(now);
                 self.send_mptcp_ack(flow, ack);
             }
+            Connection::Quic(quic) => {
+                let reply = quic.receiver.on_timeout(now);
+                self.send_quic_reply(flow, reply);
+            }
         }
         self.send_request(flow);
     }
@@ -122,6 +128,14 @@ impl Engine {
         self.send_mptcp_ack(packet.flow, ack);
     }
 
+    fn on_quic_packet(&mut self, packet: &Packet, quic: &quic::Packet, marked: bool) {
+        let now = self.network.now;
+        let Some(tcp) = self.tcp(packet) else { return };
+        let reply = tcp.on_quic_packet(now, quic, marked);
+        self.network.work.delivered_data_packets += 1;
+        self.send_quic_reply(packet.flow, reply);
+    }
+
     /// Schedules the receiving host's next timer and sends its acknowledgement, if there is one.
     pub(super) fn send_ack(&mut self, flow: u16, ack: Option<Ack>) {
         let FlowState { route, direction, protocol: FlowProtocol::Tcp(tcp), .. } = &self.flows[usize::from(flow)]
@@ -144,6 +158,18 @@ impl Engine {
         if let Some(ack) = ack {
             let packet = Packet::new(Body::MptcpAck(ack), flow, ack.subflow, direction.other());
             self.network.send(tcp.route_of(ack.subflow), packet, tcp.mptcp_ack_bytes(&ack), tcp.control_ecn());
+        }
+    }
+
+    /// Schedules the receiving host's next timer and sends a QUIC packet of the receiver, if there is one.
+    fn send_quic_reply(&mut self, flow: u16, reply: Option<quic::Reply>) {
+        let FlowState { direction, protocol: FlowProtocol::Tcp(tcp), .. } = &self.flows[usize::from(flow)] else {
+            return;
+        };
+        self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
+        if let Some(reply) = reply {
+            let packet = Packet::new(Body::QuicReply(reply), flow, reply.path, direction.other());
+            self.network.send(tcp.route_of(reply.path), packet, tcp.quic_reply_bytes(&reply), tcp.quic_ecn());
         }
     }
 
@@ -187,6 +213,12 @@ impl Engine {
                     if !self.network.send(tcp.route_of(segment.subflow), packet, bytes, ecn) {
                         tcp.connection.refuse_mptcp(now, segment);
                     }
+                }
+                SenderOutput::Quic(quic) => {
+                    // A datagram that the host's own queue drops is lost like any other: UDP tells nobody.
+                    let (bytes, ecn) = tcp.quic_packet_bytes(&quic);
+                    let packet = Packet::new(Body::QuicPacket(quic), flow, quic.path, *direction);
+                    self.network.send(tcp.route_of(quic.path), packet, bytes, ecn);
                 }
                 SenderOutput::WaitUntil(deadline) => {
                     let deadline =

@@ -3,8 +3,8 @@
 
 use link::{LossModel, PipeConfig, QueueConfig, QueueLimit};
 use scenario::model::{
-    Application, Change, Distribution, Experiment, Flow, FlowKind, Host, Link, MptcpStack, Multipath, Path, Requests,
-    Resequence, Route, Subflow, Tunnel,
+    Application, Change, Distribution, Experiment, Flow, FlowKind, Host, Link, Mptcp, MptcpStack, Multipath,
+    MultipathTransport, Path, Requests, Resequence, Route, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
 
@@ -123,10 +123,12 @@ pub(crate) fn set_subflows(flow: &mut Flow, paths: &[usize]) {
         subflows: paths.iter().map(|path| subflow(*path)).collect(),
         scheduler: "linger".into(),
         weights: Vec::new(),
-        stack: MptcpStack::Upstream,
-        opportunistic_retransmission: false,
-        penalisation: false,
-        dss_option_bytes: 24,
+        transport: MultipathTransport::Mptcp(Mptcp {
+            stack: MptcpStack::Upstream,
+            opportunistic_retransmission: false,
+            penalisation: false,
+            dss_option_bytes: 24,
+        }),
     }));
 }
 
@@ -140,6 +142,14 @@ pub(crate) fn multipath(flow: &mut Flow) -> &mut Multipath {
     match &mut flow.kind {
         FlowKind::Tcp { multipath: Some(multipath), .. } => multipath,
         _ => panic!("an MPTCP flow"),
+    }
+}
+
+/// The settings of an MPTCP flow's protocol.
+pub(crate) fn mptcp(flow: &mut Flow) -> &mut Mptcp {
+    match &mut multipath(flow).transport {
+        MultipathTransport::Mptcp(mptcp) => mptcp,
+        MultipathTransport::Quic(_) => panic!("an MPTCP flow"),
     }
 }
 

@@ -18,6 +18,7 @@ mod links;
 mod mptcp;
 mod ns2;
 mod queues;
+mod quic;
 mod random_experiments;
 mod relay;
 mod ropewalk;

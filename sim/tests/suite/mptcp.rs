@@ -1,6 +1,6 @@
 //! MPTCP flows: what several paths carry together, header bytes, a path that dies, measures of delay.
 
-use crate::common::{column, host, links, mean, multipath, pipe, run, set_up};
+use crate::common::{column, host, links, mean, mptcp, multipath, pipe, run, set_up};
 use link::PipeConfig;
 use record::Flow;
 use scenario::model::{Experiment, MptcpStack};
@@ -21,7 +21,7 @@ const HEADERS: f64 = 20.0 + 20.0 + 12.0 + 24.0;
 fn paths_of_unlike_rate_and_delay_carry_their_sum() {
     for stack in [MptcpStack::Upstream, MptcpStack::OutOfTree] {
         let mut experiment = links("cubic", &[path(50, 10), path(20, 30)], 30);
-        multipath(&mut experiment.flows[0]).stack = stack;
+        mptcp(&mut experiment.flows[0]).stack = stack;
         multipath(&mut experiment.flows[0]).scheduler.name = "minrtt".to_owned();
         let flow = run_flow(&experiment);
         // 70 Mbit/s but for headers and the link's own overhead; slow start and CUBIC's valleys take the rest.
@@ -57,7 +57,7 @@ fn a_path_that_dies_and_comes_back_is_used_again() {
     experiment.sample = Some(Span::from_secs(1));
     experiment.events = vec![set_up(1, 5_000, false), set_up(1, 15_000, true)];
     for (stack, scheduler) in [(MptcpStack::Upstream, "linger"), (MptcpStack::OutOfTree, "minrtt")] {
-        multipath(&mut experiment.flows[0]).stack = stack;
+        mptcp(&mut experiment.flows[0]).stack = stack;
         multipath(&mut experiment.flows[0]).scheduler.name = scheduler.to_owned();
         let result = run(&experiment);
         let goodput = |from: usize, to: usize| mean(&column(&result, "flow flow", "goodput_mbps")[from..to]);

@@ -8,7 +8,7 @@ use link::{
 };
 use scenario::model::{
     Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Handover, Link, LossRecovery,
-    MptcpStack, Path, RateWalk, Relay, Requests, Resequence, Ropewalk, Route, Tunnel,
+    Mptcp, MptcpStack, MultipathTransport, Path, Quic, RateWalk, Relay, Requests, Resequence, Ropewalk, Route, Tunnel,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, RngStream, Span};
@@ -354,11 +354,20 @@ impl Generator {
         let count = self.between(1, 3);
         set_subflows(flow, &(0..count).map(|_| self.0.below(paths as u64) as usize).collect::<Vec<_>>());
         let entry = schedule::REGISTRY[self.0.below(schedule::REGISTRY.len() as u64) as usize];
+        let is_bulk = matches!(application(flow), Application::Greedy | Application::Steady { .. });
         let multipath = multipath(flow);
         multipath.scheduler.name = entry.name.to_owned();
-        multipath.stack = if self.chance(0.5) { MptcpStack::Upstream } else { MptcpStack::OutOfTree };
-        multipath.opportunistic_retransmission = self.chance(0.5);
-        multipath.penalisation = self.chance(0.5);
+        let stack = if self.chance(0.5) { MptcpStack::Upstream } else { MptcpStack::OutOfTree };
+        let (opportunistic_retransmission, penalisation) = (self.chance(0.5), self.chance(0.5));
+        multipath.transport = MultipathTransport::Mptcp(Mptcp {
+            stack,
+            opportunistic_retransmission,
+            penalisation,
+            dss_option_bytes: 24,
+        });
+        if is_bulk && self.chance(0.4) {
+            multipath.transport = MultipathTransport::Quic(Quic { streams: self.between(1, 8) as u32 });
+        }
         for subflow in multipath.subflows.iter_mut().skip(1) {
             subflow.backup = self.chance(0.2);
             subflow.join = self.millis(0, 1000);

@@ -41,6 +41,7 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
     entries.extend([("flow", "start", json!("0s")), ("flow", "start_within", json!("0s"))]);
     entries.extend([("flow", "congestion", json!(traffic::CONGESTION)), ("subflow", "join", json!("0s"))]);
     entries.extend([("requests", "think", json!("0s")), ("mptcp", "stack", json!("upstream"))]);
+    entries.push(("quic", "streams", json!(multipath::STREAMS)));
     entries.extend([("video", "fps", json!(video::FPS)), ("video", "intra", json!(video::INTRA))]);
     entries.extend(["variation", "group_variation"].map(|key| ("video", key, json!(video::VARIATION))));
     let times = [("startup", video::STARTUP), ("ahead", video::AHEAD), ("latency", video::LATENCY)];

@@ -117,7 +117,7 @@ pub enum FlowKind {
         size: Option<u64>,
         /// Settings of the two hosts.
         host: Box<Host>,
-        /// The connection's subflows, if it is an MPTCP connection.
+        /// The connection's subflows, if it is an MPTCP or multipath QUIC connection.
         multipath: Option<Box<Multipath>>,
     },
     /// UDP at a constant rate.
@@ -129,15 +129,31 @@ pub enum FlowKind {
     },
 }
 
-/// The configuration of an MPTCP connection.
+/// The configuration of a connection over several paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Multipath {
-    /// Its subflows; the first opens the connection, the others join it.
+    /// Its subflows, in QUIC its paths; the first opens the connection, the others join it.
     pub subflows: Vec<Subflow>,
     /// The scheduler, which picks the subflow of each packet.
     pub scheduler: AlgorithmChoice,
     /// One weight a subflow, for schedulers that have weights; empty if none are given.
     pub weights: Vec<u32>,
+    /// The protocol.
+    pub transport: MultipathTransport,
+}
+
+/// The protocol of a connection over several paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MultipathTransport {
+    /// MPTCP (RFC 8684).
+    Mptcp(Mptcp),
+    /// Multipath QUIC (draft-ietf-quic-multipath-21).
+    Quic(Quic),
+}
+
+/// Settings of an MPTCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mptcp {
     /// The stack whose rules for reinjection the sender follows.
     pub stack: MptcpStack,
     /// While the receive window or the send buffer is full: send the oldest data again on a faster subflow.
@@ -148,16 +164,34 @@ pub struct Multipath {
     pub dss_option_bytes: u32,
 }
 
-/// One subflow of an MPTCP connection.
+/// Settings of a multipath QUIC connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quic {
+    /// Streams, over which the data is spread evenly.
+    pub streams: u32,
+}
+
+impl Multipath {
+    /// Settings of MPTCP, if that is the protocol.
+    #[must_use]
+    pub fn mptcp(&self) -> Option<&Mptcp> {
+        match &self.transport {
+            MultipathTransport::Mptcp(mptcp) => Some(mptcp),
+            MultipathTransport::Quic(_) => None,
+        }
+    }
+}
+
+/// One subflow of an MPTCP connection, or one path of a multipath QUIC connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subflow {
     /// Index into [`Experiment::paths`].
     pub path: usize,
-    /// Used only while no other subflow can be (RFC 8684, B bit).
+    /// Used only while no other subflow can be (RFC 8684, B bit; QUIC: PATH_STATUS_BACKUP).
     pub backup: bool,
     /// The delay of its joining after the flow's start; it joins only when the connection is established.
     pub join: Span,
-    /// The time after the flow's start at which it is removed (RFC 8684, REMOVE_ADDR).
+    /// The time after the flow's start at which it is removed (RFC 8684, REMOVE_ADDR; QUIC: PATH_ABANDON).
     pub leave: Option<Span>,
 }
 
@@ -241,7 +275,7 @@ impl Experiment {
 }
 
 impl FlowKind {
-    /// The subflows of an MPTCP connection.
+    /// The subflows of an MPTCP connection, or the paths of a multipath QUIC connection.
     #[must_use]
     pub fn subflows(&self) -> &[Subflow] {
         match self {

@@ -39,7 +39,7 @@ const CRATES: &[CrateRule] = &[
     pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
     pure(
         "scenario",
-        &["link", "machine", "params", "parse", "units"],
+        &["link", "machine", "params", "parse", "transport", "units"],
         &["libm", "schemars", "serde", "serde_json", "toml", "toml_edit"],
     ),
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),

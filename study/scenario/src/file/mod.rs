@@ -6,6 +6,7 @@ mod host;
 mod mptcp;
 mod pipe;
 mod queue;
+mod quic;
 mod random;
 mod requests;
 mod short_form;
@@ -16,6 +17,7 @@ pub(crate) use host::{Host, LossRecovery, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
 pub(crate) use pipe::{Grants, Handover, Policer, RateWalk};
 pub(crate) use queue::{Discipline, Queue};
+pub(crate) use quic::Quic;
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Loss};
 pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel};
@@ -270,20 +272,22 @@ with_pipe_keys! {
 pub(crate) struct Flow {
     /// Unique name.
     pub(crate) name: Spanned<Name>,
-    /// tcp, mptcp or udp.
+    /// tcp, mptcp, mpquic or udp.
     #[serde(default)]
     pub(crate) kind: Kind,
     /// Name of a path. Default: the tunnel, or the only path.
     pub(crate) path: Option<Spanned<String>>,
-    /// MPTCP: names of paths, one a subflow. Default: all paths.
+    /// MPTCP and multipath QUIC: names of paths, one a subflow. Default: all paths.
     pub(crate) paths: Option<Spanned<Vec<Spanned<String>>>>,
-    /// MPTCP, instead of `paths`: subflows that come late, go early, or are backups.
+    /// MPTCP and multipath QUIC, instead of `paths`: subflows that come late, go early, or are backups.
     pub(crate) subflow: Option<Spanned<Vec<Spanned<Subflow>>>>,
-    /// MPTCP: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
-    /// { name = "blest", lambda = 1.1 }.
+    /// MPTCP and multipath QUIC: which subflow carries the next packet: a scheduler of `ropewalk list schedulers`, or
+    /// { name = "blest", lambda = 1.1 }. Default for multipath QUIC: minrtt.
     pub(crate) scheduler: Option<Spanned<Algorithm>>,
     /// MPTCP: the other settings.
     pub(crate) mptcp: Option<Spanned<Mptcp>>,
+    /// Multipath QUIC: the other settings.
+    pub(crate) quic: Option<Spanned<Quic>>,
     /// TCP and UDP: where its data goes: "forward", or "reverse" (the receiver is where the others' senders are). A
     /// request goes the other way.
     pub(crate) direction: Option<Spanned<FlowDirection>>,
@@ -337,6 +341,8 @@ pub(crate) enum Kind {
     Tcp,
     /// An MPTCP connection.
     Mptcp,
+    /// A multipath QUIC connection; over one path it is plain QUIC.
+    Mpquic,
     /// UDP at a constant rate.
     Udp,
 }

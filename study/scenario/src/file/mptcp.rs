@@ -4,7 +4,7 @@ use parse::{Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A subflow of an MPTCP connection.
+/// A subflow of an MPTCP connection, or a path of a multipath QUIC connection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "subflow")]

@@ -1,11 +1,12 @@
-//! MPTCP flows.
+//! MPTCP and multipath QUIC flows.
 
 use super::checks::{algorithm, find, parse_bytes};
 use crate::file;
-use crate::file::{MptcpStack, Subflow};
+use crate::file::{Kind, MptcpStack, Subflow};
 use crate::files::Files;
-use crate::model::{self, AlgorithmChoice, Multipath, Path};
+use crate::model::{self, AlgorithmChoice, Multipath, MultipathTransport, Path};
 use parse::{Diagnostic, Size, Spanned};
+use transport::quic::MAX_STREAMS;
 use units::Span;
 
 /// The default scheduler of each stack.
@@ -15,11 +16,16 @@ pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
 /// and a checksum.
 pub(crate) const UPSTREAM_DSS_OPTION_BYTES: u32 = 24;
 pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
+/// Streams of a connection by default.
+pub(crate) const STREAMS: u32 = 1;
 /// The maximum number of subflows of a connection.
 const MAX_SUBFLOWS: usize = 32;
 
-/// The connection that `table` describes.
-pub(super) fn multipath(table: &file::Flow, paths: &[Path], files: &mut Files) -> Result<Multipath, Diagnostic> {
+/// The default scheduler of multipath QUIC.
+pub(crate) const QUIC_SCHEDULER: &str = "minrtt";
+
+/// The MPTCP connection that `table` describes.
+pub(super) fn mptcp(table: &file::Flow, paths: &[Path], files: &mut Files) -> Result<Multipath, Diagnostic> {
     let subflows = subflows(table, paths)?;
     let keys = table.mptcp.as_ref().map(|mptcp| mptcp.get().clone()).unwrap_or_default();
     let (stack, scheduler, dss_option_bytes) = match keys.stack.unwrap_or_default() {
@@ -32,11 +38,33 @@ pub(super) fn multipath(table: &file::Flow, paths: &[Path], files: &mut Files) -
         scheduler,
         weights: weights(keys.weights.as_ref(), subflows.len())?,
         subflows,
-        stack,
-        opportunistic_retransmission: opportunistic,
-        penalisation: keys.penalisation.unwrap_or(opportunistic),
-        dss_option_bytes: keys.dss_option.as_ref().map_or(Ok(dss_option_bytes), option_bytes)?,
+        transport: MultipathTransport::Mptcp(model::Mptcp {
+            stack,
+            opportunistic_retransmission: opportunistic,
+            penalisation: keys.penalisation.unwrap_or(opportunistic),
+            dss_option_bytes: keys.dss_option.as_ref().map_or(Ok(dss_option_bytes), option_bytes)?,
+        }),
     })
+}
+
+/// The multipath QUIC connection that `table` describes.
+pub(super) fn quic(table: &file::Flow, paths: &[Path], files: &mut Files) -> Result<Multipath, Diagnostic> {
+    let subflows = subflows(table, paths)?;
+    let keys = table.quic.as_ref().map(|quic| quic.get().clone()).unwrap_or_default();
+    let streams = keys.streams.as_ref().map_or(Ok(STREAMS), streams)?;
+    Ok(Multipath {
+        scheduler: algorithm(table.scheduler.as_ref(), AlgorithmChoice::from(QUIC_SCHEDULER), files)?,
+        weights: weights(keys.weights.as_ref(), subflows.len())?,
+        subflows,
+        transport: MultipathTransport::Quic(model::Quic { streams }),
+    })
+}
+
+fn streams(streams: &Spanned<u32>) -> Result<u32, Diagnostic> {
+    match streams.get() {
+        1..=MAX_STREAMS => Ok(*streams.get()),
+        _ => Err(Diagnostic::new(streams.span(), format!("a connection has 1 to {MAX_STREAMS} streams"))),
+    }
 }
 
 /// A TCP header has 40 bytes for options, of which timestamps take 12.
@@ -68,7 +96,10 @@ fn subflows(table: &file::Flow, paths: &[Path]) -> Result<Vec<model::Subflow>, D
         (None, None) => (0..paths.len()).map(plain).collect(),
     };
     match subflows.first() {
-        None => Err(Diagnostic::new(table.name.span(), "an mptcp flow needs at least one path")),
+        None => {
+            let kind = if table.kind == Kind::Mpquic { "mpquic" } else { "mptcp" };
+            Err(Diagnostic::new(table.name.span(), format!("an {kind} flow needs at least one path")))
+        }
         Some(first) if first.join != Span::ZERO => {
             let diagnostic =
                 Diagnostic::new(table.name.span(), "the first subflow opens the connection: it cannot `join` later");

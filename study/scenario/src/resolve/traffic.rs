@@ -6,10 +6,12 @@ use super::{fat_tree, multipath};
 use crate::file::{self, File, FlowDirection, Kind, Profile};
 use crate::files::Files;
 use crate::model::{
-    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Multipath, Path, Route, TcpRmem, Tunnel,
+    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Mptcp, Multipath, MultipathTransport, Path,
+    Route, TcpRmem, Tunnel,
 };
 use parse::{Diagnostic, Spanned};
 use std::ops::Range;
+use transport::quic::STREAM_PACKET_OVERHEAD;
 use units::{Instant, Span};
 
 /// Linux's default congestion control.
@@ -113,10 +115,13 @@ fn check_packet_size(
     multipath: Option<&Multipath>,
     mtu: u32,
 ) -> Result<(), Diagnostic> {
+    let tcp_header = 20 + if host.timestamps { 12 } else { 0 };
     let headers = host.ip_header
-        + 20
-        + if host.timestamps { 12 } else { 0 }
-        + multipath.map_or(0, |multipath| multipath.dss_option_bytes);
+        + match multipath.map(|multipath| &multipath.transport) {
+            None => tcp_header,
+            Some(MultipathTransport::Mptcp(Mptcp { dss_option_bytes, .. })) => tcp_header + dss_option_bytes,
+            Some(MultipathTransport::Quic(_)) => STREAM_PACKET_OVERHEAD,
+        };
     match host.mss {
         None if headers >= mtu => {
             let message = format!("headers of {headers} bytes leave no room for data in packets of {mtu}");
@@ -132,7 +137,7 @@ fn check_packet_size(
 
 fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> Result<Route, Diagnostic> {
     let names = || paths.iter().map(|path| path.name.as_str());
-    if spanned_table.get().kind == Kind::Mptcp {
+    if matches!(spanned_table.get().kind, Kind::Mptcp | Kind::Mpquic) {
         return Ok(Route::Subflows);
     }
     match &spanned_table.get().path {
@@ -145,7 +150,9 @@ fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> R
                 "there are several paths and no tunnel: which one does it take?",
             );
             let names = names().collect::<Vec<_>>().join(", ");
-            let help = format!("`path = ...` for one of {names}; `kind = \"mptcp\"` for all of them; or a [tunnel]");
+            let help = format!(
+                "`path = ...` for one of {names}; `kind = \"mptcp\"` or \"mpquic\" for all of them; or a [tunnel]"
+            );
             Err(diagnostic.with_help(help))
         }
     }
@@ -159,7 +166,8 @@ fn route_in_fat_tree(flow_table: &file::Flow) -> Result<Route, Diagnostic> {
         let message = format!("a fat tree has a flow for each host, over paths of its own, and no `{key}`");
         return Err(Diagnostic::new(span, message).with_help("`paths` in [fat_tree] is the number of each one's paths"));
     }
-    Ok(if flow_table.kind == Kind::Mptcp { Route::Subflows } else { Route::Path(0) })
+    let has_subflows = matches!(flow_table.kind, Kind::Mptcp | Kind::Mpquic);
+    Ok(if has_subflows { Route::Subflows } else { Route::Path(0) })
 }
 
 /// A flow's route and kind with paths that are counted from `first` on.
@@ -206,7 +214,7 @@ fn stop(flow_table: &file::Flow, start: Instant) -> Result<Option<Instant>, Diag
     }
 }
 
-/// A TCP or MPTCP flow.
+/// A TCP, MPTCP or multipath QUIC flow.
 fn tcp(
     flow_table: &file::Flow,
     paths: &[Path],
@@ -221,9 +229,24 @@ fn tcp(
                     ("packet", span(&flow_table.packet)),
                     ("path", span(&flow_table.path)),
                     ("requests", span(&flow_table.requests)),
+                    ("quic", span(&flow_table.quic)),
                 ],
             )?;
-            Some(Box::new(multipath::multipath(flow_table, paths, files)?))
+            Some(Box::new(multipath::mptcp(flow_table, paths, files)?))
+        }
+        Kind::Mpquic => {
+            refuse_keys(
+                "mpquic",
+                [
+                    ("packet", span(&flow_table.packet)),
+                    ("path", span(&flow_table.path)),
+                    ("requests", span(&flow_table.requests)),
+                    ("video", span(&flow_table.video)),
+                    ("mptcp", span(&flow_table.mptcp)),
+                ],
+            )?;
+            flow_table.host.as_ref().map_or(Ok(()), refuse_tcp_keys)?;
+            Some(Box::new(multipath::quic(flow_table, paths, files)?))
         }
         _ => {
             refuse_keys("tcp", [("packet", flow_table.packet.as_ref().map(Spanned::span))])?;
@@ -240,10 +263,38 @@ fn tcp(
     Ok(FlowKind::Tcp { congestion, application: application(flow_table)?, size, host: Box::new(host), multipath })
 }
 
-/// The keys of MPTCP flows only.
-fn multipath_keys(flow_table: &file::Flow) -> [(&'static str, Option<Range<usize>>); 4] {
-    let file::Flow { paths, subflow, scheduler, mptcp, .. } = flow_table;
-    [("paths", span(paths)), ("subflow", span(subflow)), ("scheduler", span(scheduler)), ("mptcp", span(mptcp))]
+/// Refuses the keys of a flow's own host that QUIC has nothing of. (Those of `[host]` are for all flows.)
+fn refuse_tcp_keys(host: &Spanned<file::Host>) -> Result<(), Diagnostic> {
+    let table = host.get();
+    let keys = [
+        ("timestamps", table.timestamps.is_some()),
+        ("sack", table.sack.is_some()),
+        ("gro", table.gro.is_some()),
+        ("send_buffer", table.send_buffer.is_some()),
+        ("reordering", table.reordering.is_some()),
+        ("max_reordering", table.max_reordering.is_some()),
+        ("recovery", table.recovery.is_some()),
+        ("initial_rto", table.initial_rto.is_some()),
+    ];
+    match keys.into_iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) => {
+            let message = format!("QUIC has no `{key}`: loss detection is RFC 9002's, and there is no send buffer");
+            Err(Diagnostic::new(host.span(), message).with_help("the keys that it has stand in docs/scenario.md"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The keys of flows over several paths only.
+fn multipath_keys(flow_table: &file::Flow) -> [(&'static str, Option<Range<usize>>); 5] {
+    let file::Flow { paths, subflow, scheduler, mptcp, quic, .. } = flow_table;
+    [
+        ("paths", span(paths)),
+        ("subflow", span(subflow)),
+        ("scheduler", span(scheduler)),
+        ("mptcp", span(mptcp)),
+        ("quic", span(quic)),
+    ]
 }
 
 fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
@@ -305,7 +356,7 @@ fn udp(spanned_table: &Spanned<file::Flow>, mtu: u32) -> Result<FlowKind, Diagno
 
 /// Refuses keys of another kind of flow.
 fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); N]) -> Result<(), Diagnostic> {
-    let article = if kind == "mptcp" { "an" } else { "a" };
+    let article = if kind.starts_with('m') { "an" } else { "a" };
     match keys.into_iter().find_map(|(key, span)| span.map(|span| (key, span))) {
         Some((key, span)) => Err(Diagnostic::new(span, format!("{article} {kind} flow has no `{key}`"))),
         None => Ok(()),

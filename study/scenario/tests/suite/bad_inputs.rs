@@ -399,6 +399,24 @@ fn multipath_flows() {
         };
         check(&text, line_number, &format!("flow.m.{key}"), phrase);
     }
+    for (line, key, phrase) in [
+        ("path = \"wire\"", "path", "an mpquic flow has no `path`"),
+        ("paths = []", "name", "an mpquic flow needs at least one path"),
+        ("requests = { size = \"1kB\" }", "requests", "an mpquic flow has no `requests`"),
+        ("video = { rate = \"1mbit\" }", "video", "an mpquic flow has no `video`"),
+        ("mptcp = { stack = \"upstream\" }", "mptcp", "an mpquic flow has no `mptcp`"),
+        ("quic = { streams = 0 }", "quic.streams", "1 to 1024 streams"),
+        ("quic = { streams = 1025 }", "quic.streams", "1 to 1024 streams"),
+        ("quic = { weights = [1, 1] }", "quic.weights", "2 weights for 1 subflows"),
+        ("host = { mss = \"1433b\" }", "name", "do not fit into packets of 1500"),
+        ("host = { sack = false }", "host", "QUIC has no `sack`"),
+    ] {
+        let text = format!("{HEAD}{PATH}[[flow]]\nkind = \"mpquic\"\nname = \"m\"\n{line}\n");
+        check(&text, if key == "name" { 9 } else { 10 }, &format!("flow.m.{key}"), phrase);
+    }
+    let text = format!("{HEAD}{PATH}[[flow]]\nkind = \"mptcp\"\nname = \"m\"\nquic = {{ streams = 2 }}\n");
+    check(&text, 10, "flow.m.quic", "an mptcp flow has no `quic`");
+    check(&format!("{HEAD}{PATH}{FLOW}quic = {{ streams = 2 }}\n"), 9, "flow.tcp.quic", "a tcp flow has no `quic`");
     let many = format!("paths = [{}]", "\"wire\",".repeat(33));
     let text = format!("{HEAD}{PATH}[[flow]]\nkind = \"mptcp\"\nname = \"m\"\n{many}\n");
     check(&text, 9, "flow.m.name", "32 at most");

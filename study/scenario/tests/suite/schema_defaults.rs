@@ -29,6 +29,7 @@ fn text(table: &str, line: &str, selector: &str) -> Option<String> {
         "subflow" => flow(&format!("kind = \"mptcp\"\nsubflow = [{{ {} }}]", inline("path = \"a\""))),
         "mptcp" if selector.is_empty() => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {line} }}")),
         "mptcp" => flow(&format!("kind = \"mptcp\"\nmptcp = {{ {} }}", inline(&format!("stack = \"{selector}\"")))),
+        "quic" => flow(&format!("kind = \"mpquic\"\nquic = {{ {line} }}")),
         "requests" => flow(&format!("requests = {{ {} }}", inline("size = \"1kB\""))),
         "video" => flow(&format!("video = {{ {} }}", inline(&format!("rate = \"1mbit\", kind = \"{selector}\"")))),
         _ => return None,
