@@ -69,6 +69,7 @@ pub(crate) const SIMULATOR_ONLY: &[&str] = &[
     "MTUs other than 1500 bytes",
     "parameters of algorithms",
     "subflows that join later, or leave",
+    "requests over MPTCP",
     "flows in the reverse direction",
     "hosts that are not Linux's own: other loss recovery, greatest windows, receive offload",
     "fat trees of switches",
@@ -308,6 +309,11 @@ fn check_flow(experiment: &Experiment, flow: &Flow, capabilities: &Capabilities)
             (is_quic, "kind", "multipath QUIC: the kernel has none"),
             (multipath.is_some() && !capabilities.mptcp, "kind", "MPTCP: this kernel has none"),
             (matches!(application, Application::Video(_)), "video", "player"),
+            (
+                multipath.is_some() && matches!(application, Application::Requests(_)),
+                "requests",
+                "requests over MPTCP: its connections are opened by the side that sends the data",
+            ),
             (is_unknown, "congestion", &why),
         ],
     )?;

@@ -71,6 +71,15 @@ impl MptcpConnection {
         if segment.tcp.kind == SegmentKind::Data { self.dss_option_bytes } else { 0 }
     }
 
+    /// The subflow on which a client's request goes: the first one that is up, and with each retransmission so far the next
+    /// one. Where none is, the first one, which opens the connection.
+    pub(crate) fn request_subflow(&self, retransmissions: u32) -> u16 {
+        let states = self.sender.subflows().zip(0..);
+        let up: Vec<u16> =
+            states.filter(|((_, state), _)| *state == SubflowState::Up).map(|(_, subflow)| subflow).collect();
+        (retransmissions as usize).checked_rem(up.len()).map_or(0, |turn| up[turn])
+    }
+
     /// Measures after the sender has handled an acknowledgement. Returns the RTT sample that it gave, if any.
     pub(crate) fn measure_ack(&mut self, ack: &Ack) -> Option<Span> {
         let (tcp, state) = self

@@ -1,6 +1,6 @@
 //! Both ends of a flow of TCP, MPTCP or multipath QUIC: its connection, its application and its counters.
 
-use crate::application::{Application, Client, Message, RequestKind, Video};
+use crate::application::{Application, Client, Message, Piggyback, RequestKind, Video};
 use crate::connection::Connection;
 use crate::mptcp::DATA_ACK_OPTION;
 use crate::peak::PeakGoodput;
@@ -172,6 +172,14 @@ impl TcpFlow {
         Some(request_number)
     }
 
+    /// The subflow on which the client's present request goes.
+    pub(crate) fn request_subflow(&self) -> Option<u16> {
+        match &self.connection {
+            Connection::Single(_) | Connection::Quic(_) => None,
+            Connection::Multi(multi) => Some(multi.request_subflow(self.client().map_or(0, Client::retransmissions))),
+        }
+    }
+
     /// Prepares for a response of `size` bytes, on a new connection if the client reconnects.
     fn prepare_response(&mut self, now: Instant, size: u64, reconnects: bool) {
         self.delivered_before += self.message.bytes.unwrap_or(0);
@@ -186,10 +194,14 @@ impl TcpFlow {
         self.message = Message::new(first_segment, Some(size), self.config.mss());
         self.end = self.message.end();
         if let Application::Requests(client) = &mut self.application {
-            let Connection::Single(single) = &mut self.connection else {
-                unreachable!("the scenario reader refuses requests over MPTCP")
-            };
-            client.piggyback((first_segment > 0).then(|| single.receiver.piggyback(now)));
+            client.piggyback((first_segment > 0).then(|| match &mut self.connection {
+                Connection::Single(single) => Piggyback::Tcp(single.receiver.piggyback(now)),
+                Connection::Multi(multi) => {
+                    let subflow = multi.request_subflow(client.retransmissions());
+                    Piggyback::Mptcp(multi.receiver.piggyback(now, subflow))
+                }
+                Connection::Quic(_) => unreachable!("the scenario reader refuses requests over QUIC"),
+            }));
         }
     }
 
@@ -211,8 +223,10 @@ impl TcpFlow {
     pub(crate) fn on_request(&mut self, now: Instant, request_number: u32) {
         let Application::Requests(client) = &mut self.application else { return };
         let Some(piggybacked) = client.serve(request_number) else { return };
-        if let Some(ack) = piggybacked {
-            self.on_ack(now, &ack);
+        match piggybacked {
+            Some(Piggyback::Tcp(ack)) => self.on_ack(now, &ack),
+            Some(Piggyback::Mptcp(ack)) => self.on_mptcp_ack(now, &ack),
+            None => {}
         }
         if !self.stopped {
             self.connection.connect(now);
@@ -254,7 +268,7 @@ impl TcpFlow {
         let Connection::Single(single) = &mut self.connection else { return None };
         let ack = single.receiver.handle(now, segment, marked);
         if let Application::Requests(client) = &mut self.application {
-            client.on_segment(now, segment, self.message.first);
+            client.on_segment(now, segment.kind, segment.seq, self.message.first);
         }
         if self.on_delivery(now) && ack.is_none() {
             let Connection::Single(single) = &mut self.connection else { return None };
@@ -276,6 +290,9 @@ impl TcpFlow {
         let ack = multi.on_segment(now, segment, bytes, marked);
         if segment.tcp.kind == SegmentKind::Data {
             self.arrived_bytes += u64::from(bytes);
+        }
+        if let Application::Requests(client) = &mut self.application {
+            client.on_segment(now, segment.tcp.kind, segment.data_seq, self.message.first);
         }
         if self.on_delivery(now) && ack.is_none() {
             let Connection::Multi(multi) = &mut self.connection else { return None };

@@ -128,6 +128,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         (SECOND_PATH, &[MPTCP, &leave], "flow.tcp.subflows"),
         (SECOND_PATH, &[MPTCP, first], "flow.tcp.subflows"),
         (SECOND_PATH, &["flow.tcp.kind=mpquic"], "flow.tcp.kind"),
+        (SECOND_PATH, &[MPTCP, "flow.tcp.requests={ size = \"20kB\" }"], "flow.tcp.requests"),
         (&tunnel, &["tunnel.codel_target=5ms"], "tunnel.codel_target"),
         (&tunnel, &["tunnel.memory=1MB"], "tunnel.memory"),
         (&tunnel, &["tunnel.relay=tcp", "tunnel.relay_congestion=vegas"], "tunnel.relay_congestion"),
@@ -147,7 +148,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
 #[test]
 fn every_simulator_only_feature_is_rejected() {
     let subflow = "flow.tcp.subflow=[{ path = \"wire\" }, { path = \"b\", leave = \"500ms\" }]";
-    let examples: [(&str, &[&str]); 9] = [
+    let examples: [(&str, &[&str]); 10] = [
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"]),
         ("", &["path.wire.queue={ discipline = \"dualpi2\" }"]),
         ("[[path]]\nname = \"b\"\ntrace = \"{trace}\"\n", &["flow.tcp.path=b"]),
@@ -155,6 +156,7 @@ fn every_simulator_only_feature_is_rejected() {
         ("", &["path.wire.mtu=9000b"]),
         ("", &["flow.tcp.congestion={ name = \"cubic\", beta = 0.5 }"]),
         (SECOND_PATH, &[MPTCP, subflow]),
+        (SECOND_PATH, &[MPTCP, "flow.tcp.requests={ size = \"20kB\" }"]),
         ("", &["flow.tcp.direction=reverse"]),
         ("", &["host.profile=ns-2"]),
     ];

@@ -4,12 +4,14 @@
 //! A request is a packet in the reverse direction, subject to queueing, loss and delay there. If there is no connection
 //! yet it stands for the client's SYN, the sender's SYN for the server's SYN/ACK, and the handshake's acknowledgement
 //! carries the request proper, so that the first byte takes two round trips. A request carries the client's
-//! acknowledgement, and the client retransmits it until a segment of the response arrives.
+//! acknowledgement, and the client retransmits it until a segment of the response arrives. Over MPTCP it takes the first
+//! subflow that is up, and with each retransmission the next one, on which later requests stay.
 
 use record::Distribution;
 use scenario::model::Requests;
 use transport::recovery::RttEstimator;
-use transport::tcp::{Ack, Segment, SegmentKind};
+use transport::tcp::SegmentKind;
+use transport::{mptcp, tcp};
 use units::{Instant, RngStream};
 
 /// The client of a flow of requests.
@@ -20,12 +22,14 @@ pub(crate) struct Client {
     state: State,
     /// Number of the current request, from 1.
     request_number: u32,
+    /// Retransmissions of all requests so far.
+    retransmissions: u32,
     /// Number of requests that have reached the server.
     served: u32,
     /// Time of the first transmission of the current request.
     requested_at: Instant,
     /// The acknowledgement that the current request carries.
-    piggybacked: Option<Ack>,
+    piggybacked: Option<Piggyback>,
     rtt: RttEstimator,
     /// Times from each request to the last byte of its response.
     pub times: Distribution,
@@ -46,6 +50,13 @@ enum State {
     Stopped,
 }
 
+/// The acknowledgement that a request carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piggyback {
+    Tcp(tcp::Ack),
+    Mptcp(mptcp::Ack),
+}
+
 /// A request to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
@@ -62,6 +73,7 @@ impl Client {
             rng,
             state: State::Pausing { end: start },
             request_number: 0,
+            retransmissions: 0,
             served: 0,
             requested_at: start,
             piggybacked: None,
@@ -88,6 +100,7 @@ impl Client {
             State::Waiting { attempts, .. } => (RequestKind::Retry, attempts + 1),
             _ => (RequestKind::New, 1),
         };
+        self.retransmissions += u32::from(kind == RequestKind::Retry);
         if kind == RequestKind::New {
             self.request_number += 1;
             self.requested_at = now;
@@ -101,6 +114,11 @@ impl Client {
         self.request_number
     }
 
+    /// Retransmissions of all requests so far.
+    pub(crate) fn retransmissions(&self) -> u32 {
+        self.retransmissions
+    }
+
     /// Whether the current request opens a new connection.
     pub(crate) fn reconnects(&self) -> bool {
         self.model.new_connections && self.request_number > 1
@@ -112,12 +130,12 @@ impl Client {
     }
 
     /// Sets the acknowledgement that the current request carries.
-    pub(crate) fn piggyback(&mut self, ack: Option<Ack>) {
+    pub(crate) fn piggyback(&mut self, ack: Option<Piggyback>) {
         self.piggybacked = ack;
     }
 
     /// Called when a request reaches the server. Returns the acknowledgement that it carries, if the request is new.
-    pub(crate) fn serve(&mut self, request_number: u32) -> Option<Option<Ack>> {
+    pub(crate) fn serve(&mut self, request_number: u32) -> Option<Option<Piggyback>> {
         if request_number <= self.served {
             return None;
         }
@@ -125,12 +143,12 @@ impl Client {
         Some(self.piggybacked)
     }
 
-    /// Called when a segment arrives; the response begins with `first_segment`.
+    /// Called when a segment with this number in the stream arrives; the response begins with `first_segment`.
     #[inline]
-    pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, first_segment: u64) {
+    pub(crate) fn on_segment(&mut self, now: Instant, kind: SegmentKind, number: u64, first_segment: u64) {
         let State::Waiting { sent, attempts } = self.state else { return };
-        let is_response = match segment.kind {
-            SegmentKind::Data => segment.seq >= first_segment,
+        let is_response = match kind {
+            SegmentKind::Data => number >= first_segment,
             SegmentKind::Syn => first_segment == 0,
             SegmentKind::HandshakeAck | SegmentKind::WindowProbe => false,
         };
@@ -169,10 +187,6 @@ mod tests {
         Client::new(model, Instant(1_000_000), RngStream::named(1, "client"))
     }
 
-    fn data(seq: u64) -> Segment {
-        Segment { kind: SegmentKind::Data, seq, tsval: 0, tsecr: 0, cwr: false, retransmission: false }
-    }
-
     #[test]
     fn a_request_is_retransmitted_until_the_response_begins_and_a_pause_follows_the_response() {
         let mut client = client();
@@ -181,9 +195,9 @@ mod tests {
         // RFC 6298: a second, then doubled.
         assert_eq!((client.deadline(), client.wake(ms(1001))), (ms(1001), Some(RequestKind::Retry)));
         assert_eq!(client.deadline(), ms(3001));
-        client.on_segment(ms(1100), &data(6), 7);
+        client.on_segment(ms(1100), SegmentKind::Data, 6, 7);
         assert_eq!(client.deadline(), ms(3001), "a retransmission of the previous response");
-        client.on_segment(ms(1100), &data(9), 7);
+        client.on_segment(ms(1100), SegmentKind::Data, 9, 7);
         client.finish(ms(1200));
         assert_eq!((client.deadline(), client.request_number()), (ms(1202), 1));
         assert_eq!(client.times.summary().max, 1199.0);

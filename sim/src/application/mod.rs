@@ -5,7 +5,7 @@
 mod client;
 mod video;
 
-pub(crate) use client::{Client, RequestKind};
+pub(crate) use client::{Client, Piggyback, RequestKind};
 pub(crate) use video::Video;
 
 use scenario::model;

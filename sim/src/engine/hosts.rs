@@ -102,9 +102,12 @@ impl Engine {
             return;
         };
         if let Some(number) = tcp.next_request(self.network.now) {
-            let packet = Packet::new(Body::Request(number), flow, tcp.connection_number, direction.other());
+            let subflow = tcp.request_subflow();
+            let connection = subflow.unwrap_or(tcp.connection_number);
+            let packet = Packet::new(Body::Request(number), flow, connection, direction.other());
             self.network.schedule(Component::Sink(flow), tcp.sink_deadline());
-            self.network.send(*route, packet, tcp.request_bytes(), tcp.control_ecn());
+            let route = subflow.map_or(*route, |subflow| tcp.route_of(subflow));
+            self.network.send(route, packet, tcp.request_bytes(), tcp.control_ecn());
         }
     }
 

@@ -1,9 +1,9 @@
 //! Applications on TCP, writers at a constant rate and clients with requests, against closed forms on a path with a
 //! short queue.
 
-use crate::common::{application, bulk, column, host, one_link, pipe, requests, run, run_sampled};
+use crate::common::{application, bulk, column, host, links, one_link, pipe, requests, run, run_sampled, set_up};
 use link::LossModel;
-use scenario::model::{Application, Distribution, Experiment, Flow};
+use scenario::model::{Application, Change, Directions, Distribution, Experiment, Flow};
 use units::{Rate, Span};
 
 const RTT_MS: f64 = 100.0;
@@ -142,6 +142,51 @@ fn every_request_is_answered_through_heavy_loss() {
                 flow.requests
             );
         }
+    }
+}
+
+/// A flow of requests over two subflows of 100 ms.
+fn over_two_subflows(size: u32, seconds: u64) -> Experiment {
+    let mut experiment =
+        links("cubic", &[1, 2].map(|_| pipe(Rate::from_mbit(1000), Span::from_millis(50), 10_000)), seconds);
+    *application(&mut experiment.flows[0]) = application(&mut requests("cubic", size, Span::ZERO, false)).clone();
+    experiment
+}
+
+/// As over one path: a segment takes a round trip, the first one two, and two windows of ten packets carry twenty.
+#[test]
+fn requests_over_mptcp_take_as_long_as_over_tcp_and_have_the_windows_of_all_subflows() {
+    let flow = run(&over_two_subflows(1000, 60)).flows.remove(0);
+    assert!((595..=599).contains(&flow.requests), "{}", flow.requests);
+    assert_eq!((flow.delivered_bytes, flow.retransmitted_packets), (1000 * flow.requests, 0));
+    let times = run(&over_two_subflows(20 * 1424, 60)).flows[0].response_time_ms;
+    let is_near = |time: f64, rounds: f64| (0.0..1.0).contains(&(time - rounds * RTT_MS));
+    assert!(is_near(times.min, 1.0) && is_near(times.p99, 1.0), "{times:?}");
+}
+
+/// A path is gone after a second: a request that goes there is repeated on the other one.
+#[test]
+fn requests_over_mptcp_go_on_when_a_path_is_down() {
+    for (link, directions) in [(0, Directions::Both), (0, Directions::Reverse), (1, Directions::Both)] {
+        let mut experiment = over_two_subflows(5000, 60);
+        experiment.events = vec![Change { directions, ..set_up(link, 1000, false) }];
+        let flow = run(&experiment).flows.remove(0);
+        println!("{link} {directions:?}: {} requests, {:?}", flow.requests, flow.response_time_ms);
+        // 590 without the outage; it costs some timeouts, doubled while acknowledgements are lost.
+        assert!(flow.requests > 300, "{link} {directions:?}: {}", flow.requests);
+    }
+}
+
+#[test]
+fn every_request_over_mptcp_is_answered_through_heavy_loss() {
+    let mut experiment = over_two_subflows(5000, 300);
+    for link in &mut experiment.links {
+        link.forward.loss = LossModel::Random(0.1);
+        link.reverse.loss = LossModel::Random(0.3);
+    }
+    for seed in 0..5 {
+        let flow = ropewalk_sim::run(&experiment, seed).expect("registered").flows.remove(0);
+        assert!(flow.requests > 300 / 7, "seed {seed}: {} requests", flow.requests);
     }
 }
 

@@ -333,8 +333,11 @@ impl Generator {
             *application(&mut flow) = self.application();
             flow
         };
-        let no_requests = !matches!(&flow.kind, FlowKind::Tcp { application: Application::Requests(_), .. });
-        if no_requests && matches!(flow.kind, FlowKind::Tcp { .. }) && self.chance(0.3) {
+        let reconnects = matches!(
+            &flow.kind,
+            FlowKind::Tcp { application: Application::Requests(requests), .. } if requests.new_connections
+        );
+        if !reconnects && matches!(flow.kind, FlowKind::Tcp { .. }) && self.chance(0.3) {
             self.subflows(&mut flow, paths);
         } else if tunnel && self.chance(0.8) {
             flow.route = Route::Tunnel;

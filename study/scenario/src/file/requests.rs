@@ -27,6 +27,6 @@ pub(crate) enum Connection {
     /// All on one.
     #[default]
     Persistent,
-    /// Each on a new one.
+    /// Each on a new one; not over MPTCP.
     New,
 }

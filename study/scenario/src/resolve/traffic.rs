@@ -228,10 +228,10 @@ fn tcp(
                 [
                     ("packet", span(&flow_table.packet)),
                     ("path", span(&flow_table.path)),
-                    ("requests", span(&flow_table.requests)),
                     ("quic", span(&flow_table.quic)),
                 ],
             )?;
+            refuse_new_connections(flow_table)?;
             Some(Box::new(multipath::mptcp(flow_table, paths, files)?))
         }
         Kind::Mpquic => {
@@ -261,6 +261,18 @@ fn tcp(
     let congestion = algorithm(flow_table.congestion.as_ref(), AlgorithmChoice::from(CONGESTION), files)?;
     let size = size.map(|size| size.0);
     Ok(FlowKind::Tcp { congestion, application: application(flow_table)?, size, host: Box::new(host), multipath })
+}
+
+/// Refuses an MPTCP connection for each request: the simulator's packets do not tell such connections apart.
+fn refuse_new_connections(flow_table: &file::Flow) -> Result<(), Diagnostic> {
+    match &flow_table.requests {
+        Some(requests) if requests.get().connection == file::Connection::New => {
+            let diagnostic =
+                Diagnostic::new(requests.span(), "the requests of an mptcp flow are all on one connection");
+            Err(diagnostic.with_help("leave out `connection`, or let the flow be one of kind \"tcp\""))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses the keys of a flow's own host that QUIC has nothing of. (Those of `[host]` are for all flows.)

@@ -382,7 +382,7 @@ fn multipath_flows() {
         ("paths = [\"wire\"]\nsubflow = [{ path = \"wire\" }]", "subflow", "keep one"),
         ("subflow = [{ path = \"wire\", join = \"1s\" }]", "name", "cannot `join` later"),
         ("subflow = [{ path = \"wire\", leave = \"0s\" }]", "subflow.0.leave", "before it joins"),
-        ("requests = { size = \"1kB\" }", "requests", "an mptcp flow has no `requests`"),
+        ("requests = { size = \"1kB\", connection = \"new\" }", "requests", "are all on one connection"),
         ("scheduler = { lambda = 2 }", "scheduler.name", "missing key `name`"),
         ("mptcp = { stack = \"linux\" }", "mptcp.stack", "unknown value `linux`"),
         ("mptcp = { weights = [1, 1] }", "mptcp.weights", "2 weights for 1 subflows"),
