@@ -150,9 +150,7 @@ fn route(spanned_table: &Spanned<file::Flow>, paths: &[Path], tunnel: bool) -> R
                 "there are several paths and no tunnel: which one does it take?",
             );
             let names = names().collect::<Vec<_>>().join(", ");
-            let help = format!(
-                "`path = ...` for one of {names}; `kind = \"mptcp\"` or \"mpquic\" for all of them; or a [tunnel]"
-            );
+            let help = format!("`path = ...` for one of {names}; `kind = \"mptcp\"` for all of them; or a [tunnel]");
             Err(diagnostic.with_help(help))
         }
     }
