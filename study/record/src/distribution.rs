@@ -1,17 +1,17 @@
 //! Distributions of times as a [`Summary`]: of a stream of samples, or of values that are all at hand.
 
 use crate::Summary;
-use hdrhistogram::Histogram;
+use crate::histogram::Histogram;
 use units::Span;
 
 /// The greatest time of a percentile, microseconds.
 const MAX_US: u64 = 1_000_000_000;
 
-/// A distribution of times: exact mean, minimum and maximum; percentiles to three digits in memory that grows with the
-/// logarithm of the greatest sample: 8 kB up to 2 ms, and 4 kB more for each doubling.
+/// A distribution of times: exact mean, minimum and maximum; percentiles to three digits, in memory that grows with the
+/// logarithm of the ratio of the greatest sample to the least: 4 kB for a power of two.
 #[derive(Debug)]
 pub struct Distribution {
-    histogram: Option<Histogram<u32>>,
+    histogram: Histogram,
     is_off: bool,
     total: u128,
     min: Span,
@@ -20,7 +20,7 @@ pub struct Distribution {
 
 impl Default for Distribution {
     fn default() -> Self {
-        Self { histogram: None, is_off: false, total: 0, min: Span::MAX, max: Span::ZERO }
+        Self { histogram: Histogram::default(), is_off: false, total: 0, min: Span::MAX, max: Span::ZERO }
     }
 }
 
@@ -28,23 +28,13 @@ impl Distribution {
     /// Adds a sample.
     #[inline]
     pub fn add(&mut self, span: Span) {
-        let Some(histogram) = &mut self.histogram else {
-            if !self.is_off {
-                self.add_first(span);
-            }
+        if self.is_off {
             return;
-        };
-        // It grows to any value up to the greatest one; a greater one counts as that.
-        histogram.record(span.as_micros().min(MAX_US)).expect("a bucket for every value up to MAX_US");
+        }
+        self.histogram.add(span.as_micros().min(MAX_US));
         self.total += u128::from(span.0);
         self.min = self.min.min(span);
         self.max = self.max.max(span);
-    }
-
-    #[cold]
-    fn add_first(&mut self, span: Span) {
-        self.histogram = Some(Histogram::new(3).expect("three digits are supported"));
-        self.add(span);
     }
 
     /// Forgets all samples, and those to come.
@@ -55,15 +45,17 @@ impl Distribution {
     /// Number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.histogram.as_ref().map_or(0, Histogram::len)
+        self.histogram.len()
     }
 
     /// The summary in milliseconds; zeros without samples.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let Some(histogram) = &self.histogram else { return Summary::default() };
-        let count = histogram.len();
-        let quantile = |q| histogram.value_at_quantile(q) as f64 / 1e3;
+        let count = self.count();
+        if count == 0 {
+            return Summary::default();
+        }
+        let quantile = |q| self.histogram.quantile(q) as f64 / 1e3;
         Summary {
             mean: self.total as f64 / count as f64 / 1e6,
             p50: quantile(0.50),

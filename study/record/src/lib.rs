@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 mod digest;
 pub mod distribution;
 pub mod fairness;
+mod histogram;
 pub mod load;
 
 pub use digest::Digest;

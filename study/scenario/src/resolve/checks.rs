@@ -4,6 +4,7 @@ use crate::file::Algorithm;
 use crate::files::Files;
 use crate::model::AlgorithmChoice;
 use parse::{Diagnostic, Size, Spanned};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// `value`, unless it is zero.
@@ -51,15 +52,16 @@ pub(super) fn find<'a>(
         .ok_or_else(|| Diagnostic::unknown_name(span, kind, name, &names))
 }
 
-/// Refuses a name that something else has already.
-pub(super) fn check_unique<'a>(
-    kind: &str,
-    name: &str,
-    span: Range<usize>,
-    mut taken_names: impl Iterator<Item = &'a str>,
-) -> Result<String, Diagnostic> {
-    match taken_names.any(|taken| taken == name) {
-        true => Err(Diagnostic::new(span, format!("there are two {kind}s called `{name}`"))),
-        false => Ok(name.to_owned()),
+/// The names that tables of one kind have taken.
+#[derive(Debug, Default)]
+pub(super) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// Takes `name`, unless another table of this kind has it.
+    pub(super) fn take(&mut self, kind: &str, name: &str, span: Range<usize>) -> Result<String, Diagnostic> {
+        match self.0.insert(name.to_owned()) {
+            true => Ok(name.to_owned()),
+            false => Err(Diagnostic::new(span, format!("there are two {kind}s called `{name}`"))),
+        }
     }
 }

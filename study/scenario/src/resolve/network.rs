@@ -1,6 +1,6 @@
 //! Links and paths.
 
-use super::checks::{check_positive, check_unique, find, parse_bytes};
+use super::checks::{Names, check_positive, find, parse_bytes};
 use super::queue::{self, BdpLimit};
 use super::variation;
 use super::{fat_tree, pipe};
@@ -18,6 +18,7 @@ pub(crate) const DEFAULT_MTU: u32 = 1500;
 /// known.
 pub(super) struct Links<'t> {
     links: Vec<Link>,
+    names: Names,
     bdp_limits: Vec<[Option<BdpLimit>; 2]>,
     files: &'t mut Files,
 }
@@ -36,10 +37,9 @@ pub(super) fn resolve_network(file: &File, files: &mut Files) -> Result<(Vec<Lin
         links.add(&link.name, &link.pipe(), link.reverse.as_ref(), link.handover.as_ref())?;
     }
     let declared_links = links.links.len();
-    let mut paths: Vec<Path> = Vec::new();
+    let (mut paths, mut path_names) = (Vec::new(), Names::default());
     for path in &file.path {
-        let name =
-            check_unique("path", &path.name.get().0, path.name.span(), paths.iter().map(|path| path.name.as_str()))?;
+        let name = path_names.take("path", &path.name.get().0, path.name.span())?;
         let chain = match &path.links {
             Some(chain) => link_indices(path, chain, &links.links[..declared_links])?,
             None => {
@@ -82,7 +82,7 @@ fn link_indices(
 
 impl<'t> Links<'t> {
     fn new(files: &'t mut Files) -> Self {
-        Self { links: Vec::new(), bdp_limits: Vec::new(), files }
+        Self { links: Vec::new(), names: Names::default(), bdp_limits: Vec::new(), files }
     }
 
     /// Adds a link and returns its index.
@@ -93,7 +93,7 @@ impl<'t> Links<'t> {
         reverse: Option<&Reverse>,
         handover: Option<&Spanned<file::Handover>>,
     ) -> Result<usize, Diagnostic> {
-        let name = check_unique("link", &name.get().0, name.span(), self.links.iter().map(|link| link.name.as_str()))?;
+        let name = self.names.take("link", &name.get().0, name.span())?;
         let reverse = reverse.map_or(forward.clone(), |reverse| reverse.pipe().with_defaults_from(forward));
         self.push(name, forward, &reverse, handover)?;
         Ok(self.links.len() - 1)

@@ -1,6 +1,6 @@
 //! The flows and their hosts.
 
-use super::checks::{algorithm, check_positive, check_unique, find, parse_bytes};
+use super::checks::{Names, algorithm, check_positive, find, parse_bytes};
 use super::requests::requests;
 use super::{fat_tree, multipath};
 use crate::file::{self, File, FlowDirection, Kind, Profile};
@@ -34,7 +34,7 @@ pub(super) fn flows(
             Diagnostic::new(file.name.span(), "the scenario has no flow, so nothing would be sent").with_key("flow");
         return Err(diagnostic.with_help("[[flow]] with name = \"tcp\", congestion = \"cubic\""));
     }
-    let mut flows: Vec<Flow> = Vec::new();
+    let (mut flows, mut names) = (Vec::new(), Names::default());
     // In a fat tree there is such a flow for each host, over paths of its own.
     let paths_each = file.fat_tree.as_ref().map(|tree| fat_tree::paths_each(tree.get())).transpose()?;
     let (all_paths, paths) = (paths.len(), &paths[..paths_each.unwrap_or(paths.len())]);
@@ -61,8 +61,7 @@ pub(super) fn flows(
         let firsts = (0..all_paths).step_by(paths_each.unwrap_or(all_paths).max(1));
         let hosts = paths_each.map(|_| firsts.clone().count() as u32);
         for ((name, start), first) in copies(flow_table, hosts)?.into_iter().zip(firsts.cycle()) {
-            let name =
-                check_unique("flow", &name, flow_table.name.span(), flows.iter().map(|flow| flow.name.as_str()))?;
+            let name = names.take("flow", &name, flow_table.name.span())?;
             let start_within = flow_table.start_within.map_or(Span::ZERO, |within| within.0);
             let stop = stop(flow_table, start + start_within)?;
             let (route, kind) = from_path(first, route, kind.clone());
