@@ -1,5 +1,7 @@
 //! Counters of a pipe.
 
+use units::Span;
+
 /// Totals of one pipe since the beginning of the run.
 ///
 /// Conservation: `offered + duplicated = delivered + dropped + lost +`
@@ -28,4 +30,13 @@ pub struct LinkCounters {
     /// Time of the transmissions decided so far, ns; [`Pipe::busy_time`](super::Pipe::busy_time) leaves out the future
     /// part.
     pub busy_ns: u64,
+}
+
+impl LinkCounters {
+    /// Counts a transmission whose start is decided.
+    #[inline]
+    pub(super) fn count_transmission(&mut self, queue_delay: Span, serialisation_time: Span) {
+        self.queue_delay_total_ns += queue_delay.0;
+        self.busy_ns += serialisation_time.0;
+    }
 }

@@ -64,6 +64,31 @@ impl<P: Packet> Egress<P> {
         (start, forwarded.map_or(Forwarded::Enqueued(verdict), |(packet, arrival)| self.deliver(packet, arrival)))
     }
 
+    /// Whether there is but a rate and a delay: no loss, jitter, limit or impairment.
+    pub(super) fn is_plain(&self) -> bool {
+        let has_rate = matches!(self.transmitter, Transmitter::Rate(_));
+        has_rate && self.loss.is_none() && self.impairments.is_none() && self.wire.is_plain()
+    }
+
+    /// Sends a packet that leaves a [plain](Self::is_plain) transmitter at `departure`.
+    #[inline]
+    pub(super) fn send_plain(&mut self, departure: Instant, packet: P) -> Verdict {
+        let arrival = self.wire.plain_arrival_of(departure);
+        self.wire.push(departure, arrival, Some(packet));
+        Verdict::Accepted
+    }
+
+    /// As [`send_plain`](Self::send_plain); but a packet that arrives before `horizon` has left the pipe.
+    #[inline]
+    pub(super) fn forward_plain(&mut self, departure: Instant, packet: P, horizon: Instant) -> Forwarded<P> {
+        let arrival = self.wire.plain_arrival_of(departure);
+        if arrival < horizon {
+            return self.deliver(packet, arrival);
+        }
+        self.wire.push(departure, arrival, Some(packet));
+        Forwarded::Enqueued(Verdict::Accepted)
+    }
+
     /// Removes the first packet that arrives before `horizon`.
     pub(super) fn forward_first(&mut self, horizon: Instant) -> Option<(P, Instant)> {
         let (packet, arrival) = self.wire.take_before(horizon)?;
@@ -86,8 +111,7 @@ impl<P: Packet> Egress<P> {
     #[inline]
     fn transmit(&mut self, available_at: Instant, size: u64) -> Transmission {
         let transmission = self.transmitter.send(available_at, size);
-        self.counters.queue_delay_total_ns += transmission.start.since(available_at).0;
-        self.counters.busy_ns += transmission.serialisation_time.0;
+        self.counters.count_transmission(transmission.start.since(available_at), transmission.serialisation_time);
         transmission
     }
 

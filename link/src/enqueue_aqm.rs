@@ -5,11 +5,13 @@
 //! updated at each call. At an instant at which a transmission starts and a packet arrives, the start comes first.
 
 use super::aqm::EnqueueAction;
+use super::counters::LinkCounters;
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
 use super::packet::{Forwarded, Packet, Verdict};
 use super::packet_queue::Backlog;
 use super::red::Red;
+use super::transmitter::{FixedRate, Transmission};
 use crate::config::{QueueConfig, QueueDiscipline};
 use std::collections::VecDeque;
 use units::{Instant, Rate};
@@ -72,6 +74,31 @@ impl EnqueueAqm {
         let (start, forwarded) = egress.forward(now, packet, size, horizon);
         self.wait_until(start, now, size);
         forwarded
+    }
+
+    /// Whether the queue drops nothing but what has no room.
+    pub(super) fn is_drop_tail(&self) -> bool {
+        self.red.is_none()
+    }
+
+    /// Enqueues a packet of `size` bytes at a [drop-tail](Self::is_drop_tail) queue; returns its departure, or none if there
+    /// is no room.
+    #[inline]
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        size: u64,
+        rate: &mut FixedRate,
+        counters: &mut LinkCounters,
+    ) -> Option<Instant> {
+        self.dequeue_until(now);
+        if rate.idle_at() > now && !self.limit.has_room_for(self.waiting.len(), self.bytes, size) {
+            return None;
+        }
+        let Transmission { start, departure, serialisation_time } = rate.send(now, size);
+        counters.count_transmission(start.since(now), serialisation_time);
+        self.wait_until(start, now, size);
+        Some(departure)
     }
 
     #[inline]

@@ -16,6 +16,11 @@ impl LossState {
         Self { model, in_bad_state: false }
     }
 
+    /// Whether no packet is lost.
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self.model, LossModel::None)
+    }
+
     /// Whether the next packet is lost.
     #[inline]
     pub(super) fn loses_packet(&mut self, rng: &mut RngStream) -> bool {

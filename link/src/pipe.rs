@@ -23,6 +23,7 @@ use crate::loss::LossState;
 use crate::packet::{Forwarded, Packet, Verdict};
 use crate::packet_queue::Backlog;
 use crate::policer::Policer;
+use crate::transmitter::Transmitter;
 use units::{Instant, Rate, RngStream, Span};
 
 /// One direction of a link.
@@ -34,6 +35,8 @@ pub struct Pipe<P> {
     policer: Option<Policer>,
     queue: Queue<P>,
     egress: Egress<P>,
+    /// Whether the pipe is only a drop-tail queue, a rate and a delay, as most are: packets take the short way.
+    is_plain: bool,
 }
 
 #[derive(Debug)]
@@ -54,12 +57,38 @@ impl<P: Packet> Pipe<P> {
             _ => Queue::DequeueAqm(DequeueAqm::new(config.queue, &mut egress)),
         };
         let policer = config.policer.map(Policer::new);
-        Self { is_up: true, overhead: u64::from(config.overhead), policer, queue, egress }
+        let mut pipe =
+            Self { is_up: true, overhead: u64::from(config.overhead), policer, queue, egress, is_plain: false };
+        pipe.find_plain();
+        pipe
+    }
+
+    /// Called when anything has changed that decides how packets go.
+    fn find_plain(&mut self) {
+        let is_drop_tail = matches!(&self.queue, Queue::EnqueueAqm(queue) if queue.is_drop_tail());
+        self.is_plain = self.is_up && self.policer.is_none() && is_drop_tail && self.egress.is_plain();
+    }
+
+    /// Enqueues a packet of a plain pipe; returns its departure, or none if the queue is full.
+    #[inline]
+    fn transmit_plain(&mut self, now: Instant, bytes: u32) -> Option<Instant> {
+        let (Queue::EnqueueAqm(queue), Transmitter::Rate(rate)) = (&mut self.queue, &mut self.egress.transmitter)
+        else {
+            unreachable!("a plain pipe has a drop-tail queue and a rate");
+        };
+        self.egress.counters.offered += 1;
+        queue.transmit(now, u64::from(bytes) + self.overhead, rate, &mut self.egress.counters)
     }
 
     /// Enqueues a packet. One that is not accepted is among the [discarded](Self::take_discarded) ones.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, packet: P) -> Verdict {
+        if self.is_plain {
+            return match self.transmit_plain(now, packet.bytes()) {
+                Some(departure) => self.egress.send_plain(departure, packet),
+                None => self.egress.discard_dropped(packet),
+            };
+        }
         match self.admit(now, packet) {
             Ok((packet, size)) => match &mut self.queue {
                 Queue::EnqueueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),
@@ -87,6 +116,12 @@ impl<P: Packet> Pipe<P> {
     /// its arrival but those that enqueue, and `horizon` must not become less.
     #[inline]
     pub fn forward(&mut self, now: Instant, packet: P, horizon: Instant) -> Forwarded<P> {
+        if self.is_plain {
+            return match self.transmit_plain(now, packet.bytes()) {
+                Some(departure) => self.egress.forward_plain(departure, packet, horizon),
+                None => Forwarded::Enqueued(self.egress.discard_dropped(packet)),
+            };
+        }
         match self.admit(now, packet) {
             Ok((packet, size)) => match &mut self.queue {
                 Queue::EnqueueAqm(queue) => queue.forward(now, packet, size, horizon, &mut self.egress),
@@ -165,6 +200,7 @@ impl<P: Packet> Pipe<P> {
             Queue::EnqueueAqm(queue) => queue.set_rate(now, rate, &mut self.egress),
             Queue::DequeueAqm(queue) => queue.set_rate(now, rate, &mut self.egress),
         }
+        self.find_plain();
     }
 
     /// Changes the propagation delay of packets that have not left the transmitter yet. Packets stay in order.
@@ -177,6 +213,7 @@ impl<P: Packet> Pipe<P> {
     pub fn set_loss(&mut self, now: Instant, loss: LossModel) {
         self.dequeue_until(now);
         self.egress.loss = LossState::new(loss);
+        self.find_plain();
     }
 
     /// Takes the link down, which loses all packets in it, or up.
@@ -188,6 +225,7 @@ impl<P: Packet> Pipe<P> {
             }
         }
         self.is_up = up;
+        self.find_plain();
     }
 
     /// Packets in the queue, without the one in transmission.

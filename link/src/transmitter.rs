@@ -157,8 +157,15 @@ impl FixedRate {
         Self { rate, effective_from: Instant::ZERO, idle_at, cached_times: [(0, Span::ZERO); 2] }
     }
 
+    /// Time at which all packets accepted so far have been transmitted.
     #[inline]
-    fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
+    pub(super) fn idle_at(&self) -> Instant {
+        self.idle_at
+    }
+
+    /// Transmits a packet that is available since `available_at`, after all before it.
+    #[inline]
+    pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
         let (start, serialisation_time) = (self.idle_at.max(available_at), self.time_for(bytes));
         self.idle_at = start + serialisation_time;
         Transmission { start, departure: self.idle_at, serialisation_time }

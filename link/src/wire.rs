@@ -127,8 +127,26 @@ impl<P: Packet> Wire<P> {
             debug_assert!(self.packets.is_empty(), "those before it arrive before the horizon, too");
             return Some((packet?, arrival));
         }
-        self.packets.push_back(WirePacket { departure, arrival, packet, impairment: Impairment::default() });
+        self.push(departure, arrival, packet);
         None
+    }
+
+    /// Adds a packet without impairment, after all others.
+    #[inline]
+    pub(super) fn push(&mut self, departure: Instant, arrival: Instant, packet: Option<P>) {
+        self.packets.push_back(WirePacket { departure, arrival, packet, impairment: Impairment::default() });
+    }
+
+    /// Whether there is but a delay.
+    pub(super) fn is_plain(&self) -> bool {
+        self.jitter == Span::ZERO && self.delay_stage.is_none() && !self.is_impaired
+    }
+
+    /// Arrival of the next packet, on a [plain](Self::is_plain) wire.
+    #[inline]
+    pub(super) fn plain_arrival_of(&mut self, departure: Instant) -> Instant {
+        self.last_arrival = (departure + self.delay).max(self.last_arrival);
+        self.last_arrival
     }
 
     /// Removes the first packet that arrives before `horizon`; returns it with its arrival. Only without impairments.

@@ -81,6 +81,16 @@ impl Topology {
         &self.hops[path][direction as usize]
     }
 
+    /// The pipes of a path in one direction, and the state of all.
+    #[inline]
+    pub(crate) fn hops_and_pipes(
+        &mut self,
+        path: u16,
+        direction: Direction,
+    ) -> (&[u32], &mut [Pipe<PacketDescriptor>]) {
+        (&self.hops[usize::from(path)][direction as usize], &mut self.pipes)
+    }
+
     /// Whether the pipe's queue is in the sending host.
     #[inline]
     pub(crate) fn is_local(&self, pipe: u32) -> bool {

@@ -259,6 +259,26 @@ proptest! {
         prop_assert_eq!(run.pipe.counters(), forwarded.pipe.counters());
     }
 
+    /// A policer to which everything conforms changes nothing but the way through the code.
+    #[test]
+    fn packets_of_a_plain_pipe_fare_as_those_of_any_other(delay in 0..20 * MS, limit in limit(), steps in steps()) {
+        let queue = QueueConfig { limit, ..QueueConfig::default() };
+        let plain = PipeConfig { delay: Span(delay), queue, ..link() };
+        let policer = Some(PolicerConfig { rate: Rate::from_mbit(1_000_000), burst: 1 << 40 });
+        let [plain, other] = [plain.clone(), PipeConfig { policer, ..plain }].map(|config| {
+            let (mut enqueued, mut forwarded) = (Run::new(&config), Run::new(&config));
+            for (index, step) in steps.iter().enumerate() {
+                enqueued.step(step);
+                forwarded.forward_step(step, forwarded.now + time_to_change(&steps[index..]));
+            }
+            [enqueued, forwarded].map(|mut run| {
+                run.drain();
+                (run.arrived, run.discarded, *run.pipe.counters())
+            })
+        });
+        prop_assert_eq!(plain, other);
+    }
+
     /// CoDel that never drops is drop-tail.
     #[test]
     fn deciding_on_arrival_or_at_departure_is_the_same_without_early_drops(config in config(), steps in steps()) {

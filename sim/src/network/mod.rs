@@ -129,11 +129,8 @@ impl Network {
     /// Counts a packet that has crossed a pipe; returns the next one of its path.
     #[inline]
     fn advance(&mut self, descriptor: PacketDescriptor) -> Option<u32> {
-        let packet = self.slab.get_mut(descriptor.slot);
-        packet.hop += 1;
-        self.work.packet_hops += 1;
-        self.work.data_packet_hops += u64::from(packet.is_data());
-        self.topology.hop(packet.path, packet.direction, packet.hop)
+        let &Packet { path, direction, hop, .. } = self.count_hops(descriptor.slot, 1);
+        self.topology.hop(path, direction, hop)
     }
 
     /// Gives a copy, whose original leaves the pipe next, a slot of its own.
@@ -194,22 +191,44 @@ impl Network {
     /// Offers a packet to a pipe at a time that may be later than now, and to the next ones as far as pipes forward.
     /// Returns the first pipe's verdict.
     #[inline]
-    fn offer_at(&mut self, mut time: Instant, mut pipe: u32, mut descriptor: PacketDescriptor) -> Verdict {
-        let mut is_first = true;
-        while self.chains.forwards(pipe) {
-            match self.topology.pipes[pipe as usize].forward(time, descriptor, self.horizon) {
-                Forwarded::Arrives(packet, arrival) => (descriptor, time) = (packet, arrival),
-                Forwarded::Enqueued(verdict) => {
-                    self.settle(pipe);
-                    return if is_first { verdict } else { Verdict::Accepted };
-                }
-            }
-            is_first = false;
-            pipe = self.advance(descriptor).expect("a pipe that forwards has a next one on every path");
+    fn offer_at(&mut self, time: Instant, pipe: u32, descriptor: PacketDescriptor) -> Verdict {
+        if self.chains.forwards(pipe) {
+            return self.forward(time, pipe, descriptor);
         }
         let verdict = self.topology.pipes[pipe as usize].enqueue(time, descriptor);
         self.settle(pipe);
-        if is_first { verdict } else { Verdict::Accepted }
+        verdict
+    }
+
+    /// As [`offer_at`](Self::offer_at), to a pipe that forwards.
+    fn forward(&mut self, mut time: Instant, mut pipe: u32, mut descriptor: PacketDescriptor) -> Verdict {
+        let &Packet { path, direction, hop, .. } = self.slab.get(descriptor.slot);
+        let (hops, pipes) = self.topology.hops_and_pipes(path, direction);
+        let mut crossed = 0;
+        let verdict = loop {
+            match pipes[pipe as usize].forward(time, descriptor, self.horizon) {
+                Forwarded::Arrives(packet, arrival) => (descriptor, time) = (packet, arrival),
+                Forwarded::Enqueued(verdict) => break verdict,
+            }
+            crossed += 1;
+            pipe = hops[usize::from(hop + crossed)]; // what forwards has a next one on every path
+            if !self.chains.forwards(pipe) {
+                break pipes[pipe as usize].enqueue(time, descriptor);
+            }
+        };
+        self.count_hops(descriptor.slot, crossed);
+        self.settle(pipe);
+        if crossed == 0 { verdict } else { Verdict::Accepted }
+    }
+
+    /// Counts the pipes that a packet has crossed.
+    #[inline]
+    fn count_hops(&mut self, slot: u32, crossed: u8) -> &Packet {
+        let packet = self.slab.get_mut(slot);
+        packet.hop += crossed;
+        self.work.packet_hops += u64::from(crossed);
+        self.work.data_packet_hops += if packet.is_data() { u64::from(crossed) } else { 0 };
+        packet
     }
 
     /// Called after each call of a pipe: schedules it, and reclaims the packets that it has discarded.
