@@ -49,7 +49,9 @@ cargo xtask CHORE
                                 the Python package with the program, into target/wheels; NAME is dist if not given; with
                                 a target it is linked by zig: manylinux2014, also for another processor
   python-types                  the classes of a scenario for Python, from its schema
-  bench [--runs N] [--json]     packet-hops per CPU second of the benchmark scenarios, beside a calibration loop
+  bench [--runs N] [--only WORKLOAD,...] [--program FILE] [--build NAME=FILE] [--beside NAME=FILE] [--record] [--json]
+                                packet-hops per CPU second of the benchmark scenarios, beside a calibration loop, other
+                                builds of ropewalk and other simulators; --record adds them to bench/history.csv
   bench tunnel [speed] [bond] [small] [hostile] [peers] [clients] [--only SYSTEM,...] [--links N,...]
                [--bonds NAME,...] [--seconds N] [--runs N] [--clients N] [--json]
                                 the tunnel beside other systems (needs root and iperf3)
