@@ -1,14 +1,14 @@
 //! The kernels that an experiment can run on.
 
+use crate::guest_kernel::GuestKernel;
 use crate::host_kernel::HostKernel;
 use crate::support;
-use crate::uml_kernel::UmlKernel;
 
 /// A kernel that the lab runs experiments on.
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
-    /// User-Mode Linux, booted for each run.
-    Uml(UmlKernel),
+    /// User-Mode Linux or a virtual machine, booted for each run.
+    Guest(GuestKernel),
     /// This machine's own kernel, in network namespaces.
     Netns(HostKernel),
 }
@@ -29,9 +29,10 @@ impl Backend {
     /// The kernel in words, for the record of a run.
     pub(crate) fn describe(&self) -> String {
         match self {
-            Self::Uml(kernel) => {
+            Self::Guest(kernel) => {
                 let clock = if kernel.is_virtual { "virtual" } else { "real" };
-                format!("Linux {} (User-Mode Linux, {clock} time)", kernel.version)
+                let what = if kernel.is_image { "virtual machine" } else { "User-Mode Linux" };
+                format!("Linux {} ({what}, {clock} time)", kernel.version)
             }
             Self::Netns(host) => format!("Linux {} (network namespaces)", host.version),
         }
@@ -40,13 +41,13 @@ impl Backend {
     /// The capabilities of the kernel.
     pub(crate) fn capabilities(&self) -> &support::Capabilities {
         match self {
-            Self::Uml(kernel) => &kernel.capabilities,
+            Self::Guest(kernel) => &kernel.capabilities,
             Self::Netns(host) => &host.capabilities,
         }
     }
 
     /// Whether the kernel runs in virtual time.
     pub(crate) fn is_virtual(&self) -> bool {
-        matches!(self, Self::Uml(kernel) if kernel.is_virtual)
+        matches!(self, Self::Guest(kernel) if kernel.is_virtual)
     }
 }

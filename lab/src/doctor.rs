@@ -1,10 +1,10 @@
 //! The diagnosis of a machine: the kernels and programs that the lab finds, and those that are missing.
 
+use crate::guest::Guest;
+use crate::guest_kernel::{self, GuestKernel};
 use crate::host_kernel::HostKernel;
 use crate::protocol::Plan;
 use crate::support::{self, Capabilities};
-use crate::uml::Guest;
-use crate::uml_kernel::{self, UmlKernel};
 use crate::{Error, testbed};
 use serde::Serialize;
 use std::path::Path;
@@ -107,14 +107,14 @@ pub fn doctor(program: &str, agent: &str) -> Diagnosis {
 fn is_installed(program: &Program, guest: &BackendReport) -> bool {
     let has_substitute = match program.name {
         "linux" => guest.program.is_some(),
-        "tcpdump" => uml_kernel::on_path("dumpcap").is_some(),
+        "tcpdump" => guest_kernel::on_path("dumpcap").is_some(),
         _ => false,
     };
-    has_substitute || uml_kernel::on_path(program.name).is_some()
+    has_substitute || guest_kernel::on_path(program.name).is_some()
 }
 
 fn guest(program: &str, agent: &str) -> BackendReport {
-    let kernel = match UmlKernel::find() {
+    let kernel = match GuestKernel::find() {
         Ok(kernel) => kernel,
         Err(error) => {
             return BackendReport {
@@ -170,7 +170,7 @@ fn added_programs(capabilities: &Capabilities) -> Vec<&'static str> {
 
 /// Boots a guest that sets up a link and does nothing else: a kernel that may not run here, or has no modules, shows
 /// it.
-fn boot(kernel: &UmlKernel, program: &str, agent: &str) -> Result<(), Error> {
+fn boot(kernel: &GuestKernel, program: &str, agent: &str) -> Result<(), Error> {
     let folder = tempfile::Builder::new().prefix("ropewalk-lab-").tempdir().map_err(Error::failed)?;
     let agent = [program, agent].map(str::to_owned);
     let mut setup =

@@ -1,7 +1,7 @@
 //! The generator of a run's traffic: the lab's agent, or well-known programs.
 
 use crate::support::Capabilities;
-use crate::{Error, uml_kernel};
+use crate::{Error, guest_kernel};
 use scenario::model::{Application, Experiment, Flow, FlowKind, Route};
 use serde::{Deserialize, Serialize};
 use units::Span;
@@ -26,7 +26,7 @@ impl Generator {
             Self::Iperf3 => &["iperf3", "mptcpize"],
             Self::Ftp => &["vsftpd", "wget", "mptcpize"],
         };
-        match programs.iter().find(|name| uml_kernel::on_path(name).is_none()) {
+        match programs.iter().find(|name| guest_kernel::on_path(name).is_none()) {
             None => Ok(self),
             Some(name) => Err(Error::NoKernel(format!("such traffic needs {name} (Debian: apt-get install {name})"))),
         }

@@ -7,7 +7,7 @@ mount -t tmpfs tmpfs /run
 mkdir -p /run/lab /run/netns /run/ropewalk /run/modules/lib
 # iperf3 keeps a temporary file.
 export TMP=/run
-mount -t hostfs -o DIR none /run/lab
+MOUNT
 exec >/run/lab/messages 2>&1
 # Debian's modules lie where `modprobe` does not look; a kernel that has everything built in needs none.
 if [ -d "/usr/lib/uml/modules/$(uname -r)" ]; then

@@ -1,6 +1,8 @@
 //! The lab: runs experiments on kernels.
 
 use crate::backend::{Backend, BackendChoice};
+use crate::guest::Guest;
+use crate::guest_kernel::GuestKernel;
 use crate::host_kernel::HostKernel;
 use crate::network::{CaptureProgram, ENDS, Environment, Network, draw_topology};
 use crate::packet_size::payload;
@@ -9,8 +11,6 @@ use crate::protocol::{Application, FlowSpec, Plan, RunResults, TcpSpec, Transpor
 use crate::script::script;
 use crate::shell::{commented, quoted};
 use crate::testbed::{self, Reaper};
-use crate::uml::Guest;
-use crate::uml_kernel::UmlKernel;
 use crate::{Error, Generator, mptcp, summary, support};
 use record::Run;
 use scenario::model::{self, Experiment, Flow, FlowKind, Route};
@@ -42,7 +42,7 @@ impl Lab {
     /// # Errors
     /// None of the wanted kernels is available: why.
     pub fn find(choice: BackendChoice, program: &str, agent: &str) -> Result<Self, Error> {
-        let guest = || UmlKernel::find().map(Backend::Uml);
+        let guest = || GuestKernel::find().map(Backend::Guest);
         let host = || HostKernel::find().map(Backend::Netns);
         let backends = match choice {
             BackendChoice::Uml => vec![guest()?],
@@ -179,7 +179,7 @@ impl Lab {
         let run = Some((folder.path(), &programs[..]));
         let _reaper = Reaper::start(&agent_arguments, &name, run).map_err(Error::failed)?;
         let process_folder = match backend {
-            Backend::Uml(_) => GUEST.to_owned(),
+            Backend::Guest(_) => GUEST.to_owned(),
             Backend::Netns(_) => folder.path().display().to_string(),
         };
         let environment = self.environment(backend, &name, &process_folder);
@@ -189,7 +189,7 @@ impl Lab {
         let mut setup = vec![commented(&draw_topology(&network))];
         setup.extend(network.setup());
         let results = match backend {
-            Backend::Uml(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
+            Backend::Guest(kernel) => Guest::new(kernel, folder.path()).run(&agent, &setup, &plan),
             Backend::Netns(_) => HostKernel::run(&agent, folder.path(), &setup, &plan),
         };
         let results = results.and_then(|results| mptcp::check_algorithms(&plan, &results).map(|()| results));
@@ -228,7 +228,7 @@ impl Lab {
     fn environment(&self, backend: &Backend, name: &str, folder: &str) -> Environment {
         let program = quoted(&self.program);
         let (prefix, sockets) = match backend {
-            Backend::Uml(_) => (String::new(), SOCKETS.to_owned()),
+            Backend::Guest(_) => (String::new(), SOCKETS.to_owned()),
             Backend::Netns(_) => (format!("{name}-"), folder.to_owned()),
         };
         // A timer that fires late costs capacity that only a deeper bucket gives back; in virtual time none does.

@@ -2,12 +2,13 @@
 //! out.
 //!
 //! The kernel is User-Mode Linux, a kernel as an ordinary program, which needs no root and changes nothing on the
-//! machine: each run boots one, which takes about a second. Or it is the machine's own, in network namespaces, where
-//! that can do what the other cannot. [`testbed`] makes such hosts and shaped links for other users than the lab.
+//! machine: each run boots one, which takes about a second; an image for PCs is booted in a virtual machine in its place. Or
+//! it is the machine's own, in network namespaces, where that can do what the other cannot. [`testbed`] makes such hosts
+//! and shaped links for other users than the lab.
 //!
 //! - `support`: what a kernel can run; everything else is refused in words.
-//! - `backend`: the kernels; `uml_kernel` and `uml`: User-Mode Linux and a guest that it boots; `host_kernel`: the
-//!   machine's own kernel.
+//! - `backend`: the kernels; `guest_kernel` and `guest`: the one that is booted, and a guest; `kernel_image`: an image for
+//!   PCs; `host_kernel`: the machine's own kernel.
 //! - `programs`: congestion controls that the machine's kernel lacks, loaded into it for a run.
 //! - `lab`: a run from experiment to record.
 //! - `network`: an experiment as `ip`, `tc` and `sysctl` commands, in namespaces; `script`: those of a whole study.
@@ -28,7 +29,10 @@ mod emulator;
 mod error;
 mod fairness;
 mod generator;
+mod guest;
+mod guest_kernel;
 mod host_kernel;
+mod kernel_image;
 mod lab;
 mod mptcp;
 mod namespace;
@@ -43,8 +47,6 @@ mod shell;
 mod summary;
 mod support;
 mod tunnel;
-mod uml;
-mod uml_kernel;
 
 pub use agent::main as agent;
 pub use backend::BackendChoice;

@@ -1,11 +1,13 @@
-//! A guest of User-Mode Linux: its folder, its boot, its time limit and its results.
+//! A guest, of User-Mode Linux or in a virtual machine: its folder, its boot, its time limit and its results.
 
 use crate::Error;
+use crate::guest_kernel::GuestKernel;
 use crate::host_kernel::log_tail;
+use crate::kernel_image;
 use crate::processes;
 use crate::protocol::{Plan, RunResults};
 use crate::shell::quoted;
-use crate::uml_kernel::UmlKernel;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -14,19 +16,23 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use units::Span;
 
-/// The guest's init script, in which `DIR` and `AGENT` are replaced.
+/// The guest's init script, in which `MOUNT`, `DIR` and `AGENT` are replaced.
 const INIT: &str = include_str!("init.sh");
+/// What mounts the run's folder in User-Mode Linux, and in a virtual machine, whose devices are its own, and which is to load
+/// no program later.
+const MOUNT_UML: &str = "mount -t hostfs -o DIR none /run/lab";
+const MOUNT_IMAGE: &str = "mount -t devtmpfs devtmpfs /dev && mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run /run/lab && AGENT preload";
 
 /// A guest to be booted.
 #[derive(Debug)]
 pub(crate) struct Guest<'a> {
-    kernel: &'a UmlKernel,
+    kernel: &'a GuestKernel,
     /// The run's folder, the only one that the guest can write to.
     dir: &'a Path,
 }
 
 impl<'a> Guest<'a> {
-    pub(crate) fn new(kernel: &'a UmlKernel, dir: &'a Path) -> Self {
+    pub(crate) fn new(kernel: &'a GuestKernel, dir: &'a Path) -> Self {
         Self { kernel, dir }
     }
 
@@ -42,7 +48,9 @@ impl<'a> Guest<'a> {
     fn prepare(&self, agent: &[String], setup: &[String], plan: &Plan) -> io::Result<()> {
         let dir = self.dir;
         let agent: Vec<String> = agent.iter().map(|word| quoted(word)).collect();
-        let init = INIT.replace("DIR", &dir.display().to_string()).replace("AGENT", &agent.join(" "));
+        let mount = if self.kernel.is_image { MOUNT_IMAGE } else { MOUNT_UML };
+        let init = INIT.replace("MOUNT", mount).replace("DIR", &dir.display().to_string());
+        let init = init.replace("AGENT", &agent.join(" "));
         fs::write(dir.join("setup.sh"), format!("set -x\n{}\n", setup.join("\n")))?;
         fs::write(dir.join("plan.json"), serde_json::to_vec(plan)?)?;
         fs::write(dir.join("init"), init)?;
@@ -58,19 +66,8 @@ impl<'a> Guest<'a> {
     /// Boots the guest and waits until it has powered itself off.
     fn boot(&self, time_limit: Duration) -> Result<(), String> {
         let path = self.dir;
-        let console = fs::File::create(path.join("console")).map_err(|error| error.to_string())?;
-        let errors = console.try_clone().map_err(|error| error.to_string())?;
-        let dir = path.display();
-        let mut command = self.command();
-        command
-            .args(["mem=384M", "rootfstype=hostfs", "root=/dev/root", "ro", "quiet", "con=null", "con0=null,fd:1"])
-            .args([format!("init={dir}/init"), format!("uml_dir={dir}/")])
-            .args(self.kernel.is_virtual.then_some("time-travel=inf-cpu"))
-            .env("TMPDIR", path)
-            .env(processes::RUN_VARIABLE, path)
-            .stdin(Stdio::null())
-            .stdout(console)
-            .stderr(errors);
+        let mut command = self.command().map_err(|error| error.to_string())?;
+        command.env("TMPDIR", path).env(processes::RUN_VARIABLE, path).stdin(Stdio::null());
         let program = self.kernel.program.display();
         let mut child = command.spawn().map_err(|error| format!("cannot run {program}: {error}"))?;
         match processes::wait(&mut child, time_limit).map_err(|error| error.to_string())? {
@@ -83,14 +80,29 @@ impl<'a> Guest<'a> {
         }
     }
 
-    /// The kernel as a command; in real time with a higher priority where that is allowed.
-    fn command(&self) -> Command {
-        if self.kernel.is_virtual {
-            return Command::new(&self.kernel.program);
+    /// The command that boots the kernel and ends with it; its output is in the file `console`.
+    fn command(&self) -> io::Result<Command> {
+        let console = fs::File::create(self.dir.join("console"))?;
+        let errors = console.try_clone()?;
+        let mut command = match self.kernel {
+            GuestKernel { is_image: true, program, .. } => kernel_image::command(program, self.dir),
+            GuestKernel { is_virtual: true, program, .. } => Command::new(program),
+            // In real time it gets a higher priority where that is allowed.
+            GuestKernel { program, .. } => {
+                let mut command = Command::new("nice");
+                command.args(["-n", "-10"]).arg(program);
+                command
+            }
+        };
+        if !self.kernel.is_image {
+            let dir = self.dir.display();
+            command
+                .args(["mem=384M", "rootfstype=hostfs", "root=/dev/root", "ro", "quiet", "con=null", "con0=null,fd:1"])
+                .args([format!("init={dir}/init"), format!("uml_dir={dir}/")])
+                .args(self.kernel.is_virtual.then_some("time-travel=inf-cpu"));
         }
-        let mut command = Command::new("nice");
-        command.args(["-n", "-10"]).arg(&self.kernel.program);
-        command
+        command.stdout(console).stderr(errors);
+        Ok(command)
     }
 
     /// The end of the messages, or else of the console.
