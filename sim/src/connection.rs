@@ -1,6 +1,7 @@
 //! A flow's connection: TCP over one path, or MPTCP or multipath QUIC over several.
 
-use crate::mptcp::{MptcpConnection, SubflowStats};
+use crate::mptcp::MptcpConnection;
+use crate::multipath::SubflowStats;
 use crate::quic::QuicConnection;
 use control::{Controller, Decision};
 use schedule::Scheduler;
@@ -186,8 +187,8 @@ impl Connection {
     pub(crate) fn subflows(&self) -> impl Iterator<Item = SubflowStatus<'_>> {
         let stats: &[SubflowStats] = match self {
             Self::Single(_) => &[],
-            Self::Multi(multi) => &multi.subflows,
-            Self::Quic(quic) => &quic.paths,
+            Self::Multi(multi) => &multi.stats.subflows,
+            Self::Quic(quic) => &quic.stats.subflows,
         };
         let failures = move |index: usize| match self {
             Self::Single(_) => 0,

@@ -166,8 +166,8 @@ impl FlowState {
                 tcp.rtt.turn_off();
                 match &mut tcp.connection {
                     Connection::Single(_) => {}
-                    Connection::Multi(multi) => multi.leave_out_distributions(),
-                    Connection::Quic(quic) => quic.leave_out_distributions(),
+                    Connection::Multi(multi) => multi.stats.leave_out_distributions(),
+                    Connection::Quic(quic) => quic.stats.leave_out_distributions(),
                 }
             }
             FlowProtocol::Udp(source) => source.delay.turn_off(),

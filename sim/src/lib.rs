@@ -18,6 +18,7 @@ mod event_queue;
 mod flow;
 mod meter;
 mod mptcp;
+mod multipath;
 mod network;
 mod packet;
 mod peak;

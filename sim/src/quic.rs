@@ -1,8 +1,7 @@
 //! Both ends of a multipath QUIC connection, and what is measured of its paths.
 
 use crate::connection::SenderStatus;
-use crate::mptcp::SubflowStats;
-use record::Distribution;
+use crate::multipath::MultipathStats;
 use transport::quic::{Packet, PathState, PathStatus, Receiver, Reply, ReplyContent, Sender};
 use transport::tcp::sender::SenderCounters;
 use units::{Instant, Span};
@@ -12,31 +11,12 @@ use units::{Instant, Span};
 pub(crate) struct QuicConnection {
     pub sender: Sender,
     pub receiver: Receiver,
-    pub paths: Vec<SubflowStats>,
-    pub protocol_delay: Distribution,
-    pub head_of_line_degree: Distribution,
-    pub head_of_line: Distribution,
+    pub stats: MultipathStats,
 }
 
 impl QuicConnection {
     pub(crate) fn new(sender: Sender, receiver: Receiver, paths: &[usize]) -> Self {
-        Self {
-            sender,
-            receiver,
-            paths: paths.iter().map(|path| SubflowStats::new(*path)).collect(),
-            protocol_delay: Distribution::default(),
-            head_of_line_degree: Distribution::default(),
-            head_of_line: Distribution::default(),
-        }
-    }
-
-    /// Leaves the distributions of times out of the record.
-    pub(crate) fn leave_out_distributions(&mut self) {
-        let Self { protocol_delay, head_of_line_degree, head_of_line, paths, .. } = self;
-        for distribution in [protocol_delay, head_of_line_degree, head_of_line] {
-            distribution.turn_off();
-        }
-        paths.iter_mut().for_each(SubflowStats::turn_off);
+        Self { sender, receiver, stats: MultipathStats::new(paths) }
     }
 
     /// Measures after the sender has handled a packet of the receiver. Returns the RTT sample that it gave, if any.
@@ -46,25 +26,19 @@ impl QuicConnection {
         let path = self.sender.paths().nth(index).expect("the acknowledgement names a path of the connection");
         let sample = path.latest_sample.filter(|_| path.state == PathState::Up);
         if let Some(rtt) = sample {
-            self.paths[index].rtt.add(rtt);
-            self.paths[index].srtt.add(path.smoothed_rtt);
+            self.stats.add_rtt(index, rtt, path.smoothed_rtt);
         }
-        let (delay, degree) = (&mut self.protocol_delay, &mut self.head_of_line_degree);
-        self.sender.drain_delays(|protocol_delay, head_of_line_degree| {
-            delay.add(protocol_delay);
-            degree.add(head_of_line_degree);
-        });
+        self.sender.drain_delays(|delay, degree| self.stats.add_delays(delay, degree));
         sample
     }
 
     /// Hands a packet to the receiver. Returns what is to be sent at once, if anything.
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, bytes: u32, marked: bool) -> Option<Reply> {
         if packet.has_data() {
-            self.paths[usize::from(packet.path)].arrived_bytes += u64::from(bytes);
+            self.stats.subflows[usize::from(packet.path)].arrived_bytes += u64::from(bytes);
         }
         let reply = self.receiver.handle(now, packet, marked);
-        let waits = &mut self.head_of_line;
-        self.receiver.drain_reassembly_delays(|wait| waits.add(wait));
+        self.receiver.drain_reassembly_delays(|wait| self.stats.head_of_line.add(wait));
         reply
     }
 

@@ -5,6 +5,7 @@ use crate::connection::{Connection, SubflowStatus};
 use crate::engine::Engine;
 use crate::flow::{FlowProtocol, FlowState};
 use crate::mptcp::MptcpConnection;
+use crate::multipath::MultipathStats;
 use crate::packet::Direction;
 use crate::quic::QuicConnection;
 use crate::relay::RelayEnd;
@@ -155,8 +156,18 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_pac
     };
     match &tcp.connection {
         Connection::Single(_) => flow,
-        Connection::Multi(multi) => mptcp_flow(multi, tcp, flow),
-        Connection::Quic(quic) => quic_flow(quic, tcp, flow),
+        Connection::Multi(multi) => mptcp_flow(multi, tcp, with_delays(&multi.stats, flow)),
+        Connection::Quic(quic) => quic_flow(quic, tcp, with_delays(&quic.stats, flow)),
+    }
+}
+
+/// The record of a flow with the delays of its data.
+fn with_delays(stats: &MultipathStats, flow: Flow) -> Flow {
+    Flow {
+        protocol_delay_ms: stats.protocol_delay.summary(),
+        head_of_line_degree_ms: stats.head_of_line_degree.summary(),
+        head_of_line_delay_ms: stats.head_of_line.summary(),
+        ..flow
     }
 }
 
@@ -166,9 +177,6 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     Flow {
         receive_window_limited_s: sent.receive_window_limited.as_secs_f64(),
         send_buffer_limited_s: sent.send_buffer_limited.as_secs_f64(),
-        protocol_delay_ms: multi.protocol_delay.summary(),
-        head_of_line_degree_ms: multi.head_of_line_degree.summary(),
-        head_of_line_delay_ms: multi.head_of_line.summary(),
         max_out_of_order_packets: received.max_out_of_order,
         redundant_packets: sent.copies,
         reinjected_packets: sent.reinjected,
@@ -183,9 +191,6 @@ fn quic_flow(quic: &QuicConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (quic.sender.counters(), quic.receiver.counters());
     Flow {
         receive_window_limited_s: sent.flow_control_limited.as_secs_f64(),
-        protocol_delay_ms: quic.protocol_delay.summary(),
-        head_of_line_degree_ms: quic.head_of_line_degree.summary(),
-        head_of_line_delay_ms: quic.head_of_line.summary(),
         max_out_of_order_packets: received.max_out_of_order,
         redundant_packets: sent.copies,
         reinjected_packets: sent.reinjected,

@@ -412,8 +412,8 @@ impl TcpFlow {
     /// The route of a subflow's packets.
     pub(crate) fn route_of(&self, subflow: u16) -> Route {
         match &self.connection {
-            Connection::Multi(multi) => Route::Path(multi.subflows[usize::from(subflow)].path),
-            Connection::Quic(quic) => Route::Path(quic.paths[usize::from(subflow)].path),
+            Connection::Multi(multi) => Route::Path(multi.stats.subflows[usize::from(subflow)].path),
+            Connection::Quic(quic) => Route::Path(quic.stats.subflows[usize::from(subflow)].path),
             Connection::Single(_) => unreachable!("a single-path connection has no subflows"),
         }
     }

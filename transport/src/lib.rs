@@ -10,3 +10,5 @@ pub mod path;
 pub mod quic;
 pub mod recovery;
 pub mod tcp;
+
+mod send_queue;

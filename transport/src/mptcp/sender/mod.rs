@@ -1,22 +1,21 @@
 //! The MPTCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
-//! Files: `send_queue` (the data), `subflow`, `scheduling` (assignment of data to subflows), `reinjection` (data sent
-//! again on another subflow), `membership` (subflows join and leave).
+//! Files: `subflow`, `scheduling` (assignment of data to subflows), `reinjection` (data sent again on another subflow),
+//! `membership` (subflows join and leave).
 //!
 //! Behaviour: RFC 8684, and that of two Linux stacks where it leaves a choice ([`MptcpStack`]).
 
 mod membership;
 mod reinjection;
 mod scheduling;
-mod send_queue;
 mod subflow;
 
 use super::{Ack, Segment};
 use crate::path::ControllerHandle;
+use crate::send_queue::SendQueue;
 use crate::tcp;
 use control::Controller;
 use schedule::{Fill, PathView, Scheduler};
-use send_queue::SendQueue;
 use std::collections::VecDeque;
 use subflow::Subflow;
 pub use subflow::SubflowState;
@@ -26,6 +25,23 @@ use units::{Instant, RngStream, Span};
 const UNLIMITED_WINDOW: u64 = 1 << 40;
 /// Maximum number of subflows: sets of subflows are bit masks.
 const MAX_SUBFLOWS: usize = 32;
+
+/// Bit mask of the subflows that have failed since a segment was assigned to them, so that it was or is to be reinjected.
+#[derive(Clone, Copy, Debug, Default)]
+struct FailedSubflows(u32);
+
+impl FailedSubflows {
+    /// Adds a subflow. False if it was in already.
+    fn insert(&mut self, index: usize) -> bool {
+        let is_new = self.0 & (1 << index) == 0;
+        self.0 |= 1 << index;
+        is_new
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.0 &= !(1 << index);
+    }
+}
 
 /// Configuration of an MPTCP sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +132,7 @@ pub struct Sender {
     controller: ControllerHandle,
     scheduler: Box<dyn Scheduler>,
     fill: Fill,
-    queue: SendQueue,
+    queue: SendQueue<FailedSubflows>,
     /// Views of the scheduler; up to date for the subflows that are not in `changed_subflows`.
     views: Vec<PathView>,
     /// Bit masks: subflows of which something may have changed, and those that may have something to send.
@@ -300,10 +316,12 @@ impl Sender {
         let up_subflows = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
         let max_srtt = up_subflows.map(|subflow| subflow.sender.srtt()).max().unwrap_or(Span::ZERO);
         let delays = &mut self.delays;
-        self.queue.acknowledge(data, |sent| {
+        while self.queue.snd_una() < data
+            && let Some(sent) = self.queue.pop_first_if(|_| true)
+        {
             let delay = now.since(sent.first_sent);
             delays.push((delay, delay.saturating_sub(max_srtt)));
-        });
+        }
         self.restart_timer(now);
     }
 

@@ -39,9 +39,7 @@ impl Sender {
     pub(super) fn reinject_subflow(&mut self, index: usize) {
         let una = self.queue.snd_una();
         for data in self.subflows[index].unacknowledged().filter(|data| *data >= una) {
-            let sent = self.queue.sent_data(data);
-            if sent.failed_subflows & (1 << index) == 0 {
-                sent.failed_subflows |= 1 << index;
+            if self.queue.sent_data(data).state.insert(index) {
                 self.reinjections.push_back(data);
             }
         }
@@ -52,7 +50,7 @@ impl Sender {
     pub(super) fn reinject(&mut self, now: Instant) {
         while let Some(&data) = self.reinjections.front() {
             if data >= self.queue.snd_una() {
-                let subflows = self.queue.sent_data(data).subflows;
+                let subflows = self.queue.sent_data(data).paths;
                 let Some(index) = self.fastest(|index| subflows & (1 << index) == 0) else { return };
                 self.assign(now, index, data);
                 self.counters.reinjected += 1;
@@ -100,7 +98,7 @@ impl Sender {
             let (una, end) = (self.queue.snd_una(), self.queue.end());
             let segments = u64::from((RETRANSMIT_BYTES / self.config.tcp.mss).max(1));
             for data in una..end.min(una + segments) {
-                if self.queue.sent_data(data).subflows == 0 {
+                if self.queue.sent_data(data).paths == 0 {
                     break;
                 }
                 self.assign(now, index, data);
@@ -140,8 +138,7 @@ impl Sender {
     fn reinject_all(&mut self, index: usize) {
         for data in self.queue.snd_una()..self.queue.end() {
             let sent = self.queue.sent_data(data);
-            if sent.subflows != 0 && sent.failed_subflows & (1 << index) == 0 {
-                sent.failed_subflows |= 1 << index;
+            if sent.paths != 0 && sent.state.insert(index) {
                 self.reinjections.push_back(data);
             }
         }
@@ -195,7 +192,7 @@ impl Sender {
         }
         self.refresh_views(); // subflows without data to send have room, too
         let head = self.queue.snd_una();
-        let subflows = self.queue.sent_data(head).subflows;
+        let subflows = self.queue.sent_data(head).paths;
         let Some(faster_subflow) = self.fastest(|index| subflows & (1 << index) == 0) else { return };
         let is_carrier = |index: &usize| subflows & (1 << index) != 0;
         let is_slow = |index: usize| {

@@ -86,7 +86,7 @@ impl Sender {
                 let subflow = &mut self.subflows[pick.path.index()];
                 let data = self
                     .queue
-                    .oldest_not_assigned_to(pick.path.index(), subflow.cursor)
+                    .oldest_not_assigned_to(pick.path.index(), subflow.cursor, |_| true)
                     .filter(|data| *data < limit)?;
                 subflow.cursor = data;
                 Some(data)
@@ -96,7 +96,8 @@ impl Sender {
 
     /// Assigns a segment of data to a subflow. Returns whether it was assigned to another one before.
     pub(super) fn assign(&mut self, now: Instant, index: usize, data: u64) -> bool {
-        let copy = self.queue.assign(now, data, index);
+        let copy = self.queue.assign(now, data, index) != 0;
+        self.queue.sent_data(data).state.remove(index);
         let subflow = &mut self.subflows[index];
         subflow.assign(data, copy);
         self.subflows_to_poll |= 1 << index;

@@ -185,8 +185,8 @@ impl Sender {
             Input::Connect => self.connect(now),
             Input::Reply(reply) => self.on_reply(now, reply),
             Input::Timeout => self.on_timeout(now),
-            Input::Write(chunks) => self.queue.write(chunks),
-            Input::Stop => self.queue.stop(),
+            Input::Write(chunks) => self.queue.data.write(chunks),
+            Input::Stop => self.queue.data.stop(),
         }
         self.has_scheduled = false;
     }

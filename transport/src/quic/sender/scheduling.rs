@@ -22,14 +22,14 @@ impl Sender {
     }
 
     fn pick(&mut self, now: Instant) -> Option<Pick> {
-        let (lost, next) = (self.queue.lost(), self.queue.snd_nxt());
+        let (lost, next) = (self.queue.lost(), self.queue.data.snd_nxt());
         let view = SchedulerView {
             now,
             packet_bytes: self.config.chunk_bytes,
             paths: &self.views,
             snd_nxt: next,
-            snd_una: self.queue.snd_una(),
-            unsent_packets: self.queue.unsent().saturating_add(lost),
+            snd_una: self.queue.data.snd_una(),
+            unsent_packets: self.queue.data.unsent().saturating_add(lost),
             // Lost data is within the window already.
             rwnd_left_packets: self.max_data.saturating_sub(next) + lost,
             rwnd_stalls: 0,
@@ -41,8 +41,10 @@ impl Sender {
     fn picked_chunk(&mut self, pick: &Pick) -> Option<u64> {
         let limit = self.max_data;
         match pick.packet {
-            PacketChoice::Next => self.queue.oldest_lost().or_else(|| self.queue.unsent_after(0, limit)),
-            PacketChoice::SkipAhead(skip) => self.queue.oldest_lost().or_else(|| self.queue.unsent_after(skip, limit)),
+            PacketChoice::Next => self.queue.oldest_lost().or_else(|| self.queue.data.unsent_after(0, limit)),
+            PacketChoice::SkipAhead(skip) => {
+                self.queue.oldest_lost().or_else(|| self.queue.data.unsent_after(skip, limit))
+            }
             PacketChoice::OldestUnacked => {
                 let path = &mut self.paths[pick.path.index()];
                 let lost = self.queue.oldest_lost();
@@ -130,8 +132,8 @@ impl Sender {
     /// could carry more as limited by the application if there is no data. (Flow control is no such limit, as in Linux: a
     /// start-up that flow control ends has filled what it may.)
     fn account_limit(&mut self, now: Instant) {
-        let has_unsent = self.queue.unsent() > 0;
-        let is_blocked = has_unsent && self.queue.snd_nxt() >= self.max_data;
+        let has_unsent = self.queue.data.unsent() > 0;
+        let is_blocked = has_unsent && self.queue.data.snd_nxt() >= self.max_data;
         if let Some(since) = self.limited_since.take() {
             self.counters.flow_control_limited += now.since(since);
         }
