@@ -2,7 +2,7 @@
 
 use crate::common::{self, application, bulk, column, datagrams, host, links, mean, pipe, run, run_sampled, set_up};
 use link::{CoDelConfig, DualPi2Config, LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
-use scenario::model::{Application, Experiment, Flow, Ropewalk, Route, Tunnel};
+use scenario::model::{Application, Change, Experiment, Flow, Ropewalk, Route, Tunnel};
 use units::{Instant, Rate, Span};
 
 /// These flows in a tunnel over these links.
@@ -169,6 +169,19 @@ fn a_flow_that_one_path_carries_leaves_the_slower_one_alone() {
         assert!((goodput - mbit as f64).abs() < 0.02 * mbit as f64, "{goodput} of {mbit} Mbit/s");
         assert!(slower < 0.1, "{slower} Mbit/s of probes, and no data");
     }
+}
+
+/// A path that is left because it has become slow, 20 ms instead of 5 for a second, is used again once probes, some seconds
+/// apart, find that it is fast. What its rate is has to be learned again: until then the other path has a part.
+#[test]
+fn a_path_that_was_slow_for_a_while_gets_the_flow_back() {
+    let mut experiment = tunnel(&[link(60, 5), link(60, 10)], 8, vec![bounded("flow", 10)]);
+    let delayed = |ms, delay| Change { up: None, delay: Some(Span::from_millis(delay)), ..set_up(0, ms, true) };
+    experiment.events = vec![delayed(2_000, 20), delayed(3_000, 5)];
+    let run = run_sampled(experiment, Span::from_millis(500));
+    let slower = column(&run, "path path 1", "throughput_mbps");
+    assert!(slower[5] > 5.0, "{slower:?}: the first path is left");
+    assert!(mean(&slower[12..]) < 5.0, "{slower:?}: it has most of the flow back");
 }
 
 /// One of two paths of 100 Mbit/s is 50 ms longer, loses 5 %, or both: each time a flow gets nine tenths of what the

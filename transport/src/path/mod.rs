@@ -163,6 +163,13 @@ impl PathSender {
         (self.rtt, self.min_rtt) = (RttEstimator::default(), WindowedMin::default());
     }
 
+    /// Starts SRTT, RTTVAR and RTO again with this sample.
+    pub fn restart_rtt(&mut self, now: Instant, rtt: Span, snd_una: u64, snd_nxt: u64) {
+        self.rtt = RttEstimator::default();
+        self.update_rtt(rtt, snd_una, snd_nxt);
+        self.update_min_rtt(now, rtt);
+    }
+
     /// Adds an RTT sample to SRTT, RTTVAR and RTO.
     pub fn update_rtt(&mut self, rtt: Span, snd_una: u64, snd_nxt: u64) {
         self.rtt.update(rtt, snd_una, snd_nxt);

@@ -409,14 +409,23 @@ impl SentPackets {
     }
 
     /// A probe was answered. The minimum round trip of probes is the RTT estimate until data is acknowledged: a path's
-    /// first datagram may have waited for a neighbour's address or for a radio to wake up.
+    /// first datagram may have waited for a neighbour's address or for a radio to wake up. On a path without data in
+    /// flight a round trip shorter by a quarter also shortens the one-way delay: else a path whose queue has drained since
+    /// its last data would look slow, get no data, and never be measured again.
     pub(super) fn on_probe(&mut self, now: Instant, rtt: Span, sender: &mut PathSender) {
-        if self.one_way_delay.is_none() && rtt < sender.min_rtt() {
-            self.latest_rtt = rtt;
-            sender.reset_rtt();
-            sender.update_min_rtt(now, rtt);
-            sender.update_rtt(rtt, self.base, self.next_packet_number());
+        let reference = match self.one_way_delay {
+            None => sender.min_rtt(),
+            Some(_) if self.is_idle() && rtt < sender.rtt().srtt() * 3 / 4 => sender.rtt().srtt(),
+            Some(_) => return,
+        };
+        if rtt >= reference {
+            return;
         }
+        if let Some((mean, _)) = &mut self.one_way_delay {
+            *mean = mean.wrapping_sub(reference.saturating_sub(rtt).as_micros() as u32);
+        }
+        self.latest_rtt = rtt;
+        sender.restart_rtt(now, rtt, self.base, self.next_packet_number());
     }
 }
 
@@ -474,7 +483,7 @@ mod tests {
 
     /// RFC 6298, section 2: the first sample is the estimate, a later one counts for an eighth.
     #[test]
-    fn the_minimum_probe_rtt_counts_until_data_is_acknowledged() {
+    fn the_minimum_probe_rtt_counts_until_data_is_acknowledged_and_a_much_shorter_one_on_an_idle_path() {
         let (mut packets, mut sender, mut outcomes) = path();
         for (ms, rtt, expected) in [(1, 1500, 1500), (2, 20, 20), (3, 400, 20)] {
             packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
@@ -482,8 +491,11 @@ mod tests {
         }
         packets.push_data(millis(10), 1, 1000, 1100, &mut sender);
         assert!(packets.on_ack(millis(50), &ack(0, 0), &mut sender, &mut outcomes).is_some());
-        assert_eq!(sender.rtt().srtt(), Span::from_micros(22_500));
-        packets.on_probe(millis(60), Span::from_millis(10), &mut sender);
-        assert_eq!(sender.rtt().srtt(), Span::from_micros(22_500));
+        let (delay, _) = packets.one_way_delay.unwrap();
+        for (ms, rtt, expected, change) in [(60, 30, 22_500, 0), (70, 20, 22_500, 0), (80, 10, 10_000, 12_500)] {
+            packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
+            assert_eq!(sender.rtt().srtt(), Span::from_micros(expected));
+            assert_eq!(packets.one_way_delay.map(|(mean, _)| mean), Some(delay.wrapping_sub(change)));
+        }
     }
 }
