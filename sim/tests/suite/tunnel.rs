@@ -94,6 +94,7 @@ fn a_delay_difference_within_the_smoothed_rtt_is_learned_and_one_beyond_it_never
     let disordered = |one_way: [u64; 2]| {
         let mut experiment = striped(one_way, vec![bounded("reno")]);
         tunnel(&mut experiment).resequence = None;
+        host(&mut experiment.flows[0]).tick = Span::from_millis(1); // which the reordering timer waits longer
         experiment.duration = Span::from_secs(20);
         (experiment.links.iter_mut()).for_each(|link| link.forward.rate = Some(Rate::from_mbit(100)));
         experiment.sample = Some(Span::from_secs(1));

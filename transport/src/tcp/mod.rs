@@ -8,6 +8,7 @@ pub mod receiver;
 mod segment;
 pub mod sender;
 mod single_path;
+mod timer_wheel;
 
 pub use receiver::Receiver;
 pub use segment::{Ack, SackBlocks, Segment, SegmentKind};

@@ -2,6 +2,7 @@
 //! `__tcp_ack_snd_check`).
 
 use super::ReceiverConfig;
+use crate::tcp::timer_wheel::expiry;
 use units::{Instant, Span};
 
 /// Delay of a lone acknowledgement (`TCP_DELACK_MIN`).
@@ -107,8 +108,7 @@ impl AckPolicy {
         if out_of_order {
             return self.on_disorder(now, next, rtt);
         }
-        let ticks = now.0 / self.tick.0 + DELACK_MIN.0.div_ceil(self.tick.0);
-        self.deadline = self.deadline.min(Instant(ticks * self.tick.0));
+        self.deadline = self.deadline.min(expiry(now, DELACK_MIN, self.tick));
         AckTiming::Later
     }
 

@@ -3,6 +3,7 @@
 
 use super::{Sender, handshake::Handshake};
 use crate::path::ControllerHandle;
+use crate::tcp::timer_wheel::expiry;
 use control::CaState;
 use units::{Instant, Span};
 
@@ -46,12 +47,6 @@ const TIMEOUT_INIT: Span = Span::from_secs(1);
 const RTO_MAX: Span = Span::from_secs(120);
 /// Minimum delay before SACK reneging is certain.
 const MIN_RENEGING_DELAY: Span = Span::from_millis(10);
-
-/// When a timer set `now` expires: the timeout is rounded up to ticks and counted from the current tick (Linux
-/// jiffies).
-fn expiry(now: Instant, timeout: Span, tick: Span) -> Instant {
-    Instant((now.0 / tick.0 + timeout.0.div_ceil(tick.0)).saturating_mul(tick.0))
-}
 
 impl Timers {
     pub(super) fn retransmit_timer(&self) -> Instant {
