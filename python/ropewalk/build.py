@@ -194,6 +194,10 @@ class Host:
     """The kernel's timer tick, 1/HZ. Default: 4ms."""
     timestamps: bool | None = None
     """`tcp_timestamps`. Default: true."""
+    tso: bool | None = None
+    """New data leaves in super-segments of about 1 ms of the rate, at least two packets, and less than that waits
+    for an acknowledgement due within 1 ms, as in Linux with offloads or without. Not while paced. Default: true.
+    """
     window: Packets | None = None
     """The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).
     Default: no such limit.

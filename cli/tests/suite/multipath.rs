@@ -16,7 +16,7 @@ fn quick(name: &str) -> String {
 fn row(text: &str, word: &str, nth: usize) -> Vec<f64> {
     let mut rows = text.lines().filter(|line| line.split_whitespace().next() == Some(word));
     let line = rows.nth(nth).unwrap_or_else(|| panic!("no row {word} in:\n{text}"));
-    line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect()
+    line.split_whitespace().skip(1).filter_map(|word| word.trim_end_matches('‡').parse().ok()).collect()
 }
 
 /// Wischik et al. 2011, section 2.2: one hop to two as 1 to 0.71 without coupling, 2 to 1 with LIA, all to none with

@@ -23,7 +23,7 @@ fn every_algorithm_of_linux_stays_as_near_to_linux_as_it_is() {
     println!("{within_5} of 102 within 5 %, {within_15} within 15 %, median trajectory error {trajectory_error} %");
     assert_eq!(number(&text, "values,", -1), 102.0, "seventeen algorithms in six situations");
     // What is reached with the first seed, which is the same on every machine. (The goal is 92 and 102.)
-    assert!(within_5 >= 81.0 && within_15 >= 92.0 && trajectory_error < 10.0);
+    assert!(within_5 >= 86.0 && within_15 >= 96.0 && trajectory_error < 8.0);
 }
 
 #[test]
@@ -33,6 +33,6 @@ fn upstream_mptcp_stays_as_near_to_linux_as_it_is() {
     let run = ropewalk(&["run", &scenario.display().to_string(), "-q", "--out", &out]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let within = |share: &str| number(&run.stdout, &format!("within {share} %"), -1);
-    assert_eq!((number(&run.stdout, "values,", -1), within("25")), (8.0, 8.0));
-    assert!(within("5") >= 6.0, "{}", run.stdout);
+    assert_eq!(number(&run.stdout, "values,", -1), 8.0);
+    assert!(within("5") >= 6.0 && within("25") >= 7.0, "{}", run.stdout);
 }

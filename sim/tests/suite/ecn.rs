@@ -13,8 +13,8 @@ fn stepped(algorithm: &str, delay: Span, step: Span) -> Experiment {
     let link = PipeConfig { queue, ..pipe(Rate::from_mbit(100), delay, 0) };
     let mut experiment = one_link(algorithm, link, 60);
     experiment.sample = Some(Span::from_millis(1));
-    // Otherwise packets come in pairs, and the queue that the second one meets is longer by one.
-    host(&mut experiment.flows[0]).quick_ack = true;
+    // Otherwise packets come in pairs or more, and the queue that the last one meets is longer by the others.
+    (host(&mut experiment.flows[0]).quick_ack, host(&mut experiment.flows[0]).tso) = (true, false);
     experiment
 }
 

@@ -173,6 +173,7 @@ fn host() -> Vec<KeyDefault> {
         ("receive_buffer", json!([rmem.min, rmem.default, rmem.max].map(|bytes| format!("{bytes}b")))),
         ("send_buffer", json!(format!("{}b", host.send_buffer))),
         ("pacing", json!(host.pacing)),
+        ("tso", json!(host.tso)),
         ("reordering", json!(host.reordering)),
         ("max_reordering", json!(host.max_reordering)),
         ("tick", time(host.tick)),

@@ -229,6 +229,8 @@ pub struct Host {
     pub send_buffer: u64,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
     pub pacing: bool,
+    /// New data leaves in super-segments, of which a rest may wait, unless it is paced.
+    pub tso: bool,
     /// `tcp_reordering`.
     pub reordering: u32,
     /// `tcp_max_reordering`.
@@ -297,6 +299,7 @@ impl Host {
             send_buffer: 1 << 40,
             tick: Span::from_millis(1),
             recovery: LossRecovery::Fack,
+            tso: false,
             handshake: false,
             initial_rto: Span::from_secs(3),
             window: Some(20),
@@ -319,6 +322,7 @@ impl Default for Host {
             receive_buffer: TcpRmem { min: 4096, default: 131_072, max: 6_291_456 },
             send_buffer: 4_194_304,
             pacing: false,
+            tso: true,
             reordering: 3,
             max_reordering: 300,
             tick: Span::from_millis(4),

@@ -41,6 +41,17 @@ pub struct Outstanding {
     pub snd_nxt: u64,
 }
 
+/// What ended a round of sending, for [`PathSender::validate_cwnd`], which itself knows whether the window is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendStop {
+    /// The host's send buffer is full: the application has more to send.
+    SendBuffer,
+    /// A rest smaller than a super-segment waits for an acknowledgement: the congestion window is the limit.
+    Deferral,
+    /// Anything else: the window, the application, the receiver.
+    Other,
+}
+
 /// The congestion-controlled sender of one path.
 #[derive(Clone, Debug)]
 pub struct PathSender {
@@ -238,16 +249,16 @@ impl PathSender {
         self.pacer.end_burst();
     }
 
-    /// Validates the congestion window after packets were sent (Linux `tcp_cwnd_validate`). `sndbuf_limited` if not the
-    /// application but the host's send buffer limited the sender. Returns whether the window is full.
+    /// Validates the congestion window after packets were sent (Linux `tcp_cwnd_validate`). Returns whether the window
+    /// limits the sender now.
     pub fn validate_cwnd(
         &mut self,
         now: Instant,
         outstanding: &Outstanding,
-        sndbuf_limited: bool,
+        stop: SendStop,
         controller: &mut ControllerHandle,
     ) -> bool {
-        let cwnd_full = !self.has_room(outstanding.in_flight);
+        let cwnd_full = stop == SendStop::Deferral || !self.has_room(outstanding.in_flight);
         if self.sent_since_validation || cwnd_full {
             let Outstanding { packets_out, snd_una, snd_nxt, .. } = *outstanding;
             self.cwnd_validation.on_sent(cwnd_full, packets_out, snd_una, snd_nxt);
@@ -255,7 +266,7 @@ impl PathSender {
             if let Some(cwnd_used) =
                 self.cwnd_validation.application_limited(now, is_cwnd_limited, packets_out, self.rtt.rto())
                 && self.ca_state == CaState::Open
-                && !sndbuf_limited
+                && stop != SendStop::SendBuffer
             {
                 self.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
             }

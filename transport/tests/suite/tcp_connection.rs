@@ -106,6 +106,7 @@ pub(crate) fn sender_config(options: Options) -> sender::SenderConfig {
         ecn: options.ecn && options.echo != control::Ecn::L4s,
         accurate_ecn: options.echo == control::Ecn::L4s,
         pacing: false,
+        tso: true,
         send_buffer: options.send_buffer,
         reordering: 3,
         max_reordering: 300,

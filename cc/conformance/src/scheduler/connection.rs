@@ -75,6 +75,7 @@ fn config(rng: &mut RngStream, paths: usize) -> ConnectionConfig {
             ecn: false,
             accurate_ecn: false,
             pacing: false,
+            tso: true,
             send_buffer: if rng.chance(0.2) { 10 + rng.below(30) } else { 10_000 },
             reordering: 3,
             max_reordering: 300,

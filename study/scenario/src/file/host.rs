@@ -35,6 +35,9 @@ pub(crate) struct Host {
     pub(crate) send_buffer: Option<Spanned<Size>>,
     /// Pace every algorithm, as the `fq` discipline does.
     pub(crate) pacing: Option<bool>,
+    /// New data leaves in super-segments of about 1 ms of the rate, at least two packets, and less than that waits for
+    /// an acknowledgement due within 1 ms, as in Linux with offloads or without. Not while paced.
+    pub(crate) tso: Option<bool>,
     /// `tcp_reordering`.
     pub(crate) reordering: Option<u32>,
     /// `tcp_max_reordering`.

@@ -425,6 +425,7 @@ fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     host.ecn = table.ecn.unwrap_or(host.ecn);
     host.quick_ack = table.quick_ack.unwrap_or(host.quick_ack);
     host.pacing = table.pacing.unwrap_or(host.pacing);
+    host.tso = table.tso.unwrap_or(host.tso);
     host.reordering = table.reordering.unwrap_or(host.reordering);
     host.max_reordering = table.max_reordering.unwrap_or(host.max_reordering);
     Ok(())

@@ -59,6 +59,6 @@ impl Sender {
 
     /// The controller's pacing rate, or else Linux's estimate from window and smoothed RTT (`sk_pacing_rate`).
     pub(crate) fn pacing_rate(&self) -> Rate {
-        self.path.pacing_rate(self.config.packet_bytes, self.scoreboard.counts().packets_out)
+        self.path.pacing_rate(self.config.mss, self.scoreboard.counts().packets_out)
     }
 }

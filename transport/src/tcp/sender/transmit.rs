@@ -2,7 +2,7 @@
 //! receive window and the pacer allow.
 
 use super::{Output, Sender, handshake::Handshake};
-use crate::path::ControllerHandle;
+use crate::path::{ControllerHandle, SendStop};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
 use units::Instant;
@@ -21,6 +21,7 @@ pub(super) struct Transmit {
     local_drop: bool,
     /// The closed receive window is to be probed.
     pub is_window_probe_due: bool,
+    pub tso: super::tso::Tso,
     limited_by: Option<(SendLimit, Instant)>,
 }
 
@@ -36,10 +37,12 @@ enum TlpState {
     },
 }
 
-/// What limits the sender other than its congestion window (Linux `TCP_CHRONO_RWND_LIMITED`,
-/// `TCP_CHRONO_SNDBUF_LIMITED`).
+/// What limits the sender other than a full congestion window; two of them are accounted (Linux
+/// `TCP_CHRONO_RWND_LIMITED`, `TCP_CHRONO_SNDBUF_LIMITED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SendLimit {
+pub(super) enum SendLimit {
+    /// By a rest that waits.
+    CongestionWindow,
     ReceiveWindow,
     SendBuffer,
 }
@@ -96,7 +99,7 @@ impl Sender {
         {
             return Some(self.retransmit(now, seq));
         }
-        self.can_send_new().then(|| self.send_new(now, controller))
+        (self.can_send_new() && self.tso_allows_new(now)).then(|| self.send_new(now, controller))
     }
 
     /// True if there is unsent data that the receive window and the send buffer have room for.
@@ -185,10 +188,14 @@ impl Sender {
     /// Called when nothing more can be sent: accounts the limit, and returns the deadline of the next poll.
     fn finish_transmit(&mut self, now: Instant, controller: &mut ControllerHandle) -> Instant {
         let counts = self.scoreboard.counts();
-        let limit = self.send_limit();
+        let limit = self.transmit.tso.finish().or_else(|| self.send_limit());
         // A full send buffer is the host's limit, not the application's lack of data.
-        let outstanding = self.outstanding();
-        let cwnd_full = self.path.validate_cwnd(now, &outstanding, limit == Some(SendLimit::SendBuffer), controller);
+        let stop = match limit {
+            Some(SendLimit::CongestionWindow) => SendStop::Deferral,
+            Some(SendLimit::SendBuffer) => SendStop::SendBuffer,
+            _ => SendStop::Other,
+        };
+        let cwnd_full = self.path.validate_cwnd(now, &self.outstanding(), stop, controller);
         let limit = if cwnd_full { None } else { limit };
         self.account_send_limit(now, limit);
         self.set_persist_timer(now, self.is_window_closed());
@@ -220,6 +227,7 @@ impl Sender {
             match limited_by {
                 SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
                 SendLimit::SendBuffer => self.counters.send_buffer_limited += span,
+                SendLimit::CongestionWindow => {}
             }
         }
         self.transmit.limited_by = limit.map(|limit| (limit, now));
