@@ -23,26 +23,33 @@ struct Study {
     run: &'static str,
     /// Number of seeds on the kernel; the simulator has five.
     seeds: u32,
+    /// Further arguments of the simulator's run, which leave out what another study has with more seeds.
+    compared: &'static str,
 }
 
 /// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
 const STUDIES: &[Study] = &[
-    one_seed("kernel-6.1", "scenarios/validation/kernel.toml"),
+    Study { compared: KERNEL_CASES, ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
+    // Losses are random, and chance decides when the second flow comes or the path returns: more seeds.
+    Study { seeds: 3, ..one_seed("kernel-loss-6.1", "scenarios/validation/kernel.toml --set case=loss") },
+    Study { seeds: 3, ..one_seed("kernel-rival-6.1", RIVAL) },
     one_seed("mptcp-6.1", "scenarios/validation/mptcp.toml"),
-    one_seed("failover-6.1", "scenarios/two-paths-failover.toml"),
+    Study { seeds: 5, ..one_seed("failover-6.1", FAILOVER) },
     one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick"),
-    one_seed(
-        "al-imareen-6.1",
-        "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0",
-    ),
-    // Losses are random: more seeds.
-    Study { name: "al-imareen-loss-1-6.1", run: LOSS_1, seeds: 3 },
-    Study { name: "al-imareen-loss-5-6.1", run: LOSS_5, seeds: 3 },
-    Study { name: "al-imareen-losses-6.1", run: LOSSES, seeds: 3 },
+    Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
+    Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", LOSS_1) },
+    Study { seeds: 3, ..one_seed("al-imareen-loss-5-6.1", LOSS_5) },
+    Study { seeds: 3, ..one_seed("al-imareen-losses-6.1", LOSSES) },
     one_seed("al-imareen-ropewalk-6.1", ROPEWALK),
     one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
 ];
 
+const KERNEL_CASES: &str = r#" --set sweep.case=["clean","shallow","step","long"]"#;
+const RIVAL: &str = "scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s";
+const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
+const AL_IMAREEN: &str =
+    "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
+const DELAYS: &str = r#" --set sweep.case=["10ms","50ms","100ms"]"#;
 const LOSS_1: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=1%";
 const LOSS_5: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=5%";
 
@@ -51,7 +58,7 @@ const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
 
 const fn one_seed(name: &'static str, run: &'static str) -> Study {
-    Study { name, run, seeds: 1 }
+    Study { name, run, seeds: 1, compared: "" }
 }
 
 /// Runs studies on the kernel, all or those that are named, and keeps their tables.
@@ -74,14 +81,17 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     })
 }
 
-/// Compares the kept studies with the simulator, with five seeds a cell, on one page.
+/// Compares the kept studies with the simulator, with five seeds a cell and the kernel's tick, on one page.
 pub(crate) fn page() -> Result<(), String> {
     shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let mut pairs = Vec::new();
     for study in STUDIES.iter().filter(|study| shell::root().join(KEPT_FOLDER).join(study.name).exists()) {
         let simulated = format!("{WORK_FOLDER}/simulated/{}", study.name);
         let _ = fs::remove_dir_all(shell::root().join(&simulated));
-        run_ropewalk(&format!("run {} --set repetitions=5 --quiet --out {simulated}", study.run))?;
+        run_ropewalk(&format!(
+            "run {}{} --set host.tick=10ms --set repetitions=5 --quiet --out {simulated}",
+            study.run, study.compared
+        ))?;
         pairs.push(format!("{simulated} {KEPT_FOLDER}/{}", study.name));
     }
     run_ropewalk(&format!("compare {} --out {PAGE}", pairs.join(" ")))
