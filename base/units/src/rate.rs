@@ -23,9 +23,10 @@ impl Rate {
     /// The rate of `bytes` in `span`; zero if `span` is zero.
     #[must_use]
     pub fn of(bytes: u64, span: Span) -> Self {
-        match span.0 {
-            0 => Self(0),
-            n => Self((u128::from(bytes) * 8_000_000_000 / u128::from(n)) as u64),
+        match (span.0, bytes.checked_mul(8_000_000_000)) {
+            (0, _) => Self(0),
+            (n, Some(bits)) => Self(bits / n),
+            (n, None) => Self((u128::from(bytes) * 8_000_000_000 / u128::from(n)) as u64),
         }
     }
 
