@@ -350,7 +350,6 @@ fn check_host(host: &Host, capabilities: &Capabilities, is_local: bool) -> Resul
             (host.initial_rto != Span::from_secs(1), "initial_rto", "first timeout other than one second"),
             (host.window.is_some(), "window", "greatest window"),
             (host.gro != 1, "gro", "receive offload: write `gro = 1`"),
-            (!host.tso, "tso", "TCP without super-segments"),
             (host.pacing && !capabilities.qdiscs.contains(&"fq"), "pacing", "discipline `fq`: this kernel has none"),
             (host.pacing && is_local, "pacing", "room for the fq discipline where a local queue stands"),
         ],

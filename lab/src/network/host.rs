@@ -30,6 +30,8 @@ impl Network<'_> {
             format!("ip netns exec {netns} sysctl -qw net.ipv4.tcp_congestion_control={name}")
         }));
         lines.extend(self.path_routes(k, pair, &route_options(host)));
+        let uplinks = pair.paths.iter().map(|p| uplink(*p));
+        lines.extend(uplinks.filter_map(|device| single_segments(host, &self.host(true, k), &device)));
         if host.pacing {
             lines.extend(pair.paths.iter().map(|p| {
                 let (netns, device) = (self.host(true, k), uplink(*p));
@@ -97,6 +99,11 @@ fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
     // Written data is sent even after the source has stopped: limit unsent data.
     settings.extend(any_stops.then(|| "tcp_notsent_lowat=16384".to_owned()));
     settings
+}
+
+/// Without super-segments TCP gives this device of its host one segment at a time.
+pub(super) fn single_segments(host: &Host, netns: &str, device: &str) -> Option<String> {
+    (!host.tso).then(|| format!("ip -n {netns} link set dev {device} gso_max_segs 1"))
 }
 
 /// The TCP options of routes.

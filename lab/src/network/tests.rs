@@ -262,6 +262,19 @@ fn flows_of_a_tunnel_share_its_hosts_at_ports_of_their_own() {
     assert_eq!(lines.iter().filter(|line| line.contains("notsent_lowat")).count(), 2, "one of the flows stops");
 }
 
+/// TCP's super-segments are cut for a device that takes one segment at a time.
+#[test]
+fn hosts_without_super_segments_have_devices_for_single_ones() {
+    let devices = |text: &str, sets: &[&str]| {
+        let lines = setup(text, sets, true);
+        lines.into_iter().filter(|line| line.ends_with(" gso_max_segs 1")).collect::<Vec<_>>()
+    };
+    assert_eq!(devices(SINGLE, &[]), [""; 0]);
+    assert_eq!(devices(SINGLE, &["host.tso=false"]), ["ip -n s0 link set dev p0 gso_max_segs 1"]);
+    let inner = devices(&format!("{DOUBLE}{TUNNEL}"), &["host.tso=false"]);
+    assert!(inner.contains(&"ip -n s0 link set dev rwnear gso_max_segs 1".to_owned()), "{inner:?}");
+}
+
 #[test]
 fn the_picture_has_a_line_for_every_path() {
     let text = format!("{DOUBLE}{MPTCP}");

@@ -1,6 +1,6 @@
 //! The tunnel of an experiment: `ropewalk up` at both ends.
 
-use super::host::route_options;
+use super::host::{route_options, single_segments};
 use super::{Network, Subnet, host, uplink};
 use crate::shell::quoted;
 use params::ParamValue;
@@ -50,7 +50,10 @@ impl Network<'_> {
             ));
         }
         // TCP in the tunnel takes its options from the route to the other end, which the daemon has added.
-        if let Some(options) = host(&self.experiment.flows[self.pairs[pair].flow]).map(route_options) {
+        let tcp_host = host(&self.experiment.flows[self.pairs[pair].flow]);
+        let near = device(ENDS[0]);
+        lines.extend(tcp_host.and_then(|host| single_segments(host, &self.host(true, pair), &near)));
+        if let Some(options) = tcp_host.map(route_options) {
             lines.extend([0, 1].map(|end_index| {
                 let (netns, peer) = (self.host(end_index == 0, pair), self.family.inner(2 - end_index as u8));
                 format!("ip -n {netns} route replace {peer} dev {}{options}", device(ENDS[end_index]))
