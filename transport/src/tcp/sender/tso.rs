@@ -1,6 +1,6 @@
-//! TSO autosizing and deferral (Linux 6.1.158 and later `tcp_tso_autosize`, `tcp_tso_should_defer`). New data leaves in
+//! TSO autosizing and deferral (Linux 6.1.192 `tcp_tso_autosize`, `tcp_tso_should_defer`). New data leaves in
 //! super-segments, also where the device offloads nothing; a smaller rest waits for the next acknowledgement if that is
-//! near.
+//! near: within half of the smoothed RTT, and since the stable kernels of October 2025 within a millisecond.
 
 use super::{Sender, transmit::SendLimit};
 use control::CaState;
