@@ -30,8 +30,10 @@ impl Network<'_> {
             format!("ip netns exec {netns} sysctl -qw net.ipv4.tcp_congestion_control={name}")
         }));
         lines.extend(self.path_routes(k, pair, &route_options(host)));
-        let uplinks = pair.paths.iter().map(|p| uplink(*p));
-        lines.extend(uplinks.filter_map(|device| single_segments(host, &self.host(true, k), &device)));
+        if flow.route != Route::Tunnel {
+            let uplinks = pair.paths.iter().map(|p| uplink(*p));
+            lines.extend(uplinks.filter_map(|device| single_segments(host, &self.host(true, k), &device)));
+        }
         if host.pacing {
             lines.extend(pair.paths.iter().map(|p| {
                 let (netns, device) = (self.host(true, k), uplink(*p));
