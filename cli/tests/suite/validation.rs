@@ -32,7 +32,13 @@ fn upstream_mptcp_stays_as_near_to_linux_as_it_is() {
     let out = folder("validation-mptcp").join("out").display().to_string();
     let run = ropewalk(&["run", &scenario.display().to_string(), "-q", "--out", &out]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let within = |share: &str| number(&run.stdout, &format!("within {share} %"), -1);
     assert_eq!(number(&run.stdout, "values,", -1), 8.0);
-    assert!(within("5") >= 6.0 && within("25") >= 7.0, "{}", run.stdout);
+    assert!(number(&run.stdout, "within 5 %", -1) >= 6.0, "{}", run.stdout);
+    // The two others, where the slow path has a sixteenth of the rate: the kernel's 49.6 and 62.7 Mbit/s.
+    let goodput = |name: &str| {
+        let row = run.stdout.lines().find(|line| line.starts_with(name)).expect("a row for the algorithm");
+        row.split_whitespace().nth(2).and_then(|word| word.parse::<f64>().ok()).expect("the second case")
+    };
+    let [cubic, reno] = [goodput("cubic") / 49.6, goodput("reno") / 62.7];
+    assert!(cubic < 1.22 && reno < 1.26, "{}", run.stdout);
 }
