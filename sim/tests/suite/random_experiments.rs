@@ -324,7 +324,7 @@ impl Generator {
             let mut flow = bulk(&name, self.algorithm());
             let host = host(&mut flow);
             (host.ecn, host.sack, host.timestamps) = (self.chance(0.5), self.chance(0.8), self.chance(0.8));
-            (host.quick_ack, host.pacing) = (self.chance(0.2), self.chance(0.2));
+            (host.quick_ack, host.pacing, host.tso) = (self.chance(0.2), self.chance(0.2), self.chance(0.8));
             (host.handshake, host.window) = (self.chance(0.8), self.chance(0.2).then_some(40));
             host.recovery = if self.chance(0.2) { LossRecovery::Fack } else { LossRecovery::Rack };
             if let FlowKind::Tcp { size, .. } = &mut flow.kind {

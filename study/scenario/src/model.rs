@@ -229,7 +229,7 @@ pub struct Host {
     pub send_buffer: u64,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
     pub pacing: bool,
-    /// New data leaves in super-segments, of which a rest may wait, unless it is paced.
+    /// New data leaves in super-segments, unless it is paced, and less than one may wait.
     pub tso: bool,
     /// `tcp_reordering`.
     pub reordering: u32,

@@ -41,15 +41,15 @@ pub struct Outstanding {
     pub snd_nxt: u64,
 }
 
-/// What ended a round of sending, for [`PathSender::validate_cwnd`], which itself knows whether the window is full.
+/// What limits a sender other than a full congestion window and the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendStop {
-    /// The host's send buffer is full: the application has more to send.
+pub enum SendLimit {
+    /// The congestion window has room for less than a super-segment, which waits for an acknowledgement.
+    CongestionWindow,
+    /// The receive window (Linux `TCP_CHRONO_RWND_LIMITED`).
+    ReceiveWindow,
+    /// The host's send buffer: the application has more to send (Linux `TCP_CHRONO_SNDBUF_LIMITED`).
     SendBuffer,
-    /// A rest smaller than a super-segment waits for an acknowledgement: the congestion window is the limit.
-    Deferral,
-    /// Anything else: the window, the application, the receiver.
-    Other,
 }
 
 /// The congestion-controlled sender of one path.
@@ -255,10 +255,10 @@ impl PathSender {
         &mut self,
         now: Instant,
         outstanding: &Outstanding,
-        stop: SendStop,
+        limit: Option<SendLimit>,
         controller: &mut ControllerHandle,
     ) -> bool {
-        let cwnd_full = stop == SendStop::Deferral || !self.has_room(outstanding.in_flight);
+        let cwnd_full = limit == Some(SendLimit::CongestionWindow) || !self.has_room(outstanding.in_flight);
         if self.sent_since_validation || cwnd_full {
             let Outstanding { packets_out, snd_una, snd_nxt, .. } = *outstanding;
             self.cwnd_validation.on_sent(cwnd_full, packets_out, snd_una, snd_nxt);
@@ -266,7 +266,7 @@ impl PathSender {
             if let Some(cwnd_used) =
                 self.cwnd_validation.application_limited(now, is_cwnd_limited, packets_out, self.rtt.rto())
                 && self.ca_state == CaState::Open
-                && stop != SendStop::SendBuffer
+                && limit != Some(SendLimit::SendBuffer)
             {
                 self.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
             }

@@ -44,8 +44,7 @@ fn a_full_window_is_cwnd_limited() {
     let (mut path, mut handle) = path();
     let mut round = |in_flight, snd_una, snd_nxt| {
         path.on_sent(millis(1), false, in_flight, 1);
-        let cwnd_full =
-            path.validate_cwnd(millis(1), &outstanding(in_flight, snd_una, snd_nxt), SendStop::Other, &mut handle);
+        let cwnd_full = path.validate_cwnd(millis(1), &outstanding(in_flight, snd_una, snd_nxt), None, &mut handle);
         (cwnd_full, path.cwnd_validation.is_cwnd_limited(INITIAL_CWND, false))
     };
     assert_eq!(round(10, 0, 10), (true, true));

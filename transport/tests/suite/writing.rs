@@ -1,5 +1,5 @@
 //! What limits a sender: an application with idle periods (application-limited samples, idle restarts), a closed receive
-//! window.
+//! window, a window with room for less than a super-segment.
 
 use crate::tcp_connection;
 use crate::tcp_connection::{Connection, Options, new_sender, sender_with};
@@ -92,4 +92,51 @@ fn a_closed_receive_window_is_probed_until_it_is_open() {
     let (segments, _) = poll_all(&mut sender, now);
     assert_eq!(segments.iter().map(|segment| segment.seq).collect::<Vec<_>>(), [5, 6, 7]);
     assert_eq!((sender.counters().sent, sender.counters().retransmitted), (8, 0));
+}
+
+/// A window that does not change, packets.
+#[derive(Debug)]
+struct FixedWindow(u32);
+
+impl Controller for FixedWindow {
+    fn on_event(&mut self, _path: PathId, _event: &PathEvent, _context: &mut Context<'_>) {}
+
+    fn decision(&self, _path: PathId) -> Decision {
+        Decision { cwnd: self.0, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
+    }
+}
+
+/// How many segments leave with each of so many acknowledgements of one segment, the first of them after a round trip of
+/// 20 ms and the others 0.1 ms apart; then with one 2 ms later. A buffer of the write queue has 65 segments, a millisecond
+/// of the pacing rate nine.
+fn segments_with_each_ack(window: u32, tso: bool, acks: u64) -> Vec<usize> {
+    let options = Options { tso, ..Options::default() };
+    let mut sender = sender_with(options, Box::new(FixedWindow(window)));
+    sender.handle(Instant::ZERO, Input::Write { segments: u64::MAX, last_is_small: false });
+    let us = |us| Instant::ZERO + Span::from_micros(us);
+    let ack = |ack| Ack { ack, receive_window: 1_000_000, tsval: 1, tsecr: 1, ..Ack::default() };
+    sender.handle(us(0), Input::Connect);
+    poll_all(&mut sender, us(0));
+    sender.handle(us(20_000), Input::Ack(&Ack { syn: true, ..ack(0) }));
+    assert_eq!(poll_all(&mut sender, us(20_000)).0.len(), 1 + window as usize, "the handshake's third packet, and all");
+    let times = (0..acks).map(|k| us(40_000 + 100 * k)).chain([us(40_000 + 100 * acks + 2_000)]);
+    let after = |(k, now)| {
+        sender.handle(now, Input::Ack(&ack(k)));
+        poll_all(&mut sender, now).0.len()
+    };
+    (1..).zip(times).map(after).collect()
+}
+
+/// Linux `tcp_tso_should_defer`: nothing waits if the latest packet left more than a millisecond ago.
+#[test]
+fn less_than_a_super_segment_waits_for_acknowledgements_that_are_near() {
+    assert_eq!(segments_with_each_ack(100, true, 11), [1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2]);
+    assert_eq!(segments_with_each_ack(100, false, 11), [1; 12]);
+}
+
+/// What is left of a buffer is no part of the next super-segment, and its last segment waits for none.
+#[test]
+fn the_end_of_a_buffer_of_the_write_queue_does_not_wait() {
+    assert_eq!(segments_with_each_ack(127, true, 4), [1, 0, 2, 0, 2], "128 and 129 end the second buffer");
+    assert_eq!(segments_with_each_ack(128, true, 3), [1, 1, 0, 2], "so does 129 alone");
 }

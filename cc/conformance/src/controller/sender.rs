@@ -6,7 +6,7 @@ use control::{AlgorithmEntry, CaState, Cause, Decision, PathEvent, PathInfo, Red
 use params::ParamValue;
 use std::collections::BTreeMap;
 use std::fmt;
-use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender, SendStop};
+use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender, SendLimit};
 use transport::recovery::SendSnapshot;
 use units::{Instant, PathId, RngStream, Span};
 
@@ -219,7 +219,7 @@ impl Path {
             }
             self.snapshot = self.sender.on_sent(now, self.in_flight > 1, self.in_flight, 1);
         }
-        self.sender.validate_cwnd(now, &self.outstanding(), SendStop::SendBuffer, controller);
+        self.sender.validate_cwnd(now, &self.outstanding(), Some(SendLimit::SendBuffer), controller);
     }
 
     fn ack(&mut self, now: Instant, acked: u32, lost: u32, rtt: Span, controller: &mut ControllerHandle) {

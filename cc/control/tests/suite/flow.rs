@@ -5,7 +5,7 @@ use control::registry::find;
 use control::{CaState, Cause, Decision, ParamValue, PathInfo, Reduction};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
-use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender, SendStop};
+use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
 use transport::recovery::{PendingRateSample, SendSnapshot};
 use units::{Instant, PathId, Rate, RngStream, Span};
 
@@ -199,7 +199,7 @@ impl Connection {
                 path.sender.pace(now, MSS, rate, MSS);
             }
         }
-        path.sender.validate_cwnd(now, &path.outstanding(), SendStop::Other, &mut self.controller);
+        path.sender.validate_cwnd(now, &path.outstanding(), None, &mut self.controller);
     }
 
     fn receive(&mut self, index: usize, packet: Packet) {

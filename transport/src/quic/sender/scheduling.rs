@@ -3,7 +3,6 @@
 use super::path::Waiting;
 use super::send_queue::Assignment;
 use super::{Content, Packet, PathState, Sender};
-use crate::path::SendStop;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
@@ -121,7 +120,7 @@ impl Sender {
         let sent_on = std::mem::take(&mut self.sent_on);
         for (_, path) in self.paths.iter_mut().enumerate().filter(|(index, _)| sent_on & (1 << index) != 0) {
             let outstanding = path.sent.outstanding();
-            path.sender.validate_cwnd(now, &outstanding, SendStop::Other, &mut self.controller);
+            path.sender.validate_cwnd(now, &outstanding, None, &mut self.controller);
             if path.waiting.is_empty() {
                 path.sender.end_burst();
             }

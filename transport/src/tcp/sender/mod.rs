@@ -1,7 +1,7 @@
 //! The TCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack` (recovery
-//! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (how many leave together), `subflow` (methods for MPTCP).
+//! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (super-segments), `subflow` (methods for MPTCP).
 //! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
 //! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
@@ -43,7 +43,7 @@ pub struct SenderConfig {
     pub accurate_ecn: bool,
     /// Paces even if the controller gives no rate, at Linux's 200 % (slow start) or 120 % of cwnd / SRTT.
     pub pacing: bool,
-    /// New data leaves in super-segments, and a rest may wait, as in Linux (`tcp_tso_should_defer`). Not while paced.
+    /// New data leaves in super-segments, unless it is paced, and less than one may wait (Linux `tcp_tso_should_defer`).
     pub tso: bool,
     /// Size of the send buffer, segments.
     pub send_buffer: u64,

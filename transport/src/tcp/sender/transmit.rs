@@ -2,7 +2,7 @@
 //! receive window and the pacer allow.
 
 use super::{Output, Sender, handshake::Handshake};
-use crate::path::{ControllerHandle, SendStop};
+use crate::path::{ControllerHandle, SendLimit};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
 use units::Instant;
@@ -35,16 +35,6 @@ enum TlpState {
         tlp_high_seq: u64,
         retransmission: Option<u64>,
     },
-}
-
-/// What limits the sender other than a full congestion window; two of them are accounted (Linux
-/// `TCP_CHRONO_RWND_LIMITED`, `TCP_CHRONO_SNDBUF_LIMITED`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendLimit {
-    /// By a rest that waits.
-    CongestionWindow,
-    ReceiveWindow,
-    SendBuffer,
 }
 
 impl Transmit {
@@ -153,11 +143,16 @@ impl Sender {
     }
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
-        if self.path.decision.pacing_rate.is_some() || self.config.pacing {
+        if self.is_paced() {
             self.pace(now);
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
         Segment { kind: SegmentKind::Data, seq, tsval: timestamp(now), tsecr: self.ts_recent, cwr, retransmission }
+    }
+
+    /// True if segments are paced: the controller asks for it, or the host paces every algorithm.
+    pub(super) fn is_paced(&self) -> bool {
+        self.path.decision.pacing_rate.is_some() || self.config.pacing
     }
 
     fn pace(&mut self, now: Instant) {
@@ -190,12 +185,7 @@ impl Sender {
         let counts = self.scoreboard.counts();
         let limit = self.transmit.tso.finish().or_else(|| self.send_limit());
         // A full send buffer is the host's limit, not the application's lack of data.
-        let stop = match limit {
-            Some(SendLimit::CongestionWindow) => SendStop::Deferral,
-            Some(SendLimit::SendBuffer) => SendStop::SendBuffer,
-            _ => SendStop::Other,
-        };
-        let cwnd_full = self.path.validate_cwnd(now, &self.outstanding(), stop, controller);
+        let cwnd_full = self.path.validate_cwnd(now, &self.outstanding(), limit, controller);
         let limit = if cwnd_full { None } else { limit };
         self.account_send_limit(now, limit);
         self.set_persist_timer(now, self.is_window_closed());

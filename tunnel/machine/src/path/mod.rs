@@ -29,7 +29,7 @@ use migration::Migration;
 use phantom_queue::PhantomQueue;
 use sent_packets::SentPackets;
 use steadiness::RecentLosses;
-use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState, SendStop};
+use transport::path::{AckedPackets, ControllerHandle, PathSender, PriorState};
 use units::{Instant, PathId, Rate, Span};
 use validation::PathValidation;
 use wire::frame::{Ack, Frame, PathState};
@@ -321,7 +321,7 @@ impl TunnelPath {
     /// Validates the congestion window; called when nothing more can be sent now. `app_limited` if there is no more
     /// data.
     pub(super) fn validate_cwnd(&mut self, now: Instant, app_limited: bool, controller: &mut ControllerHandle) {
-        let is_cwnd_full = self.sender.validate_cwnd(now, &self.sent.outstanding(), SendStop::Other, controller);
+        let is_cwnd_full = self.sender.validate_cwnd(now, &self.sent.outstanding(), None, controller);
         if app_limited && !is_cwnd_full {
             if !self.is_saturated() {
                 self.sender.mark_app_limited(self.sent.in_flight);
