@@ -69,6 +69,12 @@ impl<'a> Comparison<'a> {
         &self.studies[1 - self.baseline]
     }
 
+    /// The folder of the study that is compared with the baseline, without the folders above it.
+    pub(crate) fn measured_folder(&self) -> &'a str {
+        let name = self.names[1 - self.baseline];
+        name.trim_end_matches('/').rsplit('/').next().unwrap_or(name)
+    }
+
     /// `one-link against one-link-kernel`.
     pub(crate) fn name(&self) -> String {
         let [measured, baseline] = [1 - self.baseline, self.baseline].map(|side| self.names[side]);

@@ -12,7 +12,8 @@ pub(crate) const HEADINGS: [&str; 9] = ["cells", "values", "median", "90th", "95
 /// The errors of one comparison, or of all.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// The scenario, with the names of the studies if several comparisons are of that scenario.
+    /// The scenario, with the folder of the measured study if several comparisons are of that scenario; with both names
+    /// if several folders are called so.
     pub(crate) label: String,
     /// The number of cells that both studies have.
     pub(crate) cells: usize,
@@ -22,10 +23,14 @@ pub(crate) struct Row {
 /// A row for each comparison.
 pub(crate) fn rows(comparisons: &[Comparison<'_>]) -> Vec<Row> {
     let scenario = |comparison: &Comparison<'_>| comparison.measured().scenario.to_owned();
-    let is_unique = |name: &String| comparisons.iter().filter(|comparison| scenario(comparison) == *name).count() == 1;
+    let in_folder = |comparison: &Comparison<'_>| format!("{}, {}", scenario(comparison), comparison.measured_folder());
+    let is_unique = |label: &dyn Fn(&Comparison<'_>) -> String, name: &String| {
+        comparisons.iter().filter(|comparison| label(comparison) == *name).count() == 1
+    };
     let label = |comparison| {
         Some(scenario(comparison))
-            .filter(is_unique)
+            .filter(|name| is_unique(&scenario, name))
+            .or_else(|| Some(in_folder(comparison)).filter(|name| is_unique(&in_folder, name)))
             .unwrap_or_else(|| format!("{}, {}", scenario(comparison), comparison.name()))
     };
     comparisons

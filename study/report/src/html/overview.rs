@@ -77,7 +77,7 @@ fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
     let row = |(index, (row, comparison)): (usize, (&Row, &Comparison<'_>))| {
         let (label, sides, numbers) = (escape(&row.label), escape(&comparison.name()), numbers(row));
         format!(
-            "<tr><th scope=\"row\"><a href=\"#pair-{index}\">{label}</a></th><td class=\"name\">{sides}</td>{numbers}</tr>\n"
+            "<tr><th scope=\"row\"><a href=\"#pair-{index}\">{label}</a></th>{numbers}<td class=\"name\">{sides}</td></tr>\n"
         )
     };
     let body: String = rows.iter().zip(comparisons).enumerate().map(row).collect();
@@ -93,7 +93,7 @@ fn overview(comparisons: &[Comparison<'_>], rows: &[Row]) -> String {
         "<section id=\"agreement\">\n<h2>All together</h2>\n<p><b>{}</b></p>\n<div class=\"scroll\"><table class=\"plain\">\
          <caption>|error| of the goodput, percent of the baseline's, and how many values are within 5, 10 and 20 %. Percentiles \
          are interpolated linearly between order statistics</caption><thead><tr><th scope=\"col\" class=\"corner\">scenario</th>\
-         <th scope=\"col\" class=\"corner\">compared</th>{heads}</tr></thead>\n<tbody>\n{body}</tbody><tfoot><tr><th scope=\"row\">{}</th><td></td>{}</tr></tfoot></table>\
+         {heads}<th scope=\"col\" class=\"corner\">compared</th></tr></thead>\n<tbody>\n{body}</tbody><tfoot><tr><th scope=\"row\">{}</th>{}<td></td></tr></tfoot></table>\
          </div>\n{curve}</section>\n",
         nonbreaking(&escape(&total.sentence(comparisons.len()))),
         total.label,

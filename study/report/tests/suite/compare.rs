@@ -141,13 +141,29 @@ fn several_comparisons_have_one_distribution_and_a_section_each() {
     let agreement = section(&page, "agreement");
     assert!(agreement.contains("<a href=\"#pair-1\">other</a>"));
     let place = |text: &str| agreement.find(text).expect(text);
-    assert!(place(">compared<") < place(">cells<"), "heads stand over their columns");
+    assert!(place(">cells<") < place(">compared<"), "heads stand over their columns");
+    assert!(place("<td>21</td>") < place(">sim against kernel<"), "heads stand over their columns");
     let ids: Vec<&str> = page.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     for id in ["pair-0", "pair-1", "agreement-1", "series-0", "drawn-1", "cell-0", "cell-40"] {
         assert_eq!(ids.iter().filter(|known| **known == id).count(), 1, "{id}");
     }
     // The worst of the first pair, and the first of the second, lead to their own plots.
     assert!(section(&page, "cells-0").contains("#cell-0\"") && section(&page, "cells-1").contains("#cell-21\""));
+}
+
+/// Comparisons of one scenario are told apart by a folder, or by both if folders are called alike.
+#[test]
+fn comparisons_of_one_scenario_are_named_by_their_folders() {
+    let runs = cells(20);
+    let label = |folders: [&str; 2]| {
+        let comparisons = folders.map(|folder| Comparison::new([(folder, study(&runs)), ("kernel", study(&runs))], 1));
+        let text = compare_terminal(&comparisons, 400, false);
+        let named =
+            text.lines().filter(|line| line.starts_with("made-up, ")).map(|line| line.split("  ").next().unwrap());
+        named.take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(label(["out/loss", "out/rival/"]), ["made-up, loss", "made-up, rival"]);
+    assert_eq!(label(["a/loss", "b/loss"]), ["made-up, a/loss against kernel", "made-up, b/loss against kernel"]);
 }
 
 #[test]
