@@ -18,6 +18,9 @@ pub struct SentPacket {
     flags: u8,
 }
 
+/// Entries of a new ring: room for an initial window (RFC 6928).
+const INITIAL_PACKETS: usize = 16;
+
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
 /// A retransmission of the packet is outstanding.
@@ -100,7 +103,7 @@ pub struct Scoreboard {
 impl Default for Scoreboard {
     fn default() -> Self {
         Self {
-            ring: vec![SentPacket::default(); 64],
+            ring: vec![SentPacket::default(); INITIAL_PACKETS],
             snd_una: 0,
             snd_nxt: 0,
             counts: PacketCounts::default(),
