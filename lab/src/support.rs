@@ -183,6 +183,9 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
                 "host.tick: this kernel's timers tick every {kernel_ms} ms, whatever is asked for ({requested_ms} ms)"
             ));
         }
+        if !host.small_queues && experiment.links.iter().any(|link| link.forward.local) {
+            notes.push("host.small_queues: the kernel's own small queues cannot be turned off".into());
+        }
         if multipath.is_some() {
             notes.push("mptcp: rules of reinjection and the scheduler are the kernel's own".into());
         }

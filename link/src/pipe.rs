@@ -104,6 +104,12 @@ impl<P: Packet> Pipe<P> {
         self.decides_on_arrival() && !self.egress.is_impaired()
     }
 
+    /// When the packet that was enqueued last has been transmitted, if that is [decided on arrival](Self::decides_on_arrival).
+    #[must_use]
+    pub fn last_departure(&self) -> Option<Instant> {
+        self.decides_on_arrival().then(|| self.egress.transmitter.idle_at())
+    }
+
     /// Whether packets may be enqueued as soon as the time at which they will be is known: nothing happens in the queue
     /// between them.
     #[must_use]

@@ -190,6 +190,10 @@ class Host:
     """`tcp_sack`. Default: true."""
     send_buffer: Size | None = None
     """The max of `tcp_wmem`. Default: 4194304b."""
+    small_queues: bool | None = None
+    """TCP small queues: of a connection, no more than about 1 ms of its rate waits in its host's own queue (a link
+    that is `local`, with a queue that decides on arrival); the rest waits in the send buffer. Default: true.
+    """
     tick: Time | None = None
     """The kernel's timer tick, 1/HZ. Default: 4ms."""
     timestamps: bool | None = None

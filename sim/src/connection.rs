@@ -117,6 +117,15 @@ impl Connection {
         }
     }
 
+    /// Called when the segment just sent, on a subflow of MPTCP, waits in the sending host's own queue until `departure`.
+    pub(crate) fn wait_in_host_queue(&mut self, subflow: u16, departure: Instant) {
+        match self {
+            Self::Single(single) => single.sender.wait_in_host_queue(departure),
+            Self::Multi(multi) => multi.sender.wait_in_host_queue(subflow, departure),
+            Self::Quic(_) => {}
+        }
+    }
+
     /// The sender's next output.
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant) -> SenderOutput {

@@ -191,6 +191,7 @@ fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> 
         accurate_ecn: ecn == Some(Ecn::L4s),
         pacing: host.pacing,
         tso: host.tso,
+        small_queues: host.small_queues,
         send_buffer: (host.send_buffer / (u64::from(mss) + SEND_OVERHEAD)).max(2),
         reordering: host.reordering,
         max_reordering: host.max_reordering,

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::connection::{Connection, SenderOutput};
 use crate::flow::{FlowProtocol, FlowState};
-use crate::network::Component;
+use crate::network::{Component, Sent};
 use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::split_connection::SplitConnection;
 use crate::tcp::TcpFlow;
@@ -206,15 +206,19 @@ impl Engine {
                     }
                     let (bytes, ecn) = tcp.segment_bytes(&segment);
                     let packet = Packet::new(Body::TcpSegment(segment), flow, tcp.connection_number, *direction);
-                    if !self.network.send(*route, packet, bytes, ecn) {
-                        tcp.connection.refuse(now, segment);
+                    match self.network.send(*route, packet, bytes, ecn) {
+                        Sent::Away => {}
+                        Sent::Queued(departure) => tcp.connection.wait_in_host_queue(0, departure),
+                        Sent::Dropped => tcp.connection.refuse(now, segment),
                     }
                 }
                 SenderOutput::Mptcp(segment) => {
                     let (bytes, ecn) = tcp.mptcp_segment_bytes(&segment);
                     let packet = Packet::new(Body::MptcpSegment(segment), flow, segment.subflow, *direction);
-                    if !self.network.send(tcp.route_of(segment.subflow), packet, bytes, ecn) {
-                        tcp.connection.refuse_mptcp(now, segment);
+                    match self.network.send(tcp.route_of(segment.subflow), packet, bytes, ecn) {
+                        Sent::Away => {}
+                        Sent::Queued(departure) => tcp.connection.wait_in_host_queue(segment.subflow, departure),
+                        Sent::Dropped => tcp.connection.refuse_mptcp(now, segment),
                     }
                 }
                 SenderOutput::Quic(quic) => {

@@ -21,6 +21,17 @@ use record::Work;
 use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
 use units::Instant;
 
+/// What became of a packet at its sending host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It has left the host, or nobody knows when it will.
+    Away,
+    /// It leaves the host's own queue at this instant.
+    Queued(Instant),
+    /// The host's own queue dropped it.
+    Dropped,
+}
+
 /// Everything between the hosts, the clock included.
 #[derive(Debug)]
 pub(crate) struct Network {
@@ -79,9 +90,9 @@ impl Network {
         self.event_queue.schedule(self.ids.id(component), time);
     }
 
-    /// Sends a host's packet. False if a queue of the host itself dropped it.
+    /// Sends a host's packet.
     #[inline]
-    pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> bool {
+    pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> Sent {
         let (direction, flow) = (packet.direction, packet.flow_hash());
         let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn);
         match route {
@@ -89,18 +100,25 @@ impl Network {
             Route::Subflows => unreachable!("a packet of a subflow has a path"),
             Route::Tunnel => {
                 self.enter_tunnel(direction, descriptor);
-                true
+                Sent::Away
             }
         }
     }
 
-    /// Offers a packet to the first pipe of a path. False if that is a queue of the sending host and drops it.
+    /// Offers a packet to the first pipe of a path.
     #[inline]
-    pub(crate) fn enter_path(&mut self, path: u16, descriptor: PacketDescriptor) -> bool {
+    pub(crate) fn enter_path(&mut self, path: u16, descriptor: PacketDescriptor) -> Sent {
         let packet = self.slab.get_mut(descriptor.slot);
         packet.path = path;
         let pipe = self.topology.first(path, packet.direction);
-        self.offer(pipe, descriptor) != Verdict::Dropped || !self.topology.is_local(pipe)
+        let verdict = self.offer(pipe, descriptor);
+        match verdict {
+            _ if !self.topology.is_local(pipe) => Sent::Away,
+            Verdict::Dropped => Sent::Dropped,
+            Verdict::Accepted | Verdict::Lost => {
+                self.topology.pipes[pipe as usize].last_departure().map_or(Sent::Away, Sent::Queued)
+            }
+        }
     }
 
     /// Dequeues the packet that is due from a pipe and enqueues it at the next one; returns it if it has crossed its

@@ -184,3 +184,22 @@ fn as_many_packets_wait_for_a_super_segment_as_in_the_kernel() {
         assert!((share - kernel).abs() < 0.029, "{packets} packets: {share} for {kernel}");
     }
 }
+
+/// The packets in flight of a flow whose bottleneck is its own host's queue, with room for 165 packets: small queues (TSQ) let
+/// some 20 of them wait there, more with super-segments, and the window stops growing at twice of what is in flight. The
+/// kernel's means are of `validation/kernel-single-path.toml`, `--on uml`, from second 5 on.
+#[test]
+fn small_queues_keep_as_many_packets_in_flight_as_in_the_kernel() {
+    for (algorithm, tso, kernel) in
+        [("reno", false, 181.1), ("cubic", false, 172.1), ("reno", true, 205.0), ("cubic", true, 183.0)]
+    {
+        let (congestion, tso_key) = (format!("flow.tcp.congestion={algorithm}"), format!("host.tso={tso}"));
+        let sets = [&*congestion, &*tso_key, "host.small_queues=true"];
+        let scenario = load("validation/kernel-single-path.toml", &sets);
+        let run = ropewalk_sim::run(&scenario.cells[0].experiment, 1).expect("registered");
+        let in_flight = mean(&column(&run, "flow tcp", "in_flight_packets")[50..]);
+        println!("{algorithm}, tso {tso}: {in_flight:.1} / {kernel}");
+        // The bucket of the kernel's `tbf` lets two packets go ahead, one more is in transmission, and one may be a sample's.
+        assert!((in_flight - kernel).abs() < 4.0, "{algorithm}, tso {tso}: {in_flight} for {kernel}");
+    }
+}

@@ -174,6 +174,7 @@ fn host() -> Vec<KeyDefault> {
         ("send_buffer", json!(format!("{}b", host.send_buffer))),
         ("pacing", json!(host.pacing)),
         ("tso", json!(host.tso)),
+        ("small_queues", json!(host.small_queues)),
         ("reordering", json!(host.reordering)),
         ("max_reordering", json!(host.max_reordering)),
         ("tick", time(host.tick)),

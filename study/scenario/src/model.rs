@@ -231,6 +231,8 @@ pub struct Host {
     pub pacing: bool,
     /// New data leaves in super-segments, unless it is paced, and less than one may wait.
     pub tso: bool,
+    /// TCP small queues: a connection keeps about a millisecond of its rate in its host's own queue.
+    pub small_queues: bool,
     /// `tcp_reordering`.
     pub reordering: u32,
     /// `tcp_max_reordering`.
@@ -300,6 +302,7 @@ impl Host {
             tick: Span::from_millis(1),
             recovery: LossRecovery::Fack,
             tso: false,
+            small_queues: false,
             handshake: false,
             initial_rto: Span::from_secs(3),
             window: Some(20),
@@ -323,6 +326,7 @@ impl Default for Host {
             send_buffer: 4_194_304,
             pacing: false,
             tso: true,
+            small_queues: true,
             reordering: 3,
             max_reordering: 300,
             tick: Span::from_millis(4),

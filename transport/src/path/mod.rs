@@ -46,6 +46,8 @@ pub struct Outstanding {
 pub enum SendLimit {
     /// The congestion window has room for less than a super-segment, which waits for an acknowledgement.
     CongestionWindow,
+    /// The queue of the sending host holds enough of the connection (Linux `TSQ_THROTTLED`).
+    HostQueue,
     /// The receive window (Linux `TCP_CHRONO_RWND_LIMITED`).
     ReceiveWindow,
     /// The host's send buffer: the application has more to send (Linux `TCP_CHRONO_SNDBUF_LIMITED`).
@@ -266,7 +268,7 @@ impl PathSender {
             if let Some(cwnd_used) =
                 self.cwnd_validation.application_limited(now, is_cwnd_limited, packets_out, self.rtt.rto())
                 && self.ca_state == CaState::Open
-                && limit != Some(SendLimit::SendBuffer)
+                && !matches!(limit, Some(SendLimit::SendBuffer | SendLimit::HostQueue))
             {
                 self.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
             }

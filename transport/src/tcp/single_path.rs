@@ -31,6 +31,11 @@ impl SinglePathSender {
         self.sender.handle(now, input, &mut self.controller);
     }
 
+    /// The segment that was polled last waits in the queue of the sending host until `departure`.
+    pub fn wait_in_host_queue(&mut self, departure: Instant) {
+        self.sender.wait_in_host_queue(departure);
+    }
+
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant) -> Output {
         self.sender.poll(now, &mut self.controller)

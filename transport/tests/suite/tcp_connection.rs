@@ -109,6 +109,7 @@ pub(crate) fn sender_config(options: Options) -> sender::SenderConfig {
         accurate_ecn: options.echo == control::Ecn::L4s,
         pacing: false,
         tso: options.tso,
+        small_queues: true,
         send_buffer: options.send_buffer,
         reordering: 3,
         max_reordering: 300,

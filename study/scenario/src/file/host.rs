@@ -38,6 +38,9 @@ pub(crate) struct Host {
     /// New data leaves in super-segments of about 1 ms of the rate, at least two packets, and less than that waits for
     /// an acknowledgement due within 1 ms, as in Linux with offloads or without. Not while paced.
     pub(crate) tso: Option<bool>,
+    /// TCP small queues: of a connection, no more than about 1 ms of its rate waits in its host's own queue (a link that is
+    /// `local`, with a queue that decides on arrival); the rest waits in the send buffer.
+    pub(crate) small_queues: Option<bool>,
     /// `tcp_reordering`.
     pub(crate) reordering: Option<u32>,
     /// `tcp_max_reordering`.

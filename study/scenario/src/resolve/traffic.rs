@@ -426,6 +426,7 @@ fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     host.quick_ack = table.quick_ack.unwrap_or(host.quick_ack);
     host.pacing = table.pacing.unwrap_or(host.pacing);
     host.tso = table.tso.unwrap_or(host.tso);
+    host.small_queues = table.small_queues.unwrap_or(host.small_queues);
     host.reordering = table.reordering.unwrap_or(host.reordering);
     host.max_reordering = table.max_reordering.unwrap_or(host.max_reordering);
     Ok(())

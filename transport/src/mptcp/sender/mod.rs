@@ -247,6 +247,11 @@ impl Sender {
         Output::WaitUntil(self.deadline())
     }
 
+    /// The segment that was polled last, of this subflow, waits in the queue of the sending host until `departure`.
+    pub fn wait_in_host_queue(&mut self, subflow: u16, departure: Instant) {
+        self.subflows[usize::from(subflow)].sender.wait_in_host_queue(departure);
+    }
+
     /// The counters.
     #[must_use]
     pub fn counters(&self) -> &ConnectionCounters {

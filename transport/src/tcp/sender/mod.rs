@@ -1,7 +1,8 @@
 //! The TCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack` (recovery
-//! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (super-segments), `subflow` (methods for MPTCP).
+//! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (super-segments), `small_queue` (the
+//! host's own queue), `subflow` (methods for MPTCP).
 //! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
 //! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
@@ -9,6 +10,7 @@ mod ack;
 mod fast_retransmit;
 mod handshake;
 mod reno_sack;
+mod small_queue;
 mod subflow;
 mod timers;
 mod transmit;
@@ -45,6 +47,8 @@ pub struct SenderConfig {
     pub pacing: bool,
     /// New data leaves in super-segments, unless it is paced, and less than one may wait (Linux `tcp_tso_should_defer`).
     pub tso: bool,
+    /// No more than about a millisecond of the pacing rate waits in the host's own queue (Linux `tcp_small_queue_check`).
+    pub small_queues: bool,
     /// Size of the send buffer, segments.
     pub send_buffer: u64,
     /// Initial reordering degree, packets (`tcp_reordering`).
@@ -154,6 +158,7 @@ pub struct Sender {
     timers: Timers,
     handshake: handshake::Handshake,
     transmit: transmit::Transmit,
+    small_queue: small_queue::SmallQueue,
     /// Right edge of the receive window, bytes.
     snd_wnd_edge: u64,
     /// The first segment beyond the receive window.
@@ -185,6 +190,7 @@ impl Sender {
             timers: Timers::default(),
             handshake: handshake::Handshake::default(),
             transmit: transmit::Transmit::default(),
+            small_queue: small_queue::SmallQueue::default(),
             snd_wnd_edge: 0,
             snd_wnd_end: 0,
             write_seq: 0,

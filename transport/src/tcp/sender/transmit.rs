@@ -87,7 +87,7 @@ impl Sender {
             && counts.retrans_out < counts.lost_out
             && let Some(seq) = self.scoreboard.next_lost()
         {
-            return Some(self.retransmit(now, seq));
+            return self.small_queue_allows_retransmission(now).then(|| self.retransmit(now, seq));
         }
         (self.can_send_new() && self.tso_allows_new(now)).then(|| self.send_new(now, controller))
     }
@@ -183,7 +183,9 @@ impl Sender {
     /// Called when nothing more can be sent: accounts the limit, and returns the deadline of the next poll.
     fn finish_transmit(&mut self, now: Instant, controller: &mut ControllerHandle) -> Instant {
         let counts = self.scoreboard.counts();
-        let limit = self.transmit.tso.finish().or_else(|| self.send_limit());
+        let host_queue_room_at = self.small_queue.finish();
+        let host_queue_limit = host_queue_room_at.map(|_| SendLimit::HostQueue);
+        let limit = self.transmit.tso.finish().or(host_queue_limit).or_else(|| self.send_limit());
         // A full send buffer is the host's limit, not the application's lack of data.
         let cwnd_full = self.path.validate_cwnd(now, &self.outstanding(), limit, controller);
         let limit = if cwnd_full { None } else { limit };
@@ -199,7 +201,7 @@ impl Sender {
             return send_time.min(self.deadline());
         }
         self.path.pacer.end_burst();
-        self.deadline()
+        self.deadline().min(host_queue_room_at.unwrap_or(Instant::NEVER))
     }
 
     /// Marks delivery-rate samples as application-limited if there is nothing to send although the congestion window
@@ -217,7 +219,7 @@ impl Sender {
             match limited_by {
                 SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
                 SendLimit::SendBuffer => self.counters.send_buffer_limited += span,
-                SendLimit::CongestionWindow => {}
+                SendLimit::CongestionWindow | SendLimit::HostQueue => {}
             }
         }
         self.transmit.limited_by = limit.map(|limit| (limit, now));

@@ -33,8 +33,12 @@ impl Tso {
 impl Sender {
     /// True if the next new segment may leave: it continues a super-segment, or begins one that need not wait.
     pub(super) fn tso_allows_new(&mut self, now: Instant) -> bool {
-        if !self.config.tso || self.is_paced() {
-            return true;
+        if !self.config.tso {
+            return self.small_queue_allows(now, |_| 1);
+        }
+        if self.is_paced() {
+            let burst = |sender: &Self| u64::from(sender.path.burst(sender.pacing_rate(), sender.config.mss));
+            return self.small_queue_allows(now, burst);
         }
         if self.transmit.tso.left == 0 {
             let snd_nxt = self.scoreboard.snd_nxt();
@@ -50,7 +54,11 @@ impl Sender {
                     Some(if is_cwnd { SendLimit::CongestionWindow } else { SendLimit::ReceiveWindow });
                 return false;
             }
-            self.transmit.tso.left = room.min((cwnd / 2).max(1)).min(goal).min(in_buffer);
+            let segments = room.min((cwnd / 2).max(1)).min(goal).min(in_buffer);
+            if !self.small_queue_allows(now, |_| segments) {
+                return false;
+            }
+            self.transmit.tso.left = segments;
         }
         self.transmit.tso.left -= 1;
         true

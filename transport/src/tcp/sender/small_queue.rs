@@ -1,0 +1,77 @@
+//! TCP small queues (Linux 6.1 `tcp_small_queue_check`): a connection keeps about a millisecond of its pacing rate in the
+//! queue of its own host. More waits in the send buffer, and leaves as packets leave that queue.
+
+use super::Sender;
+use std::collections::VecDeque;
+use units::Instant;
+
+/// The limit is the data of 1/1024 s (`sk_pacing_shift` 10).
+const LIMITS_A_SECOND: u64 = 1 << 10;
+/// The greatest limit of a sender that is not paced, bytes (`tcp_limit_output_bytes`).
+const LIMIT_OUTPUT_BYTES: u64 = 1 << 20;
+/// What a packet's buffer takes beside its payload, bytes: a full one counts as 2304 (`SKB_TRUESIZE`).
+const BUFFER_OVERHEAD: u64 = 856;
+
+/// A connection's packets in the queue of its own host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SmallQueue {
+    /// When each packet leaves the queue, in order.
+    departures: VecDeque<Instant>,
+    /// When the queue has room again, if the latest poll found none.
+    room_at: Option<Instant>,
+}
+
+impl SmallQueue {
+    /// Nothing more is sent now. Returns when the queue has room again, if it is full.
+    pub(super) fn finish(&mut self) -> Option<Instant> {
+        self.room_at.take()
+    }
+
+    /// Packets in the queue.
+    fn packets(&mut self, now: Instant) -> usize {
+        while self.departures.front().is_some_and(|departure| *departure <= now) {
+            self.departures.pop_front();
+        }
+        self.departures.len()
+    }
+}
+
+impl Sender {
+    /// The segment that was polled last waits in the queue of the sending host until `departure`.
+    pub fn wait_in_host_queue(&mut self, departure: Instant) {
+        if self.config.small_queues {
+            self.small_queue.departures.push_back(departure);
+        }
+    }
+
+    /// True if the host's queue has room for a buffer of new data, of so many segments.
+    pub(super) fn small_queue_allows(&mut self, now: Instant, segments: impl FnOnce(&Self) -> u64) -> bool {
+        self.has_host_queue_room(now, |sender| sender.small_queue_limit(segments(sender)))
+    }
+
+    /// True if the host's queue has room for a retransmission: twice as much may wait.
+    pub(super) fn small_queue_allows_retransmission(&mut self, now: Instant) -> bool {
+        self.has_host_queue_room(now, |sender| 2 * sender.small_queue_limit(1))
+    }
+
+    /// The bytes that may wait in the host's queue when a buffer of so many segments is to be sent.
+    fn small_queue_limit(&self, segments: u64) -> u64 {
+        let buffer = segments * u64::from(self.config.mss) + BUFFER_OVERHEAD;
+        let limit = (2 * buffer).max(self.pacing_rate().as_bits() / 8 / LIMITS_A_SECOND);
+        if self.is_paced() { limit } else { limit.min(LIMIT_OUTPUT_BYTES) }
+    }
+
+    fn has_host_queue_room(&mut self, now: Instant, limit: impl FnOnce(&Self) -> u64) -> bool {
+        let packets = self.small_queue.packets(now);
+        if packets == 0 {
+            return true;
+        }
+        let allowed = (limit(self) / (u64::from(self.config.mss) + BUFFER_OVERHEAD)) as usize;
+        // With nothing outstanding but one packet, no acknowledgement would come.
+        if packets <= allowed || self.scoreboard.counts().packets_out <= 1 {
+            return true;
+        }
+        self.small_queue.room_at = Some(self.small_queue.departures[packets - allowed - 1]);
+        false
+    }
+}
