@@ -264,6 +264,9 @@ fn settings_that_the_kernel_overrides_are_noted_once() {
     };
     assert_eq!(keys(notes_of(SECOND_PATH, &[MPTCP])), ["mptcp"]);
     assert_eq!(keys(notes_of("", &["path.wire.reorder=1%", "path.wire.delay=1ms"])), ["reorder"]);
+    let small_queues = "host.small_queues=false";
+    assert!(notes_of("", &[small_queues]).is_empty(), "the queue is not the host's");
+    assert_eq!(keys(notes_of("", &[small_queues, "path.wire.local=true"])), ["host.small_queues"]);
     let policer = "path.wire.policer={ rate = \"1mbit\", burst = \"10kB\" }";
     assert_eq!(keys(notes_of("", &[policer])), ["policer"]);
     assert!(notes_of("", &[policer, "path.wire.overhead=14b"]).is_empty(), "the overhead is an Ethernet header");
