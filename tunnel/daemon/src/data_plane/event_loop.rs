@@ -9,7 +9,7 @@
 
 use super::buffer::{BufferMut, Pool, SizeClass};
 use super::channel::{Command, CommandReceiver};
-use super::coalescing::Coalescing;
+use super::coalescing::{Coalescing, Reads};
 use super::config::{Error, Update};
 use super::device::Device;
 use super::report::Report;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use units::{Instant, Span};
 
 /// Maximum number of super-packets read from one descriptor in one iteration: half a megabyte.
-const BUDGET: usize = 8;
+pub(super) const BUDGET: usize = 8;
 /// Maximum number of epoll events fetched at once.
 const MAX_EVENTS: usize = 32;
 /// Bounds of the buffer pools for each peer: 256 MiB and 264 MiB, so that the ingress queue and the fragments in flight of
@@ -187,10 +187,10 @@ impl EventLoop {
             };
             let now = self.now();
             let bytes_before = io.bytes();
-            let mut reads = 0;
+            let mut reads = Reads::default();
             for event in &events[..event_count] {
                 match event.data() {
-                    DEVICE_TOKEN => reads += read_device(io, engine, now)?,
+                    DEVICE_TOKEN => reads.add(read_device(io, engine, now)?),
                     TIMER_TOKEN => self.disarm(),
                     ENGINE_TOKEN => engine.on_poll_ready(now),
                     INBOX_TOKEN => {
@@ -202,7 +202,7 @@ impl EventLoop {
                             return Ok(());
                         }
                     }
-                    socket => reads += on_socket_event(io, engine, now, socket as usize, event.events()),
+                    socket => reads.add(on_socket_event(io, engine, now, socket as usize, event.events())),
                 }
             }
             if now >= engine.deadline() {
@@ -211,7 +211,7 @@ impl EventLoop {
             engine.flush(io, now);
             // A reload may have replaced sockets, and their counters.
             let bytes = io.bytes().saturating_sub(bytes_before);
-            let pause = self.coalescing.pause(now, reads, bytes).min(engine.deadline().since(now));
+            let pause = self.coalescing.pause(now, &reads, bytes).min(engine.deadline().since(now));
             if pause > Span::ZERO {
                 std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
             }
