@@ -5,6 +5,7 @@
 
 #[doc(hidden)]
 pub mod check;
+mod coalescing;
 mod config;
 mod endpoint;
 mod entropy;
@@ -19,6 +20,7 @@ mod secondary;
 mod status;
 mod streams;
 
+pub use coalescing::{Coalescing, Reads};
 pub use config::{EndpointConfig, MAX_PATHS, OFF, PathClasses, PathConfig, RealtimeOptions, TunnelOptions};
 pub use endpoint::Endpoint;
 pub use entropy::Entropy;

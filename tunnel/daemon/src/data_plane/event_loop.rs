@@ -5,11 +5,10 @@
 //! neither a direction nor a path starves another; then the engine sends what it has gathered. The timer is a timerfd
 //! with nanoseconds, set only before the loop sleeps and if the deadline has become earlier: an early expiry is harmless.
 //! While packets come one by one and often, the loop waits a little between two iterations
-//! ([`coalescing`](super::coalescing)).
+//! ([`Coalescing`]).
 
 use super::buffer::{BufferMut, Pool, SizeClass};
 use super::channel::{Command, CommandReceiver};
-use super::coalescing::{Coalescing, Reads};
 use super::config::{Error, Update};
 use super::device::Device;
 use super::report::Report;
@@ -17,6 +16,7 @@ use super::socket::{ReceivedDatagrams, Socket};
 use super::sockets;
 use super::threads::{HandOver, Inbox};
 use ipnet::IpNet;
+use machine::{Coalescing, Reads};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use units::{Instant, Span};
 
 /// Maximum number of super-packets read from one descriptor in one iteration: half a megabyte.
-pub(super) const BUDGET: usize = 8;
+const BUDGET: usize = 8;
 /// Maximum number of epoll events fetched at once.
 const MAX_EVENTS: usize = 32;
 /// Bounds of the buffer pools for each peer: 256 MiB and 264 MiB, so that the ingress queue and the fragments in flight of
@@ -190,7 +190,7 @@ impl EventLoop {
             let mut reads = Reads::default();
             for event in &events[..event_count] {
                 match event.data() {
-                    DEVICE_TOKEN => reads.add(read_device(io, engine, now)?),
+                    DEVICE_TOKEN => reads.add(read_device(io, engine, now)?, BUDGET),
                     TIMER_TOKEN => self.disarm(),
                     ENGINE_TOKEN => engine.on_poll_ready(now),
                     INBOX_TOKEN => {
@@ -202,7 +202,7 @@ impl EventLoop {
                             return Ok(());
                         }
                     }
-                    socket => reads.add(on_socket_event(io, engine, now, socket as usize, event.events())),
+                    socket => reads.add(on_socket_event(io, engine, now, socket as usize, event.events()), BUDGET),
                 }
             }
             if now >= engine.deadline() {

@@ -13,7 +13,6 @@ mod allowed_ips;
 mod batch;
 mod buffer;
 mod channel;
-mod coalescing;
 mod config;
 mod device;
 mod event_loop;
