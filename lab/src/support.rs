@@ -150,6 +150,7 @@ fn check_tunnel(ropewalk: &Ropewalk, capabilities: &Capabilities) -> Result<(), 
             (options.codel_target != default.codel_target, "codel_target", message),
             (options.codel_interval != default.codel_interval, "codel_interval", message),
             (options.memory_bytes != default.memory_bytes, "memory", message),
+            (!ropewalk.offload, "offload", "device without segmentation offload in mode `ropewalk`"),
         ],
     )?;
     let Some(Relay { congestion, .. }) = &ropewalk.relay else { return Ok(()) };

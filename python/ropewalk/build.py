@@ -318,6 +318,11 @@ class Tunnel:
     """The implementation: "mpt" or "ropewalk". Default: mpt."""
     mtu: Size | None = None
     """Largest inner packet. Ropewalk: by default what fits into one datagram on every path. Default: "1440b" (mpt)."""
+    offload: bool | None = None
+    """Ropewalk: the tunnel's device has segmentation offload, as the daemon's: a super-segment of a host with `tso`
+    is one packet in the tunnel and at its receiver, which acknowledges it once. Without it packets go one by one.
+    Default: true.
+    """
     overhead: Size | None = None
     """MPT: the bytes that the encapsulation adds. By default outer IP 20 (with `ip = 6` in [host] 40), UDP 8, GRE
     with sequence number 8.

@@ -3,6 +3,7 @@
 use crate::mptcp::MptcpConnection;
 use crate::multipath::SubflowStats;
 use crate::quic::QuicConnection;
+use crate::super_segment::SuperSegment;
 use control::{Controller, Decision};
 use schedule::Scheduler;
 use transport::tcp::sender::SenderCounters;
@@ -61,12 +62,23 @@ pub(crate) struct TcpConnection {
 pub(crate) enum SenderOutput {
     /// Send this segment.
     Tcp(tcp::Segment),
+    /// Send these segments as one packet.
+    TcpSuper(SuperSegment),
     /// Send this segment on its subflow.
     Mptcp(mptcp::Segment),
     /// Send this packet on its path.
     Quic(quic::Packet),
     /// Poll again at this instant or after the next input.
     WaitUntil(Instant),
+}
+
+impl From<tcp::Output> for SenderOutput {
+    fn from(output: tcp::Output) -> Self {
+        match output {
+            tcp::Output::Transmit(segment) => Self::Tcp(segment),
+            tcp::Output::WaitUntil(deadline) => Self::WaitUntil(deadline),
+        }
+    }
 }
 
 impl Connection {
@@ -130,10 +142,7 @@ impl Connection {
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant) -> SenderOutput {
         match self {
-            Self::Single(single) => match single.sender.poll(now) {
-                tcp::Output::Transmit(segment) => SenderOutput::Tcp(segment),
-                tcp::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),
-            },
+            Self::Single(single) => single.sender.poll(now).into(),
             Self::Multi(multi) => match multi.sender.poll(now) {
                 mptcp::Output::Transmit(segment) => SenderOutput::Mptcp(segment),
                 mptcp::Output::WaitUntil(deadline) => SenderOutput::WaitUntil(deadline),

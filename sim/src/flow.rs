@@ -139,6 +139,10 @@ impl FlowState {
                 };
                 let mut config = TcpConfig::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
                 config.has_reader = experiment.relay_of(flow).is_some();
+                let has_offload = || experiment.tunnel.as_ref().is_some_and(model::Tunnel::has_offload);
+                if flow.route == Route::Tunnel && !config.has_reader && host.tso && has_offload() {
+                    config.enable_offload();
+                }
                 let application = Application::new(application, &flow.name, start, config.mss(), seed);
                 FlowProtocol::Tcp(Box::new(TcpFlow::new(config, application, *size)))
             }

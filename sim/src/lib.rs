@@ -5,7 +5,7 @@
 //!   instant.
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
 //!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
-//! - `flow`, `connection`, `tcp`, `split_connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their
+//! - `flow`, `connection`, `tcp`, `super_segment`, `split_connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their
 //!   configuration; `application`: what runs on TCP.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `relay`: its relay of TCP connections.
 //! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run.
@@ -14,6 +14,7 @@ mod application;
 mod connection;
 mod engine;
 mod error;
+mod event_loop;
 mod event_queue;
 mod flow;
 mod meter;
@@ -29,6 +30,7 @@ mod run;
 mod series;
 mod split_connection;
 mod summary;
+mod super_segment;
 mod tcp;
 mod tcp_config;
 mod topology;

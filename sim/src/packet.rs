@@ -1,5 +1,6 @@
 //! Packets are kept in a slab; pipes carry small descriptors with the packets' slots.
 
+use crate::super_segment::SuperSegment;
 use link::EcnField;
 use std::collections::BTreeSet;
 use transport::tcp::{Ack, Segment};
@@ -11,6 +12,8 @@ use units::Instant;
 pub(crate) enum Body {
     /// TCP, towards the receiver.
     TcpSegment(Segment),
+    /// TCP, towards the receiver: several segments as one packet.
+    TcpSuperSegment(SuperSegment),
     /// TCP, towards the sender.
     TcpAck(Ack),
     /// MPTCP, towards the receiver.
@@ -84,7 +87,11 @@ impl Packet {
     /// Whether it counts as a data packet; a datagram of a tunnel does in the forward direction.
     pub(crate) fn is_data(&self) -> bool {
         match self.body {
-            Body::TcpSegment(_) | Body::MptcpSegment(_) | Body::QuicPacket(_) | Body::Udp { .. } => true,
+            Body::TcpSegment(_)
+            | Body::TcpSuperSegment(_)
+            | Body::MptcpSegment(_)
+            | Body::QuicPacket(_)
+            | Body::Udp { .. } => true,
             Body::TcpAck(_) | Body::MptcpAck(_) | Body::QuicReply(_) | Body::Request(_) => false,
             Body::Stray | Body::TunnelDatagram(_) => self.direction == Direction::Forward,
         }

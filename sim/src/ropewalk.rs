@@ -5,7 +5,8 @@
 //! delivered. The datagrams in between are packets of the slab; their contents are kept here.
 
 use crate::Error;
-use crate::packet::{Direction, Packet, PacketDescriptor};
+use crate::event_loop::{EventLoop, Input};
+use crate::packet::{Body, Direction, Packet, PacketDescriptor};
 use crate::relay::{ByteRange, RelayEnd};
 use link::EcnField;
 use machine::{
@@ -18,6 +19,7 @@ use scenario::model;
 use schedule::Fill;
 use units::{Instant, PathId, RngStream};
 use wire::frame::Frame;
+use wire::virtio::VirtioNetHeader;
 
 /// What the tunnel carries.
 #[derive(Clone, Debug)]
@@ -39,8 +41,10 @@ pub(crate) struct TunnelPayload {
 }
 
 impl TunnelPayload {
-    fn packet(packet: Packet, descriptor: PacketDescriptor) -> Self {
-        Self { inner: InnerPacket::Packet(packet, descriptor), start: 0, end: descriptor.bytes, ecn: descriptor.ecn }
+    /// A packet behind an offload header of so many bytes.
+    fn packet(packet: Packet, descriptor: PacketDescriptor, offload_header: u32) -> Self {
+        let (end, ecn) = (descriptor.bytes + offload_header, descriptor.ecn);
+        Self { inner: InnerPacket::Packet(packet, descriptor), start: 0, end, ecn }
     }
 
     /// A message of the relay, with its header.
@@ -70,24 +74,29 @@ impl Payload for TunnelPayload {
         Self { inner: self.inner.clone(), start: self.start + start, end: self.start + end, ecn: self.ecn }
     }
 
-    /// The relay needs no signal: it offers what the tunnel can carry.
+    /// A packet that is not ECN-capable loses the first segment of its super-segment. The relay needs no signal: it offers
+    /// what the tunnel can carry.
     fn signal_congestion(&mut self) -> bool {
-        match &mut self.inner {
-            InnerPacket::Packet(_, descriptor) => {
-                descriptor.ecn = descriptor.ecn.marked();
-                descriptor.ecn == EcnField::Ce
-            }
-            InnerPacket::Message(_) => true,
+        let InnerPacket::Packet(packet, descriptor) = &mut self.inner else { return true };
+        descriptor.ecn = descriptor.ecn.marked();
+        if descriptor.ecn == EcnField::Ce {
+            return true;
         }
+        let Body::TcpSuperSegment(whole) = &mut packet.body else { return false };
+        let dropped = whole.trim_first();
+        self.end -= dropped.unwrap_or(0);
+        dropped.is_some()
     }
 }
 
 /// The contents of a datagram in flight.
 #[derive(Debug)]
-struct Datagram {
+pub(crate) struct Datagram {
     transmit: Transmit<TunnelPayload>,
     /// The frames of [`TransmitBody::Control`].
     frames: Vec<Frame>,
+    /// Size without the outer headers, bytes.
+    bytes: u32,
 }
 
 /// One end of the tunnel.
@@ -96,8 +105,39 @@ struct TunnelEnd {
     machine: Endpoint<TunnelPayload>,
     reassembler: Reassembler<Option<InnerPacket>>,
     relay: Option<Box<RelayEnd>>,
+    event_loop: EventLoop,
+    /// When its next timer is due.
+    deadline: Instant,
+    /// Bytes of datagrams and inner packets that it has carried.
+    carried: u64,
     /// Inner packets delivered, the relay's messages included.
     delivered: u64,
+}
+
+impl TunnelEnd {
+    fn set_timer(&mut self, now: Instant) {
+        let relay_deadline = self.relay.as_ref().map_or(Instant::NEVER, |relay| relay.deadline());
+        self.deadline = self.machine.deadline(now).min(relay_deadline);
+    }
+
+    fn receive(&mut self, now: Instant, Datagram { transmit, frames, bytes }: Datagram, ce: bool) {
+        self.carried += u64::from(bytes);
+        let arrival = Arrival { path: transmit.path, packet_number: transmit.packet_number, ce };
+        match transmit.body {
+            TransmitBody::Data(data) => self.machine.receive_data(now, arrival, data),
+            TransmitBody::Control { .. } => self.machine.receive_control(now, arrival, &frames),
+        }
+    }
+}
+
+/// An iteration of an end's event loop.
+#[derive(Debug)]
+pub(crate) struct Iteration {
+    /// The empty buffer of its inputs.
+    inputs: Vec<Input>,
+    reads: usize,
+    /// What the end had carried before, bytes.
+    carried: u64,
 }
 
 /// Both ends of the tunnel, by the direction in which they send.
@@ -117,6 +157,8 @@ pub(crate) struct Ropewalk {
     free: Vec<u32>,
     /// Streams that flows are hashed to: those of marked packets are not among them.
     streams: u8,
+    /// Size of the virtio-net header that a host's packet has before its own, bytes: its checksum is offloaded.
+    offload_header: u32,
 }
 
 /// A datagram to be sent on `path`; `bytes` includes the outer headers.
@@ -146,7 +188,16 @@ impl Ropewalk {
                     .set_path(PathId(path_index as u16), path_config(tunnel, settings, path_index, paths[*path].mtu));
             }
             let relay = settings.relay.as_ref().map(|_| Box::new(RelayEnd::new(settings.options.memory_bytes)));
-            Ok(TunnelEnd { machine, reassembler: Reassembler::default(), relay, delivered: 0 })
+            let (event_loop, deadline) = (EventLoop::default(), Instant::ZERO);
+            Ok(TunnelEnd {
+                machine,
+                reassembler: Reassembler::default(),
+                relay,
+                event_loop,
+                deadline,
+                carried: 0,
+                delivered: 0,
+            })
         };
         Ok(Self {
             ends: [new_end("forward")?, new_end("reverse")?],
@@ -156,20 +207,57 @@ impl Ropewalk {
             copies: Vec::new(),
             free: Vec::new(),
             streams: settings.options.realtime.map_or(FIRST_UNORDERED_STREAM, |_| FIRST_REALTIME_STREAM),
+            offload_header: if settings.offload { VirtioNetHeader::LEN as u32 } else { 0 },
         })
     }
 
     /// Gives an inner packet to the end that sends in its direction.
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, descriptor: PacketDescriptor) {
-        let stream = (packet.flow % u16::from(self.streams)) as u8;
-        self.ends[packet.direction as usize].machine.offer(now, stream, TunnelPayload::packet(packet, descriptor));
+    pub(crate) fn enqueue(&mut self, packet: Packet, descriptor: PacketDescriptor) {
+        self.ends[packet.direction as usize].event_loop.push(Input::Packet(packet, descriptor));
+    }
+
+    /// Begins an iteration of an end's event loop, with everything that has arrived and the timers that are due; returns
+    /// the inputs that were read, for [`finish_iteration`](Self::finish_iteration). `None` if the loop pauses or nothing is due.
+    pub(crate) fn begin_iteration(&mut self, now: Instant, direction: Direction) -> Option<Iteration> {
+        let (streams, offload_header) = (u16::from(self.streams), self.offload_header);
+        let end = &mut self.ends[direction as usize];
+        if now < end.event_loop.next_iteration(end.deadline) {
+            return None;
+        }
+        let (mut inputs, carried) = (end.event_loop.take(), end.carried);
+        let reads = inputs.len();
+        for input in inputs.drain(..) {
+            match input {
+                Input::Packet(packet, descriptor) => {
+                    end.carried += u64::from(descriptor.bytes);
+                    let payload = TunnelPayload::packet(packet, descriptor, offload_header);
+                    end.machine.offer(now, (packet.flow % streams) as u8, payload);
+                }
+                Input::Datagram(datagram, ce) => end.receive(now, datagram, ce),
+            }
+        }
+        if now >= end.deadline {
+            end.machine.on_timeout(now);
+            if let Some(relay) = &mut end.relay {
+                relay.on_timeout(now);
+            }
+        }
+        Some(Iteration { inputs, reads, carried })
+    }
+
+    /// Ends an iteration, after everything that it had to deliver and to transmit.
+    pub(crate) fn finish_iteration(&mut self, now: Instant, direction: Direction, iteration: Iteration) {
+        let Iteration { inputs, reads, carried } = iteration;
+        let end = &mut self.ends[direction as usize];
+        end.set_timer(now);
+        end.event_loop.finish(now, inputs, reads, end.carried - carried, end.deadline);
     }
 
     /// The next datagram of an end, if one may be sent now. Its outer header is ECN-capable if the inner one is (RFC
     /// 6040). A CE mark by the tunnel's ingress queue is not copied to the outer header, because no link of the path
     /// set it.
     pub(crate) fn transmit(&mut self, now: Instant, direction: Direction) -> Option<OutgoingDatagram> {
-        let TunnelEnd { machine, relay, .. } = &mut self.ends[direction as usize];
+        let TunnelEnd { machine, relay, carried, .. } = &mut self.ends[direction as usize];
         if let Some(relay) = relay {
             relay.fill(now, machine);
         }
@@ -182,26 +270,22 @@ impl Ropewalk {
                 (frames, bytes.max(*pad_to), EcnField::NotEct)
             }
         };
-        let path = self.paths[transmit.path.index()];
-        let datagram_id = self.store(Datagram { transmit, frames });
-        Some(OutgoingDatagram { path, datagram_id, bytes: self.headers + SEAL_OVERHEAD + body, ecn })
+        let (path, body) = (self.paths[transmit.path.index()], SEAL_OVERHEAD + body);
+        *carried += u64::from(body);
+        let datagram_id = self.store(Datagram { transmit, frames, bytes: body });
+        Some(OutgoingDatagram { path, datagram_id, bytes: self.headers + body, ecn })
     }
 
     /// Gives a datagram sent in `direction`, with or without a CE mark, to the other end.
-    pub(crate) fn arrive(&mut self, now: Instant, direction: Direction, datagram_id: u32, ce: bool) {
-        let Some(Datagram { transmit, frames }) = self.take(datagram_id) else { return };
-        let machine = &mut self.ends[1 - direction as usize].machine;
-        let arrival = Arrival { path: transmit.path, packet_number: transmit.packet_number, ce };
-        match transmit.body {
-            TransmitBody::Data(data) => machine.receive_data(now, arrival, data),
-            TransmitBody::Control { .. } => machine.receive_control(now, arrival, &frames),
-        }
+    pub(crate) fn arrive(&mut self, direction: Direction, datagram_id: u32, ce: bool) {
+        let Some(datagram) = self.take(datagram_id) else { return };
+        self.ends[1 - direction as usize].event_loop.push(Input::Datagram(datagram, ce));
     }
 
     /// The next inner packet that the end sending in `direction` delivers: it was sent in the other direction. The
     /// relay's messages are delivered to the relay.
     pub(crate) fn deliver(&mut self, now: Instant, direction: Direction) -> Option<(Packet, PacketDescriptor)> {
-        let TunnelEnd { machine, reassembler, relay, delivered } = &mut self.ends[direction as usize];
+        let TunnelEnd { machine, reassembler, relay, carried, delivered, .. } = &mut self.ends[direction as usize];
         while machine.poll_event().is_some() {}
         loop {
             let Some(ReassembledPacket { buffer, ce }) = reassembler.add(&machine.poll_delivery()?) else { continue };
@@ -211,6 +295,7 @@ impl Ropewalk {
                     if ce {
                         descriptor.ecn = descriptor.ecn.marked();
                     }
+                    *carried += u64::from(descriptor.bytes);
                     return Some((packet, descriptor));
                 }
                 (InnerPacket::Message(message), Some(relay)) => relay.receive(now, message),
@@ -219,17 +304,20 @@ impl Ropewalk {
         }
     }
 
-    pub(crate) fn on_timeout(&mut self, now: Instant, direction: Direction) {
-        let TunnelEnd { machine, relay, .. } = &mut self.ends[direction as usize];
-        machine.on_timeout(now);
-        if let Some(relay) = relay {
-            relay.on_timeout(now);
-        }
+    /// The time of an end's next iteration.
+    pub(crate) fn next_iteration(&self, direction: Direction) -> Instant {
+        let TunnelEnd { event_loop, deadline, .. } = &self.ends[direction as usize];
+        event_loop.next_iteration(*deadline)
     }
 
-    pub(crate) fn deadline(&self, now: Instant, direction: Direction) -> Instant {
-        let TunnelEnd { machine, relay, .. } = &self.ends[direction as usize];
-        machine.deadline(now).min(relay.as_ref().map_or(Instant::NEVER, |relay| relay.deadline()))
+    /// Whether an end's event loop pauses.
+    pub(crate) fn is_paused(&self, now: Instant, direction: Direction) -> bool {
+        self.ends[direction as usize].event_loop.is_paused(now)
+    }
+
+    /// Sets an end's timer again, after something else than an iteration has acted on it.
+    pub(crate) fn set_timer(&mut self, now: Instant, direction: Direction) {
+        self.ends[direction as usize].set_timer(now);
     }
 
     /// The relay of the end that sends in `direction`, if there is one.

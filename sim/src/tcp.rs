@@ -1,7 +1,7 @@
 //! Both ends of a flow of TCP, MPTCP or multipath QUIC: its connection, its application and its counters.
 
 use crate::application::{Application, Client, Message, Piggyback, RequestKind, Video};
-use crate::connection::Connection;
+use crate::connection::{Connection, SenderOutput};
 use crate::mptcp::DATA_ACK_OPTION;
 use crate::peak::PeakGoodput;
 use crate::tcp_config::TcpConfig;
@@ -10,7 +10,7 @@ use link::EcnField;
 use record::Distribution;
 use scenario::model::{Requests, Route};
 use transport::tcp::sender::SenderCounters;
-use transport::tcp::{Ack, Input, Segment, SegmentKind};
+use transport::tcp::{Ack, Input, Receiver, Segment, SegmentKind};
 use transport::{mptcp, quic};
 use units::Instant;
 
@@ -19,6 +19,8 @@ use units::Instant;
 pub(crate) struct TcpFlow {
     config: TcpConfig,
     pub connection: Connection,
+    /// An output of the sender that was polled and is not yet sent.
+    pub polled: Option<SenderOutput>,
     /// Number of the current connection; packets of earlier ones are ignored.
     pub connection_number: u16,
     application: Application,
@@ -51,6 +53,7 @@ impl TcpFlow {
         Self {
             config,
             connection,
+            polled: None,
             connection_number: 0,
             application,
             message,
@@ -261,14 +264,26 @@ impl TcpFlow {
     /// A segment reaches the receiver. Returns the acknowledgement to be sent at once: the receiver's, or one that
     /// carries a video player's request.
     pub(crate) fn on_segment(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
+        let bytes = if segment.kind == SegmentKind::Data { self.segment_bytes(segment).0 } else { 0 };
+        self.on_data(now, segment, bytes, |receiver| receiver.handle(now, segment, marked))
+    }
+
+    /// As [`on_segment`](Self::on_segment), for data in `bytes` that ends with segment `last` and that the receiver is to
+    /// `handle`.
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        last: &Segment,
+        bytes: u32,
+        handle: impl FnOnce(&mut Receiver) -> Option<Ack>,
+    ) -> Option<Ack> {
         self.close_peak_window(now);
-        if segment.kind == SegmentKind::Data {
-            self.arrived_bytes += u64::from(self.segment_bytes(segment).0);
-        }
+        self.arrived_bytes += u64::from(bytes);
         let Connection::Single(single) = &mut self.connection else { return None };
-        let ack = single.receiver.handle(now, segment, marked);
+        let ack = handle(&mut single.receiver);
         if let Application::Requests(client) = &mut self.application {
-            client.on_segment(now, segment.kind, segment.seq, self.message.first);
+            client.on_segment(now, last.kind, last.seq, self.message.first);
         }
         if self.on_delivery(now) && ack.is_none() {
             let Connection::Single(single) = &mut self.connection else { return None };
@@ -373,12 +388,23 @@ impl TcpFlow {
                 } else {
                     self.control_ecn()
                 };
-                (header_bytes + self.application.payload(&self.message, data_seq), ecn)
+                (header_bytes + self.payload(data_seq), ecn)
             }
             SegmentKind::Syn | SegmentKind::HandshakeAck | SegmentKind::WindowProbe => {
                 (header_bytes, self.control_ecn())
             }
         }
+    }
+
+    /// Whether its device takes super-segments.
+    #[inline]
+    pub(crate) fn has_offload(&self) -> bool {
+        self.config.has_offload()
+    }
+
+    /// Payload of a segment, bytes.
+    pub(crate) fn payload(&self, segment: u64) -> u32 {
+        self.application.payload(&self.message, segment)
     }
 
     /// Size of a request's packet, bytes.

@@ -169,6 +169,17 @@ impl TcpConfig {
         }
     }
 
+    /// The sender's device takes its super-segments uncut.
+    pub(crate) fn enable_offload(&mut self) {
+        self.sender.offload = true;
+    }
+
+    /// Whether the sender's super-segments leave uncut.
+    #[inline]
+    pub(crate) fn has_offload(&self) -> bool {
+        self.sender.offload
+    }
+
     /// Payload of a full segment, bytes.
     pub(crate) fn mss(&self) -> u32 {
         self.sender.mss
@@ -192,6 +203,7 @@ fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> 
         pacing: host.pacing,
         tso: host.tso,
         small_queues: host.small_queues,
+        offload: false,
         send_buffer: (host.send_buffer / (u64::from(mss) + SEND_OVERHEAD)).max(2),
         reordering: host.reordering,
         max_reordering: host.max_reordering,

@@ -120,6 +120,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         (faster, &["flow.tcp.path=b"], "path.b.rate"),
         ("", &[cake], "path.wire.queue.ecn"),
         ("", &["path.wire.mtu=1400b"], "path.wire.mtu"),
+        (&tunnel, &["tunnel.offload=false"], "tunnel.offload"),
         ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"], "path.wire.grants"),
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"], "flow.tcp.video"),
         ("", &["flow.tcp.congestion=copa"], "flow.tcp.congestion"),

@@ -6,6 +6,7 @@ use crate::flow::{FlowProtocol, FlowState};
 use crate::network::{Component, Sent};
 use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::split_connection::SplitConnection;
+use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
 use link::EcnField;
 use transport::tcp::{Ack, Segment, SegmentKind};
@@ -19,6 +20,9 @@ impl Engine {
         self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
         match packet.body {
             Body::TcpSegment(segment) => self.on_segment(&packet, &segment, descriptor.ecn == EcnField::Ce),
+            Body::TcpSuperSegment(whole) => {
+                self.on_super_segment(&packet, &whole, descriptor.ecn == EcnField::Ce);
+            }
             Body::TcpAck(ack) => {
                 self.on_ack(&packet, |tcp, now| tcp.on_ack(now, &ack));
                 self.on_leg_ack(packet.flow, &ack);
@@ -31,9 +35,7 @@ impl Engine {
             Body::Udp { sent, number } => self.on_datagram(packet.flow, number, sent),
             Body::Stray => {}
             Body::TunnelDatagram(datagram) => {
-                self.network.arrive(packet.direction, datagram, descriptor.ecn == EcnField::Ce, &mut self.delivered);
-                self.deliver_all();
-                self.poll_relay();
+                self.network.arrive(packet.direction, datagram, descriptor.ecn == EcnField::Ce);
             }
         }
     }
@@ -123,6 +125,14 @@ impl Engine {
         self.on_leg_segment(packet.flow);
     }
 
+    fn on_super_segment(&mut self, packet: &Packet, whole: &SuperSegment, marked: bool) {
+        let now = self.network.now;
+        let Some(tcp) = self.tcp(packet) else { return };
+        let ack = tcp.on_super_segment(now, whole, marked);
+        self.network.work.delivered_data_packets += u64::from(whole.segments);
+        self.send_ack(packet.flow, ack);
+    }
+
     fn on_mptcp_segment(&mut self, packet: &Packet, segment: &mptcp::Segment, marked: bool) {
         let now = self.network.now;
         let Some(tcp) = self.tcp(packet) else { return };
@@ -199,7 +209,7 @@ impl Engine {
         };
         let now = self.network.now;
         loop {
-            match tcp.connection.poll(now) {
+            match tcp.poll(now) {
                 SenderOutput::Tcp(segment) => {
                     if let Some(SplitConnection::Near(split)) = split {
                         split.on_sent(now, &segment);
@@ -211,6 +221,11 @@ impl Engine {
                         Sent::Queued(departure) => tcp.connection.wait_in_host_queue(0, departure),
                         Sent::Dropped => tcp.connection.refuse(now, segment),
                     }
+                }
+                SenderOutput::TcpSuper(whole) => {
+                    let (bytes, ecn) = tcp.super_segment_bytes(&whole);
+                    let packet = Packet::new(Body::TcpSuperSegment(whole), flow, tcp.connection_number, *direction);
+                    self.network.send(*route, packet, bytes, ecn);
                 }
                 SenderOutput::Mptcp(segment) => {
                     let (bytes, ecn) = tcp.mptcp_segment_bytes(&segment);

@@ -20,49 +20,54 @@ impl Network {
     /// Gives an inner packet to the tunnel's end that sends in `direction`.
     pub(crate) fn enter_ropewalk(&mut self, direction: Direction, descriptor: PacketDescriptor) {
         let packet = self.slab.remove(descriptor.slot);
-        expect_ropewalk(&mut self.tunnel).enqueue(self.now, packet, descriptor);
-        self.transmit(direction);
+        expect_ropewalk(&mut self.tunnel).enqueue(packet, descriptor);
+        self.schedule_iteration(direction);
     }
 
     /// Gives a datagram sent in `direction`, which has crossed its path, to the receiving end. `ce` is its ECN mark.
-    /// Inner packets that the end delivers are appended to `delivered`.
-    pub(crate) fn arrive(
-        &mut self,
-        direction: Direction,
-        datagram_id: u32,
-        ce: bool,
-        delivered: &mut Vec<PacketDescriptor>,
-    ) {
-        expect_ropewalk(&mut self.tunnel).arrive(self.now, direction, datagram_id, ce);
-        self.poll(direction.other(), delivered);
+    pub(crate) fn arrive(&mut self, direction: Direction, datagram_id: u32, ce: bool) {
+        expect_ropewalk(&mut self.tunnel).arrive(direction, datagram_id, ce);
+        self.schedule_iteration(direction.other());
     }
 
-    /// Handles [`Component::Ingress`]: expired timers of a Ropewalk end, or an MPT tunnel's thread that resumes.
+    /// Handles [`Component::Ingress`]: an iteration of a Ropewalk end's event loop, whose inner packets are appended to
+    /// `delivered`, or an MPT tunnel's thread that resumes.
     pub(crate) fn on_ingress_timeout(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
         let Some(Tunnel::Ropewalk(ropewalk)) = &mut self.tunnel else { return self.run_tunnel_thread(direction) };
-        ropewalk.on_timeout(self.now, direction);
-        self.poll(direction, delivered);
-    }
-
-    /// Appends the inner packets that an end has ready to `delivered`, and transmits its datagrams.
-    fn poll(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
-        while let Some((packet, descriptor)) = expect_ropewalk(&mut self.tunnel).deliver(self.now, direction) {
-            let slot = self.slab.insert(packet);
-            delivered.push(PacketDescriptor { slot, ..descriptor });
+        if let Some(iteration) = ropewalk.begin_iteration(self.now, direction) {
+            while let Some((packet, descriptor)) = expect_ropewalk(&mut self.tunnel).deliver(self.now, direction) {
+                let slot = self.slab.insert(packet);
+                delivered.push(PacketDescriptor { slot, ..descriptor });
+            }
+            self.transmit_all(direction);
+            expect_ropewalk(&mut self.tunnel).finish_iteration(self.now, direction, iteration);
         }
-        self.transmit(direction);
+        self.schedule_iteration(direction);
     }
 
-    /// Transmits the datagrams that an end may send now, and schedules its next timer.
+    /// Transmits what the relay has offered at an end, unless its event loop pauses.
     pub(crate) fn transmit(&mut self, direction: Direction) {
+        if !expect_ropewalk(&mut self.tunnel).is_paused(self.now, direction) {
+            self.transmit_all(direction);
+            expect_ropewalk(&mut self.tunnel).set_timer(self.now, direction);
+        }
+        self.schedule_iteration(direction);
+    }
+
+    /// Transmits the datagrams that an end may send now.
+    fn transmit_all(&mut self, direction: Direction) {
         while let Some(outgoing) = expect_ropewalk(&mut self.tunnel).transmit(self.now, direction) {
             let OutgoingDatagram { path, datagram_id, bytes, ecn } = outgoing;
             let packet = Packet::new(Body::TunnelDatagram(datagram_id), TUNNEL_FLOW_ID, 0, direction);
             let slot = self.slab.insert(packet);
             self.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn));
         }
-        let deadline = expect_ropewalk(&mut self.tunnel).deadline(self.now, direction);
-        self.schedule(Component::Ingress(direction), deadline.max(self.now));
+    }
+
+    /// Schedules the next iteration of an end's event loop.
+    fn schedule_iteration(&mut self, direction: Direction) {
+        let time = expect_ropewalk(&mut self.tunnel).next_iteration(direction);
+        self.schedule(Component::Ingress(direction), time.max(self.now));
     }
 }
 

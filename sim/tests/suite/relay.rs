@@ -110,7 +110,7 @@ fn a_transfer_goes_on_over_the_path_that_is_left() {
 
 /// A sparse flow beside relayed bulk waits for what the congestion control of the fast path keeps in that path's queue, and
 /// for one message, what the paths carry in a millisecond: datagrams at the ingress, a relayed flow at the relay, too. Each
-/// segment of that is one fragment.
+/// segment of that is one fragment. And at both ends it waits for a pause of the event loop, 0.55 ms at most.
 #[test]
 fn a_sparse_flow_beside_relayed_bulk_waits_for_one_message_at_the_relay_and_one_at_the_ingress() {
     let voice = datagrams("voice", Rate::from_bits(80_000), 200);
@@ -122,7 +122,7 @@ fn a_sparse_flow_beside_relayed_bulk_waits_for_one_message_at_the_relay_and_one_
         let beside = run(&relayed(&paths, 20, vec![sparse, bulk("bulk", "cubic")]));
         let (delay, queue) = (beside.flows[0].one_way_delay_ms.mean, beside.paths[0].queue_delay_ms);
         println!("alone {alone} ms, beside bulk {delay} ms, of which {queue} ms in the path's queue");
-        assert!(delay < alone + queue + messages_ms, "{alone} {delay} {queue}");
+        assert!(delay < alone + queue + messages_ms + 2.0 * 0.55, "{alone} {delay} {queue}");
     }
 }
 

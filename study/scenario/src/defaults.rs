@@ -1,6 +1,6 @@
 //! The defaults of keys for the JSON Schema, from the constants that resolving uses.
 
-use crate::model::{Host, Relay};
+use crate::model::{Host, Relay, Ropewalk};
 use crate::resolve::{multipath, network, traffic, tunnel, video};
 use link::{
     CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline, QueueLimit,
@@ -150,6 +150,7 @@ fn of_tunnel() -> Vec<KeyDefault> {
         ("codel_target", time(options.codel_target)),
         ("codel_interval", time(options.codel_interval)),
         ("memory", json!(format!("{}MiB", options.memory_bytes >> 20))),
+        ("offload", json!(Ropewalk::default().offload)),
         ("relay", json!("off")),
         ("relay_congestion", json!(relay.congestion.name)),
         ("relay_rate", json!(relay.rate.to_string())),

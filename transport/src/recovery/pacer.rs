@@ -43,6 +43,24 @@ impl Pacer {
         self.next_send_time += rate.time_for(u64::from(bytes));
     }
 
+    /// Whether a new burst may begin now, whatever is left of the present one.
+    #[must_use]
+    pub fn allows_burst(&self, now: Instant) -> bool {
+        self.next_send_time <= now
+    }
+
+    /// A super-segment of `bytes` is sent now, which is a burst of its own.
+    pub fn on_super_segment(&mut self, now: Instant, segments: u64, bytes: u64, rate: Rate) {
+        self.sent_packets += segments;
+        self.burst_left = 0;
+        let lateness = now.since(self.next_send_time);
+        self.next_send_time = self.next_send_time.max(now);
+        if self.sent_packets >= UNPACED && rate.as_bits() > 0 {
+            let time = rate.time_for(bytes);
+            self.next_send_time = now + time - lateness.min(time / 2);
+        }
+    }
+
     /// Ends a burst, as there was nothing more to send.
     pub fn end_burst(&mut self) {
         self.burst_left = 0;

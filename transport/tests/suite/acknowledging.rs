@@ -31,6 +31,42 @@ fn a_single_segment_is_acknowledged_after_forty_milliseconds_and_a_tick() {
     assert_eq!(receiver.on_timeout(deadline).map(|ack| ack.ack), Some(17));
 }
 
+/// After the first sixteen acknowledgements, as for segments that come alone.
+#[test]
+fn a_super_segment_is_acknowledged_once_and_a_lone_segment_later() {
+    let (mut receiver, _) = receiver_after(20, 1);
+    let mut ack = |seq, segments| receiver.handle_super_segment(Instant::ZERO, &data(seq, 1), segments, false);
+    assert_eq!([ack(20, 40), ack(60, 2)].map(|ack| ack.map(|ack| ack.ack)), [Some(60), Some(62)]);
+    assert_eq!(ack(62, 1), None);
+    assert_eq!((receiver.delivered(), receiver.counters().received), (63, 63));
+    assert_eq!(receiver.deadline(), Instant::ZERO + Span::from_millis(41), "as a lone segment");
+}
+
+/// RFC 2018 and RFC 2883: what is missing, what has come, what has come twice.
+#[test]
+fn a_super_segment_is_one_block_of_a_selective_acknowledgement() {
+    let (mut receiver, _) = receiver_after(20, 1);
+    let mut ack = |seq, segments| {
+        let ack = receiver.handle_super_segment(Instant::ZERO, &data(seq, 1), segments, false).expect("at once");
+        (ack.ack, ack.sack_blocks.iter().collect::<Vec<_>>())
+    };
+    assert_eq!(ack(28, 8), (20, vec![(28, 36)]));
+    assert_eq!(ack(20, 8), (36, vec![]), "it fills the hole");
+    assert_eq!(ack(20, 8), (36, vec![(20, 28)]), "a duplicate");
+    assert_eq!(ack(34, 4), (38, vec![(34, 36)]), "half of it is one");
+    assert_eq!(receiver.counters().duplicates, 10);
+}
+
+/// RFC 9768 section 3.2.2.5: the field counts segments, modulo 8, from 5.
+#[test]
+fn a_marked_super_segment_counts_as_so_many_marked_segments() {
+    let mut receiver = new_receiver(Options { echo: Ecn::L4s, ..Options::default() });
+    let mut ace = |seq, segments, is_marked| {
+        receiver.handle_super_segment(Instant::ZERO, &data(seq, 1), segments, is_marked).expect("at once").ace
+    };
+    assert_eq!([ace(0, 5, false), ace(5, 2, true), ace(7, 4, true)], [5, 7, (5 + 6) % 8]);
+}
+
 #[test]
 fn three_duplicate_acknowledgements_are_sent_at_once_and_forty_four_more_are_compressed() {
     let (mut receiver, _) = receiver_after(20, 1);

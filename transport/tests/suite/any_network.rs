@@ -37,6 +37,7 @@ fn run(seed: u64) -> SenderCounters {
         echo: [Ecn::Classic, Ecn::PerPacket, Ecn::L4s][(seed % 3) as usize],
         send_buffer: if rng.chance(0.2) { 1 + rng.below(3) } else { 1000 },
         tso: seed % 5 != 4,
+        offload: seed % 3 == 2,
         recovery: if seed % 4 == 3 { LossRecovery::Fack } else { LossRecovery::Rack },
         handshake: seed % 8 != 7,
         quick_ack: seed % 16 == 15,

@@ -10,5 +10,6 @@ mod quic;
 mod quic_connection;
 mod random_ack;
 mod situations;
+mod super_segments;
 mod tcp_connection;
 mod writing;

@@ -91,6 +91,10 @@ mod tests {
         assert_eq!(pause_after(BUDGET - 1, 10_000), PAUSE);
         assert_eq!(pause_after(BUDGET, 10_000), Span::ZERO, "there is more");
         assert_eq!(pause_after(BUDGET - 1, 10_000), PAUSE, "20 000 bytes in all");
-        assert_eq!((pause_after(BUDGET, 30_000), pause_after(0, 3000)), (Span::ZERO, Span::ZERO), "33 000 bytes in all");
+        assert_eq!(
+            (pause_after(BUDGET, 30_000), pause_after(0, 3000)),
+            (Span::ZERO, Span::ZERO),
+            "33 000 bytes in all"
+        );
     }
 }

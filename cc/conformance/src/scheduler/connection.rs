@@ -76,6 +76,7 @@ fn config(rng: &mut RngStream, paths: usize) -> ConnectionConfig {
             accurate_ecn: false,
             pacing: false,
             tso: true,
+            offload: false,
             small_queues: true,
             send_buffer: if rng.chance(0.2) { 10 + rng.below(30) } else { 10_000 },
             reordering: 3,

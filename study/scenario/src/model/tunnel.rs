@@ -37,6 +37,12 @@ impl Tunnel {
         self.ropewalk.as_ref()?.relay.as_ref()
     }
 
+    /// Whether super-segments enter it uncut.
+    #[must_use]
+    pub fn has_offload(&self) -> bool {
+        self.ropewalk.as_ref().is_some_and(|ropewalk| ropewalk.offload)
+    }
+
     /// Largest packet of a TCP flow in the tunnel, bytes. The relay's sockets are on the tunnel's device, so that its MTU
     /// bounds the segments of relayed flows, too.
     #[must_use]
@@ -66,7 +72,7 @@ pub struct Device {
 }
 
 /// Ropewalk's own tunnel.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ropewalk {
     /// The options of its endpoints.
     pub options: TunnelOptions,
@@ -74,8 +80,17 @@ pub struct Ropewalk {
     pub backup: Vec<usize>,
     /// The metered paths (positions in [`Tunnel::paths`]).
     pub metered: Vec<usize>,
+    /// Whether the hosts' super-segments enter the tunnel uncut, through a device with segmentation offload.
+    pub offload: bool,
     /// The relay of TCP connections, if there is one.
     pub relay: Option<Relay>,
+}
+
+impl Default for Ropewalk {
+    fn default() -> Self {
+        let (backup, metered) = (Vec::new(), Vec::new());
+        Self { options: TunnelOptions::default(), backup, metered, offload: true, relay: None }
+    }
 }
 
 /// A relay of TCP connections at both ends of a tunnel: each flow's connection ends at the near relay, and the far

@@ -100,6 +100,7 @@ fn ropewalk(
         options,
         backup: positions(table.backup.as_ref(), paths, tunnel_paths)?,
         metered: positions(table.metered.as_ref(), paths, tunnel_paths)?,
+        offload: flag(&table.offload, Ropewalk::default().offload),
         relay: relay(table, files)?,
     })
 }
@@ -189,6 +190,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         ("memory", span(&table.memory)),
         ("backup", span(&table.backup)),
         ("metered", span(&table.metered)),
+        ("offload", span(&table.offload)),
         ("realtime", span(&table.realtime)),
         ("copy_budget", span(&table.copy_budget)),
         ("copy_on_metered", span(&table.copy_on_metered)),
@@ -213,6 +215,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
 fn counterpart(key: &str) -> &'static str {
     match key {
         "resequence" => "; Ropewalk's reorder buffer is set by `in_order`, `max_reorder_timeout` and `late`",
+        "offload" => "; in MPT's, packets go one by one",
         "in_order" | "max_reorder_timeout" | "late" => "; MPT's reorder buffer is set by `resequence`",
         _ => "",
     }

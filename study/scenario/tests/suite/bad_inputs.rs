@@ -184,6 +184,8 @@ fn tunnels() {
     check(&ropewalk("probe_interval = \"0s\""), 11, "tunnel.probe_interval", "more than zero");
     check(&ropewalk("late = \"never\""), 11, "tunnel.late", "known: drop, deliver");
     check(&ropewalk("relay = \"udp\""), 11, "tunnel.relay", "known: off, tcp");
+    check(&ropewalk("offload = \"off\""), 11, "tunnel.offload", "expected a boolean");
+    check(&tunnel("offload = false"), 11, "tunnel.offload", "say mode = \"ropewalk\"; in MPT's, packets go one by one");
     for line in ["relay_congestion = \"bbr\"", "relay_rate = \"1gbit\"", "relay_delay = \"1ms\""] {
         let key = format!("tunnel.{}", line.split(' ').next().unwrap());
         check(&ropewalk(line), 11, &key, "add relay = \"tcp\"");

@@ -369,6 +369,8 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     let ropewalk = format!(
         "{SMALL}[[path]]\nname = \"other\"\nrate = \"1mbit\"\n[tunnel]\nmode = \"ropewalk\"\nbackup = [\"other\"]\n"
     );
+    let whole = |sets: &[&str]| experiment(&ropewalk, sets).tunnel.unwrap().has_offload();
+    assert_eq!((whole(&[]), whole(&["tunnel.offload=false"])), (true, false), "as the daemon's device by default");
     let ropewalk = experiment(&ropewalk, &["tunnel.max_reorder_timeout=20ms", "path.other.mtu=1400b"]).tunnel.unwrap();
     assert_eq!((ropewalk.mtu, ropewalk.overhead), (1400 - 28 - 34, 28), "what the smaller path's datagrams hold");
     assert_eq!(ropewalk.relay(), None, "TCP runs end to end by default");

@@ -1,13 +1,14 @@
 //! The TCP receiver: reassembly, SACK, delayed acknowledgements, receive window.
 //!
 //! Files: `reassembly` (the out-of-order queue), `sack_blocks`, `ack_policy` (when an acknowledgement is sent),
-//! `receive_window` (buffer autotuning). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681,
+//! `receive_window` (buffer autotuning), `super_segment` (segments that arrive as one packet). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681,
 //! 7323, 8257, 9768.
 
 mod ack_policy;
 pub(crate) mod reassembly;
 pub(crate) mod receive_window;
 mod sack_blocks;
+mod super_segment;
 
 use crate::tcp::segment::{ACE_CYCLE, INITIAL_ACE};
 use crate::tcp::{Ack, SackBlocks, Segment, SegmentKind, timestamp};
@@ -58,6 +59,22 @@ pub(crate) const MAX_OUT_OF_ORDER: u64 = 1 << 20;
 /// Number of SACK blocks that compressed acknowledgements may change: the third is the last that fits beside
 /// timestamps.
 const UNCOMPRESSED_BLOCKS: usize = 2;
+
+/// What a segment that arrived means for its acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+struct DataArrival {
+    /// It is acknowledged at once, whatever else has arrived: an old segment, or one outside of the window.
+    acknowledge_now: bool,
+    /// It filled the last hole.
+    hole_filled: bool,
+    /// The acknowledgement that must leave before.
+    first_ack: Option<Ack>,
+}
+
+impl DataArrival {
+    /// Nothing new.
+    const REFUSED: Self = Self { acknowledge_now: true, hole_filled: false, first_ack: None };
+}
 
 /// The receiving half of a connection.
 #[derive(Clone, Debug)]
@@ -185,7 +202,13 @@ impl Receiver {
         self.counters.received += 1;
         self.one_way_delay_ms = timestamp(now).saturating_sub(segment.tsval);
         let prior_ack = self.update_ecn_echo(now, segment.cwr, ece);
-        match (prior_ack, self.insert(now, segment)) {
+        let arrival = self.insert(now, segment);
+        self.acknowledge_arrival(now, prior_ack, arrival)
+    }
+
+    /// The acknowledgement of what has arrived that must leave at once, after `prior_ack`.
+    fn acknowledge_arrival(&mut self, now: Instant, prior_ack: Option<Ack>, arrival: DataArrival) -> Option<Ack> {
+        match (prior_ack, (self.timing(now, &arrival), arrival.first_ack)) {
             (None, (AckTiming::Now, _)) => Some(self.acknowledge(now)),
             (Some(prior_ack), (AckTiming::Now, _)) => {
                 self.ack_policy.expire(now);
@@ -236,9 +259,18 @@ impl Receiver {
         }
     }
 
-    /// Puts a segment into the reassembly. Returns when to acknowledge it, and the acknowledgement that must leave
-    /// before.
-    fn insert(&mut self, now: Instant, segment: &Segment) -> (AckTiming, Option<Ack>) {
+    /// When to acknowledge what has arrived.
+    fn timing(&mut self, now: Instant, arrival: &DataArrival) -> AckTiming {
+        if arrival.acknowledge_now {
+            return AckTiming::Now;
+        }
+        let (next, out_of_order) = (self.reassembly.next(), !self.reassembly.is_empty());
+        let unacked = next - self.last_ack_sent;
+        self.ack_policy.on_data(now, unacked, out_of_order, arrival.hole_filled, next, self.window.rtt())
+    }
+
+    /// Puts a segment into the reassembly.
+    fn insert(&mut self, now: Instant, segment: &Segment) -> DataArrival {
         let next = self.reassembly.next();
         if self.paws_reject(segment) {
             self.counters.paws_rejected += 1;
@@ -246,10 +278,10 @@ impl Receiver {
                 self.set_dsack(segment.seq);
                 self.ack_policy.enter_quickack_mode(MAX_QUICKACKS);
             }
-            return (AckTiming::Now, None);
+            return DataArrival::REFUSED;
         }
         if segment.seq >= next + MAX_OUT_OF_ORDER {
-            return (AckTiming::Now, None);
+            return DataArrival::REFUSED;
         }
         if self.spans_left_edge(segment.seq) {
             self.ts_recent = self.ts_recent.max(segment.tsval);
@@ -258,7 +290,7 @@ impl Receiver {
             self.counters.duplicates += 1;
             self.set_dsack(segment.seq);
             self.ack_policy.enter_quickack_mode(MAX_QUICKACKS);
-            return (AckTiming::Now, None);
+            return DataArrival::REFUSED;
         }
         if !self.reassembly.insert(segment.seq) {
             self.counters.duplicates += 1;
@@ -281,11 +313,7 @@ impl Receiver {
             self.blocks.add(segment.seq);
         }
         let hole_filled = advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty();
-        let unacked = self.reassembly.next() - self.last_ack_sent;
-        let out_of_order = !self.reassembly.is_empty();
-        let timing =
-            self.ack_policy.on_data(now, unacked, out_of_order, hole_filled, self.reassembly.next(), self.window.rtt());
-        (timing, first_ack)
+        DataArrival { acknowledge_now: false, hole_filled, first_ack }
     }
 
     /// Reports a duplicate in the next acknowledgement (DSACK).

@@ -49,6 +49,9 @@ pub struct SenderConfig {
     pub tso: bool,
     /// No more than about a millisecond of the pacing rate waits in the host's own queue (Linux `tcp_small_queue_check`).
     pub small_queues: bool,
+    /// Super-segments leave uncut (TSO): the driver sends what [`Sender::continues_super_segment`] joins as one packet. Those
+    /// of a paced flow are then formed as those of any other.
+    pub offload: bool,
     /// Size of the send buffer, segments.
     pub send_buffer: u64,
     /// Initial reordering degree, packets (`tcp_reordering`).

@@ -78,7 +78,8 @@ impl Sender {
             self.restart_persist_timer(now);
             return Some(self.window_probe(now));
         }
-        if !self.path.has_room(self.in_flight()) || self.transmit.local_drop || self.path.pacer.next_send_time() > now {
+        let must_wait = self.path.pacer.next_send_time() > now && !self.transmit.tso.is_under_way();
+        if !self.path.has_room(self.in_flight()) || self.transmit.local_drop || must_wait {
             return None;
         }
         let counts = self.scoreboard.counts();
@@ -143,7 +144,7 @@ impl Sender {
     }
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
-        if self.is_paced() {
+        if self.is_paced() && (retransmission || !self.forms_super_segments()) {
             self.pace(now);
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
@@ -157,9 +158,18 @@ impl Sender {
 
     fn pace(&mut self, now: Instant) {
         let rate = self.pacing_rate();
-        // TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq discipline whole packets.
-        let bytes = if self.config.pacing { self.config.packet_bytes } else { self.config.mss };
-        self.path.pace(now, bytes, rate, self.config.mss);
+        self.path.pace(now, self.paced_bytes(), rate, self.config.mss);
+    }
+
+    /// Bytes of a segment that are paced: TCP's own pacing counts payload (Linux `tcp_update_skb_after_send`), the fq
+    /// discipline whole packets.
+    pub(super) fn paced_bytes(&self) -> u32 {
+        if self.config.pacing { self.config.packet_bytes } else { self.config.mss }
+    }
+
+    /// True if a paced flow's super-segments are formed, too.
+    fn forms_super_segments(&self) -> bool {
+        self.config.tso && self.config.offload
     }
 
     /// The host's own queue was full: the packet stays unsent and the window is reduced at once, as in Linux.
