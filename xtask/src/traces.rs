@@ -40,7 +40,7 @@ const STUDIES: &[Study] = &[
     Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", LOSS_1) },
     Study { seeds: 3, ..one_seed("al-imareen-loss-5-6.1", LOSS_5) },
     Study { seeds: 3, ..one_seed("al-imareen-losses-6.1", LOSSES) },
-    one_seed("al-imareen-ropewalk-6.1", ROPEWALK),
+    Study { seeds: 3, ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
     one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
 ];
 
