@@ -12,6 +12,7 @@ impl Sender {
                 self.snd_wnd_end = u64::from(self.config.tcp.initial_window); // what the receiver offers is not known yet
             }
             self.join(now, 0);
+            self.membership_deadline = self.next_membership_change();
         }
     }
 
@@ -48,6 +49,7 @@ impl Sender {
                 self.join(now, index);
             }
         }
+        self.membership_deadline = self.next_membership_change();
     }
 
     /// Removes a subflow (RFC 8684 section 3.4.2): its unacknowledged data is reinjected.
@@ -64,7 +66,7 @@ impl Sender {
     }
 
     /// When the next subflow joins or leaves.
-    pub(super) fn next_membership_change(&self) -> Instant {
+    fn next_membership_change(&self) -> Instant {
         let Some(start) = self.connect_time else { return Instant::NEVER };
         let change_time = |subflow: &super::Subflow| match subflow.state {
             SubflowState::Removed => Instant::NEVER,

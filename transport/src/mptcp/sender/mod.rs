@@ -133,10 +133,12 @@ pub struct Sender {
     scheduler: Box<dyn Scheduler>,
     fill: Fill,
     queue: SendQueue<FailedSubflows>,
-    /// Views of the scheduler; up to date for the subflows that are not in `changed_subflows`.
+    /// Views of the scheduler; up to date for the subflows that are in neither of the next two.
     views: Vec<PathView>,
-    /// Bit masks: subflows of which something may have changed, and those that may have something to send.
+    /// Bit masks: subflows of which something may have changed, those that take nothing more until the next input, and
+    /// those that may have something to send.
     changed_subflows: u32,
+    closed_subflows: u32,
     subflows_to_poll: u32,
     /// Whether the scheduler has run since the latest input.
     has_scheduled: bool,
@@ -152,6 +154,8 @@ pub struct Sender {
     snd_wnd_end: u64,
     limited_by: Option<(scheduling::SendLimit, Instant)>,
     connect_time: Option<Instant>,
+    /// When the next subflow joins or leaves.
+    membership_deadline: Instant,
     /// Delays of the data acknowledged since the last drain: from its first assignment to DATA_ACK, and the part of it
     /// beyond the maximum smoothed RTT.
     delays: Vec<(Span, Span)>,
@@ -187,6 +191,7 @@ impl Sender {
             fill,
             queue: SendQueue::default(),
             changed_subflows: 0,
+            closed_subflows: 0,
             subflows_to_poll: 0,
             has_scheduled: true,
             reinjections: VecDeque::new(),
@@ -196,6 +201,7 @@ impl Sender {
             snd_wnd_end: 0,
             limited_by: None,
             connect_time: None,
+            membership_deadline: Instant::NEVER,
             delays: Vec::new(),
             counters: ConnectionCounters::default(),
         }
@@ -353,6 +359,6 @@ impl Sender {
 
     fn deadline(&self) -> Instant {
         let subflow_deadline = self.subflows.iter().map(|subflow| subflow.deadline).min().unwrap_or(Instant::NEVER);
-        subflow_deadline.min(self.retransmit_timer).min(self.persist_timer).min(self.next_membership_change())
+        subflow_deadline.min(self.retransmit_timer).min(self.persist_timer).min(self.membership_deadline)
     }
 }

@@ -25,24 +25,25 @@ impl Sender {
                     self.counters.copies += u64::from(copy);
                 }
                 // The subflow has no such data: it is closed until the next input.
-                None => self.views[pick.path.index()].has_room = false,
+                None => {
+                    self.views[pick.path.index()].has_room = false;
+                    self.closed_subflows |= 1 << pick.path.index();
+                }
             }
         }
-        self.account_send_limit(now);
+        self.account_send_limit(now, limit);
         if self.retransmit_timer == Instant::NEVER {
             self.restart_timer(now);
         }
     }
 
     pub(super) fn refresh_views(&mut self) {
-        for (index, subflow) in self.subflows.iter_mut().enumerate() {
-            if self.changed_subflows & (1 << index) != 0 {
-                self.views[index] = subflow.view(self.fill);
-            } else {
-                self.views[index].has_room = subflow.has_room(&self.views[index], self.fill);
-            }
+        let mut outdated = std::mem::take(&mut self.changed_subflows) | std::mem::take(&mut self.closed_subflows);
+        while outdated != 0 {
+            let index = outdated.trailing_zeros() as usize;
+            outdated &= outdated - 1;
+            self.views[index] = self.subflows[index].view(self.fill);
         }
-        self.changed_subflows = 0;
     }
 
     /// The end of the data that the receive window and the send buffer allow.
@@ -108,9 +109,9 @@ impl Sender {
         copy
     }
 
-    /// Called when nothing more can be assigned now: records why, and retransmits opportunistically if a slow subflow
-    /// blocks the rest.
-    fn account_send_limit(&mut self, now: Instant) {
+    /// Called when nothing more can be assigned now below `limit`: records why, and retransmits opportunistically if a
+    /// slow subflow blocks the rest.
+    fn account_send_limit(&mut self, now: Instant, limit: u64) {
         let send_limit = if !self.views.iter().any(|view| view.active) {
             None
         } else if self.queue.unsent() == 0 {
@@ -118,7 +119,7 @@ impl Sender {
             None
         } else if self.queue.snd_nxt() >= self.snd_wnd_end {
             Some(SendLimit::ReceiveWindow)
-        } else if self.queue.snd_nxt() >= self.limit() {
+        } else if self.queue.snd_nxt() >= limit {
             Some(SendLimit::SendBuffer)
         } else {
             None
