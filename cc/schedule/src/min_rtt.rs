@@ -34,8 +34,10 @@ pub(crate) fn fastest<'a>(paths: impl Iterator<Item = (PathId, &'a PathView)>) -
 
 impl Scheduler for MinRtt {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Option<Pick> {
-        let candidates = view.paths_with_room().filter(|_| view.sendable_packets() > 0);
-        fastest(candidates).map(|(path, _)| Pick::next(path))
+        if view.sendable_packets() == 0 {
+            return None;
+        }
+        fastest(view.paths_with_room()).map(|(path, _)| Pick::next(path))
     }
 }
 

@@ -35,8 +35,8 @@ impl Coupling for Lia {
     type PathState = ();
 
     fn increase(&mut self, group: &SubflowGroup<'_, ()>) -> f64 {
-        let best = group.active().map(cwnd_over_rtt_squared).fold(0.0, f64::max);
-        let total = group.total_rate();
+        let add = |(best, total): (f64, f64), path| (best.max(cwnd_over_rtt_squared(path)), total + path.rate());
+        let (best, total) = group.active().fold((0.0, 0.0), add);
         (best / (total * total)).min(1.0 / group.own_subflow().cwnd)
     }
 
