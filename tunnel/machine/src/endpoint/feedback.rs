@@ -73,7 +73,8 @@ impl<P: Payload> Endpoint<P> {
     /// seems to work, and at intervals on each of the others too, so that the failure of one path does not stop them
     /// all.
     pub(super) fn poll_feedback(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let has_frames = |path: &TunnelPath| count_fitting(&path.frames, max_frame_bytes(path)) > 0;
+        let has_frames =
+            |path: &TunnelPath| !path.frames.is_empty() && count_fitting(&path.frames, max_frame_bytes(path)) > 0;
         if let Some(index) = self.paths.iter().position(|path| path.as_ref().is_some_and(has_frames)) {
             let path = self.paths[index].as_mut()?;
             let count = count_fitting(&path.frames, max_frame_bytes(path));
@@ -94,26 +95,29 @@ impl<P: Payload> Endpoint<P> {
         let feedback_path = overdue_path.unwrap_or(fastest);
         self.control_frames.clear();
         self.control_frames.extend(reorder_timeout);
+        let mut bytes = self.control_frames.iter().map(Frame::len).sum::<usize>();
         for (index, path) in self.paths.iter_mut().enumerate() {
             let Some(path) = path else { continue };
             let deadline = path.received.deadline;
             if deadline > now {
                 continue;
             }
-            self.control_frames.extend(path.received.ack_frame(now, index as u8).map(Frame::Ack));
-            let exceeds_datagram = count_fitting(&self.control_frames, MAX_FRAME_BYTES) < self.control_frames.len();
+            let ack = path.received.ack_frame(now, index as u8).map(Frame::Ack);
+            let ack_bytes = ack.as_ref().map_or(0, Frame::len);
+            let exceeds_datagram = bytes + ack_bytes > MAX_FRAME_BYTES;
             if exceeds_datagram || overdue_path.is_some() {
                 path.received.deadline = deadline;
             }
             if exceeds_datagram {
-                self.control_frames.pop();
                 break;
             }
+            self.control_frames.extend(ack);
+            bytes += ack_bytes;
         }
-        let (bytes, has_unsent) = (self.control_frames.iter().map(Frame::len).sum::<usize>() as u32, self.has_unsent());
+        let has_unsent = self.has_unsent();
         let path = self.paths[feedback_path.index()].as_mut()?;
         path.last_feedback = now;
-        let max_ack_delay = if has_unsent { path.max_ack_delay(bytes) } else { MAX_ACK_DELAY };
+        let max_ack_delay = if has_unsent { path.max_ack_delay(bytes as u32) } else { MAX_ACK_DELAY };
         self.paths.iter_mut().flatten().for_each(|path| path.received.max_ack_delay = max_ack_delay);
         self.send_frames(now, feedback_path, 0)
     }

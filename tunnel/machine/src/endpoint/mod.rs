@@ -405,13 +405,15 @@ impl<P: Payload> Endpoint<P> {
 
     /// The next datagram to send, if one may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
-        let transmit =
-            self.poll_control(now).or_else(|| self.poll_realtime(now)).or_else(|| self.poll_retransmission(now));
-        let transmit = transmit.or_else(|| self.poll_unsent(now));
-        if transmit.is_none() && std::mem::take(&mut self.had_input) {
+        let control = self.poll_control(now).or_else(|| self.poll_realtime(now));
+        if control.is_some() {
+            return control;
+        }
+        let data = self.poll_retransmission(now).or_else(|| self.poll_unsent(now));
+        if data.is_none() && std::mem::take(&mut self.had_input) {
             self.validate_cwnd(now);
         }
-        transmit
+        data
     }
 
     /// The frames of the latest [`TransmitBody::Control`](crate::TransmitBody::Control).

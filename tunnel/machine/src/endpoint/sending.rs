@@ -126,8 +126,8 @@ impl<P: Payload> Endpoint<P> {
 
     pub(super) fn send_scheduled(&mut self, now: Instant, size: u32) -> Option<Transmit<P>> {
         self.burst = None;
-        let is_in_use = |path: &TunnelPath| path.role() != PathRole::Secondary || self.load.is_open();
-        let can_send = self.paths.iter().flatten().any(|path| is_in_use(path) && path.can_send(now));
+        let is_in_use = |path: &TunnelPath| self.load.is_open() || path.role() != PathRole::Secondary;
+        let can_send = self.paths.iter().flatten().any(|path| path.can_send(now) && is_in_use(path));
         if !can_send && now.since(self.last_pick) < MAX_PICK_INTERVAL {
             return None;
         }

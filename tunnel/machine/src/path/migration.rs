@@ -101,6 +101,7 @@ impl TunnelPath {
     }
 
     /// When a ping to the candidate is due, or the outcome of its validation certain.
+    #[inline]
     pub(super) fn candidate_deadline(&self) -> Instant {
         let up = self.is_up();
         self.migration.candidate.as_ref().map_or(Instant::NEVER, |candidate| candidate.deadline(up))

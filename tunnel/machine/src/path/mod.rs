@@ -207,16 +207,19 @@ impl TunnelPath {
     }
 
     /// True if the path works and its congestion window has room.
+    #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.validation.up && self.sender.has_room(self.sent.in_flight)
     }
 
     /// True if a packet may be sent now.
+    #[inline]
     pub(super) fn can_send(&self, now: Instant) -> bool {
         self.has_room() && self.next_send_time() <= now
     }
 
     /// When pacing lets the next packet go: [`PACING_SLACK`] early, since timers are late.
+    #[inline]
     pub(super) fn next_send_time(&self) -> Instant {
         Instant(self.sender.next_send_time().0.saturating_sub(PACING_SLACK.0))
     }
@@ -320,6 +323,7 @@ impl TunnelPath {
 
     /// Validates the congestion window; called when nothing more can be sent now. `app_limited` if there is no more
     /// data.
+    #[inline]
     pub(super) fn validate_cwnd(&mut self, now: Instant, app_limited: bool, controller: &mut ControllerHandle) {
         let is_cwnd_full = self.sender.validate_cwnd(now, &self.sent.outstanding(), None, controller);
         if app_limited && !is_cwnd_full {
@@ -441,15 +445,18 @@ impl TunnelPath {
         if self.pto_count > MAX_PTO_COUNT[usize::from(is_only_path)] { PathTimeout::Failed } else { PathTimeout::Pto }
     }
 
+    #[inline]
     fn black_hole_deadline(&self) -> Instant {
         self.sent.black_hole_deadline(&self.sender)
     }
 
     /// The probe timeout with its lower bound.
+    #[inline]
     pub(super) fn bounded_pto(&self) -> Span {
         self.pto().max(MIN_PTO)
     }
 
+    #[inline]
     fn pto_deadline(&self) -> Instant {
         if self.sent.is_idle() || !self.validation.up {
             return Instant::NEVER;
@@ -458,6 +465,7 @@ impl TunnelPath {
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.
+    #[inline]
     pub(super) fn deadline(&self) -> Instant {
         self.sent.loss_time.min(self.pto_deadline()).min(self.black_hole_deadline()).min(self.candidate_deadline())
     }

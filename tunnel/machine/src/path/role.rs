@@ -17,6 +17,7 @@ pub(crate) enum PathRole {
 
 impl TunnelPath {
     /// The role that either end gives the path; the less used one if they differ.
+    #[inline]
     pub(crate) fn role(&self) -> PathRole {
         let is_backup = self.config.backup || self.config.metered;
         let own = match (is_backup, self.config.secondary) {
@@ -49,6 +50,7 @@ impl TunnelPath {
     }
 
     /// Whether the path works and carries packets of the real-time class, or the others.
+    #[inline]
     pub(crate) fn carries(&self, is_realtime: bool) -> bool {
         let excluded = if is_realtime { PathClasses::Bulk } else { PathClasses::Realtime };
         self.is_up() && self.config.classes != excluded

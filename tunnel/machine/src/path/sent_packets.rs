@@ -403,6 +403,7 @@ impl SentPackets {
     }
 
     /// Probe timeout (RFC 9002, section 6.2.1).
+    #[inline]
     pub(super) fn pto(&self, sender: &PathSender) -> Span {
         let rtt = sender.rtt();
         rtt.srtt() + (rtt.mdev() * 4).max(GRANULARITY) + super::received_packets::MAX_ACK_DELAY

@@ -141,25 +141,30 @@ impl PathValidation {
 
     fn validation_deadline(&self, policy: PingPolicy) -> Instant {
         let Some(last_ping) = self.last_ping else { return Instant::ZERO };
-        self.liveness_deadline(policy, last_ping).min(self.revalidation_deadline(last_ping))
+        let is_outstanding = self.has_outstanding();
+        let liveness = self.liveness_deadline(policy, last_ping, is_outstanding);
+        liveness.min(self.revalidation_deadline(last_ping, is_outstanding))
+    }
+
+    /// Whether the answer to a ping for validation is outstanding.
+    fn has_outstanding(&self) -> bool {
+        self.outstanding.iter().any(|ping| ping.probe_size.is_none())
     }
 
     /// When a ping is due although data is acknowledged.
-    fn revalidation_deadline(&self, last_ping: Instant) -> Instant {
+    fn revalidation_deadline(&self, last_ping: Instant, is_outstanding: bool) -> Instant {
         if !self.up || self.last_ack <= last_ping {
             return Instant::NEVER;
         }
-        let is_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
         let timeout = self.ping_timeout().clamp(MIN_REVALIDATION_PING_TIMEOUT, MAX_REVALIDATION_PING_TIMEOUT);
         last_ping + if is_outstanding { timeout } else { self.revalidation_interval }
     }
 
     /// When a ping is due because nothing is acknowledged.
-    fn liveness_deadline(&self, policy: PingPolicy, last_ping: Instant) -> Instant {
-        let validation_ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
+    fn liveness_deadline(&self, policy: PingPolicy, last_ping: Instant, is_outstanding: bool) -> Instant {
         let interval = match (self.up, policy.tunnel_in_use) {
-            (_, false) if !(self.up && validation_ping_outstanding) => KEEPALIVE_INTERVAL,
-            (true, _) if validation_ping_outstanding => return self.last_ack.max(last_ping) + self.ping_timeout(),
+            (_, false) if !(self.up && is_outstanding) => KEEPALIVE_INTERVAL,
+            (true, _) if is_outstanding => return self.last_ack.max(last_ping) + self.ping_timeout(),
             (true, _) => return self.last_ack_or_pong.max(last_ping) + policy.interval,
             (false, _) => FAILED_PATH_PING_INTERVAL,
         };
@@ -175,8 +180,7 @@ impl PathValidation {
         entropy: &mut Entropy,
     ) -> Option<(u64, Option<u32>)> {
         if self.validation_deadline(policy) <= now {
-            let validation_ping_outstanding = self.outstanding.iter().any(|ping| ping.probe_size.is_none());
-            if self.up && validation_ping_outstanding {
+            if self.up && self.has_outstanding() {
                 (self.missed_pings, self.unanswered_pings) = (self.missed_pings + 1, self.unanswered_pings + 1);
                 if self.missed_pings >= MAX_MISSED_PINGS || self.unanswered_pings >= MAX_UNANSWERED_PINGS {
                     self.fail();
