@@ -188,7 +188,7 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
             notes.push("host.small_queues: the kernel's own small queues cannot be turned off".into());
         }
         if multipath.is_some() {
-            notes.push("mptcp: rules of reinjection and the scheduler are the kernel's own".into());
+            notes.push("mptcp: rules of reinjection, the scheduler and the send buffer are the kernel's own".into());
         }
     }
     let is_counted_with_ethernet = |pipe: &PipeConfig| pipe.policer.is_some() && pipe.overhead < ETHERNET;

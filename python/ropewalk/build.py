@@ -169,6 +169,10 @@ class Host:
     """The version of IP, 4 or 6: its header has 20 or 40 bytes. Default: 4."""
     max_reordering: int | None = None
     """`tcp_max_reordering`. Default: 300."""
+    mptcp_send_buffer: MptcpSendBuffer | None = None
+    """An MPTCP connection's send buffer in the upstream stack: the sum of its subflows' buffers, as in Linux 6.7 and
+    later, or the largest of them, as in Linux before. Default: sum.
+    """
     mss: Size | None = None
     """Payload of a full segment. Default: what the MTU leaves."""
     pacing: bool | None = None
@@ -439,6 +443,9 @@ FlowKind = Literal["tcp", "mptcp", "mpquic", "udp"]
 
 Late = Literal["drop", "deliver"]
 """The treatment of a late packet."""
+
+MptcpSendBuffer = Literal["sum", "largest"]
+"""An MPTCP connection's send buffer in the upstream stack."""
 
 MptcpStack = Literal["upstream", "out-of-tree"]
 """An MPTCP stack."""

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::mptcp::MptcpConnection;
 use crate::quic::QuicConnection;
 use control::{AlgorithmEntry, Controller, Ecn};
-use scenario::model::{self, AlgorithmChoice, Host, LossRecovery, MptcpStack, MultipathTransport};
+use scenario::model::{self, AlgorithmChoice, Host, LossRecovery, MptcpSendBuffer, MptcpStack, MultipathTransport};
 use std::collections::BTreeMap;
 use transport::quic::STREAM_PACKET_OVERHEAD;
 use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
@@ -37,6 +37,8 @@ pub(crate) struct TcpConfig {
     pub header_bytes: u32,
     /// The ECN feedback that was negotiated, if any.
     pub ecn: Option<Ecn>,
+    /// How large the send buffer of an MPTCP connection is.
+    mptcp_send_buffer: mptcp::SendBufferRule,
     /// Whether the receivers' application reads by [`TcpFlow::read`](crate::tcp::TcpFlow::read), instead of at once.
     pub has_reader: bool,
 }
@@ -105,6 +107,10 @@ impl TcpConfig {
             rng_name: format!("flow {name} control"),
             ip_header: host.ip_header,
             header_bytes,
+            mptcp_send_buffer: match host.mptcp_send_buffer {
+                MptcpSendBuffer::Sum => mptcp::SendBufferRule::Sum,
+                MptcpSendBuffer::Largest => mptcp::SendBufferRule::Largest,
+            },
             ecn,
             has_reader: false,
         })
@@ -131,7 +137,7 @@ impl TcpConfig {
         let paths: Vec<usize> = model.subflows.iter().map(|subflow| subflow.path).collect();
         match &model.transport {
             MultipathTransport::Mptcp(options) => {
-                let config = mptcp_config(self.sender, model, options);
+                let config = mptcp_config(self.sender, model, options, self.mptcp_send_buffer);
                 let sender = mptcp::Sender::new(config, controller, rng, scheduler, entry.fill);
                 let receiver = mptcp::Receiver::new(self.receiver, paths.len());
                 Connection::Multi(Box::new(MptcpConnection::new(sender, receiver, &paths, options.dss_option_bytes)))
@@ -235,6 +241,7 @@ fn mptcp_config(
     tcp: sender::SenderConfig,
     model: &model::Multipath,
     options: &model::Mptcp,
+    send_buffer: mptcp::SendBufferRule,
 ) -> mptcp::ConnectionConfig {
     let subflow = |it: &model::Subflow| mptcp::SubflowConfig { backup: it.backup, join: it.join, leave: it.leave };
     mptcp::ConnectionConfig {
@@ -244,6 +251,7 @@ fn mptcp_config(
             MptcpStack::Upstream => mptcp::MptcpStack::Upstream,
             MptcpStack::OutOfTree => mptcp::MptcpStack::OutOfTree,
         },
+        send_buffer,
         opportunistic_retransmission: options.opportunistic_retransmission,
         penalisation: options.penalisation,
     }

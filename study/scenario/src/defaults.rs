@@ -173,6 +173,7 @@ fn host() -> Vec<KeyDefault> {
         ("gro", json!(host.gro)),
         ("receive_buffer", json!([rmem.min, rmem.default, rmem.max].map(|bytes| format!("{bytes}b")))),
         ("send_buffer", json!(format!("{}b", host.send_buffer))),
+        ("mptcp_send_buffer", json!("sum")),
         ("pacing", json!(host.pacing)),
         ("tso", json!(host.tso)),
         ("small_queues", json!(host.small_queues)),

@@ -227,6 +227,8 @@ pub struct Host {
     pub receive_buffer: TcpRmem,
     /// The maximum of `tcp_wmem`: the send buffer, bytes.
     pub send_buffer: u64,
+    /// How large the send buffer of an MPTCP connection is with the upstream stack.
+    pub mptcp_send_buffer: MptcpSendBuffer,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
     pub pacing: bool,
     /// New data leaves in super-segments, unless it is paced, and less than one may wait.
@@ -258,6 +260,15 @@ pub struct TcpRmem {
     pub default: u64,
     /// The size up to which autotuning enlarges it.
     pub max: u64,
+}
+
+/// How large the send buffer of an MPTCP connection is, from those of its subflows, in upstream Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MptcpSendBuffer {
+    /// Their sum: Linux 6.7 and later.
+    Sum,
+    /// The largest of them: Linux before 6.7.
+    Largest,
 }
 
 /// Loss detection and recovery of a sender.
@@ -324,6 +335,7 @@ impl Default for Host {
             gro: 1,
             receive_buffer: TcpRmem { min: 4096, default: 131_072, max: 6_291_456 },
             send_buffer: 4_194_304,
+            mptcp_send_buffer: MptcpSendBuffer::Sum,
             pacing: false,
             tso: true,
             small_queues: true,

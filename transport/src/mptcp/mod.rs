@@ -17,5 +17,6 @@ mod sender;
 pub use receiver::{Receiver, ReceiverCounters};
 pub use segment::{Ack, Segment};
 pub use sender::{
-    ConnectionConfig, ConnectionCounters, Input, MptcpStack, Output, Sender, SubflowConfig, SubflowState,
+    ConnectionConfig, ConnectionCounters, Input, MptcpStack, Output, SendBufferRule, Sender, SubflowConfig,
+    SubflowState,
 };

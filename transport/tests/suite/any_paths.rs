@@ -5,7 +5,7 @@ use crate::impairments::RandomImpairments;
 use crate::mptcp_connection::{Connection, Copies, Options, new_receiver, new_sender, path};
 use crate::random_ack;
 use ropewalk_transport::mptcp::{
-    Ack, ConnectionCounters, Input, MptcpStack, Output, ReceiverCounters, Segment, SubflowConfig,
+    Ack, ConnectionCounters, Input, MptcpStack, Output, ReceiverCounters, Segment, SendBufferRule, SubflowConfig,
 };
 use ropewalk_transport::tcp::{self, SegmentKind};
 use testnet::LinkConfig;
@@ -59,6 +59,7 @@ fn options(seed: u64, rng: &mut RngStream) -> (Options, Vec<[LinkConfig; 2]>) {
         scheduler: schedule::REGISTRY[seed as usize % schedule::REGISTRY.len()].name,
         congestion: algorithms[rng.below(algorithms.len() as u64) as usize],
         stack: if rng.chance(0.5) { MptcpStack::Upstream } else { MptcpStack::OutOfTree },
+        send_buffer_rule: if seed % 4 < 2 { SendBufferRule::Sum } else { SendBufferRule::Largest },
         opportunistic: rng.chance(0.5),
         buffer: if rng.chance(0.3) { 60_000 } else { 1 << 22 },
         send_buffer: if rng.chance(0.2) { 10 + rng.below(30) } else { 10_000 },

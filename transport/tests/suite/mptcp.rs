@@ -1,7 +1,8 @@
 //! MPTCP over paths with fixed delays and losses.
 
 use crate::mptcp_connection::{Connection, Copies, Options, pass, path};
-use ropewalk_transport::mptcp::{MptcpStack, Segment, SubflowConfig, SubflowState};
+use crate::tcp_connection::MSS;
+use ropewalk_transport::mptcp::{MptcpStack, Segment, SendBufferRule, SubflowConfig, SubflowState};
 use ropewalk_transport::tcp::SegmentKind;
 use testnet::LinkConfig;
 use units::{Instant, Span};
@@ -213,6 +214,32 @@ fn a_full_send_buffer_causes_opportunistic_retransmission_as_a_full_window() {
             && enabled.sender.counters().receive_window_limited == Span::ZERO
     );
     assert!(enabled.now.since(Instant::ZERO) < disabled.now.since(Instant::ZERO), "it was faster");
+}
+
+/// Twice a subflow's window, in packets of 2304 bytes of memory, of which the connection counts the data alone. While a
+/// dead path holds everything up the buffer fills; an application that waits for a third of it to be free leaves up to that.
+#[test]
+fn the_send_buffer_is_the_sum_of_the_subflows_buffers_or_the_largest() {
+    for (rule, buffers) in [(SendBufferRule::Sum, 2), (SendBufferRule::Largest, 1)] {
+        let options = Options {
+            segments: 5000,
+            stack: MptcpStack::Upstream,
+            scheduler: "linger",
+            send_buffer_rule: rule,
+            ..Options::with_subflows(2)
+        };
+        let mut connection =
+            Connection::with_segment_filter(&options, &[path(10, 100), path(10, 100)], black_hole(1, 1200));
+        let mut max_cwnd = 0;
+        while connection.sender.failures(1) == 0 {
+            assert!(!connection.run(options.segments, Span::from_millis(1)));
+            max_cwnd = connection.sender.subflows().map(|(sender, _)| sender.decision().cwnd).fold(max_cwnd, u32::max);
+        }
+        let assigned = connection.sent.iter().map(|(_, segment)| segment.data_seq + 1).max().unwrap_or(0);
+        let outstanding = assigned - connection.sender.acknowledged();
+        let size = buffers * 2 * u64::from(max_cwnd) * 2304 / u64::from(MSS);
+        assert!((size * 2 / 3..=size).contains(&outstanding), "{rule:?}: {outstanding} of {size}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use crate::tcp_connection::{self, MSS};
 use conformance::scheduler::CheckedScheduler;
 use ropewalk_transport::mptcp::{
-    Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig,
+    Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, SendBufferRule, Sender, SubflowConfig,
 };
 use ropewalk_transport::tcp::{SegmentKind, receiver, sender};
 use std::collections::BTreeMap;
@@ -29,6 +29,7 @@ pub(crate) struct Options {
     /// Receive buffer, bytes: twice the window.
     pub(crate) buffer: u64,
     pub(crate) send_buffer: u64,
+    pub(crate) send_buffer_rule: SendBufferRule,
     /// Maximum packets in flight on a subflow.
     pub(crate) window: u32,
 }
@@ -44,6 +45,7 @@ impl Options {
             opportunistic: false,
             buffer: 1 << 22,
             send_buffer: 10_000,
+            send_buffer_rule: SendBufferRule::Sum,
             window: 200,
         }
     }
@@ -89,6 +91,7 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
         tcp,
         subflows: options.subflows.clone(),
         stack: options.stack,
+        send_buffer: options.send_buffer_rule,
         opportunistic_retransmission: options.opportunistic,
         penalisation: options.opportunistic,
     };

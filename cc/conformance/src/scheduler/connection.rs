@@ -7,7 +7,9 @@ use params::AlgorithmError;
 use schedule::SchedulerEntry;
 use std::collections::BTreeMap;
 use std::collections::btree_map::OccupiedEntry;
-use transport::mptcp::{Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, Sender, SubflowConfig};
+use transport::mptcp::{
+    Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, SendBufferRule, Sender, SubflowConfig,
+};
 use transport::tcp::{receiver::ReceiverConfig, sender::LossRecovery, sender::SenderConfig};
 use units::{Instant, RngStream, Span};
 
@@ -89,6 +91,7 @@ fn config(rng: &mut RngStream, paths: usize) -> ConnectionConfig {
         },
         subflows,
         stack: if rng.chance(0.5) { MptcpStack::Upstream } else { MptcpStack::OutOfTree },
+        send_buffer: SendBufferRule::Sum,
         opportunistic_retransmission: opportunistic,
         penalisation: opportunistic,
     }

@@ -33,6 +33,9 @@ pub(crate) struct Host {
     pub(crate) receive_buffer: Option<Spanned<[Size; 3]>>,
     /// The max of `tcp_wmem`.
     pub(crate) send_buffer: Option<Spanned<Size>>,
+    /// An MPTCP connection's send buffer in the upstream stack: the sum of its subflows' buffers, as in Linux 6.7 and
+    /// later, or the largest of them, as in Linux before.
+    pub(crate) mptcp_send_buffer: Option<MptcpSendBuffer>,
     /// Pace every algorithm, as the `fq` discipline does.
     pub(crate) pacing: Option<bool>,
     /// New data leaves in super-segments of about 1 ms of the rate, at least two packets, and less than that waits for
@@ -68,6 +71,17 @@ pub(crate) enum Profile {
     /// ns-2.35's TCP-Linux agents.
     #[serde(rename = "ns-2")]
     Ns2,
+}
+
+/// An MPTCP connection's send buffer in the upstream stack.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "mptcp-send-buffer")]
+pub(crate) enum MptcpSendBuffer {
+    /// The sum of the subflows' buffers: Linux 6.7 and later.
+    Sum,
+    /// The largest of the subflows' buffers: Linux before 6.7.
+    Largest,
 }
 
 /// Loss detection and recovery.

@@ -13,7 +13,7 @@ mod short_form;
 mod tunnel;
 mod video;
 
-pub(crate) use host::{Host, LossRecovery, Profile};
+pub(crate) use host::{Host, LossRecovery, MptcpSendBuffer, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
 pub(crate) use pipe::{Grants, Handover, Policer, RateWalk};
 pub(crate) use queue::{Discipline, Queue};

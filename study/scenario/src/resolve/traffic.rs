@@ -6,8 +6,8 @@ use super::{fat_tree, multipath};
 use crate::file::{self, File, FlowDirection, Kind, Profile};
 use crate::files::Files;
 use crate::model::{
-    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Mptcp, Multipath, MultipathTransport, Path,
-    Route, TcpRmem, Tunnel,
+    AlgorithmChoice, Application, Flow, FlowKind, Host, LossRecovery, Mptcp, MptcpSendBuffer, Multipath,
+    MultipathTransport, Path, Route, TcpRmem, Tunnel,
 };
 use parse::{Diagnostic, Spanned};
 use std::ops::Range;
@@ -280,6 +280,7 @@ fn refuse_tcp_keys(host: &Spanned<file::Host>) -> Result<(), Diagnostic> {
         ("sack", table.sack.is_some()),
         ("gro", table.gro.is_some()),
         ("send_buffer", table.send_buffer.is_some()),
+        ("mptcp_send_buffer", table.mptcp_send_buffer.is_some()),
         ("reordering", table.reordering.is_some()),
         ("max_reordering", table.max_reordering.is_some()),
         ("recovery", table.recovery.is_some()),
@@ -416,6 +417,12 @@ fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
         host.recovery = match recovery {
             file::LossRecovery::Rack => LossRecovery::Rack,
             file::LossRecovery::Fack => LossRecovery::Fack,
+        };
+    }
+    if let Some(rule) = table.mptcp_send_buffer {
+        host.mptcp_send_buffer = match rule {
+            file::MptcpSendBuffer::Sum => MptcpSendBuffer::Sum,
+            file::MptcpSendBuffer::Largest => MptcpSendBuffer::Largest,
         };
     }
     host.window = table.window.map(|window| window.0).or(host.window);

@@ -80,6 +80,7 @@ device = { ring = "500p", socket = "92p" }
 [host]
 gro = 16
 send_buffer = "1MiB"
+mptcp_send_buffer = "largest"
 
 [[flow]]
 name = "tcp"
@@ -194,6 +195,7 @@ fn flows() -> Vec<Flow> {
         sack: false,
         receive_buffer: TcpRmem { min: 4096, default: 65_536, max: 1_000_000 },
         send_buffer: 1 << 20,
+        mptcp_send_buffer: MptcpSendBuffer::Largest,
         ..Host::default()
     };
     let congestion = AlgorithmChoice { name: "cubic".into(), parameters };

@@ -52,6 +52,8 @@ pub struct ConnectionConfig {
     pub subflows: Vec<SubflowConfig>,
     /// The Linux stack whose reinjection is followed.
     pub stack: MptcpStack,
+    /// How large the send buffer is, with upstream rules.
+    pub send_buffer: SendBufferRule,
     /// Whether the oldest data is sent again on a faster subflow while the receive window or the send buffer is full
     /// (Raiciu et al., NSDI 2012).
     pub opportunistic_retransmission: bool,
@@ -80,6 +82,16 @@ pub enum MptcpStack {
     /// The out-of-tree stack (v0.8x to v0.95): whatever a subflow had outstanding at its timeout, at once; that subflow
     /// is left out until something of it is acknowledged.
     OutOfTree,
+}
+
+/// How large the send buffer of a connection is by upstream rules, from those of its subflows, each twice the greatest
+/// window of its subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendBufferRule {
+    /// Their sum: Linux 6.7 and later (`__mptcp_sync_sndbuf`).
+    Sum,
+    /// The largest one: Linux before 6.7 (`mptcp_propagate_sndbuf`).
+    Largest,
 }
 
 /// An input of a sender.
@@ -152,6 +164,8 @@ pub struct Sender {
     window_probes: u32,
     /// Right edge of the receive window, segments.
     snd_wnd_end: u64,
+    /// End of the data that the send buffer has been filled with, or could have been.
+    buffer_end: u64,
     limited_by: Option<(scheduling::SendLimit, Instant)>,
     connect_time: Option<Instant>,
     /// When the next subflow joins or leaves.
@@ -199,6 +213,7 @@ impl Sender {
             persist_timer: Instant::NEVER,
             window_probes: 0,
             snd_wnd_end: 0,
+            buffer_end: 0,
             limited_by: None,
             connect_time: None,
             membership_deadline: Instant::NEVER,

@@ -1,6 +1,6 @@
 //! Assignment of data to subflows by the scheduler, as they have room.
 
-use super::{MptcpStack, Sender, SubflowState};
+use super::{MptcpStack, SendBufferRule, Sender, SubflowState};
 use crate::tcp::receiver::receive_window::TRUESIZE;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
@@ -17,6 +17,7 @@ impl Sender {
     pub(super) fn fill(&mut self, now: Instant) {
         self.refresh_views();
         self.reinject(now);
+        self.fill_send_buffer();
         let limit = self.limit();
         while let Some(pick) = self.pick(now, limit) {
             match self.picked_data(&pick, limit) {
@@ -48,18 +49,33 @@ impl Sender {
 
     /// The end of the data that the receive window and the send buffer allow.
     fn limit(&self) -> u64 {
-        self.snd_wnd_end.min(self.queue.snd_una() + self.send_buffer_size())
+        self.snd_wnd_end.min(self.buffer_end)
     }
 
-    /// Size of the connection's send buffer, segments. In upstream Linux it is the sum of the subflows' own buffers
-    /// (`__mptcp_sync_sndbuf`), so that a slow subflow's share of it blocks the others.
+    /// Lets the application write as much as the send buffer holds. In upstream Linux one that has filled it waits until
+    /// a third is free (`sk_stream_is_writeable`).
+    fn fill_send_buffer(&mut self) {
+        let (snd_una, size) = (self.queue.snd_una(), self.send_buffer_size());
+        let used = self.buffer_end.saturating_sub(snd_una);
+        let is_writeable = size.saturating_sub(used) >= used / 2;
+        if is_writeable || self.config.stack == MptcpStack::OutOfTree {
+            self.buffer_end = self.buffer_end.max(snd_una + size);
+        }
+    }
+
+    /// Size of the connection's send buffer, segments. In upstream Linux it follows the subflows' own, so that a slow
+    /// subflow's share of it blocks the others.
     fn send_buffer_size(&self) -> u64 {
         let max_segments = self.config.tcp.send_buffer;
         if self.config.stack == MptcpStack::OutOfTree {
             return max_segments;
         }
         let up_subflows = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
-        let buffer_segments: u64 = up_subflows.map(|subflow| u64::from(subflow.send_buffer_size())).sum();
+        let buffers = up_subflows.map(|subflow| u64::from(subflow.send_buffer_size()));
+        let buffer_segments = match self.config.send_buffer {
+            SendBufferRule::Sum => buffers.sum(),
+            SendBufferRule::Largest => buffers.max().unwrap_or(0),
+        };
         // A subflow's buffer counts packets with the kernel's overhead, the connection's payload alone.
         (buffer_segments * TRUESIZE / u64::from(self.config.tcp.mss)).clamp(1, max_segments)
     }
