@@ -23,7 +23,8 @@ struct Study {
     run: &'static str,
     /// Number of seeds on the kernel; the simulator has five.
     seeds: u32,
-    /// Further arguments of the simulator's run, which leave out what another study has with more seeds.
+    /// Further arguments of the simulator's run, which leave out what another study has with more seeds, or say what the
+    /// kernel does in its own way.
     compared: &'static str,
 }
 
@@ -32,10 +33,12 @@ const STUDIES: &[Study] = &[
     Study { compared: KERNEL_CASES, ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
     // Losses are random, and chance decides when the second flow comes or the path returns: more seeds.
     Study { seeds: 3, ..one_seed("kernel-loss-6.1", "scenarios/validation/kernel.toml --set case=loss") },
-    Study { seeds: 3, ..one_seed("kernel-rival-6.1", RIVAL) },
-    one_seed("mptcp-6.1", "scenarios/validation/mptcp.toml"),
-    Study { seeds: 5, ..one_seed("failover-6.1", FAILOVER) },
-    one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick"),
+    Study { seeds: 3, compared: OTHER_RIVALS, ..one_seed("kernel-rival-6.1", RIVAL) },
+    Study { seeds: 5, ..one_seed("kernel-rival-five-6.1", RIVAL_FIVE) },
+    Study { seeds: 6, ..one_seed("kernel-rival-six-6.1", RIVAL_SIX) },
+    Study { compared: BEFORE_6_7, ..one_seed("mptcp-6.1", "scenarios/validation/mptcp.toml") },
+    Study { seeds: 5, compared: BEFORE_6_7, ..one_seed("failover-6.1", FAILOVER) },
+    Study { compared: BEFORE_6_7, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
     Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
     Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", LOSS_1) },
     Study { seeds: 3, ..one_seed("al-imareen-loss-5-6.1", LOSS_5) },
@@ -46,6 +49,11 @@ const STUDIES: &[Study] = &[
 
 const KERNEL_CASES: &str = r#" --set sweep.case=["clean","shallow","step","long"]"#;
 const RIVAL: &str = "scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s";
+const RIVAL_FIVE: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["htcp","nv"]"#;
+const RIVAL_SIX: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["cubic","dctcp","cdg","hybla"]"#;
+const OTHER_RIVALS: &str = r#" --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
+/// The send buffer of Linux 6.1's MPTCP.
+const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest";
 const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
 const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
