@@ -8,11 +8,11 @@ use ropewalk_scenario::model::*;
 use std::collections::BTreeMap;
 use units::{Instant, Rate, Span};
 
-fn experiment(text: &str, sets: &[&str]) -> Experiment {
+pub(crate) fn experiment(text: &str, sets: &[&str]) -> Experiment {
     read(text, sets).cells.remove(0).experiment
 }
 
-const SMALL: &str = r#"
+pub(crate) const SMALL: &str = r#"
 name = "small"
 duration = "10s"
 [[path]]
@@ -355,39 +355,6 @@ fn one_bandwidth_delay_product_follows_the_rate_and_the_delay_of_its_cell() {
     assert_eq!(limit(&[]), QueueLimit::Bytes(250_000), "100 Mbit/s times 20 ms");
     assert_eq!(limit(&["path.wire.rate=10mbit"]), QueueLimit::Bytes(25_000));
     assert_eq!(limit(&["path.wire.delay=1ms", "path.wire.queue.limit=0.5bdp"]), QueueLimit::Bytes(12_500));
-}
-
-#[test]
-fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
-    let two = format!("{SMALL}[[path]]\nname = \"other\"\nrate = \"1mbit\"\n[tunnel]\nkind = \"mpt-gre\"\n");
-    let e = experiment(&two, &[]);
-    let tunnel = e.tunnel.unwrap();
-    assert_eq!((e.flows[0].route, tunnel.paths, tunnel.weights), (Route::Tunnel, vec![0, 1], vec![1, 1]));
-    assert_eq!((tunnel.mtu, tunnel.overhead), (1440, 36));
-    assert_eq!((tunnel.resequence, tunnel.device), (None, None));
-    assert_eq!(tunnel.ropewalk, None, "MPT's is the default");
-    let zero = experiment(&two, &["tunnel.resequence={ window = \"0p\", timeout = \"300ms\" }"]);
-    assert_eq!(zero.tunnel.unwrap().resequence, None);
-    let ropewalk = format!(
-        "{SMALL}[[path]]\nname = \"other\"\nrate = \"1mbit\"\n[tunnel]\nmode = \"ropewalk\"\nbackup = [\"other\"]\n"
-    );
-    let whole = |sets: &[&str]| experiment(&ropewalk, sets).tunnel.unwrap().has_offload();
-    assert_eq!((whole(&[]), whole(&["tunnel.offload=false"])), (true, false), "as the daemon's device by default");
-    let ropewalk = experiment(&ropewalk, &["tunnel.max_reorder_timeout=20ms", "path.other.mtu=1400b"]).tunnel.unwrap();
-    assert_eq!((ropewalk.mtu, ropewalk.overhead), (1400 - 28 - 34, 28), "what the smaller path's datagrams hold");
-    assert_eq!(ropewalk.relay(), None, "TCP runs end to end by default");
-    let settings = ropewalk.ropewalk.unwrap();
-    assert_eq!((settings.options.max_reorder_timeout, settings.backup), (Span::from_millis(20), vec![1]));
-    let relayed = |sets: &[&str]| {
-        let table = "[tunnel]\nmode = \"ropewalk\"\nrelay = \"tcp\"\n";
-        experiment(&format!("{SMALL}{table}"), sets).tunnel.unwrap().relay().cloned()
-    };
-    assert_eq!((relayed(&["tunnel.relay=off"]), relayed(&[])), (None, Some(Relay::default())));
-    let sets = ["tunnel.relay_congestion=bbr", "tunnel.relay_rate=10gbit", "tunnel.relay_delay=10us"];
-    let relay = Relay { congestion: "bbr".into(), rate: Rate::from_mbit(10_000), delay: Span::from_micros(10) };
-    assert_eq!(relayed(&sets), Some(relay));
-    let over_ipv6 = experiment(&two, &["host.ip=6"]).tunnel.unwrap();
-    assert_eq!((over_ipv6.mtu, over_ipv6.overhead), (1440, 56), "an IPv6 header has 40 bytes");
 }
 
 #[test]

@@ -10,3 +10,4 @@ mod schema_defaults;
 mod several;
 mod shipped;
 mod sweeps;
+mod tunnels;
