@@ -5,9 +5,10 @@
 //!   instant.
 //! - `engine`: takes the component that is due first and lets it act; `network`: packets on their way through the pipes
 //!   of `link` and through a tunnel; `topology`: which pipe comes next; `run`: a run from experiment to record.
-//! - `flow`, `connection`, `tcp`, `super_segment`, `split_connection`, `mptcp`: the flows and their transport machines; `tcp_config`: their
-//!   configuration; `application`: what runs on TCP.
-//! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `relay`: its relay of TCP connections.
+//! - `flow`, `connection`, `tcp`, `super_segment`, `split_connection`, `mptcp`: the flows and their transport machines;
+//!   `tcp_config`: their configuration; `application`: what runs on TCP.
+//! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
+//!   connections.
 //! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run.
 
 mod application;

@@ -1,9 +1,9 @@
 //! MPTCP over paths with fixed delays and losses.
 
-use crate::mptcp_connection::{Connection, Copies, Options, pass, path};
+use crate::mptcp_connection::{Connection, Copies, Options, new_sender, pass, path};
 use crate::tcp_connection::MSS;
-use ropewalk_transport::mptcp::{MptcpStack, Segment, SendBufferRule, SubflowConfig, SubflowState};
-use ropewalk_transport::tcp::SegmentKind;
+use ropewalk_transport::mptcp::{Ack, Input, MptcpStack, Output, Segment, SendBufferRule, SubflowConfig, SubflowState};
+use ropewalk_transport::tcp::{self, SegmentKind};
 use testnet::LinkConfig;
 use units::{Instant, Span};
 
@@ -39,6 +39,30 @@ fn over_one_path_data_is_not_reordered_and_is_acknowledged_within_a_round_trip()
     // acknowledged without delay.
     let delays: Vec<u64> = connection.delays.iter().map(|(delay, _)| delay.as_micros()).collect();
     assert_eq!(delays, (2..=11).map(|count| 20_000 + count * 100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_window_that_is_shut_from_the_start_is_probed_and_nothing_is_reinjected() {
+    let mut sender = new_sender(&Options::with_subflows(1));
+    let mut now = Instant::ZERO + secs(1);
+    sender.handle(now, Input::Connect);
+    let mut probes = 0;
+    let shut = tcp::Ack { syn: true, receive_window: 0, ..tcp::Ack::default() };
+    for _ in 0..40 {
+        let deadline = loop {
+            match sender.poll(now) {
+                Output::Transmit(segment) if segment.tcp.kind == SegmentKind::Syn => {
+                    sender.handle(now, Input::Ack(&Ack { subflow: 0, tcp: shut, data_ack: 0 }));
+                }
+                Output::Transmit(segment) => probes += u32::from(segment.tcp.kind == SegmentKind::Data),
+                Output::WaitUntil(deadline) => break deadline,
+            }
+        };
+        now = deadline;
+        sender.handle(now, Input::Timeout);
+    }
+    assert!(probes > 5 && sender.subflows().next().is_some_and(|(subflow, _)| subflow.counters().timeouts > 0));
+    assert_eq!((sender.counters().reinjected, sender.acknowledged()), (0, 0));
 }
 
 #[test]

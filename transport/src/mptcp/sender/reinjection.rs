@@ -35,10 +35,11 @@ impl Sender {
         self.changed_subflows |= 1 << index;
     }
 
-    /// Queues the unacknowledged data of a subflow for reinjection, each segment once.
+    /// Queues the unacknowledged data of a subflow for reinjection, each segment once. Probes of a window that was shut from the
+    /// start carry data that was never sent.
     pub(super) fn reinject_subflow(&mut self, index: usize) {
-        let una = self.queue.snd_una();
-        for data in self.subflows[index].unacknowledged().filter(|data| *data >= una) {
+        let sent = self.queue.snd_una()..self.queue.end();
+        for data in self.subflows[index].unacknowledged().filter(|data| sent.contains(data)) {
             if self.queue.sent_data(data).state.insert(index) {
                 self.reinjections.push_back(data);
             }
