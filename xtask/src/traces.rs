@@ -23,9 +23,21 @@ struct Study {
     run: &'static str,
     /// Number of seeds on the kernel; the simulator has five.
     seeds: u32,
+    /// Further arguments of the kernel's run.
+    on_kernel: &'static str,
     /// Further arguments of the simulator's run, which leave out what another study has with more seeds, or say what the
     /// kernel does in its own way.
     compared: &'static str,
+}
+
+/// A column of the losses of al-imareen-2024.
+macro_rules! loss {
+    ($case:literal) => {
+        concat!(
+            "scenarios/papers/al-imareen-2024.toml --set tunnel.first=0 --set tunnel.stray_packets=0 --set case=",
+            $case
+        )
+    };
 }
 
 /// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
@@ -39,10 +51,14 @@ const STUDIES: &[Study] = &[
     Study { compared: BEFORE_6_7, ..one_seed("mptcp-6.1", "scenarios/validation/mptcp.toml") },
     Study { seeds: 5, compared: BEFORE_6_7, ..one_seed("failover-6.1", FAILOVER) },
     Study { compared: BEFORE_6_7, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
+    Study { on_kernel: " --traffic ftp", compared: BEFORE_6_7, ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
-    Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", LOSS_1) },
-    Study { seeds: 3, ..one_seed("al-imareen-loss-5-6.1", LOSS_5) },
-    Study { seeds: 3, ..one_seed("al-imareen-losses-6.1", LOSSES) },
+    // The whole 100 s, a study a column: an hour each on a slow machine.
+    one_seed("al-imareen-loss-1-6.1", loss!("1%")),
+    one_seed("al-imareen-loss-2-6.1", loss!("2%")),
+    one_seed("al-imareen-loss-3-6.1", loss!("3%")),
+    one_seed("al-imareen-loss-4-6.1", loss!("4%")),
+    one_seed("al-imareen-loss-5-6.1", loss!("5%")),
     Study { seeds: 3, ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
     one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
 ];
@@ -58,15 +74,12 @@ const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_w
 const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
 const DELAYS: &str = r#" --set sweep.case=["10ms","50ms","100ms"]"#;
-const LOSS_1: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=1%";
-const LOSS_5: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=5%";
-
-const LOSSES: &str = r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set sweep.case=["2%","3%","4%"]"#;
+const FILES: &str = r#"scenarios/papers/szilagyi-2020.toml --set flow.tcp.size=100MB --set sweep.case=["mptcp-file","mpt-gre-file","noisy-file","single-file"]"#;
 const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
 
 const fn one_seed(name: &'static str, run: &'static str) -> Study {
-    Study { name, run, seeds: 1, compared: "" }
+    Study { name, run, seeds: 1, on_kernel: "", compared: "" }
 }
 
 /// Runs studies on the kernel, all or those that are named, and keeps their tables.
@@ -79,8 +92,8 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     studies.into_iter().try_for_each(|study| {
         let collected_folder = format!("{WORK_FOLDER}/traces/{}", study.name);
         run_ropewalk(&format!(
-            "run {} --set repetitions={} --on uml --partial --out {collected_folder}",
-            study.run, study.seeds
+            "run {}{} --set repetitions={} --on uml --partial --out {collected_folder}",
+            study.run, study.on_kernel, study.seeds
         ))?;
         let kept_folder = format!("{KEPT_FOLDER}/{}", study.name);
         let root = shell::root();
