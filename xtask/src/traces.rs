@@ -53,9 +53,9 @@ const STUDIES: &[Study] = &[
     Study { compared: BEFORE_6_7, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
     Study { on_kernel: " --traffic ftp", compared: BEFORE_6_7, ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
-    // The whole 100 s, a study a column: an hour each on a slow machine.
-    one_seed("al-imareen-loss-1-6.1", loss!("1%")),
-    one_seed("al-imareen-loss-2-6.1", loss!("2%")),
+    Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", LOSS_1) },
+    Study { seeds: 3, compared: r#" --set sweep.case=["2%"]"#, ..one_seed("al-imareen-losses-6.1", LOSSES) },
+    // The whole 100 s, a study a column.
     one_seed("al-imareen-loss-3-6.1", loss!("3%")),
     one_seed("al-imareen-loss-4-6.1", loss!("4%")),
     one_seed("al-imareen-loss-5-6.1", loss!("5%")),
@@ -74,6 +74,8 @@ const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_w
 const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
 const DELAYS: &str = r#" --set sweep.case=["10ms","50ms","100ms"]"#;
+const LOSS_1: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=1%";
+const LOSSES: &str = r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set sweep.case=["2%","3%","4%"]"#;
 const FILES: &str = r#"scenarios/papers/szilagyi-2020.toml --set flow.tcp.size=100MB --set sweep.case=["mptcp-file","mpt-gre-file","noisy-file","single-file"]"#;
 const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
