@@ -67,6 +67,10 @@ pub(super) trait Engine {
     fn on_poll_ready(&mut self, _now: Instant) {}
     /// When [`Self::on_timeout`] is due.
     fn deadline(&self) -> Instant;
+    /// Whether the loop pauses while bulk packets come one by one.
+    fn coalesces_wake_ups(&self) -> bool {
+        true
+    }
     /// A deadline passed. Early calls are harmless.
     fn on_timeout(&mut self, io: &mut Io, now: Instant);
     /// The network device of a socket went up or down.
@@ -212,7 +216,7 @@ impl EventLoop {
             // A reload may have replaced sockets, and their counters.
             let bytes = io.bytes().saturating_sub(bytes_before);
             let pause = self.coalescing.pause(now, &reads, bytes).min(engine.deadline().since(now));
-            if pause > Span::ZERO {
+            if pause > Span::ZERO && engine.coalesces_wake_ups() {
                 std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
             }
         }

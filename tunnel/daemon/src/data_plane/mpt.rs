@@ -256,6 +256,11 @@ impl Engine for MptEngine {
         self.paths.iter().any(|path| path.socket == socket && path.queue.is_blocked())
     }
 
+    /// As MPT's own program: pauses would cost flows with small windows most of their rate.
+    fn coalesces_wake_ups(&self) -> bool {
+        false
+    }
+
     fn deadline(&self) -> Instant {
         self.sender.deadline().min(self.receiver.deadline())
     }
