@@ -204,7 +204,8 @@ class Host:
     """`tcp_timestamps`. Default: true."""
     tso: bool | None = None
     """New data leaves in super-segments of about 1 ms of the rate, at least two packets, and less than that waits
-    for an acknowledgement due within 1 ms, as in Linux with offloads or without. Not while paced. Default: true.
+    for an acknowledgement due within 1 ms, as in Linux with offloads or without. The application writes buffers
+    of up to 64 KiB, and the last segment of a super-segment has PSH. Default: true.
     """
     window: Packets | None = None
     """The greatest congestion window, and most packets outstanding, whatever the receiver offers (ns-2's `window_`).

@@ -94,7 +94,15 @@ mod tests {
 
     #[test]
     fn the_first_segment_is_dropped_but_never_the_only_one() {
-        let first = Segment { kind: SegmentKind::Data, seq: 7, tsval: 1, tsecr: 0, cwr: true, retransmission: false };
+        let first = Segment {
+            kind: SegmentKind::Data,
+            seq: 7,
+            tsval: 1,
+            tsecr: 0,
+            cwr: true,
+            retransmission: false,
+            psh: false,
+        };
         let mut whole = SuperSegment { first, segments: 2, payload: 1386 };
         assert_eq!((whole.trim_first(), whole.trim_first()), (Some(1386), None));
         assert_eq!((whole.first.seq, whole.first.cwr, whole.segments, whole.end()), (8, false, 1, 9));

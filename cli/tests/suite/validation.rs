@@ -40,7 +40,7 @@ fn upstream_mptcp_stays_as_near_to_linux_as_it_is() {
         row.split_whitespace().nth(2).and_then(|word| word.parse::<f64>().ok()).expect("the second case")
     };
     let [cubic, reno] = [goodput("cubic") / 49.6, goodput("reno") / 62.7];
-    assert!(cubic < 1.08 && reno < 1.24, "{}", run.stdout);
+    assert!(cubic < 1.2 && reno < 1.26, "{}", run.stdout);
 }
 
 /// Linux 6.1's kept runs, where the send buffer is as large as the largest subflow's; with the sum of them the worst cell
@@ -56,5 +56,5 @@ fn upstream_mptcp_with_the_send_buffer_of_linux_6_1_stays_as_near_to_it_as_it_is
     let compared = ropewalk(&["compare", &out, &kernel, "--out", &page]);
     assert_eq!(compared.code, Some(0), "{}", compared.stderr);
     let [median, worst] = ["median |error|", "worst"].map(|words| number(&compared.stdout, words, 1));
-    assert!(median < 2.2 && worst < 21.5, "{}", compared.stdout);
+    assert!(median < 3.1 && worst < 16.0, "{}", compared.stdout);
 }

@@ -42,9 +42,9 @@ fn cubic_follows_its_curve_after_a_reduction() {
         let observed = window[begin + (seconds / 0.010) as usize];
         let expected = max_cwnd - 0.4 * (k - seconds - 0.020_f64).powi(3);
         println!("{seconds} s after the reduction: {observed} packets, the curve says {expected:.1}");
-        // Two packets of Linux's truncation (target and period are both rounded up in effect), one of the sampling
-        // instant; the kernel's own trace is 1.5 packets above the curve at 2 s.
-        assert!((observed - expected).abs() <= 3.0, "{seconds} s: {observed} for {expected}");
+        // Two packets of Linux's truncation (target and period are both rounded up in effect), one of each sampling
+        // instant, this and that of W_max; the kernel's own trace is 1.5 packets above the curve at 2 s.
+        assert!((observed - expected).abs() <= 4.0, "{seconds} s: {observed} for {expected}");
     }
 }
 

@@ -25,8 +25,9 @@ fn beside_reno(algorithm: &str) -> f64 {
     let mut experiment = one_link("reno", link, 120);
     experiment.paths.push(Path { name: "second".to_owned(), ..experiment.paths[0].clone() });
     experiment.flows.push(mptcp(algorithm));
-    // With a scheduler that waits for room a subflow has nothing that it could defer, and a flow that does has less.
-    host(&mut experiment.flows[0]).tso = false;
+    // With a scheduler that waits for room a subflow has nothing that it could defer, and a flow that does has less; one with
+    // super-segments beside one without has more.
+    experiment.flows.iter_mut().for_each(|flow| host(flow).tso = false);
     let ratio = |seed| {
         let run = ropewalk_sim::run(&experiment, seed).expect("the algorithms are registered");
         run.flows[1].goodput_mbps / run.flows[0].goodput_mbps

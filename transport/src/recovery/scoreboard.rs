@@ -30,6 +30,8 @@ const EVER_RETRANSMITTED: u8 = 8;
 /// RACK has marked this transmission lost, which happens once, even if the mark is undone (Linux removes the packet
 /// from the time-ordered list).
 const RACK_MARKED: u8 = 16;
+/// The last packet of a super-segment.
+const SUPER_SEGMENT_END: u8 = 32;
 
 impl SentPacket {
     /// Whether the packet was selectively acknowledged.
@@ -54,6 +56,10 @@ impl SentPacket {
     #[must_use]
     pub fn was_retransmitted(&self) -> bool {
         self.flags & EVER_RETRANSMITTED != 0
+    }
+
+    fn ends_super_segment(&self) -> u32 {
+        u32::from(self.flags & SUPER_SEGMENT_END != 0)
     }
 
     /// Whether the packet is subject to loss detection: neither delivered nor waiting for retransmission.
@@ -90,6 +96,8 @@ pub struct Scoreboard {
     snd_una: u64,
     snd_nxt: u64,
     counts: PacketCounts,
+    /// Outstanding packets that end a super-segment.
+    super_segments: u32,
     /// One past the highest SACKed packet; `snd_una` or less if none is.
     sacked_end: u64,
     /// Lower bound of the packets that were sent only once and are pending.
@@ -107,6 +115,7 @@ impl Default for Scoreboard {
             snd_una: 0,
             snd_nxt: 0,
             counts: PacketCounts::default(),
+            super_segments: 0,
             sacked_end: 0,
             first_pending: 0,
             first_lost: 0,
@@ -133,6 +142,12 @@ impl Scoreboard {
     #[must_use]
     pub fn counts(&self) -> PacketCounts {
         self.counts
+    }
+
+    /// Outstanding super-segments, counted by their last packets.
+    #[must_use]
+    pub fn super_segments(&self) -> u32 {
+        self.super_segments
     }
 
     /// One past the highest SACKed packet, or `snd_una` if none is SACKed.
@@ -165,9 +180,16 @@ impl Scoreboard {
         seq
     }
 
+    /// The newest packet is the last of a super-segment.
+    pub fn end_super_segment(&mut self) {
+        self.packet_mut(self.snd_nxt - 1).flags |= SUPER_SEGMENT_END;
+        self.super_segments += 1;
+    }
+
     /// Removes the newest packet, which was not sent after all.
     pub fn remove_newest(&mut self) {
         debug_assert!(self.snd_una < self.snd_nxt && !self.packet(self.snd_nxt - 1).was_retransmitted());
+        self.super_segments -= self.packet(self.snd_nxt - 1).ends_super_segment();
         self.snd_nxt -= 1;
         self.counts.packets_out -= 1;
     }
@@ -208,6 +230,7 @@ impl Scoreboard {
         let packet = *self.packet(self.snd_una);
         self.snd_una += 1;
         self.counts.packets_out -= 1;
+        self.super_segments -= packet.ends_super_segment();
         self.counts.sacked_out -= u32::from(packet.is_sacked());
         self.counts.lost_out -= u32::from(packet.is_lost());
         self.counts.retrans_out -= u32::from(packet.is_retransmitted());

@@ -33,6 +33,8 @@ pub struct Segment {
     pub cwr: bool,
     /// Whether the segment carries data that was sent before.
     pub retransmission: bool,
+    /// PSH flag: the last of a super-segment of several, or of what the application has written.
+    pub psh: bool,
 }
 
 /// Up to three SACK blocks `[start, end)`, the first of which may report a duplicate (RFC 2018, RFC 2883). Kept small:

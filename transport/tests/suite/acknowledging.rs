@@ -1,12 +1,12 @@
 //! Acknowledgements of a receiver: time and content.
 
-use crate::tcp_connection::{Options, new_receiver, receiver_config};
+use crate::tcp_connection::{MSS, Options, new_receiver, receiver_config};
 use control::Ecn;
 use ropewalk_transport::tcp::{Ack, Receiver, Segment, SegmentKind, receiver};
 use units::{Instant, Span};
 
 fn data(seq: u64, timestamp: u32) -> Segment {
-    Segment { kind: SegmentKind::Data, seq, tsval: timestamp, tsecr: 0, cwr: false, retransmission: false }
+    Segment { kind: SegmentKind::Data, seq, tsval: timestamp, tsecr: 0, cwr: false, retransmission: false, psh: false }
 }
 
 /// A receiver of `count` segments in order with this timestamp, and its acknowledgements.
@@ -67,6 +67,37 @@ fn a_marked_super_segment_counts_as_so_many_marked_segments() {
     assert_eq!([ace(0, 5, false), ace(5, 2, true), ace(7, 4, true)], [5, 7, (5 + 6) % 8]);
 }
 
+/// Linux `tcp_cleanup_rbuf`: the application has read all there is.
+#[test]
+fn a_segment_with_psh_is_acknowledged_at_once_if_the_application_reads_at_once() {
+    let pushed = |seq| Segment { psh: true, ..data(seq, 1) };
+    let (mut receiver, _) = receiver_after(18, 1);
+    assert!(receiver.handle(Instant::ZERO, &data(18, 1), false).is_none());
+    let acks = [19, 20].map(|seq| receiver.handle(Instant::ZERO, &pushed(seq), false).map(|ack| ack.ack));
+    assert_eq!(acks, [Some(20), Some(21)]);
+    let mut unread = Receiver::with_reader(receiver_config(Options::default()));
+    (0..18).for_each(|seq| _ = unread.handle(Instant::ZERO, &data(seq, 1), false));
+    assert!(unread.handle(Instant::ZERO, &pushed(18), false).is_none(), "nothing is read");
+}
+
+/// Linux `tcp_grow_window`. Its capture with 100 ms has ACKs of one segment each from the third round trip on, whose
+/// windows end three segments further each.
+#[test]
+fn while_the_window_grows_every_segment_is_acknowledged() {
+    let config = receiver::ReceiverConfig { buffer: [1 << 17, 6 << 20], ..receiver_config(Options::default()) };
+    let (mut receiver, mut acks) = (Receiver::new(config), Vec::new());
+    for seq in 0..70 {
+        let round = [10, 30].iter().filter(|first| seq >= **first).count() as u32 + 1;
+        let segment = Segment { tsecr: 100 * round - 50, ..data(seq, 100 * round) };
+        let now = Instant::ZERO + Span::from_millis(u64::from(100 * round + 50)) + Span::from_micros(seq);
+        acks.extend(receiver.handle(now, &segment, false));
+    }
+    let growing: Vec<u64> = acks.iter().map(|ack| ack.ack).filter(|ack| *ack > 32).collect();
+    assert_eq!(growing, (33..=70).collect::<Vec<u64>>());
+    let edges: Vec<u64> = acks.iter().rev().take(5).map(|ack| ack.ack * u64::from(MSS) + ack.receive_window).collect();
+    assert!(edges.windows(2).all(|edge| (edge[0] - edge[1]).abs_diff(3 * u64::from(MSS)) < 128), "{edges:?}");
+}
+
 #[test]
 fn three_duplicate_acknowledgements_are_sent_at_once_and_forty_four_more_are_compressed() {
     let (mut receiver, _) = receiver_after(20, 1);
@@ -101,7 +132,7 @@ fn what_is_not_read_closes_the_window_and_reading_opens_it_step_by_step() {
     assert_eq!((seq, receiver.unread()), (65, 65));
     let updates: Vec<u64> = (1..=65).filter(|read| receiver.read(Instant::ZERO, *read).is_some()).collect();
     assert_eq!(updates, [12, 16, 24, 40]);
-    assert_eq!((receiver.unread(), window(&mut receiver)), (0, 65_536));
+    assert_eq!((receiver.unread(), window(&mut receiver)), (0, 64_896), "the initial 65 segments");
 }
 
 #[test]

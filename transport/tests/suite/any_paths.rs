@@ -143,6 +143,7 @@ fn random_segments_are_handled() {
                 tsecr: rng.bits() as u32,
                 cwr: rng.chance(0.1),
                 retransmission: rng.chance(0.1),
+                psh: rng.chance(0.5),
             };
             // Subflows that do not exist, too.
             let (subflow, data) = (rng.below(6) as u16, random_ack::number(&mut rng));

@@ -12,4 +12,5 @@ mod random_ack;
 mod situations;
 mod super_segments;
 mod tcp_connection;
+mod write_queue;
 mod writing;

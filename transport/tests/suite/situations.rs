@@ -120,7 +120,7 @@ fn a_lost_tail_is_probed_and_then_repaired_by_fast_recovery() {
 
 #[test]
 fn a_loss_that_the_probe_repairs_causes_one_reduction() {
-    let options = Options { send_buffer: 1, segments: 60, ..Options::default() };
+    let options = Options { send_buffer: 1, tso: false, segments: 60, ..Options::default() };
     let connection = run_to_end(Connection::with_segment_filter(options, losing(&[30], 1)));
     let counters = connection.sender.counters();
     assert_eq!(
@@ -176,7 +176,7 @@ fn a_spurious_timeout_is_undone_when_originals_are_acknowledged() {
 
 #[test]
 fn a_spurious_timeout_is_undone_by_timestamps_when_the_original_head_comes_first() {
-    let counters = run_counters(Options::default(), stall(378));
+    let counters = run_counters(Options::default(), stall(330));
     assert_eq!((counters.timeouts, counters.spurious_timeouts, counters.undone), (1, 0, 1), "{counters:?}");
 }
 
@@ -209,13 +209,15 @@ fn a_spurious_recovery_is_undone_by_timestamps() {
     assert_eq!((counters.recoveries, counters.duplicates, counters.undone, counters.timeouts), (1, 0, 1, 0));
 }
 
+/// 3 ms late, and acknowledgements that are compressed for up to 1 ms more: within 5 ms, as long as
+/// the window is so small that its super-segments do not queue.
 #[test]
 fn reordering_within_a_quarter_of_the_rtt_causes_few_recoveries() {
     let every_tenth = |_: Instant, segment: &Segment| {
-        if segment.seq % 10 == 9 { delayed(Span::from_millis(14)) } else { pass() }
+        if segment.seq % 10 == 9 { delayed(Span::from_millis(13)) } else { pass() }
     };
     let connection =
-        run_to_end(Connection::with_segment_filter(Options { segments: 3000, ..Options::default() }, every_tenth));
+        run_to_end(Connection::with_segment_filter(Options { segments: 1500, ..Options::default() }, every_tenth));
     assert!(connection.sender.reordering() > 3, "{}", connection.sender.reordering());
     let counters = connection.sender.counters();
     assert!(counters.recoveries <= 2 && counters.timeouts == 0, "{counters:?}");
@@ -257,7 +259,7 @@ fn marks_of_one_window_cause_one_reduction_and_no_retransmission() {
 #[test]
 fn an_undone_reduction_sends_no_cwr() {
     let connection =
-        run_to_end(Connection::with_segment_filter(Options { ecn: true, ..Options::default() }, stall(378)));
+        run_to_end(Connection::with_segment_filter(Options { ecn: true, ..Options::default() }, stall(330)));
     assert_eq!((connection.sender.counters().timeouts, connection.sender.counters().undone), (1, 1));
     assert!(connection.sent.iter().all(|(_, segment)| !segment.cwr));
 }

@@ -107,8 +107,7 @@ impl Controller for FixedWindow {
 }
 
 /// How many segments leave with each of so many acknowledgements of one segment, the first of them after a round trip of
-/// 20 ms and the others 0.1 ms apart; then with one 2 ms later. A buffer of the write queue has 65 segments, a millisecond
-/// of the pacing rate nine.
+/// 20 ms and the others 0.1 ms apart; then with one 2 ms later. A millisecond of the pacing rate has nine segments.
 fn segments_with_each_ack(window: u32, tso: bool, acks: u64) -> Vec<usize> {
     let options = Options { tso, ..Options::default() };
     let mut sender = sender_with(options, Box::new(FixedWindow(window)));
@@ -127,16 +126,29 @@ fn segments_with_each_ack(window: u32, tso: bool, acks: u64) -> Vec<usize> {
     (1..).zip(times).map(after).collect()
 }
 
+/// Linux `__tcp_transmit_skb`: super-segments of nine, and what the window has room for. A lone segment has PSH only if it is
+/// the last.
+#[test]
+fn psh_ends_super_segments_of_several_and_the_data() {
+    let pushed = |window, tso, segments| {
+        let mut sender = sender_with(Options { tso, ..Options::default() }, Box::new(FixedWindow(window)));
+        sender.handle(Instant::ZERO, Input::Write { segments, last_is_small: false });
+        sender.handle(Instant::ZERO, Input::Connect);
+        poll_all(&mut sender, Instant::ZERO);
+        let now = Instant::ZERO + Span::from_millis(20);
+        let ack = Ack { syn: true, receive_window: 1_000_000, tsval: 1, tsecr: 1, ..Ack::default() };
+        sender.handle(now, Input::Ack(&ack));
+        let sent = poll_all(&mut sender, now).0;
+        sent.iter().filter(|segment| segment.psh).map(|segment| segment.seq + 1).collect::<Vec<u64>>()
+    };
+    assert_eq!(pushed(100, true, u64::MAX), [9, 18, 27, 36, 45, 54, 63, 72, 81, 90, 99]);
+    assert_eq!(pushed(100, true, 19), [9, 18, 19]);
+    assert_eq!(pushed(100, false, u64::MAX), []);
+}
+
 /// Linux `tcp_tso_should_defer`: nothing waits if the latest packet left more than a millisecond ago.
 #[test]
 fn less_than_a_super_segment_waits_for_acknowledgements_that_are_near() {
     assert_eq!(segments_with_each_ack(100, true, 11), [1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2]);
     assert_eq!(segments_with_each_ack(100, false, 11), [1; 12]);
-}
-
-/// What is left of a buffer is no part of the next super-segment, and its last segment waits for none.
-#[test]
-fn the_end_of_a_buffer_of_the_write_queue_does_not_wait() {
-    assert_eq!(segments_with_each_ack(127, true, 4), [1, 0, 2, 0, 2], "128 and 129 end the second buffer");
-    assert_eq!(segments_with_each_ack(128, true, 3), [1, 1, 0, 2], "so does 129 alone");
 }

@@ -39,7 +39,8 @@ pub(crate) struct Host {
     /// Pace every algorithm, as the `fq` discipline does.
     pub(crate) pacing: Option<bool>,
     /// New data leaves in super-segments of about 1 ms of the rate, at least two packets, and less than that waits for
-    /// an acknowledgement due within 1 ms, as in Linux with offloads or without. Not while paced.
+    /// an acknowledgement due within 1 ms, as in Linux with offloads or without. The application writes buffers of up to
+    /// 64 KiB, and the last segment of a super-segment has PSH.
     pub(crate) tso: Option<bool>,
     /// TCP small queues: of a connection, no more than about 1 ms of its rate waits in its host's own queue (a link that is
     /// `local`, with a queue that decides on arrival); the rest waits in the send buffer.

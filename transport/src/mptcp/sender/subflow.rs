@@ -98,8 +98,9 @@ impl Subflow {
 
     /// Assigns data to its next segment.
     pub(super) fn assign(&mut self, data: u64, copy: bool) {
+        let continues = self.mappings.back().is_some_and(|mapping| mapping.data + 1 == data);
         self.mappings.push_back(Mapping { data, copy });
-        self.sender.assign();
+        self.sender.assign(continues);
     }
 
     /// The mapping of a segment: data sequence number, and whether another subflow was assigned the same before.
@@ -137,7 +138,9 @@ impl Subflow {
     /// The view of the subflow for the scheduler.
     pub(super) fn view(&mut self, fill: Fill) -> PathView {
         let decision = self.sender.decision();
-        self.max_cwnd = self.max_cwnd.max(decision.cwnd);
+        if self.sender.in_flight() + self.sender.unsent() < decision.cwnd {
+            self.max_cwnd = self.max_cwnd.max(decision.cwnd);
+        }
         let mut view = PathView {
             has_room: false,
             // The out-of-tree kernel's schedulers skip a subflow in the state Loss.

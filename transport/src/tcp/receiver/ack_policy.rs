@@ -84,6 +84,11 @@ impl AckPolicy {
         self.quick = self.quick.max(acks);
     }
 
+    /// Sends the next acknowledgement without delay, and with an even number of them one more (Linux `quick |= 1`).
+    pub(super) fn add_quickack(&mut self) {
+        self.quick |= 1;
+    }
+
     /// An acknowledgement was sent.
     pub(super) fn on_ack(&mut self) {
         self.quick = self.quick.saturating_sub(1);
@@ -98,11 +103,10 @@ impl AckPolicy {
         now: Instant,
         unacked: u64,
         out_of_order: bool,
-        hole_filled: bool,
         next: u64,
         rtt: Span,
     ) -> AckTiming {
-        if unacked >= self.ack_every || self.quick > 0 || hole_filled {
+        if unacked >= self.ack_every || self.quick > 0 {
             return AckTiming::Now;
         }
         if out_of_order {

@@ -63,17 +63,15 @@ const UNCOMPRESSED_BLOCKS: usize = 2;
 /// What a segment that arrived means for its acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct DataArrival {
-    /// It is acknowledged at once, whatever else has arrived: an old segment, or one outside of the window.
+    /// It is acknowledged at once: an old segment, one outside of the window, one that fills the last hole, or one with PSH.
     acknowledge_now: bool,
-    /// It filled the last hole.
-    hole_filled: bool,
     /// The acknowledgement that must leave before.
     first_ack: Option<Ack>,
 }
 
 impl DataArrival {
     /// Nothing new.
-    const REFUSED: Self = Self { acknowledge_now: true, hole_filled: false, first_ack: None };
+    const REFUSED: Self = Self { acknowledge_now: true, first_ack: None };
 }
 
 /// The receiving half of a connection.
@@ -149,7 +147,9 @@ impl Receiver {
         match segment.kind {
             SegmentKind::Syn => {
                 self.ts_recent = self.ts_recent.max(segment.tsval);
-                Some(Ack { syn: true, ..self.acknowledge(now) })
+                let ack = Ack { syn: true, ..self.acknowledge(now) };
+                self.ack_policy.enter_quickack_mode(MAX_QUICKACKS);
+                Some(ack)
             }
             SegmentKind::HandshakeAck => {
                 self.ts_recent = self.ts_recent.max(segment.tsval);
@@ -266,7 +266,7 @@ impl Receiver {
         }
         let (next, out_of_order) = (self.reassembly.next(), !self.reassembly.is_empty());
         let unacked = next - self.last_ack_sent;
-        self.ack_policy.on_data(now, unacked, out_of_order, arrival.hole_filled, next, self.window.rtt())
+        self.ack_policy.on_data(now, unacked, out_of_order, next, self.window.rtt())
     }
 
     /// Puts a segment into the reassembly.
@@ -300,9 +300,11 @@ impl Receiver {
         let mut first_ack = None;
         if advanced {
             self.blocks.remove_below(self.reassembly.next());
-            self.window.on_data(now, segment.tsecr);
+            if self.window.on_data(now, segment.tsecr) {
+                self.ack_policy.add_quickack();
+            }
             if self.read.is_none() {
-                self.window.on_read(now, self.reassembly.next());
+                self.window.read_after(now, self.reassembly.next());
             }
         } else {
             // The new block would push an unreported one out of the option: the compressed acknowledgement is sent
@@ -313,7 +315,10 @@ impl Receiver {
             self.blocks.add(segment.seq);
         }
         let hole_filled = advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty();
-        DataArrival { acknowledge_now: false, hole_filled, first_ack }
+        // The application has read all that a segment with PSH ends (Linux `tcp_cleanup_rbuf`, since 6.1.57 and 6.6 also of
+        // a full segment).
+        let is_pushed = segment.psh && self.reassembly.is_empty() && self.read.is_none();
+        DataArrival { acknowledge_now: hole_filled || is_pushed, first_ack }
     }
 
     /// Reports a duplicate in the next acknowledgement (DSACK).

@@ -27,6 +27,8 @@ pub(crate) struct ReceiveWindow {
     measurement_start: Instant,
     measurement_start_bytes: u64,
     prior_copied: u64,
+    /// What came last, in order, and will have been read when the next comes.
+    unread: Option<(Instant, u64)>,
 }
 
 impl ReceiveWindow {
@@ -44,6 +46,7 @@ impl ReceiveWindow {
             measurement_start: Instant::ZERO,
             measurement_start_bytes: 0,
             prior_copied: initial_window.min(10 * mss),
+            unread: None,
         }
     }
 
@@ -52,10 +55,14 @@ impl ReceiveWindow {
         Span::from_micros(self.rtt_us8 >> 3)
     }
 
-    /// Data came in order. `tsecr` is the segment's timestamp echo.
-    pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) {
+    /// Data came in order. `tsecr` is the segment's timestamp echo. Returns whether the window has grown, which Linux
+    /// acknowledges at once (`tcp_grow_window`).
+    pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) -> bool {
+        if let Some((time, read)) = self.unread.take_if(|(time, _)| *time < now) {
+            self.on_read(time, read);
+        }
         self.measure_rtt(now, tsecr);
-        self.raise_ssthresh();
+        self.raise_ssthresh()
     }
 
     /// As [`Self::on_data`], for an MPTCP connection, whose application has read up to segment `next`; `rtt` is the
@@ -66,11 +73,19 @@ impl ReceiveWindow {
         self.on_read(now, next);
     }
 
-    fn raise_ssthresh(&mut self) {
-        let window_clamp = self.buffer / 2;
-        if self.rcv_ssthresh < window_clamp {
+    /// The packet that has just come occupies the buffer: what is less below the clamp than its memory is no room.
+    fn raise_ssthresh(&mut self) -> bool {
+        let (window_clamp, occupied) = (self.buffer / 2, TRUESIZE / 2);
+        let has_room = self.rcv_ssthresh + occupied < window_clamp;
+        if has_room {
             self.rcv_ssthresh = (self.rcv_ssthresh + 2 * self.mss).min(window_clamp);
         }
+        has_room
+    }
+
+    /// The application will read up to segment `next`: what arrives at one instant is read at once, after the last.
+    pub(crate) fn read_after(&mut self, now: Instant, next: u64) {
+        self.unread = Some((now, next));
     }
 
     /// The application has read up to segment `read`.

@@ -23,7 +23,6 @@ impl Receiver {
             let next = self.insert(now, &Segment { seq, ..*first });
             self.extend_dsack(prior_dsack, seq);
             arrival.acknowledge_now |= next.acknowledge_now;
-            arrival.hole_filled |= next.hole_filled;
             arrival.first_ack = arrival.first_ack.or(next.first_ack);
         }
         self.acknowledge_arrival(now, prior_ack, arrival)

@@ -142,6 +142,7 @@ impl Sender {
     fn update_window(&mut self, ack: &Ack) -> bool {
         let mss = u64::from(self.config.mss);
         let edge = ack.ack.saturating_mul(mss).saturating_add(ack.receive_window);
+        self.write_queue.on_ack(ack.receive_window);
         let window_grew = edge > self.snd_wnd_edge;
         self.snd_wnd_edge = self.snd_wnd_edge.max(edge);
         self.snd_wnd_end = self.snd_wnd_edge / mss;

@@ -46,6 +46,7 @@ impl Sender {
             self.path.rtt.update(rtt, 0, 0);
         }
         self.snd_wnd_end = ack.receive_window / u64::from(self.config.mss);
+        self.write_queue.on_ack(ack.receive_window);
         self.ts_recent = ack.tsval;
         self.handshake = Handshake::AckPending;
         self.start(now, rtt, controller);
@@ -78,7 +79,15 @@ impl Sender {
             }
             _ => return None,
         };
-        Some(Segment { kind, seq: 0, tsval: timestamp(now), tsecr: self.ts_recent, cwr: false, retransmission: false })
+        Some(Segment {
+            kind,
+            seq: 0,
+            tsval: timestamp(now),
+            tsecr: self.ts_recent,
+            cwr: false,
+            retransmission: false,
+            psh: false,
+        })
     }
 
     /// When the SYN is retransmitted: the timeout doubles with each transmission.

@@ -2,7 +2,7 @@
 //!
 //! Files: `handshake`, `ack` (acknowledgements), `fast_retransmit` (the recovery state machine), `reno_sack` (recovery
 //! without SACK), `undo`, `timers`, `transmit` (the next segment), `tso` (super-segments), `small_queue` (the
-//! host's own queue), `subflow` (methods for MPTCP).
+//! host's own queue), `write_queue` (what the application has written), `subflow` (methods for MPTCP).
 //! Behaviour: Linux 6.1 `tcp_input.c`, `tcp_output.c`, `tcp_recovery.c`; RFC 6675, 8985 (RACK-TLP), 6937 (PRR, in the
 //! controllers' frame), 5682 (F-RTO), 2883/3708 (DSACK undo), 4015 (timestamp undo).
 
@@ -16,6 +16,7 @@ mod timers;
 mod transmit;
 mod tso;
 mod undo;
+mod write_queue;
 
 use crate::path::{ControllerHandle, Outstanding, PathSender};
 use crate::recovery::{Fack, Rack, Scoreboard};
@@ -25,6 +26,7 @@ use control::{CaState, Decision, RateSample};
 use timers::Timers;
 use undo::Undo;
 use units::{Instant, PathId, Span};
+pub use write_queue::SENT_OVERHEAD;
 
 /// Configuration of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +47,14 @@ pub struct SenderConfig {
     pub accurate_ecn: bool,
     /// Paces even if the controller gives no rate, at Linux's 200 % (slow start) or 120 % of cwnd / SRTT.
     pub pacing: bool,
-    /// New data leaves in super-segments, unless it is paced, and less than one may wait (Linux `tcp_tso_should_defer`).
+    /// The application writes into buffers, new data leaves in super-segments, and less than one may wait (Linux
+    /// `tcp_tso_should_defer`).
     pub tso: bool,
     /// No more than about a millisecond of the pacing rate waits in the host's own queue (Linux `tcp_small_queue_check`).
     pub small_queues: bool,
-    /// Super-segments leave uncut (TSO): the driver sends what [`Sender::continues_super_segment`] joins as one packet. Those
-    /// of a paced flow are then formed as those of any other.
+    /// Super-segments leave uncut (TSO): the driver sends what [`Sender::continues_super_segment`] joins as one packet.
     pub offload: bool,
-    /// Size of the send buffer, segments.
+    /// Maximum size of the send buffer, segments.
     pub send_buffer: u64,
     /// Initial reordering degree, packets (`tcp_reordering`).
     pub reordering: u32,
@@ -167,6 +169,7 @@ pub struct Sender {
     /// The first segment beyond the receive window.
     snd_wnd_end: u64,
     write_seq: u64,
+    write_queue: write_queue::WriteQueue,
     /// The end of the latest segment that carries less than one MSS (Linux `snd_sml`).
     snd_sml: Option<u64>,
     /// The SACK blocks of the previous acknowledgement, which need not be walked again.
@@ -197,6 +200,7 @@ impl Sender {
             snd_wnd_edge: 0,
             snd_wnd_end: 0,
             write_seq: 0,
+            write_queue: write_queue::WriteQueue::default(),
             snd_sml: None,
             recv_sack_cache: crate::tcp::SackBlocks::default(),
             ts_recent: 0,
@@ -216,7 +220,10 @@ impl Sender {
             Input::LocalDrop(segment) => self.on_local_drop(now, segment, controller),
             Input::Connect => self.connect(now, controller),
             Input::Write { segments, last_is_small } => self.on_write(segments, last_is_small),
-            Input::Stop => self.write_seq = self.write_seq.min(self.scoreboard.snd_nxt()),
+            Input::Stop => {
+                self.write_seq = self.write_seq.min(self.scoreboard.snd_nxt());
+                self.write_queue.stop(self.write_seq);
+            }
         }
     }
 
@@ -277,6 +284,9 @@ impl Sender {
     fn on_write(&mut self, segments: u64, last_is_small: bool) {
         if self.scoreboard.snd_nxt() >= self.write_seq {
             self.check_app_limited();
+        }
+        if self.write_queue.written() == self.write_seq {
+            self.write_queue.on_write();
         }
         self.write_seq = self.write_seq.saturating_add(segments);
         if last_is_small {

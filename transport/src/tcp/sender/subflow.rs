@@ -13,8 +13,11 @@ impl Sender {
 
     /// Adds one segment to send. Unlike [`Input::Write`](super::Input::Write), it does not mark rate samples as
     /// application-limited: the connection hands out its data as windows open.
-    pub(crate) fn assign(&mut self) {
+    pub(crate) fn assign(&mut self, continues: bool) {
         self.write_seq += 1;
+        if self.config.tso {
+            self.append_to_buffer(continues);
+        }
     }
 
     /// The connection has no data: rate samples from now on are application-limited if the window has room.

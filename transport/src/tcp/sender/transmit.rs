@@ -64,9 +64,13 @@ impl Sender {
                 None => Output::WaitUntil(self.deadline()),
             };
         }
-        match self.next_segment(now, controller) {
-            Some(segment) => Output::Transmit(segment),
-            None => Output::WaitUntil(self.finish_transmit(now, controller)),
+        loop {
+            if let Some(segment) = self.next_segment(now, controller) {
+                return Output::Transmit(segment);
+            }
+            if !self.fill_buffer(now) {
+                return Output::WaitUntil(self.finish_transmit(now, controller));
+            }
         }
     }
 
@@ -95,7 +99,7 @@ impl Sender {
 
     /// True if there is unsent data that the receive window and the send buffer have room for.
     pub(super) fn can_send_new(&self) -> bool {
-        self.scoreboard.snd_nxt() < self.write_seq && self.send_limit().is_none()
+        self.scoreboard.snd_nxt() < self.write_end() && self.send_limit().is_none()
     }
 
     /// True if there is unsent data, nothing is outstanding, and the receive window has room for nothing.
@@ -107,17 +111,28 @@ impl Sender {
 
     fn window_probe(&self, now: Instant) -> Segment {
         let (kind, seq) = (SegmentKind::WindowProbe, self.scoreboard.snd_nxt());
-        Segment { kind, seq, tsval: timestamp(now), tsecr: self.ts_recent, cwr: false, retransmission: false }
+        Segment {
+            kind,
+            seq,
+            tsval: timestamp(now),
+            tsecr: self.ts_recent,
+            cwr: false,
+            retransmission: false,
+            psh: false,
+        }
     }
 
     fn send_limit(&self) -> Option<SendLimit> {
         let packets_out = self.scoreboard.counts().packets_out;
         if self.scoreboard.snd_nxt() >= self.snd_wnd_end || packets_out >= self.config.window_clamp {
             Some(SendLimit::ReceiveWindow)
-        } else if u64::from(packets_out) >= self.config.send_buffer {
-            Some(SendLimit::SendBuffer)
         } else {
-            None
+            let is_full = if self.config.tso {
+                self.scoreboard.snd_nxt() == self.write_end() && self.write_end() < self.write_seq
+            } else {
+                u64::from(packets_out) >= self.config.send_buffer
+            };
+            is_full.then_some(SendLimit::SendBuffer)
         }
     }
 
@@ -128,7 +143,8 @@ impl Sender {
         let seq = self.scoreboard.push(now, snapshot);
         self.on_new_data(now, counts.packets_out == 0);
         self.counters.sent += 1;
-        self.segment(now, seq, false)
+        let segment = self.segment(now, seq, false);
+        Segment { psh: self.tso_on_sent(), ..segment }
     }
 
     fn retransmit(&mut self, now: Instant, seq: u64) -> Segment {
@@ -144,11 +160,20 @@ impl Sender {
     }
 
     fn segment(&mut self, now: Instant, seq: u64, retransmission: bool) -> Segment {
-        if self.is_paced() && (retransmission || !self.forms_super_segments()) {
+        // A super-segment was paced when it began.
+        if self.is_paced() && (retransmission || !self.config.tso) {
             self.pace(now);
         }
         let cwr = !retransmission && std::mem::take(&mut self.transmit.cwr_pending);
-        Segment { kind: SegmentKind::Data, seq, tsval: timestamp(now), tsecr: self.ts_recent, cwr, retransmission }
+        Segment {
+            kind: SegmentKind::Data,
+            seq,
+            tsval: timestamp(now),
+            tsecr: self.ts_recent,
+            cwr,
+            retransmission,
+            psh: false,
+        }
     }
 
     /// True if segments are paced: the controller asks for it, or the host paces every algorithm.
@@ -165,11 +190,6 @@ impl Sender {
     /// discipline whole packets.
     pub(super) fn paced_bytes(&self) -> u32 {
         if self.config.pacing { self.config.packet_bytes } else { self.config.mss }
-    }
-
-    /// True if a paced flow's super-segments are formed, too.
-    fn forms_super_segments(&self) -> bool {
-        self.config.tso && self.config.offload
     }
 
     /// The host's own queue was full: the packet stays unsent and the window is reduced at once, as in Linux.
@@ -201,17 +221,17 @@ impl Sender {
         let limit = if cwnd_full { None } else { limit };
         self.account_send_limit(now, limit);
         self.set_persist_timer(now, self.is_window_closed());
-        if limit == Some(SendLimit::SendBuffer) {
+        if limit == Some(SendLimit::SendBuffer) && !self.config.tso {
             self.check_app_limited();
         }
         let local_drop = std::mem::take(&mut self.transmit.local_drop);
         let send_time = self.path.pacer.next_send_time();
         if send_time > now && !cwnd_full && !local_drop && (self.can_send_new() || counts.lost_out > counts.retrans_out)
         {
-            return send_time.min(self.deadline());
+            return send_time.min(self.deadline()).min(self.write_queue.deadline());
         }
         self.path.pacer.end_burst();
-        self.deadline().min(host_queue_room_at.unwrap_or(Instant::NEVER))
+        self.deadline().min(self.write_queue.deadline()).min(host_queue_room_at.unwrap_or(Instant::NEVER))
     }
 
     /// Marks delivery-rate samples as application-limited if there is nothing to send although the congestion window

@@ -2,14 +2,12 @@
 //! super-segments, also where the device offloads nothing; less than one waits for the next acknowledgement if that is
 //! near: within half of the smoothed RTT, and since the stable kernels of October 2025 within a millisecond.
 
-use super::Sender;
+use super::{Sender, write_queue::Push};
 use crate::path::SendLimit;
 use crate::tcp::{Segment, SegmentKind};
 use control::CaState;
 use units::{Instant, Span};
 
-/// Bytes of a full buffer of the write queue (`tcp_xmit_size_goal`): 64 KiB without `MAX_TCP_HEADER`.
-const SIZE_GOAL: u32 = 65_215;
 /// Data is deferred only if the latest packet left this recently, and the next acknowledgement is expected this soon.
 const MAX_DEFERRAL: Span = Span::from_millis(1);
 /// A third of the window or more is not deferred (`tcp_tso_win_divisor`).
@@ -18,7 +16,8 @@ const WINDOW_DIVISOR: u64 = 3;
 /// The super-segment under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tso {
-    /// Segments of it that are still to be sent.
+    /// Its segments, and those that are still to be sent.
+    segments: u64,
     left: u64,
     /// The window that has room for less than a super-segment, which waits.
     deferred: Option<SendLimit>,
@@ -39,39 +38,38 @@ impl Tso {
 impl Sender {
     /// True if the next new segment may leave: it continues a super-segment, or begins one that need not wait.
     pub(super) fn tso_allows_new(&mut self, now: Instant) -> bool {
-        if !self.config.tso {
-            return self.small_queue_allows(now, |_| 1);
-        }
         let is_paced = self.is_paced();
-        if is_paced && !self.config.offload {
-            let burst = |sender: &Self| u64::from(sender.path.burst(sender.pacing_rate(), sender.config.mss));
-            return self.small_queue_allows(now, burst);
+        if !self.config.tso {
+            return self.small_queue_allows(now, |sender| if is_paced { u64::from(sender.burst()) } else { 1 });
         }
         if self.transmit.tso.left == 0 {
-            if is_paced && !self.path.pacer.allows_burst(now) {
+            let push = self.write_queue.push;
+            if push == Push::Nothing || is_paced && !self.path.pacer.allows_burst(now) {
                 return false;
             }
             let snd_nxt = self.scoreboard.snd_nxt();
             let cwnd = u64::from(self.path.decision.cwnd);
             let (cwnd_room, snd_wnd_room) = (cwnd - u64::from(self.in_flight()), self.snd_wnd_end - snd_nxt);
             let room = cwnd_room.min(snd_wnd_room);
-            let in_buffer = (self.buffer() - snd_nxt % self.buffer()).min(self.write_seq - snd_nxt);
-            let goal = u64::from(self.path.burst(self.pacing_rate(), self.config.mss));
-            if in_buffer > 1 && room < goal && room < in_buffer && self.may_defer(now, room, is_paced) {
+            let (in_buffer, is_tail) = self.write_queue.head(snd_nxt);
+            let goal = u64::from(self.burst());
+            // The latest buffer may get more data.
+            let may_wait = in_buffer > 1 && room < goal && (is_tail || room < in_buffer);
+            self.transmit.tso.deferred = None;
+            if may_wait && push == Push::Pending && self.may_defer(now, room, is_paced) {
                 let is_cwnd = cwnd_room < snd_wnd_room;
-                self.transmit.tso.deferred =
-                    Some(if is_cwnd { SendLimit::CongestionWindow } else { SendLimit::ReceiveWindow });
+                let limit = if is_cwnd { SendLimit::CongestionWindow } else { SendLimit::ReceiveWindow };
+                self.transmit.tso.deferred = (room <= in_buffer).then_some(limit);
                 return false;
             }
             let segments = room.min((cwnd / 2).max(1)).min(goal).min(in_buffer);
-            if self.config.offload && self.awaits_write_space(segments) {
-                self.transmit.tso.deferred = Some(SendLimit::SendBuffer);
-                return false;
-            }
             if !self.small_queue_allows(now, |_| segments) {
                 return false;
             }
-            self.transmit.tso.left = segments;
+            if push == Push::One {
+                self.write_queue.push = Push::Nothing;
+            }
+            (self.transmit.tso.segments, self.transmit.tso.left) = (segments, segments);
             if is_paced {
                 self.pace_super_segment(now);
             }
@@ -80,10 +78,14 @@ impl Sender {
         true
     }
 
-    /// True if the application waits for room in the send buffer to write so many segments: it writes no fewer at once.
-    fn awaits_write_space(&self, segments: u64) -> bool {
-        let packets_out = u64::from(self.scoreboard.counts().packets_out);
-        packets_out > 0 && packets_out + segments > self.config.send_buffer
+    /// A new segment is sent. Returns whether it has PSH: it ends a super-segment of several (Linux `__tcp_transmit_skb`),
+    /// or a buffer that is pushed.
+    pub(super) fn tso_on_sent(&mut self) -> bool {
+        let Tso { segments, left, .. } = self.transmit.tso;
+        if left == 0 {
+            self.scoreboard.end_super_segment();
+        }
+        self.write_queue.on_sent(self.scoreboard.snd_nxt()) || segments > 1 && left == 0
     }
 
     /// Charges the pacer for the super-segment that begins.
@@ -103,13 +105,12 @@ impl Sender {
         if !segment.retransmission {
             return self.transmit.tso.is_under_way();
         }
-        let goal = self.path.burst(self.pacing_rate(), self.config.mss);
-        segments < goal && !(segment.seq + 1).is_multiple_of(self.buffer())
+        segments < self.burst() && !(segment.seq + 1).is_multiple_of(self.full_buffer())
     }
 
-    /// Segments of a full buffer of the write queue.
-    fn buffer(&self) -> u64 {
-        u64::from((SIZE_GOAL / self.config.mss).max(1))
+    /// Segments of a super-segment, or of a burst (Linux `tcp_tso_autosize`).
+    pub(super) fn burst(&self) -> u32 {
+        self.path.burst(self.pacing_rate(), self.config.mss)
     }
 
     /// True if data for a room of `room` segments may wait for the next acknowledgement.

@@ -1,0 +1,234 @@
+//! The write queue (Linux 6.1 `tcp_sendmsg_locked`): the application writes into buffers of up to 64 KiB, each of which leaves
+//! as one super-segment or as several, until the send buffer is full, and goes on when a third of it is free. The send
+//! buffer grows with the congestion window (`tcp_sndbuf_expand`).
+
+use super::Sender;
+use std::collections::VecDeque;
+use units::{Instant, Span};
+
+/// Bytes of a full buffer (`tcp_xmit_size_goal`): 64 KiB without `MAX_TCP_HEADER` of the kernels that were measured.
+const SIZE_GOAL: u64 = 65_279;
+/// Memory of a segment that was sent beside its payload, bytes, on average: its share of a super-segment's.
+/// Measured: with 1388 bytes a segment 4 MiB hold 1981 segments.
+pub const SENT_OVERHEAD: u64 = 729;
+/// Memory of a buffer beside its payload, bytes: `sk_buff` and head (`SKB_TRUESIZE`). What is sent of one is another one.
+const BUFFER_OVERHEAD: u64 = 1280;
+/// Bytes that an application with more data writes at once, as iperf3 does: at each write it is seen whether there was nothing
+/// to send (`tcp_rate_check_app_limited`).
+const WRITE_BYTES: u64 = 128 << 10;
+/// What `tcp_sndbuf_expand` adds to the payload before it rounds up: options, `MAX_TCP_HEADER`, `skb_shared_info`.
+const HEADERS: u64 = 12 + 256 + 320;
+/// And after: `sk_buff`.
+const SK_BUFF: u64 = 256;
+
+/// A buffer that is not sent whole.
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    /// The first segment beyond it.
+    end: u64,
+    /// Its last segment has PSH.
+    psh: bool,
+}
+
+/// After which time an application that may write again does so: acknowledgements that come at one instant come before.
+const WAKE_UP: Span = Span::from_micros(1);
+
+/// What may be sent of what is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Push {
+    /// Whatever the windows allow (`tcp_push_pending_frames`).
+    #[default]
+    Pending,
+    /// One super-segment, which does not wait (`tcp_push_one`).
+    One,
+    /// Nothing: the application fills another buffer first.
+    Nothing,
+}
+
+/// The buffers of what is written and not sent, and the limit of what may be written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WriteQueue {
+    buffers: VecDeque<Buffer>,
+    /// The first segment that is not written.
+    written: u64,
+    /// The end of what was written when PSH was set last (`pushed_seq`).
+    pushed: u64,
+    /// Size of the send buffer, bytes (`sk_sndbuf`).
+    size: u64,
+    /// The largest window that the receiver has offered, bytes.
+    max_window: u64,
+    /// The application waits for memory: without end, or until it runs again.
+    blocked_until: Option<Instant>,
+    pub push: Push,
+    /// An acknowledgement has come since the application looked for memory.
+    is_space_due: bool,
+}
+
+impl WriteQueue {
+    /// When the application goes on writing.
+    pub(super) fn deadline(&self) -> Instant {
+        self.blocked_until.unwrap_or(Instant::NEVER)
+    }
+
+    /// The first segment that is not written.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// An acknowledgement offers a window of so many bytes.
+    pub(super) fn on_ack(&mut self, window: u64) {
+        self.max_window = self.max_window.max(window);
+        self.is_space_due = true;
+    }
+
+    /// The application, which had written everything, goes on: what the latest buffer holds is not the end any more.
+    pub(super) fn on_write(&mut self) {
+        if let Some(tail) = self.buffers.back_mut() {
+            tail.psh = false;
+        }
+    }
+
+    /// Nothing more is written than has been sent.
+    pub(super) fn stop(&mut self, snd_nxt: u64) {
+        self.buffers.clear();
+        self.written = self.written.min(snd_nxt);
+    }
+
+    /// Segments of the buffer that begins or goes on with segment `snd_nxt`, and whether it is the last one.
+    pub(super) fn head(&self, snd_nxt: u64) -> (u64, bool) {
+        let end = self.buffers.front().map_or(self.written, |buffer| buffer.end);
+        (end - snd_nxt, self.buffers.len() <= 1)
+    }
+
+    /// All below `snd_nxt` is sent. Returns whether the last segment of that has PSH.
+    pub(super) fn on_sent(&mut self, snd_nxt: u64) -> bool {
+        match self.buffers.front() {
+            Some(buffer) if buffer.end == snd_nxt => self.buffers.pop_front().is_some_and(|buffer| buffer.psh),
+            _ => false,
+        }
+    }
+
+    /// Segments that the latest buffer has room for, of which segment `snd_nxt` may be the first that is not sent.
+    fn tail_room(&self, snd_nxt: u64, goal: u64) -> u64 {
+        let Some(tail) = self.buffers.back() else { return 0 };
+        let before = self.buffers.len().checked_sub(2).map_or(0, |index| self.buffers[index].end);
+        goal.saturating_sub(tail.end - before.max(snd_nxt))
+    }
+
+    /// The last segment of what is written has PSH, and what is written may be sent.
+    fn push(&mut self) {
+        if let Some(tail) = self.buffers.back_mut() {
+            tail.psh = true;
+        }
+        self.pushed = self.written;
+        self.push = Push::Pending;
+    }
+}
+
+impl Sender {
+    /// The first segment that cannot be sent, because the application has not written it. Without super-segments all that
+    /// the send buffer has room for is written at once, segment by segment.
+    pub(super) fn write_end(&self) -> u64 {
+        if self.config.tso { self.write_queue.written } else { self.write_seq }
+    }
+
+    /// Segments of a full buffer.
+    pub(super) fn full_buffer(&self) -> u64 {
+        (SIZE_GOAL / u64::from(self.config.mss)).max(1)
+    }
+
+    /// A segment is assigned to a subflow; `continues` if its data follows those of the latest one.
+    pub(super) fn append_to_buffer(&mut self, continues: bool) {
+        let goal = self.buffer_goal();
+        let snd_nxt = self.scoreboard.snd_nxt();
+        let queue = &mut self.write_queue;
+        let has_room = continues && queue.tail_room(snd_nxt, goal) > 0;
+        queue.written += 1;
+        let end = queue.written;
+        match queue.buffers.back_mut() {
+            Some(tail) if has_room => tail.end = end,
+            tail => {
+                if let Some(tail) = tail {
+                    tail.psh = false;
+                }
+                queue.buffers.push_back(Buffer { end, psh: true });
+            }
+        }
+    }
+
+    /// Segments that a buffer is filled to: no more than half of the window (`tcp_bound_to_half_wnd`).
+    fn buffer_goal(&self) -> u64 {
+        let half_window = self.write_queue.max_window / 2;
+        (SIZE_GOAL.min(half_window) / u64::from(self.config.mss)).max(1)
+    }
+
+    /// The application fills a buffer, or begins to wait for memory. False if it waits, or has nothing to write.
+    pub(super) fn fill_buffer(&mut self, now: Instant) -> bool {
+        if !self.config.tso || self.write_queue.written >= self.write_seq || self.is_blocked(now) {
+            return false;
+        }
+        let (snd_nxt, mss) = (self.scoreboard.snd_nxt(), u64::from(self.config.mss));
+        let half_window = self.write_queue.max_window / 2;
+        let goal = self.buffer_goal();
+        let tail_room = self.write_queue.tail_room(snd_nxt, goal);
+        if tail_room == 0 {
+            if self.queued_bytes() >= self.write_queue.size {
+                self.write_queue.push();
+                self.write_queue.blocked_until = Some(Instant::NEVER);
+                return true;
+            }
+            self.write_queue.buffers.push_back(Buffer { end: self.write_queue.written, psh: false });
+        }
+        let room = if tail_room == 0 { goal } else { tail_room };
+        let (start, end) = (self.write_queue.written, (self.write_queue.written + room).min(self.write_seq));
+        if start == snd_nxt && start * mss / WRITE_BYTES < end * mss / WRITE_BYTES {
+            self.check_app_limited();
+        }
+        let is_last = end == self.write_seq;
+        let queue = &mut self.write_queue;
+        queue.written = end;
+        queue.buffers.back_mut().expect("there is one").end = end;
+        // Half a window is pushed although more follows (`forced_push`).
+        if is_last || (end - queue.pushed) * mss > half_window {
+            queue.push();
+        } else {
+            queue.push = if queue.buffers.len() == 1 { Push::One } else { Push::Nothing };
+        }
+        true
+    }
+
+    /// True if the application waits for memory. After an acknowledgement, once what can be sent has been, it looks again.
+    fn is_blocked(&mut self, now: Instant) -> bool {
+        if self.write_queue.size == 0 {
+            self.expand_send_buffer();
+        }
+        let is_space_due = std::mem::take(&mut self.write_queue.is_space_due);
+        if is_space_due && self.write_queue.blocked_until == Some(Instant::NEVER) {
+            if self.path.has_room(self.in_flight()) {
+                self.expand_send_buffer();
+            }
+            if 3 * self.queued_bytes() <= 2 * self.write_queue.size {
+                self.write_queue.blocked_until = Some(now + WAKE_UP);
+            }
+        }
+        self.write_queue.blocked_until.take_if(|time| *time <= now);
+        self.write_queue.blocked_until.is_some()
+    }
+
+    /// Memory of the write queue, bytes (`sk_wmem_queued`).
+    fn queued_bytes(&self) -> u64 {
+        let buffers = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
+        (self.write_queue.written - self.scoreboard.snd_una()) * u64::from(self.config.mss) + buffers * BUFFER_OVERHEAD
+    }
+
+    /// Twice the congestion window, three times if the controller paces (`bbr_sndbuf_expand`).
+    fn expand_send_buffer(&mut self) {
+        let mss = u64::from(self.config.mss);
+        let segment = (mss + HEADERS).next_power_of_two() + SK_BUFF;
+        let windows = if self.path.decision.pacing_rate.is_some() { 3 } else { 2 };
+        let segments = self.path.decision.cwnd.max(self.config.initial_window).max(self.rack.reordering() + 1);
+        let max_size = self.config.send_buffer.saturating_mul(mss + SENT_OVERHEAD);
+        let size = (windows * u64::from(segments) * segment).min(max_size);
+        self.write_queue.size = self.write_queue.size.max(size);
+    }
+}
