@@ -40,6 +40,20 @@ macro_rules! loss {
     };
 }
 
+/// Cells of al-imareen-2024 where the flow's start decides: it is drawn.
+macro_rules! drawn {
+    ($congestion:literal, $case:literal) => {
+        concat!(
+            "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0 ",
+            "--set flow.tcp.start_within=1s --set case=",
+            $case,
+            " --set sweep.flow.tcp.congestion=[\"",
+            $congestion,
+            "\"]"
+        )
+    };
+}
+
 /// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
 const STUDIES: &[Study] = &[
     Study { compared: KERNEL_CASES, ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
@@ -53,9 +67,15 @@ const STUDIES: &[Study] = &[
     Study { compared: BEFORE_6_7, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
     Study { on_kernel: " --traffic ftp", compared: BEFORE_6_7, ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
-    Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", LOSS_1) },
-    Study { seeds: 3, compared: r#" --set sweep.case=["2%"]"#, ..one_seed("al-imareen-losses-6.1", LOSSES) },
+    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
+    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
+    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
+    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-10ms-6.1", drawn!("vegas", "10ms")) },
+    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
+    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
     // The whole 100 s, a study a column.
+    one_seed("al-imareen-loss-1-6.1", loss!("1%")),
+    one_seed("al-imareen-loss-2-6.1", loss!("2%")),
     one_seed("al-imareen-loss-3-6.1", loss!("3%")),
     one_seed("al-imareen-loss-4-6.1", loss!("4%")),
     one_seed("al-imareen-loss-5-6.1", loss!("5%")),
@@ -73,9 +93,10 @@ const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest";
 const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
 const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
-const DELAYS: &str = r#" --set sweep.case=["10ms","50ms","100ms"]"#;
-const LOSS_1: &str = "scenarios/papers/al-imareen-2024.toml --set duration=21s --set case=1%";
-const LOSSES: &str = r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set sweep.case=["2%","3%","4%"]"#;
+/// Without the two whose start decides, and the losses.
+const DELAYS: &str = r#" --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#;
+/// Runs differ by more than a hundred percent.
+const TWENTY: &str = " --set repetitions=20";
 const FILES: &str = r#"scenarios/papers/szilagyi-2020.toml --set flow.tcp.size=100MB --set sweep.case=["mptcp-file","mpt-gre-file","noisy-file","single-file"]"#;
 const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
@@ -104,7 +125,7 @@ pub(crate) fn run(names: &[&str]) -> Result<(), String> {
     })
 }
 
-/// Compares the kept studies with the simulator, with five seeds a cell and the kernel's tick, on one page.
+/// Compares the kept studies with the simulator, with five seeds a cell, or twenty, and the kernel's tick, on one page.
 pub(crate) fn page() -> Result<(), String> {
     shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let mut pairs = Vec::new();
@@ -112,7 +133,7 @@ pub(crate) fn page() -> Result<(), String> {
         let simulated = format!("{WORK_FOLDER}/simulated/{}", study.name);
         let _ = fs::remove_dir_all(shell::root().join(&simulated));
         run_ropewalk(&format!(
-            "run {}{} --set host.tick=10ms --set repetitions=5 --quiet --out {simulated}",
+            "run {} --set host.tick=10ms --set repetitions=5{} --quiet --out {simulated}",
             study.run, study.compared
         ))?;
         pairs.push(format!("{simulated} {KEPT_FOLDER}/{}", study.name));
