@@ -231,12 +231,13 @@ fn super_segments_in_the_tunnel_are_as_many_as_the_kernels() {
     }
 }
 
-/// Vegas takes what few super-segments in flight wait for, and what the daemon pauses, as a queue: in a second of the kernel's
-/// runs with 10 to 100 ms on the other path it has 41 to 65 Mbit/s of the first one's 92, ours less (mean 46.6 for 57.1).
+/// Vegas takes what few super-segments in flight wait for, and what the daemon pauses, as a queue: the kernel's three runs with
+/// 100 ms on the other path have 56 to 59 Mbit/s of the first one's 92. A known miss (docs/validation.md): ours have 18 % less.
 #[test]
 fn vegas_leaves_a_third_of_the_fast_path_to_super_segments() {
     let sets = ["case=100ms", "flow.tcp.congestion=vegas", "host.tick=10ms", "duration=21s"];
     let scenario = load("tunnel/al-imareen-ropewalk.toml", &sets);
-    let goodput = ropewalk_sim::run(&scenario.cells[0].experiment, 1).expect("registered").flows[0].goodput_mbps;
-    assert!((41.0..65.0).contains(&goodput), "{goodput} Mbit/s");
+    let run = |seed| ropewalk_sim::run(&scenario.cells[0].experiment, seed).expect("registered").flows[0].goodput_mbps;
+    let goodput = mean(&[1, 2, 3, 4, 5].map(run));
+    assert!((goodput / 57.1 - 1.0).abs() < 0.2, "{goodput} Mbit/s");
 }

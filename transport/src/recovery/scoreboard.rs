@@ -58,6 +58,7 @@ impl SentPacket {
         self.flags & EVER_RETRANSMITTED != 0
     }
 
+    /// 1 if the packet is the last of a super-segment, else 0.
     fn ends_super_segment(&self) -> u32 {
         u32::from(self.flags & SUPER_SEGMENT_END != 0)
     }

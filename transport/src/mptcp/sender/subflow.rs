@@ -138,6 +138,7 @@ impl Subflow {
     /// The view of the subflow for the scheduler.
     pub(super) fn view(&mut self, fill: Fill) -> PathView {
         let decision = self.sender.decision();
+        // Linux enlarges the buffer only while the window has room for more than is there (`tcp_should_expand_sndbuf`).
         if self.sender.in_flight() + self.sender.unsent() < decision.cwnd {
             self.max_cwnd = self.max_cwnd.max(decision.cwnd);
         }

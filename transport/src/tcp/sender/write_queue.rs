@@ -30,7 +30,7 @@ struct Buffer {
     psh: bool,
 }
 
-/// After which time an application that may write again does so: acknowledgements that come at one instant come before.
+/// Time from the acknowledgement that makes room until the application writes: all that comes at one instant comes before.
 const WAKE_UP: Span = Span::from_micros(1);
 
 /// What may be sent of what is written.
@@ -57,8 +57,9 @@ pub(super) struct WriteQueue {
     size: u64,
     /// The largest window that the receiver has offered, bytes.
     max_window: u64,
-    /// The application waits for memory: without end, or until it runs again.
+    /// The application waits for memory: until [`Instant::NEVER`] while there is too little, else until it runs again.
     blocked_until: Option<Instant>,
+    /// What may be sent now.
     pub push: Push,
     /// An acknowledgement has come since the application looked for memory.
     is_space_due: bool,
