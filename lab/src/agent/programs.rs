@@ -65,7 +65,8 @@ impl Flow for Programs {
                 client.run(&programs.client, start).map_err(|error| format!("`{}` {error}", programs.client.line));
             if let Ok(duration) = client.outcome.get_or_init(|| end) {
                 counters.read(programs.delivered(size).unwrap_or(0));
-                size.map(|_| counters.completion.get_or_init(|| *duration));
+                let completion = size.map(|size| programs.transfer_time(size).unwrap_or(*duration));
+                completion.map(|completion| counters.completion.get_or_init(|| completion));
             }
             counters.end(None);
         });
@@ -100,6 +101,13 @@ impl protocol::Programs {
     /// client had written all, which may be less.
     fn delivered(&self, size: Option<u64>) -> Option<u64> {
         if self.generator == Generator::Ftp { size } else { received(&self.client.output) }
+    }
+
+    /// The time that wget took for a file of `size` bytes without FTP's dialogue before it, by the rate that it reports.
+    fn transfer_time(&self, size: u64) -> Option<Duration> {
+        let rate = (self.generator == Generator::Ftp).then(|| wget_rate(&self.client.output)).flatten()?;
+        #[expect(clippy::cast_precision_loss, reason = "a file of less than 2^53 bytes")]
+        Some(Duration::from_secs_f64(size as f64 / rate))
     }
 }
 
@@ -202,6 +210,15 @@ fn received(file: &str) -> Option<u64> {
     report["end"]["sum_received"]["bytes"].as_u64()
 }
 
+/// The rate in wget's log, bytes a second: three digits, in units of 1024.
+fn wget_rate(log: &str) -> Option<f64> {
+    let log = fs::read_to_string(log).ok()?;
+    let (rate, unit) = log.rsplit_once("B/s)")?.0.rsplit_once('(')?.1.split_once(' ')?;
+    let power = ["", "K", "M", "G"].iter().position(|prefix| *prefix == unit)?;
+    let rate = rate.parse::<f64>().ok()?;
+    (rate > 0.0).then(|| rate * 1024_f64.powi(power.try_into().unwrap_or(0)))
+}
+
 /// The end of a program's output.
 fn log_tail(file: &str) -> String {
     let messages = fs::read_to_string(file).unwrap_or_default();
@@ -230,5 +247,19 @@ mod tests {
         assert_eq!(received(file.path().to_str().unwrap()), Some(18_346_432));
         fs::write(&file, r#"{"end": {}, "error": "unable to connect"}"#).unwrap();
         assert_eq!(received(file.path().to_str().unwrap()), None);
+    }
+
+    #[test]
+    fn the_rate_is_found_in_wgets_log() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let rate = |line: &str| {
+            fs::write(&file, format!(" 96% [====>   ] 1.2MB/s eta 1s\n\n{line} - '/dev/null' saved [100]\n")).unwrap();
+            wget_rate(file.path().to_str().unwrap())
+        };
+        assert_eq!(rate("2024-01-01 00:00:00 (42.5 MB/s)"), Some(42.5 * 1024.0 * 1024.0));
+        assert_eq!(rate("2024-01-01 00:00:00 (812 KB/s)"), Some(812.0 * 1024.0));
+        assert_eq!(rate("2024-01-01 00:00:00 (0.00 B/s)"), None);
+        fs::write(&file, "Login incorrect.\n").unwrap();
+        assert_eq!(wget_rate(file.path().to_str().unwrap()), None);
     }
 }

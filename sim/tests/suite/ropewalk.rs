@@ -163,7 +163,10 @@ fn a_super_segment_crosses_as_one_packet_if_the_device_has_offload() {
 /// A packet that CoDel would drop loses its first segment instead, if it has several; all that the flow retransmits.
 #[test]
 fn codel_takes_one_segment_of_a_super_segment() {
-    let run = run(&tunnel(&[link(20, 10)], 20, vec![bulk("flow", "reno")]));
+    let mut experiment = tunnel(&[link(20, 10)], 20, vec![bulk("flow", "reno")]);
+    let host = host(&mut experiment.flows[0]);
+    host.receive_buffer.default = host.receive_buffer.max; // a flow that waits for window sends a TLP probe
+    let run = run(&experiment);
     let (flow, tunnel) = (&run.flows[0], run.tunnel.as_ref().expect("there is one"));
     let (trimmed, dropped) = (tunnel.marked_packets, tunnel.dropped_packets);
     assert!(trimmed > 3, "{tunnel:?}");

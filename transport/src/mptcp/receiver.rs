@@ -211,7 +211,7 @@ impl Receiver {
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
         // Segments out of a subflow's own order are charged to that subflow (Linux `__mptcp_space`): charged to the
         // connection, a dead subflow could keep the window shut for ever.
-        tcp.receive_window = self.window.advertise(self.data.next(), self.data.out_of_order(), 0);
+        tcp.receive_window = self.window.advertise(self.data.next(), self.data.out_of_order(), 0, false);
         tcp.sack_blocks.truncate(MAX_SACK_BLOCKS);
         self.window_end = self.data.next() + tcp.receive_window / self.mss;
         Ack { subflow, tcp, data_ack: self.data.next() }

@@ -9,6 +9,7 @@ mod mptcp_connection;
 mod quic;
 mod quic_connection;
 mod random_ack;
+mod receive_window;
 mod situations;
 mod super_segments;
 mod tcp_connection;

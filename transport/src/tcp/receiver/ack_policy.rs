@@ -84,6 +84,11 @@ impl AckPolicy {
         self.quick = self.quick.max(acks);
     }
 
+    /// True in quick-ack mode: the next acknowledgement is sent as its segment comes.
+    pub(super) fn is_quick(&self) -> bool {
+        self.quick > 0
+    }
+
     /// Sends the next acknowledgement without delay, and with an even number of them one more (Linux `quick |= 1`).
     pub(super) fn add_quickack(&mut self) {
         self.quick |= 1;

@@ -56,6 +56,11 @@ pub struct ReceiverCounters {
 /// Segments accepted beyond the next one: a bound of memory, larger than any window (RFC 7323 section 2.3: 2^30 bytes).
 pub(crate) const MAX_OUT_OF_ORDER: u64 = 1 << 20;
 
+/// Acknowledgements after which the application's process preempts the one that delivers packets to it, as of a tunnel: it then
+/// reads a packet with PSH before the next of the same instant comes. In captures of one core's Linux 300 to more than
+/// 4000; a new process is behind others in virtual runtime.
+const ACKS_BEFORE_PREEMPTION: u64 = 1500;
+
 /// Number of SACK blocks that compressed acknowledgements may change: the third is the last that fits beside
 /// timestamps.
 const UNCOMPRESSED_BLOCKS: usize = 2;
@@ -63,15 +68,17 @@ const UNCOMPRESSED_BLOCKS: usize = 2;
 /// What a segment that arrived means for its acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct DataArrival {
-    /// It is acknowledged at once: an old segment, one outside of the window, one that fills the last hole, or one with PSH.
+    /// It is acknowledged at once: an old segment, one outside of the window, or one that fills the last hole.
     acknowledge_now: bool,
+    /// It has PSH: it is acknowledged once the application has read it.
+    is_pushed: bool,
     /// The acknowledgement that must leave before.
     first_ack: Option<Ack>,
 }
 
 impl DataArrival {
     /// Nothing new.
-    const REFUSED: Self = Self { acknowledge_now: true, first_ack: None };
+    const REFUSED: Self = Self { acknowledge_now: true, is_pushed: false, first_ack: None };
 }
 
 /// The receiving half of a connection.
@@ -153,6 +160,7 @@ impl Receiver {
             }
             SegmentKind::HandshakeAck => {
                 self.ts_recent = self.ts_recent.max(segment.tsval);
+                self.window.establish(now);
                 None
             }
             SegmentKind::Data => self.on_data(now, segment, ece),
@@ -202,7 +210,7 @@ impl Receiver {
         self.counters.received += 1;
         self.one_way_delay_ms = timestamp(now).saturating_sub(segment.tsval);
         let prior_ack = self.update_ecn_echo(now, segment.cwr, ece);
-        let arrival = self.insert(now, segment);
+        let arrival = self.insert(now, segment, false);
         self.acknowledge_arrival(now, prior_ack, arrival)
     }
 
@@ -266,11 +274,18 @@ impl Receiver {
         }
         let (next, out_of_order) = (self.reassembly.next(), !self.reassembly.is_empty());
         let unacked = next - self.last_ack_sent;
-        self.ack_policy.on_data(now, unacked, out_of_order, next, self.window.rtt())
+        let timing = self.ack_policy.on_data(now, unacked, out_of_order, next, self.window.rtt());
+        if timing == AckTiming::Later && arrival.is_pushed {
+            if self.counters.acks >= ACKS_BEFORE_PREEMPTION {
+                return AckTiming::Now;
+            }
+            self.ack_policy.expire(now);
+        }
+        timing
     }
 
-    /// Puts a segment into the reassembly.
-    fn insert(&mut self, now: Instant, segment: &Segment) -> DataArrival {
+    /// Puts a segment into the reassembly; `continues` if it came in one packet with the one before.
+    fn insert(&mut self, now: Instant, segment: &Segment, continues: bool) -> DataArrival {
         let next = self.reassembly.next();
         if self.paws_reject(segment) {
             self.counters.paws_rejected += 1;
@@ -292,7 +307,8 @@ impl Receiver {
             self.ack_policy.enter_quickack_mode(MAX_QUICKACKS);
             return DataArrival::REFUSED;
         }
-        if !self.reassembly.insert(segment.seq) {
+        let is_new = self.reassembly.insert(segment.seq);
+        if !is_new {
             self.counters.duplicates += 1;
             self.set_dsack(segment.seq);
         }
@@ -300,12 +316,10 @@ impl Receiver {
         let mut first_ack = None;
         if advanced {
             self.blocks.remove_below(self.reassembly.next());
-            if self.window.on_data(now, segment.tsecr) {
-                self.ack_policy.add_quickack();
-            }
             if self.read.is_none() {
-                self.window.read_after(now, self.reassembly.next());
+                self.window.queue(now, self.reassembly.next(), continues);
             }
+            self.window.on_data(now, segment.tsecr);
         } else {
             // The new block would push an unreported one out of the option: the compressed acknowledgement is sent
             // first (Linux since 5.8).
@@ -314,11 +328,15 @@ impl Receiver {
             }
             self.blocks.add(segment.seq);
         }
+        let waiting = self.reassembly.out_of_order() + self.unread();
+        if is_new && self.window.grow(waiting) {
+            self.ack_policy.add_quickack();
+        }
         let hole_filled = advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty();
         // The application has read all that a segment with PSH ends (Linux `tcp_cleanup_rbuf`, since 6.1.57 and 6.6 also of
         // a full segment).
         let is_pushed = segment.psh && self.reassembly.is_empty() && self.read.is_none();
-        DataArrival { acknowledge_now: hole_filled || is_pushed, first_ack }
+        DataArrival { acknowledge_now: hole_filled, is_pushed, first_ack }
     }
 
     /// Reports a duplicate in the next acknowledgement (DSACK).
@@ -341,6 +359,7 @@ impl Receiver {
         let next = self.reassembly.next();
         self.last_ack_sent = next;
         self.counters.acks += 1;
+        let before_reading = self.ack_policy.is_quick() && self.window.is_queued(now);
         self.ack_policy.on_ack();
         self.marks_since_ack = 0;
         let mut blocks = SackBlocks::default();
@@ -353,7 +372,7 @@ impl Receiver {
         Ack {
             syn: false,
             ack: next,
-            receive_window: self.window.advertise(next, self.reassembly.out_of_order(), self.unread()),
+            receive_window: self.window.advertise(next, self.reassembly.out_of_order(), self.unread(), before_reading),
             tsval: timestamp(now),
             tsecr: self.ts_recent,
             sack_blocks: blocks,

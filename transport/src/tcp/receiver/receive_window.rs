@@ -8,14 +8,32 @@ use units::{Instant, Span};
 /// Memory that Linux charges for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB
 /// buffer.
 pub(crate) const TRUESIZE: u64 = 2304;
+/// Memory of a packet beside its payload in the autotuning's reckoning, bytes: `sk_buff`, `skb_shared_info` and
+/// `MAX_TCP_HEADER`.
+const OVERHEAD: u64 = 576 + 256;
+/// Step in which the autotuning raises the memory of a packet until half of it holds the payload, bytes.
+const MEMORY_STEP: u64 = 128;
 /// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
 const SCALE: u64 = 1 << 7;
+
+/// Packets that came in order at one instant: the application reads them after the last of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct ReadQueue {
+    time: Instant,
+    /// The segments below have been read, those below `end` have come.
+    read: u64,
+    /// End of the first packet that has not been read.
+    first_end: u64,
+    end: u64,
+    memory: u64,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWindow {
     mss: u64,
     buffer: u64,
     max_buffer: u64,
+    window_clamp: u64,
     /// Slow start of the advertised window, bytes.
     rcv_ssthresh: u64,
     /// Right edge of the window advertised so far, which never moves back, bytes.
@@ -27,26 +45,28 @@ pub(crate) struct ReceiveWindow {
     measurement_start: Instant,
     measurement_start_bytes: u64,
     prior_copied: u64,
-    /// What came last, in order, and will have been read when the next comes.
-    unread: Option<(Instant, u64)>,
+    queue: ReadQueue,
 }
 
 impl ReceiveWindow {
     pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2]) -> Self {
         let mss = u64::from(mss);
         let initial_window = buffer / 2 / mss * mss;
+        // One segment is reserved until the buffer grows (`tcp_init_buffer_space`).
+        let window_clamp = (buffer / 2).saturating_sub(mss).max(2 * mss);
         Self {
             mss,
             buffer,
             max_buffer: max_buffer.max(buffer),
-            rcv_ssthresh: initial_window,
-            rcv_wnd_edge: 0,
+            window_clamp,
+            rcv_ssthresh: initial_window.min(window_clamp),
+            rcv_wnd_edge: initial_window,
             rtt_us8: 0,
             last_tsecr: 0,
             measurement_start: Instant::ZERO,
             measurement_start_bytes: 0,
             prior_copied: initial_window.min(10 * mss),
-            unread: None,
+            queue: ReadQueue::default(),
         }
     }
 
@@ -55,37 +75,73 @@ impl ReceiveWindow {
         Span::from_micros(self.rtt_us8 >> 3)
     }
 
-    /// Data came in order. `tsecr` is the segment's timestamp echo. Returns whether the window has grown, which Linux
-    /// acknowledges at once (`tcp_grow_window`).
-    pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) -> bool {
-        if let Some((time, read)) = self.unread.take_if(|(time, _)| *time < now) {
-            self.on_read(time, read);
+    /// The connection is established: the first measurement begins.
+    pub(crate) fn establish(&mut self, now: Instant) {
+        if self.measurement_start == Instant::ZERO {
+            self.measurement_start = now;
         }
+    }
+
+    /// Data came in order; with it the segments below `next` have come, and the application reads them at once, after
+    /// the last that comes at this instant. `continues` if the segment came in one packet with the one before.
+    pub(crate) fn queue(&mut self, now: Instant, next: u64, continues: bool) {
+        if self.queue.time < now {
+            self.read_queue();
+            self.queue.time = now;
+        }
+        let is_first = self.queue.read == self.queue.end;
+        if is_first || (continues && self.queue.first_end == self.queue.end) {
+            self.queue.first_end = next;
+        }
+        self.queue.end = next;
+        self.queue.memory += if continues && !is_first { self.mss } else { TRUESIZE };
+    }
+
+    /// True if data came at this instant that is not read yet.
+    pub(crate) fn is_queued(&self, now: Instant) -> bool {
+        self.queue.time == now
+    }
+
+    /// The application has read what came at the queue's instant. Linux measures after each packet; what the first does
+    /// not end, the others do not.
+    fn read_queue(&mut self) {
+        let ReadQueue { time, read, first_end, end, .. } = self.queue;
+        if read < end {
+            self.on_read(time, first_end);
+            self.queue.read = end;
+            self.queue.memory = 0;
+        }
+    }
+
+    /// Data came in order. `tsecr` is the segment's timestamp echo.
+    pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) {
+        self.establish(now);
         self.measure_rtt(now, tsecr);
-        self.raise_ssthresh()
+    }
+
+    /// New data came, in order or not; `waiting` segments are out of order or not read. Returns whether the window has
+    /// grown, which Linux acknowledges at once (`tcp_grow_window`).
+    pub(crate) fn grow(&mut self, waiting: u64) -> bool {
+        self.raise_ssthresh(waiting * TRUESIZE + self.queue.memory)
     }
 
     /// As [`Self::on_data`], for an MPTCP connection, whose application has read up to segment `next`; `rtt` is the
     /// maximum RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
-        self.raise_ssthresh();
+        self.raise_ssthresh(TRUESIZE);
         self.on_read(now, next);
     }
 
-    /// The packet that has just come occupies the buffer: what is less below the clamp than its memory is no room.
-    fn raise_ssthresh(&mut self) -> bool {
-        let (window_clamp, occupied) = (self.buffer / 2, TRUESIZE / 2);
-        let has_room = self.rcv_ssthresh + occupied < window_clamp;
+    /// The window grows by two segments as far as there is room beside what occupies the buffer.
+    fn raise_ssthresh(&mut self, occupied: u64) -> bool {
+        let space = self.buffer.saturating_sub(occupied) / 2;
+        let limit = self.window_clamp.min(space);
+        let has_room = self.rcv_ssthresh < limit;
         if has_room {
-            self.rcv_ssthresh = (self.rcv_ssthresh + 2 * self.mss).min(window_clamp);
+            self.rcv_ssthresh = (self.rcv_ssthresh + 2 * self.mss).min(limit);
         }
         has_room
-    }
-
-    /// The application will read up to segment `next`: what arrives at one instant is read at once, after the last.
-    pub(crate) fn read_after(&mut self, now: Instant, next: u64) {
-        self.unread = Some((now, next));
     }
 
     /// The application has read up to segment `read`.
@@ -93,13 +149,15 @@ impl ReceiveWindow {
         self.adjust_buffer(now, read * self.mss);
     }
 
+    /// A lower sample is taken as it is, a higher one smoothed (Linux 6.1's later releases: `tcp_rcv_rtt_update`).
     fn measure_rtt(&mut self, now: Instant, tsecr: u32) {
         if tsecr == 0 || tsecr == self.last_tsecr {
             return;
         }
         self.last_tsecr = tsecr;
         let sample_us = u64::from(crate::tcp::timestamp(now).saturating_sub(tsecr)).max(1) * 1000;
-        self.rtt_us8 = if self.rtt_us8 == 0 { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
+        let is_lowest = self.rtt_us8 == 0 || sample_us << 3 < self.rtt_us8;
+        self.rtt_us8 = if is_lowest { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
     }
 
     /// Once a round trip: if the application read more than in the previous one, the buffer grows to twice that.
@@ -112,38 +170,48 @@ impl ReceiveWindow {
             let mut window = 2 * copied + 16 * self.mss;
             // The sender is in slow start: it may double again meanwhile.
             window += 2 * (window * (copied - self.prior_copied) / self.prior_copied);
-            let memory_per_packet = if TRUESIZE / 2 < self.mss { 2 * self.mss } else { TRUESIZE };
-            let buffer = (window / self.mss * memory_per_packet).min(self.max_buffer);
-            self.buffer = self.buffer.max(buffer);
+            let buffer = (window / self.mss * self.memory_per_packet()).min(self.max_buffer);
+            if buffer > self.buffer {
+                self.buffer = buffer;
+                self.window_clamp = buffer / 2;
+            }
             self.prior_copied = copied;
         }
         self.measurement_start_bytes = read_bytes;
         self.measurement_start = now;
     }
 
+    fn memory_per_packet(&self) -> u64 {
+        let least = self.mss + OVERHEAD;
+        least + (2 * self.mss).saturating_sub(least).next_multiple_of(MEMORY_STEP)
+    }
+
     /// The window to offer beyond segment `next`, bytes, while `out_of_order` segments are out of order and `unread` in
-    /// order and not read.
-    pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64, unread: u64) -> u64 {
+    /// order and not read; `before_reading` if the acknowledgement is sent before the application reads what came now.
+    pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64, unread: u64, before_reading: bool) -> u64 {
         let left_edge = next * self.mss;
-        self.rcv_wnd_edge = self.rcv_wnd_edge.max(left_edge + self.window(out_of_order, unread));
-        self.rcv_wnd_edge - left_edge
+        let queued = if before_reading { self.queue.memory } else { 0 };
+        let known = self.rcv_wnd_edge.saturating_sub(left_edge).next_multiple_of(SCALE);
+        let window = self.window(out_of_order, unread, queued).max(known);
+        self.rcv_wnd_edge = left_edge + window;
+        window
     }
 
     /// The window that the free buffer allows, bytes. With unread data none that is less than a segment or a sixteenth
     /// of the buffer's (RFC 9293 section 3.8.6.2.2, with Linux's share).
-    fn window(&self, out_of_order: u64, unread: u64) -> u64 {
-        let free = self.buffer.saturating_sub((out_of_order + unread) * TRUESIZE) / 2;
+    fn window(&self, out_of_order: u64, unread: u64, queued: u64) -> u64 {
+        let free = self.buffer.saturating_sub((out_of_order + unread) * TRUESIZE + queued) / 2;
         if unread > 0 && free < self.mss.max(self.buffer / 2 / 16) {
             return 0;
         }
-        free.min(self.rcv_ssthresh) / SCALE * SCALE
+        free.min(self.rcv_ssthresh).next_multiple_of(SCALE)
     }
 
     /// Whether reading has opened the window so far that the sender is to be told at once: to twice what it knows of
     /// (Linux `tcp_cleanup_rbuf`). Arguments as for [`advertise`](Self::advertise).
     pub(crate) fn has_opened(&self, next: u64, out_of_order: u64, unread: u64) -> bool {
         let known = self.rcv_wnd_edge.saturating_sub(next * self.mss);
-        let window = self.window(out_of_order, unread);
+        let window = self.window(out_of_order, unread, 0);
         2 * known <= self.buffer / 2 && window > 0 && window >= 2 * known
     }
 }
@@ -161,16 +229,17 @@ mod tests {
             tsecr += 1;
             let now = Instant(ms * 1_000_000 + 50_000_000);
             window.on_data(now, tsecr);
+            window.grow(0);
             window.on_read(now, next);
         }
-        assert_eq!(window.advertise(next, 0, 0), 3 * 1024 * 1024);
+        assert_eq!(window.advertise(next, 0, 0, false), 3 * 1024 * 1024);
     }
 
     #[test]
     fn the_edge_never_moves_back() {
         let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
-        let first = window.advertise(0, 0, 0);
-        assert_eq!(first, 65_160 / 128 * 128);
-        assert_eq!(window.advertise(0, 40, 0), first);
+        let first = window.advertise(0, 0, 0, false);
+        assert_eq!(first, 65_280, "45 segments, rounded up to 128");
+        assert_eq!(window.advertise(0, 40, 0, false), first);
     }
 }

@@ -20,9 +20,10 @@ impl Receiver {
         for seq in first.seq..first.seq + u64::from(segments) {
             self.counters.received += 1;
             let prior_dsack = self.dsack;
-            let next = self.insert(now, &Segment { seq, ..*first });
+            let next = self.insert(now, &Segment { seq, ..*first }, seq > first.seq);
             self.extend_dsack(prior_dsack, seq);
             arrival.acknowledge_now |= next.acknowledge_now;
+            arrival.is_pushed |= next.is_pushed;
             arrival.first_ack = arrival.first_ack.or(next.first_ack);
         }
         self.acknowledge_arrival(now, prior_ack, arrival)
