@@ -57,15 +57,21 @@ macro_rules! drawn {
 /// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
 const STUDIES: &[Study] = &[
     Study { compared: KERNEL_CASES, ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
-    // Losses are random, and chance decides when the second flow comes or the path returns: more seeds.
+    // Chance decides for CDG's backoff, for TCP-LP's clocks, with random losses, and where a second flow comes or the path
+    // returns: more seeds.
+    Study {
+        seeds: 5,
+        compared: AT_PHASE,
+        ..one_seed("kernel-long-6.1", "scenarios/validation/kernel.toml --set case=long")
+    },
     Study { seeds: 3, ..one_seed("kernel-loss-6.1", "scenarios/validation/kernel.toml --set case=loss") },
     Study { seeds: 3, compared: OTHER_RIVALS, ..one_seed("kernel-rival-6.1", RIVAL) },
     Study { seeds: 5, ..one_seed("kernel-rival-five-6.1", RIVAL_FIVE) },
     Study { seeds: 6, ..one_seed("kernel-rival-six-6.1", RIVAL_SIX) },
-    Study { compared: BEFORE_6_7, ..one_seed("mptcp-6.1", "scenarios/validation/mptcp.toml") },
-    Study { seeds: 5, compared: BEFORE_6_7, ..one_seed("failover-6.1", FAILOVER) },
-    Study { compared: BEFORE_6_7, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
-    Study { on_kernel: " --traffic ftp", compared: BEFORE_6_7, ..one_seed("szilagyi-ftp-6.1", FILES) },
+    Study { seeds: 5, compared: BEFORE_6_7, ..one_seed("mptcp-6.1", MPTCP) },
+    Study { seeds: 12, ..one_seed("failover-6.1", FAILOVER) },
+    Study { compared: SZILAGYI, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
+    Study { on_kernel: " --traffic ftp", compared: SZILAGYI, ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
     Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
     Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
@@ -74,27 +80,34 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
     Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
     // The whole 100 s, a study a column.
-    one_seed("al-imareen-loss-1-6.1", loss!("1%")),
+    Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
     one_seed("al-imareen-loss-2-6.1", loss!("2%")),
     one_seed("al-imareen-loss-3-6.1", loss!("3%")),
     one_seed("al-imareen-loss-4-6.1", loss!("4%")),
     one_seed("al-imareen-loss-5-6.1", loss!("5%")),
-    Study { seeds: 3, ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
-    one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml"),
+    Study { seeds: 3, compared: AT_PHASE, ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
+    Study { compared: AT_PHASE, ..one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml") },
 ];
 
-const KERNEL_CASES: &str = r#" --set sweep.case=["clean","shallow","step","long"]"#;
+/// In virtual time a run begins as the one before: all flows of the kernel whose start is not drawn begin 4.6 ms after a
+/// tick of its timers, as captures show.
+const AT_PHASE: &str = " --set flow.tcp.start=4500us --set flow.tcp.start_within=300us";
+const KERNEL_CASES: &str =
+    r#" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us --set sweep.case=["clean","shallow","step"]"#;
 const RIVAL: &str = "scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s";
 const RIVAL_FIVE: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["htcp","nv"]"#;
 const RIVAL_SIX: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["cubic","dctcp","cdg","hybla"]"#;
 const OTHER_RIVALS: &str = r#" --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
 const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest";
+const SZILAGYI: &str =
+    " --set host.mptcp_send_buffer=largest --set flow.tcp.start=4500us --set flow.tcp.start_within=300us";
+const MPTCP: &str = "scenarios/validation/mptcp.toml --set flow.mptcp.start_within=1s";
 const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
 const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
 /// Without the two whose start decides, and the losses.
-const DELAYS: &str = r#" --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#;
+const DELAYS: &str = r#" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#;
 /// Runs differ by more than a hundred percent.
 const TWENTY: &str = " --set repetitions=20";
 const FILES: &str = r#"scenarios/papers/szilagyi-2020.toml --set flow.tcp.size=100MB --set sweep.case=["mptcp-file","mpt-gre-file","noisy-file","single-file"]"#;

@@ -26,35 +26,36 @@ fn every_algorithm_of_linux_stays_as_near_to_linux_as_it_is() {
     assert!(within_5 >= 86.0 && within_15 >= 96.0 && trajectory_error < 8.0);
 }
 
+/// Starts within a second, as a kernel's are: in which order the first packets meet decides for some cells.
+const DRAWN: [&str; 4] = ["--set", "flow.mptcp.start_within=1s", "--set", "repetitions=5"];
+
 #[test]
 fn upstream_mptcp_stays_as_near_to_linux_as_it_is() {
     let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/validation/mptcp.toml");
     let out = folder("validation-mptcp").join("out").display().to_string();
-    let run = ropewalk(&["run", &scenario.display().to_string(), "-q", "--out", &out]);
+    let run = ropewalk(&[&["run", &scenario.display().to_string(), "-q", "--out", &out], &DRAWN[..]].concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(number(&run.stdout, "values,", -1), 8.0);
-    assert!(number(&run.stdout, "within 5 %", -1) >= 6.0, "{}", run.stdout);
-    // The two others, where the slow path has a sixteenth of the rate: the kernel's 49.6 and 62.7 Mbit/s.
-    let goodput = |name: &str| {
-        let row = run.stdout.lines().find(|line| line.starts_with(name)).expect("a row for the algorithm");
-        row.split_whitespace().nth(2).and_then(|word| word.parse::<f64>().ok()).expect("the second case")
-    };
-    let [cubic, reno] = [goodput("cubic") / 49.6, goodput("reno") / 62.7];
-    assert!(cubic < 1.2 && reno < 1.26, "{}", run.stdout);
+    assert!(number(&run.stdout, "within 5 %", -1) >= 7.0, "{}", run.stdout);
+    // The other: Reno, where the slow path has a sixteenth of the rate; the kernel's three runs have 52 to 70 Mbit/s.
+    let row = run.stdout.lines().find(|line| line.starts_with("reno")).expect("a row for the algorithm");
+    let reno = row.split_whitespace().nth(2).expect("the second case").trim_end_matches('‡');
+    let reno: f64 = reno.parse().expect("a number");
+    assert!(reno / 62.7 < 1.2, "{}", run.stdout);
 }
 
 /// Linux 6.1's kept runs, where the send buffer is as large as the largest subflow's; with the sum of them the worst cell
-/// misses by 107 %.
+/// misses by 107 %. The worst is CUBIC over 100 and 10 Mbit/s, as it was before with drawn starts.
 #[test]
 fn upstream_mptcp_with_the_send_buffer_of_linux_6_1_stays_as_near_to_it_as_it_is() {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/validation");
     let [scenario, kernel] = ["mptcp.toml", "mptcp-6.1"].map(|name| scenarios.join(name).display().to_string());
     let [out, page] = ["out", "page.html"].map(|name| folder("validation-mptcp-6.1").join(name).display().to_string());
     let host = ["--set", "host.mptcp_send_buffer=largest", "--set", "host.tick=10ms"];
-    let run = ropewalk(&[&["run", &scenario, "-q", "--out", &out], &host[..]].concat());
+    let run = ropewalk(&[&["run", &scenario, "-q", "--out", &out], &host[..], &DRAWN[..]].concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let compared = ropewalk(&["compare", &out, &kernel, "--out", &page]);
     assert_eq!(compared.code, Some(0), "{}", compared.stderr);
     let [median, worst] = ["median |error|", "worst"].map(|words| number(&compared.stdout, words, 1));
-    assert!(median < 3.1 && worst < 16.0, "{}", compared.stdout);
+    assert!(median < 3.1 && worst < 27.0, "{}", compared.stdout);
 }
