@@ -64,12 +64,16 @@ const STUDIES: &[Study] = &[
         compared: AT_PHASE,
         ..one_seed("kernel-long-6.1", "scenarios/validation/kernel.toml --set case=long")
     },
-    Study { seeds: 3, ..one_seed("kernel-loss-6.1", "scenarios/validation/kernel.toml --set case=loss") },
+    Study {
+        seeds: 3,
+        compared: TWENTY,
+        ..one_seed("kernel-loss-6.1", "scenarios/validation/kernel.toml --set case=loss")
+    },
     Study { seeds: 3, compared: OTHER_RIVALS, ..one_seed("kernel-rival-6.1", RIVAL) },
-    Study { seeds: 5, ..one_seed("kernel-rival-five-6.1", RIVAL_FIVE) },
-    Study { seeds: 6, ..one_seed("kernel-rival-six-6.1", RIVAL_SIX) },
+    Study { seeds: 5, compared: TWENTY, ..one_seed("kernel-rival-five-6.1", RIVAL_FIVE) },
+    Study { seeds: 6, compared: TWENTY, ..one_seed("kernel-rival-six-6.1", RIVAL_SIX) },
     Study { seeds: 5, compared: BEFORE_6_7, ..one_seed("mptcp-6.1", MPTCP) },
-    Study { seeds: 12, ..one_seed("failover-6.1", FAILOVER) },
+    Study { seeds: 12, compared: TWENTY, ..one_seed("failover-6.1", FAILOVER) },
     Study { compared: SZILAGYI, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
     Study { on_kernel: " --traffic ftp", compared: SZILAGYI, ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
@@ -80,12 +84,12 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
     Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
     // The whole 100 s, a study a column.
-    Study { seeds: 3, ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
-    one_seed("al-imareen-loss-2-6.1", loss!("2%")),
-    one_seed("al-imareen-loss-3-6.1", loss!("3%")),
-    one_seed("al-imareen-loss-4-6.1", loss!("4%")),
-    one_seed("al-imareen-loss-5-6.1", loss!("5%")),
-    Study { seeds: 3, compared: AT_PHASE, ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
+    Study { seeds: 3, compared: TWENTY, ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
+    Study { compared: TWENTY, ..one_seed("al-imareen-loss-2-6.1", loss!("2%")) },
+    Study { compared: TWENTY, ..one_seed("al-imareen-loss-3-6.1", loss!("3%")) },
+    Study { compared: TWENTY, ..one_seed("al-imareen-loss-4-6.1", loss!("4%")) },
+    Study { compared: TWENTY, ..one_seed("al-imareen-loss-5-6.1", loss!("5%")) },
+    Study { seeds: 3, compared: TWENTY_AT_PHASE, ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
     Study { compared: AT_PHASE, ..one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml") },
 ];
 
@@ -97,9 +101,9 @@ const KERNEL_CASES: &str =
 const RIVAL: &str = "scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s";
 const RIVAL_FIVE: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["htcp","nv"]"#;
 const RIVAL_SIX: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["cubic","dctcp","cdg","hybla"]"#;
-const OTHER_RIVALS: &str = r#" --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
+const OTHER_RIVALS: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
-const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest";
+const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest --set repetitions=20";
 const SZILAGYI: &str =
     " --set host.mptcp_send_buffer=largest --set flow.tcp.start=4500us --set flow.tcp.start_within=300us";
 const MPTCP: &str = "scenarios/validation/mptcp.toml --set flow.mptcp.start_within=1s";
@@ -108,8 +112,9 @@ const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
 /// Without the two whose start decides, and the losses.
 const DELAYS: &str = r#" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#;
-/// Runs differ by more than a hundred percent.
+/// Where chance decides.
 const TWENTY: &str = " --set repetitions=20";
+const TWENTY_AT_PHASE: &str = " --set repetitions=20 --set flow.tcp.start=4500us --set flow.tcp.start_within=300us";
 const FILES: &str = r#"scenarios/papers/szilagyi-2020.toml --set flow.tcp.size=100MB --set sweep.case=["mptcp-file","mpt-gre-file","noisy-file","single-file"]"#;
 const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
