@@ -125,8 +125,8 @@ impl ReceiveWindow {
         self.raise_ssthresh(waiting * TRUESIZE + self.queue.memory)
     }
 
-    /// As [`Self::on_data`], for an MPTCP connection, whose application has read up to segment `next`; `rtt` is the
-    /// maximum RTT of its subflows.
+    /// As [`Self::on_data`] and [`Self::grow`], for an MPTCP connection, whose application has read up to segment `next`;
+    /// `rtt` is the maximum RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
         self.raise_ssthresh(TRUESIZE);
@@ -149,7 +149,7 @@ impl ReceiveWindow {
         self.adjust_buffer(now, read * self.mss);
     }
 
-    /// A lower sample is taken as it is, a higher one smoothed (Linux 6.1's later releases: `tcp_rcv_rtt_update`).
+    /// A lower sample is taken as it is, a higher one smoothed (Linux 6.1.192 `tcp_rcv_rtt_update`).
     fn measure_rtt(&mut self, now: Instant, tsecr: u32) {
         if tsecr == 0 || tsecr == self.last_tsecr {
             return;
@@ -181,6 +181,7 @@ impl ReceiveWindow {
         self.measurement_start = now;
     }
 
+    /// Memory of a packet in the autotuning's reckoning, bytes (Linux `rcvmem`).
     fn memory_per_packet(&self) -> u64 {
         let least = self.mss + OVERHEAD;
         least + (2 * self.mss).saturating_sub(least).next_multiple_of(MEMORY_STEP)
