@@ -54,6 +54,14 @@ macro_rules! drawn {
     };
 }
 
+/// In virtual time a run begins as the one before: all flows of the kernel whose start is not drawn begin 4.6 ms after a
+/// tick of its timers, as captures show; so do those of the simulator, with what is further set.
+macro_rules! at_phase {
+    ($further:literal) => {
+        concat!(" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us", $further)
+    };
+}
+
 /// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
 const STUDIES: &[Study] = &[
     Study { compared: KERNEL_CASES, ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
@@ -93,28 +101,26 @@ const STUDIES: &[Study] = &[
     Study { compared: AT_PHASE, ..one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml") },
 ];
 
-/// In virtual time a run begins as the one before: all flows of the kernel whose start is not drawn begin 4.6 ms after a
-/// tick of its timers, as captures show.
-const AT_PHASE: &str = " --set flow.tcp.start=4500us --set flow.tcp.start_within=300us";
-const KERNEL_CASES: &str =
-    r#" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us --set sweep.case=["clean","shallow","step"]"#;
+const AT_PHASE: &str = at_phase!("");
+const KERNEL_CASES: &str = at_phase!(r#" --set sweep.case=["clean","shallow","step"]"#);
 const RIVAL: &str = "scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s";
 const RIVAL_FIVE: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["htcp","nv"]"#;
 const RIVAL_SIX: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["cubic","dctcp","cdg","hybla"]"#;
 const OTHER_RIVALS: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
 const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest --set repetitions=20";
-const SZILAGYI: &str =
-    " --set host.mptcp_send_buffer=largest --set flow.tcp.start=4500us --set flow.tcp.start_within=300us";
+const SZILAGYI: &str = at_phase!(" --set host.mptcp_send_buffer=largest");
 const MPTCP: &str = "scenarios/validation/mptcp.toml --set flow.mptcp.start_within=1s";
 const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
 const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
 /// Without the two whose start decides, and the losses.
-const DELAYS: &str = r#" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#;
+const DELAYS: &str = at_phase!(
+    r#" --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
+);
 /// Where chance decides.
 const TWENTY: &str = " --set repetitions=20";
-const TWENTY_AT_PHASE: &str = " --set repetitions=20 --set flow.tcp.start=4500us --set flow.tcp.start_within=300us";
+const TWENTY_AT_PHASE: &str = at_phase!(" --set repetitions=20");
 const FILES: &str = r#"scenarios/papers/szilagyi-2020.toml --set flow.tcp.size=100MB --set sweep.case=["mptcp-file","mpt-gre-file","noisy-file","single-file"]"#;
 const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;

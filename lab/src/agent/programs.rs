@@ -61,12 +61,13 @@ impl Flow for Programs {
         let (programs, size) = (self.programs.clone(), self.size);
         let (counters, client) = (self.counters.clone(), self.client.clone());
         thread::spawn(move || {
-            let end =
-                client.run(&programs.client, start).map_err(|error| format!("`{}` {error}", programs.client.line));
+            let end = client
+                .run(&programs.client, start)
+                .and_then(|duration| programs.transfer_time(size, duration))
+                .map_err(|error| format!("`{}` {error}", programs.client.line));
             if let Ok(duration) = client.outcome.get_or_init(|| end) {
                 counters.read(programs.delivered(size).unwrap_or(0));
-                let completion = size.map(|size| programs.transfer_time(size).unwrap_or(*duration));
-                completion.map(|completion| counters.completion.get_or_init(|| completion));
+                size.map(|_| counters.completion.get_or_init(|| *duration));
             }
             counters.end(None);
         });
@@ -103,11 +104,15 @@ impl protocol::Programs {
         if self.generator == Generator::Ftp { size } else { received(&self.client.output) }
     }
 
-    /// The time that wget took for a file of `size` bytes without FTP's dialogue before it, by the rate that it reports.
-    fn transfer_time(&self, size: u64) -> Option<Duration> {
-        let rate = (self.generator == Generator::Ftp).then(|| wget_rate(&self.client.output)).flatten()?;
+    /// The time that the transfer took: of a file by FTP without the dialogue before it, by the rate that wget reports, else
+    /// the client's `duration`.
+    fn transfer_time(&self, size: Option<u64>, duration: Duration) -> Outcome<Duration> {
+        let (Generator::Ftp, Some(size)) = (self.generator, size) else { return Ok(duration) };
+        let log = &self.client.output;
+        let rate =
+            wget_rate(log).ok_or_else(|| format!("reports no rate like (42.5 MB/s) in {log}: {}", log_tail(log)))?;
         #[expect(clippy::cast_precision_loss, reason = "a file of less than 2^53 bytes")]
-        Some(Duration::from_secs_f64(size as f64 / rate))
+        Ok(Duration::from_secs_f64(size as f64 / rate))
     }
 }
 
@@ -188,6 +193,7 @@ fn spawn(command: &NetnsCommand, input: Stdio, output: Stdio) -> Outcome<Child> 
     let mut tokens = command.line.split_whitespace();
     let errors = File::options().append(true).create(true).open(&command.output)?;
     let mut command = Command::new(tokens.next().unwrap_or_default());
+    command.env("LC_ALL", "C"); // wget's numbers are read
     Ok(command.args(tokens).stdin(input).stdout(output).stderr(errors).spawn()?)
 }
 

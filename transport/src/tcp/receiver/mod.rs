@@ -317,7 +317,7 @@ impl Receiver {
         if advanced {
             self.blocks.remove_below(self.reassembly.next());
             if self.read.is_none() {
-                self.window.queue(now, self.reassembly.next(), continues);
+                self.window.enqueue(now, self.reassembly.next(), continues);
             }
             self.window.on_data(now, segment.tsecr);
         } else {
@@ -359,7 +359,7 @@ impl Receiver {
         let next = self.reassembly.next();
         self.last_ack_sent = next;
         self.counters.acks += 1;
-        let before_reading = self.ack_policy.is_quick() && self.window.is_queued(now);
+        let before_reading = self.ack_policy.is_quick() && self.window.has_unread(now);
         self.ack_policy.on_ack();
         self.marks_since_ack = 0;
         let mut blocks = SackBlocks::default();

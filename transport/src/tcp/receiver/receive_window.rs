@@ -16,9 +16,9 @@ const MEMORY_STEP: u64 = 128;
 /// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
 const SCALE: u64 = 1 << 7;
 
-/// Packets that came in order at one instant: the application reads them after the last of it.
+/// What came in order at one instant (Linux `sk_receive_queue`): the application reads it after the last of it.
 #[derive(Clone, Copy, Debug, Default)]
-struct ReadQueue {
+struct ReceiveQueue {
     time: Instant,
     /// The segments below have been read, those below `end` have come.
     read: u64,
@@ -45,7 +45,7 @@ pub(crate) struct ReceiveWindow {
     measurement_start: Instant,
     measurement_start_bytes: u64,
     prior_copied: u64,
-    queue: ReadQueue,
+    queue: ReceiveQueue,
 }
 
 impl ReceiveWindow {
@@ -66,7 +66,7 @@ impl ReceiveWindow {
             measurement_start: Instant::ZERO,
             measurement_start_bytes: 0,
             prior_copied: initial_window.min(10 * mss),
-            queue: ReadQueue::default(),
+            queue: ReceiveQueue::default(),
         }
     }
 
@@ -84,9 +84,9 @@ impl ReceiveWindow {
 
     /// Data came in order; with it the segments below `next` have come, and the application reads them at once, after
     /// the last that comes at this instant. `continues` if the segment came in one packet with the one before.
-    pub(crate) fn queue(&mut self, now: Instant, next: u64, continues: bool) {
+    pub(crate) fn enqueue(&mut self, now: Instant, next: u64, continues: bool) {
         if self.queue.time < now {
-            self.read_queue();
+            self.read_received();
             self.queue.time = now;
         }
         let is_first = self.queue.read == self.queue.end;
@@ -98,14 +98,14 @@ impl ReceiveWindow {
     }
 
     /// True if data came at this instant that is not read yet.
-    pub(crate) fn is_queued(&self, now: Instant) -> bool {
+    pub(crate) fn has_unread(&self, now: Instant) -> bool {
         self.queue.time == now
     }
 
     /// The application has read what came at the queue's instant. Linux measures after each packet; what the first does
     /// not end, the others do not.
-    fn read_queue(&mut self) {
-        let ReadQueue { time, read, first_end, end, .. } = self.queue;
+    fn read_received(&mut self) {
+        let ReceiveQueue { time, read, first_end, end, .. } = self.queue;
         if read < end {
             self.on_read(time, first_end);
             self.queue.read = end;

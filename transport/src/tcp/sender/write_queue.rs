@@ -116,6 +116,11 @@ impl WriteQueue {
         goal.saturating_sub(tail.end - before.max(snd_nxt))
     }
 
+    /// Half of the largest window, bytes.
+    fn half_window(&self) -> u64 {
+        self.max_window / 2
+    }
+
     /// The last segment of what is written has PSH, and what is written may be sent.
     fn push(&mut self) {
         if let Some(tail) = self.buffers.back_mut() {
@@ -159,8 +164,7 @@ impl Sender {
 
     /// Segments that a buffer is filled to: no more than half of the window (`tcp_bound_to_half_wnd`).
     fn buffer_goal(&self) -> u64 {
-        let half_window = self.write_queue.max_window / 2;
-        (SIZE_GOAL.min(half_window) / u64::from(self.config.mss)).max(1)
+        (SIZE_GOAL.min(self.write_queue.half_window()) / u64::from(self.config.mss)).max(1)
     }
 
     /// The application fills a buffer, or begins to wait for memory. False if it waits, or has nothing to write.
@@ -169,7 +173,6 @@ impl Sender {
             return false;
         }
         let (snd_nxt, mss) = (self.scoreboard.snd_nxt(), u64::from(self.config.mss));
-        let half_window = self.write_queue.max_window / 2;
         let goal = self.buffer_goal();
         let tail_room = self.write_queue.tail_room(snd_nxt, goal);
         if tail_room == 0 {
@@ -190,7 +193,7 @@ impl Sender {
         queue.written = end;
         queue.buffers.back_mut().expect("there is one").end = end;
         // Half a window is pushed although more follows (`forced_push`).
-        if is_last || (end - queue.pushed) * mss > half_window {
+        if is_last || (end - queue.pushed) * mss > queue.half_window() {
             queue.push();
         } else {
             queue.push = if queue.buffers.len() == 1 { Push::One } else { Push::Nothing };
