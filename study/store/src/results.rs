@@ -22,8 +22,8 @@ pub type Runs = Vec<(Key, Run)>;
 #[derive(Debug)]
 pub struct Results {
     dir: PathBuf,
-    /// The locked folder: another process that wants to fill it is refused until this is closed.
-    _lock: File,
+    /// Another process that wants to fill the folder is refused until this is dropped.
+    _lock: Lock,
     manifest: Manifest,
     /// The runs that the folder held when it was resumed.
     resumed: Vec<Key>,
@@ -37,7 +37,7 @@ impl Results {
     /// The folder holds something else, a file in it is damaged, another process fills it, or it cannot be written.
     pub fn create_or_resume(dir: &Path, mut manifest: Manifest) -> Result<(Self, Vec<(Key, Run)>), Error> {
         refuse_other_study(dir, &manifest)?;
-        let lock = lock(dir)?;
+        let lock = Lock::new(dir)?;
         let runs = match Manifest::find(dir)? {
             Some(previous) => resume(dir, &previous, &mut manifest)?,
             None => begin(dir, &mut manifest).map(|()| Vec::new())?,
@@ -192,14 +192,28 @@ fn refuse_other_study(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
     }
 }
 
-/// Creates the folder if there is none, and locks it (flock on the folder itself, which leaves no file behind).
-fn lock(dir: &Path) -> Result<File, Error> {
-    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-    let file = File::open(dir).map_err(Error::io("open", dir))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: dir.to_owned() }),
-        Err(TryLockError::Error(reason)) => Err(Error::io("lock", dir)(reason)),
+/// A locked folder (flock on the folder itself, which leaves no file behind).
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    /// Creates the folder if there is none, and locks it.
+    fn new(dir: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+        let file = File::open(dir).map_err(Error::io("open", dir))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked { path: dir.to_owned() }),
+            Err(TryLockError::Error(reason)) => Err(Error::io("lock", dir)(reason)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing would leave the lock to a program that another thread is starting: between fork and exec it has a
+        // copy of every descriptor. An error leaves it to the close.
+        let _ = self.0.unlock();
     }
 }
 
@@ -288,4 +302,19 @@ pub fn digest<'a>(runs: impl IntoIterator<Item = &'a Run>) -> String {
     let mut digest = Digest::default();
     runs.into_iter().for_each(|run| digest.add_text(&run.digest));
     digest.hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_lock_is_free_while_a_copy_of_its_descriptor_is_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = Lock::new(dir.path()).unwrap();
+        let _copy = lock.0.try_clone().unwrap(); // as a forked process has it
+        assert!(matches!(Lock::new(dir.path()), Err(Error::Locked { .. })));
+        drop(lock);
+        Lock::new(dir.path()).unwrap();
+    }
 }

@@ -3,17 +3,38 @@
 use nix::fcntl::OFlag;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::ops::Deref;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes before the text of a copy.
 const HEADER_LEN: usize = 16;
 
-/// Opens or makes a file, locked against other daemons.
+/// A file that is locked against other daemons until it is dropped.
+#[derive(Debug)]
+pub(crate) struct LockedFile(File);
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing would leave the lock to a program that another thread is starting: between fork and exec it has a
+        // copy of every descriptor. An error leaves it to the close.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Opens or makes a file, and locks it.
 ///
 /// # Errors
 /// It cannot be opened or made, it is a symbolic link or no regular file, or another daemon writes it.
-pub(crate) fn open_locked(path: &Path) -> io::Result<File> {
+pub(crate) fn open_locked(path: &Path) -> io::Result<LockedFile> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o640);
     let file = options.custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits()).open(path)?;
@@ -21,7 +42,7 @@ pub(crate) fn open_locked(path: &Path) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"));
     }
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(LockedFile(file)),
         Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, "another daemon writes it")),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -31,7 +52,7 @@ pub(crate) fn open_locked(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The file system's.
-pub(crate) fn replace_damaged(path: &Path) -> io::Result<(File, PathBuf)> {
+pub(crate) fn replace_damaged(path: &Path) -> io::Result<(LockedFile, PathBuf)> {
     let mut name = path.as_os_str().to_owned();
     name.push(".damaged");
     let aside = PathBuf::from(name);
@@ -96,5 +117,21 @@ impl TwoCopies {
         file.write_all_at(&bytes, self.start + (sequence % 2) * self.len as u64)?;
         self.sequence = sequence;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_file_is_free_while_a_copy_of_its_descriptor_is_open() {
+        let path = std::env::temp_dir().join(format!("ropewalk-kept-{}", std::process::id()));
+        let file = open_locked(&path).unwrap();
+        let _copy = file.try_clone().unwrap(); // as a forked process has it
+        assert_eq!(open_locked(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(file);
+        open_locked(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -9,9 +9,8 @@
 use super::ring::{MINUTES, SECONDS};
 use super::sample::{LEN, Sample};
 use super::series::{MAX_SERIES, SeriesKey};
-use crate::kept_file::{TwoCopies, open_locked, replace_damaged};
+use crate::kept_file::{LockedFile, TwoCopies, open_locked, replace_damaged};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ pub(super) struct Entry {
 /// An open history file, locked against other daemons.
 #[derive(Debug)]
 pub struct HistoryFile {
-    file: File,
+    file: LockedFile,
     directory: TwoCopies,
 }
 
@@ -70,7 +69,7 @@ impl HistoryFile {
     }
 
     /// The magic is written last: a file without it is not a history.
-    fn create(file: File) -> io::Result<Self> {
+    fn create(file: LockedFile) -> io::Result<Self> {
         file.set_len(Self::LEN)?;
         file.write_all_at(&(MAX_SERIES as u32).to_le_bytes(), 8)?;
         file.write_all_at(MAGIC, 0)?;

@@ -3,9 +3,8 @@
 //! Two copies of a JSON text, as [`TwoCopies`] has them: a process that is killed while it writes loses that write alone.
 //! The daemon writes by the descriptor that it opened before it became another user.
 
-use crate::kept_file::{TwoCopies, open_locked, replace_damaged};
+use crate::kept_file::{LockedFile, TwoCopies, open_locked, replace_damaged};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +28,7 @@ pub(super) struct Counter {
 /// The open file.
 #[derive(Debug)]
 pub(super) struct QuotaFile {
-    file: File,
+    file: LockedFile,
     copies: TwoCopies,
 }
 
