@@ -25,9 +25,9 @@ struct Study {
     seeds: u32,
     /// Further arguments of the kernel's run.
     on_kernel: &'static str,
-    /// Further arguments of the simulator's run, which leave out what another study has with more seeds, or say what the
-    /// kernel does in its own way.
-    compared: &'static str,
+    /// Further arguments of the simulator's runs, one or several that share the cells; they leave out what another study
+    /// has with more seeds, or say what the kernel does in its own way.
+    compared: &'static [&'static str],
 }
 
 /// A column of the losses of al-imareen-2024.
@@ -57,48 +57,66 @@ macro_rules! drawn {
 /// In virtual time a run begins as the one before: all flows of the kernel whose start is not drawn begin 4.6 ms after a
 /// tick of its timers, as captures show; so do those of the simulator, with what is further set.
 macro_rules! at_phase {
-    ($further:literal) => {
-        concat!(" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us", $further)
+    ($($further:tt)*) => {
+        concat!(" --set flow.tcp.start=4500us --set flow.tcp.start_within=300us", $($further)*)
+    };
+}
+
+/// A case of szilagyi-2020 over Linux 6.1's MPTCP and its send buffer.
+macro_rules! upstream {
+    ($case:literal) => {
+        at_phase!(
+            " --set host.mptcp_send_buffer=largest --set flow.tcp.mptcp.stack=upstream --set sweep.case=[\"",
+            $case,
+            "\"]"
+        )
     };
 }
 
 /// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
 const STUDIES: &[Study] = &[
-    Study { compared: KERNEL_CASES, ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
+    Study { compared: &[KERNEL_CASES], ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
     // Chance decides for CDG's backoff, for TCP-LP's clocks, with random losses, and where a second flow comes or the path
     // returns: more seeds.
     Study {
         seeds: 5,
-        compared: AT_PHASE,
+        compared: &[AT_PHASE],
         ..one_seed("kernel-long-6.1", "scenarios/validation/kernel.toml --set case=long")
     },
     Study {
         seeds: 3,
-        compared: TWENTY,
+        compared: &[TWENTY],
         ..one_seed("kernel-loss-6.1", "scenarios/validation/kernel.toml --set case=loss")
     },
-    Study { seeds: 3, compared: OTHER_RIVALS, ..one_seed("kernel-rival-6.1", RIVAL) },
-    Study { seeds: 5, compared: TWENTY, ..one_seed("kernel-rival-five-6.1", RIVAL_FIVE) },
-    Study { seeds: 6, compared: TWENTY, ..one_seed("kernel-rival-six-6.1", RIVAL_SIX) },
-    Study { seeds: 5, compared: BEFORE_6_7, ..one_seed("mptcp-6.1", MPTCP) },
-    Study { seeds: 12, compared: TWENTY, ..one_seed("failover-6.1", FAILOVER) },
-    Study { compared: SZILAGYI, ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick") },
-    Study { on_kernel: " --traffic ftp", compared: SZILAGYI, ..one_seed("szilagyi-ftp-6.1", FILES) },
-    Study { compared: DELAYS, ..one_seed("al-imareen-6.1", AL_IMAREEN) },
-    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
-    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
-    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
-    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-10ms-6.1", drawn!("vegas", "10ms")) },
-    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
-    Study { seeds: 5, compared: TWENTY, ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
+    Study { seeds: 3, compared: &[OTHER_RIVALS], ..one_seed("kernel-rival-6.1", RIVAL) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("kernel-rival-five-6.1", RIVAL_FIVE) },
+    Study { seeds: 6, compared: &[TWENTY], ..one_seed("kernel-rival-six-6.1", RIVAL_SIX) },
+    Study { seeds: 5, compared: &[BEFORE_6_7], ..one_seed("mptcp-6.1", MPTCP) },
+    Study { seeds: 12, compared: &[TWENTY], ..one_seed("failover-6.1", FAILOVER) },
+    Study {
+        compared: &[SZILAGYI_ITSELF, SZILAGYI_MPTCP],
+        ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick")
+    },
+    Study {
+        on_kernel: " --traffic ftp",
+        compared: &[FILES_ITSELF, FILES_MPTCP],
+        ..one_seed("szilagyi-ftp-6.1", FILES)
+    },
+    Study { compared: &[DELAYS], ..one_seed("al-imareen-6.1", AL_IMAREEN) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-10ms-6.1", drawn!("vegas", "10ms")) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
     // The whole 100 s, a study a column.
-    Study { seeds: 3, compared: TWENTY, ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
-    Study { compared: TWENTY, ..one_seed("al-imareen-loss-2-6.1", loss!("2%")) },
-    Study { compared: TWENTY, ..one_seed("al-imareen-loss-3-6.1", loss!("3%")) },
-    Study { compared: TWENTY, ..one_seed("al-imareen-loss-4-6.1", loss!("4%")) },
-    Study { compared: TWENTY, ..one_seed("al-imareen-loss-5-6.1", loss!("5%")) },
-    Study { seeds: 3, compared: TWENTY_AT_PHASE, ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
-    Study { compared: AT_PHASE, ..one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml") },
+    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
+    Study { compared: &[TWENTY], ..one_seed("al-imareen-loss-2-6.1", loss!("2%")) },
+    Study { compared: &[TWENTY], ..one_seed("al-imareen-loss-3-6.1", loss!("3%")) },
+    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-4-6.1", loss!("4%")) },
+    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-5-6.1", loss!("5%")) },
+    Study { seeds: 3, compared: &[TWENTY_AT_PHASE], ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
+    Study { compared: &[AT_PHASE], ..one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml") },
 ];
 
 const AT_PHASE: &str = at_phase!("");
@@ -109,7 +127,11 @@ const RIVAL_SIX: &str = r#"scenarios/validation/kernel.toml --set case=rival --s
 const OTHER_RIVALS: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
 const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest --set repetitions=20";
-const SZILAGYI: &str = at_phase!(" --set host.mptcp_send_buffer=largest");
+const SZILAGYI_ITSELF: &str = at_phase!(r#" --set sweep.case=["mpt-gre","noisy","single"]"#);
+const FILES_ITSELF: &str = at_phase!(r#" --set sweep.case=["mpt-gre-file","noisy-file","single-file"]"#);
+/// The paper's MPTCP is the out-of-tree one, the kernel's is its own.
+const SZILAGYI_MPTCP: &str = upstream!("mptcp");
+const FILES_MPTCP: &str = upstream!("mptcp-file");
 const MPTCP: &str = "scenarios/validation/mptcp.toml --set flow.mptcp.start_within=1s";
 const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
 const AL_IMAREEN: &str =
@@ -126,7 +148,7 @@ const ROPEWALK: &str =
     r#"scenarios/tunnel/al-imareen-ropewalk.toml --quick --set sweep.flow.tcp.congestion=["cubic","vegas","bbr"]"#;
 
 const fn one_seed(name: &'static str, run: &'static str) -> Study {
-    Study { name, run, seeds: 1, on_kernel: "", compared: "" }
+    Study { name, run, seeds: 1, on_kernel: "", compared: &[""] }
 }
 
 /// Runs studies on the kernel, all or those that are named, and keeps their tables.
@@ -154,13 +176,15 @@ pub(crate) fn page() -> Result<(), String> {
     shell::run("cargo build --locked --release --package ropewalk --features lab")?;
     let mut pairs = Vec::new();
     for study in STUDIES.iter().filter(|study| shell::root().join(KEPT_FOLDER).join(study.name).exists()) {
-        let simulated = format!("{WORK_FOLDER}/simulated/{}", study.name);
-        let _ = fs::remove_dir_all(shell::root().join(&simulated));
-        run_ropewalk(&format!(
-            "run {} --set host.tick=10ms --set repetitions=5{} --quiet --out {simulated}",
-            study.run, study.compared
-        ))?;
-        pairs.push(format!("{simulated} {KEPT_FOLDER}/{}", study.name));
+        for (part, compared) in study.compared.iter().enumerate() {
+            let simulated = format!("{WORK_FOLDER}/simulated/{}-{part}", study.name);
+            let _ = fs::remove_dir_all(shell::root().join(&simulated));
+            run_ropewalk(&format!(
+                "run {} --set host.tick=10ms --set repetitions=5{compared} --quiet --out {simulated}",
+                study.run
+            ))?;
+            pairs.push(format!("{simulated} {KEPT_FOLDER}/{}", study.name));
+        }
     }
     run_ropewalk(&format!("compare {} --out {PAGE}", pairs.join(" ")))
 }
