@@ -177,7 +177,8 @@ pub(crate) fn page() -> Result<(), String> {
     let mut pairs = Vec::new();
     for study in STUDIES.iter().filter(|study| shell::root().join(KEPT_FOLDER).join(study.name).exists()) {
         for (part, compared) in study.compared.iter().enumerate() {
-            let simulated = format!("{WORK_FOLDER}/simulated/{}-{part}", study.name);
+            let suffix = if part == 0 { String::new() } else { format!("-{}", part + 1) };
+            let simulated = format!("{WORK_FOLDER}/simulated/{}{suffix}", study.name);
             let _ = fs::remove_dir_all(shell::root().join(&simulated));
             run_ropewalk(&format!(
                 "run {} --set host.tick=10ms --set repetitions=5{compared} --quiet --out {simulated}",
