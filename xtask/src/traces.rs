@@ -94,14 +94,10 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: &[BEFORE_6_7], ..one_seed("mptcp-6.1", MPTCP) },
     Study { seeds: 12, compared: &[TWENTY], ..one_seed("failover-6.1", FAILOVER) },
     Study {
-        compared: &[SZILAGYI_ITSELF, SZILAGYI_MPTCP],
+        compared: &[SZILAGYI_TCP, SZILAGYI_MPTCP],
         ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick")
     },
-    Study {
-        on_kernel: " --traffic ftp",
-        compared: &[FILES_ITSELF, FILES_MPTCP],
-        ..one_seed("szilagyi-ftp-6.1", FILES)
-    },
+    Study { on_kernel: " --traffic ftp", compared: &[FILES_TCP, FILES_MPTCP], ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: &[DELAYS], ..one_seed("al-imareen-6.1", AL_IMAREEN) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
@@ -127,8 +123,8 @@ const RIVAL_SIX: &str = r#"scenarios/validation/kernel.toml --set case=rival --s
 const OTHER_RIVALS: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
 const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest --set repetitions=20";
-const SZILAGYI_ITSELF: &str = at_phase!(r#" --set sweep.case=["mpt-gre","noisy","single"]"#);
-const FILES_ITSELF: &str = at_phase!(r#" --set sweep.case=["mpt-gre-file","noisy-file","single-file"]"#);
+const SZILAGYI_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre","noisy","single"]"#);
+const FILES_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre-file","noisy-file","single-file"]"#);
 /// The paper's MPTCP is the out-of-tree one, the kernel's is its own.
 const SZILAGYI_MPTCP: &str = upstream!("mptcp");
 const FILES_MPTCP: &str = upstream!("mptcp-file");
