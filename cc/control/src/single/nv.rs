@@ -242,10 +242,12 @@ impl CongestionOps for Nv {
     }
 
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        let Some(rtt) = sample.rtt else { return };
         if sample.prior_ca_state > CaState::Disorder {
+            // The evaluation after a recovery begins with the acknowledgement that ends it.
+            (self.last_snd_una, self.rtt_start_seq) = (sample.snd_una, sample.snd_una);
             return;
         }
+        let Some(rtt) = sample.rtt else { return };
         let acked_packets = sample.snd_una.saturating_sub(std::mem::replace(&mut self.last_snd_una, sample.snd_una));
         let Some(delivery) = sample.rate_sample.filter(|delivery| delivery.delivered > 0) else { return };
         self.add_sample(rtt.as_micros(), &delivery, state.mss, cx);
@@ -389,6 +391,31 @@ mod tests {
         assert_eq!(nv.min_rtt, 75_025, "smoothed: half of the last, half of this one");
         let next_reset = nv.min_rtt_reset.since(Instant::ZERO).as_millis();
         assert!((5_750..=8_250).contains(&next_reset), "{next_reset}");
+    }
+
+    /// The acknowledgement that ends a recovery covers many packets; were it counted, growth would be allowed at once.
+    #[test]
+    fn growth_waits_for_an_evaluation_after_a_recovery() {
+        let (mut nv, mut state) = (nv(), congestion_avoidance(20));
+        let delivery = RateSample {
+            delivered: 2,
+            interval: Span::from_millis(40),
+            prior_delivered: 0,
+            app_limited: false,
+            ack_delayed: false,
+        };
+        let mut acknowledge = |nv: &mut Nv, snd_una, prior_ca_state| {
+            let (rtt, rate_sample) = (Some(Span::from_millis(40)), Some(delivery));
+            let sample =
+                AckSample { snd_una, snd_nxt: snd_una + 20, rtt, rate_sample, prior_ca_state, ..AckSample::default() };
+            nv.on_ack(&mut state, &sample, &mut context(snd_una));
+        };
+        acknowledge(&mut nv, 2, CaState::Open);
+        nv.set_state(&mut CwndState::default(), CaState::Recovery, &mut context(2));
+        acknowledge(&mut nv, 50, CaState::Recovery);
+        nv.set_state(&mut CwndState::default(), CaState::Open, &mut context(50));
+        acknowledge(&mut nv, 52, CaState::Open);
+        assert!(!nv.allow_cwnd_growth && nv.base_min_cwnd == MIN_MIN_CWND);
     }
 
     #[test]
