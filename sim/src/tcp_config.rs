@@ -135,8 +135,8 @@ impl TcpConfig {
         match &model.transport {
             MultipathTransport::Mptcp(options) => {
                 let config = mptcp_config(self.sender, model, options, self.mptcp_send_buffer);
+                let receiver = mptcp::Receiver::new(self.receiver, paths.len(), config.stack);
                 let sender = mptcp::Sender::new(config, controller, rng, scheduler, entry.fill);
-                let receiver = mptcp::Receiver::new(self.receiver, paths.len());
                 Connection::Multi(Box::new(MptcpConnection::new(sender, receiver, &paths, options.dss_option_bytes)))
             }
             MultipathTransport::Quic(options) => {

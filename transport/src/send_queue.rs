@@ -46,6 +46,11 @@ impl<T: Default> SendQueue<T> {
         self.snd_una + self.sent.len() as u64
     }
 
+    /// The end of what the application has written.
+    pub(crate) fn write_seq(&self) -> u64 {
+        self.write_seq
+    }
+
     /// Segments never sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.write_seq - self.snd_nxt - self.sent_ahead

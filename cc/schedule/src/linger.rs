@@ -16,9 +16,9 @@
 //!
 //! If the send buffer of that path is full, data wait for it although another path may have room.
 //!
-//! Source: Linux 6.1 `net/mptcp/protocol.c`. Buffered is what the socket's send buffer holds, in flight
-//! included. Deviations: buffered bytes are packets times the size of the next one; the linger time of a path without a
-//! rate is zero, so that it gets one.
+//! Source: Linux 6.1 `net/mptcp/protocol.c`. Buffered is the memory that the socket's send buffer takes, in flight
+//! included. Deviations: outside of MPTCP it is packets times the size of the next one; the linger time of a path without
+//! a rate is zero, so that it gets one.
 
 use crate::{Constructor, Fill, Needs, PathView, Pick, Scheduler, SchedulerEntry, SchedulerView};
 use params::{ParamKind, Parameter};
@@ -52,7 +52,7 @@ pub struct Linger {
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     path: PathId,
-    /// Bytes left of the burst; the packet that crosses its end still belongs to it.
+    /// Bytes left of the burst; the fragment that crosses its end still belongs to it.
     bytes_left: u64,
 }
 
@@ -63,10 +63,15 @@ impl Linger {
         Self { burst_bytes, avg_pacing_rates: Vec::new(), current_burst: None }
     }
 
+    /// Bytes in the path's send buffer, where its memory is not counted as packets of `bytes`.
+    fn buffered_bytes(path: &PathView, bytes: u64) -> u64 {
+        path.buffered_memory.unwrap_or(u64::from(path.buffered_packets()) * bytes)
+    }
+
     fn linger_time(&self, id: PathId, path: &PathView, bytes: u64) -> Span {
         let is_known = |rate: &Rate| rate.0 > 0;
         let rate = Some(self.avg_pacing_rates[id.index()]).filter(is_known).or(Some(path.pacing_rate)).filter(is_known);
-        rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(path.buffered_packets()) * bytes))
+        rate.map_or(Span::ZERO, |rate| rate.time_for(Self::buffered_bytes(path, bytes)))
     }
 
     /// Begins a burst on the path with the minimum linger time, if it has room.
@@ -81,12 +86,7 @@ impl Linger {
         let average = &mut self.avg_pacing_rates[path.index()];
         *average = match average.0 {
             0 => path_view.pacing_rate,
-            _ => weighted_mean(
-                *average,
-                u64::from(path_view.buffered_packets()) * bytes,
-                path_view.pacing_rate,
-                burst_bytes,
-            ),
+            _ => weighted_mean(*average, Self::buffered_bytes(path_view, bytes), path_view.pacing_rate, burst_bytes),
         };
         Some(Burst { path, bytes_left: burst_bytes })
     }
@@ -108,7 +108,7 @@ impl Scheduler for Linger {
             |burst: &Burst| burst.bytes_left > 0 && view.paths_with_room().any(|(id, _)| id == burst.path);
         let burst = self.current_burst.filter(can_continue).or_else(|| self.begin_burst(view))?;
         self.current_burst =
-            Some(Burst { bytes_left: burst.bytes_left.saturating_sub(u64::from(view.packet_bytes)), ..burst });
+            Some(Burst { bytes_left: burst.bytes_left.saturating_sub(u64::from(view.fragment_bytes)), ..burst });
         Some(Pick::next(burst.path))
     }
 }

@@ -32,6 +32,8 @@ pub struct PathView {
     /// Delay of a phantom queue, which drains at a little less than the bandwidth: longer than a burst, it shows a full
     /// path, even if nothing is queued. `None` where it is not counted.
     pub phantom_queue_delay: Option<Span>,
+    /// Memory of the path's send buffer in use, bytes (Linux `sk_wmem_queued`). `None` where it is not counted.
+    pub buffered_memory: Option<u64>,
 }
 
 impl PathView {
@@ -51,6 +53,7 @@ impl PathView {
             pacing_rate: Rate(0),
             delivery_rate: Rate(0),
             phantom_queue_delay: None,
+            buffered_memory: None,
         }
     }
 
@@ -74,6 +77,8 @@ pub struct SchedulerView<'a> {
     pub now: Instant,
     /// Bytes of the next packet: payload in MPTCP, the whole packet in a tunnel.
     pub packet_bytes: u32,
+    /// Bytes that go to one path together: the next packet, or a fragment of upstream MPTCP's send buffer.
+    pub fragment_bytes: u32,
     /// All paths, by their [`PathId`].
     pub paths: &'a [PathView],
     /// Sequence number of the oldest packet that has not been sent on any path.
@@ -215,6 +220,7 @@ pub(crate) mod tests {
     pub(crate) const VIEW: SchedulerView<'static> = SchedulerView {
         now: Instant::ZERO,
         packet_bytes: 1448,
+        fragment_bytes: 1448,
         paths: &[],
         snd_nxt: 0,
         snd_una: 0,

@@ -99,6 +99,7 @@ impl SchedulerView {
         ::schedule::SchedulerView {
             now: units::Instant(self.now_ns),
             packet_bytes: self.packet_bytes,
+            fragment_bytes: self.packet_bytes,
             paths: &self.paths,
             snd_nxt: self.snd_nxt,
             snd_una: self.snd_una,

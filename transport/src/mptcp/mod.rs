@@ -7,8 +7,8 @@
 //!   one receive window.
 //!
 //! Data is numbered in segments, as TCP's sequence numbers are here: all subflows have the same MSS, so that a mapping
-//! covers one segment. Handshakes, keys and addresses are not modelled: a subflow joins with the round trip of its SYN
-//! once the connection is open. Nor is fallback to plain TCP.
+//! covers one segment. Keys and addresses are not modelled: a subflow joins with the round trip of its SYN once the
+//! connection is open, in upstream Linux with one more and one after the other. Nor is fallback to plain TCP.
 
 mod receiver;
 mod segment;

@@ -4,7 +4,7 @@
 //! RFC 8684 section 3.3: a segment of data counts once its subflow has delivered it in order; the first copy is kept;
 //! the receive window of every subflow is the connection's, relative to DATA_ACK.
 
-use super::{Ack, Segment};
+use super::{Ack, MptcpStack, Segment};
 use crate::tcp::receiver::{MAX_OUT_OF_ORDER, ReceiverConfig, reassembly::Reassembly, receive_window::ReceiveWindow};
 use crate::tcp::{self, SegmentKind};
 use std::collections::VecDeque;
@@ -33,6 +33,7 @@ pub struct ReceiverCounters {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     subflows: Vec<Subflow>,
+    stack: MptcpStack,
     mss: u64,
     data: Reassembly,
     /// When each segment from `data.next()` on arrived first; never, if it has not.
@@ -59,14 +60,19 @@ struct Subflow {
 impl Receiver {
     /// A receiver of `subflows` subflows that has received nothing.
     #[must_use]
-    pub fn new(config: ReceiverConfig, subflows: usize) -> Self {
-        let subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
+    pub fn new(config: ReceiverConfig, subflows: usize, stack: MptcpStack) -> Self {
+        let mut subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
+        let window = ReceiveWindow::new(config.mss, config.buffer);
+        if stack == MptcpStack::Upstream {
+            subflow.tcp.window_mut().follow(&window);
+        }
         Self {
             subflows: vec![subflow; subflows],
             mss: u64::from(config.mss),
             data: Reassembly::default(),
             arrivals: VecDeque::new(),
-            window: ReceiveWindow::new(config.mss, config.buffer),
+            window,
+            stack,
             window_end: config.buffer[1] / u64::from(config.mss), // the maximum that may be offered first
             window_update_deadline: Instant::NEVER,
             window_updates: 0,
@@ -211,7 +217,15 @@ impl Receiver {
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
         // Segments out of a subflow's own order are charged to that subflow (Linux `__mptcp_space`): charged to the
         // connection, a dead subflow could keep the window shut for ever.
-        tcp.receive_window = self.window.advertise(self.data.next(), self.data.out_of_order(), 0, false);
+        let (next, out_of_order) = (self.data.next(), self.data.out_of_order());
+        tcp.receive_window = match self.stack {
+            MptcpStack::OutOfTree => self.window.advertise(next, out_of_order, 0, false),
+            MptcpStack::Upstream => {
+                let subflow = &mut self.subflows[usize::from(subflow)].tcp;
+                let delivered = subflow.delivered();
+                subflow.window_mut().advertise_of(&mut self.window, next, out_of_order, delivered)
+            }
+        };
         tcp.sack_blocks.truncate(MAX_SACK_BLOCKS);
         self.window_end = self.data.next() + tcp.receive_window / self.mss;
         Ack { subflow, tcp, data_ack: self.data.next() }

@@ -4,6 +4,7 @@
 use crate::impairments::RandomImpairments;
 use crate::mptcp_connection::{Connection, Copies, Options, new_receiver, new_sender, path};
 use crate::random_ack;
+use crate::tcp_connection::MSS;
 use ropewalk_transport::mptcp::{
     Ack, ConnectionCounters, Input, MptcpStack, Output, ReceiverCounters, Segment, SendBufferRule, SubflowConfig,
 };
@@ -63,6 +64,7 @@ fn options(seed: u64, rng: &mut RngStream) -> (Options, Vec<[LinkConfig; 2]>) {
         opportunistic: rng.chance(0.5),
         buffer: if rng.chance(0.3) { 60_000 } else { 1 << 22 },
         send_buffer: if rng.chance(0.2) { 10 + rng.below(30) } else { 10_000 },
+        mss: MSS,
         window: 200,
     };
     (options, paths)

@@ -32,6 +32,7 @@ pub(crate) struct Options {
     pub(crate) send_buffer_rule: SendBufferRule,
     /// Maximum packets in flight on a subflow.
     pub(crate) window: u32,
+    pub(crate) mss: u32,
 }
 
 impl Options {
@@ -47,6 +48,7 @@ impl Options {
             send_buffer: 10_000,
             send_buffer_rule: SendBufferRule::Sum,
             window: 200,
+            mss: MSS,
         }
     }
 }
@@ -82,7 +84,8 @@ enum Packet {
 
 pub(crate) fn new_sender(options: &Options) -> Sender {
     let tcp = sender::SenderConfig {
-        packet_bytes: MSS + 72,
+        mss: options.mss,
+        packet_bytes: options.mss + 72,
         send_buffer: options.send_buffer,
         window_clamp: options.window,
         ..tcp_connection::sender_config(tcp_connection::Options::default())
@@ -106,7 +109,11 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
 
 pub(crate) fn new_receiver(options: &Options) -> Receiver {
     let tcp = tcp_connection::receiver_config(tcp_connection::Options::default());
-    Receiver::new(receiver::ReceiverConfig { buffer: [options.buffer; 2], ..tcp }, options.subflows.len())
+    Receiver::new(
+        receiver::ReceiverConfig { buffer: [options.buffer; 2], ..tcp },
+        options.subflows.len(),
+        options.stack,
+    )
 }
 
 impl Connection {

@@ -31,6 +31,7 @@ impl PathAssigner {
         let view = SchedulerView {
             now,
             packet_bytes: bytes,
+            fragment_bytes: bytes,
             paths: &self.paths,
             snd_nxt: sequence,
             snd_una: sequence,

@@ -151,7 +151,7 @@ impl Connection {
             ecn: Ecn::Classic,
             tick: Span::from_millis(1),
         };
-        let receiver = Receiver::new(receiver, paths.len());
+        let receiver = Receiver::new(receiver, paths.len(), config.stack);
         let control_rng = RngStream::named(1, "paths");
         let mut sender = Sender::new(config, controller, control_rng, Box::new(scheduler), entry.fill);
         sender.handle(Instant::ZERO, Input::Write(PACKETS));

@@ -17,6 +17,7 @@ pub(super) fn check(entry: &SchedulerEntry) -> Result<(), Violation> {
         let view = SchedulerView {
             now: Instant::ZERO,
             packet_bytes: 1500,
+            fragment_bytes: 1500,
             paths: &paths,
             snd_nxt: 0,
             snd_una: 0,

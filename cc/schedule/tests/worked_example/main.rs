@@ -17,6 +17,7 @@ fn order<const N: usize>(windows: [u32; N], given: &BTreeMap<String, params::Par
         let view = SchedulerView {
             now,
             packet_bytes: 1448,
+            fragment_bytes: 1448,
             paths: &paths,
             snd_nxt,
             snd_una: 0,

@@ -1,8 +1,8 @@
 //! Subflows join and leave.
 
-use super::{Sender, SubflowState};
+use super::{MptcpStack, Sender, SubflowState};
 use crate::tcp;
-use units::Instant;
+use units::{Instant, Span};
 
 impl Sender {
     pub(super) fn connect(&mut self, now: Instant) {
@@ -23,18 +23,30 @@ impl Sender {
 
     /// Called after a subflow was polled: its handshake may be complete. That of the first one lets others join.
     pub(super) fn check_established(&mut self, now: Instant, index: usize) {
+        let is_upstream = self.config.stack == MptcpStack::Upstream && self.config.tcp.handshake;
         let subflow = &mut self.subflows[index];
-        if subflow.state == SubflowState::Joining && subflow.sender.is_established() {
+        if subflow.state != SubflowState::Joining || !subflow.sender.is_established() {
+            return;
+        }
+        if subflow.confirmation == Instant::NEVER {
+            subflow.confirmation = now + if is_upstream { subflow.sender.srtt() } else { Span::ZERO };
+            self.on_new_subflow(now, index);
+        }
+        let subflow = &mut self.subflows[index];
+        if index == 0 || subflow.confirmation <= now {
             subflow.state = SubflowState::Up;
             self.changed_subflows |= 1 << index;
-            self.update_membership(now);
             self.fill(now);
         }
+        self.update_membership(now);
     }
 
-    /// True if the first subflow is or was established.
-    fn is_established(&self) -> bool {
-        matches!(self.subflows[0].state, SubflowState::Up | SubflowState::Removed)
+    /// True if another subflow may join. In upstream Linux the connection is fully established once the peer has answered to
+    /// the third packet of the handshake, and one subflow joins at a time.
+    fn may_join(&self, now: Instant) -> bool {
+        let is_joining = |subflow: &super::Subflow| subflow.state == SubflowState::Joining;
+        self.subflows[0].confirmation <= now
+            && (self.config.stack == MptcpStack::OutOfTree || !self.subflows.iter().any(is_joining))
     }
 
     /// Joins and removes the subflows whose time to join or leave has come.
@@ -45,8 +57,10 @@ impl Sender {
             let (state, config) = (subflow.state, subflow.config);
             if config.leave.is_some_and(|leave| now >= start + leave) && state != SubflowState::Removed {
                 self.leave(now, index);
-            } else if state == SubflowState::Waiting && self.is_established() && now >= start + config.join {
+            } else if state == SubflowState::Waiting && self.may_join(now) && now >= start + config.join {
                 self.join(now, index);
+            } else if state == SubflowState::Joining && subflow.confirmation <= now {
+                self.check_established(now, index);
             }
         }
         self.membership_deadline = self.next_membership_change();
@@ -70,7 +84,10 @@ impl Sender {
         let Some(start) = self.connect_time else { return Instant::NEVER };
         let change_time = |subflow: &super::Subflow| match subflow.state {
             SubflowState::Removed => Instant::NEVER,
-            SubflowState::Waiting if self.is_established() => start + subflow.config.join,
+            SubflowState::Waiting if self.may_join(Instant::NEVER) => {
+                self.subflows[0].confirmation.max(start + subflow.config.join)
+            }
+            SubflowState::Joining if subflow.confirmation < Instant::NEVER => subflow.confirmation,
             _ => subflow.config.leave.map_or(Instant::NEVER, |leave| start + leave),
         };
         self.subflows.iter().map(change_time).min().unwrap_or(Instant::NEVER)

@@ -1,6 +1,6 @@
 //! The MPTCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
-//! Files: `subflow`, `scheduling` (assignment of data to subflows), `reinjection` (data sent again on another subflow),
+//! Files: `subflow`, `scheduling` (assignment of data to subflows), `send_buffer` (what the application has written), `reinjection` (data sent again on another subflow),
 //! `membership` (subflows join and leave).
 //!
 //! Behaviour: RFC 8684, and that of two Linux stacks where it leaves a choice ([`MptcpStack`]).
@@ -8,6 +8,7 @@
 mod membership;
 mod reinjection;
 mod scheduling;
+mod send_buffer;
 mod subflow;
 
 use super::{Ack, Segment};
@@ -21,8 +22,6 @@ use subflow::Subflow;
 pub use subflow::SubflowState;
 use units::{Instant, RngStream, Span};
 
-/// Receive window of a subflow's sender, bytes: the connection, not the subflow, obeys the peer's window.
-const UNLIMITED_WINDOW: u64 = 1 << 40;
 /// Maximum number of subflows: sets of subflows are bit masks.
 const MAX_SUBFLOWS: usize = 32;
 
@@ -152,6 +151,8 @@ pub struct Sender {
     changed_subflows: u32,
     closed_subflows: u32,
     subflows_to_poll: u32,
+    /// Those that have received an acknowledgement, until what they can send has been sent.
+    acked_subflows: u32,
     /// Whether the scheduler has run since the latest input.
     has_scheduled: bool,
     /// Data to be reinjected.
@@ -164,8 +165,7 @@ pub struct Sender {
     window_probes: u32,
     /// Right edge of the receive window, segments.
     snd_wnd_end: u64,
-    /// End of the data that the send buffer has been filled with, or could have been.
-    buffer_end: u64,
+    send_buffer: send_buffer::SendBuffer,
     limited_by: Option<(scheduling::SendLimit, Instant)>,
     connect_time: Option<Instant>,
     /// When the next subflow joins or leaves.
@@ -207,13 +207,14 @@ impl Sender {
             changed_subflows: 0,
             closed_subflows: 0,
             subflows_to_poll: 0,
+            acked_subflows: 0,
             has_scheduled: true,
             reinjections: VecDeque::new(),
             retransmit_timer: Instant::NEVER,
             persist_timer: Instant::NEVER,
             window_probes: 0,
             snd_wnd_end: 0,
-            buffer_end: 0,
+            send_buffer: send_buffer::SendBuffer::default(),
             limited_by: None,
             connect_time: None,
             membership_deadline: Instant::NEVER,
@@ -253,6 +254,7 @@ impl Sender {
         }
         while self.subflows_to_poll != 0 {
             let index = self.subflows_to_poll.trailing_zeros() as usize;
+            self.subflows[index].sender.set_connection_full(self.send_buffer.is_full());
             match self.with_subflow(index, |sender, controller| sender.poll(now, controller)) {
                 tcp::Output::Transmit(tcp) => {
                     let (data, copy) = self.subflows[index].mapping(&tcp);
@@ -262,6 +264,10 @@ impl Sender {
                     self.subflows[index].deadline = deadline;
                     self.subflows_to_poll &= !(1 << index);
                     self.check_established(now, index);
+                    if self.acked_subflows & (1 << index) != 0 {
+                        self.acked_subflows &= !(1 << index);
+                        self.check_space(now, index);
+                    }
                 }
             }
         }
@@ -327,8 +333,8 @@ impl Sender {
         let mss = u64::from(self.config.tcp.mss);
         self.snd_wnd_end =
             self.snd_wnd_end.max(ack.data_ack.saturating_mul(mss).saturating_add(ack.tcp.receive_window) / mss);
-        let tcp = tcp::Ack { receive_window: UNLIMITED_WINDOW, ..ack.tcp };
-        self.handle_subflow(now, index, tcp::Input::Ack(&tcp));
+        self.handle_subflow(now, index, tcp::Input::Ack(&ack.tcp));
+        self.acked_subflows |= 1 << index;
         let subflow = &mut self.subflows[index];
         if subflow.on_ack_handled() {
             subflow.failed = false;
@@ -374,6 +380,7 @@ impl Sender {
 
     fn deadline(&self) -> Instant {
         let subflow_deadline = self.subflows.iter().map(|subflow| subflow.deadline).min().unwrap_or(Instant::NEVER);
-        subflow_deadline.min(self.retransmit_timer).min(self.persist_timer).min(self.membership_deadline)
+        let timers = self.retransmit_timer.min(self.persist_timer).min(self.membership_deadline);
+        subflow_deadline.min(timers).min(self.send_buffer.deadline())
     }
 }

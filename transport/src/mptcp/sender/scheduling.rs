@@ -1,7 +1,6 @@
 //! Assignment of data to subflows by the scheduler, as they have room.
 
-use super::{MptcpStack, SendBufferRule, Sender, SubflowState};
-use crate::tcp::receiver::receive_window::TRUESIZE;
+use super::Sender;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
@@ -17,13 +16,17 @@ impl Sender {
     pub(super) fn fill(&mut self, now: Instant) {
         self.refresh_views();
         self.reinject(now);
-        self.fill_send_buffer();
+        self.fill_send_buffer(now);
         let limit = self.limit();
         while let Some(pick) = self.pick(now, limit) {
             match self.picked_data(&pick, limit) {
                 Some(data) => {
+                    let fragment_end = self.fragment_end().min(limit);
                     let copy = self.assign(now, pick.path.index(), data);
                     self.counters.copies += u64::from(copy);
+                    if pick.packet == PacketChoice::Next {
+                        self.assign_fragment(now, pick.path.index(), fragment_end);
+                    }
                 }
                 // The subflow has no such data: it is closed until the next input.
                 None => {
@@ -49,41 +52,14 @@ impl Sender {
 
     /// The end of the data that the receive window and the send buffer allow.
     fn limit(&self) -> u64 {
-        self.snd_wnd_end.min(self.buffer_end)
-    }
-
-    /// Lets the application write as much as the send buffer holds. In upstream Linux one that has filled it waits until
-    /// a third is free (`sk_stream_is_writeable`).
-    fn fill_send_buffer(&mut self) {
-        let (snd_una, size) = (self.queue.snd_una(), self.send_buffer_size());
-        let used = self.buffer_end.saturating_sub(snd_una);
-        let is_writeable = size.saturating_sub(used) >= used / 2;
-        if is_writeable || self.config.stack == MptcpStack::OutOfTree {
-            self.buffer_end = self.buffer_end.max(snd_una + size);
-        }
-    }
-
-    /// Size of the connection's send buffer, segments. In upstream Linux it follows the subflows' own, so that a slow
-    /// subflow's share of it blocks the others.
-    fn send_buffer_size(&self) -> u64 {
-        let max_segments = self.config.tcp.send_buffer;
-        if self.config.stack == MptcpStack::OutOfTree {
-            return max_segments;
-        }
-        let up_subflows = self.subflows.iter().filter(|subflow| subflow.state == SubflowState::Up);
-        let buffers = up_subflows.map(|subflow| u64::from(subflow.send_buffer_size()));
-        let buffer_segments = match self.config.send_buffer {
-            SendBufferRule::Sum => buffers.sum(),
-            SendBufferRule::Largest => buffers.max().unwrap_or(0),
-        };
-        // A subflow's buffer counts packets with the kernel's overhead, the connection's payload alone.
-        (buffer_segments * TRUESIZE / u64::from(self.config.tcp.mss)).clamp(1, max_segments)
+        self.snd_wnd_end.min(self.send_buffer.end())
     }
 
     fn pick(&mut self, now: Instant, limit: u64) -> Option<Pick> {
         let view = SchedulerView {
             now,
             packet_bytes: self.config.tcp.mss,
+            fragment_bytes: self.fragment_bytes(),
             paths: &self.views,
             snd_nxt: self.queue.snd_nxt(),
             snd_una: self.queue.snd_una(),
@@ -121,8 +97,18 @@ impl Sender {
         self.changed_subflows |= 1 << index;
         let view = &mut self.views[index];
         view.queued += 1;
+        view.buffered_memory = Some(subflow.sender.queued_bytes());
         view.has_room = subflow.has_room(view, self.fill);
         copy
+    }
+
+    /// Assigns the rest of a fragment to the subflow that has its beginning, as long as the send buffer has room for another
+    /// buffer.
+    fn assign_fragment(&mut self, now: Instant, index: usize, end: u64) {
+        while self.queue.snd_nxt() < end && (self.views[index].has_room || !self.subflows[index].sender.begins_buffer())
+        {
+            self.assign(now, index, self.queue.snd_nxt());
+        }
     }
 
     /// Called when nothing more can be assigned now below `limit`: records why, and retransmits opportunistically if a

@@ -11,8 +11,6 @@ use units::{Instant, PathId, Rate};
 
 /// Round trips over which the maximum delivery rate is taken, as in BBR's filter.
 const DELIVERY_RATE_ROUNDS: u64 = 10;
-/// Minimum congestion window that a send buffer is sized for; Linux's buffer is twice the window (`tcp_sndbuf_expand`).
-const MIN_BUFFERED_WINDOW: u32 = 10;
 
 /// State of a subflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +38,8 @@ struct Mapping {
 pub(super) struct Subflow {
     pub config: SubflowConfig,
     pub state: SubflowState,
+    /// When the peer has answered to the third packet of its handshake: others carry data and more join only then.
+    pub confirmation: Instant,
     pub sender: sender::Sender,
     /// Entry `i` is of segment `sender.acknowledged() + i`.
     mappings: VecDeque<Mapping>,
@@ -56,7 +56,6 @@ pub(super) struct Subflow {
     pub last_penalised: Instant,
     /// Retransmission timeouts that were handled.
     pub handled_timeouts: u64,
-    max_cwnd: u32,
     delivery_rate: WindowedMax,
     round: u64,
     round_end: u64,
@@ -68,11 +67,8 @@ impl Subflow {
         Self {
             config,
             state: SubflowState::Waiting,
-            // The send buffer is the connection's, which assigns a subflow no more than it holds.
-            sender: sender::Sender::new(
-                sender::SenderConfig { send_buffer: u64::MAX, ..connection.tcp },
-                PathId(index as u16),
-            ),
+            confirmation: Instant::NEVER,
+            sender: sender::Sender::of_subflow(connection.tcp, PathId(index as u16)),
             mappings: VecDeque::new(),
             mapping_start: 0,
             failed: false,
@@ -83,7 +79,6 @@ impl Subflow {
             deadline: Instant::NEVER,
             last_penalised: Instant::ZERO,
             handled_timeouts: 0,
-            max_cwnd: MIN_BUFFERED_WINDOW,
             delivery_rate: WindowedMax::default(),
             round: 0,
             round_end: 0,
@@ -138,10 +133,6 @@ impl Subflow {
     /// The view of the subflow for the scheduler.
     pub(super) fn view(&mut self, fill: Fill) -> PathView {
         let decision = self.sender.decision();
-        // Linux enlarges the buffer only while the window has room for more than is there (`tcp_should_expand_sndbuf`).
-        if self.sender.in_flight() + self.sender.unsent() < decision.cwnd {
-            self.max_cwnd = self.max_cwnd.max(decision.cwnd);
-        }
         let mut view = PathView {
             has_room: false,
             // The out-of-tree kernel's schedulers skip a subflow in the state Loss.
@@ -156,6 +147,7 @@ impl Subflow {
             pacing_rate: self.sender.pacing_rate(),
             delivery_rate: Rate(self.delivery_rate.get()),
             phantom_queue_delay: None,
+            buffered_memory: Some(self.sender.queued_bytes()),
         };
         view.has_room = self.has_room(&view, fill);
         view
@@ -167,13 +159,7 @@ impl Subflow {
         view.active
             && match fill {
                 Fill::Cwnd => view.cwnd_space() > 0,
-                Fill::SendBuffer => self.sender.pipe().packets_out + view.queued < self.send_buffer_size(),
+                Fill::SendBuffer => self.sender.has_memory(),
             }
-    }
-
-    /// Size of its send buffer, packets.
-    #[inline]
-    pub(super) fn send_buffer_size(&self) -> u32 {
-        2 * self.max_cwnd
     }
 }

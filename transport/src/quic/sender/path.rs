@@ -360,6 +360,7 @@ impl Path {
             pacing_rate: self.pacing_rate(),
             delivery_rate: Rate(self.delivery_rate.get()),
             phantom_queue_delay: None,
+            buffered_memory: None,
         };
         view.has_room = view.active && view.cwnd_space() > 0;
         view

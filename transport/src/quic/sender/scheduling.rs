@@ -26,6 +26,7 @@ impl Sender {
         let view = SchedulerView {
             now,
             packet_bytes: self.config.chunk_bytes,
+            fragment_bytes: self.config.chunk_bytes,
             paths: &self.views,
             snd_nxt: next,
             snd_una: self.queue.data.snd_una(),

@@ -195,6 +195,11 @@ impl Receiver {
         self.reassembly.out_of_order()
     }
 
+    /// Its receive window, for an MPTCP connection.
+    pub(crate) fn window_mut(&mut self) -> &mut ReceiveWindow {
+        &mut self.window
+    }
+
     /// The receiver's RTT estimate; zero before the first sample.
     pub(crate) fn rtt(&self) -> units::Span {
         self.window.rtt()

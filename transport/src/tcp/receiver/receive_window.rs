@@ -11,10 +11,14 @@ pub(crate) const TRUESIZE: u64 = 2304;
 /// Memory of a packet beside its payload in the autotuning's reckoning, bytes: `sk_buff`, `skb_shared_info` and
 /// `MAX_TCP_HEADER`.
 const OVERHEAD: u64 = 576 + 256;
+/// Bytes of the timestamps option: what a header allows a segment counts it, too (`advmss`).
+const TIMESTAMPS: u64 = 12;
 /// Step in which the autotuning raises the memory of a packet until half of it holds the payload, bytes.
 const MEMORY_STEP: u64 = 128;
 /// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
 const SCALE: u64 = 1 << 7;
+/// The greatest window that a header can offer, bytes.
+const MAX_WINDOW: u64 = 65_535 * SCALE;
 
 /// What came in order at one instant (Linux `sk_receive_queue`): the application reads it after the last of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,7 +55,8 @@ pub(crate) struct ReceiveWindow {
 impl ReceiveWindow {
     pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2]) -> Self {
         let mss = u64::from(mss);
-        let initial_window = buffer / 2 / mss * mss;
+        let advertised_mss = mss + TIMESTAMPS;
+        let initial_window = buffer / 2 / advertised_mss * advertised_mss;
         // One segment is reserved until the buffer grows (`tcp_init_buffer_space`).
         let window_clamp = (buffer / 2).saturating_sub(mss).max(2 * mss);
         Self {
@@ -131,6 +136,32 @@ impl ReceiveWindow {
         self.rtt_us8 = rtt.as_micros() << 3;
         self.raise_ssthresh(TRUESIZE);
         self.on_read(now, next);
+    }
+
+    /// The window of a subflow of upstream Linux's MPTCP: its buffer is the connection's, which alone is tuned.
+    pub(crate) fn follow(&mut self, connection: &Self) {
+        (self.buffer, self.window_clamp) = (connection.buffer, connection.window_clamp);
+        self.measurement_start = Instant::NEVER;
+    }
+
+    /// The window that a subflow, whose next segment is `subflow_next`, offers beyond segment `next` of its `connection`,
+    /// bytes. Each has a slow start of its own and takes back nothing of what it has offered; the farthest edge holds for
+    /// all (Linux `mptcp_set_rwin`).
+    pub(crate) fn advertise_of(
+        &mut self,
+        connection: &mut Self,
+        next: u64,
+        out_of_order: u64,
+        subflow_next: u64,
+    ) -> u64 {
+        let (left_edge, subflow_left_edge) = (next * self.mss, subflow_next * self.mss);
+        let known = self.rcv_wnd_edge.saturating_sub(subflow_left_edge).next_multiple_of(SCALE);
+        self.follow(connection);
+        let window = self.window(out_of_order, 0, 0).max(known);
+        connection.rcv_wnd_edge = connection.rcv_wnd_edge.max(left_edge + window);
+        let window = connection.rcv_wnd_edge - left_edge;
+        self.rcv_wnd_edge = subflow_left_edge + window;
+        window.min(MAX_WINDOW)
     }
 
     /// The window grows by two segments as far as there is room beside what occupies the buffer.
@@ -240,7 +271,7 @@ mod tests {
     fn the_edge_never_moves_back() {
         let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
         let first = window.advertise(0, 0, 0, false);
-        assert_eq!(first, 65_280, "45 segments, rounded up to 128");
+        assert_eq!(first, 64_256, "44 segments of 1460 bytes, rounded up to 128, as in captures");
         assert_eq!(window.advertise(0, 40, 0, false), first);
     }
 }

@@ -31,7 +31,7 @@ impl Sender {
             self.handshake = Handshake::SynPending;
         } else {
             // The receive window is not known before the first acknowledgement.
-            self.snd_wnd_end = u64::from(self.config.initial_window);
+            self.snd_wnd_end = u64::from(self.config.initial_window).max(self.snd_wnd_end);
             self.handshake = Handshake::Established;
             self.start(now, None, controller);
         }
@@ -45,7 +45,7 @@ impl Sender {
             self.path.update_min_rtt(now, rtt);
             self.path.rtt.update(rtt, 0, 0);
         }
-        self.snd_wnd_end = ack.receive_window / u64::from(self.config.mss);
+        self.snd_wnd_end = (ack.receive_window / u64::from(self.config.mss)).max(self.snd_wnd_end);
         self.write_queue.on_ack(ack.receive_window);
         self.ts_recent = ack.tsval;
         self.handshake = Handshake::AckPending;

@@ -2,6 +2,7 @@
 //! queue of its own host. More waits in the send buffer, and leaves as packets leave that queue.
 
 use super::Sender;
+use super::write_queue::BUFFER_OVERHEAD;
 use std::collections::VecDeque;
 use units::Instant;
 
@@ -9,8 +10,6 @@ use units::Instant;
 const LIMITS_A_SECOND: u64 = 1 << 10;
 /// The greatest limit of a sender that is not paced, bytes (`tcp_limit_output_bytes`).
 const LIMIT_OUTPUT_BYTES: u64 = 1 << 20;
-/// What a packet's buffer takes beside its payload, bytes: a full one counts as 2304 (`SKB_TRUESIZE`).
-const BUFFER_OVERHEAD: u64 = 856;
 
 /// A connection's packets in the queue of its own host.
 #[derive(Clone, Debug, Default)]
@@ -61,14 +60,19 @@ impl Sender {
         if self.is_paced() { limit } else { limit.min(LIMIT_OUTPUT_BYTES) }
     }
 
+    /// Buffers that are sent and not acknowledged.
+    fn buffers_out(&self) -> u32 {
+        if self.config.tso { self.scoreboard.super_segments() } else { self.scoreboard.counts().packets_out }
+    }
+
     fn has_host_queue_room(&mut self, now: Instant, limit: impl FnOnce(&Self) -> u64) -> bool {
         let packets = self.small_queue.packets(now);
         if packets == 0 {
             return true;
         }
         let allowed = (limit(self) / (u64::from(self.config.mss) + BUFFER_OVERHEAD)) as usize;
-        // With nothing outstanding but one packet, no acknowledgement would come.
-        if packets <= allowed || self.scoreboard.counts().packets_out <= 1 {
+        // What is outstanding may be one buffer (`tcp_rtx_queue_empty_or_single_skb`), or nothing.
+        if packets <= allowed || self.buffers_out() <= 1 {
             return true;
         }
         self.small_queue.room_at = Some(self.small_queue.departures[packets - allowed - 1]);

@@ -1,11 +1,21 @@
 //! Methods of a sender that only an MPTCP connection calls.
 
-use super::{Sender, handshake::Handshake};
+use super::{Sender, SenderConfig, handshake::Handshake};
 use crate::path::ControllerHandle;
 use control::{PathEvent, RateSample};
-use units::{Instant, Rate, Span};
+use units::{Instant, PathId, Rate, Span};
+
+/// Receive window of a subflow's sender, bytes: the connection, not the subflow, obeys the peer's window.
+const UNLIMITED_WINDOW: u64 = 1 << 60;
 
 impl Sender {
+    /// The sender of a subflow. The send buffer is the connection's, which assigns a subflow no more than it holds.
+    pub(crate) fn of_subflow(config: SenderConfig, path: PathId) -> Self {
+        let config = SenderConfig { send_buffer: u64::MAX, ..config };
+        let snd_wnd_end = UNLIMITED_WINDOW / u64::from(config.mss);
+        Self { snd_wnd_edge: UNLIMITED_WINDOW, snd_wnd_end, ..Self::new(config, path) }
+    }
+
     /// True once the connection is established.
     pub(crate) fn is_established(&self) -> bool {
         self.handshake == Handshake::Established
@@ -23,6 +33,11 @@ impl Sender {
     /// The connection has no data: rate samples from now on are application-limited if the window has room.
     pub(crate) fn mark_app_limited(&mut self) {
         self.check_app_limited();
+    }
+
+    /// Whether the application waits for memory of the connection: what is not sent then is not for lack of data.
+    pub(crate) fn set_connection_full(&mut self, is_full: bool) {
+        self.write_queue.is_connection_full = is_full;
     }
 
     /// Segments assigned and not sent yet.

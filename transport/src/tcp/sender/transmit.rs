@@ -127,11 +127,9 @@ impl Sender {
         if self.scoreboard.snd_nxt() >= self.snd_wnd_end || packets_out >= self.config.window_clamp {
             Some(SendLimit::ReceiveWindow)
         } else {
-            let is_full = if self.config.tso {
-                self.scoreboard.snd_nxt() == self.write_end() && self.write_end() < self.write_seq
-            } else {
-                u64::from(packets_out) >= self.config.send_buffer
-            };
+            let has_more = self.write_end() < self.write_seq || self.write_queue.is_connection_full;
+            let is_full = self.scoreboard.snd_nxt() == self.write_end() && has_more
+                || !self.config.tso && u64::from(packets_out) >= self.config.send_buffer;
             is_full.then_some(SendLimit::SendBuffer)
         }
     }
@@ -225,13 +223,14 @@ impl Sender {
             self.check_app_limited();
         }
         let local_drop = std::mem::take(&mut self.transmit.local_drop);
-        let send_time = self.path.pacer.next_send_time();
-        if send_time > now && !cwnd_full && !local_drop && (self.can_send_new() || counts.lost_out > counts.retrans_out)
-        {
-            return send_time.min(self.deadline()).min(self.write_queue.deadline());
-        }
+        // Retransmissions are a burst that new data does not continue.
         self.path.pacer.end_burst();
-        self.deadline().min(self.write_queue.deadline()).min(host_queue_room_at.unwrap_or(Instant::NEVER))
+        let send_time = self.path.pacer.next_send_time();
+        let has_more = self.can_send_new() || counts.lost_out > counts.retrans_out;
+        let is_pacing = send_time > now && !cwnd_full && !local_drop && has_more;
+        let send_time = if is_pacing { send_time } else { Instant::NEVER };
+        let deadline = self.deadline().min(self.write_queue.deadline()).min(send_time);
+        deadline.min(host_queue_room_at.unwrap_or(Instant::NEVER))
     }
 
     /// Marks delivery-rate samples as application-limited if there is nothing to send although the congestion window

@@ -64,6 +64,7 @@ impl Sender {
             }
             let segments = room.min((cwnd / 2).max(1)).min(goal).min(in_buffer);
             if !self.small_queue_allows(now, |_| segments) {
+                self.write_queue.cut_head(snd_nxt + segments); // Linux cuts before it looks
                 return false;
             }
             if push == Push::One {

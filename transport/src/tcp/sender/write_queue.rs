@@ -12,7 +12,7 @@ const SIZE_GOAL: u64 = 65_279;
 /// Measured: with 1388 bytes a segment 4 MiB hold 1981 segments.
 pub const SENT_OVERHEAD: u64 = 729;
 /// Memory of a buffer beside its payload, bytes: `sk_buff` and head (`SKB_TRUESIZE`). What is sent of one is another one.
-const BUFFER_OVERHEAD: u64 = 1280;
+pub(super) const BUFFER_OVERHEAD: u64 = 1280;
 /// Bytes that an application with more data writes at once, as iperf3 does: at each write it is seen whether there was nothing
 /// to send (`tcp_rate_check_app_limited`).
 const WRITE_BYTES: u64 = 128 << 10;
@@ -59,6 +59,8 @@ pub(super) struct WriteQueue {
     max_window: u64,
     /// The application waits for memory: until [`Instant::NEVER`] while there is too little, else until it runs again.
     blocked_until: Option<Instant>,
+    /// The application waits for memory of the connection, whose subflow this is.
+    pub is_connection_full: bool,
     /// What may be sent now.
     pub push: Push,
     /// An acknowledgement has come since the application looked for memory.
@@ -99,6 +101,13 @@ impl WriteQueue {
     pub(super) fn head(&self, snd_nxt: u64) -> (u64, bool) {
         let end = self.buffers.front().map_or(self.written, |buffer| buffer.end);
         (end - snd_nxt, self.buffers.len() <= 1)
+    }
+
+    /// The head is cut at segment `end`: what it has beyond becomes a buffer of its own (`tso_fragment`).
+    pub(super) fn cut_head(&mut self, end: u64) {
+        if self.buffers.front().is_some_and(|head| head.end > end) {
+            self.buffers.push_front(Buffer { end, psh: false });
+        }
     }
 
     /// All below `snd_nxt` is sent. Returns whether the last segment of that has PSH.
@@ -162,6 +171,11 @@ impl Sender {
         }
     }
 
+    /// True if the next segment that is assigned to a subflow, if it continues the latest one, begins a buffer.
+    pub(crate) fn begins_buffer(&self) -> bool {
+        !self.config.tso || self.write_queue.tail_room(self.scoreboard.snd_nxt(), self.buffer_goal()) == 0
+    }
+
     /// Segments that a buffer is filled to: no more than half of the window (`tcp_bound_to_half_wnd`).
     fn buffer_goal(&self) -> u64 {
         (SIZE_GOAL.min(self.write_queue.half_window()) / u64::from(self.config.mss)).max(1)
@@ -220,9 +234,29 @@ impl Sender {
     }
 
     /// Memory of the write queue, bytes (`sk_wmem_queued`).
-    fn queued_bytes(&self) -> u64 {
-        let buffers = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
-        (self.write_queue.written - self.scoreboard.snd_una()) * u64::from(self.config.mss) + buffers * BUFFER_OVERHEAD
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        let segments = self.write_end() - self.scoreboard.snd_una();
+        let super_segments = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
+        let buffers = if self.config.tso { super_segments } else { segments };
+        segments * u64::from(self.config.mss) + buffers * BUFFER_OVERHEAD
+    }
+
+    /// True if a subflow's own send buffer has room: it is filled past its size (`sk_stream_memory_free`).
+    pub(crate) fn has_memory(&self) -> bool {
+        self.queued_bytes() < self.write_queue.size
+    }
+
+    /// Size of a subflow's own send buffer, bytes.
+    pub(crate) fn send_buffer_bytes(&self) -> u64 {
+        self.write_queue.size
+    }
+
+    /// Enlarges a subflow's send buffer after an acknowledgement, once what can be sent has been, if the congestion window
+    /// has room (`tcp_should_expand_sndbuf`).
+    pub(crate) fn enlarge_send_buffer(&mut self) {
+        if self.write_queue.size == 0 || self.path.has_room(self.in_flight()) {
+            self.expand_send_buffer();
+        }
     }
 
     /// Twice the congestion window, three times if the controller paces (`bbr_sndbuf_expand`).

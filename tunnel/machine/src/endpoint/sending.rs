@@ -149,6 +149,7 @@ impl<P: Payload> Endpoint<P> {
         let view = SchedulerView {
             now,
             packet_bytes: size,
+            fragment_bytes: size,
             paths: &self.views,
             snd_nxt: self.fragments.next_number(),
             snd_una: self.fragments.base,

@@ -253,6 +253,7 @@ impl TunnelPath {
             pacing_rate: self.pacing_rate(),
             delivery_rate: self.bandwidth(),
             phantom_queue_delay: Some(self.phantom_queue.length(now)),
+            buffered_memory: None,
         }
     }
 
