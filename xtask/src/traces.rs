@@ -85,12 +85,14 @@ const STUDIES: &[Study] = &[
     },
     Study {
         seeds: 3,
-        compared: &[TWENTY],
+        compared: &[OTHER_LOSSES],
         ..one_seed("kernel-loss-6.1", "scenarios/validation/kernel.toml --set case=loss")
     },
+    Study { seeds: 6, compared: &[TWENTY], ..one_seed("kernel-loss-six-6.1", LOSS_SIX) },
     Study { seeds: 3, compared: &[OTHER_RIVALS], ..one_seed("kernel-rival-6.1", RIVAL) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("kernel-rival-five-6.1", RIVAL_FIVE) },
     Study { seeds: 6, compared: &[TWENTY], ..one_seed("kernel-rival-six-6.1", RIVAL_SIX) },
+    Study { seeds: 8, compared: &[TWENTY], ..one_seed("kernel-rival-eight-6.1", RIVAL_EIGHT) },
     Study { seeds: 5, compared: &[BEFORE_6_7], ..one_seed("mptcp-6.1", MPTCP) },
     Study { seeds: 12, compared: &[TWENTY], ..one_seed("failover-6.1", FAILOVER) },
     Study {
@@ -105,10 +107,11 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-10ms-6.1", drawn!("vegas", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
-    // The whole 100 s, a study a column.
-    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
-    Study { compared: &[TWENTY], ..one_seed("al-imareen-loss-2-6.1", loss!("2%")) },
-    Study { compared: &[TWENTY], ..one_seed("al-imareen-loss-3-6.1", loss!("3%")) },
+    // The whole 100 s, a study a column, and one of BBR.
+    Study { seeds: 3, compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
+    Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-2-6.1", loss!("2%")) },
+    Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-3-6.1", loss!("3%")) },
+    Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-loss-6.1", BBR_LOSS) },
     Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-4-6.1", loss!("4%")) },
     Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-5-6.1", loss!("5%")) },
     Study { seeds: 3, compared: &[TWENTY_AT_PHASE], ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
@@ -120,7 +123,11 @@ const KERNEL_CASES: &str = at_phase!(r#" --set sweep.case=["clean","shallow","st
 const RIVAL: &str = "scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s";
 const RIVAL_FIVE: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["htcp","nv"]"#;
 const RIVAL_SIX: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["cubic","dctcp","cdg","hybla"]"#;
-const OTHER_RIVALS: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","lp","scalable","vegas","veno","westwood","yeah","bbr"]"#;
+const RIVAL_EIGHT: &str = r#"scenarios/validation/kernel.toml --set case=rival --set flow.rival.start_within=1s --set sweep.flow.tcp.congestion=["lp","vegas"]"#;
+const OTHER_RIVALS: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","highspeed","illinois","scalable","veno","westwood","yeah","bbr"]"#;
+const LOSS_SIX: &str =
+    r#"scenarios/validation/kernel.toml --set case=loss --set sweep.flow.tcp.congestion=["lp","nv"]"#;
+const OTHER_LOSSES: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","cubic","cdg","dctcp","highspeed","htcp","hybla","illinois","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
 const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest --set repetitions=20";
 const SZILAGYI_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre","noisy","single"]"#);
@@ -136,6 +143,9 @@ const AL_IMAREEN: &str =
 const DELAYS: &str = at_phase!(
     r#" --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
 );
+const BBR_LOSS: &str = r#"scenarios/papers/al-imareen-2024.toml --set tunnel.first=0 --set tunnel.stray_packets=0 --set sweep.case=["1%","2%","3%"] --set sweep.flow.tcp.congestion=["bbr"]"#;
+/// The losses of all others.
+const WITHOUT_BBR: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","vegas","hybla","scalable"]"#;
 /// Where chance decides.
 const TWENTY: &str = " --set repetitions=20";
 const TWENTY_AT_PHASE: &str = at_phase!(" --set repetitions=20");
