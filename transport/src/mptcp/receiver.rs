@@ -64,7 +64,7 @@ impl Receiver {
         let mut subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
         let window = ReceiveWindow::new(config.mss, config.buffer);
         if stack == MptcpStack::Upstream {
-            subflow.tcp.window_mut().follow(&window);
+            subflow.tcp.window_mut().share_buffer(&window);
         }
         Self {
             subflows: vec![subflow; subflows],
@@ -223,7 +223,7 @@ impl Receiver {
             MptcpStack::Upstream => {
                 let subflow = &mut self.subflows[usize::from(subflow)].tcp;
                 let delivered = subflow.delivered();
-                subflow.window_mut().advertise_of(&mut self.window, next, out_of_order, delivered)
+                subflow.window_mut().advertise_subflow(&mut self.window, next, out_of_order, delivered)
             }
         };
         tcp.sack_blocks.truncate(MAX_SACK_BLOCKS);

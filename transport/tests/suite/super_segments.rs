@@ -3,7 +3,7 @@
 use crate::tcp_connection::{Options, sender_with};
 use control::{Context, Controller, Decision, PathEvent};
 use ropewalk_transport::tcp::sender::{Input, Output};
-use ropewalk_transport::tcp::{Ack, SegmentKind, SinglePathSender};
+use ropewalk_transport::tcp::{Ack, SackBlocks, SegmentKind, SinglePathSender};
 use units::{INFINITE_SSTHRESH, Instant, PathId, Rate, Span};
 
 /// A window and a pacing rate that do not change.
@@ -77,4 +77,22 @@ fn paced_super_segments_leave_whole() {
         now = deadline;
     }
     assert_eq!(departures, [(0, 9), (0, 9), (900, 9), (1800, 9), (2700, 9)]);
+}
+
+/// A retransmission of 1000 bytes takes 0.1 ms at 80 Mbit/s, of which up to half makes up for its lateness. New data leaves then,
+/// without a further acknowledgement.
+#[test]
+fn new_data_after_a_retransmission_waits_for_the_pacer_alone() {
+    let mut sender = open(Fixed(100, Some(Rate::from_mbit(80))));
+    let mut now = ms(20);
+    while now < ms(25) {
+        now = poll_all(&mut sender, now).1;
+    }
+    let mut sack_blocks = SackBlocks::default();
+    sack_blocks.push((1, 40));
+    let ack = Ack { receive_window: 1_000_000, tsval: 2, tsecr: 20, sack_blocks, ..Ack::default() };
+    sender.handle(ms(45), Input::Ack(&ack));
+    let (sizes, deadline) = poll_all(&mut sender, ms(45));
+    assert_eq!((sizes, deadline.since(ms(45)).as_micros()), (vec![1], 50));
+    assert_eq!(poll_all(&mut sender, deadline).0, [9]);
 }

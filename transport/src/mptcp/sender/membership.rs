@@ -28,12 +28,12 @@ impl Sender {
         if subflow.state != SubflowState::Joining || !subflow.sender.is_established() {
             return;
         }
-        if subflow.confirmation == Instant::NEVER {
-            subflow.confirmation = now + if is_upstream { subflow.sender.srtt() } else { Span::ZERO };
+        if subflow.fully_established_at == Instant::NEVER {
+            subflow.fully_established_at = now + if is_upstream { subflow.sender.srtt() } else { Span::ZERO };
             self.on_new_subflow(now, index);
         }
         let subflow = &mut self.subflows[index];
-        if index == 0 || subflow.confirmation <= now {
+        if index == 0 || subflow.fully_established_at <= now {
             subflow.state = SubflowState::Up;
             self.changed_subflows |= 1 << index;
             self.fill(now);
@@ -45,7 +45,7 @@ impl Sender {
     /// the third packet of the handshake, and one subflow joins at a time.
     fn may_join(&self, now: Instant) -> bool {
         let is_joining = |subflow: &super::Subflow| subflow.state == SubflowState::Joining;
-        self.subflows[0].confirmation <= now
+        self.subflows[0].fully_established_at <= now
             && (self.config.stack == MptcpStack::OutOfTree || !self.subflows.iter().any(is_joining))
     }
 
@@ -59,7 +59,7 @@ impl Sender {
                 self.leave(now, index);
             } else if state == SubflowState::Waiting && self.may_join(now) && now >= start + config.join {
                 self.join(now, index);
-            } else if state == SubflowState::Joining && subflow.confirmation <= now {
+            } else if state == SubflowState::Joining && subflow.fully_established_at <= now {
                 self.check_established(now, index);
             }
         }
@@ -85,9 +85,9 @@ impl Sender {
         let change_time = |subflow: &super::Subflow| match subflow.state {
             SubflowState::Removed => Instant::NEVER,
             SubflowState::Waiting if self.may_join(Instant::NEVER) => {
-                self.subflows[0].confirmation.max(start + subflow.config.join)
+                self.subflows[0].fully_established_at.max(start + subflow.config.join)
             }
-            SubflowState::Joining if subflow.confirmation < Instant::NEVER => subflow.confirmation,
+            SubflowState::Joining if subflow.fully_established_at < Instant::NEVER => subflow.fully_established_at,
             _ => subflow.config.leave.map_or(Instant::NEVER, |leave| start + leave),
         };
         self.subflows.iter().map(change_time).min().unwrap_or(Instant::NEVER)

@@ -1,7 +1,7 @@
 //! The MPTCP sender. One input, then poll until [`Output::WaitUntil`].
 //!
-//! Files: `subflow`, `scheduling` (assignment of data to subflows), `send_buffer` (what the application has written), `reinjection` (data sent again on another subflow),
-//! `membership` (subflows join and leave).
+//! Files: `subflow`, `scheduling` (assignment of data to subflows), `send_buffer` (what the application has written),
+//! `reinjection` (data sent again on another subflow), `membership` (subflows join and leave).
 //!
 //! Behaviour: RFC 8684, and that of two Linux stacks where it leaves a choice ([`MptcpStack`]).
 

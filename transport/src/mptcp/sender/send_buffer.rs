@@ -136,6 +136,9 @@ impl Sender {
     /// memory may go on (`tcp_check_space`).
     pub(super) fn check_space(&mut self, now: Instant, index: usize) {
         self.subflows[index].sender.enlarge_send_buffer();
+        if self.config.stack == MptcpStack::OutOfTree {
+            return; // its buffer has one size, and the application is not seen to wait
+        }
         self.update_send_buffer_size();
         let used = self.buffered_bytes();
         if self.send_buffer.size.saturating_sub(used) >= used / 2 {

@@ -39,7 +39,7 @@ pub(super) struct Subflow {
     pub config: SubflowConfig,
     pub state: SubflowState,
     /// When the peer has answered to the third packet of its handshake: others carry data and more join only then.
-    pub confirmation: Instant,
+    pub fully_established_at: Instant,
     pub sender: sender::Sender,
     /// Entry `i` is of segment `sender.acknowledged() + i`.
     mappings: VecDeque<Mapping>,
@@ -67,7 +67,7 @@ impl Subflow {
         Self {
             config,
             state: SubflowState::Waiting,
-            confirmation: Instant::NEVER,
+            fully_established_at: Instant::NEVER,
             sender: sender::Sender::of_subflow(connection.tcp, PathId(index as u16)),
             mappings: VecDeque::new(),
             mapping_start: 0,

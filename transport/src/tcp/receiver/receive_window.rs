@@ -139,7 +139,7 @@ impl ReceiveWindow {
     }
 
     /// The window of a subflow of upstream Linux's MPTCP: its buffer is the connection's, which alone is tuned.
-    pub(crate) fn follow(&mut self, connection: &Self) {
+    pub(crate) fn share_buffer(&mut self, connection: &Self) {
         (self.buffer, self.window_clamp) = (connection.buffer, connection.window_clamp);
         self.measurement_start = Instant::NEVER;
     }
@@ -147,7 +147,7 @@ impl ReceiveWindow {
     /// The window that a subflow, whose next segment is `subflow_next`, offers beyond segment `next` of its `connection`,
     /// bytes. Each has a slow start of its own and takes back nothing of what it has offered; the farthest edge holds for
     /// all (Linux `mptcp_set_rwin`).
-    pub(crate) fn advertise_of(
+    pub(crate) fn advertise_subflow(
         &mut self,
         connection: &mut Self,
         next: u64,
@@ -156,7 +156,7 @@ impl ReceiveWindow {
     ) -> u64 {
         let (left_edge, subflow_left_edge) = (next * self.mss, subflow_next * self.mss);
         let known = self.rcv_wnd_edge.saturating_sub(subflow_left_edge).next_multiple_of(SCALE);
-        self.follow(connection);
+        self.share_buffer(connection);
         let window = self.window(out_of_order, 0, 0).max(known);
         connection.rcv_wnd_edge = connection.rcv_wnd_edge.max(left_edge + window);
         let window = connection.rcv_wnd_edge - left_edge;
