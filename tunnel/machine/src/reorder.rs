@@ -13,11 +13,14 @@
 //! for each number that was delivered out of order. A missing number costs nothing. A fragment takes time logarithmic in
 //! what its stream holds, apart from what it delivers.
 
+mod held;
+
 use super::config::MAX_PATHS;
 use super::packet::{Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload};
 use super::status::EndpointCounters;
 use crate::streams::StreamTable;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use held::Held;
+use std::collections::{BTreeSet, VecDeque};
 use units::{Instant, PathId, Span};
 
 /// Maximum distance of a fragment from the expected one.
@@ -26,7 +29,7 @@ const MAX_REORDER_DISTANCE: u64 = 1 << 16;
 const MAX_SKIPPED_RANGES: usize = 16;
 
 /// Bytes charged for an entry besides the memory of its fragment: its share of the nodes of a map, which may be half
-/// empty, and of the queue that it is delivered by.
+/// empty, or of a queue, of which two thirds may be; and of the queue that it is delivered by.
 const ENTRY_BYTES: u64 = 256;
 /// Maximum capacity that the queue of deliveries keeps once it is empty, fragments.
 const MAX_IDLE_DELIVERIES: usize = 1024;
@@ -63,7 +66,7 @@ pub(super) struct ReorderConfig {
 struct Stream<P> {
     expected: u64,
     /// By number, all larger than the expected one between two calls.
-    entries: BTreeMap<u64, Entry<P>>,
+    entries: Held<Entry<P>>,
     /// What the entries are charged.
     memory: u64,
     /// One past the largest number that each path delivered, without retransmissions.
@@ -80,7 +83,7 @@ impl<P> Default for Stream<P> {
     fn default() -> Self {
         Self {
             expected: 0,
-            entries: BTreeMap::new(),
+            entries: Held::default(),
             memory: 0,
             next_on_path: Vec::new(),
             skipped_ranges: VecDeque::new(),
@@ -166,16 +169,19 @@ impl<P: Payload> ReorderBuffer<P> {
             // After so many losses no timer is set: the stream continues at this fragment.
             stream.skip(distance, counters);
         }
-        if number == stream.expected && stream.entries.is_empty() {
-            // The common case: in order, and nothing held.
+        if number == stream.expected {
             stream.expected += 1;
             delivery.gap = std::mem::take(&mut stream.gap);
             counters.delivered_fragments += 1;
             self.deliveries.push_back(delivery);
+            if stream.entries.is_empty() {
+                return; // the common case
+            }
+        } else if stream.entries.contains(number) {
+            counters.duplicate_fragments += 1;
             return;
-        }
-        if !self.insert(now, number, is_unordered, delivery, counters) {
-            return;
+        } else {
+            self.insert(now, number, is_unordered, delivery, counters);
         }
         self.advance(now, index, counters);
         if !config.retransmit {
@@ -199,7 +205,7 @@ impl<P: Payload> ReorderBuffer<P> {
         }
     }
 
-    /// Buffers a fragment, or delivers it if `is_unordered` and it is not the expected one. False if it is a duplicate.
+    /// Buffers a fragment that is not the expected one, or delivers it if `is_unordered`.
     fn insert(
         &mut self,
         now: Instant,
@@ -207,37 +213,28 @@ impl<P: Payload> ReorderBuffer<P> {
         is_unordered: bool,
         mut delivery: Delivery<P>,
         counters: &mut EndpointCounters,
-    ) -> bool {
+    ) {
         let stream = &mut self.streams[delivery.stream];
-        let is_ahead = number > stream.expected;
-        let std::collections::btree_map::Entry::Vacant(place) = stream.entries.entry(number) else {
-            counters.duplicate_fragments += 1;
-            return false;
-        };
         let mut entry = Entry { arrival: now, delivery: None };
-        if is_unordered && is_ahead {
+        if is_unordered {
             counters.delivered_fragments += 1;
             self.deliveries.push_back(delivery);
         } else {
-            if is_ahead {
-                delivery.payload.detach();
-                counters.reorder_buffered_fragments += 1;
-            }
+            delivery.payload.detach();
+            counters.reorder_buffered_fragments += 1;
             self.buffered += 1;
             entry.delivery = Some(delivery);
         }
         let memory = entry.memory();
-        place.insert(entry);
+        stream.entries.insert(number, entry);
         stream.memory += memory;
         self.memory += memory;
-        true
     }
 
     /// Delivers what is in order.
     fn advance(&mut self, now: Instant, index: u8, counters: &mut EndpointCounters) {
         let stream = &mut self.streams[index];
-        while let Some(first) = stream.entries.first_entry().filter(|first| *first.key() == stream.expected) {
-            let entry = first.remove();
+        while let Some(entry) = stream.entries.remove_first(stream.expected) {
             let memory = entry.memory();
             stream.expected += 1;
             stream.memory -= memory;
@@ -255,7 +252,7 @@ impl<P: Payload> ReorderBuffer<P> {
     /// Gives up the missing fragments at the head of a stream.
     fn give_up(&mut self, now: Instant, index: u8, counters: &mut EndpointCounters) {
         let stream = &mut self.streams[index];
-        let Some((first, _)) = stream.entries.first_key_value() else { return };
+        let Some((first, _)) = stream.entries.first() else { return };
         let missing = first - stream.expected;
         if missing > 0 {
             stream.skip(missing, counters);
@@ -333,15 +330,15 @@ impl<P: Payload> ReorderBuffer<P> {
 
     /// Counts again what is charged and held.
     pub(super) fn check(&self) {
-        let entries = || self.streams.iter().flat_map(|(_, stream)| stream.entries.values());
+        let entries = || self.streams.iter().flat_map(|(_, stream)| stream.entries.iter().map(|(_, entry)| entry));
         assert_eq!(self.memory, entries().map(Entry::memory).sum::<u64>());
         assert_eq!(self.buffered, entries().filter(|entry| entry.delivery.is_some()).count() as u64);
         assert!(self.memory <= self.config.memory_bytes, "{} bytes", self.memory);
         let is_waiting = |(_, stream): &(u8, &Stream<P>)| !stream.entries.is_empty();
         assert_eq!(self.waiting.len(), self.streams.iter().filter(is_waiting).count());
         for (index, stream) in self.streams.iter() {
-            assert_eq!(stream.memory, stream.entries.values().map(Entry::memory).sum::<u64>());
-            assert!(stream.entries.keys().all(|number| *number > stream.expected));
+            assert_eq!(stream.memory, stream.entries.iter().map(|(_, entry)| entry.memory()).sum::<u64>());
+            assert!(stream.entries.iter().all(|(number, _)| number > stream.expected));
             assert_eq!(stream.waiting.map(|(start, _)| start), stream.wait_start());
             let place = stream.waiting.map(|(start, order)| (start, order, index));
             assert!(place.is_none_or(|place| self.waiting.contains(&place)));
@@ -398,7 +395,7 @@ impl<P> Stream<P> {
 
     /// When the wait for the fragment at the head began: the arrival of the first one after it.
     fn wait_start(&self) -> Option<Instant> {
-        self.entries.first_key_value().map(|(_, entry)| entry.arrival)
+        self.entries.first().map(|(_, entry)| entry.arrival)
     }
 }
 
