@@ -17,6 +17,7 @@ use machine::{
 use relay::Message;
 use scenario::model;
 use schedule::Fill;
+use std::sync::Arc;
 use units::{Instant, PathId, RngStream};
 use wire::frame::Frame;
 use wire::virtio::VirtioNetHeader;
@@ -30,10 +31,10 @@ enum InnerPacket {
     Message(Message<ByteRange>),
 }
 
-/// Bytes `start` to `end` of an inner packet.
+/// Bytes `start` to `end` of an inner packet, which all its fragments share: a clone is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct TunnelPayload {
-    inner: InnerPacket,
+    inner: Arc<InnerPacket>,
     start: u32,
     end: u32,
     /// The ECN field with which the packet came, before the ingress queue marks it.
@@ -44,7 +45,7 @@ impl TunnelPayload {
     /// A packet behind an offload header of so many bytes.
     fn packet(packet: Packet, descriptor: PacketDescriptor, offload_header: u32) -> Self {
         let (end, ecn) = (descriptor.bytes + offload_header, descriptor.ecn);
-        Self { inner: InnerPacket::Packet(packet, descriptor), start: 0, end, ecn }
+        Self { inner: Arc::new(InnerPacket::Packet(packet, descriptor)), start: 0, end, ecn }
     }
 
     /// A message of the relay, with its header.
@@ -53,7 +54,7 @@ impl TunnelPayload {
         Self {
             start: 0,
             end: message.header.len() as u32 + bytes,
-            inner: InnerPacket::Message(message),
+            inner: Arc::new(InnerPacket::Message(message)),
             ecn: EcnField::NotEct,
         }
     }
@@ -77,7 +78,7 @@ impl Payload for TunnelPayload {
     /// A packet that is not ECN-capable loses the first segment of its super-segment. The relay needs no signal: it offers
     /// what the tunnel can carry.
     fn signal_congestion(&mut self) -> bool {
-        let InnerPacket::Packet(packet, descriptor) = &mut self.inner else { return true };
+        let InnerPacket::Packet(packet, descriptor) = Arc::make_mut(&mut self.inner) else { return true };
         descriptor.ecn = descriptor.ecn.marked();
         if descriptor.ecn == EcnField::Ce {
             return true;
@@ -103,7 +104,7 @@ pub(crate) struct Datagram {
 #[derive(Debug)]
 struct TunnelEnd {
     machine: Endpoint<TunnelPayload>,
-    reassembler: Reassembler<Option<InnerPacket>>,
+    reassembler: Reassembler<Option<Arc<InnerPacket>>>,
     relay: Option<Box<RelayEnd>>,
     event_loop: EventLoop,
     /// When its next timer is due.
@@ -290,7 +291,7 @@ impl Ropewalk {
         loop {
             let Some(ReassembledPacket { buffer, ce }) = reassembler.add(&machine.poll_delivery()?) else { continue };
             *delivered += 1;
-            match (buffer.take()?, &mut *relay) {
+            match (Arc::unwrap_or_clone(buffer.take()?), &mut *relay) {
                 (InnerPacket::Packet(packet, mut descriptor), _) => {
                     if ce {
                         descriptor.ecn = descriptor.ecn.marked();
@@ -385,7 +386,7 @@ impl Ropewalk {
 }
 
 /// The inner packet of the latest fragment.
-impl PacketBuffer<TunnelPayload> for Option<InnerPacket> {
+impl PacketBuffer<TunnelPayload> for Option<Arc<InnerPacket>> {
     fn clear(&mut self) {
         *self = None;
     }
