@@ -141,6 +141,12 @@ pub fn sockets(network: &Network, host: Host) -> Result<u64, String> {
     Ok(table.lines().filter_map(count).sum())
 }
 
+/// The sockets of TCP and MPTCP that a host has, as `ss` prints them; one line each, with its timer.
+#[must_use]
+pub fn states(network: &Network, host: Host) -> String {
+    ["ss -Htianeo", "ss -HManie"].map(|line| network.run(host, line).unwrap_or_else(|error| error)).concat()
+}
+
 /// A counter of `/proc/net/netstat`, such as `MPJoinSynTx` of `MPTcpExt`; 0 if the kernel has none of this name.
 ///
 /// # Errors

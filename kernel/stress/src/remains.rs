@@ -3,7 +3,7 @@
 
 use crate::churn::{self, Shared, count};
 use crate::network::{Host, Network};
-use crate::observe::{Held, KernelLog, counter, sockets};
+use crate::observe::{Held, KernelLog, counter, sockets, states};
 use crate::traffic::{Connection, Kind, Sink};
 use crate::trial::wait_until;
 use kernel::Program;
@@ -128,12 +128,19 @@ impl Used {
         let connections = self.shared.connections.load(Ordering::Relaxed) + LONG;
         let megabytes = self.sink.bytes() / 1_000_000;
         let row = format!("{changes} endpoint changes, {joins} joins, {connections} connections, {megabytes} MB");
+        // The sink reads all that is still to come: if it closed before, the client would probe a closed window, at intervals
+        // that double, for minutes.
+        let ended = wait_until(|| self.sink.ended() == self.sink.accepted());
         drop(self.sink);
-        let left = || Ok::<u64, String>(sockets(&self.network, Host::Client)? + sockets(&self.network, Host::Server)?);
-        let finding = match continued {
-            false => Some("nothing was carried any more after it was unloaded".to_owned()),
-            true if !wait_until(|| left() == Ok(0)) => Some(format!("{} sockets are left", left()?)),
-            true => None,
+        let hosts = [Host::Client, Host::Server];
+        let is_closed = || hosts.iter().all(|host| sockets(&self.network, *host) == Ok(0));
+        let finding = if !continued {
+            Some("nothing was carried any more after it was unloaded".to_owned())
+        } else if !ended || !wait_until(is_closed) {
+            let left: String = hosts.iter().map(|host| states(&self.network, *host)).collect();
+            Some(format!("sockets are left:\n{left}"))
+        } else {
+            None
         };
         Ok((row, finding))
     }
