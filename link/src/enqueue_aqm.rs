@@ -83,7 +83,7 @@ impl EnqueueAqm {
 
     /// Enqueues a packet of `size` bytes at a [drop-tail](Self::is_drop_tail) queue; returns its departure, or none if there
     /// is no room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(
         &mut self,
         now: Instant,

@@ -70,7 +70,7 @@ impl<P: Packet> Pipe<P> {
     }
 
     /// Enqueues a packet of a plain pipe; returns its departure, or none if the queue is full.
-    #[inline]
+    #[inline(always)]
     fn transmit_plain(&mut self, now: Instant, bytes: u32) -> Option<Instant> {
         let (Queue::EnqueueAqm(queue), Transmitter::Rate(rate)) = (&mut self.queue, &mut self.egress.transmitter)
         else {

@@ -18,23 +18,23 @@ impl Engine {
     pub(super) fn deliver(&mut self, descriptor: PacketDescriptor) {
         let packet = self.network.slab.remove(descriptor.slot);
         self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
-        match packet.body {
-            Body::TcpSegment(segment) => self.on_segment(&packet, &segment, descriptor.ecn == EcnField::Ce),
+        match &packet.body {
+            Body::TcpSegment(segment) => self.on_segment(&packet, segment, descriptor.ecn == EcnField::Ce),
             Body::TcpSuperSegment(whole) => {
-                self.on_super_segment(&packet, &whole, descriptor.ecn == EcnField::Ce);
+                self.on_super_segment(&packet, whole, descriptor.ecn == EcnField::Ce);
             }
             Body::TcpAck(ack) => {
-                self.on_ack(&packet, |tcp, now| tcp.on_ack(now, &ack));
-                self.on_leg_ack(packet.flow, &ack);
+                self.on_ack(&packet, |tcp, now| tcp.on_ack(now, ack));
+                self.on_leg_ack(packet.flow, ack);
             }
-            Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, &segment, descriptor.ecn == EcnField::Ce),
-            Body::MptcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_mptcp_ack(now, &ack)),
-            Body::QuicPacket(quic) => self.on_quic_packet(&packet, &quic, descriptor.ecn == EcnField::Ce),
-            Body::QuicReply(reply) => self.on_ack(&packet, |tcp, now| tcp.on_quic_reply(now, &reply)),
-            Body::Request(number) => self.on_request(&packet, number),
-            Body::Udp { sent, number } => self.on_datagram(packet.flow, number, sent),
+            Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, segment, descriptor.ecn == EcnField::Ce),
+            Body::MptcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_mptcp_ack(now, ack)),
+            Body::QuicPacket(quic) => self.on_quic_packet(&packet, quic, descriptor.ecn == EcnField::Ce),
+            Body::QuicReply(reply) => self.on_ack(&packet, |tcp, now| tcp.on_quic_reply(now, reply)),
+            &Body::Request(number) => self.on_request(&packet, number),
+            &Body::Udp { sent, number } => self.on_datagram(packet.flow, number, sent),
             Body::Stray => {}
-            Body::TunnelDatagram(datagram) => {
+            &Body::TunnelDatagram(datagram) => {
                 self.network.arrive(packet.direction, datagram, descriptor.ecn == EcnField::Ce);
             }
         }

@@ -91,7 +91,7 @@ impl Network {
     }
 
     /// Sends a host's packet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> Sent {
         let (direction, flow) = (packet.direction, packet.flow_hash());
         let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn);

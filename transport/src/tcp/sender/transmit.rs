@@ -58,7 +58,7 @@ impl Transmit {
 impl Sender {
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant, controller: &mut ControllerHandle) -> Output {
-        if self.handshake != Handshake::Established {
+        if !matches!(self.handshake, Handshake::Established) {
             return match self.poll_handshake(now) {
                 Some(segment) => Output::Transmit(segment),
                 None => Output::WaitUntil(self.deadline()),
@@ -226,8 +226,8 @@ impl Sender {
         // Retransmissions are a burst that new data does not continue.
         self.path.pacer.end_burst();
         let send_time = self.path.pacer.next_send_time();
-        let has_more = self.can_send_new() || counts.lost_out > counts.retrans_out;
-        let is_pacing = send_time > now && !cwnd_full && !local_drop && has_more;
+        let has_more = || self.can_send_new() || counts.lost_out > counts.retrans_out;
+        let is_pacing = send_time > now && !cwnd_full && !local_drop && has_more();
         let send_time = if is_pacing { send_time } else { Instant::NEVER };
         let deadline = self.deadline().min(self.write_queue.deadline()).min(send_time);
         deadline.min(host_queue_room_at.unwrap_or(Instant::NEVER))

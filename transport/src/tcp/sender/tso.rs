@@ -52,7 +52,8 @@ impl Sender {
             let (cwnd_room, snd_wnd_room) = (cwnd - u64::from(self.in_flight()), self.snd_wnd_end - snd_nxt);
             let room = cwnd_room.min(snd_wnd_room);
             let (in_buffer, is_tail) = self.write_queue.head(snd_nxt);
-            let goal = u64::from(self.burst());
+            // A super-segment is two segments or more: how many matters only if there is room for them.
+            let goal = if room < 2 { 2 } else { u64::from(self.burst()) };
             // The latest buffer may get more data.
             let may_wait = in_buffer > 1 && room < goal && (is_tail || room < in_buffer);
             self.transmit.tso.deferred = None;
