@@ -102,21 +102,6 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// Whole ticks of length `tick` in the span. Of Linux's clocks (HZ 1000, 250 and 100) the compiler knows the divisor,
-    /// which costs it no division.
-    ///
-    /// # Panics
-    /// If the tick is zero.
-    #[must_use]
-    pub const fn ticks(self, tick: Self) -> u64 {
-        match tick.0 {
-            1_000_000 => self.0 / 1_000_000,
-            4_000_000 => self.0 / 4_000_000,
-            10_000_000 => self.0 / 10_000_000,
-            tick => self.0 / tick,
-        }
-    }
-
     /// The difference, or zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {

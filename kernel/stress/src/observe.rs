@@ -141,9 +141,9 @@ pub fn sockets(network: &Network, host: Host) -> Result<u64, String> {
     Ok(table.lines().filter_map(count).sum())
 }
 
-/// The sockets of TCP and MPTCP that a host has, as `ss` prints them; one line each, with its timer.
+/// The sockets of TCP and MPTCP that a host has, as `ss` prints them, with their timers; or why it cannot.
 #[must_use]
-pub fn states(network: &Network, host: Host) -> String {
+pub fn list_sockets(network: &Network, host: Host) -> String {
     ["ss -Htianeo", "ss -HManie"].map(|line| network.run(host, line).unwrap_or_else(|error| error)).concat()
 }
 

@@ -3,7 +3,7 @@
 
 use crate::churn::{self, Shared, count};
 use crate::network::{Host, Network};
-use crate::observe::{Held, KernelLog, counter, sockets, states};
+use crate::observe::{Held, KernelLog, counter, list_sockets, sockets};
 use crate::traffic::{Connection, Kind, Sink};
 use crate::trial::wait_until;
 use kernel::Program;
@@ -137,7 +137,7 @@ impl Used {
         let finding = if !continued {
             Some("nothing was carried any more after it was unloaded".to_owned())
         } else if !ended || !wait_until(is_closed) {
-            let left: String = hosts.iter().map(|host| states(&self.network, *host)).collect();
+            let left: String = hosts.iter().map(|host| list_sockets(&self.network, *host)).collect();
             Some(format!("sockets are left:\n{left}"))
         } else {
             None

@@ -84,7 +84,7 @@ impl PathSender {
         self.marked += u64::from(*marked);
         let totals = self.totals(outstanding.in_flight);
         let delivery = self.rate.finish(now, rate_sample, acked, self.min_rtt.get(), acked_packets.ack_delayed);
-        let event = PathEvent::Ack(AckSample {
+        let sample = AckSample {
             acked,
             pkts_acked: acked_packets.pkts_acked,
             lost: self.lost_since(prior),
@@ -107,8 +107,8 @@ impl PathSender {
             may_raise_cwnd: acked_packets.may_raise_cwnd,
             prior_ca_state: prior.ca_state,
             ca_state: self.ca_state,
-        });
-        self.notify(now, &event, controller);
+        };
+        self.notify(now, &PathEvent::Ack(sample), controller);
         delivery
     }
 }

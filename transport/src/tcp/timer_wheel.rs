@@ -12,11 +12,10 @@ const LEVELS: u32 = 8;
 /// timer waits in the bucket after that time: of one tick if the timeout is below 63 ticks, of eight if it is below
 /// 504, and so on.
 pub(super) fn expiry(now: Instant, timeout: Span, tick: Span) -> Instant {
-    let whole_ticks = timeout.ticks(tick);
-    let ticks = whole_ticks + u64::from(whole_ticks * tick.0 < timeout.0); // rounded up
+    let ticks = timeout.0.div_ceil(tick.0);
     let shift = (0..LEVELS).map(|level| level * SHIFT).find(|shift| ticks < BUCKETS << shift);
     let shift = shift.unwrap_or((LEVELS - 1) * SHIFT);
-    let bucket = (Span(now.0).ticks(tick).saturating_add(ticks) >> shift) + 1;
+    let bucket = ((now.0 / tick.0).saturating_add(ticks) >> shift) + 1;
     Instant((bucket << shift).saturating_mul(tick.0))
 }
 

@@ -13,13 +13,13 @@
 //! for each number that was delivered out of order. A missing number costs nothing. A fragment takes time logarithmic in
 //! what its stream holds, apart from what it delivers.
 
-mod held;
+mod out_of_order_queue;
 
 use super::config::MAX_PATHS;
 use super::packet::{Delivery, FIRST_UNORDERED_STREAM, Fragment, Payload};
 use super::status::EndpointCounters;
 use crate::streams::StreamTable;
-use held::Held;
+use out_of_order_queue::OutOfOrderQueue;
 use std::collections::{BTreeSet, VecDeque};
 use units::{Instant, PathId, Span};
 
@@ -66,7 +66,7 @@ pub(super) struct ReorderConfig {
 struct Stream<P> {
     expected: u64,
     /// By number, all larger than the expected one between two calls.
-    entries: Held<Entry<P>>,
+    entries: OutOfOrderQueue<Entry<P>>,
     /// What the entries are charged.
     memory: u64,
     /// One past the largest number that each path delivered, without retransmissions.
@@ -83,7 +83,7 @@ impl<P> Default for Stream<P> {
     fn default() -> Self {
         Self {
             expected: 0,
-            entries: Held::default(),
+            entries: OutOfOrderQueue::default(),
             memory: 0,
             next_on_path: Vec::new(),
             skipped_ranges: VecDeque::new(),

@@ -62,13 +62,13 @@ impl CwndState {
     /// `now` in milliseconds, as the host's ticking clock shows it.
     #[must_use]
     pub fn clock_ms(&self, now: Instant) -> u64 {
-        Instant(self.jiffies(now) * self.tick.0).as_millis()
+        Instant(now.0 / self.tick.0 * self.tick.0).as_millis()
     }
 
     /// `now` in ticks of the host's timer (Linux `tcp_jiffies32`).
     #[must_use]
     pub fn jiffies(&self, now: Instant) -> u64 {
-        Span(now.0).ticks(self.tick)
+        now.0 / self.tick.0
     }
 
     /// A span in whole ticks, rounded up as Linux rounds a round-trip time.

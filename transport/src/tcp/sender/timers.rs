@@ -144,7 +144,7 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        if !matches!(self.handshake, Handshake::Established) {
+        if self.handshake != Handshake::Established {
             return;
         }
         if self.timers.reordering <= now {

@@ -58,7 +58,7 @@ impl Transmit {
 impl Sender {
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant, controller: &mut ControllerHandle) -> Output {
-        if !matches!(self.handshake, Handshake::Established) {
+        if self.handshake != Handshake::Established {
             return match self.poll_handshake(now) {
                 Some(segment) => Output::Transmit(segment),
                 None => Output::WaitUntil(self.deadline()),

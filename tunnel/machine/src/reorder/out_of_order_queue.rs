@@ -1,4 +1,4 @@
-//! The fragments that a stream holds, by number.
+//! The out-of-order queue: the fragments of a stream that wait for earlier ones, by number.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,19 +9,19 @@ const MIN_CAPACITY: usize = 8;
 /// in a queue; the rest are in a map. Each call takes time logarithmic in the number of entries (amortised: now and then the
 /// queue moves).
 #[derive(Debug)]
-pub(super) struct Held<T> {
+pub(super) struct OutOfOrderQueue<T> {
     /// In the order of the numbers, of which the last is the largest of all.
     queue: VecDeque<(u64, T)>,
     map: BTreeMap<u64, T>,
 }
 
-impl<T> Default for Held<T> {
+impl<T> Default for OutOfOrderQueue<T> {
     fn default() -> Self {
         Self { queue: VecDeque::new(), map: BTreeMap::new() }
     }
 }
 
-impl<T> Held<T> {
+impl<T> OutOfOrderQueue<T> {
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -84,21 +84,21 @@ mod tests {
         fn behaves_like_a_sorted_map_and_keeps_no_more_than_three_places_an_entry(
             numbers in proptest::collection::vec(0..400u64, 0..400),
         ) {
-            let (mut held, mut model) = (Held::default(), BTreeMap::new());
+            let (mut queue, mut model) = (OutOfOrderQueue::default(), BTreeMap::new());
             for number in numbers {
-                prop_assert_eq!(held.contains(number), model.contains_key(&number));
+                prop_assert_eq!(queue.contains(number), model.contains_key(&number));
                 if number % 5 == 0 && let Some((first, entry)) = model.pop_first() {
-                    prop_assert_eq!(held.remove_first(u64::MAX), None);
-                    prop_assert_eq!(held.remove_first(first), Some(entry));
-                } else if !held.contains(number) {
-                    held.insert(number, -(number as i64));
+                    prop_assert_eq!(queue.remove_first(u64::MAX), None);
+                    prop_assert_eq!(queue.remove_first(first), Some(entry));
+                } else if !queue.contains(number) {
+                    queue.insert(number, -(number as i64));
                     model.insert(number, -(number as i64));
                 }
-                prop_assert_eq!(held.is_empty(), model.is_empty());
-                prop_assert_eq!(held.first(), model.first_key_value().map(|(number, entry)| (*number, entry)));
-                let entries: BTreeMap<_, _> = held.iter().map(|(number, entry)| (number, *entry)).collect();
+                prop_assert_eq!(queue.is_empty(), model.is_empty());
+                prop_assert_eq!(queue.first(), model.first_key_value().map(|(number, entry)| (*number, entry)));
+                let entries: BTreeMap<_, _> = queue.iter().map(|(number, entry)| (number, *entry)).collect();
                 prop_assert_eq!(&entries, &model);
-                prop_assert!(held.queue.capacity() <= (3 * held.queue.len() + 3).max(MIN_CAPACITY));
+                prop_assert!(queue.queue.capacity() <= (3 * queue.queue.len() + 3).max(MIN_CAPACITY));
             }
         }
     }
