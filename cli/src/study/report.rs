@@ -39,11 +39,12 @@ pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: 
 
 /// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
-    let (width, color) = (output::width(), output::color());
-    let (page, table) = runner::write_page(dir, manifest, &runs, |study| ::report::terminal(study, width, color))?;
     if json {
+        runner::write_page(dir, manifest, &runs, |_| ())?;
         return output::json(&Document::new(manifest, runs));
     }
+    let (width, color) = (output::width(), output::color());
+    let (page, table) = runner::write_page(dir, manifest, &runs, |study| ::report::terminal(study, width, color))?;
     let digest = manifest.digest.as_deref().unwrap_or_default();
     output::print(&format!("{table}\nreport  {}\ndigest  {digest}\n", page.display()))
 }

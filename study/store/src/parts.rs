@@ -1,7 +1,7 @@
 //! `parts/`: finished runs of a study that is still running, one file each: a line of JSON with the run, and a line with
 //! the digest of that line, so that a part which anything has changed is not taken for the run.
 
-use crate::{Error, Key, files, series};
+use crate::{Error, Key, files, rows, series};
 use record::{Digest, Run, Series};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -54,11 +54,12 @@ pub(crate) fn folder(dir: &Path) -> PathBuf {
 pub(crate) fn write(dir: &Path, (cell, seed): Key, run: &Run) -> Result<(), Error> {
     let refusal = |reason: String| Error::Refused { cell, seed, reason };
     series::check(&run.series).map_err(refusal)?;
-    let part =
-        Part { cell, run: Run { series: Vec::new(), ..run.clone() }, series: run.series.iter().map(to_part).collect() };
-    let run = serde_json::to_string(&part).expect("text, numbers and lists");
     // JSON writes a number that is not finite as `null`; better told now than when a resumed study cannot read it.
-    read_run(&run).map_err(|reason| refusal(format!("does not read back: {reason}")))?;
+    if let Some(name) = rows::non_finite_number(run) {
+        return Err(refusal(format!("has a {name} that is not a finite number")));
+    }
+    let (series, run) = (run.series.iter().map(to_part).collect(), Run { series: Vec::new(), ..run.clone() });
+    let run = serde_json::to_string(&Part { cell, run, series }).expect("text, numbers and lists");
     let text = format!("{run}\n\"{}\"\n", digest(&run));
     files::write(&folder(dir).join(file_name((cell, seed))), text.as_bytes())
 }

@@ -18,6 +18,19 @@ pub(crate) trait Row: Clone {
     fn visit_fields(&mut self, visitor: &mut dyn FieldVisitor);
 }
 
+/// Visits the fields of a summary, whose columns have the name of the summary before theirs.
+macro_rules! visit_summary {
+    ($name:literal, $summary:expr, $visitor:ident) => {{
+        let Summary { mean, p50, p95, p99, min, max } = $summary;
+        $visitor.visit_f64(concat!($name, ".mean"), mean);
+        $visitor.visit_f64(concat!($name, ".p50"), p50);
+        $visitor.visit_f64(concat!($name, ".p95"), p95);
+        $visitor.visit_f64(concat!($name, ".p99"), p99);
+        $visitor.visit_f64(concat!($name, ".min"), min);
+        $visitor.visit_f64(concat!($name, ".max"), max);
+    }};
+}
+
 impl Row for Run {
     fn visit_fields(&mut self, visitor: &mut dyn FieldVisitor) {
         visitor.visit_string("digest", &mut self.digest);
@@ -54,23 +67,23 @@ impl Row for Flow {
         visitor.visit_optional_f64("completion_s", &mut self.completion_s);
         visitor.visit_optional_f64("share", &mut self.share);
         visitor.visit_u64("requests", &mut self.requests);
-        visit_summary("response_time_ms", &mut self.response_time_ms, visitor);
+        visit_summary!("response_time_ms", &mut self.response_time_ms, visitor);
         visitor.visit_optional_f64("startup_s", &mut self.startup_s);
         visitor.visit_u64("stalls", &mut self.stalls);
         visitor.visit_f64("stall_s", &mut self.stall_s);
         visitor.visit_u64("frames", &mut self.frames);
         visitor.visit_u64("late_frames", &mut self.late_frames);
-        visit_summary("frame_delay_ms", &mut self.frame_delay_ms, visitor);
+        visit_summary!("frame_delay_ms", &mut self.frame_delay_ms, visitor);
         visitor.visit_f64("video_mbps", &mut self.video_mbps);
         visitor.visit_u64("rate_switches", &mut self.rate_switches);
-        visit_summary("rtt_ms", &mut self.rtt_ms, visitor);
-        visit_summary("one_way_delay_ms", &mut self.one_way_delay_ms, visitor);
+        visit_summary!("rtt_ms", &mut self.rtt_ms, visitor);
+        visit_summary!("one_way_delay_ms", &mut self.one_way_delay_ms, visitor);
         visitor.visit_f64("longest_gap_ms", &mut self.longest_gap_ms);
         visitor.visit_u64("longest_loss_packets", &mut self.longest_loss_packets);
         visitor.visit_f64("peak_mbps", &mut self.peak_mbps);
-        visit_summary("protocol_delay_ms", &mut self.protocol_delay_ms, visitor);
-        visit_summary("head_of_line_degree_ms", &mut self.head_of_line_degree_ms, visitor);
-        visit_summary("head_of_line_delay_ms", &mut self.head_of_line_delay_ms, visitor);
+        visit_summary!("protocol_delay_ms", &mut self.protocol_delay_ms, visitor);
+        visit_summary!("head_of_line_degree_ms", &mut self.head_of_line_degree_ms, visitor);
+        visit_summary!("head_of_line_delay_ms", &mut self.head_of_line_delay_ms, visitor);
         visitor.visit_u64("max_out_of_order_packets", &mut self.max_out_of_order_packets);
         visitor.visit_u64("redundant_packets", &mut self.redundant_packets);
         visitor.visit_u64("reinjected_packets", &mut self.reinjected_packets);
@@ -100,8 +113,8 @@ impl Row for Subflow {
         visitor.visit_u64("recoveries", &mut self.recoveries);
         visitor.visit_u64("timeouts", &mut self.timeouts);
         visitor.visit_u64("failures", &mut self.failures);
-        visit_summary("rtt_ms", &mut self.rtt_ms, visitor);
-        visit_summary("srtt_ms", &mut self.srtt_ms, visitor);
+        visit_summary!("rtt_ms", &mut self.rtt_ms, visitor);
+        visit_summary!("srtt_ms", &mut self.srtt_ms, visitor);
     }
 }
 
@@ -132,7 +145,7 @@ impl Row for Tunnel {
         visitor.visit_u64("timeouts", &mut self.timeouts);
         visitor.visit_u64("overflows", &mut self.overflows);
         visitor.visit_u64("max_reorder_buffered_packets", &mut self.max_reorder_buffered_packets);
-        visit_summary("reorder_delay_ms", &mut self.reorder_delay_ms, visitor);
+        visit_summary!("reorder_delay_ms", &mut self.reorder_delay_ms, visitor);
         visitor.visit_u64("marked_packets", &mut self.marked_packets);
         visitor.visit_u64("sent_fragments", &mut self.sent_fragments);
         visitor.visit_u64("retransmitted_fragments", &mut self.retransmitted_fragments);
@@ -143,10 +156,40 @@ impl Row for Tunnel {
     }
 }
 
-fn visit_summary(name: &str, summary: &mut Summary, visitor: &mut dyn FieldVisitor) {
-    let Summary { mean, p50, p95, p99, min, max } = summary;
-    let fields = [("mean", mean), ("p50", p50), ("p95", p95), ("p99", p99), ("min", min), ("max", max)];
-    fields.into_iter().for_each(|(field, value)| visitor.visit_f64(&format!("{name}.{field}"), value));
+/// The name of the first number in a run's records that is not finite, if there is one: JSON cannot hold it.
+pub(crate) fn non_finite_number(run: &Run) -> Option<String> {
+    fn visit<R: Row>(rows: &[R], visitor: &mut NonFinite) {
+        rows.iter().for_each(|row| row.clone().visit_fields(visitor));
+    }
+    let mut visitor = NonFinite(None);
+    Run { series: Vec::new(), flows: Vec::new(), ..run.clone() }.visit_fields(&mut visitor);
+    visit(&run.flows, &mut visitor);
+    visit(&run.subflows, &mut visitor);
+    visit(&run.paths, &mut visitor);
+    visit(run.tunnel.as_slice(), &mut visitor);
+    visit(&run.cpu, &mut visitor);
+    visitor.0
+}
+
+/// Finds the first number that is not finite.
+struct NonFinite(Option<String>);
+
+impl FieldVisitor for NonFinite {
+    fn visit_u64(&mut self, _: &str, _: &mut u64) {}
+
+    fn visit_f64(&mut self, name: &str, value: &mut f64) {
+        if !value.is_finite() {
+            self.0.get_or_insert_with(|| name.to_owned());
+        }
+    }
+
+    fn visit_optional_f64(&mut self, name: &str, value: &mut Option<f64>) {
+        if let Some(value) = value {
+            self.visit_f64(name, value);
+        }
+    }
+
+    fn visit_string(&mut self, _: &str, _: &mut String) {}
 }
 
 /// Appends rows to a table. Every row has the same fields in the same order; the first one creates the columns.

@@ -7,6 +7,7 @@ use crate::table::{Column, Table};
 use crate::{Key, names};
 use parquet::data_type::ByteArray;
 use record::Series;
+use std::collections::BTreeSet;
 
 /// The rows of one run.
 pub(crate) fn to_table((cell, seed): Key, run_series: &[Series]) -> Table {
@@ -72,12 +73,13 @@ fn text(bytes: &Option<ByteArray>) -> Result<String, String> {
 
 /// Refuses series that a table cannot hold: two of one subject, or columns whose length is not that of the instants.
 pub(crate) fn check(run_series: &[Series]) -> Result<(), String> {
-    for (index, series) in run_series.iter().enumerate() {
+    let mut subjects = BTreeSet::new();
+    for series in run_series {
         let is_consistent = series.columns.len() == series.values.len()
             && !series.columns.is_empty()
             && series.values.iter().all(|vector| vector.len() == series.time_s.len())
             && series.columns.windows(2).all(|pair| pair[0] != pair[1]);
-        if !is_consistent || run_series[..index].iter().any(|earlier| earlier.subject == series.subject) {
+        if !is_consistent || !subjects.insert(&series.subject) {
             return Err(format!("has an ill-formed series of {}", series.subject));
         }
     }

@@ -186,10 +186,20 @@ fn damage_is_reported_with_the_name_of_the_file() {
 fn a_run_that_would_not_read_back_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap();
-    let mut bad = run(0, 1);
-    bad.flows[0].goodput_mbps = f64::NAN;
-    let error = results.add(0, 1, &bad).unwrap_err().to_string();
-    assert!(error.starts_with("the run of cell 0 with seed 1 does not read back"), "{error}");
+    let bad_numbers: [(&str, fn(&mut Run)); 4] = [
+        ("goodput_mbps", |run| run.flows[0].goodput_mbps = f64::NAN),
+        ("jain", |run| run.jain = Some(f64::INFINITY)),
+        ("rtt_ms.p95", |run| run.flows[0].rtt_ms.p95 = f64::NAN),
+        ("queue_delay_ms", |run| {
+            run.paths.push(record::Path { queue_delay_ms: f64::NEG_INFINITY, ..Default::default() })
+        }),
+    ];
+    for (name, spoil) in bad_numbers {
+        let mut bad = run(0, 1);
+        spoil(&mut bad);
+        let error = results.add(0, 1, &bad).unwrap_err().to_string();
+        assert_eq!(error, format!("the run of cell 0 with seed 1 has a {name} that is not a finite number"));
+    }
     let mut bad = run(1, 1);
     bad.series[0].time_s.pop();
     assert!(matches!(results.add(0, 1, &bad), Err(Error::Refused { .. })));
