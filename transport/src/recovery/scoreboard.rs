@@ -255,7 +255,28 @@ impl Scoreboard {
         let packet = self.packet_mut(seq);
         packet.flags = (packet.flags & !cleared_flags) | SACKED;
         self.sacked_end = self.sacked_end.max(seq + 1);
+        self.merge_sacked(seq);
         prior
+    }
+
+    /// A packet that is newly SACKed goes into the buffer of the one before it, if that is SACKed, and what follows too
+    /// (Linux `tcp_shift_skb_data`); otherwise it becomes a buffer of its own (`tcp_match_skb_to_sack`).
+    fn merge_sacked(&mut self, seq: u64) {
+        let is_mergeable = |packet: &SentPacket| packet.flags & (SACKED | LOST | RETRANSMITTED) == SACKED;
+        let follows = |seq: u64| seq < self.snd_nxt && is_mergeable(self.packet(seq));
+        let joins = seq > self.snd_una && is_mergeable(self.packet(seq)) && follows(seq - 1);
+        let is_joined = joins && follows(seq + 1);
+        if seq > self.snd_una {
+            self.set_super_segment_end(seq - 1, !joins);
+        }
+        self.set_super_segment_end(seq, !is_joined);
+    }
+
+    fn set_super_segment_end(&mut self, seq: u64, is_end: bool) {
+        self.super_segments += u32::from(is_end);
+        self.super_segments -= self.packet(seq).ends_super_segment();
+        let packet = self.packet_mut(seq);
+        packet.flags = if is_end { packet.flags | SUPER_SEGMENT_END } else { packet.flags & !SUPER_SEGMENT_END };
     }
 
     /// Stops counting the outstanding retransmission of `seq`: a DSACK shows its arrival, or it was not sent.

@@ -10,6 +10,7 @@ mod quic;
 mod quic_connection;
 mod random_ack;
 mod receive_window;
+mod reordering;
 mod situations;
 mod super_segments;
 mod tcp_connection;

@@ -161,7 +161,8 @@ impl Receiver {
             SegmentKind::HandshakeAck => {
                 self.ts_recent = self.ts_recent.max(segment.tsval);
                 self.window.establish(now);
-                None
+                // Overtaken by acknowledged data it lies before the window (RFC 9293 section 3.10.7.4).
+                (self.last_ack_sent > 0).then(|| self.acknowledge(now))
             }
             SegmentKind::Data => self.on_data(now, segment, ece),
             SegmentKind::WindowProbe => Some(self.acknowledge(now)),
@@ -322,7 +323,7 @@ impl Receiver {
         if advanced {
             self.blocks.remove_below(self.reassembly.next());
             if self.read.is_none() {
-                self.window.enqueue(now, self.reassembly.next(), continues);
+                self.window.enqueue(now, next..self.reassembly.next(), continues);
             }
             self.window.on_data(now, segment.tsecr);
         } else {
@@ -333,15 +334,18 @@ impl Receiver {
             }
             self.blocks.add(segment.seq);
         }
-        let waiting = self.reassembly.out_of_order() + self.unread();
-        if is_new && self.window.grow(waiting) {
+        // One out of order is charged only after the window has grown.
+        let waiting = self.reassembly.out_of_order() + self.unread() - u64::from(is_new && !advanced);
+        if is_new && self.window.grow(now, waiting) {
             self.ack_policy.add_quickack();
         }
-        let hole_filled = advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty();
+        if advanced && segment.seq + 1 < self.reassembly.next() && self.reassembly.is_empty() {
+            self.ack_policy.enter_quickack_mode(ONE_QUICKACK); // the last hole is filled
+        }
         // The application has read all that a segment with PSH ends (Linux `tcp_cleanup_rbuf`, since 6.1.57 and 6.6 also of
         // a full segment).
         let is_pushed = segment.psh && self.reassembly.is_empty() && self.read.is_none();
-        DataArrival { acknowledge_now: hole_filled, is_pushed, first_ack }
+        DataArrival { acknowledge_now: false, is_pushed, first_ack }
     }
 
     /// Reports a duplicate in the next acknowledgement (DSACK).
@@ -364,7 +368,7 @@ impl Receiver {
         let next = self.reassembly.next();
         self.last_ack_sent = next;
         self.counters.acks += 1;
-        let before_reading = self.ack_policy.is_quick() && self.window.has_unread(now);
+        let before_reading = self.window.has_unread(now) && (self.ack_policy.is_quick() || !self.reassembly.is_empty());
         self.ack_policy.on_ack();
         self.marks_since_ack = 0;
         let mut blocks = SackBlocks::default();

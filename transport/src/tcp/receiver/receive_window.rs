@@ -3,6 +3,7 @@
 //! Half of the buffer is window (`tcp_adv_win_scale` 1). Segments that wait for earlier ones, or for the application to
 //! read them, occupy the buffer; only what was read drives the tuning.
 
+use std::ops::Range;
 use units::{Instant, Span};
 
 /// Memory that Linux charges for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB
@@ -87,19 +88,20 @@ impl ReceiveWindow {
         }
     }
 
-    /// Data came in order; with it the segments below `next` have come, and the application reads them at once, after
-    /// the last that comes at this instant. `continues` if the segment came in one packet with the one before.
-    pub(crate) fn enqueue(&mut self, now: Instant, next: u64, continues: bool) {
+    /// Data came in order: the first of `segments`, which may fill a hole before the others. The application reads them
+    /// at once, after the last that comes at this instant. `continues` if it came in one packet with the segment before.
+    pub(crate) fn enqueue(&mut self, now: Instant, segments: Range<u64>, continues: bool) {
         if self.queue.time < now {
             self.read_received();
             self.queue.time = now;
         }
         let is_first = self.queue.read == self.queue.end;
         if is_first || (continues && self.queue.first_end == self.queue.end) {
-            self.queue.first_end = next;
+            self.queue.first_end = segments.start + 1;
         }
-        self.queue.end = next;
-        self.queue.memory += if continues && !is_first { self.mss } else { TRUESIZE };
+        self.queue.end = segments.end;
+        let first = if continues && !is_first { self.mss } else { TRUESIZE };
+        self.queue.memory += first + (segments.end - segments.start - 1) * TRUESIZE;
     }
 
     /// True if data came at this instant that is not read yet.
@@ -126,7 +128,10 @@ impl ReceiveWindow {
 
     /// New data came, in order or not; `waiting` segments are out of order or not read. Returns whether the window has
     /// grown, which Linux acknowledges at once (`tcp_grow_window`).
-    pub(crate) fn grow(&mut self, waiting: u64) -> bool {
+    pub(crate) fn grow(&mut self, now: Instant, waiting: u64) -> bool {
+        if self.queue.time < now {
+            self.read_received();
+        }
         self.raise_ssthresh(waiting * TRUESIZE + self.queue.memory)
     }
 
@@ -261,7 +266,7 @@ mod tests {
             tsecr += 1;
             let now = Instant(ms * 1_000_000 + 50_000_000);
             window.on_data(now, tsecr);
-            window.grow(0);
+            window.grow(now, 0);
             window.on_read(now, next);
         }
         assert_eq!(window.advertise(next, 0, 0, false), 3 * 1024 * 1024);

@@ -1,0 +1,118 @@
+//! A flow whose packets are reordered, against a capture of Linux 6.1: one Reno flow over `papers/al-imareen-2024.toml`,
+//! 10 ms, without resequencing (`--set tunnel.resequence.window=0p --on uml --capture`), on the device of MPT's tunnel at
+//! each end. Every second packet is 10 ms late.
+
+use crate::tcp_connection::{Options, receiver_config, sender_config};
+use ropewalk_transport::tcp::receiver::ReceiverConfig;
+use ropewalk_transport::tcp::sender::{Input, Output, SenderConfig};
+use ropewalk_transport::tcp::{Ack, Receiver, SackBlocks, Segment, SegmentKind, SinglePathSender};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use units::{Instant, RngStream, Span};
+
+const MSS: u32 = 1388;
+/// Timestamps of the handshake, milliseconds: they must not be zero.
+const TIMESTAMP_MS: u32 = 5;
+
+fn lines(capture: &str) -> impl Iterator<Item = Vec<&str>> {
+    capture.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(';').collect())
+}
+
+fn number<T: FromStr>(field: &str) -> T {
+    field.parse().unwrap_or_else(|_| panic!("{field} is no number"))
+}
+
+fn blocks(field: &str) -> Vec<(u64, u64)> {
+    let bounds = field.split_whitespace().filter_map(|block| block.split_once(':'));
+    bounds.map(|(start, end)| (number(start), number(end))).collect()
+}
+
+/// The numbers of the data segments that are sent until `end`, timers included.
+fn sent_until(sender: &mut SinglePathSender, now: &mut Instant, end: Instant) -> Vec<u64> {
+    let mut sent = Vec::new();
+    loop {
+        match sender.poll(*now) {
+            Output::Transmit(segment) if segment.kind == SegmentKind::Data => sent.push(segment.seq),
+            Output::Transmit(_) => {}
+            Output::WaitUntil(deadline) if deadline < end => {
+                *now = deadline;
+                sender.handle(deadline, Input::Timeout);
+            }
+            Output::WaitUntil(_) => break,
+        }
+    }
+    *now = end;
+    sent
+}
+
+/// RACK, SACK, DSACK and undo, and the send buffer, in which SACKed segments take less (Linux `tcp_shift_skb_data`).
+#[test]
+fn a_sender_under_reordering_sends_what_the_kernel_sends() {
+    let reno = control::registry::find("reno").expect("registered").controller(&BTreeMap::new()).expect("default");
+    let config = SenderConfig { mss: MSS, tick: Span::from_millis(10), ..sender_config(Options::default()) };
+    let mut sender = SinglePathSender::new(config, reno, RngStream::named(1, "replay"));
+    // When the SYN came the capture's clock of timestamps was 561 microseconds after a millisecond.
+    let syn = Instant::ZERO + Span::from_millis(u64::from(TIMESTAMP_MS)) + Span::from_micros(561);
+    let mut now = syn;
+    sender.handle(now, Input::Write { segments: u64::MAX, last_is_small: false });
+    sender.handle(now, Input::Connect);
+    sent_until(&mut sender, &mut now, syn + Span::from_micros(275));
+    let ack = Ack { syn: true, receive_window: 65_236, tsval: 1, tsecr: TIMESTAMP_MS, ..Ack::default() };
+    sender.handle(now, Input::Ack(&ack));
+    let mut expected: Vec<u64> = (0..10).collect();
+    for fields in lines(include_str!("../captures/reordered-sender.txt")) {
+        let sent = sent_until(&mut sender, &mut now, syn + Span::from_micros(number(fields[0])));
+        assert_eq!(sent, expected, "before {fields:?}");
+        let mut sack_blocks = SackBlocks::default();
+        blocks(fields[4]).into_iter().for_each(|block| sack_blocks.push(block));
+        let ack = Ack {
+            ack: number(fields[1]),
+            receive_window: number(fields[2]),
+            tsval: 1,
+            tsecr: number::<u32>(fields[3]) + TIMESTAMP_MS,
+            sack_blocks,
+            ..Ack::default()
+        };
+        sender.handle(now, Input::Ack(&ack));
+        expected = fields[5].split_whitespace().map(number).collect();
+    }
+    assert!(sender.counters().undone > 10, "of some length");
+}
+
+/// SACK blocks and DSACKs; windows, beside what is out of order, and what fills a hole and is not yet read; a third packet
+/// of the handshake that data has overtaken.
+#[test]
+fn a_receiver_of_reordered_segments_acknowledges_as_the_kernel_does() {
+    let config = ReceiverConfig {
+        mss: MSS,
+        buffer: [131_072, 6_291_456],
+        tick: Span::from_millis(10),
+        ..receiver_config(Options::default())
+    };
+    let mut receiver = Receiver::new(config);
+    let syn = Instant::ZERO + Span::from_millis(u64::from(TIMESTAMP_MS)) + Span::from_micros(698);
+    let (kind, tsval) = (SegmentKind::Syn, TIMESTAMP_MS);
+    let handshake = Segment { kind, seq: 0, tsval, tsecr: 0, cwr: false, retransmission: false, psh: false };
+    receiver.handle(syn, &handshake, false);
+    let mut acks = Vec::new();
+    for fields in lines(include_str!("../captures/reordered-receiver.txt")) {
+        let now = syn + Span::from_micros(number(fields[1]));
+        if fields[0] == "A" {
+            let ack: Ack = acks.pop().unwrap_or_else(|| panic!("none for {fields:?}"));
+            assert_eq!((ack.ack, ack.receive_window), (number(fields[2]), number(fields[3])), "{fields:?}");
+            assert_eq!(ack.tsecr, number::<u32>(fields[4]) + TIMESTAMP_MS, "{fields:?}");
+            assert_eq!(ack.sack_blocks.iter().collect::<Vec<_>>(), blocks(fields[5]), "{fields:?}");
+            continue;
+        }
+        assert!(acks.is_empty(), "the kernel sent none before {fields:?}");
+        let seq: i64 = number(fields[2]);
+        let (kind, seq) = if seq < 0 { (SegmentKind::HandshakeAck, 0) } else { (SegmentKind::Data, seq as u64) };
+        let [tsval, tsecr] = [3, 4].map(|index| number::<u32>(fields[index]) + TIMESTAMP_MS);
+        let segment = Segment { kind, seq, tsval, tsecr, psh: fields[5] == "1", ..handshake };
+        acks.extend(receiver.handle(now, &segment, false));
+        if receiver.deadline() == now {
+            acks.extend(receiver.on_timeout(now));
+        }
+    }
+    assert!(receiver.counters().acks > 1000, "of some length");
+}
