@@ -88,6 +88,9 @@ class Ack:
     def in_flight(self) -> int:
         """In flight now."""
     @property
+    def until_departure_ns(self) -> int:
+        """Time until the pacer lets the next packet leave; zero if it may leave now."""
+    @property
     def rtt_ns(self) -> int | None:
         """RTT of the newest packet that was acknowledged and never retransmitted."""
     @property
@@ -194,13 +197,16 @@ class Recovered:
 
 @final
 class IdleRestart:
-    """The first packet after nothing was in flight."""
+    """A packet is sent and nothing is in flight."""
     @property
     def idle_ns(self) -> int:
         """Time since the last packet was sent."""
     @property
     def rto_ns(self) -> int:
         """The retransmission timeout at that moment."""
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application had nothing to send."""
 
 @final
 class ApplicationLimited:

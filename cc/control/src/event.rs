@@ -28,12 +28,15 @@ pub enum PathEvent {
         /// Whether the window is set to the slow-start threshold; false if the episode was undone.
         to_ssthresh: bool,
     },
-    /// The first packet after nothing was in flight, because the application had nothing to send.
+    /// A packet is sent and nothing is in flight (Linux `CA_EVENT_TX_START`).
     IdleRestart {
         /// Time since the last packet was sent.
         idle: Span,
         /// The retransmission timeout at that moment.
         rto: Span,
+        /// Whether the application had nothing to send (Linux `tp->app_limited`), instead of the pacer or a window holding
+        /// data back.
+        app_limited: bool,
     },
     /// The application left the window unused for a whole retransmission timeout (RFC 2861).
     ApplicationLimited {
@@ -126,6 +129,9 @@ pub struct AckSample {
     pub prior_in_flight: u32,
     /// In flight now.
     pub in_flight: u32,
+    /// Time until the pacer lets the next packet leave (Linux `tcp_wstamp_ns`, the earliest departure time); zero if it may
+    /// leave now.
+    pub until_departure: Span,
     /// RTT of the newest packet that was acknowledged and never retransmitted.
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298); zero before the first sample.

@@ -218,12 +218,12 @@ impl Recorder {
                 let line = format!("recovered {path} to_ssthresh {}", u8::from(*to_ssthresh));
                 steps.push(step(line, after_episode));
             }
-            PathEvent::IdleRestart { idle, rto } => {
+            PathEvent::IdleRestart { idle, rto, app_limited } => {
                 // In a unit in which both are less than 2^31; only their ratio counts.
                 let unit = (idle.as_nanos().max(rto.as_nanos()) >> 31) + 1;
                 let (idle_units, rto_units) = (idle.as_nanos() / unit, rto.as_nanos() / unit);
                 let restart = if idle > rto { "new_event 1" } else { "new_event 0" };
-                let values = format!("limited_until 1 idle {idle_units} rto {rto_units}");
+                let values = format!("limited_until {} idle {idle_units} rto {rto_units}", u8::from(*app_limited));
                 steps.push(step(format!("event {path} {restart} {values}"), Check::NOTHING));
                 if idle > rto {
                     steps.push(step(format!("event {path} new_event 0 {values}"), Check::NOTHING));

@@ -54,6 +54,7 @@ values! {
         sent: u32,
         prior_in_flight: u32,
         in_flight: u32,
+        until_departure_ns: u64,
         rtt_ns: Option<u64>,
         srtt_ns: Option<u64>,
         min_rtt_ns: Option<u64>,
@@ -93,6 +94,7 @@ values! {
     IdleRestart {
         idle_ns: u64,
         rto_ns: u64,
+        app_limited: bool,
     }
     ApplicationLimited { cwnd_used: u32, }
     Penalise {}
@@ -160,8 +162,9 @@ pub(crate) fn to_python<'py>(
         }
         PathEvent::SpuriousLoss => Bound::new(py, SpuriousLoss {})?.into_any(),
         &PathEvent::Recovered { to_ssthresh } => Bound::new(py, Recovered { to_ssthresh })?.into_any(),
-        PathEvent::IdleRestart { idle, rto } => {
-            Bound::new(py, IdleRestart { idle_ns: idle.as_nanos(), rto_ns: rto.as_nanos() })?.into_any()
+        PathEvent::IdleRestart { idle, rto, app_limited } => {
+            let (idle_ns, rto_ns) = (idle.as_nanos(), rto.as_nanos());
+            Bound::new(py, IdleRestart { idle_ns, rto_ns, app_limited: *app_limited })?.into_any()
         }
         &PathEvent::ApplicationLimited { cwnd_used } => Bound::new(py, ApplicationLimited { cwnd_used })?.into_any(),
         PathEvent::Penalise => Bound::new(py, Penalise {})?.into_any(),
@@ -179,6 +182,7 @@ pub(crate) fn ack(sample: &control::AckSample) -> Ack {
         sent: sample.sent,
         prior_in_flight: sample.prior_in_flight,
         in_flight: sample.in_flight,
+        until_departure_ns: sample.until_departure.as_nanos(),
         rtt_ns: sample.rtt.map(Span::as_nanos),
         srtt_ns: (sample.srtt > Span::ZERO).then(|| sample.srtt.as_nanos()),
         min_rtt_ns: (sample.min_rtt < Span::MAX).then(|| sample.min_rtt.as_nanos()),

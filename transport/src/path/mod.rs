@@ -203,7 +203,8 @@ impl PathSender {
         if idle > rto {
             self.cwnd_validation.restart(now);
         }
-        self.notify(now, &PathEvent::IdleRestart { idle, rto }, controller);
+        let app_limited = self.rate.is_app_limited();
+        self.notify(now, &PathEvent::IdleRestart { idle, rto, app_limited }, controller);
     }
 
     /// A packet is sent that counts as so many `segments`, also in `in_flight`; `outstanding` if others are. The snapshot

@@ -80,6 +80,12 @@ impl RateSampler {
         self.delivered
     }
 
+    /// Whether samples are application-limited.
+    #[must_use]
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until != 0
+    }
+
     /// Counts packets as delivered.
     pub fn count(&mut self, packets: u32) {
         self.delivered += u64::from(packets);
@@ -96,7 +102,7 @@ impl RateSampler {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             totals,
-            app_limited: self.app_limited_until != 0,
+            app_limited: self.is_app_limited(),
         }
     }
 

@@ -108,7 +108,7 @@ impl CwndState {
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(ops, cx),
             PathEvent::Recovered { to_ssthresh } => self.on_recovered(ops, *to_ssthresh, cx),
-            PathEvent::IdleRestart { idle, rto } => self.on_idle_restart(ops, *idle, *rto, cx),
+            PathEvent::IdleRestart { idle, rto, .. } => self.on_idle_restart(ops, *idle, *rto, cx),
             PathEvent::ApplicationLimited { cwnd_used } => self.on_application_limited(*cwnd_used),
             PathEvent::Penalise => self.penalise(),
             PathEvent::MssChanged { mss } => self.mss = *mss,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn restart(idle: u64) -> PathEvent {
-        PathEvent::IdleRestart { idle: Span::from_millis(idle), rto: Span::from_millis(250) }
+        PathEvent::IdleRestart { idle: Span::from_millis(idle), rto: Span::from_millis(250), app_limited: true }
     }
 
     fn congestion(cause: Cause, reduce_cwnd: bool, in_flight: u32) -> PathEvent {

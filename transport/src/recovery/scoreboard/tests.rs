@@ -90,3 +90,18 @@ fn the_ring_grows_and_keeps_all_packets() {
     assert!((0..1000).all(|seq| scoreboard.pop().sent == ms(seq)));
     assert_eq!(scoreboard.counts(), PacketCounts::default());
 }
+
+/// Linux `tcp_match_skb_to_sack` cuts a buffer, `tcp_shift_skb_data` puts SACKed packets into that of the one before, and what
+/// follows a hole that is filled.
+#[test]
+fn sacked_packets_share_a_buffer() {
+    let mut scoreboard = ten_packets();
+    scoreboard.end_super_segment();
+    let mut buffers = |seq| {
+        scoreboard.sack(seq);
+        scoreboard.super_segments()
+    };
+    assert_eq!([3, 4, 6, 5, 2].map(&mut buffers), [3, 3, 5, 3, 4]);
+    let left: Vec<u32> = (0..10).map(|_| (scoreboard.pop(), scoreboard.super_segments()).1).collect();
+    assert_eq!(left, [4, 3, 2, 2, 2, 2, 1, 1, 1, 0]);
+}

@@ -199,7 +199,10 @@ impl Sender {
         }
         let room = if tail_room == 0 { goal } else { tail_room };
         let (start, end) = (self.write_queue.written, (self.write_queue.written + room).min(self.write_seq));
-        if start == snd_nxt && start * mss / WRITE_BYTES < end * mss / WRITE_BYTES {
+        // What the write before has put into this buffer leaves at its end, unless the pacer holds it back.
+        let next_write = (start * mss / WRITE_BYTES + 1) * WRITE_BYTES;
+        let is_held_back = next_write / mss > start && self.is_paced() && !self.path.pacer.allows_burst(now);
+        if start == snd_nxt && next_write <= end * mss && !is_held_back {
             self.check_app_limited();
         }
         let is_last = end == self.write_seq;

@@ -14,7 +14,7 @@ const MIN_TSO_RATE: u64 = 1_200_000 / 8;
 /// A burst is the data of 2^-10 s...
 const BURST_SHIFT: u32 = 10;
 /// ...up to the bytes of segmentation offload (64 KiB with headers) and this many packets.
-const GSO_MAX_SIZE: u64 = 65_535 - 320;
+const GSO_MAX_SIZE: u64 = 65_535 - 256;
 const GSO_MAX_SEGS: u64 = 127;
 
 /// `packets` over `interval`.

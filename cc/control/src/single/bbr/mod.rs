@@ -58,7 +58,7 @@ pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
         colour: Some(["#d55e00", "#f0803c"]),
         ..Properties::DEFAULT
     },
-    constructor: Constructor::PerPath(|_| Box::new(Bbr::new())),
+    constructor: Constructor::PerPath(|_| Box::new(Bbr::linux())),
 };
 
 /// 2/ln 2: the minimum gain that doubles the delivery rate every round trip.
@@ -101,6 +101,8 @@ pub struct Bbr {
     probe_rtt: ProbeRtt,
     idle_restart: bool,
 
+    /// As in Linux since 4.20: phases end by what is in flight when the next burst departs.
+    since_4_20: bool,
     /// For a path of a tunnel: the deviations of [`bbr_path`](super::bbr_path).
     for_tunnel_path: bool,
     standing_queue: StandingQueue,
@@ -123,6 +125,7 @@ struct Rounds {
 }
 
 impl Bbr {
+    /// As in Linux 4.14, on which MPTCP's coupled algorithms were built.
     pub(crate) fn new() -> Self {
         Self {
             cwnd: TCP_INIT_CWND,
@@ -145,12 +148,18 @@ impl Bbr {
             full_bw: FullBw::default(),
             probe_rtt: ProbeRtt::default(),
             idle_restart: false,
+            since_4_20: false,
             for_tunnel_path: false,
             standing_queue: StandingQueue::default(),
             prev_ca_state: CaState::Open,
             packet_conservation: false,
             prior_cwnd: 0,
         }
+    }
+
+    /// As in Linux 6.1.
+    fn linux() -> Self {
+        Self { since_4_20: true, ..Self::new() }
     }
 
     /// For a path of a tunnel.
@@ -309,11 +318,12 @@ impl PathController for Bbr {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
-            PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
+            PathEvent::IdleRestart { app_limited: true, .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The model sets the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::Recovered { .. }
+            | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }
             | PathEvent::Penalise => {}
         }

@@ -1,6 +1,6 @@
 //! The modes Startup, Drain, ProbeBW and ProbeRTT, and the transitions between them.
 
-use super::bandwidth::BBR_UNIT;
+use super::bandwidth::{BBR_UNIT, packets_in};
 use super::probe_rtt::ProbeRtt;
 use super::{Bbr, HIGH_GAIN, MIN_CWND};
 use crate::{AckSample, Context, RateSample};
@@ -122,18 +122,25 @@ impl Bbr {
     fn is_next_cycle_phase(&self, sample: &AckSample) -> bool {
         let min_rtt = self.min_rtt.min_rtt_us.unwrap_or(u64::MAX);
         let full_length = self.totals.delivered_mstamp.since(self.cycle_mstamp).as_micros() > min_rtt;
-        let in_flight = u64::from(sample.prior_in_flight);
+        let in_flight = self.in_net_at_departure(sample.prior_in_flight, sample);
         let gain = self.pacing_gain;
         if self.is_cruising() {
             full_length
         } else if gain > BBR_UNIT {
-            // Including the next burst.
-            full_length && (sample.lost > 0 || in_flight + self.tso_segs_goal() >= self.inflight(gain))
+            full_length && (sample.lost > 0 || in_flight >= self.inflight(gain))
         } else if gain < BBR_UNIT {
             full_length || in_flight <= self.inflight(BBR_UNIT)
         } else {
             full_length
         }
+    }
+
+    /// Packets in flight when the next burst departs: while the gain is above one with that burst, and without what is
+    /// delivered until then (Linux `bbr_packets_in_net_at_edt`).
+    fn in_net_at_departure(&self, in_flight: u32, sample: &AckSample) -> u64 {
+        let burst = if self.pacing_gain > BBR_UNIT { self.tso_segs_goal() } else { 0 };
+        let delivered = if self.since_4_20 { packets_in(self.bw.get(), sample.until_departure) } else { 0 };
+        (u64::from(in_flight) + burst).saturating_sub(delivered)
     }
 
     pub(super) fn check_full_bw_reached(&mut self, rs: Option<&RateSample>, sample: &AckSample) {
@@ -162,7 +169,9 @@ impl Bbr {
             self.mode = Mode::Drain;
             self.ssthresh = u32::try_from(self.inflight(BBR_UNIT)).unwrap_or(u32::MAX);
         }
-        if self.mode == Mode::Drain && u64::from(sample.in_flight) <= self.inflight(BBR_UNIT) {
+        let in_flight = sample.in_flight;
+        let in_net = if self.since_4_20 { self.in_net_at_departure(in_flight, sample) } else { u64::from(in_flight) };
+        if self.mode == Mode::Drain && in_net <= self.inflight(BBR_UNIT) {
             self.enter_probe_bw(cx);
         }
     }

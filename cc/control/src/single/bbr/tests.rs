@@ -194,7 +194,7 @@ fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::new();
     flow.rounds(8, 100);
     flow.controller.pacing_rate = 1;
-    flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
+    flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250), app_limited: true });
     assert_eq!(flow.controller.pacing_rate, bytes_per_second(rate(100, Span::from_millis(50)), 1448, BBR_UNIT));
     assert!(flow.controller.idle_restart);
     flow.round(1);

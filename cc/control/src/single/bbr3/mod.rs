@@ -368,11 +368,12 @@ impl PathController for Bbr3 {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
-            PathEvent::IdleRestart { .. } => self.on_idle_restart(cx),
+            PathEvent::IdleRestart { app_limited: true, .. } => self.on_idle_restart(cx),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The model sets the window, not recovery or an idle application.
             PathEvent::PathDown
             | PathEvent::Recovered { .. }
+            | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }
             | PathEvent::Penalise => {}
         }

@@ -246,7 +246,11 @@ fn skipping_probe_rtt_due_to_application_limited_sending() {
         let mut flow = flow_in(Mode::ProbeBwCruise);
         flow.now_ms += 6000;
         if tells {
-            flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(6), rto: Span::from_millis(250) });
+            flow.event(&PathEvent::IdleRestart {
+                idle: Span::from_secs(6),
+                rto: Span::from_millis(250),
+                app_limited: true,
+            });
             assert!(flow.controller.idle_restart);
             assert!(are_equal(pacing_gain(&flow), 1.0), "{}", pacing_gain(&flow));
         }

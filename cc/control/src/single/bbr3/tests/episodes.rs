@@ -55,7 +55,7 @@ fn a_probe_that_repaired_a_loss_counts_as_one_lost_packet() {
 fn a_restart_paces_at_the_bandwidth() {
     let mut flow = Flow::cruising();
     flow.controller.pacing_rate = 1;
-    flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250) });
+    flow.event(&PathEvent::IdleRestart { idle: Span::from_secs(1), rto: Span::from_millis(250), app_limited: true });
     assert_eq!(flow.controller.pacing_rate, bytes_per_second(flow.controller.bw(), 1448, BBR_UNIT));
 }
 
