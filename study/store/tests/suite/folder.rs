@@ -186,17 +186,14 @@ fn damage_is_reported_with_the_name_of_the_file() {
 fn a_run_that_would_not_read_back_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let (results, _) = Results::create_or_resume(dir.path(), manifest("h", 1, &[1])).unwrap();
-    let bad_numbers: [(&str, fn(&mut Run)); 4] = [
-        ("goodput_mbps", |run| run.flows[0].goodput_mbps = f64::NAN),
-        ("jain", |run| run.jain = Some(f64::INFINITY)),
-        ("rtt_ms.p95", |run| run.flows[0].rtt_ms.p95 = f64::NAN),
-        ("queue_delay_ms", |run| {
-            run.paths.push(record::Path { queue_delay_ms: f64::NEG_INFINITY, ..Default::default() })
-        }),
-    ];
-    for (name, spoil) in bad_numbers {
+    for name in ["goodput_mbps", "jain", "rtt_ms.p95", "queue_delay_ms"] {
         let mut bad = run(0, 1);
-        spoil(&mut bad);
+        match name {
+            "goodput_mbps" => bad.flows[0].goodput_mbps = f64::NAN,
+            "jain" => bad.jain = Some(f64::INFINITY),
+            "rtt_ms.p95" => bad.flows[0].rtt_ms.p95 = f64::NAN,
+            _ => bad.paths.push(record::Path { queue_delay_ms: f64::NEG_INFINITY, ..Default::default() }),
+        }
         let error = results.add(0, 1, &bad).unwrap_err().to_string();
         assert_eq!(error, format!("the run of cell 0 with seed 1 has a {name} that is not a finite number"));
     }
