@@ -1,11 +1,8 @@
 //! The receiver against a capture of Linux 6.1: which acknowledgements it sends, and the window that each offers.
 
-use crate::tcp_connection::{Options, receiver_config};
-use ropewalk_transport::tcp::{Receiver, Segment, SegmentKind, receiver::ReceiverConfig};
+use crate::tcp_connection::captured_receiver;
+use ropewalk_transport::tcp::{Segment, SegmentKind};
 use units::{Instant, Span};
-
-/// Payload of a segment in the tunnel, bytes.
-const MSS: u32 = 1388;
 
 /// What came to the kernel in order: microseconds after the SYN, segments at that instant, their timestamp's echo,
 /// milliseconds. One Vegas flow over `papers/al-imareen-2024.toml`, 50 ms, `--on uml --capture`, on the device of MPT's tunnel.
@@ -94,23 +91,7 @@ fn at(us: u64) -> Instant {
 /// the RTT: a segment over the path without delay had waited for the ones before it.
 #[test]
 fn the_acknowledgements_and_windows_of_a_captured_flow_are_the_kernels() {
-    let config = ReceiverConfig {
-        mss: MSS,
-        buffer: [131_072, 6_291_456],
-        tick: Span::from_millis(10),
-        ..receiver_config(Options::default())
-    };
-    let mut receiver = Receiver::new(config);
-    let handshake = Segment {
-        kind: SegmentKind::Syn,
-        seq: 0,
-        tsval: SYN_MS,
-        tsecr: 0,
-        cwr: false,
-        retransmission: false,
-        psh: false,
-    };
-    receiver.handle(at(0), &handshake, false);
+    let (mut receiver, handshake) = captured_receiver(at(0), SYN_MS);
     receiver.handle(at(ARRIVALS[0].0), &Segment { kind: SegmentKind::HandshakeAck, ..handshake }, false);
     let (mut acks, mut seq) = (Vec::new(), 0);
     let instants = ARRIVALS.chunk_by(|one, other| one.0 == other.0);

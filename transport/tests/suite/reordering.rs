@@ -2,10 +2,9 @@
 //! 10 ms, without resequencing (`--set tunnel.resequence.window=0p --on uml --capture`), on the device of MPT's tunnel at
 //! each end. Every second packet is 10 ms late.
 
-use crate::tcp_connection::{Options, receiver_config, sender_config};
-use ropewalk_transport::tcp::receiver::ReceiverConfig;
+use crate::tcp_connection::{Options, captured_receiver, sender_config};
 use ropewalk_transport::tcp::sender::{Input, Output, SenderConfig};
-use ropewalk_transport::tcp::{Ack, Receiver, SackBlocks, Segment, SegmentKind, SinglePathSender};
+use ropewalk_transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathSender};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use units::{Instant, RngStream, Span};
@@ -112,17 +111,8 @@ fn bbr_sends_what_the_kernel_sends() {
 /// of the handshake that data has overtaken.
 #[test]
 fn a_receiver_of_reordered_segments_acknowledges_as_the_kernel_does() {
-    let config = ReceiverConfig {
-        mss: MSS,
-        buffer: [131_072, 6_291_456],
-        tick: Span::from_millis(10),
-        ..receiver_config(Options::default())
-    };
-    let mut receiver = Receiver::new(config);
     let syn = Instant::ZERO + Span::from_millis(u64::from(TIMESTAMP_MS)) + Span::from_micros(698);
-    let (kind, tsval) = (SegmentKind::Syn, TIMESTAMP_MS);
-    let handshake = Segment { kind, seq: 0, tsval, tsecr: 0, cwr: false, retransmission: false, psh: false };
-    receiver.handle(syn, &handshake, false);
+    let (mut receiver, handshake) = captured_receiver(syn, TIMESTAMP_MS);
     let mut acks = Vec::new();
     for fields in lines(include_str!("../captures/reordered-receiver.txt")) {
         let now = syn + Span::from_micros(number(fields[1]));

@@ -3,7 +3,7 @@
 
 use control::{Controller, Ecn};
 use ropewalk_transport::tcp::sender::{Input, LossRecovery, Output};
-use ropewalk_transport::tcp::{Ack, Receiver, Segment, SinglePathSender, receiver, sender};
+use ropewalk_transport::tcp::{Ack, Receiver, Segment, SegmentKind, SinglePathSender, receiver, sender};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
 use units::{Instant, Rate, RngStream, Span};
@@ -139,6 +139,22 @@ pub(crate) fn receiver_config(options: Options) -> receiver::ReceiverConfig {
         ecn: options.echo,
         tick: Span::from_millis(1),
     }
+}
+
+/// A receiver as on Linux 6.1 in virtual time, whose captures are of a tunnel's device; its SYN, with timestamp `tsval`,
+/// comes at `syn`. Returns it with the SYN.
+pub(crate) fn captured_receiver(syn: Instant, tsval: u32) -> (Receiver, Segment) {
+    let config = receiver::ReceiverConfig {
+        mss: 1388,
+        buffer: [131_072, 6_291_456],
+        tick: Span::from_millis(10),
+        ..receiver_config(Options::default())
+    };
+    let mut receiver = Receiver::new(config);
+    let kind = SegmentKind::Syn;
+    let handshake = Segment { kind, seq: 0, tsval, tsecr: 0, cwr: false, retransmission: false, psh: false };
+    receiver.handle(syn, &handshake, false);
+    (receiver, handshake)
 }
 
 impl Connection {
