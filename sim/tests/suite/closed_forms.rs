@@ -98,7 +98,8 @@ fn bbr_probes_the_rtt_every_ten_seconds() {
 }
 
 /// On a clean path BBR keeps between 0.75 and 1.25 bandwidth-delay products in flight, and three bursts (two packets
-/// each at 10 Mbit/s) for acknowledgements that come late; an even number, and two more while it probes.
+/// each at 10 Mbit/s) for acknowledgements that come late; an even number, and two more while it probes. Draining ends by what
+/// is in flight when the next burst departs: in the mean it is up to a burst more.
 #[test]
 fn bbr_keeps_about_one_bandwidth_delay_product_in_flight() {
     let run =
@@ -110,7 +111,7 @@ fn bbr_keeps_about_one_bandwidth_delay_product_in_flight() {
         in_flight.iter().fold((f64::MAX, 0.0_f64), |(min, max), packets| (min.min(*packets), max.max(*packets)));
     println!("in flight {min} to {max}, mean {:.1}, bdp {bdp:.1}", mean(in_flight));
     assert!(min >= 0.75 * bdp && max <= 1.25 * bdp + 6.0 + 1.0 + 2.0, "{min} to {max}");
-    assert!((bdp..bdp + 6.0).contains(&mean(in_flight)), "{} for {bdp}", mean(in_flight));
+    assert!((bdp..bdp + 6.0 + 2.0).contains(&mean(in_flight)), "{} for {bdp}", mean(in_flight));
 }
 
 /// A sized flow delivers exactly its bytes, whatever gets lost.
