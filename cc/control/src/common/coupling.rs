@@ -107,7 +107,10 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
             path_controller_allows_more: self.path_controllers.allows_more(own_index, state),
             has_path_controllers: !self.path_controllers.is_absent(),
         };
-        if !(ops.has_path_controllers && says_nothing(event)) {
+        // What a path's controller holds back is no idling of the application.
+        let is_ignored =
+            matches!(event, PathEvent::ApplicationLimited { .. } | PathEvent::IdleRestart { app_limited: false, .. });
+        if !(ops.has_path_controllers && is_ignored) {
             state.on_event(&mut ops, event, cx);
         }
         self.path_controllers.on_event(own_index, event, state, cx);
@@ -127,12 +130,6 @@ impl<M: Default> SubflowView<M> {
         self.cwnd = f64::from(if state.in_cwnd_reduction() { state.ssthresh } else { state.cwnd });
         self.ca_state = state.ca_state;
     }
-}
-
-/// Whether an event tells a coupled window beside a path's controller nothing: where that holds data back, the application
-/// is not idle.
-fn says_nothing(event: &PathEvent) -> bool {
-    matches!(event, PathEvent::ApplicationLimited { .. } | PathEvent::IdleRestart { app_limited: false, .. })
 }
 
 /// The operations of one path of a coupling, for the time of one event.

@@ -13,8 +13,11 @@ const PACING_MARGIN_PERCENT: u128 = 99;
 const MIN_TSO_RATE: u64 = 1_200_000 / 8;
 /// A burst is the data of 2^-10 s...
 const BURST_SHIFT: u32 = 10;
-/// ...up to the bytes of segmentation offload (64 KiB with headers) and this many packets.
-const GSO_MAX_SIZE: u64 = 65_535 - 256;
+/// ...up to the bytes of segmentation offload: 64 KiB without `MAX_TCP_HEADER`, which is this in kernels with wireless
+/// drivers...
+pub(super) const GSO_MAX_SIZE: u64 = 65_535 - 320;
+/// ...and this in the kernels that were measured; and this many packets.
+pub(super) const MEASURED_GSO_MAX_SIZE: u64 = 65_535 - 256;
 const GSO_MAX_SEGS: u64 = 127;
 
 /// `packets` over `interval`.
@@ -74,7 +77,7 @@ impl Bbr {
     /// Packets in one burst of the pacer.
     pub(super) fn tso_segs_goal(&self) -> u64 {
         let min_segs = if self.pacing_rate < MIN_TSO_RATE { 1 } else { 2 };
-        let bytes = (self.pacing_rate >> BURST_SHIFT).min(GSO_MAX_SIZE);
+        let bytes = (self.pacing_rate >> BURST_SHIFT).min(self.gso_max_size);
         (bytes / u64::from(self.mss.max(1))).clamp(min_segs, GSO_MAX_SEGS)
     }
 }

@@ -103,6 +103,8 @@ pub struct Bbr {
 
     /// As in Linux since 4.20: phases end by what is in flight when the next burst departs.
     since_4_20: bool,
+    /// Bytes of the largest burst.
+    gso_max_size: u64,
     /// For a path of a tunnel: the deviations of [`bbr_path`](super::bbr_path).
     for_tunnel_path: bool,
     standing_queue: StandingQueue,
@@ -149,6 +151,7 @@ impl Bbr {
             probe_rtt: ProbeRtt::default(),
             idle_restart: false,
             since_4_20: false,
+            gso_max_size: bandwidth::GSO_MAX_SIZE,
             for_tunnel_path: false,
             standing_queue: StandingQueue::default(),
             prev_ca_state: CaState::Open,
@@ -157,9 +160,9 @@ impl Bbr {
         }
     }
 
-    /// As in Linux 6.1.
+    /// As in the Linux 6.1 that was measured.
     fn linux() -> Self {
-        Self { since_4_20: true, ..Self::new() }
+        Self { since_4_20: true, gso_max_size: bandwidth::MEASURED_GSO_MAX_SIZE, ..Self::new() }
     }
 
     /// For a path of a tunnel.

@@ -18,7 +18,7 @@ const BURST_SHIFT: u32 = 10;
 const OFFLOAD_BYTES: u64 = 65_536;
 const OFFLOAD_RTT_SHIFT: u32 = 9;
 /// ...up to the bytes of segmentation offload (64 KiB with headers), and at least this many packets.
-const GSO_MAX_SIZE: u64 = 65_535 - 256;
+const GSO_MAX_SIZE: u64 = 65_535 - 320;
 const MIN_TSO_SEGS: u64 = 2;
 
 /// Parameters; shares in 1/256.
