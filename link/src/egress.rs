@@ -70,42 +70,35 @@ impl<P: Packet> Egress<P> {
         has_rate && self.loss.is_none() && self.impairments.is_none() && self.wire.is_plain()
     }
 
-    /// Sends a packet that leaves a [plain](Self::is_plain) transmitter at `departure`.
-    #[inline]
-    pub(super) fn send_plain(&mut self, departure: Instant, packet: P) -> Verdict {
-        let arrival = self.wire.plain_arrival_of(departure);
-        self.wire.push(departure, arrival, Some(packet));
-        Verdict::Accepted
-    }
-
-    /// As [`send_plain`](Self::send_plain); but a packet that arrives before `horizon` has left the pipe.
-    #[inline]
-    pub(super) fn forward_plain(&mut self, departure: Instant, packet: P, horizon: Instant) -> Forwarded<P> {
-        let arrival = self.wire.plain_arrival_of(departure);
-        if arrival < horizon {
-            return self.deliver(packet, arrival);
+    /// Transmits a packet, available since `available_at`, of a [plain](Self::is_plain) egress.
+    #[inline(always)]
+    pub(super) fn transmit_plain(&mut self, available_at: Instant, transmission: &Transmission, arrival: Instant) {
+        let Transmission { start, departure, serialisation_time } = *transmission;
+        if let Transmitter::Rate(rate) = &mut self.transmitter {
+            rate.idle_at = departure;
         }
-        self.wire.push(departure, arrival, Some(packet));
-        Forwarded::Enqueued(Verdict::Accepted)
+        self.counters.offered += 1;
+        self.counters.count_transmission(start.since(available_at), serialisation_time);
+        self.wire.last_arrival = arrival;
     }
 
     /// Removes the first packet that arrives before `horizon`.
     pub(super) fn forward_first(&mut self, horizon: Instant) -> Option<(P, Instant)> {
         let (packet, arrival) = self.wire.take_before(horizon)?;
-        self.count_delivered(&packet);
+        self.count_delivered(packet.bytes());
         Some((packet, arrival))
     }
 
     #[inline]
     fn deliver(&mut self, packet: P, arrival: Instant) -> Forwarded<P> {
-        self.count_delivered(&packet);
+        self.count_delivered(packet.bytes());
         Forwarded::Arrives(packet, arrival)
     }
 
     #[inline]
-    fn count_delivered(&mut self, packet: &P) {
+    pub(super) fn count_delivered(&mut self, bytes: u32) {
         self.counters.delivered += 1;
-        self.counters.bytes_delivered += u64::from(packet.bytes());
+        self.counters.bytes_delivered += u64::from(bytes);
     }
 
     #[inline]
@@ -144,6 +137,7 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Discards a packet that the queue or the delay stage drops.
+    #[cold]
     pub(super) fn discard_dropped(&mut self, packet: P) -> Verdict {
         self.counters.dropped += 1;
         self.discarded.push(packet);
@@ -161,7 +155,7 @@ impl<P: Packet> Egress<P> {
     #[inline]
     pub(super) fn receive(&mut self, now: Instant) -> Option<P> {
         let packet = self.wire.receive(now, &mut self.counters)?;
-        self.count_delivered(&packet);
+        self.count_delivered(packet.bytes());
         Some(packet)
     }
 

@@ -5,7 +5,6 @@
 //! updated at each call. At an instant at which a transmission starts and a packet arrives, the start comes first.
 
 use super::aqm::EnqueueAction;
-use super::counters::LinkCounters;
 use super::egress::Egress;
 use super::limit::EffectiveLimit;
 use super::packet::{Forwarded, Packet, Verdict};
@@ -81,24 +80,13 @@ impl EnqueueAqm {
         self.red.is_none()
     }
 
-    /// Enqueues a packet of `size` bytes at a [drop-tail](Self::is_drop_tail) queue; returns its departure, or none if there
-    /// is no room.
+    /// The transmission of a packet of `size` bytes that joins a [drop-tail](Self::is_drop_tail) queue now; none if there is no
+    /// room.
     #[inline(always)]
-    pub(super) fn transmit(
-        &mut self,
-        now: Instant,
-        size: u64,
-        rate: &mut FixedRate,
-        counters: &mut LinkCounters,
-    ) -> Option<Instant> {
+    pub(super) fn next_transmission(&mut self, now: Instant, size: u64, rate: &mut FixedRate) -> Option<Transmission> {
         self.dequeue_until(now);
-        if rate.idle_at() > now && !self.limit.has_room_for(self.waiting.len(), self.bytes, size) {
-            return None;
-        }
-        let Transmission { start, departure, serialisation_time } = rate.send(now, size);
-        counters.count_transmission(start.since(now), serialisation_time);
-        self.wait_until(start, now, size);
-        Some(departure)
+        let has_room = rate.idle_at <= now || self.limit.has_room_for(self.waiting.len(), self.bytes, size);
+        has_room.then(|| rate.next(now, size))
     }
 
     #[inline]
@@ -107,8 +95,9 @@ impl EnqueueAqm {
         self.passes_red(now, packet, egress) && self.has_room(now, size, egress)
     }
 
-    #[inline]
-    fn wait_until(&mut self, start: Instant, now: Instant, size: u64) {
+    /// A packet waits until its transmission starts.
+    #[inline(always)]
+    pub(super) fn wait_until(&mut self, start: Instant, now: Instant, size: u64) {
         if start > now {
             self.waiting.push_back(ScheduledPacket { start, size });
             self.bytes += size;

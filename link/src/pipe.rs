@@ -69,26 +69,49 @@ impl<P: Packet> Pipe<P> {
         self.is_plain = self.is_up && self.policer.is_none() && is_drop_tail && self.egress.is_plain();
     }
 
-    /// Enqueues a packet of a plain pipe; returns its departure, or none if the queue is full.
+    /// Transmits a packet of a plain pipe that arrives at the far end before `horizon`; returns its departure and arrival.
+    /// None if the queue is full, the packet arrives later or the pipe is not plain: nothing has changed then.
     #[inline(always)]
-    fn transmit_plain(&mut self, now: Instant, bytes: u32) -> Option<Instant> {
-        let (Queue::EnqueueAqm(queue), Transmitter::Rate(rate)) = (&mut self.queue, &mut self.egress.transmitter)
+    fn transmit_plain(&mut self, now: Instant, bytes: u32, horizon: Instant) -> Option<(Instant, Instant)> {
+        let (true, Queue::EnqueueAqm(queue), Transmitter::Rate(rate)) =
+            (self.is_plain, &mut self.queue, &mut self.egress.transmitter)
         else {
-            unreachable!("a plain pipe has a drop-tail queue and a rate");
+            return None;
         };
-        self.egress.counters.offered += 1;
-        queue.transmit(now, u64::from(bytes) + self.overhead, rate, &mut self.egress.counters)
+        let size = u64::from(bytes) + self.overhead;
+        let transmission = queue.next_transmission(now, size, rate)?;
+        let arrival = self.egress.wire.plain_arrival_of(transmission.departure);
+        if arrival >= horizon {
+            return None;
+        }
+        queue.wait_until(transmission.start, now, size);
+        self.egress.transmit_plain(now, &transmission, arrival);
+        Some((transmission.departure, arrival))
+    }
+
+    /// As [`forward`](Self::forward), for a packet of so many bytes that is only to be delayed: its arrival. None if there is
+    /// more to decide: nothing has changed then.
+    #[inline(always)]
+    pub fn forward_plain(&mut self, now: Instant, bytes: u32, horizon: Instant) -> Option<Instant> {
+        let (_, arrival) = self.transmit_plain(now, bytes, horizon)?;
+        self.egress.count_delivered(bytes);
+        Some(arrival)
     }
 
     /// Enqueues a packet. One that is not accepted is among the [discarded](Self::take_discarded) ones.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, now: Instant, packet: P) -> Verdict {
-        if self.is_plain {
-            return match self.transmit_plain(now, packet.bytes()) {
-                Some(departure) => self.egress.send_plain(departure, packet),
-                None => self.egress.discard_dropped(packet),
-            };
+        match self.transmit_plain(now, packet.bytes(), Instant::NEVER) {
+            Some((departure, arrival)) => {
+                self.egress.wire.push(departure, arrival, Some(packet));
+                Verdict::Accepted
+            }
+            None => self.enqueue_any(now, packet),
         }
+    }
+
+    #[inline(never)]
+    fn enqueue_any(&mut self, now: Instant, packet: P) -> Verdict {
         match self.admit(now, packet) {
             Ok((packet, size)) => match &mut self.queue {
                 Queue::EnqueueAqm(queue) => queue.enqueue(now, packet, size, &mut self.egress),
@@ -120,14 +143,7 @@ impl<P: Packet> Pipe<P> {
     /// As [`enqueue`](Self::enqueue), of a pipe that [forwards](Self::forwards): a packet that arrives at the far end before
     /// `horizon` leaves the pipe now, with the time at which it arrives. No other method may be called for a time before
     /// its arrival but those that enqueue, and `horizon` must not become less.
-    #[inline]
     pub fn forward(&mut self, now: Instant, packet: P, horizon: Instant) -> Forwarded<P> {
-        if self.is_plain {
-            return match self.transmit_plain(now, packet.bytes()) {
-                Some(departure) => self.egress.forward_plain(departure, packet, horizon),
-                None => Forwarded::Enqueued(self.egress.discard_dropped(packet)),
-            };
-        }
         match self.admit(now, packet) {
             Ok((packet, size)) => match &mut self.queue {
                 Queue::EnqueueAqm(queue) => queue.forward(now, packet, size, horizon, &mut self.egress),

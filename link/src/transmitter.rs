@@ -146,7 +146,8 @@ pub(super) struct FixedRate {
     /// Time at which the rate takes effect: later than now while a packet leaves at the opportunities of a former
     /// trace.
     effective_from: Instant,
-    idle_at: Instant,
+    /// Time at which all packets accepted so far have been transmitted.
+    pub(super) idle_at: Instant,
     /// The last two packet sizes and their transmission times: saves the division for almost every packet.
     cached_times: [(u64, Span); 2],
 }
@@ -157,18 +158,19 @@ impl FixedRate {
         Self { rate, effective_from: Instant::ZERO, idle_at, cached_times: [(0, Span::ZERO); 2] }
     }
 
-    /// Time at which all packets accepted so far have been transmitted.
-    #[inline]
-    pub(super) fn idle_at(&self) -> Instant {
-        self.idle_at
-    }
-
     /// Transmits a packet that is available since `available_at`, after all before it.
     #[inline]
-    pub(super) fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
+    fn send(&mut self, available_at: Instant, bytes: u64) -> Transmission {
+        let transmission = self.next(available_at, bytes);
+        self.idle_at = transmission.departure;
+        transmission
+    }
+
+    /// The transmission of a packet that is available since `available_at`.
+    #[inline(always)]
+    pub(super) fn next(&mut self, available_at: Instant, bytes: u64) -> Transmission {
         let (start, serialisation_time) = (self.idle_at.max(available_at), self.time_for(bytes));
-        self.idle_at = start + serialisation_time;
-        Transmission { start, departure: self.idle_at, serialisation_time }
+        Transmission { start, departure: start + serialisation_time, serialisation_time }
     }
 
     #[inline]

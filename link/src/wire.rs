@@ -23,7 +23,7 @@ pub(super) struct Wire<P> {
     /// Numbers of the packets in flight that skip the delay, in order.
     undelayed: VecDeque<u64>,
     /// Time at which the last packet sent so far arrives.
-    last_arrival: Instant,
+    pub(super) last_arrival: Instant,
     delay_stage: Option<DelayStage>,
 }
 
@@ -144,9 +144,8 @@ impl<P: Packet> Wire<P> {
 
     /// Arrival of the next packet, on a [plain](Self::is_plain) wire.
     #[inline]
-    pub(super) fn plain_arrival_of(&mut self, departure: Instant) -> Instant {
-        self.last_arrival = (departure + self.delay).max(self.last_arrival);
-        self.last_arrival
+    pub(super) fn plain_arrival_of(&self, departure: Instant) -> Instant {
+        (departure + self.delay).max(self.last_arrival)
     }
 
     /// Removes the first packet that arrives before `horizon`; returns it with its arrival. Only without impairments.

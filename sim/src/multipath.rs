@@ -39,12 +39,14 @@ impl MultipathStats {
     }
 
     /// Adds an RTT sample of a subflow.
+    #[inline]
     pub(crate) fn add_rtt(&mut self, subflow: usize, rtt: Span, srtt: Span) {
         self.subflows[subflow].rtt.add(rtt);
         self.subflows[subflow].srtt.add(srtt);
     }
 
     /// Adds the delays of data that was acknowledged.
+    #[inline]
     pub(crate) fn add_delays(&mut self, protocol_delay: Span, head_of_line_degree: Span) {
         self.protocol_delay.add(protocol_delay);
         self.head_of_line_degree.add(head_of_line_degree);

@@ -3,6 +3,7 @@
 use crate::super_segment::SuperSegment;
 use link::EcnField;
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use transport::tcp::{Ack, Segment};
 use transport::{mptcp, quic};
 use units::Instant;
@@ -98,53 +99,111 @@ impl Packet {
     }
 }
 
-/// The descriptor of a packet that pipes carry: its slot, and the fields that queues read or change.
+/// The descriptor of a packet that pipes carry: its slot, and the fields that queues read or change. It is two numbers, which
+/// are passed in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketDescriptor {
-    pub slot: u32,
-    /// Size with all headers but the link layer's, bytes.
-    pub bytes: u32,
-    /// The flow by the outermost headers: in a tunnel all packets of a path are one.
-    pub flow: u16,
-    /// The ECN field of the outermost header.
-    pub ecn: EcnField,
-    /// The checksum is wrong.
-    pub corrupted: bool,
-    /// A copy that a wire has just made; its slot is still the original's.
-    pub is_new_copy: bool,
+    /// The slot, and in the upper half the size with all headers but the link layer's, bytes.
+    slot_and_bytes: u64,
+    /// The flow by the outermost headers (in a tunnel all packets of a path are one), then the ECN field of the outermost
+    /// header and flags.
+    flow_and_flags: NonZeroU32,
 }
+
+const ECN_SHIFT: u32 = 16;
+/// The checksum is wrong.
+const CORRUPTED: u32 = 1 << 18;
+/// A copy that a wire has just made; its slot is still the original's.
+const NEW_COPY: u32 = 1 << 19;
+/// It counts as a data packet.
+const DATA: u32 = 1 << 20;
+/// Set in every descriptor.
+const PRESENT: NonZeroU32 = NonZeroU32::new(1 << 21).expect("a bit");
 
 impl PacketDescriptor {
     /// The descriptor of a packet at its sending host.
     #[inline]
-    pub(crate) fn new(slot: u32, bytes: u32, flow: u16, ecn: EcnField) -> Self {
-        Self { slot, bytes, flow, ecn, corrupted: false, is_new_copy: false }
+    pub(crate) fn new(slot: u32, bytes: u32, flow: u16, ecn: EcnField, is_data: bool) -> Self {
+        let slot_and_bytes = u64::from(bytes) << 32 | u64::from(slot);
+        let flags = (ecn as u32) << ECN_SHIFT | if is_data { DATA } else { 0 };
+        Self { slot_and_bytes, flow_and_flags: PRESENT | u32::from(flow) | flags }
+    }
+
+    /// Whether the packet counts as a data packet.
+    #[inline]
+    pub(crate) fn is_data(self) -> bool {
+        self.flow_and_flags.get() & DATA != 0
+    }
+
+    /// The packet's slot.
+    #[inline]
+    pub(crate) fn slot(self) -> u32 {
+        self.slot_and_bytes as u32
+    }
+
+    /// The same packet in another slot.
+    pub(crate) fn moved(self, slot: u32) -> Self {
+        Self { slot_and_bytes: self.slot_and_bytes & !u64::from(u32::MAX) | u64::from(slot), ..self }
+    }
+
+    /// The same packet in an outer header of so many bytes, which belongs to `flow`.
+    pub(crate) fn encapsulated(self, bytes: u32, flow: u16) -> Self {
+        let flags = self.flow_and_flags.get() & !u32::from(u16::MAX);
+        Self {
+            slot_and_bytes: self.slot_and_bytes + (u64::from(bytes) << 32),
+            flow_and_flags: PRESENT | flags | u32::from(flow),
+        }
+    }
+
+    /// Whether the checksum is wrong.
+    #[inline]
+    pub(crate) fn is_corrupted(self) -> bool {
+        self.flow_and_flags.get() & CORRUPTED != 0
+    }
+
+    /// Whether it is a copy that a wire has just made, whose slot is still the original's.
+    #[inline]
+    pub(crate) fn is_new_copy(self) -> bool {
+        self.flow_and_flags.get() & NEW_COPY != 0
+    }
+
+    /// A new copy that has got a slot of its own.
+    pub(crate) fn separated(self, slot: u32) -> Self {
+        Self { flow_and_flags: PRESENT | self.flow_and_flags.get() & !NEW_COPY, ..self.moved(slot) }
     }
 }
 
 impl link::Packet for PacketDescriptor {
+    #[inline]
     fn bytes(&self) -> u32 {
-        self.bytes
+        (self.slot_and_bytes >> 32) as u32
     }
 
     fn flow(&self) -> u16 {
-        self.flow
+        self.flow_and_flags.get() as u16
     }
 
+    #[inline]
     fn ecn(&self) -> EcnField {
-        self.ecn
+        match self.flow_and_flags.get() >> ECN_SHIFT & 3 {
+            0 => EcnField::NotEct,
+            1 => EcnField::Ect0,
+            2 => EcnField::Ect1,
+            _ => EcnField::Ce,
+        }
     }
 
     fn mark(&mut self) {
-        self.ecn = self.ecn.marked();
+        let others = self.flow_and_flags.get() & !(3 << ECN_SHIFT);
+        self.flow_and_flags = PRESENT | others | (self.ecn().marked() as u32) << ECN_SHIFT;
     }
 
     fn duplicate(&mut self) -> Self {
-        Self { is_new_copy: true, ..*self }
+        Self { flow_and_flags: self.flow_and_flags | NEW_COPY, ..*self }
     }
 
     fn corrupt(&mut self) {
-        self.corrupted = true;
+        self.flow_and_flags |= CORRUPTED;
     }
 }
 
@@ -178,9 +237,9 @@ impl Slab {
 
     /// Frees the slot of a packet that has arrived or is lost.
     #[inline]
-    pub(crate) fn remove(&mut self, slot: u32) -> Packet {
+    pub(crate) fn remove(&mut self, slot: u32) -> &Packet {
         self.free.push(slot);
-        self.packets[slot as usize]
+        &self.packets[slot as usize]
     }
 
     /// Number of datagrams of Ropewalk's tunnel. (Looks at every packet.)

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::event_loop::{EventLoop, Input};
 use crate::packet::{Body, Direction, Packet, PacketDescriptor};
 use crate::relay::{ByteRange, RelayEnd};
-use link::EcnField;
+use link::{EcnField, Packet as _};
 use machine::{
     Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_REALTIME_STREAM,
     FIRST_UNORDERED_STREAM, MAX_PATHS, PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler,
@@ -44,7 +44,7 @@ pub(crate) struct TunnelPayload {
 impl TunnelPayload {
     /// A packet behind an offload header of so many bytes.
     fn packet(packet: Packet, descriptor: PacketDescriptor, offload_header: u32) -> Self {
-        let (end, ecn) = (descriptor.bytes + offload_header, descriptor.ecn);
+        let (end, ecn) = (descriptor.bytes() + offload_header, descriptor.ecn());
         Self { inner: Arc::new(InnerPacket::Packet(packet, descriptor)), start: 0, end, ecn }
     }
 
@@ -79,8 +79,8 @@ impl Payload for TunnelPayload {
     /// what the tunnel can carry.
     fn signal_congestion(&mut self) -> bool {
         let InnerPacket::Packet(packet, descriptor) = Arc::make_mut(&mut self.inner) else { return true };
-        descriptor.ecn = descriptor.ecn.marked();
-        if descriptor.ecn == EcnField::Ce {
+        descriptor.mark();
+        if descriptor.ecn() == EcnField::Ce {
             return true;
         }
         let Body::TcpSuperSegment(whole) = &mut packet.body else { return false };
@@ -230,7 +230,7 @@ impl Ropewalk {
         for input in inputs.drain(..) {
             match input {
                 Input::Packet(packet, descriptor) => {
-                    end.carried += u64::from(descriptor.bytes);
+                    end.carried += u64::from(descriptor.bytes());
                     let payload = TunnelPayload::packet(packet, descriptor, offload_header);
                     end.machine.offer(now, (packet.flow % streams) as u8, payload);
                 }
@@ -294,9 +294,9 @@ impl Ropewalk {
             match (Arc::unwrap_or_clone(buffer.take()?), &mut *relay) {
                 (InnerPacket::Packet(packet, mut descriptor), _) => {
                     if ce {
-                        descriptor.ecn = descriptor.ecn.marked();
+                        descriptor.mark();
                     }
-                    *carried += u64::from(descriptor.bytes);
+                    *carried += u64::from(descriptor.bytes());
                     return Some((packet, descriptor));
                 }
                 (InnerPacket::Message(message), Some(relay)) => relay.receive(now, message),

@@ -347,7 +347,7 @@ impl TcpFlow {
     }
 
     /// Reports the segments delivered in order to the application. Returns whether a video player requests more now.
-    #[inline]
+    #[inline(always)]
     fn on_delivery(&mut self, now: Instant) -> bool {
         let delivered = self.connection.delivered();
         if let Application::Video(video) = &mut self.application {

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::packet::{PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
+use link::Packet as _;
 use mpt::{PathAssigner, ReorderConfig, Resequencer};
 use record::Distribution;
 use scenario::model::{self, AlgorithmChoice};
@@ -58,10 +59,10 @@ impl Ingress {
         slab: &mut Slab,
     ) -> (PacketDescriptor, u16) {
         // Every path counts as usable: MPT's sender learns of a dead path only after seconds, which is not modelled.
-        let (seq, path_id) = self.path_assigner.assign(now, descriptor.bytes).unwrap_or((0, PathId(0)));
-        slab.get_mut(descriptor.slot).tunnel_seq = Some(seq);
+        let (seq, path_id) = self.path_assigner.assign(now, descriptor.bytes()).unwrap_or((0, PathId(0)));
+        slab.get_mut(descriptor.slot()).tunnel_seq = Some(seq);
         let path = self.paths[path_id.index()];
-        (PacketDescriptor { bytes: descriptor.bytes + self.overhead, flow: u16::MAX - path, ..descriptor }, path)
+        (descriptor.encapsulated(self.overhead, u16::MAX - path), path)
     }
 
     /// The next packet to be sent: the one that the thread is blocked on, or one from the device.

@@ -200,6 +200,7 @@ pub struct RateSample {
 impl RateSample {
     /// The rate with `mss` bytes a packet.
     #[must_use]
+    #[inline]
     pub fn rate(&self, mss: u32) -> Rate {
         Rate::of(u64::from(self.delivered) * u64::from(mss), self.interval)
     }

@@ -152,7 +152,11 @@ impl Run {
                 let flow = (bytes % 3) as u16;
                 let ecn = FIELDS[usize::from(flow)];
                 let packet = TestPacket { ecn, flow, ..packet(self.offered, bytes) };
-                if let Forwarded::Arrives(packet, arrival) = self.pipe.forward(now, packet, horizon) {
+                let forwarded = match self.pipe.forward_plain(now, bytes, horizon) {
+                    Some(arrival) => Forwarded::Arrives(packet, arrival),
+                    None => self.pipe.forward(now, packet, horizon),
+                };
+                if let Forwarded::Arrives(packet, arrival) = forwarded {
                     self.arrived.push((arrival.0, packet));
                 }
                 self.offered += 1;

@@ -8,7 +8,7 @@ use crate::packet::{Body, Packet, PacketDescriptor};
 use crate::split_connection::SplitConnection;
 use crate::super_segment::SuperSegment;
 use crate::tcp::TcpFlow;
-use link::EcnField;
+use link::{EcnField, Packet as _};
 use transport::tcp::{Ack, Segment, SegmentKind};
 use transport::{mptcp, quic};
 use units::Instant;
@@ -16,36 +16,37 @@ use units::Instant;
 impl Engine {
     /// Hands a packet to the host that it has reached.
     pub(super) fn deliver(&mut self, descriptor: PacketDescriptor) {
-        let packet = self.network.slab.remove(descriptor.slot);
-        self.digest.add(self.network.now.0 ^ (u64::from(packet.flow) << 48));
-        match &packet.body {
-            Body::TcpSegment(segment) => self.on_segment(&packet, segment, descriptor.ecn == EcnField::Ce),
-            Body::TcpSuperSegment(whole) => {
-                self.on_super_segment(&packet, whole, descriptor.ecn == EcnField::Ce);
+        let (now, marked) = (self.network.now, descriptor.ecn() == EcnField::Ce);
+        let &Packet { ref body, flow, connection, direction, .. } = self.network.slab.remove(descriptor.slot());
+        self.digest.add(now.0 ^ (u64::from(flow) << 48));
+        match *body {
+            Body::TcpSegment(segment) => self.on_segment(flow, connection, &segment, marked),
+            Body::TcpAck(ref ack) => {
+                let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
+                let is_syn_ack = ack.syn;
+                tcp.on_ack(now, ack);
+                self.poll_sender(flow);
+                if self.is_leg(flow) {
+                    self.on_leg_ack(flow, is_syn_ack);
+                }
             }
-            Body::TcpAck(ack) => {
-                self.on_ack(&packet, |tcp, now| tcp.on_ack(now, ack));
-                self.on_leg_ack(packet.flow, ack);
+            Body::TcpSuperSegment(whole) => self.on_super_segment(flow, connection, &whole, marked),
+            Body::MptcpSegment(segment) => self.on_mptcp_segment(flow, connection, &segment, marked),
+            Body::MptcpAck(ref ack) => {
+                let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
+                tcp.on_mptcp_ack(now, ack);
+                self.poll_sender(flow);
             }
-            Body::MptcpSegment(segment) => self.on_mptcp_segment(&packet, segment, descriptor.ecn == EcnField::Ce),
-            Body::MptcpAck(ack) => self.on_ack(&packet, |tcp, now| tcp.on_mptcp_ack(now, ack)),
-            Body::QuicPacket(quic) => self.on_quic_packet(&packet, quic, descriptor.ecn == EcnField::Ce),
-            Body::QuicReply(reply) => self.on_ack(&packet, |tcp, now| tcp.on_quic_reply(now, reply)),
-            &Body::Request(number) => self.on_request(&packet, number),
-            &Body::Udp { sent, number } => self.on_datagram(packet.flow, number, sent),
+            Body::QuicPacket(quic) => self.on_quic_packet(flow, connection, &quic, marked),
+            Body::QuicReply(ref reply) => {
+                let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
+                tcp.on_quic_reply(now, reply);
+                self.poll_sender(flow);
+            }
+            Body::Request(number) => self.on_request(flow, connection, number),
+            Body::Udp { sent, number } => self.on_datagram(flow, number, sent),
             Body::Stray => {}
-            &Body::TunnelDatagram(datagram) => {
-                self.network.arrive(packet.direction, datagram, descriptor.ecn == EcnField::Ce);
-            }
-        }
-    }
-
-    /// The TCP flow that a packet belongs to; none if its connection is closed.
-    #[inline]
-    fn tcp(&mut self, packet: &Packet) -> Option<&mut TcpFlow> {
-        match &mut self.flows[usize::from(packet.flow)].protocol {
-            FlowProtocol::Tcp(tcp) if tcp.accepts(packet.connection) => Some(tcp),
-            _ => None,
+            Body::TunnelDatagram(datagram) => self.network.arrive(direction, datagram, marked),
         }
     }
 
@@ -113,40 +114,42 @@ impl Engine {
         }
     }
 
-    fn on_segment(&mut self, packet: &Packet, segment: &Segment, marked: bool) {
+    fn on_segment(&mut self, flow: u16, connection: u16, segment: &Segment, marked: bool) {
         let now = self.network.now;
-        if segment.kind == SegmentKind::Syn && self.hold_syn(packet.flow, segment) {
+        if segment.kind == SegmentKind::Syn && self.hold_syn(flow, segment) {
             return;
         }
-        let Some(tcp) = self.tcp(packet) else { return };
+        let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
         let ack = tcp.on_segment(now, segment, marked);
         self.network.work.delivered_data_packets += 1;
-        self.send_ack(packet.flow, ack);
-        self.on_leg_segment(packet.flow);
+        self.send_ack(flow, ack);
+        if self.is_leg(flow) {
+            self.on_leg_segment(flow);
+        }
     }
 
-    fn on_super_segment(&mut self, packet: &Packet, whole: &SuperSegment, marked: bool) {
+    fn on_super_segment(&mut self, flow: u16, connection: u16, whole: &SuperSegment, marked: bool) {
         let now = self.network.now;
-        let Some(tcp) = self.tcp(packet) else { return };
+        let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
         let ack = tcp.on_super_segment(now, whole, marked);
         self.network.work.delivered_data_packets += u64::from(whole.segments);
-        self.send_ack(packet.flow, ack);
+        self.send_ack(flow, ack);
     }
 
-    fn on_mptcp_segment(&mut self, packet: &Packet, segment: &mptcp::Segment, marked: bool) {
+    fn on_mptcp_segment(&mut self, flow: u16, connection: u16, segment: &mptcp::Segment, marked: bool) {
         let now = self.network.now;
-        let Some(tcp) = self.tcp(packet) else { return };
+        let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
         let ack = tcp.on_mptcp_segment(now, segment, marked);
         self.network.work.delivered_data_packets += 1;
-        self.send_mptcp_ack(packet.flow, ack);
+        self.send_mptcp_ack(flow, ack);
     }
 
-    fn on_quic_packet(&mut self, packet: &Packet, quic: &quic::Packet, marked: bool) {
+    fn on_quic_packet(&mut self, flow: u16, connection: u16, quic: &quic::Packet, marked: bool) {
         let now = self.network.now;
-        let Some(tcp) = self.tcp(packet) else { return };
+        let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
         let reply = tcp.on_quic_packet(now, quic, marked);
         self.network.work.delivered_data_packets += 1;
-        self.send_quic_reply(packet.flow, reply);
+        self.send_quic_reply(flow, reply);
     }
 
     /// Schedules the receiving host's next timer and sends its acknowledgement, if there is one.
@@ -186,18 +189,11 @@ impl Engine {
         }
     }
 
-    fn on_ack(&mut self, packet: &Packet, handle: impl FnOnce(&mut TcpFlow, Instant)) {
+    fn on_request(&mut self, flow: u16, connection: u16, number: u32) {
         let now = self.network.now;
-        let Some(tcp) = self.tcp(packet) else { return };
-        handle(tcp, now);
-        self.poll_sender(packet.flow);
-    }
-
-    fn on_request(&mut self, packet: &Packet, number: u32) {
-        let now = self.network.now;
-        let Some(tcp) = self.tcp(packet) else { return };
+        let Some(tcp) = tcp(&mut self.flows, flow, connection) else { return };
         tcp.on_request(now, number);
-        self.poll_sender(packet.flow);
+        self.poll_sender(flow);
     }
 
     /// Sends until the sender has nothing more to send now.
@@ -271,5 +267,14 @@ impl Engine {
         if let FlowProtocol::Udp(source) = &mut self.flows[usize::from(flow)].protocol {
             source.on_datagram(self.network.now, number, sent);
         }
+    }
+}
+
+/// The TCP flow that a packet of this flow and connection belongs to; none if the connection is closed.
+#[inline(always)]
+fn tcp(flows: &mut [FlowState], flow: u16, connection: u16) -> Option<&mut TcpFlow> {
+    match &mut flows[usize::from(flow)].protocol {
+        FlowProtocol::Tcp(tcp) if tcp.accepts(connection) => Some(tcp),
+        _ => None,
     }
 }

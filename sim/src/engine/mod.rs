@@ -110,7 +110,7 @@ impl Engine {
     /// Takes the packet that is due from a pipe, and delivers it if it has crossed its path.
     fn serve(&mut self, pipe: u32) {
         let Some(descriptor) = self.network.serve(pipe) else { return };
-        match self.network.slab.get(descriptor.slot).tunnel_seq {
+        match self.network.slab.get(descriptor.slot()).tunnel_seq {
             None => self.deliver(descriptor),
             Some(seq) => {
                 self.network.leave_tunnel(seq, descriptor, &mut self.delivered);

@@ -8,7 +8,7 @@ use crate::relay::SocketEvent;
 use crate::split_connection::SplitConnection;
 use relay::{Addresses, ConnectionId, Event, ResetReason};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use transport::tcp::{Ack, Segment};
+use transport::tcp::Segment;
 
 /// The addresses of a flow's connection: the sender's port is the flow's number.
 fn addresses(flow: u16) -> Addresses {
@@ -17,6 +17,12 @@ fn addresses(flow: u16) -> Addresses {
 }
 
 impl Engine {
+    /// Whether a flow's connection is one of a relay's two.
+    #[inline]
+    pub(super) fn is_leg(&self, flow: u16) -> bool {
+        self.flows[usize::from(flow)].split.is_some()
+    }
+
     /// Keeps a near connection's SYN until the receiver's host has accepted, and opens the relay's connection by it.
     /// Returns whether it is kept.
     pub(super) fn hold_syn(&mut self, flow: u16, segment: &Segment) -> bool {
@@ -58,11 +64,11 @@ impl Engine {
 
     /// Tells the far relay that its connection is established, or what the receiver has acknowledged, if the flow is a far
     /// connection.
-    pub(super) fn on_leg_ack(&mut self, flow: u16, ack: &Ack) {
+    pub(super) fn on_leg_ack(&mut self, flow: u16, is_syn_ack: bool) {
         let now = self.network.now;
         let Some((split, _)) = self.flows[usize::from(flow)].far_connection() else { return };
         let (Some(id), Some(relay)) = (split.id, self.network.relay(Reverse)) else { return };
-        if ack.syn {
+        if is_syn_ack {
             relay.accept(now, id);
         }
         self.consume(flow);

@@ -26,11 +26,11 @@ pub(crate) enum Component {
 
 use Component::{Changes, Egress, Ingress, Meter, Pipe, Sampler, Sink, Source};
 
-/// The components that every experiment has; the id is the position.
+/// The components that every experiment has, in the order of their ids.
 const FIXED: [Component; 7] =
     [Changes, Sampler, Meter, Ingress(Forward), Ingress(Reverse), Egress(Forward), Egress(Reverse)];
 
-/// Ids of all components: the fixed ones, the pipes, a source and a sink for each flow.
+/// Ids of all components: the pipes, the fixed ones, a source and a sink for each flow.
 #[derive(Debug)]
 pub(crate) struct IdMap {
     components: Vec<Component>,
@@ -40,7 +40,7 @@ pub(crate) struct IdMap {
 impl IdMap {
     pub(crate) fn new(pipes: u32, flows: u16) -> Self {
         let ends = (0..flows).flat_map(|flow| [Source(flow), Sink(flow)]);
-        Self { components: FIXED.into_iter().chain((0..pipes).map(Pipe)).chain(ends).collect(), pipes }
+        Self { components: (0..pipes).map(Pipe).chain(FIXED).chain(ends).collect(), pipes }
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -56,15 +56,14 @@ impl IdMap {
     /// The id of a component.
     #[inline]
     pub(crate) fn id(&self, component: Component) -> u32 {
-        let first_pipe = FIXED.len() as u32;
-        let first_flow = first_pipe + self.pipes;
+        let first_flow = self.pipes + FIXED.len() as u32;
         match component {
-            Changes => 0,
-            Sampler => 1,
-            Meter => 2,
-            Ingress(direction) => 3 + direction as u32,
-            Egress(direction) => 5 + direction as u32,
-            Pipe(pipe) => first_pipe + pipe,
+            Pipe(pipe) => pipe,
+            Changes => self.pipes,
+            Sampler => self.pipes + 1,
+            Meter => self.pipes + 2,
+            Ingress(direction) => self.pipes + 3 + direction as u32,
+            Egress(direction) => self.pipes + 5 + direction as u32,
             Source(flow) => first_flow + 2 * u32::from(flow),
             Sink(flow) => first_flow + 2 * u32::from(flow) + 1,
         }

@@ -16,7 +16,7 @@ use crate::topology::Topology;
 use crate::tunnel::Tunnel;
 use chains::Chains;
 use component::IdMap;
-use link::{EcnField, Forwarded, Pipe, Verdict};
+use link::{EcnField, Forwarded, Packet as _, Pipe, Verdict};
 use record::Work;
 use scenario::model::{Change, Experiment, Flow, FlowKind, Route};
 use units::Instant;
@@ -63,13 +63,13 @@ impl Network {
             now: Instant::ZERO,
             corrupted: vec![0; topology.paths()],
             chains: Chains::new(&topology),
+            event_queue: EventQueue::new(topology.pipes.len() as u32, ids.len()),
             horizon: Instant::ZERO,
             topology,
             tunnel: tunnel.transpose()?,
             slab: Slab::default(),
             work: Work::default(),
             dropped,
-            event_queue: EventQueue::new(ids.len()),
             ids,
         })
     }
@@ -93,8 +93,8 @@ impl Network {
     /// Sends a host's packet.
     #[inline(always)]
     pub(crate) fn send(&mut self, route: Route, packet: Packet, bytes: u32, ecn: EcnField) -> Sent {
-        let (direction, flow) = (packet.direction, packet.flow_hash());
-        let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn);
+        let (direction, flow, is_data) = (packet.direction, packet.flow_hash(), packet.is_data());
+        let descriptor = PacketDescriptor::new(self.slab.insert(packet), bytes, flow, ecn, is_data);
         match route {
             Route::Path(path) => self.enter_path(path as u16, descriptor),
             Route::Subflows => unreachable!("a packet of a subflow has a path"),
@@ -106,12 +106,12 @@ impl Network {
     }
 
     /// Offers a packet to the first pipe of a path.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn enter_path(&mut self, path: u16, descriptor: PacketDescriptor) -> Sent {
-        let packet = self.slab.get_mut(descriptor.slot);
+        let packet = self.slab.get_mut(descriptor.slot());
         packet.path = path;
         let pipe = self.topology.first(path, packet.direction);
-        let verdict = self.offer(pipe, descriptor);
+        let verdict = self.offer_at(self.now, pipe, descriptor);
         match verdict {
             _ if !self.topology.is_local(pipe) => Sent::Away,
             Verdict::Dropped => Sent::Dropped,
@@ -128,15 +128,15 @@ impl Network {
         let arrived = self.topology.pipes[pipe as usize].dequeue_arrived(self.now);
         self.settle(pipe);
         let mut descriptor = arrived?;
-        if descriptor.is_new_copy {
+        if descriptor.is_new_copy() {
             self.separate_copy(&mut descriptor);
         }
         match self.advance(descriptor) {
             Some(next) => {
-                self.offer(next, descriptor);
+                self.offer_next(next, descriptor);
                 None
             }
-            None if descriptor.corrupted => {
+            None if descriptor.is_corrupted() => {
                 self.discard_corrupted(descriptor);
                 None
             }
@@ -147,24 +147,24 @@ impl Network {
     /// Counts a packet that has crossed a pipe; returns the next one of its path.
     #[inline]
     fn advance(&mut self, descriptor: PacketDescriptor) -> Option<u32> {
-        let &Packet { path, direction, hop, .. } = self.count_hops(descriptor.slot, 1);
+        let &Packet { path, direction, hop, .. } = self.count_hops(descriptor, 1);
         self.topology.hop(path, direction, hop)
     }
 
     /// Gives a copy, whose original leaves the pipe next, a slot of its own.
     #[cold]
     fn separate_copy(&mut self, descriptor: &mut PacketDescriptor) {
-        let packet = *self.slab.get(descriptor.slot);
+        let packet = *self.slab.get(descriptor.slot());
         if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, &mut self.tunnel) {
             tunnel.duplicate(datagram);
         }
-        *descriptor = PacketDescriptor { slot: self.slab.insert(packet), is_new_copy: false, ..*descriptor };
+        *descriptor = descriptor.separated(self.slab.insert(packet));
     }
 
     /// Discards a packet that has crossed its path, because its receiver's checksum is wrong.
     #[cold]
     fn discard_corrupted(&mut self, descriptor: PacketDescriptor) {
-        let packet = self.slab.get(descriptor.slot);
+        let packet = self.slab.get(descriptor.slot());
         self.corrupted[usize::from(packet.path)] += u64::from(packet.is_data());
         discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
     }
@@ -201,14 +201,15 @@ impl Network {
         }
     }
 
-    #[inline]
-    fn offer(&mut self, pipe: u32, descriptor: PacketDescriptor) -> Verdict {
-        self.offer_at(self.now, pipe, descriptor)
+    /// Offers a packet that has crossed a pipe to the next one.
+    #[inline(never)]
+    fn offer_next(&mut self, pipe: u32, descriptor: PacketDescriptor) {
+        self.offer_at(self.now, pipe, descriptor);
     }
 
     /// Offers a packet to a pipe at a time that may be later than now, and to the next ones as far as pipes forward.
     /// Returns the first pipe's verdict.
-    #[inline]
+    #[inline(always)]
     fn offer_at(&mut self, time: Instant, pipe: u32, descriptor: PacketDescriptor) -> Verdict {
         if self.chains.forwards(pipe) {
             return self.forward(time, pipe, descriptor);
@@ -219,33 +220,41 @@ impl Network {
     }
 
     /// As [`offer_at`](Self::offer_at), to a pipe that forwards.
+    #[inline(always)]
     fn forward(&mut self, mut time: Instant, mut pipe: u32, mut descriptor: PacketDescriptor) -> Verdict {
-        let &Packet { path, direction, hop, .. } = self.slab.get(descriptor.slot);
+        let &Packet { path, direction, hop, .. } = self.slab.get(descriptor.slot());
         let (hops, pipes) = self.topology.hops_and_pipes(path, direction);
-        let mut crossed = 0;
+        let (bytes, horizon, mut crossed) = (descriptor.bytes(), self.horizon, 0);
         let verdict = loop {
-            match pipes[pipe as usize].forward(time, descriptor, self.horizon) {
-                Forwarded::Arrives(packet, arrival) => (descriptor, time) = (packet, arrival),
-                Forwarded::Enqueued(verdict) => break verdict,
-            }
+            let state = &mut pipes[pipe as usize];
+            time = match state.forward_plain(time, bytes, horizon) {
+                Some(arrival) => arrival,
+                None => match state.forward(time, descriptor, horizon) {
+                    Forwarded::Arrives(packet, arrival) => {
+                        descriptor = packet;
+                        arrival
+                    }
+                    Forwarded::Enqueued(verdict) => break verdict,
+                },
+            };
             crossed += 1;
             pipe = hops[usize::from(hop + crossed)]; // what forwards has a next one on every path
             if !self.chains.forwards(pipe) {
                 break pipes[pipe as usize].enqueue(time, descriptor);
             }
         };
-        self.count_hops(descriptor.slot, crossed);
+        self.count_hops(descriptor, crossed);
         self.settle(pipe);
         if crossed == 0 { verdict } else { Verdict::Accepted }
     }
 
     /// Counts the pipes that a packet has crossed.
     #[inline]
-    fn count_hops(&mut self, slot: u32, crossed: u8) -> &Packet {
-        let packet = self.slab.get_mut(slot);
-        packet.hop += crossed;
+    fn count_hops(&mut self, descriptor: PacketDescriptor, crossed: u8) -> &Packet {
         self.work.packet_hops += u64::from(crossed);
-        self.work.data_packet_hops += if packet.is_data() { u64::from(crossed) } else { 0 };
+        self.work.data_packet_hops += if descriptor.is_data() { u64::from(crossed) } else { 0 };
+        let packet = self.slab.get_mut(descriptor.slot());
+        packet.hop += crossed;
         packet
     }
 
@@ -270,7 +279,7 @@ fn reclaim(pipe: &mut Pipe<PacketDescriptor>, slab: &mut Slab, tunnel: &mut Opti
 
 /// Frees a packet that does not arrive, and counts it with its flow's.
 fn discard(descriptor: PacketDescriptor, slab: &mut Slab, tunnel: &mut Option<Tunnel>, dropped: &mut [Vec<u64>]) {
-    let packet = slab.remove(descriptor.slot);
+    let packet = slab.remove(descriptor.slot());
     if let (Body::TunnelDatagram(datagram), Some(Tunnel::Ropewalk(tunnel))) = (packet.body, tunnel) {
         tunnel.discard(datagram);
     } else if packet.is_data() && !matches!(packet.body, Body::Stray) {

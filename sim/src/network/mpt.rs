@@ -32,7 +32,7 @@ impl Network {
             return;
         };
         if !device.push(descriptor) {
-            self.slab.remove(descriptor.slot);
+            self.slab.remove(descriptor.slot());
         } else if device.blocked.is_none() {
             self.run_tunnel_thread(direction);
         }
@@ -62,10 +62,10 @@ impl Network {
         descriptor: PacketDescriptor,
         delivered: &mut Vec<PacketDescriptor>,
     ) {
-        let direction = self.slab.get(descriptor.slot).direction;
+        let direction = self.slab.get(descriptor.slot()).direction;
         let egress = &mut expect_mpt(&mut self.tunnel).egress[direction as usize];
         if !egress.handle(self.now, seq, descriptor, delivered) {
-            self.slab.remove(descriptor.slot);
+            self.slab.remove(descriptor.slot());
         }
         let deadline = egress.deadline();
         self.schedule(Component::Egress(direction), deadline);

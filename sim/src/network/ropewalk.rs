@@ -19,8 +19,8 @@ fn tunnel_flow_hash(path: u16) -> u16 {
 impl Network {
     /// Gives an inner packet to the tunnel's end that sends in `direction`.
     pub(crate) fn enter_ropewalk(&mut self, direction: Direction, descriptor: PacketDescriptor) {
-        let packet = self.slab.remove(descriptor.slot);
-        expect_ropewalk(&mut self.tunnel).enqueue(packet, descriptor);
+        let packet = self.slab.remove(descriptor.slot());
+        expect_ropewalk(&mut self.tunnel).enqueue(*packet, descriptor);
         self.schedule_iteration(direction);
     }
 
@@ -37,7 +37,7 @@ impl Network {
         if let Some(iteration) = ropewalk.begin_iteration(self.now, direction) {
             while let Some((packet, descriptor)) = expect_ropewalk(&mut self.tunnel).deliver(self.now, direction) {
                 let slot = self.slab.insert(packet);
-                delivered.push(PacketDescriptor { slot, ..descriptor });
+                delivered.push(descriptor.moved(slot));
             }
             self.transmit_all(direction);
             expect_ropewalk(&mut self.tunnel).finish_iteration(self.now, direction, iteration);
@@ -59,8 +59,9 @@ impl Network {
         while let Some(outgoing) = expect_ropewalk(&mut self.tunnel).transmit(self.now, direction) {
             let OutgoingDatagram { path, datagram_id, bytes, ecn } = outgoing;
             let packet = Packet::new(Body::TunnelDatagram(datagram_id), TUNNEL_FLOW_ID, 0, direction);
+            let is_data = packet.is_data();
             let slot = self.slab.insert(packet);
-            self.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn));
+            self.enter_path(path, PacketDescriptor::new(slot, bytes, tunnel_flow_hash(path), ecn, is_data));
         }
     }
 

@@ -214,6 +214,7 @@ impl Receiver {
         }
     }
 
+    #[inline]
     fn acknowledgement(&mut self, subflow: u16, mut tcp: tcp::Ack) -> Ack {
         // Segments out of a subflow's own order are charged to that subflow (Linux `__mptcp_space`): charged to the
         // connection, a dead subflow could keep the window shut for ever.

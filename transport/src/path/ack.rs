@@ -71,6 +71,7 @@ impl PathSender {
 
     /// Ends an acknowledgement: builds the sample and notifies the controller. Returns the delivery rate if it is
     /// valid.
+    #[inline]
     pub fn finish_ack(
         &mut self,
         now: Instant,

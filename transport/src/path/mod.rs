@@ -254,6 +254,7 @@ impl PathSender {
 
     /// Validates the congestion window after packets were sent (Linux `tcp_cwnd_validate`). Returns whether the window
     /// limits the sender now.
+    #[inline]
     pub fn validate_cwnd(
         &mut self,
         now: Instant,

@@ -170,6 +170,7 @@ impl Scoreboard {
     }
 
     /// Adds a new packet that is sent now; returns its number.
+    #[inline(always)]
     pub fn push(&mut self, sent: Instant, snapshot: SendSnapshot) -> u64 {
         if (self.snd_nxt - self.snd_una) as usize == self.ring.len() {
             self.grow();
@@ -232,9 +233,11 @@ impl Scoreboard {
         self.snd_una += 1;
         self.counts.packets_out -= 1;
         self.super_segments -= packet.ends_super_segment();
-        self.counts.sacked_out -= u32::from(packet.is_sacked());
-        self.counts.lost_out -= u32::from(packet.is_lost());
-        self.counts.retrans_out -= u32::from(packet.is_retransmitted());
+        if packet.flags & (SACKED | LOST | RETRANSMITTED) != 0 {
+            self.counts.sacked_out -= u32::from(packet.is_sacked());
+            self.counts.lost_out -= u32::from(packet.is_lost());
+            self.counts.retrans_out -= u32::from(packet.is_retransmitted());
+        }
         packet
     }
 

@@ -27,6 +27,7 @@ impl SinglePathSender {
     }
 
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
+    #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         self.sender.handle(now, input, &mut self.controller);
     }
@@ -37,6 +38,7 @@ impl SinglePathSender {
     }
 
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
+    #[inline]
     pub fn poll(&mut self, now: Instant) -> Output {
         self.sender.poll(now, &mut self.controller)
     }

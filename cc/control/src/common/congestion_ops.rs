@@ -98,6 +98,7 @@ impl<O: CongestionOps> PathController for CwndController<O> {
 
 impl CwndState {
     /// Handles an event of the path with the algorithm's `ops`, coupled or not.
+    #[inline(always)]
     pub(crate) fn on_event(&mut self, ops: &mut impl CongestionOps, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
             PathEvent::Ack(sample) => self.on_ack(ops, sample, cx),
@@ -218,6 +219,7 @@ impl CwndState {
         }
     }
 
+    #[inline(always)]
     fn on_ack(&mut self, ops: &mut impl CongestionOps, sample: &AckSample, cx: &mut Context<'_>) {
         ops.on_ack(self, sample, cx);
         if sample.ca_state != self.ca_state {

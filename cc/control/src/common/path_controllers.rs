@@ -55,8 +55,21 @@ impl PathControllers {
     }
 
     /// Passes the event to the path's controller; where its slow start ends, the coupled window's does too.
+    #[inline]
     pub(super) fn on_event(&mut self, path: usize, event: &PathEvent, coupled: &mut CwndState, cx: &mut Context<'_>) {
-        let Some(construct) = self.construct else { return };
+        if let Some(construct) = self.construct {
+            self.notify(construct, path, event, coupled, cx);
+        }
+    }
+
+    fn notify(
+        &mut self,
+        construct: fn() -> Box<dyn PathController>,
+        path: usize,
+        event: &PathEvent,
+        coupled: &mut CwndState,
+        cx: &mut Context<'_>,
+    ) {
         let controller = &mut self.paths[path];
         if matches!(event, PathEvent::PathUp(_)) {
             *controller = construct();

@@ -27,6 +27,7 @@ impl WindowedMax {
     }
 
     /// Adds a sample taken at `time`; returns the maximum over the last `window`.
+    #[inline]
     pub fn update(&mut self, window: u64, time: u64, value: u64) -> u64 {
         let sample = Sample { time, value };
         if value >= self.best[0].value || time - self.best[2].time > window {

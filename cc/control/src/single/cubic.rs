@@ -236,6 +236,7 @@ fn cube_root(value: u64) -> u64 {
 }
 
 impl CongestionOps for Cubic {
+    #[inline]
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, cx: &mut Context<'_>) {
         let remaining_acked =
             if state.in_slow_start() { common::slow_start(state, self.slow_start_acked(state, acked)) } else { acked };
@@ -257,6 +258,7 @@ impl CongestionOps for Cubic {
         state.ssthresh
     }
 
+    #[inline]
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
         if let Some(hystart_plus) = self.hystart_plus.as_mut().filter(|_| state.ssthresh == INFINITE_SSTHRESH)
             && hystart_plus.update(sample.rtt.map(Span::as_micros), sample)

@@ -22,12 +22,17 @@ impl Sender {
     }
 
     /// Called after a subflow was polled: its handshake may be complete. That of the first one lets others join.
+    #[inline]
     pub(super) fn check_established(&mut self, now: Instant, index: usize) {
+        let subflow = &self.subflows[index];
+        if subflow.state == SubflowState::Joining && subflow.sender.is_established() {
+            self.on_established(now, index);
+        }
+    }
+
+    fn on_established(&mut self, now: Instant, index: usize) {
         let is_upstream = self.config.stack == MptcpStack::Upstream && self.config.tcp.handshake;
         let subflow = &mut self.subflows[index];
-        if subflow.state != SubflowState::Joining || !subflow.sender.is_established() {
-            return;
-        }
         if subflow.fully_established_at == Instant::NEVER {
             subflow.fully_established_at = now + if is_upstream { subflow.sender.srtt() } else { Span::ZERO };
             self.on_new_subflow(now, index);

@@ -320,6 +320,7 @@ impl Sender {
         operation(&mut self.subflows[index].sender, &mut self.controller)
     }
 
+    #[inline]
     fn handle_subflow(&mut self, now: Instant, index: usize, input: tcp::Input<'_>) {
         self.with_subflow(index, |sender, controller| sender.handle(now, input, controller));
     }

@@ -41,6 +41,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     pub(super) fn refresh_views(&mut self) {
         let mut outdated = std::mem::take(&mut self.changed_subflows) | std::mem::take(&mut self.closed_subflows);
         while outdated != 0 {

@@ -92,6 +92,7 @@ impl Subflow {
     }
 
     /// Assigns data to its next segment.
+    #[inline]
     pub(super) fn assign(&mut self, data: u64, copy: bool) {
         let continues = self.mappings.back().is_some_and(|mapping| mapping.data + 1 == data);
         self.mappings.push_back(Mapping { data, copy });

@@ -103,6 +103,7 @@ impl AckPolicy {
 
     /// New data arrived: `unacked` segments in order since the last acknowledgement, `out_of_order` if some are out of
     /// order.
+    #[inline]
     pub(super) fn on_data(
         &mut self,
         now: Instant,
@@ -122,6 +123,7 @@ impl AckPolicy {
     }
 
     /// The first duplicate acknowledgements are sent at once, later ones are compressed.
+    #[inline(never)]
     fn on_disorder(&mut self, now: Instant, next: u64, rtt: Span) -> AckTiming {
         if self.dup_ack_seq != next {
             self.dup_ack_seq = next;

@@ -212,6 +212,7 @@ impl Receiver {
         &self.counters
     }
 
+    #[inline(always)]
     fn on_data(&mut self, now: Instant, segment: &Segment, ece: bool) -> Option<Ack> {
         self.counters.received += 1;
         self.one_way_delay_ms = timestamp(now).saturating_sub(segment.tsval);
@@ -221,6 +222,7 @@ impl Receiver {
     }
 
     /// The acknowledgement of what has arrived that must leave at once, after `prior_ack`.
+    #[inline(always)]
     fn acknowledge_arrival(&mut self, now: Instant, prior_ack: Option<Ack>, arrival: DataArrival) -> Option<Ack> {
         match (prior_ack, (self.timing(now, &arrival), arrival.first_ack)) {
             (None, (AckTiming::Now, _)) => Some(self.acknowledge(now)),
@@ -234,6 +236,7 @@ impl Receiver {
 
     /// Updates the ECN echo: per packet (RFC 8257 section 3.2), where a change is acknowledged at once and a delayed
     /// acknowledgement leaves first with the old state; or until CWR arrives (RFC 3168 section 6.1.3); or counted.
+    #[inline(always)]
     fn update_ecn_echo(&mut self, now: Instant, cwr: bool, ece: bool) -> Option<Ack> {
         if self.config.ecn == Ecn::L4s {
             self.count_mark(ece);
@@ -274,6 +277,7 @@ impl Receiver {
     }
 
     /// When to acknowledge what has arrived.
+    #[inline(always)]
     fn timing(&mut self, now: Instant, arrival: &DataArrival) -> AckTiming {
         if arrival.acknowledge_now {
             return AckTiming::Now;
@@ -291,6 +295,7 @@ impl Receiver {
     }
 
     /// Puts a segment into the reassembly; `continues` if it came in one packet with the one before.
+    #[inline(always)]
     fn insert(&mut self, now: Instant, segment: &Segment, continues: bool) -> DataArrival {
         let next = self.reassembly.next();
         if self.paws_reject(segment) {
@@ -364,6 +369,7 @@ impl Receiver {
         self.config.timestamps && self.ts_recent > segment.tsval.saturating_add(1)
     }
 
+    #[inline(never)]
     fn acknowledge(&mut self, now: Instant) -> Ack {
         let next = self.reassembly.next();
         self.last_ack_sent = next;

@@ -29,11 +29,17 @@ impl Reassembly {
     }
 
     /// Adds a segment. False if it is a duplicate.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, seq: u64) -> bool {
         if seq == self.next && self.out_of_order == 0 {
             self.next += 1;
             return true;
         }
+        self.insert_out_of_order(seq)
+    }
+
+    #[inline(never)]
+    fn insert_out_of_order(&mut self, seq: u64) -> bool {
         if seq < self.next {
             return false;
         }

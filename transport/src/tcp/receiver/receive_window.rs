@@ -90,6 +90,7 @@ impl ReceiveWindow {
 
     /// Data came in order: the first of `segments`, which may fill a hole before the others. The application reads them
     /// at once, after the last that comes at this instant. `continues` if it came in one packet with the segment before.
+    #[inline]
     pub(crate) fn enqueue(&mut self, now: Instant, segments: Range<u64>, continues: bool) {
         if self.queue.time < now {
             self.read_received();
@@ -181,6 +182,7 @@ impl ReceiveWindow {
     }
 
     /// The application has read up to segment `read`.
+    #[inline]
     pub(crate) fn on_read(&mut self, now: Instant, read: u64) {
         self.adjust_buffer(now, read * self.mss);
     }
@@ -198,9 +200,13 @@ impl ReceiveWindow {
 
     /// Once a round trip: if the application read more than in the previous one, the buffer grows to twice that.
     fn adjust_buffer(&mut self, now: Instant, read_bytes: u64) {
-        if self.rtt_us8 == 0 || now.since(self.measurement_start) < self.rtt() {
-            return;
+        if self.rtt_us8 > 0 && now.since(self.measurement_start) >= self.rtt() {
+            self.grow_buffer(now, read_bytes);
         }
+    }
+
+    #[inline(never)]
+    fn grow_buffer(&mut self, now: Instant, read_bytes: u64) {
         let copied = read_bytes - self.measurement_start_bytes;
         if copied > self.prior_copied {
             let mut window = 2 * copied + 16 * self.mss;

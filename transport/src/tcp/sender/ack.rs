@@ -57,6 +57,7 @@ fn extend_times(times: &mut Option<(Instant, Instant)>, sent: Instant) {
 }
 
 impl Sender {
+    #[inline(never)]
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack, controller: &mut ControllerHandle) {
         (self.last_rtt, self.last_delivery) = (None, None);
         if ack.ack > self.scoreboard.snd_nxt() {
@@ -174,15 +175,19 @@ impl Sender {
     }
 
     /// Marks the packets that the SACK blocks newly cover (Linux `tcp_sacktag_write_queue`).
+    #[inline(always)]
     fn read_sack_blocks(&mut self, now: Instant, ack: &Ack, outcome: &mut AckOutcome) {
-        let mut blocks = ack.sack_blocks.iter();
-        let Some(first) = blocks.next() else {
-            self.recv_sack_cache = ack.sack_blocks;
-            return;
-        };
-        if !self.config.sack {
-            return;
+        if ack.sack_blocks.is_empty() {
+            self.recv_sack_cache.truncate(0);
+        } else if self.config.sack {
+            self.mark_sacked(now, ack, outcome);
         }
+    }
+
+    #[inline(never)]
+    fn mark_sacked(&mut self, now: Instant, ack: &Ack, outcome: &mut AckOutcome) {
+        let mut blocks = ack.sack_blocks.iter();
+        let Some(first) = blocks.next() else { return };
         let is_duplicate =
             first.0 < ack.ack || blocks.next().is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
         if is_duplicate {

@@ -1,6 +1,6 @@
 //! The three-way handshake. Its packets matter to a tunnel that distributes packets over paths in turn.
 
-use super::{LossRecovery, Sender, SenderConfig};
+use super::{LossRecovery, Output, Sender, SenderConfig};
 use crate::path::ControllerHandle;
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{PathInfo, Reduction};
@@ -63,7 +63,7 @@ impl Sender {
     }
 
     /// Returns the handshake's next packet if one is due.
-    pub(super) fn poll_handshake(&mut self, now: Instant) -> Option<Segment> {
+    fn poll_handshake(&mut self, now: Instant) -> Option<Segment> {
         let kind = match self.handshake {
             Handshake::SynPending => {
                 self.handshake = Handshake::SynSent { sent: now, transmissions: 1 };
@@ -90,8 +90,17 @@ impl Sender {
         })
     }
 
+    /// As [`poll`](Self::poll), until the connection is established.
+    #[cold]
+    pub(super) fn poll_unestablished(&mut self, now: Instant) -> Output {
+        match self.poll_handshake(now) {
+            Some(segment) => Output::Transmit(segment),
+            None => Output::WaitUntil(self.deadline().min(self.syn_deadline())),
+        }
+    }
+
     /// When the SYN is retransmitted: the timeout doubles with each transmission.
-    pub(super) fn syn_deadline(&self) -> Instant {
+    fn syn_deadline(&self) -> Instant {
         match self.handshake {
             Handshake::SynSent { sent, transmissions } => {
                 sent + self.config.initial_rto * (1 << (transmissions - 1).min(6))

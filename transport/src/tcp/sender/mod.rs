@@ -212,6 +212,7 @@ impl Sender {
     }
 
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
+    #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>, controller: &mut ControllerHandle) {
         match input {
             Input::Ack(ack) if ack.syn => self.on_handshake(now, ack, controller),

@@ -18,7 +18,7 @@ impl Sender {
 
     /// True once the connection is established.
     pub(crate) fn is_established(&self) -> bool {
-        self.handshake == Handshake::Established
+        matches!(self.handshake, Handshake::Established)
     }
 
     /// Adds one segment to send. Unlike [`Input::Write`](super::Input::Write), it does not mark rate samples as

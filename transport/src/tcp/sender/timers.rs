@@ -1,7 +1,7 @@
 //! Four timers: retransmission (RFC 6298), tail-loss probe and reordering (RFC 8985), and persist (RFC 9293 section
 //! 3.8.6.1).
 
-use super::{Sender, handshake::Handshake};
+use super::Sender;
 use crate::path::ControllerHandle;
 use crate::tcp::timer_wheel::expiry;
 use control::CaState;
@@ -14,6 +14,8 @@ pub(super) struct Timers {
     reordering: Instant,
     tlp: Instant,
     persist: Instant,
+    /// The probe timer is to be set once nothing more is sent.
+    is_tlp_due: bool,
     /// Probes of the closed receive window since it was closed.
     window_probes: u32,
     /// Exponential backoff: how many times the RTO was doubled (Linux `icsk_backoff`).
@@ -29,6 +31,7 @@ impl Default for Timers {
             reordering: Instant::NEVER,
             tlp: Instant::NEVER,
             persist: Instant::NEVER,
+            is_tlp_due: false,
             window_probes: 0,
             backoff: 0,
             retransmits: 0,
@@ -70,10 +73,10 @@ impl Timers {
 }
 
 impl Sender {
-    /// The earliest expiry of all timers.
+    /// The earliest expiry of all timers, once the connection is established.
     pub(super) fn deadline(&self) -> Instant {
         let timers = &self.timers;
-        timers.retransmit_timer.min(timers.reordering).min(timers.tlp).min(timers.persist).min(self.syn_deadline())
+        timers.retransmit_timer.min(timers.reordering).min(timers.tlp).min(timers.persist)
     }
 
     /// Sets the persist timer if there is data, nothing is outstanding, and the receive window is closed (`is_closed`):
@@ -106,7 +109,7 @@ impl Sender {
             return;
         }
         self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
-        self.schedule_tlp(now);
+        self.timers.is_tlp_due = true;
     }
 
     /// Restarts the retransmission timer after the head was retransmitted.
@@ -119,7 +122,14 @@ impl Sender {
         if was_idle {
             self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
         }
-        self.schedule_tlp(now);
+        self.timers.is_tlp_due = true;
+    }
+
+    /// Sets the probe timer, if data was acknowledged or new data sent: once for both.
+    pub(super) fn schedule_due_tlp(&mut self, now: Instant) {
+        if std::mem::take(&mut self.timers.is_tlp_due) {
+            self.schedule_tlp(now);
+        }
     }
 
     /// Sets the probe timer (RFC 8985 section 7.2, Linux `tcp_schedule_loss_probe`), in the states Open and CWR only.
@@ -144,7 +154,7 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        if self.handshake != Handshake::Established {
+        if !self.is_established() {
             return;
         }
         if self.timers.reordering <= now {

@@ -1,7 +1,7 @@
 //! The next segment to send (Linux `tcp_output.c`): a probe, a retransmission, or new data, as the congestion window, the
 //! receive window and the pacer allow.
 
-use super::{Output, Sender, handshake::Handshake};
+use super::{Output, Sender};
 use crate::path::{ControllerHandle, SendLimit};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
@@ -58,11 +58,8 @@ impl Transmit {
 impl Sender {
     /// Returns the next segment, or the deadline of the next poll if nothing is to be sent now.
     pub fn poll(&mut self, now: Instant, controller: &mut ControllerHandle) -> Output {
-        if self.handshake != Handshake::Established {
-            return match self.poll_handshake(now) {
-                Some(segment) => Output::Transmit(segment),
-                None => Output::WaitUntil(self.deadline()),
-            };
+        if !self.is_established() {
+            return self.poll_unestablished(now);
         }
         loop {
             if let Some(segment) = self.next_segment(now, controller) {
@@ -134,6 +131,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn send_new(&mut self, now: Instant, controller: &mut ControllerHandle) -> Segment {
         let counts = self.scoreboard.counts();
         self.path.before_send(now, counts.in_flight(), controller);
@@ -229,6 +227,7 @@ impl Sender {
         let has_more = || self.can_send_new() || counts.lost_out > counts.retrans_out;
         let is_pacing = send_time > now && !cwnd_full && !local_drop && has_more();
         let send_time = if is_pacing { send_time } else { Instant::NEVER };
+        self.schedule_due_tlp(now);
         let deadline = self.deadline().min(self.write_queue.deadline()).min(send_time);
         deadline.min(host_queue_room_at.unwrap_or(Instant::NEVER))
     }
@@ -255,6 +254,7 @@ impl Sender {
     }
 
     /// Sends a tail-loss probe (Linux `tcp_send_loss_probe`): new data if there is any, else the last segment again.
+    #[cold]
     fn send_tlp(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
         self.transmit.tlp = TlpState::None;
         if self.scoreboard.counts().packets_out == 0 {
@@ -287,6 +287,7 @@ impl Sender {
     }
 
     /// Finds out whether a tail-loss probe repaired a loss (RFC 8985 section 7.4.2, Linux `tcp_process_tlp_ack`).
+    #[inline(always)]
     pub(super) fn process_tlp_ack(
         &mut self,
         now: Instant,
@@ -294,7 +295,20 @@ impl Sender {
         outcome: &super::ack::AckOutcome,
         controller: &mut ControllerHandle,
     ) {
-        let TlpState::Outstanding { tlp_high_seq, retransmission } = self.transmit.tlp else { return };
+        if let TlpState::Outstanding { tlp_high_seq, retransmission } = self.transmit.tlp {
+            self.process_outstanding_tlp(now, ack, outcome, (tlp_high_seq, retransmission), controller);
+        }
+    }
+
+    #[inline(never)]
+    fn process_outstanding_tlp(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        outcome: &super::ack::AckOutcome,
+        (tlp_high_seq, retransmission): (u64, Option<u64>),
+        controller: &mut ControllerHandle,
+    ) {
         if ack.ack < tlp_high_seq {
             return;
         }

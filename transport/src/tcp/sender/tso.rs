@@ -116,6 +116,7 @@ impl Sender {
     }
 
     /// True if data for a room of `room` segments may wait for the next acknowledgement.
+    #[inline]
     fn may_defer(&self, now: Instant, room: u64, is_paced: bool) -> bool {
         let window = u64::from(self.path.decision.cwnd).min(self.snd_wnd_end - self.scoreboard.snd_una());
         let last_departure = if is_paced { self.path.pacer.next_send_time() } else { self.path.last_sent() };
