@@ -1,10 +1,9 @@
 //! `ropewalk compare`: compares pairs of stored studies, in the terminal and as a page.
 
-use super::document::Document;
+use super::document::document;
 use crate::{Failure, output};
 use record::Run;
 use report::Comparison;
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use store::{Manifest, Results};
 
@@ -36,9 +35,10 @@ pub(crate) fn compare(dirs: &[PathBuf], out: Option<&Path>, json: bool) -> Resul
         }
     };
     if json {
-        let mut documents: Vec<Value> = pairs.into_iter().map(Pair::document).collect();
+        let documents: Vec<String> = pairs.iter().map(Pair::document).collect();
         // A single pair is printed without a list around it.
-        return output::json(&if documents.len() == 1 { documents.remove(0) } else { Value::from(documents) });
+        let text = documents.join(",\n");
+        return output::print(&if documents.len() == 1 { text + "\n" } else { format!("[\n{text}\n]\n") });
     }
     let table = report::compare_terminal(&comparisons, output::width(), output::color());
     output::print(&format!("{table}\npage    {}\n", page.display()))
@@ -74,9 +74,9 @@ impl Pair {
         Comparison::new([(&self.names[0], first), (&self.names[1], second)], baseline)
     }
 
-    fn document(self) -> Value {
-        let [first, second] = self.studies.map(|(manifest, runs)| Document::new(&manifest, runs));
-        json!({ "first": first, "second": second })
+    fn document(&self) -> String {
+        let [first, second] = self.studies.each_ref().map(|(manifest, runs)| document(manifest, runs));
+        format!("{{\n\"first\": {first},\n\"second\": {second}\n}}")
     }
 }
 

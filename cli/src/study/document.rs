@@ -1,26 +1,21 @@
 //! The one JSON document that `--json` prints. `docs/json.md` describes every key.
 
 use record::Run;
-use serde::Serialize;
+use serde_json::json;
 use store::Manifest;
 
-/// A study: what was run and every run, by cell and seed.
-#[derive(Serialize)]
-pub(crate) struct Document {
-    scenario: String,
-    title: String,
-    /// Digest of the runs' digests, in their order.
-    digest: Option<String>,
-    runs: Vec<Run>,
-}
-
-impl Document {
-    /// Makes a document without the time series, which are in the results folder.
-    pub(crate) fn new(manifest: &Manifest, mut runs: Vec<Run>) -> Self {
-        runs.iter_mut().for_each(|run| run.series.clear());
-        let Manifest { scenario, title, digest, .. } = manifest.clone();
-        Self { scenario, title, digest, runs }
-    }
+/// A study: what was run and, a line each, every run by cell and seed, without the time series, which are in the results
+/// folder.
+pub(crate) fn document(manifest: &Manifest, runs: &[Run]) -> String {
+    let Manifest { scenario, title, digest, .. } = manifest;
+    let runs: Vec<String> = runs.iter().map(Run::to_json).collect();
+    format!(
+        "{{\n\"scenario\": {},\n\"title\": {},\n\"digest\": {},\n\"runs\": [\n{}\n]\n}}",
+        json!(scenario),
+        json!(title),
+        json!(digest), // of the runs' digests, in their order
+        runs.join(",\n")
+    )
 }
 
 #[cfg(test)]
@@ -51,7 +46,7 @@ mod tests {
             tunnel: Some(Tunnel::default()),
             ..Run::default()
         };
-        let document = serde_json::to_value(Document::new(&Manifest::default(), vec![run])).unwrap();
+        let document = serde_json::from_str(&super::document(&Manifest::default(), &[run])).unwrap();
         let docs = include_str!("../../../docs/json.md");
         // Other documents, of the tunnel.
         let (before, after) = docs.split_once("\n## The history of a tunnel\n").expect("it is there");

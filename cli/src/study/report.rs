@@ -1,6 +1,6 @@
 //! Showing a study: the table, the page, the JSON document. `ropewalk report`.
 
-use super::document::Document;
+use super::document::document;
 use super::figures;
 use crate::{Failure, output};
 use record::Run;
@@ -15,22 +15,23 @@ pub(crate) fn report(dir: &Path, out: Option<&Path>, json: bool) -> Result<(), F
         let count = figures::write(out, &files)?;
         output::warn(&format!("{count} figures and tables in {}", out.display()));
     }
-    show(dir, &manifest, runs, json)
+    show(dir, &manifest, &runs, json)
 }
 
 /// Merges shards, and shows the study.
 pub(crate) fn merge(dirs: &[PathBuf], out: &Path, json: bool) -> Result<(), Failure> {
     let (manifest, runs) = runner::merge(dirs, out)?;
-    show(out, &manifest, runs.into_iter().map(|(_, run)| run).collect(), json)
+    let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
+    show(out, &manifest, &runs, json)
 }
 
 /// Prints which shard the folder holds, or the document.
-pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
+pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: &[Run], json: bool) -> Result<(), Failure> {
     let Some(ShardManifest { shard, runs: count, study_runs, .. }) = &manifest.shard else {
         return show(dir, manifest, runs, json);
     };
     if json {
-        return output::json(&Document::new(manifest, runs));
+        return output::print(&(document(manifest, runs) + "\n"));
     }
     let digest = manifest.digest.as_deref().unwrap_or_default();
     let dir = dir.display();
@@ -38,13 +39,13 @@ pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: 
 }
 
 /// Writes the page; prints the tables and where the page is, or the document.
-pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: Vec<Run>, json: bool) -> Result<(), Failure> {
+pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: &[Run], json: bool) -> Result<(), Failure> {
     if json {
-        runner::write_page(dir, manifest, &runs, |_| ())?;
-        return output::json(&Document::new(manifest, runs));
+        runner::write_page(dir, manifest, runs, |_| ())?;
+        return output::print(&(document(manifest, runs) + "\n"));
     }
     let (width, color) = (output::width(), output::color());
-    let (page, table) = runner::write_page(dir, manifest, &runs, |study| ::report::terminal(study, width, color))?;
+    let (page, table) = runner::write_page(dir, manifest, runs, |study| ::report::terminal(study, width, color))?;
     let digest = manifest.digest.as_deref().unwrap_or_default();
     output::print(&format!("{table}\nreport  {}\ndigest  {digest}\n", page.display()))
 }

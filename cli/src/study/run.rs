@@ -39,7 +39,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if missing > 0 && !arguments.quiet {
         output::warn(&time_taken(missing, start.elapsed()));
     }
-    report::show_shard(&dir, &manifest, runs.into_iter().map(|(_, run)| run).collect(), arguments.json)
+    let runs: Vec<_> = runs.into_iter().map(|(_, run)| run).collect();
+    report::show_shard(&dir, &manifest, &runs, arguments.json)
 }
 
 /// The command line of this process, for a shell.

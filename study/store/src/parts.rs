@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A run beside its series. Series may hold numbers that JSON does not know; those are written as words.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Part {
     cell: usize,
     run: Run,
@@ -58,9 +58,10 @@ pub(crate) fn write(dir: &Path, (cell, seed): Key, run: &Run) -> Result<(), Erro
     if let Some(name) = rows::non_finite_number(run) {
         return Err(refusal(format!("has a {name} that is not a finite number")));
     }
-    let (series, run) = (run.series.iter().map(to_part).collect(), Run { series: Vec::new(), ..run.clone() });
-    let run = serde_json::to_string(&Part { cell, run, series }).expect("text, numbers and lists");
-    let text = format!("{run}\n\"{}\"\n", digest(&run));
+    let series: Vec<PartSeries> = run.series.iter().map(to_part).collect();
+    let series = serde_json::to_string(&series).expect("text, numbers and lists");
+    let part = format!(r#"{{"cell":{cell},"run":{},"series":{series}}}"#, run.to_json());
+    let text = format!("{part}\n\"{}\"\n", digest(&part));
     files::write(&folder(dir).join(file_name((cell, seed))), text.as_bytes())
 }
 

@@ -33,7 +33,7 @@ const CRATES: &[CrateRule] = &[
     pure("transport", &["control", "schedule", "units"], &[]),
     pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),
     pure("link", &["units"], &["libm"]),
-    pure("record", &["units"], &["serde"]),
+    pure("record", &["units"], &["serde", "serde_json"]),
     pure("wire", &[], &[]),
     pure("seal", &["units", "wire"], &["base64ct", "blake2", "curve25519-dalek", "ring", "snow", "subtle", "zeroize"]),
     pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
