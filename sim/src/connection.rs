@@ -13,8 +13,9 @@ use units::{Instant, Span};
 
 /// Both ends of a connection.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a packet of ten thousand flows waits for each pointer that it follows")]
 pub(crate) enum Connection {
-    Single(Box<TcpConnection>),
+    Single(TcpConnection),
     Multi(Box<MptcpConnection>),
     Quic(Box<QuicConnection>),
 }

@@ -27,8 +27,9 @@ pub(crate) struct FlowState {
 
 /// A flow's transport protocol.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a packet of ten thousand flows waits for each pointer that it follows")]
 pub(crate) enum FlowProtocol {
-    Tcp(Box<TcpFlow>),
+    Tcp(TcpFlow),
     Udp(Box<UdpFlow>),
 }
 
@@ -115,7 +116,7 @@ impl FlowState {
                 direction: Direction::Forward,
                 start: Instant::NEVER,
                 stop: Instant::NEVER,
-                protocol: FlowProtocol::Tcp(Box::new(TcpFlow::new(config, Application::Relayed, *size))),
+                protocol: FlowProtocol::Tcp(TcpFlow::new(config, Application::Relayed, *size)),
                 split: Some(SplitConnection::Far(FarConnection::new(index as u16))),
             });
             let near = &mut flows[index];
@@ -144,7 +145,7 @@ impl FlowState {
                     config.enable_offload();
                 }
                 let application = Application::new(application, &flow.name, start, config.mss(), seed);
-                FlowProtocol::Tcp(Box::new(TcpFlow::new(config, application, *size)))
+                FlowProtocol::Tcp(TcpFlow::new(config, application, *size))
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));

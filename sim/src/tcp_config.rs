@@ -125,7 +125,7 @@ impl TcpConfig {
         }
         let sender = SinglePathSender::new(self.sender, controller, rng);
         let receiver = if self.has_reader { Receiver::with_reader } else { Receiver::new };
-        Connection::Single(Box::new(TcpConnection { sender, receiver: receiver(self.receiver) }))
+        Connection::Single(TcpConnection { sender, receiver: receiver(self.receiver) })
     }
 
     fn multipath(&self, multipath: &MultipathConfig, controller: Box<dyn Controller>, rng: RngStream) -> Connection {

@@ -6,35 +6,44 @@ use units::PathId;
 /// One independent instance of a single-path algorithm a path: nothing is coupled.
 pub struct Uncoupled {
     construct: Box<dyn Fn() -> Box<dyn PathController> + Send>,
-    paths: Vec<Box<dyn PathController>>,
+    /// The controller of path 0, the only one of a TCP connection.
+    first: Box<dyn PathController>,
+    others: Vec<Box<dyn PathController>>,
 }
 
 impl Uncoupled {
     /// A group of paths, each with a controller of its own from `construct`.
     pub fn new(construct: impl Fn() -> Box<dyn PathController> + Send + 'static) -> Self {
-        Self { construct: Box::new(construct), paths: Vec::new() }
+        Self { first: construct(), construct: Box::new(construct), others: Vec::new() }
     }
 }
 
 impl Controller for Uncoupled {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
-        while self.paths.len() <= path.index() {
-            self.paths.push((self.construct)());
+        while self.others.len() < path.index() {
+            self.others.push((self.construct)());
         }
+        let controller = match path.index().checked_sub(1) {
+            None => &mut self.first,
+            Some(index) => &mut self.others[index],
+        };
         if matches!(event, PathEvent::PathUp(_)) {
             // A path that comes up again may be another one.
-            self.paths[path.index()] = (self.construct)();
+            *controller = (self.construct)();
         }
-        self.paths[path.index()].on_event(event, cx);
+        controller.on_event(event, cx);
     }
 
     fn decision(&self, path: PathId) -> Decision {
-        self.paths[path.index()].decision()
+        match path.index().checked_sub(1) {
+            None => self.first.decision(),
+            Some(index) => self.others[index].decision(),
+        }
     }
 }
 
 impl std::fmt::Debug for Uncoupled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Uncoupled").field(&self.paths).finish()
+        f.debug_tuple("Uncoupled").field(&self.first).field(&self.others).finish()
     }
 }
