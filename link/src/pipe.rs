@@ -110,6 +110,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
+    /// As [`enqueue`](Self::enqueue), whatever the pipe does to packets.
     #[inline(never)]
     fn enqueue_any(&mut self, now: Instant, packet: P) -> Verdict {
         match self.admit(now, packet) {

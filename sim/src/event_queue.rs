@@ -76,11 +76,10 @@ impl WinnerTree {
 /// The pending instants of all components.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// Components 0 to `pipes - 1`; the last leaf is the first of all others.
-    near: WinnerTree,
-    /// The others.
-    far: WinnerTree,
-    pipes: u32,
+    /// Components 0 to `first_other - 1`; the last leaf is the first of all others.
+    pipes: WinnerTree,
+    others: WinnerTree,
+    first_other: u32,
     /// The component popped last. Its matches are replayed when it is scheduled again, which is the usual case, or at the
     /// next `pop_until`.
     popped: u32,
@@ -96,8 +95,8 @@ impl EventQueue {
     #[must_use]
     pub(crate) fn new(pipes: u32, components: u32) -> Self {
         assert!(components <= 1 << ID_BITS, "no more than 2^20 components");
-        let (near, far) = (WinnerTree::new(pipes + 1), WinnerTree::new(components - pipes));
-        Self { near, far, pipes, popped: 0, sequence: 0 }
+        let others = WinnerTree::new(components - pipes);
+        Self { pipes: WinnerTree::new(pipes + 1), others, first_other: pipes, popped: 0, sequence: 0 }
     }
 
     /// Makes component `id` due at `time`, unless it is due earlier.
@@ -116,7 +115,7 @@ impl EventQueue {
         if *self.pending(self.popped) == IDLE {
             self.replay(self.popped, IDLE);
         }
-        let first = self.near.first;
+        let first = self.pipes.first;
         if first.time > end || first.time == Instant::NEVER {
             return None;
         }
@@ -128,19 +127,19 @@ impl EventQueue {
     /// What is pending of a component.
     #[inline(always)]
     fn pending(&mut self, id: u32) -> &mut Key {
-        match id.checked_sub(self.pipes) {
-            None => self.near.leaf(id),
-            Some(index) => self.far.leaf(index),
+        match id.checked_sub(self.first_other) {
+            None => self.pipes.leaf(id),
+            Some(index) => self.others.leaf(index),
         }
     }
 
     #[inline(never)]
     fn replay(&mut self, id: u32, key: Key) {
-        match id.checked_sub(self.pipes) {
-            None => self.near.replay(id, key),
+        match id.checked_sub(self.first_other) {
+            None => self.pipes.replay(id, key),
             Some(index) => {
-                self.far.replay(index, key);
-                self.near.replay(self.pipes, self.far.first);
+                self.others.replay(index, key);
+                self.pipes.replay(self.first_other, self.others.first);
             }
         }
     }

@@ -254,3 +254,42 @@ impl Slab {
         (self.packets.len() - self.free.len()) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use link::Packet as _;
+
+    const FIELDS: [EcnField; 4] = [EcnField::NotEct, EcnField::Ect0, EcnField::Ect1, EcnField::Ce];
+
+    /// All that a descriptor says.
+    fn parts(descriptor: PacketDescriptor) -> (u32, u32, u16, EcnField, bool, bool, bool) {
+        (
+            descriptor.slot(),
+            descriptor.bytes(),
+            descriptor.flow(),
+            descriptor.ecn(),
+            descriptor.is_data(),
+            descriptor.is_corrupted(),
+            descriptor.is_new_copy(),
+        )
+    }
+
+    #[test]
+    fn a_descriptor_changes_in_one_field_at_a_time() {
+        let (slot, bytes, flow) = (u32::MAX, 65_535, u16::MAX);
+        for (ecn, is_data) in FIELDS.into_iter().flat_map(|ecn| [(ecn, false), (ecn, true)]) {
+            let mut descriptor = PacketDescriptor::new(slot, bytes, flow, ecn, is_data);
+            assert_eq!(parts(descriptor), (slot, bytes, flow, ecn, is_data, false, false));
+            assert_eq!(parts(descriptor.moved(7)), (7, bytes, flow, ecn, is_data, false, false));
+            assert_eq!(parts(descriptor.encapsulated(42, 5)), (slot, bytes + 42, 5, ecn, is_data, false, false));
+            let copy = descriptor.duplicate();
+            assert_eq!(parts(copy), (slot, bytes, flow, ecn, is_data, false, true));
+            assert_eq!(parts(copy.separated(8)), (8, bytes, flow, ecn, is_data, false, false));
+            descriptor.mark();
+            assert_eq!(parts(descriptor), (slot, bytes, flow, ecn.marked(), is_data, false, false));
+            descriptor.corrupt();
+            assert_eq!(parts(descriptor), (slot, bytes, flow, ecn.marked(), is_data, true, false));
+        }
+    }
+}

@@ -295,8 +295,8 @@ impl Sender {
         outcome: &super::ack::AckOutcome,
         controller: &mut ControllerHandle,
     ) {
-        if let TlpState::Outstanding { tlp_high_seq, retransmission } = self.transmit.tlp {
-            self.process_outstanding_tlp(now, ack, outcome, (tlp_high_seq, retransmission), controller);
+        if self.transmit.tlp_outstanding() {
+            self.process_outstanding_tlp(now, ack, outcome, controller);
         }
     }
 
@@ -306,9 +306,9 @@ impl Sender {
         now: Instant,
         ack: &Ack,
         outcome: &super::ack::AckOutcome,
-        (tlp_high_seq, retransmission): (u64, Option<u64>),
         controller: &mut ControllerHandle,
     ) {
+        let TlpState::Outstanding { tlp_high_seq, retransmission } = self.transmit.tlp else { return };
         if ack.ack < tlp_high_seq {
             return;
         }
