@@ -47,8 +47,8 @@ use params::{Entry, RegisterError, Registered};
 pub trait Scheduler: std::any::Any + std::fmt::Debug + Send {
     /// The path that carries the next packet, and which packet that is. `None`: wait, although a path may have room.
     ///
-    /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer. If the picked path
-    /// has no such packet, the sender takes it for full until the next change and asks again.
+    /// The sender asks whenever something may have changed: new data, an acknowledgement, a timer; where no path has room it
+    /// need not. If the picked path has no such packet, the sender takes it for full until the next change and asks again.
     ///
     /// Mistakes of a scheduler: to pick a path that is not among the [paths with room](SchedulerView::paths_with_room),
     /// or new data where none are [sendable](SchedulerView::sendable_packets); and to wait while no path has a packet

@@ -34,10 +34,10 @@ impl RttEstimator {
         Self { srtt_us8: 0, mdev_us4: 0, mdev_max_us4: 0, rttvar_us4: 0, rtt_seq: 0, rto: initial_rto }
     }
 
-    /// Smoothed RTT; zero before the first sample.
+    /// Smoothed RTT, to an eighth of a microsecond; zero before the first sample.
     #[must_use]
     pub fn srtt(&self) -> Span {
-        Span::from_micros((self.srtt_us8 >> 3) as u64)
+        Span::from_nanos(self.srtt_us8 as u64 * 125)
     }
 
     /// RTTVAR (RFC 6298): a quarter of the term added to SRTT.

@@ -79,6 +79,14 @@ impl SackBlocks {
         let blocks = self.starts.into_iter().zip(self.lengths).take(self.len());
         blocks.map(|(start, length)| (start, start.saturating_add(u64::from(length))))
     }
+
+    /// The blocks but the first `skipped`, lowest sequence number first.
+    pub(crate) fn sorted(&self, skipped: usize) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let mut blocks = [(u64::MAX, u64::MAX); 3];
+        blocks.iter_mut().zip(self.iter().skip(skipped)).for_each(|(to, from)| *to = from);
+        blocks.sort_unstable();
+        blocks.into_iter().take(self.len().saturating_sub(skipped))
+    }
 }
 
 /// An acknowledgement.

@@ -49,18 +49,33 @@ fn sent_until(sender: &mut SinglePathSender, now: &mut Instant, end: Instant) ->
 struct Captured {
     algorithm: &'static str,
     seed: u64,
+    mss: u32,
+    /// The window of the SYN-ACK, bytes.
+    first_window: u64,
     syn_us: u64,
     syn_ack_us: u64,
     first_sent: u64,
     capture: &'static str,
 }
 
+/// What the captures on the device of a tunnel have in common.
+const TUNNEL: Captured = Captured {
+    algorithm: "",
+    seed: 1,
+    mss: MSS,
+    first_window: 65_236,
+    syn_us: 0,
+    syn_ack_us: 0,
+    first_sent: 0,
+    capture: "",
+};
+
 impl Captured {
     /// Replays what the kernel got, and compares what is sent.
     fn check(&self) -> SinglePathSender {
         let entry = control::registry::find(self.algorithm).expect("registered");
         let controller = entry.controller(&BTreeMap::new()).expect("default");
-        let config = SenderConfig { mss: MSS, tick: Span::from_millis(10), ..sender_config(Options::default()) };
+        let config = SenderConfig { mss: self.mss, tick: Span::from_millis(10), ..sender_config(Options::default()) };
         let mut sender = SinglePathSender::new(config, controller, RngStream::named(self.seed, "replay"));
         let syn =
             Instant::ZERO + Span::from_millis(u64::from(TIMESTAMP_MS)) + Span::from_nanos(self.syn_us * 1000 + 500);
@@ -68,7 +83,7 @@ impl Captured {
         sender.handle(now, Input::Write { segments: u64::MAX, last_is_small: false });
         sender.handle(now, Input::Connect);
         sent_until(&mut sender, &mut now, syn + Span::from_micros(self.syn_ack_us));
-        let ack = Ack { syn: true, receive_window: 65_236, tsval: 1, tsecr: TIMESTAMP_MS, ..Ack::default() };
+        let ack = Ack { syn: true, receive_window: self.first_window, tsval: 1, tsecr: TIMESTAMP_MS, ..Ack::default() };
         sender.handle(now, Input::Ack(&ack));
         let mut expected: Vec<u64> = (0..self.first_sent).collect();
         for fields in lines(self.capture) {
@@ -95,7 +110,7 @@ impl Captured {
 #[test]
 fn a_sender_under_reordering_sends_what_the_kernel_sends() {
     let capture = include_str!("../captures/reordered-sender.txt");
-    let captured = Captured { algorithm: "reno", seed: 1, syn_us: 561, syn_ack_us: 275, first_sent: 10, capture };
+    let captured = Captured { algorithm: "reno", syn_us: 561, syn_ack_us: 275, first_sent: 10, capture, ..TUNNEL };
     assert!(captured.check().counters().undone > 10, "of some length");
 }
 
@@ -104,7 +119,25 @@ fn a_sender_under_reordering_sends_what_the_kernel_sends() {
 #[test]
 fn bbr_sends_what_the_kernel_sends() {
     let capture = include_str!("../captures/bbr-sender.txt");
-    Captured { algorithm: "bbr", seed: 96, syn_us: 748, syn_ack_us: 276, first_sent: 11, capture }.check();
+    Captured { algorithm: "bbr", seed: 96, syn_us: 748, syn_ack_us: 276, first_sent: 11, capture, ..TUNNEL }.check();
+}
+
+/// H-TCP alone on a path, its first 2 s: the application writes while what it has written leaves, and acknowledgements report
+/// several blocks at once that are new.
+#[test]
+fn htcp_sends_what_the_kernel_sends() {
+    let capture = include_str!("../captures/htcp-sender.txt");
+    let captured = Captured {
+        algorithm: "htcp",
+        mss: 1448,
+        first_window: 65_160,
+        syn_us: 408,
+        syn_ack_us: 40_080,
+        first_sent: 10,
+        capture,
+        ..TUNNEL
+    };
+    assert!(captured.check().counters().retransmitted > 100, "of some length");
 }
 
 /// SACK blocks and DSACKs; windows, beside what is out of order, and what fills a hole and is not yet read; a third packet

@@ -18,7 +18,9 @@ impl Sender {
         self.reinject(now);
         self.fill_send_buffer(now);
         let limit = self.limit();
-        while let Some(pick) = self.pick(now, limit) {
+        while self.views.iter().any(|view| view.has_room)
+            && let Some(pick) = self.pick(now, limit)
+        {
             match self.picked_data(&pick, limit) {
                 Some(data) => {
                     let fragment_end = self.fragment_end().min(limit);

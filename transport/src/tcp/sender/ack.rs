@@ -194,7 +194,9 @@ impl Sender {
             self.on_dsack(first, outcome);
         }
         let prior_blocks = self.recv_sack_cache;
-        for block in ack.sack_blocks.iter().skip(usize::from(is_duplicate)) {
+        // In the order of the data (Linux sorts them, too): what the same acknowledgement reports below another new block is no
+        // reordering.
+        for block in ack.sack_blocks.sorted(usize::from(is_duplicate)) {
             let (mut start, mut end) = (block.0.max(self.scoreboard.snd_una()), block.1.min(self.scoreboard.snd_nxt()));
             // A block that grew at one end is walked only where it grew.
             for prior_block in prior_blocks.iter() {

@@ -140,7 +140,7 @@ impl Sender {
         self.on_new_data(now, counts.packets_out == 0);
         self.counters.sent += 1;
         let segment = self.segment(now, seq, false);
-        Segment { psh: self.tso_on_sent(), ..segment }
+        Segment { psh: self.tso_on_sent(now), ..segment }
     }
 
     fn retransmit(&mut self, now: Instant, seq: u64) -> Segment {

@@ -82,12 +82,15 @@ impl Sender {
 
     /// A new segment is sent. Returns whether it has PSH: it ends a super-segment of several (Linux `__tcp_transmit_skb`),
     /// or a buffer that is pushed.
-    pub(super) fn tso_on_sent(&mut self) -> bool {
+    pub(super) fn tso_on_sent(&mut self, now: Instant) -> bool {
         let Tso { segments, left, .. } = self.transmit.tso;
+        let is_pushed = self.write_queue.on_sent(self.scoreboard.snd_nxt());
         if left == 0 {
             self.scoreboard.end_super_segment();
+            // While the window may have room for another one (Linux `tcp_event_new_data_sent`).
+            self.check_space(now);
         }
-        self.write_queue.on_sent(self.scoreboard.snd_nxt()) || segments > 1 && left == 0
+        is_pushed || segments > 1 && left == 0
     }
 
     /// Charges the pacer for the super-segment that begins.

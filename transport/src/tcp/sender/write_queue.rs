@@ -223,17 +223,25 @@ impl Sender {
         if self.write_queue.size == 0 {
             self.expand_send_buffer();
         }
-        let is_space_due = std::mem::take(&mut self.write_queue.is_space_due);
-        if is_space_due && self.write_queue.blocked_until == Some(Instant::NEVER) {
-            if self.path.has_room(self.in_flight()) {
-                self.expand_send_buffer();
-            }
-            if 3 * self.queued_bytes() <= 2 * self.write_queue.size {
-                self.write_queue.blocked_until = Some(now + WAKE_UP);
-            }
+        if std::mem::take(&mut self.write_queue.is_space_due) {
+            self.check_space(now);
         }
         self.write_queue.blocked_until.take_if(|time| *time <= now);
         self.write_queue.blocked_until.is_some()
+    }
+
+    /// Wakes the application that waits for memory, if there is enough. The send buffer grows first, if the congestion window has
+    /// room (`tcp_check_space`).
+    pub(super) fn check_space(&mut self, now: Instant) {
+        if self.write_queue.blocked_until != Some(Instant::NEVER) {
+            return;
+        }
+        if self.path.has_room(self.in_flight()) {
+            self.expand_send_buffer();
+        }
+        if 3 * self.queued_bytes() <= 2 * self.write_queue.size {
+            self.write_queue.blocked_until = Some(now + WAKE_UP);
+        }
     }
 
     /// Memory of the write queue, bytes (`sk_wmem_queued`).
