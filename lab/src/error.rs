@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Error {
     /// There is no kernel to run it on.
     NoKernel(String),
+    /// The kernel does not run on this processor.
+    Processor(String),
     /// The experiment has a feature that the lab does not support.
     Unsupported {
         /// The scenario's key.
@@ -32,7 +34,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoKernel(reason) => write!(f, "{reason}"),
+            Self::NoKernel(reason) | Self::Processor(reason) => write!(f, "{reason}"),
             Self::Unsupported { key, feature } => write!(f, "{key}: the lab has no {feature}"),
             Self::Failed { reason, output } if output.is_empty() => write!(f, "{reason}"),
             Self::Failed { reason, output } => write!(f, "{reason}; the end of its messages:\n{output}"),

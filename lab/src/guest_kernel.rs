@@ -3,6 +3,7 @@
 
 use crate::Error;
 use crate::kernel_image;
+use crate::processor;
 use crate::programs::Programs;
 use crate::support::{Capabilities, QDISCS};
 use std::path::{Path, PathBuf};
@@ -54,6 +55,12 @@ impl GuestKernel {
         if !version.starts_with(|first: char| first.is_ascii_digit()) {
             let reason = "is neither User-Mode Linux nor a kernel image for PCs";
             return Err(Error::NoKernel(format!("{} {reason}", program.display())));
+        }
+        if !processor::can_run(&program) {
+            let program = program.display();
+            let reason = "does not start on this processor, whose registers (AMX) it has no room for";
+            let remedy = "`cargo xtask kernel` builds one that does";
+            return Err(Error::Processor(format!("{program}, User-Mode Linux {version}, {reason}; {remedy}")));
         }
         let configuration = Configuration { text: output_of(&program, "--showconfig")?, has_modules: true };
         let is_virtual = configuration.has("UML_TIME_TRAVEL_SUPPORT");

@@ -39,6 +39,7 @@ mod namespace;
 mod network;
 mod packet_size;
 mod processes;
+mod processor;
 mod programs;
 mod protocol;
 mod script;

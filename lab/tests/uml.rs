@@ -51,6 +51,10 @@ fn lab() -> Option<Lab> {
             skip(Reason::Missing, &reason);
             None
         }
+        Err(Error::Processor(reason)) => {
+            skip(Reason::Processor, &reason);
+            None
+        }
         Err(error) => panic!("{error}"),
     }
 }

@@ -13,6 +13,10 @@ pub(crate) const KERNEL: &str = "target/kernel/linux";
 const SOURCE: &str = "target/kernel/source";
 /// Options of the kernel in addition to the defaults of User-Mode Linux.
 const CONFIG: &str = include_str!("kernel.config");
+/// Where the size of a processor's floating-point registers is written down, bytes, and how large it is to be: those of
+/// processors with AMX take 11 008, and with less room for them no program starts.
+const REGISTERS: &str = "arch/x86/um/user-offsets.c";
+const REGISTER_SIZES: [&str; 2] = ["DEFINE_LONGS(HOST_FP_SIZE, 2696)", "DEFINE_LONGS(HOST_FP_SIZE, 12288)"];
 /// Debian's sources.
 const ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
 
@@ -36,6 +40,8 @@ pub(crate) fn build() -> Result<(), String> {
     let _ = fs::remove_dir_all(&source);
     fs::create_dir_all(&source).map_err(io_error)?;
     shell::run(&format!("tar --extract --file {ARCHIVE} --directory {SOURCE} --strip-components=1"))?;
+    let registers = fs::read_to_string(source.join(REGISTERS)).map_err(io_error)?;
+    fs::write(source.join(REGISTERS), registers.replace(REGISTER_SIZES[0], REGISTER_SIZES[1])).map_err(io_error)?;
     shell::run(&format!("make -C {SOURCE} ARCH=um defconfig"))?;
     let config = fs::read_to_string(source.join(".config")).map_err(io_error)?;
     fs::write(source.join(".config"), config + CONFIG).map_err(io_error)?;

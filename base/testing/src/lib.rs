@@ -21,6 +21,8 @@ pub enum Reason {
     Missing,
     /// The kernel lacks a feature.
     Kernel,
+    /// The kernel does not run on this processor.
+    Processor,
     /// The toolchain has no library for another target, and it cannot be fetched.
     Toolchain,
     /// Other load on the machine disturbed a run in real time.
@@ -32,6 +34,7 @@ impl Reason {
         match self {
             Self::Missing => "missing",
             Self::Kernel => "kernel",
+            Self::Processor => "processor",
             Self::Toolchain => "toolchain",
             Self::Disturbed => "disturbed",
         }

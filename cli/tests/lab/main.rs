@@ -66,6 +66,7 @@ fn study(name: &str, seconds: u32, rest: &str, on: &str) -> Option<Study> {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
         Some(0) => {}
+        Some(4) if stderr.contains("does not start on this processor") => return no_run(Reason::Processor, &stderr),
         Some(4) => return no_run(Reason::Missing, &stderr),
         Some(3) if stderr.contains("the lab has no") => return no_run(Reason::Kernel, &stderr),
         _ => panic!("{stderr}"),
