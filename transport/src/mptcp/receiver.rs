@@ -41,9 +41,13 @@ pub struct Receiver {
     window: ReceiveWindow,
     /// The first segment beyond the receive window offered.
     window_end: u64,
+    /// When the first of the subflows' delayed or compressed acknowledgements is due.
+    ack_deadline: Instant,
     /// When window updates are due, and the bit mask of the subflows that have to send one.
     window_update_deadline: Instant,
     window_updates: u32,
+    /// Segments out of order on all subflows together.
+    out_of_order_on_subflows: u64,
     /// Reassembly delays of the segments delivered since the last drain.
     reassembly_delays: Vec<Span>,
     counters: ReceiverCounters,
@@ -55,6 +59,13 @@ struct Subflow {
     tcp: tcp::Receiver,
     /// The data sequence number of segment `delivered + i`, once it has arrived.
     data: VecDeque<Option<u64>>,
+}
+
+/// What a subflow's receiver was before a segment.
+#[derive(Clone, Copy, Debug)]
+struct Prior {
+    delivered: u64,
+    out_of_order: u64,
 }
 
 impl Receiver {
@@ -74,8 +85,10 @@ impl Receiver {
             window,
             stack,
             window_end: config.buffer[1] / u64::from(config.mss), // the maximum that may be offered first
+            ack_deadline: Instant::NEVER,
             window_update_deadline: Instant::NEVER,
             window_updates: 0,
+            out_of_order_on_subflows: 0,
             reassembly_delays: Vec::new(),
             counters: ReceiverCounters::default(),
         }
@@ -85,11 +98,16 @@ impl Receiver {
     /// segment of a subflow that does not exist is ignored.
     pub fn handle(&mut self, now: Instant, segment: &Segment, marked: bool) -> Option<Ack> {
         let subflow = self.subflows.get_mut(usize::from(segment.subflow))?;
-        let prior_delivered = subflow.tcp.delivered();
-        let ack = subflow.tcp.handle(now, &segment.tcp, marked);
+        let tcp = &mut subflow.tcp;
+        let prior_deadline = tcp.deadline();
+        let prior = Prior { delivered: tcp.delivered(), out_of_order: tcp.out_of_order() };
+        let ack = tcp.handle(now, &segment.tcp, marked);
+        if tcp.deadline() != prior_deadline {
+            self.update_ack_deadline();
+        }
         if segment.tcp.kind == SegmentKind::Data {
             self.record_arrival(now, segment);
-            self.deliver(now, segment, prior_delivered);
+            self.deliver(now, segment, prior);
         }
         ack.map(|ack| self.acknowledgement(segment.subflow, ack))
     }
@@ -97,8 +115,7 @@ impl Receiver {
     /// When [`Receiver::on_timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        let deadlines = self.subflows.iter().map(|subflow| subflow.tcp.deadline());
-        deadlines.min().unwrap_or(Instant::NEVER).min(self.window_update_deadline)
+        self.ack_deadline.min(self.window_update_deadline)
     }
 
     /// A deadline passed: a delayed or compressed acknowledgement leaves. Call until there is none.
@@ -106,12 +123,12 @@ impl Receiver {
         if self.window_updates != 0 {
             let index = self.window_updates.trailing_zeros() as u16;
             self.window_updates &= self.window_updates - 1;
-            let ack = self.subflows[usize::from(index)].tcp.piggyback(now);
-            return Some(self.acknowledgement(index, ack));
+            return Some(self.piggyback(now, index));
         }
         self.window_update_deadline = Instant::NEVER;
         for index in 0..self.subflows.len() {
             if let Some(ack) = self.subflows[index].tcp.on_timeout(now) {
+                self.update_ack_deadline();
                 return Some(self.acknowledgement(index as u16, ack));
             }
         }
@@ -121,7 +138,13 @@ impl Receiver {
     /// The acknowledgement that a data packet to the sender carries along.
     pub fn piggyback(&mut self, now: Instant, subflow: u16) -> Ack {
         let ack = self.subflows[usize::from(subflow)].tcp.piggyback(now);
+        self.update_ack_deadline();
         self.acknowledgement(subflow, ack)
+    }
+
+    fn update_ack_deadline(&mut self) {
+        let deadlines = self.subflows.iter().map(|subflow| subflow.tcp.deadline());
+        self.ack_deadline = deadlines.min().unwrap_or(Instant::NEVER);
     }
 
     /// Segments delivered in order to the application.
@@ -161,11 +184,12 @@ impl Receiver {
     }
 
     /// Puts what the subflow now delivers in order into the connection's reassembly.
-    fn deliver(&mut self, now: Instant, segment: &Segment, prior_delivered: u64) {
+    fn deliver(&mut self, now: Instant, segment: &Segment, prior: Prior) {
         let subflow = &mut self.subflows[usize::from(segment.subflow)];
         let delivered = subflow.tcp.delivered();
-        if (prior_delivered..prior_delivered + MAX_OUT_OF_ORDER).contains(&segment.tcp.seq) {
-            let index = (segment.tcp.seq - prior_delivered) as usize;
+        self.out_of_order_on_subflows = self.out_of_order_on_subflows + subflow.tcp.out_of_order() - prior.out_of_order;
+        if (prior.delivered..prior.delivered + MAX_OUT_OF_ORDER).contains(&segment.tcp.seq) {
+            let index = (segment.tcp.seq - prior.delivered) as usize;
             if index >= subflow.data.len() {
                 subflow.data.resize(index + 1, None);
             }
@@ -173,15 +197,14 @@ impl Receiver {
             subflow.data[index] = Some(segment.data_seq);
         }
         let next = self.data.next();
-        for _ in prior_delivered..delivered {
+        for _ in prior.delivered..delivered {
             let data = self.subflows[usize::from(segment.subflow)].data.pop_front().flatten();
             self.on_data(now, data.expect("a segment that was delivered has arrived"));
         }
         if self.data.next() > next && self.window_end <= next + NEARLY_CLOSED_WINDOW {
             self.send_window_updates(now);
         }
-        let out_of_order =
-            self.data.out_of_order() + self.subflows.iter().map(|subflow| subflow.tcp.out_of_order()).sum::<u64>();
+        let out_of_order = self.data.out_of_order() + self.out_of_order_on_subflows;
         self.counters.max_out_of_order = self.counters.max_out_of_order.max(out_of_order);
     }
 

@@ -40,6 +40,7 @@ impl Sender {
         let subflow = &mut self.subflows[index];
         if index == 0 || subflow.fully_established_at <= now {
             subflow.state = SubflowState::Up;
+            self.send_buffer.on_membership_change();
             self.changed_subflows |= 1 << index;
             self.fill(now);
         }
@@ -80,6 +81,7 @@ impl Sender {
         let subflow = &mut self.subflows[index];
         subflow.state = SubflowState::Removed;
         subflow.deadline = Instant::NEVER;
+        self.send_buffer.on_membership_change();
         self.changed_subflows |= 1 << index;
         self.subflows_to_poll &= !(1 << index);
     }

@@ -144,11 +144,12 @@ pub struct Sender {
     scheduler: Box<dyn Scheduler>,
     fill: Fill,
     queue: SendQueue<FailedSubflows>,
-    /// Views of the scheduler; up to date for the subflows that are in neither of the next two.
+    /// Views of the scheduler; up to date for the subflows that are in none of the next three.
     views: Vec<PathView>,
-    /// Bit masks: subflows of which something may have changed, those that take nothing more until the next input, and
-    /// those that may have something to send.
+    /// Bit masks: subflows of which something may have changed, those that were only polled, those that take nothing more
+    /// until the next input, and those that may have something to send.
     changed_subflows: u32,
+    polled_subflows: u32,
     closed_subflows: u32,
     subflows_to_poll: u32,
     /// Those that have received an acknowledgement, until what they can send has been sent.
@@ -205,6 +206,7 @@ impl Sender {
             fill,
             queue: SendQueue::default(),
             changed_subflows: 0,
+            polled_subflows: 0,
             closed_subflows: 0,
             subflows_to_poll: 0,
             acked_subflows: 0,
@@ -254,8 +256,10 @@ impl Sender {
         }
         while self.subflows_to_poll != 0 {
             let index = self.subflows_to_poll.trailing_zeros() as usize;
-            self.subflows[index].sender.set_connection_full(self.send_buffer.is_full());
-            match self.with_subflow(index, |sender, controller| sender.poll(now, controller)) {
+            let sender = &mut self.subflows[index].sender;
+            sender.set_connection_full(self.send_buffer.is_full());
+            self.polled_subflows |= 1 << index;
+            match sender.poll(now, &mut self.controller) {
                 tcp::Output::Transmit(tcp) => {
                     let (data, copy) = self.subflows[index].mapping(&tcp);
                     return Output::Transmit(Segment { subflow: index as u16, tcp, data_seq: data, copy });

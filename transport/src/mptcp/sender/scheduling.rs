@@ -45,11 +45,16 @@ impl Sender {
 
     #[inline]
     pub(super) fn refresh_views(&mut self) {
-        let mut outdated = std::mem::take(&mut self.changed_subflows) | std::mem::take(&mut self.closed_subflows);
+        let changed = std::mem::take(&mut self.changed_subflows) | std::mem::take(&mut self.closed_subflows);
+        let mut outdated = changed | std::mem::take(&mut self.polled_subflows);
         while outdated != 0 {
             let index = outdated.trailing_zeros() as usize;
             outdated &= outdated - 1;
-            self.views[index] = self.subflows[index].view(self.fill);
+            let (subflow, view) = (&self.subflows[index], &mut self.views[index]);
+            match changed & (1 << index) {
+                0 => subflow.update_view_after_sending(view, self.fill),
+                _ => subflow.update_view(view, self.fill),
+            }
         }
     }
 
@@ -97,7 +102,6 @@ impl Sender {
         let subflow = &mut self.subflows[index];
         subflow.assign(data, copy);
         self.subflows_to_poll |= 1 << index;
-        self.changed_subflows |= 1 << index;
         let view = &mut self.views[index];
         view.queued += 1;
         view.buffered_memory = Some(subflow.sender.queued_bytes());

@@ -40,11 +40,18 @@ pub(super) struct SendBuffer {
     page_offset: u64,
     /// Size, bytes (`sk_sndbuf`).
     size: u64,
+    /// A subflow's own has grown, or a subflow has come or gone, since the size was set.
+    is_size_outdated: bool,
     /// The application waits for memory: until [`Instant::NEVER`] while there is too little, else until it runs again.
     blocked_until: Option<Instant>,
 }
 
 impl SendBuffer {
+    /// A subflow has come or gone: the size follows with the next acknowledgement.
+    pub(super) fn on_membership_change(&mut self) {
+        self.is_size_outdated = true;
+    }
+
     /// The first segment that is not written.
     pub(super) fn end(&self) -> u64 {
         self.end
@@ -107,6 +114,7 @@ impl Sender {
             SendBufferRule::Sum => buffers.sum(),
             SendBufferRule::Largest => buffers.max().unwrap_or(0),
         };
+        self.send_buffer.is_size_outdated = false;
         self.send_buffer.size = size.min(self.config.tcp.send_buffer.saturating_mul(u64::from(self.config.tcp.mss)));
     }
 
@@ -135,11 +143,16 @@ impl Sender {
     /// A subflow has sent what it could after an acknowledgement: its send buffer may grow, and the application that waits for
     /// memory may go on (`tcp_check_space`).
     pub(super) fn check_space(&mut self, now: Instant, index: usize) {
-        self.subflows[index].sender.enlarge_send_buffer();
+        let sender = &mut self.subflows[index].sender;
+        let prior_bytes = sender.send_buffer_bytes();
+        sender.enlarge_send_buffer();
+        self.send_buffer.is_size_outdated |= sender.send_buffer_bytes() != prior_bytes;
         if self.config.stack == MptcpStack::OutOfTree {
             return; // its buffer has one size, and the application is not seen to wait
         }
-        self.update_send_buffer_size();
+        if self.send_buffer.is_size_outdated {
+            self.update_send_buffer_size();
+        }
         let used = self.buffered_bytes();
         if self.send_buffer.size.saturating_sub(used) >= used / 2 {
             self.wake_writer(now);
@@ -159,6 +172,9 @@ impl Sender {
 
     /// Bytes of these data.
     pub(super) fn fragment_bytes(&mut self) -> u32 {
+        if self.fill == Fill::Cwnd {
+            return self.config.tcp.mss;
+        }
         let left = (self.fragment_end() - self.queue.snd_nxt()) as u32 * self.config.tcp.mss;
         let is_whole = |fragment: &&Fragment| left.abs_diff(fragment.bytes) < self.config.tcp.mss;
         self.send_buffer.fragments.front().filter(is_whole).map_or(left, |fragment| fragment.bytes)

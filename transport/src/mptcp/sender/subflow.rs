@@ -131,27 +131,37 @@ impl Subflow {
         has_progressed
     }
 
-    /// The view of the subflow for the scheduler.
-    pub(super) fn view(&mut self, fill: Fill) -> PathView {
+    /// Brings the view of the subflow for the scheduler up to date.
+    #[inline]
+    pub(super) fn update_view(&self, view: &mut PathView, fill: Fill) {
         let decision = self.sender.decision();
-        let mut view = PathView {
-            has_room: false,
-            // The out-of-tree kernel's schedulers skip a subflow in the state Loss.
-            active: self.is_active() && (fill == Fill::SendBuffer || self.sender.ca_state() != CaState::Loss),
-            backup: self.config.backup,
-            srtt: self.sender.srtt(),
-            rttvar: self.sender.rttvar(),
-            cwnd: decision.cwnd,
-            ssthresh: decision.ssthresh,
-            in_flight: self.sender.in_flight(),
-            queued: self.sender.unsent(),
-            pacing_rate: self.sender.pacing_rate(),
-            delivery_rate: Rate(self.delivery_rate.get()),
-            phantom_queue_delay: None,
-            buffered_memory: Some(self.sender.queued_bytes()),
-        };
-        view.has_room = self.has_room(&view, fill);
-        view
+        // The out-of-tree kernel's schedulers skip a subflow in the state Loss.
+        view.active = self.is_active() && (fill == Fill::SendBuffer || self.sender.ca_state() != CaState::Loss);
+        view.backup = self.config.backup;
+        view.srtt = self.sender.srtt();
+        view.rttvar = self.sender.rttvar();
+        view.cwnd = decision.cwnd;
+        view.ssthresh = decision.ssthresh;
+        view.in_flight = self.sender.in_flight();
+        view.queued = self.sender.unsent();
+        view.pacing_rate = self.sender.pacing_rate();
+        view.delivery_rate = Rate(self.delivery_rate.get());
+        view.buffered_memory = Some(self.sender.queued_bytes());
+        view.has_room = self.has_room(view, fill);
+    }
+
+    /// Brings the view up to date after no more than sending: what depends on the data sent.
+    #[inline]
+    pub(super) fn update_view_after_sending(&self, view: &mut PathView, fill: Fill) {
+        let decision = self.sender.decision();
+        let is_paced_by_cwnd = decision.pacing_rate.is_none() && self.sender.pipe().packets_out <= decision.cwnd;
+        if !is_paced_by_cwnd || (decision.cwnd, decision.ssthresh) != (view.cwnd, view.ssthresh) {
+            return self.update_view(view, fill);
+        }
+        view.in_flight = self.sender.in_flight();
+        view.queued = self.sender.unsent();
+        view.buffered_memory = Some(self.sender.queued_bytes());
+        view.has_room = self.has_room(view, fill);
     }
 
     /// True if there is room for a segment where segments wait.
