@@ -134,13 +134,9 @@ fn every_request_is_answered_through_heavy_loss() {
         experiment.links[0].reverse.loss = LossModel::Random(0.3);
         for seed in 0..5 {
             let flow = ropewalk_sim::run(&experiment, seed).expect("registered").flows.remove(0);
-            // Timeouts of one second, doubled: 0.8 s a request, and 1.5 s a handshake on average. Three times that is
-            // much.
-            assert!(
-                flow.requests > 300 / 7,
-                "seed {seed}, new connections {new_connections}: {} requests",
-                flow.requests
-            );
+            // Timeouts of one second, doubled: 0.8 s a request, and 1.5 s a handshake on average. A SYN that is lost seven
+            // times waits for 127 s; after two such, one flow in sixty, the rest suffices for twenty.
+            assert!(flow.requests >= 20, "seed {seed}, new connections {new_connections}: {} requests", flow.requests);
         }
     }
 }

@@ -82,7 +82,7 @@ impl Sender {
         }
         let progressing = self.subflows.iter().filter(|subflow| subflow.is_active() && subflow.stale_count == 0);
         let timers =
-            progressing.map(|subflow| subflow.sender.retransmit_timer()).filter(|timer| *timer < Instant::NEVER);
+            progressing.map(|subflow| subflow.sender.retransmission_timer(now)).filter(|timer| *timer < Instant::NEVER);
         self.retransmit_timer = timers.max().unwrap_or(now).max(now + RTO_MIN);
     }
 

@@ -9,6 +9,9 @@ use crate::tcp::{Ack, timestamp};
 use control::CaState;
 use units::{Instant, Span};
 
+/// Milliseconds by which a timestamp may be older than the latest one (Linux `TCP_PAWS_WINDOW`).
+const TIMESTAMP_GRANULARITY: u32 = 1;
+
 /// Results of one acknowledgement (Linux `FLAG_*` and `tcp_sacktag_state`).
 #[derive(Debug, Default)]
 pub(super) struct AckOutcome {
@@ -63,6 +66,10 @@ impl Sender {
         if ack.ack > self.scoreboard.snd_nxt() {
             return; // acknowledges what was never sent
         }
+        if self.is_discarded_by_paws(ack) {
+            self.transmit.holds_new_data = true;
+            return;
+        }
         let prior_state = self.path.prior_state(self.in_flight());
         let prior = self.prior_scoreboard();
         let mut outcome = AckOutcome {
@@ -75,11 +82,14 @@ impl Sender {
             return self.on_old_ack(now, ack, &mut outcome, &prior, controller);
         }
         outcome.acked.advanced = ack.ack > prior.una;
+        if outcome.acked.advanced {
+            self.timers.retransmits = 0;
+        }
         if self.config.accurate_ecn {
             outcome.marks = self.new_marks(ack, outcome.acked.advanced);
             outcome.ece = outcome.marks > 0;
         }
-        self.ts_recent = ack.tsval;
+        self.ts_recent = self.ts_recent.max(ack.tsval);
         let window_grew = self.update_window(ack);
         self.read_sack_blocks(now, ack, &mut outcome);
         outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || window_grew);
@@ -98,9 +108,21 @@ impl Sender {
             self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
         }
         if outcome.set_timers {
-            self.restart_timers(now);
+            self.set_timer_after_ack(now);
         }
         self.finish_ack(now, &mut outcome, &prior, &prior_state, controller);
+    }
+
+    /// PAWS (RFC 7323 section 5.3): a later acknowledgement has overtaken this one by more than the clock's granularity, and it
+    /// is no duplicate that Linux takes all the same (`tcp_disordered_ack`): of the oldest outstanding segment, without a new
+    /// window, and no older than the retransmission timeout.
+    fn is_discarded_by_paws(&self, ack: &Ack) -> bool {
+        let age = self.ts_recent.saturating_sub(ack.tsval);
+        self.config.timestamps && age > TIMESTAMP_GRANULARITY && {
+            let updates_window = self.window_edge(ack) > self.snd_wnd_edge;
+            let is_recent = Span::from_millis(u64::from(age)) <= self.rto_with_backoff();
+            !(ack.ack == self.scoreboard.snd_una() && !updates_window && is_recent)
+        }
     }
 
     /// Marks that the ACE field counts since the latest acknowledgement (RFC 9768 section 3.2.2): less than eight, as the
@@ -141,13 +163,17 @@ impl Sender {
 
     /// Updates the receive window. Returns whether its right edge moved.
     fn update_window(&mut self, ack: &Ack) -> bool {
-        let mss = u64::from(self.config.mss);
-        let edge = ack.ack.saturating_mul(mss).saturating_add(ack.receive_window);
+        let edge = self.window_edge(ack);
         self.write_queue.on_ack(ack.receive_window);
         let window_grew = edge > self.snd_wnd_edge;
         self.snd_wnd_edge = self.snd_wnd_edge.max(edge);
-        self.snd_wnd_end = self.snd_wnd_edge / mss;
+        self.snd_wnd_end = self.snd_wnd_edge / u64::from(self.config.mss);
         window_grew
+    }
+
+    /// The right edge of the receive window that an acknowledgement offers, bytes.
+    fn window_edge(&self, ack: &Ack) -> u64 {
+        ack.ack.saturating_mul(u64::from(self.config.mss)).saturating_add(ack.receive_window)
     }
 
     fn finish_ack(

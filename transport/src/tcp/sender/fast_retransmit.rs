@@ -203,7 +203,7 @@ impl Sender {
             None => self.rack.mark_lost(now, &mut self.scoreboard, reo_wnd),
         };
         self.path.count_lost(lost);
-        if self.timers.set_reordering(now, timeout, self.config.tick) {
+        if self.timers.set_reordering(now, timeout, self.rto_with_backoff(), self.config.tick) {
             outcome.set_timers = false;
         }
         let lost_retransmissions = retransmitted.saturating_sub(self.scoreboard.counts().retrans_out);

@@ -214,6 +214,8 @@ impl Sender {
     /// Handles one input. Poll until [`Output::WaitUntil`] before the next one.
     #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>, controller: &mut ControllerHandle) {
+        self.transmit.holds_new_data = false;
+        self.timers.follows_tlp = false;
         match input {
             Input::Ack(ack) if ack.syn => self.on_handshake(now, ack, controller),
             Input::Ack(ack) => self.on_ack(now, ack, controller),

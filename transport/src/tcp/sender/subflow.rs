@@ -25,6 +25,7 @@ impl Sender {
     /// application-limited: the connection hands out its data as windows open.
     pub(crate) fn assign(&mut self, continues: bool) {
         self.write_seq += 1;
+        self.transmit.holds_new_data = false;
         if self.config.tso {
             self.append_to_buffer(continues);
         }
@@ -58,11 +59,6 @@ impl Sender {
     /// Penalisation (Raiciu et al., NSDI 2012): the controller reduces the window of a subflow that blocks the others.
     pub(crate) fn penalise(&mut self, now: Instant, controller: &mut ControllerHandle) {
         self.path.notify(now, &PathEvent::Penalise, controller);
-    }
-
-    /// When the retransmission timer expires; never if nothing is outstanding.
-    pub(crate) fn retransmit_timer(&self) -> Instant {
-        self.timers.retransmit_timer()
     }
 
     /// RTTVAR (RFC 6298, with Linux's lower bound).

@@ -1,5 +1,5 @@
-//! Four timers: retransmission (RFC 6298), tail-loss probe and reordering (RFC 8985), and persist (RFC 9293 section
-//! 3.8.6.1).
+//! The sender's timer: one at a time, as in Linux (`icsk_pending`), of four kinds: retransmission (RFC 6298), tail-loss probe
+//! and reordering (RFC 8985), and persist (RFC 9293 section 3.8.6.1).
 
 use super::Sender;
 use crate::path::ControllerHandle;
@@ -7,15 +7,25 @@ use crate::tcp::timer_wheel::expiry;
 use control::CaState;
 use units::{Instant, Span};
 
-/// Expiry times of the timers; [`Instant::NEVER`] where a timer is not set.
+/// What is done when the timer expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    Retransmission,
+    LossProbe,
+    Reordering,
+    Persist,
+}
+
+/// The timer that is set, and what it depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
-    retransmit_timer: Instant,
-    reordering: Instant,
-    tlp: Instant,
-    persist: Instant,
-    /// The probe timer is to be set once nothing more is sent.
+    pending: Option<Timer>,
+    /// When it expires; [`Instant::NEVER`] if none is set, or the one that has expired is being handled.
+    expires: Instant,
+    /// New data was sent: the probe timer is to be set once nothing more is sent.
     is_tlp_due: bool,
+    /// The latest input was the probe timer, which what is sent now does not set again.
+    pub follows_tlp: bool,
     /// Probes of the closed receive window since it was closed.
     window_probes: u32,
     /// Exponential backoff: how many times the RTO was doubled (Linux `icsk_backoff`).
@@ -27,11 +37,10 @@ pub(super) struct Timers {
 impl Default for Timers {
     fn default() -> Self {
         Self {
-            retransmit_timer: Instant::NEVER,
-            reordering: Instant::NEVER,
-            tlp: Instant::NEVER,
-            persist: Instant::NEVER,
+            pending: None,
+            expires: Instant::NEVER,
             is_tlp_due: false,
+            follows_tlp: false,
             window_probes: 0,
             backoff: 0,
             retransmits: 0,
@@ -52,97 +61,136 @@ const RTO_MAX: Span = Span::from_secs(120);
 const MIN_RENEGING_DELAY: Span = Span::from_millis(10);
 
 impl Timers {
-    pub(super) fn retransmit_timer(&self) -> Instant {
-        self.retransmit_timer
+    fn set(&mut self, timer: Timer, expires: Instant) {
+        (self.pending, self.expires) = (Some(timer), expires);
     }
 
-    /// Sets the reordering timer if there is a `timeout`. Returns whether it was set.
-    pub(super) fn set_reordering(&mut self, now: Instant, timeout: Option<Span>, tick: Span) -> bool {
+    fn clear(&mut self) {
+        (self.pending, self.expires) = (None, Instant::NEVER);
+    }
+
+    /// Sets the reordering timer, instead of any other, if there is a `timeout`. Returns whether it was set.
+    pub(super) fn set_reordering(&mut self, now: Instant, timeout: Option<Span>, rto: Span, tick: Span) -> bool {
         if let Some(timeout) = timeout {
-            self.reordering = expiry(now, timeout + TIMEOUT_MIN, tick);
+            self.set(Timer::Reordering, expiry(now, (timeout + TIMEOUT_MIN).min(rto), tick));
         }
         timeout.is_some()
     }
 
-    /// Sets the retransmission timer alone to the time after which SACK reneging is certain.
+    /// Sets the retransmission timer to the time after which SACK reneging is certain.
     pub(super) fn set_reneging_timer(&mut self, now: Instant, delay: Span, tick: Span) {
-        self.retransmit_timer = expiry(now, delay.max(MIN_RENEGING_DELAY), tick);
-        self.tlp = Instant::NEVER;
-        self.reordering = Instant::NEVER;
+        self.set(Timer::Retransmission, expiry(now, delay.max(MIN_RENEGING_DELAY), tick));
     }
 }
 
 impl Sender {
-    /// The earliest expiry of all timers, once the connection is established.
+    /// When the timer expires, once the connection is established.
     pub(super) fn deadline(&self) -> Instant {
-        let timers = &self.timers;
-        timers.retransmit_timer.min(timers.reordering).min(timers.tlp).min(timers.persist)
+        self.timers.expires
     }
 
     /// Sets the persist timer if there is data, nothing is outstanding, and the receive window is closed (`is_closed`):
     /// the acknowledgement that opened it may be lost.
     pub(super) fn set_persist_timer(&mut self, now: Instant, is_closed: bool) {
         if !is_closed || self.scoreboard.counts().packets_out > 0 {
-            (self.timers.persist, self.timers.window_probes) = (Instant::NEVER, 0);
-        } else if self.timers.persist == Instant::NEVER {
+            self.timers.window_probes = 0;
+            if self.timers.pending == Some(Timer::Persist) {
+                self.timers.clear();
+            }
+        } else if self.timers.pending != Some(Timer::Persist) {
             let timeout = self.path.rtt.rto() * (1 << self.timers.window_probes.min(20));
-            self.timers.persist = expiry(now, timeout.min(RTO_MAX), self.config.tick);
+            self.timers.set(Timer::Persist, expiry(now, timeout.min(RTO_MAX), self.config.tick));
         }
     }
 
     /// Counts a probe that is sent, and starts the next timeout, twice as long.
     pub(super) fn restart_persist_timer(&mut self, now: Instant) {
         self.timers.window_probes += 1;
-        self.timers.persist = Instant::NEVER;
+        self.timers.clear();
         self.set_persist_timer(now, true);
     }
 
-    fn rto_with_backoff(&self) -> Span {
+    pub(super) fn rto_with_backoff(&self) -> Span {
         (self.path.rtt.rto() * (1 << self.timers.backoff.min(20))).min(RTO_MAX)
     }
 
-    /// Restarts the retransmission and probe timers after data was acknowledged (Linux `tcp_rearm_rto`).
-    pub(super) fn restart_timers(&mut self, now: Instant) {
-        self.timers.retransmits = 0;
+    /// When the retransmission timer expires, or will if the timer that is set instead does nothing; never if nothing is
+    /// outstanding.
+    pub(crate) fn retransmission_timer(&self, now: Instant) -> Instant {
+        match self.timers.pending {
+            Some(Timer::Retransmission) => self.timers.expires,
+            Some(Timer::LossProbe | Timer::Reordering) if self.scoreboard.counts().packets_out > 0 => {
+                now + self.rest_of_rto(now)
+            }
+            _ => Instant::NEVER,
+        }
+    }
+
+    /// The rest of the retransmission timeout, counted from when the oldest outstanding packet was last sent (Linux
+    /// `tcp_rto_delta_us`); zero if it is over.
+    fn rest_of_rto(&self, now: Instant) -> Span {
+        let head = self.scoreboard.packet(self.scoreboard.snd_una());
+        (head.sent + self.rto_with_backoff()).since(now)
+    }
+
+    /// Sets the retransmission timer if anything is outstanding (Linux `tcp_rearm_rto`): instead of the probe or the
+    /// reordering timer to the rest of the timeout.
+    fn restart_retransmission_timer(&mut self, now: Instant) {
         if self.scoreboard.counts().packets_out == 0 {
-            self.timers = Timers { backoff: self.timers.backoff, ..Timers::default() };
-            return;
+            return self.timers.clear();
         }
-        self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
-        self.timers.is_tlp_due = true;
+        let timeout = match self.timers.pending {
+            Some(Timer::Reordering | Timer::LossProbe) => self.rest_of_rto(now).max(Span::from_micros(1)),
+            _ => self.rto_with_backoff(),
+        };
+        self.timers.set(Timer::Retransmission, expiry(now, timeout, self.config.tick));
     }
 
-    /// Restarts the retransmission timer after the head was retransmitted.
-    pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
-        self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
+    /// Sets the timer after data was acknowledged (Linux `tcp_set_xmit_timer`).
+    pub(super) fn set_timer_after_ack(&mut self, now: Instant) {
+        if !self.schedule_tlp(now, true) {
+            self.restart_retransmission_timer(now);
+        }
     }
 
-    /// Sets the timers after new data was sent.
+    /// Restarts the retransmission timer after the head was retransmitted, unless that was on the reordering timer.
+    pub(super) fn on_head_retransmitted(&mut self, now: Instant) {
+        if self.timers.pending != Some(Timer::Reordering) {
+            self.timers.set(Timer::Retransmission, expiry(now, self.rto_with_backoff(), self.config.tick));
+        }
+    }
+
+    /// Sets the timers after new data was sent (Linux `tcp_event_new_data_sent`).
+    #[inline]
     pub(super) fn on_new_data(&mut self, now: Instant, was_idle: bool) {
-        if was_idle {
-            self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
+        if was_idle || self.timers.pending == Some(Timer::LossProbe) {
+            self.restart_retransmission_timer(now);
         }
         self.timers.is_tlp_due = true;
     }
 
-    /// Sets the probe timer, if data was acknowledged or new data sent: once for both.
-    pub(super) fn schedule_due_tlp(&mut self, now: Instant) {
-        if std::mem::take(&mut self.timers.is_tlp_due) {
-            self.schedule_tlp(now);
+    /// Sets the timer once nothing more is sent: the probe timer after new data, and the retransmission timer after the
+    /// reordering timer has expired.
+    #[inline]
+    pub(super) fn finish_timers(&mut self, now: Instant) {
+        if std::mem::take(&mut self.timers.is_tlp_due) && !self.timers.follows_tlp {
+            self.schedule_tlp(now, false);
+        }
+        if self.timers.pending == Some(Timer::Reordering) && self.timers.expires == Instant::NEVER {
+            self.restart_retransmission_timer(now);
         }
     }
 
-    /// Sets the probe timer (RFC 8985 section 7.2, Linux `tcp_schedule_loss_probe`), in the states Open and CWR only.
-    fn schedule_tlp(&mut self, now: Instant) {
+    /// Sets the probe timer (RFC 8985 section 7.2, Linux `tcp_schedule_loss_probe`), in the states Open and CWR only, and not
+    /// beyond the retransmission timeout, the whole of it if it `restarts`. Returns whether it was set.
+    fn schedule_tlp(&mut self, now: Instant, restarts: bool) -> bool {
         let packets_out = self.scoreboard.counts().packets_out;
         if !self.config.sack
             || self.fack.is_some()
             || packets_out == 0
             || !matches!(self.path.ca_state, CaState::Open | CaState::Cwr)
-            || self.transmit.tlp_outstanding()
         {
-            self.timers.tlp = Instant::NEVER;
-            return;
+            return false;
         }
         let srtt = self.path.rtt.srtt();
         let timeout = match packets_out {
@@ -150,35 +198,45 @@ impl Sender {
             1 => srtt * 2 + WC_DEL_ACK_T,
             _ => srtt * 2 + TIMEOUT_MIN,
         };
-        self.timers.tlp = expiry(now, timeout, self.config.tick).min(self.timers.retransmit_timer);
+        let rto = if restarts { self.rto_with_backoff() } else { self.rest_of_rto(now) };
+        let timeout = if rto > Span::ZERO { timeout.min(rto) } else { timeout };
+        self.timers.set(Timer::LossProbe, expiry(now, timeout, self.config.tick));
+        true
+    }
+
+    /// The probe was sent, if it could be (Linux `tcp_send_loss_probe`): then the whole timeout begins, else its rest goes
+    /// on.
+    pub(super) fn on_tlp(&mut self, now: Instant, was_sent: bool) {
+        if was_sent {
+            self.timers.clear();
+        }
+        self.restart_retransmission_timer(now);
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        if !self.is_established() {
+        if !self.is_established() || self.timers.expires > now {
             return;
         }
-        if self.timers.reordering <= now {
-            self.timers.reordering = Instant::NEVER;
-            self.on_reordering_timeout(now, controller);
-        }
-        if self.timers.tlp <= now && self.timers.tlp <= self.timers.retransmit_timer {
-            self.timers.tlp = Instant::NEVER;
-            self.transmit.request_tlp();
-            self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
-        }
-        if self.timers.retransmit_timer <= now {
-            self.enter_loss(now, controller);
-        }
-        if self.timers.persist <= now {
-            self.transmit.is_window_probe_due = true;
+        self.timers.expires = Instant::NEVER;
+        let is_tlp = self.timers.pending == Some(Timer::LossProbe);
+        self.timers.follows_tlp = is_tlp;
+        // A probe is one packet: a segment, or a super-segment, which what follows completes.
+        self.transmit.holds_new_data = is_tlp && !self.config.tso;
+        match self.timers.pending {
+            Some(Timer::Retransmission) => self.enter_loss(now, controller),
+            Some(Timer::LossProbe) if self.transmit.tlp_outstanding() => self.on_tlp(now, false),
+            Some(Timer::LossProbe) => self.transmit.request_tlp(),
+            Some(Timer::Reordering) => self.on_reordering_timeout(now, controller),
+            Some(Timer::Persist) => self.transmit.is_window_probe_due = true,
+            None => {}
         }
     }
 
+    /// The retransmission timer follows once the lost packets are retransmitted.
     fn on_reordering_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
         let reo_wnd = self.reo_wnd();
-        let (lost, timeout) = self.rack.detect_loss(now, &mut self.scoreboard, reo_wnd);
+        let (lost, _) = self.rack.detect_loss(now, &mut self.scoreboard, reo_wnd);
         self.path.count_lost(lost);
-        self.timers.set_reordering(now, timeout, self.config.tick);
         if lost > 0 {
             self.enter_recovery(now, false, controller);
         }
@@ -197,8 +255,7 @@ impl Sender {
     /// except those sent within the last round trip.
     fn enter_loss(&mut self, now: Instant, controller: &mut ControllerHandle) {
         if self.scoreboard.counts().packets_out == 0 {
-            self.timers.retransmit_timer = Instant::NEVER;
-            return;
+            return self.timers.clear();
         }
         self.counters.timeouts += 1;
         if self.path.ca_state <= CaState::Disorder && self.scoreboard.counts().sacked_out >= self.config.reordering {
@@ -224,9 +281,7 @@ impl Sender {
         self.transmit.clear_tlp();
         self.timers.retransmits += 1;
         self.timers.backoff += 1;
-        self.timers.tlp = Instant::NEVER;
-        self.timers.reordering = Instant::NEVER;
-        self.timers.retransmit_timer = expiry(now, self.rto_with_backoff(), self.config.tick);
+        self.timers.set(Timer::Retransmission, expiry(now, self.rto_with_backoff(), self.config.tick));
         self.transmit.cwr_pending = self.config.ecn;
         let outstanding = self.outstanding();
         self.path.enter_loss(now, reduce_cwnd, &outstanding, controller);

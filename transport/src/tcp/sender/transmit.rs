@@ -19,6 +19,9 @@ pub(super) struct Transmit {
     pub cwr_pending: bool,
     /// The host's own queue dropped a segment: nothing more is sent until the next input.
     local_drop: bool,
+    /// The latest input lets no new data be sent, though there may be room: an acknowledgement that was discarded, or the
+    /// probe timer, beside the probe.
+    pub holds_new_data: bool,
     /// The closed receive window is to be probed.
     pub is_window_probe_due: bool,
     pub tso: super::tso::Tso,
@@ -73,7 +76,9 @@ impl Sender {
 
     fn next_segment(&mut self, now: Instant, controller: &mut ControllerHandle) -> Option<Segment> {
         if self.transmit.tlp == TlpState::Requested {
-            return self.send_tlp(now, controller);
+            let probe = self.send_tlp(now, controller);
+            self.on_tlp(now, probe.is_some());
+            return probe;
         }
         if std::mem::take(&mut self.transmit.is_window_probe_due) && self.is_window_closed() {
             self.restart_persist_timer(now);
@@ -91,7 +96,8 @@ impl Sender {
         {
             return self.small_queue_allows_retransmission(now).then(|| self.retransmit(now, seq));
         }
-        (self.can_send_new() && self.tso_allows_new(now)).then(|| self.send_new(now, controller))
+        (!self.transmit.holds_new_data && self.can_send_new() && self.tso_allows_new(now))
+            .then(|| self.send_new(now, controller))
     }
 
     /// True if there is unsent data that the receive window and the send buffer have room for.
@@ -148,7 +154,7 @@ impl Sender {
         self.scoreboard.retransmit(seq, now, snapshot);
         self.undo.on_retransmission(timestamp(now));
         if seq == self.scoreboard.snd_una() {
-            self.restart_retransmission_timer(now);
+            self.on_head_retransmitted(now);
         }
         self.counters.sent += 1;
         self.counters.retransmitted += 1;
@@ -227,7 +233,7 @@ impl Sender {
         let has_more = || self.can_send_new() || counts.lost_out > counts.retrans_out;
         let is_pacing = send_time > now && !cwnd_full && !local_drop && has_more();
         let send_time = if is_pacing { send_time } else { Instant::NEVER };
-        self.schedule_due_tlp(now);
+        self.finish_timers(now);
         let deadline = self.deadline().min(self.write_queue.deadline()).min(send_time);
         deadline.min(host_queue_room_at.unwrap_or(Instant::NEVER))
     }
