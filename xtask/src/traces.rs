@@ -30,8 +30,8 @@ struct Study {
     compared: &'static [&'static str],
 }
 
-/// A column of the losses of al-imareen-2024.
-macro_rules! loss {
+/// A column of al-imareen-2024.
+macro_rules! case {
     ($case:literal) => {
         concat!(
             "scenarios/papers/al-imareen-2024.toml --set tunnel.first=0 --set tunnel.stray_packets=0 --set case=",
@@ -101,6 +101,9 @@ const STUDIES: &[Study] = &[
     },
     Study { on_kernel: " --traffic ftp", compared: &[FILES_TCP, FILES_MPTCP], ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: &[DELAYS], ..one_seed("al-imareen-6.1", AL_IMAREEN) },
+    Study { compared: &[AT_PHASE], ..one_seed("al-imareen-20-40ms-6.1", BETWEEN) },
+    // The whole 100 s of a delay.
+    Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-20ms-6.1", case!("20ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
@@ -108,12 +111,12 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-50ms-6.1", drawn!("vegas", "50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-vegas-100ms-6.1", drawn!("vegas", "100ms")) },
     // The whole 100 s, a study a column, and one of BBR.
-    Study { seeds: 3, compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-1-6.1", loss!("1%")) },
-    Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-2-6.1", loss!("2%")) },
-    Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-3-6.1", loss!("3%")) },
+    Study { seeds: 3, compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-1-6.1", case!("1%")) },
+    Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-2-6.1", case!("2%")) },
+    Study { compared: &[WITHOUT_BBR], ..one_seed("al-imareen-loss-3-6.1", case!("3%")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-loss-6.1", BBR_LOSS) },
-    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-4-6.1", loss!("4%")) },
-    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-5-6.1", loss!("5%")) },
+    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-4-6.1", case!("4%")) },
+    Study { seeds: 3, compared: &[TWENTY], ..one_seed("al-imareen-loss-5-6.1", case!("5%")) },
     Study { seeds: 3, compared: &[TWENTY_AT_PHASE], ..one_seed("al-imareen-ropewalk-6.1", ROPEWALK) },
     Study { compared: &[AT_PHASE], ..one_seed("pulled-link-6.1", "scenarios/tunnel/pulled-link.toml") },
 ];
@@ -142,6 +145,11 @@ const AL_IMAREEN: &str =
 /// Without the two whose start decides, and the losses.
 const DELAYS: &str = at_phase!(
     r#" --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
+);
+/// The delays between, as long as the quick form's.
+const BETWEEN: &str = r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set tunnel.first=0 --set tunnel.stray_packets=0 --set sweep.case=["20ms","30ms","40ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#;
+const WITHOUT_DRAWN: &str = at_phase!(
+    r#" --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
 );
 const BBR_LOSS: &str = r#"scenarios/papers/al-imareen-2024.toml --set tunnel.first=0 --set tunnel.stray_packets=0 --set sweep.case=["1%","2%","3%"] --set sweep.flow.tcp.congestion=["bbr"]"#;
 /// The losses of all others.
