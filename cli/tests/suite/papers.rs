@@ -56,7 +56,8 @@ fn the_fat_tree_keeps_its_verdicts() {
     assert_eq!(verdicts(&quick_of("fat-tree")), "+ + +");
 }
 
-/// One seed with the real-time class, whose gap when a path goes dark is one of the long ones, 166 ms; with all seeds all claims hold.
+/// One seed with the real-time class, whose gap when a path goes dark is one of the long ones, 166 ms; with all seeds all
+/// claims hold.
 #[test]
 fn the_field_keeps_its_verdicts() {
     assert_eq!(verdicts(&quick_of("studies/field")), "- + + + + + + + + + + + + + + + + + + + + + + + + + + + +");
