@@ -97,22 +97,14 @@ pub struct SchedulerView<'a> {
 impl SchedulerView<'_> {
     /// Paths that a packet may wait for: active ones, backups only while no other path is active.
     pub fn usable_paths(&self) -> impl Iterator<Item = (PathId, &PathView)> {
-        let has_regular = self.has_active_regular_path();
-        self.paths_by_id().filter(move |(_, path)| path.active && path.backup != has_regular)
+        let regular = self.paths.iter().any(|path| path.active && !path.backup);
+        let paths_by_id = self.paths.iter().enumerate().map(|(index, path)| (PathId(index as u16), path));
+        paths_by_id.filter(move |(_, path)| path.active && path.backup != regular)
     }
 
     /// The [usable](Self::usable_paths) paths that have room for a packet.
     pub fn paths_with_room(&self) -> impl Iterator<Item = (PathId, &PathView)> {
-        let has_regular = self.has_active_regular_path();
-        self.paths_by_id().filter(move |(_, path)| path.has_room && path.active && path.backup != has_regular)
-    }
-
-    fn has_active_regular_path(&self) -> bool {
-        self.paths.iter().any(|path| path.active && !path.backup)
-    }
-
-    fn paths_by_id(&self) -> impl Iterator<Item = (PathId, &PathView)> {
-        self.paths.iter().enumerate().map(|(index, path)| (PathId(index as u16), path))
+        self.usable_paths().filter(|(_, path)| path.has_room)
     }
 
     /// New packets that may be sent now.
