@@ -82,7 +82,7 @@ fn correctly_managing_sub_packet_bdps() {
     let run = sampled(experiment);
     // The first packets take a hundred times the round trip of the handshake, which is a timeout (of Linux's Reno, too).
     assert_eq!(run.flows[0].timeouts, 1);
-    let cwnds = samples(&run, "cwnd_packets", Span::from_secs(10), Span::from_secs(60));
+    let cwnds = samples(&run, "cwnd_packets", Span::from_secs(1), Span::from_secs(60));
     assert_eq!(cwnds.iter().fold(f64::MAX, |a, b| a.min(*b)), 4.0);
     let goodput = goodput(&run, Span::from_secs(10), Span::from_secs(60));
     assert!(goodput >= PACING_SHARE * full_goodput(0.064), "{goodput} Mbit/s");
