@@ -39,8 +39,8 @@ pub struct Receiver {
     /// When each segment from `data.next()` on arrived first; never, if it has not.
     arrivals: VecDeque<Instant>,
     window: ReceiveWindow,
-    /// The first segment beyond the receive window offered.
-    window_end: u64,
+    /// Right edge of the receive window offered, bytes.
+    window_edge: u64,
     /// When the first of the subflows' delayed or compressed acknowledgements is due.
     ack_deadline: Instant,
     /// When window updates are due, and the bit mask of the subflows that have to send one.
@@ -84,7 +84,7 @@ impl Receiver {
             arrivals: VecDeque::new(),
             window,
             stack,
-            window_end: config.buffer[1] / u64::from(config.mss), // the maximum that may be offered first
+            window_edge: config.buffer[1], // the maximum that may be offered first
             ack_deadline: Instant::NEVER,
             window_update_deadline: Instant::NEVER,
             window_updates: 0,
@@ -166,13 +166,17 @@ impl Receiver {
 
     /// Records the arrival of the first copy.
     fn record_arrival(&mut self, now: Instant, segment: &Segment) {
-        if (self.data.next()..self.window_end).contains(&segment.data_seq) {
+        if segment.data_seq >= self.data.next() && self.is_within_window(segment.data_seq) {
             let arrival = self.arrival(segment.data_seq);
             if *arrival == Instant::NEVER {
                 *arrival = now;
                 self.counters.copies_arrived_first += u64::from(segment.copy);
             }
         }
+    }
+
+    fn is_within_window(&self, data: u64) -> bool {
+        data.saturating_add(1).saturating_mul(self.mss) <= self.window_edge
     }
 
     fn arrival(&mut self, data: u64) -> &mut Instant {
@@ -201,7 +205,7 @@ impl Receiver {
             let data = self.subflows[usize::from(segment.subflow)].data.pop_front().flatten();
             self.on_data(now, data.expect("a segment that was delivered has arrived"));
         }
-        if self.data.next() > next && self.window_end <= next + NEARLY_CLOSED_WINDOW {
+        if self.data.next() > next && self.window_edge < (next + NEARLY_CLOSED_WINDOW + 1) * self.mss {
             self.send_window_updates(now);
         }
         let out_of_order = self.data.out_of_order() + self.out_of_order_on_subflows;
@@ -218,7 +222,7 @@ impl Receiver {
 
     fn on_data(&mut self, now: Instant, data: u64) {
         let prior_next = self.data.next();
-        if data >= self.window_end {
+        if !self.is_within_window(data) {
             self.counters.beyond_window += 1;
         } else if data < prior_next {
             self.counters.duplicates += 1;
@@ -251,7 +255,7 @@ impl Receiver {
             }
         };
         tcp.sack_blocks.truncate(MAX_SACK_BLOCKS);
-        self.window_end = self.data.next() + tcp.receive_window / self.mss;
-        Ack { subflow, tcp, data_ack: self.data.next() }
+        self.window_edge = next * self.mss + tcp.receive_window;
+        Ack { subflow, tcp, data_ack: next }
     }
 }

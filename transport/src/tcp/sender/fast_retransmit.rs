@@ -203,7 +203,7 @@ impl Sender {
             None => self.rack.mark_lost(now, &mut self.scoreboard, reo_wnd),
         };
         self.path.count_lost(lost);
-        if self.timers.set_reordering(now, timeout, self.rto_with_backoff(), self.config.tick) {
+        if self.timers.set_reordering(now, timeout, self.rto_with_backoff()) {
             outcome.set_timers = false;
         }
         let lost_retransmissions = retransmitted.saturating_sub(self.scoreboard.counts().retrans_out);
@@ -265,7 +265,7 @@ impl Sender {
         let has_reneged = outcome.acked.advanced && self.scoreboard.head_is_sacked();
         if has_reneged {
             let delay = self.path.rtt.srtt() / 2;
-            self.timers.set_reneging_timer(now, delay, self.config.tick);
+            self.timers.set_reneging_timer(now, delay);
             outcome.set_timers = false;
         }
         has_reneged

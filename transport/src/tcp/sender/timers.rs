@@ -20,8 +20,9 @@ enum Timer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
     pending: Option<Timer>,
-    /// When it expires; [`Instant::NEVER`] if none is set, or the one that has expired is being handled.
-    expires: Instant,
+    /// When it was set; [`Instant::NEVER`] if none is, or the one that has expired is being handled.
+    start: Instant,
+    timeout: Span,
     /// New data was sent: the probe timer is to be set once nothing more is sent.
     is_tlp_due: bool,
     /// The latest input was the probe timer, which what is sent now does not set again.
@@ -38,7 +39,8 @@ impl Default for Timers {
     fn default() -> Self {
         Self {
             pending: None,
-            expires: Instant::NEVER,
+            start: Instant::NEVER,
+            timeout: Span::ZERO,
             is_tlp_due: false,
             follows_tlp: false,
             window_probes: 0,
@@ -61,32 +63,40 @@ const RTO_MAX: Span = Span::from_secs(120);
 const MIN_RENEGING_DELAY: Span = Span::from_millis(10);
 
 impl Timers {
-    fn set(&mut self, timer: Timer, expires: Instant) {
-        (self.pending, self.expires) = (Some(timer), expires);
+    fn set(&mut self, timer: Timer, now: Instant, timeout: Span) {
+        (self.pending, self.start, self.timeout) = (Some(timer), now, timeout);
     }
 
     fn clear(&mut self) {
-        (self.pending, self.expires) = (None, Instant::NEVER);
+        (self.pending, self.start) = (None, Instant::NEVER);
+    }
+
+    fn is_running(&self) -> bool {
+        self.start < Instant::NEVER
     }
 
     /// Sets the reordering timer, instead of any other, if there is a `timeout`. Returns whether it was set.
-    pub(super) fn set_reordering(&mut self, now: Instant, timeout: Option<Span>, rto: Span, tick: Span) -> bool {
+    pub(super) fn set_reordering(&mut self, now: Instant, timeout: Option<Span>, rto: Span) -> bool {
         if let Some(timeout) = timeout {
-            self.set(Timer::Reordering, expiry(now, (timeout + TIMEOUT_MIN).min(rto), tick));
+            self.set(Timer::Reordering, now, (timeout + TIMEOUT_MIN).min(rto));
         }
         timeout.is_some()
     }
 
     /// Sets the retransmission timer to the time after which SACK reneging is certain.
-    pub(super) fn set_reneging_timer(&mut self, now: Instant, delay: Span, tick: Span) {
-        self.set(Timer::Retransmission, expiry(now, delay.max(MIN_RENEGING_DELAY), tick));
+    pub(super) fn set_reneging_timer(&mut self, now: Instant, delay: Span) {
+        self.set(Timer::Retransmission, now, delay.max(MIN_RENEGING_DELAY));
     }
 }
 
 impl Sender {
-    /// When the timer expires, once the connection is established.
+    /// When the timer expires, once the connection is established; never if none is set. It is set several times for an
+    /// acknowledgement and what that lets be sent, so that ticks are counted here and not there.
     pub(super) fn deadline(&self) -> Instant {
-        self.timers.expires
+        match self.timers.is_running() {
+            true => expiry(self.timers.start, self.timers.timeout, self.config.tick),
+            false => Instant::NEVER,
+        }
     }
 
     /// Sets the persist timer if there is data, nothing is outstanding, and the receive window is closed (`is_closed`):
@@ -99,7 +109,7 @@ impl Sender {
             }
         } else if self.timers.pending != Some(Timer::Persist) {
             let timeout = self.path.rtt.rto() * (1 << self.timers.window_probes.min(20));
-            self.timers.set(Timer::Persist, expiry(now, timeout.min(RTO_MAX), self.config.tick));
+            self.timers.set(Timer::Persist, now, timeout.min(RTO_MAX));
         }
     }
 
@@ -118,7 +128,7 @@ impl Sender {
     /// outstanding.
     pub(crate) fn retransmission_timer(&self, now: Instant) -> Instant {
         match self.timers.pending {
-            Some(Timer::Retransmission) => self.timers.expires,
+            Some(Timer::Retransmission) => self.deadline(),
             Some(Timer::LossProbe | Timer::Reordering) if self.scoreboard.counts().packets_out > 0 => {
                 now + self.rest_of_rto(now)
             }
@@ -143,7 +153,7 @@ impl Sender {
             Some(Timer::Reordering | Timer::LossProbe) => self.rest_of_rto(now).max(Span::from_micros(1)),
             _ => self.rto_with_backoff(),
         };
-        self.timers.set(Timer::Retransmission, expiry(now, timeout, self.config.tick));
+        self.timers.set(Timer::Retransmission, now, timeout);
     }
 
     /// Sets the timer after data was acknowledged (Linux `tcp_set_xmit_timer`).
@@ -156,7 +166,7 @@ impl Sender {
     /// Restarts the retransmission timer after the head was retransmitted, unless that was on the reordering timer.
     pub(super) fn on_head_retransmitted(&mut self, now: Instant) {
         if self.timers.pending != Some(Timer::Reordering) {
-            self.timers.set(Timer::Retransmission, expiry(now, self.rto_with_backoff(), self.config.tick));
+            self.timers.set(Timer::Retransmission, now, self.rto_with_backoff());
         }
     }
 
@@ -176,7 +186,7 @@ impl Sender {
         if std::mem::take(&mut self.timers.is_tlp_due) && !self.timers.follows_tlp {
             self.schedule_tlp(now, false);
         }
-        if self.timers.pending == Some(Timer::Reordering) && self.timers.expires == Instant::NEVER {
+        if self.timers.pending == Some(Timer::Reordering) && !self.timers.is_running() {
             self.restart_retransmission_timer(now);
         }
     }
@@ -200,7 +210,7 @@ impl Sender {
         };
         let rto = if restarts { self.rto_with_backoff() } else { self.rest_of_rto(now) };
         let timeout = if rto > Span::ZERO { timeout.min(rto) } else { timeout };
-        self.timers.set(Timer::LossProbe, expiry(now, timeout, self.config.tick));
+        self.timers.set(Timer::LossProbe, now, timeout);
         true
     }
 
@@ -214,10 +224,10 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant, controller: &mut ControllerHandle) {
-        if !self.is_established() || self.timers.expires > now {
+        if !self.is_established() || self.deadline() > now {
             return;
         }
-        self.timers.expires = Instant::NEVER;
+        self.timers.start = Instant::NEVER;
         let is_tlp = self.timers.pending == Some(Timer::LossProbe);
         self.timers.follows_tlp = is_tlp;
         // A probe is one packet: a segment, or a super-segment, which what follows completes.
@@ -281,7 +291,7 @@ impl Sender {
         self.transmit.clear_tlp();
         self.timers.retransmits += 1;
         self.timers.backoff += 1;
-        self.timers.set(Timer::Retransmission, expiry(now, self.rto_with_backoff(), self.config.tick));
+        self.timers.set(Timer::Retransmission, now, self.rto_with_backoff());
         self.transmit.cwr_pending = self.config.ecn;
         let outstanding = self.outstanding();
         self.path.enter_loss(now, reduce_cwnd, &outstanding, controller);
