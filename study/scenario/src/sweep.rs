@@ -60,6 +60,8 @@ pub(crate) struct SweepTemplate<'t> {
     root: Node<'t>,
     /// The axes in file order; the first changes slowest from cell to cell.
     pub(crate) axes: Vec<Axis<'t>>,
+    /// The cases of the file, of which a `--set` may choose others than the sweep does.
+    cases: Vec<Entry<'t>>,
     sets: Vec<(Key<'t>, Node<'t>)>,
     /// Swept keys that a `--set` above them removed, or that only a skipped case sweeps.
     removed_keys: Vec<String>,
@@ -121,14 +123,15 @@ impl<'t> SweepTemplate<'t> {
         let mut axes = Vec::new();
         let (cases, sweep) = (take(&mut root, CASE), take(&mut root, SWEEP));
         sweep.map_or(Ok(()), |sweep| collect(source, None, None, sweep, &mut axes))?;
-        read_cases(source, cases, &mut axes)?;
+        let cases = read_cases(source, cases, &mut axes)?;
         let is_derived = matches!(root.get_ref(), DeValue::Table(table) if table.contains_key(effective::DERIVED));
         let is_unmodified = source.sets.is_empty() && !source.quick && !is_derived;
-        let mut template = Self { root, axes, sets: Vec::new(), removed_keys: Vec::new(), is_unmodified, is_derived };
-        template.remove_keys_of_skipped_cases();
+        let (sets, removed_keys) = (Vec::new(), Vec::new());
+        let mut template = Self { root, axes, cases, sets, removed_keys, is_unmodified, is_derived };
         for set in &source.sets {
             template.set(source, set)?;
         }
+        template.remove_keys_of_skipped_cases();
         Ok(template)
     }
 
@@ -149,13 +152,13 @@ impl<'t> SweepTemplate<'t> {
     /// The number of cells of all grids.
     pub(crate) fn cells(&self) -> u64 {
         let size = |case| self.grid(case).fold(1, |cells: u64, axis| cells.saturating_mul(axis.entries.len() as u64));
-        self.cases().map(size).fold(0, u64::saturating_add)
+        self.run_cases().map(size).fold(0, u64::saturating_add)
     }
 
     /// The cell `index`, counted through the grids of all cases; the last axis varies fastest.
     pub(crate) fn cell(&self, mut index: u64) -> Result<CellTree<'t>, Diagnostic> {
         let (mut labels, mut root) = (Vec::new(), self.root.clone());
-        for case in self.cases() {
+        for case in self.run_cases() {
             let mut stride = self.grid(case).map(|axis| axis.entries.len() as u64).product();
             if index >= stride {
                 index -= stride;
@@ -180,7 +183,7 @@ impl<'t> SweepTemplate<'t> {
     }
 
     /// The cases that are run; a single `None` if the scenario has no cases.
-    fn cases(&self) -> impl Iterator<Item = Option<&Entry<'t>>> {
+    fn run_cases(&self) -> impl Iterator<Item = Option<&Entry<'t>>> {
         let cases = self.axes.iter().find(|axis| axis.key.text == CASE);
         let without_case = cases.is_none().then_some(None);
         cases.into_iter().flat_map(|axis| &axis.entries).map(Some).chain(without_case)
@@ -194,9 +197,12 @@ impl<'t> SweepTemplate<'t> {
 
     /// Removes the axes of cases that are not run.
     fn remove_keys_of_skipped_cases(&mut self) {
-        let run: Vec<String> = self.cases().flatten().map(|case| case.label.clone()).collect();
-        let is_unused = |axis: &mut Axis<'_>| axis.case.as_ref().is_some_and(|case| !run.contains(case));
-        self.removed_keys.extend(self.axes.extract_if(.., is_unused).map(|axis| axis.key.text.into()));
+        let run = self.run_labels();
+        self.removed_keys.extend(self.axes.extract_if(.., |axis| !axis.is_run(&run)).map(|axis| axis.key.text.into()));
+    }
+
+    fn run_labels(&self) -> Vec<String> {
+        self.run_cases().flatten().map(|case| case.label.clone()).collect()
     }
 
     fn set(&mut self, source: &Source, set: &'t Set) -> Result<(), Diagnostic> {
@@ -212,13 +218,12 @@ impl<'t> SweepTemplate<'t> {
             }
             _ => {}
         }
-        let mut swept = false;
-        for axis in self.axes.iter_mut().filter(|axis| axis.key.text == text) {
-            axis.entries = vec![axis.choose(set)?];
+        let (mut swept, run) = (false, self.run_labels());
+        for axis in self.axes.iter_mut().filter(|axis| axis.key.text == text && axis.is_run(&run)) {
+            axis.entries = vec![axis.choose(set, &self.cases)?];
             swept = true;
         }
         if swept {
-            self.remove_keys_of_skipped_cases();
             return Ok(());
         }
         self.removed_keys
@@ -239,17 +244,16 @@ impl<'t> SweepTemplate<'t> {
         let mut axes = Vec::new();
         collect(source, None, key.map(|key| Key { text: key.into(), span }).as_ref(), value_of(set), &mut axes)?;
         for new in axes {
-            let mut is_new = true;
-            for axis in self.axes.iter_mut().filter(|axis| axis.key.text == new.key.text) {
-                axis.entries =
-                    new.entries.iter().map(|entry| axis.existing(entry.clone())).collect::<Result<_, _>>()?;
+            let (mut is_new, run) = (true, self.run_labels());
+            for axis in self.axes.iter_mut().filter(|axis| axis.key.text == new.key.text && axis.is_run(&run)) {
+                let entries = new.entries.iter().map(|entry| axis.existing(entry.clone(), &self.cases));
+                axis.entries = entries.collect::<Result<_, _>>()?;
                 is_new = false;
             }
             if is_new {
                 self.add(new)?;
             }
         }
-        self.remove_keys_of_skipped_cases();
         Ok(())
     }
 
@@ -259,8 +263,10 @@ impl<'t> SweepTemplate<'t> {
         if key == CASE {
             return Err(Diagnostic::new(axis.key.span, "the scenario has no [case.NAME]").with_key(CASE));
         }
-        let covers = |other: &&Axis<'_>| keys::covers(&key, &other.key.text) || keys::covers(&other.key.text, &key);
-        if let Some(other) = self.axes.iter().find(covers) {
+        let run = self.run_labels();
+        let covers = |other: &Axis<'_>| keys::covers(&key, &other.key.text) || keys::covers(&other.key.text, &key);
+        self.axes.retain(|other| other.is_run(&run) || !covers(other));
+        if let Some(other) = self.axes.iter().find(|other| covers(other)) {
             let message = format!("`{key}` and `{}` set the same", other.key.text);
             return Err(Diagnostic::new(axis.key.span, message).with_key(key));
         }
@@ -306,22 +312,26 @@ impl<'t> Axis<'t> {
         Ok(Self { key, entries, case: case.map(str::to_owned) })
     }
 
-    /// The axis's entry that a plain value names, if it has one. An entry with a label of its own takes that one's place.
-    fn existing(&self, entry: Entry<'t>) -> Result<Entry<'t>, Diagnostic> {
-        match self.entries.iter().find(|existing| !entry.is_labelled && existing.label == entry.label) {
-            Some(existing) => Ok(existing.clone()),
-            None if self.key.text == CASE => {
-                Err(Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &self.labels()))
-            }
-            None => Ok(entry),
+    /// Whether it is swept in one of these cases.
+    fn is_run(&self, cases: &[String]) -> bool {
+        self.case.as_ref().is_none_or(|case| cases.contains(case))
+    }
+
+    /// The axis's entry, or the file's case, that a plain value names, if it has one. An entry with a label of its own takes
+    /// that one's place.
+    fn existing(&self, entry: Entry<'t>, cases: &[Entry<'t>]) -> Result<Entry<'t>, Diagnostic> {
+        if self.key.text == CASE {
+            return find_case(cases, &entry);
         }
+        let existing = self.entries.iter().find(|existing| !entry.is_labelled && existing.label == entry.label);
+        Ok(existing.cloned().unwrap_or(entry))
     }
 
     /// The entry that a `--set` chooses by its label, or a new one. There are no new cases.
-    fn choose(&self, set: &'t Set) -> Result<Entry<'t>, Diagnostic> {
+    fn choose(&self, set: &'t Set, cases: &[Entry<'t>]) -> Result<Entry<'t>, Diagnostic> {
         let value = value_of(set);
         let label = value.get_ref().as_str().unwrap_or(set.value().0.trim()).to_owned();
-        self.existing(Entry { label, value, is_labelled: false })
+        self.existing(Entry { label, value, is_labelled: false }, cases)
     }
 
     /// The labels of the entries.
@@ -368,14 +378,25 @@ fn take<'t>(root: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
     }
 }
 
+/// The case of the file that an entry names.
+fn find_case<'t>(cases: &[Entry<'t>], entry: &Entry<'t>) -> Result<Entry<'t>, Diagnostic> {
+    let labels = || cases.iter().map(|case| &*case.label).collect::<Vec<_>>();
+    let unknown = || Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &labels());
+    cases.iter().find(|case| case.label == entry.label).cloned().ok_or_else(unknown)
+}
+
 /// Replaces the names in `sweep.case` by the cases' fragments; without `sweep.case` all cases are swept. Cases are the
-/// first axis, which varies slowest: other swept values are put over them.
-fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<'t>>) -> Result<(), Diagnostic> {
+/// first axis, which varies slowest: other swept values are put over them. Returns all cases.
+fn read_cases<'t>(
+    source: &Source,
+    cases: Option<Node<'t>>,
+    axes: &mut Vec<Axis<'t>>,
+) -> Result<Vec<Entry<'t>>, Diagnostic> {
     let axis = axes.iter().position(|axis| axis.key.text == CASE).map(|index| axes.remove(index));
     let Some(cases) = cases else {
         let no_case_table =
             |axis: Axis<'_>| Diagnostic::new(axis.key.span, "the scenario has no [case.NAME]").with_key(CASE);
-        return axis.map_or(Ok(()), |axis| Err(no_case_table(axis)));
+        return axis.map_or(Ok(Vec::new()), |axis| Err(no_case_table(axis)));
     };
     let span = cases.span();
     let DeValue::Table(cases) = cases.into_inner() else {
@@ -396,22 +417,17 @@ fn read_cases<'t>(source: &Source, cases: Option<Node<'t>>, axes: &mut Vec<Axis<
         entry.check_keys()?;
         entries.push(entry);
     }
-    let all_cases = Axis { key: Key { text: CASE.into(), span }, entries, case: None };
     let case_axis = match axis {
         Some(mut axis) => {
             for entry in &mut axis.entries {
-                let case = all_cases.entries.iter().find(|case| case.label == entry.label);
-                let unknown = || {
-                    Diagnostic::unknown_name(entry.value.span(), CASE, &entry.label, &all_cases.labels()).with_key(CASE)
-                };
-                *entry = case.ok_or_else(unknown)?.clone();
+                *entry = find_case(&entries, entry).map_err(|diagnostic| diagnostic.with_key(CASE))?;
             }
             axis
         }
-        None => all_cases,
+        None => Axis { key: Key { text: CASE.into(), span }, entries: entries.clone(), case: None },
     };
     axes.insert(0, case_axis);
-    Ok(())
+    Ok(entries)
 }
 
 /// Collects the axes below `node`, of all cases or of one: `"a.b" = [...]` and `a.b = [...]` are the same.

@@ -41,7 +41,7 @@ flow = [{ name = "tcp", start = "1s" }]
 
 [quick]
 duration = "1s"
-sweep = { "path.a.delay" = ["10ms"] }
+sweep = { "path.a.delay" = ["10ms"], case = ["lossy"] }
 "#;
 
 #[test]

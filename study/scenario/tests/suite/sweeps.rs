@@ -141,6 +141,21 @@ fn a_set_chooses_a_case_and_the_short_form_may_choose_some() {
 }
 
 #[test]
+fn a_set_chooses_a_case_that_the_short_form_leaves_out() {
+    let quick = |text: &str, sets: &[&str]| shown_values(&try_read(text, sets, true).expect("a known case"));
+    assert_eq!(quick(CASES, &["case=rival"]), ["rival 10ms", "rival 20ms"]);
+    assert_eq!(
+        quick(CASES, &["sweep.case=[\"slow\", \"plain\"]", "path.wire.delay=20ms"]),
+        ["slow 20ms", "plain 20ms"]
+    );
+    let own = format!("{OWN_SWEEPS}[quick]\nsweep.case = [\"plain\"]\n");
+    assert_eq!(quick(&own, &[]), ["plain"]);
+    assert_eq!(quick(&own, &["case=slow"]), ["slow 1mbit vegas", "slow 2mbit vegas"]);
+    let error = try_read(CASES, &["case=fast"], true).map(|_| ()).expect_err("no such case");
+    assert!(error.help().contains("known: plain, rival, slow"), "{}", error.help());
+}
+
+#[test]
 fn a_set_narrows_a_sweep_to_some_of_its_values_or_new_ones() {
     let cases = read(CASES, &["sweep.case=[\"rival\", \"plain\"]"]);
     assert_eq!(shown_values(&cases), ["rival 10ms", "rival 20ms", "plain 10ms", "plain 20ms"]);
