@@ -70,7 +70,7 @@ fn grid_table(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     }
     let columns: Vec<String> = grid.columns.iter().map(|name| escape(name)).collect();
     let outliers = grid.outliers().map_or(String::new(), |text| note(&text));
-    html_table(&escape(&caption(study, table, grid)), &escape(&corner(table)), &columns, &rows) + &outliers
+    html_table(&escape(&caption(study, table, grid)), &escape(&corner(table)), &columns, &rows, 0) + &outliers
 }
 
 fn simulated(row: &Row, slots: &Slots) -> String {
@@ -93,10 +93,11 @@ fn line(class: &str, heading: &str, cells: impl Iterator<Item = String>) -> Stri
     format!("<tr class=\"{class}\"><th>{heading}</th>{cells}</tr>\n")
 }
 
-fn html_table(caption: &str, corner: &str, columns: &[String], rows: &[String]) -> String {
+/// A table of these rows, the first [`MAX_ROWS`] of them, and `omitted` others.
+fn html_table(caption: &str, corner: &str, columns: &[String], rows: &[String], omitted: usize) -> String {
     let head: String = columns.iter().map(|name| format!("<th>{name}</th>")).collect();
     let shown: String = rows.iter().take(MAX_ROWS).map(String::as_str).collect();
-    let more = rows.len().saturating_sub(MAX_ROWS);
+    let more = rows.len().saturating_sub(MAX_ROWS) + omitted;
     let more = if more > 0 { format!("<p>and {}</p>\n", plural(more, "more row")) } else { String::new() };
     format!(
         "<table><caption>{caption}</caption>\n<thead><tr><th>{corner}</th>{head}</tr></thead>\n<tbody>\n{shown}</tbody>\
@@ -117,9 +118,9 @@ fn summary_tables(study: &Study<'_>) -> String {
         };
         let rows: Vec<String> = summary.rows.iter().map(row).collect();
         let outliers = summary.outliers.map_or(String::new(), |text| note(&text));
-        html_table(summary.title, &headings[0], &headings[1..], &rows) + &outliers
+        html_table(summary.title, &headings[0], &headings[1..], &rows, summary.omitted) + &outliers
     };
-    summary::summary_tables(study).into_iter().map(table).collect()
+    summary::summary_tables(study, MAX_ROWS).into_iter().map(table).collect()
 }
 
 /// The name and the unit of a value for people: `goodput_mbps` is "goodput, Mbit/s".

@@ -16,6 +16,8 @@ pub(crate) struct SummaryTable {
     /// Number of leading columns that hold names; the others hold numbers.
     pub(crate) name_columns: usize,
     pub(crate) rows: Vec<Vec<String>>,
+    /// Number of records that have no row.
+    pub(crate) omitted: usize,
     /// The footnote on outliers of the first number, if there are any.
     pub(crate) outliers: Option<String>,
 }
@@ -116,8 +118,8 @@ const CPU: [Column<Cpu>; 4] = [
     ("interrupts s", |cpu| cpu.interrupt_s.unwrap_or(f64::NAN)),
 ];
 
-/// All tables that have rows.
-pub(crate) fn summary_tables(study: &Study<'_>) -> Vec<SummaryTable> {
+/// All tables that have rows, of `max_rows` at most.
+pub(crate) fn summary_tables(study: &Study<'_>, max_rows: usize) -> Vec<SummaryTable> {
     // A column of algorithms that repeats a swept parameter is left out.
     let repeats_parameter = |cell: &SweepCell<'_>| {
         let is_swept = |flow: &Flow| cell.parameters.values().any(|value| *value == flow.congestion_control);
@@ -135,6 +137,7 @@ pub(crate) fn summary_tables(study: &Study<'_>) -> Vec<SummaryTable> {
     flow_columns.extend(REQUESTS.iter().filter(|_| has(|flow| flow.requests > 0)));
     flow_columns.extend(VIDEO.iter().filter(|_| has(|flow| flow.frames > 0)));
     flow_columns.extend(MPTCP.iter().filter(|_| has(is_mptcp)));
+    let study = (study, max_rows);
     let subflow_names = |subflow: &Subflow| vec![subflow.flow.clone(), subflow.path.clone()];
     let path_names = |path: &Path| vec![path.name.clone()];
     let tables = [
@@ -163,9 +166,9 @@ fn or_dash(text: &str) -> String {
     if text.is_empty() { DASH.to_owned() } else { text.to_owned() }
 }
 
-/// The table of some records: the parameters that vary, the names of each record, then its `columns`.
+/// The table of some records, of `max_rows` at most: the parameters that vary, the names of each record, then its `columns`.
 fn table<T>(
-    study: &Study<'_>,
+    (study, max_rows): (&Study<'_>, usize),
     title: &'static str,
     name_headings: &[&str],
     records: impl Fn(&Run) -> &[T],
@@ -183,10 +186,12 @@ fn table<T>(
             headings.push("± 95 %".to_owned());
         }
     }
-    let (mut rows, mut outliers) = (Vec::new(), Vec::new());
+    let (mut rows, mut outliers, mut omitted) = (Vec::new(), Vec::new(), 0);
     for cell in study.cells() {
         let count = cell.runs.iter().map(|run| records(run).len()).max().unwrap_or(0);
-        for index in 0..count {
+        let shown = count.min(max_rows - rows.len());
+        omitted += count - shown;
+        for index in 0..shown {
             let seed_records: Vec<&T> = cell.runs.iter().filter_map(|run| records(run).get(index)).collect();
             let mut row: Vec<String> = varying.iter().map(|key| or_dash(cell.parameter(key))).collect();
             row.extend(names(seed_records[0]));
@@ -203,7 +208,7 @@ fn table<T>(
             rows.push(row);
         }
     }
-    SummaryTable { title, headings, name_columns, rows, outliers: outlier_footnote(&outliers) }
+    SummaryTable { title, headings, name_columns, rows, omitted, outliers: outlier_footnote(&outliers) }
 }
 
 /// The mean of each column over the records of all seeds; the first is marked if there are disturbed runs or outliers.

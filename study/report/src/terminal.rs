@@ -5,7 +5,9 @@ use crate::figure;
 use crate::grid::{Grid, Pair, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
 use crate::layout::{HeatMap, Table};
-use crate::number::{DASH, IDENTICAL, format_digits, format_number, format_optional, format_percent, mark_disturbed};
+use crate::number::{
+    DASH, IDENTICAL, format_digits, format_number, format_optional, format_percent, mark_disturbed, plural,
+};
 use crate::study::Study;
 use crate::summary::{SummaryTable, summary_tables};
 use crate::text::{Style, align_left, align_right, styled, width as columns_of, wrap};
@@ -13,6 +15,9 @@ pub use compare::compare_terminal;
 
 mod claims;
 mod compare;
+
+/// Maximum number of rows of a summary table.
+const MAX_ROWS: usize = 100;
 
 /// A row of a table: a name, then numbers.
 pub(crate) struct TableLine {
@@ -35,7 +40,7 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
         }
     }
     if study.layout.tables.is_empty() {
-        summary_tables(study).iter().for_each(|summary| out += &summary_table(summary, width, color));
+        summary_tables(study, MAX_ROWS).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
     out += &disturbance_notes(study, width, color);
     out += &claims::claims(study, width, color);
@@ -194,6 +199,9 @@ fn summary_table(summary: &SummaryTable, width: usize, color: bool) -> String {
         style: Style::Plain,
     };
     let lines: Vec<TableLine> = summary.rows.iter().map(line).collect();
-    let outliers = summary.outliers.as_ref().map_or(String::new(), |note| paragraph(note, width, Style::Plain, color));
-    format!("\n{}{outliers}", table(summary.title, &summary.headings[summary.name_columns..], &lines, width, color))
+    let more = plural(summary.omitted, "more row");
+    let more = (summary.omitted > 0).then(|| format!("and {more}, which the Parquet files have"));
+    let notes: String =
+        more.iter().chain(&summary.outliers).map(|note| paragraph(note, width, Style::Plain, color)).collect();
+    format!("\n{}{notes}", table(summary.title, &summary.headings[summary.name_columns..], &lines, width, color))
 }

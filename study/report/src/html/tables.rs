@@ -185,7 +185,7 @@ fn scatter_plot(study: &Study<'_>, grid: &Grid, pairs: &[Vec<Pair>], reference: 
 pub(super) fn summary_tables(study: &Study<'_>) -> String {
     let open = if study.layout.tables.is_empty() { " open" } else { "" };
     let mut out = "<section id=\"summary_tables\">\n<h2>Flows and paths</h2>\n".to_owned();
-    for summary in summary::summary_tables(study) {
+    for summary in summary::summary_tables(study, MAX_ROWS) {
         let head: String =
             summary.headings.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
         let cell = |(index, text): (usize, &String)| {
@@ -193,9 +193,9 @@ pub(super) fn summary_tables(study: &Study<'_>) -> String {
             format!("<td{class}>{}</td>", escape(text))
         };
         let row = |row: &Vec<String>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
-        let rows: String = summary.rows.iter().take(MAX_ROWS).map(row).collect();
-        let (title, count) = (summary.title, plural(summary.rows.len(), "row"));
-        let omission_note = match summary.rows.len() > MAX_ROWS {
+        let rows: String = summary.rows.iter().map(row).collect();
+        let (title, count) = (summary.title, plural(summary.rows.len() + summary.omitted, "row"));
+        let omission_note = match summary.omitted > 0 {
             true => format!("<p>The first {MAX_ROWS} rows; the Parquet files beside this page have all.</p>"),
             false => String::new(),
         };

@@ -54,6 +54,22 @@ fn nothing_is_wider_than_the_terminal() {
     }
 }
 
+/// Ten thousand flows are for the Parquet files.
+#[test]
+fn a_table_of_many_flows_is_cut_and_says_so() {
+    let mut runs = made_up::runs(&[1], 0);
+    runs.truncate(1);
+    let flow = runs[0].flows[0].clone();
+    runs[0].flows = (0..1500).map(|number| record::Flow { name: format!("flow-{number}"), ..flow.clone() }).collect();
+    let study = Study { layout: Layout::default(), ..made_up::study(&runs) };
+    let text = terminal(&study, 80, false);
+    assert_eq!(text.lines().filter(|line| line.starts_with("flow-")).count(), 100);
+    assert!(text.contains("and 1400 more rows, which the Parquet files have"), "{text}");
+    let page = html(&study);
+    assert!(page.contains("Flows, 1500 rows") && page.contains("The first 1000 rows;"));
+    assert!(page.contains("flow-999<") && !page.contains("flow-1000<"));
+}
+
 #[test]
 fn six_delays_stand_side_by_side_in_eighty_columns() {
     let runs = made_up::runs(&[1], 0);
