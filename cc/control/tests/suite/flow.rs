@@ -112,9 +112,20 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(algorithm: &str, set: &[(&str, ParamValue)], initial_window: u32, links: &[Link]) -> Self {
+        Self::seeded(1, algorithm, set, initial_window, links)
+    }
+
+    /// As [`Self::new`], with a seed for what the algorithm draws.
+    pub(crate) fn seeded(
+        seed: u64,
+        algorithm: &str,
+        set: &[(&str, ParamValue)],
+        initial_window: u32,
+        links: &[Link],
+    ) -> Self {
         let set: BTreeMap<_, _> = set.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let controller = find(algorithm).expect("registered").controller(&set).expect("allowed");
-        let rng = RngStream::named(1, "controller");
+        let rng = RngStream::named(seed, "controller");
         let mut controller = ControllerHandle { controller: Some(controller), rng };
         let path = |(id, link): (u16, &Link)| {
             let mut sender = PathSender::new(PathId(id), initial_window, Span::from_secs(1));

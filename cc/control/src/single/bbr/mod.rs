@@ -80,6 +80,8 @@ pub struct Bbr {
     pacing_rate: u64,
     has_seen_rtt: bool,
     mss: u32,
+    /// The host's timer tick, by which the minimum RTT expires and ProbeRTT ends.
+    tick: Span,
 
     /// Packets a microsecond, times 2^24.
     bw: WindowedMax,
@@ -135,6 +137,7 @@ impl Bbr {
             pacing_rate: 0,
             has_seen_rtt: false,
             mss: 1448,
+            tick: Span::from_millis(1),
             bw: WindowedMax::default(),
             min_rtt: MinRtt::default(),
             rounds: Rounds::default(),
@@ -191,8 +194,9 @@ impl Bbr {
     }
 
     fn init(&mut self, path: &PathInfo, now: Instant) {
-        (self.cwnd, self.mss) = (path.initial_window, path.mss);
-        self.min_rtt = MinRtt { min_rtt_us: path.rtt.map(Span::as_micros), min_rtt_stamp: now };
+        (self.cwnd, self.mss, self.tick) = (path.initial_window, path.mss, path.tick);
+        let expires = self.after(now, mode::MIN_RTT_WINDOW);
+        self.min_rtt = MinRtt { min_rtt_us: path.rtt.map(Span::as_micros), expires };
         self.totals.delivered_mstamp = now;
         self.ack_aggregation.restart(now);
         self.init_pacing_rate_from_rtt(path.rtt.unwrap_or(Span::ZERO));

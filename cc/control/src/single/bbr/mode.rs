@@ -32,7 +32,7 @@ const FULL_BW_THRESH: u32 = 320;
 /// ...and round trips without it after which the pipe is full.
 const FULL_BW_CNT: u32 = 3;
 /// Window of the minimum RTT's filter.
-const MIN_RTT_WINDOW: Span = Span::from_secs(10);
+pub(super) const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// Duration of ProbeRTT.
 const PROBE_RTT_DURATION: Span = Span::from_millis(200);
 
@@ -80,11 +80,11 @@ impl FullBw {
     }
 }
 
-/// Minimum RTT and when it was measured.
+/// Minimum RTT and until when it holds.
 #[derive(Debug, Default)]
 pub(super) struct MinRtt {
     pub(super) min_rtt_us: Option<u64>,
-    pub(super) min_rtt_stamp: Instant,
+    pub(super) expires: Instant,
 }
 
 impl Bbr {
@@ -177,12 +177,12 @@ impl Bbr {
     }
 
     pub(super) fn update_min_rtt(&mut self, sample: &AckSample, rs: Option<&RateSample>, cx: &mut Context<'_>) {
-        let expired = cx.now > self.min_rtt.min_rtt_stamp + MIN_RTT_WINDOW;
+        let expired = cx.now >= self.min_rtt.expires;
         let is_ack_delayed = rs.is_some_and(|rs| rs.ack_delayed);
         if let Some(rtt) = sample.rtt.map(Span::as_micros)
             && (self.min_rtt.min_rtt_us.is_none_or(|min_rtt| rtt < min_rtt) || expired && !is_ack_delayed)
         {
-            self.min_rtt = MinRtt { min_rtt_us: Some(rtt), min_rtt_stamp: cx.now };
+            self.min_rtt = MinRtt { min_rtt_us: Some(rtt), expires: self.after(cx.now, MIN_RTT_WINDOW) };
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
@@ -193,6 +193,12 @@ impl Bbr {
             self.handle_probe_rtt(sample, cx);
         }
         self.idle_restart &= sample.acked == 0;
+    }
+
+    /// When more than `span` has passed by the host's ticks, counted from the present one (Linux `after(tcp_jiffies32, ...)`).
+    pub(super) fn after(&self, now: Instant, span: Span) -> Instant {
+        let tick = self.tick.0;
+        Instant((now.0 / tick + span.0.div_ceil(tick) + 1) * tick)
     }
 
     fn handle_probe_rtt(&mut self, sample: &AckSample, cx: &mut Context<'_>) {
@@ -206,16 +212,16 @@ impl Bbr {
                 self.check_probe_rtt_done(cx);
             }
         } else if sample.in_flight <= MIN_CWND {
-            probe.probe_rtt_done_stamp = Some(cx.now + PROBE_RTT_DURATION);
+            self.probe_rtt.probe_rtt_done_stamp = Some(self.after(cx.now, PROBE_RTT_DURATION));
             self.rounds.next_rtt_delivered = sample.delivered;
         }
     }
 
     pub(super) fn check_probe_rtt_done(&mut self, cx: &mut Context<'_>) {
-        if self.probe_rtt.probe_rtt_done_stamp.is_none_or(|done_stamp| cx.now <= done_stamp) {
+        if self.probe_rtt.probe_rtt_done_stamp.is_none_or(|done_stamp| cx.now < done_stamp) {
             return;
         }
-        self.min_rtt.min_rtt_stamp = cx.now;
+        self.min_rtt.expires = self.after(cx.now, MIN_RTT_WINDOW);
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         if self.full_bw.full_bw_reached {
             self.enter_probe_bw(cx);

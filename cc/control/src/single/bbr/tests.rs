@@ -137,6 +137,15 @@ fn probe_rtt_lasts_200_ms_after_ten_seconds() {
     assert!(flow.controller.cwnd >= cwnd, "the window is back at once");
 }
 
+/// Linux compares ticks: a stamp of 10 ms is exceeded from the tick after it.
+#[test]
+fn times_end_at_a_tick_of_the_host() {
+    let bbr = Bbr { tick: Span::from_millis(10), ..Bbr::new() };
+    let after_ms = |now_us: u64, span| bbr.after(Instant(now_us * 1000), span).as_millis();
+    assert_eq!([0, 9_999, 10_000].map(|now| after_ms(now, mode::MIN_RTT_WINDOW)), [10_010, 10_010, 10_020]);
+    assert_eq!([0, 9_999].map(|now| after_ms(now, Span::from_millis(205))), [220, 220]);
+}
+
 #[test]
 fn packets_sent_in_probe_rtt_do_not_lower_the_bandwidth() {
     let mut flow = Flow::with_rtt(Bbr::new(), 10);
