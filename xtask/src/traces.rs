@@ -103,6 +103,7 @@ const STUDIES: &[Study] = &[
     Study { compared: &[DELAYS], ..one_seed("al-imareen-6.1", AL_IMAREEN) },
     Study { compared: &[AT_PHASE], ..one_seed("al-imareen-20-40ms-6.1", BETWEEN) },
     // The whole 100 s of a delay.
+    Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-10ms-6.1", case!("10ms")) },
     Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-20ms-6.1", case!("20ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
