@@ -136,6 +136,18 @@ impl Sample {
         };
         payloads.iter().enumerate().map(segment).map(|sample| sample.packet()).collect()
     }
+
+    /// Segments as they are sent: one alone is a packet whose checksum is completed, where 0 is 0xffff (as by Linux's
+    /// `skb_checksum_help`).
+    pub(crate) fn sent(&self, mut segments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        if let [packet] = &mut segments[..] {
+            let field = if self.v6 { 40 } else { 20 } + self.checksum_offset();
+            if packet[field..field + 2] == [0, 0] {
+                packet[field..field + 2].fill(0xff);
+            }
+        }
+        segments
+    }
 }
 
 prop_compose! {

@@ -178,6 +178,6 @@ proptest! {
         prop_assert_eq!(&device.super_packets, &[[&header.to_bytes()[..], &packet].concat()]);
         let mut device = TestDevice { refuses: true, ..DEVICE };
         prop_assert_eq!(deliver_with(&mut device, header, &packet), Ok(()));
-        prop_assert_eq!(device.packets, sample.segments(size));
+        prop_assert_eq!(device.packets, sample.sent(sample.segments(size)));
     }
 }
