@@ -172,6 +172,25 @@ class SendState:
         """Whether the path was application-limited then."""
 
 @final
+class AckProgress:
+    """What an acknowledgement has brought, before the events that it may cause; only where it may cause one."""
+    @property
+    def acked(self) -> int:
+        """Packets newly delivered."""
+    @property
+    def marked(self) -> int:
+        """Packets newly reported as CE-marked."""
+    @property
+    def rtt_ns(self) -> int | None:
+        """RTT of the newest packet that was acknowledged and never retransmitted."""
+    @property
+    def snd_una(self) -> int:
+        """Cumulative acknowledgement number, packets."""
+    @property
+    def snd_nxt(self) -> int:
+        """Number of the next new packet."""
+
+@final
 class Congestion:
     """Congestion: one event an episode."""
     @property

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar
 from . import _code, _native
 from ._native import (
     Ack,
+    AckProgress,
     ApplicationLimited,
     CaState,
     Cause,
@@ -40,6 +41,7 @@ from ._native import (
 
 __all__ = [
     "Ack",
+    "AckProgress",
     "ApplicationLimited",
     "CaState",
     "Cause",
@@ -78,6 +80,7 @@ __all__ = [
 PathEvent: TypeAlias = (
     PathUp
     | PathDown
+    | AckProgress
     | Ack
     | Congestion
     | SpuriousLoss

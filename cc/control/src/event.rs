@@ -9,6 +9,9 @@ pub enum PathEvent {
     PathUp(PathInfo),
     /// The path is gone; its window no longer counts.
     PathDown,
+    /// What an acknowledgement has brought, before the events that it may cause; only where it may cause one. The
+    /// [`AckSample`] that follows has it again.
+    AckProgress(AckProgress),
     /// An acknowledgement; after all other events that it causes.
     Ack(AckSample),
     /// Congestion: one event an episode, before the [`AckSample`] of the same acknowledgement.
@@ -112,6 +115,22 @@ pub enum CaState {
     Loss,
 }
 
+/// What an acknowledgement has brought, as Linux's `in_ack_event` finds it: after the RTT's measurement, before the congestion
+/// state changes. Counts are packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct AckProgress {
+    /// Newly delivered, cumulatively or selectively.
+    pub acked: u32,
+    /// Newly reported as CE-marked.
+    pub marked: u32,
+    /// RTT of the newest packet that was acknowledged and never retransmitted.
+    pub rtt: Option<Span>,
+    /// Cumulative acknowledgement number, packets.
+    pub snd_una: u64,
+    /// Number of the next new packet.
+    pub snd_nxt: u64,
+}
+
 /// Information from one acknowledgement (Linux `rate_sample` and `ack_sample`). Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct AckSample {
@@ -166,6 +185,16 @@ pub struct AckSample {
     /// The state after this acknowledgement. Changes between Open and Disorder, and the end of Loss, have no event of
     /// their own: `set_state` follows from here, after `pkts_acked`, as in Linux.
     pub ca_state: CaState,
+}
+
+impl AckSample {
+    /// What the acknowledgement has brought.
+    #[must_use]
+    #[inline]
+    pub fn progress(&self) -> AckProgress {
+        let Self { acked, marked, rtt, snd_una, snd_nxt, .. } = *self;
+        AckProgress { acked, marked, rtt, snd_una, snd_nxt }
+    }
 }
 
 /// State of a path when a packet was last sent, and counts since then (draft-ietf-ccwg-bbr: P.tx_in_flight, RS.lost).

@@ -14,8 +14,11 @@
  *     up          a new socket, established: init
  *     down        release; the socket leaves the list
  *     set         no hook
- *     ack         pkts_acked and in_ack_event, in prior_state; set_state if new_state is another; then cong_control, or
- *                 else cong_avoid if may_raise is set and the window is not being reduced
+ *     progress    pkts_acked and in_ack_event, before what the acknowledgement causes; nothing, not even of its values, to a
+ *                 program without in_ack_event
+ *     ack         pkts_acked and in_ack_event, in prior_state, if they were not called for its progress; set_state if
+ *                 new_state is another; then cong_control, or else cong_avoid if may_raise is set and the window is not being
+ *                 reduced
  *     congestion  prior_cwnd and ssthresh, then set_state(new_state), where it is a loss cwnd_event(LOSS) between them
  *                 and a window of in_flight + 1, as where it is a recovery
  *     state       set_state(new_state): a timeout in an episode in which the window was reduced already, with a window of
@@ -41,6 +44,7 @@ struct socket {
 	struct mptcp_subflow_context context;
 	u32 prior_ssthresh;
 	u32 limited_from, limited_to;   /* `delivered` at which packets are sent that the algorithm limited */
+	bool has_progress;              /* of the acknowledgement under way */
 };
 
 static struct socket sockets[SUBFLOWS];
@@ -181,6 +185,16 @@ static void cong_control(struct socket *socket)
 	socket->limited_to = tp->app_limited;
 }
 
+static void acked(struct socket *socket)
+{
+	struct sock *sk = (struct sock *)&socket->tp;
+
+	if (registered.pkts_acked)
+		registered.pkts_acked(sk, &event.sample);
+	if (registered.in_ack_event)
+		registered.in_ack_event(sk, 0);
+}
+
 static void ack(struct socket *socket)
 {
 	struct sock *sk = (struct sock *)&socket->tp;
@@ -194,10 +208,9 @@ static void ack(struct socket *socket)
 	event.rate.rtt_us = event.sample.rtt_us;
 	event.rate.acked_sacked = event.acked;
 	socket->tp.inet_conn.icsk_ca_state = event.prior_state;
-	if (registered.pkts_acked)
-		registered.pkts_acked(sk, &event.sample);
-	if (registered.in_ack_event)
-		registered.in_ack_event(sk, 0);
+	if (!socket->has_progress)
+		acked(socket);
+	socket->has_progress = false;
 	socket->tp.inet_conn.icsk_ca_state = state_before;
 	if (state != socket->tp.inet_conn.icsk_ca_state)
 		set_state(socket, state);
@@ -239,6 +252,9 @@ static void handle(const char *name, struct socket *socket)
 		if (registered.release)
 			registered.release(sk);
 		unlink_node(&socket->context.node);
+	} else if (!strcmp(name, "progress")) {
+		acked(socket);
+		socket->has_progress = true;
 	} else if (!strcmp(name, "ack")) {
 		ack(socket);
 	} else if (!strcmp(name, "congestion")) {
@@ -296,9 +312,11 @@ int main(void)
 		event.sample.rtt_us = -1;
 		if (!strcmp(name, "up"))
 			up(socket);
-		for (const char *value = strtok(NULL, " \n"); value; value = strtok(NULL, " \n"))
-			set(socket, value, value_of(value));
-		handle(name, socket);
+		if (strcmp(name, "progress") || registered.in_ack_event) {
+			for (const char *value = strtok(NULL, " \n"); value; value = strtok(NULL, " \n"))
+				set(socket, value, value_of(value));
+			handle(name, socket);
+		}
 		printf("%u %u %lu %llu %lld\n", tp->snd_cwnd, tp->snd_ssthresh, tp->inet_conn.icsk_inet.sk.sk_pacing_rate,
 			tp->inet_conn.icsk_ca_priv[0], (s64)tp->inet_conn.icsk_ca_priv[1]);
 	}

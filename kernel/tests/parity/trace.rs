@@ -7,8 +7,8 @@
 use crate::Algorithm;
 use conformance::controller::{Action, check_actions};
 use control::{
-    AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, Deviation, ParamValue,
-    PathEvent, Properties, registry,
+    AckProgress, AckSample, AlgorithmEntry, CaState, Cause, Constructor, Context, Controller, Decision, Deviation,
+    ParamValue, PathEvent, Properties, registry,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -110,6 +110,10 @@ struct PathState {
     /// Whether there was a mark since the latest acknowledgement: the next one delivers marked packets.
     echoes_mark: bool,
     delivered_ce: u64,
+    /// Whether the progress of the acknowledgement under way was written.
+    has_progress: bool,
+    /// Packets delivered, by the latest acknowledgement.
+    delivered: u64,
     /// Whether sequence numbers count bytes.
     bytes: bool,
     /// Bytes of a packet.
@@ -131,6 +135,9 @@ struct Recorder {
 impl Controller for Recorder {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let mut event = event.clone();
+        if let PathEvent::AckProgress(progress) = &mut event {
+            progress.marked = if self.states[path.index()].echoes_mark { progress.acked } else { 0 };
+        }
         if let PathEvent::Ack(sample) = &mut event {
             // What a program can see: no send state of packets, and what srtt_us can hold, at least a microsecond.
             (sample.newest_delivered, sample.newest_lost) = (None, None);
@@ -194,11 +201,10 @@ impl Recorder {
                 state.ca_state = sample.ca_state;
                 let reducing = matches!(sample.ca_state, CaState::Cwr | CaState::Recovery);
                 let check = if reducing && !has_cwnd { Check::SSTHRESH } else { Check::BOTH };
-                let numbers = state.sequence_numbers(sample);
-                state.delivered_ce += u64::from(sample.marked);
-                let line = format!("{} delivered_ce {}", ack(path, sample, numbers), state.delivered_ce);
-                steps.push(Step { snd_nxt: Some(numbers[1]), ..step(line, check) });
+                let (line, snd_nxt) = state.ack(path, sample);
+                steps.push(Step { snd_nxt: Some(snd_nxt), ..step(line, check) });
             }
+            PathEvent::AckProgress(progress) => steps.push(step(state.progress(path, progress), Check::BOTH)),
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
                 let reduces = state.on_congestion(*cause, *reduce_cwnd);
                 let name = if reduces { "congestion" } else { "state" };
@@ -246,15 +252,37 @@ impl Recorder {
 }
 
 impl PathState {
+    /// The line of an acknowledgement, and its snd_nxt.
+    fn ack(&mut self, path: usize, sample: &AckSample) -> (String, u64) {
+        let numbers = self.sequence_numbers([sample.snd_una, sample.snd_nxt]);
+        if !std::mem::take(&mut self.has_progress) {
+            self.delivered_ce += u64::from(sample.marked);
+        }
+        self.delivered = sample.delivered;
+        (format!("{} delivered_ce {}", ack(path, sample, numbers), self.delivered_ce), numbers[1])
+    }
+
+    /// The line of an acknowledgement's progress.
+    fn progress(&mut self, path: usize, progress: &AckProgress) -> String {
+        let [snd_una, snd_nxt] = self.sequence_numbers([progress.snd_una, progress.snd_nxt]);
+        self.delivered_ce += u64::from(progress.marked);
+        self.has_progress = true;
+        let rtt = progress.rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
+        let (delivered, delivered_ce) = (self.delivered + u64::from(progress.acked), self.delivered_ce);
+        format!(
+            "progress {path} rtt_us {rtt} delivered {delivered} delivered_ce {delivered_ce} snd_una {snd_una} snd_nxt {snd_nxt}"
+        )
+    }
+
     /// snd_una and snd_nxt, in the unit that the algorithm needs.
-    fn sequence_numbers(&mut self, sample: &AckSample) -> [u64; 2] {
+    fn sequence_numbers(&mut self, [snd_una, snd_nxt]: [u64; 2]) -> [u64; 2] {
         if !self.bytes {
-            return [sample.snd_una, sample.snd_nxt];
+            return [snd_una, snd_nxt];
         }
         let (packets, bytes) = self.snd_una;
-        let snd_una = bytes + (sample.snd_una - packets) * self.mss;
-        self.snd_una = (sample.snd_una, snd_una);
-        [snd_una, snd_una + (sample.snd_nxt - sample.snd_una) * self.mss]
+        let una_bytes = bytes + (snd_una - packets) * self.mss;
+        self.snd_una = (snd_una, una_bytes);
+        [una_bytes, una_bytes + (snd_nxt - snd_una) * self.mss]
     }
 
     /// The state after a sign of congestion; returns whether it is the first of an episode.

@@ -84,6 +84,13 @@ values! {
         marked: u32,
         app_limited: bool,
     }
+    AckProgress {
+        acked: u32,
+        marked: u32,
+        rtt_ns: Option<u64>,
+        snd_una: u64,
+        snd_nxt: u64,
+    }
     Congestion {
         cause: Cause,
         reduce_cwnd: bool,
@@ -144,6 +151,10 @@ pub(crate) fn to_python<'py>(
     use control::PathEvent;
     Ok(match event {
         PathEvent::Ack(sample) => Bound::new(py, ack(sample))?.into_any(),
+        &PathEvent::AckProgress(control::AckProgress { acked, marked, rtt, snd_una, snd_nxt }) => {
+            let rtt_ns = rtt.map(Span::as_nanos);
+            Bound::new(py, AckProgress { acked, marked, rtt_ns, snd_una, snd_nxt })?.into_any()
+        }
         PathEvent::PathUp(path) => {
             let up = PathUp {
                 mss: path.mss,
@@ -217,6 +228,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Ack>()?;
     module.add_class::<RateSample>()?;
     module.add_class::<SendState>()?;
+    module.add_class::<AckProgress>()?;
     module.add_class::<Congestion>()?;
     module.add_class::<SpuriousLoss>()?;
     module.add_class::<Recovered>()?;

@@ -2,7 +2,7 @@
 
 use super::{ControllerHandle, Outstanding, PathSender};
 use crate::recovery::{PendingRateSample, SendSnapshot};
-use control::{AckSample, CaState, PathEvent, RateSample};
+use control::{AckProgress, AckSample, CaState, PathEvent, RateSample};
 use units::{Instant, Span};
 
 /// A path's state before an acknowledgement (Linux `tcp_ack`: `prior_in_flight`, `delivered`, `lost`).
@@ -67,6 +67,26 @@ impl PathSender {
     ) {
         self.rate.count(segments);
         self.rate.on_delivered(sample, seq, sent, snapshot);
+    }
+
+    /// Tells the controller what an acknowledgement has brought, before it begins or ends an episode.
+    #[inline(never)]
+    pub fn report_progress(
+        &mut self,
+        now: Instant,
+        prior: &PriorState,
+        acked_packets: &AckedPackets,
+        outstanding: &Outstanding,
+        controller: &mut ControllerHandle,
+    ) {
+        let progress = AckProgress {
+            acked: self.delivered_since(prior),
+            marked: acked_packets.marked,
+            rtt: acked_packets.rtt,
+            snd_una: outstanding.snd_una,
+            snd_nxt: outstanding.snd_nxt,
+        };
+        self.notify(now, &PathEvent::AckProgress(progress), controller);
     }
 
     /// Ends an acknowledgement: builds the sample and notifies the controller. Returns the delivery rate if it is

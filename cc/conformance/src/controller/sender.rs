@@ -247,6 +247,9 @@ impl Path {
             self.sender.update_rtt(rtt, self.snd_una(), self.snd_nxt);
             self.sender.update_min_rtt(now, rtt);
         }
+        if lost > 0 || self.sender.ca_state() != CaState::Open {
+            self.sender.report_progress(now, &prior_state, &packets, &self.outstanding(), controller);
+        }
         if lost > 0 {
             self.on_congestion(now, Cause::Loss, controller);
         }

@@ -2,7 +2,9 @@
 
 use super::CwndState;
 use super::prr::Prr;
-use crate::{AckSample, CaState, Cause, Context, Decision, PathController, PathEvent, PathInfo, Reduction};
+use crate::{
+    AckProgress, AckSample, CaState, Cause, Context, Decision, PathController, PathEvent, PathInfo, Reduction,
+};
 use std::fmt::Debug;
 use units::{INFINITE_SSTHRESH, Span};
 
@@ -25,7 +27,10 @@ pub trait CongestionOps: Debug + Send {
         false
     }
 
-    /// Every acknowledgement, before state and window change (Linux `pkts_acked`, `in_ack_event`).
+    /// Every acknowledgement, before it ends a reduction or begins one, and before `on_ack` (Linux `in_ack_event`).
+    fn in_ack_event(&mut self, _state: &mut CwndState, _progress: &AckProgress, _cx: &mut Context<'_>) {}
+
+    /// Every acknowledgement, before state and window change (Linux `pkts_acked`).
     fn on_ack(&mut self, _state: &mut CwndState, _sample: &AckSample, _cx: &mut Context<'_>) {}
 
     /// The sender goes from `state.ca_state` to `next` (Linux `set_state`). Every timeout reports [`CaState::Loss`]
@@ -102,6 +107,10 @@ impl CwndState {
     pub(crate) fn on_event(&mut self, ops: &mut impl CongestionOps, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
             PathEvent::Ack(sample) => self.on_ack(ops, sample, cx),
+            PathEvent::AckProgress(progress) => {
+                self.has_progress = true;
+                ops.in_ack_event(self, progress, cx);
+            }
             PathEvent::PathUp(path) => self.init(ops, path, cx),
             PathEvent::PathDown => {}
             PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
@@ -221,6 +230,9 @@ impl CwndState {
 
     #[inline(always)]
     fn on_ack(&mut self, ops: &mut impl CongestionOps, sample: &AckSample, cx: &mut Context<'_>) {
+        if !std::mem::take(&mut self.has_progress) {
+            ops.in_ack_event(self, &sample.progress(), cx);
+        }
         ops.on_ack(self, sample, cx);
         if sample.ca_state != self.ca_state {
             self.set_state(ops, sample.ca_state, cx);

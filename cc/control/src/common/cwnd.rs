@@ -30,6 +30,8 @@ pub struct CwndState {
     pub(crate) prr: Prr,
     /// Minimum window of the present rate halving.
     pub(crate) min_cwnd: u32,
+    /// Whether the progress of the acknowledgement under way is counted already.
+    pub(crate) has_progress: bool,
 }
 
 impl Default for CwndState {
@@ -48,6 +50,7 @@ impl Default for CwndState {
             reduction: Reduction::default(),
             prr: Prr::default(),
             min_cwnd: 0,
+            has_progress: false,
         }
     }
 }

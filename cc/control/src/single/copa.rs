@@ -273,6 +273,7 @@ impl PathController for Copa {
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
             PathEvent::MssChanged { mss } => self.mss = *mss,
             PathEvent::PathDown
+            | PathEvent::AckProgress(_)
             | PathEvent::Recovered { .. }
             | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }

@@ -9,12 +9,12 @@
 //! and make alpha too large. Without marks it is Reno.
 //!
 //! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
-//! Deviations from Linux: an acknowledgement's reduction precedes the new estimate (Linux: follows it). A loss after a
-//! mark halves the window before the mark (Linux: the window after it).
+//! Deviation from Linux: a loss after a mark halves the window before the mark (Linux: the window after it).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, Deviation, Ecn, ParamKind, Parameter, Params, Properties,
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, Deviation, Ecn, ParamKind, Parameter,
+    Params, Properties,
 };
 
 /// Registration.
@@ -97,11 +97,11 @@ impl CongestionOps for Dctcp {
         (state.cwnd - reduction as u32).max(2)
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.delivered += u64::from(sample.acked);
-        self.delivered_ce += u64::from(sample.marked);
-        if sample.snd_una >= self.next_seq {
-            self.next_seq = sample.snd_nxt;
+    fn in_ack_event(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        self.delivered += u64::from(progress.acked);
+        self.delivered_ce += u64::from(progress.marked);
+        if progress.snd_una >= self.next_seq {
+            self.next_seq = progress.snd_nxt;
             self.update_alpha();
         }
     }
@@ -126,7 +126,7 @@ fn halve(state: &mut CwndState) {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults, path, slow_start};
-    use crate::{Cause, PathEvent};
+    use crate::{Cause, PathController as _, PathEvent};
 
     fn dctcp(alpha: u64) -> Dctcp {
         Dctcp { alpha, ..Dctcp::new(&defaults(&ENTRY)) }
@@ -135,8 +135,8 @@ mod tests {
     /// Alpha after a round trip of 100 packets.
     fn after_round(alpha: u64, marked: u32) -> u64 {
         let mut dctcp = dctcp(alpha);
-        let sample = AckSample { acked: 100, marked, snd_una: 100, snd_nxt: 200, ..AckSample::default() };
-        dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0));
+        let progress = AckProgress { acked: 100, marked, snd_una: 100, snd_nxt: 200, rtt: None };
+        dctcp.in_ack_event(&mut CwndState::default(), &progress, &mut context(0));
         dctcp.alpha
     }
 
@@ -157,8 +157,8 @@ mod tests {
     fn alpha_is_estimated_once_a_round() {
         let mut dctcp = dctcp(1024);
         for una in (10..=200).step_by(10) {
-            let sample = AckSample { acked: 10, snd_una: una, snd_nxt: 100 + una, ..AckSample::default() };
-            dctcp.on_ack(&mut CwndState::default(), &sample, &mut context(0));
+            let progress = AckProgress { acked: 10, snd_una: una, snd_nxt: 100 + una, ..AckProgress::default() };
+            dctcp.in_ack_event(&mut CwndState::default(), &progress, &mut context(0));
         }
         // Rounds end at 10 (nothing was under way before) and at 110.
         assert_eq!(dctcp.alpha, 900);
@@ -184,6 +184,19 @@ mod tests {
             flow.on_event(&event, &mut context(0));
         }
         flow.decision().ssthresh
+    }
+
+    #[test]
+    fn the_mark_that_ends_a_round_reduces_by_the_new_alpha() {
+        let mut flow = CwndController::new(dctcp(1024));
+        flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0));
+        let progress = AckProgress { acked: 100, marked: 0, rtt: None, snd_una: 100, snd_nxt: 200 };
+        flow.on_event(&PathEvent::AckProgress(progress), &mut context(0));
+        flow.on_event(
+            &PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: true, in_flight: 90 },
+            &mut context(0),
+        );
+        assert_eq!(flow.decision().ssthresh, 54, "alpha is 960 of 1024");
     }
 
     #[test]

@@ -14,7 +14,8 @@
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, Constructor, Context, Deviation, ParamKind, Parameter, Params, PathInfo, Properties,
+    AckProgress, AckSample, AlgorithmEntry, Constructor, Context, Deviation, ParamKind, Parameter, Params, PathInfo,
+    Properties,
 };
 use units::Span;
 
@@ -150,8 +151,8 @@ impl CongestionOps for Westwood {
         }
     }
 
-    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        if let Some(rtt) = sample.rtt.filter(|rtt| rtt.as_micros() > 0) {
+    fn in_ack_event(&mut self, state: &mut CwndState, progress: &AckProgress, cx: &mut Context<'_>) {
+        if let Some(rtt) = progress.rtt.filter(|rtt| rtt.as_micros() > 0) {
             self.rtt = state.jiffies_in(rtt);
         }
         let now = state.jiffies(cx.now);
@@ -161,7 +162,7 @@ impl CongestionOps for Westwood {
             self.bandwidth.filter(elapsed);
             self.bandwidth.rtt_win_sx = now;
         }
-        self.bandwidth.bk += self.bandwidth.acked_count(sample.snd_una, u64::from(state.mss));
+        self.bandwidth.bk += self.bandwidth.acked_count(progress.snd_una, u64::from(state.mss));
         let prior_rtt_min = if std::mem::take(&mut self.reset_rtt_min) { self.rtt } else { self.rtt_min };
         self.rtt_min = prior_rtt_min.min(self.rtt);
     }
@@ -181,6 +182,7 @@ impl CongestionOps for Westwood {
 mod tests {
     use super::*;
     use crate::single::testing::{context, defaults, path, slow_start};
+    use crate::{Cause, PathEvent};
 
     #[test]
     fn the_bandwidth_passes_two_filters() {
@@ -215,8 +217,9 @@ mod tests {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
         westwood.init(state, &path(10, None), &mut context(0));
         for ack in 1..=1000 {
-            let sample = AckSample { rtt: Some(Span::from_millis(100)), snd_una: 10 * ack, ..AckSample::default() };
-            westwood.on_ack(state, &sample, &mut context(10 * ack));
+            let progress =
+                AckProgress { rtt: Some(Span::from_millis(100)), snd_una: 10 * ack, ..AckProgress::default() };
+            westwood.in_ack_event(state, &progress, &mut context(10 * ack));
         }
         westwood
     }
@@ -232,14 +235,33 @@ mod tests {
         assert_eq!(state.ssthresh, state.cwnd);
     }
 
+    /// Captured of Linux 6.1: the acknowledgement that ends a recovery counts for the window after it.
+    #[test]
+    fn the_acknowledgement_that_ends_a_recovery_counts_for_its_window_and_once() {
+        let (mut state, mut westwood) = (CwndState::default(), Westwood::new(&defaults(&ENTRY)));
+        let mut notify = |event: PathEvent, ms| state.on_event(&mut westwood, &event, &mut context(ms));
+        let sample =
+            |ack: u64, rtt| AckSample { rtt: Some(Span::from_millis(rtt)), snd_una: 10 * ack, ..AckSample::default() };
+        notify(PathEvent::PathUp(path(10, None)), 0);
+        (1..=1000).for_each(|ack| notify(PathEvent::Ack(sample(ack, 100)), 10 * ack));
+        notify(PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 90 }, 10_000);
+        let last = sample(1001, 80);
+        notify(PathEvent::AckProgress(last.progress()), 10_010);
+        notify(PathEvent::Recovered { to_ssthresh: true }, 10_010);
+        notify(PathEvent::Ack(last), 10_010);
+        // 1448 bytes a millisecond, 80 ms.
+        assert!((79..=80).contains(&state.cwnd), "{}", state.cwnd);
+        assert_eq!(westwood.bandwidth.accounted, 0, "counted again it would be a duplicate");
+    }
+
     #[test]
     fn a_timeout_resets_the_min_rtt() {
         let mut state = slow_start(500);
         let mut westwood = flow(&mut state);
         westwood.on_timeout(&mut state, &mut context(10_000));
         assert!((99..=100).contains(&state.ssthresh));
-        let sample = AckSample { rtt: Some(Span::from_millis(300)), snd_una: 10_010, ..AckSample::default() };
-        westwood.on_ack(&mut state, &sample, &mut context(10_001));
+        let progress = AckProgress { rtt: Some(Span::from_millis(300)), snd_una: 10_010, ..AckProgress::default() };
+        westwood.in_ack_event(&mut state, &progress, &mut context(10_001));
         assert_eq!(westwood.rtt_min, 300);
     }
 }

@@ -239,12 +239,6 @@ impl Connection {
             path.sender.on_delivered(&mut rate_sample, packet.seq, packet.sent, 1, &packet.snapshot);
         }
         let marked = packets.iter().filter(|packet| packet.marked).count() as u32;
-        if marked > 0 {
-            path.reduce(now, Cause::EcnMark, controller);
-        }
-        if path.sender.ca_state() == CaState::Cwr && path.snd_una >= path.sender.high_seq() {
-            path.sender.leave_reduction(now, true, controller);
-        }
         let acked = AckedPackets {
             rate_sample,
             marked,
@@ -255,6 +249,13 @@ impl Connection {
             may_raise_cwnd: true,
             ..AckedPackets::default()
         };
+        path.sender.report_progress(now, &prior_state, &acked, &path.outstanding(), controller);
+        if marked > 0 {
+            path.reduce(now, Cause::EcnMark, controller);
+        }
+        if path.sender.ca_state() == CaState::Cwr && path.snd_una >= path.sender.high_seq() {
+            path.sender.leave_reduction(now, true, controller);
+        }
         path.sender.finish_ack(now, &prior_state, &acked, &path.outstanding(), controller);
     }
 }

@@ -258,7 +258,7 @@ impl Path {
         true
     }
 
-    /// Notifies the controller: the end of a recovery period, congestion, persistent congestion, the sample.
+    /// Notifies the controller: progress, the end of a recovery period, congestion, persistent congestion, the sample.
     fn finish_ack(
         &mut self,
         now: Instant,
@@ -269,6 +269,9 @@ impl Path {
         self.counters.lost += u64::from(outcomes.lost_packets);
         let outstanding = self.sent.outstanding();
         let recovery_end = self.sender.high_seq();
+        if outcomes.lost_packets > 0 || outcomes.acked.marked > 0 || self.sender.ca_state() != CaState::Open {
+            self.sender.report_progress(now, prior, &outcomes.acked, &outstanding, controller);
+        }
         // RFC 9002, section 7.3.2: the period ends when a packet that was sent in it is acknowledged.
         if outcomes.largest_acked >= Some(recovery_end) {
             match self.sender.ca_state() {

@@ -103,8 +103,14 @@ impl Sender {
         outcome.acked.rtt = self.update_rtt(now, &mut outcome, &prior);
         self.check_sack_reordering(&outcome, &prior);
         self.rack.update_reo_wnd(outcome.acked.rate_sample.prior_delivered(), self.path.rate.delivered());
+        let is_dubious = self.is_dubious(&outcome);
+        if is_dubious || self.transmit.tlp_outstanding() {
+            outcome.acked.marked = self.newly_marked(&outcome, &prior_state);
+            let outstanding = self.outstanding();
+            self.path.report_progress(now, &prior_state, &outcome.acked, &outstanding, controller);
+        }
         self.process_tlp_ack(now, ack, &outcome, controller);
-        if self.is_dubious(&outcome) {
+        if is_dubious {
             self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
         }
         if outcome.set_timers {
@@ -185,19 +191,25 @@ impl Sender {
         controller: &mut ControllerHandle,
     ) {
         let delivered = self.path.delivered_since(prior_state);
+        outcome.acked.marked = self.newly_marked(outcome, prior_state);
         let has_reordering = self.rack.reordering() > self.config.reordering;
         outcome.acked.ack_delayed = self.is_ack_delayed(outcome, prior);
         let acked = &mut outcome.acked;
         acked.newest_lost = self.scoreboard.take_last_lost();
-        acked.marked = match outcome.ece {
-            true if self.config.accurate_ecn => outcome.marks,
-            true => delivered,
-            false => 0,
-        };
         acked.one_way_delay = (delivered > 0 && self.config.timestamps).then_some(outcome.one_way_delay);
         acked.may_raise_cwnd = acked.pkts_acked > 0 || has_reordering && outcome.newly_sacked;
         let outstanding = self.outstanding();
         self.last_delivery = self.path.finish_ack(now, prior_state, acked, &outstanding, controller);
+    }
+
+    /// Packets newly reported as CE-marked: with ECN echoes, all that an acknowledgement with the echo delivers.
+    #[inline]
+    fn newly_marked(&self, outcome: &AckOutcome, prior_state: &PriorState) -> u32 {
+        match outcome.ece {
+            true if self.config.accurate_ecn => outcome.marks,
+            true => self.path.delivered_since(prior_state),
+            false => 0,
+        }
     }
 
     /// Marks the packets that the SACK blocks newly cover (Linux `tcp_sacktag_write_queue`).

@@ -374,8 +374,8 @@ impl TunnelPath {
         true
     }
 
-    /// Notifies the controller of an acknowledgement or of losses, in Linux's order: end of an episode, congestion,
-    /// sample.
+    /// Notifies the controller of an acknowledgement or of losses, in Linux's order: progress, end of an episode,
+    /// congestion, sample.
     fn finish_ack(
         &mut self,
         now: Instant,
@@ -386,6 +386,9 @@ impl TunnelPath {
     ) {
         let outstanding = self.sent.outstanding();
         let state = self.sender.ca_state();
+        if state != CaState::Open || has_lost || acked.marked > 0 {
+            self.sender.report_progress(now, prior, &acked, &outstanding, controller);
+        }
         if state != CaState::Open && outstanding.snd_una >= self.sender.high_seq() {
             self.sender.leave_reduction(now, true, controller);
         }

@@ -372,6 +372,7 @@ impl PathController for Bbr3 {
             PathEvent::MssChanged { mss } => self.mss = *mss,
             // The model sets the window, not recovery or an idle application.
             PathEvent::PathDown
+            | PathEvent::AckProgress(_)
             | PathEvent::Recovered { .. }
             | PathEvent::IdleRestart { .. }
             | PathEvent::ApplicationLimited { .. }
