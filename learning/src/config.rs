@@ -32,7 +32,7 @@ struct File {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a name, or a table of terms and their weights")]
 enum RewardFile {
     Preset(String),
     Terms(BTreeMap<String, f64>),

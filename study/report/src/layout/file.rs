@@ -186,7 +186,7 @@ impl HeatMapFile {
 
 /// One swept key or several.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a swept key, or a list of them")]
 #[schemars(inline)]
 pub(super) enum Keys {
     One(String),
@@ -205,7 +205,7 @@ impl Keys {
 
 /// One value or several.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a value, or a list of values and of { label, value, flow }")]
 #[schemars(inline)]
 pub(super) enum Values {
     One(String),
@@ -214,7 +214,7 @@ pub(super) enum Values {
 
 /// A value: its name, or more about it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a value, or { label, value, flow }")]
 #[schemars(inline)]
 pub(super) enum ColumnFile {
     Plain(String),

@@ -66,8 +66,6 @@ impl Context<'_> {
             Values::One(value) => vec![Column { value: value.clone(), ..Column::default() }],
             Values::Several(values) => values.iter().map(Column::from).collect(),
         };
-        let mut flows = values.iter().filter_map(|column| column.flow.as_ref());
-        flows.try_for_each(|flow| self.flow(flow, given.value.span()))?;
         if values.is_empty() || (given.columns.is_some() && values.len() > 1) {
             let diagnostic = Diagnostic::new(given.value.span(), "a table with `columns` shows one value");
             return Err(diagnostic.with_help("leave out `columns`, or write a table for each value"));
@@ -79,6 +77,8 @@ impl Context<'_> {
         let row_keys = rows.iter().map(|key| (key.as_str(), given.rows.span()));
         let keys: Vec<KeyUse<'_>> = row_keys.chain(given.columns.as_ref().map(key_use)).collect();
         let Some(scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
+        let mut flows = values.iter().filter_map(|column| column.flow.as_ref());
+        flows.try_for_each(|flow| self.flow(flow, given.value.span()))?;
         let references = given.reference.iter().map(ReferenceTable::checked).collect::<Result<_, _>>()?;
         let heat_map = given.heat_map.as_ref().map(HeatMapFile::checked).transpose()?;
         let columns = given.columns.as_ref().map(|key| key.get().clone());

@@ -92,6 +92,33 @@ fn what_belongs_to_cases_that_are_not_run_is_left_out() {
     assert_eq!(read(CASES, &[], true).tables[0].scope.only["case"], ["slow"]);
 }
 
+/// A case with flows of its own, whose table asks for one of them.
+const FLOWS_OF_A_CASE: &str = r#"
+name = "flows-of-a-case"
+duration = "10s"
+[[path]]
+name = "wire"
+rate = "100mbit"
+[[flow]]
+name = "tcp"
+[case.one]
+[case.two]
+flow = [{ name = "tcp" }, { name = "far" }]
+[sweep]
+case = ["one", "two"]
+"flow.tcp.congestion" = ["cubic", "reno"]
+[[table]]
+rows = "flow.tcp.congestion"
+value = [{ label = "far", value = "goodput_mbps", flow = "far" }]
+only = { case = ["two"] }
+"#;
+
+#[test]
+fn a_table_of_another_case_needs_none_of_its_flows() {
+    let tables = |set| read(FLOWS_OF_A_CASE, &[set], false).tables.len();
+    assert_eq!(["case=one", "case=two"].map(tables), [0, 1]);
+}
+
 #[test]
 fn tables_and_claims_go_by_flow_and_subflow() {
     let layout = read(CASES, &[], false);
@@ -143,6 +170,15 @@ fn tables_and_figures_are_blamed_at_their_line() {
     check(&sweep(&format!("{table}until = \"1s\"")), 14, "table.0.until", "set `sample`");
     let sampled = "sample = \"300ms\"\n";
     check(&format!("{sampled}{}", sweep(&format!("{table}from = \"1s\""))), 15, "table.0.from", "multiple of `sample`");
+    let value = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\nvalue = ";
+    let unlabelled = sweep(&format!("{value}[{{ value = \"goodput_mbps\" }}]"));
+    check(&unlabelled, 13, "table.0.value", "a list of values and of { label, value, flow }");
+    check(
+        &sweep(&format!("{value}\"jain\"")).replace("rows = \"duration\"", "rows = 3"),
+        12,
+        "table.0.rows",
+        "a list of them",
+    );
     let several = "value = [\"goodput_mbps\", \"rtt_ms.p95\"]\ncolumns = \"duration\"\n";
     let head = "\"duration\" = [\"1s\"]\n[[table]]\nrows = \"duration\"\n";
     check(&sweep(&format!("{head}{several}")), 13, "table.0.value", "shows one value");

@@ -223,7 +223,7 @@ pub(super) enum NameOrTable {
 
 /// The value of a parameter.
 #[derive(Clone, Debug, serde::Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, false, a number or a word")]
 pub(super) enum Scalar {
     Boolean(bool),
     Number(f64),
