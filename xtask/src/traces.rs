@@ -105,6 +105,7 @@ const STUDIES: &[Study] = &[
     // The whole 100 s of a delay.
     Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-10ms-6.1", case!("10ms")) },
     Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-20ms-6.1", case!("20ms")) },
+    Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-50ms-6.1", case!("50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
