@@ -103,14 +103,13 @@ impl Sender {
         outcome.acked.rtt = self.update_rtt(now, &mut outcome, &prior);
         self.check_sack_reordering(&outcome, &prior);
         self.rack.update_reo_wnd(outcome.acked.rate_sample.prior_delivered(), self.path.rate.delivered());
-        let is_dubious = self.is_dubious(&outcome);
-        if is_dubious || self.transmit.tlp_outstanding() {
+        if self.is_dubious(&outcome) || self.transmit.tlp_outstanding() {
             outcome.acked.marked = self.newly_marked(&outcome, &prior_state);
             let outstanding = self.outstanding();
             self.path.report_progress(now, &prior_state, &outcome.acked, &outstanding, controller);
         }
         self.process_tlp_ack(now, ack, &outcome, controller);
-        if is_dubious {
+        if self.is_dubious(&outcome) {
             self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
         }
         if outcome.set_timers {
