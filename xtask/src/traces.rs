@@ -62,6 +62,13 @@ macro_rules! at_phase {
     };
 }
 
+/// The algorithms of al-imareen-2024 without the two whose start decides.
+macro_rules! without_drawn {
+    () => {
+        r#" --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
+    };
+}
+
 /// A case of szilagyi-2020 over Linux 6.1's MPTCP and its send buffer.
 macro_rules! upstream {
     ($case:literal) => {
@@ -105,7 +112,14 @@ const STUDIES: &[Study] = &[
     // The whole 100 s of a delay.
     Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-10ms-6.1", case!("10ms")) },
     Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-20ms-6.1", case!("20ms")) },
+    Study { on_kernel: without_drawn!(), compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-30ms-6.1", case!("30ms")) },
+    Study { on_kernel: without_drawn!(), compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-40ms-6.1", case!("40ms")) },
     Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-50ms-6.1", case!("50ms")) },
+    Study {
+        on_kernel: without_drawn!(),
+        compared: &[WITHOUT_DRAWN],
+        ..one_seed("al-imareen-100ms-6.1", case!("100ms"))
+    },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
@@ -144,15 +158,15 @@ const MPTCP: &str = "scenarios/validation/mptcp.toml --set flow.mptcp.start_with
 const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
 const AL_IMAREEN: &str =
     "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
-/// Without the two whose start decides, and the losses.
-const DELAYS: &str = at_phase!(
-    r#" --set sweep.case=["10ms","50ms","100ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
-);
+/// Without the losses.
+const DELAYS: &str = at_phase!(r#" --set sweep.case=["10ms","50ms","100ms"]"#, without_drawn!());
 /// The delays between, as long as the quick form's.
-const BETWEEN: &str = r#"scenarios/papers/al-imareen-2024.toml --set duration=21s --set tunnel.first=0 --set tunnel.stray_packets=0 --set sweep.case=["20ms","30ms","40ms"] --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#;
-const WITHOUT_DRAWN: &str = at_phase!(
-    r#" --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","hybla","scalable"]"#
+const BETWEEN: &str = concat!(
+    "scenarios/papers/al-imareen-2024.toml --set duration=21s --set tunnel.first=0 --set tunnel.stray_packets=0 ",
+    r#"--set sweep.case=["20ms","30ms","40ms"]"#,
+    without_drawn!()
 );
+const WITHOUT_DRAWN: &str = at_phase!(without_drawn!());
 const BBR_LOSS: &str = r#"scenarios/papers/al-imareen-2024.toml --set tunnel.first=0 --set tunnel.stray_packets=0 --set sweep.case=["1%","2%","3%"] --set sweep.flow.tcp.congestion=["bbr"]"#;
 /// The losses of all others.
 const WITHOUT_BBR: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","vegas","hybla","scalable"]"#;
