@@ -109,17 +109,12 @@ const STUDIES: &[Study] = &[
     Study { on_kernel: " --traffic ftp", compared: &[FILES_TCP, FILES_MPTCP], ..one_seed("szilagyi-ftp-6.1", FILES) },
     Study { compared: &[DELAYS], ..one_seed("al-imareen-6.1", AL_IMAREEN) },
     Study { compared: &[AT_PHASE], ..one_seed("al-imareen-20-40ms-6.1", BETWEEN) },
-    // The whole 100 s of a delay.
-    Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-10ms-6.1", case!("10ms")) },
-    Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-20ms-6.1", case!("20ms")) },
-    Study { on_kernel: without_drawn!(), compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-30ms-6.1", case!("30ms")) },
-    Study { on_kernel: without_drawn!(), compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-40ms-6.1", case!("40ms")) },
-    Study { compared: &[WITHOUT_DRAWN], ..one_seed("al-imareen-50ms-6.1", case!("50ms")) },
-    Study {
-        on_kernel: without_drawn!(),
-        compared: &[WITHOUT_DRAWN],
-        ..one_seed("al-imareen-100ms-6.1", case!("100ms"))
-    },
+    whole_delay("al-imareen-10ms-6.1", case!("10ms")),
+    whole_delay("al-imareen-20ms-6.1", case!("20ms")),
+    whole_delay("al-imareen-30ms-6.1", case!("30ms")),
+    whole_delay("al-imareen-40ms-6.1", case!("40ms")),
+    whole_delay("al-imareen-50ms-6.1", case!("50ms")),
+    whole_delay("al-imareen-100ms-6.1", case!("100ms")),
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-10ms-6.1", drawn!("bbr", "10ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-50ms-6.1", drawn!("bbr", "50ms")) },
     Study { seeds: 5, compared: &[TWENTY], ..one_seed("al-imareen-bbr-100ms-6.1", drawn!("bbr", "100ms")) },
@@ -179,6 +174,11 @@ const ROPEWALK: &str =
 
 const fn one_seed(name: &'static str, run: &'static str) -> Study {
     Study { name, run, seeds: 1, on_kernel: "", compared: &[""] }
+}
+
+/// The whole 100 s of a delay, of the algorithms whose start need not be drawn.
+const fn whole_delay(name: &'static str, run: &'static str) -> Study {
+    Study { on_kernel: without_drawn!(), compared: &[WITHOUT_DRAWN], ..one_seed(name, run) }
 }
 
 /// Runs studies on the kernel, all or those that are named, and keeps their tables.

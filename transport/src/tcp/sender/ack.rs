@@ -109,6 +109,7 @@ impl Sender {
             self.path.report_progress(now, &prior_state, &outcome.acked, &outstanding, controller);
         }
         self.process_tlp_ack(now, ack, &outcome, controller);
+        // Asked again: that the probe has repaired a loss changes the congestion state.
         if self.is_dubious(&outcome) {
             self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
         }
