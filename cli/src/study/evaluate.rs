@@ -47,7 +47,7 @@ fn proposed(algorithm: &str) -> Result<(String, String), Failure> {
     if file.extension().is_none_or(|extension| extension != "onnx") {
         let hint = runner::suggestion(algorithm);
         return Err(Failure::Usage(format!(
-            "there is no congestion control `{algorithm}`: {hint}; or name a FILE.onnx"
+            "there is no congestion control `{algorithm}`, and it names no FILE.onnx: {hint}"
         )));
     }
     let path =
