@@ -12,7 +12,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use testing::{Reason, eventually, skip};
 
 /// The tunnel's device on both hosts.
@@ -20,8 +19,6 @@ pub(crate) const DEVICE: &str = "rw0";
 /// The UDP port of both daemons.
 pub(crate) const PORT: u16 = 4754;
 
-/// Serialises the tests: each needs the CPU for its links.
-static LOCK: Mutex<()> = Mutex::new(());
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
 /// The program under test; `ROPEWALK_TEST_PROGRAM` names another build of it.
@@ -77,7 +74,6 @@ pub(crate) struct TunnelPair {
     links: usize,
     private_keys: [String; 2],
     folder: PathBuf,
-    _lock: MutexGuard<'static, ()>,
 }
 
 impl TunnelPair {
@@ -92,15 +88,13 @@ impl TunnelPair {
     /// As [`TunnelPair::up`], but no daemon is started yet.
     pub(crate) fn configured(families: AddressFamilies, links: &[&str]) -> Option<Self> {
         testbed::possible().map_err(|reason| skip(Reason::Missing, &reason)).ok()?;
-        // A test that panicked has cleaned up.
-        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         let testbed = Testbed::pair(&[env!("CARGO_BIN_EXE_ropewalk"), "lab-agent"], links).unwrap();
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         // A short name: the path of a unix socket has 107 bytes at most.
         let folder = std::env::temp_dir().join(format!("rw-{}-{number}", std::process::id()));
         let private_keys = [(); 2].map(|()| keys::genkey().to_string());
         let links = links.len();
-        let pair = Self { daemons: [None, None], testbed, families, links, private_keys, folder, _lock: lock };
+        let pair = Self { daemons: [None, None], testbed, families, links, private_keys, folder };
         [LEFT, RIGHT].into_iter().for_each(|host| pair.configure(host));
         Some(pair)
     }
