@@ -16,7 +16,7 @@ mod tunnel;
 
 pub use attack::{Attack, InnerAddresses};
 pub use hostile_peer::HostilePeer;
-pub use link_config::{LinkConfig, ms, random_paths, seeds};
+pub use link_config::{LinkConfig, ms, random_paths};
 pub use network::{Arrival, Network};
 pub use simulation::{Host, Simulation};
 pub use tunnel::{MEMORY_BYTES, PATH_CONFIG, is_drained, memory_bytes, options, random_options};

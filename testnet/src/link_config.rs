@@ -110,12 +110,6 @@ pub fn random_paths(rng: &mut RngStream, max: u64) -> Vec<[LinkConfig; 2]> {
     (0..1 + rng.below(max)).map(|_| [LinkConfig::random(rng), LinkConfig::random(rng)]).collect()
 }
 
-/// Number of seeds of a campaign: `ROPEWALK_SEEDS`, or `default`.
-#[must_use]
-pub fn seeds(default: u64) -> u64 {
-    std::env::var("ROPEWALK_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 /// Milliseconds after the start.
 #[must_use]
 pub fn ms(millis: u64) -> Instant {

@@ -1,10 +1,11 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | static | oci | openwrt | wheel`.
+//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | static | oci | openwrt | wheel`.
 
 use std::process::ExitCode;
 
 mod artefacts;
 mod bpf;
+mod campaign;
 mod deb;
 mod dist;
 mod kernel;
@@ -23,8 +24,11 @@ cargo xtask CHORE
 
   setup                         packages and kernel, or what is missing of them
   packages                      install what the tests need, or say what is missing
-  test                          packages, formatting, tidy, lints, documentation, then every test
+  test                          the tests of the simulator, the pure crates, one tunnel and one cell of the lab: minutes
+  test --full                   formatting, tidy, lints, documentation, then every test: half an hour
   test python                   the Python package: its wheel, types, formatting and tests
+  campaign [NAME [--seeds FROM..TO]]
+                                tests that draw a situation from each seed, over more seeds than `test` has; resumable
   tidy [--update]               the house rules as checks; --update lets the length ratchet shrink
   bpf [--check]                 build the objects of kernel/bpf, which are in the tree; --check compares only
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
@@ -79,8 +83,10 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         [] | ["help" | "--help" | "-h"] => shell::print(HELP),
         ["setup"] => setup::run().and_then(|()| kernel::ensure()),
         ["packages"] => setup::run(),
-        ["test"] => test::run(),
+        ["test"] => test::quick(),
+        ["test", "--full"] => test::full(),
         ["test", "python"] => test::python(),
+        ["campaign", options @ ..] => campaign::run(options),
         ["tidy"] => tidy::run(false),
         ["tidy", "--update"] => tidy::run(true),
         ["bpf"] => bpf::build(),

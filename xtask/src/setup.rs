@@ -70,16 +70,21 @@ const PACKAGES: &[Package] = &[
 const VENV: &[Package] =
     &[Package { name: "python3-venv", command: "no-program-of-its-own", purpose: "the tests' virtual environment" }];
 
+/// The packages of the quick tier: of them [`PACKAGES`] has the purposes.
+const QUICK: &[&str] = &["iproute2", "procps", "util-linux"];
+
 /// Components of the toolchain: what `cargo` calls them, what `rustup` calls them.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
+
+/// As [`run`], but only the packages of the quick tier.
+pub(crate) fn install_quick() -> Result<(), String> {
+    install_or_tell(|package| QUICK.contains(&package.name))
+}
 
 /// Installs what is missing where that is possible, and otherwise says how to.
 pub(crate) fn run() -> Result<(), String> {
     components()?;
-    match install(PACKAGES)? {
-        None => shell::print("packages: nothing is missing\n")?,
-        Some(by_hand) => shell::print(&format!("packages: tests that need these are skipped; {by_hand}\n"))?,
-    }
+    install_or_tell(|_| true)?;
     if !shell::succeeds("python3 -m ensurepip --version") {
         install(VENV)?;
     }
@@ -87,8 +92,15 @@ pub(crate) fn run() -> Result<(), String> {
     python::run().or_else(|error| shell::print(&format!("python: the tests that need it are skipped; {error}\n")))
 }
 
+fn install_or_tell(wanted: impl Fn(&Package) -> bool) -> Result<(), String> {
+    match install(PACKAGES.iter().filter(|package| wanted(package)))? {
+        None => shell::print("packages: nothing is missing\n"),
+        Some(by_hand) => shell::print(&format!("packages: tests that need these are skipped; {by_hand}\n")),
+    }
+}
+
 /// Installs what is missing of `packages`. Where that is not possible it says what is missing, and how to install it.
-pub(crate) fn install(packages: &'static [Package]) -> Result<Option<String>, String> {
+pub(crate) fn install(packages: impl IntoIterator<Item = &'static Package>) -> Result<Option<String>, String> {
     let missing = missing(packages, is_installed);
     if missing.is_empty() {
         return Ok(None);
@@ -114,8 +126,11 @@ fn components() -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { Err(format!("missing: rustup component add {}", missing.join(" "))) }
 }
 
-fn missing(packages: &'static [Package], present: impl Fn(&str) -> bool) -> Vec<&'static Package> {
-    packages.iter().filter(|package| !present(package.command)).collect()
+fn missing(
+    packages: impl IntoIterator<Item = &'static Package>,
+    present: impl Fn(&str) -> bool,
+) -> Vec<&'static Package> {
+    packages.into_iter().filter(|package| !present(package.command)).collect()
 }
 
 fn install_line(packages: &[&Package]) -> String {

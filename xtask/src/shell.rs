@@ -1,5 +1,6 @@
 //! Running other programs, and where the workspace is.
 
+use crate::test::binaries::UNSTABLE;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -35,23 +36,27 @@ pub(crate) fn run_with(variables: &[(&str, &str)], line: &str) -> Result<(), Str
     succeeded(line, status)
 }
 
-/// As [`run_with`], but every line that it prints, on either stream, passes by `watch` on its way to the terminal.
-pub(crate) fn run_watched(variables: &[(&str, &Path)], line: &str, mut watch: impl FnMut(&str)) -> Result<(), String> {
-    eprintln!("\n$ {line}");
-    let failed = |error: std::io::Error| format!("cannot run `{line}`: {error}");
+/// As [`run_with`], but every line that it prints, on either stream, passes by `observe` on its way to the terminal.
+pub(crate) fn run_watched(variables: &[(&str, &Path)], line: &str, observe: impl FnMut(&str)) -> Result<(), String> {
+    watch(line, command(line).envs(variables.iter().copied()), observe)
+}
+
+/// Shows the title of a command, and runs it as [`run_watched`] does.
+pub(crate) fn watch(title: &str, command: &mut Command, mut observe: impl FnMut(&str)) -> Result<(), String> {
+    eprintln!("\n$ {title}");
+    let failed = |error: std::io::Error| format!("cannot run `{title}`: {error}");
     let (reader, writer) = std::io::pipe().map_err(failed)?;
-    let mut child = {
-        let mut command = command(line);
-        command.envs(variables.iter().copied()).stderr(writer.try_clone().map_err(failed)?).stdout(writer);
-        command.spawn().map_err(failed)?
-    };
+    let child = command.stderr(writer.try_clone().map_err(failed)?).stdout(writer).spawn();
+    // The command keeps ends for writing, and the reader would wait for them.
+    command.stderr(Stdio::null()).stdout(Stdio::null());
+    let mut child = child.map_err(failed)?;
     let mut lines = BufReader::new(reader).split(b'\n');
     while let Some(text) = lines.next().transpose().map_err(failed)? {
         let text = String::from_utf8_lossy(&text);
-        watch(&text);
+        observe(&text);
         print(&format!("{text}\n"))?;
     }
-    succeeded(line, child.wait())
+    succeeded(title, child.wait())
 }
 
 /// As [`run`], with a text as its standard input.
@@ -68,6 +73,12 @@ pub(crate) fn run_with_input(line: &str, input: &str) -> Result<(), String> {
 fn succeeded(line: &str, status: std::io::Result<ExitStatus>) -> Result<(), String> {
     let status = status.map_err(|error| format!("cannot run `{line}`: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
+}
+
+/// Shows and runs a command line, and returns its standard output.
+pub(crate) fn output_shown(line: &str) -> Result<String, String> {
+    eprintln!("\n$ {line}");
+    output(line)
 }
 
 /// Runs a command line and returns its standard output.
@@ -89,7 +100,7 @@ pub(crate) fn succeeds(line: &str) -> bool {
 fn command(line: &str) -> Command {
     let mut tokens = line.split_whitespace();
     let mut command = Command::new(tokens.next().expect("a command line has a first word"));
-    command.args(tokens).current_dir(root());
+    command.args(tokens).current_dir(root()).env_remove(UNSTABLE);
     command
 }
 

@@ -1,11 +1,18 @@
-//! `cargo xtask test`: everything that is checked before a change goes in.
+//! The tests, in two tiers: `cargo xtask test` for whoever has just cloned the tree, `cargo xtask test --full` for
+//! everything that is checked before a change goes in. Both end with a summary.
 
 use crate::{bpf, kernel, setup, shell, tidy};
-use std::collections::BTreeMap;
+use binaries::Binary;
 use std::fs;
 use std::path::Path;
+use timing::Timing;
+use totals::TestTotals;
 
+pub(crate) mod binaries;
 mod package;
+mod quick;
+mod timing;
+mod totals;
 
 /// The file in which the tests note what they skip; `testing::SKIPS` has the same name.
 const SKIPS: &str = "ROPEWALK_SKIPS";
@@ -13,62 +20,120 @@ const SKIPS: &str = "ROPEWALK_SKIPS";
 const KERNEL: &str = "ROPEWALK_LINUX";
 /// Environment variable that every service for continuous integration sets.
 const CI: &str = "CI";
-/// Categories of skips that continuous integration accepts, because neither packages nor root would prevent them.
-const ACCEPTED: &[&str] = &["kernel", "processor", "toolchain", "disturbed"];
 
-/// Stops at the first check that fails. The tests come last, so that their summary is what one sees at the end.
-pub(crate) fn run() -> Result<(), String> {
-    setup::run()?;
-    shell::run("cargo fmt --all --check")?;
-    tidy::run(false)?;
-    bpf::check()?;
-    shell::run("cargo clippy --quiet --workspace --all-targets --all-features --locked -- -D warnings")?;
-    shell::run_with(
-        &[("RUSTDOCFLAGS", "-D warnings")],
-        "cargo doc --quiet --workspace --no-deps --all-features --locked",
-    )?;
-    tests()
+/// The parts of the full tier's tests, by how the names of their programs begin; the first that matches counts.
+const PARTS: [(&str, &[&str]); 5] = [
+    ("artefacts", &["xtask::"]),
+    ("tunnel in namespaces", &["ropewalk::tunnel", "ropewalk-daemon"]),
+    ("lab", &["ropewalk::lab", "ropewalk-lab"]),
+    ("kernel programs", &["ropewalk::kernel", "ropewalk-kernel", "ropewalk-stress"]),
+    ("simulator and pure crates", &[""]),
+];
+
+/// Options of test programs. The tests of the tunnel wait for daemons for most of their time.
+const OPTIONS: [(&str, &[&str]); 1] = [("ropewalk::tunnel", &["--test-threads=4"])];
+
+/// `cargo xtask test`: what tells within minutes that the tree works here.
+pub(crate) fn quick() -> Result<(), String> {
+    let mut timing = Timing::default();
+    timing.part("packages", setup::install_quick)?;
+    let binaries = timing.part("build", || binaries::build(&quick::build_line()))?;
+    let result = conclude(&mut timing, |timing, variables, total| {
+        timing.part("tests", || run_all(quick::selected(&binaries), &quick::variables(variables), total))
+    });
+    shell::print("The rest (lints, documentation, Python, lab, kernels, artefacts): cargo xtask test --full\n")?;
+    result
+}
+
+/// `cargo xtask test --full`: everything. It stops at the first check that fails. The tests come last, so that their
+/// summary is what one sees at the end.
+pub(crate) fn full() -> Result<(), String> {
+    let mut timing = Timing::default();
+    timing.part("packages", setup::run)?;
+    timing.part("formatting, house rules", || shell::run("cargo fmt --all --check").and_then(|()| tidy::run(false)))?;
+    timing.part("eBPF objects", bpf::check)?;
+    let lints = "cargo clippy --quiet --workspace --all-targets --all-features --locked -- -D warnings";
+    timing.part("lints", || shell::run(lints))?;
+    let documentation = "cargo doc --quiet --workspace --no-deps --all-features --locked";
+    timing.part("documentation", || shell::run_with(&[("RUSTDOCFLAGS", "-D warnings")], documentation))?;
+    let line = "cargo test --workspace --all-features --tests --locked";
+    let binaries = timing.part("build of the tests", || binaries::build(line))?;
+    conclude(&mut timing, |timing, variables, total| {
+        let kernel = shell::root().join(kernel::KERNEL);
+        let mut variables = variables.to_vec();
+        if kernel.is_file() && std::env::var_os(KERNEL).is_none() {
+            variables.push((KERNEL, kernel.as_path()));
+        }
+        let mut results = vec![timing.part("doc tests", || doc_tests(total))];
+        for (part, _) in PARTS.iter().rev() {
+            let of_part = binaries.iter().filter(|binary| part_of(&binary.name) == *part);
+            let with_options = of_part.map(|binary| (binary, options_of(&binary.name)));
+            results.push(timing.part(part, || run_all(with_options, &variables, total)));
+        }
+        results.push(timing.part("Python", || python_tests(&variables, total)));
+        results.into_iter().collect()
+    })
 }
 
 /// `cargo xtask test python`: the tests of the Python package alone.
 pub(crate) fn python() -> Result<(), String> {
     let environment = package::environment()?;
     shell::run("cargo build --package ropewalk --all-features --locked")?;
-    conclude(|variables, total| package::run(&environment, variables, total))
-}
-
-/// Every test, also after one has failed; in the end all of their binaries together, and pytest.
-fn tests() -> Result<(), String> {
-    conclude(|variables, total| {
-        let kernel = shell::root().join(kernel::KERNEL);
-        let mut variables = variables.to_vec();
-        if kernel.is_file() && std::env::var_os(KERNEL).is_none() {
-            variables.push((KERNEL, kernel.as_path()));
-        }
-        let line = "cargo test --workspace --all-features --tests --no-fail-fast --locked";
-        let tests = shell::run_watched(&variables, line, |line| total.add(line));
-        total.end_binary();
-        let package_tests = match package::environment() {
-            Ok(environment) => package::run(&environment, &variables, total),
-            // Without a network there is none.
-            Err(error) => {
-                total.skipped.insert("pytest".to_owned(), format!("missing: {error}"));
-                Ok(())
-            }
-        };
-        tests.and(package_tests)
+    conclude(&mut Timing::default(), |timing, variables, total| {
+        timing.part("Python", || package::run(&environment, variables, total))
     })
 }
 
-/// Runs `tests`, which are given the variable with the file for notes of skipped ones, and prints the summary.
-fn conclude(tests: impl FnOnce(&[(&str, &Path)], &mut TestTotals) -> Result<(), String>) -> Result<(), String> {
+fn part_of(binary: &str) -> &'static str {
+    let part = PARTS.iter().find(|(_, beginnings)| beginnings.iter().any(|beginning| binary.starts_with(beginning)));
+    part.map_or("", |(part, _)| part)
+}
+
+fn options_of(binary: &str) -> &'static [&'static str] {
+    OPTIONS.iter().find(|(name, _)| *name == binary).map_or(&[], |(_, options)| options)
+}
+
+/// Runs the programs one after another, each with its filters, also after one has failed.
+fn run_all<'b, 'f>(
+    binaries: impl Iterator<Item = (&'b Binary, &'f [&'f str])>,
+    variables: &[(&str, &Path)],
+    total: &mut TestTotals,
+) -> Result<(), String> {
+    let results: Vec<_> = binaries.map(|(binary, filters)| binary.run(filters, variables, total)).collect();
+    results.into_iter().collect()
+}
+
+fn doc_tests(total: &mut TestTotals) -> Result<(), String> {
+    let line = "cargo test --workspace --all-features --doc --no-fail-fast --locked";
+    let tests = shell::run_watched(&[], line, |line| total.add(line));
+    total.end_binary();
+    tests
+}
+
+fn python_tests(variables: &[(&str, &Path)], total: &mut TestTotals) -> Result<(), String> {
+    match package::environment() {
+        Ok(environment) => package::run(&environment, variables, total),
+        // Without a network there is none.
+        Err(error) => {
+            total.skipped.insert("pytest".to_owned(), format!("missing: {error}"));
+            Ok(())
+        }
+    }
+}
+
+/// Runs `tests`, which are given the variable with the file for notes of skipped ones; prints what each part cost, the
+/// slowest tests, and the summary.
+fn conclude(
+    timing: &mut Timing,
+    tests: impl FnOnce(&mut Timing, &[(&str, &Path)], &mut TestTotals) -> Result<(), String>,
+) -> Result<(), String> {
     let skip_notes = shell::target().join("skips");
     let io_error = |error: std::io::Error| format!("{}: {error}", skip_notes.display());
     fs::create_dir_all(shell::target()).and_then(|()| fs::write(&skip_notes, "")).map_err(io_error)?;
     let mut total = TestTotals::default();
-    let tests = tests(&[(SKIPS, skip_notes.as_path())], &mut total);
+    let tests = tests(timing, &[(SKIPS, skip_notes.as_path())], &mut total);
     total.skip(&fs::read_to_string(&skip_notes).map_err(io_error)?);
-    shell::print(&total.summary())?;
+    shell::print(&(timing.table() + &total.slowest() + &total.summary()))?;
     let unaccepted = if std::env::var_os(CI).is_some() { total.unaccepted() } else { 0 };
     if unaccepted > 0 {
         return Err(format!("{unaccepted} tests were skipped that continuous integration has to run"));
@@ -76,161 +141,16 @@ fn conclude(tests: impl FnOnce(&[(&str, &Path)], &mut TestTotals) -> Result<(), 
     tests
 }
 
-/// The results of all test binaries, read from the output of cargo and of the binaries.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct TestTotals {
-    passed: u64,
-    failed: Vec<String>,
-    /// The reason, by the name of the test.
-    skipped: BTreeMap<String, String>,
-    /// The test binary that is running.
-    binary: Option<String>,
-}
-
-impl TestTotals {
-    fn add(&mut self, line: &str) {
-        let tokens: Vec<&str> = line.split_whitespace().collect();
-        match tokens[..] {
-            ["Running", .., file] if file.starts_with('(') => self.begin_binary(binary_name(file)),
-            ["Doc-tests", package] => self.begin_binary(package.to_owned()),
-            ["test", name, "...", "FAILED"] => self.failed.push(self.name(name)),
-            ["test", name, "...", "ignored,", ..] | ["test", name, "...", "ignored"] => {
-                let reason = line.split_once("ignored,").map_or("", |(_, reason)| reason.trim());
-                self.skipped.insert(self.name(name), format!("ignored {reason}"));
-            }
-            ["test", "result:", _, passed, "passed;", ..] => {
-                self.passed += passed.parse::<u64>().unwrap_or(0);
-                self.binary = None;
-            }
-            _ => {}
-        }
-    }
-
-    /// A line of pytest: in its summary the failed tests, at last the numbers, between `=`.
-    fn add_pytest(&mut self, line: &str) {
-        let tokens: Vec<&str> = line.split_whitespace().collect();
-        if let ["FAILED" | "ERROR", test, ..] = tokens[..] {
-            self.failed.push(self.name(test));
-        }
-        if !line.starts_with('=') || !tokens.contains(&"in") {
-            return;
-        }
-        for pair in tokens.windows(2) {
-            // A skipped test makes a note, as one of cargo's, which counts as passed.
-            if ["passed", "skipped"].contains(&pair[1].trim_end_matches(',')) {
-                self.passed += pair[0].parse::<u64>().unwrap_or(0);
-            }
-        }
-        self.binary = None;
-    }
-
-    fn name(&self, test: &str) -> String {
-        format!("{}::{test}", self.binary.as_deref().unwrap_or("?"))
-    }
-
-    fn begin_binary(&mut self, binary: String) {
-        self.end_binary();
-        self.binary = Some(binary);
-    }
-
-    /// A binary that ends without a result has crashed.
-    fn end_binary(&mut self) {
-        self.failed.extend(self.binary.take().map(|binary| format!("{binary}: ended without a result")));
-    }
-
-    /// Adds the notes of the tests, a line each: `CATEGORY PROGRAM::TEST: REASON`. Cargo counts such a test as passed.
-    fn skip(&mut self, skip_notes: &str) {
-        let prior_count = self.skipped.len();
-        for (category, test_and_reason) in skip_notes.lines().filter_map(|line| line.split_once(' ')) {
-            let (test, reason) = test_and_reason.split_once(": ").unwrap_or((test_and_reason, ""));
-            self.skipped.entry(test.to_owned()).or_insert_with(|| format!("{category}: {reason}"));
-        }
-        self.passed = self.passed.saturating_sub((self.skipped.len() - prior_count) as u64);
-    }
-
-    /// The number of skips of a category that is not accepted.
-    fn unaccepted(&self) -> usize {
-        let accepted = |reason: &&String| ACCEPTED.iter().any(|category| reason.split(':').next() == Some(category));
-        self.skipped.values().filter(|reason| !accepted(reason)).count()
-    }
-
-    fn summary(&self) -> String {
-        let skipped = self.skipped.iter().map(|(test, reason)| format!("skipped: {test}: {reason}\n"));
-        let failed = self.failed.iter().map(|test| format!("FAILED: {test}\n"));
-        let lines: String = skipped.chain(failed).collect();
-        let (failed, skipped) = (self.failed.len(), self.skipped.len());
-        format!("\n{lines}\n{} passed, {failed} failed, {skipped} skipped\n", self.passed)
-    }
-}
-
-/// `(target/debug/deps/lab-0123456789abcdef)` is `lab`.
-fn binary_name(file: &str) -> String {
-    let path = Path::new(file.trim_matches(['(', ')']));
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    stem.rsplit_once('-').map_or(stem.as_ref(), |(name, _hash)| name).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const OUTPUT: &str = "\
-     Running unittests src/lib.rs (target/debug/deps/units-0123456789abcdef)
-test a_test_called_9_passed ... ok
-test another ... FAILED
-test result: FAILED. 7 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.03s
-     Running tests/lab/main.rs (target/debug/deps/lab-0123456789abcdef)
-test netns::one ... ok
-test netns::two ... ignored, it takes an hour
-test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 1.50s
-     Running tests/crash.rs (target/debug/deps/crash-0123456789abcdef)
-   Doc-tests ropewalk_units
-test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
-";
-
-    fn total(skip_notes: &str) -> TestTotals {
-        let mut total = TestTotals::default();
-        OUTPUT.lines().for_each(|line| total.add(line));
-        total.end_binary();
-        total.skip(skip_notes);
-        total
-    }
-
     #[test]
-    fn summaries_add_up_and_end_with_one_line() {
-        let total = total("disturbed lab::netns::one: the CPU was busy\ndisturbed lab::netns::one: again\n");
-        let expected = "\n\
-            skipped: lab::netns::one: disturbed: the CPU was busy\n\
-            skipped: lab::netns::two: ignored it takes an hour\n\
-            FAILED: units::another\n\
-            FAILED: crash: ended without a result\n\n\
-            8 passed, 2 failed, 2 skipped\n";
-        assert_eq!(total.summary(), expected);
-    }
-
-    #[test]
-    fn the_numbers_of_pytest_are_added() {
-        let mut total = TestTotals { passed: 2, ..TestTotals::default() };
-        total.begin_binary("pytest".to_owned());
-        let lines = [
-            "python/tests/test_run.py ..s.F        [100%]",
-            "=========== short test summary info ===========",
-            "FAILED python/tests/test_run.py::test_in_5_passed - assert 3 passed in 4",
-            "====== 1 failed, 3 passed, 1 skipped in 2.48s ======",
-        ];
-        lines.iter().for_each(|line| total.add_pytest(line));
-        total.end_binary();
-        total.skip("missing pytest::test_b: no program\n");
-        let expected = "\n\
-            skipped: pytest::test_b: missing: no program\n\
-            FAILED: pytest::python/tests/test_run.py::test_in_5_passed\n\n\
-            5 passed, 1 failed, 1 skipped\n";
-        assert_eq!(total.summary(), expected);
-    }
-
-    #[test]
-    fn skips_for_missing_packages_or_root_are_not_accepted() {
-        assert_eq!(total("kernel lab::netns::one: no MPTCP\n").unaccepted(), 1, "an ignored test has no listed reason");
-        assert_eq!(total("missing lab::netns::one: no root\n").unaccepted(), 2);
+    fn every_program_belongs_to_a_part() {
+        assert_eq!(part_of("xtask::artefacts"), "artefacts");
+        assert_eq!(part_of("ropewalk::tunnel"), "tunnel in namespaces");
+        assert_eq!(part_of("ropewalk-kernel::parity"), "kernel programs");
+        assert_eq!(part_of("ropewalk-sim::suite"), "simulator and pure crates");
+        assert_eq!(part_of("xtask"), "simulator and pure crates");
     }
 }

@@ -1,7 +1,11 @@
-//! For tests only: skips, which are counted, and waits for conditions.
+//! For tests only: skips, which are counted; waits for conditions; and campaigns of seeds.
 //!
 //! No test asserts a real-time duration, which depends on the machine; tests assert the order and number of events, and
 //! durations in virtual time.
+
+mod campaign;
+
+pub use campaign::{SEEDS, Seeds, campaign};
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -71,7 +71,8 @@ fn run_twice(experiment: &Experiment, seed: u64) -> record::Run {
 #[test]
 fn random_experiments_conserve_packets_and_reach_every_situation() {
     let mut reached_situations = BTreeSet::new();
-    for seed in 0..EXPERIMENTS {
+    let seeds = testing::campaign(EXPERIMENTS);
+    for seed in seeds.range() {
         let experiment = Generator(RngStream::named(seed, "swarm")).experiment();
         let print_on_panic = PrintOnPanic(seed, &experiment);
         let run = run_twice(&experiment, seed);
@@ -79,15 +80,16 @@ fn random_experiments_conserve_packets_and_reach_every_situation() {
         drop(print_on_panic);
     }
     let missing: Vec<_> = SITUATIONS.iter().filter(|situation| !reached_situations.contains(**situation)).collect();
-    assert!(missing.is_empty(), "never reached: {missing:?}");
+    assert!(missing.is_empty() || !seeds.reach_every_situation(), "never reached: {missing:?}");
 }
 
 /// Here, too: no panic, which a byte out of order and memory beyond its bound would be.
 #[test]
 fn random_experiments_with_a_relay_deliver_no_more_than_was_sent_nor_than_the_paths_carry() {
     let mut completed = 0;
-    for seed in EXPERIMENTS..EXPERIMENTS + RELAYED_EXPERIMENTS {
-        let experiment = Generator(RngStream::named(seed, "swarm")).relayed_experiment();
+    let seeds = testing::campaign(RELAYED_EXPERIMENTS);
+    for seed in seeds.range() {
+        let experiment = Generator(RngStream::named(seed, "relayed swarm")).relayed_experiment();
         let print_on_panic = PrintOnPanic(seed, &experiment);
         let run = run_twice(&experiment, seed);
         for (flow, result) in experiment.flows.iter().zip(&run.flows) {
@@ -99,7 +101,7 @@ fn random_experiments_with_a_relay_deliver_no_more_than_was_sent_nor_than_the_pa
         assert!(run.tunnel.as_ref().is_some_and(|tunnel| tunnel.relayed_connections <= relayed), "{:?}", run.tunnel);
         drop(print_on_panic);
     }
-    assert!(completed > 10, "{completed} flows of limited size have completed");
+    assert!(completed > 10 || !seeds.reach_every_situation(), "{completed} flows of limited size have completed");
 }
 
 /// The most bytes that all paths together can carry.

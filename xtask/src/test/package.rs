@@ -1,6 +1,6 @@
 //! The tests of the Python package: the wheel in a virtual environment, types, formatting, and pytest.
 
-use super::TestTotals;
+use super::totals::TestTotals;
 use crate::{python, shell, wheel};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(super) fn run(environment: &Path, variables: &[(&str, &Path)], total: &mut T
     let wheel = wheel.display();
     shell::run(&format!("{} {SMOKE}", new_environment(&wheel.to_string())?.join("bin/python").display()))?;
     shell::run(&format!("{bin}/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps {wheel}"))?;
-    let line = format!("{bin}/pytest -c {CONFIG} -p no:cacheprovider -rfE python/tests");
+    let line = format!("{bin}/pytest -c {CONFIG} -p no:cacheprovider -rfE --durations=20 python/tests");
     total.begin_binary("pytest".to_owned());
     let tests = shell::run_watched(variables, &line, |line| total.add_pytest(line));
     total.end_binary();

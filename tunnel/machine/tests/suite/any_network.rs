@@ -74,11 +74,13 @@ fn run(seed: u64, realtime: Option<RealtimeOptions>, situations: &mut Situations
 #[test]
 fn the_guarantees_hold_on_any_network() {
     let mut situations = Situations::default();
-    (0..testnet::seeds(300)).for_each(|seed| run(seed, None, &mut situations));
+    let seeds = testing::campaign(300);
+    seeds.range().for_each(|seed| run(seed, None, &mut situations));
     let Situations { retransmitted, abandoned, duplicates, late, spurious, failures, redundant, small_mtu, .. } =
         situations;
     let all = [retransmitted, abandoned, duplicates, late, spurious, failures, redundant, small_mtu];
-    assert!(all.iter().all(|count| *count > 0), "the campaign has to reach all of these: {situations:?}");
+    let reached = all.iter().all(|count| *count > 0);
+    assert!(reached || !seeds.reach_every_situation(), "the campaign has to reach all of these: {situations:?}");
 }
 
 /// With copies of whatever is sparse, and a budget that does not end.
@@ -86,6 +88,8 @@ fn the_guarantees_hold_on_any_network() {
 fn the_guarantees_hold_with_copies_on_any_network() {
     let realtime = RealtimeOptions { copy_permille: 1000, copy_on_metered: true, share_permille: 1000 };
     let mut situations = Situations::default();
-    (0..testnet::seeds(200)).for_each(|seed| run(seed, Some(realtime), &mut situations));
-    assert!(situations.copied > 0 && situations.first_copies > 0, "the campaign has to reach these: {situations:?}");
+    let seeds = testing::campaign(200);
+    seeds.range().for_each(|seed| run(seed, Some(realtime), &mut situations));
+    let reached = situations.copied > 0 && situations.first_copies > 0;
+    assert!(reached || !seeds.reach_every_situation(), "the campaign has to reach these: {situations:?}");
 }

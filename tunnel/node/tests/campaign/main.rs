@@ -349,11 +349,13 @@ fn recover(seed: u64, simulation: &mut Simulation) {
 #[test]
 fn the_guarantees_hold_on_any_network_and_over_restarts() {
     let mut situations = Situations::default();
-    (0..testnet::seeds(200)).for_each(|seed| run(seed, &mut situations));
+    let seeds = testing::campaign(200);
+    seeds.range().for_each(|seed| run(seed, &mut situations));
     let Situations { restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed, .. } =
         situations;
     let Situations { clock_jumps, hostile_datagrams, hostile_packets, .. } = situations;
     let counts = [restarts, migrated, corrupted, refused, replayed, retransmitted, failures, rekeyed];
-    let all = counts.into_iter().chain([clock_jumps, hostile_datagrams, hostile_packets]);
-    assert!(all.into_iter().all(|count| count > 0), "the campaign has to reach all of these: {situations:?}");
+    let mut all = counts.into_iter().chain([clock_jumps, hostile_datagrams, hostile_packets]);
+    let reached = all.all(|count| count > 0);
+    assert!(reached || !seeds.reach_every_situation(), "the campaign has to reach all of these: {situations:?}");
 }

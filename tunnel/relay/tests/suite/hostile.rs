@@ -34,7 +34,7 @@ fn any_message(random: &mut RngStream) -> Message<Bytes> {
 
 #[test]
 fn memory_connections_and_answers_stay_bounded_whatever_the_peer_sends() {
-    for seed in 0..20 {
+    for seed in testing::campaign(20).range() {
         let mut random = RngStream::named(seed, "a hostile peer");
         let mut relay: Relay<Bytes> = Relay::new(CONFIG);
         let mut now = Instant::ZERO;

@@ -10,7 +10,7 @@ fn is_closed(network: &Network, id: ConnectionId) -> bool {
 
 #[test]
 fn both_byte_streams_arrive_in_order_over_any_channel_and_the_connection_ends() {
-    for seed in 0..60 {
+    for seed in testing::campaign(60).range() {
         let mut random = RngStream::named(seed, "a channel");
         let channel = Channel {
             loss: random.unit() * 0.3,

@@ -139,10 +139,12 @@ fn run(seed: u64) -> (usize, u64) {
 #[test]
 fn only_sealed_datagrams_are_opened_and_only_once_on_any_network() {
     let (mut opened, mut restarts) = (0, 0);
-    for seed in 0..testnet::seeds(100) {
+    let seeds = testing::campaign(100);
+    for seed in seeds.range() {
         let run = run(seed);
         opened += run.0;
         restarts += run.1;
     }
-    assert!(opened > 10_000 && restarts > 100, "the campaign has to reach both: {opened}, {restarts}");
+    let reached = opened > 10_000 && restarts > 100;
+    assert!(reached || !seeds.reach_every_situation(), "the campaign has to reach both: {opened}, {restarts}");
 }

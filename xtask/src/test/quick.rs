@@ -1,0 +1,90 @@
+//! What the quick tier runs: the default features, the pure crates and their suites with fewer seeds, the saved inputs of
+//! fuzzing without mutations, good and bad inputs, one tunnel in namespaces, one cell of the lab.
+
+use super::binaries::Binary;
+use std::path::Path;
+
+/// The packages that are built and tested. The program has its feature `lab`, with the tunnel in it.
+const PACKAGES: &[&str] = &[
+    "ropewalk",
+    "ropewalk-control",
+    "ropewalk-fuzz",
+    "ropewalk-link",
+    "ropewalk-machine",
+    "ropewalk-mpt",
+    "ropewalk-node",
+    "ropewalk-parse",
+    "ropewalk-record",
+    "ropewalk-relay",
+    "ropewalk-report",
+    "ropewalk-runner",
+    "ropewalk-scenario",
+    "ropewalk-schedule",
+    "ropewalk-seal",
+    "ropewalk-sim",
+    "ropewalk-store",
+    "ropewalk-testnet",
+    "ropewalk-transport",
+    "ropewalk-units",
+    "ropewalk-wire",
+];
+
+/// Test programs of which a part is run: the tests whose names contain one of these; with `--skip`, all others.
+const FILTERS: &[(&str, &[&str])] = &[
+    ("ropewalk::lab", &["netns::mptcp_uses_two_paths_and_delivers_all"]),
+    ("ropewalk::study", &["--skip=evaluate::lia_meets", "--skip=names::the_program_carries"]),
+    ("ropewalk::suite", &["bad_input::", "good_input::"]),
+    ("ropewalk::tunnel", &["failures::a_path_that_fails_is_replaced_by_the_other"]),
+    ("ropewalk-control::suite", &["--skip=group::"]),
+    ("ropewalk-fuzz::steps", &["saved_inputs_pass_every_check", "every_target"]),
+    ("ropewalk-node::many", &["--skip=a_thousand_clients"]),
+    ("ropewalk-scenario::suite", &["--skip=effective::the_shipped_scenarios"]),
+    (
+        "ropewalk-sim::suite",
+        &["--skip=goals::", "--skip=kernel::", "--skip=ns2::", "--skip=relay::no_congestion_control"],
+    ),
+    ("ropewalk-store::suite", &["--skip=kill::"]),
+];
+
+/// At most so many seeds of each campaign; `testing::SEEDS` is the variable.
+const SEEDS: (&str, &str) = ("ROPEWALK_SEEDS", "20");
+
+/// The line of cargo's that builds the tests.
+pub(super) fn build_line() -> String {
+    let packages: String = PACKAGES.iter().map(|package| format!(" -p {package}")).collect();
+    format!("cargo test --locked --tests --features ropewalk/lab{packages}")
+}
+
+/// The programs with their filters.
+pub(super) fn selected(binaries: &[Binary]) -> impl Iterator<Item = (&Binary, &'static [&'static str])> {
+    let filters = |binary: &Binary| FILTERS.iter().find(|(name, _)| *name == binary.name).map_or(&[][..], |(_, f)| f);
+    binaries.iter().map(move |binary| (binary, filters(binary)))
+}
+
+/// `variables`, and the one for fewer seeds unless it is set.
+pub(super) fn variables<'v>(variables: &[(&'v str, &'v Path)]) -> Vec<(&'v str, &'v Path)> {
+    let mut variables = variables.to_vec();
+    if std::env::var_os(SEEDS.0).is_none() {
+        variables.push((SEEDS.0, Path::new(SEEDS.1)));
+    }
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell;
+
+    /// A test that was renamed would be left out, or run, without a word.
+    #[test]
+    fn every_filter_names_tests_that_exist() {
+        let sources = shell::output("git grep -h -E ^(mod|fn) -- *tests*.rs").unwrap();
+        for filter in FILTERS.iter().flat_map(|(_, filters)| *filters) {
+            let path = filter.trim_start_matches("--skip=").split("::").filter(|part| !part.is_empty());
+            for part in path {
+                let known = [format!("mod {part};"), format!("fn {part}")];
+                assert!(known.iter().any(|known| sources.contains(known)), "{filter}: no `{part}`");
+            }
+        }
+    }
+}
