@@ -41,6 +41,14 @@ def test_threads_and_folders_change_no_digit(scenario: Scenario, results: Result
     assert ropewalk.open(tmp_path).flows.to_dict() == results.flows.to_dict()
 
 
+def test_without_a_folder_nothing_is_written(
+    scenario: Scenario, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert scenario.run(progress=False).digest == results.digest
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_seeds_replace_those_of_the_scenario(scenario: Scenario, results: Results) -> None:
     one = scenario.run(seeds=[2], progress=False)
     assert len(one) == 4

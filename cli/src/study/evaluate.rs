@@ -31,6 +31,7 @@ pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
         seed: None,
         shard: None,
         out: arguments.out.clone(),
+        no_store: arguments.no_store,
         partial: false,
         capture: false,
         json: arguments.json,

@@ -1,22 +1,24 @@
 //! Ctrl-C, SIGTERM and SIGHUP while a study runs: what is kept, and the command that goes on.
 
 use crate::{Failure, output};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The exit code of a program that Ctrl-C ended: 128 and the signal's number, as shells have it.
 const EXIT_CODE: i32 = 130;
 
-/// From now on an interrupt says what `dir` keeps of `planned` runs and ends the program. Runs are stored whole or not at
-/// all, so it may end at any moment.
-pub(crate) fn tell(dir: PathBuf, planned: usize, command: String) -> Result<(), Failure> {
+/// From now on an interrupt says what `dir` keeps of `planned` runs, without one that nothing is kept, and ends the
+/// program. Runs are stored whole or not at all, so it may end at any moment.
+pub(crate) fn tell(dir: Option<PathBuf>, planned: usize, command: String) -> Result<(), Failure> {
     let handler = move || {
-        let kept = store::Results::stored(&dir);
         // Ends a line that the progress bar began.
-        output::warn(&format!(
-            "\ninterrupted: {kept} of {planned} runs are kept in {}\ngo on with: {command}",
-            dir.display()
-        ));
+        output::warn(&format!("\ninterrupted: {}", kept(dir.as_deref(), planned, &command)));
         std::process::exit(EXIT_CODE);
     };
     ctrlc::set_handler(handler).map_err(|error| Failure::Environment(format!("cannot watch for Ctrl-C: {error}")))
+}
+
+fn kept(dir: Option<&Path>, planned: usize, command: &str) -> String {
+    let Some(dir) = dir else { return "nothing is kept, as --no-store asks".to_owned() };
+    let kept = store::Results::stored(dir);
+    format!("{kept} of {planned} runs are kept in {}\ngo on with: {command}", dir.display())
 }

@@ -110,6 +110,9 @@ pub(crate) struct Run {
     /// The results folder; an unfinished one is resumed [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Write nothing to disk: print the tables, or with --json the document
+    #[arg(long, conflicts_with_all = ["out", "shard", "capture"])]
+    pub(crate) no_store: bool,
     /// On a kernel: leave out the cells that it cannot run
     #[arg(long)]
     pub(crate) partial: bool,
@@ -138,6 +141,9 @@ pub(crate) struct Evaluate {
     /// The results folder; an unfinished one is resumed [default: results/rfc9743-NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Write nothing to disk: print the tables, or with --json the document
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) no_store: bool,
     /// Print the runs as one JSON document instead of the tables
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,6 +4,8 @@ use super::document::document;
 use super::figures;
 use crate::{Failure, output};
 use record::Run;
+use runner::LoadedBaseline;
+use scenario::Scenario;
 use std::path::{Path, PathBuf};
 use store::{Manifest, Results, ShardManifest};
 
@@ -36,6 +38,24 @@ pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: &[Run], json: bo
     let digest = manifest.digest.as_deref().unwrap_or_default();
     let dir = dir.display();
     output::print(&format!("shard   {shard}, {count} of {study_runs} runs\nfolder  {dir}\ndigest  {digest}\n"))
+}
+
+/// Prints the tables of runs that are not stored, or the document.
+pub(crate) fn show_in_memory(
+    scenario: &Scenario,
+    manifest: &Manifest,
+    runs: &[Run],
+    json: bool,
+) -> Result<(), Failure> {
+    if json {
+        return output::print(&(document(manifest, runs) + "\n"));
+    }
+    let baseline = scenario.baseline.as_deref().zip(manifest.baseline.clone());
+    let baseline = baseline.map(|(dir, name)| LoadedBaseline::load(dir, name)).transpose()?;
+    let baseline = baseline.as_ref().map(LoadedBaseline::to_report);
+    let study = ::report::Study { baseline, ..runner::to_report(manifest, runner::layout(manifest)?, runs) };
+    let table = ::report::terminal(&study, output::width(), output::color());
+    output::print(&format!("{table}\ndigest  {}\n", manifest.digest.as_deref().unwrap_or_default()))
 }
 
 /// Writes the page; prints the tables and where the page is, or the document.

@@ -1,46 +1,72 @@
-//! `ropewalk run`: runs a scenario, prints its tables, and writes the report and the results folder.
+//! `ropewalk run`: runs a scenario, prints its tables, and writes the report and the results folder, or nothing.
 
-use super::{DriverChoice, Run as Arguments, driver, interrupt, list, progress, report};
+use super::progress::Progress;
+use super::{DriverChoice, Run as Arguments, driver, interrupt, list, report};
 use crate::{Failure, output};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use record::Run;
 use runner::{Folder, Study};
 use scenario::{Overrides, Scenario};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use store::Shard;
+use store::{Key, Manifest, Runs, Shard};
 
 /// Suffix of the default folder's name for runs on a kernel.
 const KERNEL_SUFFIX: &str = "-kernel";
 
-/// Runs every cell with every seed, except the runs that the results folder already holds.
+/// Runs every cell with every seed: in memory with `--no-store`, otherwise except the runs that the results folder
+/// already holds.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = load(arguments)?;
     let driver = driver::find(arguments)?;
     let study = Study::new(&scenario, driver.as_ref(), arguments.partial, command(arguments))?;
+    if arguments.no_store {
+        return run_in_memory(arguments, &scenario, &study);
+    }
     let study = if let Some(shard) = arguments.shard { study.shard(shard) } else { study };
     let folder = open(arguments, &study)?;
     let (dir, missing) = (folder.dir().to_owned(), folder.missing().len());
+    if folder.found() > 0 && !arguments.quiet {
+        let planned = study.plan.keys.len();
+        output::warn(&format!("reusing {} of {planned} runs from {}", folder.found(), dir.display()));
+    }
+    if missing > 0 {
+        interrupt::tell(Some(dir.clone()), study.plan.keys.len(), command_line())?;
+    }
+    let (manifest, runs) =
+        with_progress(arguments, &study, folder.missing_costs(), |jobs, progress| folder.run(jobs, progress))?;
+    report::show_shard(&dir, &manifest, &runs, arguments.json)
+}
+
+/// Makes all runs and writes nothing to disk.
+fn run_in_memory(arguments: &Arguments, scenario: &Scenario, study: &Study<'_>) -> Result<(), Failure> {
+    interrupt::tell(None, study.plan.keys.len(), command_line())?;
+    let costs = study.plan.keys.iter().copied().zip(study.plan.costs.iter().copied()).collect();
+    let (manifest, runs) = with_progress(arguments, study, costs, |jobs, progress| study.run(jobs, progress))?;
+    report::show_in_memory(scenario, &manifest, &runs, arguments.json)
+}
+
+/// What `make` gives, between the notes of the plan and the time that it took.
+fn with_progress(
+    arguments: &Arguments,
+    study: &Study<'_>,
+    costs: BTreeMap<Key, u64>,
+    make: impl FnOnce(Option<usize>, &mut Progress) -> Result<(Manifest, Runs), runner::Error>,
+) -> Result<(Manifest, Vec<Run>), Failure> {
     if !arguments.quiet {
-        if folder.found() > 0 {
-            let planned = study.plan.keys.len();
-            output::warn(&format!("reusing {} of {planned} runs from {}", folder.found(), dir.display()));
-        }
         study.plan.notes.iter().for_each(|note| output::warn(note));
     }
-    let start = Instant::now();
-    if missing > 0 {
-        interrupt::tell(dir.clone(), study.plan.keys.len(), command_line())?;
-    }
-    let mut progress = progress::Progress::new(folder.missing_costs(), arguments.quiet);
-    let result = folder.run(arguments.jobs.map(usize::from), &mut progress);
+    let (start, count) = (Instant::now(), costs.len());
+    let mut progress = Progress::new(costs, arguments.quiet);
+    let result = make(arguments.jobs.map(usize::from), &mut progress);
     progress.clear();
     let (manifest, runs) = result?;
-    if missing > 0 && !arguments.quiet {
-        output::warn(&time_taken(missing, start.elapsed()));
+    if count > 0 && !arguments.quiet {
+        output::warn(&time_taken(count, start.elapsed()));
     }
-    let runs: Vec<_> = runs.into_iter().map(|(_, run)| run).collect();
-    report::show_shard(&dir, &manifest, &runs, arguments.json)
+    Ok((manifest, runs.into_iter().map(|(_, run)| run).collect()))
 }
 
 /// The command line of this process, for a shell.

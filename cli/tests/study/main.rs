@@ -6,4 +6,5 @@ mod program;
 mod evaluate;
 mod folders;
 mod names;
+mod no_store;
 mod provenance;

@@ -59,6 +59,30 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("no jobs", 2, "--jobs", &["run", "{dir}/good.toml", "--jobs", "0"]),
     ("a seed that is no number", 2, "--seed", &["run", "{dir}/good.toml", "--seed", "-1"]),
     (
+        "a folder, and nothing stored",
+        2,
+        "'--no-store' cannot be used with '--out <DIR>'",
+        &["run", "{dir}/good.toml", "--no-store", "--out", "{dir}/out"],
+    ),
+    (
+        "a shard to merge, and nothing stored",
+        2,
+        "'--no-store' cannot be used with '--shard <I/N>'",
+        &["run", "{dir}/good.toml", "--no-store", "--shard", "1/2"],
+    ),
+    (
+        "packets to keep, and nothing stored",
+        2,
+        "'--no-store' cannot be used with '--capture'",
+        &["run", "{dir}/good.toml", "--no-store", "--on", "netns", "--capture"],
+    ),
+    (
+        "an evaluation's folder, and nothing stored",
+        2,
+        "'--no-store' cannot be used with '--out <DIR>'",
+        &["evaluate", "reno", "--no-store", "--out", "{dir}/out"],
+    ),
+    (
         "a folder that cannot be written",
         4,
         "Not a directory",
