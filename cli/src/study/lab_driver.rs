@@ -62,6 +62,10 @@ impl Driver for Kernel {
         Ok(Checked { cells, notes: notes.into_iter().collect() })
     }
 
+    fn is_in_random_order(&self, scenario: &Scenario) -> bool {
+        !self.0.is_virtual(experiments(scenario))
+    }
+
     fn jobs(&self, scenario: &Scenario) -> usize {
         if self.0.is_virtual(experiments(scenario)) { available_cores() } else { 1 }
     }

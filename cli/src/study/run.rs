@@ -59,6 +59,9 @@ fn with_progress(
         study.plan.notes.iter().for_each(|note| output::warn(note));
     }
     let (start, count) = (Instant::now(), costs.len());
+    if let Some(seed) = study.manifest.order_seed.filter(|_| count > 1 && !arguments.quiet) {
+        output::warn(&format!("{count} runs in random order (seed {seed}): each cell once before any a second time"));
+    }
     let mut progress = Progress::new(costs, arguments.quiet);
     let result = make(arguments.jobs.map(usize::from), &mut progress);
     progress.clear();

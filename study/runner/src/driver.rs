@@ -35,6 +35,11 @@ pub trait Driver: Debug + Sync {
     /// A cell has a feature that the driver does not support, and `partial` is not set.
     fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Error>;
 
+    /// Whether runs are made in random order, because when a run is made can change it. Not where time is virtual.
+    fn is_in_random_order(&self, _: &Scenario) -> bool {
+        false
+    }
+
     /// The default number of parallel runs.
     fn jobs(&self, scenario: &Scenario) -> usize;
 

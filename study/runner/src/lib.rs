@@ -10,7 +10,8 @@
 //! merge    the folders of all shards become that of the study
 //! ```
 //!
-//! A run knows nothing of the others, so neither the number of threads nor their order changes a digit.
+//! A run knows nothing of the others, so neither the number of threads nor their order changes a digit in the simulator. On
+//! a kernel the machine drifts: there the runs are made in [random order](Driver::is_in_random_order).
 
 mod baseline;
 mod checks;
@@ -21,6 +22,7 @@ mod error;
 mod execute;
 mod gather;
 mod merge;
+mod order;
 mod page;
 mod plan;
 mod save;

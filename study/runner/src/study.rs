@@ -1,7 +1,7 @@
 //! A study: a scenario, its driver, the runs that are planned, and where they go.
 
 use crate::execute::run_into;
-use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, code, plan};
+use crate::{COMMIT, Driver, Error, Observer, Plan, VERSION, baseline, check, code, order, plan};
 use record::Run;
 use scenario::Scenario;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +52,7 @@ impl<'a> Study<'a> {
             source: scenario.source.clone(),
             layout: serde_json::to_value(layout).expect("text, numbers and lists"),
             baseline: baseline_name,
+            order_seed: driver.is_in_random_order(scenario).then(|| order_seed(scenario)),
             seeds: scenario.seeds.clone(),
             cells: scenario.cells.len(),
             ..Manifest::default()
@@ -86,7 +87,7 @@ impl<'a> Study<'a> {
         threads: Option<usize>,
         observer: &mut dyn Observer,
     ) -> Result<(Manifest, Vec<(Key, Run)>), Error> {
-        let runs = crate::run(self.driver, self.scenario, &self.plan.keys, threads, observer)?;
+        let runs = crate::run(self.driver, self.scenario, &self.in_order(&self.plan.keys), threads, observer)?;
         let complete = runs.len() == self.plan.keys.len();
         let digest = complete.then(|| store::digest(runs.iter().map(|(_, run)| run)));
         Ok((Manifest { digest, complete, ..self.manifest.clone() }, runs))
@@ -101,6 +102,12 @@ impl<'a> Study<'a> {
         Ok(Folder { study: self, dir: dir.to_owned(), results, found })
     }
 
+    /// The runs `keys` in the order in which they are made.
+    fn in_order(&self, keys: &[Key]) -> Vec<Key> {
+        let cells = self.scenario.cells.len();
+        self.manifest.order_seed.map_or_else(|| keys.to_vec(), |seed| order::in_blocks(seed, cells, keys))
+    }
+
     pub(crate) fn create_or_resume(&self, dir: &Path) -> Result<(Results, Runs), store::Error> {
         let (results, found) = Results::create_or_resume(dir, self.manifest.clone())?;
         if let Some(baseline) = &self.baseline {
@@ -108,6 +115,11 @@ impl<'a> Study<'a> {
         }
         Ok((results, found))
     }
+}
+
+/// The seed of the order of a scenario's runs: its hash, so that the same study has the same order.
+fn order_seed(scenario: &Scenario) -> u64 {
+    u64::from_str_radix(&scenario.hash, 16).expect("16 hexadecimal digits")
 }
 
 /// A results folder that a study fills.
@@ -160,7 +172,7 @@ impl Folder<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(Manifest, Vec<(Key, Run)>), Error> {
         let Study { scenario, driver, .. } = self.study;
-        let missing = self.missing();
+        let missing = self.study.in_order(&self.missing());
         let made = run_into(*driver, scenario, &missing, threads, observer, Some(&self.results))?;
         let complete = made.len() == missing.len();
         let mut runs: Vec<(Key, Run)> = self.found.into_iter().chain(made).collect();

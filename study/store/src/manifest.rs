@@ -48,6 +48,9 @@ pub struct Manifest {
     /// Which part of the study the folder holds, if not the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardManifest>,
+    /// In real time: the seed of the random order in which the runs were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_seed: Option<u64>,
     /// Seeds each cell was run with, ascending.
     pub seeds: Vec<u64>,
     /// Cells of the sweep.

@@ -5,6 +5,7 @@ use ropewalk_runner::{Checked, Driver, Error, Job, Observer, Running, Simulator,
 use scenario::{Overrides, Scenario};
 use std::path::Path;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{Key, Results};
 
 const TEXT: &str = r#"
@@ -89,6 +90,28 @@ fn a_cancelled_study_keeps_what_is_done_and_is_resumed() {
     assert_eq!(manifest, study.run(None, &mut ()).unwrap().0);
 }
 
+#[test]
+fn a_study_in_random_order_is_resumed_in_that_order_and_its_runs_are_in_that_of_the_sweep() {
+    let (scenario, dir) = (scenario(), tempfile::tempdir().unwrap());
+    let kernel = Kernel { runs_left: AtomicUsize::new(usize::MAX) };
+    let study = Study::new(&scenario, &kernel, false, Vec::new()).unwrap();
+    let (mut whole, mut first, mut rest) = (Notes::new(usize::MAX), Notes::new(2), Notes::new(usize::MAX));
+    let (manifest, runs) = study.run(Some(1), &mut whole).unwrap();
+    let seeds: Vec<u64> = whole.started.iter().map(|key| key.1).collect();
+    assert_eq!(seeds, [1, 1, 2, 2], "every cell once, then every cell again: {:?}", whole.started);
+    let cells = [0, 1].map(|block| [whole.started[2 * block].0, whole.started[2 * block + 1].0]);
+    assert!(cells.iter().all(|block| [[0, 1], [1, 0]].contains(block)) && cells != [[0, 1]; 2], "random: {cells:?}");
+    assert!(runs.iter().is_sorted_by_key(|(key, _)| *key));
+
+    kernel.runs_left.store(2, Ordering::Relaxed);
+    study.open(dir.path()).unwrap().run(Some(1), &mut first).unwrap();
+    kernel.runs_left.store(usize::MAX, Ordering::Relaxed);
+    let (resumed, resumed_runs) = study.open(dir.path()).unwrap().run(Some(1), &mut rest).unwrap();
+    assert_eq!([&first.finished[..], &rest.finished].concat(), whole.finished);
+    assert_eq!(first.finished.len(), 2);
+    assert_eq!((resumed, resumed_runs), (manifest, runs));
+}
+
 /// Cancels as soon as a run has begun.
 #[derive(Default)]
 struct CancelsAtOnce(bool);
@@ -152,6 +175,13 @@ fn the_first_failed_run_is_told_with_its_cell() {
     assert_eq!(message, "the run [path.link.rate = 1mbit] with seed 1 failed: out of luck with 1");
 }
 
+fn wait_to_be_cancelled(job: &Job<'_>) -> Result<Option<Run>, String> {
+    while !job.is_cancelled() {
+        std::thread::yield_now();
+    }
+    Ok(None)
+}
+
 /// The simulator, whose runs after the first last until they are cancelled.
 #[derive(Debug)]
 struct Waits;
@@ -173,10 +203,42 @@ impl Driver for Waits {
         if job.experiment.links[0].forward.rate == Some(units::Rate::from_mbit(1)) && job.seed == 1 {
             return Simulator.run(job);
         }
-        while !job.is_cancelled() {
-            std::thread::yield_now();
+        wait_to_be_cancelled(job)
+    }
+
+    fn setup(&self, _: &Scenario) -> Option<String> {
+        None
+    }
+}
+
+/// The simulator, as if time were real; after so many runs it waits to be cancelled.
+#[derive(Debug)]
+struct Kernel {
+    runs_left: AtomicUsize,
+}
+
+impl Driver for Kernel {
+    fn describe(&self, _: &Scenario) -> String {
+        "a kernel".to_owned()
+    }
+
+    fn check(&self, scenario: &Scenario, partial: bool) -> Result<Checked, Error> {
+        Simulator.check(scenario, partial)
+    }
+
+    fn is_in_random_order(&self, _: &Scenario) -> bool {
+        true
+    }
+
+    fn jobs(&self, _: &Scenario) -> usize {
+        1
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<Option<Run>, String> {
+        if self.runs_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Simulator.run(job);
         }
-        Ok(None)
+        wait_to_be_cancelled(job)
     }
 
     fn setup(&self, _: &Scenario) -> Option<String> {
