@@ -4,6 +4,7 @@ use crate::tunnel_pair::{DEVICE, IPV4, TunnelPair};
 use daemon::status::TunnelStatus;
 use lab::testbed::LEFT;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use testing::eventually;
 
 /// Bit/s of the links, headers included: little, so that a busy machine can fill them.
@@ -33,6 +34,8 @@ fn no_path_is_measured_above_its_link_and_both_together_are_faster_than_either()
     let is_bonded = |_| {
         let text = test(&pair, &["--seconds", "3", "--json", "--out", page.to_str().unwrap()]).unwrap();
         let result: Value = serde_json::from_str(&text).unwrap();
+        let places = result["measurements"].as_array().unwrap().iter().map(|found| found["order"].as_u64().unwrap());
+        assert_eq!(places.collect::<BTreeSet<_>>(), (1..=6).collect(), "six measurements, one after the other");
         ["down", "up"].iter().all(|direction| {
             let alone = [0, 1].map(|link| rate(&result, Some(&names[link]), direction));
             for (rate, limit) in alone.iter().zip(RATES) {

@@ -68,6 +68,11 @@ impl Session {
         self.address
     }
 
+    /// The test's number, by which the other end tells tests apart.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Round-trip times without load.
     pub(super) fn idle_rtt(&self) -> io::Result<Rtt> {
         let end = Instant::now() + IDLE_TIME;

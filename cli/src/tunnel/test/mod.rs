@@ -1,6 +1,7 @@
 //! `ropewalk test`: rate and latency through the tunnel, of each path alone and of all together.
 
 mod measure;
+mod order;
 mod page;
 mod result;
 
@@ -9,7 +10,8 @@ use crate::{Failure, output};
 use clap::Args;
 use daemon::control_plane::Client;
 use daemon::status::{PathState, PathStatus, TunnelStatus};
-use measure::{Direction, Session};
+use measure::{Rtt, Session};
+use order::Task;
 use result::{Measurement, TestResult};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -63,33 +65,35 @@ pub(super) fn test(arguments: &Test) -> Result<(), Failure> {
 }
 
 fn run(arguments: &Test, client: &Client, status: &TunnelStatus, session: &Session) -> Result<TestResult, Failure> {
+    let tasks = order::tasks(paths_alone(arguments, status));
+    let (count, seconds) = (tasks.len(), arguments.seconds);
+    output::warn(&format!("{count} measurements of {seconds} s in random order"));
     let idle = session.idle_rtt().map_err(|error| broken(&error))?;
     output::warn(&format!("idle: RTT {:.1} ms", idle.median_ms));
     let mut measurements = Vec::new();
-    let alone = paths_alone(arguments, status);
-    for path in alone.iter().map(|name| Some(name.as_str())).chain([None]) {
-        let restored = path.map(|_| AllPaths(client));
-        for direction in [Direction::Down, Direction::Up] {
-            if let Some(name) = path {
-                client.request("POST", &format!("/v1/alone/{name}"), "").map_err(|error| failure(&error))?;
-            }
-            let (rate_bps, rtt) = session
-                .load(direction, arguments.seconds, arguments.streams as usize)
-                .map_err(|error| broken(&error))?;
-            let name = path.unwrap_or("all together");
-            let rate = result::mbit(rate_bps);
-            output::warn(&format!("{name}, {}: {rate} Mbit/s, RTT {:.1} ms", direction.name(), rtt.median_ms));
-            measurements.push(Measurement {
-                path: path.map(str::to_owned),
-                backup: status.paths().any(|(_, found)| Some(&*found.name) == path && found.backup),
-                direction: direction.name(),
-                rate_bps,
-                rtt,
-            });
-        }
-        drop(restored);
+    for (order, index) in (1..).zip(order::random(session.id(), count)) {
+        let (rate_bps, rtt) = load(arguments, client, session, &tasks[index])?;
+        let Task { path, direction } = tasks[index].clone();
+        let backup = status.paths().any(|(_, found)| Some(&found.name) == path.as_ref() && found.backup);
+        measurements.push((index, Measurement { path, backup, direction: direction.name(), order, rate_bps, rtt }));
     }
-    Ok(TestResult::new(&status.interface.name, session.address().ip(), arguments.seconds, idle, measurements))
+    measurements.sort_by_key(|(index, _)| *index);
+    let measurements = measurements.into_iter().map(|(_, measurement)| measurement).collect();
+    Ok(TestResult::new(&status.interface.name, session.address().ip(), seconds, idle, measurements))
+}
+
+/// The rate, bit/s, and the round-trip time of one measurement.
+fn load(arguments: &Test, client: &Client, session: &Session, task: &Task) -> Result<(f64, Rtt), Failure> {
+    let _restored = task.path.as_ref().map(|_| AllPaths(client));
+    if let Some(name) = &task.path {
+        client.request("POST", &format!("/v1/alone/{name}"), "").map_err(|error| failure(&error))?;
+    }
+    let (rate_bps, rtt) =
+        session.load(task.direction, arguments.seconds, arguments.streams as usize).map_err(|error| broken(&error))?;
+    let name = task.path.as_deref().unwrap_or("all together");
+    let (direction, rate) = (task.direction.name(), result::mbit(rate_bps));
+    output::warn(&format!("{name}, {direction}: {rate} Mbit/s, RTT {:.1} ms", rtt.median_ms));
+    Ok((rate_bps, rtt))
 }
 
 fn broken(error: &std::io::Error) -> Failure {

@@ -32,7 +32,8 @@ pub(super) fn page(result: &TestResult) -> String {
          content=\"width=device-width, initial-scale=1\"><title>{name}: speed test</title><style>{STYLE}</style>\n\
          <h1>{name}: speed test</h1><p class=\"verdict\">{}</p>\n<table><thead><tr><th>path<th>direction<th>Mbit/s\
          <th>RTT, ms<th>RTT, 95&nbsp;%, ms<th></thead>\n<tr><td>idle<td><td><td>{:.1}<td>{:.1}<td>\n{rows}</table>\n\
-         <p><small>With {}, {} s for each measurement, of which the first 30 % are not counted. Rates are of TCP's payload; \
+         <p><small>With {}, {} s for each measurement, of which the first 30 % are not counted, in random \
+         order. Rates are of TCP's payload; \
          RTT is the median of small datagrams beside it, and what 95 % of them did not exceed.</small></html>\n",
         escape(&result.verdict),
         result.idle_rtt.median_ms,

@@ -12,6 +12,8 @@ pub(super) struct Measurement {
     /// Whether it is a backup, which carries nothing while the others work.
     pub(super) backup: bool,
     pub(super) direction: &'static str,
+    /// Its place in the random order of measurements, from 1.
+    pub(super) order: usize,
     /// TCP's payload, bit/s.
     pub(super) rate_bps: f64,
     pub(super) rtt: Rtt,
@@ -84,6 +86,7 @@ mod tests {
             path: path.map(str::to_owned),
             backup: false,
             direction,
+            order: 1,
             rate_bps: mbit * 1e6,
             rtt: rtt(median_ms),
         };
