@@ -37,7 +37,7 @@ fn mark(line: &str) -> Option<char> {
 
 #[test]
 fn han_2019_keeps_its_verdicts() {
-    assert_eq!(verdicts(&quick("han-2019")), "+ + + + - + +++ +++ +++ --- - - --- -- ++ -- + + + + -+ -- -");
+    assert_eq!(verdicts(&quick("han-2019")), "+ + + + - + +++ +++ +++ +++ + + --- -- ++ -- + + + + -+ -- +");
 }
 
 #[test]
