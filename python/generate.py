@@ -18,7 +18,7 @@ from typing import Any
 PACKAGE = Path(__file__).parent / "ropewalk"
 PARTS = {
     "_build_network": (("fat_tree", "link", "path"), "describe its network"),
-    "_build_report": (("claim", "figure", "table"), "say what the report shows"),
+    "_build_report": (("claim", "figure", "fit", "table"), "say what the report shows"),
 }
 """Modules with the types that only some keys of a scenario need: their names, these keys, and what the tables do."""
 WIDTH = 120

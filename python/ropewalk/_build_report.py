@@ -111,6 +111,44 @@ class Figure:
 
 
 @dataclass(kw_only=True)
+class Fit:
+    """A constant of the file that was chosen so that a value reaches a target. `ropewalk fit` says whether it still
+    does, and which constant would.
+    """
+
+    between: Sequence[str]
+    """The bounds of a search for another one, in the same unit: ["100us", "400us"]."""
+    chosen: str
+    """The constant, as the file has it: "250us"."""
+    key: str
+    """The key of the constant, as `--set` takes it: "path.*.jitter"."""
+    says: str
+    """What the constant was chosen for."""
+    target: float
+    """The target."""
+    value: str
+    """The value that has a target, as in a table: the mean over the cells and seeds."""
+    within: Percent
+    """How precisely the target is known, as a share of it."""
+    attainable: Percent | None = None
+    """Payload's share of the bytes on the links. A value in Mbit/s is then shown as a share of what is attainable:
+    this share of capacity_mbps, what all paths together can carry.
+    """
+    flow: str | None = None
+    """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
+    from_: Time | None = None
+    """Only the time from this instant on, from the time series."""
+    only: Mapping[str, Sequence[str]] | None = None
+    """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
+    columns, lines or of is "flow": these flows and subflows.
+    """
+    source: str | None = None
+    """The source of the target. Default: ."""
+    until: Time | None = None
+    """Only the time until this instant, from the time series."""
+
+
+@dataclass(kw_only=True)
 class HeatMap:
     """The fixed scale of a heat map."""
 

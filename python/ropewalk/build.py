@@ -25,6 +25,7 @@ from ._build_network import Reverse as Reverse
 from ._build_report import Claim as Claim
 from ._build_report import Column as Column
 from ._build_report import Figure as Figure
+from ._build_report import Fit as Fit
 from ._build_report import HeatMap as HeatMap
 from ._build_report import Reference as Reference
 from ._build_report import Table as Table
@@ -491,6 +492,7 @@ def scenario(
     event: Sequence[Event] | None = None,
     fat_tree: FatTree | None = None,
     figure: Sequence[Figure] | None = None,
+    fit: Sequence[Fit] | None = None,
     flow: Sequence[Flow] | None = None,
     host: Host | None = None,
     link: Sequence[Link] | None = None,
@@ -524,6 +526,7 @@ def scenario(
         event: Changes of links during the run.
         fat_tree: Instead of paths and links: a fat tree of switches, in which each host sends to another one.
         figure: Figures of the report.
+        fit: Constants that were fitted, for `ropewalk fit`.
         flow: Traffic.
         host: TCP settings of all flows' hosts.
         link: Links that paths share or chain.
@@ -552,6 +555,7 @@ def scenario(
                 "event": event,
                 "fat_tree": fat_tree,
                 "figure": figure,
+                "fit": fit,
                 "flow": flow,
                 "host": host,
                 "link": link,

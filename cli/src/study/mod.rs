@@ -5,6 +5,7 @@ mod document;
 mod driver;
 mod evaluate;
 mod figures;
+mod fit;
 mod interrupt;
 #[cfg(feature = "lab")]
 pub(crate) mod lab_driver;
@@ -29,6 +30,9 @@ pub(crate) enum StudyVerb {
     /// Put a congestion control to the questions of RFC 9743, beside CUBIC and Reno
     #[command(after_help = AFTER_HELP)]
     Evaluate(Evaluate),
+    /// Say whether the fitted constants of a scenario still meet their targets, and which ones would
+    #[command(after_help = AFTER_HELP)]
+    Fit(Fit),
     /// Show what there is to choose from
     #[command(after_help = AFTER_HELP)]
     List(List),
@@ -152,6 +156,15 @@ pub(crate) struct Evaluate {
     pub(crate) quiet: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Fit {
+    /// The scenario: a TOML file, or a name of `ropewalk list scenarios`
+    pub(crate) file: PathBuf,
+    /// Runs side by side; the results do not depend on it [default: one a core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+}
+
 /// The drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DriverChoice {
@@ -202,6 +215,7 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
     match verb {
         StudyVerb::Run(arguments) => run::run(arguments),
         StudyVerb::Evaluate(arguments) => evaluate::evaluate(arguments),
+        StudyVerb::Fit(arguments) => fit::fit(arguments),
         StudyVerb::List(arguments) => list::list(arguments),
         StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
         StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),

@@ -89,16 +89,20 @@ fn time_taken(runs: usize, time: Duration) -> String {
 fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     let seed = arguments.seed.map(|seed| format!("seeds=[{seed}]"));
     let sets: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
-    let overrides = Overrides { sets, quick: arguments.quick };
-    let name = arguments.file.to_string_lossy();
-    let is_name = !arguments.file.exists() && !name.ends_with(".toml") && !name.contains('/');
-    if let Some((place, scenario)) = is_name.then(|| list::scenario_called(&name, &overrides)).flatten() {
-        if !arguments.quiet {
+    find(&arguments.file, &Overrides { sets, quick: arguments.quick }, arguments.quiet)
+}
+
+/// The scenario of a file, or of a name of `ropewalk list scenarios`.
+pub(super) fn find(file: &Path, overrides: &Overrides, quiet: bool) -> Result<Scenario, Failure> {
+    let name = file.to_string_lossy();
+    let is_name = !file.exists() && !name.ends_with(".toml") && !name.contains('/');
+    if let Some((place, scenario)) = is_name.then(|| list::scenario_called(&name, overrides)).flatten() {
+        if !quiet {
             output::warn(&format!("running {place}"));
         }
         return Ok(scenario?);
     }
-    Ok(scenario::load(&arguments.file, &overrides)?)
+    Ok(scenario::load(file, overrides)?)
 }
 
 /// The command line that repeats the results: without the options that do not change them, so that machines which divide

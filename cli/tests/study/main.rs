@@ -4,6 +4,7 @@
 mod program;
 
 mod evaluate;
+mod fit;
 mod folders;
 mod names;
 mod no_store;

@@ -58,6 +58,7 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("a --set without =", 2, "KEY=VALUE", &["run", "{dir}/good.toml", "--set", "flow.tcp.congestion"]),
     ("no jobs", 2, "--jobs", &["run", "{dir}/good.toml", "--jobs", "0"]),
     ("a seed that is no number", 2, "--seed", &["run", "{dir}/good.toml", "--seed", "-1"]),
+    ("a scenario without fitted constants", 2, "has no [[fit]]", &["fit", "{dir}/good.toml"]),
     (
         "a folder, and nothing stored",
         2,

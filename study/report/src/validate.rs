@@ -1,6 +1,6 @@
 //! The layout of a scenario, whose values are checked against what records and time series have.
 
-use crate::layout::{self, BY_FLOW, FigureKind, Layout, Scope};
+use crate::layout::{self, BY_FLOW, FigureKind, Fit, Layout, Scope};
 use crate::value;
 use parse::{Error, suggest};
 use scenario::{Cell, Scenario};
@@ -12,7 +12,20 @@ use scenario::{Cell, Scenario};
 pub fn layout(scenario: &Scenario) -> Result<Layout, Error> {
     let layout = layout::read(scenario)?;
     check(scenario, &layout)?;
+    fits(scenario)?;
     Ok(layout)
+}
+
+/// The fitted constants of a scenario; without those whose cells a `--set` or the short form has taken away.
+///
+/// # Errors
+/// A fault in a fit; with line, key and a remedy.
+pub fn fits(scenario: &Scenario) -> Result<Vec<Fit>, Error> {
+    let fits = layout::read_fits(scenario)?;
+    let mut indexed = fits.iter().enumerate();
+    indexed
+        .try_for_each(|(index, fit)| check_value(scenario, &format!("fit.{index}.value"), &fit.value, &fit.scope))?;
+    Ok(fits)
 }
 
 /// Checks that the values of tables, figures and claims are fields of a record or columns of a time series.
@@ -37,7 +50,7 @@ fn check(scenario: &Scenario, layout: &Layout) -> Result<(), Error> {
     })
 }
 
-/// Checks the value of a table, a claim or bars: a result, or an error against the baseline.
+/// Checks the value of a table, a claim, a fit or bars: a result, or an error against the baseline.
 fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Result<(), Error> {
     let flow_names: Vec<&String> = scope.only.get(BY_FLOW).into_iter().flatten().chain(&scope.flow).collect();
     let subflow = flow_names.iter().any(|flow| flow.contains('/'));

@@ -23,10 +23,10 @@ pub(crate) fn stands_for(part: &str, name: &str) -> bool {
 }
 
 /// The top-level keys that hold arrays of tables.
-const ARRAYS: [&str; 7] = ["path", "link", "flow", "event", "table", "figure", "claim"];
+const ARRAYS: [&str; 8] = ["path", "link", "flow", "event", "table", "figure", "claim", "fit"];
 
 /// The top-level keys that are the report's.
-const REPORT: [&str; 3] = ["table", "figure", "claim"];
+const REPORT: [&str; 4] = ["table", "figure", "claim", "fit"];
 
 /// The report's part of a file.
 pub(crate) fn report(mut root: Node<'_>) -> Node<'_> {

@@ -4,7 +4,7 @@ use crate::defaults;
 use crate::file::File;
 use serde_json::{Value, json};
 
-/// The JSON Schema of a scenario file, in which the tables, figures and claims are still open.
+/// The JSON Schema of a scenario file, in which the tables, figures, claims and fits are still open.
 ///
 /// A default that depends on another key is told in the description, and for programs in `x-default-by`: that key, and
 /// the default for each of its values.

@@ -15,7 +15,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 /// The top-level keys of a scenario as a whole, which cannot differ between its cells.
-const SCENARIO_KEYS: [&str; 14] = [
+const SCENARIO_KEYS: [&str; 15] = [
     "name",
     "title",
     "about",
@@ -26,6 +26,7 @@ const SCENARIO_KEYS: [&str; 14] = [
     "table",
     "figure",
     "claim",
+    "fit",
     "baseline",
     CASE,
     QUICK,

@@ -19,6 +19,8 @@ pub(super) struct LayoutFile {
     pub(super) figure: Vec<FigureFile>,
     /// Claims, which the report decides.
     pub(super) claim: Vec<ClaimFile>,
+    /// Constants that were fitted, for `ropewalk fit`.
+    pub(super) fit: Vec<FitFile>,
 }
 
 /// Declares a table with the keys of a [`Scope`]. (serde's `flatten` would lose positions and the refusal of unknown
@@ -147,6 +149,31 @@ with_scope_keys! {
         pub(super) min: Option<f64>,
         /// For `range` and `ratio`. Default: no limit.
         pub(super) max: Option<f64>,
+    }
+}
+
+with_scope_keys! {
+    /// A constant of the file that was chosen so that a value reaches a target. `ropewalk fit` says whether it still
+    /// does, and which constant would.
+    #[schemars(rename = "fit")]
+    FitFile {
+        /// What the constant was chosen for.
+        pub(super) says: Spanned<String>,
+        /// The source of the target.
+        #[serde(default)]
+        pub(super) source: String,
+        /// The key of the constant, as `--set` takes it: "path.*.jitter".
+        pub(super) key: Spanned<String>,
+        /// The constant, as the file has it: "250us".
+        pub(super) chosen: Spanned<String>,
+        /// The bounds of a search for another one, in the same unit: ["100us", "400us"].
+        pub(super) between: Spanned<[String; 2]>,
+        /// The value that has a target, as in a table: the mean over the cells and seeds.
+        pub(super) value: String,
+        /// The target.
+        pub(super) target: Spanned<f64>,
+        /// How precisely the target is known, as a share of it.
+        pub(super) within: Spanned<Percent>,
     }
 }
 

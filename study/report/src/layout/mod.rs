@@ -1,13 +1,15 @@
 //! The layout of a report: which tables, figures and claims it shows. The scenario file says it, and this reads it.
 
 mod file;
+mod fit;
 mod model;
 mod reference;
 mod resolve;
 mod schema;
 
+pub use fit::Fit;
 pub(crate) use model::FigureKind;
 pub use model::{BY_FLOW, Claim, Column, Figure, HeatMap, Layout, Scope, Table, Test};
 pub use reference::Reference;
-pub(crate) use resolve::read;
+pub(crate) use resolve::{read, read_fits};
 pub use schema::schema;

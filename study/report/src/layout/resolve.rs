@@ -3,7 +3,8 @@
 //! Beside the swept keys there is `flow`, whose values are the flows and subflows. A `--set` or `--quick` may have
 //! taken swept keys or values away. Then a table, figure or claim shows what is left, and is left out where nothing is.
 
-use super::file::{ClaimFile, FigureFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
+use super::file::{ClaimFile, FigureFile, FitFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
+use super::fit::Fit;
 use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table};
 use super::reference::ReferenceTable;
 use parse::{Diagnostic, Error, Spanned};
@@ -17,10 +18,16 @@ pub(crate) fn read(scenario: &Scenario) -> Result<Layout, Error> {
     scenario.section(|file: &LayoutFile, sweep| layout(scenario, sweep, file))
 }
 
+/// The fitted constants of a scenario; without those whose cells a `--set` or `--quick` has taken away.
+pub(crate) fn read_fits(scenario: &Scenario) -> Result<Vec<Fit>, Error> {
+    scenario.section(|file: &LayoutFile, sweep| {
+        let context = Context::new(scenario, sweep);
+        file.fit.iter().map(|fit| context.fit(fit)).filter_map(Result::transpose).collect()
+    })
+}
+
 fn layout(scenario: &Scenario, sweep: &Sweep, file: &LayoutFile) -> Result<Layout, Diagnostic> {
-    let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
-    let sample = experiments().next().and_then(|experiment| experiment.sample).map(|sample| sample.0);
-    let context = Context { sweep, flows: flows(experiments()), sample };
+    let context = Context::new(scenario, sweep);
     let tables = file.table.iter().map(|table| context.table(table));
     let figures = file.figure.iter().map(|figure| context.figure(figure));
     let claims = file.claim.iter().map(|claim| context.claim(claim));
@@ -60,7 +67,18 @@ struct Context<'a> {
     sample: Option<u64>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    fn new(scenario: &Scenario, sweep: &'a Sweep) -> Self {
+        let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
+        let sample = experiments().next().and_then(|experiment| experiment.sample).map(|sample| sample.0);
+        Self { sweep, flows: flows(experiments()), sample }
+    }
+
+    fn fit(&self, given: &FitFile) -> Result<Option<Fit>, Diagnostic> {
+        let scope = self.scope_with(&given.scope(), &[])?;
+        scope.map(|scope| Fit::checked(given, scope)).transpose()
+    }
+
     fn table(&self, given: &TableFile) -> Result<Option<Table>, Diagnostic> {
         let values = match given.value.get() {
             Values::One(value) => vec![Column { value: value.clone(), ..Column::default() }],

@@ -1,7 +1,7 @@
 //! The report's part of a scenario: read in file order, following what is swept, and blamed at its line.
 
 use parse::Error;
-use ropewalk_report::{HeatMap, Layout, layout, schema};
+use ropewalk_report::{HeatMap, Layout, fits, layout, schema};
 use scenario::{Overrides, Scenario};
 use std::path::Path;
 
@@ -245,6 +245,36 @@ fn claims_are_blamed_at_their_line() {
     check(&claim("highest = [\"3s\"]"), 14, "claim.0.says", "unknown value of `duration` `3s`");
     check(&claim("range = []\nmin = 1"), 14, "claim.0.says", "in one way");
     check(&claim("each = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "unknown swept key");
+}
+
+#[test]
+fn fits_are_read_and_blamed_at_their_line() {
+    let fit = |lines: &str| {
+        let sweep = "[sweep]\n\"flow.tcp.congestion\" = [\"reno\", \"cubic\"]\n";
+        format!("{HEAD}{PATH}{FLOW}{sweep}[[fit]]\nsays = \"fast\"\nkey = \"path.wire.delay\"\n{lines}\n")
+    };
+    let good =
+        "value = \"goodput_mbps\"\nchosen = \"10ms\"\nbetween = [\"1ms\", \"20.5ms\"]\ntarget = 50\nwithin = \"2%\"";
+    let read = scenario(&fit(good), &[], false).and_then(|scenario| fits(&scenario)).unwrap();
+    assert_eq!((read[0].chosen, read[0].between, read[0].unit.as_str()), (10.0, [1.0, 20.5], "ms"));
+    assert_eq!((read[0].target, read[0].tolerance), (50.0, 1.0));
+    let last_line = |text: &str, key: &str| {
+        text.lines().zip(1..).filter(|(line, _)| line.starts_with(&format!("{key} = "))).last().unwrap().1
+    };
+    for (from, to, key, phrase) in [
+        ("goodput_mbps", "goodput", "value", "did you mean `goodput_mbps`?"),
+        ("chosen = \"10ms\"", "chosen = \"fast\"", "chosen", "does not begin with a number"),
+        ("1ms\", \"20.5ms", "1us\", \"20.5ms", "between", "in the unit of `chosen`"),
+        ("1ms\", \"20.5ms", "11ms\", \"20.5ms", "between", "less and more than 10ms"),
+        ("target = 50", "target = 0", "target", "more than zero"),
+        ("2%", "0%", "within", "within = \"2%\""),
+        ("target = 50", "target = 50\nonly = { path = [\"a\"] }", "only.path", "flow.tcp.congestion"),
+        ("target = 50", "target = 50\nflow = \"tpc\"", "flow", "did you mean `tcp`?"),
+    ] {
+        let text = fit(&good.replacen(from, to, 1));
+        let start = if key == "only.path" { "only" } else { key };
+        check(&text, last_line(&text, start), &format!("fit.0.{key}"), phrase);
+    }
 }
 
 #[test]

@@ -109,6 +109,9 @@ pub(crate) struct File {
     /// Claims, which the report decides.
     #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
     claim: Option<Vec<serde_json::Value>>,
+    /// Constants that were fitted, for `ropewalk fit`.
+    #[expect(dead_code, reason = "the report reads it; here for the schema and the list of keys")]
+    fit: Option<Vec<serde_json::Value>>,
     /// A results folder beside the scenario, of the same cells, to compare with: tables, figures, trajectories.
     pub(crate) baseline: Option<Spanned<String>>,
 }
