@@ -103,10 +103,14 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: &[BEFORE_6_7], ..one_seed("mptcp-6.1", MPTCP) },
     Study { seeds: 12, compared: &[TWENTY], ..one_seed("failover-6.1", FAILOVER) },
     Study {
-        compared: &[SZILAGYI_TCP, SZILAGYI_MPTCP],
+        compared: &[SZILAGYI_TCP, SZILAGYI_NOISY, SZILAGYI_MPTCP],
         ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick")
     },
-    Study { on_kernel: " --traffic ftp", compared: &[FILES_TCP, FILES_MPTCP], ..one_seed("szilagyi-ftp-6.1", FILES) },
+    Study {
+        on_kernel: " --traffic ftp",
+        compared: &[FILES_TCP, FILES_NOISY, FILES_MPTCP],
+        ..one_seed("szilagyi-ftp-6.1", FILES)
+    },
     Study { compared: &[DELAYS], ..one_seed("al-imareen-6.1", AL_IMAREEN) },
     Study { compared: &[AT_PHASE], ..one_seed("al-imareen-20-40ms-6.1", BETWEEN) },
     whole_delay("al-imareen-10ms-6.1", case!("10ms")),
@@ -144,8 +148,11 @@ const LOSS_SIX: &str =
 const OTHER_LOSSES: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","cubic","cdg","dctcp","highspeed","htcp","hybla","illinois","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
 const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest --set repetitions=20";
-const SZILAGYI_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre","noisy","single"]"#);
-const FILES_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre-file","noisy-file","single-file"]"#);
+const SZILAGYI_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre","single"]"#);
+const FILES_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre-file","single-file"]"#);
+/// The kernel's runs have the delays that were fitted when they were made.
+const SZILAGYI_NOISY: &str = at_phase!(r#" --set sweep.case=["noisy"] --set path.*.jitter=250us"#);
+const FILES_NOISY: &str = at_phase!(r#" --set sweep.case=["noisy-file"] --set path.*.jitter=250us"#);
 /// The paper's MPTCP is the out-of-tree one, the kernel's is its own.
 const SZILAGYI_MPTCP: &str = upstream!("mptcp");
 const FILES_MPTCP: &str = upstream!("mptcp-file");

@@ -1,6 +1,7 @@
 //! `ropewalk fit`: constants whose right value is known.
 
 use crate::program::{Outcome, folder, ropewalk, write};
+use std::path::Path;
 
 /// A TCP flow that its application limits to its rate: goodput is the constant itself.
 fn fit(name: &str, chosen: &str, target: &str) -> Outcome {
@@ -68,4 +69,12 @@ fn a_chosen_constant_that_is_not_the_files_is_refused_at_its_line() {
     assert_eq!(outcome.code, Some(3), "{}", outcome.stdout);
     let phrases = ["small.toml:17", "fit.0.chosen", "do not have flow.tcp.rate = 5mbit"];
     phrases.iter().for_each(|phrase| assert!(outcome.stderr.contains(phrase), "{phrase}: {}", outcome.stderr));
+}
+
+/// Virtual time: the same on every machine, so the constant goes stale only by a change of the simulator.
+#[test]
+fn the_delays_that_vegas_was_fitted_to_still_give_the_published_rate() {
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/papers/szilagyi-2020.toml");
+    let outcome = ropewalk(&["fit", &scenario.display().to_string()]);
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
 }
