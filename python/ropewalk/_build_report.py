@@ -56,10 +56,14 @@ class Claim:
     """The first one's value over the second one's is `min` or more, `max` or less."""
     source: str | None = None
     """The source. Default: ."""
+    unknown: str | None = None
+    """A swept key that the source does not give. The claim has one verdict: at which of its values it holds."""
     until: Time | None = None
     """Only the time until this instant, from the time series."""
     within: Percent | None = None
-    """For `alike`."""
+    """For `alike`: the share of their mean. For `highest`, `lowest` and `order`: values that differ by no more count
+    as equal. Default: 0.
+    """
 
 
 @dataclass(kw_only=True)

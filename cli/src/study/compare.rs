@@ -12,6 +12,7 @@ const PAGE_NAME: &str = "compare.html";
 
 /// Two folders that are compared.
 struct Pair {
+    dirs: [PathBuf; 2],
     names: [String; 2],
     studies: [(Manifest, Vec<Run>); 2],
 }
@@ -59,7 +60,11 @@ fn pairs(dirs: &[PathBuf]) -> Result<Vec<Pair>, Failure> {
 impl Pair {
     fn open(dirs: &[PathBuf; 2]) -> Result<Self, Failure> {
         let [first, second] = dirs;
-        Ok(Self { names: names(first, second), studies: [Results::open(first)?, Results::open(second)?] })
+        Ok(Self {
+            dirs: dirs.clone(),
+            names: names(first, second),
+            studies: [Results::open(first)?, Results::open(second)?],
+        })
     }
 
     fn comparison(&self) -> Comparison<'_> {
@@ -75,7 +80,12 @@ impl Pair {
     }
 
     fn document(&self) -> String {
-        let [first, second] = self.studies.each_ref().map(|(manifest, runs)| document(manifest, runs));
+        let [first, second] = [0, 1].map(|index| {
+            let (manifest, runs) = &self.studies[index];
+            let claims = runner::with_study(&self.dirs[index], manifest, runs, report::claims_document);
+            // A folder of an older version may have a layout that is no longer read.
+            document(manifest, runs, &claims.unwrap_or_default())
+        });
         format!("{{\n\"first\": {first},\n\"second\": {second}\n}}")
     }
 }

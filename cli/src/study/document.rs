@@ -1,19 +1,20 @@
 //! The one JSON document that `--json` prints. `docs/json.md` describes every key.
 
 use record::Run;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::Manifest;
 
-/// A study: what was run and, a line each, every run by cell and seed, without the time series, which are in the results
-/// folder.
-pub(crate) fn document(manifest: &Manifest, runs: &[Run]) -> String {
+/// A study: what was run, its claims with their verdicts, and, a line each, every run by cell and seed, without the time
+/// series, which are in the results folder.
+pub(crate) fn document(manifest: &Manifest, runs: &[Run], claims: &Value) -> String {
     let Manifest { scenario, title, digest, .. } = manifest;
     let runs: Vec<String> = runs.iter().map(Run::to_json).collect();
     format!(
-        "{{\n\"scenario\": {},\n\"title\": {},\n\"digest\": {},\n\"runs\": [\n{}\n]\n}}",
+        "{{\n\"scenario\": {},\n\"title\": {},\n\"digest\": {},\n\"claims\": {},\n\"runs\": [\n{}\n]\n}}",
         json!(scenario),
         json!(title),
         json!(digest), // of the runs' digests, in their order
+        claims,
         runs.join(",\n")
     )
 }
@@ -22,7 +23,7 @@ pub(crate) fn document(manifest: &Manifest, runs: &[Run]) -> String {
 mod tests {
     use super::*;
     use record::{Cpu, Flow, Path, Subflow, Tunnel};
-    use serde_json::Value;
+    use report::{Claim, Column, Layout, Reference, Scope, Study, Table, Test};
     use std::collections::BTreeSet;
 
     /// Every key, at any depth.
@@ -36,6 +37,40 @@ mod tests {
         object_keys.chain(children.into_iter().flat_map(keys)).collect()
     }
 
+    /// The claims of a study with every part: a key that the source does not give, and published values.
+    fn claims() -> Value {
+        let [key, value, name] = ["duration", "goodput_mbps", "1s"].map(str::to_owned);
+        let reference = Reference {
+            name: "published".to_owned(),
+            source: String::new(),
+            unit: "Mbit/s".to_owned(),
+            columns: vec!["10ms".to_owned()],
+            rows: vec![(name.clone(), vec![Some(1.0)])],
+            note: String::new(),
+        };
+        let column = Column { value: value.clone(), ..Column::default() };
+        let table = Table {
+            rows: vec![key.clone()],
+            columns: Some("delay".to_owned()),
+            values: vec![column],
+            references: vec![reference],
+            ..Table::default()
+        };
+        let test = Test::Range { names: vec![name], min: 0.0, max: None };
+        let text = String::new;
+        let (says, source, published, note) = (text(), text(), text(), text());
+        let (unknown, scope) = (Some("delay".to_owned()), Scope::default());
+        let claim =
+            Claim { says, source, value, of: key, each: None, unknown, scope, test, within: 0.0, published, note };
+        let run = Run {
+            flows: vec![Flow::default()],
+            parameters: [("duration", "1s"), ("delay", "10ms")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            ..Run::default()
+        };
+        let layout = Layout { tables: vec![table], claims: vec![claim], ..Layout::default() };
+        report::claims_document(&Study { layout, runs: &[run], ..Study::default() })
+    }
+
     #[test]
     fn the_docs_name_every_key_and_no_other() {
         let run = Run {
@@ -46,7 +81,7 @@ mod tests {
             tunnel: Some(Tunnel::default()),
             ..Run::default()
         };
-        let document = serde_json::from_str(&super::document(&Manifest::default(), &[run])).unwrap();
+        let document = serde_json::from_str(&super::document(&Manifest::default(), &[run], &claims())).unwrap();
         let docs = include_str!("../../../docs/json.md");
         // Other documents, of the tunnel.
         let (before, after) = docs.split_once("\n## The history of a tunnel\n").expect("it is there");

@@ -6,6 +6,7 @@ use crate::{Failure, output};
 use record::Run;
 use runner::LoadedBaseline;
 use scenario::Scenario;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use store::{Manifest, Results, ShardManifest};
 
@@ -33,7 +34,7 @@ pub(crate) fn show_shard(dir: &Path, manifest: &Manifest, runs: &[Run], json: bo
         return show(dir, manifest, runs, json);
     };
     if json {
-        return output::print(&(document(manifest, runs) + "\n"));
+        return output::print(&(document(manifest, runs, &Value::Null) + "\n"));
     }
     let digest = manifest.digest.as_deref().unwrap_or_default();
     let dir = dir.display();
@@ -61,8 +62,8 @@ pub(crate) fn show_in_memory(
 /// Writes the page; prints the tables and where the page is, or the document.
 pub(crate) fn show(dir: &Path, manifest: &Manifest, runs: &[Run], json: bool) -> Result<(), Failure> {
     if json {
-        runner::write_page(dir, manifest, runs, |_| ())?;
-        return output::print(&(document(manifest, runs) + "\n"));
+        let (_, claims) = runner::write_page(dir, manifest, runs, ::report::claims_document)?;
+        return output::print(&(document(manifest, runs, &claims) + "\n"));
     }
     let (width, color) = (output::width(), output::color());
     let (page, table) = runner::write_page(dir, manifest, runs, |study| ::report::terminal(study, width, color))?;

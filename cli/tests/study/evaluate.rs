@@ -9,7 +9,7 @@ fn lia_meets_the_goals_of_rfc_6356_and_nothing_of_rfc_9743_is_open() {
     let outcome = ropewalk(&["evaluate", "lia", "--quick", "--quiet", "--out", &dir]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.starts_with("The questions of RFC 9743 to lia\n"), "{}", outcome.stdout);
-    assert!(outcome.stdout.contains("Claims: 11 hold\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("Claims: 11 hold (1 run per cell)\n"), "{}", outcome.stdout);
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn in_the_torus_coupling_spreads_the_weak_links_congestion() {
 #[test]
 fn upgraded_users_leave_others_more_with_olia_than_with_lia_than_without_coupling() {
     let text = quick("khalili");
-    assert!(text.contains("Claims: 2 hold\n"), "{text}");
+    assert!(text.contains("Claims: 2 hold; 2 of 2 hold (90 % interval)\n"), "{text}");
 }
 
 #[test]

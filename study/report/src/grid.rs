@@ -152,7 +152,7 @@ fn column_sample(cell: &SweepCell<'_>, table: &Table, column: usize) -> Option<S
 }
 
 /// The heading of a column that shows one of several values.
-fn column_heading(table: &Table, column: &Column) -> String {
+pub(crate) fn column_heading(table: &Table, column: &Column) -> String {
     if column.label.is_empty() { name_with_unit_in(&table.scope, &column.value) } else { column.label.clone() }
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn unit(table: &Table) -> &'static str {
 
 /// Whether a reference's values have the unit of the table. (`--set table.0.value=rtt_ms.p95` shows something else than
 /// the goodput that a paper published.)
-fn is_comparable(table: &Table, reference: &Reference) -> bool {
+pub(crate) fn is_comparable(table: &Table, reference: &Reference) -> bool {
     if table.values.len() > 1 {
         return true;
     }

@@ -35,7 +35,7 @@ pub use error::Error;
 pub use execute::{Observer, Running, run};
 pub use gather::Gather;
 pub use merge::merge;
-pub use page::{layout, to_report, write_page};
+pub use page::{layout, to_report, with_study, write_page};
 pub use plan::{Plan, plan};
 pub use save::save;
 pub use study::{Folder, Study};

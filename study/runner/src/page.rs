@@ -50,10 +50,24 @@ pub fn write_page<R>(
     runs: &[Run],
     show: impl FnOnce(&Study<'_>) -> R,
 ) -> Result<(PathBuf, R), Error> {
+    with_study(dir, manifest, runs, |study| {
+        Results::write_text(dir, "scenario.toml", study.provenance.text())?;
+        let page = Results::write_text(dir, "report.html", &report::html(study))?;
+        Ok((page, show(study)))
+    })?
+}
+
+/// What `show` makes of the study in the finished folder `dir`, with its baseline.
+///
+/// # Errors
+/// The manifest or the baseline's copy is damaged.
+pub fn with_study<R>(
+    dir: &Path,
+    manifest: &Manifest,
+    runs: &[Run],
+    show: impl FnOnce(&Study<'_>) -> R,
+) -> Result<R, Error> {
     let baseline = LoadedBaseline::of_study(dir, manifest)?;
     let baseline = baseline.as_ref().map(LoadedBaseline::to_report);
-    let study = Study { baseline, ..to_report(manifest, layout(manifest)?, runs) };
-    Results::write_text(dir, "scenario.toml", study.provenance.text())?;
-    let page = Results::write_text(dir, "report.html", &report::html(&study))?;
-    Ok((page, show(&study)))
+    Ok(show(&Study { baseline, ..to_report(manifest, layout(manifest)?, runs) }))
 }

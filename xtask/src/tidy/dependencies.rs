@@ -69,7 +69,7 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("learning", &["control", "link", "params", "policy", "scenario", "schedule", "sim", "units"]),
     impure("store", &["record"]),
-    impure("report", &["control", "parse", "record", "scenario"]),
+    impure("report", &["control", "parse", "record", "scenario", "units"]),
     impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "units"]),
     impure(
         "ropewalk",

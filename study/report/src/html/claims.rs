@@ -1,35 +1,32 @@
 //! The page's table of claims.
 
-use crate::claim::{ClaimResult, Evaluation, SettingResult, Verdict, evaluate_claims, tally};
+use crate::claim::{
+    ClaimResult, Claims, Evaluation, SettingResult, ValueResult, Verdict, evaluate_claims, reference_name,
+};
 use crate::markup::escape;
 use crate::study::Study;
 
 /// The section on claims with their numbers and verdicts; empty without claims.
 pub(super) fn claims(study: &Study<'_>) -> String {
-    let results = evaluate_claims(study);
+    let Claims { results, tally } = evaluate_claims(study);
     if results.is_empty() {
         return String::new();
     }
     let published = results.iter().any(|result| !result.claim.published.is_empty());
     let rows: String = results.iter().map(|result| rows(study, result, published)).collect();
     let column = if published { "<th scope=\"col\">published</th>" } else { "" };
+    let sentences: String = tally.sentences().iter().map(|sentence| format!(" {}", escape(sentence))).collect();
     format!(
-        "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\
+        "<section id=\"claims\">\n<h2>Claims</h2>\n<p>{}.{sentences}</p>\n<table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>\
          {column}<th scope=\"col\">here</th><th scope=\"col\">verdict</th></tr></thead>\n{rows}</table>\n</section>\n",
-        crate::caption::capitalise(&tally(&results))
+        crate::caption::capitalise(&tally.counts())
     )
 }
 
-/// The rows of a claim, with the column of published values if any claim has some: a row for each setting, for the
-/// study and for the baseline.
+/// The rows of a claim, with the column of published values if any claim has some.
 fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String {
     let mut row_cells: Vec<String> = Vec::new();
-    for SettingResult { setting, study: evaluation, baseline } in &result.settings {
-        row_cells.push(cells(setting, evaluation, ""));
-        if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
-            row_cells.push(cells(baseline.name, evaluation, " class=\"theirs\""));
-        }
-    }
+    result.settings.iter().for_each(|setting| row_cells.extend(setting_cells(study, setting)));
     let source = match result.claim.source.as_str() {
         "" => String::new(),
         source => format!(" <small>{}</small>", escape(source)),
@@ -51,14 +48,47 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String 
     format!("<tbody>{}</tbody>\n", rows.collect::<String>())
 }
 
+/// The cells of a setting: numbers and verdict, at each value of an unknown key; those of the baseline and of references
+/// after them.
+fn setting_cells(study: &Study<'_>, setting: &SettingResult<'_>) -> Vec<String> {
+    let mut rows = Vec::new();
+    if let Some(note) = setting.unknown_note() {
+        let verdict = verdict_cell(setting.verdict(), &setting.words());
+        rows.push(format!("<td>{}{}</td>{verdict}", bold(&setting.setting), escape(&note)));
+    }
+    for ValueResult { value, study: evaluation, baseline, .. } in &setting.values {
+        let (label, class) = if setting.unknown.is_some() { (value, THEIRS) } else { (&setting.setting, "") };
+        rows.push(cells(label, evaluation, class));
+        if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
+            rows.push(cells(baseline.name, evaluation, THEIRS));
+        }
+    }
+    let references = setting.references().into_iter();
+    rows.extend(
+        references.map(|(name, evaluation)| cells(&format!("in {}", reference_name(name)), evaluation, THEIRS)),
+    );
+    rows
+}
+
+/// The class of a cell of less weight.
+const THEIRS: &str = " class=\"theirs\"";
+
 fn cells(label: &str, evaluation: &Evaluation, class: &str) -> String {
-    let label = if label.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(label)) };
-    // A mark and words beside the colour.
-    let (name, mark) = match evaluation.verdict {
+    let verdict = verdict_cell(evaluation.verdict, &evaluation.words());
+    format!("<td{class}>{}{}</td>{verdict}", bold(label), escape(&evaluation.numbers))
+}
+
+fn bold(label: &str) -> String {
+    if label.is_empty() { String::new() } else { format!("<b>{}</b> ", escape(label)) }
+}
+
+/// A mark and words beside the colour.
+fn verdict_cell(verdict: Verdict, words: &str) -> String {
+    let (name, mark) = match verdict {
         Verdict::Holds => ("holds", "✓"),
         Verdict::Fails => ("fails", "✗"),
+        Verdict::Undecided => ("open", "?"),
         Verdict::NotRun => ("missing", "–"),
     };
-    let (numbers, verdict) = (escape(&evaluation.numbers), evaluation.verdict.label());
-    format!("<td{class}>{label}{numbers}</td><td class=\"verdict {name}\"><i>{mark}</i> {verdict}</td>")
+    format!("<td class=\"verdict {name}\"><i>{mark}</i> {}</td>", escape(words))
 }

@@ -131,6 +131,8 @@ with_scope_keys! {
         pub(super) of: Spanned<String>,
         /// A swept key for each value of which there is a verdict.
         pub(super) each: Option<Spanned<String>>,
+        /// A swept key that the source does not give. The claim has one verdict: at which of its values it holds.
+        pub(super) unknown: Option<Spanned<String>>,
         /// These have the greatest values, in any order.
         pub(super) highest: Option<Spanned<Vec<String>>>,
         /// These have the least values, in any order.
@@ -139,16 +141,17 @@ with_scope_keys! {
         pub(super) order: Option<Spanned<Vec<String>>>,
         /// These differ by at most `within` of their mean.
         pub(super) alike: Option<Spanned<Vec<String>>>,
-        /// For `alike`.
-        pub(super) within: Option<Percent>,
+        /// For `alike`: the share of their mean. For `highest`, `lowest` and `order`: values that differ by no more count
+        /// as equal. Default: 0.
+        pub(super) within: Option<Spanned<Percent>>,
         /// The value of each of these is `min` or more, `max` or less.
         pub(super) range: Option<Spanned<Vec<String>>>,
         /// The first one's value over the second one's is `min` or more, `max` or less.
         pub(super) ratio: Option<Spanned<[String; 2]>>,
         /// For `range` and `ratio`. Default: 0.
-        pub(super) min: Option<f64>,
+        pub(super) min: Option<Spanned<f64>>,
         /// For `range` and `ratio`. Default: no limit.
-        pub(super) max: Option<f64>,
+        pub(super) max: Option<Spanned<f64>>,
     }
 }
 
@@ -278,22 +281,48 @@ impl ClaimFile {
         let list = |names: &Option<Spanned<Vec<String>>>, test: fn(Vec<String>) -> Test| {
             names.as_ref().map(|names| test(names.get().clone()))
         };
-        let within = self.within.map_or(0.0, |within| within.0);
+        let within = self.within();
         let alike = self.alike.as_ref().map(|names| Test::Alike { names: names.get().clone(), within });
-        let min = self.min.unwrap_or(0.0);
-        let max = self.max;
+        let min = self.min.as_ref().map_or(0.0, |min| *min.get());
+        let max = self.max.as_ref().map(|max| *max.get());
         let range = self.range.as_ref().map(|names| Test::Range { names: names.get().clone(), min, max });
         let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), min, max });
         let [highest, lowest] = [list(&self.highest, Test::Highest), list(&self.lowest, Test::Lowest)];
         let tests = [highest, lowest, list(&self.order, Test::Order), alike, range, ratio];
         let mut tests: Vec<Test> = tests.into_iter().flatten().collect();
         match (tests.len(), tests.pop()) {
-            (1, Some(test)) if !test.names().is_empty() => Ok(test),
+            (1, Some(test)) if !test.names().is_empty() => self.check_limits(&test).map(|()| test),
             _ => {
                 let diagnostic = Diagnostic::new(self.says.span(), "a claim says when it holds, in one way");
                 Err(diagnostic
                     .with_help("one of highest, lowest, order, alike (with within), range or ratio (with min or max)"))
             }
+        }
+    }
+    /// The share of their mean by which values may differ.
+    pub(super) fn within(&self) -> f64 {
+        self.within.as_ref().map_or(0.0, |within| within.get().0)
+    }
+
+    /// Refuses limits that have no meaning for the test.
+    fn check_limits(&self, test: &Test) -> Result<(), Diagnostic> {
+        let has_limits = matches!(test, Test::Range { .. } | Test::Ratio { .. });
+        let without_meaning = |span, key: &str, help: &str| {
+            let diagnostic = Diagnostic::new(span, format!("`{key}` has no meaning for this test"));
+            Err(diagnostic.with_help(help))
+        };
+        match (&self.within, &self.min, &self.max) {
+            (Some(within), ..) if has_limits => {
+                without_meaning(within.span(), "within", "`min` and `max` are the limits of range and ratio")
+            }
+            (_, Some(limit), _) | (_, None, Some(limit)) if !has_limits => {
+                let key = if self.min.is_some() { "min" } else { "max" };
+                without_meaning(limit.span(), key, "only range and ratio have `min` and `max`; others have `within`")
+            }
+            (_, Some(min), Some(max)) if min.get() > max.get() => {
+                Err(Diagnostic::new(min.span(), "`min` is more than `max`").with_help("min <= max"))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -139,10 +139,17 @@ pub struct Claim {
     pub of: String,
     /// A swept key for each value of which the claim gets a verdict of its own.
     pub each: Option<String>,
+    /// A swept key that the source does not give: the claim has one verdict over its values.
+    #[serde(default)]
+    pub unknown: Option<String>,
     /// The part of the study that counts.
     pub scope: Scope,
     /// The test that decides the claim.
     pub test: Test,
+    /// Of [`Test::Highest`], [`Test::Lowest`] and [`Test::Order`]: values that differ by this share of their mean count as
+    /// equal.
+    #[serde(default)]
+    pub within: f64,
     /// The numbers that the source gives, in its words, or empty.
     pub published: String,
     /// A note on the verdict, or empty.

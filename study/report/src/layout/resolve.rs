@@ -5,7 +5,7 @@
 
 use super::file::{ClaimFile, FigureFile, FitFile, HeatMapFile, LayoutFile, ScopeFile, TableFile, Values};
 use super::fit::Fit;
-use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table};
+use super::model::{BY_FLOW, Claim, Column, Figure, Layout, Scope, Table, Test};
 use super::reference::ReferenceTable;
 use parse::{Diagnostic, Error, Spanned};
 use scenario::model::{Experiment, Subflow};
@@ -150,9 +150,17 @@ impl<'a> Context<'a> {
 
     fn claim(&self, given: &ClaimFile) -> Result<Option<Claim>, Diagnostic> {
         let test = given.test()?;
-        let keys: Vec<KeyUse<'_>> = std::iter::once(&given.of).chain(&given.each).map(key_use).collect();
+        let keys = std::iter::once(&given.of).chain(&given.each).chain(&given.unknown);
+        let keys: Vec<KeyUse<'_>> = keys.map(key_use).collect();
+        for (index, (key, span)) in keys.iter().enumerate() {
+            if keys[..index].iter().any(|(earlier, _)| earlier == key) {
+                let diagnostic = Diagnostic::new(span.clone(), format!("the claim names `{key}` twice"));
+                return Err(diagnostic.with_help("`of`, `each` and `unknown` are different keys"));
+            }
+        }
         let Some(mut scope) = self.scope_with(&given.scope(), &keys)? else { return Ok(None) };
-        let (of, each) = (given.of.get().clone(), given.each.as_ref().map(|key| key.get().clone()));
+        let key = |key: &Option<Spanned<String>>| key.as_ref().map(|key| key.get().clone());
+        let (of, each, unknown) = (given.of.get().clone(), key(&given.each), key(&given.unknown));
         let labels = self.labels(&of);
         if let Some(name) = test.names().iter().find(|name| !labels.contains(&name.as_str())) {
             return self.check_absent(given.says.span(), &of, name, &labels).map(|()| None);
@@ -162,8 +170,10 @@ impl<'a> Context<'a> {
             let is_in_scope = |name: &&String| !name.contains('/') || test.names().contains(name);
             scope.only.insert(of.clone(), self.flows.iter().filter(is_in_scope).cloned().collect());
         }
+        let within = if matches!(test, Test::Alike { .. }) { 0.0 } else { given.within() };
         let ClaimFile { says, source, published, note, value, .. } = given.clone();
-        Ok(Some(Claim { says: says.get().clone(), source, value, of, each, scope, test, published, note }))
+        let says = says.get().clone();
+        Ok(Some(Claim { says, source, value, of, each, unknown, scope, test, within, published, note }))
     }
 
     /// The scope of what shows these swept keys; none if a `--set` has removed a key or all values of the scope.

@@ -1,26 +1,27 @@
 //! Claims in the terminal: three columns of wrapped text, or one column if the terminal is narrow.
 
 use super::paragraph;
-use crate::claim::{ClaimResult, Evaluation, SettingResult, evaluate_claims, tally};
+use crate::claim::{ClaimResult, Claims, Evaluation, SettingResult, ValueResult, evaluate_claims, reference_name};
 use crate::study::Study;
 use crate::text::{Style, align_left, styled, wrap};
 
 /// The minimum width of the three columns.
 const MIN_WIDE: usize = 64;
-/// The width of the widest verdict, "does not hold".
-const VERDICT_WIDTH: usize = 13;
+/// The width of the verdicts, which are wrapped.
+const VERDICT_WIDTH: usize = 16;
 const GAP: usize = 2;
 
 /// The claims with their numbers and verdicts; empty without claims.
 pub(super) fn claims(study: &Study<'_>, width: usize, color: bool) -> String {
-    let results = evaluate_claims(study);
+    let Claims { results, tally } = evaluate_claims(study);
     if results.is_empty() {
         return String::new();
     }
-    let mut out = "\n".to_owned() + &paragraph(&format!("Claims: {}", tally(&results)), width, Style::Bold, color);
+    let mut out = "\n".to_owned() + &paragraph(&format!("Claims: {}", tally.counts()), width, Style::Bold, color);
+    tally.sentences().iter().for_each(|sentence| out += &paragraph(sentence, width, Style::Plain, color));
     let wide = width >= MIN_WIDE;
     if wide {
-        out += &side_by_side("claim", &[("here".to_owned(), "verdict")], width, Style::Dim, color);
+        out += &side_by_side("claim", &[("here".to_owned(), "verdict".to_owned())], width, Style::Dim, color);
     }
     for (index, claim) in results.iter().enumerate() {
         let (statement, rows) = (statement(claim), rows(study, claim));
@@ -42,24 +43,43 @@ fn statement(result: &ClaimResult<'_>) -> String {
 }
 
 /// Numbers and verdict.
-type Row = (String, &'static str);
+type Row = (String, String);
 
-/// The published numbers, those of each setting with the baseline's after them, and the note.
+/// The published numbers, those of each setting, and the note.
 fn rows(study: &Study<'_>, result: &ClaimResult<'_>) -> Vec<Row> {
-    let row = |label: &str, evaluation: &Evaluation| {
-        let prefix = if label.is_empty() { String::new() } else { format!("{label}: ") };
-        (format!("{prefix}{}", evaluation.numbers), evaluation.verdict.label())
-    };
-    let labelled = |label: &str, text: &str| (!text.is_empty()).then(|| (format!("{label}: {text}"), ""));
+    let labelled = |label: &str, text: &str| (!text.is_empty()).then(|| row(label, text, String::new()));
     let mut rows: Vec<Row> = labelled("published", &result.claim.published).into_iter().collect();
-    for SettingResult { setting, study: evaluation, baseline } in &result.settings {
-        rows.push(row(setting, evaluation));
-        if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
-            rows.push(row(baseline.name, evaluation));
-        }
-    }
+    result.settings.iter().for_each(|setting| rows.extend(setting_rows(study, setting)));
     rows.extend(labelled("note", &result.claim.note));
     rows
+}
+
+/// The numbers of a setting, at each value of an unknown key; those of the baseline and of references after them.
+fn setting_rows(study: &Study<'_>, setting: &SettingResult<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(note) = setting.unknown_note() {
+        rows.push(row(&setting.setting, &note, setting.words()));
+    }
+    for ValueResult { value, study: evaluation, baseline, .. } in &setting.values {
+        let label = if setting.unknown.is_some() { value } else { &setting.setting };
+        rows.push(evaluation_row(label, evaluation));
+        if let (Some(evaluation), Some(baseline)) = (baseline, study.baseline) {
+            rows.push(evaluation_row(baseline.name, evaluation));
+        }
+    }
+    let references = setting.references().into_iter();
+    rows.extend(
+        references.map(|(name, evaluation)| evaluation_row(&format!("in {}", reference_name(name)), evaluation)),
+    );
+    rows
+}
+
+fn evaluation_row(label: &str, evaluation: &Evaluation) -> Row {
+    row(label, &evaluation.numbers, evaluation.words())
+}
+
+fn row(label: &str, text: &str, verdict: String) -> Row {
+    (if label.is_empty() { text.to_owned() } else { format!("{label}: {text}") }, verdict)
 }
 
 /// The claim at the left, its rows at the right.
@@ -67,17 +87,16 @@ fn side_by_side(statement: &str, rows: &[Row], width: usize, style: Style, color
     let text_width = width - VERDICT_WIDTH - 2 * GAP;
     let claim_width = text_width * 45 / 100;
     let statement = wrap(statement, claim_width);
-    let numbers = |(numbers, verdict): &Row| {
-        let lines = wrap(numbers, text_width - claim_width);
-        lines
-            .into_iter()
-            .enumerate()
-            .map(|(index, line)| (line, if index == 0 { *verdict } else { "" }))
-            .collect::<Vec<_>>()
+    let lines = |(numbers, verdict): &Row| {
+        let [numbers, verdict] = [wrap(numbers, text_width - claim_width), wrap(verdict, VERDICT_WIDTH)];
+        let line = |lines: &[String], index: usize| lines.get(index).cloned().unwrap_or_default();
+        let count = numbers.len().max(verdict.len());
+        (0..count).map(|index| (line(&numbers, index), line(&verdict, index))).collect::<Vec<_>>()
     };
-    let numbers: Vec<Row> = rows.iter().flat_map(numbers).collect();
+    let numbers: Vec<Row> = rows.iter().flat_map(lines).collect();
     let line = |index: usize| {
-        let (numbers, verdict) = numbers.get(index).map_or(("", ""), |(numbers, verdict)| (numbers.as_str(), *verdict));
+        let (numbers, verdict) =
+            numbers.get(index).map_or(("", ""), |(numbers, verdict)| (numbers.as_str(), verdict.as_str()));
         let cells = [
             align_left(statement.get(index).map_or("", String::as_str), claim_width),
             align_left(numbers, text_width - claim_width),

@@ -235,6 +235,16 @@ fn a_layout_that_was_stored_with_one_key_for_its_rows_is_read() {
 }
 
 #[test]
+fn a_claim_that_was_stored_without_a_tolerance_and_an_unknown_key_is_read() {
+    let layout = read(CASES, &[], false);
+    let mut stored = serde_json::to_value(&layout).unwrap();
+    for key in ["unknown", "within"] {
+        stored["claims"][0].as_object_mut().unwrap().remove(key).expect("it is written");
+    }
+    assert_eq!(serde_json::from_value::<Layout>(stored).unwrap(), layout);
+}
+
+#[test]
 fn claims_are_blamed_at_their_line() {
     let claim = |lines: &str| {
         let head = "[sweep]\n\"duration\" = [\"1s\", \"2s\"]\n[[claim]]\nof = \"duration\"\nvalue = \"goodput_mbps\"\n";
@@ -245,6 +255,20 @@ fn claims_are_blamed_at_their_line() {
     check(&claim("highest = [\"3s\"]"), 14, "claim.0.says", "unknown value of `duration` `3s`");
     check(&claim("range = []\nmin = 1"), 14, "claim.0.says", "in one way");
     check(&claim("each = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "unknown swept key");
+    check(&claim("unknown = \"path\"\nhighest = [\"2s\"]"), 15, "claim.0.unknown", "unknown swept key");
+    check(&claim("unknown = \"duration\"\nhighest = [\"2s\"]"), 15, "claim.0.unknown", "different keys");
+    check(&claim("each = \"duration\"\nhighest = [\"2s\"]"), 15, "claim.0.each", "twice");
+    let both = ["range = [\"2s\"]", "ratio = [\"2s\", \"1s\"]"];
+    for test in both {
+        check(&claim(&format!("{test}\nmin = 1\nwithin = \"1%\"")), 17, "claim.0.within", "no meaning");
+        check(&claim(&format!("{test}\nmin = 2\nmax = 1")), 16, "claim.0.min", "`min` is more than `max`");
+    }
+    for test in ["highest", "lowest", "order", "alike"] {
+        check(&claim(&format!("{test} = [\"2s\"]\nmin = 1")), 16, "claim.0.min", "only range and ratio");
+        check(&claim(&format!("{test} = [\"2s\"]\nmax = 1")), 16, "claim.0.max", "only range and ratio");
+        let tolerant = scenario(&claim(&format!("{test} = [\"2s\"]\nwithin = \"1%\"")), &[], false).unwrap();
+        layout(&tolerant).unwrap_or_else(|error| panic!("{error}"));
+    }
 }
 
 #[test]

@@ -93,8 +93,10 @@ pub(crate) fn claim(says: &str, test: Test) -> Claim {
         value: "goodput_mbps".to_owned(),
         of: "flow.tcp.congestion".to_owned(),
         each: None,
+        unknown: None,
         scope: Scope::default(),
         test,
+        within: 0.0,
         published: String::new(),
         note: String::new(),
     }

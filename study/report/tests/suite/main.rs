@@ -1,5 +1,6 @@
 //! Reports of made-up runs.
 
+mod claims;
 mod compare;
 mod layout;
 mod made_up;

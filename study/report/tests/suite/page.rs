@@ -78,13 +78,17 @@ fn claims_have_a_mark_a_word_and_the_numbers() {
         made_up::claim("Westwood is slow", Test::Lowest(vec!["westwood".to_owned()])),
     ];
     let page = html(&study);
-    for (mark, words) in [("✓", "holds"), ("✗", "does not hold"), ("–", "not run")] {
+    for (mark, words) in [("✓", "holds (1 run)"), ("✗", "does not hold (1 run)"), ("–", "not run")] {
         assert_eq!(count(&page, &format!("<i>{mark}</i> {words}</td>")), 1, "{words}");
     }
-    assert!(page.contains("1 holds, 1 does not hold, 1 not run.") && page.contains("no value of westwood"));
+    assert!(
+        page.contains(
+            "1 holds, 1 does not hold, 1 not run (1 run per cell). 1 of 2 claims hold in the published table; 1 has no values there."
+        ) && page.contains("no value of westwood")
+    );
     assert!(page.contains("before cubic") && page.contains("<small>Section 5</small>"));
     study.baseline = Some(Baseline { name: "kernel-6.1", runs: &runs });
-    assert_eq!(count(&html(&study), "<i>✓</i> holds</td>"), 2, "the baseline has a verdict of its own");
+    assert_eq!(count(&html(&study), "<i>✓</i> holds (1 run)</td>"), 2, "the baseline has a verdict of its own");
 }
 
 #[test]
@@ -155,7 +159,7 @@ fn what_was_published_has_a_column_a_note_stands_below_and_a_ranking_closes_the_
     study.layout.claims[0].note = "It sees <one> path.".to_owned();
     let page = html(&study);
     assert!(page.contains(">published</th>") && page.contains("<p>It sees &lt;one&gt; path.</p>"));
-    assert_eq!(count(&page, "<td class=\"published\" rowspan=\"1\">0.6 &lt;Mbit/s&gt;</td>"), 1);
+    assert_eq!(count(&page, "<td class=\"published\" rowspan=\"2\">0.6 &lt;Mbit/s&gt;</td>"), 1);
     assert_eq!(count(&page, "Kendall's τ-b"), 1, "of six delays, one row");
 }
 

@@ -144,19 +144,21 @@ fn claims_wrap_beside_their_numbers_and_below_each_other_where_it_is_narrow() {
         lines.split(String::is_empty).next().unwrap().to_vec()
     };
     let wide = claims(&study, 160);
-    assert_eq!((wide[0].as_str(), wide.len()), ("Claims: 1 holds", 3), "{wide:?}");
+    assert_eq!((wide[0].as_str(), wide.len()), ("Claims: 1 holds (1 run per cell)", 5), "{wide:?}");
+    assert_eq!(wide[1], "1 of 1 claims hold in the published table.");
     assert!(
-        wide[2].starts_with("Vegas, of all that were tried, is the slowest (Section 5)  ")
-            && wide[2].ends_with("  holds")
+        wide[3].starts_with("Vegas, of all that were tried, is the slowest (Section 5)  ")
+            && wide[3].ends_with("  holds (1 run)")
     );
     assert!(
-        wide[2].contains("vegas 2.") && wide[2].contains(", next bbr ") && wide[2].contains(" Mbit/s "),
+        wide[3].contains("vegas 2.") && wide[3].contains(", next bbr ") && wide[3].contains(" Mbit/s "),
         "{}",
-        wide[2]
+        wide[3]
     );
+    assert!(wide[4].contains("in the published table: vegas 2.38, next bbr 17.0 Mbit/s "), "{}", wide[4]);
     let narrow = claims(&study, 40);
-    assert_eq!(narrow[1], "Vegas, of all that were tried, is the");
-    assert!(narrow[3].starts_with("  holds: vegas 2."), "{narrow:?}");
+    assert_eq!(narrow[3], "Vegas, of all that were tried, is the");
+    assert!(narrow[5].starts_with("  holds (1 run): vegas 2."), "{narrow:?}");
     study.layout.claims[0].each = Some("path.eno2.delay".to_owned());
     assert_eq!(claims(&study, 160).iter().filter(|line| line.contains("ms: vegas ")).count(), 6, "a verdict a delay");
 }
