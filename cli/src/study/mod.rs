@@ -1,5 +1,6 @@
 //! The verbs of studies: scenarios run in the simulator or on kernels, and what their results folders hold.
 
+mod claims;
 mod compare;
 mod document;
 mod driver;
@@ -73,6 +74,13 @@ pub(crate) enum StudyVerb {
         /// Print all the runs as one JSON document instead of the table
         #[arg(long)]
         json: bool,
+    },
+    /// Put the verdicts of several results folders of one scenario side by side, and those of all runs together
+    #[command(after_help = AFTER_HELP)]
+    Claims {
+        /// Folders that `ropewalk run` has filled, with different seeds
+        #[arg(required = true, num_args = 2.., value_name = "DIR")]
+        dirs: Vec<PathBuf>,
     },
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = AFTER_HELP)]
@@ -220,6 +228,7 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
         StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),
         StudyVerb::Compare { dirs, out, json } => compare::compare(dirs, out.as_deref(), *json),
+        StudyVerb::Claims { dirs } => claims::claims(dirs),
         StudyVerb::New { name } => new::new(name),
         StudyVerb::Schema => output::json(&::report::schema()),
     }

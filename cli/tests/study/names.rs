@@ -66,7 +66,7 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
 #[test]
 fn the_docs_name_every_option_of_the_verbs_of_studies() {
     let docs = include_str!("../../../docs/cli.md");
-    for verb in ["run", "evaluate", "list", "report", "merge", "compare", "new", "schema"] {
+    for verb in ["run", "evaluate", "list", "report", "merge", "compare", "claims", "new", "schema"] {
         let (_, section) = docs.split_once(&format!("\n## {verb}\n")).unwrap_or_else(|| panic!("no section on {verb}"));
         let section = section.split("\n## ").next().unwrap();
         let help = ropewalk(&[verb, "--help"]).stdout;

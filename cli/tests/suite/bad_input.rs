@@ -90,6 +90,8 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
         &["run", "{dir}/good.toml", "--out", "{dir}/good.toml/out"],
     ),
     ("a folder full of other things", 4, "choose another folder", &["run", "{dir}/good.toml", "--out", "{dir}"]),
+    ("claims of a folder that is none", 4, "not a results folder", &["claims", "{dir}", "{dir}"]),
+    ("claims of one folder", 2, "2 values required", &["claims", "{dir}"]),
     ("a report on a folder that is none", 4, "not a results folder", &["report", "{dir}"]),
     ("a comparison with nothing", 4, "not a results folder", &["compare", "{dir}", "{dir}/none"]),
     ("a folder without another to compare it with", 2, "of 3, c has no other", &["compare", "a", "b", "c"]),
