@@ -48,13 +48,13 @@ pub(crate) fn show_in_memory(
     runs: &[Run],
     json: bool,
 ) -> Result<(), Failure> {
-    if json {
-        return output::print(&(document(manifest, runs) + "\n"));
-    }
     let baseline = scenario.baseline.as_deref().zip(manifest.baseline.clone());
     let baseline = baseline.map(|(dir, name)| LoadedBaseline::load(dir, name)).transpose()?;
     let baseline = baseline.as_ref().map(LoadedBaseline::to_report);
     let study = ::report::Study { baseline, ..runner::to_report(manifest, runner::layout(manifest)?, runs) };
+    if json {
+        return output::print(&(document(manifest, runs, &::report::claims_document(&study)) + "\n"));
+    }
     let table = ::report::terminal(&study, output::width(), output::color());
     output::print(&format!("{table}\ndigest  {}\n", manifest.digest.as_deref().unwrap_or_default()))
 }
