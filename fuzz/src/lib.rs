@@ -3,6 +3,9 @@
 
 use units::RngStream;
 
+#[cfg(test)] // of the library, since those of a folder `tests` would build a program for each target
+mod steps;
+
 /// A check, which panics if a property does not hold.
 pub type Check = fn(&[u8]);
 

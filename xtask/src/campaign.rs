@@ -15,7 +15,7 @@ const SEEDS: &str = "ROPEWALK_SEEDS";
 struct Campaign {
     name: &'static str,
     package: &'static str,
-    /// The test program.
+    /// The test program; empty for the library's unit tests.
     program: &'static str,
     /// Part of the tests' names.
     tests: &'static str,
@@ -29,9 +29,9 @@ const CAMPAIGNS: &[Campaign] = &[
     Campaign {
         name: "fuzz",
         package: "ropewalk-fuzz",
-        program: "steps",
+        program: "",
         tests: "mutations_of_saved_inputs_pass_every_check",
-        file: "fuzz/tests/steps.rs",
+        file: "fuzz/src/steps.rs",
         piece: 20,
     },
     Campaign {
@@ -138,8 +138,9 @@ impl Campaign {
     fn run(&self, seeds: &Range<u64>) -> Result<(), String> {
         let ledger = Ledger::open(&shell::target().join("campaigns"), self.name)?;
         let pieces: Vec<_> = pieces(seeds, self.piece).into_iter().filter(|piece| !ledger.has(piece)).collect();
-        let Self { package, program, tests, .. } = self;
-        let line = format!("cargo test --locked -p {package} --test {program} -- {tests}");
+        let Self { package, tests, .. } = self;
+        let program = if self.program.is_empty() { "--lib".to_owned() } else { format!("--test {}", self.program) };
+        let line = format!("cargo test --locked -p {package} {program} -- {tests}");
         for (index, piece) in pieces.iter().enumerate() {
             let seeds = format!("{}..{}", piece.start, piece.end);
             shell::print(&format!("campaign {}: seeds {seeds}, piece {} of {}\n", self.name, index + 1, pieces.len()))?;

@@ -1,7 +1,7 @@
 //! Every check over the saved inputs of fuzzing and mutations of them, the same for each seed: what a stable compiler can do
 //! of what the fuzzer does.
 
-use ropewalk_fuzz::{Check, TARGETS, mutate};
+use crate::{Check, TARGETS, mutate};
 use std::fs;
 use std::path::Path;
 use units::RngStream;
