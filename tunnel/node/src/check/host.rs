@@ -170,6 +170,12 @@ impl TestHost {
         *id
     }
 
+    /// Packets to a peer that the queue for it has dropped.
+    pub(super) fn dropped(&self, number: u8) -> u64 {
+        let endpoint = self.node.endpoint(self.peer(number)).expect("every peer has one");
+        endpoint.status().counters.ingress_dropped_packets
+    }
+
     pub(super) fn receive(&mut self, now: Instant, route: &Route<TestAddress>, ce: bool, datagram: &mut [u8]) {
         if let Ok(Some(opened)) = self.node.open(now, route, datagram) {
             let buffer: Rc<[u8]> = (&*datagram).into();
