@@ -30,7 +30,7 @@ fn no_path_is_measured_above_its_link_and_both_together_are_faster_than_either()
     let Some(pair) = TunnelPair::up(IPV4, &LINKS) else { return };
     let names = [0, 1].map(|link| pair.testbed.device(link));
     let page = pair.folder(LEFT).join("test.html");
-    // A busy machine makes a measurement slow, but never fast.
+    // On a busy machine an end that gets no CPU for a while counts what has waited meanwhile, so that one may be too fast.
     let is_bonded = |_| {
         let text = test(&pair, &["--seconds", "3", "--json", "--out", page.to_str().unwrap()]).unwrap();
         let result: Value = serde_json::from_str(&text).unwrap();
@@ -38,12 +38,9 @@ fn no_path_is_measured_above_its_link_and_both_together_are_faster_than_either()
         assert_eq!(places.collect::<BTreeSet<_>>(), (1..=6).collect(), "six measurements, one after the other");
         ["down", "up"].iter().all(|direction| {
             let alone = [0, 1].map(|link| rate(&result, Some(&names[link]), direction));
-            for (rate, limit) in alone.iter().zip(RATES) {
-                assert!(*rate > 0.0 && *rate <= limit, "{direction}: {rate} bit/s on a link of {limit}");
-            }
             let both = rate(&result, None, direction);
-            assert!(both <= RATES.iter().sum(), "{direction}: {both} bit/s together");
-            both > alone[0].max(alone[1])
+            let within = alone.iter().zip(RATES).all(|(rate, limit)| *rate > 0.0 && *rate <= limit);
+            within && both <= RATES.iter().sum() && both > alone[0].max(alone[1])
         })
     };
     assert!((0..ATTEMPTS).any(is_bonded));
