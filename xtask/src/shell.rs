@@ -5,6 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+/// A chore builds each crate once, so that what cargo keeps for the next build of it is wasted.
+const INCREMENTAL: &str = "CARGO_INCREMENTAL";
+
 /// The workspace's folder.
 pub(crate) fn root() -> PathBuf {
     // Cargo sets the variable when it runs us; the compiled-in value serves a binary that is started by hand.
@@ -101,6 +104,9 @@ fn command(line: &str) -> Command {
     let mut tokens = line.split_whitespace();
     let mut command = Command::new(tokens.next().expect("a command line has a first word"));
     command.args(tokens).current_dir(root()).env_remove(UNSTABLE);
+    if std::env::var_os(INCREMENTAL).is_none() {
+        command.env(INCREMENTAL, "0");
+    }
     command
 }
 
