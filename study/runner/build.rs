@@ -30,7 +30,7 @@ fn main() {
     }
     // Git appends to this file when a commit is made or another one is checked out.
     if Path::new("../../.git/logs/HEAD").exists() {
-        println!("cargo:rerun-if-changed=../.git/logs/HEAD");
+        println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
     }
     println!("cargo:rustc-env=ROPEWALK_COMMIT={}", commit());
 }
