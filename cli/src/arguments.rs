@@ -40,7 +40,7 @@ fn left_out() -> String {
 
 /// Multipath congestion control: simulate it, try it on kernels, and carry traffic through it.
 #[derive(Debug, Parser)]
-#[command(name = "ropewalk", version, after_help = format!("{AFTER_HELP}{}", left_out()))]
+#[command(name = "ropewalk", version = crate::VERSION, after_help = format!("{AFTER_HELP}{}", left_out()))]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,

@@ -26,6 +26,9 @@ mod tunnel;
 use arguments::{Arguments, Verb};
 use failure::Failure;
 
+/// The version of this build, from git: see `cli/version.rs`.
+const VERSION: &str = env!("ROPEWALK_VERSION");
+
 /// The program: reads the command line, does what it says, and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {

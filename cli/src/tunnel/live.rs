@@ -111,6 +111,9 @@ fn running(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findin
             (None, state) => findings.note(&format!("path {name}: {}", state.as_str())),
         }
     }
+    if let Some((text, remedy)) = super::status::outdated(status) {
+        findings.problem(&text, &remedy);
+    }
     refusals(status, client, config, findings);
 }
 

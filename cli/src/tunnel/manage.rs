@@ -10,7 +10,8 @@ pub(super) fn up(file: &Path, log_as_json: bool) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;
     log::start(log_as_json);
     let file = std::path::absolute(file).map_err(|error| Failure::Environment(error.to_string()))?;
-    daemon::up(config, file, &runtime_directory()).map_err(|error| Failure::Environment(error.to_string()))
+    daemon::up(config, file, &runtime_directory(), crate::VERSION)
+        .map_err(|error| Failure::Environment(error.to_string()))
 }
 
 pub(super) fn down(tunnel: &str) -> Result<(), Failure> {

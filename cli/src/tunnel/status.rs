@@ -2,7 +2,7 @@
 
 use super::target::{client_or_only, failure, runtime_directory};
 use crate::{Failure, output};
-use daemon::control_plane::Client;
+use daemon::control_plane::{Client, restart_command, running_tunnel};
 use daemon::show;
 use daemon::status::{PathStatus, TunnelStatus};
 use std::time::Duration;
@@ -24,7 +24,21 @@ pub(super) fn show(tunnel: Option<&str>, dump: bool, json: bool) -> Result<(), F
         output::warn("no tunnel is up (`ropewalk up FILE` starts one)");
     }
     let format_status = |status| if dump { show::dump(status) } else { show::show(status, output::width()) };
-    output::print(&all.iter().map(format_status).collect::<Vec<_>>().join(if dump { "" } else { "\n" }))
+    output::print(&all.iter().map(format_status).collect::<Vec<_>>().join(if dump { "" } else { "\n" }))?;
+    all.iter().filter_map(outdated).for_each(|(text, remedy)| output::warn(&format!("note: {text}: {remedy}")));
+    Ok(())
+}
+
+/// That a daemon runs another version of the program than this one, as after an upgrade; and what ends that.
+pub(super) fn outdated(status: &TunnelStatus) -> Option<(String, String)> {
+    let running = status.program_version.as_deref().unwrap_or("an earlier version");
+    if running == crate::VERSION {
+        return None;
+    }
+    let name = &status.interface.name;
+    let pid = running_tunnel(&runtime_directory(), name).map_or(0, |state| state.pid);
+    let text = format!("{name} runs {running}, and {} is installed", crate::VERSION);
+    Some((text, restart_command(name, pid)))
 }
 
 fn status(client: &Client) -> Result<TunnelStatus, Failure> {

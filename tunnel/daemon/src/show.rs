@@ -21,6 +21,9 @@ pub fn show(status: &TunnelStatus, width: usize) -> String {
     line("mode", mode(&status.mode));
     line("addresses", interface.addresses.join(", "));
     line("mtu", format!("{} bytes", interface.mtu_bytes));
+    if let Some(version) = &status.program_version {
+        line("version", version.clone());
+    }
     line("uptime", duration(status.uptime_s));
     line("transfer", format!("{} received, {} sent", bytes(&interface.received), bytes(&interface.sent)));
     let drops = status.drops.iter().filter(|drop| drop.packets > 0);

@@ -14,6 +14,9 @@ pub const VERSION: u32 = 2;
 pub struct TunnelStatus {
     /// [`VERSION`].
     pub version: u32,
+    /// The version of the program that the daemon runs, as its `--version` prints it; null before 0.1.0.
+    #[serde(default)]
+    pub program_version: Option<String>,
     /// The daemon's process.
     #[serde(default)]
     pub process: ProcessStatus,

@@ -21,12 +21,12 @@ use tracing::{error, info, warn};
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs a tunnel until a request or a signal ends it. `file` is the absolute path of its configuration; its socket and
-/// state file are in `directory`.
+/// state file are in `directory`. `program_version` is for the status.
 ///
 /// # Errors
 /// The tunnel is running already; the device, a socket, an address or a route cannot be set up; an endpoint has no
 /// address.
-pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path) -> Result<(), Error> {
+pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path, program_version: &str) -> Result<(), Error> {
     for warning in &config.warnings {
         warn!("{warning}");
     }
@@ -39,7 +39,8 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path) -> Result<(), E
     }
     let (controls, ends): (Vec<_>, Vec<_>) = threads.into_iter().map(|thread| (thread.control, thread.end)).unzip();
     let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(controls, &config, assignment));
-    let result = control_plane::run(ControlConfig { config, file, folder }, &handle);
+    let program_version = program_version.to_owned();
+    let result = control_plane::run(ControlConfig { config, file, folder, program_version }, &handle);
     drop(handle);
     // The data threads tell peers and hosts that the tunnel is closed. They end by dropping their senders.
     for end in ends {

@@ -170,7 +170,7 @@ async fn add_relay_networks(reloader: &Reloader) {
 
 /// Opens the socket, writes the routes to the state file, and drops privileges.
 fn listen(reloader: &Reloader, user: Option<&User>) -> io::Result<UnixListener> {
-    let ControlConfig { config, file, folder } = &reloader.control;
+    let ControlConfig { config, file, folder, .. } = &reloader.control;
     reloader.state_file.write(&reloader.state)?;
     let listener = UnixListener::from_std(folder.listen(&socket_name(&config.interface.name), user)?)?;
     if user.is_none() && geteuid().is_root() {
@@ -224,7 +224,7 @@ async fn serve(
     let (requests, mut pending) = mpsc::channel(MAX_REQUESTS);
     let (enrolment_requests, enrolments) = (requests.clone(), Enrolments::default());
     let observer = Arc::clone(&reloader.observer);
-    let shared = Shared { data_plane: Arc::clone(data_plane), requests, observer: Arc::clone(&observer) };
+    let shared = Shared::new(Arc::clone(data_plane), requests, &observer, &reloader.control.program_version);
     observation.start(&shared);
     answer_speed_tests(&reloader.control.config);
     follow_routes(reloader, &**data_plane).await;

@@ -28,6 +28,7 @@ mod routes;
 mod run_folder;
 mod server;
 mod state_file;
+mod supervisor;
 mod system_calls;
 mod uplinks;
 
@@ -48,5 +49,6 @@ pub use routes::{Route, Routes};
 pub use run_folder::{RUNTIME_DIRECTORY, RunFolder};
 pub use server::router;
 pub use state_file::{OpenStateFile, StateFile, running_tunnel, socket_path};
+pub use supervisor::restart_command;
 pub use system_calls::ThreadRole;
 pub use uplinks::{devices_without_route, with_present_uplinks};

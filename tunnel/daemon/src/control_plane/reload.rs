@@ -15,6 +15,7 @@ use super::policy_routing::PolicyRouting;
 use super::run_folder::RunFolder;
 use super::server::{Refusal, Request, request_status};
 use super::state_file::{OpenStateFile, StateFile};
+use super::supervisor::restart_command;
 use super::uplinks::{default_routes, with_uplinks};
 use crate::config::{self, ConfigChange, ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Event, EventKind, EventLevel};
@@ -38,6 +39,8 @@ pub struct ControlConfig {
     pub file: PathBuf,
     /// The directory of sockets and state files.
     pub folder: RunFolder,
+    /// The version of the program, for the status.
+    pub program_version: String,
 }
 
 /// The part of a configuration that is set in the kernel.
@@ -265,8 +268,8 @@ impl Reloader {
         let changes = config::diff(&self.control.config, &new_config);
         if let Some(ConfigChange::NeedsRestart(keys)) = changes.last() {
             let name = &self.control.config.interface.name;
-            let keys = keys.join(", ");
-            return Err(format!("{keys} changed, which needs a restart: `ropewalk down {name}`, then `up`\n"));
+            let (keys, restart) = (keys.join(", "), restart_command(name, std::process::id()));
+            return Err(format!("{keys} changed, which needs a restart: {restart}\n"));
         }
         new_config.warnings.iter().for_each(|warning| warn!("{warning}"));
         if changes.is_empty() {

@@ -76,13 +76,24 @@ pub(super) struct Shared {
     pub(super) data_plane: Arc<dyn DataPlaneHandle>,
     pub(super) requests: mpsc::Sender<PendingRequest>,
     pub(super) observer: Arc<Observer>,
+    pub(super) program_version: String,
 }
 
 impl Shared {
+    pub(super) fn new(
+        data_plane: Arc<dyn DataPlaneHandle>,
+        requests: mpsc::Sender<PendingRequest>,
+        observer: &Arc<Observer>,
+        program_version: &str,
+    ) -> Self {
+        Self { data_plane, requests, observer: Arc::clone(observer), program_version: program_version.to_owned() }
+    }
+
     /// The status, with what the control thread knows beside the data plane.
     async fn status(&self) -> Option<TunnelStatus> {
         let status = request_status(&*self.data_plane).await?;
-        Some(self.observer.annotate(TunnelStatus { process: process_status(), ..status }))
+        let program_version = Some(self.program_version.clone());
+        Some(self.observer.annotate(TunnelStatus { program_version, process: process_status(), ..status }))
     }
 }
 
@@ -131,7 +142,7 @@ pub(super) fn routes(shared: Shared, is_control_socket: bool) -> Router {
 /// A router over a data plane without a control loop: only the status and the metrics work.
 pub fn router(data_plane: Arc<dyn DataPlaneHandle>) -> Router {
     let (requests, _) = mpsc::channel(1);
-    routes(Shared { data_plane, requests, observer: Arc::default() }, true)
+    routes(Shared::new(data_plane, requests, &Arc::default(), ""), true)
 }
 
 async fn status(State(shared): State<Shared>) -> Response {
