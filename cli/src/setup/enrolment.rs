@@ -152,7 +152,7 @@ fn causes(peers: &[PeerStatus]) -> Vec<String> {
 fn start(name: &str, token: &Token, uplinks: &[Uplink], private_key: &str, server: IpAddr) -> Result<Daemon, String> {
     let [config, psk, log] = ["toml", "psk", "log"].map(|extension| folder().join(format!("{name}.enrol.{extension}")));
     let text = format!(
-        "[interface]\nname = \"{name}\"\n{}private-key = \"{private_key}\"\n{}",
+        "[interface]\nname = \"{name}\"\nhistory = \"off\"\n{}private-key = \"{private_key}\"\n{}",
         address_line(token),
         peer_and_paths(token, uplinks, &[IpNet::from(server)])
     );

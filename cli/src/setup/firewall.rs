@@ -8,6 +8,10 @@ use daemon::speed_test::PORT as SPEED_TEST_PORT;
 use ipnet::IpNet;
 use std::path::{Path, PathBuf};
 
+/// Whether IPv4 packets are forwarded, and whether ICMP redirects are accepted.
+const FORWARDING: &str = "net.ipv4.ip_forward";
+const ACCEPT_REDIRECTS: &str = "net.ipv4.conf.all.accept_redirects";
+
 /// What the firewall is to let through.
 #[derive(Debug)]
 pub(super) struct Firewall<'a> {
@@ -79,7 +83,7 @@ impl Firewall<'_> {
     }
 
     fn sysctl_steps(&self) -> Vec<Step> {
-        let mut keys = vec![("net.ipv4.ip_forward".to_owned(), "1")];
+        let mut keys = vec![(FORWARDING.to_owned(), "1")];
         if self.has_ipv6 {
             // A router takes no default route from router advertisements, unless it is told to.
             let advertised = |device: &&String| read_sysctl(&accept_ra(device)).is_some_and(|value| value == "1");
@@ -178,7 +182,10 @@ pub(super) fn sysctl_steps(interface: &str, keys: &[(String, &str)]) -> Vec<Step
     let file = NewFile::of_root(format!("/etc/sysctl.d/60-ropewalk-{interface}.conf"), 0o644, text);
     let folder = Step::Folder { path: "/etc/sysctl.d".into(), mode: 0o755, owner: None };
     let set = keys.iter().map(|(key, value)| Step::Sysctl { key: key.clone(), value: (*value).to_owned() });
-    [folder, Step::File(file)].into_iter().chain(set).collect()
+    // Linux sets it when forwarding changes (`inet_forward_change`), so it is set back after that.
+    let redirects = keys.iter().any(|(key, _)| key == FORWARDING).then_some(ACCEPT_REDIRECTS);
+    let redirects = redirects.and_then(|key| Some(Undo::Sysctl { key: key.to_owned(), value: read_sysctl(key)? }));
+    [folder, Step::File(file)].into_iter().chain(redirects.map(Step::AtRemoval)).chain(set).collect()
 }
 
 fn is_ufw_active() -> bool {
