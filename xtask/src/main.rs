@@ -17,6 +17,8 @@ mod shell;
 mod test;
 mod tidy;
 mod traces;
+#[path = "../../cli/version.rs"]
+mod version;
 mod wheel;
 
 const HELP: &str = "\

@@ -116,13 +116,18 @@ pub(crate) fn metadata(option: &str) -> Result<serde_json::Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// The version of the program.
+/// The version of a program that is built now, as its `--version` prints it.
 pub(crate) fn version() -> Result<String, String> {
+    let base = package_field("version")?.ok_or("cargo metadata names no version of `ropewalk`")?;
+    Ok(crate::version::version(&root(), &base))
+}
+
+/// A field of the package `ropewalk`'s manifest, if it has it.
+pub(crate) fn package_field(name: &str) -> Result<Option<String>, String> {
     let metadata = metadata("--no-deps")?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let version =
-        packages.filter(|package| package["name"] == "ropewalk").find_map(|package| package["version"].as_str());
-    version.map(str::to_owned).ok_or_else(|| "cargo metadata names no package `ropewalk`".to_owned())
+    let mut packages = metadata["packages"].as_array().into_iter().flatten();
+    let package = packages.find(|package| package["name"] == "ropewalk");
+    Ok(package.and_then(|package| package[name].as_str()).map(str::to_owned))
 }
 
 /// Writes to standard output; a reader that has gone away is no failure.

@@ -1,6 +1,6 @@
 //! What is installed on other machines: a static program, an image for containers, a package for OpenWrt.
 
-mod archive;
+pub(crate) mod archive;
 mod oci;
 mod openwrt;
 mod static_program;

@@ -40,7 +40,7 @@ pub(super) fn build(program: &Program) -> Result<PathBuf, String> {
     let (_, architecture) =
         architecture.ok_or_else(|| format!("no image for {}: Debian's packages", program.target))?;
     let layer = archive::tar(&root(program, architecture)?, false)?;
-    let image = image(&layer, architecture, &program.version)?;
+    let image = image(&layer, architecture, &tag(&program.version))?;
     write(program.artefact(".oci.tar"), &archive::tar(&image, false)?)
 }
 
@@ -104,6 +104,11 @@ fn collect(root: &Path, folder: &Path, files: &mut Files) -> std::io::Result<()>
         }
     }
     Ok(())
+}
+
+/// A version in the characters of a tag (OCI distribution specification, "Pulling manifests").
+fn tag(version: &str) -> String {
+    version.replace(['~', '+'], "-")
 }
 
 /// The files of an image with one layer.

@@ -25,7 +25,18 @@ pub(super) fn build(program: &Program, architecture: Option<&str>) -> Result<Pat
     let architecture = architecture
         .or(default.map(|(_, name)| *name))
         .ok_or_else(|| format!("OpenWrt's name of {} is not known: --arch NAME", program.processor()))?;
-    write(program.artefact(".apk"), &package(&files(program)?, &program.version, architecture)?)
+    write(program.artefact(".apk"), &package(&files(program)?, &apk_version(&program.version), architecture)?)
+}
+
+/// A version in the form of apk-package(5): a build before the release is `_pre`, one after it `_git`, with the time.
+fn apk_version(version: &str) -> String {
+    let build = version.split_once("~git").map(|parts| (parts, "pre"));
+    match build.or_else(|| version.split_once("+git").map(|parts| (parts, "git"))) {
+        Some(((base, commit), suffix)) => {
+            format!("{base}_{suffix}{}", commit.split('.').next().unwrap_or_default())
+        }
+        None => version.to_owned(),
+    }
 }
 
 /// All files of the package.
@@ -55,4 +66,16 @@ fn package(files: &Files, version: &str, architecture: &str) -> Result<Vec<u8>, 
     let mut package = archive::gzip(&archive::tar_segment(&control)?)?;
     package.extend(data);
     Ok(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_builds_keep_their_order() {
+        assert_eq!(apk_version("0.1.0"), "0.1.0");
+        assert_eq!(apk_version("0.1.0~git20261127135423.06ae08f7ab.changed"), "0.1.0_pre20261127135423");
+        assert_eq!(apk_version("0.1.0+git20261127135423.06ae08f7ab"), "0.1.0_git20261127135423");
+    }
 }

@@ -1,6 +1,6 @@
 //! The Debian package, installed and removed by dpkg in a file system that is thrown away.
 
-use crate::support::{folder, is_there, last_line, run, static_program};
+use crate::support::{folder, is_there, last_line, run, static_program, version};
 use std::path::Path;
 use std::process::Command;
 use testing::{Reason, skip};
@@ -39,7 +39,7 @@ fn dpkg_installs_and_removes_it() {
     let package = last_line(&printed);
     let script = ["--mount", "sh", "-c", SCRIPT, "sh", folder.to_str().unwrap(), package.to_str().unwrap()];
     let output = run("unshare", &script);
-    for line in [concat!("ropewalk ", env!("CARGO_PKG_VERSION")), "drwxr-x--- root:ropewalk"] {
+    for line in [&*format!("ropewalk {}", version()), "drwxr-x--- root:ropewalk"] {
         assert!(output.lines().any(|printed| printed == line), "{line} in {output}");
     }
 }

@@ -1,6 +1,6 @@
 //! The image: unpacked by umoci and run by runc, as a server in a network namespace of its own.
 
-use crate::support::{artefact, folder, is_there, run, static_program};
+use crate::support::{artefact, folder, is_there, run, static_program, version};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,7 @@ impl Bundle {
         fs::create_dir(&layout).unwrap();
         run("tar", &["--extract", "--file", image.to_str().unwrap(), "--directory", layout.to_str().unwrap()]);
         let bundle = folder.join("bundle");
-        let image = format!("{}:{}", layout.display(), env!("CARGO_PKG_VERSION"));
+        let image = format!("{}:{}", layout.display(), version().replace(['~', '+'], "-"));
         run("umoci", &["unpack", "--image", &image, bundle.to_str().unwrap()]);
         let config = serde_json::from_slice(&fs::read(bundle.join("config.json")).unwrap()).unwrap();
         Self { folder: bundle, config }

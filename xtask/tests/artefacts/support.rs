@@ -23,6 +23,12 @@ pub(crate) fn static_program() -> Option<&'static Path> {
     }
 }
 
+/// The version that the static program says it is.
+pub(crate) fn version() -> String {
+    let printed = run(static_program().expect("it is built").to_str().unwrap(), &["--version"]);
+    printed.trim().strip_prefix("ropewalk ").expect("its name comes first").to_owned()
+}
+
 /// The file that a chore makes of the static program: the last line of what it prints.
 pub(crate) fn artefact(name: &str) -> Option<PathBuf> {
     static_program()?;
