@@ -63,6 +63,13 @@ const PACKAGES: &[Package] = &[
         command: "systemd-sysusers",
         purpose: "the Debian package: its user",
     },
+    Package { name: "debootstrap", command: "debootstrap", purpose: "booted machines: Debian's file systems" },
+    Package { name: "systemd-container", command: "systemd-nspawn", purpose: "booted machines" },
+    Package { name: "dnsmasq-base", command: "dnsmasq", purpose: "booted machines: DHCP and DNS of their routers" },
+    Package { name: "gpg", command: "gpg", purpose: "what is published: its signatures" },
+    Package { name: "gpg-agent", command: "gpg-agent", purpose: "what is published: its signatures" },
+    Package { name: "busybox", command: "busybox", purpose: "OpenWrt: the shell of its scripts" },
+    Package { name: "nodejs", command: "node", purpose: "OpenWrt: the form of its web page" },
     Package { name: "ns2", command: "ns", purpose: "an independent simulator" },
 ];
 

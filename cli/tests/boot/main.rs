@@ -1,0 +1,19 @@
+//! Debian's package on Debian with systemd as PID 1: installed, set up, rebooted, upgraded, removed and purged, with the
+//! unit's sandbox in force.
+//!
+//! - `debian`: root file systems, made by debootstrap once for each suite and kept under `target`.
+//! - `machine`: a booted machine, in a container of systemd-nspawn.
+//! - `internet`: the network between machines: two routers with NAT and DHCP, a server on the Internet.
+//! - `package`: the Debian packages of the program under test.
+//! - `pair`: a server and a client with two uplinks.
+
+mod debian;
+mod firewalls;
+mod internet;
+mod machine;
+mod package;
+mod pair;
+mod purge;
+mod resolvers;
+mod setup;
+mod upgrade;

@@ -1,0 +1,79 @@
+//! Set-up, reboots, an uplink without carrier at boot, and removal.
+
+use crate::debian::{BOOKWORM, Suite, TRIXIE};
+use crate::machine::Machine;
+use crate::pair::{Pair, UPLINKS, changes, traces};
+
+/// The property of a unit.
+fn property(machine: &Machine, name: &str) -> String {
+    machine.run(&format!("systemctl show --property {name} --value ropewalk@rw0")).trim().to_owned()
+}
+
+/// Asserts that the daemon has what the unit confines it with, and its own list of system calls after that.
+fn assert_confined(machine: &Machine) {
+    let pid = property(machine, "MainPID");
+    let status = machine.run(&format!("cat /proc/{pid}/status"));
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    // CAP_NET_ADMIN is capability 12.
+    assert_eq!(
+        (field("CapEff:"), field("CapBnd:"), field("NoNewPrivs:")),
+        ("0000000000001000", "0000000000001000", "1")
+    );
+    let filters: u32 = field("Seccomp_filters:").parse().unwrap();
+    assert!(filters >= 3, "systemd's, at least two, and its own: {filters}");
+    assert_eq!(machine.run("stat --format %U:%a /var/lib/ropewalk/rw0.history"), "ropewalk:600\n");
+    let root = machine.run(&format!("grep ' / / ' /proc/{pid}/mountinfo"));
+    assert!(root.split(' ').nth(5).is_some_and(|options| options.split(',').any(|option| option == "ro")), "{root}");
+    assert_eq!(property(machine, "NRestarts"), "0", "it starts at once");
+}
+
+/// Installs, sets up, reboots, removes and purges on a suite of Debian.
+fn a_life(suite: Suite) {
+    let Some(mut pair) = Pair::new(suite, |_| ()) else { return };
+    let bare = [&pair.server, &pair.client].map(traces);
+    pair.install();
+    let installed = [&pair.server, &pair.client].map(traces);
+    pair.set_up();
+    pair.wait_for_paths(2);
+    [&pair.server, &pair.client].into_iter().for_each(assert_confined);
+
+    for machine in [&mut pair.server, &mut pair.client] {
+        machine.shut_down();
+    }
+    pair.boot_server();
+    pair.client.boot(|pid| {
+        UPLINKS.iter().for_each(|(device, socket)| pair.internet.plug_in(pid, device, *socket));
+        let (device, socket) = UPLINKS[1];
+        pair.internet.set_carrier(device, socket, false);
+    });
+    // systemd-networkd-wait-online waits for two minutes, longer than this does.
+    pair.wait_for_paths(1);
+    let (device, socket) = UPLINKS[1];
+    pair.internet.set_carrier(device, socket, true);
+    pair.wait_for_paths(2);
+    for machine in [&pair.client, &pair.server] {
+        machine.run("systemctl restart ropewalk@rw0");
+        pair.wait_for_paths(2);
+    }
+
+    for ((machine, installed), bare) in [&pair.server, &pair.client].into_iter().zip(&installed).zip(&bare) {
+        machine.run("ropewalk setup remove --yes");
+        // The folder of sockets is systemd's, which several tunnels share.
+        machine.run("rmdir /run/ropewalk");
+        assert_eq!(changes(installed, &traces(machine)), [""; 0]);
+        machine.run("apt-get purge --yes ropewalk");
+        let left = changes(bare, &traces(machine));
+        // Debian's packages leave their users: files elsewhere may belong to one, whose number another would get.
+        assert!(left.iter().all(|line| line.starts_with("+ ropewalk:x:")), "{left:#?}");
+    }
+}
+
+#[test]
+fn a_set_up_on_debian_12_survives_reboots_and_its_removal_leaves_nothing() {
+    a_life(BOOKWORM);
+}
+
+#[test]
+fn a_set_up_on_debian_13_survives_reboots_and_its_removal_leaves_nothing() {
+    a_life(TRIXIE);
+}
