@@ -1,5 +1,5 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | static | oci | openwrt | wheel`.
+//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | release | static | oci | openwrt | wheel`.
 
 use std::process::ExitCode;
 
@@ -11,6 +11,7 @@ mod dist;
 mod kernel;
 mod matrix;
 mod python;
+mod release;
 mod sbom;
 mod setup;
 mod shell;
@@ -51,6 +52,9 @@ cargo xtask CHORE
                                 an image of it for container runtimes, into target/artefacts
   openwrt [--target TRIPLE] [--profile NAME] [--arch NAME]
                                 a package of it for OpenWrt, into target/artefacts
+  release --key FINGERPRINT --url URL FILE...
+                                these artefacts with signed checksums, a repository for apt and an install script, as they
+                                are published at URL, into target/publish
   wheel [--profile NAME] [--target TRIPLE]
                                 the Python package with the program, into target/wheels; NAME is dist if not given; with
                                 a target it is linked by zig: manylinux2014, also for another processor
@@ -103,6 +107,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["static", options @ ..] => artefacts::static_program(options),
         ["oci", options @ ..] => artefacts::oci(options),
         ["openwrt", options @ ..] => artefacts::openwrt(options),
+        ["release", options @ ..] => release::run(options),
         ["python-types"] => wheel::types(),
         ["wheel", options @ ..] => wheel::run(options),
         ["bench", options @ ..] => bench(options),

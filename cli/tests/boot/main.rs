@@ -14,6 +14,7 @@ mod machine;
 mod package;
 mod pair;
 mod purge;
+mod repository;
 mod resolvers;
 mod setup;
 mod upgrade;
