@@ -14,9 +14,13 @@ const ARCHITECTURES: &[(&str, &str)] =
     &[("x86_64", "x86_64"), ("aarch64", "aarch64_generic"), ("armv7", "arm_cortex-a7")];
 /// Files of the package, and where they come from.
 const FILES: &[(&str, u32, &str)] = &[
+    ("etc/config/ropewalk", 0o600, "packaging/openwrt/ropewalk.config"),
     ("etc/init.d/ropewalk", 0o755, "packaging/openwrt/ropewalk.init"),
+    ("etc/uci-defaults/99-ropewalk", 0o755, "packaging/openwrt/uci-defaults"),
+    ("lib/netifd/proto/ropewalk.sh", 0o755, "packaging/openwrt/proto.sh"),
     ("lib/upgrade/keep.d/ropewalk", 0o644, "packaging/openwrt/keep"),
     ("usr/share/ropewalk/rw0.toml.example", 0o644, "packaging/rw0.toml.example"),
+    ("www/luci-static/resources/protocol/ropewalk.js", 0o644, "packaging/openwrt/luci.js"),
 ];
 
 /// Writes `ropewalk-VERSION-TARGET.apk`.

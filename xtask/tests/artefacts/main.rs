@@ -3,5 +3,6 @@
 mod deb;
 mod oci;
 mod openwrt;
+mod openwrt_scripts;
 mod static_program;
 mod support;

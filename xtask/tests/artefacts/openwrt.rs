@@ -24,7 +24,15 @@ fn the_description_has_the_digest_of_the_files() {
     assert_eq!((field("pkgname"), field("arch")), ("ropewalk".into(), "x86_64".into()));
     assert_headers_have_names(&data);
     let list = run("tar", &["--list", "--file", data.to_str().unwrap()]);
-    for file in ["usr/bin/ropewalk", "etc/init.d/ropewalk", "lib/upgrade/keep.d/ropewalk"] {
+    for file in [
+        "usr/bin/ropewalk",
+        "etc/config/ropewalk",
+        "etc/init.d/ropewalk",
+        "etc/uci-defaults/99-ropewalk",
+        "lib/netifd/proto/ropewalk.sh",
+        "lib/upgrade/keep.d/ropewalk",
+        "www/luci-static/resources/protocol/ropewalk.js",
+    ] {
         assert!(list.lines().any(|line| line == file), "{file} in {list}");
     }
 }
@@ -39,26 +47,6 @@ fn assert_headers_have_names(archive: &Path) {
         let size = std::str::from_utf8(&bytes[at + 124..at + 135]).unwrap();
         at += 512 + usize::from_str_radix(size, 8).unwrap().next_multiple_of(512);
     }
-}
-
-#[test]
-fn the_init_script_is_one_of_the_shell() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/openwrt/ropewalk.init");
-    run("sh", &["-n", script]);
-}
-
-#[test]
-fn the_history_of_a_router_is_in_memory() {
-    let script =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/openwrt/ropewalk.init")).unwrap();
-    let tunnels = folder("openwrt-tunnels");
-    fs::write(tunnels.join("rw0.toml"), "").unwrap();
-    let script = script.replace("/etc/ropewalk", tunnels.to_str().unwrap());
-    let stubs = "mkdir() { :; }; procd_open_instance() { :; }; procd_close_instance() { :; }; procd_set_param() { echo \"$*\"; }";
-    let parameters = run("sh", &["-c", &format!("{stubs}\n{script}\nstart_service")]);
-    assert!(parameters.lines().any(|line| line == "env STATE_DIRECTORY=/tmp/ropewalk"), "{parameters}");
-    let kept = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/openwrt/keep")).unwrap();
-    assert!(!kept.contains("/var") && !kept.contains("/tmp"), "{kept}");
 }
 
 /// A file of a compressed tar archive without its end.
