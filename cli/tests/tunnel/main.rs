@@ -12,6 +12,7 @@
 
 mod attacks;
 mod causes;
+mod compatibility;
 mod dashboard;
 mod enrolment;
 mod failures;
