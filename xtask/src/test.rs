@@ -22,7 +22,8 @@ const KERNEL: &str = "ROPEWALK_LINUX";
 const CI: &str = "CI";
 
 /// The parts of the full tier's tests, by how the names of their programs begin; the first that matches counts.
-const PARTS: [(&str, &[&str]); 5] = [
+const PARTS: [(&str, &[&str]); 6] = [
+    ("Debian with systemd", &["ropewalk::boot"]),
     ("artefacts", &["xtask::"]),
     ("tunnel in namespaces", &["ropewalk::tunnel", "ropewalk-daemon"]),
     ("lab", &["ropewalk::lab", "ropewalk-lab"]),
@@ -148,6 +149,7 @@ mod tests {
     #[test]
     fn every_program_belongs_to_a_part() {
         assert_eq!(part_of("xtask::artefacts"), "artefacts");
+        assert_eq!(part_of("ropewalk::boot"), "Debian with systemd");
         assert_eq!(part_of("ropewalk::tunnel"), "tunnel in namespaces");
         assert_eq!(part_of("ropewalk-kernel::parity"), "kernel programs");
         assert_eq!(part_of("ropewalk-sim::suite"), "simulator and pure crates");
