@@ -40,15 +40,12 @@ const FILTERS: &[(&str, &[&str])] = &[
     ("ropewalk-node::many", &["--skip=a_thousand_clients"]),
     ("ropewalk-seal", &["--skip=exhaustive::"]),
     ("ropewalk-scenario::suite", &["--skip=effective::the_shipped_scenarios"]),
-    (
-        "ropewalk-sim::suite",
-        &["--skip=goals::", "--skip=kernel::", "--skip=ns2::", "--skip=relay::no_congestion_control"],
-    ),
+    ("ropewalk-sim::suite", &["--skip=goals::", "--skip=kernel::", "--skip=ns2::", "--skip=relay::"]),
     ("ropewalk-store::suite", &["--skip=kill::"]),
 ];
 
-/// At most so many seeds of each campaign; `testing::SEEDS` is the variable.
-const SEEDS: (&str, &str) = ("ROPEWALK_SEEDS", "20");
+/// At most so many seeds of each campaign (`testing::SEEDS`), and random inputs of each property (proptest has 256).
+const FEWER: [(&str, &str); 2] = [("ROPEWALK_SEEDS", "20"), ("PROPTEST_CASES", "64")];
 
 /// The line of cargo's that builds the tests.
 pub(super) fn build_line() -> String {
@@ -62,13 +59,10 @@ pub(super) fn selected(binaries: &[Binary]) -> impl Iterator<Item = (&Binary, &'
     binaries.iter().map(move |binary| (binary, filters(binary)))
 }
 
-/// `variables`, and the one for fewer seeds unless it is set.
+/// `variables`, and those for fewer seeds unless they are set.
 pub(super) fn variables<'v>(variables: &[(&'v str, &'v Path)]) -> Vec<(&'v str, &'v Path)> {
-    let mut variables = variables.to_vec();
-    if std::env::var_os(SEEDS.0).is_none() {
-        variables.push((SEEDS.0, Path::new(SEEDS.1)));
-    }
-    variables
+    let fewer = FEWER.into_iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    variables.iter().copied().chain(fewer.map(|(name, value)| (name, Path::new(value)))).collect()
 }
 
 #[cfg(test)]
