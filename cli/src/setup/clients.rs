@@ -1,19 +1,16 @@
 //! The clients of a server: `setup server --add`, `--revoke` and `--list`, and the tokens.
 
-use super::plan::user_ids;
 use super::record::{Record, ServerRecord};
 use super::token::{Token, nth_address, server_address};
-use super::{DAEMON_USER, environment, qr};
+use super::{environment, qr};
 use crate::tunnel::runtime_directory;
 use crate::{Failure, output};
 use daemon::config::{self, EnrolledPeer, Mode, PEER_NAME_HELP, PeersFile, TunnelConfig, is_peer_name, unix_time};
 use daemon::control_plane::{Client, ClientError};
 use ipnet::IpNet;
 use seal::{PresharedKey, PrivateKey, SystemEntropy};
-use std::fs;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use time::OffsetDateTime;
 
 /// A server that is set up.
@@ -81,8 +78,15 @@ impl Server {
     }
 
     /// Removes a client, whose session ends.
+    ///
+    /// Whoever keeps the lock of the list does not keep a client in.
     pub(super) fn revoke(&self, name: &str) -> Result<(), Failure> {
-        let mut file = self.peers()?;
+        let without_lock = |error: Failure| -> Result<_, Failure> {
+            let file = PeersFile::open_without_lock(&self.peers_file).map_err(Failure::Configuration)?;
+            output::warn(&format!("note: the list of peers is written without its lock: {error}"));
+            Ok(file)
+        };
+        let mut file = self.peers().or_else(without_lock)?;
         let count = file.peers.len();
         file.peers.retain(|peer| peer.name != name);
         if file.peers.len() == count {
@@ -115,10 +119,8 @@ impl Server {
 
     /// Writes the file for the daemon's user, and has it read if the daemon runs.
     fn write(&self, file: PeersFile) -> Result<(), Failure> {
-        let path = &self.peers_file;
-        let owner = fs::metadata(path.parent().unwrap_or(Path::new("/")));
-        let owner = owner.ok().map(|folder| (folder.uid(), folder.gid())).or_else(|| user_ids(DAEMON_USER));
-        file.write(owner).map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
+        let written = file.folder_owner().and_then(|owner| file.write(Some(owner)));
+        written.map_err(|error| Failure::Environment(format!("{}: {error}", self.peers_file.display())))?;
         drop(file);
         match Client::new(&runtime_directory(), &self.interface).request("POST", "/v1/reload", "") {
             Ok(_) => Ok(()),

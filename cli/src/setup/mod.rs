@@ -1,10 +1,12 @@
 //! `setup`: a server, its clients, a client, and undoing either.
 //!
-//! - `plan`: the steps, shown before they are made; `record`: what was done, and how to undo it.
+//! - `plan`: the steps, shown before they are made; `record`: what was done, and how to undo it; `access`: whose files
+//!   and folders are.
 //! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`: those of a client.
 //! - `token`, `qr`: what a client needs, as one word; `clients`: who has which; `enrolment`: its use.
 //! - `host`: what this machine has; `probe`: what the new tunnel does.
 
+mod access;
 mod client;
 mod clients;
 mod dns;

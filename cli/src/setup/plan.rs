@@ -1,14 +1,16 @@
 //! The steps of a set-up: shown first, then made one by one.
 
+use super::access::{access, difference, give, is_as_wanted, make_folder, of_folder};
 use super::host;
 use super::record::{Record, Undo, read_sysctl, write_sysctl};
 use super::service::Service;
-use nix::unistd::{Gid, Uid, User};
+use filesystem::Folder;
+use nix::unistd::User;
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::ops::RangeBounds;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -60,7 +62,8 @@ impl Step {
         match self {
             Self::User(name) => format!("  user     {name}: a system user without a login\n"),
             Self::Folder { path, mode, owner } => {
-                format!("  folder   {}{}\n", path.display(), access(*mode, owner.as_deref()))
+                let now = difference(path);
+                format!("  folder   {}{}{now}\n", path.display(), access(*mode, owner.as_deref()))
             }
             Self::File(NewFile { path, mode, owner, text, shown_as }) => {
                 let mut lines = format!("  file     {}{}", path.display(), access(*mode, owner.as_deref()));
@@ -91,7 +94,10 @@ impl Step {
     fn undo(&self) -> Option<Undo> {
         match self {
             Self::User(name) => Some(Undo::Command(words(&["userdel", name]))),
-            Self::Folder { path, .. } => Some(Undo::Folder(path.clone())),
+            Self::Folder { path, .. } => Some(match of_folder(path) {
+                Some((mode, owner)) => Undo::FolderAccess { path: path.clone(), mode, owner },
+                None => Undo::Folder(path.clone()),
+            }),
             Self::File(NewFile { path, .. }) => Some(Undo::File(path.clone())),
             Self::AtRemoval(undo) => Some(undo.clone()),
             Self::Sysctl { key, .. } => read_sysctl(key).map(|value| Undo::Sysctl { key: key.clone(), value }),
@@ -104,7 +110,7 @@ impl Step {
     fn is_done(&self) -> bool {
         match self {
             Self::User(name) => user_exists(name),
-            Self::Folder { path, .. } => path.is_dir(),
+            Self::Folder { path, mode, owner } => is_as_wanted(path, *mode, owner.as_deref()),
             Self::Sysctl { key, value } => read_sysctl(key).as_ref() == Some(value),
             _ => false,
         }
@@ -126,11 +132,7 @@ impl Step {
                 "/usr/sbin/nologin",
                 name,
             ])),
-            Self::Folder { path, mode, owner } => {
-                fs::create_dir(path).map_err(error_at(path))?;
-                fs::set_permissions(path, fs::Permissions::from_mode(*mode)).map_err(error_at(path))?;
-                change_owner(path, owner.as_deref())
-            }
+            Self::Folder { path, mode, owner } => make_folder(path, *mode, owner.as_deref()),
             Self::File(file) => write_new(file).map_err(error_at(&file.path))?,
             Self::AtRemoval(_) => Ok(()),
             Self::Sysctl { key, value } => write_sysctl(key, value),
@@ -140,42 +142,24 @@ impl Step {
     }
 }
 
-fn access(mode: u32, owner: Option<&str>) -> String {
-    owner.map_or_else(|| format!(" ({mode:04o})"), |owner| format!(" ({mode:04o}, {owner})"))
-}
-
 /// Writes a file beside its name, and links it there: it is whole or missing, and never replaces another one.
 fn write_new(file: &NewFile) -> io::Result<Result<(), String>> {
-    let mut name = file.path.file_name().unwrap_or_default().to_owned();
-    name.push(".ropewalk-new");
-    let new = file.path.with_file_name(name);
-    let _ = fs::remove_file(&new);
-    let mut output = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    let (folder, name) = Folder::of_file(&file.path)?;
+    let mut new_name = name.clone();
+    new_name.push(".ropewalk-new");
+    folder.remove(&new_name)?;
+    let mut output = folder.create_new(&new_name, 0o600)?;
     output.write_all(file.text.as_bytes())?;
+    let owned = give(&output, file.owner.as_deref());
     output.set_permissions(fs::Permissions::from_mode(file.mode))?;
     output.sync_all()?;
-    let owned = change_owner(&new, file.owner.as_deref());
-    let linked = fs::hard_link(&new, &file.path);
-    fs::remove_file(&new)?;
+    let linked = folder.link(&new_name, &name);
+    folder.remove(&new_name)?;
     linked.map(|()| owned)
 }
 
 pub(super) fn user_exists(name: &str) -> bool {
     User::from_name(name).ok().flatten().is_some()
-}
-
-/// The ids of a user, and of its group.
-pub(super) fn user_ids(name: &str) -> Option<(u32, u32)> {
-    User::from_name(name).ok().flatten().map(|user| (Uid::as_raw(user.uid), Gid::as_raw(user.gid)))
-}
-
-/// Gives `path` to a user, `USER`, or to root and the group of a user, `root:USER`.
-fn change_owner(path: &Path, owner: Option<&str>) -> Result<(), String> {
-    let Some(owner) = owner else { return Ok(()) };
-    let (name, is_group_only) = owner.strip_prefix("root:").map_or((owner, false), |name| (name, true));
-    let (user, group) = user_ids(name).ok_or_else(|| format!("there is no user {name}"))?;
-    chown(path, Some(if is_group_only { 0 } else { user }), Some(group))
-        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Steps in their order.

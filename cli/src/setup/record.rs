@@ -3,8 +3,10 @@
 //! Each step is written down before it is made, so that one that was interrupted is undone too. The folder is root's alone:
 //! what it holds is carried out as root, and the daemon's user must not be able to write it.
 
+use super::access::{access, owner_name, set_access};
 use super::host;
 use super::service::Service;
+use filesystem::Folder;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -59,6 +61,8 @@ pub(super) enum Undo {
     DaemonFile(PathBuf),
     /// Removes a folder, if it is empty.
     Folder(PathBuf),
+    /// Gives a folder its permissions and its owner before, user and group.
+    FolderAccess { path: PathBuf, mode: u32, owner: (u32, u32) },
     /// Sets a key of `/proc/sys` to the value before.
     Sysctl { key: String, value: String },
     /// Runs a command.
@@ -148,6 +152,10 @@ impl Undo {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                 result => missing_is_fine(path, result),
             },
+            Self::FolderAccess { path, mode, owner } => {
+                let changed = Folder::open(path).and_then(|folder| set_access(&folder, *mode, Some(*owner)));
+                missing_is_fine(path, changed)
+            }
             Self::Sysctl { key, value } => write_sysctl(key, value),
             Self::Command(command) => host::run(command),
             Self::Rules(comment) => delete_rules(comment),
@@ -161,6 +169,9 @@ impl std::fmt::Display for Undo {
         match self {
             Self::File(path) | Self::DaemonFile(path) => write!(f, "remove   {}", path.display()),
             Self::Folder(path) => write!(f, "remove   {}, if it is empty", path.display()),
+            Self::FolderAccess { path, mode, owner } => {
+                write!(f, "access   {}{}, as before", path.display(), access(*mode, Some(&owner_name(*owner))))
+            }
             Self::Sysctl { key, value } => write!(f, "sysctl   {key} = {value}, as before"),
             Self::Command(command) => write!(f, "run      {}", command.join(" ")),
             Self::Rules(comment) => write!(f, "nftables delete the rules with the comment \"{comment}\""),

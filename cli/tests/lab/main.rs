@@ -9,6 +9,8 @@
 //!   FTP's.
 //! - `ends`: interrupted and failing runs there. `coupled`: eBPF programs on this machine's kernel.
 
+#![allow(clippy::disallowed_methods, reason = "folders of tests are theirs alone")]
+
 mod coupled;
 mod ends;
 mod netns;

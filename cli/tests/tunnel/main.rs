@@ -10,6 +10,8 @@
 //! - `privileges`: the daemon's user as the attacker of root.
 //! - `protocol`: an implementation in Python as the peer.
 
+#![allow(clippy::disallowed_methods, reason = "folders of tests are theirs alone")]
+
 mod attacks;
 mod causes;
 mod compatibility;

@@ -1,63 +1,58 @@
 //! Files in which the daemon keeps what a restart shall not forget.
 
-use nix::fcntl::OFlag;
-use std::fs::{File, OpenOptions, TryLockError};
+use filesystem::{Folder, LockedFile};
+use nix::unistd::User;
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::ops::Deref;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes before the text of a copy.
 const HEADER_LEN: usize = 16;
 
-/// A file that is locked against other daemons until it is dropped.
+/// Where a file is kept, and whose it will be.
 #[derive(Debug)]
-pub(crate) struct LockedFile(File);
-
-impl Deref for LockedFile {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
+pub(crate) struct Place {
+    folder: Folder,
+    name: OsString,
+    owner: Option<(u32, u32)>,
 }
 
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        // Closing would leave the lock to a program that another thread is starting: between fork and exec it has a
-        // copy of every descriptor. An error leaves it to the close.
-        let _ = self.0.unlock();
+impl Place {
+    /// The place of the file at `path`, which is given to `user` if the folder is that user's: for those who look at it,
+    /// and for a daemon that starts as this user. This one goes on by the descriptor that it has.
+    ///
+    /// # Errors
+    /// The folder cannot be opened.
+    pub(crate) fn new(path: &Path, user: Option<&User>) -> io::Result<Self> {
+        let (folder, name) = Folder::of_file(path)?;
+        Ok(Self { folder, name, owner: user.map(|user| (user.uid.as_raw(), user.gid.as_raw())) })
     }
-}
 
-/// Opens or makes a file, and locks it.
-///
-/// # Errors
-/// It cannot be opened or made, it is a symbolic link or no regular file, or another daemon writes it.
-pub(crate) fn open_locked(path: &Path) -> io::Result<LockedFile> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o640);
-    let file = options.custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits()).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"));
+    /// Opens or makes the file, and locks it: the file is its own lock.
+    ///
+    /// # Errors
+    /// It cannot be opened or made, it is a link or no regular file, or another daemon writes it.
+    pub(crate) fn open(&self) -> io::Result<LockedFile> {
+        let is_written = || io::Error::new(io::ErrorKind::WouldBlock, "another daemon writes it");
+        let file = self.folder.open_locked(&self.name)?.ok_or_else(is_written)?;
+        // An earlier version let the group read it, and so lock it.
+        file.set_permissions(PermissionsExt::from_mode(0o600))?;
+        self.owner.map_or(Ok(()), |owner| self.folder.give(&file, owner))?;
+        Ok(file)
     }
-    match file.try_lock() {
-        Ok(()) => Ok(LockedFile(file)),
-        Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, "another daemon writes it")),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
 
-/// Renames a file that cannot be used to `NAME.damaged`, and makes a new one.
-///
-/// # Errors
-/// The file system's.
-pub(crate) fn replace_damaged(path: &Path) -> io::Result<(LockedFile, PathBuf)> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".damaged");
-    let aside = PathBuf::from(name);
-    std::fs::rename(path, &aside)?;
-    Ok((open_locked(path)?, aside))
+    /// Renames a file that cannot be used to `NAME.damaged`, and makes a new one.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(crate) fn replace_damaged(&self) -> io::Result<(LockedFile, PathBuf)> {
+        let mut aside = self.name.clone();
+        aside.push(".damaged");
+        self.folder.rename(&self.name, &aside)?;
+        Ok((self.open()?, self.folder.path().join(aside)))
+    }
 }
 
 /// A text of which the file has two copies, written in turn, so that one is whole at any time: CRC-32 of what follows 4,
@@ -117,21 +112,5 @@ impl TwoCopies {
         file.write_all_at(&bytes, self.start + (sequence % 2) * self.len as u64)?;
         self.sequence = sequence;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dropped_file_is_free_while_a_copy_of_its_descriptor_is_open() {
-        let path = std::env::temp_dir().join(format!("ropewalk-kept-{}", std::process::id()));
-        let file = open_locked(&path).unwrap();
-        let _copy = file.try_clone().unwrap(); // as a forked process has it
-        assert_eq!(open_locked(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        drop(file);
-        open_locked(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -9,6 +9,8 @@ mod kept_file;
 pub mod keys;
 pub mod log;
 pub mod notify;
+#[cfg(test)]
+mod planted;
 mod quota;
 pub mod show;
 pub mod speed_test;

@@ -23,7 +23,8 @@ const fn impure(name: &'static str, crates: &'static [&'static str]) -> CrateRul
 /// The allowed dependencies, lower crates first. Dev-dependencies are exempt.
 const CRATES: &[CrateRule] = &[
     pure("units", &[], &["rand_core", "rand_pcg", "serde"]),
-    pure("params", &[], &[]),
+    pure("filesystem", &[], &["nix"]),
+    pure("params", &["filesystem"], &[]),
     impure("testing", &[]),
     impure("sock-diag", &[]),
     pure("parse", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),
@@ -39,14 +40,17 @@ const CRATES: &[CrateRule] = &[
     pure("machine", &["control", "link", "schedule", "transport", "units", "wire"], &[]),
     pure(
         "scenario",
-        &["link", "machine", "params", "parse", "transport", "units"],
+        &["filesystem", "link", "machine", "params", "parse", "transport", "units"],
         &["libm", "schemars", "serde", "serde_json", "toml", "toml_edit"],
     ),
     pure("mpt", &["parse", "schedule", "units", "wire"], &["ipnet"]),
     pure("relay", &["units", "wire"], &[]),
     pure("node", &["machine", "seal", "units", "wire"], &[]),
     pure("testnet", &["link", "machine", "seal", "units", "wire"], &[]),
-    impure("daemon", &["control", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"]),
+    impure(
+        "daemon",
+        &["control", "filesystem", "machine", "mpt", "node", "parse", "relay", "schedule", "seal", "units", "wire"],
+    ),
     impure("kernel", &[]),
     impure("stress", &["kernel", "units"]),
     impure("lab", &["kernel", "link", "params", "parse", "record", "scenario", "sock-diag", "units"]),
@@ -68,7 +72,7 @@ const CRATES: &[CrateRule] = &[
         ],
     ),
     impure("learning", &["control", "link", "params", "policy", "scenario", "schedule", "sim", "units"]),
-    impure("store", &["record"]),
+    impure("store", &["filesystem", "record"]),
     impure("report", &["control", "parse", "record", "scenario", "units"]),
     impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "units"]),
     impure(

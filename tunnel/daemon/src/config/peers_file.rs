@@ -2,15 +2,17 @@
 //!
 //! A new peer has a one-time key, which a token carries, until `token-expires`. With it the client opens a session and
 //! names the public key of its own, which then takes the one-time key's place: a token works once. The file is written
-//! whole, as a new one that is renamed, under a lock of its folder.
+//! whole, as a new one that is renamed. Who writes it holds the lock of `FILE.lock`, which only the file's owner and root can
+//! open.
 
+use filesystem::{Folder, Lock};
+use nix::unistd::Uid;
 use seal::{PresharedKey, PublicKey};
+use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::net::IpAddr;
-use std::os::unix::fs::{OpenOptionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,7 +26,11 @@ use zeroize::Zeroizing;
 /// The longest peers-file, bytes: ten thousand peers.
 const MAX_LEN: u64 = 4 << 20;
 /// The time for which another process may hold the lock.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time until the lock is tried again.
+pub(crate) const LOCK_INTERVAL: Duration = Duration::from_millis(50);
+/// Why the file is not written.
+pub(crate) const LOCKED: &str = "another process holds the lock of the list of peers: try again";
 /// The longest name of a peer, bytes.
 const MAX_NAME_LEN: usize = 64;
 /// What a name of a peer must be.
@@ -58,13 +64,14 @@ pub struct EnrolledPeer {
     pub token_expires: Option<u64>,
 }
 
-/// The peers, under the lock of the file's folder.
+/// The peers, under the file's lock.
 #[derive(Debug)]
 pub struct PeersFile {
-    path: PathBuf,
+    folder: Folder,
+    name: OsString,
     /// The peers, in the file's order.
     pub peers: Vec<EnrolledPeer>,
-    _lock: File,
+    _lock: Option<Lock>,
 }
 
 /// The outcome of an enrolment.
@@ -84,63 +91,90 @@ pub(super) fn read(path: &Path) -> io::Result<secrets::SecretText> {
     secrets::read_untrusted(path, MAX_LEN)
 }
 
-/// Locks a file, which may take `timeout`.
-fn lock_within(file: &File, timeout: Duration) -> io::Result<()> {
-    let start = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if start.elapsed() < timeout => thread::sleep(Duration::from_millis(50)),
-            Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock of its folder"));
-            }
-        }
-    }
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> ConfigErrors + '_ {
+    |error| Error::unreadable(&path.display().to_string(), format!("cannot read it: {error}")).into()
+}
+
+/// The peers of the file at `path`, read without its lock: it is whole at any time. A missing one has none.
+///
+/// # Errors
+/// It cannot be read, or is wrong.
+pub(crate) fn peers(path: &Path) -> Result<Vec<EnrolledPeer>, ConfigErrors> {
+    let file = match read(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(path)(error)),
+    };
+    read_peers(&file.text).map_err(|diagnostic| {
+        Error::new(&path.display().to_string(), &super::mask::mask_secrets(&file.text), diagnostic).into()
+    })
 }
 
 impl PeersFile {
-    /// Locks the folder of the file at `path` and reads the file; a missing one has no peers.
+    /// Locks and reads the file at `path`; a missing one has no peers. Waits for another process that has the lock.
     ///
     /// # Errors
-    /// The folder cannot be opened; the file cannot be read, or is wrong.
+    /// Another process has the lock for [`LOCK_TIMEOUT`]; the file cannot be read, or is wrong.
     pub fn open(path: &Path) -> Result<Self, ConfigErrors> {
-        let to_error = |error: io::Error| {
-            ConfigErrors::from(Error::unreadable(&path.display().to_string(), format!("cannot read it: {error}")))
-        };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let lock = File::open(folder).map_err(to_error)?;
-        lock_within(&lock, LOCK_TIMEOUT).map_err(to_error)?;
-        let peers = match read(path) {
-            Ok(file) => read_peers(&file.text).map_err(|diagnostic| {
-                Error::new(&path.display().to_string(), &super::mask::mask_secrets(&file.text), diagnostic)
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(to_error(error)),
-        };
-        Ok(Self { path: path.to_owned(), peers, _lock: lock })
+        let start = Instant::now();
+        loop {
+            match Self::try_open(path)? {
+                Some(file) => return Ok(file),
+                None if start.elapsed() < LOCK_TIMEOUT => thread::sleep(LOCK_INTERVAL),
+                None => return Err(unreadable(path)(io::Error::new(io::ErrorKind::TimedOut, LOCKED))),
+            }
+        }
     }
 
-    /// Writes the file: a new one with mode 0600 in its place. `owner` is the user and group that it belongs to, if
-    /// not this process's.
+    /// As [`PeersFile::open`], without waiting: `None` if another process has the lock.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is wrong.
+    pub fn try_open(path: &Path) -> Result<Option<Self>, ConfigErrors> {
+        let (folder, name) = Folder::of_file(path).map_err(unreadable(path))?;
+        let mut lock_name = name.clone();
+        lock_name.push(".lock");
+        let Some(lock) = folder.try_lock(&lock_name).map_err(unreadable(path))? else { return Ok(None) };
+        if Uid::effective().is_root() {
+            let owner = folder.owner().map_err(unreadable(path))?;
+            // A daemon that is root without the right to change owners has no folder of another user's.
+            let _ = folder.give(lock.file(), owner);
+        }
+        Ok(Some(Self { peers: peers(path)?, folder, name, _lock: Some(lock) }))
+    }
+
+    /// As [`PeersFile::open`], whoever has the lock: for root, whose change must be made even if the daemon's user keeps the
+    /// lock. An enrolment at that very moment may be lost.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is wrong.
+    pub fn open_without_lock(path: &Path) -> Result<Self, ConfigErrors> {
+        let (folder, name) = Folder::of_file(path).map_err(unreadable(path))?;
+        Ok(Self { peers: peers(path)?, folder, name, _lock: None })
+    }
+
+    /// The folder's owner, user and group, whose the file shall be.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn folder_owner(&self) -> io::Result<(u32, u32)> {
+        self.folder.owner()
+    }
+
+    /// Writes the file: a new one with mode 0600 in its place. `owner` is the user and group that it is given to if the
+    /// folder is theirs.
     ///
     /// # Errors
     /// The file system's; the earlier file is untouched then.
     pub fn write(&self, owner: Option<(u32, u32)>) -> io::Result<()> {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let new_path = self.path.with_file_name(name);
-        match fs::remove_file(&new_path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new_path)?;
-        if let Some((user, group)) = owner {
-            fchown(&file, Some(user), Some(group))?;
-        }
+        let mut new_name = self.name.clone();
+        new_name.push(".new");
+        self.folder.remove(&new_name)?;
+        let mut file = self.folder.create_new(&new_name, 0o600)?;
+        owner.map_or(Ok(()), |owner| self.folder.give(&file, owner))?;
         file.write_all(self.text().as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new_path, &self.path)
+        self.folder.rename(&new_name, &self.name)
     }
 
     fn text(&self) -> Zeroizing<String> {

@@ -153,7 +153,7 @@ fn open_quotas(reloader: &mut Reloader, user: Option<&User>) {
     let config = &reloader.control.config;
     let of_uplinks = config.interface.uplinks.as_ref().is_some_and(|options| !options.quotas.is_empty());
     let has_quotas = of_uplinks || config.paths.iter().any(|path| path.quota.is_some());
-    let (quotas, events) = QuotaKeeper::open(quota_file(config, has_quotas), has_quotas, user);
+    let (quotas, events) = QuotaKeeper::open(quota_file(config, has_quotas, user), has_quotas, user);
     reloader.quotas = quotas;
     events.into_iter().for_each(|event| reloader.observer.events.push(event));
 }

@@ -10,7 +10,9 @@
 
 use super::reload::Reloader;
 use super::server::{PendingRequest, Refusal, Request};
-use crate::config::{ConfiguredPeer, Enrolment, Mode, PeersFile, TunnelConfig, unix_time};
+use crate::config::{
+    ConfiguredPeer, Enrolment, LOCK_INTERVAL, LOCK_TIMEOUT, Mode, PeersFile, TunnelConfig, enrolled_peers, unix_time,
+};
 use crate::event::{Event, EventKind, EventLevel};
 use ipnet::IpNet;
 use seal::PublicKey;
@@ -100,7 +102,7 @@ async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<Pe
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client sent no line");
     let line = tokio::time::timeout(TIMEOUT, read_line(&mut stream)).await.map_err(late)??;
     let answer = match line.strip_prefix(GREETING).map(str::parse::<PublicKey>) {
-        Some(Ok(key)) => request(requests, Request::Enrol(source, key)).await,
+        Some(Ok(key)) => request_enrolment(requests, source, key).await,
         _ => {
             debug!(%source, "enrolment: a malformed line");
             Err("a line is `rw1 PUBLICKEY`".to_owned())
@@ -120,14 +122,26 @@ async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<Pe
     written.map_or(Ok(()), |written| written.map(drop))
 }
 
-async fn request(requests: &mpsc::Sender<PendingRequest>, request: Request) -> Result<String, String> {
-    let (sender, receiver) = oneshot::channel();
-    let closing = || "the tunnel is going down".to_owned();
-    requests.send((request, sender)).await.map_err(|_| closing())?;
-    match receiver.await {
-        Ok(result) => result.map_err(|refusal| refusal.text().to_owned()),
-        Err(_) => Err(closing()),
+/// Requests an enrolment until the list of peers is not locked. The control loop goes on meanwhile.
+async fn request_enrolment(
+    requests: &mpsc::Sender<PendingRequest>,
+    source: IpAddr,
+    key: PublicKey,
+) -> Result<String, String> {
+    let start = tokio::time::Instant::now();
+    loop {
+        match request(requests, Request::Enrol(source, key)).await {
+            Err(Refusal::Busy) if start.elapsed() < LOCK_TIMEOUT => tokio::time::sleep(LOCK_INTERVAL).await,
+            result => return result.map_err(|refusal| refusal.text().to_owned()),
+        }
     }
+}
+
+async fn request(requests: &mpsc::Sender<PendingRequest>, request: Request) -> Result<String, Refusal> {
+    let (sender, receiver) = oneshot::channel();
+    let closing = || Refusal::Other("the tunnel is going down".to_owned());
+    requests.send((request, sender)).await.map_err(|_| closing())?;
+    receiver.await.unwrap_or_else(|_| Err(closing()))
 }
 
 /// Reads a line without its end.
@@ -171,30 +185,32 @@ pub(super) fn event(source: IpAddr, result: &Result<String, Refusal>) -> Event {
 
 impl Reloader {
     /// Writes the client's key into the `peers-file`. The tunnel has it from [`Request::EndEnrolment`] on.
-    pub(super) fn enrol(&self, source: IpAddr, key: PublicKey) -> Result<String, String> {
+    pub(super) fn enrol(&self, source: IpAddr, key: PublicKey) -> Result<String, Refusal> {
         let config = &self.control.config;
-        let current = peer_of(config, source).and_then(|peer| peer.public_key).ok_or("no peer has this address")?;
-        let file = config.interface.peers_file.as_ref().ok_or("this end enrols nobody")?;
+        let refused = |reason: &str| Refusal::Other(reason.to_owned());
+        let peer = peer_of(config, source).and_then(|peer| peer.public_key);
+        let current = peer.ok_or_else(|| refused("no peer has this address"))?;
+        let file = config.interface.peers_file.as_ref().ok_or_else(|| refused("this end enrols nobody"))?;
         let mut taken: Vec<_> = config.peers.iter().filter_map(|peer| peer.public_key).collect();
         if let Mode::Ropewalk { private_key } = &config.mode {
             taken.push(private_key.public_key());
         }
         let internal = |error: &dyn fmt::Display| {
             error!("enrolment: {error}");
-            "the server cannot write its list of peers: its log has the reason".to_owned()
+            refused("the server cannot write its list of peers: its log has the reason")
         };
-        let mut peers = PeersFile::open(file).map_err(|error| internal(&error))?;
+        let mut peers = PeersFile::try_open(file).map_err(|error| internal(&error))?.ok_or(Refusal::Busy)?;
         match peers.enrol(current, key, &taken, unix_time()).map_err(|error| internal(&error))? {
             Enrolment::Enrolled(name) => Ok(name),
-            Enrolment::Refused(reason) => Err(reason),
+            Enrolment::Refused(reason) => Err(Refusal::Other(reason)),
         }
     }
 
     /// The configuration in force with the keys of the `peers-file`.
     pub(super) fn enrolled_config(&self) -> TunnelConfig {
         let mut config = self.control.config.clone();
-        let peers = config.interface.peers_file.as_ref().and_then(|file| PeersFile::open(file).ok());
-        for entry in peers.iter().flat_map(|peers| &peers.peers) {
+        let peers = config.interface.peers_file.as_ref().and_then(|file| enrolled_peers(file).ok());
+        for entry in peers.iter().flatten() {
             let is_entry =
                 |peer: &&mut ConfiguredPeer| peer.token_expires.is_some() && peer.name.as_ref() == Some(&entry.name);
             if let Some(peer) = config.peers.iter_mut().find(is_entry) {

@@ -32,6 +32,9 @@ mod supervisor;
 mod system_calls;
 mod uplinks;
 
+#[cfg(test)]
+pub(crate) use observation::listen_unix;
+
 pub use client::{Client, ClientError};
 pub use control_loop::{clean_up, run};
 pub use diagnosis::own_addresses;

@@ -1,5 +1,6 @@
 //! Records the tunnel's history, and serves the dashboard.
 
+use super::run_folder;
 use super::server::{Shared, read_only_routes};
 use crate::config::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, TunnelConfig};
 use crate::dashboard::{
@@ -9,10 +10,10 @@ use crate::event::Event;
 use crate::notify::{Notifier, start_runner};
 use crate::status::TunnelStatus;
 use axum::serve::Listener;
-use nix::unistd::{User, chown};
+use filesystem::Folder;
+use nix::unistd::User;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
@@ -21,6 +22,7 @@ use tracing::{info, warn};
 
 /// The state directory if systemd does not name one (`StateDirectory=`).
 const STATE_DIRECTORY: &str = "/var/lib/ropewalk";
+const STATE_DIRECTORY_MODE: u32 = 0o750;
 
 /// What is open before privileges are dropped.
 pub(super) struct Observation {
@@ -117,13 +119,11 @@ fn history_file(config: &TunnelConfig, user: Option<&User>) -> Option<HistoryFil
         HistoryTarget::File(path) => path.clone(),
         HistoryTarget::StateDirectory => state_directory()?.join(format!("{}.history", config.interface.name)),
     };
-    match HistoryFile::open(&path) {
+    match HistoryFile::open(&path, user) {
         Ok((file, aside)) => {
             if let Some(aside) = aside {
                 warn!("{} was no history of this version: it is now {}", path.display(), aside.display());
             }
-            // Only for those who look at the file; the daemon writes by the descriptor that it has.
-            let _ = user.map(|user| chown(&path, Some(user.uid), Some(user.gid)));
             Some(file)
         }
         Err(error) => {
@@ -134,12 +134,20 @@ fn history_file(config: &TunnelConfig, user: Option<&User>) -> Option<HistoryFil
 }
 
 /// The file in which quotas are counted. Without a state directory one is made if there are quotas.
-pub(super) fn quota_file(config: &TunnelConfig, has_quotas: bool) -> Option<PathBuf> {
+pub(super) fn quota_file(config: &TunnelConfig, has_quotas: bool, user: Option<&User>) -> Option<PathBuf> {
     if has_quotas && state_directory().is_none() {
-        let made = std::fs::DirBuilder::new().mode(0o755).create(STATE_DIRECTORY);
-        made.unwrap_or_else(|error| warn!("{STATE_DIRECTORY} cannot be made: {error}"));
+        make_state_directory(user).unwrap_or_else(|error| warn!("{STATE_DIRECTORY} cannot be made: {error}"));
     }
     Some(state_directory()?.join(format!("{}.quota", config.interface.name)))
+}
+
+/// Makes [`STATE_DIRECTORY`] as `ropewalk setup` makes it: the daemon's user's alone.
+fn make_state_directory(user: Option<&User>) -> io::Result<()> {
+    let (folder, is_new) = Folder::open_or_make(Path::new(STATE_DIRECTORY), STATE_DIRECTORY_MODE)?;
+    match user {
+        Some(user) if is_new => folder.set_owner((user.uid.as_raw(), user.gid.as_raw())),
+        _ => Ok(()),
+    }
 }
 
 /// systemd's state directory, or [`STATE_DIRECTORY`] if it is there.
@@ -169,15 +177,8 @@ async fn open_server(config: &DashboardConfig, user: Option<&User>) -> io::Resul
 }
 
 /// A socket that its owner and its group may open. One that an earlier daemon left is replaced, another file is not.
-fn listen_unix(path: &Path, user: Option<&User>) -> io::Result<UnixListener> {
-    if let Ok(metadata) = std::fs::symlink_metadata(path) {
-        if !metadata.file_type().is_socket() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this file is no socket"));
-        }
-        std::fs::remove_file(path)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o660))?;
-    user.map_or(Ok(()), |user| chown(path, Some(user.uid), Some(user.gid)))?;
-    Ok(listener)
+pub(crate) fn listen_unix(path: &Path, user: Option<&User>) -> io::Result<UnixListener> {
+    let (folder, name) = Folder::of_file(path)?;
+    folder.remove_socket(&name)?;
+    UnixListener::from_std(run_folder::listen(&folder, &name, user)?)
 }

@@ -18,6 +18,7 @@ use super::handle::{DataPlaneHandle, PendingStatus};
 use super::metrics;
 use super::monitor::Observer;
 use super::privileges::process_status;
+use crate::config::LOCKED;
 use crate::event::Event;
 use crate::status::TunnelStatus;
 use axum::extract::{Path, Query, State};
@@ -55,6 +56,8 @@ pub(super) enum Request {
 pub(super) enum Refusal {
     /// The configuration is wrong: all of its errors.
     Configuration(String),
+    /// Another process holds the lock of the list of peers.
+    Busy,
     /// Anything else.
     Other(String),
 }
@@ -63,6 +66,7 @@ impl Refusal {
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Configuration(text) | Self::Other(text) => text,
+            Self::Busy => LOCKED,
         }
     }
 }
@@ -176,7 +180,7 @@ async fn handle(State(shared): State<Shared>, request: Request) -> Response {
     match receiver.await {
         Ok(Ok(text)) => text.into_response(),
         Ok(Err(Refusal::Configuration(errors))) => (StatusCode::UNPROCESSABLE_ENTITY, errors).into_response(),
-        Ok(Err(Refusal::Other(error))) => (StatusCode::BAD_REQUEST, error).into_response(),
+        Ok(Err(refusal)) => (StatusCode::BAD_REQUEST, refusal.text().to_owned()).into_response(),
         Err(_) => unavailable(),
     }
 }

@@ -9,7 +9,9 @@
 use super::ring::{MINUTES, SECONDS};
 use super::sample::{LEN, Sample};
 use super::series::{MAX_SERIES, SeriesKey};
-use crate::kept_file::{LockedFile, TwoCopies, open_locked, replace_damaged};
+use crate::kept_file::{Place, TwoCopies};
+use filesystem::LockedFile;
+use nix::unistd::User;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -48,13 +50,14 @@ impl HistoryFile {
     /// The length of a file, bytes. It is sparse until it is filled.
     pub const LEN: u64 = SECONDS_START + SECOND_SLOTS * SECOND_SLOT_LEN as u64;
 
-    /// Opens or makes a history file. A file that is none, or of another version, is renamed to `NAME.damaged` and
+    /// Opens or makes a history file, which is given to `user` if its folder is. A file that is none, or of another version, is renamed to `NAME.damaged` and
     /// returned as the second value.
     ///
     /// # Errors
     /// The file cannot be opened or made, or another daemon writes it.
-    pub fn open(path: &Path) -> io::Result<(Self, Option<PathBuf>)> {
-        let file = open_locked(path)?;
+    pub fn open(path: &Path, user: Option<&User>) -> io::Result<(Self, Option<PathBuf>)> {
+        let place = Place::new(path, user)?;
+        let file = place.open()?;
         let length = file.metadata()?.len();
         if length == 0 {
             return Ok((Self::create(file)?, None));
@@ -64,7 +67,7 @@ impl HistoryFile {
         if is_history {
             return Ok((Self { file, directory: DIRECTORY }, None));
         }
-        let (file, aside) = replace_damaged(path)?;
+        let (file, aside) = place.replace_damaged()?;
         Ok((Self::create(file)?, Some(aside)))
     }
 

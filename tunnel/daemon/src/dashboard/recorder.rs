@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn open(path: &std::path::Path) -> Recorder {
-        let (file, aside) = HistoryFile::open(path).unwrap();
+        let (file, aside) = HistoryFile::open(path, None).unwrap();
         assert_eq!(aside, None);
         Recorder::new(Some(file))
     }
@@ -206,8 +206,8 @@ mod tests {
         let mut recorder = open(&path);
         record(&mut recorder, 0..200);
         drop(recorder);
-        let file = HistoryFile::open(&path).unwrap().0;
-        assert_eq!(HistoryFile::open(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock, "it is locked");
+        let file = HistoryFile::open(&path, None).unwrap().0;
+        assert_eq!(HistoryFile::open(&path, None).unwrap_err().kind(), io::ErrorKind::WouldBlock, "it is locked");
         let count = file.minutes().len();
         drop(file);
         let bytes = fs::read(&path).unwrap();
@@ -219,7 +219,7 @@ mod tests {
         assert!(!first_path(&recorder).minutes.get(START + 60).is_present());
         assert!(first_path(&recorder).minutes.get(START).is_present());
         drop(recorder);
-        assert_eq!(HistoryFile::open(&path).unwrap().0.minutes().len(), count - 1);
+        assert_eq!(HistoryFile::open(&path, None).unwrap().0.minutes().len(), count - 1);
         fs::remove_file(path).unwrap();
     }
 
@@ -227,7 +227,7 @@ mod tests {
     fn a_file_that_is_no_history_is_set_aside_whole() {
         let path = path("foreign");
         fs::write(&path, "a letter").unwrap();
-        let (file, aside) = HistoryFile::open(&path).unwrap();
+        let (file, aside) = HistoryFile::open(&path, None).unwrap();
         let aside = aside.unwrap();
         assert_eq!(fs::read_to_string(&aside).unwrap(), "a letter");
         assert!(Recorder::new(Some(file)).series.is_empty());

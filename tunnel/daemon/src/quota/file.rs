@@ -3,10 +3,11 @@
 //! Two copies of a JSON text, as [`TwoCopies`] has them: a process that is killed while it writes loses that write alone.
 //! The daemon writes by the descriptor that it opened before it became another user.
 
-use crate::kept_file::{LockedFile, TwoCopies, open_locked, replace_damaged};
+use crate::kept_file::{Place, TwoCopies};
+use filesystem::LockedFile;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const COPY_LEN: usize = 16 << 10;
 /// The most counters of a file: as many as paths.
@@ -37,8 +38,8 @@ impl QuotaFile {
     ///
     /// # Errors
     /// It cannot be opened or made, or another daemon writes it.
-    pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Counter>, Option<PathBuf>)> {
-        let file = open_locked(path)?;
+    pub(super) fn open(place: &Place) -> io::Result<(Self, Vec<Counter>, Option<PathBuf>)> {
+        let file = place.open()?;
         let mut copies = TwoCopies::new(0, COPY_LEN);
         if file.metadata()?.len() == 0 {
             return Ok((Self { file, copies }, Vec::new(), None));
@@ -47,7 +48,7 @@ impl QuotaFile {
         if let Some(counters) = text.and_then(|text| serde_json::from_slice::<Vec<Counter>>(&text).ok()) {
             return Ok((Self { file, copies }, counters.into_iter().take(MAX_COUNTERS).collect(), None));
         }
-        let (file, aside) = replace_damaged(path)?;
+        let (file, aside) = place.replace_damaged()?;
         Ok((Self { file, copies: TwoCopies::new(0, COPY_LEN) }, Vec::new(), Some(aside)))
     }
 

@@ -11,11 +11,12 @@ pub(crate) use calendar::date;
 
 use crate::config::ConfiguredPath;
 use crate::event::{Event, EventKind, EventLevel};
+use crate::kept_file::Place;
 use crate::show::decimal_bytes;
 use crate::status::{QuotaStatus, UplinkStatus};
 use calendar::next_reset;
 use file::{Counter, QuotaFile};
-use nix::unistd::{User, chown};
+use nix::unistd::User;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -97,22 +98,18 @@ impl QuotaKeeper {
     pub(crate) fn open(path: Option<PathBuf>, has_quotas: bool, user: Option<&User>) -> (Self, Vec<Event>) {
         let mut keeper = Self { path, ..Self::default() };
         let is_there = keeper.path.as_ref().is_some_and(|path| path.exists());
-        let events = if has_quotas || is_there { keeper.open_file() } else { Vec::new() };
-        if let (Some(user), Some(path), Some(_)) = (user, &keeper.path, &keeper.file) {
-            // Only for those who look at the file; the daemon writes by the descriptor that it has.
-            let _ = chown(path, Some(user.uid), Some(user.gid));
-        }
+        let events = if has_quotas || is_there { keeper.open_file(user) } else { Vec::new() };
         (keeper, events)
     }
 
-    fn open_file(&mut self) -> Vec<Event> {
+    fn open_file(&mut self, user: Option<&User>) -> Vec<Event> {
         self.is_opened = true;
         let in_memory = "quotas are counted in memory, and a restart begins at 0";
         let Some(path) = &self.path else {
             let remedy = "`mkdir /var/lib/ropewalk`, and restart";
             return vec![warning(format!("there is no state directory: {in_memory}"), remedy)];
         };
-        match QuotaFile::open(path) {
+        match Place::new(path, user).and_then(|place| QuotaFile::open(&place)) {
             Ok((file, counters, aside)) => {
                 (self.file, self.counters) = (Some(file), counters);
                 let told = |aside: PathBuf| {
@@ -152,7 +149,8 @@ impl QuotaKeeper {
     /// has changed.
     pub(crate) fn update(&mut self, now_s: u64, paths: &[ConfiguredPath], uplinks: &[UplinkStatus]) -> Vec<Event> {
         let with_quota = || paths.iter().filter_map(|path| Some((path, path.quota?)));
-        let mut events = if self.is_opened || with_quota().next().is_none() { Vec::new() } else { self.open_file() };
+        let mut events =
+            if self.is_opened || with_quota().next().is_none() { Vec::new() } else { self.open_file(None) };
         self.watched.retain(|name, _| with_quota().any(|(path, _)| path.name == *name));
         for (path, quota) in with_quota() {
             events.extend(self.follow(now_s, path, quota));

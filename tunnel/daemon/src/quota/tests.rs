@@ -204,7 +204,7 @@ fn absurd_numbers_in_a_whole_file_neither_overflow_nor_end_anything() {
         let path = path.to_owned();
         Counter { path, sent_bytes: u64::MAX, received_bytes: u64::MAX, resets_s, reset_day: 1 }
     };
-    let (mut quota_file, _, _) = QuotaFile::open(&file).unwrap();
+    let (mut quota_file, _, _) = QuotaFile::open(&Place::new(&file, None).unwrap()).unwrap();
     quota_file.write(&[counter("lte", u64::MAX), counter("gone", 0)]).unwrap();
     drop(quota_file);
     let (mut keeper, events) = open(&file);

@@ -138,7 +138,26 @@ fn what_another_user_planted_in_its_place_is_neither_read_nor_waited_for() {
     fs::remove_file(&file).unwrap();
     fs::File::create(&file).unwrap().set_len(300 << 20).unwrap();
     assert!(error().contains("bytes"));
-    let folder = fs::File::open(file.parent().unwrap()).unwrap();
-    folder.lock().unwrap();
-    assert!(error().contains("lock"));
+}
+
+#[test]
+fn a_lock_that_a_reader_can_take_stops_no_writer_and_a_writers_lock_stops_no_revocation() {
+    let folder = Folder::new("lock", "");
+    let file = folder.peers_file();
+    folder.write("peers.toml", "");
+    for readable in [&folder.0, &file] {
+        let readable = fs::File::open(readable).unwrap();
+        readable.lock().unwrap();
+        assert!(PeersFile::try_open(&file).unwrap().is_some(), "every reader could");
+    }
+    let held = PeersFile::open(&file).unwrap();
+    let mode = fs::metadata(folder.0.join("peers.toml.lock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "a reader cannot open it");
+    assert!(PeersFile::try_open(&file).unwrap().is_none());
+    assert!(PeersFile::open(&file).unwrap_err().to_string().contains("lock"));
+    let mut forced = PeersFile::open_without_lock(&file).unwrap();
+    forced.peers = vec![peer("laptop", 2, None)];
+    forced.write(None).unwrap();
+    drop(held);
+    assert_eq!(PeersFile::open(&file).unwrap().peers, forced.peers);
 }

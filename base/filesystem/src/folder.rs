@@ -1,0 +1,355 @@
+//! A folder that is opened once: its files are named from it, and their owners and modes change by descriptor.
+
+use crate::regular::check;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, mkdirat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fchownat, linkat, unlinkat};
+use nix::{fcntl::AtFlags, libc};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, TryLockError};
+use std::io;
+use std::ops::Deref;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Type and permissions of a file's mode.
+const PERMISSIONS: u32 = 0o7777;
+
+/// A folder, open. Whatever its path leads to later, this is the same folder.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Folder {
+    /// Opens a folder. A symbolic link is followed: whose folder it leads to is asked of the folder itself
+    /// ([`Folder::owner`]).
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no folder.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        Self::open_with(path, OFlag::empty())
+    }
+
+    /// Opens a folder, and the name of a file in it.
+    ///
+    /// # Errors
+    /// As [`Folder::open`]; or `path` names no file.
+    pub fn of_file(path: &Path) -> io::Result<(Self, OsString)> {
+        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+        Ok((Self::open(path.parent().unwrap_or(Path::new("")))?, name.to_owned()))
+    }
+
+    /// Opens a folder whose name is no symbolic link, or makes it with this mode. Returns whether it is new.
+    ///
+    /// # Errors
+    /// It cannot be made or opened, or is no folder.
+    pub fn open_or_make(path: &Path, mode: u32) -> io::Result<(Self, bool)> {
+        let (parent, name) = Self::of_file(path)?;
+        let is_new = match mkdirat(&parent.directory, name.as_os_str(), Mode::from_bits_truncate(0o700)) {
+            Ok(()) => true,
+            Err(Errno::EEXIST) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        let folder = Self::open_with(path, OFlag::O_NOFOLLOW)?;
+        if is_new {
+            folder.set_mode(mode)?;
+        }
+        Ok((folder, is_new))
+    }
+
+    fn open_with(path: &Path, flags: OFlag) -> io::Result<Self> {
+        let flags = flags | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        Ok(Self { path: path.to_owned(), directory: open(path, flags, Mode::empty())? })
+    }
+
+    /// The path by which it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its owner: user and group.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn owner(&self) -> io::Result<(u32, u32)> {
+        let status = self.status()?;
+        Ok((status.st_uid, status.st_gid))
+    }
+
+    /// Its permissions.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn mode(&self) -> io::Result<u32> {
+        Ok(self.status()?.st_mode & PERMISSIONS)
+    }
+
+    fn status(&self) -> io::Result<FileStat> {
+        Ok(fstat(&self.directory)?)
+    }
+
+    /// Sets its permissions.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn set_mode(&self, mode: u32) -> io::Result<()> {
+        Ok(fchmod(&self.directory, Mode::from_bits_truncate(mode))?)
+    }
+
+    /// Sets its owner: user and group.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn set_owner(&self, (user, group): (u32, u32)) -> io::Result<()> {
+        Ok(fchown(&self.directory, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?)
+    }
+
+    /// Opens a file for reading and writing, or makes it with this mode.
+    ///
+    /// # Errors
+    /// It cannot be opened or made; or it is no regular file, or one with a second name.
+    pub fn open_or_create(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
+        let flags = OFlag::O_CREAT | OFlag::O_NONBLOCK;
+        let file = self.open_file(name.as_ref(), OFlag::O_RDWR | flags, mode)?;
+        check(&file.metadata()?, u64::MAX)?;
+        check_single_name(&file)?;
+        Ok(file)
+    }
+
+    /// Makes a file with this mode, whatever the umask, that is not there yet.
+    ///
+    /// # Errors
+    /// It is there, or cannot be made.
+    pub fn create_new(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
+        let file = self.open_file(name.as_ref(), OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600)?;
+        fchmod(&file, Mode::from_bits_truncate(mode))?;
+        Ok(file)
+    }
+
+    fn open_file(&self, name: &OsStr, flags: OFlag, mode: u32) -> io::Result<File> {
+        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        match openat(&self.directory, name, flags, Mode::from_bits_truncate(mode)) {
+            Ok(file) => Ok(file.into()),
+            Err(Errno::ELOOP) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link")),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Renames a file within the folder; one of the new name is replaced.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(renameat(&self.directory, from.as_ref(), &self.directory, to.as_ref())?)
+    }
+
+    /// Gives a file of this folder a second name, which must be new.
+    ///
+    /// # Errors
+    /// There is a file of that name; or the file system's.
+    pub fn link(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        let flags = AtFlags::empty();
+        Ok(linkat(&self.directory, from.as_ref(), &self.directory, to.as_ref(), flags)?)
+    }
+
+    /// Removes a name, not what it may link to; a missing one is no error.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        match unlinkat(self.directory.as_fd(), name.as_ref(), UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Gives a file of this folder to a user, if the folder is that user's: a file in a folder of root's stays as it is.
+    ///
+    /// # Errors
+    /// The file system's; or the file has a second name by now.
+    pub fn give(&self, file: &File, (user, group): (u32, u32)) -> io::Result<()> {
+        if self.owner()?.0 != user {
+            return Ok(());
+        }
+        check_single_name(file)?;
+        Ok(fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?)
+    }
+
+    /// Gives a socket of this folder, one of this process's user, to another user.
+    ///
+    /// # Errors
+    /// The file system's; or the name is no longer that of such a socket.
+    #[expect(clippy::disallowed_methods, reason = "it changes the owner of the descriptor, which has no name")]
+    pub fn give_socket(&self, name: impl AsRef<OsStr>, (user, group): (u32, u32)) -> io::Result<()> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let socket = openat(&self.directory, name.as_ref(), flags, Mode::empty())?;
+        let status = fstat(&socket)?;
+        if !is_socket(&status) || status.st_uid != Uid::effective().as_raw() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user replaced the socket"));
+        }
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        Ok(fchownat(&socket, "", Some(user), Some(group), AtFlags::AT_EMPTY_PATH)?)
+    }
+
+    /// Removes the socket that an earlier process left; a missing one is no error.
+    ///
+    /// # Errors
+    /// The name is that of another file, or the folder cannot be written.
+    pub fn remove_socket(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        match fstatat(&self.directory, name.as_ref(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(status) if is_socket(&status) => self.remove(name),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "this file is no socket")),
+            Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Opens or makes a file that only its owner may open (mode 0600), so that no reader of the folder can lock it, and
+    /// locks it. `None` if another process has it locked.
+    ///
+    /// # Errors
+    /// As [`Folder::open_or_create`].
+    pub fn open_locked(&self, name: impl AsRef<OsStr>) -> io::Result<Option<LockedFile>> {
+        loop {
+            let file = self.open_or_create(name.as_ref(), 0o600)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            // The one that had it locked may have removed it between.
+            let named = fstatat(&self.directory, name.as_ref(), AtFlags::AT_SYMLINK_NOFOLLOW);
+            let held = fstat(&file)?;
+            if named.is_ok_and(|named| (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)) {
+                return Ok(Some(LockedFile(file)));
+            }
+        }
+    }
+
+    /// Takes a lock that is nothing but a lock: a file that [`Folder::open_locked`] makes, and that goes with the lock.
+    ///
+    /// # Errors
+    /// As [`Folder::open_locked`].
+    pub fn try_lock(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Lock>> {
+        let Some(file) = self.open_locked(name.as_ref())? else { return Ok(None) };
+        let folder = Self { path: self.path.clone(), directory: self.directory.try_clone()? };
+        Ok(Some(Lock { folder, name: name.as_ref().to_owned(), file }))
+    }
+}
+
+/// A file that is locked until this is dropped.
+#[derive(Debug)]
+pub struct LockedFile(File);
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing would leave the lock to a program that another thread is starting: between fork and exec it has a
+        // copy of every descriptor. An error leaves it to the close.
+        let _ = self.0.unlock();
+    }
+}
+
+/// A lock of [`Folder::try_lock`], held until this is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    folder: Folder,
+    name: OsString,
+    file: LockedFile,
+}
+
+impl Lock {
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Before it is unlocked. A file that stays is locked by nobody.
+        let _ = self.folder.remove(&self.name);
+    }
+}
+
+fn is_socket(status: &FileStat) -> bool {
+    SFlag::from_bits_truncate(status.st_mode & libc::S_IFMT) == SFlag::S_IFSOCK
+}
+
+/// A second name would be a hard link to somebody else's file.
+fn check_single_name(file: &File) -> io::Result<()> {
+    if fstat(file)?.st_nlink == 1 {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it has a second name (a hard link), or none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    #[test]
+    fn no_link_is_opened_created_through_or_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("target"), "of root").unwrap();
+        symlink(path("target"), path("link")).unwrap();
+        symlink(path("nowhere"), path("dangling")).unwrap();
+        fs::write(path("first"), "").unwrap();
+        fs::hard_link(path("first"), path("second")).unwrap();
+        let folder = Folder::open(directory.path()).unwrap();
+        for (name, reason) in [("link", "symbolic link"), ("dangling", "symbolic link"), ("second", "second name")] {
+            assert!(folder.open_or_create(name, 0o600).unwrap_err().to_string().contains(reason), "{name}");
+            assert_eq!(folder.create_new(name, 0o600).unwrap_err().kind(), io::ErrorKind::AlreadyExists, "{name}");
+        }
+        assert!(folder.remove_socket("link").unwrap_err().to_string().contains("no socket"));
+        let file = folder.open_or_create("new", 0o600).unwrap();
+        fs::hard_link(path("new"), path("other")).unwrap();
+        let owner = folder.owner().unwrap();
+        assert!(folder.give(&file, owner).unwrap_err().to_string().contains("second name"));
+        assert!(!path("nowhere").exists());
+    }
+
+    #[test]
+    fn a_file_in_a_folder_of_another_user_is_not_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = Folder::open(directory.path()).unwrap();
+        let file = folder.open_or_create("file", 0o600).unwrap();
+        let (user, group) = folder.owner().unwrap();
+        folder.give(&file, (user + 1, group)).unwrap();
+        assert_eq!(file.metadata().unwrap().uid(), user);
+    }
+
+    #[test]
+    fn a_lock_is_of_one_until_it_is_dropped_even_if_a_copy_of_its_descriptor_stays_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = Folder::open(directory.path()).unwrap();
+        let lock = folder.try_lock(".lock").unwrap().unwrap();
+        let _copy = lock.file().try_clone().unwrap(); // as a forked process has it
+        assert!(folder.try_lock(".lock").unwrap().is_none());
+        assert_eq!(lock.file().metadata().unwrap().mode() & 0o777, 0o600);
+        drop(lock);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "the file goes with the lock");
+        drop(folder.try_lock(".lock").unwrap().unwrap());
+        let locked = folder.open_locked("file").unwrap().unwrap();
+        let _copy = locked.try_clone().unwrap();
+        assert!(folder.open_locked("file").unwrap().is_none());
+        drop(locked);
+        assert!(folder.open_locked("file").unwrap().is_some() && directory.path().join("file").exists());
+    }
+}
