@@ -7,10 +7,10 @@ mod registration;
 pub use failure::AlgorithmError;
 pub use registration::{Entry, RegisterError, Registered, code_version};
 
+use filesystem::Links;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,13 +69,9 @@ impl ParamValue {
     /// The file at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or is longer than [`MAX_FILE_BYTES`].
+    /// It cannot be read, is no regular file, or is longer than [`MAX_FILE_BYTES`].
     pub fn read_file(path: &Path) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-        if bytes.len() > MAX_FILE_BYTES {
-            return Err(io::Error::other(format!("longer than {} MiB", MAX_FILE_BYTES >> 20)));
-        }
+        let bytes = filesystem::read(path, Links::Follow, MAX_FILE_BYTES as u64)?;
         Ok(Self::File { path: path.to_owned(), bytes: bytes.into() })
     }
 }

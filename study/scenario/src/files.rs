@@ -1,12 +1,16 @@
 //! The files that a scenario names: traces, and parameters of algorithms.
 
 use crate::{built_in, trace};
+use filesystem::Links;
 use link::RateTrace;
 use params::ParamValue;
 use parse::{Diagnostic, SourceLocation, Spanned};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// The longest trace, bytes: 67 million packets.
+const MAX_TRACE_LEN: u64 = 64 << 20;
 
 /// The files that a scenario names, each read once.
 #[derive(Debug)]
@@ -22,14 +26,15 @@ impl Files {
         Self { folder: folder.to_owned(), traces: BTreeMap::new(), parameters: BTreeMap::new() }
     }
 
-    /// The trace in the file `name`. The caller knows where the scenario names it.
+    /// The trace in the file `name`. The caller knows where the scenario names it. An error shows nothing of the file: a
+    /// scenario of a stranger may name any.
     pub(crate) fn trace(&mut self, name: &str) -> Result<RateTrace, Diagnostic> {
         if let Some(trace) = self.traces.get(name) {
             return Ok(trace.clone());
         }
         let path = self.folder.join(name);
         let file_name = path.display().to_string();
-        let text = match (std::fs::read_to_string(&path), built_in::file(&path)) {
+        let text = match (filesystem::read_text(&path, Links::Follow, MAX_TRACE_LEN), built_in::file(&path)) {
             (Err(error), Some(bytes)) if error.kind() == ErrorKind::NotFound => {
                 String::from_utf8_lossy(bytes).into_owned()
             }
@@ -37,9 +42,12 @@ impl Files {
                 text.map_err(|error| Diagnostic::new(0..0, format!("cannot read the trace `{file_name}`: {error}")))?
             }
         };
-        let trace = trace::parse(&text).map_err(|mut diagnostic| {
-            diagnostic.location = Some(Box::new(SourceLocation { file_name, text, span: diagnostic.span.clone() }));
-            diagnostic
+        let trace = trace::parse(&text).map_err(|error| {
+            // The line's number, and empty lines in the place of the file's.
+            let text = "\n".repeat(error.line - 1);
+            let span = text.len()..text.len();
+            let location = Some(Box::new(SourceLocation { file_name, text, span }));
+            Diagnostic { location, ..Diagnostic::new(0..0, error.message).with_help(error.help) }
         })?;
         self.traces.insert(name.to_owned(), trace.clone());
         Ok(trace)

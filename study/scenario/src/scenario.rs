@@ -13,6 +13,9 @@ use parse::{Diagnostic, Error, Node};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
+/// The longest scenario file, bytes.
+const MAX_LEN: u64 = 16 << 20;
+
 /// A scenario file, read.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -83,11 +86,11 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
 /// The text of the scenario file at `path`.
 ///
 /// # Errors
-/// The file cannot be read, or is not UTF-8.
+/// The file cannot be read, is longer than 16 MiB, or is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, Error> {
     let unreadable =
         |error| Error::unreadable(&path.display().to_string(), format!("cannot read the scenario: {error}"));
-    std::fs::read_to_string(path).map_err(unreadable)
+    filesystem::read_text_of_any(path, MAX_LEN).map_err(unreadable)
 }
 
 /// Reads a scenario from `text`, which errors call `origin`. Files that it names are looked for in `base`.

@@ -3,7 +3,6 @@
 use crate::{Error, Shard, ShardManifest, files, names};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -65,7 +64,7 @@ impl Manifest {
     /// The manifest of a folder, or nothing if the folder has none.
     pub(crate) fn find(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(FILE);
-        match fs::read(&path) {
+        match files::read(&path) {
             Ok(bytes) => {
                 let mut manifest: Self = serde_json::from_slice(&bytes).map_err(Error::damaged(&path))?;
                 names::rename_in_layout(&mut manifest.layout);

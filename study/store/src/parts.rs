@@ -4,7 +4,6 @@
 use crate::{Error, Key, files, rows, series};
 use record::{Digest, Run, Series};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A run beside its series. Series may hold numbers that JSON does not know; those are written as words.
@@ -81,7 +80,7 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<(Key, Run)>, Error> {
     let (mut runs, mut damaged) = (Vec::new(), Vec::new());
     for name in files::names(&folder)?.into_iter().filter(|name| name.ends_with(".json")) {
         let path = folder.join(&name);
-        let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+        let bytes = files::read(&path).map_err(Error::io("read", &path))?;
         match read_part(&name, &bytes) {
             Ok(run) => runs.push(run),
             Err(reason) => damaged.push((name, reason)),

@@ -1,9 +1,11 @@
 //! A results folder's life: begun or resumed, filled run by run, finished, read back.
 
 use crate::{Error, Manifest, ShardManifest, files, manifest, parts, series, tables};
+use filesystem::{Folder, Lock};
 use record::{Digest, Run};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
+use std::fs;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// The folder within a results folder that holds its baseline.
@@ -37,7 +39,7 @@ impl Results {
     /// The folder holds something else, a file in it is damaged, another process fills it, or it cannot be written.
     pub fn create_or_resume(dir: &Path, mut manifest: Manifest) -> Result<(Self, Vec<(Key, Run)>), Error> {
         refuse_other_study(dir, &manifest)?;
-        let lock = Lock::new(dir)?;
+        let lock = lock(dir)?;
         let runs = match Manifest::find(dir)? {
             Some(previous) => resume(dir, &previous, &mut manifest)?,
             None => begin(dir, &mut manifest).map(|()| Vec::new())?,
@@ -125,8 +127,9 @@ impl Results {
     /// says.
     ///
     /// # Errors
-    /// There is no finished shard, or a file in it is missing or damaged.
+    /// There is no finished shard; a file in it is missing, damaged, or no regular file.
     pub fn open_shard(dir: &Path) -> Result<(Manifest, ShardManifest, Runs), Error> {
+        files::check_all_regular(dir)?;
         let manifest = finished_manifest(dir)?;
         let shard = manifest.shard.clone().ok_or_else(|| Error::Whole { path: dir.to_owned() })?;
         let tables = table_digests(dir)?;
@@ -166,7 +169,7 @@ impl Results {
     /// # Errors
     /// A file cannot be read or written.
     pub fn keep_files_of(&self, dir: &Path) -> Result<(), Error> {
-        if dir.join(BASELINE).exists() {
+        if dir.join(BASELINE).is_dir() {
             self.keep_baseline(&dir.join(BASELINE))?;
         }
         ["setup.txt", RAW].iter().try_for_each(|name| files::copy_tree(&dir.join(name), &self.dir.join(name)))
@@ -192,29 +195,12 @@ fn refuse_other_study(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
     }
 }
 
-/// A locked folder (flock on the folder itself, which leaves no file behind).
-#[derive(Debug)]
-struct Lock(File);
-
-impl Lock {
-    /// Creates the folder if there is none, and locks it.
-    fn new(dir: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-        let file = File::open(dir).map_err(Error::io("open", dir))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(Error::Locked { path: dir.to_owned() }),
-            Err(TryLockError::Error(reason)) => Err(Error::io("lock", dir)(reason)),
-        }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing would leave the lock to a program that another thread is starting: between fork and exec it has a
-        // copy of every descriptor. An error leaves it to the close.
-        let _ = self.0.unlock();
-    }
+/// Creates the folder if there is none, and locks it: by a file that only its owner can open, because anybody who may
+/// read the folder could lock the folder itself.
+fn lock(dir: &Path) -> Result<Lock, Error> {
+    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    let lock = Folder::open(dir).and_then(|folder| folder.try_lock(files::LOCK));
+    lock.map_err(Error::io("lock", dir))?.ok_or_else(|| Error::Locked { path: dir.to_owned() })
 }
 
 fn finished_manifest(dir: &Path) -> Result<Manifest, Error> {
@@ -232,13 +218,20 @@ fn table_digests(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
     names
         .map(|name| {
             let path = dir.join(&name);
-            let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
-            let mut digest = Digest::default();
-            digest.add(bytes.len() as u64);
-            bytes.iter().for_each(|byte| digest.add(u64::from(*byte)));
-            Ok((name, digest.hex()))
+            let digest = files::open(&path).and_then(file_digest);
+            Ok((name, digest.map_err(Error::io("read", &path))?))
         })
         .collect()
+}
+
+/// The digest of a file's length and bytes.
+fn file_digest(file: fs::File) -> std::io::Result<String> {
+    let mut digest = Digest::default();
+    digest.add(file.metadata()?.len());
+    for byte in BufReader::new(file).bytes() {
+        digest.add(u64::from(byte?));
+    }
+    Ok(digest.hex())
 }
 
 fn begin(dir: &Path, manifest: &mut Manifest) -> Result<(), Error> {
@@ -307,14 +300,20 @@ pub fn digest<'a>(runs: impl IntoIterator<Item = &'a Run>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_dropped_lock_is_free_while_a_copy_of_its_descriptor_is_open() {
+    fn a_reader_of_a_results_folder_cannot_lock_it_and_the_lock_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let lock = Lock::new(dir.path()).unwrap();
-        let _copy = lock.0.try_clone().unwrap(); // as a forked process has it
-        assert!(matches!(Lock::new(dir.path()), Err(Error::Locked { .. })));
-        drop(lock);
-        Lock::new(dir.path()).unwrap();
+        let reader = fs::OpenOptions::new().read(true).open(dir.path()).unwrap();
+        reader.lock().unwrap();
+        let held = lock(dir.path()).unwrap();
+        assert!(matches!(lock(dir.path()), Err(Error::Locked { .. })));
+        let mode = fs::metadata(dir.path().join(files::LOCK)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "no reader can open it");
+        assert!(files::names(dir.path()).unwrap().is_empty());
+        drop(held);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        lock(dir.path()).unwrap();
     }
 }

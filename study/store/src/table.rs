@@ -126,7 +126,7 @@ fn write_column<T: DataType>(
 
 /// Reads a file, a table each row group.
 pub(crate) fn read(path: &Path) -> Result<Vec<Table>, Error> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
+    let file = files::open(path).map_err(Error::io("read", path))?;
     let reader = SerializedFileReader::new(file).map_err(Error::damaged(path))?;
     let mut columns =
         reader.metadata().row_groups().iter().flat_map(parquet::file::metadata::RowGroupMetaData::columns);

@@ -75,3 +75,29 @@ impl Driver for Skewed {
         None
     }
 }
+
+#[test]
+fn a_shard_with_anything_but_regular_files_is_refused_by_its_name_and_gives_nothing_away() {
+    let (scenario, dir) = (scenario(), tempfile::tempdir().unwrap());
+    let study = Study::new(&scenario, &Simulator, false, Vec::new()).unwrap().shard(Shard { index: 1, count: 1 });
+    let [shard, out, secret] = ["shard", "out", "secret"].map(|name| dir.path().join(name));
+    study.open(&shard).unwrap().run(None, &mut ()).unwrap();
+    std::fs::write(&secret, "a secret").unwrap();
+    std::fs::create_dir_all(shard.join("raw/0-1")).unwrap();
+    for name in ["setup.txt", "raw/0-1/log.txt", "raw/0-2", "baseline", "series.parquet.link"] {
+        std::os::unix::fs::symlink(&secret, shard.join(name)).unwrap();
+        let error = merge(std::slice::from_ref(&shard), &out).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("a symbolic link"), "{error}");
+        std::fs::remove_file(shard.join(name)).unwrap();
+    }
+    // A pipe without a writer, at which an ordinary copy would wait for ever.
+    let pipe = shard.join("raw/0-1/fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let error = merge(std::slice::from_ref(&shard), &out).unwrap_err().to_string();
+    assert!(error.contains("raw/0-1/fifo") && error.contains("a named pipe"), "{error}");
+    std::fs::remove_file(pipe).unwrap();
+    assert!(!out.exists());
+    std::fs::write(shard.join("raw/0-1/log.txt"), "of the run").unwrap();
+    merge(std::slice::from_ref(&shard), &out).unwrap();
+    assert_eq!(std::fs::read_to_string(out.join("raw/0-1/log.txt")).unwrap(), "of the run");
+}

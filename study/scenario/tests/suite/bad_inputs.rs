@@ -151,7 +151,7 @@ fn files_of_parameters() {
     check(&flow("\"missing.onnx\""), 9, "flow.tcp.congestion.file", "relative to the scenario's folder");
     check(&flow("\"missing.onnx\""), 9, "flow.tcp.congestion.file", "tests/traces/missing.onnx`: No such file");
     check(&flow("\".\""), 9, "flow.tcp.congestion.file", "cannot read");
-    check(&flow("\"/dev/zero\""), 9, "flow.tcp.congestion.file", "longer than 16 MiB");
+    check(&flow("\"/dev/zero\""), 9, "flow.tcp.congestion.file", "a device");
     check(&flow("3"), 9, "flow.tcp.congestion.file", "expected a string");
 }
 
@@ -159,13 +159,27 @@ fn files_of_parameters() {
 fn traces() {
     let traced = |name: &str| format!("{HEAD}{FLOW}[[path]]\nname = \"lte\"\ntrace = \"{name}\"\n");
     check(&traced("missing.trace"), 7, "path.lte.trace", "cannot read the trace");
-    check(&traced("garbage.trace"), 3, "path.lte.trace", "`three` is not a time stamp");
+    check(&traced("garbage.trace"), 3, "path.lte.trace", "this is not a time stamp");
     check(&traced("backwards.trace"), 4, "path.lte.trace", "time goes backwards");
     check(&traced("empty.trace"), 1, "path.lte.trace", "carries nothing");
     check(&traced("zero.trace"), 1, "path.lte.trace", "cannot be 0");
     check(&format!("{}rate = \"1mbit\"\n", traced("good.trace")), 7, "path.lte.trace", "not both");
     let garbage = error(&traced("garbage.trace"), &[]).to_string();
     assert!(garbage.contains("garbage.trace:3:1"), "{garbage}");
+    // A scenario of a stranger names files of the reader's.
+    assert!(!garbage.contains("three"), "{garbage}");
+    let passwords = error(&traced("/etc/passwd"), &[]).to_string();
+    assert!(passwords.contains("/etc/passwd:1:1") && !passwords.contains("root:"), "{passwords}");
+    check(&traced("/dev/zero"), 7, "path.lte.trace", "a device");
+    check(&traced("."), 7, "path.lte.trace", "directory");
+    let folder = std::env::temp_dir().join(format!("ropewalk-traces-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).display().to_string();
+    assert!(std::process::Command::new("mkfifo").arg(path("fifo")).status().unwrap().success());
+    check(&traced(&path("fifo")), 7, "path.lte.trace", "a named pipe");
+    std::fs::File::create(path("long")).unwrap().set_len((64 << 20) + 1).unwrap();
+    check(&traced(&path("long")), 7, "path.lte.trace", "longer than 64 MiB");
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

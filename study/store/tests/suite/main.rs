@@ -1,5 +1,7 @@
 //! Results folders.
 
+#![allow(clippy::disallowed_methods, reason = "folders of tests are theirs alone")]
+
 mod common;
 mod folder;
 mod kill;
