@@ -11,6 +11,7 @@ use super::Programs;
 use kernel::{Condition, PROGRAMS, Program};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// The folder of the locks.
@@ -120,8 +121,13 @@ fn one_at_a_time() -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a lock, which only root can do: who may read it could keep it from all others.
 fn open(name: &str) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).open(Path::new(FOLDER).join(name))
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(Path::new(FOLDER).join(name))?;
+    file.set_permissions(PermissionsExt::from_mode(0o600))?;
+    Ok(file)
 }
 
 #[cfg(test)]
