@@ -3,7 +3,8 @@
 //! ends with the daemon, whose end closes its standard input.
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::unistd::User;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, User};
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -89,31 +90,64 @@ fn give_up_privileges() -> io::Result<()> {
 
 fn run_with_retries(hook: &Path, text: &str) {
     for wait in RETRIES.iter().map(Some).chain([None]) {
-        let Err(error) = run(hook, text) else { return };
+        let end = Instant::now() + MAX_TIME;
+        let Err(error) = run_until(hook, text, || Instant::now() >= end) else { return };
         warn!("the hook {}: {error}", hook.display());
         wait.into_iter().for_each(|wait| thread::sleep(*wait));
     }
 }
 
-/// Runs the hook once, and ends it when its time is over.
-fn run(hook: &Path, text: &str) -> io::Result<()> {
+/// Runs the hook once, and ends it with all that it has started when its time is over.
+fn run_until(hook: &Path, text: &str, is_over: impl Fn() -> bool) -> io::Result<()> {
     let mut child = Command::new(hook).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A hook may end without reading; a pipe takes the whole text.
         let _ = writeln!(stdin, "{text}");
     }
-    let end = Instant::now() + MAX_TIME;
     loop {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(io::Error::other(status.to_string())),
-            None if Instant::now() >= end => return Err(kill(&mut child)),
+            None if is_over() => return Err(kill(&mut child)),
             None => thread::sleep(POLL_INTERVAL),
         }
     }
 }
 
+/// Kills the process group of a hook, which [`run_until`] made.
 fn kill(child: &mut Child) -> io::Error {
-    let _ = child.kill().and_then(|()| child.wait());
+    let group = Pid::from_raw(child.id().cast_signed());
+    let _ = killpg(group, Signal::SIGKILL).map_err(io::Error::from).and_then(|()| child.wait());
     io::Error::new(io::ErrorKind::TimedOut, format!("ended after {} s", MAX_TIME.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    /// Whether a process runs: one that has ended and was not waited for does not.
+    fn is_running(pid: &str) -> bool {
+        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[test]
+    fn what_a_hook_has_started_ends_with_it_when_its_time_is_over() {
+        let folder = std::env::temp_dir().join(format!("ropewalk-hook-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let [hook, pid_file] = ["hook", "pid"].map(|name| folder.join(name));
+        // The shell waits for a process of its own; so does that one, for a third.
+        let script = format!(
+            "#!/bin/sh\nsh -c 'sleep 7777 & echo $! > {0}.new; mv {0}.new {0}; wait'\necho\n",
+            pid_file.display()
+        );
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&hook);
+        file.unwrap().write_all(script.as_bytes()).unwrap();
+        let error = run_until(&hook, "{}", || pid_file.exists()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let pid = fs::read_to_string(&pid_file).unwrap();
+        assert!(testing::eventually(|| !is_running(pid.trim())), "the process {pid} goes on");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
