@@ -2,6 +2,7 @@
 
 use super::firewall::sysctl_steps;
 use super::host::{self, DefaultRoute};
+use super::inner;
 use super::plan::{NewFile, Plan, Step, words};
 use super::record::{ClientRecord, Record};
 use super::service::Service;
@@ -27,13 +28,14 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
     let name = &arguments.name;
     let token = match arguments.token.as_str() {
         "-" => {
-            let text = daemon::keys::read(std::io::stdin());
+            let text = host::ask("The token: ");
             let text = text.map_err(|error| Failure::Usage(format!("cannot read the token: {error}")))?;
             Token::decode(&text)
         }
         text => Token::decode(text),
     };
     let token = token.map_err(Failure::Usage)?;
+    inner::check(&token.addresses, &host::addresses(), name).map_err(Failure::Usage)?;
     let one_time_key = token.private_key.public_key().to_string();
     let earlier = Record::read(name).map_err(environment)?;
     if earlier.as_ref().is_some_and(|record| record.is_complete) {

@@ -181,9 +181,9 @@ fn print_token(token: &Token, hours: u32) -> Result<(), Failure> {
         output::print(&code)?;
     }
     output::warn(&format!(
-        "The token of {}, a secret, which works once and within {hours} h (until {}). On the client:",
+        "The token of {}, a secret, which works once and within {hours} h (until {}). On the client, the command, and the token when it asks for it:",
         token.name,
         date(u64::from(token.expires))
     ));
-    output::print(&format!("ropewalk setup client {}\n", *text))
+    output::print(&format!("ropewalk setup client -\n{}\n", *text))
 }

@@ -6,7 +6,7 @@ use super::service::own_program;
 use super::token::Token;
 use super::{clients, environment};
 use crate::{Failure, output};
-use daemon::control_plane::{Client, EnrolError, enrol as enrol_key};
+use daemon::control_plane::{Client, EnrolError, enrol as enrol_key, running_tunnel};
 use daemon::event::CauseKind;
 use daemon::status::PeerStatus;
 use ipnet::IpNet;
@@ -157,12 +157,14 @@ fn start(name: &str, token: &Token, uplinks: &[Uplink], private_key: &str, serve
         peer_and_paths(token, uplinks, &[IpNet::from(server)])
     );
     let text = zeroize::Zeroizing::new(text.replace("\"PSK\"", &format!("\"{}\"", psk.display())));
+    end_leftover(name)?;
     write_secret(&config, &text)?;
     write_secret(&psk, &token.preshared_key.to_text())?;
     let output = write_secret(&log, "")?;
     let child = Command::new(own_program())
         .arg("up")
         .arg(&config)
+        .args(["--parent", &std::process::id().to_string()])
         .env("ROPEWALK_RUN", RUN)
         .env("RUST_LOG", "warn")
         .stdin(Stdio::null())
@@ -171,6 +173,20 @@ fn start(name: &str, token: &Token, uplinks: &[Uplink], private_key: &str, serve
         .spawn()
         .map_err(|error| error.to_string())?;
     Ok(Daemon { child, client: Client::new(Path::new(RUN), name), files: vec![config, psk, log] })
+}
+
+/// Ends the daemon of an enrolment whose set-up was killed.
+fn end_leftover(name: &str) -> Result<(), String> {
+    let start = Instant::now();
+    while let Some(state) = running_tunnel(Path::new(RUN), name) {
+        if start.elapsed() > TIMEOUT {
+            return Err(format!("an earlier enrolment does not end: kill {}", state.pid));
+        }
+        // Its socket may not be there yet, or no longer.
+        let _ = Client::new(Path::new(RUN), name).request("POST", "/v1/down", "");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
 }
 
 /// Writes a file that only root may read, in the place of an earlier one.

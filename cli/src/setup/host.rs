@@ -4,10 +4,11 @@ use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use zeroize::Zeroizing;
 
 /// Flags of a route in `/proc/net`: usable, and refusing.
 const RTF_UP: u32 = 0x1;
@@ -136,10 +137,21 @@ pub(super) fn run(command: &[String]) -> Result<(), String> {
 
 /// The question `Go on?`, and whether the answer is yes.
 pub(super) fn confirm() -> bool {
-    let _ = write!(std::io::stderr(), "\nGo on? [y/N] ");
-    let mut answer = String::new();
-    let _ = std::io::stdin().read_line(&mut answer);
-    matches!(answer.trim(), "y" | "Y" | "yes")
+    ask("\nGo on? [y/N] ").is_ok_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// The longest answer, bytes.
+const MAX_ANSWER_LEN: u64 = 8192;
+
+/// A line of standard input, which may be a secret. On a terminal it is asked for.
+pub(super) fn ask(question: &str) -> io::Result<Zeroizing<String>> {
+    if io::stdin().is_terminal() {
+        let _ = write!(io::stderr(), "{question}");
+    }
+    // The buffer does not grow: no copy of a secret stays behind.
+    let mut answer = Zeroizing::new(String::with_capacity(MAX_ANSWER_LEN as usize + 64));
+    io::stdin().lock().take(MAX_ANSWER_LEN).read_line(&mut answer)?;
+    Ok(answer)
 }
 
 #[cfg(test)]

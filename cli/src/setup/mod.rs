@@ -3,7 +3,8 @@
 //! - `plan`: the steps, shown before they are made; `record`: what was done, and how to undo it; `access`: whose files
 //!   and folders are.
 //! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`: those of a client.
-//! - `token`, `qr`: what a client needs, as one word; `clients`: who has which; `enrolment`: its use.
+//! - `token`, `qr`: what a client needs, as one word; `clients`: who has which; `enrolment`: its use;
+//!   `inner`: which networks a token may name.
 //! - `host`: what this machine has; `probe`: what the new tunnel does.
 
 mod access;
@@ -13,6 +14,7 @@ mod dns;
 mod enrolment;
 mod firewall;
 mod host;
+mod inner;
 mod plan;
 mod probe;
 mod qr;
@@ -109,7 +111,8 @@ pub(crate) struct SetupServer {
 
 #[derive(Args, Debug)]
 pub(crate) struct SetupClient {
-    /// What `ropewalk setup server` printed; `-` reads it from standard input, so that no list of processes shows it
+    /// `-` asks for the token that `ropewalk setup server` printed, or reads it from standard input; a token here is shown to
+    /// all users by `ps`
     token: String,
     /// The networks that go through the tunnel [default: everything]
     #[arg(long, value_name = "NETWORK", num_args = 1.., value_delimiter = ',')]

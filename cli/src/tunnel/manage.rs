@@ -5,7 +5,8 @@ use crate::{Failure, output};
 use daemon::{config, log};
 use std::path::Path;
 
-pub(super) fn up(file: &Path, log_as_json: bool) -> Result<(), Failure> {
+pub(super) fn up(file: &Path, log_as_json: bool, parent: Option<u32>) -> Result<(), Failure> {
+    parent.map_or(Ok(()), daemon::end_with_parent).map_err(|error| Failure::Environment(error.to_string()))?;
     let file = &configuration_file(file);
     let config = config::load(file).map_err(Failure::Configuration)?;
     log::start(log_as_json);

@@ -33,6 +33,9 @@ pub(crate) enum TunnelVerb {
         /// Text lines or JSON; RUST_LOG sets the level
         #[arg(long, value_parser = ["text", "json"], default_value = "text", value_name = "FORMAT")]
         log_format: String,
+        /// The process that starts this one, with which it ends
+        #[arg(long, value_name = "PID", hide = true)]
+        parent: Option<u32>,
     },
     /// Take a tunnel down
     Down {
@@ -138,7 +141,7 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
     match verb {
         TunnelVerb::Up { file, check_only: true, .. } => check::check(file, false),
         TunnelVerb::Check { file, live } => check::check(file, *live),
-        TunnelVerb::Up { file, log_format, .. } => manage::up(file, log_format == "json"),
+        TunnelVerb::Up { file, log_format, parent, .. } => manage::up(file, log_format == "json", *parent),
         TunnelVerb::Setup(verb) => setup::dispatch(verb),
         TunnelVerb::Down { tunnel } => manage::down(tunnel),
         TunnelVerb::Reload { tunnel } => manage::reload(tunnel),

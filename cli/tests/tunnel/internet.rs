@@ -156,6 +156,18 @@ impl Internet {
         self.run(host, &[&[&*program], &*line.split_whitespace().collect::<Vec<_>>()].concat())
     }
 
+    /// `ropewalk`, with a text on standard input.
+    #[track_caller]
+    pub(crate) fn ropewalk_reading(&self, host: usize, line: &str, input: &str) -> String {
+        let program = program();
+        let mut command = self.command(host, &[&[&*program], &*line.split_whitespace().collect::<Vec<_>>()].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{line}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// `ropewalk`, with an executable script `name` before all others of that name; whether it succeeds.
     pub(crate) fn succeeds_with(&self, host: usize, name: &str, script: &str, line: &str) -> bool {
         let folder = self.folder.join("bin");

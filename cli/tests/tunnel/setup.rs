@@ -8,10 +8,15 @@ use std::net::IpAddr;
 use std::time::Instant;
 use testing::eventually;
 
-/// The command for the client that `setup server` printed.
-fn client_command(output: &str) -> &str {
-    let line = output.lines().find(|line| line.starts_with("ropewalk setup client rw1-"));
-    line.unwrap_or_else(|| panic!("no token in {output}")).strip_prefix("ropewalk ").unwrap()
+/// The command for the client with the token that `setup server` printed in it.
+fn client_command(output: &str) -> String {
+    assert!(output.contains("ropewalk setup client -\n"), "{output}");
+    format!("setup client {}", token(output))
+}
+
+/// The token that `setup server` printed.
+fn token(output: &str) -> &str {
+    output.lines().find(|line| line.starts_with("rw1-")).unwrap_or_else(|| panic!("no token in {output}"))
 }
 
 /// The lines that one of two texts has and the other has not.
@@ -32,8 +37,8 @@ fn two_commands_bond_the_uplinks_behind_a_nat_and_remove_leaves_nothing() {
 
     let start = Instant::now();
     let output = internet.ropewalk(SERVER, "setup server --yes");
-    let command = client_command(&output);
-    let output = internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    // As the output says: the token is in no list of processes.
+    let output = internet.ropewalk_reading(CLIENT, "setup client - --yes", &format!("{}\n", token(&output)));
     println!("two commands: {:.1} s", start.elapsed().as_secs_f64());
     assert!(output.contains("over 2 of 2 paths"), "{output}");
 
@@ -152,6 +157,7 @@ fn what_is_there_already_is_kept_and_odd_names_are_refused() {
         ("setup server --list --name rw9", 4, "no server rw9 is set up"),
         ("setup client rw1-AAAA --yes", 2, "damaged"),
         ("setup client wg1-AAAA --yes", 2, "no token"),
+        ("setup client - --yes", 2, "no token"),
         ("setup remove --yes", 4, "no rw0 was set up"),
     ] {
         let refusal = internet.refusal(SERVER, line);
@@ -191,7 +197,21 @@ fn a_token_works_once_and_a_revoked_client_has_no_session() {
     let output = internet.ropewalk(SERVER, "setup server --add phone");
     internet.ropewalk(CLIENT, &format!("{} --yes --networks 198.51.100.0/24", client_command(&output)));
     assert!(internet.ask(CLIENT, WEB, WEB_ADDRESS).is_ok());
+    // The folder's lock is anybody's who may read it, and the file's own that of the daemon's user.
+    let folder = "/var/lib/ropewalk";
+    let lock = |file: &str| internet.command(SERVER, &["flock", file, "sleep", "infinity"]).spawn().unwrap();
+    let mut holders = [folder.to_owned(), format!("{folder}/rw0.peers.toml"), format!("{folder}/rw0.peers.toml.lock")]
+        .map(|file| lock(&file));
+    let is_locked = || {
+        !internet.output(SERVER, &["flock", "-n", &format!("{folder}/rw0.peers.toml.lock"), "true"]).status.success()
+    };
+    assert!(eventually(is_locked));
     assert_eq!(internet.ropewalk(SERVER, "setup server --revoke phone"), "phone: removed\n");
+    let has_session = || internet.ropewalk(SERVER, "show rw0").contains("name: phone");
+    assert!(eventually(|| !has_session()), "its session ends");
+    for holder in &mut holders {
+        holder.kill().and_then(|()| holder.wait()).unwrap();
+    }
     let clients = internet.ropewalk(SERVER, "setup server --list");
     assert!(clients.starts_with("laptop ") && !clients.contains("phone"), "{clients}");
 
@@ -199,6 +219,47 @@ fn a_token_works_once_and_a_revoked_client_has_no_session() {
     internet.run(SERVER, &["chmod", "0666", "/var/lib/ropewalk-setup/rw0.json"]);
     let (code, stderr) = internet.refusal(SERVER, "setup remove --yes");
     assert!(code == 4 && stderr.contains("others than root"), "{stderr}");
+}
+
+#[test]
+fn a_set_up_that_is_killed_while_it_enrols_leaves_no_daemon_and_continues() {
+    let Some(internet) = Internet::new() else { return };
+    let command = client_command(&internet.ropewalk(SERVER, "setup server --yes"));
+    let silence =
+        ["table inet silent", "chain inet silent input { type filter hook input priority -1 ; policy drop ; }"];
+    silence.iter().for_each(|line| drop(internet.run(SERVER, &["nft", &format!("add {line}")])));
+    let words: Vec<_> = command.split(' ').collect();
+    let program = crate::tunnel_pair::program();
+    // The process itself, not the one that enters its namespaces.
+    let script = "echo $$ > /run/setup.pid; exec \"$@\"";
+    let mut child = internet.command(CLIENT, &[&["sh", "-c", script, "sh", &program], &words[..], &["--yes"]].concat());
+    let mut child = child.spawn().unwrap();
+    let daemon = || internet.output(CLIENT, &["pgrep", "-f", "rw0.enrol.toml"]).status.success();
+    assert!(eventually(daemon), "it enrols");
+    internet.run(CLIENT, &["sh", "-c", "kill -9 $(cat /run/setup.pid)"]);
+    child.wait().unwrap();
+    assert!(eventually(|| !daemon()), "the daemon ends with the set-up");
+    internet.run(SERVER, &["nft", "delete table inet silent"]);
+    let output = internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    assert!(output.contains("over 2 of 2 paths"), "{output}");
+}
+
+#[test]
+fn a_state_folder_that_is_there_gets_the_daemons_access_and_its_own_back() {
+    let Some(internet) = Internet::new() else { return };
+    let folder = "/var/lib/ropewalk";
+    internet.run(SERVER, &["mkdir", "-m", "755", folder]);
+    let access = || internet.run(SERVER, &["stat", "-c", "%a %U:%G", folder]);
+    let plan = internet.ropewalk(SERVER, "setup server --dry-run");
+    assert!(plan.contains("/var/lib/ropewalk (0750, ropewalk), now 0755, root\n"), "{plan}");
+    let command = client_command(&internet.ropewalk(SERVER, "setup server --yes"));
+    assert_eq!(access(), "750 ropewalk:ropewalk\n");
+    internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    internet.ropewalk(SERVER, "setup remove --yes");
+    assert_eq!(access(), "755 root:root\n");
+    internet.run(SERVER, &["chown", "nobody", folder]);
+    let (code, stderr) = internet.refusal(SERVER, "setup server --yes");
+    assert!(code == 4 && stderr.contains("belongs to") && stderr.contains("chown root"), "{stderr}");
 }
 
 #[test]

@@ -19,4 +19,4 @@ mod top;
 mod up;
 
 pub use top::top;
-pub use up::up;
+pub use up::{end_with_parent, up};

@@ -10,6 +10,7 @@ mod status_builder;
 use crate::config::TunnelConfig;
 use crate::control_plane::{self, ControlConfig, DataPlaneHandle, Error, ThreadRole, confine, keep_capabilities};
 use crate::data_plane::{self, DataPlane, DataPlaneConfig, DeviceQueue, ThreadLinks};
+use nix::sys::signal::Signal;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,18 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path, program_version
         let _ = end.recv_timeout(STOP_TIMEOUT);
     }
     result
+}
+
+/// Has this process get SIGTERM when its parent, the process `parent`, ends: even if that is killed.
+///
+/// # Errors
+/// The parent has ended already.
+pub fn end_with_parent(parent: u32) -> io::Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+    if std::os::unix::process::parent_id() == parent {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, format!("the process {parent} that started this one has ended")))
 }
 
 /// A data thread.

@@ -1,0 +1,86 @@
+//! The inner networks that a token may name: they get routes into the tunnel, so that one too many would take what is not
+//! the tunnel's.
+
+use super::host::DeviceAddress;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// The shortest prefixes of inner networks: 10.0.0.0/8 is the largest private network of IPv4; /32 is what a provider of
+/// IPv6 has.
+const MIN_PREFIX_LEN: [u8; 2] = [8, 32];
+
+/// Checks the inner addresses of a token, with their networks, on a host that has `own` addresses; the tunnel's device is
+/// `device`.
+///
+/// # Errors
+/// The first that no inner network may have, and why.
+pub(super) fn check(addresses: &[IpNet], own: &[DeviceAddress], device: &str) -> Result<(), String> {
+    addresses.iter().try_for_each(|network| match reason(*network, own, device) {
+        Some(reason) => Err(format!(
+            "the token's inner network {network} {reason}; `ropewalk setup server --subnet` chooses another one"
+        )),
+        None => Ok(()),
+    })
+}
+
+fn reason(network: IpNet, own: &[DeviceAddress], device: &str) -> Option<String> {
+    let min_prefix_len = MIN_PREFIX_LEN[usize::from(network.addr().is_ipv6())];
+    if network.prefix_len() < min_prefix_len {
+        return Some(format!("is too large (at least /{min_prefix_len})"));
+    }
+    if is_special([network.network(), network.addr(), network.broadcast()]) {
+        return Some("is of addresses that no network has: loopback, link-local, multicast or unspecified".into());
+    }
+    let others = own.iter().filter(|address| address.device != device);
+    let overlaps = |other: &&DeviceAddress| {
+        let other = other.network.trunc();
+        other.contains(&network.network()) || network.contains(&other.network())
+    };
+    others.into_iter().find(overlaps).map(|other| format!("overlaps {} of {}", other.network.trunc(), other.device))
+}
+
+fn is_special(addresses: [IpAddr; 3]) -> bool {
+    let is_link_local = |address: &IpAddr| match address {
+        IpAddr::V4(address) => address.is_link_local() || address.is_broadcast() || address.octets()[0] == 0,
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    let is_special = |address: &IpAddr| {
+        address.is_loopback() || address.is_multicast() || address.is_unspecified() || is_link_local(address)
+    };
+    addresses.iter().any(is_special)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_takes_no_network_that_is_not_the_tunnels() {
+        let own = [("wan0", "10.9.3.2/24"), ("rw0", "10.77.0.2/24"), ("wan0", "fd12:3456::2/64")];
+        let own =
+            own.map(|(device, network)| DeviceAddress { device: device.into(), network: network.parse().unwrap() });
+        let check = |text: &str| super::check(&[text.parse().unwrap()], &own, "rw0");
+        for text in ["10.77.0.2/24", "172.16.0.2/12", "fd77::2/64", "2001:db8:77::2/32", "100.64.0.2/10"] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        for (text, reason) in [
+            ("10.77.0.2/0", "too large"),
+            ("10.77.0.2/7", "too large"),
+            ("fd77::2/31", "too large"),
+            ("::2/0", "too large"),
+            ("127.0.0.2/8", "loopback"),
+            ("::1/128", "loopback"),
+            ("169.254.7.2/24", "link-local"),
+            ("fe80::2/64", "link-local"),
+            ("224.0.0.2/8", "multicast"),
+            ("ff02::2/64", "multicast"),
+            ("0.0.0.2/8", "unspecified"),
+            ("10.9.3.7/24", "overlaps 10.9.3.0/24 of wan0"),
+            ("10.9.3.7/32", "overlaps"),
+            ("10.0.0.7/8", "overlaps 10.9.3.0/24 of wan0"),
+            ("fd12:3456::7/64", "overlaps"),
+        ] {
+            assert!(check(text).is_err_and(|error| error.contains(reason)), "{text}: {:?}", check(text));
+        }
+    }
+}
