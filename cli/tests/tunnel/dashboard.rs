@@ -140,3 +140,22 @@ fn a_dashboard_with_a_token_wants_it_and_the_history_outlives_a_restart() {
     // The second of the restart is recorded anew.
     assert!(up(&pair) > 0, "the seconds before the restart are there");
 }
+
+#[test]
+fn every_listener_of_a_host_on_loopback_refuses_the_name_of_another_site() {
+    let Some(pair) = pair("metrics = \"127.0.0.1:9754\"\nspeed-test = true\n") else { return };
+    // Enrolment and speed tests are not HTTP, and bound to the tunnel's device.
+    let sockets = pair.testbed.run(LEFT, "ss -Hltn").unwrap();
+    let addresses: Vec<_> = sockets.lines().filter_map(|line| line.split_whitespace().nth(3)).collect();
+    let addresses: Vec<_> = addresses.into_iter().filter(|address| !address.contains("%rw0")).collect();
+    assert_eq!(addresses.len(), 2, "{sockets}");
+    for address in addresses {
+        for (host, status) in [("evil.example", "403"), ("localhost", "200")] {
+            let mut stream = pair.testbed.within(LEFT, || Ok(TcpStream::connect(address)?)).unwrap();
+            write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).unwrap();
+            assert!(response.starts_with(&format!("HTTP/1.1 {status}")), "{address}, {host}: {response}");
+        }
+    }
+}

@@ -29,7 +29,13 @@ fn a_path_that_fails_is_replaced_by_the_other_and_used_again_when_it_recovers() 
 fn a_start_that_fails_leaves_no_files() {
     let Some(mut pair) = TunnelPair::configured(IPV4, &["rate=10mbit"]) else { return };
     // No device has the address.
+    let token = pair.folder(LEFT).with_file_name("token");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::write(&token, daemon::keys::genpsk().as_bytes())
+        .and_then(|()| std::fs::set_permissions(&token, mode))
+        .unwrap();
     let keys = "user = \"nobody\"\nmetrics = \"192.0.2.1:9754\"";
+    let keys = format!("{keys}\ndashboard-token-file = \"{}\"", token.display());
     pair.edit(LEFT, |text| text.replacen("\n\n[[peer]]", &format!("\n{keys}\n\n[[peer]]"), 1));
     pair.start(LEFT);
     assert_eq!(pair.wait(LEFT).code(), Some(4));

@@ -13,6 +13,8 @@ pub struct ObservationConfig {
     pub history: HistoryTarget,
     /// The dashboard; `None` if there is none.
     pub dashboard: Option<DashboardConfig>,
+    /// What must be shown to see the metrics; always there if they are not on loopback.
+    pub metrics_token: Option<Zeroizing<String>>,
     /// Who is told of events; `None`: nobody.
     pub notify: Option<NotifyConfig>,
     /// Whether the speed tests of peers are answered.
@@ -69,7 +71,7 @@ pub(super) fn changes(old: &ObservationConfig, new: &ObservationConfig) -> Vec<&
         ("interface.speed-test", old.speed_test != new.speed_test),
         ("interface.dashboard", address(old) != address(new)),
         ("notify", old.notify != new.notify),
-        ("interface.dashboard-token-file", token(old) != token(new)),
+        ("interface.dashboard-token-file", token(old) != token(new) || old.metrics_token != new.metrics_token),
     ];
     keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }

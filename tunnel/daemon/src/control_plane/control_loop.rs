@@ -4,6 +4,7 @@ use super::enrolment::{self, Enrolments};
 use super::error::Error;
 use super::events::unix_ms;
 use super::handle::DataPlaneHandle;
+use super::listeners::Server;
 use super::lost_uplinks::SeenUplinks;
 use super::metered::SystemBus;
 use super::monitor::{self, Observer};
@@ -17,7 +18,7 @@ use super::server::{PendingRequest, Refusal, Request, Shared, request_status, ro
 use super::state_file::{StateFile, running_tunnel, socket_name};
 use super::system_calls::ThreadRole;
 use crate::config::{self, TunnelConfig};
-use crate::dashboard::{GuardedListener, read_routes};
+use crate::dashboard::read_routes;
 use crate::event::{Event, EventKind, EventLevel};
 use crate::quota::QuotaKeeper;
 use crate::speed_test::{PORT as TEST_PORT, Responder};
@@ -84,7 +85,6 @@ pub fn run(control: ControlConfig, data_plane: &Arc<dyn DataPlaneHandle>) -> Res
 /// What is listened on.
 struct Listeners {
     control: UnixListener,
-    metrics: Option<TcpListener>,
     observation: Observation,
     enrolment: Option<TcpListener>,
 }
@@ -111,6 +111,7 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
         seen_uplinks,
         system_bus,
         quotas: QuotaKeeper::default(),
+        responder: None,
         has_quota_failed: false,
     };
     match set_up_network(&mut reloader).await {
@@ -135,17 +136,10 @@ async fn set_up_network(reloader: &mut Reloader) -> Result<Listeners, Error> {
     let user = user.map_err(Error::system("finding the user"))?;
     open_quotas(reloader, user.as_ref());
     let observation = Observation::open(&reloader.control.config, user.as_ref()).await;
-    let observation = observation.map_err(Error::system("listening for the dashboard"))?;
-    let metrics = match reloader.control.config.interface.metrics {
-        Some(address) => {
-            let listener = TcpListener::bind(address).await;
-            Some(listener.map_err(Error::system(format!("listening on {address}")))?)
-        }
-        None => None,
-    };
+    let observation = observation.map_err(Error::system("listening for the dashboard and the metrics"))?;
     // The last step, which drops privileges: after a failure, another user than root could not remove the files.
     let control = listen(reloader, user.as_ref()).map_err(Error::system("listening for `ropewalk show` and others"))?;
-    Ok(Listeners { control, metrics, observation, enrolment })
+    Ok(Listeners { control, observation, enrolment })
 }
 
 /// Opens the file of the quotas, if there are any.
@@ -219,16 +213,16 @@ async fn serve(
     listeners: Listeners,
     data_plane: &Arc<dyn DataPlaneHandle>,
 ) -> Result<(), Error> {
-    let Listeners { control, metrics, mut observation, enrolment } = listeners;
+    let Listeners { control, mut observation, enrolment } = listeners;
     data_plane.start();
     let (requests, mut pending) = mpsc::channel(MAX_REQUESTS);
     let (enrolment_requests, enrolments) = (requests.clone(), Enrolments::default());
     let observer = Arc::clone(&reloader.observer);
     let shared = Shared::new(Arc::clone(data_plane), requests, &observer, &reloader.control.program_version);
     observation.start(&shared);
-    answer_speed_tests(&reloader.control.config);
+    reloader.responder = answer_speed_tests(&reloader.control.config);
     follow_routes(reloader, &**data_plane).await;
-    start_servers(control, metrics, &observation, shared);
+    Server::control(control).start(read_routes(&observation.dashboard, routes(shared)));
     let mut signals = Signals::new().map_err(Error::system("listening to signals"))?;
     let watchdog = sd_notify::watchdog_enabled();
     let mut watchdog = tokio::time::interval(watchdog.map_or(WATCHDOG_INTERVAL, |limit| limit / 3));
@@ -331,15 +325,6 @@ async fn finish_quotas(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle
     failure.into_iter().for_each(|event| reloader.observer.events.push(event));
 }
 
-/// Serves the control socket, and the metrics at their own address.
-fn start_servers(control: UnixListener, metrics: Option<TcpListener>, observation: &Observation, shared: Shared) {
-    let control_routes = read_routes(&observation.dashboard, None, routes(shared.clone(), true));
-    tokio::spawn(axum::serve(control, control_routes).into_future());
-    if let Some(metrics) = metrics {
-        tokio::spawn(axum::serve(GuardedListener::new(metrics), routes(shared, false)).into_future());
-    }
-}
-
 fn tell(observer: &Observer, kind: EventKind, reloader: &Reloader, text: &str) {
     let name = &reloader.control.config.interface.name;
     observer.events.push(Event::new(EventLevel::Info, kind, format!("{name} {text}")));
@@ -382,13 +367,15 @@ fn request_event(request: &Request, result: &Result<String, Refusal>) -> Event {
 }
 
 /// A tunnel without speed tests is a tunnel nevertheless.
-fn answer_speed_tests(config: &TunnelConfig) {
-    if config.observation.speed_test {
-        let own = &config.interface.addresses;
-        let responder = Responder::new(own, config.peers.iter().map(|peer| &peer.allowed_ips[..]));
-        let started = responder.start(&config.interface.name);
-        started.unwrap_or_else(|error| warn!("speed tests of peers are not answered: port {TEST_PORT}: {error}"));
+fn answer_speed_tests(config: &TunnelConfig) -> Option<Arc<Responder>> {
+    if !config.observation.speed_test {
+        return None;
     }
+    let own = &config.interface.addresses;
+    let responder = Arc::new(Responder::new(own, config.peers.iter().map(|peer| &peer.allowed_ips[..])));
+    let started = responder.start(&config.interface.name);
+    started.inspect_err(|error| warn!("speed tests of peers are not answered: port {TEST_PORT}: {error}")).ok()?;
+    Some(responder)
 }
 
 /// The event of a path that is alone for a test, or is no longer.

@@ -12,6 +12,7 @@ mod enrolment;
 mod error;
 mod events;
 mod handle;
+mod listeners;
 mod live;
 mod lost_uplinks;
 mod metered;
@@ -33,7 +34,7 @@ mod system_calls;
 mod uplinks;
 
 #[cfg(test)]
-pub(crate) use observation::listen_unix;
+pub(crate) use listeners::listen_unix;
 
 pub use client::{Client, ClientError};
 pub use control_loop::{clean_up, run};

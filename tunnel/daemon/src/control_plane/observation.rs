@@ -1,22 +1,17 @@
 //! Records the tunnel's history, and serves the dashboard.
 
-use super::run_folder;
-use super::server::{Shared, read_only_routes};
+use super::listeners::Server;
+use super::server::{Shared, metrics_routes, read_only_routes};
 use crate::config::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, TunnelConfig};
-use crate::dashboard::{
-    Access, ClientAddress, Dashboard, GuardedListener, HistoryFile, Recorder, read_routes, unix_seconds,
-};
+use crate::dashboard::{Dashboard, HistoryFile, Recorder, page_routes, unix_seconds};
 use crate::event::Event;
 use crate::notify::{Notifier, start_runner};
 use crate::status::TunnelStatus;
-use axum::serve::Listener;
 use filesystem::Folder;
 use nix::unistd::User;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tracing::{info, warn};
 
@@ -27,28 +22,28 @@ const STATE_DIRECTORY_MODE: u32 = 0o750;
 /// What is open before privileges are dropped.
 pub(super) struct Observation {
     pub(super) dashboard: Arc<Dashboard>,
-    server: Option<(Server, Access)>,
+    server: Option<Server>,
+    metrics: Option<Server>,
     notifier: Option<Notifier>,
-}
-
-enum Server {
-    Tcp(TcpListener),
-    Unix(UnixListener),
 }
 
 impl Observation {
     /// Opens the history file and the dashboard's socket. A history that cannot be kept is kept in memory.
     ///
     /// # Errors
-    /// The dashboard cannot listen.
+    /// The dashboard, or the metrics, cannot listen.
     pub(super) async fn open(config: &TunnelConfig, user: Option<&User>) -> io::Result<Self> {
         let recorder = Recorder::new(history_file(config, user));
         let server = match &config.observation.dashboard {
-            Some(dashboard) => Some(open_server(dashboard, user).await?),
+            Some(dashboard) => Some(open_dashboard(dashboard, user).await?),
+            None => None,
+        };
+        let metrics = match config.interface.metrics {
+            Some(address) => Some(Server::tcp(address, config.observation.metrics_token.clone()).await?),
             None => None,
         };
         let notifier = notifier(config, user);
-        Ok(Self { dashboard: Arc::new(Dashboard::new(recorder)), server, notifier })
+        Ok(Self { dashboard: Arc::new(Dashboard::new(recorder)), server, metrics, notifier })
     }
 
     /// What records the status each second. An error of the file is logged once, until it is written again.
@@ -70,19 +65,12 @@ impl Observation {
         if let Some(notifier) = self.notifier.take() {
             tokio::spawn(notifier.run(shared.observer.events.subscribe()));
         }
-        let Some((server, access)) = self.server.take() else { return };
-        match server {
-            Server::Tcp(listener) => self.serve(listener, access, shared),
-            Server::Unix(listener) => self.serve(listener, access, shared),
+        if let Some(server) = self.server.take() {
+            server.start(page_routes(&self.dashboard, read_only_routes(shared.clone())));
         }
-    }
-
-    fn serve<L: Listener>(&self, listener: L, access: Access, shared: &Shared)
-    where
-        L::Addr: ClientAddress + std::fmt::Debug,
-    {
-        let routes = read_routes(&self.dashboard, Some(access), read_only_routes(shared.clone()));
-        tokio::spawn(axum::serve(GuardedListener::new(listener), routes).into_future());
+        if let Some(server) = self.metrics.take() {
+            server.start(metrics_routes(shared.clone()));
+        }
     }
 
     /// Writes what is not yet written.
@@ -156,29 +144,17 @@ fn state_directory() -> Option<PathBuf> {
     named.or_else(|| Some(PathBuf::from(STATE_DIRECTORY))).filter(|directory| directory.is_dir())
 }
 
-async fn open_server(config: &DashboardConfig, user: Option<&User>) -> io::Result<(Server, Access)> {
-    let token = config.token.clone().map(Access::Token);
+async fn open_dashboard(config: &DashboardConfig, user: Option<&User>) -> io::Result<Server> {
+    let token = config.token.clone();
     match &config.address {
         DashboardAddress::Tcp(address) => {
-            let listener = TcpListener::bind(address).await;
-            let listener = listener.map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
-            let local: SocketAddr = listener.local_addr()?;
-            info!("dashboard: http://{local}/");
-            Ok((Server::Tcp(listener), token.unwrap_or(Access::Loopback(local))))
+            let server = Server::tcp(*address, token).await?;
+            info!("dashboard: http://{}/", server.local_address().unwrap_or(*address));
+            Ok(server)
         }
         DashboardAddress::Unix(path) => {
-            let listener = listen_unix(path, user);
-            let listener =
-                listener.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
             info!("dashboard: {}", path.display());
-            Ok((Server::Unix(listener), token.unwrap_or(Access::Socket)))
+            Server::unix(path, user, token)
         }
     }
-}
-
-/// A socket that its owner and its group may open. One that an earlier daemon left is replaced, another file is not.
-pub(crate) fn listen_unix(path: &Path, user: Option<&User>) -> io::Result<UnixListener> {
-    let (folder, name) = Folder::of_file(path)?;
-    folder.remove_socket(&name)?;
-    UnixListener::from_std(run_folder::listen(&folder, &name, user)?)
 }

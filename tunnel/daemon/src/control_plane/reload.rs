@@ -20,6 +20,7 @@ use super::uplinks::{default_routes, with_uplinks};
 use crate::config::{self, ConfigChange, ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Event, EventKind, EventLevel};
 use crate::quota::QuotaKeeper;
+use crate::speed_test::Responder;
 use crate::status::UplinkStatus;
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +75,8 @@ pub(super) struct Reloader {
     pub(super) seen_uplinks: SeenUplinks,
     pub(super) system_bus: SystemBus,
     pub(super) quotas: QuotaKeeper,
+    /// Answers the speed tests of peers, if it does.
+    pub(super) responder: Option<Arc<Responder>>,
     /// Whether the latest change after a quota failed, which was told.
     pub(super) has_quota_failed: bool,
 }
@@ -288,6 +291,9 @@ impl Reloader {
         removal.unwrap_or_else(|error| warn!("not removed: {error}"));
         if result.is_ok() {
             self.control.config = new_config;
+            let config = &self.control.config;
+            let peers = || config.peers.iter().map(|peer| &peer.allowed_ips[..]);
+            self.responder.iter().for_each(|responder| responder.set_networks(&config.interface.addresses, peers()));
         }
         let write_result = self.state_file.write(&self.state);
         write_result.unwrap_or_else(|error| warn!("the state file is not written: {error}"));

@@ -128,11 +128,13 @@ pub(super) fn read_only_routes(shared: Shared) -> Router {
     routes.route("/v1/events", get(events)).with_state(shared)
 }
 
-/// The routes: the metrics, and all others if `is_control_socket` (the TCP address serves the metrics only).
-pub(super) fn routes(shared: Shared, is_control_socket: bool) -> Router {
-    if !is_control_socket {
-        return Router::new().route("/metrics", get(metrics_text)).with_state(shared);
-    }
+/// The route of the metrics alone.
+pub(super) fn metrics_routes(shared: Shared) -> Router {
+    Router::new().route("/metrics", get(metrics_text)).with_state(shared)
+}
+
+/// The routes of the control socket.
+pub(super) fn routes(shared: Shared) -> Router {
     let router = Router::new()
         .route("/v1/down", post(|shared| handle(shared, Request::Down)))
         .route("/v1/reload", post(|shared| handle(shared, Request::Reload)))
@@ -146,7 +148,7 @@ pub(super) fn routes(shared: Shared, is_control_socket: bool) -> Router {
 /// A router over a data plane without a control loop: only the status and the metrics work.
 pub fn router(data_plane: Arc<dyn DataPlaneHandle>) -> Router {
     let (requests, _) = mpsc::channel(1);
-    routes(Shared::new(data_plane, requests, &Arc::default(), ""), true)
+    routes(Shared::new(data_plane, requests, &Arc::default(), ""))
 }
 
 async fn status(State(shared): State<Shared>) -> Response {

@@ -1,4 +1,4 @@
-//! Who may see the dashboard.
+//! Who may see the dashboard and the metrics.
 //!
 //! On loopback, everybody on this machine; a page of another site that is open in a browser here is kept out by the `Host`
 //! header (DNS rebinding) and by the absence of CORS headers. At any other address, who has the token: as
@@ -16,7 +16,7 @@ const COOKIE_NAME: &str = "ropewalk-token";
 const MIN_TOKEN_LEN: usize = 22;
 const MAX_TOKEN_LEN: usize = 256;
 
-/// Who may see the dashboard.
+/// Who may use a listener.
 #[derive(Clone, Debug)]
 pub enum Access {
     /// Who can open the unix socket.
@@ -53,6 +53,20 @@ pub(crate) fn parse_token(text: &str) -> io::Result<Zeroizing<String>> {
 }
 
 impl Access {
+    /// Who may use a listener at a TCP address. One that is not on loopback needs a token.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn of_tcp(address: SocketAddr, token: Option<Zeroizing<String>>) -> io::Result<Self> {
+        match token {
+            Some(token) => Ok(Self::Token(token)),
+            None if address.ip().is_loopback() => Ok(Self::Loopback(address)),
+            None => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{address} is not on loopback: no token")))
+            }
+        }
+    }
+
     pub(super) fn decide(&self, uri: &Uri, headers: &HeaderMap) -> Decision {
         match self {
             Self::Socket => Decision::Allow,

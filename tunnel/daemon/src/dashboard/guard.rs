@@ -1,9 +1,11 @@
 //! Bounds on who is connected. A client that has not been answered for [`MAX_UNANSWERED`] is disconnected: one that sends
 //! its request byte by byte, keeps an idle connection, or takes nothing of an answer. There are [`MAX_CLIENTS`] places. Where
-//! all are taken, a new client gets that of the connection that has been idle for longest, or else of the address with the
-//! most; if that has no more than the new one would have, the new one is closed.
+//! all are taken, a new client gets that of a connection that was never allowed anything, the refused ones first; or else of
+//! the one that has been idle for longest, or of the address with the most. If that has no more than the new one would have,
+//! the new one is closed.
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use std::cmp::Reverse;
 use std::future::Future as _;
 use std::io;
@@ -13,8 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
+use tracing::warn;
 
 /// The most clients of a dashboard at one time.
 pub const MAX_CLIENTS: usize = 16;
@@ -22,6 +26,10 @@ pub const MAX_CLIENTS: usize = 16;
 const MAX_UNANSWERED: Duration = Duration::from_secs(10);
 /// A connection that was last answered this long ago is idle.
 const IDLE: Duration = Duration::from_secs(2);
+
+/// How often a listener that cannot accept is told of, and how long it waits before it tries again.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 
 /// What shares of places are counted by; `None` for clients of this machine, who share all of them.
 type Group = Option<IpAddr>;
@@ -48,12 +56,64 @@ impl ClientAddress for tokio::net::unix::SocketAddr {
     }
 }
 
+/// A listener that says why it cannot accept.
+pub trait Accept: Send + 'static {
+    /// A connection.
+    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    /// A client's address.
+    type Addr: ClientAddress + std::fmt::Debug + Send;
+
+    /// The next connection.
+    fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Io, Self::Addr)>> + Send;
+
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn local_addr(&self) -> io::Result<Self::Addr>;
+}
+
+impl Accept for TcpListener {
+    type Io = TcpStream;
+    type Addr = std::net::SocketAddr;
+
+    async fn accept(&mut self) -> io::Result<(Self::Io, Self::Addr)> {
+        Self::accept(self).await
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Self::local_addr(self)
+    }
+}
+
+impl Accept for UnixListener {
+    type Io = UnixStream;
+    type Addr = tokio::net::unix::SocketAddr;
+
+    async fn accept(&mut self) -> io::Result<(Self::Io, Self::Addr)> {
+        Self::accept(self).await
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Self::local_addr(self)
+    }
+}
+
+/// What a connection has been answered, what gives way first before the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    Refused,
+    New,
+    Allowed,
+}
+
 /// A connection in the list of all.
 #[derive(Debug)]
 struct Place {
     number: u64,
     group: Group,
     answered: Instant,
+    standing: Standing,
     /// Dropped to close the connection.
     _open: oneshot::Sender<()>,
 }
@@ -74,19 +134,21 @@ impl Places {
         }
         let (open, closed) = oneshot::channel();
         self.latest += 1;
-        self.taken.push(Place { number: self.latest, group, answered: now, _open: open });
+        self.taken.push(Place { number: self.latest, group, answered: now, standing: Standing::New, _open: open });
         Some((self.latest, closed))
     }
 
-    /// The connection that gives way to one of `group`: the one that has been idle for longest, or one of a group with more
-    /// than `group` would have.
+    /// The connection that gives way to one of `group`: the oldest that was refused, or not yet answered; then the one that
+    /// has been idle for longest, or one of a group with more than `group` would have.
     fn victim(&self, group: Group, now: Instant) -> Option<usize> {
         let count = |group: Group| self.taken.iter().filter(|place| place.group == group).count();
         let places = || self.taken.iter().enumerate();
+        let without_access = places().filter(|(_, place)| place.standing < Standing::Allowed);
+        let without_access = without_access.min_by_key(|(_, place)| (place.standing, place.answered, place.number));
         let idle = places().filter(|(_, place)| now.duration_since(place.answered) >= IDLE);
         let own = count(group);
         let more = places().filter(|(_, place)| count(place.group) > own + 1);
-        let victim = idle.min_by_key(|(_, place)| place.answered);
+        let victim = without_access.or_else(|| idle.min_by_key(|(_, place)| place.answered));
         let victim = victim.or_else(|| more.max_by_key(|(_, place)| (count(place.group), Reverse(place.answered))));
         victim.map(|(index, _)| index)
     }
@@ -95,6 +157,8 @@ impl Places {
 /// A listener whose connections are bounded.
 pub struct GuardedListener<L> {
     inner: L,
+    /// When it was last told that it cannot accept.
+    reported: Option<Instant>,
     places: Arc<Mutex<Places>>,
     max_unanswered: Duration,
 }
@@ -102,7 +166,28 @@ pub struct GuardedListener<L> {
 impl<L> GuardedListener<L> {
     /// Bounds the connections of `inner`.
     pub fn new(inner: L) -> Self {
-        Self { inner, places: Arc::default(), max_unanswered: MAX_UNANSWERED }
+        Self { inner, reported: None, places: Arc::default(), max_unanswered: MAX_UNANSWERED }
+    }
+
+    /// With another time until a connection is closed that is not answered.
+    #[must_use]
+    pub fn with_max_unanswered(self, max_unanswered: Duration) -> Self {
+        Self { max_unanswered, ..self }
+    }
+}
+
+impl<L: Accept> GuardedListener<L> {
+    /// Tells once a minute why no connection can be accepted: no descriptor is left, for example.
+    async fn report(&mut self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+            return; // that client's
+        }
+        if self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL) {
+            warn!("connections to {:?} wait, none can be accepted: {error}", self.inner.local_addr());
+            self.reported = Some(Instant::now());
+        }
+        sleep(ACCEPT_RETRY).await;
     }
 }
 
@@ -111,13 +196,19 @@ fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
     places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<L: Listener<Addr: ClientAddress>> Listener for GuardedListener<L> {
+impl<L: Accept> Listener for GuardedListener<L> {
     type Io = Guarded<L::Io>;
     type Addr = L::Addr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
-            let (inner, address) = self.inner.accept().await;
+            let (inner, address) = match self.inner.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    self.report(&error).await;
+                    continue;
+                }
+            };
             let place = lock(&self.places).take(address.group(), Instant::now());
             // One without a place is closed: others may wait behind it.
             if let Some((number, closed)) = place {
@@ -130,6 +221,33 @@ impl<L: Listener<Addr: ClientAddress>> Listener for GuardedListener<L> {
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
         self.inner.local_addr()
+    }
+}
+
+/// The place of a connection, for what decides on its requests.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectionPlace {
+    number: u64,
+    places: Arc<Mutex<Places>>,
+}
+
+impl ConnectionPlace {
+    /// Notes whether a request was allowed.
+    pub(super) fn note(&self, is_allowed: bool) {
+        if let Some(place) = lock(&self.places).taken.iter_mut().find(|place| place.number == self.number) {
+            match (is_allowed, place.standing) {
+                (true, _) => place.standing = Standing::Allowed,
+                (false, Standing::New) => place.standing = Standing::Refused,
+                (false, _) => {}
+            }
+        }
+    }
+}
+
+impl<L: Accept> Connected<IncomingStream<'_, GuardedListener<L>>> for ConnectionPlace {
+    fn connect_info(stream: IncomingStream<'_, GuardedListener<L>>) -> Self {
+        let connection = stream.io();
+        Self { number: connection.number, places: Arc::clone(&connection.places) }
     }
 }
 
@@ -199,6 +317,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dashboard::{Access, serve};
     use axum::Router;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
@@ -208,13 +327,13 @@ mod tests {
     /// A listener whose connections are made by the test, each from an address.
     struct Connections(mpsc::UnboundedReceiver<(DuplexStream, std::net::SocketAddr)>);
 
-    impl Listener for Connections {
+    impl Accept for Connections {
         type Io = DuplexStream;
         type Addr = std::net::SocketAddr;
 
-        async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        async fn accept(&mut self) -> io::Result<(Self::Io, Self::Addr)> {
             match self.0.recv().await {
-                Some(connection) => connection,
+                Some(connection) => Ok(connection),
                 None => std::future::pending().await,
             }
         }
@@ -230,8 +349,9 @@ mod tests {
         fn start(max_unanswered: Duration) -> Self {
             let (sender, connections) = mpsc::unbounded_channel();
             let routes = Router::new().route("/", get(|| async { "page" }));
-            let listener = GuardedListener { max_unanswered, ..GuardedListener::new(Connections(connections)) };
-            tokio::spawn(axum::serve(listener, routes).into_future());
+            let access = Access::Loopback("127.0.0.1:1".parse().unwrap());
+            let listener = GuardedListener::new(Connections(connections)).with_max_unanswered(max_unanswered);
+            tokio::spawn(serve(listener, access, routes));
             Self(sender)
         }
 
@@ -244,7 +364,7 @@ mod tests {
         /// The answer to a request of a new connection.
         async fn answer(&self, address: &str) -> String {
             let mut client = self.connect(address);
-            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
             let mut answer = String::new();
             client.read_to_string(&mut answer).await.unwrap();
             answer
@@ -288,15 +408,40 @@ mod tests {
             let now = Instant::now();
             let address = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
             let mut places = Places::default();
-            let mut closed: Vec<_> = (0..MAX_CLIENTS).map(|_| places.take(address(1), now).unwrap().1).collect();
+            let take = |places: &mut Places, group: Group, now: Instant| {
+                let taken = places.take(group, now);
+                places.taken.iter_mut().for_each(|place| place.standing = Standing::Allowed);
+                taken
+            };
+            let mut closed: Vec<_> = (0..MAX_CLIENTS).map(|_| take(&mut places, address(1), now).unwrap().1).collect();
             assert!(places.take(address(1), now).is_none(), "its own streams are as good as the new one");
-            let half: Vec<_> = (0..MAX_CLIENTS / 2).map(|_| places.take(address(2), now).unwrap()).collect();
+            let half: Vec<_> = (0..MAX_CLIENTS / 2).map(|_| take(&mut places, address(2), now).unwrap()).collect();
             assert!(places.take(address(2), now).is_none(), "half of the places is its share of two");
             let is_closed = |closed: &mut oneshot::Receiver<()>| closed.try_recv() == Err(TryRecvError::Closed);
             assert_eq!(closed.iter_mut().map(is_closed).filter(|closed| *closed).count(), MAX_CLIENTS / 2);
             assert_eq!((half.len(), places.taken.len()), (MAX_CLIENTS / 2, MAX_CLIENTS));
-            assert!(places.take(address(3), now).is_some());
-            assert!(places.take(address(1), now + IDLE).is_some(), "an idle one gives way to anybody");
+            assert!(take(&mut places, address(3), now).is_some());
+            assert!(take(&mut places, address(1), now + IDLE).is_some(), "an idle one gives way to anybody");
+        });
+    }
+
+    #[test]
+    fn refused_connections_in_all_places_do_not_keep_this_machine_out() {
+        runtime().block_on(async {
+            let server = Server::start(Duration::from_secs(3600));
+            // From this machine, and from more addresses than there are places.
+            for from in [|_: usize| "127.0.0.1".to_owned(), |number: usize| format!("192.0.2.{number}")] {
+                let mut refused = Vec::new();
+                for number in 0..2 * MAX_CLIENTS {
+                    let mut client = server.connect(&from(number));
+                    client.write_all(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").await.unwrap();
+                    let mut head = [0; 12];
+                    client.read_exact(&mut head).await.unwrap();
+                    assert_eq!(&head, b"HTTP/1.1 403");
+                    refused.push(client);
+                }
+                assert!(server.answer("127.0.0.1").await.ends_with("page"));
+            }
         });
     }
 

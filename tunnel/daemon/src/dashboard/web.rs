@@ -1,6 +1,7 @@
 //! The dashboard over HTTP: a page, the history, and a stream of samples as server-sent events. It only reads.
 
 use super::access::{Access, Decision};
+use super::guard::{Accept, ConnectionPlace, GuardedListener};
 use super::query::Query;
 use super::recorder::{Recorder, unix_seconds};
 use super::sample::Sample;
@@ -9,7 +10,7 @@ use crate::event::Event as TunnelEvent;
 use crate::status::TunnelStatus;
 use axum::Json;
 use axum::Router;
-use axum::extract::{RawQuery, Request, State};
+use axum::extract::{ConnectInfo, RawQuery, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -111,20 +112,35 @@ impl<'a> SeriesTick<'a> {
     }
 }
 
-/// The history and the stream; and the page, if `access` is for people with a browser.
-pub(crate) fn read_routes(dashboard: &Arc<Dashboard>, access: Option<Access>, rest: Router) -> Router {
+/// The history and the stream.
+pub(crate) fn read_routes(dashboard: &Arc<Dashboard>, rest: Router) -> Router {
     let routes = Router::new().route("/v1/history", get(history)).route("/v1/stream", get(stream));
-    let routes = if access.is_some() { routes.route("/", get(page)) } else { routes };
-    let routes = rest.merge(routes.with_state(Arc::clone(dashboard)));
-    match access {
-        Some(access) => routes.layer(from_fn_with_state(access, guard)),
-        None => routes,
-    }
+    rest.merge(routes.with_state(Arc::clone(dashboard)))
+}
+
+/// As [`read_routes`], and the page, for people with a browser.
+pub(crate) fn page_routes(dashboard: &Arc<Dashboard>, rest: Router) -> Router {
+    read_routes(dashboard, rest).route("/", get(page))
+}
+
+/// Serves `routes` to those whom `access` allows. Nothing else serves HTTP: a listener has its access rules and its bounds
+/// from here.
+pub(crate) async fn serve<L: Accept>(listener: GuardedListener<L>, access: Access, routes: Router) {
+    let routes = routes.layer(from_fn_with_state(access, guard));
+    // It never ends.
+    let _ = axum::serve(listener, routes.into_make_service_with_connect_info::<ConnectionPlace>()).await;
 }
 
 /// Refuses what `access` does not allow, and sets the headers that keep pages of other sites out.
-async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
-    let mut response = match access.decide(request.uri(), request.headers()) {
+async fn guard(
+    State(access): State<Access>,
+    ConnectInfo(place): ConnectInfo<ConnectionPlace>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let decision = access.decide(request.uri(), request.headers());
+    place.note(!matches!(decision, Decision::Refuse(_)));
+    let mut response = match decision {
         Decision::Allow => next.run(request).await,
         Decision::SetCookie(cookie) => {
             (StatusCode::SEE_OTHER, [(header::SET_COOKIE, cookie), (header::LOCATION, "/".into())]).into_response()

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -33,20 +33,22 @@ const BLOCK_LEN: usize = 1 << 16;
 /// Answers the tests of peers.
 #[derive(Debug)]
 pub struct Responder {
-    /// The networks of this end's own inner addresses.
-    own: Vec<IpNet>,
-    /// The networks of the peers, each with the peer's index.
-    networks: Vec<(IpNet, usize)>,
+    networks: RwLock<Networks>,
     tests: Mutex<BTreeMap<Peer, Test>>,
     connections: tokio::sync::Semaphore,
 }
 
-/// Who has a test: a peer by its index; one that a reload has added since the start, by its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Peer {
-    Configured(usize),
-    Added(IpAddr),
+/// Whose addresses are whose.
+#[derive(Debug)]
+struct Networks {
+    /// Of this end's own inner addresses.
+    own: Vec<IpNet>,
+    /// Of the peers, each with its peer.
+    peers: Vec<(IpNet, Peer)>,
 }
+
+/// Who has a test: a peer by the first of its networks, which is no other peer's, and which a reload leaves in place.
+type Peer = IpNet;
 
 #[derive(Debug)]
 struct Test {
@@ -72,14 +74,33 @@ impl Drop for Place<'_> {
     }
 }
 
+impl Networks {
+    fn new<'a>(own: &[IpNet], peers: impl IntoIterator<Item = &'a [IpNet]>) -> Self {
+        let with_peer = |networks: &'a [IpNet]| networks.iter().map(|network| (*network, networks[0]));
+        Self { own: own.to_vec(), peers: peers.into_iter().flat_map(with_peer).collect() }
+    }
+
+    /// The peer that an address belongs to, by the longest prefix. A host of the Internet, behind a server that everything
+    /// is routed to, belongs to a peer by a default route alone, and is none of the tunnel's.
+    fn peer(&self, address: IpAddr) -> Option<Peer> {
+        let matching = self.peers.iter().filter(|(network, _)| network.contains(&address));
+        let (network, peer) = matching.max_by_key(|(network, _)| network.prefix_len())?;
+        let is_own = || self.own.iter().any(|own| own.contains(&address));
+        (network.prefix_len() >= SHORTEST_PREFIX || is_own()).then_some(*peer)
+    }
+}
+
 impl Responder {
     /// A responder for peers with these inner networks, at an end whose addresses are in the networks `own`.
     #[must_use]
     pub fn new<'a>(own: &[IpNet], peers: impl IntoIterator<Item = &'a [IpNet]>) -> Self {
-        let peers = peers.into_iter().enumerate();
-        let networks = peers.flat_map(|(peer, networks)| networks.iter().map(move |network| (*network, peer)));
         let connections = tokio::sync::Semaphore::new(MAX_CONNECTIONS);
-        Self { own: own.to_vec(), networks: networks.collect(), tests: Mutex::default(), connections }
+        Self { networks: RwLock::new(Networks::new(own, peers)), tests: Mutex::default(), connections }
+    }
+
+    /// Changes the networks, after a reload. Tests under way go on.
+    pub fn set_networks<'a>(&self, own: &[IpNet], peers: impl IntoIterator<Item = &'a [IpNet]>) {
+        *self.networks.write().unwrap_or_else(PoisonError::into_inner) = Networks::new(own, peers);
     }
 
     /// Listens on the tunnel's device and answers. Not on its addresses: they change with a reload, and Linux takes packets
@@ -87,8 +108,7 @@ impl Responder {
     ///
     /// # Errors
     /// The port is taken on this device.
-    pub fn start(self, device: &str) -> io::Result<()> {
-        let responder = Arc::new(self);
+    pub fn start(self: &Arc<Self>, device: &str) -> io::Result<()> {
         for address in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
             let address = SocketAddr::new(address, PORT);
             let listener = match listen(address, device) {
@@ -98,8 +118,8 @@ impl Responder {
                 Err(error) => return Err(error),
             };
             let socket = UdpSocket::from_std(socket(address, device, socket2::Type::DGRAM)?.into())?;
-            tokio::spawn(accept(Arc::clone(&responder), listener));
-            tokio::spawn(echo(Arc::clone(&responder), socket));
+            tokio::spawn(accept(Arc::clone(self), listener));
+            tokio::spawn(echo(Arc::clone(self), socket));
         }
         Ok(())
     }
@@ -109,27 +129,14 @@ impl Responder {
         self.tests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The peer that an address belongs to, by the longest prefix. What comes from the device is some peer's.
-    fn peer(&self, address: IpAddr) -> Peer {
-        let matching = self.networks.iter().filter(|(network, _)| network.contains(&address));
-        let longest = matching.max_by_key(|(network, _)| network.prefix_len());
-        longest.map_or(Peer::Added(address), |(_, peer)| Peer::Configured(*peer))
-    }
-
-    /// Whether an address is a host's beyond the peer, such as one of the Internet behind a server that everything is
-    /// routed to: it belongs to a peer by a default route alone.
-    fn is_beyond(&self, address: IpAddr) -> bool {
-        let matching = self.networks.iter().filter(|(network, _)| network.contains(&address));
-        let longest = matching.map(|(network, _)| network.prefix_len()).max();
-        longest.is_some_and(|length| length < SHORTEST_PREFIX) && !self.own.iter().any(|own| own.contains(&address))
+    /// The peer that may test from an address; `None` for a host beyond the tunnel's own networks.
+    fn peer(&self, address: IpAddr) -> Option<Peer> {
+        self.networks.read().unwrap_or_else(PoisonError::into_inner).peer(address)
     }
 
     /// Admits a connection, or says why not.
     fn admit(&self, address: IpAddr, hello: &Hello) -> Result<Place<'_>, &'static str> {
-        if self.is_beyond(address) {
-            return Err("only hosts of the tunnel's own networks may test");
-        }
-        let peer = self.peer(address);
+        let peer = self.peer(address).ok_or("only hosts of the tunnel's own networks may test")?;
         if hello.seconds == 0 || Duration::from_secs(hello.seconds) > MAX_PHASE && hello.what != What::Hold {
             return Err("the time is 1 to 30 seconds");
         }
@@ -150,7 +157,7 @@ impl Responder {
     /// Whether a datagram belongs to a test of the peer that it came from.
     fn is_of_test(&self, address: IpAddr, datagram: &[u8]) -> bool {
         let Some(id) = datagram.first_chunk().map(|id| u64::from_be_bytes(*id)) else { return false };
-        self.tests().get(&self.peer(address)).is_some_and(|test| test.id == id)
+        self.peer(address).is_some_and(|peer| self.tests().get(&peer).is_some_and(|test| test.id == id))
     }
 
     async fn serve(&self, mut stream: TcpStream, address: IpAddr) -> io::Result<()> {
@@ -289,14 +296,27 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_that_a_reload_adds_has_one_test_with_all_its_addresses_and_those_under_way_stay() {
+        let [old, new] = [["10.77.0.2/32", "fd77::2/128"], ["10.77.0.3/32", "fd77::3/128"]]
+            .map(|networks| networks.map(|network| network.parse::<IpNet>().unwrap()));
+        let responder = Responder::new(&[], [&old[..]]);
+        let hold = |address: &str| responder.admit(address.parse().unwrap(), &hello(1, What::Hold, 1));
+        let _under_way = hold("10.77.0.2").ok().unwrap();
+        assert!(hold("10.77.0.3").is_err());
+        responder.set_networks(&[], [&new[..], &old[..]]);
+        let _added = hold("fd77::3").ok().unwrap();
+        for address in ["10.77.0.3", "fd77::3", "10.77.0.2", "fd77::2"] {
+            assert_eq!(hold(address).err(), Some("busy"), "{address}");
+        }
+    }
+
+    #[test]
     fn one_test_of_each_peer_is_admitted_and_its_streams_are_bounded() {
         let networks: Vec<[IpNet; 1]> = (0..8).map(|peer| [format!("10.0.{peer}.0/24").parse().unwrap()]).collect();
         let responder = Responder::new(&[], networks.iter().map(|networks| &networks[..]));
         let address = |peer: u8, host: u8| IpAddr::from([10, 0, peer, host]);
         let admit = |address, hello| responder.admit(address, &hello);
-        let added = admit("192.0.2.1".parse().unwrap(), hello(1, What::Hold, 1)).ok().unwrap();
-        assert_eq!(admit("192.0.2.1".parse().unwrap(), hello(2, What::Hold, 1)).err(), Some("busy"));
-        drop(added);
+        assert!(admit("192.0.2.1".parse().unwrap(), hello(1, What::Hold, 1)).is_err(), "no peer's");
         assert_eq!(admit(address(0, 1), hello(1, What::Up, 5)).err(), Some("no such test"));
         let test = admit(address(0, 1), hello(1, What::Hold, 1)).ok().unwrap();
         assert_eq!(admit(address(0, 2), hello(2, What::Hold, 1)).err(), Some("busy"), "another host of the same peer");

@@ -82,8 +82,10 @@ fn a_file_of_an_algorithm_that_cannot_be_read_is_named_with_its_line() {
     for phrase in ["rw0.toml:", "`file`: cannot read", "missing.onnx: No such file", "tunnel.congestion"] {
         assert!(error.contains(phrase), "{error}");
     }
-    let error = parse(&text.replace("missing.onnx", "/dev/null")).unwrap_err();
+    let error = parse(&text.replace("missing.onnx", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))).unwrap_err();
     assert!(error.contains("no parameter `file`"), "the file is read, and CUBIC takes none: {error}");
+    let error = parse(&text.replace("missing.onnx", "/dev/zero")).unwrap_err();
+    assert!(error.contains("a device"), "{error}");
 }
 
 #[test]
@@ -272,6 +274,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nmtu = 100", "576 to 65000"),
     ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nmode = 'mtp'", "did you mean `mpt`?"),
     ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nmetrics = 'localhost'", "such as `127.0.0.1:9754`"),
+    ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nmetrics = '0.0.0.0:9754'", "without a token"),
+    ("private-key = 'PRIVATE'", "private-key = 'PRIVATE'\nmetrics = '[::]:9754'", "dashboard-token-file"),
     ("public-key = 'PUBLIC'\n", "", "missing key `public-key`"),
     ("allowed-ips = ['10.77.0.2/32']\n", "", "missing key `allowed-ips`"),
     ("'10.77.0.2/32'", "'0.0.0.0/0'", "`interface = ...` binds the path"),

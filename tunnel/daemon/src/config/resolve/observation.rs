@@ -10,6 +10,7 @@ use crate::event::EventKind;
 use parse::{Diagnostic, Spanned, suggest};
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,16 +37,28 @@ pub(super) fn observation(
     let dashboard = table.dashboard.as_ref().and_then(|text| {
         let address = context.ok(address(text))?;
         let is_open = matches!(address, DashboardAddress::Tcp(address) if !address.ip().is_loopback());
-        if is_open && table.dashboard_token_file.is_none() {
-            let message = format!("the dashboard at `{}` is for others than this machine, without a token", text.get());
-            let help = "`(umask 077; ropewalk genpsk > /etc/ropewalk/dashboard.token)`, then dashboard-token-file = \
-                        \"/etc/ropewalk/dashboard.token\"; or listen on 127.0.0.1";
-            context.report(Diagnostic::new(text.span(), message).with_help(help));
-        }
+        check_token("the dashboard", text, is_open, table, context);
         Some(DashboardConfig { address, token: token.clone() })
     });
+    let metrics_token = table.metrics.as_ref().and_then(|text| {
+        let is_open = text.get().parse::<SocketAddr>().is_ok_and(|address| !address.ip().is_loopback());
+        check_token("the metrics", text, is_open, table, context);
+        token.clone().filter(|_| is_open)
+    });
     let notify = notify_table.map(|table| notify(table, context));
-    ObservationConfig { history, dashboard, notify, speed_test: flag(table.speed_test.as_ref(), true) }
+    ObservationConfig { history, dashboard, metrics_token, notify, speed_test: flag(table.speed_test.as_ref(), true) }
+}
+
+/// Reports what is at an open address, for others than this machine, without a token.
+fn check_token(what: &str, text: &Spanned<String>, is_open: bool, table: &InterfaceTable, context: &mut Context<'_>) {
+    if !is_open || table.dashboard_token_file.is_some() {
+        return;
+    }
+    let be = if what.ends_with('s') { "are" } else { "is" };
+    let message = format!("{what} at `{}` {be} for others than this machine, without a token", text.get());
+    let help = "`(umask 077; ropewalk genpsk > /etc/ropewalk/dashboard.token)`, then dashboard-token-file = \
+                \"/etc/ropewalk/dashboard.token\"; or listen on 127.0.0.1";
+    context.report(Diagnostic::new(text.span(), message).with_help(help));
 }
 
 /// The events that are told if `events` does not say which.

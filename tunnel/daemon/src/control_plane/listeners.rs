@@ -1,0 +1,79 @@
+//! The daemon's HTTP servers: each has its access rules and its bounds from its constructor.
+
+use super::run_folder;
+use crate::dashboard::{Access, GuardedListener, serve};
+use axum::Router;
+use filesystem::Folder;
+use nix::unistd::User;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use zeroize::Zeroizing;
+
+/// The longest time in which the control socket answers nothing: a reload may look names up.
+const MAX_CONTROL_TIME: Duration = Duration::from_secs(120);
+
+/// A listener, and who may use it.
+pub(super) struct Server {
+    listener: Listener,
+    access: Access,
+}
+
+enum Listener {
+    Tcp(GuardedListener<TcpListener>),
+    Unix(GuardedListener<UnixListener>),
+}
+
+impl Server {
+    /// Listens on a TCP address: for who has the token; or, on loopback, for this machine.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or has no token and is not on loopback.
+    pub(super) async fn tcp(address: SocketAddr, token: Option<Zeroizing<String>>) -> io::Result<Self> {
+        let at_address = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
+        let listener = TcpListener::bind(address).await.map_err(at_address)?;
+        let access = Access::of_tcp(listener.local_addr()?, token)?;
+        Ok(Self { listener: Listener::Tcp(GuardedListener::new(listener)), access })
+    }
+
+    /// Listens on a unix socket of `user`: for who can open it, and has the token if there is one.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub(super) fn unix(path: &Path, user: Option<&User>, token: Option<Zeroizing<String>>) -> io::Result<Self> {
+        let at_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let listener = GuardedListener::new(listen_unix(path, user).map_err(at_path)?);
+        Ok(Self { listener: Listener::Unix(listener), access: token.map_or(Access::Socket, Access::Token) })
+    }
+
+    /// The control socket.
+    pub(super) fn control(listener: UnixListener) -> Self {
+        let listener = GuardedListener::new(listener).with_max_unanswered(MAX_CONTROL_TIME);
+        Self { listener: Listener::Unix(listener), access: Access::Socket }
+    }
+
+    /// The TCP address that it listens on.
+    pub(super) fn local_address(&self) -> Option<SocketAddr> {
+        match &self.listener {
+            Listener::Tcp(listener) => axum::serve::Listener::local_addr(listener).ok(),
+            Listener::Unix(_) => None,
+        }
+    }
+
+    /// Serves on a task of its own.
+    pub(super) fn start(self, routes: Router) {
+        match self.listener {
+            Listener::Tcp(listener) => tokio::spawn(serve(listener, self.access, routes)),
+            Listener::Unix(listener) => tokio::spawn(serve(listener, self.access, routes)),
+        };
+    }
+}
+
+/// A socket that its owner and its group may open. One that an earlier daemon left is replaced, another file is not.
+pub(crate) fn listen_unix(path: &Path, user: Option<&User>) -> io::Result<UnixListener> {
+    let (folder, name) = Folder::of_file(path)?;
+    folder.remove_socket(&name)?;
+    UnixListener::from_std(run_folder::listen(&folder, &name, user)?)
+}
