@@ -15,8 +15,6 @@ const TIME_WAIT: u8 = 6;
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 /// From this width on, columns, a subflow takes one line.
 const WIDE: usize = 120;
-/// Clears the terminal.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// What `--json` prints.
 #[derive(Debug, PartialEq, Serialize)]
@@ -79,7 +77,7 @@ pub(super) fn status(names: &[&str], watch: bool, json: bool) -> Result<(), Fail
         if !watch {
             return output::print(&text);
         }
-        output::print(&format!("{CLEAR}{}", first_lines(&text, output::height())))?;
+        output::print_on_clear(&first_lines(&text, output::height()))?;
         let acked_bytes = sockets.iter().map(|socket| (ends(socket), socket.info.bytes_acked)).collect();
         before = Some(View { at, acked_bytes });
         std::thread::sleep(Duration::from_secs(1));

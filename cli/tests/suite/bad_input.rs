@@ -206,3 +206,35 @@ fn sweep_of(values: usize, axes: usize) -> String {
     };
     format!("\n[sweep]\n{}", (0..axes).map(axis).collect::<String>())
 }
+
+#[test]
+fn no_document_of_a_stranger_sends_a_control_character_to_the_terminal() {
+    let dir = folder("escapes");
+    let escape = "\\u001b]0;PWN\\u0007\\u009b31m\\u202e";
+    let scenario = "name = 'e'\nduration = '1s'\n";
+    write(&dir, "key.toml", &format!("{scenario}\"{escape}\" = 3\n"));
+    write(&dir, "name.toml", &format!("name = \"{escape}\"\nduration = '1s'\n"));
+    write(&dir, "text.toml", &format!("{scenario}# \u{1b}]0;PWN\u{7}\nspeed = 3\n\u{9b}31m = 1\n"));
+    write(&dir, "trace.toml", &format!("{scenario}[[path]]\nname = 'a'\ntrace = \"{escape}\"\n"));
+    write(&dir, "tunnel.toml", &format!("[interface]\naddress = \"{escape}\"\n\"{escape}\" = 1\n"));
+    std::fs::create_dir_all(dir.join("results")).unwrap();
+    let manifest =
+        format!("{{\"digest\": \"{escape}\", \"scenario\": \"{escape}\", \"complete\": false, \"{escape}\": 1}}");
+    write(&dir, "results/manifest.json", &manifest);
+    for line in [
+        vec!["run", "{dir}/key.toml"],
+        vec!["run", "{dir}/name.toml"],
+        vec!["run", "{dir}/text.toml"],
+        vec!["run", "{dir}/trace.toml"],
+        vec!["check", "{dir}/tunnel.toml"],
+        vec!["report", "{dir}/results"],
+        vec!["merge", "{dir}/results", "--out", "{dir}/all"],
+        vec!["run", "{dir}/\u{1b}]0;PWN\u{7}.toml"],
+    ] {
+        let words: Vec<_> = line.iter().map(|word| word.replace("{dir}", &dir.display().to_string())).collect();
+        let outcome = ropewalk(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let text = format!("{}{}", outcome.stdout, outcome.stderr);
+        let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';
+        assert!(!text.is_empty() && !text.contains(obeyed), "{line:?}: {text:?}");
+    }
+}
