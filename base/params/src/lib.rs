@@ -7,10 +7,10 @@ mod registration;
 pub use failure::AlgorithmError;
 pub use registration::{Entry, RegisterError, Registered, code_version};
 
-use filesystem::Links;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,7 +71,15 @@ impl ParamValue {
     /// # Errors
     /// It cannot be read, is no regular file, or is longer than [`MAX_FILE_BYTES`].
     pub fn read_file(path: &Path) -> io::Result<Self> {
-        let bytes = filesystem::read(path, Links::Follow, MAX_FILE_BYTES as u64)?;
+        // `filesystem::read` would bring the features of nix, and with them a build of everything, to each choice of packages.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it must be a regular file"));
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(io::Error::other(format!("longer than {} MiB", MAX_FILE_BYTES >> 20)));
+        }
         Ok(Self::File { path: path.to_owned(), bytes: bytes.into() })
     }
 }

@@ -24,7 +24,7 @@ const fn impure(name: &'static str, crates: &'static [&'static str]) -> CrateRul
 const CRATES: &[CrateRule] = &[
     pure("units", &[], &["rand_core", "rand_pcg", "serde"]),
     pure("filesystem", &[], &["nix"]),
-    pure("params", &["filesystem"], &[]),
+    pure("params", &[], &[]),
     impure("testing", &[]),
     impure("sock-diag", &[]),
     pure("parse", &["units"], &["annotate-snippets", "schemars", "serde", "toml"]),

@@ -151,7 +151,7 @@ fn files_of_parameters() {
     check(&flow("\"missing.onnx\""), 9, "flow.tcp.congestion.file", "relative to the scenario's folder");
     check(&flow("\"missing.onnx\""), 9, "flow.tcp.congestion.file", "tests/traces/missing.onnx`: No such file");
     check(&flow("\".\""), 9, "flow.tcp.congestion.file", "cannot read");
-    check(&flow("\"/dev/zero\""), 9, "flow.tcp.congestion.file", "a device");
+    check(&flow("\"/dev/zero\""), 9, "flow.tcp.congestion.file", "regular file");
     check(&flow("3"), 9, "flow.tcp.congestion.file", "expected a string");
 }
 
