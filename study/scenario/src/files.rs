@@ -43,9 +43,10 @@ impl Files {
             }
         };
         let trace = trace::parse(&text).map_err(|error| {
-            // The line's number, and empty lines in the place of the file's.
-            let text = "\n".repeat(error.line - 1);
-            let span = text.len()..text.len();
+            // The line's number, without the file's text.
+            let start = error.line - 1;
+            let text = "\n".repeat(start) + "\u{2026}";
+            let span = start..text.len();
             let location = Some(Box::new(SourceLocation { file_name, text, span }));
             Diagnostic { location, ..Diagnostic::new(0..0, error.message).with_help(error.help) }
         })?;
