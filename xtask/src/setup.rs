@@ -26,6 +26,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "coreutils", command: "timeout", purpose: "the lab: commands that wait" },
     Package { name: "grep", command: "grep", purpose: "the lab: what commands say" },
     Package { name: "util-linux", command: "nsenter", purpose: "test beds: programs in their hosts" },
+    Package { name: "faketime", command: "faketime", purpose: "the tunnel's tests: clocks that are behind" },
     Package { name: "bash", command: "bash", purpose: "the tunnel's tests: datagrams from a guest" },
     Package { name: "iperf3", command: "iperf3", purpose: "the lab and the tunnel's benchmark: traffic" },
     Package { name: "mptcpize", command: "mptcpize", purpose: "the lab: programs with MPTCP" },

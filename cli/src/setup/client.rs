@@ -1,28 +1,26 @@
 //! `setup client TOKEN`.
+//!
+//! The tunnel starts with its inner networks alone. Only once the server answers through it do the other networks follow, so
+//! that a set-up that fails leaves this machine's traffic where it was.
 
+use super::client_uplinks::{ClientUplinks, find};
 use super::firewall::sysctl_steps;
-use super::host::{self, DefaultRoute};
+use super::host;
 use super::inner;
-use super::plan::{NewFile, Plan, Step, words};
-use super::record::{ClientRecord, Record};
+use super::plan::{NewFile, Plan, Step, Traffic, words};
+use super::record::{ClientRecord, Record, Undo};
 use super::service::Service;
 use super::token::Token;
-use super::{Go, SetupClient, base_steps, carry_out, clients, config_file, enrolment, environment, key_file, probe};
+use super::{
+    Go, SetupClient, base_steps, carry_out, clients, config_file, enrolment, environment, key_file, probe, trial,
+};
 use crate::{Failure, output};
 use daemon::config::unix_time;
 use daemon::control_plane::has_strict_reverse_path;
 use ipnet::IpNet;
 use std::fmt::Write as _;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
-
-/// An uplink, and which of the server's endpoints it reaches.
-#[derive(Clone, Debug)]
-pub(super) struct Uplink {
-    pub(super) device: String,
-    pub(super) endpoint: String,
-}
 
 pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
     let name = &arguments.name;
@@ -61,63 +59,69 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
         Record { undo: Vec::new(), ..record.clone() }.write().map_err(environment)?;
     }
     let private_key = of_token.as_ref().map_or_else(daemon::keys::genkey, |client| client.private_key.clone().into());
-    let uplinks = uplinks(&token, name)?;
-    let config = config_text(&token, &uplinks, &networks(&token, &arguments.networks));
-    let plan = plan(name, &token, &uplinks, &config, &private_key);
+    let networks = networks(&token, &arguments.networks);
+    let uplinks = find(name, &token, &networks)?;
+    let login = trial::remote_login().filter(|login| trial::is_affected(*login, &networks));
+    let plan = plan(arguments, &token, &uplinks, &networks, &private_key, login);
     let is_resumed = of_token.is_some();
     let client = ClientRecord { token: one_time_key, private_key: private_key.to_string() };
     let mut record = Record { interface: name.clone(), client: Some(client), ..Record::default() };
-    let start = plan.steps.iter().position(|step| matches!(step, Step::Start(_))).unwrap_or(plan.steps.len());
+    let is_start = |step: &Step| matches!(step, Step::Start(_));
+    let start = plan.steps.iter().position(is_start).unwrap_or(plan.steps.len());
     if carry_out(&plan, start, &mut record, arguments.dry_run, arguments.yes)? == Go::No {
         return Ok(());
     }
-    enrolment::enrol(name, &token, &uplinks, &private_key, is_resumed)?;
-    plan.carry_out(start.., &mut record).map_err(environment)?;
+    enrolment::enrol(name, &token, &uplinks.endpoints, &private_key, is_resumed)?;
+    plan.carry_out(start..=start, &mut record).map_err(environment)?;
+    probe::report(name, &token, uplinks.paths.len())?;
+    let trial_time = arguments.confirm_within.or(login.filter(|_| !arguments.yes).map(|_| trial::TIME_S));
+    trial::take(&plan, start + 1, &mut record, trial_time)?;
+    complete(name, &token, record, trial_time)?;
+    trial_time.map_or(Ok(()), |seconds| trial::ask(name, login, seconds, arguments.yes))
+}
+
+/// Completes a set-up through whose tunnel the server answers also now that it has this machine's traffic.
+fn complete(name: &str, token: &Token, mut record: Record, trial_time: Option<u32>) -> Result<(), Failure> {
+    if !probe::answers(token) {
+        trial::give_back(&mut record).map_err(environment)?;
+        return Err(Failure::Environment(format!(
+            "the server has stopped answering since the traffic of this machine goes through {name}: it goes as before again, \
+             and {name} carries its inner networks alone; `ropewalk setup confirm` tries once more"
+        )));
+    }
+    // The end of a trial may have changed it.
+    record = Record::read(name).map_err(environment)?.unwrap_or(record);
+    record.trial = record.trial.filter(|_| trial_time.is_some());
     record.is_complete = true;
     // The key is in its file now.
     record.client = None;
     record.write().map_err(environment)?;
-    probe::report(name, &token, &uplinks)
-}
-
-/// The uplinks of this host that reach the server.
-fn uplinks(token: &Token, name: &str) -> Result<Vec<Uplink>, Failure> {
-    let routes = host::default_routes();
-    let mut devices: Vec<&String> = routes.iter().map(|route| &route.device).filter(|device| *device != name).collect();
-    devices.sort();
-    devices.dedup();
-    let has = |device: &String, is_ipv4: bool| routes.contains(&DefaultRoute { device: device.clone(), is_ipv4 });
-    let is_reachable = |device: &String, endpoint: &String| match endpoint.parse::<IpAddr>() {
-        Ok(address) => has(device, address.is_ipv4()),
-        Err(_) => true,
-    };
-    let uplink = |device: &String| {
-        let endpoint = token.endpoints.iter().find(|endpoint| is_reachable(device, endpoint))?;
-        Some(Uplink { device: device.clone(), endpoint: with_port(endpoint, token.port) })
-    };
-    let uplinks: Vec<Uplink> = devices.iter().filter_map(|device| uplink(device)).collect();
-    if !uplinks.is_empty() {
-        return Ok(uplinks);
-    }
-    let endpoints = token.endpoints.join(", ");
-    Err(Failure::Environment(if devices.is_empty() {
-        "no device has a default route: is this machine connected? `ip route` shows its routes".to_owned()
-    } else {
-        format!("no default route leads to the server ({endpoints}), which has another version of IP")
-    }))
+    output::print(&format!(
+        "`ropewalk test` measures rates, `ropewalk top {name}` watches it, `ropewalk setup remove` undoes it.\n"
+    ))
 }
 
 pub(super) fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// The networks that go through the tunnel: everything, or the given ones and the inner networks.
+/// The networks that go through the tunnel at the end: everything, or the given ones and the inner networks.
 fn networks(token: &Token, given: &[IpNet]) -> Vec<IpNet> {
-    let inner = token.addresses.iter().map(IpNet::trunc);
     if given.is_empty() {
-        return inner.map(|network| if network.addr().is_ipv4() { IPV4_ANY } else { IPV6_ANY }).collect();
+        let any = |network: &IpNet| if network.addr().is_ipv4() { IPV4_ANY } else { IPV6_ANY };
+        return with_servers(token, token.addresses.iter().map(any));
     }
-    let mut networks: Vec<_> = inner.chain(given.iter().map(IpNet::trunc)).collect();
+    with_servers(token, token.addresses.iter().chain(given).map(IpNet::trunc))
+}
+
+/// The networks that go through the tunnel from the start.
+fn inner_networks(token: &Token) -> Vec<IpNet> {
+    with_servers(token, token.addresses.iter().map(IpNet::trunc))
+}
+
+/// Networks with the server's own addresses: their routes hold, even if an uplink has the same network as the tunnel.
+fn with_servers(token: &Token, networks: impl Iterator<Item = IpNet>) -> Vec<IpNet> {
+    let mut networks: Vec<_> = networks.chain(token.server_addresses().into_iter().map(IpNet::from)).collect();
     networks.sort();
     networks.dedup();
     networks
@@ -126,40 +130,36 @@ fn networks(token: &Token, given: &[IpNet]) -> Vec<IpNet> {
 const IPV4_ANY: IpNet = IpNet::V4(ipnet::Ipv4Net::new_assert(std::net::Ipv4Addr::UNSPECIFIED, 0));
 const IPV6_ANY: IpNet = IpNet::V6(ipnet::Ipv6Net::new_assert(std::net::Ipv6Addr::UNSPECIFIED, 0));
 
-/// The configuration but for `[interface]`: the server and the paths to it.
-pub(super) fn peer_and_paths(token: &Token, uplinks: &[Uplink], allowed_ips: &[IpNet]) -> String {
-    let networks: Vec<_> = allowed_ips.iter().map(|network| format!("\"{network}\"")).collect();
-    let endpoint = with_port(&token.endpoints[0], token.port);
-    let mut text = format!("\n[[peer]]\nname = \"server\"\npublic-key = \"{}\"\n", token.server_key);
-    let _ = writeln!(text, "preshared-key-file = \"PSK\"\nallowed-ips = [{}]", networks.join(", "));
-    let _ = writeln!(text, "endpoint = \"{endpoint}\"");
-    for uplink in uplinks {
-        let _ = write!(text, "\n[[path]]\ninterface = \"{}\"\n", uplink.device);
-        if uplink.endpoint != endpoint {
-            let _ = writeln!(text, "endpoint = \"{}\"", uplink.endpoint);
-        }
-    }
-    text
+/// A list of TOML.
+fn list<T: ToString>(values: &[T]) -> String {
+    let values: Vec<_> = values.iter().map(|value| format!("\"{}\"", value.to_string())).collect();
+    format!("[{}]", values.join(", "))
 }
 
-pub(super) fn address_line(token: &Token) -> String {
-    let addresses: Vec<_> = token.addresses.iter().map(|address| format!("\"{address}\"")).collect();
-    format!("address = [{}]\n", addresses.join(", "))
-}
-
-/// The configuration. The daemon finds uplinks and makes their routes by itself; a `[[path]]` is there only for an uplink
-/// that reaches another endpoint than the first.
-fn config_text(token: &Token, uplinks: &[Uplink], networks: &[IpNet]) -> String {
-    let first = with_port(&token.endpoints[0], token.port);
-    let others: Vec<Uplink> = uplinks.iter().filter(|uplink| uplink.endpoint != first).cloned().collect();
+/// A configuration, in which `interface` is the first lines of [interface]. The daemon finds uplinks and makes their routes
+/// by itself, and chooses the endpoint by an uplink's version of IP.
+pub(super) fn config_text(token: &Token, interface: &str, psk_file: &str, allowed_ips: &[IpNet]) -> String {
+    let endpoints: Vec<_> = token.endpoints.iter().map(|endpoint| with_port(endpoint, token.port)).collect();
+    let endpoint = if let [endpoint] = &endpoints[..] { format!("\"{endpoint}\"") } else { list(&endpoints) };
     format!(
-        "[interface]\n{}uplinks = \"auto\"\nrouting = \"auto\"\n{}",
-        address_line(token),
-        peer_and_paths(token, &others, networks)
+        "[interface]\n{interface}address = {}\nuplinks = \"auto\"\nrouting = \"auto\"\n\n\
+         [[peer]]\nname = \"server\"\npublic-key = \"{}\"\npreshared-key-file = \"{psk_file}\"\n\
+         allowed-ips = {}\nendpoint = {endpoint}\n",
+        list(&token.addresses),
+        token.server_key,
+        list(allowed_ips)
     )
 }
 
-fn plan(name: &str, token: &Token, uplinks: &[Uplink], config: &str, private_key: &Zeroizing<String>) -> Plan {
+fn plan(
+    arguments: &SetupClient,
+    token: &Token,
+    uplinks: &ClientUplinks,
+    networks: &[IpNet],
+    private_key: &Zeroizing<String>,
+    login: Option<std::net::IpAddr>,
+) -> Plan {
+    let name = &arguments.name;
     let (mut steps, user) = base_steps(name);
     let psk_file = PathBuf::from(format!("/etc/ropewalk/{name}.psk"));
     let secret = |path: PathBuf, text: Zeroizing<String>, shown_as| {
@@ -171,20 +171,30 @@ fn plan(name: &str, token: &Token, uplinks: &[Uplink], config: &str, private_key
     user.iter().for_each(|user| {
         let _ = writeln!(lines, "user = \"{user}\"");
     });
-    let config = config.replace("[interface]\n", &format!("# Of `ropewalk setup client`.\n[interface]\n{lines}"));
-    let mut file = NewFile::of_root(config_file(name), 0o600, config.replace("\"PSK\"", &format!("\"{name}.psk\"")));
-    file.owner = user.clone();
+    let text = |networks: &[IpNet]| {
+        format!("# Of `ropewalk setup client`.\n{}", config_text(token, &lines, &format!("{name}.psk"), networks))
+    };
+    let inner = text(&inner_networks(token));
+    let mut file = NewFile::of_root(config_file(name), 0o600, inner.clone());
+    file.owner.clone_from(&user);
     steps.push(Step::File(file));
-    let strict = uplinks.iter().filter(|uplink| uplinks.len() > 1 && has_strict_reverse_path(&uplink.device));
-    let strict: Vec<_> = strict.map(|uplink| (format!("net/ipv4/conf/{}/rp_filter", uplink.device), "2")).collect();
+    let devices = &uplinks.devices;
+    let strict = devices.iter().filter(|device| devices.len() > 1 && has_strict_reverse_path(device));
+    let strict: Vec<_> = strict.map(|device| (format!("net/ipv4/conf/{device}/rp_filter"), "2")).collect();
     if !strict.is_empty() {
         steps.extend(sysctl_steps(name, &strict));
     }
     let service = Service::detect(name, &config_file(name));
     steps.extend(service.steps(&config_file(name), &[], &[]));
     steps.push(Step::Start(service));
+    steps.push(Step::Traffic(Traffic {
+        config: config_file(name),
+        before: inner,
+        after: text(networks),
+        allowed_ips: list(networks),
+    }));
     let mut notes = Vec::new();
-    let is_full = config.contains("\"0.0.0.0/0\"");
+    let is_full = networks.contains(&IPV4_ANY);
     if is_full && !token.dns.is_empty() {
         let servers: Vec<_> = token.dns.iter().map(ToString::to_string).collect();
         match resolver_step(name, &servers) {
@@ -198,11 +208,12 @@ fn plan(name: &str, token: &Token, uplinks: &[Uplink], config: &str, private_key
     if is_full && token.addresses.iter().all(|address| address.addr().is_ipv4()) {
         notes.push("the server has no IPv6: this machine's IPv6, if it has any, does not use the tunnel".into());
     }
-    let devices: Vec<_> = uplinks.iter().map(|uplink| format!("{} to {}", uplink.device, uplink.endpoint)).collect();
+    notes.extend(uplinks.notices.iter().map(|notice| format!("{}; {}", notice.text, notice.remedy)));
+    notes.extend(login.map(|login| trial::note(login, arguments)));
     let title = format!(
         "A client of the tunnel {name}, {} there, over {}.\nThe token is valid until {}.",
         token.addresses[0].addr(),
-        devices.join(" and "),
+        uplinks.paths.join(" and "),
         clients::date(u64::from(token.expires))
     );
     Plan { title, steps, notes }
@@ -213,5 +224,6 @@ fn resolver_step(name: &str, servers: &[String]) -> Option<Step> {
     host::output(&["resolvectl", "status"])?;
     let servers = servers.join(" ");
     let script = format!("resolvectl dns {name} {servers} && resolvectl domain {name} '~.'");
-    Some(Step::Command { run: words(&["sh", "-c", &script]), undo: None })
+    let undo = words(&["sh", "-c", &format!("resolvectl revert {name} || true")]);
+    Some(Step::Command { run: words(&["sh", "-c", &script]), undo: Some(Undo::Command(undo)) })
 }

@@ -1,6 +1,6 @@
 //! The client's enrolment: the tunnel with the token's one-time key, in which the server learns the client's own.
 
-use super::client::{Uplink, address_line, peer_and_paths};
+use super::client::config_text;
 use super::record::folder;
 use super::service::own_program;
 use super::token::Token;
@@ -32,28 +32,27 @@ const RUN: &str = "/run/ropewalk-setup";
 pub(super) fn enrol(
     name: &str,
     token: &Token,
-    uplinks: &[Uplink],
+    endpoints: &BTreeSet<String>,
     private_key: &str,
     is_resumed: bool,
 ) -> Result<(), Failure> {
     let own: PrivateKey = private_key.parse().map_err(|error: seal::KeyError| environment(error.to_string()))?;
     output::warn("enrolling with the server ...");
-    let by_token = try_with(name, token, uplinks, &token.private_key.to_text(), Some(own.public_key()));
+    let by_token = try_with(name, token, &token.private_key.to_text(), Some(own.public_key()));
     let outcome = match by_token {
-        Err(Attempt::NoSession(_)) if is_resumed => try_with(name, token, uplinks, private_key, None),
+        Err(Attempt::NoSession(_)) if is_resumed => try_with(name, token, private_key, None),
         outcome => outcome,
     };
     outcome.map_err(|attempt| match attempt {
         Attempt::Failed(reason) => Failure::Environment(reason),
-        Attempt::NoSession(causes) => Failure::Environment(no_session(token, uplinks, &causes)),
+        Attempt::NoSession(causes) => Failure::Environment(no_session(token, endpoints, &causes)),
     })
 }
 
 /// What it means that there is no session: what was found here, otherwise what the silence of a server may mean. It answers
 /// no key that it does not know, so that nobody can find out which tokens there are.
-fn no_session(token: &Token, uplinks: &[Uplink], causes: &[String]) -> String {
-    let endpoints: BTreeSet<_> = uplinks.iter().map(|uplink| uplink.endpoint.as_str()).collect();
-    let endpoints = endpoints.into_iter().collect::<Vec<_>>().join(" or ");
+fn no_session(token: &Token, endpoints: &BTreeSet<String>, causes: &[String]) -> String {
+    let endpoints = endpoints.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
     let why = if causes.is_empty() {
         format!(
             "the token was used already (it works once, and was valid until {}) or revoked, or UDP port {} is closed at the \
@@ -98,17 +97,11 @@ impl Drop for Daemon {
 }
 
 /// Brings the tunnel up with `private_key`, and names `own` to the server; without it a session is enough.
-fn try_with(
-    name: &str,
-    token: &Token,
-    uplinks: &[Uplink],
-    private_key: &str,
-    own: Option<PublicKey>,
-) -> Result<(), Attempt> {
+fn try_with(name: &str, token: &Token, private_key: &str, own: Option<PublicKey>) -> Result<(), Attempt> {
     let Some(server) = token.server_addresses().first().copied() else {
         return Err(Attempt::Failed("the token names no address".into()));
     };
-    let mut daemon = start(name, token, uplinks, private_key, server).map_err(Attempt::Failed)?;
+    let mut daemon = start(name, token, private_key, server).map_err(Attempt::Failed)?;
     let start = Instant::now();
     let mut first_handshake = None;
     loop {
@@ -149,14 +142,11 @@ fn causes(peers: &[PeerStatus]) -> Vec<String> {
     found.map(|(name, cause)| format!("{name}: {} ({})", cause.text, cause.remedy)).collect()
 }
 
-fn start(name: &str, token: &Token, uplinks: &[Uplink], private_key: &str, server: IpAddr) -> Result<Daemon, String> {
+fn start(name: &str, token: &Token, private_key: &str, server: IpAddr) -> Result<Daemon, String> {
     let [config, psk, log] = ["toml", "psk", "log"].map(|extension| folder().join(format!("{name}.enrol.{extension}")));
-    let text = format!(
-        "[interface]\nname = \"{name}\"\nhistory = \"off\"\n{}private-key = \"{private_key}\"\n{}",
-        address_line(token),
-        peer_and_paths(token, uplinks, &[IpNet::from(server)])
-    );
-    let text = zeroize::Zeroizing::new(text.replace("\"PSK\"", &format!("\"{}\"", psk.display())));
+    let interface = format!("name = \"{name}\"\nhistory = \"off\"\nprivate-key = \"{private_key}\"\n");
+    let text = config_text(token, &interface, &psk.display().to_string(), &[IpNet::from(server)]);
+    let text = zeroize::Zeroizing::new(text);
     end_leftover(name)?;
     write_secret(&config, &text)?;
     write_secret(&psk, &token.preshared_key.to_text())?;
@@ -166,6 +156,8 @@ fn start(name: &str, token: &Token, uplinks: &[Uplink], private_key: &str, serve
         .arg(&config)
         .args(["--parent", &std::process::id().to_string()])
         .env("ROPEWALK_RUN", RUN)
+        // What it would keep there would be root's, and the daemon may be another user.
+        .env("STATE_DIRECTORY", "")
         .env("RUST_LOG", "warn")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -3,55 +3,11 @@
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
-use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use zeroize::Zeroizing;
-
-/// Flags of a route in `/proc/net`: usable, and refusing.
-const RTF_UP: u32 = 0x1;
-const RTF_REJECT: u32 = 0x200;
-
-/// A default route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DefaultRoute {
-    pub(super) device: String,
-    pub(super) is_ipv4: bool,
-}
-
-/// The default routes of the main table, in the kernel's order.
-pub(super) fn default_routes() -> Vec<DefaultRoute> {
-    let [v4, v6] = ["route", "ipv6_route"].map(|name| fs::read_to_string(Path::new("/proc/net").join(name)));
-    let v4 = v4.unwrap_or_default();
-    let v6 = v6.unwrap_or_default();
-    let mut routes: Vec<_> = v4.lines().filter_map(ipv4_default).chain(v6.lines().filter_map(ipv6_default)).collect();
-    routes.dedup();
-    routes
-}
-
-/// A line of `/proc/net/route`: device, destination, gateway, flags, reference counts, metric, mask, in hexadecimal.
-fn ipv4_default(line: &str) -> Option<DefaultRoute> {
-    let fields: Vec<_> = line.split_whitespace().collect();
-    let (["00000000", mask], flags) =
-        ([*fields.get(1)?, *fields.get(7)?], u32::from_str_radix(fields.get(3)?, 16).ok()?)
-    else {
-        return None;
-    };
-    let is_default = mask == "00000000" && flags & RTF_UP != 0 && flags & RTF_REJECT == 0;
-    is_default.then(|| DefaultRoute { device: fields[0].to_owned(), is_ipv4: true })
-}
-
-/// A line of `/proc/net/ipv6_route`: destination, its prefix, source, its prefix, next hop, metric, counts, flags, device.
-fn ipv6_default(line: &str) -> Option<DefaultRoute> {
-    let fields: Vec<_> = line.split_whitespace().collect();
-    let flags = u32::from_str_radix(fields.get(8)?, 16).ok()?;
-    let is_any = fields[0].bytes().all(|byte| byte == b'0') && fields[1] == "00";
-    let device = *fields.get(9)?;
-    let is_default = is_any && flags & RTF_UP != 0 && flags & RTF_REJECT == 0 && device != "lo";
-    is_default.then(|| DefaultRoute { device: device.to_owned(), is_ipv4: false })
-}
 
 /// A device's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,23 +113,6 @@ pub(super) fn ask(question: &str) -> io::Result<Zeroizing<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn default_routes_are_those_of_no_destination_that_do_not_refuse() {
-        let v4 = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
-                  eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
-                  rw0\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n\
-                  eth0\t0001A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n";
-        let routes: Vec<_> = v4.lines().filter_map(ipv4_default).collect();
-        assert_eq!(routes, [DefaultRoute { device: "eth0".into(), is_ipv4: true }]);
-        let zero = "0".repeat(32);
-        let v6 = format!(
-            "{zero} 00 {zero} 00 fe80000000000000000000000000000a 00000400 00000001 00000000 00000003    wan6\n\
-             {zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200       lo\n"
-        );
-        let routes: Vec<_> = v6.lines().filter_map(ipv6_default).collect();
-        assert_eq!(routes, [DefaultRoute { device: "wan6".into(), is_ipv4: false }]);
-    }
 
     #[test]
     fn private_shared_and_local_addresses_are_not_public() {

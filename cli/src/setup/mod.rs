@@ -5,10 +5,12 @@
 //! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`: those of a client.
 //! - `token`, `qr`: what a client needs, as one word; `clients`: who has which; `enrolment`: its use;
 //!   `inner`: which networks a token may name.
+//! - `client_uplinks`: a client's uplinks; `trial`: what is taken over a remote login, and given back.
 //! - `host`: what this machine has; `probe`: what the new tunnel does.
 
 mod access;
 mod client;
+mod client_uplinks;
 mod clients;
 mod dns;
 mod enrolment;
@@ -23,6 +25,7 @@ mod remove;
 mod server;
 mod service;
 mod token;
+mod trial;
 
 use crate::{Failure, output};
 use clap::{Args, Subcommand};
@@ -45,6 +48,12 @@ pub(crate) enum SetupVerb {
     Server(SetupServer),
     /// Make this machine a client of the server that printed the token
     Client(SetupClient),
+    /// Keep what `setup client` has taken on trial
+    Confirm {
+        /// The tunnel's device
+        #[arg(long, default_value = "rw0", value_parser = device_name)]
+        name: String,
+    },
     /// Undo what `setup server` or `setup client` did
     Remove {
         /// The tunnel's device
@@ -56,6 +65,17 @@ pub(crate) enum SetupVerb {
         /// Do not ask
         #[arg(long, short)]
         yes: bool,
+    },
+    /// Ends a trial when its time is over: not for people
+    #[command(hide = true)]
+    EndTrial {
+        /// The tunnel's device
+        #[arg(value_parser = device_name)]
+        name: String,
+        /// The process of the set-up
+        process: u32,
+        /// The time, seconds
+        seconds: u32,
     },
     /// Deletes the rules that the set-up has added to others' chains: not for people
     #[command(hide = true)]
@@ -123,9 +143,12 @@ pub(crate) struct SetupClient {
     /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask; what that assumes over a remote login, the plan says
     #[arg(long, short)]
     yes: bool,
+    /// Give the traffic back after this time, unless `setup confirm` follows [default over a remote login: 180]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    confirm_within: Option<u32>,
 }
 
 /// Runs a verb.
@@ -134,7 +157,7 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
         SetupVerb::Server(SetupServer { dry_run, .. })
         | SetupVerb::Client(SetupClient { dry_run, .. })
         | SetupVerb::Remove { dry_run, .. } => *dry_run,
-        SetupVerb::DeleteRules { .. } => false,
+        SetupVerb::Confirm { .. } | SetupVerb::EndTrial { .. } | SetupVerb::DeleteRules { .. } => false,
     };
     if !is_dry_run && !nix::unistd::geteuid().is_root() {
         return Err(Failure::Environment("a set-up needs root: sudo, or --dry-run to see what it would do".into()));
@@ -147,6 +170,8 @@ pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
             arguments => server::setup(arguments),
         },
         SetupVerb::Client(arguments) => client::setup(arguments),
+        SetupVerb::Confirm { name } => trial::confirm(name),
+        SetupVerb::EndTrial { name, process, seconds } => trial::end(name, *process, *seconds),
         SetupVerb::Remove { name, dry_run, yes } => remove::remove(name, *dry_run, *yes),
         SetupVerb::DeleteRules { name } => record::delete_rules(&firewall::comment(name)).map_err(environment),
     }
@@ -187,6 +212,7 @@ fn base_steps(name: &str) -> (Vec<Step>, Option<String>) {
     steps.push(Step::Folder { path: state_folder(), mode: 0o750, owner: user.clone() });
     let history_folder = if host::is_openwrt() { PathBuf::from(service::OPENWRT_STATE) } else { state_folder() };
     steps.push(Step::AtRemoval(Undo::DaemonFile(history_folder.join(format!("{name}.history")))));
+    steps.push(Step::AtRemoval(Undo::DaemonFile(state_folder().join(format!("{name}.handshakes")))));
     (steps, user)
 }
 

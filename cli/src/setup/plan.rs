@@ -4,13 +4,15 @@ use super::access::{access, difference, give, is_as_wanted, make_folder, of_fold
 use super::host;
 use super::record::{Record, Undo, read_sysctl, write_sysctl};
 use super::service::Service;
+use crate::tunnel::runtime_directory;
+use daemon::control_plane::Client;
 use filesystem::Folder;
 use nix::unistd::User;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::ops::RangeBounds;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -31,6 +33,19 @@ pub(super) enum Step {
     Command { run: Vec<String>, undo: Option<Undo> },
     /// The daemon.
     Start(Service),
+    /// The networks beyond the inner ones, once the tunnel works.
+    Traffic(Traffic),
+}
+
+/// The change of a configuration that sends this machine's traffic through the tunnel.
+#[derive(Clone, Debug)]
+pub(super) struct Traffic {
+    pub(super) config: PathBuf,
+    /// The text with the inner networks alone.
+    pub(super) before: String,
+    pub(super) after: String,
+    /// The networks of the text after.
+    pub(super) allowed_ips: String,
 }
 
 /// A new file.
@@ -87,6 +102,10 @@ impl Step {
             }
             Self::Command { run, .. } => format!("  run      {}\n", run.join(" ")),
             Self::Start(service) => format!("  start    {}\n", service.start_description()),
+            Self::Traffic(Traffic { config, allowed_ips, .. }) => format!(
+                "  then     once the server answers through the tunnel, in {}:\n               allowed-ips = {allowed_ips}\n",
+                config.display()
+            ),
         }
     }
 
@@ -103,6 +122,9 @@ impl Step {
             Self::Sysctl { key, .. } => read_sysctl(key).map(|value| Undo::Sysctl { key: key.clone(), value }),
             Self::Command { undo, .. } => undo.clone(),
             Self::Start(service) => Some(Undo::Service(service.clone())),
+            Self::Traffic(Traffic { config, before, .. }) => {
+                Some(Undo::Traffic { config: config.clone(), text: before.clone() })
+            }
         }
     }
 
@@ -138,8 +160,29 @@ impl Step {
             Self::Sysctl { key, value } => write_sysctl(key, value),
             Self::Command { run, .. } => host::run(run),
             Self::Start(service) => service.start(interface),
+            Self::Traffic(Traffic { config, after, .. }) => {
+                replace_text(config, after)?;
+                let reloaded = Client::new(&runtime_directory(), interface).request("POST", "/v1/reload", "");
+                reloaded.map(drop).map_err(|error| error.to_string())
+            }
         }
     }
+}
+
+/// Replaces the text of a file, which keeps its owner and mode.
+pub(super) fn replace_text(path: &Path, text: &str) -> Result<(), String> {
+    let replace = || {
+        let metadata = fs::symlink_metadata(path)?;
+        let new = path.with_extension("ropewalk-new");
+        let _ = fs::remove_file(&new);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        fchown(&file, Some(metadata.uid()), Some(metadata.gid()))?;
+        file.set_permissions(metadata.permissions())?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    replace().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
 /// Writes a file beside its name, and links it there: it is whole or missing, and never replaces another one.

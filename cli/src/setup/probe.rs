@@ -1,6 +1,5 @@
 //! What a new client finds: each path in both directions, its round-trip time and MTU, and the tunnel as a whole.
 
-use super::client::Uplink;
 use super::config_file;
 use super::service::wait;
 use super::token::Token;
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits for the paths, tests them, and prints a table.
-pub(super) fn report(name: &str, token: &Token, uplinks: &[Uplink]) -> Result<(), Failure> {
+pub(super) fn report(name: &str, token: &Token, expected: usize) -> Result<(), Failure> {
     let client = Client::new(&runtime_directory(), name);
     let paths = || -> Vec<PathStatus> {
         client
@@ -25,7 +24,7 @@ pub(super) fn report(name: &str, token: &Token, uplinks: &[Uplink]) -> Result<()
     let is_measured = |path: &PathStatus| path.state == PathState::Up && path.pmtu_bytes > 0;
     wait(|| {
         let paths = paths();
-        paths.len() >= uplinks.len() && paths.iter().all(is_measured)
+        paths.len() >= expected && paths.iter().all(is_measured)
     });
     let paths = paths();
     let rtt = through_tunnel(token);
@@ -34,16 +33,26 @@ pub(super) fn report(name: &str, token: &Token, uplinks: &[Uplink]) -> Result<()
     let up = paths.iter().filter(|path| path.state == PathState::Up).count();
     match rtt {
         Some(rtt) => output::print(&format!(
-            "\nThe server answers through the tunnel, over {up} of {} paths, in {:.1} ms.\n\
-             `ropewalk test` measures rates, `ropewalk top` watches it, `ropewalk setup remove` undoes it.\n",
-            uplinks.len(),
+            "\nThe server answers through the tunnel, over {up} of {expected} paths, in {:.1} ms.\n",
             rtt.as_secs_f64() * 1e3
         )),
         None => Err(Failure::Environment(format!(
-            "{name} is set up, but the server does not answer through the tunnel: `ropewalk show {name}` tells the state of \
-             its paths"
+            "the server does not answer through the tunnel: the traffic of this machine goes as before.{}\n  help: the same \
+             command tries again, and `ropewalk setup remove` undoes what it has done; `ropewalk show {name}` tells more",
+            causes(&paths)
         ))),
     }
+}
+
+/// Why paths do not work, a line for each.
+fn causes(paths: &[PathStatus]) -> String {
+    let causes = paths.iter().filter_map(|path| Some((&path.name, path.cause.as_ref()?)));
+    causes.map(|(name, cause)| format!("\n  {name}: {} ({})", cause.text, cause.remedy)).collect()
+}
+
+/// Whether the server answers through the tunnel.
+pub(super) fn answers(token: &Token) -> bool {
+    through_tunnel(token).is_some()
 }
 
 /// The time of a connection to the server's inner address: packets arrive in both directions.

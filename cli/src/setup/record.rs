@@ -5,7 +5,10 @@
 
 use super::access::{access, owner_name, set_access};
 use super::host;
+use super::plan::replace_text;
 use super::service::Service;
+use crate::tunnel::runtime_directory;
+use daemon::control_plane::{Client, ClientError};
 use filesystem::Folder;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -30,8 +33,24 @@ pub(super) struct Record {
     pub(super) server: Option<ServerRecord>,
     /// The enrolment of a client.
     pub(super) client: Option<ClientRecord>,
+    /// What was taken and is not confirmed.
+    #[serde(default)]
+    pub(super) trial: Option<TrialRecord>,
     /// What undoes the steps, in their order.
     pub(super) undo: Vec<Undo>,
+}
+
+/// Traffic that was taken on trial.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct TrialRecord {
+    /// The process of the set-up; 0 once the traffic was given back.
+    pub(super) process: u32,
+    /// The number of steps before those that took it.
+    pub(super) undo_from: usize,
+    /// The configuration.
+    pub(super) config: PathBuf,
+    /// Its text once the traffic is to stay in the tunnel.
+    pub(super) after: String,
 }
 
 /// What a server tells its clients in tokens.
@@ -69,6 +88,8 @@ pub(super) enum Undo {
     Command(Vec<String>),
     /// Deletes the nftables rules with this comment.
     Rules(String),
+    /// Gives a configuration the text before, and reloads it.
+    Traffic { config: PathBuf, text: String },
     /// Stops the daemon, and its start at boot.
     Service(Service),
 }
@@ -159,6 +180,7 @@ impl Undo {
             Self::Sysctl { key, value } => write_sysctl(key, value),
             Self::Command(command) => host::run(command),
             Self::Rules(comment) => delete_rules(comment),
+            Self::Traffic { config, text } => give_traffic_back(interface, config, text),
             Self::Service(service) => service.stop(interface),
         }
     }
@@ -175,8 +197,21 @@ impl std::fmt::Display for Undo {
             Self::Sysctl { key, value } => write!(f, "sysctl   {key} = {value}, as before"),
             Self::Command(command) => write!(f, "run      {}", command.join(" ")),
             Self::Rules(comment) => write!(f, "nftables delete the rules with the comment \"{comment}\""),
+            Self::Traffic { config, .. } => write!(f, "reload   {} with its inner networks alone", config.display()),
             Self::Service(service) => write!(f, "stop     {}", service.stop_description()),
         }
+    }
+}
+
+/// The daemon may be down, and its configuration gone.
+fn give_traffic_back(interface: &str, config: &Path, text: &str) -> Result<(), String> {
+    if !config.exists() {
+        return Ok(());
+    }
+    replace_text(config, text)?;
+    match Client::new(&runtime_directory(), interface).request("POST", "/v1/reload", "") {
+        Ok(_) | Err(ClientError::NotRunning { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

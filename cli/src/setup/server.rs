@@ -11,6 +11,7 @@ use super::token::server_address;
 use super::{Go, SetupServer, base_steps, carry_out, config_file, environment, host, key_file, state_folder};
 use crate::{Failure, output};
 use daemon::config::{DEFAULT_PORT, PeerEndpoint};
+use daemon::control_plane::routed_devices;
 use ipnet::{IpNet, Ipv6Net};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
@@ -67,12 +68,10 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
 }
 
 fn design(arguments: &SetupServer) -> Result<Design, Failure> {
-    let routes = host::default_routes();
-    let mut uplinks: Vec<String> = routes.iter().map(|route| route.device.clone()).collect();
-    uplinks.sort();
-    uplinks.dedup();
+    let devices = routed_devices().map_err(|error| environment(format!("netlink: {error}")))?;
+    let uplinks: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
     let endpoints = if arguments.endpoint.is_empty() { public_addresses(&uplinks)? } else { given(arguments)? };
-    let has_ipv6 = routes.iter().any(|route| !route.is_ipv4);
+    let has_ipv6 = devices.iter().any(|device| device.has_ipv6);
     let mut networks = vec![match arguments.subnet {
         Some(network) => checked_network(network, 30, "--subnet")?,
         None => free_network()?,
@@ -193,7 +192,7 @@ fn plan(name: &str, client: &str, design: &Design) -> Plan {
     }));
     let addresses: Vec<_> = networks.iter().map(|network| format!("\"{network}\"")).collect();
     let mut text = format!("# Of `ropewalk setup server`.\n[interface]\naddress = [{}]\n", addresses.join(", "));
-    let _ = writeln!(text, "private-key-file = \"{name}.key\"\nlisten-port = {port}");
+    let _ = writeln!(text, "private-key-file = \"{name}.key\"\nlisten-port = {port}\nrouting = \"auto\"");
     let _ = writeln!(text, "peers-file = \"{}\"", peers_file.display());
     user.iter().for_each(|user| {
         let _ = writeln!(text, "user = \"{user}\"");

@@ -3,6 +3,8 @@
 use super::target::configuration_file;
 use crate::{Failure, output};
 use daemon::config::{self, TunnelConfig};
+use daemon::control_plane::overlapping_networks;
+use daemon::status::Notice;
 use std::path::Path;
 
 pub(super) fn check(file: &Path, live: bool) -> Result<(), Failure> {
@@ -16,6 +18,10 @@ pub(super) fn check(file: &Path, live: bool) -> Result<(), Failure> {
     let config = config::load(file).map_err(Failure::Configuration)?;
     for warning in config.warnings.iter().chain(&system_warnings(&config)) {
         output::warn(&format!("warning: {warning}"));
+    }
+    // `--live` tells of them with everything else.
+    for Notice { text, remedy, .. } in overlapping_networks(&config).iter().filter(|_| !live) {
+        output::warn(&format!("warning: {text}: {remedy}"));
     }
     let TunnelConfig { interface, peers, paths, .. } = &config;
     let mode = if config.mpt().is_some() { "mpt" } else { "ropewalk" };

@@ -2,13 +2,13 @@
 
 use super::target::runtime_directory;
 use crate::{Failure, output};
-use daemon::config::TunnelConfig;
+use daemon::config::{TunnelConfig, unix_time};
 use daemon::control_plane::{
-    Client, PathFinding, devices_without_route, examine_paths, has_strict_reverse_path, second_translator, translation,
-    with_present_uplinks,
+    Client, PathFinding, examine_paths, has_strict_reverse_path, kept_handshake_time, left_out_uplinks,
+    overlapping_networks, routed_devices, second_translator, translation, with_present_uplinks,
 };
-use daemon::event::{Event, EventKind};
-use daemon::status::{PathState, PathStatus, PeerStatus, TunnelStatus};
+use daemon::event::{Event, EventKind, EventLevel};
+use daemon::status::{Notice, PathState, PathStatus, PeerStatus, TunnelStatus};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -20,6 +20,8 @@ const EARLIEST_TIME: Duration = Duration::from_secs(1_767_225_600);
 const LEAST_MTU: u32 = 1280;
 /// How much later than now a file may have been written: another machine's clock may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
+/// How far a clock is set back where that is nothing unusual, as by NTP.
+const CLOCK_STEP: Duration = Duration::from_secs(300);
 /// A daemon knows of each path within this time: a handshake and its repetitions, and the causes that are then found.
 const SETTLE_TIME: Duration = Duration::from_secs(10);
 /// A client may try the key of its token once more for this time, milliseconds.
@@ -38,6 +40,13 @@ impl Findings {
     fn problem(&mut self, text: &str, remedy: &str) {
         self.problems += 1;
         self.text += &format!("problem: {text}\n  remedy: {remedy}\n");
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        match notice.level {
+            EventLevel::Info => self.note(&format!("{}: {}", notice.text, notice.remedy)),
+            EventLevel::Warn | EventLevel::Error => self.problem(&notice.text, &notice.remedy),
+        }
     }
 
     fn note(&mut self, text: &str) {
@@ -64,9 +73,10 @@ pub(super) fn check(config: &TunnelConfig, file: &Path) -> Result<(), Failure> {
     if config.peers.iter().all(|peer| peer.endpoint.is_none()) {
         own_addresses(&mut findings);
     }
+    overlapping_networks(config).iter().for_each(|notice| findings.notice(notice));
     devices(config, &mut findings);
     firewall(config, &mut findings);
-    clock(file, &mut findings);
+    clock(file, &config.interface.name, &mut findings);
     output::print(&findings.text)?;
     match findings.problems {
         0 => output::print("no problem found\n"),
@@ -154,22 +164,18 @@ fn not_running(paths: &[PathFinding], findings: &mut Findings) {
     }
 }
 
-/// With `uplinks`: devices that are none because they have no default route.
+/// With `uplinks`: that there is none, and what is left out.
 fn uplinks(config: &TunnelConfig, status: Option<&TunnelStatus>, findings: &mut Findings) -> std::io::Result<()> {
-    let is_shown = |name: &str| status.is_some_and(|status| status.paths().any(|(_, path)| path.name == name));
-    let devices = devices_without_route(config)?;
-    let devices: Vec<_> = devices.iter().filter(|name| !is_shown(name)).collect();
-    let remedy = |device: &str| format!("`ip route add default via GATEWAY dev {device} metric 700`");
+    let shown: Vec<String> =
+        status.iter().flat_map(|status| status.paths()).map(|(_, path)| path.name.clone()).collect();
+    let left_out = left_out_uplinks(config, &shown)?;
     if config.interface.uplinks.is_some() && config.paths.is_empty() {
-        let device = devices.first().map_or("DEVICE", |name| name.as_str());
-        findings.problem("there is no path: no device that may be an uplink has a default route", &remedy(device));
+        let remedy = left_out
+            .first()
+            .map_or("`ip route add default via GATEWAY dev DEVICE metric 700`", |notice| &notice.remedy);
+        findings.problem("there is no path: no device that may be an uplink has a default route", remedy);
     }
-    for device in devices {
-        findings.note(&format!(
-            "{device} has an address and no default route, so it is no uplink; if it should be one: {}",
-            remedy(device)
-        ));
-    }
+    left_out.iter().for_each(|notice| findings.notice(notice));
     Ok(())
 }
 
@@ -198,7 +204,14 @@ fn own_addresses(findings: &mut Findings) {
 }
 
 fn devices(config: &TunnelConfig, findings: &mut Findings) {
-    let devices: Vec<_> = config.paths.iter().filter_map(|path| path.interface.as_ref()).collect();
+    let mut devices: Vec<String> = config.paths.iter().filter_map(|path| path.interface.clone()).collect();
+    if waits_for_peers(config) {
+        // Peers come in by any of them.
+        let routed = routed_devices().unwrap_or_default().into_iter().filter(|device| device.has_ipv4);
+        devices.extend(routed.map(|device| device.name).filter(|name| *name != config.interface.name));
+    }
+    devices.sort();
+    devices.dedup();
     for device in &devices {
         if devices.len() > 1 && has_strict_reverse_path(device) {
             let remedy = format!("`sysctl net.ipv4.conf.{device}.rp_filter=2`");
@@ -212,11 +225,14 @@ fn devices(config: &TunnelConfig, findings: &mut Findings) {
     }
 }
 
+fn waits_for_peers(config: &TunnelConfig) -> bool {
+    config.peers.iter().any(|peer| peer.endpoint.is_none())
+}
+
 /// Rules of nftables that drop what comes in on the tunnel's port. The rules of others than root cannot be read.
 fn firewall(config: &TunnelConfig, findings: &mut Findings) {
-    let waits = config.peers.iter().any(|peer| peer.endpoint.is_none());
     let port = config.interface.listen_port;
-    if !waits || port == 0 {
+    if !waits_for_peers(config) || port == 0 {
         return;
     }
     let output = Command::new("nft").args(["list", "ruleset"]).output();
@@ -248,12 +264,27 @@ fn refusing_rule(rules: &str, port: u16) -> Option<String> {
 }
 
 /// Handshakes carry the time, which must be later than that of the handshake before.
-fn clock(file: &Path, findings: &mut Findings) {
+fn clock(file: &Path, interface: &str, findings: &mut Findings) {
     let remedy = "`timedatectl set-ntp true`, or `date -s`";
     let refuse = "peers refuse handshakes that are older than the last one";
     let now = SystemTime::now();
-    if now.duration_since(UNIX_EPOCH).is_ok_and(|now| now < EARLIEST_TIME) {
+    if now.duration_since(UNIX_EPOCH).is_ok_and(|now| now < EARLIEST_TIME) && kept_handshake_time(interface).is_none() {
         return findings.problem(&format!("the clock is wrong: it is before 2026, and {refuse}"), remedy);
+    }
+    let kept = kept_handshake_time(interface);
+    if let Some((state, time)) = kept.filter(|(_, time)| Duration::from_secs(unix_time()) + CLOCK_STEP < *time) {
+        let behind_s = time.as_secs().saturating_sub(unix_time());
+        let behind = match behind_s {
+            0..7200 => format!("{} min", behind_s / 60),
+            7200..172_800 => format!("{} h", behind_s / 3600),
+            _ => format!("{} days", behind_s / 86_400),
+        };
+        let text = format!(
+            "the clock is wrong: it is {behind} behind the time of the latest handshakes ({}). Handshakes count on from there, \
+             so the tunnel works all the same",
+            state.display()
+        );
+        return findings.problem(&text, remedy);
     }
     let written = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
     let ahead = written.and_then(|written| written.duration_since(now).ok()).filter(|ahead| *ahead > CLOCK_TOLERANCE);

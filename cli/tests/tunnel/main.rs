@@ -5,6 +5,7 @@
 //! - `traffic`: TCP transfers and echoed datagrams through the tunnel.
 //! - `relay`: TCP connections that are ended at the tunnel's ends.
 //! - `hostile_client`: a hostile peer with a UDP socket.
+//! - `nat64`: a network of IPv6 that translates.
 //! - `kernel`: Linux's GRE-in-UDP as the peer.
 //! - `packet_socket`: an attacker's packet socket.
 //! - `privileges`: the daemon's user as the attacker of root.
@@ -22,9 +23,11 @@ mod hostile;
 mod hostile_client;
 mod internet;
 mod kernel;
+mod lines;
 mod live;
 mod metered;
 mod mtu;
+mod nat64;
 mod notifications;
 mod packet_socket;
 mod policy;

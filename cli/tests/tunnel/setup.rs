@@ -9,7 +9,7 @@ use std::time::Instant;
 use testing::eventually;
 
 /// The command for the client with the token that `setup server` printed in it.
-fn client_command(output: &str) -> String {
+pub(crate) fn client_command(output: &str) -> String {
     assert!(output.contains("ropewalk setup client -\n"), "{output}");
     format!("setup client {}", token(output))
 }

@@ -167,6 +167,14 @@ impl TunnelPair {
         self.daemons[host] = Some(command.spawn().unwrap());
     }
 
+    /// As [`TunnelPair::start_with_state`], with a clock that is off, such as `-2h`.
+    pub(crate) fn start_at_another_time(&mut self, host: usize, offset: &str) {
+        let mut command = self.testbed.command(host, "faketime");
+        command.args(["-f", offset, &program(), "up"]).arg(self.file(host)).env("STATE_DIRECTORY", self.folder(host));
+        command.env("ROPEWALK_RUN", self.folder(host)).env("RUST_LOG", "warn").stdin(Stdio::null());
+        self.daemons[host] = Some(command.spawn().unwrap());
+    }
+
     /// As [`TunnelPair::start`], without the privilege to load eBPF programs.
     pub(crate) fn start_without_bpf(&mut self, host: usize) {
         self.start_with(host, &["--bounding-set=-bpf,-sys_admin"]);

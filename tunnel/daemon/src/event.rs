@@ -82,6 +82,8 @@ pub enum EventKind {
     UplinkAdded,
     /// An uplink is gone.
     UplinkRemoved,
+    /// Something of this host keeps the tunnel from being used as it could be.
+    Notice,
     /// A path has used most of its quota, or all of it; or the count begins anew.
     Quota,
 }
@@ -125,6 +127,8 @@ pub enum CauseKind {
     SendError,
     /// Strict reverse path filtering drops what the peer answers.
     ReversePath,
+    /// What this end answers leaves by another uplink than the peer's datagrams come in by.
+    ReturnRoute,
     /// The endpoint's name has no address.
     Unresolved,
     /// The peer answers on another path, and not on this one.

@@ -5,9 +5,11 @@ pub mod control_plane;
 pub mod dashboard;
 pub mod data_plane;
 pub mod event;
+mod handshake_times;
 mod kept_file;
 pub mod keys;
 pub mod log;
+mod nat64;
 pub mod notify;
 #[cfg(test)]
 mod planted;

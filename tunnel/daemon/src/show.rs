@@ -34,7 +34,14 @@ pub fn show(status: &TunnelStatus, width: usize) -> String {
     for status in &status.peers {
         text += &peer(status, width);
     }
-    text + &events(status)
+    text + &notices(status) + &events(status)
+}
+
+/// What of the host keeps the tunnel from being used as it could be.
+fn notices(status: &TunnelStatus) -> String {
+    let lines: String =
+        status.notices.iter().map(|notice| format!("  {}\n    remedy: {}\n", notice.text, notice.remedy)).collect();
+    if lines.is_empty() { lines } else { format!("\nof this host:\n{lines}") }
 }
 
 fn mode(mode: &str) -> String {

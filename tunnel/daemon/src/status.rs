@@ -3,7 +3,7 @@
 //! Counters run from the start of the daemon. Times are in milliseconds, rates in bits per second, sizes in bytes; the
 //! unit ends the name. Values that are not known (no measurement yet, no handshake in `mpt` mode) are null.
 
-use crate::event::{Cause, Event};
+use crate::event::{Cause, Event, EventLevel};
 use serde::{Deserialize, Serialize};
 
 /// The version of this document; incremented when a field is removed or changes its meaning.
@@ -34,11 +34,31 @@ pub struct TunnelStatus {
     /// What each configured path has carried, to and from all peers; empty in `mpt` mode.
     #[serde(default)]
     pub uplinks: Vec<UplinkStatus>,
+    /// What of this host keeps the tunnel from being used as it could be, of no single path.
+    #[serde(default)]
+    pub notices: Vec<Notice>,
     /// Dropped packets by reason, including reasons with none.
     pub drops: Vec<DropCount>,
     /// The latest events, the oldest first; `GET /v1/events` has more.
     #[serde(default)]
     pub events: Vec<Event>,
+}
+
+/// What of this host keeps the tunnel from being used as it could be: an uplink that is no path, networks that overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// A warning is of something that does not work as configured.
+    pub level: EventLevel,
+    /// What it is, one line.
+    pub text: String,
+    /// What mends it: a command, or a sentence.
+    pub remedy: String,
+}
+
+impl Notice {
+    pub(crate) fn new(level: EventLevel, text: String, remedy: String) -> Self {
+        Self { level, text, remedy }
+    }
 }
 
 /// What a configured path has carried since the start: whole IP packets of data, handshakes and probes.

@@ -33,7 +33,8 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path, program_version
     }
     let folder = control_plane::clean_up(directory, &config.interface.name)?;
     let config = control_plane::with_present_uplinks(config).map_err(|error| system_error("finding uplinks", error))?;
-    let (data_plane_configs, assignment) = data_plane_config::data_plane_config(&config)?;
+    let handshake_times = control_plane::open_handshake_times(&config)?;
+    let (data_plane_configs, assignment) = data_plane_config::data_plane_config(&config, handshake_times.earliest())?;
     let threads = spawn_data_threads(data_plane_configs)?;
     if threads.len() > 1 {
         info!("{} data threads", threads.len());
@@ -41,7 +42,8 @@ pub fn up(config: TunnelConfig, file: PathBuf, directory: &Path, program_version
     let (controls, ends): (Vec<_>, Vec<_>) = threads.into_iter().map(|thread| (thread.control, thread.end)).unzip();
     let handle: Arc<dyn DataPlaneHandle> = Arc::new(handle::CommandHandle::new(controls, &config, assignment));
     let program_version = program_version.to_owned();
-    let result = control_plane::run(ControlConfig { config, file, folder, program_version }, &handle);
+    let config = ControlConfig { config, file, folder, program_version, handshake_times };
+    let result = control_plane::run(config, &handle);
     drop(handle);
     // The data threads tell peers and hosts that the tunnel is closed. They end by dropping their senders.
     for end in ends {

@@ -189,6 +189,8 @@ pub struct ConfiguredPath {
     pub rate: Option<Rate>,
     /// Whether it is an uplink that was found, and not in the file.
     pub automatic: bool,
+    /// The gateway, of an automatic path by a further gateway of its device.
+    pub gateway: Option<IpAddr>,
 }
 
 impl ConfiguredPath {
@@ -216,6 +218,7 @@ impl ConfiguredPath {
             weight: 1,
             rate: None,
             automatic: false,
+            gateway: None,
         }
     }
 }

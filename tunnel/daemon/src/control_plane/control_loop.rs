@@ -20,6 +20,8 @@ use super::system_calls::ThreadRole;
 use crate::config::{self, TunnelConfig};
 use crate::dashboard::read_routes;
 use crate::event::{Event, EventKind, EventLevel};
+use crate::handshake_times::wall_clock;
+use crate::nat64;
 use crate::quota::QuotaKeeper;
 use crate::speed_test::{PORT as TEST_PORT, Responder};
 use crate::status::{TunnelStatus, UplinkStatus};
@@ -34,7 +36,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant as TokioInstant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// Maximum number of pending requests.
 const MAX_REQUESTS: usize = 16;
@@ -93,7 +95,7 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
     let interface = &control.config.interface;
     let follow_routes = interface.uplinks.is_some() || interface.policy_routing;
     let network = Network::connect(follow_routes).map_err(Error::system("opening netlink"))?;
-    let mut policy_routing = PolicyRouting::new(network.handle(), &interface.name);
+    let mut policy_routing = PolicyRouting::new(network.handle(), &interface.name, interface.listen_port);
     // An earlier process may have been killed.
     policy_routing.remove_all().await.unwrap_or_else(|error| warn!("policy routing is not removed: {error}"));
     let state = StateFile::of_this_process(&control.file, &control.config.interface.name);
@@ -113,6 +115,7 @@ async fn set_up(control: ControlConfig) -> Result<(Reloader, Listeners), Error> 
         quotas: QuotaKeeper::default(),
         responder: None,
         has_quota_failed: false,
+        left_out: Vec::new(),
     };
     match set_up_network(&mut reloader).await {
         Ok(listeners) => Ok((reloader, listeners)),
@@ -253,7 +256,7 @@ async fn serve(
             ControlEvent::Request((request, reply)) => {
                 let _ = reply.send(carry_out(reloader, &request, &**data_plane).await);
             }
-            ControlEvent::Network(event) => settled = settled.or(on_network_event(event, reloader, &**data_plane)),
+            ControlEvent::Network(event) => settled = settled.or(Some(on_network_event(event, &**data_plane))),
             ControlEvent::RoutesSettled => {
                 settled = None;
                 follow_routes(reloader, &**data_plane).await;
@@ -282,7 +285,7 @@ async fn serve(
 /// changed since the uplinks were found; one that goes after it is known as lost.
 async fn follow_routes(reloader: &mut Reloader, data_plane: &dyn DataPlaneHandle) {
     if !reloader.follows_routes() {
-        return;
+        return reloader.update_notices();
     }
     let events = reloader.follow_routes(data_plane).await;
     events.into_iter().for_each(|event| reloader.observer.events.push(event));
@@ -294,13 +297,15 @@ fn watch_status(
     data_plane: &Arc<dyn DataPlaneHandle>,
     mut record: impl FnMut(&TunnelStatus) + Send + 'static,
 ) -> watch::Receiver<Vec<UplinkStatus>> {
+    nat64::listen().unwrap_or_else(|error| debug!("router advertisements are not heard: {error}"));
     let (sender, uplinks) = watch::channel(Vec::new());
     let (observer, routes) = (Arc::clone(&reloader.observer), reloader.network.routes());
     let record = move |status: &TunnelStatus| {
         record(status);
         sender.send_replace(status.uplinks.clone());
     };
-    tokio::spawn(monitor::watch(Arc::clone(data_plane), observer, routes, record));
+    let port = reloader.control.config.interface.listen_port;
+    tokio::spawn(monitor::watch(Arc::clone(data_plane), observer, routes, port, record));
     uplinks
 }
 
@@ -330,16 +335,12 @@ fn tell(observer: &Observer, kind: EventKind, reloader: &Reloader, text: &str) {
     observer.events.push(Event::new(EventLevel::Info, kind, format!("{name} {text}")));
 }
 
-/// Passes an event of a device on. Returns when the host's routes are looked at, if they concern the tunnel.
-fn on_network_event(
-    event: NetworkEvent,
-    reloader: &Reloader,
-    data_plane: &dyn DataPlaneHandle,
-) -> Option<TokioInstant> {
+/// Passes an event of a device on. Returns when the host's addresses and routes are looked at.
+fn on_network_event(event: NetworkEvent, data_plane: &dyn DataPlaneHandle) -> TokioInstant {
     if let NetworkEvent::Link(device, event) = event {
         data_plane.on_link_event(&device, event);
     }
-    reloader.follows_routes().then(|| TokioInstant::now() + SETTLE_TIME)
+    TokioInstant::now() + SETTLE_TIME
 }
 
 /// What is due at each interval of the watchdog. Returns when the host's routes are looked at, if they concern the tunnel:
@@ -349,6 +350,7 @@ async fn on_watchdog(
     data_plane: &dyn DataPlaneHandle,
     observer: &Observer,
 ) -> Result<Option<TokioInstant>, Error> {
+    reloader.control.handshake_times.update(wall_clock());
     reloader.expire_tokens(data_plane).await.into_iter().for_each(|event| observer.events.push(event));
     if request_status(data_plane).await.is_none() {
         return Err(Error::system("waiting for the data plane")(io::ErrorKind::TimedOut.into()));

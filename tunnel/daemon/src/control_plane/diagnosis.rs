@@ -7,10 +7,13 @@
 use super::network::has_strict_reverse_path;
 use super::routes::Routes;
 use crate::event::{Cause, CauseKind};
+use crate::nat64;
 use crate::status::PathStatus;
+use ipnet::IpNet;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeSet;
 use std::io;
@@ -51,40 +54,59 @@ impl Subject {
 
 /// The state of the devices that a tunnel's paths may use, read once for all paths.
 #[derive(Debug, Default)]
-pub(super) struct Devices(Vec<(String, InterfaceFlags, Option<IpAddr>)>);
+pub(super) struct Devices(Vec<DeviceEntry>);
+
+/// A device, and one of its addresses if it has any.
+#[derive(Clone, Debug)]
+struct DeviceEntry {
+    name: String,
+    flags: InterfaceFlags,
+    address: Option<IpAddr>,
+    /// The address with the length of its network's prefix.
+    network: Option<IpNet>,
+}
 
 impl Devices {
     /// Reads names, flags and addresses.
     pub(super) fn read() -> Self {
         let entries = getifaddrs().into_iter().flatten().map(|entry| {
-            let address = entry.address.and_then(|address| {
-                let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-                v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
-            });
-            (entry.interface_name, entry.flags, address)
+            let ip = |storage: SockaddrStorage| {
+                let v4 = storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+                v4.or_else(|| storage.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+            };
+            let address = entry.address.and_then(ip);
+            let mask = entry.netmask.and_then(ip);
+            let network = address.zip(mask).and_then(|(address, mask)| IpNet::with_netmask(address, mask).ok());
+            DeviceEntry { name: entry.interface_name, flags: entry.flags, address, network }
         });
         Self(entries.collect())
     }
 
     fn flags(&self, device: &str) -> Option<InterfaceFlags> {
-        self.0.iter().find(|(name, ..)| name == device).map(|(_, flags, _)| *flags)
+        self.0.iter().find(|entry| entry.name == device).map(|entry| entry.flags)
     }
 
     fn addresses<'a>(&'a self, device: Option<&'a str>) -> impl Iterator<Item = IpAddr> + 'a {
-        let entries = self.0.iter().filter(move |(name, ..)| device.is_none_or(|device| device == name));
-        entries.filter_map(|(_, _, address)| *address)
+        let entries = self.0.iter().filter(move |entry| device.is_none_or(|device| device == entry.name));
+        entries.filter_map(|entry| entry.address)
+    }
+
+    /// The addresses of devices that are up, with their networks and the devices' names.
+    pub(super) fn networks(&self) -> impl Iterator<Item = (&str, IpNet)> {
+        let up = self.0.iter().filter(|entry| entry.flags.contains(InterfaceFlags::IFF_UP));
+        up.filter_map(|entry| Some((entry.name.as_str(), entry.network?)))
     }
 
     /// The device that has an address.
-    fn device_of(&self, address: IpAddr) -> Option<&str> {
-        self.0.iter().find(|(_, _, own)| *own == Some(address)).map(|(name, ..)| name.as_str())
+    pub(super) fn device_of(&self, address: IpAddr) -> Option<&str> {
+        self.0.iter().find(|entry| entry.address == Some(address)).map(|entry| entry.name.as_str())
     }
 }
 
 impl Devices {
     /// The names of all devices.
     pub(super) fn names(&self) -> BTreeSet<String> {
-        self.0.iter().map(|(name, ..)| name.clone()).collect()
+        self.0.iter().map(|entry| entry.name.clone()).collect()
     }
 
     /// Whether there is a device of this name.
@@ -92,10 +114,22 @@ impl Devices {
         self.flags(device).is_some()
     }
 
+    /// Devices that are up, each with an address and its network.
+    #[cfg(test)]
+    pub(super) fn with_networks(networks: &[(&str, &str)]) -> Self {
+        let entry = |(name, network): &(&str, &str)| {
+            let network: IpNet = network.parse().expect("a network");
+            let (address, network) = (Some(network.addr()), Some(network));
+            DeviceEntry { network, address, ..Self::with_device(name).0.remove(0) }
+        };
+        Self(networks.iter().map(entry).collect())
+    }
+
     /// One device, which is up and has no address.
     #[cfg(test)]
     pub(super) fn with_device(name: &str) -> Self {
-        Self(vec![(name.to_owned(), InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING, None)])
+        let flags = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+        Self(vec![DeviceEntry { name: name.to_owned(), flags, address: None, network: None }])
     }
 }
 
@@ -177,6 +211,15 @@ fn missing_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
         return None;
     }
     let family = subject.family();
+    let other = if subject.remote.is_ipv4() { "IPv6" } else { "IPv4" };
+    if has_usable_address(devices, device, !subject.remote.is_ipv4()) {
+        let text = format!("{device} has {other} only, the endpoint is {family}: {}", subject.remote.ip());
+        let remedy = format!(
+            "an address of {other} of the other end in `endpoint`, beside this one: `endpoint = [\"...\", \"...\"]`, \
+             or `--endpoint` of `ropewalk setup server`"
+        );
+        return Some(cause(CauseKind::NoAddress, text, remedy));
+    }
     let text = format!("{device} has no {family} address");
     let remedy = format!("DHCP or the modem has not given one yet: `ip address show {device}`");
     Some(cause(CauseKind::NoAddress, text, remedy))
@@ -186,7 +229,7 @@ fn missing_address(subject: &Subject, devices: &Devices) -> Option<Cause> {
 async fn missing_route(subject: &Subject, devices: &Devices, routes: &Routes, tunnel: &str) -> Option<Cause> {
     let (remote, device) = (subject.remote.ip(), subject.interface.as_deref());
     let index = device.and_then(|device| nix::net::if_::if_nametoindex(device).ok());
-    match routes.lookup(remote, index, subject.source).await {
+    match routes.lookup(remote, index, subject.source, None).await {
         Ok(route) => {
             if device.is_some() || nix::net::if_::if_nametoindex(tunnel) != Ok(route.device) {
                 return None;
@@ -238,6 +281,26 @@ async fn route_remedy(subject: &Subject, devices: &Devices, routes: &Routes) -> 
 
 fn is_point_to_point(devices: &Devices, device: &str) -> bool {
     devices.flags(device).is_some_and(|flags| flags.contains(InterfaceFlags::IFF_POINTOPOINT))
+}
+
+/// Whether what this end answers to a path that its peer has opened leaves by another device than the one whose address the
+/// peer asked. `port` is that of this end.
+pub(super) async fn return_route(path: &PathStatus, port: u16, devices: &Devices, routes: &Routes) -> Option<Cause> {
+    let Subject { source, remote, .. } = Subject::of(path)?;
+    let source = source?;
+    let asked = devices.device_of(source)?;
+    let route = routes.lookup(remote.ip(), None, Some(source), Some(port)).await.ok()?;
+    let answering = nix::net::if_::if_indextoname(route.device).ok()?.into_string().ok()?;
+    if answering == asked {
+        return None;
+    }
+    let text = format!("datagrams for {source} come in by {asked}, answers leave by {answering}");
+    let family = if source.is_ipv4() { "ip" } else { "ip -6" };
+    let remedy = format!(
+        "`routing = \"auto\"` in [interface] (providers drop the addresses of others), or `{family} rule add from {source} lookup \
+         108; {family} route add default via GATEWAY dev {asked} table 108`"
+    );
+    Some(cause(CauseKind::ReturnRoute, text, remedy))
 }
 
 /// A probe that was sent to a path's peer.
@@ -294,6 +357,18 @@ fn send_error(error: &io::Error, subject: &Subject) -> Cause {
             cause(CauseKind::SendError, text, "`ip route get` for the peer's address shows more".into())
         }
     }
+}
+
+/// A cause beyond this host, of a path that reaches an IPv4 endpoint by NAT64 only: what is missing is most likely that.
+pub(super) fn by_translation(subject: &Subject, cause: Cause) -> Cause {
+    let Some(device) = subject.interface.as_deref() else { return cause };
+    let Some(v4) = nat64::translated(device, subject.remote.ip()) else { return cause };
+    let text = format!("{device} has IPv6 only, the endpoint is IPv4: {v4}; by NAT64: {}", cause.text);
+    let remedy = format!(
+        "an address of IPv6 of the other end in `endpoint`, beside this one; or a provider with NAT64 \
+         (`dig AAAA ipv4only.arpa` by {device} tells its prefix), or with 464XLAT"
+    );
+    Cause { kind: cause.kind, text, remedy }
 }
 
 /// What the silence of a peer means that could be sent to, if `answers_elsewhere` on another path, or `has_answered`

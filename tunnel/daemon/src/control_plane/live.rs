@@ -1,6 +1,7 @@
 //! What keeps a tunnel that does not run from working on this host and in its network: for `ropewalk check --live`.
 
 use super::diagnosis::{Devices, Probe, Subject, local_cause};
+use super::line::reached_by;
 use super::routers::RouterProbes;
 use super::routes::Routes;
 use crate::config::{ConfiguredPath, ConfiguredPeer, TunnelConfig};
@@ -89,7 +90,7 @@ pub fn examine_paths(config: &TunnelConfig) -> io::Result<Vec<PathFinding>> {
 fn subjects(path: &ConfiguredPath, peer: &ConfiguredPeer) -> Option<Result<Vec<Subject>, Cause>> {
     let endpoint = path.endpoint.as_ref().or(peer.endpoint.as_ref())?;
     Some(match endpoint.resolve(path.source) {
-        Ok(addresses) => Ok(addresses
+        Ok(addresses) => Ok(reached_by(path, addresses)
             .into_iter()
             .map(|remote| Subject { interface: path.interface.clone(), source: path.source, remote })
             .collect()),

@@ -17,7 +17,7 @@ const VIEW_TIME: Duration = Duration::from_secs(3600);
 /// A lost uplink, as a path of the peer with this public key.
 pub(super) type LostPath = (String, PathStatus);
 
-/// The automatic uplinks that were seen, by device.
+/// The automatic uplinks that were seen, by the names of their paths.
 #[derive(Debug, Default)]
 pub(super) struct SeenUplinks(BTreeMap<String, SeenUplink>);
 
@@ -40,18 +40,15 @@ impl SeenUplinks {
         now: Instant,
     ) -> Vec<Event> {
         for path in config.paths.iter().filter(|path| path.automatic) {
-            let seen = SeenUplink {
-                path: path.clone(),
-                routes: routes.get(&path.name).cloned().unwrap_or_default(),
-                lost: None,
-            };
+            let seen = SeenUplink { path: path.clone(), routes: routes_of(path, routes), lost: None };
             self.0.insert(path.name.clone(), seen);
         }
         let mut events = Vec::new();
-        self.0.retain(|device, seen| {
-            if config.paths.iter().any(|path| path.automatic && path.name == *device) {
+        self.0.retain(|name, seen| {
+            if config.paths.iter().any(|path| path.automatic && path.name == *name) {
                 return true;
             }
+            let device = device_of(&seen.path);
             let is_wanted =
                 config.interface.uplinks.as_ref().is_some_and(|options| may_be_uplink(config, options, device));
             let since = seen.lost.get_or_insert_with(|| (now, unix_ms())).0;
@@ -64,7 +61,7 @@ impl SeenUplinks {
             } else {
                 return true;
             };
-            events.push(Event { path: Some(device.clone()), ..Event::new(level, EventKind::UplinkRemoved, message) });
+            events.push(Event { path: Some(name.clone()), ..Event::new(level, EventKind::UplinkRemoved, message) });
             false
         });
         events
@@ -79,7 +76,7 @@ impl SeenUplinks {
             Some(PathStatus {
                 name: seen.path.name.clone(),
                 state: PathState::Down,
-                cause: Some(cause(&seen.path.name, &seen.routes, lost_ms, devices)),
+                cause: Some(cause(device_of(&seen.path), &seen.routes, lost_ms, devices)),
                 metered: seen.path.metered,
                 secondary: seen.path.secondary,
                 interface: seen.path.interface.clone(),
@@ -88,6 +85,17 @@ impl SeenUplinks {
         });
         lost.flat_map(|path| keys.iter().map(move |key| (key.clone(), path.clone()))).collect()
     }
+}
+
+/// The device of an automatic path.
+fn device_of(path: &ConfiguredPath) -> &str {
+    path.interface.as_deref().unwrap_or(&path.name)
+}
+
+/// The default routes of an automatic path: those of its device, or of its gateway.
+fn routes_of(path: &ConfiguredPath, routes: &DefaultRoutes) -> Vec<(bool, Route)> {
+    let all = routes.get(device_of(path)).into_iter().flatten();
+    all.filter(|(_, route)| path.gateway.is_none() || path.gateway == route.gateway).cloned().collect()
 }
 
 /// Why an uplink has no default route any more, and what brings it back.

@@ -1,7 +1,7 @@
 //! Watches the tunnel's status: turns its changes into events, and finds out why paths carry no data.
 
 use super::changes::changes;
-use super::diagnosis::{Devices, Probe, Subject, local_cause, silence};
+use super::diagnosis::{Devices, Probe, Subject, by_translation, local_cause, return_route, silence};
 use super::events::{EventLog, unix_ms};
 use super::handle::DataPlaneHandle;
 use super::lost_uplinks::LostPath;
@@ -10,7 +10,7 @@ use super::routes::Routes;
 use super::server::request_status;
 use crate::data_plane::LinkEvent;
 use crate::event::{Cause, CauseKind, Event, EventKind, EventLevel};
-use crate::status::{PathState, PathStatus, PeerStatus, QuotaStatus, TunnelStatus};
+use crate::status::{Notice, PathState, PathStatus, PeerStatus, QuotaStatus, TunnelStatus};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,6 +36,7 @@ pub struct Observer {
     pub events: EventLog,
     causes: Mutex<BTreeMap<PathKey, Cause>>,
     lost: Mutex<Vec<LostPath>>,
+    notices: Mutex<Vec<Notice>>,
     /// By the path's name.
     quotas: Mutex<BTreeMap<String, QuotaStatus>>,
 }
@@ -46,6 +47,7 @@ impl Observer {
     pub fn annotate(&self, mut status: TunnelStatus) -> TunnelStatus {
         self.add_lost(&mut status);
         self.add_quotas(&mut status);
+        status.notices.clone_from(&self.notices.lock().unwrap_or_else(PoisonError::into_inner));
         let causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
         for peer in &mut status.peers {
             for path in peer.paths.iter_mut().filter(|path| path.state != PathState::Up && path.cause.is_none()) {
@@ -81,6 +83,16 @@ impl Observer {
         }
     }
 
+    /// Sets what there is to say of this host, and tells of what is new.
+    pub(super) fn set_notices(&self, notices: Vec<Notice>) {
+        let before =
+            std::mem::replace(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner), notices.clone());
+        for Notice { level, text, remedy } in notices.into_iter().filter(|notice| !before.contains(notice)) {
+            let remedy = Some(remedy);
+            self.events.push(Event { remedy, ..Event::new(level, EventKind::Notice, text) });
+        }
+    }
+
     /// Sets the uplinks that are lost.
     pub(super) fn set_lost(&self, paths: Vec<LostPath>) {
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = paths;
@@ -106,17 +118,19 @@ fn path_key(peer: Option<&str>, path: &PathStatus) -> PathKey {
     (peer.unwrap_or_default().to_owned(), path.name.clone())
 }
 
-/// Watches until the data plane ends, and passes each status on to `record`.
+/// Watches until the data plane ends, and passes each status on to `record`. `port` is this end's UDP port.
 pub(super) async fn watch(
     data_plane: Arc<dyn DataPlaneHandle>,
     observer: Arc<Observer>,
     routes: Routes,
+    port: u16,
     mut record: impl FnMut(&TunnelStatus),
 ) {
     let mut monitor = Monitor {
         data_plane: Arc::clone(&data_plane),
         observer,
         routes,
+        port,
         previous: None,
         watched: BTreeMap::new(),
         refusals: BTreeMap::new(),
@@ -139,8 +153,10 @@ struct Monitor {
     data_plane: Arc<dyn DataPlaneHandle>,
     observer: Arc<Observer>,
     routes: Routes,
+    /// This end's UDP port, if others know it.
+    port: u16,
     previous: Option<TunnelStatus>,
-    /// Configured paths that are not up.
+    /// Paths that are not up.
     watched: BTreeMap<PathKey, WatchedPath>,
     /// When the refusal of handshakes was told of last, by reason.
     refusals: BTreeMap<String, Instant>,
@@ -201,7 +217,7 @@ impl Monitor {
 
     /// Finds out why configured paths carry no data; returns the causes that have changed.
     async fn diagnose(&mut self, status: &TunnelStatus, now: Instant) -> Vec<(PathKey, Cause)> {
-        let is_watched = |path: &PathStatus| path.state != PathState::Up && !path.opened_by_peer;
+        let is_watched = |path: &PathStatus| path.state != PathState::Up;
         let subjects: BTreeMap<PathKey, (&PeerStatus, &PathStatus)> = status
             .paths()
             .filter(|(_, path)| is_watched(path))
@@ -218,10 +234,18 @@ impl Monitor {
             let watched = self.watched.entry(key.clone()).or_insert_with(|| WatchedPath::new(now));
             let cause = match (&path.cause, Subject::of(path)) {
                 (Some(cause), _) => Some(cause.clone()),
+                (None, _) if path.opened_by_peer => {
+                    // Peers may leave many paths behind.
+                    if watched.is_probe_due(now) {
+                        watched.refusal = return_route(path, self.port, &devices, &self.routes).await;
+                    }
+                    watched.refusal.clone()
+                }
                 (None, None) => None,
                 (None, Some(subject)) => {
                     let local = local_cause(&subject, &devices, &self.routes, &status.interface.name).await;
-                    local.or_else(|| watched.remote_cause(&subject, peer, path, now))
+                    let mut remote = || watched.remote_cause(&subject, peer, path, now);
+                    local.or_else(|| Some(by_translation(&subject, remote()?)))
                 }
             };
             if cause != watched.cause {
@@ -298,13 +322,23 @@ impl WatchedPath {
         Self { since: now, cause: None, probe: None, next_probe: now + probe_interval, probe_interval, refusal: None }
     }
 
+    /// Whether a probe is due; the next one is later.
+    fn is_probe_due(&mut self, now: Instant) -> bool {
+        let is_due = now >= self.next_probe;
+        if is_due {
+            self.probe_interval = (self.probe_interval * 2).min(PROBE_INTERVALS[1]);
+            self.next_probe = now + self.probe_interval;
+        }
+        is_due
+    }
+
     /// What keeps the peer's answers away, as far as this host can tell.
     fn remote_cause(&mut self, subject: &Subject, peer: &PeerStatus, path: &PathStatus, now: Instant) -> Option<Cause> {
         if let Some(refusal) = self.probe.as_ref().and_then(Probe::refusal) {
             self.refusal = Some(refusal);
             self.probe = None;
         }
-        if now >= self.next_probe {
+        if self.is_probe_due(now) {
             // A probe that nothing came back from tells that it was not refused.
             if self.probe.take().is_some() {
                 self.refusal = None;
@@ -313,8 +347,6 @@ impl WatchedPath {
                 Ok(probe) => self.probe = Some(probe),
                 Err(cause) => self.refusal = Some(cause),
             }
-            self.probe_interval = (self.probe_interval * 2).min(PROBE_INTERVALS[1]);
-            self.next_probe = now + self.probe_interval;
         }
         self.refusal.clone().or_else(|| {
             let answers_elsewhere = peer.paths.iter().any(|other| other.state == PathState::Up);

@@ -1,10 +1,13 @@
 //! Records the tunnel's history, and serves the dashboard.
 
+use super::error::Error;
 use super::listeners::Server;
+use super::privileges::find_user;
 use super::server::{Shared, metrics_routes, read_only_routes};
 use crate::config::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, TunnelConfig};
 use crate::dashboard::{Dashboard, HistoryFile, Recorder, page_routes, unix_seconds};
 use crate::event::Event;
+use crate::handshake_times::{self, HandshakeTimes};
 use crate::notify::{Notifier, start_runner};
 use crate::status::TunnelStatus;
 use filesystem::Folder;
@@ -12,6 +15,7 @@ use nix::unistd::User;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tracing::{info, warn};
 
@@ -136,6 +140,26 @@ fn make_state_directory(user: Option<&User>) -> io::Result<()> {
         Some(user) if is_new => folder.set_owner((user.uid.as_raw(), user.gid.as_raw())),
         _ => Ok(()),
     }
+}
+
+/// Opens the file that keeps the time of handshakes, before privileges are dropped.
+///
+/// # Errors
+/// The daemon's user does not exist.
+pub(crate) fn open_handshake_times(config: &TunnelConfig) -> Result<HandshakeTimes, Error> {
+    let user = config.interface.user.as_deref().map(find_user).transpose();
+    let user = user.map_err(Error::system("finding the user"))?;
+    let path = handshake_times::file(&config.interface.name, state_directory()).filter(|_| config.mpt().is_none());
+    let open = |path: PathBuf| HandshakeTimes::open(&path, user.as_ref(), handshake_times::wall_clock());
+    Ok(path.map(open).unwrap_or_default())
+}
+
+/// The file that keeps the time of a tunnel's handshakes, and a time since 1970 that no clock which is right is before.
+#[must_use]
+pub fn kept_handshake_time(interface: &str) -> Option<(PathBuf, Duration)> {
+    let path = handshake_times::file(interface, state_directory())?;
+    let time = handshake_times::kept_time(&path)?;
+    Some((path, time))
 }
 
 /// systemd's state directory, or [`STATE_DIRECTORY`] if it is there.

@@ -4,13 +4,20 @@
 //! The gateway is that of a default route which the uplink has in any table, or that of its DHCP lease. The tables have
 //! numbers of the tunnel's own, from a hash of its name, so that everything can be found and removed: at the end, and at
 //! the next start after the daemon was killed.
+//!
+//! An end that waits for its peers answers from the address that a datagram came to. With several uplinks such an answer
+//! must leave by the uplink of this address: providers drop the addresses of others (BCP 38). So each address of an uplink
+//! gets a rule for datagrams from the tunnel's port, after one that prefers all routes of the main table but default routes.
 
-use super::routes::{Routes, io_error};
-use crate::config::TunnelConfig;
+use super::diagnosis::{Devices, has_usable_address};
+use super::routes::{Route, Routes, io_error};
+use super::uplinks::default_routes;
+use crate::config::{ConfiguredPath, TunnelConfig};
 use futures_util::TryStreamExt;
-use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use rtnetlink::packet_route::IpProtocol;
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
 use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,6 +26,10 @@ use std::net::{IpAddr, SocketAddr};
 const FIRST_TABLE: u32 = 0x5200_0000;
 /// Before the main table (32766), and after what others have set for themselves.
 const PRIORITY: u32 = 32_000;
+/// Of the rule for all routes but default routes.
+const MAIN_PRIORITY: u32 = PRIORITY - 1;
+/// RT_TABLE_MAIN.
+const MAIN_TABLE: u32 = 254;
 const EEXIST: i32 = 17;
 
 /// Whether a table is one of some tunnel's policy routing, whose routes are copies.
@@ -27,10 +38,13 @@ pub(super) fn is_policy_table(table: u32) -> bool {
 }
 
 /// What a path's packets have in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Selector {
-    Device(String),
-    Source(IpAddr),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Selector {
+    /// The device that their socket is bound to.
+    device: Option<String>,
+    source: Option<IpAddr>,
+    /// Their UDP port, of an end that waits for its peers.
+    port: Option<u16>,
 }
 
 /// A rule, and the default route of its table.
@@ -48,15 +62,17 @@ pub(super) struct PolicyRouting {
     first_table: u32,
     /// By the number of the table in the tunnel's own.
     entries: BTreeMap<u8, Entry>,
+    /// Where this end waits for its peers.
+    port: u16,
 }
 
 impl PolicyRouting {
-    pub(super) fn new(handle: Handle, tunnel: &str) -> Self {
+    pub(super) fn new(handle: Handle, tunnel: &str, port: u16) -> Self {
         // FNV-1a, folded to 16 bits.
         let hash =
             tunnel.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         let hash = (hash >> 16) ^ (hash & 0xffff);
-        Self { handle, first_table: FIRST_TABLE | hash << 8, entries: BTreeMap::new() }
+        Self { handle, first_table: FIRST_TABLE | hash << 8, entries: BTreeMap::new(), port }
     }
 
     fn is_own(&self, table: u32) -> bool {
@@ -74,7 +90,8 @@ impl PolicyRouting {
             let mut own_rules = Vec::new();
             // A kernel without IPv6 has no rules of it.
             while let Ok(Some(rule)) = rules.try_next().await {
-                own_rules.extend(rule_table(&rule).is_some_and(|table| self.is_own(table)).then_some(rule));
+                let is_own = rule_table(&rule).is_some_and(|table| self.is_own(table)) || self.is_main_rule(&rule);
+                own_rules.extend(is_own.then_some(rule));
             }
             for rule in own_rules {
                 self.handle.rule().del(rule).execute().await.map_err(|error| io_error(&error))?;
@@ -103,8 +120,13 @@ impl PolicyRouting {
         let mut needed = Vec::new();
         for path in &config.paths {
             let Some(remote) = remotes.get(&path.name).map(SocketAddr::ip) else { continue };
-            needed.extend(self.entry(path.interface.as_deref(), path.source, remote).await?);
+            needed.extend(self.entry(path, remote).await?);
         }
+        let answers = self.answers(config).await?;
+        for is_ipv4 in answers.iter().map(|entry| entry.is_ipv4).collect::<BTreeSet<_>>() {
+            ignore_existing(self.add_rule(self.main_rule(is_ipv4)).await)?;
+        }
+        needed.extend(answers);
         let unneeded: Vec<u8> =
             self.entries.iter().filter(|(_, entry)| !needed.contains(entry)).map(|(slot, _)| *slot).collect();
         for slot in unneeded {
@@ -128,12 +150,8 @@ impl PolicyRouting {
     }
 
     /// The entry that a path needs; `None` if it has a route without, or if no gateway is known.
-    async fn entry(
-        &self,
-        interface: Option<&str>,
-        source: Option<IpAddr>,
-        remote: IpAddr,
-    ) -> io::Result<Option<Entry>> {
+    async fn entry(&self, path: &ConfiguredPath, remote: IpAddr) -> io::Result<Option<Entry>> {
+        let (interface, source) = (path.interface.as_deref(), path.source);
         let routes = Routes::new(self.handle.clone());
         let device_name = match (interface, source) {
             (Some(device), _) => Some(device.to_owned()),
@@ -142,22 +160,86 @@ impl PolicyRouting {
         };
         let Some(device_name) = device_name else { return Ok(None) };
         let Ok(device) = nix::net::if_::if_nametoindex(device_name.as_str()) else { return Ok(None) };
+        let is_ipv4 = remote.is_ipv4();
+        let selector = match interface {
+            Some(device) => Selector { device: Some(device.to_owned()), source: None, port: None },
+            None => Selector { source, ..Selector::default() },
+        };
+        if let (Some(gateway), Some(source)) = (path.gateway, source) {
+            let selector = Selector { source: Some(source), ..selector };
+            let entry = Entry { selector, is_ipv4, device, gateway: Some(gateway) };
+            return Ok((gateway.is_ipv4() == is_ipv4).then_some(entry));
+        }
         let bound_to = interface.map(|_| device);
-        let route = routes.lookup(remote, bound_to, source).await;
+        let route = routes.lookup(remote, bound_to, source, None).await;
         let is_routed = route.is_ok_and(|route| route.device == device && !self.is_own(route.table));
         if is_routed {
             return Ok(None);
         }
-        let default_routes = routes.default_routes(remote.is_ipv4()).await?;
+        let default_routes = routes.default_routes(is_ipv4).await?;
         let others = default_routes.iter().filter(|route| route.device == device && !is_policy_table(route.table));
         let gateways: Vec<Option<IpAddr>> = others.map(|route| route.gateway).collect();
-        let lease = || lease_gateway(device, &device_name).filter(|gateway| gateway.is_ipv4() == remote.is_ipv4());
+        let lease = || lease_gateway(device, &device_name).filter(|gateway| gateway.is_ipv4() == is_ipv4);
         let Some(gateway) = gateways.first().copied().or_else(|| lease().map(Some)) else { return Ok(None) };
-        let selector = match interface {
-            Some(device) => Selector::Device(device.to_owned()),
-            None => source.map_or(Selector::Device(device_name), Selector::Source),
-        };
-        Ok(Some(Entry { selector, is_ipv4: remote.is_ipv4(), device, gateway }))
+        Ok(Some(Entry { selector, is_ipv4, device, gateway }))
+    }
+
+    /// The entries for the answers of an end that waits for its peers: one for each address of its uplinks, if there are
+    /// several of a family.
+    async fn answers(&self, config: &TunnelConfig) -> io::Result<Vec<Entry>> {
+        if self.port == 0 || config.peers.iter().all(|peer| peer.endpoint.is_some()) {
+            return Ok(Vec::new());
+        }
+        let (routes, devices) = (default_routes(&Routes::new(self.handle.clone())).await?, Devices::read());
+        let mut entries = Vec::new();
+        for is_ipv4 in [true, false] {
+            let route = |(device, routes): (&String, &Vec<(bool, Route)>)| {
+                let route = routes.iter().find(|(family, _)| *family == is_ipv4).map(|(_, route)| route.clone())?;
+                let is_uplink = *device != config.interface.name && has_usable_address(&devices, device, is_ipv4);
+                is_uplink.then(|| (device.clone(), route))
+            };
+            let uplinks: Vec<(String, Route)> = routes.iter().filter_map(route).collect();
+            for (device, Route { device: index, gateway, .. }) in uplinks.iter().filter(|_| uplinks.len() > 1) {
+                let own = devices.networks().filter(|(name, _)| name == device).map(|(_, network)| network.addr());
+                let own = own.filter(|address| match address {
+                    IpAddr::V4(_) => is_ipv4,
+                    IpAddr::V6(v6) => !is_ipv4 && !v6.is_unicast_link_local(),
+                });
+                entries.extend(own.map(|source| Entry {
+                    selector: Selector { device: None, source: Some(source), port: Some(self.port) },
+                    is_ipv4,
+                    device: *index,
+                    gateway: *gateway,
+                }));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The rule for datagrams from the tunnel's port: the main table without its default routes.
+    fn main_rule(&self, is_ipv4: bool) -> RuleMessage {
+        let mut message = self.empty_rule(is_ipv4, MAIN_TABLE, MAIN_PRIORITY);
+        message.attributes.push(RuleAttribute::SuppressPrefixLen(0));
+        message.attributes.extend(from_port(self.port));
+        message
+    }
+
+    fn is_main_rule(&self, rule: &RuleMessage) -> bool {
+        let has = |attribute: RuleAttribute| rule.attributes.contains(&attribute);
+        has(RuleAttribute::Priority(MAIN_PRIORITY))
+            && has(RuleAttribute::SuppressPrefixLen(0))
+            && from_port(self.port).into_iter().all(has)
+    }
+
+    fn empty_rule(&self, is_ipv4: bool, table: u32, priority: u32) -> RuleMessage {
+        let request = self.handle.rule().add().table_id(table).priority(priority).action(RuleAction::ToTable);
+        if is_ipv4 { request.v4().message_mut().clone() } else { request.v6().message_mut().clone() }
+    }
+
+    async fn add_rule(&self, rule: RuleMessage) -> Result<(), rtnetlink::Error> {
+        let mut request = self.handle.rule().add();
+        *request.message_mut() = rule;
+        request.execute().await
     }
 
     fn table(&self, slot: u8) -> u32 {
@@ -165,26 +247,21 @@ impl PolicyRouting {
     }
 
     fn rule(&self, slot: u8, entry: &Entry) -> RuleMessage {
-        let table = self.table(slot);
-        let request = self.handle.rule().add().table_id(table).priority(PRIORITY).action(RuleAction::ToTable);
-        let mut message =
-            if entry.is_ipv4 { request.v4().message_mut().clone() } else { request.v6().message_mut().clone() };
-        match &entry.selector {
-            Selector::Device(device) => message.attributes.push(RuleAttribute::Oifname(device.clone())),
-            Selector::Source(source) => {
-                message.header.src_len = if source.is_ipv4() { 32 } else { 128 };
-                message.attributes.push(RuleAttribute::Source(*source));
-            }
+        let mut message = self.empty_rule(entry.is_ipv4, self.table(slot), PRIORITY);
+        let Selector { device, source, port } = &entry.selector;
+        message.attributes.extend(device.clone().map(RuleAttribute::Oifname));
+        if let Some(source) = source {
+            message.header.src_len = if source.is_ipv4() { 32 } else { 128 };
+            message.attributes.push(RuleAttribute::Source(*source));
         }
+        message.attributes.extend(port.iter().flat_map(|port| from_port(*port)));
         message
     }
 
     async fn add(&self, slot: u8, entry: &Entry) -> io::Result<()> {
         let route = default_route(entry.is_ipv4, entry.device, entry.gateway, self.table(slot));
         ignore_existing(self.handle.route().add(route).execute().await)?;
-        let mut request = self.handle.rule().add();
-        *request.message_mut() = self.rule(slot, entry);
-        ignore_existing(request.execute().await)
+        ignore_existing(self.add_rule(self.rule(slot, entry)).await)
     }
 
     /// Removes an entry; what the kernel has removed with a device is no error.
@@ -195,13 +272,21 @@ impl PolicyRouting {
     }
 
     fn describe(&self, slot: u8, entry: &Entry) -> String {
-        let selector = match &entry.selector {
-            Selector::Device(device) => format!("by {device}"),
-            Selector::Source(source) => format!("from {source}"),
-        };
+        let Selector { device, source, .. } = &entry.selector;
+        let device = device.as_ref().map(|device| format!(" by {device}"));
+        let source = source.map(|source| format!(" from {source}"));
+        let selector = device.into_iter().chain(source).collect::<String>();
         let gateway = entry.gateway.map_or_else(String::new, |gateway| format!(" via {gateway}"));
-        format!("routing: packets {selector} get a default route{gateway}, table {}", self.table(slot))
+        format!("routing: packets{selector} get a default route{gateway}, table {}", self.table(slot))
     }
+}
+
+/// What a rule says of UDP datagrams from a port.
+fn from_port(port: u16) -> [RuleAttribute; 2] {
+    [
+        RuleAttribute::IpProtocol(IpProtocol::Udp),
+        RuleAttribute::SourcePortRange(RulePortRange { start: port, end: port }),
+    ]
 }
 
 fn rule_table(rule: &RuleMessage) -> Option<u32> {

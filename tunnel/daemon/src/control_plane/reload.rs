@@ -11,18 +11,21 @@ use super::lost_uplinks::SeenUplinks;
 use super::metered::SystemBus;
 use super::monitor::Observer;
 use super::network::{Network, route_halves};
+use super::overlaps::overlaps;
 use super::policy_routing::PolicyRouting;
 use super::run_folder::RunFolder;
 use super::server::{Refusal, Request, request_status};
 use super::state_file::{OpenStateFile, StateFile};
 use super::supervisor::restart_command;
-use super::uplinks::{default_routes, with_uplinks};
+use super::uplinks::{FoundUplinks, default_routes, find_uplinks};
 use crate::config::{self, ConfigChange, ConfiguredPath, ConfiguredPeer, TunnelConfig};
 use crate::event::{Event, EventKind, EventLevel};
+use crate::handshake_times::HandshakeTimes;
 use crate::quota::QuotaKeeper;
 use crate::speed_test::Responder;
-use crate::status::UplinkStatus;
+use crate::status::{Notice, UplinkStatus};
 use ipnet::IpNet;
+use machine::MAX_PATHS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
@@ -42,6 +45,8 @@ pub struct ControlConfig {
     pub folder: RunFolder,
     /// The version of the program, for the status.
     pub program_version: String,
+    /// The time that no handshake has reached yet.
+    pub(crate) handshake_times: HandshakeTimes,
 }
 
 /// The part of a configuration that is set in the kernel.
@@ -79,6 +84,8 @@ pub(super) struct Reloader {
     pub(super) responder: Option<Arc<Responder>>,
     /// Whether the latest change after a quota failed, which was told.
     pub(super) has_quota_failed: bool,
+    /// What has a default route and is no path.
+    pub(super) left_out: Vec<Notice>,
 }
 
 /// The longest time for which a path is alone without another request for it.
@@ -175,13 +182,21 @@ impl Reloader {
         let routes = routes.map_err(|error| format!("finding uplinks: {error}\n"))?;
         let told =
             if config.interface.uplinks.is_some() { self.system_bus.metered(&routes).await } else { &BTreeMap::new() };
-        let config = with_uplinks(config, &routes, told);
         let devices = Devices::read();
+        let FoundUplinks { config, left_out } = find_uplinks(config, &routes, &devices, told);
+        self.left_out = left_out;
+        self.observer.set_notices([overlaps(&config, &devices), self.left_out.clone()].concat());
         let events = self.seen_uplinks.update(&config, &routes, &devices, std::time::Instant::now());
         events.into_iter().for_each(|event| self.observer.events.push(event));
         // The path of one that is found again is not there yet.
         self.observer.extend_lost(self.seen_uplinks.lost(&config, &devices));
         Ok(config)
+    }
+
+    /// Tells of what this host has that keeps the tunnel from being used as it could be.
+    pub(super) fn update_notices(&self) {
+        let overlaps = overlaps(&self.control.config, &Devices::read());
+        self.observer.set_notices([overlaps, self.left_out.clone()].concat());
     }
 
     /// Whether changes of the host's routes concern the tunnel.
@@ -261,8 +276,25 @@ impl Reloader {
         }
     }
 
-    /// Changes the configuration in force to `new_config`.
+    /// Changes the configuration in force to `new_config`. If a peer cannot have the old and the new paths together, the old
+    /// ones go first.
     async fn change_to(
+        &mut self,
+        new_config: TunnelConfig,
+        data_plane: &dyn DataPlaneHandle,
+    ) -> Result<String, String> {
+        let is_old = |path: &ConfiguredPath| self.control.config.paths.iter().any(|old| old.name == path.name);
+        let new = new_config.paths.iter().filter(|path| !is_old(path)).count();
+        let mut removed = String::new();
+        if new > 0 && self.control.config.paths.len() + new > MAX_PATHS {
+            let mut fewer = new_config.clone();
+            fewer.paths.retain(is_old);
+            removed = self.change_at_once(fewer, data_plane).await?;
+        }
+        Ok(removed + &self.change_at_once(new_config, data_plane).await?)
+    }
+
+    async fn change_at_once(
         &mut self,
         mut new_config: TunnelConfig,
         data_plane: &dyn DataPlaneHandle,

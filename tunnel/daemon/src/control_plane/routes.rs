@@ -1,15 +1,19 @@
 //! Routes of the host, read by rtnetlink: the one that a datagram would take, and default routes.
 
 use futures_util::TryStreamExt;
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteType};
+use rtnetlink::packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteNextHopFlags, RouteType,
+};
 use rtnetlink::{Handle, RouteMessageBuilder};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A route of the host.
+const IPPROTO_UDP: u8 = 17;
+
+/// A route of the host; of one over several devices (equal-cost multipath), one of its next hops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The index of its device; 0 for a route over several.
+    /// The index of its device.
     pub device: u32,
     /// The router; `None` if the destination is on the link.
     pub gateway: Option<IpAddr>,
@@ -34,13 +38,19 @@ impl Routes {
         Self(handle)
     }
 
-    /// The entry of the routing tables that a datagram to `remote` would use if it is bound to the device `index` and
-    /// to `source` (RTM_GETROUTE with RTM_F_FIB_MATCH and RTM_F_LOOKUP_TABLE). For a datagram that is bound to a device, Linux sends IPv4 on the
+    /// The entry of the routing tables that a datagram to `remote` would use if it is bound to the device `index`, to
+    /// `source` and to the UDP port `port` (RTM_GETROUTE with RTM_F_FIB_MATCH and RTM_F_LOOKUP_TABLE). For a datagram that is bound to a device, Linux sends IPv4 on the
     /// link where no entry matches, so that `ip route get` and `connect` succeed without a route.
     ///
     /// # Errors
     /// The kernel's: no entry matches (ENETUNREACH, EHOSTUNREACH), or netlink fails.
-    pub async fn lookup(&self, remote: IpAddr, index: Option<u32>, source: Option<IpAddr>) -> io::Result<Route> {
+    pub async fn lookup(
+        &self,
+        remote: IpAddr,
+        index: Option<u32>,
+        source: Option<IpAddr>,
+        port: Option<u16>,
+    ) -> io::Result<Route> {
         let prefix_len = if remote.is_ipv4() { 32 } else { 128 };
         let builder = RouteMessageBuilder::<IpAddr>::new();
         let mut message = match builder.destination_prefix(remote, prefix_len) {
@@ -51,16 +61,23 @@ impl Routes {
         message.attributes.retain(|attribute| matches!(attribute, RouteAttribute::Destination(_)));
         message.header.flags = RouteFlags::FibMatch | RouteFlags::LookupTable;
         message.attributes.extend(index.map(RouteAttribute::Oif));
+        if let Some(port) = port {
+            message.attributes.extend([RouteAttribute::IpProto(IPPROTO_UDP), RouteAttribute::Sport(port)]);
+        }
         if let Some(source) = source {
             message.header.source_prefix_length = prefix_len;
             message.attributes.push(RouteAttribute::Source(route_address(source)));
         }
         let mut answers = Box::pin(self.0.route().get(message).execute());
         let route = answers.try_next().await.map_err(|error| io_error(&error))?;
-        route.as_ref().map(route_of).ok_or_else(|| io::ErrorKind::NetworkUnreachable.into())
+        let hops = route.as_ref().map(next_hops).unwrap_or_default();
+        // A datagram that is bound to a device takes the next hop there.
+        let hop = hops.iter().find(|hop| index.is_none_or(|index| hop.device == index)).or(hops.first());
+        hop.cloned().ok_or_else(|| io::ErrorKind::NetworkUnreachable.into())
     }
 
     /// All default routes of a family, of every table, without those that refuse packets; those of the least metric first.
+    /// Each next hop of one over several devices is a route.
     ///
     /// # Errors
     /// Netlink fails.
@@ -75,7 +92,7 @@ impl Routes {
         while let Some(message) = answers.try_next().await.map_err(|error| io_error(&error))? {
             let is_default = message.header.destination_prefix_length == 0;
             if is_default && message.header.kind == RouteType::Unicast {
-                routes.push(route_of(&message));
+                routes.extend(next_hops(&message));
             }
         }
         routes.sort_by_key(|route| route.metric);
@@ -90,19 +107,31 @@ fn route_address(address: IpAddr) -> RouteAddress {
     }
 }
 
-fn route_of(message: &RouteMessage) -> Route {
-    let mut route = Route { device: 0, gateway: None, table: message.header.table.into(), metric: 0 };
+/// The next hops of a route: itself, or those of a multipath route (RTA_MULTIPATH) whose devices are not down.
+fn next_hops(message: &RouteMessage) -> Vec<Route> {
+    let mut route =
+        Route { device: 0, gateway: gateway(&message.attributes), table: message.header.table.into(), metric: 0 };
+    let mut hops = None;
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Oif(index) => route.device = *index,
-            RouteAttribute::Gateway(RouteAddress::Inet(v4)) => route.gateway = Some((*v4).into()),
-            RouteAttribute::Gateway(RouteAddress::Inet6(v6)) => route.gateway = Some((*v6).into()),
             RouteAttribute::Table(table) => route.table = *table,
             RouteAttribute::Priority(metric) => route.metric = *metric,
+            RouteAttribute::MultiPath(next_hops) => hops = Some(next_hops),
             _ => {}
         }
     }
-    route
+    let Some(hops) = hops else { return vec![route] };
+    let alive = hops.iter().filter(|hop| !hop.flags.contains(RouteNextHopFlags::Dead));
+    alive.map(|hop| Route { device: hop.interface_index, gateway: gateway(&hop.attributes), ..route.clone() }).collect()
+}
+
+fn gateway(attributes: &[RouteAttribute]) -> Option<IpAddr> {
+    attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(v4)) => Some((*v4).into()),
+        RouteAttribute::Gateway(RouteAddress::Inet6(v6)) => Some((*v6).into()),
+        _ => None,
+    })
 }
 
 /// The kernel's error of a request.

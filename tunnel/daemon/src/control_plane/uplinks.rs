@@ -1,43 +1,18 @@
-//! The uplinks of `uplinks = "auto"`: each device with a default route becomes a path, as long as it has one.
+//! The uplinks of `uplinks = "auto"`: each device with a default route becomes a path, as long as it has one. What has a
+//! default route and is no path is told with its reason.
 
+use super::device_names::{matches, pattern_of_no_uplink, seems_metered};
 use super::diagnosis::{Devices, has_usable_address, unusable_device};
 use super::metered::{MeteredDevices, SystemBus};
 use super::policy_routing::is_policy_table;
 use super::routes::{Route, Routes};
 use crate::config::{ConfiguredPath, TunnelConfig, UplinkOptions};
+use crate::event::EventLevel;
+use crate::status::Notice;
+use machine::MAX_PATHS;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::path::Path;
-
-/// Names of devices that lead to this host's own containers and tunnels and not out of it.
-const NO_UPLINKS: [&str; 9] = ["lo", "docker*", "veth*", "br-*", "virbr*", "wg*", "tun*", "tap*", "tailscale*"];
-/// Names that modems and tethered telephones have, where the kernel does not tell.
-const METERED_NAMES: [&str; 3] = ["wwan*", "ppp*", "usb*"];
-/// Drivers of tethered telephones.
-const TETHERING_DRIVERS: [&str; 2] = ["ipheth", "rndis_host"];
-
-/// Whether a name matches a pattern, in which `*` stands for any characters.
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((prefix, rest)) => name.strip_prefix(prefix).is_some_and(|tail| {
-            (0..=tail.len()).filter(|start| tail.is_char_boundary(*start)).any(|start| matches(rest, &tail[start..]))
-        }),
-    }
-}
-
-/// Whether the traffic of a device seems to cost money: by what the system tells, by its kind (a modem has the type `wwan`),
-/// by the driver of a tethered telephone, or by its name.
-fn seems_metered(device: &str, told: &MeteredDevices) -> bool {
-    told.get(device).copied().unwrap_or_else(|| {
-        let folder = Path::new("/sys/class/net").join(device);
-        let is_modem = fs::read_to_string(folder.join("uevent")).is_ok_and(|text| text.contains("DEVTYPE=wwan\n"));
-        let driver = fs::read_link(folder.join("device/driver")).ok();
-        let driver = driver.as_ref().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
-        is_modem || TETHERING_DRIVERS.contains(&driver) || METERED_NAMES.into_iter().any(|name| matches(name, device))
-    })
-}
+use std::net::IpAddr;
 
 /// The host's default routes by the names of their devices, without those of policy routing. `true` is IPv4.
 pub(super) type DefaultRoutes = BTreeMap<String, Vec<(bool, Route)>>;
@@ -55,30 +30,70 @@ pub(super) async fn default_routes(routes: &Routes) -> io::Result<DefaultRoutes>
             found.entry(name.unwrap_or_default()).or_default().push((is_ipv4, route));
         }
     }
-    // The index of a route over several devices is 0.
+    // A device that was removed meanwhile has no name.
     found.remove("");
     Ok(found)
 }
 
-/// Whether a device may be an automatic uplink of `config`. One that a [[path]] names has that path alone.
-pub(super) fn may_be_uplink(config: &TunnelConfig, options: &UplinkOptions, name: &str) -> bool {
-    let mut excluded = NO_UPLINKS.into_iter().chain(options.exclude.iter().map(String::as_str));
-    let is_configured =
-        |path: &ConfiguredPath| !path.automatic && (path.interface.as_deref() == Some(name) || path.name == name);
-    name != config.interface.name
-        && !excluded.any(|pattern| matches(pattern, name))
-        && !config.paths.iter().any(is_configured)
+/// Why the configuration keeps a device from being an automatic uplink; `None` if it may be one, or has a [[path]].
+fn exclusion(config: &TunnelConfig, options: &UplinkOptions, device: &str) -> Option<String> {
+    if let Some(pattern) = options.exclude.iter().find(|pattern| matches(pattern, device)) {
+        return Some(format!("`exclude` of `uplinks` names it (`{pattern}`)"));
+    }
+    let pattern = pattern_of_no_uplink(device).filter(|_| !has_path(config, device))?;
+    Some(format!("its name is on the list of containers' and tunnels' devices (`{pattern}`)"))
 }
 
-/// `config` with a path for each device with a default route, and no other automatic paths. `told` is what the system tells
-/// of metered devices.
-pub(super) fn with_uplinks(mut config: TunnelConfig, routes: &DefaultRoutes, told: &MeteredDevices) -> TunnelConfig {
-    let Some(options) = config.interface.uplinks.clone() else { return config };
+/// Whether a [[path]] names a device, which then has that path alone.
+fn has_path(config: &TunnelConfig, device: &str) -> bool {
+    let names =
+        |path: &ConfiguredPath| !path.automatic && (path.interface.as_deref() == Some(device) || path.name == device);
+    config.paths.iter().any(names)
+}
+
+/// Whether a device may be an automatic uplink of `config`.
+pub(super) fn may_be_uplink(config: &TunnelConfig, options: &UplinkOptions, device: &str) -> bool {
+    device != config.interface.name && !has_path(config, device) && exclusion(config, options, device).is_none()
+}
+
+/// The configuration with its uplinks, and what was left out.
+#[derive(Clone, Debug)]
+pub(super) struct FoundUplinks {
+    /// The configuration with a path for each uplink, and no other automatic paths.
+    pub(super) config: TunnelConfig,
+    /// What has a default route and is no path.
+    pub(super) left_out: Vec<Notice>,
+}
+
+/// Finds the uplinks of `config`, which has those of before. `told` is what the system tells of metered devices.
+pub(super) fn find_uplinks(
+    mut config: TunnelConfig,
+    routes: &DefaultRoutes,
+    devices: &Devices,
+    told: &MeteredDevices,
+) -> FoundUplinks {
+    let Some(options) = config.interface.uplinks.clone() else { return FoundUplinks { config, left_out: Vec::new() } };
+    let (mut uplinks, mut left_out) = (Vec::new(), Vec::new());
+    for (device, routes) in routes.iter().filter(|(device, _)| **device != config.interface.name) {
+        if let Some(reason) = exclusion(&config, &options, device) {
+            let remedy = format!("a [[path]] with `interface = \"{device}\"` adds it");
+            left_out.push(Notice::new(
+                EventLevel::Info,
+                format!("{device} has a default route and is no path: {reason}"),
+                remedy,
+            ));
+        } else if !has_path(&config, device) {
+            let path = uplink_path(device, config.interface.listen_port, &options, told);
+            uplinks.push((routes.iter().map(|(_, route)| route.metric).min(), path.clone()));
+            let (paths, others) = further_gateways(&path, routes, devices, config.interface.policy_routing);
+            uplinks.extend(paths.into_iter().map(|(metric, path)| (Some(metric), path)));
+            left_out.extend(others);
+        }
+    }
+    left_out.extend(keep_as_many_as_fit(&config, &mut uplinks));
     config.paths.retain(|path| !path.automatic);
-    let names: Vec<_> = routes.keys().filter(|name| may_be_uplink(&config, &options, name)).collect();
-    let port = config.interface.listen_port;
-    config.paths.extend(names.into_iter().map(|name| uplink_path(name, port, &options, told)));
-    config
+    config.paths.extend(uplinks.into_iter().map(|(_, path)| path));
+    FoundUplinks { config, left_out }
 }
 
 fn uplink_path(name: &str, port: u16, options: &UplinkOptions, told: &MeteredDevices) -> ConfiguredPath {
@@ -98,29 +113,130 @@ fn uplink_path(name: &str, port: u16, options: &UplinkOptions, told: &MeteredDev
     }
 }
 
-/// Devices that are up and have an address, but no default route, so that they are no uplinks of `config`.
+/// The paths by further gateways of a device, with the metrics of their routes, and the gateways that can be none: what
+/// tells two gateways of one device apart is the address that packets have.
+fn further_gateways(
+    first: &ConfiguredPath,
+    routes: &[(bool, Route)],
+    devices: &Devices,
+    has_policy_routing: bool,
+) -> (Vec<(u32, ConfiguredPath)>, Vec<Notice>) {
+    let device = first.name.as_str();
+    let (mut paths, mut left_out) = (Vec::new(), Vec::new());
+    for is_ipv4 in [true, false] {
+        let mut gateways: Vec<(IpAddr, u32)> = Vec::new();
+        for (_, route) in routes.iter().filter(|(family, _)| *family == is_ipv4) {
+            let Some(gateway) = route.gateway else { continue };
+            if !gateways.iter().any(|(known, _)| *known == gateway) {
+                gateways.push((gateway, route.metric));
+            }
+        }
+        let mut taken: Vec<IpAddr> = Vec::new();
+        for (index, (gateway, metric)) in gateways.iter().enumerate() {
+            let beside = |address: IpAddr| {
+                let network = devices.networks().find(|(name, own)| *name == device && own.addr() == address);
+                network.is_some_and(|(_, network)| network.contains(gateway))
+            };
+            let own = devices.networks().filter(|(name, _)| *name == device).map(|(_, network)| network.addr());
+            let source = own.filter(|address| beside(*address) && !taken.contains(address)).min();
+            taken.extend(source);
+            match source {
+                _ if index == 0 => {}
+                Some(source) if has_policy_routing => {
+                    let name = format!("{device}-{gateway}");
+                    let (source, gateway) = (Some(source), Some(*gateway));
+                    paths.push((*metric, ConfiguredPath { name, source, gateway, ..first.clone() }));
+                }
+                Some(_) => left_out.push(Notice::new(
+                    EventLevel::Info,
+
+                    format!("{device} has a second gateway, {gateway}, which is no path"),
+                    "`routing = \"auto\"` in [interface] makes it one".into(),
+                )),
+                None => left_out.push(Notice::new(
+                    EventLevel::Info,
+
+                    format!("{device} has a second gateway, {gateway}, and no second address beside it: it is no path"),
+                    format!(
+                        "a second address of {device} in the gateway's network (`ip address add ADDRESS/24 dev {device}`), \
+                         or a VLAN for it"
+                    ),
+                )),
+            }
+        }
+    }
+    (paths, left_out)
+}
+
+/// Keeps the uplinks that are paths already and then those of the least metric, not metered before metered, as many as a
+/// peer can have paths ([`MAX_PATHS`]). Returns what is said of the others.
+fn keep_as_many_as_fit(config: &TunnelConfig, uplinks: &mut Vec<(Option<u32>, ConfiguredPath)>) -> Option<Notice> {
+    let limit = MAX_PATHS.saturating_sub(config.paths.iter().filter(|path| !path.automatic).count());
+    let is_path = |name: &str| config.paths.iter().any(|path| path.automatic && path.name == name);
+    uplinks.sort_by_key(|(metric, path)| (!is_path(&path.name), path.metered, *metric, path.name.clone()));
+    let rest = uplinks.split_off(limit.min(uplinks.len()));
+    uplinks.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
+    let names: Vec<_> = rest.iter().map(|(_, path)| path.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        let text = format!("a peer has at most {MAX_PATHS} paths: these uplinks are none: {}", names.join(", "));
+        Notice::new(EventLevel::Warn, text, "`uplinks = { exclude = [...] }` names those that are not wanted".into())
+    })
+}
+
+/// What is left out of the uplinks that this host has: devices with a default route that are no paths of `config`, and
+/// devices that are up and have an address, but no default route, unless they are among `shown`.
 ///
 /// # Errors
 /// Netlink cannot be opened, or does not answer.
-pub fn devices_without_route(config: &TunnelConfig) -> io::Result<Vec<String>> {
+pub fn left_out_uplinks(config: &TunnelConfig, shown: &[String]) -> io::Result<Vec<Notice>> {
     let Some(options) = &config.interface.uplinks else { return Ok(Vec::new()) };
-    let routes = present_routes()?;
+    let routes = with_runtime(|routes| async move { default_routes(&routes).await })?;
     let devices = Devices::read();
-    let is_left_out = |name: &String| {
+    let mut left_out = find_uplinks(config.clone(), &routes, &devices, &MeteredDevices::new()).left_out;
+    let has_no_route = |name: &String| {
         !routes.contains_key(name)
+            && !shown.contains(name)
             && may_be_uplink(config, options, name)
             && unusable_device(name, &devices).is_none()
             && [true, false].into_iter().any(|is_ipv4| has_usable_address(&devices, name, is_ipv4))
     };
-    Ok(devices.names().into_iter().filter(is_left_out).collect())
+    left_out.extend(devices.names().iter().filter(|name| has_no_route(name)).map(|device| {
+        Notice::new(
+            EventLevel::Info,
+            format!("{device} has an address and no default route, so it is no uplink; if it should be one"),
+            format!("`ip route add default via GATEWAY dev {device} metric 700`"),
+        )
+    }));
+    Ok(left_out)
 }
 
-/// The default routes, for programs that have no control loop.
-fn present_routes() -> io::Result<DefaultRoutes> {
-    with_runtime(|routes| async move { default_routes(&routes).await })
+/// A device with a default route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoutedDevice {
+    /// Its name.
+    pub name: String,
+    /// Whether it has a default route of IPv4.
+    pub has_ipv4: bool,
+    /// Whether it has a default route of IPv6.
+    pub has_ipv6: bool,
 }
 
-fn with_runtime<T, F: Future<Output = io::Result<T>>>(run: impl FnOnce(Routes) -> F) -> io::Result<T> {
+/// The devices of this host with a default route, in the order of their names.
+///
+/// # Errors
+/// Netlink cannot be opened, or does not answer.
+pub fn routed_devices() -> io::Result<Vec<RoutedDevice>> {
+    let routes = with_runtime(|routes| async move { default_routes(&routes).await })?;
+    let has = |routes: &[(bool, Route)], family| routes.iter().any(|(is_ipv4, _)| *is_ipv4 == family);
+    let device = |(name, routes): (String, Vec<(bool, Route)>)| RoutedDevice {
+        name,
+        has_ipv4: has(&routes, true),
+        has_ipv6: has(&routes, false),
+    };
+    Ok(routes.into_iter().map(device).collect())
+}
+
+pub(super) fn with_runtime<T, F: Future<Output = io::Result<T>>>(run: impl FnOnce(Routes) -> F) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;
@@ -129,7 +245,7 @@ fn with_runtime<T, F: Future<Output = io::Result<T>>>(run: impl FnOnce(Routes) -
     })
 }
 
-/// `with_uplinks` at the start, before there is a control loop.
+/// `config` with the uplinks that are there, before there is a control loop, which tells what is left out.
 ///
 /// # Errors
 /// Netlink cannot be opened, or does not answer.
@@ -139,7 +255,9 @@ pub fn with_present_uplinks(config: TunnelConfig) -> io::Result<TunnelConfig> {
     }
     with_runtime(|routes| async move {
         let routes = default_routes(&routes).await?;
-        Ok(with_uplinks(config, &routes, SystemBus::default().metered(&routes).await))
+        let mut bus = SystemBus::default();
+        let told = bus.metered(&routes).await;
+        Ok(find_uplinks(config, &routes, &Devices::read(), told).config)
     })
 }
 
@@ -176,19 +294,62 @@ mod tests {
         assert_eq!((path.metered, path.quota), (false, Some(quota(1))));
     }
 
-    #[test]
-    fn a_star_in_a_pattern_stands_for_any_characters() {
-        for (pattern, name, expected) in [
-            ("wwan*", "wwan0", true),
-            ("wwan*", "wwan", true),
-            ("wwan*", "eth0", false),
-            ("eth0", "eth0", true),
-            ("eth0", "eth01", false),
-            ("en*s*", "enp3s0", true),
-            ("*.100", "eth0.100", true),
-            ("*.100", "eth0.1000", false),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+    fn found(keys: &str, routes: &[(&str, &str, u32)], networks: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let text = format!(
+            "[interface]\naddress = '10.77.0.1/24'\nprivate-key = 'IJBHDNBVSD5zTHCc4pVZBK6u9XpGh7nnBDbCf7NfTVM='\n{keys}\n\
+             [[peer]]\npublic-key = 'R1kDN1ki3Vq7Gkq9Yp0MLOWlbVbCNWkAPT8OhZ1xQ0Y='\nallowed-ips = '10.77.0.2/32'\n\
+             endpoint = '192.0.2.1'\n"
+        );
+        let config = crate::config::parse("x", &text, std::path::Path::new("rw0.toml")).expect("a good file");
+        let mut all = DefaultRoutes::new();
+        for (device, gateway, metric) in routes {
+            let route = Route { device: 7, gateway: gateway.parse().ok(), table: 254, metric: *metric };
+            all.entry((*device).to_owned()).or_default().push((true, route));
         }
+        let devices = Devices::with_networks(networks);
+        let FoundUplinks { config, left_out } = find_uplinks(config, &all, &devices, &MeteredDevices::new());
+        let names = config.paths.into_iter().map(|path| path.name).collect();
+        (names, left_out.into_iter().map(|notice| notice.text).collect())
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_with_its_reason() {
+        let routes =
+            [("eth0", "192.0.2.1", 1), ("wg0", "", 2), ("usb7", "198.51.100.1", 3), ("rw0", "", 4), ("br-wan", "", 5)];
+        let (names, left_out) = found("uplinks = { exclude = ['usb*'] }", &routes, &[]);
+        assert_eq!(names, ["br-wan", "eth0"]);
+        let reasons = ["`exclude` of `uplinks` names it (`usb*`)", "containers' and tunnels' devices (`wg*`)"];
+        assert_eq!(left_out.len(), 2);
+        for (text, reason) in left_out.iter().zip(reasons) {
+            assert!(text.contains(reason), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_second_gateway_is_a_path_if_the_device_has_an_address_beside_it() {
+        let routes = [("eth0", "192.168.1.1", 1), ("eth0", "192.168.8.1", 2)];
+        let both = [("eth0", "192.168.1.2/24"), ("eth0", "192.168.8.2/24")];
+        let auto = "uplinks = 'auto'\nrouting = 'auto'";
+        assert_eq!(found(auto, &routes, &both), (vec!["eth0".into(), "eth0-192.168.8.1".into()], vec![]));
+        for (keys, networks, reason) in [
+            ("uplinks = 'auto'", &both[..], "has a second gateway, 192.168.8.1, which is no path"),
+            (auto, &both[..1], "has a second gateway, 192.168.8.1, and no second address beside it"),
+            (auto, &[("eth0", "192.168.0.2/16")], "has a second gateway, 192.168.8.1, and no second address beside it"),
+        ] {
+            let (names, left_out) = found(keys, &routes, networks);
+            assert!(names == ["eth0"] && left_out.len() == 1 && left_out[0].contains(reason), "{keys}: {left_out:?}");
+        }
+        // The same gateway in two tables is one.
+        assert_eq!(found(auto, &[routes[0], routes[0]], &both).0, ["eth0"]);
+    }
+
+    #[test]
+    fn of_twenty_uplinks_those_without_a_meter_and_of_the_least_metric_are_paths() {
+        let names: Vec<String> = (0..20).map(|number| format!("up{number:02}")).collect();
+        let routes: Vec<_> =
+            names.iter().enumerate().map(|(index, name)| (name.as_str(), "", 100 - index as u32)).collect();
+        let (paths, left_out) = found("uplinks = { metered = ['up19'] }", &routes, &[]);
+        assert_eq!(paths, names[3..19]);
+        assert_eq!(left_out, ["a peer has at most 16 paths: these uplinks are none: up02, up01, up00, up19"]);
     }
 }

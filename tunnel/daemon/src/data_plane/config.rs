@@ -95,6 +95,8 @@ pub struct RopewalkConfig {
     pub realtime: Option<RealtimeRules>,
     /// The relay; `None` if connections are not relayed.
     pub relay: Option<RelayOptions>,
+    /// The first time that handshakes may carry, nanoseconds since 1970: later than all that were sent before the start.
+    pub earliest_handshake: u64,
 }
 
 /// Configuration of a peer.

@@ -4,7 +4,7 @@ use crate::status::Traffic;
 use machine::EndpointStatus;
 use mpt::ResequencerCounters;
 use seal::{PeerStatus, PublicKey};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use units::Instant;
 
 /// All counters at one time.
@@ -216,4 +216,6 @@ pub struct AddressReport {
     pub path: u8,
     /// The peer's address.
     pub remote: SocketAddr,
+    /// The address of this host that the peer sends to, if it is known.
+    pub local: Option<IpAddr>,
 }

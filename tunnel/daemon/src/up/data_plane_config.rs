@@ -18,11 +18,15 @@ use tracing::warn;
 const RESOLVE_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// The configurations that the data threads start with, and the assignment that they contain (empty in `mpt` mode).
-/// Resolves host names.
+/// Resolves host names. Handshakes
+/// carry no earlier time than `earliest_handshake`.
 ///
 /// # Errors
 /// There are too many paths.
-pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(Vec<DataPlaneConfig>, PathAssignment), Error> {
+pub(super) fn data_plane_config(
+    config: &TunnelConfig,
+    earliest_handshake: u64,
+) -> Result<(Vec<DataPlaneConfig>, PathAssignment), Error> {
     let mut assignment = PathAssignment::default();
     let (engines, sockets): (Vec<EngineConfig>, Vec<SocketConfig>) = match &config.mode {
         Mode::Mpt(options) => {
@@ -39,7 +43,14 @@ pub(super) fn data_plane_config(config: &TunnelConfig) -> Result<(Vec<DataPlaneC
                 let (peers, other_peers) = assignment.split(thread as u8);
                 let (private_key, realtime, relay) =
                     (private_key.clone(), config.realtime.clone(), config.relay.clone());
-                EngineConfig::Ropewalk(RopewalkConfig { private_key, peers, other_peers, realtime, relay })
+                EngineConfig::Ropewalk(RopewalkConfig {
+                    private_key,
+                    peers,
+                    other_peers,
+                    realtime,
+                    relay,
+                    earliest_handshake,
+                })
             };
             ((0..assignment.threads).map(engine).collect(), assignment.sockets.iter().flatten().cloned().collect())
         }

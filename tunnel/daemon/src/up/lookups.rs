@@ -2,7 +2,7 @@
 //! on to the next address.
 
 use crate::config::{ConfiguredPath, ConfiguredPeer, PeerEndpoint};
-use crate::control_plane::SilentPath;
+use crate::control_plane::{SilentPath, reached_by};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
@@ -47,7 +47,10 @@ impl<'a> Lookups<'a> {
         let is_silent = self.silent.contains(&(key, path.name.clone()));
         let address = match previous.filter(|_| !is_silent) {
             Some(address) => Ok(address),
-            None => self.resolve(&lookup).map(|answers| next_address(&answers, previous)),
+            None => {
+                let answers = self.resolve(&lookup);
+                answers.map(|answers| next_address(&reached_by(path, answers), previous))
+            }
         };
         match (address, previous) {
             (Ok(address), _) | (Err(_), Some(address)) => {

@@ -225,6 +225,9 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
     for address in &report.addresses {
         if let Some(path) = peer.paths.get_mut(usize::from(address.path)) {
             path.remote = Some(address.remote.to_string());
+            if path.opened_by_peer {
+                path.source = address.local.map(|local| local.to_string());
+            }
             // The endpoint counts UDP payload.
             if path.pmtu_bytes > 0 {
                 path.pmtu_bytes += if address.remote.is_ipv4() { 20 + 8 } else { 40 + 8 };

@@ -149,6 +149,7 @@ fn ropewalk_engine(host: usize) -> EngineConfig {
         other_peers: Vec::new(),
         realtime: None,
         relay: None,
+        earliest_handshake: 0,
     })
 }
 

@@ -82,6 +82,7 @@ fn path(table: &Spanned<PathTable>, port: u16, context: &mut Context<'_>) -> Con
         weight: value::integer(values.weight.as_ref(), 1..=10_000, 1, context) as u32,
         rate: rate.map(|rate| rate.0),
         automatic: false,
+        gateway: None,
     }
 }
 

@@ -23,6 +23,7 @@ use super::report::Report;
 use super::socket::{ReceivedDatagrams, SendOutcome, Socket};
 use super::threads::{HandOver, OtherThreads};
 use super::transmit::FreeBatches;
+use crate::handshake_times::wall_clock;
 use hand_over::Owner;
 use machine::{Destination, EndpointEvent, Transmit, TransmitBody};
 use node::{NodeEvent, Opened, PeerGroup};
@@ -33,7 +34,6 @@ use seal::{Entropy, PeerId, SealDevice, SystemEntropy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{SystemTime, UNIX_EPOCH};
 use streams::StreamMap;
 use tracing::warn;
 use units::{Instant, PathId};
@@ -59,6 +59,8 @@ pub(super) struct RopewalkEngine {
     mtu: u16,
     streams: StreamMap,
     deadline: Instant,
+    /// The first time that handshakes may carry, nanoseconds since 1970.
+    earliest_handshake: u64,
     /// The peers to which datagrams were sent in this iteration; empty between two.
     senders: Vec<PeerId>,
     /// The peers whose datagrams wait until a socket is writable.
@@ -104,6 +106,7 @@ impl RopewalkEngine {
             mtu,
             streams: StreamMap { key: u64::from_le_bytes(hash_key), rules: config.realtime },
             deadline: Instant::ZERO,
+            earliest_handshake: config.earliest_handshake,
             senders: Vec::new(),
             blocked: BTreeSet::new(),
             opened_datagrams: Vec::new(),
@@ -115,7 +118,8 @@ impl RopewalkEngine {
 
     /// Sends handshake messages that are due.
     fn send_handshakes(&mut self, sockets: &mut [Socket], now: Instant) {
-        let wall_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
+        let earliest = self.earliest_handshake;
+        let wall_clock = || wall_clock().max(earliest);
         while let Some((route, message)) = self.node.poll_handshake(now, wall_clock) {
             let bytes = message.as_bytes();
             self.single.reset(route.remote);

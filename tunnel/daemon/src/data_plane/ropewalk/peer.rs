@@ -123,6 +123,7 @@ impl EnginePeer {
         let address = |(path, route): (PathId, &node::Route<PathAddress>)| AddressReport {
             path: path.0 as u8,
             remote: route.remote.remote,
+            local: route.remote.source,
         };
         PeerReport {
             public_key: self.config.public_key,
