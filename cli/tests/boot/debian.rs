@@ -72,8 +72,7 @@ pub(crate) fn root(suite: Suite) -> Option<PathBuf> {
     fs::create_dir_all(&folder).unwrap();
     remove_abandoned_machines();
     // Tests run at once, and so may test binaries.
-    let lock = File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
+    let _lock = lock();
     let root = folder.join(format!("{}-{:x}", suite.0, digest(suite)));
     if !root.is_dir() {
         sweep(&folder, suite.0);
@@ -91,6 +90,13 @@ fn remove_abandoned_machines() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// A lock on the folder of the roots, until it is dropped.
+pub(crate) fn lock() -> File {
+    let lock = File::create(folder().join("lock")).unwrap();
+    lock.lock().unwrap();
+    lock
 }
 
 /// The folder of the roots.

@@ -30,7 +30,7 @@ fn earlier_version(mut program: Vec<u8>) -> Vec<u8> {
 
 /// The program without symbols, which are nine tenths of it, after `edit`.
 fn stripped(name: &str, edit: impl FnOnce(Vec<u8>) -> Vec<u8>) -> PathBuf {
-    let program = debian::folder().join(format!("ropewalk-{name}"));
+    let program = debian::folder().join(format!("ropewalk-{name}-{}", std::process::id()));
     let strip = Command::new("strip").args([env!("CARGO_BIN_EXE_ropewalk"), "-o"]).arg(&program).status().unwrap();
     assert!(strip.success());
     fs::write(&program, edit(fs::read(&program).unwrap())).unwrap();
@@ -49,7 +49,10 @@ pub(crate) fn chore(arguments: &[&str], gnupg: &Path) -> String {
 
 /// Packs a program as the chore does.
 fn pack(program: &Path, name: &str) -> PathBuf {
+    // The chore has one folder for what it packs.
+    let _lock = debian::lock();
     let printed = chore(&["deb", "--program", program.to_str().unwrap()], &debian::folder());
+    fs::remove_file(program).unwrap();
     let package = debian::folder().join(name);
     fs::rename(printed.lines().next_back().expect("it names the package"), &package).unwrap();
     package

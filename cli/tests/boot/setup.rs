@@ -27,6 +27,15 @@ fn assert_confined(machine: &Machine) {
     assert_eq!(property(machine, "NRestarts"), "0", "it starts at once");
 }
 
+/// Asserts that a reload which needs a restart names systemd's command for it.
+fn assert_restart_is_systemds(machine: &Machine) {
+    let file = "/etc/ropewalk/rw0.toml";
+    machine.run(&format!("sed -i.kept '/^.interface/a dashboard = \"127.0.0.1:9780\"' {file}"));
+    let (printed, succeeds) = machine.output("ropewalk reload rw0");
+    assert!(!succeeds && printed.contains("`systemctl restart ropewalk@rw0`"), "{printed}");
+    machine.run(&format!("mv {file}.kept {file}"));
+}
+
 /// Installs, sets up, reboots, removes and purges on a suite of Debian.
 fn a_life(suite: Suite) {
     let Some(mut pair) = Pair::new(suite, |_| ()) else { return };
@@ -36,6 +45,7 @@ fn a_life(suite: Suite) {
     pair.set_up();
     pair.wait_for_paths(2);
     [&pair.server, &pair.client].into_iter().for_each(assert_confined);
+    assert_restart_is_systemds(&pair.server);
 
     for machine in [&mut pair.server, &mut pair.client] {
         machine.shut_down();
@@ -46,8 +56,9 @@ fn a_life(suite: Suite) {
         let (device, socket) = UPLINKS[1];
         pair.internet.set_carrier(device, socket, false);
     });
-    // systemd-networkd-wait-online waits for two minutes, longer than this does.
     pair.wait_for_paths(1);
+    // Its target waits for all links, for two minutes.
+    assert!(!pair.client.succeeds("systemctl is-active network-online.target"));
     let (device, socket) = UPLINKS[1];
     pair.internet.set_carrier(device, socket, true);
     pair.wait_for_paths(2);
