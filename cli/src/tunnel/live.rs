@@ -9,6 +9,7 @@ use daemon::control_plane::{
 };
 use daemon::event::{Event, EventKind, EventLevel};
 use daemon::status::{Notice, PathState, PathStatus, PeerStatus, TunnelStatus};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
@@ -245,22 +246,46 @@ fn firewall(config: &TunnelConfig, findings: &mut Findings) {
     }
 }
 
-/// The rule of an input chain that refuses UDP to `port`, or the chain's policy if no rule of it names the port.
+/// The rule of an input chain that refuses UDP to `port`, or the chain's policy if no rule names the port: of the chain, or of
+/// one that it jumps to, as ufw's and firewalld's do.
 fn refusing_rule(rules: &str, port: u16) -> Option<String> {
-    for chain in rules.split("chain ").skip(1).filter(|chain| chain.contains("hook input")) {
-        let lines = chain.lines().map(str::trim).take_while(|line| *line != "}");
-        let words = |line: &str| line.split([' ', ',', '{', '}', ';']).map(str::to_owned).collect::<Vec<_>>();
-        let names_port = |line: &&str| line.contains("udp") && words(line).iter().any(|word| *word == port.to_string());
-        let own: Vec<_> = lines.clone().filter(names_port).collect();
-        let refuses = |line: &&str| words(line).iter().any(|word| word == "drop" || word == "reject");
-        if let Some(rule) = own.iter().find(|line| refuses(line)) {
-            return Some((*rule).to_owned());
-        }
-        if let (true, Some(policy)) = (own.is_empty(), lines.clone().find(|line| line.contains("policy drop"))) {
-            return Some(policy.to_owned());
+    let words = |line: &str| line.split([' ', ',', '{', '}', ';']).map(str::to_owned).collect::<Vec<_>>();
+    let names_port = |line: &&str| line.contains("udp") && words(line).iter().any(|word| *word == port.to_string());
+    let refuses = |line: &&&str| words(line).iter().any(|word| word == "drop" || word == "reject");
+    for table in rules.split("\ntable ") {
+        let chains: BTreeMap<&str, Vec<&str>> = table.split("chain ").skip(1).filter_map(chain).collect();
+        for input in chains.values().filter(|lines| lines.iter().any(|line| line.contains("hook input"))) {
+            let own: Vec<&str> = reached(&chains, input).into_iter().filter(names_port).collect();
+            if let Some(rule) = own.iter().find(refuses) {
+                return Some((*rule).to_owned());
+            }
+            if let (true, Some(policy)) = (own.is_empty(), input.iter().find(|line| line.contains("policy drop"))) {
+                return Some((*policy).to_owned());
+            }
         }
     }
     None
+}
+
+/// The name and the lines of a chain.
+fn chain(text: &str) -> Option<(&str, Vec<&str>)> {
+    let lines = text.lines().skip(1).map(str::trim).take_while(|line| *line != "}").collect();
+    Some((text.lines().next()?.trim_end_matches('{').trim(), lines))
+}
+
+/// The lines of a chain, and of those that it leads to.
+fn reached<'r>(chains: &BTreeMap<&str, Vec<&'r str>>, start: &[&'r str]) -> Vec<&'r str> {
+    let (mut lines, mut seen) = (start.to_vec(), BTreeSet::new());
+    let mut next = 0;
+    while let Some(line) = lines.get(next).copied() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let targets = words.windows(2).filter(|pair| ["jump", "goto"].contains(&pair[0])).map(|pair| pair[1]);
+        for target in targets.filter(|target| seen.insert(*target)).collect::<Vec<_>>() {
+            lines.extend(chains.get(target).into_iter().flatten());
+        }
+        next += 1;
+    }
+    lines
 }
 
 /// Handshakes carry the time, which must be later than that of the handshake before.
@@ -314,5 +339,20 @@ mod tests {
         assert_eq!(refusing_rule(&chain("drop", "udp dport { 53, 4754 } accept"), 4754), None);
         let policy = refusing_rule(&chain("drop", "tcp dport 22 accept"), 4754);
         assert_eq!(policy.as_deref(), Some("type filter hook input priority filter; policy drop;"));
+    }
+
+    /// As ufw has it: the rule of a port is in a chain to which the input chain leads over another.
+    #[test]
+    fn a_rule_counts_where_the_input_chain_jumps_to() {
+        let rules = |rule: &str| {
+            format!(
+                "table ip filter {{\n\tchain user {{\n\t\t{rule}\n\t}}\n\n\tchain before {{\n\t\tcounter packets 1 bytes 2 jump user\n\t\tjump before\n\t}}\n\n\tchain INPUT {{\n\t\t\
+                 type filter hook input priority filter; policy drop;\n\t\tcounter jump before\n\t}}\n}}\n\
+                 table ip6 filter {{\n\tchain user {{\n\t\tudp dport 4754 drop\n\t}}\n}}\n"
+            )
+        };
+        assert_eq!(refusing_rule(&rules("udp dport 4754 counter accept"), 4754), None);
+        assert_eq!(refusing_rule(&rules("udp dport 4754 drop"), 4754).as_deref(), Some("udp dport 4754 drop"));
+        assert!(refusing_rule(&rules("tcp dport 22 accept"), 4754).is_some_and(|rule| rule.contains("policy drop")));
     }
 }
