@@ -63,7 +63,7 @@ impl Binary {
     }
 }
 
-/// `path+file:///home/a/ropewalk/cli#ropewalk@0.1.0` is `ropewalk`, and `path+file:///home/a/ropewalk/xtask#0.1.0` is `xtask`.
+/// `path+file:///a/cli#ropewalk@0.1.0` is `ropewalk`, and `path+file:///a/xtask#0.1.0` is `xtask`.
 fn package_name(id: &str) -> &str {
     let (url, fragment) = id.rsplit_once('#').unwrap_or((id, ""));
     match fragment.split_once('@') {
