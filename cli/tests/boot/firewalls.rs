@@ -35,11 +35,6 @@ fn behind(firewall: &str, reload: &str) {
 }
 
 #[test]
-fn behind_nftables_a_reload_of_the_rules_keeps_the_tunnel_open() {
-    behind("systemctl enable --now nftables", "systemctl restart nftables");
-}
-
-#[test]
 fn behind_ufw_a_reload_keeps_the_tunnel_open() {
     behind("ufw --force enable; systemctl enable ufw", "ufw reload");
 }

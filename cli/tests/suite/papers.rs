@@ -50,7 +50,6 @@ fn han_2019_finds_bbr_ahead_on_lossy_paths_and_coupled_bbr_behind_the_flows_besi
         "BBR improves the overall throughput of MPTCP",
         "The improvement is significant on 4G",
         "CUBIC performs better than LIA, OLIA and BALIA",
-        "BBR's subflow on 4G fluctuates far less than that of other algorithms",
         "The overall throughput of Coupled BBR with the adaptive scheduler is two times | path second",
     ];
     assert_verdict(&claims, "holds", &holds);

@@ -129,8 +129,8 @@ impl Results {
     /// # Errors
     /// There is no finished shard; a file in it is missing, damaged, or no regular file.
     pub fn open_shard(dir: &Path) -> Result<(Manifest, ShardManifest, Runs), Error> {
-        files::check_all_regular(dir)?;
         let manifest = finished_manifest(dir)?;
+        files::check_all_regular(dir)?;
         let shard = manifest.shard.clone().ok_or_else(|| Error::Whole { path: dir.to_owned() })?;
         let tables = table_digests(dir)?;
         for name in shard.tables.keys().chain(tables.keys()) {
