@@ -33,7 +33,7 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
         text => Token::decode(text),
     };
     let token = token.map_err(Failure::Usage)?;
-    inner::check(&token.addresses, &host::addresses(), name).map_err(Failure::Usage)?;
+    inner::check(&token.addresses).map_err(Failure::Usage)?;
     let one_time_key = token.private_key.public_key().to_string();
     let earlier = Record::read(name).map_err(environment)?;
     if earlier.as_ref().is_some_and(|record| record.is_complete) {

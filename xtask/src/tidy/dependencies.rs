@@ -80,6 +80,7 @@ const CRATES: &[CrateRule] = &[
         &[
             "control",
             "daemon",
+            "filesystem",
             "kernel",
             "lab",
             "mpt",
