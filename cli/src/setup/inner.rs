@@ -46,7 +46,6 @@ fn is_special(addresses: [IpAddr; 3]) -> bool {
 
 #[cfg(test)]
 mod tests {
-
     #[test]
     fn a_token_takes_no_network_that_is_not_the_tunnels() {
         let check = |text: &str| super::check(&[text.parse().unwrap()]);

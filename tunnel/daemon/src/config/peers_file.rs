@@ -114,7 +114,7 @@ impl PeersFile {
     /// Locks and reads the file at `path`; a missing one has no peers. Waits for another process that has the lock.
     ///
     /// # Errors
-    /// Another process has the lock for [`LOCK_TIMEOUT`]; the file cannot be read, or is wrong.
+    /// Another process holds the lock for five seconds; the file cannot be read, or is wrong.
     pub fn open(path: &Path) -> Result<Self, ConfigErrors> {
         let start = Instant::now();
         loop {
