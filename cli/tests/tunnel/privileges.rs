@@ -107,9 +107,9 @@ fn every_thread_is_confined_after_the_set_up() {
     [RIGHT, LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
     for (host, user_id) in [(LEFT, 0), (RIGHT, USER_ID)] {
         let process = PathBuf::from(format!("/proc/{}", pair.pid(host)));
-        // The control thread and the data thread; one that looks addresses up ends soon.
+        // The control thread, the data thread, and the one that hears routers; one that looks addresses up ends soon.
         let threads = || fs::read_dir(process.join("task")).unwrap().flatten().collect::<Vec<_>>();
-        assert!(eventually(|| threads().len() == 2), "{:?}", threads());
+        assert!(eventually(|| threads().len() == 3), "{:?}", threads());
         for thread in threads() {
             let status = fs::read_to_string(thread.path().join("status")).unwrap();
             // CAP_NET_ADMIN is capability 12.

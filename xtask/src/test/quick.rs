@@ -53,10 +53,14 @@ pub(super) fn build_line() -> String {
     format!("cargo test --locked --tests --features ropewalk/lab{packages}")
 }
 
+/// Test programs that are left to the full tier.
+const LEFT_OUT: &[&str] = &["ropewalk::boot"];
+
 /// The programs with their filters.
 pub(super) fn selected(binaries: &[Binary]) -> impl Iterator<Item = (&Binary, &'static [&'static str])> {
     let filters = |binary: &Binary| FILTERS.iter().find(|(name, _)| *name == binary.name).map_or(&[][..], |(_, f)| f);
-    binaries.iter().map(move |binary| (binary, filters(binary)))
+    let selected = binaries.iter().filter(|binary| !LEFT_OUT.contains(&binary.name.as_str()));
+    selected.map(move |binary| (binary, filters(binary)))
 }
 
 /// `variables`, and those for fewer seeds unless they are set.

@@ -122,8 +122,9 @@ fn the_socket_serves_the_status_and_the_metrics() {
     // Of the process that serves it.
     let process = status.process;
     assert!(!process.seccomp || process.no_new_privileges, "{process:?}");
-    let (unix_ms, events, notices) = (status.unix_ms, Vec::new(), Vec::new());
-    assert_eq!(status, TunnelStatus { process, unix_ms, events, notices, ..TunnelStatus::example() });
+    let (unix_ms, events, notices, program_version) = (status.unix_ms, Vec::new(), Vec::new(), Some(String::new()));
+    let expected = TunnelStatus { process, unix_ms, events, notices, program_version, ..TunnelStatus::example() };
+    assert_eq!(status, expected);
     assert_eq!(client.request("GET", "/v1/events?since=3", "").unwrap(), "[]");
     assert!(client.request("GET", "/metrics", "").unwrap().ends_with("# EOF\n"));
     assert!(client.request("POST", "/v1/reload", "").unwrap_err().to_string().contains("going down"));
