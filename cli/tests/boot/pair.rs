@@ -110,6 +110,8 @@ impl Pair {
 
 /// What a machine has of files, users, rules, routes, devices, kernel settings and units.
 pub(crate) fn traces(machine: &Machine) -> String {
+    // An address has its route when it is known to be the only one (RFC 4862, section 5.4).
+    assert!(eventually(|| machine.run("ip -6 address show tentative").trim().is_empty()));
     machine.run(TRACES)
 }
 
