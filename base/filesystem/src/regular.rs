@@ -36,7 +36,7 @@ pub fn open(path: &Path, links: Links, max_len: u64) -> io::Result<File> {
 /// Reads a regular file of at most `max_len` bytes.
 ///
 /// # Errors
-/// As [`open`]; or it grew beyond `max_len` meanwhile.
+/// As [`open`]; or it grew beyond `max_len` while it was read.
 pub fn read(path: &Path, links: Links, max_len: u64) -> io::Result<Vec<u8>> {
     let file = open(path, links, max_len)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or_default());

@@ -79,7 +79,7 @@ impl Server {
 
     /// Removes a client, whose session ends.
     ///
-    /// Whoever keeps the lock of the list does not keep a client in.
+    /// A process that holds the lock of the list cannot prevent a revocation.
     pub(super) fn revoke(&self, name: &str) -> Result<(), Failure> {
         let without_lock = |error: Failure| -> Result<_, Failure> {
             let file = PeersFile::open_without_lock(&self.peers_file).map_err(Failure::Configuration)?;
