@@ -112,3 +112,49 @@ pub struct Ack {
     /// TCP-LP, which is defined by this delay, estimates it from timestamps.
     pub one_way_delay_ms: u32,
 }
+
+impl Ack {
+    /// Whether nothing that an earlier acknowledgement of the same connection says is missing in this one, so that a queue may
+    /// drop the earlier (CAKE's ACK filter): not duplicates, nor what ECN or SACK adds.
+    #[must_use]
+    pub fn supersedes(&self, earlier: &Self) -> bool {
+        let flags = |ack: &Self| (ack.syn, ack.ece, ack.ace);
+        let is_covered = |(start, end): (u64, u64)| {
+            start >= earlier.ack
+                && (end <= self.ack || self.sack_blocks.iter().any(|block| block.0 <= start && end <= block.1))
+        };
+        let duplicate =
+            earlier.sack_blocks.iter().next().filter(|first| {
+                earlier.sack_blocks.iter().skip(1).any(|block| block.0 <= first.0 && first.1 <= block.1)
+            });
+        !self.syn
+            && flags(self) == flags(earlier)
+            && self.ack > earlier.ack
+            && duplicate.is_none()
+            && earlier.sack_blocks.iter().all(is_covered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(ack: u64, blocks: &[(u64, u64)]) -> Ack {
+        let mut sack_blocks = SackBlocks::default();
+        blocks.iter().for_each(|block| sack_blocks.push(*block));
+        Ack { ack, sack_blocks, ..Ack::default() }
+    }
+
+    #[test]
+    fn an_acknowledgement_supersedes_an_earlier_one_that_says_nothing_more() {
+        assert!(ack(5, &[]).supersedes(&ack(4, &[])));
+        assert!(!ack(5, &[]).supersedes(&ack(5, &[])), "a duplicate");
+        assert!(!Ack { ece: true, ..ack(5, &[]) }.supersedes(&ack(4, &[])), "ECN echo");
+        assert!(!Ack { ace: 1, ..ack(5, &[]) }.supersedes(&ack(4, &[])), "accurate ECN");
+        assert!(!Ack { syn: true, ..ack(5, &[]) }.supersedes(&Ack { syn: true, ..ack(4, &[]) }));
+        assert!(ack(5, &[(7, 9)]).supersedes(&ack(4, &[(7, 8)])) && ack(9, &[]).supersedes(&ack(4, &[(7, 8)])));
+        assert!(!ack(5, &[]).supersedes(&ack(4, &[(7, 8)])), "SACK");
+        assert!(!ack(9, &[]).supersedes(&ack(4, &[(2, 3)])), "D-SACK below the acknowledgement");
+        assert!(!ack(9, &[]).supersedes(&ack(4, &[(6, 7), (5, 8)])), "D-SACK above it");
+    }
+}
