@@ -1,6 +1,7 @@
 //! Headers of inner packets, IPv4 (RFC 791) and IPv6 (RFC 8200): addresses, ports, length, DSCP and ECN; and the
 //! changes that a tunnel makes to them.
 
+pub mod ack;
 pub mod ecn;
 pub mod mss;
 pub mod reply;
