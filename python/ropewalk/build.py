@@ -288,6 +288,10 @@ class Subflow:
 class Tunnel:
     """A tunnel over several paths."""
 
+    ack_filter: bool | None = None
+    """Ropewalk: pure TCP acknowledgements that wait in the ingress queue give way to newer ones of their connection.
+    Default: true.
+    """
     backup: Sequence[str] | None = None
     """Ropewalk: names of paths that are used only while all others have failed. Default: none."""
     codel_interval: Time | None = None

@@ -11,15 +11,15 @@ use crate::relay::{ByteRange, RelayEnd};
 use link::{EcnField, Packet as _};
 use machine::{
     Arrival, DATA_HEADER_BYTES, Endpoint, EndpointConfig, EndpointStatus, Entropy, FIRST_REALTIME_STREAM,
-    FIRST_UNORDERED_STREAM, MAX_PATHS, PacketBuffer, PathConfig, Payload, ReassembledPacket, Reassembler,
-    SEAL_OVERHEAD, Transmit, TransmitBody,
+    FIRST_UNORDERED_STREAM, Fragment, MAX_PATHS, PacketBuffer, PathConfig, Payload, QueueRelation, ReassembledPacket,
+    Reassembler, SEAL_OVERHEAD, Transmit, TransmitBody,
 };
 use relay::Message;
 use scenario::model;
 use schedule::Fill;
 use std::sync::Arc;
 use units::{Instant, PathId, RngStream};
-use wire::frame::Frame;
+use wire::frame::{Bundle, Frame};
 use wire::virtio::VirtioNetHeader;
 
 /// What the tunnel carries.
@@ -75,6 +75,24 @@ impl Payload for TunnelPayload {
         Self { inner: self.inner.clone(), start: self.start + start, end: self.start + end, ecn: self.ecn }
     }
 
+    fn may_share_datagram(&self, other: &Self) -> bool {
+        self.outer_ecn() == other.outer_ecn()
+    }
+
+    fn relation(&self, earlier: &Self) -> QueueRelation {
+        let (InnerPacket::Packet(packet, _), InnerPacket::Packet(earlier, _)) = (&*self.inner, &*earlier.inner) else {
+            return QueueRelation::Unrelated;
+        };
+        if (packet.flow, packet.connection) != (earlier.flow, earlier.connection) {
+            return QueueRelation::Unrelated;
+        }
+        match (&packet.body, &earlier.body) {
+            (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.ack == earlier.ack => QueueRelation::Duplicate,
+            (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.supersedes(earlier) => QueueRelation::Supersedes,
+            _ => QueueRelation::SameFlow,
+        }
+    }
+
     /// A packet that is not ECN-capable loses the first segment of its super-segment. The relay needs no signal: it offers
     /// what the tunnel can carry.
     fn signal_congestion(&mut self) -> bool {
@@ -94,8 +112,10 @@ impl Payload for TunnelPayload {
 #[derive(Debug)]
 pub(crate) struct Datagram {
     transmit: Transmit<TunnelPayload>,
-    /// The frames of [`TransmitBody::Control`].
+    /// The frames of [`TransmitBody::Control`] and [`TransmitBody::Bundle`].
     frames: Vec<Frame>,
+    /// The fragments of [`TransmitBody::Bundle`].
+    fragments: Vec<Fragment<TunnelPayload>>,
     /// Size without the outer headers, bytes.
     bytes: u32,
 }
@@ -121,11 +141,12 @@ impl TunnelEnd {
         self.deadline = self.machine.deadline(now).min(relay_deadline);
     }
 
-    fn receive(&mut self, now: Instant, Datagram { transmit, frames, bytes }: Datagram, ce: bool) {
+    fn receive(&mut self, now: Instant, Datagram { transmit, frames, fragments, bytes }: Datagram, ce: bool) {
         self.carried += u64::from(bytes);
         let arrival = Arrival { path: transmit.path, packet_number: transmit.packet_number, ce };
         match transmit.body {
             TransmitBody::Data(data) => self.machine.receive_data(now, arrival, data),
+            TransmitBody::Bundle => self.machine.receive_bundle(now, arrival, &frames, fragments.into_iter()),
             TransmitBody::Control { .. } => self.machine.receive_control(now, arrival, &frames),
         }
     }
@@ -184,6 +205,7 @@ impl Ropewalk {
         let new_end = |name: &str| -> Result<TunnelEnd, Error> {
             let seed = RngStream::named(seed, &format!("tunnel {name}")).bits();
             let mut machine = Endpoint::new(endpoint_config(tunnel, settings, seed)?);
+            machine.set_bundling(true);
             for (path_index, path) in tunnel.paths.iter().enumerate() {
                 machine
                     .set_path(PathId(path_index as u16), path_config(tunnel, settings, path_index, paths[*path].mtu));
@@ -263,17 +285,25 @@ impl Ropewalk {
             relay.fill(now, machine);
         }
         let transmit = machine.poll_transmit(now)?;
-        let (frames, body, ecn) = match &transmit.body {
-            TransmitBody::Data(data) => (Vec::new(), DATA_HEADER_BYTES + data.payload.len(), data.payload.outer_ecn()),
-            TransmitBody::Control { pad_to } => {
-                let frames = machine.control_frames().to_vec();
-                let bytes = frames.iter().map(Frame::len).sum::<usize>() as u32;
-                (frames, bytes.max(*pad_to), EcnField::NotEct)
+        let (frames, fragments) = match &transmit.body {
+            TransmitBody::Data(_) => (Vec::new(), Vec::new()),
+            TransmitBody::Bundle => (machine.control_frames().to_vec(), machine.bundle().to_vec()),
+            TransmitBody::Control { .. } => (machine.control_frames().to_vec(), Vec::new()),
+        };
+        let frame_bytes = frames.iter().map(Frame::len).sum::<usize>();
+        let (body, ecn) = match &transmit.body {
+            TransmitBody::Data(data) => (DATA_HEADER_BYTES + data.payload.len(), data.payload.outer_ecn()),
+            TransmitBody::Bundle => {
+                let entry_len = |fragment: &Fragment<TunnelPayload>| Bundle::entry_len(fragment.payload.len() as usize);
+                let entries = fragments.iter().map(entry_len).sum::<usize>();
+                let ecn = fragments.first().map_or(EcnField::NotEct, |first| first.payload.outer_ecn());
+                ((Bundle::frames_len(frame_bytes) + entries) as u32, ecn)
             }
+            TransmitBody::Control { pad_to } => ((frame_bytes as u32).max(*pad_to), EcnField::NotEct),
         };
         let (path, body) = (self.paths[transmit.path.index()], SEAL_OVERHEAD + body);
         *carried += u64::from(body);
-        let datagram_id = self.store(Datagram { transmit, frames, bytes: body });
+        let datagram_id = self.store(Datagram { transmit, frames, fragments, bytes: body });
         Some(OutgoingDatagram { path, datagram_id, bytes: self.headers + body, ecn })
     }
 

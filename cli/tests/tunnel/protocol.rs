@@ -11,15 +11,28 @@ use std::process::Command;
 const LINKS: [&str; 2] = ["rate=20mbit delay=5ms", "rate=10mbit delay=10ms"];
 
 #[test]
-fn a_second_implementation_shakes_hands_and_exchanges_packets_over_two_paths() {
-    let Some(interpreter) = python::interpreter() else { return };
-    let Some(mut pair) = TunnelPair::configured(IPV4, &LINKS) else { return };
+fn a_second_implementation_shakes_hands_and_exchanges_packets_and_bundles_over_two_paths() {
+    let Some(result) = exchange("1") else { return };
+    assert!(result["bundles"].as_u64() > Some(0), "{result}");
+}
+
+#[test]
+fn a_peer_of_an_earlier_version_gets_no_bundles() {
+    let Some(result) = exchange("0") else { return };
+    assert_eq!(result["bundles"], 0);
+}
+
+/// What the second implementation with these capabilities prints; `None` if the machine cannot run it.
+fn exchange(capabilities: &str) -> Option<serde_json::Value> {
+    let interpreter = python::interpreter()?;
+    let mut pair = TunnelPair::configured(IPV4, &LINKS)?;
     let [private, peer_private] = [LEFT, RIGHT].map(|host| pair.private_key(host).to_owned());
     pair.start(RIGHT);
     pair.wait_until_started(RIGHT);
     let route = |link: usize| format!("{}:{PORT}={}:{PORT}", pair.testbed.v4(link, LEFT), pair.testbed.v4(link, RIGHT));
     let mut command = pair.testbed.command(LEFT, &interpreter.to_string_lossy());
-    command.arg(python::folder().join("protocol_peer.py")).args([private, keys::pubkey(&peer_private).unwrap()]);
+    command.arg(python::folder().join("protocol_peer.py"));
+    command.args([capabilities.to_owned(), private, keys::pubkey(&peer_private).unwrap()]);
     command.args([LEFT, RIGHT].map(|host| IPV4.inner_address(host).to_string())).args([route(0), route(1)]);
     let output = command.output().unwrap();
     let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -29,6 +42,7 @@ fn a_second_implementation_shakes_hands_and_exchanges_packets_over_two_paths() {
     for reason in ["malformed", "incomplete", "unallowed-source", "authentication-failed", "replayed", "invalid-mac1"] {
         assert_eq!(pair.drops(RIGHT, reason), 0, "{reason}");
     }
+    Some(result)
 }
 
 #[test]

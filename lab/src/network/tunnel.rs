@@ -156,8 +156,11 @@ impl Network<'_> {
                 writeln!(text, "{key} = {}", table(algorithm))?;
             }
         }
-        let flags =
-            [("retransmit", options.retransmit, default.retransmit), ("in-order", options.in_order, default.in_order)];
+        let flags = [
+            ("retransmit", options.retransmit, default.retransmit),
+            ("ack-filter", options.ack_filter, default.ack_filter),
+            ("in-order", options.in_order, default.in_order),
+        ];
         for (key, flag, _) in flags.into_iter().filter(|(_, flag, default)| flag != default) {
             writeln!(text, "{key} = {flag}")?;
         }

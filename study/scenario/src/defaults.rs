@@ -143,6 +143,7 @@ fn of_tunnel() -> Vec<KeyDefault> {
         ("stray_packets", json!(0)),
         ("congestion", json!(options.congestion.name)),
         ("retransmit", json!(options.retransmit)),
+        ("ack_filter", json!(options.ack_filter)),
         ("in_order", json!(options.in_order)),
         ("late", json!(if options.deliver_late { "deliver" } else { "drop" })),
         ("max_reorder_timeout", time(options.max_reorder_timeout)),

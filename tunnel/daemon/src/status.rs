@@ -280,6 +280,12 @@ pub struct IngressQueue {
     pub marked_packets: u64,
     /// Packets dropped, by CoDel or because the queue was full.
     pub dropped_packets: u64,
+    /// Pure TCP acknowledgements that a newer one took the place of.
+    #[serde(default)]
+    pub thinned_acks: u64,
+    /// Packets that left in a bundle, with others or with the tunnel's acknowledgements.
+    #[serde(default)]
+    pub bundled_packets: u64,
 }
 
 /// The reorder buffer of a peer. It counts fragments; in `mpt` mode a packet is one.

@@ -8,7 +8,7 @@ use crate::{
 use std::collections::BTreeSet;
 use units::{Instant, PathId, Span};
 use wire::check::Choices;
-use wire::frame::{Ack, AckRanges, Body, Frame, PathState};
+use wire::frame::{Ack, AckRanges, Body, Frame, MAX_BUNDLE_ENTRIES, PathState};
 
 /// The payload: its number, and how many bytes of which buffer it keeps in use.
 #[derive(Clone, Debug)]
@@ -101,6 +101,7 @@ pub fn endpoint(data: &[u8]) {
 
 impl Victim {
     fn new(options: u8) -> Self {
+        let bundling = options & 16 != 0;
         let options = TunnelOptions {
             in_order: options & 1 == 0,
             retransmit: options & 2 == 0,
@@ -111,6 +112,7 @@ impl Victim {
         };
         let config = options.endpoint_config(&[], Entropy::seeded(1)).expect("registered algorithms");
         let mut endpoint = Endpoint::new(config);
+        endpoint.set_bundling(bundling);
         (0..PATHS).for_each(|path| endpoint.set_path(PathId(path as u16), PATH));
         Self {
             endpoint,
@@ -171,6 +173,7 @@ impl Victim {
         let first = choices.below(1 << 32) as u32 >> (spread & 31);
         let step = choices.below(1 << 16) as u32 >> (spread >> 4);
         let len = choices.below(2048) as u32;
+        let mut bundle = Vec::new();
         for k in 0..=choices.below(64) as u32 {
             let arrival = self.arrival(choices);
             let id = self.id();
@@ -183,7 +186,15 @@ impl Victim {
                 retransmission: flags & 8 != 0,
                 payload: TestPayload { id, len, buffer_bytes: 66 << 10 },
             };
-            self.endpoint.receive_data(self.now, arrival, fragment);
+            if flags & 16 == 0 {
+                self.endpoint.receive_data(self.now, arrival, fragment);
+            } else {
+                bundle.push(fragment);
+            }
+        }
+        if !bundle.is_empty() {
+            let (arrival, frame) = (self.arrival(choices), self.any_frame(choices));
+            self.endpoint.receive_bundle(self.now, arrival, &[frame], bundle.into_iter());
         }
     }
 
@@ -259,6 +270,7 @@ impl Victim {
             transmits += 1;
             assert!(transmits < MAX_TRANSMITS, "no end of datagrams");
             self.sent.push((transmit.path, transmit.packet_number));
+            assert!(self.endpoint.bundle().len() <= MAX_BUNDLE_ENTRIES);
             if matches!(transmit.body, TransmitBody::Control { .. }) {
                 let tokens = self.endpoint.control_frames().iter().filter_map(|frame| match frame {
                     Frame::Ping { token } => Some(*token),

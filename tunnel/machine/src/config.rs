@@ -35,6 +35,8 @@ pub struct TunnelOptions {
     pub codel_target: Span,
     /// CoDel's interval at the ingress queue.
     pub codel_interval: Span,
+    /// Whether pure TCP acknowledgements that wait in the ingress queue give way to newer ones of their connection.
+    pub ack_filter: bool,
     /// Maximum memory of each of the ingress queue, the fragments in flight (of these the bytes alone; the buffers that
     /// they keep in use may have three times that), and the reorder buffer, bytes.
     pub memory_bytes: u64,
@@ -75,6 +77,7 @@ impl Default for TunnelOptions {
             // Longer than RFC 8289's 100 ms: a path that is drained to measure it (BBR's PROBE_RTT, 200 ms) builds a
             // queue that is no sign of too much traffic.
             codel_interval: Span::from_millis(300),
+            ack_filter: true,
             memory_bytes: 64 << 20,
             realtime: None,
         }

@@ -214,6 +214,12 @@ impl<P: Payload> FragmentsInFlight<P> {
         Some((number, fragment.fragment(true)?))
     }
 
+    /// The next retransmission, if it has this number; it stays in the queue.
+    pub(super) fn peek_retransmission(&mut self, number: u64) -> Option<Fragment<P>> {
+        self.next_retransmission().filter(|_| self.retransmissions.front() == Some(&number))?;
+        self.get_mut(number)?.fragment(true)
+    }
+
     /// Gives up the next retransmission, which fits no path any more.
     pub(super) fn give_up_retransmission(&mut self) {
         if let Some(number) = self.retransmissions.pop_front() {

@@ -7,7 +7,7 @@
 //! [real-time class](super::realtime), its streams go ahead of all others, as far as the class's credit lasts.
 
 use super::config::TunnelOptions;
-use super::packet::Payload;
+use super::packet::{Payload, QueueRelation};
 use super::realtime::{FlowRate, is_marked};
 use super::status::EndpointCounters;
 use crate::streams::StreamTable;
@@ -21,6 +21,10 @@ pub(super) const STREAMS: usize = 256;
 const QUANTUM: i64 = 1514;
 /// CoDel drops nothing from a queue of at most this many bytes (RFC 8289: one packet).
 const MAX_PACKET: u64 = 1514;
+
+/// Packets of a queue, the latest ones, among which an acknowledgement looks for one that it supersedes: queues are shared by
+/// flows of the same hash.
+const MAX_SEARCHED: usize = 16;
 
 #[derive(Debug)]
 struct QueuedPacket<P> {
@@ -37,6 +41,22 @@ struct FlowQueue<P> {
     list: FlowList,
     codel: CoDelState,
     rate: FlowRate,
+}
+
+impl<P: Payload> FlowQueue<P> {
+    /// The place of the acknowledgement that `packet` supersedes: the latest packet of its flow, unless that is a duplicate.
+    /// So nothing of a flow overtakes anything else of it, and acknowledgements that follow each other take turns in one place
+    /// instead of one that moves back with each of them.
+    fn superseded_by(&self, packet: &P) -> Option<usize> {
+        let waiting = self.packets.iter().map(|queued| &queued.packet).enumerate().rev().take(MAX_SEARCHED);
+        let related =
+            |packet: &P, earlier: &P| Some(packet.relation(earlier)).filter(|it| *it != QueueRelation::Unrelated);
+        let mut of_flow = waiting.filter_map(|(place, earlier)| Some((place, related(packet, earlier)?, earlier)));
+        let (place, relation, latest) = of_flow.next()?;
+        let is_duplicate =
+            of_flow.next().is_some_and(|(_, _, before)| latest.relation(before) == QueueRelation::Duplicate);
+        (relation == QueueRelation::Supersedes && !is_duplicate).then_some(place)
+    }
 }
 
 /// The list that a flow is in.
@@ -60,6 +80,9 @@ pub(super) struct IngressQueue<P> {
     has_realtime: bool,
     /// Whether real-time flows may go ahead of others now.
     pub(super) realtime_credit: bool,
+    /// Whether packets were left when the paths could take no more: acknowledgements are thinned.
+    pub(super) has_backlog: bool,
+    ack_filter: bool,
     pub(super) packet_count: u64,
     pub(super) bytes: u64,
     /// Memory of all packets, bytes.
@@ -80,6 +103,8 @@ impl<P: Payload> IngressQueue<P> {
             realtime_flows: VecDeque::new(),
             has_realtime: options.realtime.is_some(),
             realtime_credit: true,
+            has_backlog: false,
+            ack_filter: options.ack_filter,
             packet_count: 0,
             bytes: 0,
             memory: 0,
@@ -106,12 +131,22 @@ impl<P: Payload> IngressQueue<P> {
             codel: CoDelState::new(target, interval),
             rate: FlowRate::default(),
         });
+        flow.rate.count(now, bytes);
+        if self.ack_filter
+            && self.has_backlog
+            && let Some(earlier) = flow.superseded_by(&packet)
+        {
+            let earlier = std::mem::replace(&mut flow.packets[earlier].packet, packet);
+            flow.memory = flow.memory + memory - earlier.memory_bytes();
+            self.memory = self.memory + memory - earlier.memory_bytes();
+            self.bytes = self.bytes + bytes - u64::from(earlier.len());
+            counters.ingress_packets += 1;
+            counters.thinned_acks += 1;
+            return;
+        }
         flow.packets.push_back(QueuedPacket { enqueued: now, packet });
         flow.memory += memory;
-        let is_realtime = self.has_realtime && {
-            flow.rate.count(now, bytes);
-            is_marked(stream) || flow.rate.is_sparse()
-        };
+        let is_realtime = self.has_realtime && (is_marked(stream) || flow.rate.is_sparse());
         if is_realtime && flow.list != FlowList::Realtime && flow.packets.len() == 1 {
             (flow.list, flow.deficit) = (FlowList::Realtime, QUANTUM);
             self.realtime_flows.push_back(stream);
@@ -159,10 +194,18 @@ impl<P: Payload> IngressQueue<P> {
         Some(head)
     }
 
-    /// Whether the next packet is of a sparse stream and has at most `max_bytes`.
+    /// About the length of the next packet that [`pop`](Self::pop) returns: flows whose turn is over are not skipped, and CoDel
+    /// may drop it.
+    pub(super) fn next_len(&self) -> Option<u32> {
+        let mut streams = self.new_flows.iter().chain(&self.old_flows);
+        streams.find_map(|stream| self.flows[*stream].packets.front()).map(|head| head.packet.len())
+    }
+
+    /// Whether the next packet is of a sparse stream and has at most `max_bytes`. A stream whose queue is empty again and
+    /// again is not sparse for that: it may fill a slow path.
     pub(super) fn next_is_sparse(&self, max_bytes: u32) -> bool {
         let head = self.new_flows.front().map(|stream| &self.flows[*stream]);
-        head.filter(|flow| flow.deficit > 0)
+        head.filter(|flow| flow.deficit > 0 && flow.rate.is_sparse())
             .and_then(|flow| flow.packets.front())
             .is_some_and(|head| head.packet.len() <= max_bytes)
     }

@@ -26,7 +26,7 @@ pub use endpoint::Endpoint;
 pub use entropy::Entropy;
 pub use packet::{
     Arrival, DATA_HEADER_BYTES, Delivery, Destination, FIRST_REALTIME_STREAM, FIRST_UNORDERED_STREAM, Fragment,
-    Payload, REALTIME_END, SEAL_OVERHEAD, Transmit, TransmitBody,
+    Payload, QueueRelation, REALTIME_END, SEAL_OVERHEAD, Transmit, TransmitBody,
 };
 pub use path::{Candidate, CandidateOutcome};
 pub use reassembly::{PacketBuffer, ReassembledPacket, Reassembler};

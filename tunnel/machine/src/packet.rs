@@ -34,6 +34,14 @@ pub trait Payload: Clone {
     fn memory_bytes(&self) -> u64 {
         u64::from(self.len())
     }
+    /// Whether both may be in one datagram: the outer header has a DSCP and an ECN field for all that it carries.
+    fn may_share_datagram(&self, _other: &Self) -> bool {
+        true
+    }
+    /// How it relates to an earlier packet that waits in the same queue.
+    fn relation(&self, _earlier: &Self) -> QueueRelation {
+        QueueRelation::Unrelated
+    }
     /// Moves the bytes to memory of their own, before they are held for long: a few bytes of a large buffer shall not
     /// keep all of it.
     fn detach(&mut self) {}
@@ -41,6 +49,19 @@ pub trait Payload: Clone {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// How an inner packet relates to an earlier one that waits in the same queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueRelation {
+    /// They are of different flows.
+    Unrelated,
+    /// They are of one flow, and both are needed.
+    SameFlow,
+    /// Both are pure acknowledgements of one flow with the same number: fast retransmit counts them (RFC 5681).
+    Duplicate,
+    /// Both are pure acknowledgements of one flow, and nothing in the earlier one is missing in this one.
+    Supersedes,
 }
 
 /// A fragment of an inner packet.
@@ -65,6 +86,9 @@ pub struct Fragment<P> {
 pub enum TransmitBody<P> {
     /// One fragment.
     Data(Fragment<P>),
+    /// The fragments of [`Endpoint::bundle`](crate::Endpoint::bundle), each a whole inner packet, after the frames of
+    /// [`Endpoint::control_frames`](crate::Endpoint::control_frames), if there are any.
+    Bundle,
     /// The frames of [`Endpoint::control_frames`](crate::Endpoint::control_frames), padded to `pad_to` bytes of body if
     /// they are fewer.
     Control {

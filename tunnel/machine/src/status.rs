@@ -105,6 +105,10 @@ pub struct EndpointCounters {
     pub ingress_dropped_packets: u64,
     /// Inner packets that CoDel marked CE at the ingress queue, or trimmed by a segment where they are not ECN-capable.
     pub ingress_marked_or_trimmed_packets: u64,
+    /// Pure acknowledgements of inner TCP flows that a newer one took the place of.
+    pub thinned_acks: u64,
+    /// Inner packets sent in bundles.
+    pub bundled_packets: u64,
     /// Fragments sent for the first time.
     pub new_fragments: u64,
     /// Lost fragments that were retransmitted.

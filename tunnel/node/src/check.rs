@@ -13,7 +13,7 @@ use seal::{HEADER_LEN, HandshakeConfig, PeerId, SealDevice, TAG_LEN};
 use std::collections::{BTreeSet, VecDeque};
 use units::{Instant, Span};
 use wire::check::Choices;
-use wire::frame::{Ack, AckRanges, DataHeader, Frame, PathState};
+use wire::frame::{Ack, AckRanges, Bundle, DataHeader, Frame, PathState};
 
 /// The host whose behaviour is checked, and its peers.
 const HOST: u8 = 1;
@@ -167,6 +167,7 @@ impl World {
                 (0..=choices.below(8)).for_each(|_| self.any_frame(choices).write(&mut body));
                 body
             }
+            _ if flags & 32 != 0 => any_bundle(choices),
             _ => any_fragment(choices),
         };
         let (path, skip) = (if flags & 1 == 0 { 0 } else { choices.byte() & 15 }, u64::from(flags >> 6));
@@ -285,4 +286,25 @@ fn any_fragment(choices: &mut Choices<'_>) -> Vec<u8> {
         packet[offset % 32] = choices.byte();
     }
     [&header.to_bytes()[..], &packet].concat()
+}
+
+/// A bundle of such fragments, the length of one of which may be wrong.
+fn any_bundle(choices: &mut Choices<'_>) -> Vec<u8> {
+    let mut body = vec![0; Bundle::frames_len(0)];
+    Bundle::write_frames(&mut body, &[]);
+    let wrong = choices.below(8);
+    for index in 0..=choices.below(8) {
+        let fragment = any_fragment(choices);
+        let (header, bytes) = DataHeader::parse(&fragment).expect("a fragment has a header");
+        let start = body.len();
+        body.resize(start + Bundle::entry_len(bytes.len()), 0);
+        Bundle::write_entry(&mut body[start..], bytes.len(), |buffer| {
+            buffer.copy_from_slice(bytes);
+            DataHeader { first: true, last: true, ..header }
+        });
+        if index == wrong {
+            body[start + DataHeader::LEN] = choices.byte();
+        }
+    }
+    body
 }

@@ -7,7 +7,7 @@ use machine::{Arrival, Fragment, MAX_PATHS, Payload};
 use seal::{DropReason, Established, HEADER_LEN, PeerId, TAG_LEN};
 use std::ops::Range;
 use units::{Instant, PathId};
-use wire::frame::{Body, DataHeader, Frame, PathState};
+use wire::frame::{Body, Bundle, DataHeader, Frame, PathState};
 
 /// Path id of a handshake message by a route that no path uses.
 pub(crate) const NO_PATH: u8 = u8::MAX;
@@ -83,7 +83,7 @@ impl<P: Payload, A: Address> Node<P, A> {
     }
 
     fn establish(&mut self, now: Instant, established: Established) {
-        let Established { peer: id, numbers_reset, .. } = established;
+        let Established { peer: id, numbers_reset, capabilities, .. } = established;
         let Some((peer, new_config)) = self.peers.get_mut(&id) else { return };
         self.schedule.touch(id);
         if numbers_reset {
@@ -91,12 +91,13 @@ impl<P: Payload, A: Address> Node<P, A> {
             peer.validate_configured(now);
         }
         peer.has_session = true;
+        peer.endpoint.set_bundling(capabilities & seal::TAKES_BUNDLES != 0);
         peer.endpoint.ping_now();
         self.events.push_back((id, NodeEvent::Established { numbers_reset }));
     }
 
-    /// Processes an opened datagram, given whole with header and tag, marked CE if `ce`. If it carries a fragment,
-    /// `make_payload` makes a payload of that range of it, which begins with a virtio_net_hdr if the flag is set.
+    /// Processes an opened datagram, given whole with header and tag, marked CE if `ce`. `make_payload` makes the payload of
+    /// a fragment from its range in the datagram; it begins with a virtio_net_hdr if the flag is set.
     ///
     /// # Errors
     /// The datagram is malformed, and dropped.
@@ -107,7 +108,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         ce: bool,
         opened: Opened,
         datagram: &[u8],
-        make_payload: impl FnOnce(Range<usize>, bool) -> P,
+        make_payload: impl Fn(Range<usize>, bool) -> P,
     ) -> Result<(), Malformed> {
         let Opened { peer: id, path, packet_number, restarts } = opened;
         let Some((peer, _)) = self.peers.get_mut(&id) else { return Err(Malformed) };
@@ -129,13 +130,16 @@ impl<P: Payload, A: Address> Node<P, A> {
         peer.on_packet(now, (path, packet_number), route, datagram.len(), &*self.learned_path_config);
         match body {
             Body::Data(header, _) => {
-                let DataHeader { stream, sequence, first, last, retransmission, offload } = header;
-                let payload = make_payload(HEADER_LEN + DataHeader::LEN..tag_start, offload);
-                peer.endpoint.receive_data(
-                    now,
-                    arrival,
-                    Fragment { stream, sequence, first, last, retransmission, payload },
-                );
+                let payload = make_payload(HEADER_LEN + DataHeader::LEN..tag_start, header.offload);
+                peer.endpoint.receive_data(now, arrival, fragment(header, payload));
+            }
+            Body::Bundle(Bundle { frames, entries }) => {
+                self.frames.clear();
+                self.frames.extend(frames.map_while(Result::ok));
+                let fragments = entries.map_while(Result::ok).map(|(header, Range { start, end })| {
+                    fragment(header, make_payload(HEADER_LEN + start..HEADER_LEN + end, header.offload))
+                });
+                peer.endpoint.receive_bundle(now, arrival, &self.frames, fragments);
             }
             Body::Control(frames) => {
                 self.frames.clear();
@@ -146,6 +150,11 @@ impl<P: Payload, A: Address> Node<P, A> {
         self.migrate(now, id);
         Ok(())
     }
+}
+
+fn fragment<P>(header: DataHeader, payload: P) -> Fragment<P> {
+    let DataHeader { stream, sequence, first, last, retransmission, offload: _ } = header;
+    Fragment { stream, sequence, first, last, retransmission, payload }
 }
 
 /// Whether a datagram may open a path: it has a ping, or a path frame that does not remove the path.

@@ -6,7 +6,7 @@ use crate::receive::NO_PATH;
 use machine::{DATA_HEADER_BYTES, Fragment, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
 use seal::{HEADER_LEN, HandshakeMessage, PeerId, TAG_LEN};
 use units::Instant;
-use wire::frame::{DataHeader, Frame};
+use wire::frame::{Bundle, DataHeader, Frame};
 
 impl<P: Payload, A: Address> Node<P, A> {
     /// The next handshake message to send. `wall_clock` returns the time in nanoseconds since 1970, which must not
@@ -56,15 +56,24 @@ impl<P: Payload, A: Address> Node<P, A> {
     pub fn encode_length(&mut self, id: PeerId, transmit: &Transmit<P>) -> usize {
         let body_len = match &transmit.body {
             TransmitBody::Data(data) => DATA_HEADER_BYTES as usize + data.payload.len() as usize,
-            TransmitBody::Control { pad_to } => {
-                self.control_buffer.clear();
-                if let Some((peer, _)) = self.peers.get(&id) {
-                    peer.endpoint.control_frames().iter().for_each(|frame| frame.write(&mut self.control_buffer));
-                }
-                self.control_buffer.len().max(*pad_to as usize)
+            TransmitBody::Bundle => {
+                let frame_bytes = self.encode_frames(id);
+                let bundle = self.peers.get(&id).map_or(&[][..], |(peer, _)| peer.endpoint.bundle());
+                let entry_len = |fragment: &Fragment<P>| Bundle::entry_len(fragment.payload.len() as usize);
+                Bundle::frames_len(frame_bytes) + bundle.iter().map(entry_len).sum::<usize>()
             }
+            TransmitBody::Control { pad_to } => self.encode_frames(id).max(*pad_to as usize),
         };
         body_len + SEAL_OVERHEAD as usize
+    }
+
+    /// Encodes the frames of a peer's latest datagram; returns their length, bytes.
+    fn encode_frames(&mut self, id: PeerId) -> usize {
+        self.control_buffer.clear();
+        if let Some((peer, _)) = self.peers.get(&id) {
+            peer.endpoint.control_frames().iter().for_each(|frame| frame.write(&mut self.control_buffer));
+        }
+        self.control_buffer.len()
     }
 
     /// Encodes and seals a datagram of [`Node::encode_length`] bytes, which must be called just before; the last
@@ -77,16 +86,22 @@ impl<P: Payload, A: Address> Node<P, A> {
         id: PeerId,
         transmit: &Transmit<P>,
         datagram: &mut [u8],
-        write_payload: impl FnOnce(&P, &mut [u8]) -> bool,
+        write_payload: impl Fn(&P, &mut [u8]) -> bool,
     ) -> bool {
         let tag_start = datagram.len() - TAG_LEN;
         let body = &mut datagram[HEADER_LEN..tag_start];
         match &transmit.body {
             TransmitBody::Data(data) => {
-                let Fragment { stream, sequence, first, last, retransmission, ref payload } = *data;
-                let has_vnet_hdr = write_payload(payload, &mut body[DataHeader::LEN..]);
-                let header = DataHeader { stream, sequence, first, last, retransmission, offload: has_vnet_hdr };
+                let header = write_fragment(data, &mut body[DataHeader::LEN..], &write_payload);
                 body[..DataHeader::LEN].copy_from_slice(&header.to_bytes());
+            }
+            TransmitBody::Bundle => {
+                let mut offset = Bundle::write_frames(body, &self.control_buffer);
+                let bundle = self.peers.get(&id).map_or(&[][..], |(peer, _)| peer.endpoint.bundle());
+                for fragment in bundle {
+                    let write = |bytes: &mut [u8]| write_fragment(fragment, bytes, &write_payload);
+                    offset += Bundle::write_entry(&mut body[offset..], fragment.payload.len() as usize, write);
+                }
             }
             TransmitBody::Control { .. } => {
                 let (frames, padding) = body.split_at_mut(self.control_buffer.len());
@@ -99,7 +114,7 @@ impl<P: Payload, A: Address> Node<P, A> {
         peer.has_session = is_sealed;
         let is_ping = |frame: &Frame| matches!(frame, Frame::Ping { .. });
         let is_answered = match transmit.body {
-            TransmitBody::Data(_) => true,
+            TransmitBody::Data(_) | TransmitBody::Bundle => true,
             TransmitBody::Control { .. } => peer.endpoint.control_frames().iter().any(is_ping),
         };
         if is_sealed && is_answered {
@@ -107,4 +122,15 @@ impl<P: Payload, A: Address> Node<P, A> {
         }
         is_sealed
     }
+}
+
+/// Writes the payload of a fragment, and returns the header before it.
+fn write_fragment<P>(
+    fragment: &Fragment<P>,
+    bytes: &mut [u8],
+    write_payload: impl Fn(&P, &mut [u8]) -> bool,
+) -> DataHeader {
+    let Fragment { stream, sequence, first, last, retransmission, ref payload } = *fragment;
+    let has_vnet_hdr = write_payload(payload, bytes);
+    DataHeader { stream, sequence, first, last, retransmission, offload: has_vnet_hdr }
 }

@@ -16,7 +16,7 @@ use crate::entropy::{Entropy, random_bytes};
 use crate::initiation_limiter::InitiationLimiter;
 use crate::keys::{PresharedKey, PrivateKey, PublicKey, x25519};
 use crate::mac::{MAC1_KEY_LABEL, MacKey};
-use crate::message::HandshakeMessage;
+use crate::message::{HandshakeMessage, TAKES_BUNDLES};
 use crate::peer::Peer;
 use crate::source::Source;
 
@@ -40,13 +40,21 @@ pub struct HandshakeConfig {
     /// The upper four bits of all session indices, by which a host with several devices of one key tells whose a datagram
     /// is ([`owner`](crate::owner)); `None` draws all bits.
     pub index_prefix: Option<u8>,
+    /// What the host can do, of which handshakes tell the peer: a sum such as [`TAKES_BUNDLES`](crate::TAKES_BUNDLES).
+    pub capabilities: u8,
 }
 
 impl HandshakeConfig {
     /// The default configuration.
     #[must_use]
     pub fn new(private_key: PrivateKey) -> Self {
-        Self { private_key, ciphers: Self::ciphers(), under_load_threshold: 100, index_prefix: None }
+        Self {
+            private_key,
+            ciphers: Self::ciphers(),
+            under_load_threshold: 100,
+            index_prefix: None,
+            capabilities: TAKES_BUNDLES,
+        }
     }
 
     /// The default ciphers, the fastest first: ChaCha20-Poly1305 always, AES only where the CPU has instructions for
@@ -93,6 +101,8 @@ pub struct Established {
     pub numbers_reset: bool,
     /// The AEAD of the session.
     pub cipher: Cipher,
+    /// What the peer can do, a bit each, such as [`TAKES_BUNDLES`](crate::TAKES_BUNDLES); 0 of an earlier version.
+    pub capabilities: u8,
 }
 
 /// The outcome of a valid handshake message.

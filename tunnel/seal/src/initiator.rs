@@ -59,6 +59,7 @@ impl SealDevice {
             timestamp: peer.sent_timestamp,
             boot_id: peer.boot_id,
             ciphers: self.config.ciphers.iter().fold(0, |set, cipher| set | cipher.bit()),
+            capabilities: self.config.capabilities,
         };
         let mut message = HandshakeMessage::new(MessageType::Initiation, index);
         let (header, keys) = (message.header(), (&self.config.private_key, &peer.public_key, &peer.preshared_key));
@@ -173,6 +174,7 @@ fn initiated_session(
         handshake_start,
         created: now,
         boot_id: payload.boot_id,
+        capabilities: payload.capabilities,
         unanswered_since: Instant::NEVER,
     }
 }
@@ -184,5 +186,6 @@ pub(crate) fn established(activation: Activation, id: PeerId, peer: &Peer) -> Op
         peer: id,
         numbers_reset: activation == Activation::PeerRestarted,
         cipher: entry.session.cipher(),
+        capabilities: entry.capabilities,
     })
 }

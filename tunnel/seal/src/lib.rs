@@ -42,7 +42,9 @@ pub use device::{
 pub use drop_reason::{DropCounters, DropReason, SealError};
 pub use entropy::{Entropy, SystemEntropy};
 pub use keys::{KEY_LEN, KEY_TEXT_LEN, KeyError, PresharedKey, PrivateKey, PublicKey};
-pub use message::{COOKIE_REPLY_LEN, HandshakeMessage, INITIATION_LEN, PROTOCOL_HANDSHAKE, RESPONSE_LEN, VERSION};
+pub use message::{
+    COOKIE_REPLY_LEN, HandshakeMessage, INITIATION_LEN, PROTOCOL_HANDSHAKE, RESPONSE_LEN, TAKES_BUNDLES, VERSION,
+};
 pub use noise::NOISE_PROTOCOL_NAME;
 pub use owner::owner;
 pub use peer::SILENCE_TIMEOUT;

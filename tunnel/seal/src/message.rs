@@ -20,14 +20,16 @@ use crate::mac::{MAC_LEN, MAC1_KEY_LABEL, MacKey};
 pub const PROTOCOL_HANDSHAKE: u16 = 0x88b6;
 /// The version of the handshake.
 pub const VERSION: u8 = 2;
+/// The capability to take datagrams with several inner packets.
+pub const TAKES_BUNDLES: u8 = 1;
 /// Length of a session index, bits.
 pub(crate) const INDEX_BITS: u32 = 24;
 
 /// Bytes of the header, which is not encrypted. That of the initiation is a part of the Noise prologue.
 pub(crate) const HEADER_LEN: usize = 12;
-/// Bytes of an initiation's payload: timestamp, boot id, ciphers, 7 reserved.
+/// Bytes of an initiation's payload: timestamp, boot id, ciphers, capabilities, 6 reserved.
 pub(crate) const INITIATION_PAYLOAD_LEN: usize = 24;
-/// Bytes of a response's payload: boot id, index, cipher, 7 reserved.
+/// Bytes of a response's payload: boot id, index, cipher, capabilities, 6 reserved.
 pub(crate) const RESPONSE_PAYLOAD_LEN: usize = 20;
 
 /// Bytes of Noise message 1 of IK: ephemeral key, encrypted static key, encrypted payload.
@@ -206,6 +208,8 @@ pub(crate) struct InitiationPayload {
     pub(crate) boot_id: u64,
     /// The offered ciphers, a bit each.
     pub(crate) ciphers: u8,
+    /// What the initiator can do, a bit each; 0 from an earlier version.
+    pub(crate) capabilities: u8,
 }
 
 impl InitiationPayload {
@@ -213,16 +217,17 @@ impl InitiationPayload {
         let mut bytes = [0; INITIATION_PAYLOAD_LEN];
         bytes[..8].copy_from_slice(&self.timestamp.to_be_bytes());
         bytes[8..16].copy_from_slice(&self.boot_id.to_be_bytes());
-        bytes[16] = self.ciphers;
+        bytes[16..18].copy_from_slice(&[self.ciphers, self.capabilities]);
         bytes
     }
 
     pub(crate) fn read(bytes: &[u8; INITIATION_PAYLOAD_LEN]) -> Self {
-        let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7, ciphers, ..] = *bytes;
+        let [t0, t1, t2, t3, t4, t5, t6, t7, n0, n1, n2, n3, n4, n5, n6, n7, ciphers, capabilities, ..] = *bytes;
         Self {
             timestamp: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             boot_id: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
             ciphers,
+            capabilities,
         }
     }
 }
@@ -235,6 +240,8 @@ pub(crate) struct ResponsePayload {
     /// The responder's session index.
     pub(crate) index: u32,
     pub(crate) cipher: Cipher,
+    /// What the responder can do, a bit each; 0 from an earlier version.
+    pub(crate) capabilities: u8,
 }
 
 impl ResponsePayload {
@@ -242,19 +249,20 @@ impl ResponsePayload {
         let mut bytes = [0; RESPONSE_PAYLOAD_LEN];
         bytes[..8].copy_from_slice(&self.boot_id.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.index.to_be_bytes());
-        bytes[12] = self.cipher.bit();
+        bytes[12..14].copy_from_slice(&[self.cipher.bit(), self.capabilities]);
         bytes
     }
 
     /// `None` if the index or the cipher is invalid.
     pub(crate) fn read(bytes: &[u8; RESPONSE_PAYLOAD_LEN]) -> Option<Self> {
-        let [n0, n1, n2, n3, n4, n5, n6, n7, 0, i0, i1, i2, cipher, ..] = *bytes else {
+        let [n0, n1, n2, n3, n4, n5, n6, n7, 0, i0, i1, i2, cipher, capabilities, ..] = *bytes else {
             return None;
         };
         Some(Self {
             boot_id: u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
             index: u32::from_be_bytes([0, i0, i1, i2]),
             cipher: Cipher::from_bit(cipher)?,
+            capabilities,
         })
     }
 }

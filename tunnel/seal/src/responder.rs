@@ -130,7 +130,12 @@ impl SealDevice {
         let local_index = self.reserve_index(id);
         let peer = self.peers[id.0 as usize].as_mut()?;
         let mut reply = HandshakeMessage::new(MessageType::Response, message.index);
-        let payload = ResponsePayload { boot_id: peer.boot_id, index: local_index, cipher };
+        let payload = ResponsePayload {
+            boot_id: peer.boot_id,
+            index: local_index,
+            cipher,
+            capabilities: self.config.capabilities,
+        };
         let split = noise.write_response(&peer.preshared_key, &payload.write(), reply.body_mut())?;
         reply.write_mac1(&message.response_mac1_key());
         let session = responded_session(now, local_index, message.index, initiation, cipher, &split);
@@ -158,6 +163,7 @@ fn responded_session(
         handshake_start: now,
         created: now,
         boot_id: initiation.boot_id,
+        capabilities: initiation.capabilities,
         unanswered_since: Instant::NEVER,
     }
 }

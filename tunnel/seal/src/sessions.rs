@@ -33,6 +33,8 @@ pub(crate) struct SessionEntry {
     pub(crate) created: Instant,
     /// The random id of the peer in its handshakes; a new one after it has lost its state.
     pub(crate) boot_id: u64,
+    /// What the peer can do, a bit each.
+    pub(crate) capabilities: u8,
     /// When the first datagram after the latest opened one that the peer answers was sealed; [`Instant::NEVER`] if none
     /// was.
     pub(crate) unanswered_since: Instant,

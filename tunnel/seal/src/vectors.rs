@@ -105,6 +105,7 @@ impl Hosts {
             ciphers: ciphers.into_iter().filter(|cipher| offered & cipher.bit() != 0).collect(),
             under_load_threshold: 0,
             index_prefix: None,
+            capabilities: number(&i.0["capabilities"]) as u8,
         };
         let (index, jitter) = (i.index_draw(), [0; 8]);
         let entropy = FixedEntropy::boxed(&[&bytes(&i.0["boot_id"]), &jitter, &index, &i.ephemeral()]);
@@ -114,6 +115,7 @@ impl Hosts {
             ciphers: ciphers.to_vec(),
             under_load_threshold: threshold,
             index_prefix: None,
+            capabilities: number(&r.0["capabilities"]) as u8,
         };
         let boot_id = bytes(&r.0["boot_id"]);
         let mut responder = SealDevice::new(config, FixedEntropy::boxed(&[&[&boot_id[..]], draws].concat()));
@@ -215,6 +217,7 @@ fn split(vector: &Value) -> Value {
         timestamp: number(&i.0["timestamp"]),
         boot_id: number(&i.0["boot_id"]),
         ciphers: number(&i.0["offered_ciphers"]) as u8,
+        capabilities: number(&i.0["capabilities"]) as u8,
     };
     let mut message = vec![0; initiation.len() - HEADER_LEN - 2 * MAC_LEN];
     let (public, private) = (r.private_key().public_key(), i.private_key());
@@ -226,7 +229,8 @@ fn split(vector: &Value) -> Value {
     let mut payload = [0; crate::message::RESPONSE_PAYLOAD_LEN];
     let split = noise.read_response(&response[HEADER_LEN..response.len() - MAC_LEN], &mut payload).unwrap();
     let (boot_id, index) = (number(&r.0["boot_id"]), number(&r.0["session_index"]) as u32);
-    assert_eq!(ResponsePayload::read(&payload), Some(ResponsePayload { boot_id, index, cipher }));
+    let capabilities = number(&r.0["capabilities"]) as u8;
+    assert_eq!(ResponsePayload::read(&payload), Some(ResponsePayload { boot_id, index, cipher, capabilities }));
     assert_opens(vector, cipher, &split);
     json!({"initiator_to_responder": hex(&split.0), "responder_to_initiator": hex(&split.1)})
 }
@@ -299,7 +303,13 @@ fn with_byte(message: &[u8], position: usize, byte: u8) -> Vec<u8> {
 }
 
 /// What the vectors are made from.
-fn given(name: &str, seed: u8, preshared: [u8; KEY_LEN], offered_ciphers: &str, cipher: &str) -> Value {
+fn given(
+    name: &str,
+    seed: u8,
+    preshared: [u8; KEY_LEN],
+    (offered_ciphers, cipher): (&str, &str),
+    capabilities: &str,
+) -> Value {
     let draw = |label: &str, length: usize| hex(&MacKey::new(&[seed]).sign(&[label.as_bytes()])[..length]);
     let datagrams = [
         ("initiator", 0, 0, "68656c6c6f"),
@@ -307,6 +317,7 @@ fn given(name: &str, seed: u8, preshared: [u8; KEY_LEN], offered_ciphers: &str, 
         ("initiator", 7, 258, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff01"),
         ("responder", 0, 0, "6261636b"),
         ("responder", 7, 65_537, "ff"),
+        ("responder", 0, 1, "50010643030000000701614304000000070162"),
     ];
     let datagrams = datagrams
         .map(|(from, path, number, body)| json!({"from": from, "path": path, "packet_number": number, "body": body}));
@@ -320,6 +331,7 @@ fn given(name: &str, seed: u8, preshared: [u8; KEY_LEN], offered_ciphers: &str, 
             "timestamp": "18868a3b5dc28000",
             "session_index": draw("index of the initiator", 3),
             "offered_ciphers": offered_ciphers,
+            "capabilities": capabilities,
         },
         "responder": {
             "private_key": draw("responder", 32),
@@ -327,6 +339,7 @@ fn given(name: &str, seed: u8, preshared: [u8; KEY_LEN], offered_ciphers: &str, 
             "boot_id": draw("boot id of the responder", 8),
             "session_index": draw("index of the responder", 3),
             "cipher": cipher,
+            "capabilities": capabilities,
         },
         "cookie": {
             "source": "cb0071071292",
@@ -344,8 +357,8 @@ fn file() -> PathBuf {
 /// Writes the file, after an intended change of the protocol.
 fn write_the_vectors() {
     let vectors = [
-        given("AES-256-GCM with a preshared key", 1, [0x5a; KEY_LEN], "03", "01"),
-        given("ChaCha20-Poly1305 without a preshared key", 2, [0; KEY_LEN], "02", "02"),
+        given("AES-256-GCM with a preshared key", 1, [0x5a; KEY_LEN], ("03", "01"), "01"),
+        given("ChaCha20-Poly1305 without a preshared key or capabilities", 2, [0; KEY_LEN], ("02", "02"), "00"),
     ];
     let document = json!({
         "protocol": crate::NOISE_PROTOCOL_NAME,

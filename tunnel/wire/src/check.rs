@@ -3,7 +3,7 @@
 
 use crate::coalesce::Coalescer;
 use crate::delivery::{self, deliver};
-use crate::frame::{Body, Frame};
+use crate::frame::{Body, Bundle, Frame, MAX_BUNDLE_ENTRIES};
 use crate::gre;
 use crate::inner::{Inner, addresses, ecn, mss, protocol};
 use crate::segment::{Segmenter, trim_first};
@@ -71,6 +71,7 @@ pub fn relay(data: &[u8]) {
 pub fn frames(data: &[u8]) {
     let decode = |body: &[u8]| match Body::parse(body) {
         Ok(Body::Control(frames)) => frames.filter_map(Result::ok).collect::<Vec<Frame>>(),
+        Ok(Body::Bundle(bundle)) => check_bundle(body, bundle),
         Ok(Body::Data(header, fragment)) => {
             assert_eq!([&header.to_bytes()[..], fragment].concat(), body);
             Vec::new()
@@ -84,6 +85,27 @@ pub fn frames(data: &[u8]) {
     }
     assert_eq!(encoded.len(), frames.iter().map(Frame::len).sum::<usize>());
     assert_eq!(decode(&encoded), frames);
+}
+
+/// A bundle: its entries are inside, as many as one may have, and encoded and decoded to the same. Returns its frames.
+fn check_bundle(body: &[u8], bundle: Bundle<'_>) -> Vec<Frame> {
+    let entries: Vec<_> = bundle.entries.map_while(Result::ok).map(|(header, range)| (header, &body[range])).collect();
+    assert!(entries.len() <= MAX_BUNDLE_ENTRIES);
+    let mut encoded = vec![0; Bundle::frames_len(0)];
+    Bundle::write_frames(&mut encoded, &[]);
+    for (header, fragment) in &entries {
+        assert!(!fragment.is_empty() && header.first && header.last);
+        let start = encoded.len();
+        encoded.resize(start + Bundle::entry_len(fragment.len()), 0);
+        Bundle::write_entry(&mut encoded[start..], fragment.len(), |buffer| {
+            buffer.copy_from_slice(fragment);
+            *header
+        });
+    }
+    let Ok(Body::Bundle(decoded)) = Body::parse(&encoded) else { panic!("its own encoding") };
+    let decoded = decoded.entries.map(|entry| entry.expect("its own encoding"));
+    assert!(decoded.map(|(header, range)| (header, &encoded[range])).eq(entries));
+    bundle.frames.filter_map(Result::ok).collect()
 }
 
 /// Inner packets: lengths are inside, and correct checksums stay correct when a packet is marked or its MSS clamped.

@@ -1,7 +1,8 @@
-//! Frames: the body of a sealed datagram. Either one data frame, or control frames.
+//! Frames: the body of a sealed datagram. One data frame, control frames, or a [`Bundle`].
 //!
 //! ```text
 //! data             40 | bits first 1, last 2, retransmission 4, offload 8   stream 1   sequence 4   fragment to the end
+//! bundle           50   length of the frames v   frames   (data header 6   length v   whole inner packet)...
 //! padding          00   anything to the end
 //! ack              01   path 1   largest 4   receive timestamp 4   ack delay v   ce count v
 //!                       range count v   range v (gap v   range v)...
@@ -15,8 +16,10 @@
 //! Numbers are counts of bytes, in network order; `v` is a variable-length integer ([`varint`](crate::varint)). Numbers
 //! modulo 2^32 have four bytes, since most of their values would take eight as `v`.
 
+mod bundle;
 mod codec;
 
+pub use bundle::{Bundle, Entries, MAX_BUNDLE_ENTRIES};
 pub use codec::{Body, Frames};
 
 /// The header before a fragment.

@@ -19,11 +19,21 @@ pub const fn len(value: u64) -> usize {
 /// # Panics
 /// If `value` is larger than [`MAX`].
 pub fn write(value: u64, buffer: &mut Vec<u8>) {
+    let start = buffer.len();
+    buffer.resize(start + len(value), 0);
+    write_into(value, &mut buffer[start..]);
+}
+
+/// Writes the shortest encoding of `value` to `buffer`, which has its [length](len).
+///
+/// # Panics
+/// If `value` is larger than [`MAX`], or `buffer` of another length.
+pub fn write_into(value: u64, buffer: &mut [u8]) {
     assert!(value <= MAX, "{value} has no variable-length encoding");
     let len = len(value);
     let length_bits = len.ilog2() as u64;
     let shifted = value | length_bits << (8 * len - 2);
-    buffer.extend_from_slice(&shifted.to_be_bytes()[8 - len..]);
+    buffer.copy_from_slice(&shifted.to_be_bytes()[8 - len..]);
 }
 
 /// Decodes the value at the beginning of `bytes`, in any encoding; returns it with the bytes after it.

@@ -18,6 +18,8 @@ LENGTHS = {INITIATION: 164, RESPONSE: 96, COOKIE_REPLY: 60}
 CIPHERS = {1: AESGCM, 2: ChaCha20Poly1305}
 FIRST, LAST, RETRANSMISSION, OFFLOAD = 1, 2, 4, 8
 REGULAR, BACKUP, REMOVED = 0, 1, 2
+TAKES_BUNDLES = 1
+BUNDLE, MAX_BUNDLE_ENTRIES = 0x50, 64
 FIRST_UNORDERED_STREAM = 240
 
 
@@ -75,11 +77,11 @@ def split(connection):
 class Initiation:
     """A handshake that this end has initiated."""
 
-    def __init__(self, private_key, remote_public_key, preshared_key, index, timestamp, boot_id, ephemeral, ciphers=3):
+    def __init__(self, private_key, remote_public_key, preshared_key, index, timestamp, boot_id, ephemeral, ciphers=3, capabilities=0):
         self.index, self.remote_public_key = index, remote_public_key
         start = header(INITIATION, index)
         self.noise = noise(True, private_key, preshared_key, start, ephemeral, remote_public_key)
-        payload = struct.pack(">QQB7x", timestamp, boot_id, ciphers)
+        payload = struct.pack(">QQBB6x", timestamp, boot_id, ciphers, capabilities)
         before_mac1 = start + bytes(self.noise.write_message(payload))
         self.mac1 = mac(mac1_key(remote_public_key), before_mac1)
         self.ephemeral_public = before_mac1[12:44]
@@ -106,9 +108,9 @@ class Initiation:
         if not hmac.compare_digest(mac(mac1_key(self.ephemeral_public), response[:80]), response[80:]):
             raise Refused("mac1 of the response is wrong")
         payload = bytes(self.noise.read_message(response[12:80]))
-        boot_id, remote_index, cipher = struct.unpack(">QIB7x", payload)
+        boot_id, remote_index, cipher, capabilities = struct.unpack(">QIBB6x", payload)
         seal_key, open_key = split(self.noise)
-        return Session(cipher, seal_key, open_key, self.index, remote_index), boot_id
+        return Session(cipher, seal_key, open_key, self.index, remote_index, capabilities), boot_id
 
 
 class Responder:
@@ -119,7 +121,7 @@ class Responder:
         self.mac1_key = mac1_key(public_key(private_key))
         self.timestamp = -1
 
-    def respond(self, initiation, index, boot_id, ephemeral, preferred=(1, 2)):
+    def respond(self, initiation, index, boot_id, ephemeral, preferred=(1, 2), capabilities=0):
         """The response to an initiation, its session, and the initiator's boot id."""
         kind, remote_index = parse_header(initiation)
         if kind != INITIATION:
@@ -127,27 +129,30 @@ class Responder:
         if not hmac.compare_digest(mac(self.mac1_key, initiation[:132]), initiation[132:148]):
             raise Refused("mac1 is wrong")
         connection = noise(False, self.private_key, self.preshared_key, initiation[:12], ephemeral)
-        timestamp, remote_boot_id, offered = struct.unpack(">QQB7x", bytes(connection.read_message(initiation[12:132])))
+        payload = bytes(connection.read_message(initiation[12:132]))
+        timestamp, remote_boot_id, offered, remote_capabilities = struct.unpack(">QQBB6x", payload)
         if connection.noise_protocol.handshake_state.rs.public_bytes != self.initiator:
             raise Refused("an unknown peer")
         if timestamp <= self.timestamp:
             raise Refused("a replay")
         self.timestamp = timestamp
         cipher = next(cipher for cipher in preferred if cipher & offered)
-        payload = struct.pack(">QIB7x", boot_id, index, cipher)
+        payload = struct.pack(">QIBB6x", boot_id, index, cipher, capabilities)
         before_mac1 = header(RESPONSE, remote_index) + bytes(connection.write_message(payload))
         response = before_mac1 + mac(mac1_key(initiation[12:44]), before_mac1)
         seal_key, open_key = split(connection)
-        return response, Session(cipher, seal_key, open_key, index, remote_index), remote_boot_id
+        session = Session(cipher, seal_key, open_key, index, remote_index, remote_capabilities)
+        return response, session, remote_boot_id
 
 
 # 4. Sessions
 
 
 class Session:
-    """Keys and indices of both directions, and the packet numbers received on each path."""
+    """Keys and indices of both directions, what the peer can do, and the packet numbers received on each path."""
 
-    def __init__(self, cipher, seal_key, open_key, local_index, remote_index):
+    def __init__(self, cipher, seal_key, open_key, local_index, remote_index, capabilities):
+        self.capabilities = capabilities
         self.seal_key, self.open_key = seal_key, open_key
         self.sealing, self.opening = CIPHERS[cipher](seal_key), CIPHERS[cipher](open_key)
         self.local_index, self.remote_index = local_index, remote_index
@@ -192,6 +197,18 @@ class Data:
 
     def body(self):
         return struct.pack(">BBI", 0x40 | self.bits, self.stream, self.sequence & 0xFFFFFFFF) + self.fragment
+
+
+@dataclasses.dataclass
+class Bundle:
+    frames: list
+    entries: list
+
+
+def bundle(frames, entries):
+    """A bundle of encoded frames and Data that are whole inner packets."""
+    encoded = b"".join(data.body()[:6] + varint(len(data.fragment)) + data.fragment for data in entries)
+    return bytes([BUNDLE]) + varint(len(frames)) + frames + encoded
 
 
 def varint(value):
@@ -252,12 +269,38 @@ def ack(path, numbers, timestamp_us, ack_delay_us, ce_count=0):
 
 
 def parse(body):
-    """A Data, or a list of frames: (name, fields)."""
+    """A Data, a Bundle, or a list of frames: (name, fields)."""
+    if body and body[0] == BUNDLE:
+        return parse_bundle(Reader(body[1:]))
     if body and body[0] >= 0x40:
-        if body[0] > 0x4F or len(body) < 6:
-            raise Refused("no data header")
-        kind, stream, sequence = struct.unpack(">BBI", body[:6])
-        return Data(stream, sequence, kind & 0x0F, body[6:])
+        return Data(*parse_data_header(Reader(body)), body[6:])
+    return parse_frames(body)
+
+
+def parse_data_header(reader):
+    """The stream, the sequence number and the bits."""
+    kind, stream, sequence = struct.unpack(">BBI", reader.take(6))
+    if kind & 0xF0 != 0x40:
+        raise Refused("no data header")
+    return stream, sequence, kind & 0x0F
+
+
+def parse_bundle(reader):
+    """The frames of a bundle, and the entries before the first error."""
+    bundle = Bundle(parse_frames(reader.take(reader.varint())), [])
+    try:
+        while reader.octets and len(bundle.entries) < MAX_BUNDLE_ENTRIES:
+            header = parse_data_header(reader)
+            fragment = reader.take(reader.varint())
+            if not fragment or header[2] & (FIRST | LAST) != FIRST | LAST:
+                raise Refused("an entry is no whole packet")
+            bundle.entries.append(Data(*header, fragment))
+    except Refused:
+        pass
+    return bundle
+
+
+def parse_frames(body):
     reader, frames = Reader(body), []
     while reader.octets:
         kind = reader.number(1)

@@ -3,9 +3,9 @@
 ICMP echo requests over both of them. Prints one line of JSON; exits with 1 and a reason if anything is not as in
 docs/protocol.md.
 
-    protocol_peer.py PRIVATE_KEY PEER_PUBLIC_KEY INNER_SOURCE INNER_DESTINATION SOURCE:PORT=DESTINATION:PORT...
+    protocol_peer.py CAPABILITIES PRIVATE_KEY PEER_PUBLIC_KEY INNER_SOURCE INNER_DESTINATION SOURCE:PORT=DESTINATION:PORT...
 
-Keys are in base64; the order of the addresses is that of the path ids."""
+CAPABILITIES is 1 if this end takes bundles, or 0 as an earlier version of the protocol. Keys are in base64; the order of the addresses is that of the path ids."""
 
 import base64
 import ipaddress
@@ -18,7 +18,7 @@ import sys
 import time
 
 import protocol
-from protocol import Data, Initiation, Reassembly
+from protocol import Bundle, Data, Initiation, Reassembly
 
 STREAM = 7
 TIMEOUT = 60.0
@@ -54,7 +54,8 @@ def echo_reply(packet):
 class Peer:
     """One end of a tunnel."""
 
-    def __init__(self, private_key, remote_public_key, routes):
+    def __init__(self, capabilities, private_key, remote_public_key, routes):
+        self.capabilities = capabilities
         self.private_key, self.remote_public_key = private_key, remote_public_key
         self.sockets = []
         for source, destination in routes:
@@ -72,6 +73,7 @@ class Peer:
         self.reassembly = Reassembly()
         self.packets = []
         self.refused = 0
+        self.bundles = 0
 
     def handshake(self):
         boot_id = int.from_bytes(os.urandom(8), "big")
@@ -82,7 +84,8 @@ class Peer:
             if time.monotonic() >= retry:
                 index = int.from_bytes(os.urandom(3), "big")
                 keys = (self.private_key, self.remote_public_key, bytes(32))
-                initiation = Initiation(*keys, index, time.time_ns(), boot_id, os.urandom(32))
+                numbers = (index, time.time_ns(), boot_id)
+                initiation = Initiation(*keys, *numbers, os.urandom(32), capabilities=self.capabilities)
                 self.initiations[index] = initiation
                 for path, udp in enumerate(self.sockets):
                     udp.send(initiation.message(self.cookies.get(path)))
@@ -120,13 +123,21 @@ class Peer:
             raise SystemExit(f"path {path} arrived by the addresses of path {arrival}")
         self.received[path].add(number)
         content = protocol.parse(body)
-        if isinstance(content, Data):
+        if isinstance(content, Bundle) and not self.capabilities:
+            raise SystemExit("a bundle, although this end takes none")
+        self.bundles += isinstance(content, Bundle)
+        frames, entries = {
+            Bundle: lambda: (content.frames, content.entries),
+            Data: lambda: ([], [content]),
+            list: lambda: (content, []),
+        }[type(content)]()
+        for name, fields in frames:
+            self.on_frame(path, name, fields)
+        for entry in entries:
+            self.packets += [data.fragment for data in self.reassembly.add(entry)]
+        if entries:
             self.data_received[path] += 1
-            self.packets += [data.fragment for data in self.reassembly.add(content)]
             self.send(path, protocol.ack(path, self.received[path], time.monotonic_ns() // 1000, 0))
-        else:
-            for name, fields in content:
-                self.on_frame(path, name, fields)
 
     def on_handshake(self, arrival, message):
         kind, index = protocol.parse_header(message)
@@ -182,6 +193,14 @@ def run(peer, source, destination):
             path = (number + k) % len(peer.sockets)
             sent_data[path].add(peer.send(path, data.body()))
 
+    def send_bundle(path, numbers):
+        nonlocal sequence
+        packets = [echo_request(source, destination, number, 56) for number in numbers]
+        entries = [protocol.fragments(STREAM, sequence + k, packet, 1000)[0] for k, packet in enumerate(packets)]
+        sequence += len(entries)
+        acknowledgement = protocol.ack(path, peer.received[path], time.monotonic_ns() // 1000, 0)
+        sent_data[path].add(peer.send(path, protocol.bundle(acknowledgement, entries)))
+
     def all_replied(numbers):
         while peer.packets:
             reply = echo_reply(peer.packets.pop())
@@ -195,8 +214,11 @@ def run(peer, source, destination):
             peer.send(path, protocol.path_frame(path, protocol.REGULAR if path == regular else protocol.BACKUP))
         before = peer.data_received[regular]
         small, large = range(100 * regular, 100 * regular + 10), range(100 * regular + 50, 100 * regular + 55)
-        for number in small:
-            send_packet(number, 56)
+        if peer.capabilities & peer.session.capabilities & protocol.TAKES_BUNDLES:
+            send_bundle(regular, small)
+        else:
+            for number in small:
+                send_packet(number, 56)
         for number in large:
             send_packet(number, 1200)
         peer.wait(f"replies while path {regular} is regular", lambda: all_replied([*small, *large]))
@@ -205,18 +227,22 @@ def run(peer, source, destination):
                 raise SystemExit(f"reply {number} has other data than its request")
         if peer.data_received[regular] == before:
             raise SystemExit(f"no data on path {regular}, the only regular one")
+    if peer.capabilities & peer.session.capabilities & protocol.TAKES_BUNDLES:
+        more = iter(range(1000, 2000))
+        ask = lambda: send_bundle(0, [next(more) for _ in range(10)])
+        peer.wait("a bundle", lambda: peer.bundles > 0, ask)
     acknowledged = lambda: all(sent <= peer.acknowledged[path] for path, sent in enumerate(sent_data))
     peer.wait("acknowledgements of all data", acknowledged)
     peer.send(0, protocol.CLOSE)
-    return {"replies": len(replies), "data_received": peer.data_received, "refused": peer.refused}
+    return {"replies": len(replies), "data_received": peer.data_received, "refused": peer.refused, "bundles": peer.bundles}
 
 
 def main():
-    private_key, public_key = (base64.b64decode(text) for text in sys.argv[1:3])
-    source, destination = (ipaddress.ip_address(text).packed for text in sys.argv[3:5])
+    private_key, public_key = (base64.b64decode(text) for text in sys.argv[2:4])
+    source, destination = (ipaddress.ip_address(text).packed for text in sys.argv[4:6])
     endpoint = lambda text: (text.rsplit(":", 1)[0], int(text.rsplit(":", 1)[1]))
-    routes = [tuple(endpoint(end) for end in route.split("=")) for route in sys.argv[5:]]
-    print(json.dumps(run(Peer(private_key, public_key, routes), source, destination)))
+    routes = [tuple(endpoint(end) for end in route.split("=")) for route in sys.argv[6:]]
+    print(json.dumps(run(Peer(int(sys.argv[1]), private_key, public_key, routes), source, destination)))
 
 
 if __name__ == "__main__":

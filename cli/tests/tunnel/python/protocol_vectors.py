@@ -37,7 +37,8 @@ def initiate(vector):
     own, remote = vector["initiator"], vector["responder"]
     keys = [bytes.fromhex(text) for text in (own["private_key"], remote["public_key"], vector["preshared_key"])]
     numbers = [number(own[name]) for name in ("session_index", "timestamp", "boot_id")]
-    return Initiation(*keys, *numbers, bytes.fromhex(own["ephemeral_private_key"]), number(own["offered_ciphers"]))
+    bits = [number(own[name]) for name in ("offered_ciphers", "capabilities")]
+    return Initiation(*keys, *numbers, bytes.fromhex(own["ephemeral_private_key"]), *bits)
 
 
 def responder_of(vector):
@@ -49,7 +50,8 @@ def responder_of(vector):
 def respond(responder, vector, message):
     own = vector["responder"]
     numbers = [number(own[name]) for name in ("session_index", "boot_id")]
-    return responder.respond(message, *numbers, bytes.fromhex(own["ephemeral_private_key"]), (number(own["cipher"]),))
+    preferred, capabilities = (number(own["cipher"]),), number(own["capabilities"])
+    return responder.respond(message, *numbers, bytes.fromhex(own["ephemeral_private_key"]), preferred, capabilities)
 
 
 def check(vector):
@@ -62,6 +64,8 @@ def check(vector):
     response, responding, _ = respond(responder, vector, initiation.message())
     equal("response", response, vector["response"])
     initiating, boot_id = initiation.session(response)
+    if [initiating.capabilities, responding.capabilities] != [number(vector[end]["capabilities"]) for end in ("responder", "initiator")]:
+        raise SystemExit("other capabilities")
     equal("boot id", boot_id.to_bytes(8, "big"), vector["responder"]["boot_id"])
     equal("first key", initiating.seal_key, vector["keys"]["initiator_to_responder"])
     equal("second key", initiating.open_key, vector["keys"]["responder_to_initiator"])

@@ -39,6 +39,8 @@ pub(crate) struct Tunnel {
     pub(crate) scheduler: Option<Spanned<Algorithm>>,
     /// Ropewalk: lost fragments are retransmitted.
     pub(crate) retransmit: Option<Spanned<bool>>,
+    /// Ropewalk: pure TCP acknowledgements that wait in the ingress queue give way to newer ones of their connection.
+    pub(crate) ack_filter: Option<Spanned<bool>>,
     /// Ropewalk: packets are delivered in the order in which they were sent.
     pub(crate) in_order: Option<Spanned<bool>>,
     /// Ropewalk: the treatment of a late packet, one that later packets have overtaken.

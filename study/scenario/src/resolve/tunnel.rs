@@ -87,6 +87,7 @@ fn ropewalk(
         congestion: algorithm(table.congestion.as_ref(), default.congestion, files)?,
         scheduler: algorithm(table.scheduler.as_ref(), default.scheduler, files)?,
         retransmit: flag(&table.retransmit, default.retransmit),
+        ack_filter: flag(&table.ack_filter, default.ack_filter),
         in_order: flag(&table.in_order, default.in_order),
         deliver_late: table.late.as_ref().map_or(default.deliver_late, |late| matches!(late.get(), Late::Deliver)),
         max_reorder_timeout: time("max_reorder_timeout", &table.max_reorder_timeout, default.max_reorder_timeout)?,
@@ -181,6 +182,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
     let ropewalk_keys = [
         ("congestion", span(&table.congestion)),
         ("retransmit", span(&table.retransmit)),
+        ("ack_filter", span(&table.ack_filter)),
         ("in_order", span(&table.in_order)),
         ("late", span(&table.late)),
         ("max_reorder_timeout", span(&table.max_reorder_timeout)),

@@ -89,6 +89,7 @@ fn option_changes(old: &TunnelOptions, new: &TunnelOptions) -> Vec<&'static str>
         ("tunnel.congestion", old.congestion != new.congestion),
         ("tunnel.scheduler", old.scheduler != new.scheduler),
         ("tunnel.retransmit", old.retransmit != new.retransmit),
+        ("tunnel.ack-filter", old.ack_filter != new.ack_filter),
         ("tunnel.in-order", old.in_order != new.in_order),
         ("tunnel.late", old.deliver_late != new.deliver_late),
         ("tunnel.max-reorder-timeout", old.max_reorder_timeout != new.max_reorder_timeout),

@@ -141,6 +141,7 @@ pub(super) struct TunnelTable {
     pub(super) congestion: Option<Spanned<NameOrTable>>,
     pub(super) scheduler: Option<Spanned<NameOrTable>>,
     pub(super) retransmit: Option<Spanned<bool>>,
+    pub(super) ack_filter: Option<Spanned<bool>>,
     pub(super) in_order: Option<Spanned<bool>>,
     pub(super) late: Option<Spanned<String>>,
     pub(super) max_reorder_timeout: Option<Spanned<String>>,

@@ -251,6 +251,8 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         backlog_bytes: status.ingress_backlog_bytes,
         marked_packets: counters.ingress_marked_or_trimmed_packets,
         dropped_packets: counters.ingress_dropped_packets,
+        thinned_acks: counters.thinned_acks,
+        bundled_packets: counters.bundled_packets,
     };
     state.max_backlog_packets = state.max_backlog_packets.max(status.reorder_fragments);
     peer.reorder_buffer = ReorderBuffer {

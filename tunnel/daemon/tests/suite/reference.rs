@@ -40,6 +40,7 @@ fn documented_defaults_are_those_of_the_machine() {
         ("scheduler", options.scheduler.name.as_str()),
         ("max-reorder-timeout", &timeout),
         ("retransmit", if options.retransmit { "true" } else { "false" }),
+        ("ack-filter", if options.ack_filter { "true" } else { "false" }),
         ("in-order", if options.in_order { "true" } else { "false" }),
         ("late", if options.deliver_late { "deliver" } else { "drop" }),
     ] {

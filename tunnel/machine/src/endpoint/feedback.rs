@@ -2,7 +2,7 @@
 
 use super::{Endpoint, INITIAL_REORDER_TIMEOUT, MIN_REORDER_TIMEOUT};
 use crate::packet::{Destination, Payload, SEAL_OVERHEAD, Transmit, TransmitBody};
-use crate::path::{BASE_PLPMTU, MAX_ACK_DELAY, PathRole, TunnelPath};
+use crate::path::{BASE_PLPMTU, PathRole, TunnelPath};
 use crate::status::EndpointEvent;
 use units::{Instant, PathId, Span};
 use wire::frame::Frame;
@@ -114,12 +114,17 @@ impl<P: Payload> Endpoint<P> {
             self.control_frames.extend(ack);
             bytes += ack_bytes;
         }
-        let has_unsent = self.has_unsent();
-        let path = self.paths[feedback_path.index()].as_mut()?;
-        path.last_feedback = now;
-        let max_ack_delay = if has_unsent { path.max_ack_delay(bytes as u32) } else { MAX_ACK_DELAY };
-        self.paths.iter_mut().flatten().for_each(|path| path.received.max_ack_delay = max_ack_delay);
+        self.on_acks_sent(now, feedback_path, bytes as u32);
         self.send_frames(now, feedback_path, 0)
+    }
+
+    /// Acknowledgements of so many bytes are sent on a path: how long the next ones may wait follows from what it carries.
+    pub(super) fn on_acks_sent(&mut self, now: Instant, id: PathId, bytes: u32) {
+        let with_data = self.bundling && self.has_unsent();
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        path.last_feedback = now;
+        let max_ack_delay = path.max_ack_delay(bytes, with_data);
+        self.paths.iter_mut().flatten().for_each(|path| path.received.max_ack_delay = max_ack_delay);
     }
 
     /// The path with the minimum round trip among those that work and have lately delivered a datagram, regular ones

@@ -15,9 +15,11 @@
 //! [`poll_event`](Endpoint::poll_event) until they are empty; then nothing until the next input or the
 //! [`deadline`](Endpoint::deadline).
 
+mod bundling;
 mod feedback;
 mod migration;
 mod realtime;
+mod receiving;
 mod reporting;
 mod sending;
 
@@ -25,7 +27,7 @@ use super::config::{EndpointConfig, MAX_PATHS, PathConfig, TunnelOptions};
 use super::entropy::Entropy;
 use super::fragments::FragmentsInFlight;
 use super::ingress::IngressQueue;
-use super::packet::{Arrival, Delivery, Fragment, Payload, Transmit};
+use super::packet::{Delivery, Fragment, Payload, Transmit};
 use super::path::{CandidateOutcome, FragmentOutcomes, PathTimeout, PingPolicy, PongOutcome, TunnelPath};
 use super::realtime::RealtimeClass;
 use super::reorder::{ReorderBuffer, ReorderConfig};
@@ -96,6 +98,10 @@ pub struct Endpoint<P> {
     last_pick: Instant,
     outcomes: FragmentOutcomes,
     control_frames: Vec<Frame>,
+    /// Whether the peer takes bundles.
+    bundling: bool,
+    /// The fragments of the bundle that is sent.
+    bundle: Vec<Fragment<P>>,
     events: VecDeque<EndpointEvent>,
     /// Outcomes of the validation of candidates.
     candidate_outcomes: VecDeque<(PathId, CandidateOutcome)>,
@@ -142,6 +148,8 @@ impl<P: Payload> Endpoint<P> {
             last_pick: Instant::ZERO,
             outcomes: FragmentOutcomes::default(),
             control_frames: Vec::new(),
+            bundling: false,
+            bundle: Vec::new(),
             events: VecDeque::new(),
             candidate_outcomes: VecDeque::new(),
             counters: EndpointCounters::default(),
@@ -261,68 +269,6 @@ impl<P: Payload> Endpoint<P> {
         (bytes.min(u64::from(u16::MAX)) / fragment).max(1) as u32 * fragment as u32
     }
 
-    /// An authentic datagram with a fragment arrived.
-    pub fn receive_data(&mut self, now: Instant, arrival: Arrival, fragment: Fragment<P>) {
-        if !self.has_path(arrival.path) {
-            return;
-        }
-        self.on_data(now);
-        let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
-        path.on_datagram(now, Some(fragment.payload.len()));
-        path.received.add(now, arrival.packet_number, arrival.ce, true);
-        self.control_deadline = self.control_deadline.min(path.received.deadline);
-        let Self { reorder, counters, paths, .. } = self;
-        let is_in_use = |path: PathId| {
-            let last = paths.get(path.index()).and_then(Option::as_ref).and_then(|path| path.last_data_received);
-            last.is_some_and(|last| now.since(last) < PATH_IN_USE_TIME)
-        };
-        reorder.handle(now, arrival.path, fragment, arrival.ce, is_in_use, counters);
-    }
-
-    /// An authentic datagram with frames arrived.
-    pub fn receive_control(&mut self, now: Instant, arrival: Arrival, frames: &[Frame]) {
-        let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) else { return };
-        path.on_datagram(now, None);
-        path.received.add(now, arrival.packet_number, arrival.ce, false);
-        (self.had_input, self.control_deadline) = (true, Instant::ZERO);
-        let (mut pings, mut acked_paths) = (0, [false; MAX_PATHS]);
-        for frame in frames {
-            let is_surplus = match frame {
-                Frame::Ping { .. } => {
-                    pings += 1;
-                    pings > MAX_PINGS_PER_DATAGRAM
-                }
-                Frame::Ack(ack) => {
-                    acked_paths.get_mut(usize::from(ack.path)).is_none_or(|acked| std::mem::replace(acked, true))
-                }
-                _ => false,
-            };
-            if is_surplus {
-                self.counters.malformed_frames += 1;
-            } else {
-                self.on_frame(now, arrival.path, frame);
-            }
-        }
-    }
-
-    fn on_frame(&mut self, now: Instant, arrival_path: PathId, frame: &Frame) {
-        match frame {
-            Frame::Ack(ack) => self.on_ack(now, ack),
-            Frame::Ping { token } => {
-                if let Some(Some(path)) = self.paths.get_mut(arrival_path.index()) {
-                    path.queue_pong(*token);
-                }
-            }
-            Frame::Pong { token } => self.on_pong(now, arrival_path, *token),
-            Frame::ReorderTimeout { micros } => {
-                let timeout = Span::from_micros(u64::from(*micros)).max(MIN_REORDER_TIMEOUT);
-                self.reorder.config.timeout = timeout.min(self.options.max_reorder_timeout);
-            }
-            Frame::Path { path, state } => self.on_path_state(now, PathId(u16::from(*path)), *state),
-            Frame::Close => self.events.push_back(EndpointEvent::Closed),
-        }
-    }
-
     fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let Some(Some(path)) = self.paths.get_mut(usize::from(ack.path)) else { return };
         if !path.on_ack(now, ack, &mut self.outcomes, &mut self.controller) {
@@ -405,13 +351,17 @@ impl<P: Payload> Endpoint<P> {
 
     /// The next datagram to send, if one may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<P>> {
+        self.bundle.clear();
         let control = self.poll_control(now).or_else(|| self.poll_realtime(now));
         if control.is_some() {
             return control;
         }
         let data = self.poll_retransmission(now).or_else(|| self.poll_unsent(now));
-        if data.is_none() && std::mem::take(&mut self.had_input) {
-            self.validate_cwnd(now);
+        if data.is_none() {
+            self.ingress.has_backlog = self.ingress.packet_count > 0;
+            if std::mem::take(&mut self.had_input) {
+                self.validate_cwnd(now);
+            }
         }
         data
     }

@@ -4,7 +4,7 @@ use super::feedback::REORDER_TIMEOUT_INTERVAL;
 use super::{Endpoint, PartlySentPacket};
 use crate::fragments::FragmentsInFlight;
 use crate::packet::{Destination, Fragment, Payload, Transmit, TransmitBody};
-use crate::path::{PathRole, TunnelPath};
+use crate::path::{DatagramData, PathRole, TunnelPath};
 use crate::secondary::SecondaryUse;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::{Instant, PathId, Span};
@@ -43,7 +43,7 @@ impl<P: Payload> Endpoint<P> {
             }
             let Some((number, fragment)) = self.fragments.pop_retransmission() else { continue };
             self.counters.retransmitted_fragments += 1;
-            return self.send_fragment(now, path, number, fragment);
+            return self.retransmit_with_others(now, path, number, fragment);
         }
     }
 
@@ -54,12 +54,17 @@ impl<P: Payload> Endpoint<P> {
         number: u64,
         fragment: Fragment<P>,
     ) -> Option<Transmit<P>> {
-        self.fragments.on_sent(number, path);
-        let tunnel_path = self.paths[path.index()].as_mut()?;
-        let packet_number = tunnel_path.send(now, number, fragment.payload.len(), &mut self.controller);
+        let packet_number = self.send_data(now, path, &DatagramData::single(number, fragment.payload.len()))?;
+        Some(Transmit { path, destination: Destination::Present, packet_number, body: TransmitBody::Data(fragment) })
+    }
+
+    /// Counts a datagram with data as sent, and returns its packet number.
+    pub(super) fn send_data(&mut self, now: Instant, path: PathId, data: &DatagramData) -> Option<u64> {
+        data.fragments.clone().for_each(|number| self.fragments.on_sent(number, path));
+        let packet_number = self.paths[path.index()].as_mut()?.send(now, data, &mut self.controller);
         self.had_input = true;
         self.control_deadline = self.control_deadline.min(self.reorder_timeout_computed + REORDER_TIMEOUT_INTERVAL);
-        Some(Transmit { path, destination: Destination::Present, packet_number, body: TransmitBody::Data(fragment) })
+        Some(packet_number)
     }
 
     pub(super) fn poll_unsent(&mut self, now: Instant) -> Option<Transmit<P>> {
@@ -249,7 +254,7 @@ impl<P: Payload> Endpoint<P> {
         }
         self.counters.new_fragments += 1;
         let number = self.fragments.push(now, &fragment, memory, is_realtime);
-        self.send_fragment(now, path, number, fragment)
+        self.send_with_others(now, path, number, fragment, size)
     }
 
     pub(super) fn validate_cwnd(&mut self, now: Instant) {
@@ -263,7 +268,7 @@ impl<P: Payload> Endpoint<P> {
 }
 
 /// The size of equal fragments of `length`, as few as have at most `max` bytes each.
-fn equal_size(length: u32, max: u32) -> u32 {
+pub(super) fn equal_size(length: u32, max: u32) -> u32 {
     length.div_ceil(length.div_ceil(max).max(1))
 }
 

@@ -86,3 +86,52 @@ fn a_full_ingress_drops_from_the_longest_queue() {
     let first = std::iter::from_fn(|| ingress.pop(ms(0), false, &mut counters)).find(|(stream, ..)| *stream == 1);
     assert_eq!(first.expect("some are left").2.id, 3, "the oldest went");
 }
+
+/// A pure acknowledgement: its connection, and its number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct TestAck(u8, u32);
+
+impl Payload for TestAck {
+    fn len(&self) -> u32 {
+        52
+    }
+    fn slice(&self, _: u32, _: u32) -> Self {
+        *self
+    }
+    fn relation(&self, earlier: &Self) -> QueueRelation {
+        match (self.0 == earlier.0, self.1.cmp(&earlier.1)) {
+            (false, _) => QueueRelation::Unrelated,
+            (true, std::cmp::Ordering::Greater) => QueueRelation::Supersedes,
+            (true, std::cmp::Ordering::Equal) => QueueRelation::Duplicate,
+            (true, std::cmp::Ordering::Less) => QueueRelation::SameFlow,
+        }
+    }
+}
+
+/// What is left of acknowledgements that were pushed into one stream, with or without a backlog.
+fn left_of(ack_filter: bool, acks: &[(bool, TestAck)]) -> (Vec<TestAck>, u64) {
+    let options = TunnelOptions { ack_filter, ..TunnelOptions::default() };
+    let (mut ingress, mut counters) = (IngressQueue::new(&options), EndpointCounters::default());
+    for (has_backlog, ack) in acks {
+        ingress.has_backlog = *has_backlog;
+        ingress.push(ms(0), 1, *ack, &mut counters);
+        ingress.check();
+    }
+    let left = std::iter::from_fn(|| ingress.pop(ms(0), false, &mut counters)).map(|(_, _, ack)| ack).collect();
+    (left, counters.thinned_acks)
+}
+
+#[test]
+fn an_acknowledgement_takes_the_place_of_an_earlier_one_of_its_connection_in_a_backlog_alone() {
+    let pushed = [(false, 0, 1), (false, 0, 2), (true, 7, 5), (true, 0, 3), (true, 7, 6), (true, 0, 4)];
+    let pushed = pushed.map(|(has_backlog, connection, number)| (has_backlog, TestAck(connection, number)));
+    assert_eq!(left_of(true, &pushed), (vec![TestAck(0, 1), TestAck(0, 4), TestAck(7, 6)], 3));
+    assert_eq!(left_of(false, &pushed), (pushed.map(|(_, ack)| ack).to_vec(), 0), "switched off");
+}
+
+#[test]
+fn duplicate_acknowledgements_and_the_one_that_they_repeat_stay() {
+    let pushed = [5, 5, 5, 6, 7].map(|number| (true, TestAck(0, number)));
+    let left = [5, 5, 5, 7].map(|number| TestAck(0, number)).to_vec();
+    assert_eq!(left_of(true, &pushed), (left, 1));
+}

@@ -9,6 +9,7 @@ mod received_packets;
 mod role;
 mod segment_counter;
 mod sent_packets;
+mod small_packets;
 mod status;
 mod steadiness;
 mod validation;
@@ -16,10 +17,10 @@ mod validation;
 pub use candidate::{Candidate, CandidateOutcome};
 pub(super) use pmtud::BASE_PLPMTU;
 pub(super) use probing::PongOutcome;
-pub(crate) use received_packets::MAX_ACK_DELAY;
+use received_packets::MAX_ACK_DELAY;
 pub(super) use received_packets::ReceivedPackets;
 pub(super) use role::PathRole;
-pub(super) use sent_packets::FragmentOutcomes;
+pub(super) use sent_packets::{DatagramData, FragmentOutcomes};
 pub(super) use validation::PingPolicy;
 
 use super::config::PathConfig;
@@ -55,11 +56,14 @@ const MAX_QUEUED_PONGS: usize = 256;
 const MIN_QUEUE_DELAY: Span = Span::from_millis(2);
 /// UDP payload of a datagram with a ping alone, bytes: type and token.
 const PING_BYTES: u64 = SEAL_OVERHEAD as u64 + 9;
-/// Acknowledgements have at most this part of a path that data waits for.
-const MAX_ACK_SHARE: u64 = 32;
+/// Acknowledgements have at most this part of their path.
+const MAX_ACK_SHARE: u64 = 64;
 /// Their maximum delay for that, and the same as a part of a round trip.
 const MAX_SHARED_ACK_DELAY: Span = Span::from_millis(5);
-const ACKS_PER_ROUND_TRIP: u64 = 8;
+const ACKS_PER_ROUND_TRIP: u64 = 4;
+/// Their maximum delay where data waits, with which they go, for the small packets that fill the path; and as above.
+const MAX_BUNDLED_ACK_DELAY: Span = Span::from_millis(25);
+const BUNDLED_ACKS_PER_ROUND_TRIP: u64 = 2;
 /// The rate of a path that nothing paces.
 const UNPACED: Rate = Rate(u64::MAX);
 
@@ -209,7 +213,7 @@ impl TunnelPath {
     /// True if the path works and its congestion window has room.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.validation.up && self.sender.has_room(self.sent.in_flight)
+        self.validation.up && self.sender.has_room(self.sent.in_flight) && !self.is_full_of_small()
     }
 
     /// True if a packet may be sent now.
@@ -283,9 +287,12 @@ impl TunnelPath {
         self.mss + SEAL_OVERHEAD + DATA_HEADER_BYTES
     }
 
-    /// How long acknowledgements with frames of `bytes` may wait that are sent on this path while data waits for it: they
-    /// take from what the data can have.
-    pub(super) fn max_ack_delay(&self, bytes: u32) -> Span {
+    /// How long acknowledgements with frames of `bytes` may wait that are sent on this path: they take from what data can
+    /// have. `with_data`: data waits, and they may go with it.
+    pub(super) fn max_ack_delay(&self, bytes: u32, with_data: bool) -> Span {
+        if with_data && self.is_full_of_small() {
+            return MAX_BUNDLED_ACK_DELAY.min(self.srtt() / BUNDLED_ACKS_PER_ROUND_TRIP).max(MAX_ACK_DELAY);
+        }
         let packet_bytes = bytes + SEAL_OVERHEAD + self.config.header_bytes;
         let delay = self.capacity().time_for(u64::from(packet_bytes) * MAX_ACK_SHARE);
         delay.min(MAX_SHARED_ACK_DELAY).min(self.srtt() / ACKS_PER_ROUND_TRIP).max(MAX_ACK_DELAY)
@@ -296,15 +303,15 @@ impl TunnelPath {
         self.sender.burst(self.pacing_rate(), self.full_packet_bytes())
     }
 
-    /// Sends a fragment of `bytes`; returns the packet number.
-    pub(super) fn send(&mut self, now: Instant, fragment: u64, bytes: u32, controller: &mut ControllerHandle) -> u64 {
+    /// Sends a datagram with data; returns the packet number.
+    pub(super) fn send(&mut self, now: Instant, data: &DatagramData, controller: &mut ControllerHandle) -> u64 {
         if self.sent.is_idle() {
             (self.pto_start, self.pto_count) = (now, 0);
             self.sender.before_send(now, 0, controller);
         }
-        let datagram_bytes = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
+        let datagram_bytes = data.datagram_bytes();
         let full_datagram = self.full_datagram_bytes();
-        let packet_number = self.sent.push_data(now, fragment, bytes, full_datagram, &mut self.sender);
+        let packet_number = self.sent.push_data(now, data, full_datagram, &mut self.sender);
         self.phantom_queue.on_sent(now, datagram_bytes);
         let rate = self.pacing_rate();
         // Of a path that carries small packets alone no more is known than their own rate, by which pacing would delay them

@@ -7,6 +7,7 @@
 use super::segment_counter::SegmentCounter;
 use super::{BASE_PLPMTU, DATA_HEADER_BYTES, SEAL_OVERHEAD};
 use std::collections::VecDeque;
+use std::ops::Range;
 use transport::path::{AckedPackets, Outstanding, PathSender};
 use transport::recovery::SendSnapshot;
 use units::{Instant, Span};
@@ -42,11 +43,43 @@ struct SentPacket {
     /// Full-size segments that the packet counts as: see [`SegmentCounter`].
     segments: u32,
     datagram_bytes: u32,
+    /// Whether the datagram has half the bytes of a full one.
+    is_large: bool,
     /// Bytes of datagrams delivered when it was sent.
     delivered_bytes: u64,
-    /// Number of the fragment among all fragments.
-    fragment: u64,
+    /// Numbers of its fragments among all fragments: of the first, and how many.
+    first_fragment: u64,
+    fragment_count: u32,
     state: SentPacketState,
+}
+
+impl SentPacket {
+    fn fragments(&self) -> Range<u64> {
+        self.first_fragment..self.first_fragment + u64::from(self.fragment_count)
+    }
+}
+
+/// The data of a datagram to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DatagramData {
+    /// Numbers of its fragments.
+    pub(crate) fragments: Range<u64>,
+    /// Bytes of the fragments.
+    pub(crate) bytes: u32,
+    /// Bytes of the body, with headers and frames.
+    pub(crate) body_bytes: u32,
+}
+
+impl DatagramData {
+    /// One fragment of so many bytes.
+    pub(crate) fn single(fragment: u64, bytes: u32) -> Self {
+        Self { fragments: fragment..fragment + 1, bytes, body_bytes: DATA_HEADER_BYTES + bytes }
+    }
+
+    /// Bytes of the UDP payload.
+    pub(crate) fn datagram_bytes(&self) -> u32 {
+        self.body_bytes + SEAL_OVERHEAD
+    }
 }
 
 /// Fragments, by their numbers, that were acknowledged or lost. The buffers are reused.
@@ -57,7 +90,7 @@ pub(crate) struct FragmentOutcomes {
 }
 
 impl FragmentOutcomes {
-    /// How many were acknowledged, and lost.
+    /// How many fragments were acknowledged, and lost.
     pub(super) fn counts(&self) -> [usize; 2] {
         [self.acked.len(), self.lost.len()]
     }
@@ -79,6 +112,10 @@ pub(super) struct SentPackets {
     packets_in_flight: u32,
     /// They, in full-size segments.
     pub(super) in_flight: u32,
+    /// Bytes of their datagrams.
+    pub(super) bytes_in_flight: u64,
+    /// Those of them with half the bytes of a full datagram.
+    large_in_flight: u32,
     segment_counter: SegmentCounter,
     /// Bytes of datagrams with data delivered.
     delivered_bytes: u64,
@@ -126,6 +163,8 @@ impl SentPackets {
             packets: VecDeque::new(),
             packets_in_flight: 0,
             in_flight: 0,
+            bytes_in_flight: 0,
+            large_in_flight: 0,
             segment_counter: SegmentCounter::default(),
             delivered_bytes: 0,
             sampled_bytes: 0,
@@ -159,29 +198,53 @@ impl SentPackets {
         self.segment_counter.has_small_alone()
     }
 
+    /// Packets with data in flight, if all of them are small.
+    pub(super) fn small_in_flight(&self) -> Option<u32> {
+        (self.large_in_flight == 0).then_some(self.packets_in_flight)
+    }
+
+    /// A packet is no longer in flight.
+    fn remove_in_flight(&mut self, number: u64) {
+        let packet = &mut self.packets[(number - self.base) as usize];
+        packet.state = SentPacketState::AckedOrLost;
+        (self.packets_in_flight, self.in_flight) = (self.packets_in_flight - 1, self.in_flight - packet.segments);
+        self.bytes_in_flight -= u64::from(packet.datagram_bytes);
+        self.large_in_flight -= u32::from(packet.is_large);
+    }
+
     /// Whether no packet with data is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.packets_in_flight == 0
     }
 
-    /// Adds a packet with a fragment of `bytes`; returns its packet number. `full_datagram`: bytes of the UDP payload with a
-    /// full fragment.
+    /// Adds a packet with data; returns its packet number. `full_datagram`: bytes of the UDP payload with a full
+    /// fragment.
     pub(super) fn push_data(
         &mut self,
         now: Instant,
-        fragment: u64,
-        bytes: u32,
+        data: &DatagramData,
         full_datagram: u32,
         sender: &mut PathSender,
     ) -> u64 {
-        let datagram_bytes = bytes + DATA_HEADER_BYTES + SEAL_OVERHEAD;
+        let datagram_bytes = data.datagram_bytes();
         let segments = self.segment_counter.count(datagram_bytes, full_datagram);
         let snapshot = sender.on_sent(now, !self.is_idle(), self.in_flight + segments, segments);
         (self.packets_in_flight, self.in_flight) = (self.packets_in_flight + 1, self.in_flight + segments);
-        (self.sent_packets, self.sent_bytes) = (self.sent_packets + 1, self.sent_bytes + u64::from(bytes));
-        let delivered_bytes = self.delivered_bytes;
-        let state = SentPacketState::InFlight;
-        self.push(SentPacket { sent: now, snapshot, segments, datagram_bytes, delivered_bytes, fragment, state })
+        let is_large = datagram_bytes * 2 >= full_datagram;
+        self.bytes_in_flight += u64::from(datagram_bytes);
+        self.large_in_flight += u32::from(is_large);
+        (self.sent_packets, self.sent_bytes) = (self.sent_packets + 1, self.sent_bytes + u64::from(data.bytes));
+        self.push(SentPacket {
+            sent: now,
+            snapshot,
+            segments,
+            datagram_bytes,
+            is_large,
+            delivered_bytes: self.delivered_bytes,
+            first_fragment: data.fragments.start,
+            fragment_count: (data.fragments.end - data.fragments.start) as u32,
+            state: SentPacketState::InFlight,
+        })
     }
 
     /// Adds a packet of frames only; returns its packet number.
@@ -195,8 +258,10 @@ impl SentPackets {
             snapshot: SendSnapshot::default(),
             segments: 0,
             datagram_bytes: 0,
+            is_large: false,
             delivered_bytes: 0,
-            fragment: 0,
+            first_fragment: 0,
+            fragment_count: 0,
             state: SentPacketState::Control,
         })
     }
@@ -264,15 +329,13 @@ impl SentPackets {
         if packet.state != SentPacketState::InFlight {
             return;
         }
-        packet.state = SentPacketState::AckedOrLost;
-        (self.packets_in_flight, self.in_flight) = (self.packets_in_flight - 1, self.in_flight - packet.segments);
         let SentPacket { sent, segments, snapshot, .. } = packet;
         sender.on_delivered(&mut progress.acked.rate_sample, number, *sent, *segments, snapshot);
         self.delivered_bytes += u64::from(packet.datagram_bytes);
         if progress.newest.is_none_or(|(newest, _)| number > newest) {
             progress.newest = Some((number, packet.delivered_bytes));
         }
-        outcomes.acked.push(packet.fragment);
+        outcomes.acked.extend(packet.fragments());
         if packet.datagram_bytes > BASE_PLPMTU {
             self.large_losses = None;
         }
@@ -280,6 +343,7 @@ impl SentPackets {
             let sent = packet.sent;
             progress.acked.rtt = Some(self.update_rtt_and_delay(progress.now, sent, progress.ack, sender));
         }
+        self.remove_in_flight(number);
     }
 
     /// Takes the samples of the largest acknowledged packet: round-trip time without the peer's delay, and one-way
@@ -333,14 +397,13 @@ impl SentPackets {
                 self.loss_time = deadline;
                 return;
             }
-            packet.state = SentPacketState::AckedOrLost;
             self.newest_lost = Some(packet.snapshot);
-            outcomes.lost.push(packet.fragment);
+            outcomes.lost.extend(packet.fragments());
             if packet.datagram_bytes > BASE_PLPMTU {
                 self.large_losses.get_or_insert((now, 0)).1 += 1;
             }
-            (self.packets_in_flight, self.in_flight) = (self.packets_in_flight - 1, self.in_flight - packet.segments);
             sender.count_lost(packet.segments);
+            self.remove_in_flight(number);
             if self.recently_lost.len() == MAX_REMEMBERED_LOSSES {
                 self.recently_lost.pop_front();
             }
@@ -383,7 +446,8 @@ impl SentPackets {
 
     /// Fragments in flight, oldest first.
     pub(super) fn fragments(&self) -> impl Iterator<Item = u64> + '_ {
-        self.packets.iter().filter(|packet| packet.state == SentPacketState::InFlight).map(|packet| packet.fragment)
+        let in_flight = self.packets.iter().filter(|packet| packet.state == SentPacketState::InFlight);
+        in_flight.flat_map(SentPacket::fragments)
     }
 
     /// The path leads elsewhere: everything in flight is lost.
@@ -391,6 +455,7 @@ impl SentPackets {
         outcomes.lost.extend(self.fragments());
         sender.count_lost(self.in_flight);
         (self.base, self.packets_in_flight, self.in_flight) = (self.next_packet_number(), 0, 0);
+        (self.bytes_in_flight, self.large_in_flight) = (0, 0);
         self.packets.clear();
         (self.loss_time, self.large_losses) = (Instant::NEVER, None);
     }
@@ -406,7 +471,8 @@ impl SentPackets {
     #[inline]
     pub(super) fn pto(&self, sender: &PathSender) -> Span {
         let rtt = sender.rtt();
-        rtt.srtt() + (rtt.mdev() * 4).max(GRANULARITY) + super::received_packets::MAX_ACK_DELAY
+        let max_ack_delay = super::MAX_SHARED_ACK_DELAY.min(rtt.srtt() / super::ACKS_PER_ROUND_TRIP);
+        rtt.srtt() + (rtt.mdev() * 4).max(GRANULARITY) + max_ack_delay.max(super::MAX_ACK_DELAY)
     }
 
     /// A probe was answered. The minimum round trip of probes is the RTT estimate until data is acknowledged: a path's
@@ -431,72 +497,4 @@ impl SentPackets {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use units::PathId;
-    use wire::frame::AckRanges;
-
-    fn path() -> (SentPackets, PathSender, FragmentOutcomes) {
-        let sender = PathSender::new(PathId(0), u32::MAX, Span::from_secs(1));
-        (SentPackets::new(0), sender, FragmentOutcomes::default())
-    }
-
-    fn millis(ms: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(ms)
-    }
-
-    /// Everything up to `largest` has arrived.
-    fn ack(largest: u32, ce_count: u32) -> Ack {
-        let mut ranges = AckRanges::default();
-        ranges.push(0, largest + 1);
-        Ack { path: 0, largest, ack_delay_us: 0, receive_timestamp_us: 0, ce_count, ranges }
-    }
-
-    #[test]
-    fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
-        let (mut packets, mut sender, mut outcomes) = path();
-        for fragment in 0..5 {
-            assert_eq!(packets.push_data(millis(1), fragment, 1000, 1100, &mut sender), fragment);
-        }
-        let mut marks = |largest, ce_count| {
-            let acked = packets.on_ack(millis(1), &ack(largest, ce_count), &mut sender, &mut outcomes);
-            acked.expect("all was sent").marked
-        };
-        // The second one was sent before the first, by another path.
-        assert_eq!([marks(1, 1), marks(0, 0), marks(3, 1), marks(4, 2)], [1, 0, 0, 1]);
-    }
-
-    /// 30 datagrams of 100 bytes and one of 1000 are four segments of 1000 bytes, in flight and delivered.
-    #[test]
-    fn small_packets_take_no_more_of_the_window_than_their_bytes() {
-        let (mut packets, mut sender, mut outcomes) = path();
-        for fragment in 0..31 {
-            let datagram = if fragment == 30 { 1000 } else { 100 };
-            let bytes = datagram - DATA_HEADER_BYTES - SEAL_OVERHEAD;
-            packets.push_data(millis(1), fragment, bytes, 1000, &mut sender);
-        }
-        assert_eq!(packets.in_flight, 4);
-        assert!(packets.on_ack(millis(9), &ack(29, 0), &mut sender, &mut outcomes).is_some());
-        assert_eq!((packets.in_flight, sender.delivered(), packets.is_idle()), (1, 3, false));
-        assert!(packets.on_ack(millis(9), &ack(30, 0), &mut sender, &mut outcomes).is_some());
-        assert_eq!((packets.in_flight, sender.delivered(), packets.is_idle()), (0, 4, true));
-    }
-
-    /// RFC 6298, section 2: the first sample is the estimate, a later one counts for an eighth.
-    #[test]
-    fn the_minimum_probe_rtt_counts_until_data_is_acknowledged_and_a_much_shorter_one_on_an_idle_path() {
-        let (mut packets, mut sender, mut outcomes) = path();
-        for (ms, rtt, expected) in [(1, 1500, 1500), (2, 20, 20), (3, 400, 20)] {
-            packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
-            assert_eq!(sender.rtt().srtt(), Span::from_millis(expected));
-        }
-        packets.push_data(millis(10), 1, 1000, 1100, &mut sender);
-        assert!(packets.on_ack(millis(50), &ack(0, 0), &mut sender, &mut outcomes).is_some());
-        let (delay, _) = packets.one_way_delay.unwrap();
-        for (ms, rtt, expected, change) in [(60, 30, 22_500, 0), (70, 20, 22_500, 0), (80, 10, 10_000, 12_500)] {
-            packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
-            assert_eq!(sender.rtt().srtt(), Span::from_micros(expected));
-            assert_eq!(packets.one_way_delay.map(|(mean, _)| mean), Some(delay.wrapping_sub(change)));
-        }
-    }
-}
+mod tests;

@@ -186,3 +186,39 @@ fn acknowledgements_of_many_lossy_paths_fit_several_datagrams() {
     let paths = frames.iter().filter_map(|(_, frame)| if let Frame::Ack(ack) = frame { Some(ack.path) } else { None });
     assert!(paths.eq(0..16), "each path once: {frames:?}");
 }
+
+/// Datagrams with data that 16 packets take which are offered at once, and packets in bundles; the forward link of the only
+/// path is dark for 5 ms if `is_dark`.
+fn datagrams_of_sixteen_packets(seed: u64, is_dark: bool) -> (u64, u64) {
+    let link = LinkConfig::clean(100, 5);
+    let forward = if is_dark { link.with_outage(ms(500), ms(505)) } else { link };
+    let mut simulation = simulation(seed, vec![[forward, link]], &options("bbr", "minrtt"), Span::ZERO);
+    simulation.run_until(ms(501));
+    simulation.with_host(0, |host, now| {
+        (0..16).for_each(|id| {
+            let packet = Bytes { id, start: 0, end: 60, length: 60 };
+            host.endpoint.offer(now, (id % 2) as u8, packet);
+        });
+    });
+    simulation.run_for(Span::from_secs(1));
+    for stream in 0..2 {
+        assert!(
+            simulation.hosts[1].ids(stream).into_iter().eq((u64::from(stream)..16).step_by(2)),
+            "once and in order"
+        );
+    }
+    let status = simulation.hosts[0].endpoint.status();
+    (status.paths[0].sent_packets, status.counters.bundled_packets)
+}
+
+#[test]
+fn packets_that_wait_leave_in_one_datagram_if_the_peer_takes_bundles() {
+    assert_eq!(datagrams_of_sixteen_packets(2, false), (1, 16));
+    assert_eq!(datagrams_of_sixteen_packets(1, false), (16, 0), "a peer of an earlier version");
+}
+
+#[test]
+fn the_packets_of_a_lost_bundle_are_retransmitted_in_bundles() {
+    let (datagrams, bundled) = datagrams_of_sixteen_packets(2, true);
+    assert!((2..=4).contains(&datagrams) && bundled >= 32, "{datagrams} datagrams, {bundled} packets in bundles");
+}

@@ -35,6 +35,7 @@ impl Payload for Bytes {
 #[derive(Clone, Debug)]
 enum Body {
     Data(Fragment<Bytes>),
+    Bundle(Vec<Frame>, Vec<Fragment<Bytes>>),
     Frames(Vec<Frame>),
 }
 
@@ -59,7 +60,8 @@ pub(crate) struct TestHost {
 
 pub(crate) type Simulation = testnet::Simulation<TestHost>;
 
-/// Two endpoints over these paths; the second one's clock is ahead of the first one's.
+/// Two endpoints over these paths, which take bundles if the seed is even; the second one's clock is ahead of the first
+/// one's.
 pub(crate) fn simulation(
     seed: u64,
     links: Vec<[LinkConfig; 2]>,
@@ -67,7 +69,11 @@ pub(crate) fn simulation(
     clock_offset: Span,
 ) -> Simulation {
     let paths = links.len() as u16;
-    let host = |index, clock_offset| TestHost { clock_offset, ..TestHost::new(options, 2 * seed + index, paths) };
+    let host = |index, clock_offset| {
+        let mut host = TestHost { clock_offset, ..TestHost::new(options, 2 * seed + index, paths) };
+        host.endpoint.set_bundling(seed.is_multiple_of(2));
+        host
+    };
     Simulation::new(seed, links, [host(0, Span::ZERO), host(1, clock_offset)])
 }
 
@@ -134,6 +140,7 @@ impl testnet::Host for TestHost {
         let arrival = Arrival { path, packet_number: datagram.packet_number, ce: false };
         match datagram.body {
             Body::Data(data) => self.endpoint.receive_data(now, arrival, data),
+            Body::Bundle(frames, data) => self.endpoint.receive_bundle(now, arrival, &frames, data.into_iter()),
             Body::Frames(frames) => self.endpoint.receive_control(now, arrival, &frames),
         }
     }
@@ -145,6 +152,14 @@ impl testnet::Host for TestHost {
             TransmitBody::Data(data) => {
                 let bytes = data.payload.len() + 34;
                 (Body::Data(data), bytes)
+            }
+            TransmitBody::Bundle => {
+                let (frames, data) = (self.endpoint.control_frames().to_vec(), self.endpoint.bundle().to_vec());
+                let frame_bytes = wire::frame::Bundle::frames_len(frames.iter().map(Frame::len).sum());
+                let entry_len = |entry: &Fragment<Bytes>| wire::frame::Bundle::entry_len(entry.payload.len() as usize);
+                let bytes = 28 + frame_bytes + data.iter().map(entry_len).sum::<usize>();
+                assert!(bytes as u32 <= PATH_CONFIG.max_datagram_size, "{bytes} bytes of a bundle");
+                (Body::Bundle(frames, data), bytes as u32)
             }
             TransmitBody::Control { pad_to } => {
                 (Body::Frames(self.endpoint.control_frames().to_vec()), pad_to.max(40) + 28)

@@ -190,7 +190,10 @@ impl TestHost {
         let Identity { seed, index, private, peer_key, options } = identity.clone();
         let mut rng = RngStream::named(seed + index as u64, "entropy");
         let entropy = move |bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = rng.bits() as u8);
-        let peers = SealDevice::new(seal::HandshakeConfig::new(PrivateKey::from_bytes(private)), Box::new(entropy));
+        let mut config = seal::HandshakeConfig::new(PrivateKey::from_bytes(private));
+        // Now and then one end or both are of a version without bundles.
+        config.capabilities = if (seed + index as u64).is_multiple_of(4) { 0 } else { config.capabilities };
+        let peers = SealDevice::new(config, Box::new(entropy));
         let mut node = Node::new(peers, Box::new(|_| PATH_CONFIG));
         let new_config = Box::new(move || {
             options.endpoint_config(&[], Entropy::seeded(2 * seed + index as u64)).expect("registered algorithms")

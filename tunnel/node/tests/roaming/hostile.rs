@@ -77,7 +77,7 @@ impl HostilePeer {
     fn open(&mut self, mut datagram: Datagram) -> Option<Received> {
         let (opened, body) = self.peer.receive(self.network.now, &mut datagram.bytes)?;
         let frames = match Body::parse(&body).expect("the server's are well-formed") {
-            Body::Data(..) => None,
+            Body::Data(..) | Body::Bundle(_) => None,
             Body::Control(frames) => Some(frames.map_while(Result::ok).collect()),
         };
         let (destination, path, packet_number) = (datagram.destination, opened.path, opened.packet_number);

@@ -1,6 +1,6 @@
 //! Encoding and decoding of frames. Nothing is allocated, except when the caller's vector has to grow.
 
-use super::{Ack, AckRanges, DataHeader, Frame, PathState};
+use super::{Ack, AckRanges, Bundle, DataHeader, Frame, PathState};
 use crate::reader::Reader;
 use crate::{Malformed, varint};
 
@@ -29,16 +29,20 @@ pub enum Body<'a> {
     Data(DataHeader, &'a [u8]),
     /// Control frames, read one by one.
     Control(Frames<'a>),
+    /// Whole inner packets, and control frames.
+    Bundle(Bundle<'a>),
 }
 
 impl<'a> Body<'a> {
     /// Parses a body, whose first byte distinguishes data from control. An empty body is control without frames.
     ///
     /// # Errors
-    /// `Truncated` if a data header is cut short, `Type` for a first byte above those of data.
+    /// `Truncated` if a data header or the frames of a bundle are cut short, `Type` for a first byte above those of
+    /// bundles.
     pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         match body.first() {
             None | Some(..data::TYPE) => Ok(Self::Control(Frames(Reader(body)))),
+            Some(&Bundle::TYPE) => Bundle::parse(body).map(Self::Bundle),
             Some(_) => DataHeader::parse(body).map(|(header, fragment)| Self::Data(header, fragment)),
         }
     }
@@ -189,7 +193,7 @@ impl AckRanges {
 
 /// Iterator over the control frames of a body. Ends at padding, at the end of the bytes, or after the first error.
 #[derive(Clone, Debug)]
-pub struct Frames<'a>(Reader<'a>);
+pub struct Frames<'a>(pub(super) Reader<'a>);
 
 impl Frames<'_> {
     fn read(&mut self) -> Result<Option<Frame>, Malformed> {

@@ -15,6 +15,8 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
     if context.is_mpt {
         let help = "MPT's protocol has no acknowledgements: remove it";
         context.refuse(values.retransmit.as_ref(), "retransmit", help);
+        let help = "MPT's tunnel has no queue in which acknowledgements wait: remove it";
+        context.refuse(values.ack_filter.as_ref(), "ack-filter", help);
     }
     let congestion =
         values.congestion.as_ref().and_then(|choice| context.ok(congestion(choice, context.is_mpt, context.folder)));
@@ -25,6 +27,7 @@ pub(super) fn options(table: Option<&TunnelTable>, weights: &[u32], context: &mu
         scheduler: scheduler.unwrap_or(default.scheduler),
         retransmit: !context.is_mpt && flag(values.retransmit.as_ref(), default.retransmit),
         in_order: flag(values.in_order.as_ref(), default.in_order),
+        ack_filter: flag(values.ack_filter.as_ref(), default.ack_filter),
         deliver_late: deliver_late(values.late.as_ref(), context).unwrap_or(default.deliver_late),
         max_reorder_timeout: timeout.unwrap_or(default.max_reorder_timeout),
         ..default

@@ -192,6 +192,10 @@ impl RopewalkEngine {
                 (outer_tos(data.payload.tos), path_queue.queue.padded_len(len))
             }
             TransmitBody::Data(data) => (outer_tos(data.payload.tos), len),
+            TransmitBody::Bundle => {
+                let first = node.endpoint(id).and_then(|endpoint| endpoint.bundle().first());
+                (first.map_or(0, |fragment| outer_tos(fragment.payload.tos)), len)
+            }
             TransmitBody::Control { .. } => (0, len),
         };
         path_queue.queue.push(&mut sockets[path_queue.socket], len, tos, |datagram| {

@@ -1,8 +1,9 @@
 //! The payload of the machine in the daemon: bytes of a pooled buffer, and the offload flag of the device.
 
+use super::outer_tos;
 use crate::data_plane::buffer::{BufferSlice, OVERHEAD_BYTES};
-use machine::{PacketBuffer, Payload};
-use wire::inner::ecn;
+use machine::{PacketBuffer, Payload, QueueRelation};
+use wire::inner::{ack, ecn};
 use wire::segment::trim_first;
 use wire::virtio::VirtioNetHeader;
 
@@ -66,6 +67,12 @@ impl PacketSlice {
         Self { is_message: true, ..Self::new(bytes, false, 0) }
     }
 
+    /// The inner packet's connection, and the packet as a pure acknowledgement, if it is one.
+    fn tcp(&self) -> Option<(ack::Connection, Option<ack::PureAck<'_>>)> {
+        let skip = if self.offload { VirtioNetHeader::LEN } else { 0 };
+        self.bytes.get(skip..).filter(|_| !self.is_message).and_then(ack::parse)
+    }
+
     /// Copies all bytes to the beginning of `buffer`; the remainder becomes 0.
     pub(super) fn write(&self, buffer: &mut [u8]) {
         let (prefix, remainder) = buffer.split_at_mut(self.prefix.bytes().len());
@@ -94,6 +101,23 @@ impl Payload for PacketSlice {
 
     fn detach(&mut self) {
         self.bytes.detach();
+    }
+
+    fn may_share_datagram(&self, other: &Self) -> bool {
+        outer_tos(self.tos) == outer_tos(other.tos)
+    }
+
+    /// A super-packet is no acknowledgement.
+    fn relation(&self, earlier: &Self) -> QueueRelation {
+        let (Some((connection, ack)), Some((other, earlier))) = (self.tcp(), earlier.tcp()) else {
+            return QueueRelation::Unrelated;
+        };
+        match (ack, earlier) {
+            _ if connection != other => QueueRelation::Unrelated,
+            (Some(ack), Some(earlier)) if ack.is_duplicate_of(&earlier) => QueueRelation::Duplicate,
+            (Some(ack), Some(earlier)) if ack.supersedes(&earlier) => QueueRelation::Supersedes,
+            _ => QueueRelation::SameFlow,
+        }
     }
 
     /// Marks an ECN-capable packet, and keeps a relay message; otherwise drops the first segment of a super-packet.
@@ -155,9 +179,9 @@ mod tests {
             let mut bytes = vec![0; 20];
             (bytes[0], bytes[1]) = (0x45, tos);
             let mut packet = PacketSlice::new(bytes.into(), false, tos);
-            assert_eq!(super::super::outer_tos(packet.tos), outer);
+            assert_eq!(outer_tos(packet.tos), outer);
             assert_eq!(packet.signal_congestion(), inner.is_some());
-            assert_eq!(super::super::outer_tos(packet.tos), outer);
+            assert_eq!(outer_tos(packet.tos), outer);
             let mut sent = [0; 20];
             packet.write(&mut sent);
             assert_eq!(sent[1], inner.unwrap_or(tos));

@@ -15,7 +15,7 @@ fn encode(frames: &[Frame]) -> Vec<u8> {
 fn decode(body: &[u8]) -> Result<Vec<Frame>, Malformed> {
     match Body::parse(body)? {
         Body::Control(frames) => frames.collect(),
-        Body::Data(..) => panic!("data"),
+        Body::Data(..) | Body::Bundle(_) => panic!("data"),
     }
 }
 
@@ -80,7 +80,7 @@ fn malformed_frames_are_rejected() {
     ] {
         assert_eq!(decode(bytes), Err(reason), "{bytes:?}");
     }
-    assert_eq!(Body::parse(&[0x50, 0, 0, 0, 0, 0]).unwrap_err(), Malformed::Type);
+    assert_eq!(Body::parse(&[0x51, 0, 0, 0, 0, 0]).unwrap_err(), Malformed::Type);
 }
 
 #[test]

@@ -1,0 +1,68 @@
+use super::*;
+use units::PathId;
+use wire::frame::AckRanges;
+
+fn path() -> (SentPackets, PathSender, FragmentOutcomes) {
+    let sender = PathSender::new(PathId(0), u32::MAX, Span::from_secs(1));
+    (SentPackets::new(0), sender, FragmentOutcomes::default())
+}
+
+fn millis(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(ms)
+}
+
+/// Everything up to `largest` has arrived.
+fn ack(largest: u32, ce_count: u32) -> Ack {
+    let mut ranges = AckRanges::default();
+    ranges.push(0, largest + 1);
+    Ack { path: 0, largest, ack_delay_us: 0, receive_timestamp_us: 0, ce_count, ranges }
+}
+
+#[test]
+fn a_mark_counts_once_in_whatever_order_acknowledgements_come() {
+    let (mut packets, mut sender, mut outcomes) = path();
+    for fragment in 0..5 {
+        let data = DatagramData::single(fragment, 1000);
+        assert_eq!(packets.push_data(millis(1), &data, 1100, &mut sender), fragment);
+    }
+    let mut marks = |largest, ce_count| {
+        let acked = packets.on_ack(millis(1), &ack(largest, ce_count), &mut sender, &mut outcomes);
+        acked.expect("all was sent").marked
+    };
+    // The second one was sent before the first, by another path.
+    assert_eq!([marks(1, 1), marks(0, 0), marks(3, 1), marks(4, 2)], [1, 0, 0, 1]);
+}
+
+/// 30 datagrams of 100 bytes and one of 1000 are four segments of 1000 bytes, in flight and delivered.
+#[test]
+fn small_packets_take_no_more_of_the_window_than_their_bytes() {
+    let (mut packets, mut sender, mut outcomes) = path();
+    for fragment in 0..31 {
+        let datagram = if fragment == 30 { 1000 } else { 100 };
+        let bytes = datagram - DATA_HEADER_BYTES - SEAL_OVERHEAD;
+        packets.push_data(millis(1), &DatagramData::single(fragment, bytes), 1000, &mut sender);
+    }
+    assert_eq!(packets.in_flight, 4);
+    assert!(packets.on_ack(millis(9), &ack(29, 0), &mut sender, &mut outcomes).is_some());
+    assert_eq!((packets.in_flight, sender.delivered(), packets.is_idle()), (1, 3, false));
+    assert!(packets.on_ack(millis(9), &ack(30, 0), &mut sender, &mut outcomes).is_some());
+    assert_eq!((packets.in_flight, sender.delivered(), packets.is_idle()), (0, 4, true));
+}
+
+/// RFC 6298, section 2: the first sample is the estimate, a later one counts for an eighth.
+#[test]
+fn the_minimum_probe_rtt_counts_until_data_is_acknowledged_and_a_much_shorter_one_on_an_idle_path() {
+    let (mut packets, mut sender, mut outcomes) = path();
+    for (ms, rtt, expected) in [(1, 1500, 1500), (2, 20, 20), (3, 400, 20)] {
+        packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
+        assert_eq!(sender.rtt().srtt(), Span::from_millis(expected));
+    }
+    packets.push_data(millis(10), &DatagramData::single(1, 1000), 1100, &mut sender);
+    assert!(packets.on_ack(millis(50), &ack(0, 0), &mut sender, &mut outcomes).is_some());
+    let (delay, _) = packets.one_way_delay.unwrap();
+    for (ms, rtt, expected, change) in [(60, 30, 22_500, 0), (70, 20, 22_500, 0), (80, 10, 10_000, 12_500)] {
+        packets.on_probe(millis(ms), Span::from_millis(rtt), &mut sender);
+        assert_eq!(sender.rtt().srtt(), Span::from_micros(expected));
+        assert_eq!(packets.one_way_delay.map(|(mean, _)| mean), Some(delay.wrapping_sub(change)));
+    }
+}
