@@ -219,8 +219,11 @@ impl Scene {
         let route = self.route.clone();
         if let Ok(Some(opened)) = self.node.open(now, &route, datagram) {
             let buffer: Arc<[u8]> = (&*datagram).into();
-            let payload =
-                |range: std::ops::Range<usize>, _| Bytes { buffer, start: range.start as u32, end: range.end as u32 };
+            let payload = |range: std::ops::Range<usize>, _| Bytes {
+                buffer: buffer.clone(),
+                start: range.start as u32,
+                end: range.end as u32,
+            };
             let _ = self.node.process(now, &route, false, opened, datagram, payload);
         }
         if self.node.deadline(now) <= now {
