@@ -22,7 +22,7 @@ const FEATURES: [(bool, &str); 4] = [
     (cfg!(feature = "study"), "study   run, list, report, merge, compare, claims, schema"),
     (
         cfg!(feature = "tunnel"),
-        "tunnel  setup, up, down, reload, show, top, ping, check, genkey, pubkey, genpsk, tunnel",
+        "tunnel  setup, up, down, reload, show, top, ping, check, portal, genkey, pubkey, genpsk, tunnel",
     ),
     (cfg!(feature = "lab"), "lab     doctor, demo, run --on kernel"),
     (cfg!(feature = "kernel"), "kernel  kernel load, unload, list, status, check"),

@@ -8,8 +8,8 @@ const FEATURES: &[(&str, &[&str])] = &[
     (
         "tunnel",
         &[
-            "setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "genkey", "pubkey", "genpsk",
-            "tunnel",
+            "setup", "up", "down", "reload", "show", "top", "ping", "test", "check", "portal", "genkey", "pubkey",
+            "genpsk", "tunnel",
         ],
     ),
     ("lab", &["doctor", "demo"]),

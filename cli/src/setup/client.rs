@@ -3,22 +3,27 @@
 //! The tunnel starts with its inner networks alone. Only once the server answers through it do the other networks follow, so
 //! that a set-up that fails leaves this machine's traffic where it was.
 
+use super::access::user_ids;
+use super::choices::{Choices, choose};
 use super::client_uplinks::{ClientUplinks, find};
 use super::firewall::sysctl_steps;
 use super::host;
 use super::inner;
-use super::plan::{NewFile, Plan, Step, Traffic, words};
-use super::record::{ClientRecord, Record, Undo};
+use super::plan::{NewFile, Plan, Step, Traffic};
+use super::promises::{Lan, Promises};
+use super::record::{ClientRecord, Record};
+use super::ruleset::{self, Surroundings};
 use super::service::Service;
 use super::token::Token;
 use super::{
-    Go, SetupClient, base_steps, carry_out, clients, config_file, enrolment, environment, key_file, probe, trial,
+    DAEMON_USER, Go, SetupClient, base_steps, carry_out, clients, config_file, enrolment, environment, key_file, probe,
+    trial,
 };
 use crate::{Failure, output};
 use daemon::config::unix_time;
-use daemon::control_plane::has_strict_reverse_path;
 use ipnet::IpNet;
 use std::fmt::Write as _;
+use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
@@ -61,23 +66,39 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
     let private_key = of_token.as_ref().map_or_else(daemon::keys::genkey, |client| client.private_key.clone().into());
     let networks = networks(&token, &arguments.networks);
     let uplinks = find(name, &token, &networks)?;
+    let choices = choose(arguments, &token, &uplinks.devices)?;
     let login = trial::remote_login().filter(|login| trial::is_affected(*login, &networks));
-    let plan = plan(arguments, &token, &uplinks, &networks, &private_key, login);
+    let plan = plan(arguments, &token, &uplinks, &networks, &private_key, &choices, login);
     let is_resumed = of_token.is_some();
-    let client = ClientRecord { token: one_time_key, private_key: private_key.to_string() };
-    let mut record = Record { interface: name.clone(), client: Some(client), ..Record::default() };
-    let is_start = |step: &Step| matches!(step, Step::Start(_));
-    let start = plan.steps.iter().position(is_start).unwrap_or(plan.steps.len());
+    let taken = of_token.map_or_else(Vec::new, |client| client.taken);
+    let client = ClientRecord { token: one_time_key, private_key: private_key.to_string(), taken: taken.clone() };
+    let promises = Promises { sysctls: choices.sysctls, client: choices.promises, server: None };
+    let mut record = Record { interface: name.clone(), client: Some(client), promises, ..Record::default() };
+    let position = |is: fn(&Step) -> bool| plan.steps.iter().position(is).unwrap_or(plan.steps.len());
+    let start = position(|step| matches!(step, Step::Start(_)));
+    let traffic = position(|step| matches!(step, Step::Traffic(_)));
     if carry_out(&plan, start, &mut record, arguments.dry_run, arguments.yes)? == Go::No {
         return Ok(());
     }
-    enrolment::enrol(name, &token, &uplinks.endpoints, &private_key, is_resumed)?;
-    plan.carry_out(start..=start, &mut record).map_err(environment)?;
+    let lans: Vec<IpNet> = record.promises.client.lans.iter().map(|lan| lan.network).collect();
+    let new = enrolment::enrol(name, &token, &uplinks.endpoints, &private_key, is_resumed, &lans)?;
+    note_taken(&mut record, &token, new.unwrap_or(taken));
+    plan.carry_out(start..traffic, &mut record).map_err(environment)?;
     probe::report(name, &token, uplinks.paths.len())?;
     let trial_time = arguments.confirm_within.or(login.filter(|_| !arguments.yes).map(|_| trial::TIME_S));
-    trial::take(&plan, start + 1, &mut record, trial_time)?;
+    trial::take(&plan, traffic, &mut record, trial_time)?;
     complete(name, &token, record, trial_time)?;
     trial_time.map_or(Ok(()), |seconds| trial::ask(name, login, seconds, arguments.yes))
+}
+
+/// Notes which of the networks behind this host the server has taken: the others are translated.
+fn note_taken(record: &mut Record, token: &Token, taken: Vec<IpNet>) {
+    let lans = &mut record.promises.client.lans;
+    for lan in lans.iter_mut() {
+        lan.is_translated = !taken.iter().chain(&token.lans).any(|network| network.contains(&lan.network));
+    }
+    translated(lans).iter().for_each(|note| output::warn(&format!("note: {note}")));
+    record.client.iter_mut().for_each(|client| client.taken.clone_from(&taken));
 }
 
 /// Completes a set-up through whose tunnel the server answers also now that it has this machine's traffic.
@@ -99,6 +120,18 @@ fn complete(name: &str, token: &Token, mut record: Record, trial_time: Option<u3
     output::print(&format!(
         "`ropewalk test` measures rates, `ropewalk top {name}` watches it, `ropewalk setup remove` undoes it.\n"
     ))
+}
+
+/// What it means for networks behind this host that the server did not take them.
+fn translated(lans: &[Lan]) -> Option<String> {
+    let lans: Vec<_> = lans.iter().filter(|lan| lan.is_translated).map(|lan| lan.network.to_string()).collect();
+    (!lans.is_empty()).then(|| {
+        format!(
+            "the server has {} from elsewhere, or it is no private network: its packets get this machine's inner address. \
+             It has Internet; no port is forwarded to it, and other sites do not reach it",
+            lans.join(", ")
+        )
+    })
 }
 
 pub(super) fn with_port(host: &str, port: u16) -> String {
@@ -136,6 +169,20 @@ fn list<T: ToString>(values: &[T]) -> String {
     format!("[{}]", values.join(", "))
 }
 
+/// The token with the addresses of the server's names beside them: while everything else is blocked, a name may be asked for
+/// only at resolvers that are blocked, too.
+fn with_resolved(token: &Token) -> Token {
+    let mut token = token.clone();
+    for name in token.endpoints.clone().iter().filter(|endpoint| endpoint.parse::<IpAddr>().is_err()) {
+        let addresses = (name.as_str(), token.port).to_socket_addrs().into_iter().flatten();
+        let mut new: Vec<_> = addresses.map(|address| address.ip().to_string()).collect();
+        new.retain(|address| !token.endpoints.contains(address));
+        new.dedup();
+        token.endpoints.extend(new);
+    }
+    token
+}
+
 /// A configuration, in which `interface` is the first lines of [interface]. The daemon finds uplinks and makes their routes
 /// by itself, and chooses the endpoint by an uplink's version of IP.
 pub(super) fn config_text(token: &Token, interface: &str, psk_file: &str, allowed_ips: &[IpNet]) -> String {
@@ -157,7 +204,8 @@ fn plan(
     uplinks: &ClientUplinks,
     networks: &[IpNet],
     private_key: &Zeroizing<String>,
-    login: Option<std::net::IpAddr>,
+    choices: &Choices,
+    login: Option<IpAddr>,
 ) -> Plan {
     let name = &arguments.name;
     let (mut steps, user) = base_steps(name);
@@ -171,43 +219,31 @@ fn plan(
     user.iter().for_each(|user| {
         let _ = writeln!(lines, "user = \"{user}\"");
     });
-    let text = |networks: &[IpNet]| {
-        format!("# Of `ropewalk setup client`.\n{}", config_text(token, &lines, &format!("{name}.psk"), networks))
+    let token_of_config = if choices.is_exclusive { with_resolved(token) } else { token.clone() };
+    let text = |networks: &[IpNet], is_exclusive: bool| {
+        let exclusive = if is_exclusive { "exclusive = true\n" } else { "" };
+        let text = config_text(&token_of_config, &format!("{lines}{exclusive}"), &format!("{name}.psk"), networks);
+        format!("# Of `ropewalk setup client`.\n{text}")
     };
-    let inner = text(&inner_networks(token));
+    let inner = text(&inner_networks(token), false);
     let mut file = NewFile::of_root(config_file(name), 0o600, inner.clone());
     file.owner.clone_from(&user);
     steps.push(Step::File(file));
-    let devices = &uplinks.devices;
-    let strict = devices.iter().filter(|device| devices.len() > 1 && has_strict_reverse_path(device));
-    let strict: Vec<_> = strict.map(|device| (format!("net/ipv4/conf/{device}/rp_filter"), "2")).collect();
-    if !strict.is_empty() {
-        steps.extend(sysctl_steps(name, &strict));
+    if !choices.sysctls.is_empty() {
+        steps.extend(sysctl_steps(name, &choices.sysctls));
     }
     let service = Service::detect(name, &config_file(name));
-    steps.extend(service.steps(&config_file(name), &[], &[]));
-    steps.push(Step::Start(service));
+    steps.extend(service.steps(name, &config_file(name)));
+    steps.push(Step::Start(service.clone()));
+    steps.push(Step::Keep(service));
     steps.push(Step::Traffic(Traffic {
         config: config_file(name),
         before: inner,
-        after: text(networks),
+        after: text(networks, choices.is_exclusive),
         allowed_ips: list(networks),
+        is_exclusive: choices.is_exclusive,
     }));
-    let mut notes = Vec::new();
-    let is_full = networks.contains(&IPV4_ANY);
-    if is_full && !token.dns.is_empty() {
-        let servers: Vec<_> = token.dns.iter().map(ToString::to_string).collect();
-        match resolver_step(name, &servers) {
-            Some(step) => steps.push(step),
-            None => notes.push(format!(
-                "the resolvers of this machine stay as they are; through the tunnel it could ask {}",
-                servers.join(", ")
-            )),
-        }
-    }
-    if is_full && token.addresses.iter().all(|address| address.addr().is_ipv4()) {
-        notes.push("the server has no IPv6: this machine's IPv6, if it has any, does not use the tunnel".into());
-    }
+    let mut notes = notes(name, token, choices);
     notes.extend(uplinks.notices.iter().map(|notice| format!("{}; {}", notice.text, notice.remedy)));
     notes.extend(login.map(|login| trial::note(login, arguments)));
     let title = format!(
@@ -219,11 +255,25 @@ fn plan(
     Plan { title, steps, notes }
 }
 
-/// With systemd-resolved, the tunnel's resolvers are those of its device, and end with it.
-fn resolver_step(name: &str, servers: &[String]) -> Option<Step> {
-    host::output(&["resolvectl", "status"])?;
-    let servers = servers.join(" ");
-    let script = format!("resolvectl dns {name} {servers} && resolvectl domain {name} '~.'");
-    let undo = words(&["sh", "-c", &format!("resolvectl revert {name} || true")]);
-    Some(Step::Command { run: words(&["sh", "-c", &script]), undo: Some(Undo::Command(undo)) })
+/// What is kept while the tunnel is set up, and what it does not carry.
+fn notes(name: &str, token: &Token, choices: &Choices) -> Vec<String> {
+    let mut notes = choices.notes.clone();
+    let promises = Promises { client: choices.promises.clone(), ..Promises::default() };
+    let user = user_ids(DAEMON_USER).map_or(0, |(user, _)| user);
+    let surroundings = Surroundings { is_exclusive: choices.is_exclusive, daemon_user: user, networks: Vec::new() };
+    let tables = ruleset::tables(name, &promises, &surroundings);
+    if !tables.tables.is_empty() {
+        notes.push(format!("while the tunnel is set up, this is kept in nftables:\n\n{tables}"));
+    }
+    let servers: Vec<_> = choices.promises.dns.iter().map(ToString::to_string).collect();
+    if !servers.is_empty() {
+        notes.push(format!("while the tunnel is up, names are asked at {}, through it", servers.join(", ")));
+    }
+    if choices.promises.is_full
+        && !choices.is_exclusive
+        && token.addresses.iter().all(|address| address.addr().is_ipv4())
+    {
+        notes.push("the server has no IPv6: this machine's IPv6, if it has any, does not use the tunnel".into());
+    }
+    notes
 }

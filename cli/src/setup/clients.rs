@@ -1,11 +1,15 @@
 //! The clients of a server: `setup server --add`, `--revoke` and `--list`, and the tokens.
 
+use super::promises::{Forward, ForwardArgument, ServerPromises};
 use super::record::{Record, ServerRecord};
+use super::server::own_and_behind;
 use super::token::{Token, nth_address, server_address};
-use super::{environment, qr};
+use super::{SetupServer, environment, host, keep, qr};
 use crate::tunnel::runtime_directory;
 use crate::{Failure, output};
-use daemon::config::{self, EnrolledPeer, Mode, PEER_NAME_HELP, PeersFile, TunnelConfig, is_peer_name, unix_time};
+use daemon::config::{
+    self, EnrolledPeer, Mode, PEER_NAME_HELP, PeersFile, TunnelConfig, is_peer_name, overlap, unix_time,
+};
 use daemon::control_plane::{Client, ClientError};
 use ipnet::IpNet;
 use seal::{PresharedKey, PrivateKey, SystemEntropy};
@@ -16,6 +20,7 @@ use time::OffsetDateTime;
 /// A server that is set up.
 pub(super) struct Server {
     interface: String,
+    record: Record,
     info: ServerRecord,
     config: TunnelConfig,
     peers_file: PathBuf,
@@ -29,18 +34,135 @@ impl Server {
                 "no server {interface} is set up here: `ropewalk setup server` sets one up, --name names another one"
             ))
         };
-        let info =
-            record.filter(|record| record.is_complete).and_then(|record| record.server).ok_or_else(not_set_up)?;
+        let record = record.filter(|record| record.is_complete).ok_or_else(not_set_up)?;
+        let info = record.server.clone().ok_or_else(not_set_up)?;
         let file = super::config_file(interface);
         let config = config::load(&file).map_err(Failure::Configuration)?;
         let Some(peers_file) = config.interface.peers_file.clone() else {
             return Err(Failure::Environment(format!("{} has no `peers-file`", file.display())));
         };
-        Ok(Self { interface: interface.to_owned(), info, config, peers_file })
+        Ok(Self { interface: interface.to_owned(), record, info, config, peers_file })
+    }
+
+    /// Whether a server of this name is set up.
+    pub(super) fn is_set_up(interface: &str) -> Result<bool, Failure> {
+        let record = Record::read(interface).map_err(environment)?;
+        Ok(record.is_some_and(|record| record.is_complete && record.server.is_some()))
+    }
+
+    fn promises(&mut self) -> &mut ServerPromises {
+        self.record.promises.server.get_or_insert_with(ServerPromises::default)
+    }
+
+    /// Changes what clients reach, the networks behind one of them, and forwarded ports.
+    pub(super) fn change(&mut self, arguments: &SetupServer) -> Result<(), Failure> {
+        let (open, behind) = own_and_behind(&arguments.lan);
+        if let Some(name) = arguments.client.as_deref().filter(|_| !behind.is_empty()) {
+            let mut file = self.peers()?;
+            self.check_lans(&behind, name, &file.peers)?;
+            let peer = file.peers.iter_mut().find(|peer| peer.name == name);
+            let peer = peer.ok_or_else(|| Failure::Usage(format!("there is no client `{}`", name.escape_debug())))?;
+            peer.allowed_ips.retain(|network| network.prefix_len() == network.max_prefix_len());
+            peer.allowed_ips.extend(&behind);
+            let networks = peer.allowed_ips.clone();
+            self.promises().sites.insert(name.to_owned(), networks);
+            self.write(file)?;
+        } else if let Some(network) = behind.first() {
+            return Err(Failure::Usage(format!(
+                "--lan {network}: this machine has no such network; if it is behind a client, --client NAME says which"
+            )));
+        }
+        self.promises().open.extend(open);
+        self.promise(arguments, &[])?;
+        output::print(&format!("{}: changed\n", self.interface))
+    }
+
+    /// Changes forwarded ports, and whether clients reach each other. `coming` are the networks behind a client to come.
+    pub(super) fn promise(&mut self, arguments: &SetupServer, coming: &[IpNet]) -> Result<(), Failure> {
+        let file = self.peers()?;
+        let peers = file.peers.clone();
+        drop(file);
+        for (protocol, port) in &arguments.remove_forward {
+            self.promises().forwards.retain(|forward| (forward.protocol, forward.port) != (*protocol, *port));
+        }
+        for forward in &arguments.forward {
+            let forward = self.forward(forward, &peers, arguments.first_client(), coming)?;
+            let forwards = &mut self.promises().forwards;
+            forwards.retain(|other| (other.protocol, other.port) != (forward.protocol, forward.port));
+            forwards.push(forward);
+        }
+        if let Some(word) = &arguments.between_clients {
+            self.promises().between_clients = word == "yes";
+        }
+        self.keep()
+    }
+
+    /// A forward with the address of its target.
+    fn forward(
+        &self,
+        argument: &ForwardArgument,
+        peers: &[EnrolledPeer],
+        first: &str,
+        coming: &[IpNet],
+    ) -> Result<Forward, Failure> {
+        let ForwardArgument { protocol, port, target, target_port } = argument;
+        let (protocol, port) = (*protocol, *port);
+        let refuse = |reason: String| Failure::Usage(format!("--forward {}:{port}: {reason}", protocol.name()));
+        if protocol.name() == "udp" && port == self.info.port {
+            return Err(refuse("this is the tunnel's own port".into()));
+        }
+        let of_client = || peers.iter().find(|peer| peer.name == *target)?.allowed_ips.first().map(IpNet::addr);
+        let first_to_come = || {
+            (peers.is_empty() && target == first)
+                .then(|| self.free_addresses(peers).ok()?.first().map(IpNet::addr))
+                .flatten()
+        };
+        let address = target.parse().ok().or_else(of_client).or_else(first_to_come);
+        let address: IpAddr =
+            address.ok_or_else(|| refuse(format!("there is no client `{target}`; --list names them")))?;
+        let networks = self.config.interface.addresses.iter().map(IpNet::trunc);
+        let mut known = peers.iter().flat_map(|peer| peer.allowed_ips.iter().copied()).chain(coming.iter().copied());
+        if !known.any(|network| network.contains(&address))
+            && !networks.into_iter().any(|network| network.contains(&address))
+        {
+            return Err(refuse(format!(
+                "{address} is behind no client: `ropewalk setup server --client NAME --lan NETWORK` says behind which"
+            )));
+        }
+        Ok(Forward { protocol, port, to: (address, *target_port).into() })
+    }
+
+    /// Writes the promises, and has them put in force.
+    fn keep(&self) -> Result<(), Failure> {
+        self.record.write().map_err(environment)?;
+        keep::look(&self.interface);
+        Ok(())
+    }
+
+    /// Refuses networks behind a client that others have.
+    fn check_lans(&self, lans: &[IpNet], name: &str, peers: &[EnrolledPeer]) -> Result<(), Failure> {
+        let of_others = peers.iter().filter(|peer| peer.name != name).flat_map(|peer| {
+            peer.allowed_ips.iter().map(move |network| (*network, format!("the client {} has", peer.name)))
+        });
+        let of_host = host::addresses().into_iter().map(|own| (own.network.trunc(), "this machine has".to_owned()));
+        let taken: Vec<_> = of_others.chain(of_host).collect();
+        for (index, lan) in lans.iter().enumerate() {
+            let twice = lans[..index].iter().map(|other| (*other, "is given, too".to_owned()));
+            let clash = taken.iter().cloned().chain(twice).find(|(network, _)| overlap(*network, *lan));
+            if let Some((network, whose)) = clash {
+                return Err(Failure::Usage(format!("--lan {lan} overlaps {network}, which {whose}")));
+            }
+            if lan.prefix_len() < 8 {
+                return Err(Failure::Usage(format!(
+                    "--lan {lan} is too large for a network behind a client: at least /8"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Adds a client and prints its token.
-    pub(super) fn add(&self, name: &str, hours: u32) -> Result<(), Failure> {
+    pub(super) fn add(&mut self, name: &str, hours: u32, lans: &[IpNet]) -> Result<(), Failure> {
         check_name(name)?;
         let mut file = self.peers()?;
         let now = unix_time();
@@ -54,6 +176,7 @@ impl Server {
         let Mode::Ropewalk { private_key } = &self.config.mode else {
             return Err(Failure::Environment("tokens are for mode \"ropewalk\"".into()));
         };
+        self.check_lans(lans, name, &file.peers)?;
         let addresses = self.free_addresses(&file.peers)?;
         let token = Token {
             expires: u32::try_from(now + u64::from(hours) * 3600).unwrap_or(u32::MAX),
@@ -65,36 +188,51 @@ impl Server {
             endpoints: self.info.endpoints.clone(),
             dns: self.info.dns.clone(),
             name: name.to_owned(),
+            lans: lans.to_vec(),
         };
+        let own = addresses.iter().map(|address| IpNet::from(address.addr()));
+        let allowed_ips: Vec<_> = own.chain(lans.iter().copied()).collect();
+        if !lans.is_empty() {
+            self.promises().sites.insert(name.to_owned(), allowed_ips.clone());
+        }
         file.peers.push(EnrolledPeer {
             name: name.to_owned(),
             public_key: token.private_key.public_key(),
             preshared_key: Some(token.preshared_key.clone()),
-            allowed_ips: addresses.iter().map(|address| IpNet::from(address.addr())).collect(),
+            allowed_ips,
             token_expires: Some(u64::from(token.expires)),
         });
         self.write(file)?;
+        self.keep()?;
         print_token(&token, hours)
     }
 
     /// Removes a client, whose session ends.
     ///
     /// A process that holds the lock of the list cannot prevent a revocation.
-    pub(super) fn revoke(&self, name: &str) -> Result<(), Failure> {
+    pub(super) fn revoke(&mut self, name: &str) -> Result<(), Failure> {
         let without_lock = |error: Failure| -> Result<_, Failure> {
             let file = PeersFile::open_without_lock(&self.peers_file).map_err(Failure::Configuration)?;
             output::warn(&format!("note: the list of peers is written without its lock: {error}"));
             Ok(file)
         };
         let mut file = self.peers().or_else(without_lock)?;
-        let count = file.peers.len();
+        let networks = file.peers.iter().find(|peer| peer.name == name).map(|peer| peer.allowed_ips.clone());
         file.peers.retain(|peer| peer.name != name);
-        if file.peers.len() == count {
+        let Some(networks) = networks else {
             let names: Vec<_> = file.peers.iter().map(|peer| peer.name.as_str()).collect();
             let names = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
             return Err(Failure::Usage(format!("there is no client `{}`: {names}", name.escape_debug())));
-        }
+        };
         self.write(file)?;
+        // A set-up of 0.1.0 has made no promises.
+        if let Some(promises) = &mut self.record.promises.server {
+            promises.sites.remove(name);
+            // Another client may get the address.
+            let is_behind = |forward: &Forward| networks.iter().any(|network| network.contains(&forward.to.ip()));
+            promises.forwards.retain(|forward| !is_behind(forward));
+            self.keep()?;
+        }
         output::print(&format!("{name}: removed\n"))
     }
 

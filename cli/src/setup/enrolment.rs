@@ -27,18 +27,20 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// The directory of the socket meanwhile: that of the service may belong to its user.
 const RUN: &str = "/run/ropewalk-setup";
 
-/// Names the public half of `private_key` to the server. If the set-up was interrupted before, the server may have it
-/// already, which a session by this key proves.
+/// Names the public half of `private_key` and the networks `lans` to the server. Returns the networks that it has taken. If the
+/// set-up was interrupted before, the server may have the key already, which a session by this key proves; then `None`.
 pub(super) fn enrol(
     name: &str,
     token: &Token,
     endpoints: &BTreeSet<String>,
     private_key: &str,
     is_resumed: bool,
-) -> Result<(), Failure> {
+    lans: &[IpNet],
+) -> Result<Option<Vec<IpNet>>, Failure> {
     let own: PrivateKey = private_key.parse().map_err(|error: seal::KeyError| environment(error.to_string()))?;
     output::warn("enrolling with the server ...");
-    let by_token = try_with(name, token, &token.private_key.to_text(), Some(own.public_key()));
+    let own = Some((own.public_key(), lans));
+    let by_token = try_with(name, token, &token.private_key.to_text(), own);
     let outcome = match by_token {
         Err(Attempt::NoSession(_)) if is_resumed => try_with(name, token, private_key, None),
         outcome => outcome,
@@ -97,7 +99,12 @@ impl Drop for Daemon {
 }
 
 /// Brings the tunnel up with `private_key`, and names `own` to the server; without it a session is enough.
-fn try_with(name: &str, token: &Token, private_key: &str, own: Option<PublicKey>) -> Result<(), Attempt> {
+fn try_with(
+    name: &str,
+    token: &Token,
+    private_key: &str,
+    mut own: Option<(PublicKey, &[IpNet])>,
+) -> Result<Option<Vec<IpNet>>, Attempt> {
     let Some(server) = token.server_addresses().first().copied() else {
         return Err(Attempt::Failed("the token names no address".into()));
     };
@@ -120,8 +127,12 @@ fn try_with(name: &str, token: &Token, private_key: &str, own: Option<PublicKey>
             return Err(Attempt::NoSession(causes(&peers)));
         }
         if has_session {
-            match own.map_or(Ok(()), |own| enrol_key(server, own)) {
-                Ok(()) => return Ok(()),
+            match own.map(|(key, lans)| enrol_key(server, key, lans)).transpose() {
+                Ok(taken) => return Ok(taken),
+                // A server of an earlier version takes a key alone.
+                Err(EnrolError::Refused(reason)) if reason.contains("a line is `rw1 PUBLICKEY`") => {
+                    own = own.map(|(key, _)| (key, &[][..]));
+                }
                 Err(EnrolError::Refused(reason)) if !reason.contains("try again") => {
                     return Err(Attempt::Failed(format!("the server refuses: {reason}")));
                 }

@@ -1,12 +1,12 @@
-//! Forwarding, address translation and the opening of the firewall on a server.
+//! Kernel settings of a set-up, and the opening of a firewall that has commands of its own: ufw, firewalld. Everything else
+//! of nftables is `ruleset`'s, which `keep` holds.
 
 use super::host;
 use super::plan::{NewFile, Step, words};
 use super::record::{Undo, read_sysctl};
 use daemon::control_plane::ENROLMENT_PORT;
 use daemon::speed_test::PORT as SPEED_TEST_PORT;
-use ipnet::IpNet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Whether IPv4 packets are forwarded, and whether ICMP redirects are accepted.
 const FORWARDING: &str = "net.ipv4.ip_forward";
@@ -18,79 +18,18 @@ pub(super) struct Firewall<'a> {
     pub(super) interface: &'a str,
     /// The UDP port of the tunnel.
     pub(super) port: u16,
-    /// Inner networks whose packets leave with the server's address.
-    pub(super) translated: Vec<IpNet>,
-    /// Whether packets of IPv6 are forwarded.
-    pub(super) has_ipv6: bool,
-    /// The devices of the default routes.
-    pub(super) uplinks: &'a [String],
 }
 
 impl Firewall<'_> {
-    /// The name of the table.
-    fn table(&self) -> String {
-        let name: String = self.interface.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        format!("ropewalk_{name}")
-    }
-
-    pub(super) fn rules_file(&self) -> PathBuf {
-        PathBuf::from(format!("/etc/ropewalk/{}.nft", self.interface))
-    }
-
-    /// The table: translation, and no new connections from outside to the clients whose addresses are translated.
-    fn rules(&self) -> String {
-        let (table, device) = (self.table(), self.interface);
-        let family = |network: &IpNet| if network.addr().is_ipv4() { "ip" } else { "ip6" };
-        let source = |network: &IpNet| {
-            format!("        {} saddr {} oifname != \"{device}\" masquerade\n", family(network), network.trunc())
-        };
-        let inbound = |network: &IpNet| {
-            let network_text = network.trunc();
-            format!(
-                "        iifname != \"{device}\" oifname \"{device}\" {} daddr {network_text} ct state new drop\n",
-                family(network)
-            )
-        };
-        let sources: String = self.translated.iter().map(source).collect();
-        let inbound: String = self.translated.iter().map(inbound).collect();
-        format!(
-            "# Of `ropewalk setup server`. The first two lines make it new each time.\n\
-             table inet {table} {{}}\ndelete table inet {table}\ntable inet {table} {{\n    chain postrouting {{\n        \
-             type nat hook postrouting priority srcnat;\n{sources}    }}\n    chain forward {{\n        \
-             type filter hook forward priority filter;\n{inbound}    }}\n}}\n"
-        )
-    }
-
-    /// The steps, and the commands before the daemon's start and after its end.
-    pub(super) fn steps(&self) -> (Vec<Step>, Vec<Vec<String>>, Vec<Vec<String>>) {
-        let rules = self.rules_file();
-        let mut steps = vec![Step::File(NewFile::of_root(rules.clone(), 0o644, self.rules()))];
-        steps.extend(self.sysctl_steps());
-        let (mut start, mut stop) = (
-            vec![words(&["nft", "-f", &rules.display().to_string()])],
-            vec![words(&["nft", "delete", "table", "inet", &self.table()])],
-        );
+    /// The steps for a firewall that would forget rules in its chains.
+    pub(super) fn steps(&self) -> Vec<Step> {
         if is_ufw_active() {
-            steps.extend(self.ufw());
+            self.ufw()
         } else if host::output(&["firewall-cmd", "--state"]).is_some_and(|text| text.trim() == "running") {
-            steps.extend(self.firewalld());
+            self.firewalld()
         } else {
-            let (open, close) = self.dropping_chains();
-            start.extend(open);
-            stop.extend(close);
+            Vec::new()
         }
-        (steps, start, stop)
-    }
-
-    fn sysctl_steps(&self) -> Vec<Step> {
-        let mut keys = vec![(FORWARDING.to_owned(), "1")];
-        if self.has_ipv6 {
-            // A router takes no default route from router advertisements, unless it is told to.
-            let advertised = |device: &&String| read_sysctl(&accept_ra(device)).is_some_and(|value| value == "1");
-            keys.extend(self.uplinks.iter().filter(advertised).map(|device| (accept_ra(device), "2")));
-            keys.push(("net.ipv6.conf.all.forwarding".to_owned(), "1"));
-        }
-        sysctl_steps(self.interface, &keys)
     }
 
     fn ufw(&self) -> Vec<Step> {
@@ -127,47 +66,19 @@ impl Firewall<'_> {
         steps.push(Step::Command { run: reload, undo: None });
         steps
     }
-
-    /// Commands that let the tunnel through chains of others that drop by default. Accepting in a table of its own does
-    /// not help there: a packet passes only if every chain accepts it.
-    fn dropping_chains(&self) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
-        let text = host::output(&["nft", "-j", "list", "chains"]).unwrap_or_default();
-        let list: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        let chains = list["nftables"].as_array().into_iter().flatten().map(|object| &object["chain"]);
-        let comment = comment(self.interface);
-        let mut open = Vec::new();
-        for chain in chains.filter(|chain| chain["policy"] == "drop") {
-            let word = |key: &str| chain[key].as_str().unwrap_or_default();
-            let (device, port) = (self.interface, self.port);
-            let rules = match word("hook") {
-                "input" => vec![
-                    format!("udp dport {port} accept"),
-                    format!("iifname {device} tcp dport {ENROLMENT_PORT}-{SPEED_TEST_PORT} accept"),
-                    format!("iifname {device} udp dport {SPEED_TEST_PORT} accept"),
-                ],
-                "forward" => vec![
-                    format!("iifname {device} accept"),
-                    format!("oifname {device} ct state established,related accept"),
-                ],
-                _ => continue,
-            };
-            let place = format!("nft insert rule {} {} {}", word("family"), word("table"), word("name"));
-            open.extend(rules.iter().map(|rule| {
-                let words = place.split(' ').chain(rule.split(' ')).chain(["comment"]).map(str::to_owned);
-                words.chain([format!("\"{comment}\"")]).collect::<Vec<_>>()
-            }));
-        }
-        let program = super::service::own_program().display().to_string();
-        let close = words(&[&program, "setup", "delete-rules", self.interface]);
-        let closing = if open.is_empty() { vec![] } else { vec![close] };
-        // Those of an earlier start that was killed go first.
-        (closing.iter().cloned().chain(open).collect(), closing)
-    }
 }
 
-/// The comment of rules in others' chains.
-pub(super) fn comment(interface: &str) -> String {
-    format!("ropewalk-{interface}")
+/// The settings of a host that forwards: those of IPv4, and of IPv6 if it has that. `uplinks` that get their IPv6 default
+/// route from router advertisements keep it.
+pub(super) fn forwarding(has_ipv6: bool, uplinks: &[String]) -> Vec<(String, String)> {
+    let mut keys = vec![(FORWARDING.to_owned(), "1".to_owned())];
+    if has_ipv6 {
+        // A router takes no default route from router advertisements, unless it is told to.
+        let advertised = |device: &&String| read_sysctl(&accept_ra(device)).is_some_and(|value| value == "1");
+        keys.extend(uplinks.iter().filter(advertised).map(|device| (accept_ra(device), "2".to_owned())));
+        keys.push(("net.ipv6.conf.all.forwarding".to_owned(), "1".to_owned()));
+    }
+    keys
 }
 
 /// The key of `/proc/sys` that says whether a device takes router advertisements. Its name may have dots.
@@ -176,12 +87,12 @@ fn accept_ra(device: &str) -> String {
 }
 
 /// Steps that set keys of `/proc/sys` now and at each boot.
-pub(super) fn sysctl_steps(interface: &str, keys: &[(String, &str)]) -> Vec<Step> {
+pub(super) fn sysctl_steps(interface: &str, keys: &[(String, String)]) -> Vec<Step> {
     let lines: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     let text = format!("# Of `ropewalk setup`.\n{lines}");
     let file = NewFile::of_root(format!("/etc/sysctl.d/60-ropewalk-{interface}.conf"), 0o644, text);
     let folder = Step::Folder { path: "/etc/sysctl.d".into(), mode: 0o755, owner: None };
-    let set = keys.iter().map(|(key, value)| Step::Sysctl { key: key.clone(), value: (*value).to_owned() });
+    let set = keys.iter().map(|(key, value)| Step::Sysctl { key: key.clone(), value: value.clone() });
     // Linux sets it when forwarding changes (`inet_forward_change`), so it is set back after that.
     let redirects = keys.iter().any(|(key, _)| key == FORWARDING).then_some(ACCEPT_REDIRECTS);
     let redirects = redirects.and_then(|key| Some(Undo::Sysctl { key: key.to_owned(), value: read_sysctl(key)? }));

@@ -91,9 +91,39 @@ pub(super) fn run(command: &[String]) -> Result<(), String> {
     Err(format!("`{line}`: {}", text.into_iter().find(|text| !text.is_empty()).unwrap_or(output.status.to_string())))
 }
 
+/// Runs a command with this on its standard input.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_with_input(command: &[&str], input: &str) -> Result<(), String> {
+    let line = command.join(" ");
+    let to_error = |error: std::io::Error| format!("`{line}`: {error}");
+    let path = program(command[0]).unwrap_or_else(|| PathBuf::from(command[0]));
+    let mut process = Command::new(path);
+    process.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = process.spawn().map_err(to_error)?;
+    // A program that has failed reads no more; what it says of that is below.
+    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().map_err(to_error)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(format!("`{line}`: {}", text.lines().next().unwrap_or("it fails").trim()))
+}
+
 /// The question `Go on?`, and whether the answer is yes.
 pub(super) fn confirm() -> bool {
     ask("\nGo on? [y/N] ").is_ok_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// A question, and whether the answer is yes; `default` is that of an empty line.
+pub(super) fn is_agreed(question: &str, default: bool) -> bool {
+    let answer = ask(&format!("{question} [{}] ", if default { "Y/n" } else { "y/N" }));
+    answer.is_ok_and(|answer| match answer.trim() {
+        "" => default,
+        answer => matches!(answer, "y" | "Y" | "yes"),
+    })
 }
 
 /// The longest answer, bytes.

@@ -2,13 +2,16 @@
 //!
 //! - `plan`: the steps, shown before they are made; `record`: what was done, and how to undo it; `access`: whose files
 //!   and folders are.
-//! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`: those of a client.
+//! - `server`, `firewall`, `dns`, `service`: the steps of a server; `client`, `choices`: those of a client; `lan`: what is
+//!   behind it.
+//! - `promises`: what holds while a tunnel is set up; `ruleset`: its nftables; `keep`: what holds it.
 //! - `token`, `qr`: what a client needs, as one word; `clients`: who has which; `enrolment`: its use;
 //!   `inner`: which networks a token may name.
 //! - `client_uplinks`: a client's uplinks; `trial`: what is taken over a remote login, and given back.
 //! - `host`: what this machine has; `probe`: what the new tunnel does.
 
 mod access;
+mod choices;
 mod client;
 mod client_uplinks;
 mod clients;
@@ -17,11 +20,15 @@ mod enrolment;
 mod firewall;
 mod host;
 mod inner;
+mod keep;
+mod lan;
 mod plan;
 mod probe;
+mod promises;
 mod qr;
 mod record;
 mod remove;
+mod ruleset;
 mod server;
 mod service;
 mod token;
@@ -32,6 +39,7 @@ use clap::{Args, Subcommand};
 use clients::Server;
 use ipnet::{IpNet, Ipv6Net};
 use plan::{Plan, Step, user_exists};
+use promises::{Bypass, ForwardArgument, Protocol};
 use record::{Record, Undo};
 use std::io::IsTerminal;
 use std::net::IpAddr;
@@ -77,9 +85,16 @@ pub(crate) enum SetupVerb {
         /// The time, seconds
         seconds: u32,
     },
-    /// Deletes the rules that the set-up has added to others' chains: not for people
+    /// Deletes the rules in others' chains: for units of a set-up of 0.1.0
     #[command(hide = true)]
     DeleteRules {
+        /// The tunnel's device
+        #[arg(value_parser = device_name)]
+        name: String,
+    },
+    /// Hold what a set-up promised of this host (nftables, forwarding, routes, resolvers): ropewalk-keep@ runs it
+    #[command(hide = true)]
+    Keep {
         /// The tunnel's device
         #[arg(value_parser = device_name)]
         name: String,
@@ -103,9 +118,22 @@ pub(crate) struct SetupServer {
     /// A resolver for the clients [default: the one that runs here, or public ones]; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     dns: Vec<IpAddr>,
-    /// The name of the first client
-    #[arg(long, value_name = "NAME", default_value = "client1")]
-    client: String,
+    /// The name of the first client [default: client1]; afterwards, whose networks --lan names
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
+    /// A network or address of this machine that clients may reach, or the network behind the client; may be repeated
+    #[arg(long, value_name = "NETWORK", value_parser = promises::network)]
+    lan: Vec<IpNet>,
+    /// Lead a port of this machine to a client or a host behind one, such as tcp:8080=192.168.50.10:80 or udp:5060=client1;
+    /// may be repeated
+    #[arg(long, value_name = "PORT=TARGET", value_parser = promises::forward)]
+    forward: Vec<ForwardArgument>,
+    /// Close a forwarded port, such as tcp:8080; may be repeated
+    #[arg(long, value_name = "PORT", value_parser = forwarded_port)]
+    remove_forward: Vec<(Protocol, u16)>,
+    /// Whether clients reach each other
+    #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
+    between_clients: Option<String>,
     /// How long a token is valid, hours
     #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
     token_hours: u32,
@@ -137,6 +165,23 @@ pub(crate) struct SetupClient {
     /// The networks that go through the tunnel [default: everything]
     #[arg(long, value_name = "NETWORK", num_args = 1.., value_delimiter = ',')]
     networks: Vec<IpNet>,
+    /// A network behind this machine that uses the tunnel, or the device that leads to it; `none`; may be repeated [default:
+    /// those of a router]
+    #[arg(long, value_name = "DEVICE|NETWORK", num_args = 1.., value_delimiter = ',')]
+    lan: Vec<String>,
+    /// What does not use the tunnel: a network, a port (udp:5060), or a device whose packets bypass it; may be repeated
+    #[arg(long, value_name = "WHAT", num_args = 1.., value_delimiter = ',', value_parser = promises::bypass)]
+    bypass: Vec<Bypass>,
+    /// Whether everything else is blocked when the tunnel is down or a route leads around it [default: yes, if everything
+    /// goes through the tunnel]
+    #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
+    exclusive: Option<String>,
+    /// Whether the private addresses of the uplinks' own networks are reached beside an exclusive tunnel
+    #[arg(long)]
+    local_networks: bool,
+    /// Whether logins by SSH from the uplinks are answered beside an exclusive tunnel [default: yes]
+    #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
+    login: Option<String>,
     /// The tunnel's device
     #[arg(long, default_value = "rw0", value_parser = device_name)]
     name: String,
@@ -151,34 +196,60 @@ pub(crate) struct SetupClient {
     confirm_within: Option<u32>,
 }
 
+impl SetupServer {
+    /// Whether it asks for something that a server may change.
+    fn changes(&self) -> bool {
+        let is_told = !self.lan.is_empty() || !self.forward.is_empty() || !self.remove_forward.is_empty();
+        is_told || self.between_clients.is_some()
+    }
+
+    /// The name of the first client.
+    fn first_client(&self) -> &str {
+        self.client.as_deref().unwrap_or("client1")
+    }
+}
+
+fn forwarded_port(text: &str) -> Result<(Protocol, u16), String> {
+    promises::port(text).ok_or_else(|| "such as tcp:8080".to_owned())
+}
+
 /// Runs a verb.
 pub(crate) fn dispatch(verb: &SetupVerb) -> Result<(), Failure> {
     let is_dry_run = match verb {
         SetupVerb::Server(SetupServer { dry_run, .. })
         | SetupVerb::Client(SetupClient { dry_run, .. })
         | SetupVerb::Remove { dry_run, .. } => *dry_run,
-        SetupVerb::Confirm { .. } | SetupVerb::EndTrial { .. } | SetupVerb::DeleteRules { .. } => false,
+        SetupVerb::Confirm { .. }
+        | SetupVerb::EndTrial { .. }
+        | SetupVerb::DeleteRules { .. }
+        | SetupVerb::Keep { .. } => false,
     };
     if !is_dry_run && !nix::unistd::geteuid().is_root() {
         return Err(Failure::Environment("a set-up needs root: sudo, or --dry-run to see what it would do".into()));
     }
     match verb {
         SetupVerb::Server(arguments) => match arguments {
-            SetupServer { add: Some(client), name, token_hours, .. } => Server::open(name)?.add(client, *token_hours),
+            SetupServer { add: Some(client), name, token_hours, lan, .. } => {
+                Server::open(name)?.add(client, *token_hours, lan)
+            }
             SetupServer { revoke: Some(client), name, .. } => Server::open(name)?.revoke(client),
             SetupServer { list: true, name, .. } => Server::open(name)?.list(),
+            arguments if arguments.changes() && Server::is_set_up(&arguments.name)? => {
+                Server::open(&arguments.name)?.change(arguments)
+            }
             arguments => server::setup(arguments),
         },
         SetupVerb::Client(arguments) => client::setup(arguments),
         SetupVerb::Confirm { name } => trial::confirm(name),
         SetupVerb::EndTrial { name, process, seconds } => trial::end(name, *process, *seconds),
         SetupVerb::Remove { name, dry_run, yes } => remove::remove(name, *dry_run, *yes),
-        SetupVerb::DeleteRules { name } => record::delete_rules(&firewall::comment(name)).map_err(environment),
+        SetupVerb::DeleteRules { name } => record::delete_rules(&keep::comment(name)).map_err(environment),
+        SetupVerb::Keep { name } => keep::run(name),
     }
 }
 
 /// A device's name, which is a part of names of files.
-fn device_name(text: &str) -> Result<String, String> {
+pub(crate) fn device_name(text: &str) -> Result<String, String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if (1..=15).contains(&text.len()) && text.chars().all(is_allowed) && !text.starts_with('-') {
         return Ok(text.to_owned());
@@ -197,6 +268,15 @@ fn state_folder() -> PathBuf {
 
 fn key_file(name: &str) -> PathBuf {
     PathBuf::from(CONFIG_FOLDER).join(format!("{name}.key"))
+}
+
+pub(crate) use keep::{examine, portal};
+pub(crate) use promises::{ClientPromises, Lan};
+
+/// What the set-up of a client promised; `None` of a server, and of a tunnel that no set-up made.
+pub(crate) fn client_promises(interface: &str) -> Option<ClientPromises> {
+    let record = Record::read(interface).ok().flatten().filter(|record| record.is_complete)?;
+    record.server.is_none().then_some(record.promises.client)
 }
 
 fn environment(error: String) -> Failure {

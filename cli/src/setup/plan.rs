@@ -2,6 +2,7 @@
 
 use super::access::{access, difference, give, is_as_wanted, make_folder, of_folder};
 use super::host;
+use super::keep;
 use super::record::{Record, Undo, read_sysctl, write_sysctl};
 use super::service::Service;
 use crate::tunnel::runtime_directory;
@@ -33,6 +34,8 @@ pub(super) enum Step {
     Command { run: Vec<String>, undo: Option<Undo> },
     /// The daemon.
     Start(Service),
+    /// What holds the promises of the record.
+    Keep(Service),
     /// The networks beyond the inner ones, once the tunnel works.
     Traffic(Traffic),
 }
@@ -46,6 +49,8 @@ pub(super) struct Traffic {
     pub(super) after: String,
     /// The networks of the text after.
     pub(super) allowed_ips: String,
+    /// Whether everything else is blocked then.
+    pub(super) is_exclusive: bool,
 }
 
 /// A new file.
@@ -102,10 +107,15 @@ impl Step {
             }
             Self::Command { run, .. } => format!("  run      {}\n", run.join(" ")),
             Self::Start(service) => format!("  start    {}\n", service.start_description()),
-            Self::Traffic(Traffic { config, allowed_ips, .. }) => format!(
-                "  then     once the server answers through the tunnel, in {}:\n               allowed-ips = {allowed_ips}\n",
-                config.display()
-            ),
+            Self::Keep(service) => format!("  start    {}\n", service.keeper_description()),
+            Self::Traffic(Traffic { config, allowed_ips, is_exclusive, .. }) => {
+                let exclusive = if *is_exclusive { "               exclusive = true\n" } else { "" };
+                format!(
+                    "  then     once the server answers through the tunnel, in {}:\n               allowed-ips = \
+                     {allowed_ips}\n{exclusive}",
+                    config.display()
+                )
+            }
         }
     }
 
@@ -122,6 +132,7 @@ impl Step {
             Self::Sysctl { key, .. } => read_sysctl(key).map(|value| Undo::Sysctl { key: key.clone(), value }),
             Self::Command { undo, .. } => undo.clone(),
             Self::Start(service) => Some(Undo::Service(service.clone())),
+            Self::Keep(service) => Some(Undo::Keep(service.clone())),
             Self::Traffic(Traffic { config, before, .. }) => {
                 Some(Undo::Traffic { config: config.clone(), text: before.clone() })
             }
@@ -160,10 +171,13 @@ impl Step {
             Self::Sysctl { key, value } => write_sysctl(key, value),
             Self::Command { run, .. } => host::run(run),
             Self::Start(service) => service.start(interface),
+            Self::Keep(service) => service.start_keeper(interface),
             Self::Traffic(Traffic { config, after, .. }) => {
                 replace_text(config, after)?;
                 let reloaded = Client::new(&runtime_directory(), interface).request("POST", "/v1/reload", "");
-                reloaded.map(drop).map_err(|error| error.to_string())
+                reloaded.map_err(|error| error.to_string())?;
+                keep::look(interface);
+                Ok(())
             }
         }
     }

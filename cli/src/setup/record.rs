@@ -5,11 +5,14 @@
 
 use super::access::{access, owner_name, set_access};
 use super::host;
+use super::keep;
 use super::plan::replace_text;
+use super::promises::Promises;
 use super::service::Service;
 use crate::tunnel::runtime_directory;
 use daemon::control_plane::{Client, ClientError};
 use filesystem::Folder;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -36,6 +39,9 @@ pub(super) struct Record {
     /// What was taken and is not confirmed.
     #[serde(default)]
     pub(super) trial: Option<TrialRecord>,
+    /// What `setup keep` holds.
+    #[serde(default)]
+    pub(super) promises: Promises,
     /// What undoes the steps, in their order.
     pub(super) undo: Vec<Undo>,
 }
@@ -68,6 +74,9 @@ pub(super) struct ClientRecord {
     pub(super) token: String,
     /// The client's own private key, which the server may have taken already when the set-up is interrupted.
     pub(super) private_key: String,
+    /// The networks behind this host that the server has taken.
+    #[serde(default)]
+    pub(super) taken: Vec<IpNet>,
 }
 
 /// What undoes a step.
@@ -92,6 +101,8 @@ pub(super) enum Undo {
     Traffic { config: PathBuf, text: String },
     /// Stops the daemon, and its start at boot.
     Service(Service),
+    /// Stops the keeper, and takes back what it has put in place.
+    Keep(Service),
 }
 
 impl Record {
@@ -182,6 +193,7 @@ impl Undo {
             Self::Rules(comment) => delete_rules(comment),
             Self::Traffic { config, text } => give_traffic_back(interface, config, text),
             Self::Service(service) => service.stop(interface),
+            Self::Keep(service) => service.stop_keeper(interface).and_then(|()| keep::release(interface)),
         }
     }
 }
@@ -199,6 +211,7 @@ impl std::fmt::Display for Undo {
             Self::Rules(comment) => write!(f, "nftables delete the rules with the comment \"{comment}\""),
             Self::Traffic { config, .. } => write!(f, "reload   {} with its inner networks alone", config.display()),
             Self::Service(service) => write!(f, "stop     {}", service.stop_description()),
+            Self::Keep(_) => f.write_str("stop     what keeps nftables, routes and resolvers, and take these back"),
         }
     }
 }
@@ -210,9 +223,10 @@ fn give_traffic_back(interface: &str, config: &Path, text: &str) -> Result<(), S
     }
     replace_text(config, text)?;
     match Client::new(&runtime_directory(), interface).request("POST", "/v1/reload", "") {
-        Ok(_) | Err(ClientError::NotRunning { .. }) => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Ok(_) | Err(ClientError::NotRunning { .. }) => keep::look(interface),
+        Err(error) => return Err(error.to_string()),
     }
+    Ok(())
 }
 
 /// The value of a key of `/proc/sys`.

@@ -3,9 +3,11 @@
 use super::client::with_port;
 use super::clients::{Server, check_name};
 use super::dns::{self, Dns};
-use super::firewall::Firewall;
+use super::firewall::{Firewall, forwarding, sysctl_steps};
 use super::plan::{NewFile, Plan, Step};
+use super::promises::{Promises, ServerPromises};
 use super::record::{Record, ServerRecord, Undo};
+use super::ruleset;
 use super::service::Service;
 use super::token::server_address;
 use super::{Go, SetupServer, base_steps, carry_out, config_file, environment, host, key_file, state_folder};
@@ -25,8 +27,8 @@ struct Design {
     port: u16,
     /// The inner networks, with the server's address in each.
     networks: Vec<IpNet>,
-    /// Those of them whose packets get the server's address.
-    translated: Vec<IpNet>,
+    /// Those of them that are routed here: their packets keep their addresses.
+    routed: Vec<IpNet>,
     uplinks: Vec<String>,
     dns: Dns,
 }
@@ -47,9 +49,11 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
         }
         _ => {}
     }
-    check_name(&arguments.client)?;
+    let client = arguments.first_client();
+    check_name(client)?;
     let design = design(arguments)?;
-    let plan = plan(name, &arguments.client, &design);
+    let (open, behind) = own_and_behind(&arguments.lan);
+    let plan = plan(name, client, &design, &open, &behind);
     let mut record = Record {
         interface: name.clone(),
         server: Some(ServerRecord {
@@ -57,6 +61,7 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
             port: design.port,
             dns: design.dns.addresses.clone(),
         }),
+        promises: promises(&design, open),
         ..Record::default()
     };
     if carry_out(&plan, plan.steps.len(), &mut record, arguments.dry_run, arguments.yes)? == Go::No {
@@ -64,7 +69,31 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
     }
     record.is_complete = true;
     record.write().map_err(environment)?;
-    Server::open(name)?.add(&arguments.client, arguments.token_hours)
+    let mut server = Server::open(name)?;
+    if !arguments.forward.is_empty() || arguments.between_clients.is_some() {
+        // A forward to the first client needs the client's address.
+        server.promise(arguments, &behind)?;
+    }
+    Server::open(name)?.add(client, arguments.token_hours, &behind)
+}
+
+/// The networks of `--lan` that this machine has, or that a route other than a default one leads to, and the others: those
+/// are behind the client.
+pub(super) fn own_and_behind(lans: &[IpNet]) -> (Vec<IpNet>, Vec<IpNet>) {
+    lans.iter().partition(|lan| super::lan::named(&lan.to_string()).is_ok())
+}
+
+fn promises(design: &Design, open: Vec<IpNet>) -> Promises {
+    let server = ServerPromises {
+        port: design.port,
+        uplinks: design.uplinks.clone(),
+        routed: design.routed.clone(),
+        open,
+        dns: design.dns.addresses.clone(),
+        ..ServerPromises::default()
+    };
+    let sysctls = forwarding(design.networks.len() > 1, &design.uplinks);
+    Promises { sysctls, server: Some(server), ..Promises::default() }
 }
 
 fn design(arguments: &SetupServer) -> Result<Design, Failure> {
@@ -76,12 +105,12 @@ fn design(arguments: &SetupServer) -> Result<Design, Failure> {
         Some(network) => checked_network(network, 30, "--subnet")?,
         None => free_network()?,
     }];
-    let mut translated = networks.clone();
+    let mut routed = Vec::new();
     if let Some(prefix) = arguments.prefix {
         networks.push(checked_network(IpNet::V6(prefix), 126, "--prefix")?);
+        routed.extend(networks.last());
     } else if has_ipv6 {
         networks.push(unique_local_network());
-        translated.clone_from(&networks);
     }
     let with_address = |network: &IpNet| {
         let address = server_address(*network).and_then(|address| IpNet::new(address, network.prefix_len()).ok());
@@ -91,7 +120,7 @@ fn design(arguments: &SetupServer) -> Result<Design, Failure> {
     let addresses: Vec<IpAddr> = networks.iter().map(IpNet::addr).collect();
     let texts: Vec<_> = networks.iter().map(|network| network.trunc().to_string()).collect();
     let dns = dns::choose(&arguments.name, &arguments.dns, &addresses, &texts, networks.len() > 1);
-    Ok(Design { endpoints, port: arguments.port, networks, translated, uplinks, dns })
+    Ok(Design { endpoints, port: arguments.port, networks, routed, uplinks, dns })
 }
 
 /// The public addresses of the uplinks, one of each family.
@@ -172,13 +201,13 @@ fn unique_local_network() -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::from(octets), 64))
 }
 
-fn plan(name: &str, client: &str, design: &Design) -> Plan {
-    let Design { endpoints, port, networks, translated, uplinks, dns } = design;
+fn plan(name: &str, client: &str, design: &Design, open: &[IpNet], behind: &[IpNet]) -> Plan {
+    let Design { endpoints, port, networks, dns, .. } = design;
     let config = config_file(name);
     let service = Service::detect(name, &config);
     let has_ipv6 = networks.len() > 1;
-    let firewall = Firewall { interface: name, port: *port, translated: translated.clone(), has_ipv6, uplinks };
-    let (firewall_steps, start, stop) = firewall.steps();
+    let promises = promises(design, open.to_vec());
+    let tables = ruleset::tables(name, &promises, &ruleset::Surroundings::default());
     let (mut steps, user) = base_steps(name);
     let peers_file = state_folder().join(format!("{name}.peers.toml"));
     steps.push(Step::AtRemoval(Undo::File(peers_file.clone())));
@@ -200,8 +229,10 @@ fn plan(name: &str, client: &str, design: &Design) -> Plan {
     let mut file = NewFile::of_root(config, 0o600, text);
     file.owner = user;
     steps.push(Step::File(file));
-    steps.extend(firewall_steps);
-    steps.extend(service.steps(&config_file(name), &start, &stop));
+    steps.extend(sysctl_steps(name, &promises.sysctls));
+    steps.extend(Firewall { interface: name, port: *port }.steps());
+    steps.extend(service.steps(name, &config_file(name)));
+    steps.push(Step::Keep(service.clone()));
     let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
     let title = format!(
         "A server of the tunnel {name}, {} inside, which clients reach at {}, UDP port {port}.\n\
@@ -210,12 +241,28 @@ fn plan(name: &str, client: &str, design: &Design) -> Plan {
         endpoints.join(" and "),
         dns.description
     );
-    let mut plan = Plan { title, steps, notes: Vec::new() };
+    let mut plan = Plan { title, steps, notes: vec![reach(open, client, behind)] };
+    plan.notes.push(format!("while the tunnel is set up, this is kept in nftables:\n\n{tables}"));
     plan.add_dns(dns, service);
     if !has_ipv6 {
         plan.notes.push("this machine has no IPv6 to offer, so that clients' IPv6 does not use the tunnel".into());
     }
     plan
+}
+
+/// What clients reach, in a sentence or two.
+fn reach(open: &[IpNet], client: &str, behind: &[IpNet]) -> String {
+    let list = |networks: &[IpNet]| networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut text = "clients reach the Internet".to_owned();
+    if !open.is_empty() {
+        text += &format!(" and {}", list(open));
+    }
+    text += ", and neither this machine, its metadata service and private networks nor each other; --lan NETWORK opens one, \
+             --between-clients yes lets them reach each other";
+    if !behind.is_empty() {
+        text += &format!(". {} is the network behind {client}", list(behind));
+    }
+    text
 }
 
 impl Plan {

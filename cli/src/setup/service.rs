@@ -1,12 +1,14 @@
 //! How the daemon is started and kept running: by systemd, by OpenWrt's procd, or else in the background by the set-up.
 
 use super::host;
+use super::keep;
 use super::plan::{NewFile, Step, words};
 use super::record::Undo;
+use crate::output;
 use crate::tunnel::runtime_directory;
 use daemon::control_plane::{Client, RunFolder, StateFile, running_tunnel};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// The unit, for machines to which the program came without its package.
 const UNIT: &str = include_str!("../../../packaging/ropewalk@.service");
+/// The unit of `setup keep`.
+const KEEP_UNIT: &str = include_str!("../../../packaging/ropewalk-keep@.service");
 /// Folders of units that packages bring.
 const UNIT_FOLDERS: [&str; 4] =
     ["/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
@@ -52,19 +56,17 @@ impl Service {
         }
     }
 
-    /// The steps before the start. `start` and `stop` are commands that go with the daemon.
-    pub(super) fn steps(&self, config: &Path, start: &[Vec<String>], stop: &[Vec<String>]) -> Vec<Step> {
+    /// The steps before the start.
+    pub(super) fn steps(&self, interface: &str, config: &Path) -> Vec<Step> {
         match self {
-            Self::Systemd(unit) => systemd_steps(unit, start, stop),
+            Self::Systemd(_) => systemd_steps(),
             Self::Procd(script) => {
-                let text = procd_script(config, start, stop);
+                let text = procd_script(interface, config);
                 vec![Step::File(NewFile::of_root(script.clone(), 0o755, text))]
             }
             Self::Background { log, .. } => {
-                // In pairs: what a command of the start has done, that of the stop takes back.
-                let undo = stop.iter().cloned().map(|stop| Step::AtRemoval(Undo::Command(stop)));
-                let run = start.iter().cloned().map(|run| Step::Command { run, undo: None });
-                [Step::AtRemoval(Undo::File(log.clone()))].into_iter().chain(undo).chain(run).collect()
+                let logs = [log.clone(), keeper_log(interface)];
+                logs.map(|log| Step::AtRemoval(Undo::File(log))).into()
             }
         }
     }
@@ -107,8 +109,7 @@ impl Service {
                 "`logread -e ropewalk` shows why".to_owned()
             }
             Self::Background { program, config, log } => {
-                let open = OpenOptions::new().create(true).append(true).open(log);
-                let output = open.map_err(|error| format!("{}: {error}", log.display()))?;
+                let output = open_log(log)?;
                 let stderr = output.try_clone().map_err(|error| error.to_string())?;
                 let mut command = Command::new(program);
                 command.arg("up").arg(config).stdin(Stdio::null()).stdout(output).stderr(stderr).process_group(0);
@@ -120,6 +121,61 @@ impl Service {
             return Ok(());
         }
         Err(format!("the daemon does not start: {log}"))
+    }
+
+    pub(super) fn keeper_description(&self) -> String {
+        match self {
+            Self::Systemd(unit) => format!("systemctl enable --now {}", keeper_unit(unit)),
+            Self::Procd(_) => "`ropewalk setup keep`, by the same script".to_owned(),
+            Self::Background { program, .. } => format!("{} setup keep in the background", program.display()),
+        }
+    }
+
+    /// Starts what holds the promises of the record, and waits until it has looked.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub(super) fn start_keeper(&self, interface: &str) -> Result<(), String> {
+        match self {
+            Self::Systemd(unit) => host::run(&words(&["systemctl", "enable", "--now", &keeper_unit(unit)]))?,
+            // The script starts both.
+            Self::Procd(script) => {
+                host::run(&words(&[script, "enable"]))?;
+                host::run(&words(&[script, "start"]))?;
+            }
+            Self::Background { program, .. } => {
+                let log = keeper_log(interface);
+                let output = open_log(&log)?;
+                let stderr = output.try_clone().map_err(|error| error.to_string())?;
+                let mut command = Command::new(program);
+                command.args(["setup", "keep", interface]).stdin(Stdio::null()).stdout(output).stderr(stderr);
+                command.process_group(0).spawn().map_err(|error| format!("{}: {error}", program.display()))?;
+            }
+        }
+        if wait(|| keep::is_running(interface)) {
+            keep::look(interface);
+            // The tunnel starts all the same.
+            let faults = keep::examine(interface)?;
+            faults
+                .iter()
+                .for_each(|fault| output::warn(&format!("problem: {}\n  remedy: {}", fault.text, fault.remedy)));
+            return Ok(());
+        }
+        Err(format!("`ropewalk setup keep {interface}` does not start"))
+    }
+
+    /// Stops the keeper, and its start at boot.
+    ///
+    /// # Errors
+    /// That of systemd.
+    pub(super) fn stop_keeper(&self, interface: &str) -> Result<(), String> {
+        match self {
+            Self::Systemd(unit) => host::run(&words(&["systemctl", "disable", "--now", &keeper_unit(unit)])),
+            Self::Procd(_) | Self::Background { .. } => {
+                keep::end(interface);
+                Ok(())
+            }
+        }
     }
 
     /// Stops the daemon, and waits for its end.
@@ -164,60 +220,50 @@ pub(super) fn wait(mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// The unit if no package has brought it, and what goes with it.
-fn systemd_steps(unit: &str, start: &[Vec<String>], stop: &[Vec<String>]) -> Vec<Step> {
+/// The unit of the keeper that goes with the daemon's.
+fn keeper_unit(unit: &str) -> String {
+    unit.replacen("ropewalk@", "ropewalk-keep@", 1)
+}
+
+/// The keeper's log without systemd.
+fn keeper_log(interface: &str) -> PathBuf {
+    PathBuf::from(format!("/var/log/ropewalk-keep-{interface}.log"))
+}
+
+fn open_log(log: &Path) -> Result<File, String> {
+    let open = OpenOptions::new().create(true).append(true).open(log);
+    open.map_err(|error| format!("{}: {error}", log.display()))
+}
+
+/// The units that no package has brought.
+fn systemd_steps() -> Vec<Step> {
     let reload = words(&["systemctl", "daemon-reload"]);
     let mut steps = vec![Step::AtRemoval(Undo::Command(reload.clone()))];
-    let has_unit = UNIT_FOLDERS.iter().any(|folder| Path::new(folder).join("ropewalk@.service").exists());
-    if !has_unit {
-        let text = UNIT.replace("/usr/bin/ropewalk", &own_program().display().to_string());
-        steps.push(Step::File(NewFile::of_root("/etc/systemd/system/ropewalk@.service", 0o644, text)));
-    }
-    let folder = PathBuf::from(format!("/etc/systemd/system/{unit}.service.d"));
-    let line = |key: &'static str, prefix: &'static str| {
-        move |command: &Vec<String>| {
-            let program = host::program(&command[0]).unwrap_or_else(|| PathBuf::from(&command[0]));
-            let arguments: Vec<_> = command[1..].iter().map(|word| quoted(word)).collect();
-            format!("{key}={prefix}{} {}\n", program.display(), arguments.join(" "))
+    for (name, text) in [("ropewalk@.service", UNIT), ("ropewalk-keep@.service", KEEP_UNIT)] {
+        if !UNIT_FOLDERS.iter().any(|folder| Path::new(folder).join(name).exists()) {
+            let text = text.replace("/usr/bin/ropewalk", &own_program().display().to_string());
+            steps.push(Step::File(NewFile::of_root(Path::new("/etc/systemd/system").join(name), 0o644, text)));
         }
-    };
-    let lines = start.iter().map(line("ExecStartPre", "+")).chain(stop.iter().map(line("ExecStopPost", "-+")));
-    let lines: String = lines.collect();
-    if !lines.is_empty() {
-        let text = format!("# Of `ropewalk setup`.\n[Service]\n{lines}");
-        steps.push(Step::Folder { path: folder.clone(), mode: 0o755, owner: None });
-        steps.push(Step::File(NewFile::of_root(folder.join("setup.conf"), 0o644, text)));
     }
     steps.push(Step::Command { run: reload, undo: None });
     steps
 }
 
-/// A word of a unit's command line, or of a shell's.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ':' | '@' | ',' | '=');
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{word}'") }
-}
-
 /// The folder of the history on OpenWrt, in memory: it is written every minute, which wears flash out.
 pub(super) const OPENWRT_STATE: &str = "/tmp/ropewalk";
 
-/// OpenWrt's script (its guide "procd init scripts").
-fn procd_script(config: &Path, start: &[Vec<String>], stop: &[Vec<String>]) -> String {
-    let lines = |commands: &[Vec<String>]| -> String {
-        let line = |command: &Vec<String>| {
-            let line: Vec<_> = command.iter().map(|word| quoted(word)).collect();
-            format!("\t{}\n", line.join(" "))
-        };
-        commands.iter().map(line).collect()
-    };
+/// OpenWrt's script (its guide "procd init scripts"): the keeper, which begins with the block of an exclusive tunnel, and
+/// the daemon. It starts before the network (S20).
+fn procd_script(interface: &str, config: &Path) -> String {
+    let program = own_program();
+    let (program, config) = (program.display(), config.display());
     format!(
-        "#!/bin/sh /etc/rc.common\n# Of `ropewalk setup`.\nSTART=95\nSTOP=10\nUSE_PROCD=1\n\nstart_service() {{\n{}\
-         \tmkdir -p -m 0700 {OPENWRT_STATE}\n\tprocd_open_instance\n\tprocd_set_param command {} up {}\n\
+        "#!/bin/sh /etc/rc.common\n# Of `ropewalk setup`.\nSTART=19\nSTOP=90\nUSE_PROCD=1\n\nstart_service() {{\n\
+         \tprocd_open_instance keep\n\tprocd_set_param command {program} setup keep {interface}\n\
+         \tprocd_set_param respawn\n\tprocd_set_param stderr 1\n\tprocd_close_instance\n\
+         \tmkdir -p -m 0700 {OPENWRT_STATE}\n\tprocd_open_instance tunnel\n\
+         \tprocd_set_param command {program} up {config}\n\
          \tprocd_set_param env STATE_DIRECTORY={OPENWRT_STATE}\n\tprocd_set_param respawn\n\
-         \tprocd_set_param stderr 1\n\tprocd_close_instance\n}}\n\nstop_service() {{\n{}\ttrue\n}}\n",
-        lines(start),
-        own_program().display(),
-        config.display(),
-        lines(stop)
+         \tprocd_set_param stderr 1\n\tprocd_close_instance\n}}\n"
     )
 }

@@ -2,7 +2,7 @@
 //!
 //! `rw1-` and base64url (RFC 4648, section 5) of: the end of its validity (Unix time, 4 bytes), the port (2), the
 //! one-time private key, the preshared key and the server's public key (32 each), the inner addresses, the endpoints, the
-//! resolvers and the name, each list after its count, and the CRC-32 of all that (4). Numbers are big-endian. A token is
+//! resolvers, the name and, if there are any, the networks behind the client, each list after its count, and the CRC-32 of all that (4). Numbers are big-endian. A token is
 //! a secret, and works once.
 
 use base64ct::{Base64, Base64UrlUnpadded, Encoding};
@@ -39,6 +39,8 @@ pub(super) struct Token {
     pub(super) dns: Vec<IpAddr>,
     /// The client's name.
     pub(super) name: String,
+    /// The networks behind the client, as they were named at the server.
+    pub(super) lans: Vec<IpNet>,
 }
 
 impl Token {
@@ -52,15 +54,17 @@ impl Token {
         }
         bytes.extend_from_slice(self.server_key.bytes());
         bytes.push(self.addresses.len() as u8);
-        for address in &self.addresses {
-            put_address(&mut bytes, address.addr());
-            bytes.push(address.prefix_len());
-        }
+        self.addresses.iter().for_each(|address| put_network(&mut bytes, *address));
         bytes.push(self.endpoints.len() as u8);
         self.endpoints.iter().for_each(|endpoint| put_text(&mut bytes, endpoint));
         bytes.push(self.dns.len() as u8);
         self.dns.iter().for_each(|address| put_address(&mut bytes, *address));
         put_text(&mut bytes, &self.name);
+        // An earlier version reads a token without them.
+        if !self.lans.is_empty() {
+            bytes.push(self.lans.len() as u8);
+            self.lans.iter().for_each(|network| put_network(&mut bytes, *network));
+        }
         let checksum = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&checksum.to_be_bytes());
         let mut text = Zeroizing::new(String::with_capacity(MAX_LEN * 2));
@@ -123,6 +127,11 @@ fn put_address(bytes: &mut Vec<u8>, address: IpAddr) {
     }
 }
 
+fn put_network(bytes: &mut Vec<u8>, network: IpNet) {
+    put_address(bytes, network.addr());
+    bytes.push(network.prefix_len());
+}
+
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.push(text.len() as u8);
     bytes.extend_from_slice(text.as_bytes());
@@ -139,13 +148,11 @@ impl Reader<'_> {
             private_key: PrivateKey::from_bytes(self.array()?),
             preshared_key: PresharedKey::from_bytes(self.array()?),
             server_key: PublicKey::from_bytes(self.array()?),
-            addresses: self.list(|reader| {
-                let address = reader.address()?;
-                IpNet::new(address, reader.array::<1>()?[0]).ok()
-            })?,
+            addresses: self.list(Self::network)?,
             endpoints: self.list(Self::text)?,
             dns: self.list(Self::address)?,
             name: self.text()?,
+            lans: if self.0.is_empty() { Vec::new() } else { self.list(Self::network)? },
         };
         let is_endpoint = |text: &String| daemon::config::PeerEndpoint::parse(text).is_ok();
         let is_whole = self.0.is_empty() && token.port != 0 && !token.addresses.is_empty();
@@ -165,6 +172,11 @@ impl Reader<'_> {
             6 => self.array::<16>().map(IpAddr::from),
             _ => None,
         }
+    }
+
+    fn network(&mut self) -> Option<IpNet> {
+        let address = self.address()?;
+        IpNet::new(address, self.array::<1>()?[0]).ok()
     }
 
     fn text(&mut self) -> Option<String> {
@@ -198,6 +210,7 @@ mod tests {
             endpoints: vec!["203.0.113.1".into(), "2001:db8::1".into(), "vpn.example.org".into()],
             dns: vec!["9.9.9.9".parse().unwrap(), "2620:fe::fe".parse().unwrap()],
             name: "laptop".into(),
+            lans: vec!["192.168.50.0/24".parse().unwrap()],
         }
     }
 
@@ -229,9 +242,13 @@ mod tests {
     fn no_content_with_a_right_checksum_is_read_past_its_end() {
         let bytes = Base64UrlUnpadded::decode_vec(&token().encode()[PREFIX.len()..]).unwrap();
         let content = &bytes[..bytes.len() - 4];
+        // Without its last list it is a token of an earlier version.
+        let earlier = content.len() - 7;
         for end in 0..content.len() {
-            assert_eq!(Reader(&content[..end]).token(), None);
+            let read = Reader(&content[..end]).token();
+            assert_eq!(read.is_some(), end == earlier, "{end}");
         }
+        assert_eq!(Reader(&content[..earlier]).token().unwrap().lans, []);
         for (index, value) in (0..content.len()).flat_map(|index| [0, 1, 17, 255].map(|value| (index, value))) {
             let mut changed = content.to_vec();
             changed[index] = value;

@@ -5,6 +5,7 @@
 //! a restart ends the trial, too.
 
 use super::environment;
+use super::keep;
 use super::plan::{Plan, Step, replace_text};
 use super::record::{Record, TrialRecord};
 use super::service::{own_program, wait};
@@ -23,14 +24,23 @@ use std::time::Duration;
 /// The time for a confirmation, seconds, if a login is remote.
 pub(super) const TIME_S: u32 = 180;
 
-/// The address that this login comes from by SSH: `SSH_CONNECTION` of this process, or, as `sudo` removes it, of one of
-/// those that started it.
+/// The address that this login comes from by SSH.
 pub(super) fn remote_login() -> Option<IpAddr> {
+    of_connection(client_address)
+}
+
+/// The TCP port of this host that this login uses by SSH.
+pub(super) fn login_port() -> Option<u16> {
+    of_connection(server_port)
+}
+
+/// What `read` finds in `SSH_CONNECTION` of this process, or, as `sudo` removes it, of one of those that started it.
+fn of_connection<T>(read: fn(&str) -> Option<T>) -> Option<T> {
     let mut process = std::process::id();
     while process > 1 {
         let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
         let mut variables = environment.split(|byte| *byte == 0).filter_map(|line| std::str::from_utf8(line).ok());
-        if let Some(login) = variables.find_map(|line| client_address(line.strip_prefix("SSH_CONNECTION=")?)) {
+        if let Some(login) = variables.find_map(|line| read(line.strip_prefix("SSH_CONNECTION=")?)) {
             return Some(login);
         }
         process = parent(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)?;
@@ -41,6 +51,11 @@ pub(super) fn remote_login() -> Option<IpAddr> {
 /// The client's address in `CLIENT PORT SERVER PORT` (sshd(8)).
 fn client_address(value: &str) -> Option<IpAddr> {
     value.split(' ').next()?.split('%').next()?.parse().ok()
+}
+
+/// The server's port in the same.
+fn server_port(value: &str) -> Option<u16> {
+    value.split(' ').nth(3)?.parse().ok()
 }
 
 /// The parent in a line of `/proc/PID/stat`, after the name in parentheses and the state (proc(5)).
@@ -135,6 +150,7 @@ pub(super) fn confirm(name: &str) -> Result<(), Failure> {
     record.write().map_err(environment)?;
     let reloaded = Client::new(&runtime_directory(), name).request("POST", "/v1/reload", "");
     reloaded.map_err(|error| environment(format!("{name}: confirmed, but not reloaded: {error}")))?;
+    keep::look(name);
     output::print(&format!("{name}: confirmed\n"))
 }
 
@@ -173,6 +189,7 @@ mod tests {
         let addresses = ["203.0.113.9 50022 192.0.2.1 22", "fe80::1%eth0 1 fe80::2%eth0 22"].map(client_address);
         assert_eq!(addresses, [Some("203.0.113.9".parse().unwrap()), Some("fe80::1".parse().unwrap())]);
         assert_eq!(client_address("nonsense"), None);
+        assert_eq!([server_port("203.0.113.9 50022 192.0.2.1 2222"), server_port("203.0.113.9 1")], [Some(2222), None]);
         assert_eq!(parent("4711 (a (b) c) S 42 4711 4711 0 -1"), Some(42));
     }
 }

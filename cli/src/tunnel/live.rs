@@ -1,5 +1,6 @@
 //! `check --live`: what keeps a tunnel from working here and now.
 
+use super::beyond;
 use super::target::runtime_directory;
 use crate::{Failure, output};
 use daemon::config::{TunnelConfig, unix_time};
@@ -32,15 +33,19 @@ const RECENT_MS: u64 = 300_000;
 
 /// What was found: problems, each with its remedy, and notes.
 #[derive(Default)]
-struct Findings {
+pub(super) struct Findings {
     problems: usize,
     text: String,
 }
 
 impl Findings {
-    fn problem(&mut self, text: &str, remedy: &str) {
+    pub(super) fn problem(&mut self, text: &str, remedy: &str) {
         self.problems += 1;
         self.text += &format!("problem: {text}\n  remedy: {remedy}\n");
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.text.trim_end()
     }
 
     fn notice(&mut self, notice: &Notice) {
@@ -50,7 +55,7 @@ impl Findings {
         }
     }
 
-    fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         self.text += &format!("{text}\n");
     }
 }
@@ -76,6 +81,11 @@ pub(super) fn check(config: &TunnelConfig, file: &Path) -> Result<(), Failure> {
     }
     overlapping_networks(config).iter().for_each(|notice| findings.notice(notice));
     devices(config, &mut findings);
+    beyond::promises(&config.interface.name, &mut findings);
+    if let Some(status) = &status {
+        beyond::unallowed(status, &mut findings);
+        beyond::ask(status, &mut findings);
+    }
     firewall(config, &mut findings);
     clock(file, &config.interface.name, &mut findings);
     output::print(&findings.text)?;

@@ -1,5 +1,6 @@
 //! The verbs of the tunnel: the daemon, its control, keys and configurations.
 
+mod beyond;
 mod check;
 #[cfg(feature = "lab")]
 mod demo;
@@ -71,6 +72,15 @@ pub(crate) enum TunnelVerb {
         /// Examine this host and its network too: routes, firewall, MTU, clock, and what the running daemon knows
         #[arg(long)]
         live: bool,
+    },
+    /// Let names and web pages of an exclusive tunnel's uplinks through for some minutes: for a hotel's login page
+    Portal {
+        /// How long, minutes
+        #[arg(default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=60))]
+        minutes: u32,
+        /// The tunnel's device
+        #[arg(long, default_value = "rw0", value_parser = setup::device_name)]
+        name: String,
     },
     /// Print a new private key
     Genkey,
@@ -150,6 +160,7 @@ pub(crate) fn dispatch(verb: &TunnelVerb) -> Result<(), Failure> {
         TunnelVerb::Ping(Ping { tunnel, path, count }) => status::ping(tunnel.as_deref(), path.as_deref(), *count),
         TunnelVerb::NotifyHook { hook } => manage::notify_hook(hook),
         TunnelVerb::Test(arguments) => test::test(arguments),
+        TunnelVerb::Portal { minutes, name } => setup::portal(name, *minutes),
         TunnelVerb::Genkey => keys::print(&daemon::keys::genkey()),
         TunnelVerb::Genpsk => keys::print(&daemon::keys::genpsk()),
         TunnelVerb::Pubkey => keys::pubkey(),

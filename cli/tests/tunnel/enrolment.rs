@@ -50,7 +50,7 @@ fn answer(pair: &TunnelPair, bytes: &[u8]) -> String {
 }
 
 fn enrol_from_left(pair: &TunnelPair, key: PublicKey) -> Result<(), EnrolError> {
-    pair.testbed.within(LEFT, move || Ok(enrol(right_address(), key))).unwrap()
+    pair.testbed.within(LEFT, move || Ok(enrol(right_address(), key, &[]).map(drop))).unwrap()
 }
 
 fn public_key(private: &str) -> PublicKey {

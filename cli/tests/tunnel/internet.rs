@@ -5,17 +5,21 @@
 //! client p3, p4 --- router (NAT) p2 --- internet --- p0 server 203.0.113.1
 //!                                          '-------- p1 web    198.51.100.7
 //! ```
+//!
+//! With sites, a host is behind the client (p5), and a second client is behind the router (p6) with a host behind it (p7).
 
 use crate::tunnel_pair::program;
 use lab::testbed::{self, Link, Shape, Testbed};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 use testing::{MINUTE, Reason, skip};
 
 pub(crate) const SERVER: usize = 0;
@@ -23,6 +27,9 @@ pub(crate) const INTERNET: usize = 1;
 pub(crate) const WEB: usize = 2;
 pub(crate) const ROUTER: usize = 3;
 pub(crate) const CLIENT: usize = 4;
+pub(crate) const LAN: usize = 5;
+pub(crate) const OFFICE: usize = 6;
+pub(crate) const OFFICE_LAN: usize = 7;
 
 pub(crate) const SERVER_ADDRESS: &str = "203.0.113.1";
 pub(crate) const WEB_ADDRESS: &str = "198.51.100.7";
@@ -44,6 +51,8 @@ const COMMANDS: &[(usize, &str)] = &[
     (INTERNET, "ip address add 198.51.100.254/24 dev p1"),
     (INTERNET, "ip address add 192.0.2.254/24 dev p2"),
     (INTERNET, "sysctl -qw net.ipv4.ip_forward=1"),
+    (INTERNET, "ip address add 9.9.9.9/32 dev p1"),
+    (INTERNET, "ip address add 2620:fe::fe/128 dev p1 nodad"),
     (WEB, "ip address add 198.51.100.7/24 dev p1"),
     (WEB, "ip route add default via 198.51.100.254"),
     (ROUTER, "ip address add 192.0.2.2/24 dev p2"),
@@ -58,6 +67,22 @@ const COMMANDS: &[(usize, &str)] = &[
     (CLIENT, "ip address add 100.64.0.23/24 dev p4"),
     (CLIENT, "ip route add default via 192.168.1.1 dev p3 metric 100"),
     (CLIENT, "ip route add default via 100.64.0.1 dev p4 metric 200"),
+];
+
+/// What there is beside with sites.
+const SITE_COMMANDS: &[(usize, &str)] = &[
+    (CLIENT, "ip address add 192.168.50.1/24 dev p5"),
+    (CLIENT, "ip address add fd50::1/64 dev p5 nodad"),
+    (LAN, "ip address add 192.168.50.10/24 dev p5"),
+    (LAN, "ip address add fd50::10/64 dev p5 nodad"),
+    (LAN, "ip route add default via 192.168.50.1"),
+    (LAN, "ip route add default via fd50::1"),
+    (ROUTER, "ip address add 192.168.2.1/24 dev p6"),
+    (OFFICE, "ip address add 192.168.2.23/24 dev p6"),
+    (OFFICE, "ip route add default via 192.168.2.1 dev p6"),
+    (OFFICE, "ip address add 192.168.60.1/24 dev p7"),
+    (OFFICE_LAN, "ip address add 192.168.60.10/24 dev p7"),
+    (OFFICE_LAN, "ip route add default via 192.168.60.1"),
 ];
 
 /// What of /etc a host has.
@@ -76,27 +101,57 @@ pub(crate) struct Internet {
 impl Internet {
     /// `None`, and the test is skipped, if the machine cannot make it.
     pub(crate) fn new() -> Option<Self> {
+        Self::make(5, &[SERVER, CLIENT], COMMANDS)
+    }
+
+    /// With sites: hosts behind the client and behind a second one.
+    pub(crate) fn with_sites() -> Option<Self> {
+        Self::make(8, &[SERVER, CLIENT, OFFICE], &[COMMANDS, SITE_COMMANDS].concat())
+    }
+
+    fn make(hosts: usize, with_files: &[usize], commands: &[(usize, &str)]) -> Option<Self> {
         testbed::possible().map_err(|reason| skip(Reason::Missing, &reason)).ok()?;
         if Command::new("nft").arg("--version").output().is_err() {
             skip(Reason::Missing, "nft is not installed");
             return None;
         }
         let link = |hosts| Link { hosts, forward: Shape::none(), reverse: Shape::none() };
-        let links =
-            [[SERVER, INTERNET], [WEB, INTERNET], [ROUTER, INTERNET], [CLIENT, ROUTER], [CLIENT, ROUTER]].map(link);
-        let names = ["srv", "inet", "web", "nat", "cli"];
-        let testbed = Testbed::new(&[&program(), "lab-agent"], &names, &links).unwrap();
+        let all = [
+            [SERVER, INTERNET],
+            [WEB, INTERNET],
+            [ROUTER, INTERNET],
+            [CLIENT, ROUTER],
+            [CLIENT, ROUTER],
+            [CLIENT, LAN],
+            [OFFICE, ROUTER],
+            [OFFICE, OFFICE_LAN],
+        ];
+        let links: Vec<Link> = all.into_iter().filter(|ends| ends.iter().all(|host| *host < hosts)).map(link).collect();
+        let names = ["srv", "inet", "web", "nat", "cli", "lan", "off", "olan"];
+        let testbed = Testbed::new(&[&program(), "lab-agent"], &names[..hosts], &links).unwrap();
         for (number, link) in links.iter().enumerate() {
             for host in link.hosts {
                 testbed.run(host, &format!("ip address flush dev p{number} scope global")).unwrap();
             }
         }
-        COMMANDS.iter().for_each(|(host, line)| drop(testbed.run(*host, line).unwrap()));
+        commands.iter().for_each(|(host, line)| drop(testbed.run(*host, line).unwrap()));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("rw-net-{}-{number}", std::process::id()));
         let mut internet = Self { holders: Vec::new(), testbed, folder };
-        [SERVER, CLIENT].iter().for_each(|host| internet.hold(*host));
+        with_files.iter().for_each(|host| internet.hold(*host));
+        ["9.9.9.9", "2620:fe::fe"].iter().for_each(|address| internet.resolve_at(address.parse().unwrap()));
         Some(internet)
+    }
+
+    /// A resolver on the internet, of which is asked only that it answers.
+    fn resolve_at(&self, address: IpAddr) {
+        let socket = self.testbed.within(INTERNET, move || Ok(UdpSocket::bind((address, 53))?)).unwrap();
+        thread::spawn(move || {
+            let mut buffer = [0; 512];
+            while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+                let _ = socket.send_to(&buffer[..len], from);
+            }
+        });
     }
 
     /// Gives a host processes and files of its own: the part of /etc that names users, and empty /var/lib, /var/log and /run.
@@ -204,13 +259,35 @@ impl Internet {
     /// Serves one connection in `host`, and returns the address that it comes from and the line that it sends.
     pub(crate) fn ask(&self, from: usize, host: usize, address: &str) -> Result<(IpAddr, String), String> {
         let address: SocketAddr = format!("{address}:7777").parse().unwrap();
-        let listener = self.testbed.within(host, move || Ok(TcpListener::bind(address)?)).unwrap();
+        self.ask_at(from, address, host, address)
+    }
+
+    /// The same, where the connection to `address` is expected at `listen` of the host.
+    pub(crate) fn ask_at(
+        &self,
+        from: usize,
+        address: SocketAddr,
+        host: usize,
+        listen: SocketAddr,
+    ) -> Result<(IpAddr, String), String> {
+        let listener = self.testbed.within(host, move || Ok(TcpListener::bind(listen)?)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_over_there = Arc::clone(&is_over);
         let serving = thread::spawn(move || {
-            let (mut stream, source) = listener.accept().unwrap();
-            let mut line = String::new();
-            BufReader::new(&stream).read_line(&mut line).unwrap();
-            stream.write_all(b"answer\n").unwrap();
-            (source.ip(), line)
+            while !is_over_there.load(Ordering::Relaxed) {
+                let Ok((mut stream, source)) = listener.accept() else {
+                    thread::sleep(Duration::from_millis(5));
+                    continue;
+                };
+                let mut line = String::new();
+                stream.set_nonblocking(false).unwrap();
+                let read = BufReader::new(&stream).read_line(&mut line);
+                if read.is_ok() && stream.write_all(b"answer\n").is_ok() {
+                    return Some((source.ip(), line));
+                }
+            }
+            None
         });
         let exchange = self.testbed.within(from, move || {
             let mut stream = TcpStream::connect_timeout(&address, MINUTE)?;
@@ -220,19 +297,17 @@ impl Internet {
             stream.read_to_string(&mut answer)?;
             Ok(answer)
         });
-        match exchange {
-            Ok(answer) => {
-                assert_eq!(answer, "answer\n");
-                Ok(serving.join().unwrap())
-            }
-            Err(error) => Err(error.to_string()),
-        }
+        // A connection that failed is not served any more, and its address is free again.
+        is_over.store(exchange.is_err(), Ordering::Relaxed);
+        let served = serving.join().unwrap();
+        exchange.map_err(|error| error.to_string())?;
+        served.ok_or_else(|| "closed without an answer".to_owned())
     }
 }
 
 impl Drop for Internet {
     fn drop(&mut self) {
-        for host in [SERVER, CLIENT] {
+        for host in self.holders.iter().map(|(host, _)| *host) {
             let _ = self.output(host, &[&program(), "down", "rw0"]);
         }
         for (_, child) in &mut self.holders {

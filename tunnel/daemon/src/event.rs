@@ -86,6 +86,19 @@ pub enum EventKind {
     Notice,
     /// A path has used most of its quota, or all of it; or the count begins anew.
     Quota,
+    /// What the set-up promised of this host was lost, put back, or cannot be.
+    Host,
+}
+
+/// The body of `POST /v1/events`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostEvent {
+    /// How much it matters.
+    pub level: EventLevel,
+    /// What happened.
+    pub message: String,
+    /// What mends it.
+    pub remedy: Option<String>,
 }
 
 impl fmt::Display for EventKind {

@@ -144,6 +144,9 @@ pub struct PeerStatus {
     pub controller_failure: Option<String>,
     /// Lost fragments that were retransmitted.
     pub retransmitted_fragments: u64,
+    /// Dropped packets of the peer from the latest addresses that are not in its allowed IPs.
+    #[serde(default)]
+    pub unallowed_sources: Vec<UnallowedSource>,
     /// The real-time class of what this end sends; null until it has sent a packet of it.
     #[serde(default)]
     pub realtime: Option<RealtimeStatus>,
@@ -153,6 +156,15 @@ pub struct PeerStatus {
     /// Relayed TCP connections; null if this end does not relay.
     #[serde(default)]
     pub relay: Option<RelayStatus>,
+}
+
+/// Packets of a peer from an address that is not in its allowed IPs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnallowedSource {
+    /// The inner source address.
+    pub address: String,
+    /// Packets dropped.
+    pub packets: u64,
 }
 
 /// A path to a peer.

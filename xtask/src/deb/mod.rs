@@ -18,6 +18,7 @@ const KERNEL_DEFAULT: &str = "etc/default/ropewalk-kernel";
 /// Files of the package with their modes, and where they come from.
 const FILES: &[(&str, u32, &str)] = &[
     ("usr/lib/systemd/system/ropewalk@.service", 0o644, "packaging/ropewalk@.service"),
+    ("usr/lib/systemd/system/ropewalk-keep@.service", 0o644, "packaging/ropewalk-keep@.service"),
     ("usr/lib/systemd/system/ropewalk-kernel.service", 0o644, "packaging/ropewalk-kernel.service"),
     (KERNEL_DEFAULT, 0o644, "packaging/ropewalk-kernel.default"),
     ("usr/lib/sysusers.d/ropewalk.conf", 0o644, "packaging/sysusers.conf"),

@@ -5,6 +5,7 @@ mod order;
 mod page;
 mod result;
 
+use super::live::Findings;
 use super::target::{client_or_only, failure};
 use crate::{Failure, output};
 use clap::Args;
@@ -61,6 +62,10 @@ pub(super) fn test(arguments: &Test) -> Result<(), Failure> {
         super::import::replace_file(file, &page::page(&result))
             .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", file.display())))?;
     }
+    // The measurements end at the server's daemon; what people use the tunnel for is beyond it.
+    let mut beyond = Findings::default();
+    super::beyond::ask(&status, &mut beyond);
+    output::warn(beyond.text());
     if arguments.json { output::json(&result) } else { output::print(&format!("{}\n", result.verdict)) }
 }
 

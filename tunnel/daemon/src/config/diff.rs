@@ -57,6 +57,7 @@ fn interface_changes(old: &InterfaceConfig, new: &InterfaceConfig) -> Vec<&'stat
         ("interface.routes", old.routes != new.routes),
         ("interface.uplinks", old.uplinks != new.uplinks),
         ("interface.routing", old.policy_routing != new.policy_routing),
+        ("interface.exclusive", old.exclusive != new.exclusive),
     ])
 }
 

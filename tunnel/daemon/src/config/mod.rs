@@ -7,6 +7,7 @@
 mod diff;
 mod endpoint;
 mod keys;
+mod lan;
 mod mask;
 mod model;
 mod observation;
@@ -22,6 +23,7 @@ pub use crate::quota::Quota;
 pub use diff::{ConfigChange, diff};
 pub use endpoint::{DEFAULT_PORT, PeerEndpoint};
 pub use keys::keys;
+pub use lan::{is_private_lan, overlap};
 pub use machine::TunnelOptions;
 pub use model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, MptOptions, TunnelConfig, UplinkOptions};
 pub use observation::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, ObservationConfig};

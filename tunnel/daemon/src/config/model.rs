@@ -87,6 +87,8 @@ pub struct InterfaceConfig {
     pub uplinks: Option<UplinkOptions>,
     /// Whether paths without a route get policy routing of their own.
     pub policy_routing: bool,
+    /// Whether this host's traffic leaves it by the tunnel only: `ropewalk setup keep` holds that, also without a daemon.
+    pub exclusive: bool,
     /// The user to run as after the set-up.
     pub user: Option<String>,
     /// The file of further peers, which enrolment changes; `None` without enrolment.

@@ -64,6 +64,14 @@ pub struct EnrolledPeer {
     pub token_expires: Option<u64>,
 }
 
+impl EnrolledPeer {
+    /// The networks behind the peer: those that are more than an address.
+    #[must_use]
+    pub fn lans(&self) -> Vec<IpNet> {
+        self.allowed_ips.iter().filter(|network| network.prefix_len() < network.max_prefix_len()).copied().collect()
+    }
+}
+
 /// The peers, under the file's lock.
 #[derive(Debug)]
 pub struct PeersFile {
@@ -77,8 +85,8 @@ pub struct PeersFile {
 /// The outcome of an enrolment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enrolment {
-    /// The key of the peer of this name is the client's own now.
-    Enrolled(String),
+    /// The key of the peer of this name is the client's own now, and these networks are behind it.
+    Enrolled(String, Vec<IpNet>),
     /// Why not, in words for the client.
     Refused(String),
 }
@@ -197,8 +205,8 @@ impl PeersFile {
     }
 
     /// Gives the peer that has the key `current` the key `key` in its place, if `current` is that of a token which has
-    /// not expired at `now` (Unix time in seconds), and writes the file. A repetition changes nothing. `taken` are the
-    /// keys that no client may have.
+    /// not expired at `now` (Unix time in seconds), adds the networks `lans` to its own, and writes the file. A repetition
+    /// changes nothing. `taken` are the keys that no client may have.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -207,6 +215,7 @@ impl PeersFile {
         current: PublicKey,
         key: PublicKey,
         taken: &[PublicKey],
+        lans: &[IpNet],
         now: u64,
     ) -> io::Result<Enrolment> {
         let refused = |reason: &str| Ok(Enrolment::Refused(reason.to_owned()));
@@ -215,14 +224,16 @@ impl PeersFile {
             return refused("the token has been revoked");
         };
         match peer.token_expires {
-            None if current == key => return Ok(Enrolment::Enrolled(peer.name.clone())),
+            None if current == key => return Ok(Enrolment::Enrolled(peer.name.clone(), peer.lans())),
             None => return refused("the token has been used already"),
             Some(expires) if expires <= now => return refused("the token has expired"),
             Some(_) if is_taken => return refused("this key is in use: a client makes a key of its own"),
             Some(_) => (peer.public_key, peer.token_expires) = (key, None),
         }
-        let name = peer.name.clone();
-        self.write(None).map(|()| Enrolment::Enrolled(name))
+        let new: Vec<_> = lans.iter().filter(|lan| !peer.allowed_ips.contains(lan)).copied().collect();
+        peer.allowed_ips.extend(new);
+        let enrolled = Enrolment::Enrolled(peer.name.clone(), peer.lans());
+        self.write(None).map(|()| enrolled)
     }
 }
 

@@ -69,6 +69,7 @@ pub(super) struct InterfaceTable {
     pub(super) allow_readable_keys: Option<Spanned<bool>>,
     pub(super) uplinks: Option<Spanned<UplinksValue>>,
     pub(super) routing: Option<Spanned<String>>,
+    pub(super) exclusive: Option<Spanned<bool>>,
 }
 
 /// `uplinks`: `"auto"`, or its table.

@@ -362,7 +362,7 @@ async fn on_watchdog(
 /// The event of a request that was carried out or refused.
 fn request_event(request: &Request, result: &Result<String, Refusal>) -> Event {
     match request {
-        Request::Enrol(source, _) => enrolment::event(*source, result),
+        Request::Enrol(source, ..) => enrolment::event(*source, result),
         Request::PathAlone(_) | Request::AllPaths => alone_event(result),
         _ => reload_event(result),
     }

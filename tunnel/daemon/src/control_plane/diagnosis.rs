@@ -6,6 +6,7 @@
 
 use super::network::has_strict_reverse_path;
 use super::routes::Routes;
+use crate::data_plane::set_mark;
 use crate::event::{Cause, CauseKind};
 use crate::nat64;
 use crate::status::PathStatus;
@@ -47,6 +48,7 @@ impl Subject {
         }
         let unspecified =
             if self.remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        set_mark(&socket);
         socket.bind(&SocketAddr::new(self.source.unwrap_or(unspecified), 0).into())?;
         Ok(socket)
     }
@@ -141,6 +143,21 @@ pub fn own_addresses() -> Vec<IpAddr> {
         IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local(),
     };
     Devices::read().addresses(None).filter(is_known).collect()
+}
+
+/// The networks of this host's devices, but for loopback and link-local ones.
+pub(super) fn own_networks() -> Vec<IpNet> {
+    let known = own_addresses();
+    let entries = getifaddrs().into_iter().flatten();
+    let networks = entries.filter_map(|entry| {
+        let ip = |storage: nix::sys::socket::SockaddrStorage| {
+            let v4 = storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| storage.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        };
+        let (address, mask) = (ip(entry.address?)?, ip(entry.netmask?)?);
+        known.contains(&address).then(|| IpNet::with_netmask(address, mask).ok())?
+    });
+    networks.map(|network| network.trunc()).collect()
 }
 
 fn cause(kind: CauseKind, text: String, remedy: String) -> Cause {

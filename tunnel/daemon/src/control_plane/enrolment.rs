@@ -1,17 +1,19 @@
 //! Enrolment: a client that has a session by the one-time key of its token names the public key of its own.
 //!
-//! The client connects by TCP to the server's inner address, through the tunnel, and sends one line, `rw1 ` and its public
-//! key in base64. The server knows the peer by the inner source address, because a packet with that source was sealed
-//! with the peer's key. It answers `ok`, or `error: ` and the reason, and closes; when the client has read it, the
+//! The client connects by TCP to the server's inner address, through the tunnel, and sends one line, `rw1 `, its public
+//! key in base64, and perhaps ` lan=` with the networks behind it, which the server may take (`config::lan`). The server knows the peer by the inner source address, because a packet with that source was sealed
+//! with the peer's key. It answers `ok` with the networks that it has taken, or `error: ` and the reason, and closes; when the client has read it, the
 //! client's key replaces the one-time key in the tunnel.
 //!
 //! The listener is bound to the tunnel's device. A peer without a token that is unused is answered and closed at once; one
 //! with a token has one connection at a time, of one line of [`MAX_LINE_LEN`] bytes within [`TIMEOUT`].
 
+use super::diagnosis::own_networks;
 use super::reload::Reloader;
 use super::server::{PendingRequest, Refusal, Request};
 use crate::config::{
-    ConfiguredPeer, Enrolment, LOCK_INTERVAL, LOCK_TIMEOUT, Mode, PeersFile, TunnelConfig, enrolled_peers, unix_time,
+    ConfiguredPeer, Enrolment, LOCK_INTERVAL, LOCK_TIMEOUT, Mode, PeersFile, TunnelConfig, enrolled_peers,
+    is_private_lan, overlap, unix_time,
 };
 use crate::event::{Event, EventKind, EventLevel};
 use ipnet::IpNet;
@@ -31,13 +33,17 @@ use tracing::{debug, error};
 /// The TCP port on the server's inner address.
 pub const PORT: u16 = 4754;
 /// The longest line of a client, and the longest answer, bytes.
-const MAX_LINE_LEN: usize = 128;
+const MAX_LINE_LEN: usize = 512;
 /// The time for a line, and for the client to close.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most connections at a time.
 const MAX_CONNECTIONS: usize = 16;
 /// What a line begins with: the version.
 const GREETING: &str = "rw1 ";
+/// What networks behind a client follow.
+const LAN: &str = "lan=";
+/// The most networks that a client may name.
+const MAX_LANS: usize = 8;
 
 /// Listens on the first inner address of the tunnel's device, if the configuration has a `peers-file`.
 ///
@@ -101,14 +107,17 @@ impl Enrolments {
 async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<PendingRequest>) -> io::Result<()> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client sent no line");
     let line = tokio::time::timeout(TIMEOUT, read_line(&mut stream)).await.map_err(late)??;
-    let answer = match line.strip_prefix(GREETING).map(str::parse::<PublicKey>) {
-        Some(Ok(key)) => request_enrolment(requests, source, key).await,
-        _ => {
+    let answer = match parse_line(&line) {
+        Some((key, lans)) => request_enrolment(requests, source, key, &lans).await,
+        None => {
             debug!(%source, "enrolment: a malformed line");
-            Err("a line is `rw1 PUBLICKEY`".to_owned())
+            Err("a line is `rw1 PUBLICKEY`, and perhaps ` lan=NETWORK,NETWORK`".to_owned())
         }
     };
-    let text = answer.as_ref().map_or_else(|reason| format!("error: {reason}\n"), |_| "ok\n".to_owned());
+    let text = match &answer {
+        Err(reason) => format!("error: {reason}\n"),
+        Ok(enrolled) => enrolled.split_once(' ').map_or("ok\n".into(), |(_, lans)| format!("ok {LAN}{lans}\n")),
+    };
     let written = async {
         stream.write_all(text.as_bytes()).await?;
         stream.shutdown().await?;
@@ -122,15 +131,34 @@ async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<Pe
     written.map_or(Ok(()), |written| written.map(drop))
 }
 
+/// The key and the networks of a client's line.
+fn parse_line(line: &str) -> Option<(PublicKey, Vec<IpNet>)> {
+    let mut words = line.strip_prefix(GREETING)?.split(' ');
+    let key = words.next()?.parse().ok()?;
+    let lans = words.next().map_or(Some(Vec::new()), parse_networks)?;
+    words.next().is_none().then_some((key, lans))
+}
+
+/// The networks of `lan=NETWORK,NETWORK`.
+fn parse_networks(word: &str) -> Option<Vec<IpNet>> {
+    word.strip_prefix(LAN)?.split(',').map(|text| text.parse().ok()).collect()
+}
+
+/// Networks with commas between them.
+fn join(networks: &[IpNet]) -> String {
+    networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
 /// Requests an enrolment until the list of peers is not locked. The control loop goes on meanwhile.
 async fn request_enrolment(
     requests: &mpsc::Sender<PendingRequest>,
     source: IpAddr,
     key: PublicKey,
+    lans: &[IpNet],
 ) -> Result<String, String> {
     let start = tokio::time::Instant::now();
     loop {
-        match request(requests, Request::Enrol(source, key)).await {
+        match request(requests, Request::Enrol(source, key, lans.to_vec())).await {
             Err(Refusal::Busy) if start.elapsed() < LOCK_TIMEOUT => tokio::time::sleep(LOCK_INTERVAL).await,
             result => return result.map_err(|refusal| refusal.text().to_owned()),
         }
@@ -154,7 +182,7 @@ async fn read_line(stream: &mut TcpStream) -> io::Result<String> {
             return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
         }
         if count == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent no line of at most 128 bytes"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent no line of at most 512 bytes"));
         }
     }
 }
@@ -169,11 +197,13 @@ fn peer_of(config: &TunnelConfig, source: IpAddr) -> Option<&ConfiguredPeer> {
     peers.max_by_key(|(len, _)| *len).map(|(_, peer)| peer)
 }
 
-/// The event of an enrolment: the peer's name, or why not.
+/// The event of an enrolment: the peer's name and its networks, or why not.
 pub(super) fn event(source: IpAddr, result: &Result<String, Refusal>) -> Event {
     match result {
-        Ok(name) => {
-            let message = format!("{name} is enrolled: its token is used, and it has a key of its own");
+        Ok(enrolled) => {
+            let (name, lans) = enrolled.split_once(' ').unwrap_or((enrolled, ""));
+            let behind = if lans.is_empty() { String::new() } else { format!(", with {lans} behind it") };
+            let message = format!("{name} is enrolled{behind}: its token is used, and it has a key of its own");
             Event::new(EventLevel::Info, EventKind::Enrolment, message)
         }
         Err(refusal) => {
@@ -184,8 +214,9 @@ pub(super) fn event(source: IpAddr, result: &Result<String, Refusal>) -> Event {
 }
 
 impl Reloader {
-    /// Writes the client's key into the `peers-file`. The tunnel has it from [`Request::EndEnrolment`] on.
-    pub(super) fn enrol(&self, source: IpAddr, key: PublicKey) -> Result<String, Refusal> {
+    /// Writes the client's key into the `peers-file`, and those of the networks behind it that it may have. The tunnel has
+    /// them from [`Request::EndEnrolment`] on. Returns the peer's name, and after a blank these networks if there are any.
+    pub(super) fn enrol(&self, source: IpAddr, key: PublicKey, lans: &[IpNet]) -> Result<String, Refusal> {
         let config = &self.control.config;
         let refused = |reason: &str| Refusal::Other(reason.to_owned());
         let peer = peer_of(config, source).and_then(|peer| peer.public_key);
@@ -200,8 +231,10 @@ impl Reloader {
             refused("the server cannot write its list of peers: its log has the reason")
         };
         let mut peers = PeersFile::try_open(file).map_err(|error| internal(&error))?.ok_or(Refusal::Busy)?;
-        match peers.enrol(current, key, &taken, unix_time()).map_err(|error| internal(&error))? {
-            Enrolment::Enrolled(name) => Ok(name),
+        let lans = acceptable_lans(lans, config, current);
+        match peers.enrol(current, key, &taken, &lans, unix_time()).map_err(|error| internal(&error))? {
+            Enrolment::Enrolled(name, lans) if lans.is_empty() => Ok(name),
+            Enrolment::Enrolled(name, lans) => Ok(format!("{name} {}", join(&lans))),
             Enrolment::Refused(reason) => Err(Refusal::Other(reason)),
         }
     }
@@ -215,6 +248,7 @@ impl Reloader {
                 |peer: &&mut ConfiguredPeer| peer.token_expires.is_some() && peer.name.as_ref() == Some(&entry.name);
             if let Some(peer) = config.peers.iter_mut().find(is_entry) {
                 (peer.public_key, peer.token_expires) = (Some(entry.public_key), entry.token_expires);
+                peer.allowed_ips.clone_from(&entry.allowed_ips);
             }
         }
         config
@@ -237,6 +271,23 @@ impl Reloader {
     }
 }
 
+/// Those of the networks that a client names which it may have: private ones of a usual size, which neither this host nor
+/// another peer has. So nobody draws others' traffic to itself by a token.
+fn acceptable_lans(lans: &[IpNet], config: &TunnelConfig, client: PublicKey) -> Vec<IpNet> {
+    let others = config.peers.iter().filter(|peer| peer.public_key != Some(client));
+    let mut taken: Vec<IpNet> = others.flat_map(|peer| peer.allowed_ips.iter().copied()).collect();
+    taken.extend(&config.interface.addresses);
+    taken.extend(own_networks());
+    let mut accepted: Vec<IpNet> = Vec::new();
+    for lan in lans.iter().map(IpNet::trunc) {
+        let is_free = !taken.iter().chain(&accepted).any(|other| overlap(*other, lan));
+        if is_free && is_private_lan(lan) && accepted.len() < MAX_LANS {
+            accepted.push(lan);
+        }
+    }
+    accepted
+}
+
 /// Why a client was not enrolled.
 #[derive(Debug)]
 pub enum EnrolError {
@@ -257,17 +308,19 @@ impl fmt::Display for EnrolError {
 
 impl std::error::Error for EnrolError {}
 
-/// The client's side: names `key` to the server at the inner address `server`.
+/// The client's side: names `key` and the networks behind this host to the server at the inner address `server`. Returns
+/// those that the server has taken.
 ///
 /// # Errors
 /// The server does not answer, or refuses.
-pub fn enrol(server: IpAddr, key: PublicKey) -> Result<(), EnrolError> {
+pub fn enrol(server: IpAddr, key: PublicKey, lans: &[IpNet]) -> Result<Vec<IpNet>, EnrolError> {
+    let behind = if lans.is_empty() { String::new() } else { format!(" {LAN}{}", join(lans)) };
     let mut answer = String::new();
     let exchange = || -> io::Result<String> {
         let mut stream = BlockingStream::connect_timeout(&SocketAddr::new(server, PORT), TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         // A server that refuses at once has closed before it reads; its reason is there nevertheless.
-        let written = stream.write_all(format!("{GREETING}{key}\n").as_bytes());
+        let written = stream.write_all(format!("{GREETING}{key}{behind}\n").as_bytes());
         let read = stream.take(MAX_LINE_LEN as u64).read_to_string(&mut answer);
         if answer.is_empty() {
             written.and(read.map(drop))?;
@@ -276,11 +329,12 @@ pub fn enrol(server: IpAddr, key: PublicKey) -> Result<(), EnrolError> {
     };
     let answer = exchange().map_err(EnrolError::Connection)?;
     match answer.trim_end() {
-        "ok" => Ok(()),
+        "ok" => Ok(Vec::new()),
         // Only what is printable: it is shown in a terminal.
-        text => match text.strip_prefix("error: ") {
-            Some(reason) => Err(EnrolError::Refused(reason.chars().filter(|c| !c.is_control()).collect())),
-            None => Err(EnrolError::Connection(io::Error::new(io::ErrorKind::InvalidData, "it is no answer"))),
+        text => match (text.strip_prefix("error: "), text.strip_prefix("ok ").and_then(parse_networks)) {
+            (Some(reason), _) => Err(EnrolError::Refused(reason.chars().filter(|c| !c.is_control()).collect())),
+            (None, Some(taken)) => Ok(taken),
+            (None, None) => Err(EnrolError::Connection(io::Error::new(io::ErrorKind::InvalidData, "it is no answer"))),
         },
     }
 }

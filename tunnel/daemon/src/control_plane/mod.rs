@@ -4,6 +4,7 @@
 //! systemd. It uses the data plane through [`DataPlaneHandle`]; replies come through closures, and no lock is held
 //! while waiting.
 
+mod beyond;
 mod changes;
 mod client;
 mod control_loop;
@@ -39,6 +40,7 @@ mod uplinks;
 #[cfg(test)]
 pub(crate) use listeners::listen_unix;
 
+pub use beyond::{Answer, Question, ask_beyond};
 pub use client::{Client, ClientError};
 pub use control_loop::{clean_up, run};
 pub use diagnosis::own_addresses;
@@ -62,4 +64,4 @@ pub use server::router;
 pub use state_file::{OpenStateFile, StateFile, running_tunnel, socket_path};
 pub use supervisor::restart_command;
 pub use system_calls::ThreadRole;
-pub use uplinks::{RoutedDevice, left_out_uplinks, routed_devices, with_present_uplinks};
+pub use uplinks::{RoutedDevice, left_out_uplinks, private_gateways, routed_devices, with_present_uplinks};

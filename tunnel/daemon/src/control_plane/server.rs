@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET /v1/status` | the [status](crate::status::TunnelStatus) as JSON |
 //! | `GET /v1/events?since=N` | the kept [events](crate::event::Event) with a sequence above N (0 without it) as a JSON list |
+//! | `POST /v1/events` | adds an event of this host, from `ropewalk setup keep` |
 //! | `GET /v1/history` | [what was recorded](crate::dashboard) between two times, as JSON |
 //! | `GET /v1/stream` | what is recorded, each second, and each event, as server-sent events |
 //! | `GET /metrics` | the same as OpenMetrics text |
@@ -19,13 +20,14 @@ use super::metrics;
 use super::monitor::Observer;
 use super::privileges::process_status;
 use crate::config::LOCKED;
-use crate::event::Event;
+use crate::event::{Event, EventKind, HostEvent};
 use crate::status::TunnelStatus;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
+use ipnet::IpNet;
 use seal::PublicKey;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,8 +44,8 @@ pub(super) enum Request {
     Reload,
     AddPath(String),
     RemovePath(String),
-    /// The client with the inner address has named its own public key.
-    Enrol(IpAddr, PublicKey),
+    /// The client with the inner address has named its own public key, and the networks behind it.
+    Enrol(IpAddr, PublicKey, Vec<IpNet>),
     /// The client has read its answer: its key takes the place of the one-time key.
     EndEnrolment,
     /// The other paths become backups until [`Request::AllPaths`] or the end of [`ALONE_LEASE`].
@@ -137,6 +139,7 @@ pub(super) fn metrics_routes(shared: Shared) -> Router {
 pub(super) fn routes(shared: Shared) -> Router {
     let router = Router::new()
         .route("/v1/down", post(|shared| handle(shared, Request::Down)))
+        .route("/v1/events", post(add_event))
         .route("/v1/reload", post(|shared| handle(shared, Request::Reload)))
         .route("/v1/paths", post(|shared, text: String| handle(shared, Request::AddPath(text))))
         .route("/v1/alone", delete(|shared| handle(shared, Request::AllPaths)))
@@ -160,6 +163,14 @@ async fn status(State(shared): State<Shared>) -> Response {
 
 async fn events(State(shared): State<Shared>, Query(query): Query<EventsQuery>) -> Json<Vec<Event>> {
     Json(shared.observer.events.since(query.since))
+}
+
+async fn add_event(State(shared): State<Shared>, text: String) -> Response {
+    let Ok(HostEvent { level, message, remedy }) = serde_json::from_str(&text) else {
+        return (StatusCode::UNPROCESSABLE_ENTITY, "an event has `level`, `message` and `remedy`\n").into_response();
+    };
+    shared.observer.events.push(Event { remedy, ..Event::new(level, EventKind::Host, message) });
+    StatusCode::OK.into_response()
 }
 
 async fn metrics_text(State(shared): State<Shared>) -> Response {

@@ -236,6 +236,18 @@ pub fn routed_devices() -> io::Result<Vec<RoutedDevice>> {
     Ok(routes.into_iter().map(device).collect())
 }
 
+/// The routers of the IPv4 default routes that have private addresses, those of the least metrics first.
+///
+/// # Errors
+/// Netlink cannot be opened, or does not answer.
+pub fn private_gateways() -> io::Result<Vec<IpAddr>> {
+    let found = with_runtime(|routes| async move { default_routes(&routes).await })?;
+    let mut routes: Vec<_> = found.into_values().flatten().map(|(_, route)| route).collect();
+    routes.sort_by_key(|route| route.metric);
+    let is_private = |gateway: &IpAddr| matches!(gateway, IpAddr::V4(v4) if v4.is_private());
+    Ok(routes.into_iter().filter_map(|route| route.gateway.filter(is_private)).collect())
+}
+
 pub(super) fn with_runtime<T, F: Future<Output = io::Result<T>>>(run: impl FnOnce(Routes) -> F) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -16,6 +16,7 @@ mod channel;
 mod config;
 mod device;
 mod event_loop;
+mod mark;
 mod mpt;
 mod receive;
 mod report;
@@ -37,6 +38,8 @@ pub use report::{
     Report, SocketReport,
 };
 
+pub use mark::SOCKET_MARK;
+pub(crate) use mark::set_mark;
 pub use threads::{MAX_THREADS, ThreadLinks};
 
 use device::Device;

@@ -173,6 +173,8 @@ pub struct PeerReport {
     pub no_session: u64,
     /// Packets whose source is not in the peer's allowed IPs.
     pub unallowed_source: u64,
+    /// How many of them came from the latest such addresses.
+    pub unallowed_sources: Vec<(IpAddr, u64)>,
     /// Packets that could not be reassembled, or were malformed.
     pub incomplete: u64,
     /// The relay; `None` if this end does not relay.

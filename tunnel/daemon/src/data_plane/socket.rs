@@ -11,6 +11,7 @@
 use super::address::PathAddress;
 use super::batch::TransmitBatch;
 use super::config::{Error, SocketConfig};
+use super::mark::set_mark;
 use super::report::SocketReport;
 use super::steering;
 use nix::errno::Errno;
@@ -163,6 +164,7 @@ impl Socket {
             let action = format!("cannot be bound to interface {interface}");
             raw.bind_device(Some(interface.as_bytes())).map_err(to_error(&action))?;
         }
+        set_mark(&raw);
         set_options(&raw, is_v6, config.offload).map_err(|errno| to_error("options")(errno.into()))?;
         raw.bind(&config.bind.into()).map_err(to_error(&format!("cannot be bound to {}", config.bind)))?;
         if config.shares_port {

@@ -7,7 +7,7 @@ use crate::data_plane::{MptPathReport, MptReport, PeerReport, RelayReport, Repor
 use crate::event::{Cause, CauseKind};
 use crate::status::{
     ClassTraffic, DropCount, IngressQueue, InterfaceStatus, PathState, PathStatus, PeerStatus, RealtimeStatus,
-    RelayStatus, ReorderBuffer, Traffic, TunnelStatus, UplinkStatus, VERSION,
+    RelayStatus, ReorderBuffer, Traffic, TunnelStatus, UnallowedSource, UplinkStatus, VERSION,
 };
 use machine::ClassCounters;
 use seal::DropReason;
@@ -208,6 +208,10 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         peer.handshake_attempts = session.handshake_attempts;
     }
     peer.active = report.active;
+    let unallowed = report.unallowed_sources.iter();
+    peer.unallowed_sources = unallowed
+        .map(|(address, packets)| UnallowedSource { address: address.to_string(), packets: *packets })
+        .collect();
     peer.relay = report.relay.as_ref().map(relay_status);
     let Some(status) = &report.status else { return };
     // The peer may have removed a configured path.

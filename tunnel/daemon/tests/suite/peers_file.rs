@@ -107,18 +107,22 @@ fn a_token_s_key_is_replaced_once_within_its_time_by_a_key_that_nobody_has() {
     file.peers = vec![one, other.clone()];
     let refused = |outcome: std::io::Result<Enrolment>, phrase: &str| match outcome.unwrap() {
         Enrolment::Refused(reason) => assert!(reason.contains(phrase), "{reason}"),
-        Enrolment::Enrolled(name) => panic!("{name} is enrolled, not: {phrase}"),
+        Enrolment::Enrolled(name, _) => panic!("{name} is enrolled, not: {phrase}"),
     };
-    refused(file.enrol(current, own, &[], 100), "expired");
-    refused(file.enrol(new_key(), own, &[], 99), "revoked");
-    refused(file.enrol(other.public_key, own, &[], 99), "used");
-    refused(file.enrol(current, current, &[], 99), "in use");
-    refused(file.enrol(current, other.public_key, &[], 99), "in use");
-    refused(file.enrol(current, taken, &[taken], 99), "in use");
+    refused(file.enrol(current, own, &[], &[], 100), "expired");
+    refused(file.enrol(new_key(), own, &[], &[], 99), "revoked");
+    refused(file.enrol(other.public_key, own, &[], &[], 99), "used");
+    refused(file.enrol(current, current, &[], &[], 99), "in use");
+    refused(file.enrol(current, other.public_key, &[], &[], 99), "in use");
+    refused(file.enrol(current, taken, &[taken], &[], 99), "in use");
     assert!(!folder.peers_file().exists(), "nothing was written");
-    assert_eq!(file.enrol(current, own, &[taken], 99).unwrap(), Enrolment::Enrolled("one".into()));
-    refused(file.enrol(current, new_key(), &[], 99), "revoked");
-    assert_eq!(file.enrol(own, own, &[], 99).unwrap(), Enrolment::Enrolled("one".into()), "a repetition");
+    assert_eq!(file.enrol(current, own, &[taken], &[], 99).unwrap(), Enrolment::Enrolled("one".into(), Vec::new()));
+    refused(file.enrol(current, new_key(), &[], &[], 99), "revoked");
+    assert_eq!(
+        file.enrol(own, own, &[], &[], 99).unwrap(),
+        Enrolment::Enrolled("one".into(), Vec::new()),
+        "a repetition"
+    );
     drop(file);
     let written = PeersFile::open(&folder.peers_file()).unwrap().peers.clone();
     assert_eq!((written[0].public_key, written[0].token_expires, &written[1]), (own, None, &other));
@@ -160,4 +164,19 @@ fn a_lock_that_a_reader_can_take_stops_no_writer_and_a_writers_lock_stops_no_rev
     forced.write(None).unwrap();
     drop(held);
     assert_eq!(PeersFile::open(&file).unwrap().peers, forced.peers);
+}
+
+#[test]
+fn networks_behind_a_client_are_kept_with_its_key_and_told_again() {
+    let folder = Folder::new("lans", "");
+    let one = peer("one", 2, Some(100));
+    let (current, own, lan) = (one.public_key, new_key(), "192.168.50.0/24".parse().unwrap());
+    let mut file = PeersFile::open(&folder.peers_file()).unwrap();
+    file.peers = vec![one.clone()];
+    let enrolled = Enrolment::Enrolled("one".into(), vec![lan]);
+    assert_eq!(file.enrol(current, own, &[], &[lan], 99).unwrap(), enrolled);
+    assert_eq!(file.enrol(own, own, &[], &["10.9.0.0/24".parse().unwrap()], 99).unwrap(), enrolled, "a repetition");
+    drop(file);
+    let written = PeersFile::open(&folder.peers_file()).unwrap().peers.clone();
+    assert_eq!(written[0].allowed_ips, [one.allowed_ips.clone(), vec![lan]].concat());
 }

@@ -52,6 +52,7 @@ pub(super) fn interface(
         peers_file: values.peers_file.map(|file| context.folder.join(file.get())),
         uplinks: values.uplinks.as_ref().and_then(|value| context.ok(uplinks(value))),
         policy_routing: values.routing.as_ref().is_some_and(|text| auto(text, context)),
+        exclusive: flag(values.exclusive.as_ref(), false),
         threads: threads(values.threads.as_ref(), context),
         user: values.user.map(|user| user.get().clone()),
         metrics: values.metrics.and_then(|text| {

@@ -31,6 +31,7 @@ use packet::{PacketBytes, PacketSlice};
 use peer::{EnginePeer, Node};
 use relay::RelayDriver;
 use seal::{Entropy, PeerId, SealDevice, SystemEntropy};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -255,15 +256,17 @@ impl RopewalkEngine {
                 continue;
             }
             let is_internal = |address| relay.is_internal(address);
+            let refused = Cell::new(None);
             let is_allowed = |source, destination| {
-                allowed_ips.find(source).is_some_and(|owner| owner.is(id, groups))
-                    && !is_internal(source)
-                    && !is_internal(destination)
+                let is_own = allowed_ips.find(source).is_some_and(|owner| owner.is(id, groups));
+                let is_allowed = is_own && !is_internal(source) && !is_internal(destination);
+                refused.set((!is_allowed).then_some(source));
+                is_allowed
             };
             let PacketBytes { bytes, offload } = packet.buffer;
             match delivery::deliver(bytes, *offload, packet.ce, is_allowed, device, segment_buffer) {
                 Ok(()) => {}
-                Err(Rejection::UnallowedSource) => peer.unallowed_source += 1,
+                Err(Rejection::UnallowedSource) => peer.unallowed_sources.add(refused.get()),
                 Err(Rejection::Malformed) => peer.malformed += 1,
             }
         }

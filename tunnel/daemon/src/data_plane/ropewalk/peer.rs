@@ -9,17 +9,43 @@ use crate::data_plane::socket::Socket;
 use crate::data_plane::transmit::{FreeBatches, TransmitQueue};
 use machine::{Endpoint, EndpointConfig, MAX_PATHS, PathConfig, Reassembler};
 use seal::{Entropy, PeerId, SystemEntropy};
+use std::net::IpAddr;
 use units::{Instant, PathId};
 
 pub(super) type Node = node::Node<PacketSlice, PathAddress>;
 
 /// The MTU tried on a path that the peer opened, bytes: Ethernet's.
 const DEFAULT_MTU: u16 = 1500;
+/// The most addresses of a peer that are counted one by one.
+const MAX_UNALLOWED: usize = 4;
 
 /// The transmit queue of a path, and the socket that it uses.
 pub(super) struct PathQueue {
     pub(super) socket: usize,
     pub(super) queue: TransmitQueue,
+}
+
+/// Packets of a peer from addresses that are not its own.
+#[derive(Debug, Default)]
+pub(super) struct UnallowedSources {
+    pub(super) count: u64,
+    /// The packets of the latest addresses, [`MAX_UNALLOWED`] at most: a peer may invent any number of them.
+    pub(super) latest: Vec<(IpAddr, u64)>,
+}
+
+impl UnallowedSources {
+    pub(super) fn add(&mut self, source: Option<IpAddr>) {
+        self.count += 1;
+        let Some(source) = source else { return };
+        if let Some((_, count)) = self.latest.iter_mut().find(|(address, _)| *address == source) {
+            *count += 1;
+            return;
+        }
+        if self.latest.len() == MAX_UNALLOWED {
+            self.latest.remove(0);
+        }
+        self.latest.push((source, 1));
+    }
 }
 
 /// A peer of the engine.
@@ -30,7 +56,7 @@ pub(super) struct EnginePeer {
     pub(super) reassembler: Reassembler<PacketBytes>,
     pub(super) relay: PeerRelay,
     pub(super) no_session: u64,
-    pub(super) unallowed_source: u64,
+    pub(super) unallowed_sources: UnallowedSources,
     pub(super) malformed: u64,
 }
 
@@ -56,7 +82,7 @@ impl EnginePeer {
             reassembler: Reassembler::default(),
             relay,
             no_session: 0,
-            unallowed_source: 0,
+            unallowed_sources: UnallowedSources::default(),
             malformed: 0,
         };
         Ok((id, peer))
@@ -132,7 +158,8 @@ impl EnginePeer {
             addresses: node.routes(id).map(address).collect(),
             active: None,
             no_session: self.no_session,
-            unallowed_source: self.unallowed_source,
+            unallowed_source: self.unallowed_sources.count,
+            unallowed_sources: self.unallowed_sources.latest.clone(),
             incomplete: self.reassembler.incomplete_packets + self.malformed,
             relay: self.relay.report(kernel_translation),
         }

@@ -1,0 +1,118 @@
+//! Routes of what does not use the tunnel: a table with the default routes of the uplinks, and rules that lead to it.
+
+use super::super::host;
+use super::super::promises::{Bypass, Protocol};
+use super::examine::{Fault, FaultKind, Wanted};
+use std::fmt::Write as _;
+
+/// What a captive portal wants: names and web pages.
+pub(super) const PORTAL: [(Protocol, u16); 3] = [(Protocol::Tcp, 80), (Protocol::Tcp, 443), (Protocol::Udp, 53)];
+/// The first of the numbers of tables that the daemon takes for copies (`policy_routing`).
+const FIRST_TABLE: u32 = 0x5200_0000;
+/// The first priority: before the daemon's rules and the main table.
+const FIRST_PRIORITY: u32 = 31_000;
+
+/// The numbers of a tunnel, from a hash of its name (FNV-1a).
+fn numbers(interface: &str) -> (u32, u32) {
+    let hash = interface.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (FIRST_TABLE | 0x0080_0000 | (hash & 0x007f_ffff), FIRST_PRIORITY + hash % 400 * 2)
+}
+
+/// The selectors of `ip rule` of one family.
+fn selectors(wanted: &Wanted, is_ipv4: bool) -> Vec<String> {
+    let portal: &[(Protocol, u16)] = if wanted.portal_s().is_some() { &PORTAL } else { &[] };
+    let portal = portal.iter().map(|(protocol, port)| Bypass::Port(*protocol, *port));
+    let all = wanted.promises.client.bypass.iter().cloned().chain(portal);
+    all.filter_map(|bypass| match bypass {
+        Bypass::Network(network) => (network.addr().is_ipv4() == is_ipv4).then(|| format!("to {network}")),
+        // By its number: `ip` looks names up in `/etc/protocols`, which small systems do not have.
+        Bypass::Port(protocol, port) => Some(format!("ipproto {} dport {port}", protocol.number())),
+        Bypass::Device(device) => Some(format!("iif {device}")),
+    })
+    .collect()
+}
+
+fn family(is_ipv4: bool) -> &'static str {
+    if is_ipv4 { "-4" } else { "-6" }
+}
+
+/// The default routes of the uplinks as `ip` shows and takes them.
+fn default_routes(wanted: &Wanted, is_ipv4: bool) -> Vec<String> {
+    let text = host::output(&["ip", family(is_ipv4), "route", "show", "default"]).unwrap_or_default();
+    let own = format!("dev {}", wanted.interface);
+    let is_usable = |line: &&str| line.starts_with("default ") && !line.contains(&own) && !line.contains("linkdown");
+    let lines = text.lines().map(str::trim).filter(is_usable);
+    // What `ip` shows of a learned route and does not take.
+    let clean = |line: &str| {
+        let words: Vec<_> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let end = words.iter().position(|word| ["expires", "error", "hoplimit"].contains(word)).unwrap_or(words.len());
+        words[..end].join(" ")
+    };
+    lines.map(clean).collect()
+}
+
+/// Whether rules and routes are as they should be.
+pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
+    let (table, priority) = numbers(&wanted.interface);
+    let is_right = |is_ipv4: bool| {
+        let selectors = selectors(wanted, is_ipv4);
+        let rules = host::output(&["ip", family(is_ipv4), "rule", "show"]).unwrap_or_default();
+        let own = rules.lines().filter(|line| is_own_rule(line, priority)).count();
+        if own != selectors.len() * 2 {
+            return false;
+        }
+        let table = table.to_string();
+        let routes = host::output(&["ip", family(is_ipv4), "route", "show", "table", &table]).unwrap_or_default();
+        let count = routes.lines().filter(|line| line.starts_with("default ")).count();
+        count == if selectors.is_empty() { 0 } else { default_routes(wanted, is_ipv4).len() }
+    };
+    (!(is_right(true) && is_right(false))).then(|| Fault {
+        kind: FaultKind::Bypass,
+        // Default routes come and go with the uplinks.
+        is_expected: true,
+        text: "the routes of what bypasses the tunnel are missing".into(),
+        remedy: format!("`ropewalk setup keep {}` makes them", wanted.interface),
+    })
+}
+
+fn is_own_rule(line: &str, priority: u32) -> bool {
+    let number = line.split(':').next().and_then(|text| text.trim().parse::<u32>().ok());
+    number.is_some_and(|number| number == priority || number == priority + 1)
+}
+
+/// Makes rules and routes new.
+pub(super) fn apply(wanted: &Wanted) -> Result<(), String> {
+    remove(&wanted.interface);
+    wanted.open_portal()?;
+    let (table, priority) = numbers(&wanted.interface);
+    for is_ipv4 in [true, false] {
+        let selectors = selectors(wanted, is_ipv4);
+        if selectors.is_empty() {
+            continue;
+        }
+        let mut batch = String::new();
+        for route in default_routes(wanted, is_ipv4) {
+            let _ = writeln!(batch, "route add {route} table {table}");
+        }
+        for selector in selectors {
+            // Networks that this host knows better than by a default route come first, but for the tunnel's two halves.
+            let _ = writeln!(batch, "rule add pref {priority} {selector} lookup main suppress_prefixlength 1");
+            let _ = writeln!(batch, "rule add pref {} {selector} lookup {table}", priority + 1);
+        }
+        host::run_with_input(&["ip", family(is_ipv4), "-force", "-batch", "-"], &batch)?;
+    }
+    Ok(())
+}
+
+/// Removes them; those that are not there are no error.
+pub(super) fn remove(interface: &str) {
+    let (table, priority) = numbers(interface);
+    for is_ipv4 in [true, false] {
+        let rules = host::output(&["ip", family(is_ipv4), "rule", "show"]).unwrap_or_default();
+        for line in rules.lines().filter(|line| is_own_rule(line, priority)) {
+            let number = line.split(':').next().unwrap_or_default();
+            let _ = host::output(&["ip", family(is_ipv4), "rule", "del", "pref", number]);
+        }
+        let _ = host::output(&["ip", family(is_ipv4), "route", "flush", "table", &table.to_string()]);
+    }
+}

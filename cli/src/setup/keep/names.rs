@@ -1,0 +1,160 @@
+//! The tunnel's resolvers in the place of the uplinks': by systemd-resolved, resolvconf, or `/etc/resolv.conf` itself.
+
+use super::super::host;
+use super::examine::{Fault, FaultKind, Wanted};
+use daemon::control_plane::private_gateways;
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// The file of the C library's resolver (resolv.conf(5)).
+const FILE: &str = "/etc/resolv.conf";
+/// The most resolvers of it that the C library asks (`MAXNS`).
+const MAX_RESOLVERS: usize = 3;
+
+/// What manages this host's resolvers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manager {
+    Resolved,
+    Resolvconf,
+    File,
+}
+
+fn manager() -> Manager {
+    if host::output(&["resolvectl", "status"]).is_some() {
+        Manager::Resolved
+    } else if host::program("resolvconf").is_some() {
+        Manager::Resolvconf
+    } else {
+        Manager::File
+    }
+}
+
+/// The earlier file, while there is one of the tunnel.
+fn backup(interface: &str) -> PathBuf {
+    PathBuf::from(format!("{FILE}.before-{interface}"))
+}
+
+fn header(interface: &str) -> String {
+    format!("# Of the tunnel {interface} (ropewalk); the earlier file is {}.", backup(interface).display())
+}
+
+fn is_own(text: &str, interface: &str) -> bool {
+    text.lines().next() == Some(&header(interface))
+}
+
+fn is_wanted(wanted: &Wanted) -> bool {
+    wanted.takes_all && !wanted.promises.client.dns.is_empty() && wanted.has_device()
+}
+
+/// Whether the resolvers are others than they should be.
+pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
+    let interface = &wanted.interface;
+    let text = fs::read_to_string(FILE).unwrap_or_default();
+    let fault = |kind, text: &str| Fault {
+        kind,
+        is_expected: true,
+        text: text.to_owned(),
+        remedy: format!("`ropewalk setup keep {interface}` sets it, which ropewalk-keep@{interface} does"),
+    };
+    if !is_wanted(wanted) {
+        return is_own(&text, interface)
+            .then(|| fault(FaultKind::NamesRestore, "the tunnel's resolvers are left over"));
+    }
+    let servers = &wanted.promises.client.dns;
+    let is_right = match manager() {
+        Manager::Resolved => host::output(&["resolvectl", "dns", interface]).is_some_and(|text| {
+            servers.iter().all(|server| text.split_whitespace().any(|word| word == server.to_string()))
+        }),
+        Manager::Resolvconf => resolvers(&text).first().is_some_and(|first| servers.contains(first)),
+        Manager::File => is_own(&text, interface),
+    };
+    let asked: Vec<_> = resolvers(&text).iter().map(ToString::to_string).collect();
+    let problem = format!(
+        "names are asked at {}, outside the tunnel, and not if that uplink fails",
+        if asked.is_empty() { "no resolver".into() } else { asked.join(", ") }
+    );
+    (!is_right).then(|| fault(FaultKind::Names, &problem))
+}
+
+/// The resolvers of a file.
+fn resolvers(text: &str) -> Vec<IpAddr> {
+    let address = |line: &str| line.trim().strip_prefix("nameserver")?.trim().split('%').next()?.parse().ok();
+    text.lines().filter_map(address).collect()
+}
+
+/// Sets the tunnel's resolvers.
+pub(super) fn set(wanted: &Wanted) -> Result<(), String> {
+    let interface = &wanted.interface;
+    let servers: Vec<_> = wanted.promises.client.dns.iter().map(ToString::to_string).collect();
+    match manager() {
+        Manager::Resolved => {
+            let words = ["resolvectl", "dns", interface].into_iter().chain(servers.iter().map(String::as_str));
+            host::run(&words.map(str::to_owned).collect::<Vec<_>>())?;
+            host::run(&["resolvectl", "domain", interface, "~."].map(str::to_owned))
+        }
+        Manager::Resolvconf => {
+            let lines: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+            host::run_with_input(&["resolvconf", "-a", &resolvconf_name(interface), "-m", "0", "-x"], &lines)
+        }
+        Manager::File => write(wanted, &servers).map_err(|error| format!("{FILE}: {error}")),
+    }
+}
+
+/// Debian's resolvconf prefers names that begin with `tun`, as its list of preferences says.
+fn resolvconf_name(interface: &str) -> String {
+    let has_order = Path::new("/etc/resolvconf/interface-order").exists();
+    if has_order { format!("tun.{interface}") } else { interface.to_owned() }
+}
+
+/// Writes the file, and keeps the earlier one. Its resolvers follow the tunnel's, and then the uplinks' routers: the daemon's
+/// own look-ups need them while the tunnel is down.
+fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
+    let backup = backup(&wanted.interface);
+    let earlier = fs::read_to_string(FILE);
+    let is_kept = earlier.as_ref().is_ok_and(|text| is_own(text, &wanted.interface));
+    let is_mount = !is_kept && earlier.is_ok() && fs::rename(FILE, &backup).is_err();
+    if is_mount {
+        // A container's file, which is mounted, can only be overwritten.
+        fs::copy(FILE, &backup)?;
+    }
+    let earlier = fs::read_to_string(&backup).unwrap_or_default();
+    let mut text = format!("{}\n", header(&wanted.interface));
+    let earlier_resolvers = resolvers(&earlier).into_iter().map(|address| address.to_string());
+    let mut all: Vec<String> = servers.to_vec();
+    // The first uplink's may be gone with it: most routers are resolvers too.
+    let routers = private_gateways().unwrap_or_default().into_iter().map(|address| address.to_string());
+    for address in earlier_resolvers.chain(routers) {
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    all.iter().take(MAX_RESOLVERS).for_each(|address| text += &format!("nameserver {address}\n"));
+    let is_other = |line: &&str| !line.trim().starts_with("nameserver") && !line.starts_with('#');
+    earlier.lines().filter(is_other).for_each(|line| text += &format!("{line}\n"));
+    if is_mount {
+        return fs::write(FILE, text);
+    }
+    let new = format!("{FILE}.ropewalk-new");
+    let _ = fs::remove_file(&new);
+    fs::write(&new, text)?;
+    fs::rename(new, FILE)
+}
+
+/// Puts the earlier resolvers back, if the tunnel's are set.
+pub(super) fn restore(interface: &str) -> Result<(), String> {
+    if manager() == Manager::Resolvconf {
+        let _ = host::output(&["resolvconf", "-d", &resolvconf_name(interface), "-f"]);
+    }
+    let backup = backup(interface);
+    let is_own = fs::read_to_string(FILE).is_ok_and(|text| is_own(&text, interface));
+    let result = match (is_own, fs::symlink_metadata(&backup).is_ok()) {
+        (true, true) => fs::rename(&backup, FILE).or_else(|_| fs::copy(&backup, FILE).map(drop)),
+        (true, false) => fs::remove_file(FILE),
+        // Somebody has written the file since.
+        (false, true) => fs::remove_file(&backup),
+        (false, false) => Ok(()),
+    };
+    result.map_err(|error| format!("{FILE}: {error}"))
+}
