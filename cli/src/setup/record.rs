@@ -193,7 +193,11 @@ impl Undo {
             Self::Rules(comment) => delete_rules(comment),
             Self::Traffic { config, text } => give_traffic_back(interface, config, text),
             Self::Service(service) => service.stop(interface),
-            Self::Keep(service) => service.stop_keeper(interface).and_then(|()| keep::release(interface)),
+            Self::Keep(service) => {
+                // A purge may have removed the unit before.
+                let stopped = service.stop_keeper(interface);
+                keep::release(interface).and(stopped)
+            }
         }
     }
 }

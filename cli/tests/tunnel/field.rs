@@ -5,18 +5,13 @@ use crate::internet::{
     CLIENT, Internet, LAN, OFFICE, OFFICE_LAN, SERVER, SERVER_ADDRESS, SERVER_ADDRESS_V6, WEB, WEB_ADDRESS,
     WEB_ADDRESS_V6,
 };
+use crate::setup::client_command;
 use crate::tunnel_pair::program;
 use std::net::IpAddr;
 use testing::eventually;
 
 const LAN_ADDRESS: &str = "192.168.50.10";
 const OFFICE_LAN_ADDRESS: &str = "192.168.60.10";
-
-/// The command for the client that a server printed.
-fn client_command(output: &str) -> String {
-    let line = output.lines().find(|line| line.starts_with("ropewalk setup client rw1-"));
-    line.unwrap_or_else(|| panic!("no token in {output}")).strip_prefix("ropewalk ").unwrap().to_owned()
-}
 
 impl Internet {
     /// Sets a server and the client up, with options.
