@@ -155,11 +155,15 @@ impl Record {
 
     /// Undoes all steps, the last one first. A step that cannot be undone is reported, and the others are.
     pub(super) fn undo(&self) -> Vec<String> {
+        let ends_daemon = self.undo.iter().any(|undo| matches!(undo, Undo::Service(_)));
         let mut failures = Vec::new();
         for undo in self.undo.iter().rev() {
+            // A daemon that is stopped next need not take the text before; other changes of the file may need a restart.
+            let is_moot = ends_daemon && matches!(undo, Undo::Traffic { .. });
             // The interrupted step may not have been made.
             if let Err(error) = undo.carry_out(&self.interface)
                 && self.is_complete
+                && !is_moot
             {
                 failures.push(error);
             }
