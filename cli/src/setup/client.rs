@@ -82,7 +82,7 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
     }
     let lans: Vec<IpNet> = record.promises.client.lans.iter().map(|lan| lan.network).collect();
     let new = enrolment::enrol(name, &token, &uplinks.endpoints, &private_key, is_resumed, &lans)?;
-    note_taken(&mut record, &token, new.unwrap_or(taken));
+    note_taken(&mut record, &token, &new.unwrap_or(taken));
     plan.carry_out(start..traffic, &mut record).map_err(environment)?;
     probe::report(name, &token, uplinks.paths.len())?;
     let trial_time = arguments.confirm_within.or(login.filter(|_| !arguments.yes).map(|_| trial::TIME_S));
@@ -92,13 +92,13 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
 }
 
 /// Notes which of the networks behind this host the server has taken: the others are translated.
-fn note_taken(record: &mut Record, token: &Token, taken: Vec<IpNet>) {
+fn note_taken(record: &mut Record, token: &Token, taken: &[IpNet]) {
     let lans = &mut record.promises.client.lans;
     for lan in lans.iter_mut() {
         lan.is_translated = !taken.iter().chain(&token.lans).any(|network| network.contains(&lan.network));
     }
     translated(lans).iter().for_each(|note| output::warn(&format!("note: {note}")));
-    record.client.iter_mut().for_each(|client| client.taken.clone_from(&taken));
+    record.client.iter_mut().for_each(|client| client.taken = taken.to_vec());
 }
 
 /// Completes a set-up through whose tunnel the server answers also now that it has this machine's traffic.
