@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -19,7 +20,8 @@ def main() -> None:
     command = Path(sysconfig.get_path("scripts")) / "ropewalk"
     assert command.read_bytes()[:4] == b"\x7fELF", "the command is the program itself"
     version = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
-    assert version.split()[1] == ropewalk.__version__
+    # The command names its commit, too: "0.1.0+git20261127135423.06ae08f7ab".
+    assert re.split("[+~]", version.split()[1])[0] == ropewalk.__version__
     print(f"ropewalk {ropewalk.__version__} from {Path(ropewalk.__file__).parent}: digest {results.digest}")
 
 
