@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
-use testing::{MINUTE, Reason, skip};
+use testing::{MINUTE, Reason, eventually, skip};
 
 pub(crate) const SERVER: usize = 0;
 pub(crate) const INTERNET: usize = 1;
@@ -270,7 +270,15 @@ impl Internet {
         host: usize,
         listen: SocketAddr,
     ) -> Result<(IpAddr, String), String> {
-        let listener = self.testbed.within(host, move || Ok(TcpListener::bind(listen)?)).unwrap();
+        let mut listener = self.testbed.within(host, move || Ok(TcpListener::bind(listen)?));
+        // A program that another test starts has this one's earlier listener, too, until it is executed.
+        assert!(eventually(|| {
+            if listener.is_err() {
+                listener = self.testbed.within(host, move || Ok(TcpListener::bind(listen)?));
+            }
+            listener.is_ok()
+        }));
+        let listener = listener.unwrap();
         listener.set_nonblocking(true).unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let is_over_there = Arc::clone(&is_over);
