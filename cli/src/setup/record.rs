@@ -153,6 +153,11 @@ impl Record {
         Ok(())
     }
 
+    /// Whether `setup keep` holds what it promises: set-ups of 0.1.0 had none.
+    pub(super) fn is_kept(&self) -> bool {
+        self.undo.iter().any(|undo| matches!(undo, Undo::Keep(_)))
+    }
+
     /// Undoes all steps, the last one first. A step that cannot be undone is reported, and the others are.
     pub(super) fn undo(&self) -> Vec<String> {
         let ends_daemon = self.undo.iter().any(|undo| matches!(undo, Undo::Service(_)));

@@ -7,22 +7,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use testing::{Reason, skip};
 
-/// A suite of Debian, by its code name, and what a root of it has besides the required packages. The services among them
-/// are off until a test turns one on.
+/// A suite of Debian: its code name, and what a root of it has besides the required packages.
 #[derive(Clone, Copy, Debug, Hash)]
-pub(crate) struct Suite(&'static str, &'static [&'static str]);
+pub(crate) struct Suite {
+    name: &'static str,
+    /// Installed packages. The services among them are off until a test turns one on.
+    packages: &'static [&'static str],
+    /// Packages in `/srv/packages`, which conflict with an installed one.
+    alternatives: &'static str,
+}
 
 /// Debian 12, with what manages networks, firewalls and resolvers.
-pub(crate) const BOOKWORM: Suite = Suite(
-    "bookworm",
-    &[
-        "systemd-sysv,libpam-systemd,dbus,iproute2,iputils-ping,nftables,procps",
-        "systemd-resolved,ufw,firewalld,network-manager",
-    ],
-);
+pub(crate) const BOOKWORM: Suite = Suite {
+    name: "bookworm",
+    packages: &[BASE, "systemd-resolved,ufw,firewalld,network-manager"],
+    alternatives: "openresolv resolvconf",
+};
 /// Debian 13.
-pub(crate) const TRIXIE: Suite =
-    Suite("trixie", &["systemd-sysv,libpam-systemd,dbus,iproute2,iputils-ping,nftables,procps"]);
+pub(crate) const TRIXIE: Suite = Suite { name: "trixie", packages: &[BASE], alternatives: "" };
+/// What every root has.
+const BASE: &str = "systemd-sysv,libpam-systemd,dbus,iproute2,iputils-ping,nftables,procps";
+
+/// Fetches packages into a root without installing them.
+const FETCH: &str = "set -e
+rm -f $1/etc/resolv.conf
+cp /etc/resolv.conf $1/etc/
+mkdir -p $1/srv/packages
+chroot $1 sh -c \"apt-get update -qq && cd /srv/packages && apt-get download -qq $2\"
+";
 
 /// Turns everything off that would change a machine or its network without being asked, and the network on.
 const SCRIPT: &str = "set -e
@@ -73,9 +85,9 @@ pub(crate) fn root(suite: Suite) -> Option<PathBuf> {
     remove_abandoned_machines();
     // Tests run at once, and so may test binaries.
     let _lock = lock();
-    let root = folder.join(format!("{}-{:x}", suite.0, digest(suite)));
+    let root = folder.join(format!("{}-{:x}", suite.name, digest(suite)));
     if !root.is_dir() {
-        sweep(&folder, suite.0);
+        sweep(&folder, suite.name);
         make(suite, &root).map_err(|error| skip(Reason::Missing, &error)).ok()?;
     }
     Some(root)
@@ -106,7 +118,7 @@ pub(crate) fn folder() -> PathBuf {
 
 fn digest(suite: Suite) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (suite, SCRIPT).hash(&mut hasher);
+    (suite, FETCH, SCRIPT).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -121,7 +133,7 @@ fn sweep(folder: &Path, suite: &str) {
 
 /// Makes a root in a folder that is renamed at the end. An error says that the packages cannot be fetched.
 fn make(suite: Suite, root: &Path) -> Result<(), String> {
-    let Suite(name, packages) = suite;
+    let Suite { name, packages, alternatives } = suite;
     let new = root.with_extension("new");
     let packages = format!("--include={}", packages.join(","));
     // What it mounts for the packages' scripts is gone with the namespace.
@@ -131,6 +143,9 @@ fn make(suite: Suite, root: &Path) -> Result<(), String> {
         let is_unpacked = new.join("debootstrap/debootstrap.log").exists() && error.contains("configuring");
         assert!(!is_unpacked, "{error}");
         return Err(error);
+    }
+    if !alternatives.is_empty() {
+        run(Command::new("sh").args(["-c", FETCH, "sh"]).arg(&new).arg(alternatives))?;
     }
     run(Command::new("sh").args(["-c", SCRIPT, "sh"]).arg(&new)).unwrap();
     fs::rename(&new, root).map_err(|error| error.to_string())

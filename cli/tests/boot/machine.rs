@@ -146,7 +146,7 @@ impl Machine {
 
     /// The end of the journal of the tunnel.
     fn journal(&self) -> String {
-        self.output("journalctl --no-pager --lines 30 --unit 'ropewalk@*'").0
+        self.output("journalctl --no-pager --lines 30 --unit 'ropewalk*@*'").0
     }
 
     fn console(&self) -> String {

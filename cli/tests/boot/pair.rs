@@ -79,9 +79,11 @@ impl Pair {
         }
     }
 
-    /// Sets both machines up, as docs/tunnel-setup.md says.
+    /// Sets the client up, and the server if it is not yet, as docs/tunnel-setup.md says.
     pub(crate) fn set_up(&self) {
-        let printed = self.server.run("ropewalk setup server --yes");
+        let is_there = self.server.succeeds("ropewalk setup server --list");
+        let verb = if is_there { "--add client1" } else { "--yes" };
+        let printed = self.server.run(&format!("ropewalk setup server {verb}"));
         let token = printed.lines().find(|line| line.starts_with("rw1-"));
         let token = token.unwrap_or_else(|| panic!("no token in {printed}"));
         let printed = self.client.run(&format!("echo {token} | ropewalk setup client - --yes"));

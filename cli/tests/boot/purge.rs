@@ -30,7 +30,8 @@ fn a_purge_undoes_the_set_up_first_and_leaves_nothing() {
     // A package that is only removed keeps configurations, and works again when it is back.
     client.run("apt-get remove --yes ropewalk");
     assert!(!client.succeeds("ip link show rw0"));
-    client.run("apt-get install --yes /srv/ropewalk.deb && systemctl start ropewalk@rw0");
+    client.run("apt-get install --yes /srv/ropewalk.deb");
+    client.run("systemctl is-active ropewalk-keep@rw0 && systemctl start ropewalk@rw0");
     pair.wait_for_paths(2);
 
     server.run("apt-get remove --yes ropewalk");

@@ -1,8 +1,10 @@
 //! Set-up, reboots, an uplink without carrier at boot, and removal.
 
 use crate::debian::{BOOKWORM, Suite, TRIXIE};
+use crate::internet::{PUBLIC_ANSWER, ROUTERS_ANSWER};
 use crate::machine::Machine;
 use crate::pair::{Pair, UPLINKS, changes, traces};
+use crate::resolvers::assert_resolved;
 
 /// The property of a unit.
 fn property(machine: &Machine, name: &str) -> String {
@@ -27,6 +29,33 @@ fn assert_confined(machine: &Machine) {
     assert_eq!(property(machine, "NRestarts"), "0", "it starts at once");
 }
 
+/// Asserts that what the tunnel needs of its host is kept, with no more rights than the unit gives.
+fn assert_kept(machine: &Machine) {
+    let property = |name: &str| {
+        machine.run(&format!("systemctl show --property {name} --value ropewalk-keep@rw0")).trim().to_owned()
+    };
+    let status = machine.run(&format!("cat /proc/{}/status", property("MainPID")));
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    // CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER and CAP_NET_ADMIN are capabilities 0, 1, 3 and 12.
+    assert_eq!((field("CapBnd:"), field("NoNewPrivs:"), field("Seccomp:")), ("000000000000100b", "1", "2"));
+    let mounts = machine.run(&format!("grep -E ' /(usr|home) ' /proc/{}/mountinfo", property("MainPID")));
+    assert!(mounts.contains(" /usr ro,") && mounts.contains(" /home ro,"), "{mounts}");
+    assert_eq!(property("NRestarts"), "0", "it starts at once");
+    machine.run("systemctl is-enabled ropewalk-keep@rw0");
+}
+
+/// Asserts that at this boot the keeper was ready before there was a network, and before the daemon.
+fn assert_kept_from_the_start(machine: &Machine) {
+    let entered = |unit: &str| -> u64 {
+        let line = format!("systemctl show --property ActiveEnterTimestampMonotonic --value {unit}");
+        machine.run(&line).trim().parse().unwrap()
+    };
+    let keeper = entered("ropewalk-keep@rw0");
+    assert!(keeper > 0 && keeper <= entered("network-pre.target") && keeper < entered("systemd-networkd"));
+    let daemon = machine.run("systemctl show --property ExecMainStartTimestampMonotonic --value ropewalk@rw0");
+    assert!(keeper < daemon.trim().parse().unwrap());
+}
+
 /// Asserts that a reload which needs a restart names systemd's command for it.
 fn assert_restart_is_systemds(machine: &Machine) {
     let file = "/etc/ropewalk/rw0.toml";
@@ -39,12 +68,17 @@ fn assert_restart_is_systemds(machine: &Machine) {
 /// Installs, sets up, reboots, removes and purges on a suite of Debian.
 fn a_life(suite: Suite) {
     let Some(mut pair) = Pair::new(suite, |_| ()) else { return };
+    // Nothing manages it.
+    pair.client.run("echo nameserver 192.168.1.1 > /etc/resolv.conf");
+    assert_resolved(&pair.client, ROUTERS_ANSWER, "before the set-up");
     let bare = [&pair.server, &pair.client].map(traces);
     pair.install();
     let installed = [&pair.server, &pair.client].map(traces);
     pair.set_up();
     pair.wait_for_paths(2);
     [&pair.server, &pair.client].into_iter().for_each(assert_confined);
+    [&pair.server, &pair.client].into_iter().for_each(assert_kept);
+    assert_resolved(&pair.client, PUBLIC_ANSWER, "after the set-up");
     assert_restart_is_systemds(&pair.server);
 
     for machine in [&mut pair.server, &mut pair.client] {
@@ -57,6 +91,8 @@ fn a_life(suite: Suite) {
         pair.internet.set_carrier(device, socket, false);
     });
     pair.wait_for_paths(1);
+    [&pair.server, &pair.client].into_iter().for_each(assert_kept_from_the_start);
+    assert_resolved(&pair.client, PUBLIC_ANSWER, "after a reboot");
     // Its target waits for all links, for two minutes.
     assert!(!pair.client.succeeds("systemctl is-active network-online.target"));
     let (device, socket) = UPLINKS[1];
@@ -66,6 +102,7 @@ fn a_life(suite: Suite) {
         machine.run("systemctl restart ropewalk@rw0");
         pair.wait_for_paths(2);
     }
+    assert_resolved(&pair.client, PUBLIC_ANSWER, "after a restart");
 
     for ((machine, installed), bare) in [&pair.server, &pair.client].into_iter().zip(&installed).zip(&bare) {
         machine.run("ropewalk setup remove --yes");

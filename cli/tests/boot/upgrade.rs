@@ -14,6 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use testing::eventually;
 
+/// What the set-up of a client by 0.1.0 wrote down of itself: nothing that is kept.
+const EARLY_RECORD: &str = r#"{"interface":"rw1","is_complete":true,"server":null,"client":null,"undo":[]}"#;
+
 /// A TCP connection from a host of the Internet to the client, which carries numbers until it is finished.
 struct Stream {
     is_ending: Arc<AtomicBool>,
@@ -59,6 +62,11 @@ fn daemon(machine: &Machine) -> String {
     machine.run("systemctl show --property MainPID --value ropewalk@rw0").trim().to_owned()
 }
 
+/// The program of the keeper; `(deleted)` ends that of an earlier package.
+fn keeper(machine: &Machine) -> String {
+    machine.run("readlink /proc/$(systemctl show --property MainPID --value ropewalk-keep@rw0)/exe")
+}
+
 /// Whether the daemon runs the installed program.
 fn is_current(machine: &Machine) -> bool {
     let status = machine.output("ropewalk show --json rw0").0;
@@ -81,11 +89,16 @@ fn an_upgrade_under_traffic_runs_the_new_program_and_loses_no_byte() {
     pair.wait_for_paths(2);
     let stream = Stream::start(&pair.internet, client);
     let config = client.run("sha256sum /etc/ropewalk/*");
+    client.run(&format!("echo '{EARLY_RECORD}' > /var/lib/ropewalk-setup/rw1.json"));
 
     let earlier_daemon = daemon(client);
     let printed = install(client, "ropewalk");
     assert!(eventually(|| is_current(client)), "{printed}");
+    let told = "ropewalk: rw1 was set up by an earlier version";
+    assert!(printed.contains(told) && !printed.contains("rw0 was set up by"), "{printed}");
+    client.run("ropewalk setup remove --name rw1 --yes");
     assert_ne!(daemon(client), earlier_daemon);
+    assert_eq!(keeper(client), "/usr/bin/ropewalk\n");
     assert!(!client.run("ropewalk show").contains("is installed"));
     pair.wait_for_paths(2);
 

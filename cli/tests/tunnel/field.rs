@@ -270,30 +270,6 @@ fn names_are_asked_through_the_tunnel_while_it_is_up_and_as_before_afterwards() 
 }
 
 #[test]
-fn systemd_resolved_gets_the_resolvers_again_after_each_start() {
-    let Some(internet) = Internet::new() else { return };
-    // `resolvectl` that forgets with the device, as systemd-resolved does.
-    let script = "#!/bin/sh\ni=$(cat /sys/class/net/rw0/ifindex 2>/dev/null)\nf=/run/resolved.$2.$i\ncase \"$*\" in\n\
-                  status) ;;\n'dns rw0') echo \"Link $i (rw0): $(cat $f 2>/dev/null)\" ;;\n'dns rw0 '*) echo \"$3\" > $f ;;\n\
-                  'domain rw0 '*) echo \"$3\" > $f.domain ;;\nesac\n";
-    internet.run(
-        CLIENT,
-        &[
-            "sh",
-            "-c",
-            &format!("mkdir -p /run/bin; cat > /run/bin/resolvectl <<'X'\n{script}X\nchmod 755 /run/bin/resolvectl"),
-        ],
-    );
-    let output = internet.ropewalk(SERVER, &format!("setup server --yes --dns {WEB_ADDRESS}"));
-    let line = format!("PATH=/run/bin:$PATH {} {} --yes", program(), client_command(&output));
-    internet.run(CLIENT, &["sh", "-c", &line]);
-    let asked = || internet.run(CLIENT, &["sh", "-c", "/run/bin/resolvectl dns rw0"]);
-    assert!(eventually(|| asked().contains(WEB_ADDRESS)), "{}", asked());
-    internet.restart_after(CLIENT, || {});
-    assert!(eventually(|| asked().contains(WEB_ADDRESS)), "{}", asked());
-}
-
-#[test]
 fn what_bypasses_the_tunnel_leaves_by_an_uplink_and_nothing_else_does() {
     let Some(internet) = Internet::with_sites() else { return };
     internet.set_up("", &format!("--lan p5 --bypass tcp:7777 --bypass {WEB_ADDRESS}/32"));

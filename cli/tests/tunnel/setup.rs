@@ -275,6 +275,7 @@ fn interrupted_set_ups_are_repeated_behind_a_firewall_that_drops() {
     ] {
         internet.run(SERVER, &["nft", line]);
     }
+    internet.run(CLIENT, &["ln", "-s", "/run/systemd/resolve/stub-resolv.conf", "/etc/resolv.conf"]);
     let before = [SERVER, CLIENT].map(|host| internet.traces(host));
 
     // Killed when the rules are loaded, by a process of the set-up's.

@@ -2,7 +2,7 @@
 
 use super::super::host;
 use super::super::promises::{Bypass, Protocol};
-use super::examine::{Fault, FaultKind, Wanted};
+use super::examine::{Fault, FaultKind, Wanted, start_command};
 use std::fmt::Write as _;
 
 /// What a captive portal wants: names and web pages.
@@ -71,7 +71,7 @@ pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
         // Default routes come and go with the uplinks.
         is_expected: true,
         text: "the routes of what bypasses the tunnel are missing".into(),
-        remedy: format!("`ropewalk setup keep {}` makes them", wanted.interface),
+        remedy: format!("{} makes them", start_command(&wanted.interface)),
     })
 }
 

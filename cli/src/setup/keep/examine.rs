@@ -5,6 +5,7 @@ use super::super::host;
 use super::super::promises::{ClientPromises, Promises};
 use super::super::record::{Record, read_sysctl};
 use super::super::ruleset::{self, Surroundings, Tables};
+use super::super::service::Service;
 use super::{bypass, comment, make_folder, names, run_file};
 use crate::setup::{DAEMON_USER, config_file};
 use ipnet::IpNet;
@@ -200,6 +201,9 @@ pub(super) fn faults(wanted: &Wanted) -> Vec<Fault> {
 /// What does not hold, for people: what a running keeper puts back meanwhile is no fault.
 pub(crate) fn examine(interface: &str) -> Result<Vec<Fault>, String> {
     let Some(wanted) = Wanted::read(interface)? else { return Ok(Vec::new()) };
+    if Record::read(interface)?.is_some_and(|record| !record.is_kept()) {
+        return Ok(vec![early_fault(interface)]);
+    }
     let start = Instant::now();
     loop {
         let is_kept = super::is_running(interface);
@@ -221,7 +225,31 @@ fn keeper_fault(interface: &str) -> Fault {
         text: format!(
             "`ropewalk setup keep {interface}` does not run: nobody puts back what this host loses for the tunnel"
         ),
-        remedy: format!("`systemctl enable --now ropewalk-keep@{interface}`, or `ropewalk setup keep {interface} &`"),
+        remedy: start_command(interface),
+    }
+}
+
+/// The command that starts the keeper, also one that runs.
+pub(super) fn start_command(interface: &str) -> String {
+    match Service::detect(interface, &config_file(interface)) {
+        Service::Systemd(_) => {
+            format!("`systemctl enable ropewalk-keep@{interface}; systemctl restart ropewalk-keep@{interface}`")
+        }
+        Service::Procd(script) => format!("`{script} restart`"),
+        Service::Background { .. } => format!("`ropewalk setup keep {interface} &`"),
+    }
+}
+
+/// Of a set-up of 0.1.0, which has no promises that anybody could keep.
+fn early_fault(interface: &str) -> Fault {
+    Fault {
+        kind: FaultKind::Keeper,
+        is_expected: false,
+        text: format!(
+            "{interface} was set up by an earlier version, which put firewall rules and resolvers in place once: nobody puts \
+             them back"
+        ),
+        remedy: format!("`ropewalk setup remove --name {interface}`, and a new set-up"),
     }
 }
 
@@ -238,8 +266,7 @@ fn sysctl((key, value): &(String, String)) -> Option<Fault> {
 }
 
 fn tables(wanted: &Wanted) -> Option<Fault> {
-    let remedy =
-        format!("`systemctl restart ropewalk-keep@{}`, whose log says why it did not put it back", wanted.interface);
+    let remedy = format!("{} puts it back, or its log says why it cannot", start_command(&wanted.interface));
     let loaded = loaded(&wanted.interface);
     let of_wanted: Vec<_> = wanted.tables.tables.iter().map(|(name, text)| (name, text)).collect();
     let is_loaded = of_wanted.len() == loaded.len()

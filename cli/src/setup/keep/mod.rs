@@ -147,7 +147,9 @@ pub(super) fn release(interface: &str) -> Result<(), String> {
     if host::program("nft").is_some() {
         delete_rules(&comment(interface))?;
     }
-    ["tables", "portal", "keep"].iter().for_each(|extension| drop(fs::remove_file(run_file(interface, extension))));
+    ["tables", "portal", "resolvers", "keep"]
+        .iter()
+        .for_each(|extension| drop(fs::remove_file(run_file(interface, extension))));
     let _ = fs::remove_dir(RUN);
     Ok(())
 }

@@ -1,15 +1,19 @@
 //! The tunnel's resolvers in the place of the uplinks': by systemd-resolved, resolvconf, or `/etc/resolv.conf` itself.
 
 use super::super::host;
-use super::examine::{Fault, FaultKind, Wanted};
+use super::examine::{Fault, FaultKind, Wanted, start_command};
+use super::{make_folder, run_file};
 use daemon::control_plane::private_gateways;
-use std::fs;
-use std::io;
-use std::net::IpAddr;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file of the C library's resolver (resolv.conf(5)).
 const FILE: &str = "/etc/resolv.conf";
+/// The address at which systemd-resolved is asked.
+const STUB: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 53));
 /// The most resolvers of it that the C library asks (`MAXNS`).
 const MAX_RESOLVERS: usize = 3;
 
@@ -22,13 +26,33 @@ enum Manager {
 }
 
 fn manager() -> Manager {
-    if host::output(&["resolvectl", "status"]).is_some() {
+    if uses_resolved() {
         Manager::Resolved
-    } else if host::program("resolvconf").is_some() {
+    } else if has_resolvconf() {
         Manager::Resolvconf
     } else {
         Manager::File
     }
+}
+
+/// Whether programs ask systemd-resolved: by its file, or by its module of the C library while it runs.
+fn uses_resolved() -> bool {
+    if fs::read_link(FILE).is_ok_and(|target| target.to_string_lossy().contains("/systemd/resolve/")) {
+        return true;
+    }
+    let text = fs::read_to_string(FILE).unwrap_or_default();
+    let is_asked = || {
+        let switch = fs::read_to_string("/etc/nsswitch.conf").unwrap_or_default();
+        let hosts = switch.lines().find_map(|line| line.trim().strip_prefix("hosts:"));
+        hosts.is_some_and(|hosts| hosts.split_whitespace().any(|word| word == "resolve"))
+    };
+    (resolvers(&text).contains(&STUB) || is_asked()) && host::output(&["resolvectl", "status"]).is_some()
+}
+
+/// Whether there is a resolvconf of its own: systemd-resolved brings a link of that name to its own program.
+fn has_resolvconf() -> bool {
+    let program = host::program("resolvconf").and_then(|path| fs::canonicalize(path).ok());
+    program.is_some_and(|path| path.file_name().is_none_or(|name| name != "resolvectl"))
 }
 
 /// The earlier file, while there is one of the tunnel.
@@ -44,6 +68,11 @@ fn is_own(text: &str, interface: &str) -> bool {
     text.lines().next() == Some(&header(interface))
 }
 
+/// Notes that a manager was given the tunnel's resolvers. It forgets them at a restart of this host, as the managers do.
+fn note_file(interface: &str) -> PathBuf {
+    run_file(interface, "resolvers")
+}
+
 fn is_wanted(wanted: &Wanted) -> bool {
     wanted.takes_all && !wanted.promises.client.dns.is_empty() && wanted.has_device()
 }
@@ -56,16 +85,18 @@ pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
         kind,
         is_expected: true,
         text: text.to_owned(),
-        remedy: format!("`ropewalk setup keep {interface}` sets it, which ropewalk-keep@{interface} does"),
+        remedy: format!("{} sets it", start_command(interface)),
     };
     if !is_wanted(wanted) {
-        return is_own(&text, interface)
-            .then(|| fault(FaultKind::NamesRestore, "the tunnel's resolvers are left over"));
+        let is_left = is_own(&text, interface) || note_file(interface).exists();
+        return is_left.then(|| fault(FaultKind::NamesRestore, "the tunnel's resolvers are left over"));
     }
     let servers = &wanted.promises.client.dns;
     let is_right = match manager() {
-        Manager::Resolved => host::output(&["resolvectl", "dns", interface]).is_some_and(|text| {
-            servers.iter().all(|server| text.split_whitespace().any(|word| word == server.to_string()))
+        // While it restarts, nobody can tell it anything.
+        Manager::Resolved => resolved_has("dns", interface).is_none_or(|words| {
+            servers.iter().all(|server| words.contains(&server.to_string()))
+                && resolved_has("domain", interface).is_none_or(|words| words.contains(&"~.".to_owned()))
         }),
         Manager::Resolvconf => resolvers(&text).first().is_some_and(|first| servers.contains(first)),
         Manager::File => is_own(&text, interface),
@@ -78,6 +109,12 @@ pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
     (!is_right).then(|| fault(FaultKind::Names, &problem))
 }
 
+/// The resolvers or the domains that systemd-resolved has of a device; `None` if it does not answer.
+fn resolved_has(what: &str, interface: &str) -> Option<Vec<String>> {
+    let text = host::output(&["resolvectl", what, interface])?;
+    Some(text.split_whitespace().map(str::to_owned).collect())
+}
+
 /// The resolvers of a file.
 fn resolvers(text: &str) -> Vec<IpAddr> {
     let address = |line: &str| line.trim().strip_prefix("nameserver")?.trim().split('%').next()?.parse().ok();
@@ -88,7 +125,12 @@ fn resolvers(text: &str) -> Vec<IpAddr> {
 pub(super) fn set(wanted: &Wanted) -> Result<(), String> {
     let interface = &wanted.interface;
     let servers: Vec<_> = wanted.promises.client.dns.iter().map(ToString::to_string).collect();
-    match manager() {
+    let manager = manager();
+    if manager != Manager::File {
+        let noted = make_folder().and_then(|()| fs::write(note_file(interface), ""));
+        noted.map_err(|error| format!("{}: {error}", note_file(interface).display()))?;
+    }
+    match manager {
         Manager::Resolved => {
             let words = ["resolvectl", "dns", interface].into_iter().chain(servers.iter().map(String::as_str));
             host::run(&words.map(str::to_owned).collect::<Vec<_>>())?;
@@ -114,7 +156,8 @@ fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
     let backup = backup(&wanted.interface);
     let earlier = fs::read_to_string(FILE);
     let is_kept = earlier.as_ref().is_ok_and(|text| is_own(text, &wanted.interface));
-    let is_mount = !is_kept && earlier.is_ok() && fs::rename(FILE, &backup).is_err();
+    let is_there = fs::symlink_metadata(FILE).is_ok();
+    let is_mount = !is_kept && is_there && fs::rename(FILE, &backup).is_err();
     if is_mount {
         // A container's file, which is mounted, can only be overwritten.
         fs::copy(FILE, &backup)?;
@@ -138,14 +181,22 @@ fn write(wanted: &Wanted, servers: &[String]) -> io::Result<()> {
     }
     let new = format!("{FILE}.ropewalk-new");
     let _ = fs::remove_file(&new);
-    fs::write(&new, text)?;
+    let mut file = File::create_new(&new)?;
+    // All users read it, whatever the umask of whoever started this.
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    file.write_all(text.as_bytes())?;
     fs::rename(new, FILE)
 }
 
 /// Puts the earlier resolvers back, if the tunnel's are set.
 pub(super) fn restore(interface: &str) -> Result<(), String> {
-    if manager() == Manager::Resolvconf {
-        let _ = host::output(&["resolvconf", "-d", &resolvconf_name(interface), "-f"]);
+    if fs::remove_file(note_file(interface)).is_ok() {
+        // The one that is not there any more has forgotten them, as systemd-resolved has with the device.
+        match manager() {
+            Manager::Resolved => drop(host::output(&["resolvectl", "revert", interface])),
+            Manager::Resolvconf => drop(host::output(&["resolvconf", "-d", &resolvconf_name(interface), "-f"])),
+            Manager::File => {}
+        }
     }
     let backup = backup(interface);
     let is_own = fs::read_to_string(FILE).is_ok_and(|text| is_own(&text, interface));
