@@ -142,7 +142,11 @@ pub(super) fn with_port(host: &str, port: u16) -> String {
 fn networks(token: &Token, given: &[IpNet]) -> Vec<IpNet> {
     if given.is_empty() {
         let any = |network: &IpNet| if network.addr().is_ipv4() { IPV4_ANY } else { IPV6_ANY };
-        return with_servers(token, token.addresses.iter().map(any));
+        // An uplink may have a route to the same resolver: networkd makes one for each of a lease.
+        let is_of_tunnel =
+            |server: &&IpAddr| token.addresses.iter().any(|own| own.addr().is_ipv4() == server.is_ipv4());
+        let resolvers = token.dns.iter().filter(is_of_tunnel).copied().map(IpNet::from);
+        return with_servers(token, token.addresses.iter().map(any).chain(resolvers));
     }
     with_servers(token, token.addresses.iter().chain(given).map(IpNet::trunc))
 }
@@ -244,7 +248,7 @@ fn plan(
         is_exclusive: choices.is_exclusive,
     }));
     let mut notes = notes(name, token, choices);
-    notes.extend(uplinks.notices.iter().map(|notice| format!("{}; {}", notice.text, notice.remedy)));
+    notes.extend(uplinks.notices.iter().map(|notice| format!("{}: {}", notice.text, notice.remedy)));
     notes.extend(login.map(|login| trial::note(login, arguments)));
     let title = format!(
         "A client of the tunnel {name}, {} there, over {}.\nThe token is valid until {}.",

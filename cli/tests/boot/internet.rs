@@ -7,6 +7,7 @@
 //! ```
 
 use crate::debian;
+use crate::uplink_capture::Capture;
 use lab::testbed::{Link, Shape, Testbed};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -15,6 +16,8 @@ use std::process::{Child, Stdio};
 
 /// The host between the others.
 const INTERNET: usize = 0;
+/// The server's address.
+pub(crate) const SERVER: &str = "203.0.113.1";
 /// A host that is no machine's.
 pub(crate) const WEB: &str = "198.51.100.7";
 /// The address in the answers of the public resolver, 9.9.9.9, and in those of the routers' resolvers.
@@ -49,7 +52,8 @@ const COMMANDS: &[(usize, &str)] = &[
 /// The network.
 pub(crate) struct Internet {
     testbed: Testbed,
-    servers: Vec<Child>,
+    /// The servers for DHCP and DNS of each host.
+    servers: [Option<Child>; 3],
 }
 
 impl Internet {
@@ -73,18 +77,24 @@ impl Internet {
             run(router, "nft add chain ip nat post { type nat hook postrouting priority srcnat ; }");
             run(router, &format!("nft add rule ip nat post oifname p{} masquerade", router - 1));
         }
-        let mut internet = Self { testbed, servers: Vec::new() };
+        let mut internet = Self { testbed, servers: [const { None }; 3] };
         internet.serve(INTERNET, &["--listen-address=9.9.9.9", &format!("--address=/#/{PUBLIC_ANSWER}")]);
         for router in 1..3 {
-            let range = format!("--dhcp-range=192.168.{router}.50,192.168.{router}.99,1h");
-            let answer = format!("--address=/#/{ROUTERS_ANSWER}");
-            internet.serve(router, &["--interface=br0", "--dhcp-authoritative", "--no-ping", &range, &answer]);
+            internet.serve_client(router, &[&format!("--dhcp-range=192.168.{router}.50,192.168.{router}.99,1h")]);
         }
         internet
     }
 
-    /// Starts dnsmasq in a host.
+    /// Starts a router's servers for DHCP and DNS, with these options in the place of earlier ones.
+    pub(crate) fn serve_client(&mut self, router: usize, options: &[&str]) {
+        let answer = format!("--address=/#/{ROUTERS_ANSWER}");
+        let common = ["--interface=br0", "--dhcp-authoritative", "--no-ping", &answer];
+        self.serve(router, &[&common, options].concat());
+    }
+
+    /// Starts dnsmasq in a host, in the place of one that runs.
     fn serve(&mut self, host: usize, options: &[&str]) {
+        self.servers[host].take().iter_mut().for_each(end);
         let leases = format!("--dhcp-leasefile={}", debian::folder().join(self.testbed.namespace(host)).display());
         let mut command = self.testbed.command(host, "setpriv");
         command.args([
@@ -96,7 +106,7 @@ impl Internet {
             "--pid-file=",
         ]);
         command.args(["--no-hosts", "--no-resolv", "--bind-interfaces", "--user=root", &leases]).args(options);
-        self.servers.push(command.stdin(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap());
+        self.servers[host] = Some(command.stdin(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap());
     }
 
     /// Plugs a new device of the machine with this process in.
@@ -117,6 +127,18 @@ impl Internet {
         self.testbed.run(host(socket), &format!("ip link set {} {state}", port(device, socket))).unwrap();
     }
 
+    /// Runs a line in a router.
+    pub(crate) fn run(&self, router: usize, line: &str) {
+        self.testbed.run(router, line).unwrap();
+    }
+
+    /// Captures what comes out of a device that is plugged in.
+    pub(crate) fn capture(&self, device: &str, socket: Socket) -> Capture {
+        let port = port(device, socket);
+        let start = move || Ok(Capture::start(&port, SERVER.parse()?)?);
+        self.testbed.within(host(socket), start).unwrap()
+    }
+
     /// Listens on an address of the Internet.
     pub(crate) fn listen(&self, address: SocketAddr) -> TcpListener {
         self.testbed.within(INTERNET, move || Ok(TcpListener::bind(address)?)).unwrap()
@@ -125,13 +147,15 @@ impl Internet {
 
 impl Drop for Internet {
     fn drop(&mut self) {
-        for server in &mut self.servers {
-            let _ = server.kill().and_then(|()| server.wait().map(drop));
-        }
+        self.servers.iter_mut().flatten().for_each(end);
         for host in 0..3 {
             let _ = fs::remove_file(debian::folder().join(self.testbed.namespace(host)));
         }
     }
+}
+
+fn end(server: &mut Child) {
+    let _ = server.kill().and_then(|()| server.wait().map(drop));
 }
 
 fn host(socket: Socket) -> usize {

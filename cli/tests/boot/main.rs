@@ -4,12 +4,14 @@
 //! - `debian`: root file systems, made by debootstrap once for each suite and kept under `target`.
 //! - `machine`: a booted machine, in a container of systemd-nspawn.
 //! - `internet`: the network between machines: two routers with NAT and DHCP, a server on the Internet.
+//! - `uplink_capture`: what leaves an uplink.
 //! - `package`: the Debian packages of the program under test.
 //! - `pair`: a server and a client with two uplinks.
 
 mod debian;
 mod firewalls;
 mod internet;
+mod leaks;
 mod machine;
 mod package;
 mod pair;
@@ -18,3 +20,5 @@ mod repository;
 mod resolvers;
 mod setup;
 mod upgrade;
+#[path = "../uplink_capture/mod.rs"]
+mod uplink_capture;

@@ -1,19 +1,78 @@
 //! An exclusive tunnel: nothing but the tunnel leaves by an uplink, whatever becomes of its daemon and of the routes.
 
 use crate::internet::{CLIENT, Internet, LAN, ROUTER, SERVER_ADDRESS, WEB, WEB_ADDRESS};
-use std::net::IpAddr;
+use crate::uplink_capture::Capture;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Scope};
+use std::time::Duration;
 use testing::eventually;
 
-/// Counts in the router what comes from the client's uplinks and is neither the tunnel's, nor DHCP, nor neighbour discovery.
-const WATCH: &str = "add table inet watch; add chain inet watch c { type filter hook prerouting priority -300; }; \
-                     add rule inet watch c iifname != { p3, p4 } accept; add rule inet watch c udp dport { 4754, 67, 547 } accept; \
-                     add rule inet watch c icmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert, mld2-listener-report } accept; \
-                     add rule inet watch c counter";
+/// Where programs of the client and of a host behind it send, all the time: resolvers, a time server, web hosts, the uplinks'
+/// routers, the server itself at the tunnel's port.
+const TARGETS: [&str; 9] = [
+    "9.9.9.9:53",
+    "[2620:fe::fe]:53",
+    "198.51.100.7:123",
+    "198.51.100.7:443",
+    "[2001:db8:2::7]:443",
+    "[2001:db8:9::1]:53",
+    "192.168.1.1:53",
+    "100.64.0.1:80",
+    "203.0.113.1:4754",
+];
 
-fn leaked(internet: &Internet) -> u64 {
-    let text = internet.run(ROUTER, &["nft", "list", "chain", "inet", "watch", "c"]);
-    let count = text.split("counter packets ").nth(1).and_then(|rest| rest.split(' ').next());
-    count.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+/// Captures what leaves the client's two uplinks.
+fn capture(internet: &Internet) -> [Capture; 2] {
+    ["p3", "p4"].map(|device| {
+        let capture = || Ok(Capture::start(device, SERVER_ADDRESS.parse()?)?);
+        internet.testbed.within(ROUTER, capture).unwrap()
+    })
+}
+
+/// What has left besides the tunnel.
+fn leaked(captures: &[Capture; 2]) -> Vec<String> {
+    captures.iter().flat_map(Capture::others).collect()
+}
+
+/// Tries, until `is_over`, what programs of a host do: look names up, ask for the time, open connections.
+fn talk(targets: &[SocketAddr], is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        for target in targets {
+            let unspecified: SocketAddr = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
+            // Most of this fails, and is to fail.
+            let _ = UdpSocket::bind(unspecified).and_then(|socket| socket.send_to(b"leak", target));
+            let _ = TcpStream::connect_timeout(target, Duration::from_millis(10));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ends the talk of hosts when a test ends, also when it fails.
+struct Talk<'a>(&'a AtomicBool);
+
+impl<'a> Talk<'a> {
+    fn start<'scope>(scope: &'scope Scope<'scope, '_>, internet: &'scope Internet, is_over: &'a AtomicBool) -> Self
+    where
+        'a: 'scope,
+    {
+        for host in [CLIENT, LAN] {
+            scope.spawn(move || {
+                let targets: Vec<SocketAddr> = TARGETS.iter().map(|text| text.parse().unwrap()).collect();
+                internet.testbed.within(host, move || {
+                    talk(&targets, is_over);
+                    Ok(())
+                })
+            });
+        }
+        Self(is_over)
+    }
+}
+
+impl Drop for Talk<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Whether a connection to the web host is made, and not refused at once.
@@ -40,23 +99,41 @@ fn start_daemon(internet: &Internet) {
 fn nothing_leaves_beside_an_exclusive_tunnel_when_its_daemon_is_killed_or_a_route_leads_around_it() {
     let Some(internet) = Internet::with_sites() else { return };
     internet.set_up("", "--lan p5");
-    internet.run(ROUTER, &["nft", WATCH]);
+    // The talk would use up the ICMP errors that end connections at once.
+    internet.run(CLIENT, &["sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]);
+    let captures = capture(&internet);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _talk = Talk::start(scope, &internet, &is_over);
+        whatever_happens(&internet, &captures);
+    });
+    internet.ropewalk(CLIENT, "down rw0");
+    wait_for_the_end(&internet);
+    assert_eq!(leaked(&captures), [""; 0], "down");
+    internet.ropewalk(CLIENT, "setup remove --yes");
+    assert_eq!(reaches(&internet, CLIENT), Ok("192.0.2.2".parse().unwrap()), "removed");
+    assert_ne!(leaked(&captures), [""; 0], "the capture sees what leaves");
+}
+
+/// What befalls a daemon and its uplinks. The tunnel carries traffic or nothing does, and nothing else leaves.
+fn whatever_happens(internet: &Internet, captures: &[Capture; 2]) {
     let server: IpAddr = SERVER_ADDRESS.parse().unwrap();
     let check = |situation: &str, is_open: bool| {
         for host in [CLIENT, LAN] {
-            let reached = reaches(&internet, host);
+            let reached = reaches(internet, host);
             if is_open {
                 assert_eq!(reached, Ok(server), "{situation}, host {host}");
             } else {
                 assert!(reached.is_err(), "{situation}, host {host}: {reached:?}");
             }
         }
-        assert_eq!(leaked(&internet), 0, "{situation}");
+        assert_eq!(leaked(captures), [""; 0], "{situation}");
     };
+    let ip = |line: &str| drop(internet.run(CLIENT, &[&["ip"], &*line.split(' ').collect::<Vec<_>>()].concat()));
     check("set up", true);
-    kill_daemon(&internet);
+    kill_daemon(internet);
     check("killed", false);
-    start_daemon(&internet);
+    start_daemon(internet);
     check("started again", true);
     for (situation, add, delete) in [
         // A hostile network that claims to be the one that somebody asks for, and a route of DHCP's option 121.
@@ -64,40 +141,39 @@ fn nothing_leaves_beside_an_exclusive_tunnel_when_its_daemon_is_killed_or_a_rout
         ("option 121", "route add 198.51.100.0/24 via 192.168.1.1 dev p3", "route del 198.51.100.0/24 dev p3"),
         ("a host route", "route add 198.51.100.7 via 100.64.0.1 dev p4", "route del 198.51.100.7 dev p4"),
     ] {
-        internet.run(CLIENT, &[&["ip"], &*add.split(' ').collect::<Vec<_>>()].concat());
+        ip(add);
         check(situation, false);
-        internet.run(CLIENT, &[&["ip"], &*delete.split(' ').collect::<Vec<_>>()].concat());
+        ip(delete);
         check("as before", true);
     }
-    // An uplink gets another address.
-    for line in [
-        "address flush dev p3 scope global",
-        "address add 192.168.1.57/24 dev p3",
-        "route add default via 192.168.1.1 dev p3 metric 100",
-    ] {
-        internet.run(CLIENT, &[&["ip"], &*line.split(' ').collect::<Vec<_>>()].concat());
-    }
+    // A line goes away, and comes back in another network.
+    internet.run(ROUTER, &["ip", "address", "add", "192.168.7.1/24", "dev", "p3"]);
+    ip("link set p3 down");
+    check("a line is away", true);
+    ip("address flush dev p3 scope global");
+    ip("link set p3 up");
+    ip("address add 192.168.7.57/24 dev p3");
+    ip("route add default via 192.168.7.1 dev p3 metric 100");
+    let before = captures[0].tunnel_datagrams();
+    assert!(eventually(|| captures[0].tunnel_datagrams() > before + 10), "the line is used again");
     check("roamed", true);
-    // The server has no IPv6 beyond the tunnel's, the uplink has.
+    // The server has no IPv6 outside, the uplink has.
     internet.run(ROUTER, &["ip", "address", "add", "2001:db8:9::1/64", "dev", "p3", "nodad"]);
-    internet.run(CLIENT, &["ip", "address", "add", "2001:db8:9::2/64", "dev", "p3", "nodad"]);
+    ip("address add 2001:db8:9::2/64 dev p3 nodad");
+    ip("route add default via 2001:db8:9::1 dev p3");
     assert!(!internet.output(CLIENT, &["ping", "-6", "-c1", "-W1", "2001:db8:9::1"]).status.success());
-    assert_eq!(leaked(&internet), 0, "IPv6");
-    internet.ropewalk(CLIENT, "down rw0");
-    wait_for_the_end(&internet);
-    check("down", false);
-    internet.ropewalk(CLIENT, "setup remove --yes");
-    assert_eq!(reaches(&internet, CLIENT), Ok("192.0.2.2".parse().unwrap()), "removed");
+    check("IPv6", true);
 }
 
 #[test]
 fn a_portal_is_reached_for_a_while_by_its_command_and_logins_are_answered() {
     let Some(internet) = Internet::new() else { return };
     internet.set_up("", "");
-    internet.run(ROUTER, &["nft", WATCH]);
+    let captures = capture(&internet);
     let at = |port: u16| format!("192.168.1.1:{port}").parse().unwrap();
     let asks = |port: u16| internet.ask_at(CLIENT, at(port), ROUTER, at(port)).is_ok();
-    assert!(!asks(80) && leaked(&internet) == 0);
+    assert!(!asks(80));
+    assert_eq!(leaked(&captures), [""; 0]);
     internet.ropewalk(CLIENT, "portal 5");
     assert!(asks(80) && !asks(8080));
     // Somebody logs in by the uplink; other ports are not answered.

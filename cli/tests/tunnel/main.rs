@@ -8,6 +8,7 @@
 //! - `nat64`: a network of IPv6 that translates.
 //! - `kernel`: Linux's GRE-in-UDP as the peer.
 //! - `packet_socket`: an attacker's packet socket.
+//! - `uplink_capture`: what leaves an uplink.
 //! - `privileges`: the daemon's user as the attacker of root.
 //! - `protocol`: an implementation in Python as the peer.
 
@@ -49,4 +50,6 @@ mod threads;
 mod traffic;
 mod transfers;
 mod tunnel_pair;
+#[path = "../uplink_capture/mod.rs"]
+mod uplink_capture;
 mod uplinks;
