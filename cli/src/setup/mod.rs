@@ -273,6 +273,11 @@ fn key_file(name: &str) -> PathBuf {
 pub(crate) use keep::{examine, portal};
 pub(crate) use promises::{ClientPromises, Lan};
 
+/// Whether a set-up made this tunnel, as far as this user may know.
+pub(crate) fn is_set_up(interface: &str) -> bool {
+    Record::read(interface).is_ok_and(|record| record.is_some_and(|record| record.is_complete))
+}
+
 /// What the set-up of a client promised; `None` of a server, and of a tunnel that no set-up made.
 pub(crate) fn client_promises(interface: &str) -> Option<ClientPromises> {
     let record = Record::read(interface).ok().flatten().filter(|record| record.is_complete)?;

@@ -65,23 +65,31 @@ fn probable_network(address: IpAddr) -> IpNet {
     IpNet::new(address, prefix_len).map_or(IpNet::from(address), |network| network.trunc())
 }
 
-/// Asks from beyond the server, through a tunnel that works, from this host's inner addresses and from those in the networks
-/// behind it.
+/// Asks a host beyond the server, from this host's inner addresses and from those in the networks behind it. Without a
+/// set-up's record, which root reads, or without one at all, the networks behind this host are not known.
 pub(super) fn ask(status: &TunnelStatus, findings: &mut Findings) {
     let device = &status.interface.name;
-    let Some(client) = setup::client_promises(device) else { return };
-    if !client.is_full || !status.paths().any(|(_, path)| path.state == PathState::Up) {
+    let is_any = |text: &String| text.parse::<IpNet>().is_ok_and(|network| network.prefix_len() == 0);
+    let is_full = status.peers.iter().any(|peer| peer.allowed_ips.iter().any(is_any));
+    let client = setup::client_promises(device).unwrap_or_default();
+    if !is_full {
         return;
+    }
+    if !status.paths().any(|(_, path)| path.state == PathState::Up) {
+        return if findings.has_no_problem() {
+            findings.problem("no path works yet: nothing comes back from beyond the server", "ask again in 10 s");
+        };
     }
     let addresses = status.interface.addresses.iter().filter_map(|text| text.parse::<IpNet>().ok());
     for source in addresses.map(|address| address.addr()) {
-        let (family, resolver) = (family(source), resolver(&client, source));
-        if !is_answered(device, &client, source, resolver, findings) {
-            silence(&client, family, source, findings);
+        let Some((resolver, answer)) = question(device, &client, source, findings) else {
+            silence(&client, family(source), source, findings);
             continue;
-        }
+        };
+        let has_answered = |other: &IpAddr| *other == resolver && answer.is_name;
+        names(device, &client, source, has_answered, findings);
         for (lan, own) in own_addresses(&client, source.is_ipv4()) {
-            if !is_answered(device, &client, own, resolver, findings) {
+            if question(device, &client, own, findings).is_none() {
                 findings.problem(
                     &format!("{own}, this machine in the network behind {lan}, gets no answer from beyond the server"),
                     "`ropewalk check --live` on the server names the address if it is in nobody's allowed-ips; \
@@ -96,11 +104,6 @@ fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
-fn resolver(client: &ClientPromises, source: IpAddr) -> IpAddr {
-    let is_of_family = |address: &&IpAddr| address.is_ipv4() == source.is_ipv4();
-    client.dns.iter().chain(&RESOLVERS).find(is_of_family).copied().unwrap_or(RESOLVERS[0])
-}
-
 /// This host's addresses in the networks behind it.
 fn own_addresses(client: &ClientPromises, is_ipv4: bool) -> Vec<(String, IpAddr)> {
     let own = daemon::control_plane::own_addresses();
@@ -111,29 +114,44 @@ fn own_addresses(client: &ClientPromises, is_ipv4: bool) -> Vec<(String, IpAddr)
     client.lans.iter().filter_map(of_lan).collect()
 }
 
-fn is_answered(
+/// Asks a resolver beyond the server from an address of this host: the resolver, and what came back from there.
+fn question(
     device: &str,
     client: &ClientPromises,
     source: IpAddr,
-    resolver: IpAddr,
     findings: &mut Findings,
-) -> bool {
-    let question = Question { device, source, resolver, server: &client.server };
-    match ask_beyond(&question) {
-        Ok(Some(Answer { from, is_name })) => {
-            findings.note(&format!("{} beyond the server: {from} answers {source}", family(source)));
-            if !is_name && client.dns.contains(&resolver) {
-                findings.problem(
-                    &format!("the tunnel's resolver {resolver} does not answer {source}: names are not found"),
-                    "on the server: `ropewalk setup server --dns ADDRESS` for a new set-up, or let its firewall pass port 53",
-                );
-            }
-            true
+) -> Option<(IpAddr, Answer)> {
+    let is_beyond = |address: &&IpAddr| address.is_ipv4() == source.is_ipv4() && !client.server.contains(address);
+    let resolver = *client.dns.iter().chain(&RESOLVERS).find(is_beyond)?;
+    match ask_beyond(&Question { device, source, resolver, server: &client.server }) {
+        Ok(answer) => {
+            let answer = answer?;
+            findings.note(&format!("{} beyond the server: {} answers {source}", family(source), answer.from));
+            Some((resolver, answer))
         }
-        Ok(None) => false,
         Err(error) => {
             findings.note(&format!("{source}: nothing can be asked through the tunnel: {error}"));
-            false
+            None
+        }
+    }
+}
+
+/// Asks the tunnel's resolvers, one of which may be the server.
+fn names(
+    device: &str,
+    client: &ClientPromises,
+    source: IpAddr,
+    has_answered: impl Fn(&IpAddr) -> bool,
+    findings: &mut Findings,
+) {
+    let silent = client.dns.iter().filter(|resolver| resolver.is_ipv4() == source.is_ipv4() && !has_answered(resolver));
+    for resolver in silent {
+        let answer = ask_beyond(&Question { device, source, resolver: *resolver, server: &[] });
+        if !answer.is_ok_and(|answer| answer.is_some_and(|answer| answer.is_name)) {
+            findings.problem(
+                &format!("the tunnel's resolver {resolver} does not answer {source}: names are not found"),
+                "on the server: `ropewalk setup server --dns ADDRESS` for a new set-up, or let its firewall pass port 53",
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::beyond;
 use super::target::runtime_directory;
-use crate::{Failure, output};
+use crate::{Failure, output, setup};
 use daemon::config::{TunnelConfig, unix_time};
 use daemon::control_plane::{
     Client, PathFinding, examine_paths, has_strict_reverse_path, kept_handshake_time, left_out_uplinks,
@@ -44,6 +44,10 @@ impl Findings {
         self.text += &format!("problem: {text}\n  remedy: {remedy}\n");
     }
 
+    pub(super) fn has_no_problem(&self) -> bool {
+        self.problems == 0
+    }
+
     pub(super) fn text(&self) -> &str {
         self.text.trim_end()
     }
@@ -70,7 +74,12 @@ pub(super) fn check(config: &TunnelConfig, file: &Path) -> Result<(), Failure> {
     match &status {
         Some(status) => running(status, &client, config, &mut findings),
         None => {
-            findings.note(&format!("{} is not up: its paths are examined without it", config.interface.name));
+            let text = format!("{} is not up: its paths are examined without it", config.interface.name);
+            if setup::is_set_up(&config.interface.name) {
+                findings.problem(&text, &start_command(&config.interface.name, file));
+            } else {
+                findings.note(&text);
+            }
             not_running(&paths, &mut findings);
         }
     }
@@ -90,10 +99,19 @@ pub(super) fn check(config: &TunnelConfig, file: &Path) -> Result<(), Failure> {
     clock(file, &config.interface.name, &mut findings);
     output::print(&findings.text)?;
     match findings.problems {
+        0 if status.is_none() => output::print("no problem found before its start\n"),
         0 => output::print("no problem found\n"),
         1 => Err(Failure::Environment("1 problem found".into())),
         count => Err(Failure::Environment(format!("{count} problems found"))),
     }
+}
+
+/// The command that starts a tunnel of the set-up's.
+fn start_command(interface: &str, file: &Path) -> String {
+    if Path::new("/run/systemd/system").is_dir() {
+        return format!("`systemctl start ropewalk@{interface}`");
+    }
+    format!("`ropewalk up {}`", file.display())
 }
 
 /// The status of a daemon that knows of each path of its own whether it works. After a start and after a change it does not
@@ -160,7 +178,8 @@ fn refusals(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findi
         if is_waiting && !is_of_enrolment(event) {
             findings.problem(&event.message, event.remedy.as_deref().unwrap_or_default());
         } else {
-            findings.note(&format!("{age_s} s ago {}: all peers that are waited for have sessions", event.message));
+            let text = &event.message;
+            findings.note(&format!("{age_s} s ago {text}; no problem: every peer that is waited for has a session"));
         }
     }
 }
