@@ -65,7 +65,7 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
     }
     let private_key = of_token.as_ref().map_or_else(daemon::keys::genkey, |client| client.private_key.clone().into());
     let networks = networks(&token, &arguments.networks);
-    let uplinks = find(name, &token, &networks)?;
+    let uplinks = find(name, &token, &networks, &arguments.lan)?;
     let choices = choose(arguments, &token, &uplinks.devices)?;
     let login = trial::remote_login().filter(|login| trial::is_affected(*login, &networks));
     let plan = plan(arguments, &token, &uplinks, &networks, &private_key, &choices, login);

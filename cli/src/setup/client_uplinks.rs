@@ -28,11 +28,12 @@ pub(super) struct ClientUplinks {
     pub(super) notices: Vec<Notice>,
 }
 
-/// Finds the uplinks of this host, as the daemon will. `networks` are those that go through the tunnel.
+/// Finds the uplinks of this host, as the daemon will. `networks` are those that go through the tunnel, and `behind` the
+/// devices of those behind this host, which are no uplinks.
 ///
 /// # Errors
 /// There is none that could reach the server, or the tunnel's networks are those of a device.
-pub(super) fn find(name: &str, token: &Token, networks: &[IpNet]) -> Result<ClientUplinks, Failure> {
+pub(super) fn find(name: &str, token: &Token, networks: &[IpNet], behind: &[String]) -> Result<ClientUplinks, Failure> {
     let netlink = |error: std::io::Error| environment(format!("netlink: {error}"));
     let config = with_present_uplinks(config(name, token, networks)?).map_err(netlink)?;
     let overlaps = overlapping_networks(&config);
@@ -58,7 +59,7 @@ pub(super) fn find(name: &str, token: &Token, networks: &[IpNet]) -> Result<Clie
         uplinks.devices.push(device);
     }
     uplinks.devices.dedup();
-    uplinks.notices.extend(left_out_uplinks(&config, &[]).map_err(netlink)?);
+    uplinks.notices.extend(left_out_uplinks(&config, behind).map_err(netlink)?);
     if uplinks.paths.is_empty() {
         return Err(environment(none(token, &uplinks)));
     }

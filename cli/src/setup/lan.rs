@@ -80,3 +80,15 @@ fn routed_by(network: IpNet) -> Option<String> {
     let mut words = line.split_whitespace().skip_while(|word| *word != "dev");
     words.nth(1).map(str::to_owned)
 }
+
+/// What the kernel does with a packet of another host of this network, if it does not send it by `device`: where it goes, or
+/// that it goes nowhere, as forwarding or reverse path filtering say. `own` is this host's address there.
+pub(crate) fn misrouted(lan: &Lan, own: IpAddr, to: IpAddr, device: &str) -> Option<String> {
+    let family = if own.is_ipv4() { "-4" } else { "-6" };
+    let from = lan.network.hosts().find(|host| *host != own)?.to_string();
+    let text = host::output(&["ip", family, "route", "get", &to.to_string(), "from", &from, "iif", &lan.device]);
+    let Some(text) = text else { return Some("the kernel forwards none of them".to_owned()) };
+    let words: Vec<_> = text.split_whitespace().collect();
+    let by = words.iter().position(|word| *word == "dev").and_then(|at| words.get(at + 1)).copied().unwrap_or("none");
+    (by != device).then(|| format!("they leave by {by}"))
+}

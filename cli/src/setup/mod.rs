@@ -39,7 +39,7 @@ use clap::{Args, Subcommand};
 use clients::Server;
 use ipnet::{IpNet, Ipv6Net};
 use plan::{Plan, Step, user_exists};
-use promises::{Bypass, ForwardArgument, Protocol};
+use promises::{ForwardArgument, Protocol};
 use record::{Record, Undo};
 use std::io::IsTerminal;
 use std::net::IpAddr;
@@ -271,7 +271,8 @@ fn key_file(name: &str) -> PathBuf {
 }
 
 pub(crate) use keep::{examine, portal};
-pub(crate) use promises::{ClientPromises, Lan};
+pub(crate) use lan::misrouted;
+pub(crate) use promises::{Bypass, ClientPromises, Lan};
 
 /// Whether a set-up made this tunnel, as far as this user may know.
 pub(crate) fn is_set_up(interface: &str) -> bool {

@@ -2,7 +2,7 @@
 //! server, for this host and the networks behind it, and whose packets are dropped because nobody knows them.
 
 use super::live::Findings;
-use crate::setup::{self, ClientPromises};
+use crate::setup::{self, Bypass, ClientPromises, Lan};
 use daemon::control_plane::{Answer, ENROLMENT_PORT, Question, ask_beyond};
 use daemon::status::{PathState, PeerStatus, TunnelStatus};
 use ipnet::IpNet;
@@ -38,7 +38,7 @@ pub(super) fn unallowed(status: &TunnelStatus, findings: &mut Findings) {
             let name = peer.name.as_deref().unwrap_or("the peer");
             let network = probable_network(address);
             findings.problem(
-                &format!("{address} is not in {name}'s allowed-ips: {} packets of it were dropped here", source.packets),
+                &format!("{address} is not in {name}'s allowed-ips: {} of its packets dropped here", source.packets),
                 &format!(
                     "if it is behind {name}: `ropewalk setup server --client {name} --lan {network}`, or `allowed-ips` of the \
                      [[peer]]; otherwise {name} should translate it"
@@ -89,11 +89,21 @@ pub(super) fn ask(status: &TunnelStatus, findings: &mut Findings) {
         let has_answered = |other: &IpAddr| *other == resolver && answer.is_name;
         names(device, &client, source, has_answered, findings);
         for (lan, own) in own_addresses(&client, source.is_ipv4()) {
+            let behind = &lan.device;
             if question(device, &client, own, findings).is_none() {
                 findings.problem(
-                    &format!("{own}, this machine in the network behind {lan}, gets no answer from beyond the server"),
+                    &format!(
+                        "{own}, this machine in the network behind {behind}, gets no answer from beyond the server"
+                    ),
                     "`ropewalk check --live` on the server names the address if it is in nobody's allowed-ips; \
                      `ropewalk setup server --client NAME --lan NETWORK` there adds the network",
+                );
+            } else if let Some(where_to) = setup::misrouted(lan, own, resolver, device) {
+                findings.problem(
+                    &format!("packets of the network behind {behind} do not go into the tunnel: {where_to}"),
+                    &format!(
+                        "`ip rule`; `sysctl -w net.ipv4.conf.{behind}.forwarding=1 net.ipv4.conf.{behind}.rp_filter=2`"
+                    ),
                 );
             }
         }
@@ -104,14 +114,12 @@ fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
-/// This host's addresses in the networks behind it.
-fn own_addresses(client: &ClientPromises, is_ipv4: bool) -> Vec<(String, IpAddr)> {
+/// The networks behind this host that use the tunnel, with its address in each.
+fn own_addresses(client: &ClientPromises, is_ipv4: bool) -> Vec<(&Lan, IpAddr)> {
     let own = daemon::control_plane::own_addresses();
-    let of_lan = |lan: &setup::Lan| {
-        let address = own.iter().find(|address| lan.network.contains(*address))?;
-        (address.is_ipv4() == is_ipv4).then(|| (lan.device.clone(), *address))
-    };
-    client.lans.iter().filter_map(of_lan).collect()
+    let bypasses = |lan: &Lan| client.bypass.contains(&Bypass::Device(lan.device.clone()));
+    let lans = client.lans.iter().filter(|lan| lan.network.addr().is_ipv4() == is_ipv4 && !bypasses(lan));
+    lans.filter_map(|lan| Some((lan, own.iter().copied().find(|own| lan.network.contains(own))?))).collect()
 }
 
 /// Asks a resolver beyond the server from an address of this host: the resolver, and what came back from there.

@@ -54,7 +54,7 @@ impl Findings {
 
     fn notice(&mut self, notice: &Notice) {
         match notice.level {
-            EventLevel::Info => self.note(&format!("{}: {}", notice.text, notice.remedy)),
+            EventLevel::Info => self.note(&format!("{}\n  remedy: {}", notice.text, notice.remedy)),
             EventLevel::Warn | EventLevel::Error => self.problem(&notice.text, &notice.remedy),
         }
     }
@@ -196,9 +196,11 @@ fn not_running(paths: &[PathFinding], findings: &mut Findings) {
 
 /// With `uplinks`: that there is none, and what is left out.
 fn uplinks(config: &TunnelConfig, status: Option<&TunnelStatus>, findings: &mut Findings) -> std::io::Result<()> {
-    let shown: Vec<String> =
-        status.iter().flat_map(|status| status.paths()).map(|(_, path)| path.name.clone()).collect();
-    let left_out = left_out_uplinks(config, &shown)?;
+    let paths = status.iter().flat_map(|status| status.paths()).map(|(_, path)| path.name.clone());
+    // Networks behind this host are no uplinks.
+    let client = setup::client_promises(&config.interface.name);
+    let behind = client.into_iter().flat_map(|client| client.lans).map(|lan| lan.device);
+    let left_out = left_out_uplinks(config, &paths.chain(behind).collect::<Vec<_>>())?;
     if config.interface.uplinks.is_some() && config.paths.is_empty() {
         let remedy = left_out
             .first()

@@ -79,6 +79,9 @@ fn nothing_but_the_tunnel_leaves_an_uplink_at_boot_after_a_crash_and_on_hostile_
     }
     assert!(eventually(|| client.run("ip -6 route show default").contains("eth0")));
     assert_resolved(client, PUBLIC_ANSWER, "the uplink's lease names the tunnel's resolver");
+    let checked = client.output("ropewalk check --live rw0").0;
+    assert!(checked.contains("problem: a route leads 198.51.100.0/25 around the tunnel, by eth0"), "{checked}");
+    assert!(checked.contains("error: 1 problem found"), "{checked}");
 
     client.run("systemctl kill --signal KILL ropewalk@rw0");
     assert!(eventually(|| client.output("systemctl show --property NRestarts --value ropewalk@rw0").0 == "1\n"));

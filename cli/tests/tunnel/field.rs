@@ -31,7 +31,7 @@ impl Internet {
     }
 
     /// What `check --live` says.
-    fn checked(&self, host: usize) -> String {
+    pub(crate) fn checked(&self, host: usize) -> String {
         let output = self.output(host, &[&program(), "check", "--live", "rw0"]);
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
@@ -235,6 +235,12 @@ fn check_tells_at_which_end_packets_are_lost_and_whose() {
     assert!(eventually(|| internet.pings(LAN, WEB_ADDRESS)));
     assert!(internet.checked(SERVER).ends_with("no problem found\n"), "{}", internet.checked(SERVER));
 
+    internet.run(CLIENT, &["sysctl", "-qw", "net.ipv4.conf.p5.forwarding=0"]);
+    let client = internet.checked(CLIENT);
+    assert!(
+        client.contains("problem: packets of the network behind p5 do not go into the tunnel: the kernel"),
+        "{client}"
+    );
     internet.run(CLIENT, &["sysctl", "-qw", "net.ipv4.ip_forward=0"]);
     let client = internet.checked(CLIENT);
     assert!(client.contains("problem: net.ipv4.ip_forward is 0"), "{client}");

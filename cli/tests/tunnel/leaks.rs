@@ -143,6 +143,10 @@ fn whatever_happens(internet: &Internet, captures: &[Capture; 2]) {
     ] {
         ip(add);
         check(situation, false);
+        if add.contains(" via ") {
+            let told = internet.checked(CLIENT);
+            assert!(told.contains("problem: a route leads 198.51.100."), "{situation}: {told}");
+        }
         ip(delete);
         check("as before", true);
     }

@@ -83,7 +83,7 @@ fn receive(socket: &OwnedFd, seen: &Seen, device: usize, server: IpAddr) {
 
 enum Kind {
     Tunnel,
-    /// ARP, neighbour discovery, MLD reports, DHCP.
+    /// ARP, neighbour discovery, MLD reports, DHCP, empty datagrams to the server.
     Listed,
     Other(String),
 }
@@ -113,6 +113,8 @@ fn transport(protocol: u8, segment: &[u8], source: IpAddr, destination: IpAddr, 
     let is_tunnels = || segment.get(8..12).is_some_and(|start| TUNNEL.iter().any(|magic| start == magic));
     match (protocol, port(0), port(2)) {
         (17, _, 4754) if destination == server && is_tunnels() => Kind::Tunnel,
+        // An empty one asks whether anything refuses it.
+        (17, _, 4754) if destination == server && port(4) == 8 => Kind::Listed,
         (17, 68, 67) | (17, 546, 547) => Kind::Listed,
         // Solicitations of routers and neighbours, advertisements of neighbours, reports of listeners.
         (58, _, _) if [133, 135, 136, 143].contains(&segment[0]) => Kind::Listed,

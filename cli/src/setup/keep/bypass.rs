@@ -1,8 +1,9 @@
 //! Routes of what does not use the tunnel: a table with the default routes of the uplinks, and rules that lead to it.
 
 use super::super::host;
-use super::super::promises::{Bypass, Protocol};
+use super::super::promises::{self, Bypass, Protocol};
 use super::examine::{Fault, FaultKind, Wanted, start_command};
+use ipnet::IpNet;
 use std::fmt::Write as _;
 
 /// What a captive portal wants: names and web pages.
@@ -78,6 +79,42 @@ pub(super) fn fault(wanted: &Wanted) -> Option<Fault> {
 fn is_own_rule(line: &str, priority: u32) -> bool {
     let number = line.split(':').next().and_then(|text| text.trim().parse::<u32>().ok());
     number.is_some_and(|number| number == priority || number == priority + 1)
+}
+
+/// Routes of this host that lead around a tunnel that is to carry everything: a lease may have made them.
+pub(super) fn around(wanted: &Wanted) -> Vec<Fault> {
+    let client = &wanted.promises.client;
+    let is_exclusive = wanted.surroundings.is_exclusive;
+    let routes = |family| host::output(&["ip", family, "route", "show"]).unwrap_or_default();
+    let text = [routes("-4"), routes("-6")].concat();
+    let own = format!(" dev {} ", wanted.interface);
+    let network = |line: &str| promises::network(line.split_whitespace().next()?).ok();
+    // Their metric is the least.
+    let own: Vec<IpNet> = text.lines().filter(|line| line.contains(&own)).filter_map(network).collect();
+    let is_known = |network: IpNet, device: &str| {
+        let is_bypassed = |bypass: &Bypass| matches!(bypass, Bypass::Network(own) if own.contains(&network));
+        let is_local = !is_exclusive || client.local_networks;
+        own.contains(&network)
+            || client.lans.iter().any(|lan| lan.device == device)
+            || client.bypass.iter().any(is_bypassed)
+            || is_local && !host::is_public(network.addr())
+    };
+    let effect = if is_exclusive { "packets there are refused" } else { "packets there leave outside the tunnel" };
+    let fault = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let after = |key: &str| words.iter().position(|word| *word == key).and_then(|at| words.get(at + 1).copied());
+        let (network, device) = (network(line)?, after("dev")?);
+        after("via").filter(|_| network.prefix_len() > 1 && !is_known(network, device)).map(|router| Fault {
+            kind: FaultKind::Keeper,
+            is_expected: false,
+            text: format!("a route leads {network} around the tunnel, by {device} to {router}: {effect}"),
+            remedy: format!(
+                "`ip route del {network} via {router} dev {device}`; for good, `UseRoutes=no` and `RoutesToDNS=no` of networkd \
+                 if its lease makes it"
+            ),
+        })
+    };
+    if wanted.takes_all { text.lines().filter_map(fault).collect() } else { Vec::new() }
 }
 
 /// Makes rules and routes new.

@@ -203,7 +203,7 @@ pub fn left_out_uplinks(config: &TunnelConfig, shown: &[String]) -> io::Result<V
     left_out.extend(devices.names().iter().filter(|name| has_no_route(name)).map(|device| {
         Notice::new(
             EventLevel::Info,
-            format!("{device} has an address and no default route, so it is no uplink; if it should be one"),
+            format!("{device} has an address and no default route, which would make it an uplink"),
             format!("`ip route add default via GATEWAY dev {device} metric 700`"),
         )
     }));
