@@ -65,9 +65,10 @@ fn is_quit_within(time: Duration) -> io::Result<bool> {
 
 /// Draws one screen.
 fn draw(frame: &mut Frame<'_>, status: &TunnelStatus, failure: Option<&str>) {
-    let causes = |peer: &PeerStatus| peer.paths.iter().filter(|path| path.cause.is_some()).count();
-    let path_height = if is_narrow(frame.area().width) { 3 } else { 2 };
-    let height = |peer: &PeerStatus| Constraint::Length((2 + path_height * peer.paths.len() + causes(peer)) as u16);
+    // The frame takes two columns and two lines.
+    let width = frame.area().width.saturating_sub(2);
+    let lines = |peer: &PeerStatus| peer.paths.iter().map(|path| path_lines(path, width).len()).sum::<usize>();
+    let height = |peer: &PeerStatus| Constraint::Length((2 + lines(peer)) as u16);
     let heights = status.peers.iter().map(height);
     let rows: Vec<_> = [Constraint::Length(2)].into_iter().chain(heights).chain([Constraint::Min(0)]).collect();
     let areas = Layout::vertical(rows).split(frame.area());
@@ -109,8 +110,8 @@ fn is_narrow(width: u16) -> bool {
     width < 80
 }
 
-/// Numbers in a line, or in two, the share of what is sent, as a bar too (the whole width is all), and why it carries no data, if
-/// it does not. `width` is that within the frame.
+/// Numbers in a line, or in two, the share of what is sent, as a bar too (the whole width is all), and, if it carries no data,
+/// the cause and its remedy. `width` is that within the frame.
 fn path_lines(path: &PathStatus, width: u16) -> Vec<Line<'static>> {
     let color = match path.state {
         PathState::Up => Color::Green,
@@ -135,7 +136,26 @@ fn path_lines(path: &PathStatus, width: u16) -> Vec<Line<'static>> {
     let share = format!("share {:>3.0}% ", path.send_share * 100.0);
     let bar = bar(path.send_share, width.saturating_sub(share.len() as u16));
     lines.push(Line::from(vec![share.into(), Span::styled(bar, Style::new().fg(color))]));
-    lines.extend(path.cause.as_ref().map(|cause| Line::styled(cause.text.clone(), Style::new().fg(color))));
+    if let Some(cause) = &path.cause {
+        lines.extend(wrapped(&cause.text, width).into_iter().map(|line| Line::styled(line, Style::new().fg(color))));
+        lines.extend(wrapped(&format!("remedy: {}", cause.remedy), width).into_iter().map(Line::from));
+    }
+    lines
+}
+
+/// A text in lines of `width` columns, broken at blanks.
+fn wrapped(text: &str, width: u16) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= usize::from(width) {
+            *line += &format!(" {word}");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
     lines
 }
 
@@ -148,6 +168,7 @@ fn bar(share: f64, width: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Cause, CauseKind};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -176,6 +197,21 @@ mod tests {
             " bytes ─",
         ] {
             assert!(screen.contains(text), "{text}\n{screen}");
+        }
+    }
+
+    #[test]
+    fn a_cause_and_its_remedy_are_shown_whole() {
+        let mut terminal = Terminal::new(TestBackend::new(60, 24)).unwrap();
+        let mut status = TunnelStatus::example();
+        let [text, remedy] =
+            ["eth1 has no carrier and has had none for a while, which this text says", "plug the cable in"];
+        let (kind, text, remedy) = (CauseKind::NoCarrier, text.to_owned(), remedy.to_owned());
+        status.peers[0].paths[0].cause = Some(Cause { kind, text, remedy });
+        terminal.draw(|frame| draw(frame, &status, None)).unwrap();
+        let screen = terminal.backend().to_string();
+        for part in ["eth1 has no carrier", "this text says", "remedy: plug the cable in", "lte", "reorder buffer"] {
+            assert!(screen.contains(part), "{part}\n{screen}");
         }
     }
 
