@@ -50,8 +50,10 @@ impl Server {
         Ok(record.is_some_and(|record| record.is_complete && record.server.is_some()))
     }
 
-    fn promises(&mut self) -> &mut ServerPromises {
-        self.record.promises.server.get_or_insert_with(ServerPromises::default)
+    /// What the server promises, which a set-up of an earlier version did not write down.
+    fn promises(&mut self) -> Result<&mut ServerPromises, Failure> {
+        let early = keep::early_text(&self.interface);
+        self.record.promises.server.as_mut().ok_or(Failure::Environment(early))
     }
 
     /// Changes what clients reach, the networks behind one of them, and forwarded ports.
@@ -65,14 +67,14 @@ impl Server {
             peer.allowed_ips.retain(|network| network.prefix_len() == network.max_prefix_len());
             peer.allowed_ips.extend(&behind);
             let networks = peer.allowed_ips.clone();
-            self.promises().sites.insert(name.to_owned(), networks);
+            self.promises()?.sites.insert(name.to_owned(), networks);
             self.write(file)?;
         } else if let Some(network) = behind.first() {
             return Err(Failure::Usage(format!(
                 "--lan {network}: this machine has no such network; if it is behind a client, --client NAME says which"
             )));
         }
-        self.promises().open.extend(open);
+        self.promises()?.open.extend(open);
         self.promise(arguments, &[])?;
         output::print(&format!("{}: changed\n", self.interface))
     }
@@ -83,16 +85,16 @@ impl Server {
         let peers = file.peers.clone();
         drop(file);
         for (protocol, port) in &arguments.remove_forward {
-            self.promises().forwards.retain(|forward| (forward.protocol, forward.port) != (*protocol, *port));
+            self.promises()?.forwards.retain(|forward| (forward.protocol, forward.port) != (*protocol, *port));
         }
         for forward in &arguments.forward {
             let forward = self.forward(forward, &peers, arguments.first_client(), coming)?;
-            let forwards = &mut self.promises().forwards;
+            let forwards = &mut self.promises()?.forwards;
             forwards.retain(|other| (other.protocol, other.port) != (forward.protocol, forward.port));
             forwards.push(forward);
         }
         if let Some(word) = &arguments.between_clients {
-            self.promises().between_clients = word == "yes";
+            self.promises()?.between_clients = word == "yes";
         }
         self.keep()
     }
@@ -167,7 +169,9 @@ impl Server {
         let mut file = self.peers()?;
         let now = unix_time();
         // A token that was never used leaves nothing behind.
-        file.peers.retain(|peer| peer.name != name || peer.token_expires.is_none_or(|end| end > now));
+        let is_over = |peer: &EnrolledPeer| peer.name == name && peer.token_expires.is_some_and(|end| end <= now);
+        let unused: Vec<_> = file.peers.extract_if(.., |peer| is_over(peer)).collect();
+        unused.iter().for_each(|peer| self.forget(peer));
         if file.peers.iter().any(|peer| peer.name == name) {
             let interface = &self.interface;
             let message = format!("there is a client `{name}` already: --revoke {name} removes it from {interface}");
@@ -193,7 +197,7 @@ impl Server {
         let own = addresses.iter().map(|address| IpNet::from(address.addr()));
         let allowed_ips: Vec<_> = own.chain(lans.iter().copied()).collect();
         if !lans.is_empty() {
-            self.promises().sites.insert(name.to_owned(), allowed_ips.clone());
+            self.promises()?.sites.insert(name.to_owned(), allowed_ips.clone());
         }
         file.peers.push(EnrolledPeer {
             name: name.to_owned(),
@@ -217,23 +221,25 @@ impl Server {
             Ok(file)
         };
         let mut file = self.peers().or_else(without_lock)?;
-        let networks = file.peers.iter().find(|peer| peer.name == name).map(|peer| peer.allowed_ips.clone());
-        file.peers.retain(|peer| peer.name != name);
-        let Some(networks) = networks else {
+        let Some(index) = file.peers.iter().position(|peer| peer.name == name) else {
             let names: Vec<_> = file.peers.iter().map(|peer| peer.name.as_str()).collect();
             let names = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
             return Err(Failure::Usage(format!("there is no client `{}`: {names}", name.escape_debug())));
         };
+        let peer = file.peers.remove(index);
         self.write(file)?;
-        // A set-up of 0.1.0 has made no promises.
-        if let Some(promises) = &mut self.record.promises.server {
-            promises.sites.remove(name);
-            // Another client may get the address.
-            let is_behind = |forward: &Forward| networks.iter().any(|network| network.contains(&forward.to.ip()));
-            promises.forwards.retain(|forward| !is_behind(forward));
-            self.keep()?;
-        }
+        self.forget(&peer);
+        self.keep()?;
         output::print(&format!("{name}: removed\n"))
+    }
+
+    /// Ends what was promised to a client that is removed: another one may get its address.
+    fn forget(&mut self, peer: &EnrolledPeer) {
+        // A set-up of 0.1.0 has made no promises.
+        let Some(promises) = &mut self.record.promises.server else { return };
+        promises.sites.remove(&peer.name);
+        let is_behind = |forward: &Forward| peer.allowed_ips.iter().any(|network| network.contains(&forward.to.ip()));
+        promises.forwards.retain(|forward| !is_behind(forward));
     }
 
     /// Prints the clients, a line each.

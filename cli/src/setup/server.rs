@@ -74,7 +74,7 @@ pub(super) fn setup(arguments: &SetupServer) -> Result<(), Failure> {
         // A forward to the first client needs the client's address.
         server.promise(arguments, &behind)?;
     }
-    Server::open(name)?.add(client, arguments.token_hours, &behind)
+    server.add(client, arguments.token_hours, &behind)
 }
 
 /// The networks of `--lan` that this machine has, or that a route other than a default one leads to, and the others: those

@@ -2,8 +2,8 @@
 //!
 //! `rw1-` and base64url (RFC 4648, section 5) of: the end of its validity (Unix time, 4 bytes), the port (2), the
 //! one-time private key, the preshared key and the server's public key (32 each), the inner addresses, the endpoints, the
-//! resolvers, the name and, if there are any, the networks behind the client, each list after its count, and the CRC-32 of all that (4). Numbers are big-endian. A token is
-//! a secret, and works once.
+//! resolvers, the name and, if there are any, the networks behind the client, each list after its count, and the CRC-32 of
+//! all that (4). Numbers are big-endian. A token is a secret, and works once.
 
 use base64ct::{Base64, Base64UrlUnpadded, Encoding};
 use ipnet::IpNet;

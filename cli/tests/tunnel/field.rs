@@ -117,6 +117,15 @@ fn sites_that_the_server_names_reach_each_other_and_other_clients_do_not() {
     assert_eq!(internet.source(LAN, OFFICE_LAN, OFFICE_LAN_ADDRESS), Ok(address(LAN_ADDRESS)));
     assert_eq!(internet.source(OFFICE_LAN, LAN, LAN_ADDRESS), Ok(address(OFFICE_LAN_ADDRESS)));
 
+    // A token that was not used in time leaves no site behind.
+    internet.ropewalk(SERVER, "setup server --add late --lan 192.168.70.0/24");
+    let rules = || internet.run(SERVER, &["nft", "list", "table", "inet", "ropewalk_rw0"]);
+    assert!(rules().contains("192.168.70.0/24"), "{}", rules());
+    let expire = "sed -i 's/^token-expires = .*/token-expires = 1/' /var/lib/ropewalk/rw0.peers.toml";
+    internet.run(SERVER, &["sh", "-c", expire]);
+    internet.ropewalk(SERVER, "setup server --add late");
+    assert!(!rules().contains("192.168.70.0/24"), "{}", rules());
+
     // A client without a network of its own reaches neither, until it is told.
     internet.ropewalk(OFFICE, "setup remove --yes");
     let output = internet.ropewalk(SERVER, "setup server --add guest");

@@ -186,16 +186,18 @@ fn shown(table: &str) -> Option<String> {
     host::output(&["nft", "-s", "-t", "list", "table", "inet", table])
 }
 
-/// What does not hold now.
-pub(super) fn faults(wanted: &Wanted) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = wanted.promises.sysctls.iter().filter_map(sysctl).collect();
-    if !wanted.tables.tables.is_empty() || !loaded(&wanted.interface).is_empty() {
-        faults.extend(tables(wanted));
-    }
-    faults.extend(others_chains(wanted));
-    faults.extend(bypass::fault(wanted));
-    faults.extend(names::fault(wanted));
-    faults
+/// What is looked at, in this order: until the tables are loaded packets can leave outside an exclusive tunnel.
+const LOOKS: [fn(&Wanted) -> Vec<Fault>; 5] = [
+    |wanted| tables(wanted).into_iter().collect(),
+    |wanted| wanted.promises.sysctls.iter().filter_map(sysctl).collect(),
+    others_chains,
+    |wanted| bypass::fault(wanted).into_iter().collect(),
+    |wanted| names::fault(wanted).into_iter().collect(),
+];
+
+/// What does not hold now. Each look is made when the faults before it are taken.
+pub(super) fn faults(wanted: &Wanted) -> impl Iterator<Item = Fault> {
+    LOOKS.into_iter().flat_map(|look| look(wanted))
 }
 
 /// What does not hold, for people: what a running keeper puts back meanwhile is no fault.
@@ -207,7 +209,7 @@ pub(crate) fn examine(interface: &str) -> Result<Vec<Fault>, String> {
     let start = Instant::now();
     loop {
         let is_kept = super::is_running(interface);
-        let mut faults = faults(&wanted);
+        let mut faults: Vec<_> = faults(&wanted).collect();
         if !is_kept {
             faults.push(keeper_fault(interface));
         }
@@ -246,12 +248,14 @@ fn early_fault(interface: &str) -> Fault {
     Fault {
         kind: FaultKind::Keeper,
         is_expected: false,
-        text: format!(
-            "{interface} was set up by an earlier version, which put firewall rules and resolvers in place once: nobody puts \
-             them back"
-        ),
+        text: early_text(interface),
         remedy: format!("`ropewalk setup remove --name {interface}`, and a new set-up"),
     }
+}
+
+/// What such a set-up lacks.
+pub(in super::super) fn early_text(interface: &str) -> String {
+    format!("{interface} was set up by an earlier version, whose firewall rules and resolvers nobody puts back")
 }
 
 fn sysctl((key, value): &(String, String)) -> Option<Fault> {
@@ -269,6 +273,9 @@ fn sysctl((key, value): &(String, String)) -> Option<Fault> {
 fn tables(wanted: &Wanted) -> Option<Fault> {
     let remedy = format!("{} puts it back, or its log says why it cannot", start_command(&wanted.interface));
     let loaded = loaded(&wanted.interface);
+    if wanted.tables.tables.is_empty() && loaded.is_empty() {
+        return None;
+    }
     let of_wanted: Vec<_> = wanted.tables.tables.iter().map(|(name, text)| (name, text)).collect();
     let is_loaded = of_wanted.len() == loaded.len()
         && of_wanted.iter().all(|(name, text)| loaded.get(*name).is_some_and(|loaded| loaded.text == **text));

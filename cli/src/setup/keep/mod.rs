@@ -1,4 +1,4 @@
-//! `setup keep NAME`: holds what the set-up promised of this host, as root, beside the daemon and without it.
+//! `setup keep NAME`: holds what the set-up promised of this host, as root, whether or not the daemon runs.
 //!
 //! It looks at the host as it is now, puts back what is missing, and tells of it. It looks again when nftables, a device,
 //! an address, a route, a rule or a forwarding setting changes (netlink), when it is asked to, and every few seconds for
@@ -24,6 +24,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+pub(super) use examine::early_text;
 pub(crate) use examine::{Fault, examine};
 use examine::{FaultKind, Wanted};
 use watch::{Wake, Watch};

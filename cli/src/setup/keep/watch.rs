@@ -8,12 +8,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-/// What nobody tells of is looked at this often, milliseconds: rules of iptables-legacy, `/etc/resolv.conf`.
+/// What nobody tells of is looked at this often, milliseconds: the resolvers.
 const INTERVAL_MS: u16 = 10_000;
-/// A burst of changes is one.
-const SETTLE_MS: u16 = 100;
-/// The longest that a burst may take.
-const LONGEST_BURST: Duration = Duration::from_secs(1);
+/// The first change of a burst is looked at at once: until then packets can leave outside an exclusive tunnel. The next ones
+/// wait for this time, and for twice as long each time, while they go on.
+const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 /// `NFNLGRP_NFTABLES` as a bit.
 const NFTABLES: u32 = 1 << (7 - 1);
 /// `RTNLGRP_` of links, addresses, routes, rules and forwarding settings, of both families, as bits.
@@ -37,6 +36,8 @@ pub(super) enum Wake {
 pub(super) struct Watch<'a> {
     listener: &'a UnixListener,
     netlink: Vec<OwnedFd>,
+    /// The time without a look after the last one.
+    pause: Duration,
 }
 
 impl<'a> Watch<'a> {
@@ -48,21 +49,20 @@ impl<'a> Watch<'a> {
             bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
             Ok::<_, Errno>(socket)
         });
-        Ok(Self { listener, netlink: netlink.collect::<Result<_, _>>()? })
+        Ok(Self { listener, netlink: netlink.collect::<Result<_, _>>()?, pause: PAUSES[0] })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of them. What comes while the host is looked at counts as the next one.
     pub(super) fn wait(&mut self) -> Wake {
-        if self.poll(INTERVAL_MS) == Wake::Asked {
-            return Wake::Asked;
-        }
+        std::thread::sleep(self.pause);
         let start = Instant::now();
-        while self.drain() && start.elapsed() < LONGEST_BURST {
-            if self.poll(SETTLE_MS) == Wake::Asked {
-                return Wake::Asked;
-            }
+        let wake = self.poll(INTERVAL_MS);
+        let [least, most] = PAUSES;
+        self.pause = if start.elapsed() < self.pause { most.min(self.pause * 2) } else { least };
+        if wake == Wake::Changed {
+            self.drain();
         }
-        Wake::Changed
+        wake
     }
 
     fn poll(&self, timeout_ms: u16) -> Wake {
@@ -73,18 +73,14 @@ impl<'a> Watch<'a> {
         if is_asked { Wake::Asked } else { Wake::Changed }
     }
 
-    /// Takes all messages; whether there was one. What they say is of no interest: the host is looked at.
-    fn drain(&self) -> bool {
+    /// Takes all messages. What they say is of no interest: the host is looked at.
+    fn drain(&self) {
         let mut buffer = [0; 8192];
-        let mut has_message = false;
         for socket in &self.netlink {
             // ENOBUFS: more than the socket holds, which is a change too.
             while let Ok(_) | Err(Errno::ENOBUFS | Errno::EINTR) =
                 recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT)
-            {
-                has_message = true;
-            }
+            {}
         }
-        has_message
     }
 }

@@ -145,21 +145,6 @@ pub fn own_addresses() -> Vec<IpAddr> {
     Devices::read().addresses(None).filter(is_known).collect()
 }
 
-/// The networks of this host's devices, but for loopback and link-local ones.
-pub(super) fn own_networks() -> Vec<IpNet> {
-    let known = own_addresses();
-    let entries = getifaddrs().into_iter().flatten();
-    let networks = entries.filter_map(|entry| {
-        let ip = |storage: nix::sys::socket::SockaddrStorage| {
-            let v4 = storage.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-            v4.or_else(|| storage.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
-        };
-        let (address, mask) = (ip(entry.address?)?, ip(entry.netmask?)?);
-        known.contains(&address).then(|| IpNet::with_netmask(address, mask).ok())?
-    });
-    networks.map(|network| network.trunc()).collect()
-}
-
 fn cause(kind: CauseKind, text: String, remedy: String) -> Cause {
     Cause { kind, text, remedy }
 }

@@ -1,14 +1,15 @@
 //! Enrolment: a client that has a session by the one-time key of its token names the public key of its own.
 //!
 //! The client connects by TCP to the server's inner address, through the tunnel, and sends one line, `rw1 `, its public
-//! key in base64, and perhaps ` lan=` with the networks behind it, which the server may take (`config::lan`). The server knows the peer by the inner source address, because a packet with that source was sealed
-//! with the peer's key. It answers `ok` with the networks that it has taken, or `error: ` and the reason, and closes; when the client has read it, the
+//! key in base64, and perhaps ` lan=` with the networks behind it, which the server may take (`config::lan`). The server
+//! knows the peer by the inner source address, because a packet with that source was sealed with the peer's key. It answers
+//! `ok` with the networks that it has taken, or `error: ` and the reason, and closes; when the client has read it, the
 //! client's key replaces the one-time key in the tunnel.
 //!
 //! The listener is bound to the tunnel's device. A peer without a token that is unused is answered and closed at once; one
 //! with a token has one connection at a time, of one line of [`MAX_LINE_LEN`] bytes within [`TIMEOUT`].
 
-use super::diagnosis::own_networks;
+use super::diagnosis::Devices;
 use super::reload::Reloader;
 use super::server::{PendingRequest, Refusal, Request};
 use crate::config::{
@@ -277,7 +278,7 @@ fn acceptable_lans(lans: &[IpNet], config: &TunnelConfig, client: PublicKey) -> 
     let others = config.peers.iter().filter(|peer| peer.public_key != Some(client));
     let mut taken: Vec<IpNet> = others.flat_map(|peer| peer.allowed_ips.iter().copied()).collect();
     taken.extend(&config.interface.addresses);
-    taken.extend(own_networks());
+    taken.extend(Devices::read().networks().map(|(_, network)| network));
     let mut accepted: Vec<IpNet> = Vec::new();
     for lan in lans.iter().map(IpNet::trunc) {
         let is_free = !taken.iter().chain(&accepted).any(|other| overlap(*other, lan));
