@@ -1,4 +1,4 @@
-//! What a client's set-up decides beside the paths: the networks behind it, and whether the tunnel is exclusive. Options
+//! What a client's set-up decides besides the paths: the networks behind it, and whether the tunnel is exclusive. Options
 //! decide, then an answer at the terminal, then what is right for most.
 
 use super::promises::{ClientPromises, Lan};
@@ -104,7 +104,7 @@ fn is_exclusive(arguments: &SetupClient, is_full: bool) -> Result<bool, Failure>
         (Some(word), _) => Ok(word == "yes"),
         (None, false) => Ok(false),
         (None, true) if host::program("nft").is_none() => {
-            output::warn("note: nft is not installed: what leaves beside the tunnel is not blocked (--exclusive no)");
+            output::warn("note: nft is not installed: what leaves outside the tunnel is not blocked (--exclusive no)");
             Ok(false)
         }
         (None, true) if is_asked(arguments) => {

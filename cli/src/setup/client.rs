@@ -173,7 +173,7 @@ fn list<T: ToString>(values: &[T]) -> String {
     format!("[{}]", values.join(", "))
 }
 
-/// The token with the addresses of the server's names beside them: while everything else is blocked, a name may be asked for
+/// The token with the server's names and their addresses: while everything else is blocked, a name may be asked for
 /// only at resolvers that are blocked, too.
 fn with_resolved(token: &Token) -> Token {
     let mut token = token.clone();

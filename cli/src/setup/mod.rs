@@ -176,10 +176,10 @@ pub(crate) struct SetupClient {
     /// goes through the tunnel]
     #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
     exclusive: Option<String>,
-    /// Whether the private addresses of the uplinks' own networks are reached beside an exclusive tunnel
+    /// Whether the private addresses of the uplinks' own networks are reached although the tunnel is exclusive
     #[arg(long)]
     local_networks: bool,
-    /// Whether logins by SSH from the uplinks are answered beside an exclusive tunnel [default: yes]
+    /// Whether logins by SSH from the uplinks are answered although the tunnel is exclusive [default: yes]
     #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
     login: Option<String>,
     /// The tunnel's device

@@ -1,4 +1,4 @@
-//! What a set-up promises of its host, beside the daemon: kernel settings, nftables, routes that bypass the tunnel, names.
+//! What a set-up promises of its host besides the daemon: kernel settings, nftables, routes that bypass the tunnel, names.
 //! `keep` holds it while the tunnel is set up.
 
 use ipnet::IpNet;

@@ -27,7 +27,7 @@ pub(super) struct Tables {
     pub(super) tables: Vec<(String, String)>,
 }
 
-/// What the tables depend on beside the promises.
+/// What the tables depend on besides the promises.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Surroundings {
     /// Whether the tunnel is exclusive.

@@ -80,7 +80,7 @@ fn reaches(internet: &Internet, host: usize) -> Result<IpAddr, String> {
     internet.ask(host, WEB, WEB_ADDRESS).map(|(source, _)| source)
 }
 
-/// Ends the daemon as the kernel would, for want of memory say.
+/// Kills the daemon, as the kernel does when memory is short.
 fn kill_daemon(internet: &Internet) {
     internet.kill(CLIENT, "up /etc/ropewalk/rw0.toml");
     wait_for_the_end(internet);
@@ -96,7 +96,7 @@ fn start_daemon(internet: &Internet) {
 }
 
 #[test]
-fn nothing_leaves_beside_an_exclusive_tunnel_when_its_daemon_is_killed_or_a_route_leads_around_it() {
+fn nothing_leaves_outside_an_exclusive_tunnel_when_its_daemon_is_killed_or_a_route_leads_around_it() {
     let Some(internet) = Internet::with_sites() else { return };
     internet.set_up("", "--lan p5");
     // The talk would use up the ICMP errors that end connections at once.

@@ -89,10 +89,8 @@ enum Kind {
 }
 
 fn kind(frame: &[u8], server: IpAddr) -> Kind {
-    let [_, _, _, _, _, _, _, _, _, _, _, _, type_0, type_1, packet @ ..] = frame else {
-        return Kind::Other(format!("{frame:02x?}"));
-    };
-    match (u16::from_be_bytes([*type_0, *type_1]), packet.len()) {
+    let Some((header, packet)) = frame.split_at_checked(14) else { return Kind::Other(format!("{frame:02x?}")) };
+    match (u16::from_be_bytes([header[12], header[13]]), packet.len()) {
         (0x0806, _) => Kind::Listed,
         (0x0800, 24..) => {
             let from_bytes = |at: usize| IpAddr::from(<[u8; 4]>::try_from(&packet[at..at + 4]).unwrap());
