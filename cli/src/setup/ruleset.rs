@@ -169,7 +169,8 @@ fn input(device: &str, server: &ServerPromises) -> Vec<String> {
         "ct state established,related accept".into(),
         "meta l4proto { 1, 58 } accept".into(),
         format!("tcp dport {ENROLMENT_PORT}-{SPEED_TEST_PORT} accept"),
-        format!("udp dport {SPEED_TEST_PORT} accept"),
+        // The tunnel itself: a client behind another one, whose bond is one of its lines.
+        format!("udp dport {{ {}, {SPEED_TEST_PORT} }} accept", server.port),
     ];
     let dns: Vec<IpNet> = server.dns.iter().copied().map(IpNet::from).collect();
     rules.extend(of_networks("daddr", &dns, "meta l4proto { 6, 17 } th dport 53 accept"));

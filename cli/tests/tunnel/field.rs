@@ -26,7 +26,7 @@ impl Internet {
     }
 
     /// Whether one echo request is answered.
-    fn pings(&self, host: usize, address: &str) -> bool {
+    pub(crate) fn pings(&self, host: usize, address: &str) -> bool {
         self.output(host, &["ping", "-c1", "-W2", address]).status.success()
     }
 
@@ -37,7 +37,7 @@ impl Internet {
     }
 
     /// Starts the daemon of a set-up again, after `change`.
-    fn restart_after(&self, host: usize, change: impl FnOnce()) {
+    pub(crate) fn restart_after(&self, host: usize, change: impl FnOnce()) {
         self.ropewalk(host, "down rw0");
         assert!(eventually(|| !self.has_process(host, "up /etc/ropewalk/rw0.toml")));
         change();

@@ -13,14 +13,14 @@ use std::process::Command;
 use testing::{Reason, eventually, skip};
 
 /// Runs commands on hosts.
-fn on(internet: &Internet, commands: &[(usize, &str)]) {
+pub(crate) fn on(internet: &Internet, commands: &[(usize, &str)]) {
     for (host, line) in commands {
         internet.run(*host, &line.split(' ').collect::<Vec<_>>());
     }
 }
 
 /// Another link between two hosts, whose devices have one name.
-fn join(internet: &Internet, [one, other]: [usize; 2], device: &str) {
+pub(crate) fn join(internet: &Internet, [one, other]: [usize; 2], device: &str) {
     let command = internet.testbed.command(other, "ip");
     let namespace =
         command.get_args().find_map(|word| word.to_str()?.strip_prefix("--net=/run/netns/").map(str::to_owned));
@@ -32,12 +32,12 @@ fn join(internet: &Internet, [one, other]: [usize; 2], device: &str) {
         .for_each(|host| drop(internet.testbed.run(*host, &format!("ip link set {device} up")).unwrap()));
 }
 
-fn status(internet: &Internet, host: usize) -> TunnelStatus {
+pub(crate) fn status(internet: &Internet, host: usize) -> TunnelStatus {
     serde_json::from_str(&internet.ropewalk(host, "show rw0 --json")).unwrap()
 }
 
 /// The paths of a host's first peer that are up, by their names.
-fn up(internet: &Internet, host: usize) -> Vec<PathStatus> {
+pub(crate) fn up(internet: &Internet, host: usize) -> Vec<PathStatus> {
     let paths = status(internet, host).peers.remove(0).paths;
     let mut up: Vec<_> = paths.into_iter().filter(|path| path.state == PathState::Up).collect();
     up.sort_by(|one, other| one.name.cmp(&other.name));
@@ -45,12 +45,12 @@ fn up(internet: &Internet, host: usize) -> Vec<PathStatus> {
 }
 
 #[track_caller]
-fn wait_for_paths(internet: &Internet, names: &[&str]) {
+pub(crate) fn wait_for_paths(internet: &Internet, names: &[&str]) {
     let are_up = || up(internet, CLIENT).iter().map(|path| path.name.clone()).collect::<Vec<_>>() == names;
     assert!(eventually(are_up), "{names:?}: {}", internet.ropewalk(CLIENT, "show rw0"));
 }
 
-fn check_live(internet: &Internet, host: usize) -> String {
+pub(crate) fn check_live(internet: &Internet, host: usize) -> String {
     let words = [&crate::tunnel_pair::program(), "check", "--live", "/etc/ropewalk/rw0.toml"];
     String::from_utf8(internet.output(host, &words).stdout).unwrap()
 }
@@ -175,7 +175,7 @@ fn a_set_up_through_which_the_server_does_not_answer_takes_no_traffic() {
 }
 
 /// The home network of the client becomes another one, in which it has an address.
-fn renumber(internet: &Internet, router: &str, client: &str) {
+pub(crate) fn renumber(internet: &Internet, router: &str, client: &str) {
     let gateway = router.split('/').next().unwrap();
     on(
         internet,

@@ -44,6 +44,7 @@ mod restarts;
 mod second_daemon;
 mod servers;
 mod setup;
+mod situations;
 mod speed_test;
 mod strangers;
 mod threads;

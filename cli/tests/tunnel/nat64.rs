@@ -38,10 +38,10 @@ impl Drop for Service {
     }
 }
 
-/// A socket of the router.
-fn socket(internet: &Internet, address: &str) -> UdpSocket {
+/// A socket of a host.
+fn socket(internet: &Internet, host: usize, address: &str) -> UdpSocket {
     let address: SocketAddr = address.parse().unwrap();
-    let socket = internet.testbed.within(ROUTER, move || Ok(UdpSocket::bind(address)?)).unwrap();
+    let socket = internet.testbed.within(host, move || Ok(UdpSocket::bind(address)?)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
@@ -53,9 +53,9 @@ pub(crate) struct Translator {
 
 impl Translator {
     pub(crate) fn new(internet: &Internet, address: &str) -> Self {
-        let front = socket(internet, address);
+        let front = socket(internet, ROUTER, address);
         // The sockets of senders, which are made in the router's namespace: a few are enough.
-        let mut free: Vec<UdpSocket> = (0..16).map(|_| socket(internet, "0.0.0.0:0")).collect();
+        let mut free: Vec<UdpSocket> = (0..16).map(|_| socket(internet, ROUTER, "0.0.0.0:0")).collect();
         let mut mappings: BTreeMap<SocketAddr, UdpSocket> = BTreeMap::new();
         let server = format!("{SERVER_ADDRESS}:4754");
         let serve = move || {
@@ -82,8 +82,13 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
+    /// At the router.
     pub(crate) fn new(internet: &Internet, address: &str, prefix: &str) -> Self {
-        let socket = socket(internet, address);
+        Self::at(internet, ROUTER, address, prefix)
+    }
+
+    pub(crate) fn at(internet: &Internet, host: usize, address: &str, prefix: &str) -> Self {
+        let socket = socket(internet, host, address);
         let mut octets = prefix.parse::<Ipv6Addr>().unwrap().octets();
         octets[12..].copy_from_slice(&[192, 0, 0, 170]);
         let serve = move || {

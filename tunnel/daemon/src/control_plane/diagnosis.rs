@@ -383,21 +383,28 @@ pub(super) fn silence(subject: &Subject, answers_elsewhere: bool, has_answered: 
         return cause(CauseKind::ReversePath, text, format!("`sysctl net.ipv4.conf.{device}.rp_filter=2`"));
     }
     if answers_elsewhere {
-        let text = format!("{remote} does not answer by this path, but by another one");
+        let text = format!(
+            "{remote} answers by another path and not by this one: a captive portal, no connection, or UDP {port} is dropped"
+        );
         let source = device.map(|device| format!("-I {device} ")).unwrap_or_default();
-        let ping = format!("`ping {source}{}`", remote.ip());
-        let remedy = format!("this uplink's router or provider drops UDP {port}, or has no connection: {ping}");
+        let remedy = format!(
+            "log in if the network wants it (`ropewalk portal` lets its page through); `ping {source}{}` tells whether there is \
+             a connection; this uplink's router or provider must pass UDP {port}",
+            remote.ip()
+        );
         return cause(CauseKind::SilentPath, text, remedy);
     }
     if has_answered {
         let text = format!("{remote} has stopped answering");
-        let remedy = "is the peer up, and the uplink connected? `ropewalk show` on the peer".into();
+        let remedy = "is the peer up, and the uplink connected? `ropewalk show` on the peer; does a captive portal want a login again? \
+                      `ropewalk portal` lets its page through"
+            .into();
         return cause(CauseKind::SilentPeer, text, remedy);
     }
     let text = format!("{remote} has never answered a handshake");
     let remedy = format!(
-        "the peer is not up, a firewall drops UDP {port} there, or a key differs: `ropewalk pubkey < KEYFILE` on one end \
-         must be `public-key` on the other; or the clock here was set back since the last handshake: `date`"
+        "the peer is not up, a firewall drops UDP {port} there, a captive portal wants a login here (`ropewalk portal` lets its \
+         page through), or a key differs: `ropewalk pubkey < KEYFILE` on one end must be `public-key` on the other; or the clock here was set back since the last handshake: `date`"
     );
     cause(CauseKind::NoHandshake, text, remedy)
 }
