@@ -6,10 +6,11 @@
 use super::access::user_ids;
 use super::choices::{Choices, choose};
 use super::client_uplinks::{ClientUplinks, find};
+use super::enrolment::OwnKeys;
 use super::firewall::sysctl_steps;
 use super::host;
 use super::inner;
-use super::plan::{NewFile, Plan, Step, Traffic};
+use super::plan::{NewFile, Plan, Step, Traffic, replace_text};
 use super::promises::{Lan, Promises};
 use super::record::{ClientRecord, Record};
 use super::ruleset::{self, Surroundings};
@@ -63,15 +64,15 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
         record.undo();
         Record { undo: Vec::new(), ..record.clone() }.write().map_err(environment)?;
     }
-    let private_key = of_token.as_ref().map_or_else(daemon::keys::genkey, |client| client.private_key.clone().into());
+    let own = own_keys(of_token.as_ref()).map_err(environment)?;
     let networks = networks(&token, &arguments.networks);
     let uplinks = find(name, &token, &networks, &arguments.lan)?;
     let choices = choose(arguments, &token, &uplinks.devices)?;
     let login = trial::remote_login().filter(|login| trial::is_affected(*login, &networks));
-    let plan = plan(arguments, &token, &uplinks, &networks, &private_key, &choices, login);
+    let plan = plan(arguments, &token, &uplinks, &networks, &own, &choices, login);
     let is_resumed = of_token.is_some();
     let taken = of_token.map_or_else(Vec::new, |client| client.taken);
-    let client = ClientRecord { token: one_time_key, private_key: private_key.to_string(), taken: taken.clone() };
+    let client = record_of(&own, one_time_key, &taken);
     let promises = Promises { sysctls: choices.sysctls, client: choices.promises, server: None };
     let mut record = Record { interface: name.clone(), client: Some(client), promises, ..Record::default() };
     let position = |is: fn(&Step) -> bool| plan.steps.iter().position(is).unwrap_or(plan.steps.len());
@@ -81,14 +82,39 @@ pub(super) fn setup(arguments: &SetupClient) -> Result<(), Failure> {
         return Ok(());
     }
     let lans: Vec<IpNet> = record.promises.client.lans.iter().map(|lan| lan.network).collect();
-    let new = enrolment::enrol(name, &token, &uplinks.endpoints, &private_key, is_resumed, &lans)?;
-    note_taken(&mut record, &token, &new.unwrap_or(taken));
+    let new = enrolment::enrol(name, &token, &uplinks.endpoints, &own, is_resumed, &lans)?;
+    if !new.has_new_psk {
+        replace_text(&psk_file(name), &token.preshared_key.to_text()).map_err(environment)?;
+    }
+    note_taken(&mut record, &token, &new.taken.unwrap_or(taken));
     plan.carry_out(start..traffic, &mut record).map_err(environment)?;
     probe::report(name, &token, uplinks.paths.len())?;
     let trial_time = arguments.confirm_within.or(login.filter(|_| !arguments.yes).map(|_| trial::TIME_S));
     trial::take(&plan, traffic, &mut record, trial_time)?;
     complete(name, &token, record, trial_time)?;
     trial_time.map_or(Ok(()), |seconds| trial::ask(name, login, seconds, arguments.yes))
+}
+
+/// This host's keys: those that the server may have taken already, or new ones.
+fn own_keys(earlier: Option<&ClientRecord>) -> Result<OwnKeys, String> {
+    let text = earlier.map_or_else(daemon::keys::genkey, |client| client.private_key.clone().into());
+    let preshared = earlier.and_then(|client| client.preshared_key.clone());
+    let preshared = preshared.map_or_else(daemon::keys::genpsk, Zeroizing::new);
+    let read = || Ok(OwnKeys { private_key: text.parse()?, preshared_key: preshared.parse()? });
+    read().map_err(|error: seal::KeyError| error.to_string())
+}
+
+fn record_of(own: &OwnKeys, token: String, taken: &[IpNet]) -> ClientRecord {
+    ClientRecord {
+        token,
+        private_key: own.private_key.to_text().to_string(),
+        preshared_key: Some(own.preshared_key.to_text().to_string()),
+        taken: taken.to_vec(),
+    }
+}
+
+fn psk_file(name: &str) -> PathBuf {
+    PathBuf::from(format!("/etc/ropewalk/{name}.psk"))
 }
 
 /// Notes which of the networks behind this host the server has taken: the others are translated.
@@ -207,18 +233,17 @@ fn plan(
     token: &Token,
     uplinks: &ClientUplinks,
     networks: &[IpNet],
-    private_key: &Zeroizing<String>,
+    own: &OwnKeys,
     choices: &Choices,
     login: Option<IpAddr>,
 ) -> Plan {
     let name = &arguments.name;
     let (mut steps, user) = base_steps(name);
-    let psk_file = PathBuf::from(format!("/etc/ropewalk/{name}.psk"));
     let secret = |path: PathBuf, text: Zeroizing<String>, shown_as| {
         Step::File(NewFile { path, mode: 0o600, owner: user.clone(), text, shown_as: Some(shown_as) })
     };
-    steps.push(secret(key_file(name), private_key.clone(), "this machine's new private key"));
-    steps.push(secret(psk_file, token.preshared_key.to_text(), "the secret that it shares with the server"));
+    steps.push(secret(key_file(name), own.private_key.to_text(), "this machine's new private key"));
+    steps.push(secret(psk_file(name), own.preshared_key.to_text(), "the secret that it shares with the server"));
     let mut lines = format!("private-key-file = \"{name}.key\"\n");
     user.iter().for_each(|user| {
         let _ = writeln!(lines, "user = \"{user}\"");

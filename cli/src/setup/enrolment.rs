@@ -1,16 +1,17 @@
 //! The client's enrolment: the tunnel with the token's one-time key, in which the server learns the client's own.
 
 use super::client::config_text;
+use super::clients;
 use super::record::folder;
 use super::service::own_program;
 use super::token::Token;
-use super::{clients, environment};
 use crate::{Failure, output};
-use daemon::control_plane::{Client, EnrolError, enrol as enrol_key, running_tunnel};
+use daemon::config::ClientIdentity;
+use daemon::control_plane::{Client, EnrolError, enrol as enrol_client, running_tunnel};
 use daemon::event::CauseKind;
 use daemon::status::PeerStatus;
 use ipnet::IpNet;
-use seal::{PrivateKey, PublicKey};
+use seal::{PresharedKey, PrivateKey};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -27,24 +28,46 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// The directory of the socket meanwhile: that of the service may belong to its user.
 const RUN: &str = "/run/ropewalk-setup";
 
-/// Names the public half of `private_key` and the networks `lans` to the server. Returns the networks that it has taken. If the
-/// set-up was interrupted before, the server may have the key already, which a session by this key proves; then `None`.
+/// This host's own keys.
+#[derive(Clone, Debug)]
+pub(super) struct OwnKeys {
+    pub(super) private_key: PrivateKey,
+    pub(super) preshared_key: PresharedKey,
+}
+
+/// What came of an enrolment.
+#[derive(Clone, Debug)]
+pub(super) struct Enrolled {
+    /// The networks that the server has taken; `None` if it had this host's key already.
+    pub(super) taken: Option<Vec<IpNet>>,
+    /// Whether the server has this host's preshared key. One of an earlier version keeps the token's.
+    pub(super) has_new_psk: bool,
+}
+
+/// Names this host's keys and the networks `lans` to the server. If the set-up was interrupted before, the server may have the
+/// keys already, which a session by them proves.
 pub(super) fn enrol(
     name: &str,
     token: &Token,
     endpoints: &BTreeSet<String>,
-    private_key: &str,
+    own: &OwnKeys,
     is_resumed: bool,
     lans: &[IpNet],
-) -> Result<Option<Vec<IpNet>>, Failure> {
-    let own: PrivateKey = private_key.parse().map_err(|error: seal::KeyError| environment(error.to_string()))?;
+) -> Result<Enrolled, Failure> {
     output::warn("enrolling with the server ...");
-    let own = Some((own.public_key(), lans));
-    let by_token = try_with(name, token, &token.private_key.to_text(), own);
-    let outcome = match by_token {
-        Err(Attempt::NoSession(_)) if is_resumed => try_with(name, token, private_key, None),
-        outcome => outcome,
+    let of_token = OwnKeys { private_key: token.private_key.clone(), preshared_key: token.preshared_key.clone() };
+    let without_new_psk = OwnKeys { preshared_key: token.preshared_key.clone(), ..own.clone() };
+    let client = ClientIdentity {
+        public_key: own.private_key.public_key(),
+        preshared_key: Some(own.preshared_key.clone()),
+        lans: lans.to_vec(),
     };
+    let mut outcome = try_with(name, token, &of_token, Some(client));
+    for (keys, has_new_psk) in [(own, true), (&without_new_psk, false)] {
+        if is_resumed && matches!(outcome, Err(Attempt::NoSession(_))) {
+            outcome = try_with(name, token, keys, None).map(|_| Enrolled { taken: None, has_new_psk });
+        }
+    }
     outcome.map_err(|attempt| match attempt {
         Attempt::Failed(reason) => Failure::Environment(reason),
         Attempt::NoSession(causes) => Failure::Environment(no_session(token, endpoints, &causes)),
@@ -98,17 +121,17 @@ impl Drop for Daemon {
     }
 }
 
-/// Brings the tunnel up with `private_key`, and names `own` to the server; without it a session is enough.
+/// Brings the tunnel up with `keys`, and names `client` to the server; without it a session is enough.
 fn try_with(
     name: &str,
     token: &Token,
-    private_key: &str,
-    mut own: Option<(PublicKey, &[IpNet])>,
-) -> Result<Option<Vec<IpNet>>, Attempt> {
+    keys: &OwnKeys,
+    mut client: Option<ClientIdentity>,
+) -> Result<Enrolled, Attempt> {
     let Some(server) = token.server_addresses().first().copied() else {
         return Err(Attempt::Failed("the token names no address".into()));
     };
-    let mut daemon = start(name, token, private_key, server).map_err(Attempt::Failed)?;
+    let mut daemon = start(name, token, keys, server).map_err(Attempt::Failed)?;
     let start = Instant::now();
     let mut first_handshake = None;
     loop {
@@ -127,12 +150,10 @@ fn try_with(
             return Err(Attempt::NoSession(causes(&peers)));
         }
         if has_session {
-            match own.map(|(key, lans)| enrol_key(server, key, lans)).transpose() {
-                Ok(taken) => return Ok(taken),
-                // A server of an earlier version takes a key alone.
-                Err(EnrolError::Refused(reason)) if reason.contains("a line is `rw1 PUBLICKEY`") => {
-                    own = own.map(|(key, _)| (key, &[][..]));
-                }
+            let has_new_psk = client.as_ref().is_some_and(|client| client.preshared_key.is_some());
+            match client.as_ref().map(|client| enrol_client(server, client)).transpose() {
+                Ok(taken) => return Ok(Enrolled { taken, has_new_psk }),
+                Err(error) if error.is_unknown_line() => client = client.map(shorter),
                 Err(EnrolError::Refused(reason)) if !reason.contains("try again") => {
                     return Err(Attempt::Failed(format!("the server refuses: {reason}")));
                 }
@@ -144,6 +165,12 @@ fn try_with(
     }
 }
 
+/// What a server of an earlier version takes: no preshared key, and before that no networks.
+fn shorter(client: ClientIdentity) -> ClientIdentity {
+    let lans = if client.preshared_key.is_some() { client.lans } else { Vec::new() };
+    ClientIdentity { preshared_key: None, lans, ..client }
+}
+
 /// What this host and the network told of the paths; not that the server is silent, which it may be for other reasons.
 fn causes(peers: &[PeerStatus]) -> Vec<String> {
     let is_silence = |kind| matches!(kind, CauseKind::SilentPath | CauseKind::NoHandshake | CauseKind::SilentPeer);
@@ -153,14 +180,15 @@ fn causes(peers: &[PeerStatus]) -> Vec<String> {
     found.map(|(name, cause)| format!("{name}: {} ({})", cause.text, cause.remedy)).collect()
 }
 
-fn start(name: &str, token: &Token, private_key: &str, server: IpAddr) -> Result<Daemon, String> {
+fn start(name: &str, token: &Token, keys: &OwnKeys, server: IpAddr) -> Result<Daemon, String> {
     let [config, psk, log] = ["toml", "psk", "log"].map(|extension| folder().join(format!("{name}.enrol.{extension}")));
-    let interface = format!("name = \"{name}\"\nhistory = \"off\"\nprivate-key = \"{private_key}\"\n");
+    let interface =
+        format!("name = \"{name}\"\nhistory = \"off\"\nprivate-key = \"{}\"\n", *keys.private_key.to_text());
     let text = config_text(token, &interface, &psk.display().to_string(), &[IpNet::from(server)]);
     let text = zeroize::Zeroizing::new(text);
     end_leftover(name)?;
     write_secret(&config, &text)?;
-    write_secret(&psk, &token.preshared_key.to_text())?;
+    write_secret(&psk, &keys.preshared_key.to_text())?;
     let output = write_secret(&log, "")?;
     let child = Command::new(own_program())
         .arg("up")

@@ -74,6 +74,9 @@ pub(super) struct ClientRecord {
     pub(super) token: String,
     /// The client's own private key, which the server may have taken already when the set-up is interrupted.
     pub(super) private_key: String,
+    /// The preshared key that it has made for itself.
+    #[serde(default)]
+    pub(super) preshared_key: Option<String>,
     /// The networks behind this host that the server has taken.
     #[serde(default)]
     pub(super) taken: Vec<IpNet>,

@@ -1,17 +1,17 @@
 //! The enrolment port of a server, and tokens whose time ends.
 
 use crate::tunnel_pair::{IPV4, TunnelPair};
-use daemon::config::unix_time;
+use daemon::config::{ClientIdentity, unix_time};
 use daemon::control_plane::{ENROLMENT_PORT, EnrolError, enrol};
 use daemon::keys;
 use lab::testbed::{LEFT, RIGHT};
 use seal::PublicKey;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::PermissionsExt;
-use testing::{MINUTE, eventually};
+use testing::{MINUTE, Reason, eventually, skip};
 
 /// A pair whose right end knows the left one by the one-time key of a token, which expires in `seconds`.
 fn pair_with_token(seconds: u64) -> Option<TunnelPair> {
@@ -50,7 +50,8 @@ fn answer(pair: &TunnelPair, bytes: &[u8]) -> String {
 }
 
 fn enrol_from_left(pair: &TunnelPair, key: PublicKey) -> Result<(), EnrolError> {
-    pair.testbed.within(LEFT, move || Ok(enrol(right_address(), key, &[]).map(drop))).unwrap()
+    let client = ClientIdentity { public_key: key, preshared_key: None, lans: Vec::new() };
+    pair.testbed.within(LEFT, move || Ok(enrol(right_address(), &client).map(drop))).unwrap()
 }
 
 fn public_key(private: &str) -> PublicKey {
@@ -88,6 +89,54 @@ fn garbage_and_idle_connections_do_not_use_a_token_and_its_owner_does_once() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let has_own_key = || pair.status(RIGHT).peers[0].public_key == Some(own.to_string());
     assert!(eventually(has_own_key), "the one-time key opens no session any more");
+}
+
+#[test]
+fn a_client_gets_a_preshared_key_of_its_own_and_one_of_an_earlier_version_keeps_the_tokens() {
+    for new in [Some(keys::genpsk()), None] {
+        let Some(mut pair) = pair_with_token(3600) else { return };
+        [RIGHT, LEFT].into_iter().for_each(|host| pair.wait_until_up(host));
+        let own = keys::genkey();
+        let psk = new.as_ref().map_or_else(String::new, |psk| format!(" psk={}", **psk));
+        let line = format!("rw1 {}{psk} lan=192.168.77.0/24\n", public_key(&own));
+        assert_eq!(answer(&pair, line.as_bytes()), "ok lan=192.168.77.0/24\n");
+        let file = fs::read_to_string(pair.folder(RIGHT).join("peers.toml")).unwrap();
+        assert_eq!(file.contains("preshared-key"), new.is_some(), "the token has none");
+        let previous = pair.private_key(LEFT).to_owned();
+        let psk = new.as_ref().map_or_else(String::new, |psk| format!("\npreshared-key = \"{}\"", **psk));
+        pair.stop(LEFT);
+        pair.edit(LEFT, |text| {
+            let text = text.replace(&previous, &own);
+            text.replacen("\nallowed-ips", &format!("{psk}\nallowed-ips"), 1)
+        });
+        pair.start(LEFT);
+        pair.wait_until_up(LEFT);
+    }
+}
+
+/// What a server of the first versions answers to all that is not a public key alone, and to that.
+#[test]
+fn a_server_of_an_earlier_version_is_known_by_its_answer() {
+    let address: IpAddr = "127.77.0.1".parse().unwrap();
+    let Ok(server) = TcpListener::bind((address, ENROLMENT_PORT)) else {
+        return skip(Reason::Disturbed, "something else listens at 127.77.0.1");
+    };
+    let serve = move || {
+        for _ in 0..2 {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            let is_old = line.trim_end().split(' ').count() == 2;
+            let answer = if is_old { "ok\n" } else { "error: a line is `rw1 PUBLICKEY`\n" };
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    };
+    let serving = std::thread::spawn(serve);
+    let psk = keys::genpsk().parse().unwrap();
+    let client = ClientIdentity { public_key: public_key(&keys::genkey()), preshared_key: Some(psk), lans: Vec::new() };
+    assert!(enrol(address, &client).unwrap_err().is_unknown_line());
+    assert_eq!(enrol(address, &ClientIdentity { preshared_key: None, ..client }).unwrap(), []);
+    serving.join().unwrap();
 }
 
 #[test]

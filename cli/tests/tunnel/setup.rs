@@ -171,7 +171,14 @@ fn a_token_works_once_and_a_revoked_client_has_no_session() {
     let Some(internet) = Internet::new() else { return };
     let output = internet.ropewalk(SERVER, "setup server --client laptop --yes");
     let command = client_command(&output);
+    let psk_of_laptop = || {
+        let peers = internet.run(SERVER, &["cat", "/var/lib/ropewalk/rw0.peers.toml"]);
+        peers.split("preshared-key = \"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    let of_token = psk_of_laptop();
     internet.ropewalk(CLIENT, &format!("{command} --yes"));
+    assert_ne!(psk_of_laptop(), of_token, "the token's preshared key is not in use any more");
+    assert_eq!(internet.run(CLIENT, &["cat", "/etc/ropewalk/rw0.psk"]).trim(), psk_of_laptop());
     let (_, stderr) = internet.refusal(SERVER, "setup server --add laptop");
     assert!(stderr.contains("--revoke laptop"), "{stderr}");
 

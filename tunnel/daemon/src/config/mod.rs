@@ -27,7 +27,7 @@ pub use lan::{is_private_lan, overlap};
 pub use machine::TunnelOptions;
 pub use model::{ConfiguredPath, ConfiguredPeer, InterfaceConfig, Mode, MptOptions, TunnelConfig, UplinkOptions};
 pub use observation::{DashboardAddress, DashboardConfig, HistoryTarget, NotifyConfig, ObservationConfig};
-pub use peers_file::{EnrolledPeer, Enrolment, PEER_NAME_HELP, PeersFile, is_peer_name, unix_time};
+pub use peers_file::{ClientIdentity, EnrolledPeer, Enrolment, PEER_NAME_HELP, PeersFile, is_peer_name, unix_time};
 pub(crate) use peers_file::{LOCK_INTERVAL, LOCK_TIMEOUT, LOCKED, peers as enrolled_peers};
 pub use read::{ConfigErrors, load, parse};
 pub use realtime::{RealtimePorts, RealtimeRules};

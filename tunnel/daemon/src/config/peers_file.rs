@@ -82,6 +82,17 @@ pub struct PeersFile {
     _lock: Option<Lock>,
 }
 
+/// What a client names when it enrols.
+#[derive(Clone, Debug)]
+pub struct ClientIdentity {
+    /// Its own public key.
+    pub public_key: PublicKey,
+    /// The preshared key that it has made; `None` from earlier versions, which keep the token's.
+    pub preshared_key: Option<PresharedKey>,
+    /// The networks behind it.
+    pub lans: Vec<IpNet>,
+}
+
 /// The outcome of an enrolment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enrolment {
@@ -204,8 +215,8 @@ impl PeersFile {
         text
     }
 
-    /// Gives the peer that has the key `current` the key `key` in its place, if `current` is that of a token which has
-    /// not expired at `now` (Unix time in seconds), adds the networks `lans` to its own, and writes the file. A repetition
+    /// Gives the peer that has the key `current` the client's keys in its place, if `current` is that of a token which has
+    /// not expired at `now` (Unix time in seconds), adds the client's networks to its own, and writes the file. A repetition
     /// changes nothing. `taken` are the keys that no client may have.
     ///
     /// # Errors
@@ -213,11 +224,11 @@ impl PeersFile {
     pub fn enrol(
         &mut self,
         current: PublicKey,
-        key: PublicKey,
+        client: &ClientIdentity,
         taken: &[PublicKey],
-        lans: &[IpNet],
         now: u64,
     ) -> io::Result<Enrolment> {
+        let key = client.public_key;
         let refused = |reason: &str| Ok(Enrolment::Refused(reason.to_owned()));
         let is_taken = taken.contains(&key) || self.peers.iter().any(|peer| peer.public_key == key);
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.public_key == current) else {
@@ -230,7 +241,10 @@ impl PeersFile {
             Some(_) if is_taken => return refused("this key is in use: a client makes a key of its own"),
             Some(_) => (peer.public_key, peer.token_expires) = (key, None),
         }
-        let new: Vec<_> = lans.iter().filter(|lan| !peer.allowed_ips.contains(lan)).copied().collect();
+        if client.preshared_key.is_some() {
+            peer.preshared_key.clone_from(&client.preshared_key);
+        }
+        let new: Vec<_> = client.lans.iter().filter(|lan| !peer.allowed_ips.contains(lan)).copied().collect();
         peer.allowed_ips.extend(new);
         let enrolled = Enrolment::Enrolled(peer.name.clone(), peer.lans());
         self.write(None).map(|()| enrolled)

@@ -1,10 +1,12 @@
 //! Enrolment: a client that has a session by the one-time key of its token names the public key of its own.
 //!
-//! The client connects by TCP to the server's inner address, through the tunnel, and sends one line, `rw1 `, its public
-//! key in base64, and perhaps ` lan=` with the networks behind it, which the server may take (`config::lan`). The server
-//! knows the peer by the inner source address, because a packet with that source was sealed with the peer's key. It answers
-//! `ok` with the networks that it has taken, or `error: ` and the reason, and closes; when the client has read it, the
-//! client's key replaces the one-time key in the tunnel.
+//! The client connects by TCP to the server's inner address, through the tunnel, and sends one line: `rw1 `, its public
+//! key in base64, and perhaps ` psk=` with a new preshared key and ` lan=` with the networks behind it, which the server may
+//! take (`config::lan`). The server knows the peer by the inner source address, because a packet with that source was sealed
+//! with the peer's key. It answers `ok` with the networks that it has taken, or `error: ` and the reason, and closes; when
+//! the client has read it, the client's keys replace those of the token in the tunnel.
+//!
+//! Earlier versions neither send nor take a preshared key: then that of the token stays.
 //!
 //! The listener is bound to the tunnel's device. A peer without a token that is unused is answered and closed at once; one
 //! with a token has one connection at a time, of one line of [`MAX_LINE_LEN`] bytes within [`TIMEOUT`].
@@ -13,12 +15,12 @@ use super::diagnosis::Devices;
 use super::reload::Reloader;
 use super::server::{PendingRequest, Refusal, Request};
 use crate::config::{
-    ConfiguredPeer, Enrolment, LOCK_INTERVAL, LOCK_TIMEOUT, Mode, PeersFile, TunnelConfig, enrolled_peers,
-    is_private_lan, overlap, unix_time,
+    ClientIdentity, ConfiguredPeer, Enrolment, LOCK_INTERVAL, LOCK_TIMEOUT, Mode, PeersFile, TunnelConfig,
+    enrolled_peers, is_private_lan, overlap, unix_time,
 };
 use crate::event::{Event, EventKind, EventLevel};
 use ipnet::IpNet;
-use seal::PublicKey;
+use seal::{PresharedKey, PublicKey};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,6 +32,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, error};
+use zeroize::Zeroizing;
 
 /// The TCP port on the server's inner address.
 pub const PORT: u16 = 4754;
@@ -41,8 +44,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 16;
 /// What a line begins with: the version.
 const GREETING: &str = "rw1 ";
+/// What a client's new preshared key follows.
+const PSK: &str = "psk=";
 /// What networks behind a client follow.
 const LAN: &str = "lan=";
+/// What every version answers to a line that it does not know.
+const LINE_HELP: &str = "a line is `rw1 PUBLICKEY`";
 /// The most networks that a client may name.
 const MAX_LANS: usize = 8;
 
@@ -109,10 +116,10 @@ async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<Pe
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client sent no line");
     let line = tokio::time::timeout(TIMEOUT, read_line(&mut stream)).await.map_err(late)??;
     let answer = match parse_line(&line) {
-        Some((key, lans)) => request_enrolment(requests, source, key, &lans).await,
+        Some(client) => request_enrolment(requests, source, &client).await,
         None => {
             debug!(%source, "enrolment: a malformed line");
-            Err("a line is `rw1 PUBLICKEY`, and perhaps ` lan=NETWORK,NETWORK`".to_owned())
+            Err(format!("{LINE_HELP}, and perhaps ` psk=PRESHAREDKEY` and ` lan=NETWORK,NETWORK`"))
         }
     };
     let text = match &answer {
@@ -132,12 +139,23 @@ async fn serve(mut stream: TcpStream, source: IpAddr, requests: &mpsc::Sender<Pe
     written.map_or(Ok(()), |written| written.map(drop))
 }
 
-/// The key and the networks of a client's line.
-fn parse_line(line: &str) -> Option<(PublicKey, Vec<IpNet>)> {
-    let mut words = line.strip_prefix(GREETING)?.split(' ');
-    let key = words.next()?.parse().ok()?;
+/// The keys and the networks of a client's line.
+fn parse_line(line: &str) -> Option<ClientIdentity> {
+    let mut words = line.strip_prefix(GREETING)?.split(' ').peekable();
+    let public_key = words.next()?.parse().ok()?;
+    let psk = words.next_if(|word| word.starts_with(PSK));
+    let preshared_key = psk.map(|word| word[PSK.len()..].parse().ok()).map_or(Some(None), |key| key.map(Some))?;
     let lans = words.next().map_or(Some(Vec::new()), parse_networks)?;
-    words.next().is_none().then_some((key, lans))
+    words.next().is_none().then_some(ClientIdentity { public_key, preshared_key, lans })
+}
+
+/// The line of a client.
+fn line_of(client: &ClientIdentity) -> Zeroizing<String> {
+    let psk = client.preshared_key.as_ref().map(PresharedKey::to_text);
+    let psk = psk.as_ref().map(|psk| [" ", PSK, psk]).unwrap_or_default().concat();
+    let lans = if client.lans.is_empty() { String::new() } else { format!(" {LAN}{}", join(&client.lans)) };
+    let line = format!("{GREETING}{}{}{lans}\n", client.public_key, *Zeroizing::new(psk));
+    Zeroizing::new(line)
 }
 
 /// The networks of `lan=NETWORK,NETWORK`.
@@ -154,12 +172,11 @@ fn join(networks: &[IpNet]) -> String {
 async fn request_enrolment(
     requests: &mpsc::Sender<PendingRequest>,
     source: IpAddr,
-    key: PublicKey,
-    lans: &[IpNet],
+    client: &ClientIdentity,
 ) -> Result<String, String> {
     let start = tokio::time::Instant::now();
     loop {
-        match request(requests, Request::Enrol(source, key, lans.to_vec())).await {
+        match request(requests, Request::Enrol(source, client.clone())).await {
             Err(Refusal::Busy) if start.elapsed() < LOCK_TIMEOUT => tokio::time::sleep(LOCK_INTERVAL).await,
             result => return result.map_err(|refusal| refusal.text().to_owned()),
         }
@@ -174,13 +191,13 @@ async fn request(requests: &mpsc::Sender<PendingRequest>, request: Request) -> R
 }
 
 /// Reads a line without its end.
-async fn read_line(stream: &mut TcpStream) -> io::Result<String> {
-    let (mut line, mut len) = ([0; MAX_LINE_LEN], 0);
+async fn read_line(stream: &mut TcpStream) -> io::Result<Zeroizing<String>> {
+    let (mut line, mut len) = (Zeroizing::new([0; MAX_LINE_LEN]), 0);
     loop {
         let count = stream.read(&mut line[len..]).await?;
         len += count;
         if let Some(end) = line[..len].iter().position(|byte| *byte == b'\n') {
-            return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+            return Ok(String::from_utf8_lossy(&line[..end]).into_owned().into());
         }
         if count == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent no line of at most 512 bytes"));
@@ -215,9 +232,9 @@ pub(super) fn event(source: IpAddr, result: &Result<String, Refusal>) -> Event {
 }
 
 impl Reloader {
-    /// Writes the client's key into the `peers-file`, and those of the networks behind it that it may have. The tunnel has
+    /// Writes the client's keys into the `peers-file`, and those of the networks behind it that it may have. The tunnel has
     /// them from [`Request::EndEnrolment`] on. Returns the peer's name, and after a blank these networks if there are any.
-    pub(super) fn enrol(&self, source: IpAddr, key: PublicKey, lans: &[IpNet]) -> Result<String, Refusal> {
+    pub(super) fn enrol(&self, source: IpAddr, client: &ClientIdentity) -> Result<String, Refusal> {
         let config = &self.control.config;
         let refused = |reason: &str| Refusal::Other(reason.to_owned());
         let peer = peer_of(config, source).and_then(|peer| peer.public_key);
@@ -232,8 +249,9 @@ impl Reloader {
             refused("the server cannot write its list of peers: its log has the reason")
         };
         let mut peers = PeersFile::try_open(file).map_err(|error| internal(&error))?.ok_or(Refusal::Busy)?;
-        let lans = acceptable_lans(lans, config, current);
-        match peers.enrol(current, key, &taken, &lans, unix_time()).map_err(|error| internal(&error))? {
+        let lans = acceptable_lans(&client.lans, config, current);
+        let client = ClientIdentity { lans, ..client.clone() };
+        match peers.enrol(current, &client, &taken, unix_time()).map_err(|error| internal(&error))? {
             Enrolment::Enrolled(name, lans) if lans.is_empty() => Ok(name),
             Enrolment::Enrolled(name, lans) => Ok(format!("{name} {}", join(&lans))),
             Enrolment::Refused(reason) => Err(Refusal::Other(reason)),
@@ -249,6 +267,7 @@ impl Reloader {
                 |peer: &&mut ConfiguredPeer| peer.token_expires.is_some() && peer.name.as_ref() == Some(&entry.name);
             if let Some(peer) = config.peers.iter_mut().find(is_entry) {
                 (peer.public_key, peer.token_expires) = (Some(entry.public_key), entry.token_expires);
+                peer.preshared_key.clone_from(&entry.preshared_key);
                 peer.allowed_ips.clone_from(&entry.allowed_ips);
             }
         }
@@ -309,19 +328,26 @@ impl fmt::Display for EnrolError {
 
 impl std::error::Error for EnrolError {}
 
-/// The client's side: names `key` and the networks behind this host to the server at the inner address `server`. Returns
-/// those that the server has taken.
+impl EnrolError {
+    /// Whether the server does not know all that the line had: one of an earlier version.
+    #[must_use]
+    pub fn is_unknown_line(&self) -> bool {
+        matches!(self, Self::Refused(reason) if reason.contains(LINE_HELP))
+    }
+}
+
+/// The client's side: names `client` to the server at the inner address `server`. Returns the networks that the server has
+/// taken.
 ///
 /// # Errors
 /// The server does not answer, or refuses.
-pub fn enrol(server: IpAddr, key: PublicKey, lans: &[IpNet]) -> Result<Vec<IpNet>, EnrolError> {
-    let behind = if lans.is_empty() { String::new() } else { format!(" {LAN}{}", join(lans)) };
+pub fn enrol(server: IpAddr, client: &ClientIdentity) -> Result<Vec<IpNet>, EnrolError> {
     let mut answer = String::new();
     let exchange = || -> io::Result<String> {
         let mut stream = BlockingStream::connect_timeout(&SocketAddr::new(server, PORT), TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         // A server that refuses at once has closed before it reads; its reason is there nevertheless.
-        let written = stream.write_all(format!("{GREETING}{key}{behind}\n").as_bytes());
+        let written = stream.write_all(line_of(client).as_bytes());
         let read = stream.take(MAX_LINE_LEN as u64).read_to_string(&mut answer);
         if answer.is_empty() {
             written.and(read.map(drop))?;

@@ -105,7 +105,7 @@ impl Reloader {
         let file = &self.control.file;
         let new_config = match request {
             Request::Down => return Ok(String::new()),
-            Request::Enrol(source, key, lans) => return self.enrol(*source, *key, lans),
+            Request::Enrol(source, client) => return self.enrol(*source, client),
             Request::EndEnrolment => self.enrolled_config(),
             Request::AllPaths | Request::PathAlone(_) => return ended.map_err(Refusal::Other),
             Request::Reload => config::load(file).map_err(|errors| Refusal::Configuration(errors.to_string()))?,

@@ -19,7 +19,7 @@ use super::handle::{DataPlaneHandle, PendingStatus};
 use super::metrics;
 use super::monitor::Observer;
 use super::privileges::process_status;
-use crate::config::LOCKED;
+use crate::config::{ClientIdentity, LOCKED};
 use crate::event::{Event, EventKind, HostEvent};
 use crate::status::TunnelStatus;
 use axum::extract::{Path, Query, State};
@@ -27,8 +27,6 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
-use ipnet::IpNet;
-use seal::PublicKey;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,8 +42,8 @@ pub(super) enum Request {
     Reload,
     AddPath(String),
     RemovePath(String),
-    /// The client with the inner address has named its own public key, and the networks behind it.
-    Enrol(IpAddr, PublicKey, Vec<IpNet>),
+    /// The client with the inner address has named its own keys, and the networks behind it.
+    Enrol(IpAddr, ClientIdentity),
     /// The client has read its answer: its key takes the place of the one-time key.
     EndEnrolment,
     /// The other paths become backups until [`Request::AllPaths`] or the end of [`ALONE_LEASE`].

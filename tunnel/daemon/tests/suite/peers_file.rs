@@ -1,6 +1,6 @@
 //! The `peers-file`: what is read of it, its errors, and how enrolment changes it.
 
-use ropewalk_daemon::config::{self, EnrolledPeer, Enrolment, PeersFile, TunnelConfig};
+use ropewalk_daemon::config::{self, ClientIdentity, EnrolledPeer, Enrolment, PeersFile, TunnelConfig};
 use ropewalk_daemon::keys;
 use seal::PublicKey;
 use std::fs;
@@ -98,6 +98,27 @@ fn an_error_names_the_file_the_line_and_the_key_and_shows_no_secret() {
     assert!(folder.load().unwrap_err().contains("chmod 600"));
 }
 
+/// A client of an earlier version, which names a public key alone.
+fn named(public_key: PublicKey) -> ClientIdentity {
+    ClientIdentity { public_key, preshared_key: None, lans: Vec::new() }
+}
+
+#[test]
+fn a_new_preshared_key_replaces_that_of_the_token_and_without_one_it_stays() {
+    for new in [Some(keys::genpsk().parse().unwrap()), None] {
+        let folder = Folder::new(&format!("psk-{}", new.is_some()), "");
+        let mut of_token = peer("one", 2, Some(100));
+        of_token.preshared_key = Some(keys::genpsk().parse().unwrap());
+        let mut file = PeersFile::open(&folder.peers_file()).unwrap();
+        file.peers = vec![of_token.clone()];
+        let client = ClientIdentity { preshared_key: new.clone(), ..named(new_key()) };
+        assert!(matches!(file.enrol(of_token.public_key, &client, &[], 99), Ok(Enrolment::Enrolled(..))));
+        drop(file);
+        let kept = PeersFile::open(&folder.peers_file()).unwrap().peers.remove(0).preshared_key;
+        assert!(kept.is_some() && kept == new.or(of_token.preshared_key));
+    }
+}
+
 #[test]
 fn a_token_s_key_is_replaced_once_within_its_time_by_a_key_that_nobody_has() {
     let folder = Folder::new("enrol", "");
@@ -109,17 +130,17 @@ fn a_token_s_key_is_replaced_once_within_its_time_by_a_key_that_nobody_has() {
         Enrolment::Refused(reason) => assert!(reason.contains(phrase), "{reason}"),
         Enrolment::Enrolled(name, _) => panic!("{name} is enrolled, not: {phrase}"),
     };
-    refused(file.enrol(current, own, &[], &[], 100), "expired");
-    refused(file.enrol(new_key(), own, &[], &[], 99), "revoked");
-    refused(file.enrol(other.public_key, own, &[], &[], 99), "used");
-    refused(file.enrol(current, current, &[], &[], 99), "in use");
-    refused(file.enrol(current, other.public_key, &[], &[], 99), "in use");
-    refused(file.enrol(current, taken, &[taken], &[], 99), "in use");
+    refused(file.enrol(current, &named(own), &[], 100), "expired");
+    refused(file.enrol(new_key(), &named(own), &[], 99), "revoked");
+    refused(file.enrol(other.public_key, &named(own), &[], 99), "used");
+    refused(file.enrol(current, &named(current), &[], 99), "in use");
+    refused(file.enrol(current, &named(other.public_key), &[], 99), "in use");
+    refused(file.enrol(current, &named(taken), &[taken], 99), "in use");
     assert!(!folder.peers_file().exists(), "nothing was written");
-    assert_eq!(file.enrol(current, own, &[taken], &[], 99).unwrap(), Enrolment::Enrolled("one".into(), Vec::new()));
-    refused(file.enrol(current, new_key(), &[], &[], 99), "revoked");
+    assert_eq!(file.enrol(current, &named(own), &[taken], 99).unwrap(), Enrolment::Enrolled("one".into(), Vec::new()));
+    refused(file.enrol(current, &named(new_key()), &[], 99), "revoked");
     assert_eq!(
-        file.enrol(own, own, &[], &[], 99).unwrap(),
+        file.enrol(own, &named(own), &[], 99).unwrap(),
         Enrolment::Enrolled("one".into(), Vec::new()),
         "a repetition"
     );
@@ -174,8 +195,12 @@ fn networks_behind_a_client_are_kept_with_its_key_and_told_again() {
     let mut file = PeersFile::open(&folder.peers_file()).unwrap();
     file.peers = vec![one.clone()];
     let enrolled = Enrolment::Enrolled("one".into(), vec![lan]);
-    assert_eq!(file.enrol(current, own, &[], &[lan], 99).unwrap(), enrolled);
-    assert_eq!(file.enrol(own, own, &[], &["10.9.0.0/24".parse().unwrap()], 99).unwrap(), enrolled, "a repetition");
+    assert_eq!(file.enrol(current, &ClientIdentity { lans: vec![lan], ..named(own) }, &[], 99).unwrap(), enrolled);
+    assert_eq!(
+        file.enrol(own, &ClientIdentity { lans: vec!["10.9.0.0/24".parse().unwrap()], ..named(own) }, &[], 99).unwrap(),
+        enrolled,
+        "a repetition"
+    );
     drop(file);
     let written = PeersFile::open(&folder.peers_file()).unwrap().peers.clone();
     assert_eq!(written[0].allowed_ips, [one.allowed_ips.clone(), vec![lan]].concat());
