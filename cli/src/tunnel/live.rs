@@ -150,6 +150,9 @@ fn running(status: &TunnelStatus, client: &Client, config: &TunnelConfig, findin
             (None, state) => findings.note(&format!("path {name}: {}", state.as_str())),
         }
     }
+    for (text, remedy) in status.peers.iter().filter_map(PeerStatus::shared_key) {
+        findings.problem(&text, &remedy);
+    }
     if let Some((text, remedy)) = super::status::outdated(status) {
         findings.problem(&text, &remedy);
     }

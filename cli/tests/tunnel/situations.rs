@@ -302,6 +302,30 @@ fn a_bond_is_a_line_of_another_bond_to_the_same_server() {
 }
 
 #[test]
+fn two_hosts_with_one_key_are_told_at_the_server_with_the_key() {
+    let Some(internet) = Internet::with_sites() else { return };
+    internet.set_up("", "--lan none --exclusive no");
+    // The office's host is a copy of the client.
+    internet.run(OFFICE, &["mkdir", "/etc/ropewalk"]);
+    for name in ["rw0.toml", "rw0.key", "rw0.psk"] {
+        let text = internet.run(CLIENT, &["sed", "/^user = /d", &format!("/etc/ropewalk/{name}")]);
+        let write = format!("umask 077; echo '{}' > /etc/ropewalk/{name}", text.trim());
+        internet.run(OFFICE, &["sh", "-c", &write]);
+    }
+    internet.start(OFFICE, "up /etc/ropewalk/rw0.toml");
+    let key = status(&internet, SERVER).peers[0].public_key.clone().unwrap();
+    let text = format!("two hosts use the key {key} (client1)");
+    let is_told = || {
+        // Each of them wants a session of its own.
+        [CLIENT, OFFICE].iter().for_each(|host| _ = internet.pings(*host, WEB_ADDRESS));
+        internet.ropewalk(SERVER, "show rw0").matches(&text).count() == 2
+    };
+    assert!(eventually(is_told), "by the peer and in the events: {}", internet.ropewalk(SERVER, "show rw0"));
+    let checked = check_live(&internet, SERVER);
+    assert!(checked.contains(&format!("problem: {text}")) && checked.contains("--revoke"), "{checked}");
+}
+
+#[test]
 fn names_resolve_when_the_line_is_gone_whose_router_was_the_resolver() {
     let Some(internet) = Internet::new() else { return };
     internet.run(CLIENT, &["sh", "-c", "echo nameserver 192.168.1.1 > /etc/resolv.conf"]);

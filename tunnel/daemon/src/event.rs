@@ -54,6 +54,8 @@ pub enum EventKind {
     Handshake,
     /// Handshakes or datagrams were refused.
     HandshakeRefused,
+    /// Two hosts have the private key of one peer.
+    SharedKey,
     /// The first path to a peer works.
     PeerUp,
     /// No path to a peer works any more.

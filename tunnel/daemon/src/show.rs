@@ -82,7 +82,8 @@ fn peer(peer: &PeerStatus, width: usize) -> String {
         line("relay", relay(status));
     }
     text += &if width >= TABLE_WIDTH { table(&peer.paths) } else { peer.paths.iter().map(lines).collect() };
-    text + &quotas(&peer.paths) + &causes(&peer.paths)
+    let shared_key = peer.shared_key().map(|(cause, remedy)| format!("  {cause}\n    remedy: {remedy}\n"));
+    text + &shared_key.unwrap_or_default() + &quotas(&peer.paths) + &causes(&peer.paths)
 }
 
 /// How much of their quotas paths have used.

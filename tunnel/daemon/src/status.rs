@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The version of this document; incremented when a field is removed or changes its meaning.
 pub const VERSION: u32 = 2;
+/// For how long it is told that two hosts have a peer's private key, milliseconds.
+const TAKEOVER_MS: f64 = 300_000.0;
 
 /// The status of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -130,6 +132,9 @@ pub struct PeerStatus {
     /// Handshake initiations sent since the latest answer.
     #[serde(default)]
     pub handshake_attempts: u32,
+    /// Time since a host last took the session back from another one that has the peer's private key too.
+    #[serde(default)]
+    pub takeover_age_ms: Option<f64>,
     /// Whether it carries the packets of its networks, if it is one of several servers with the same ones.
     #[serde(default)]
     pub active: Option<bool>,
@@ -405,6 +410,18 @@ impl PeerStatus {
     pub fn label(&self) -> &str {
         let key = self.public_key.as_deref().map_or("mpt", |key| key.get(..8).unwrap_or(key));
         self.name.as_deref().unwrap_or(key)
+    }
+
+    /// That two hosts have the peer's private key, with what mends it; `None` if none took the session back from another one
+    /// in the last five minutes.
+    #[must_use]
+    pub fn shared_key(&self) -> Option<(String, String)> {
+        self.takeover_age_ms.filter(|age_ms| *age_ms < TAKEOVER_MS)?;
+        let key = self.public_key.as_deref()?;
+        let text = format!("two hosts use the key {key} ({}): each takes the session from the other", self.label());
+        let remedy = "give each host a key of its own: `ropewalk setup server --add NAME` and the printed command there, or \
+                      `ropewalk genkey`; if you have made no copy, somebody has the key: `ropewalk setup server --revoke NAME`";
+        Some((text, remedy.to_owned()))
     }
 }
 

@@ -144,6 +144,8 @@ pub struct PeerStatus {
     pub cipher: Option<Cipher>,
     /// Initiations sent since the last response.
     pub handshake_attempts: u32,
+    /// When a host last took the session back from another one that has the same private key; `None` if that never happened.
+    pub latest_takeover: Option<Instant>,
 }
 
 /// A peer of another device of this host.
@@ -336,6 +338,7 @@ impl SealDevice {
             latest_handshake: current.map(|entry| entry.created),
             cipher: current.map(|entry| entry.session.cipher()),
             handshake_attempts: peer.handshake_attempts,
+            latest_takeover: peer.sessions.latest_takeover(),
         })
     }
 

@@ -17,6 +17,8 @@ pub const REJECT_AFTER: Span = Span::from_secs(180);
 
 /// Sessions that only open: one after a rekey, two when both peers initiated at the same time.
 const MAX_PREVIOUS_SESSIONS: usize = 2;
+/// Boot ids before the present one that are remembered.
+const EARLIER_BOOT_IDS: usize = 4;
 
 /// A session with its handshake's data.
 pub(crate) struct SessionEntry {
@@ -68,6 +70,11 @@ pub(crate) struct Sessions {
     /// When the first session with it was established.
     boot_id_known: Instant,
     expected: ExpectedPacketNumbers,
+    /// Boot ids before that, the latest first.
+    earlier_boot_ids: [Option<u64>; EARLIER_BOOT_IDS],
+    /// When a session was established whose boot id had given way to another one before. A host that restarts never returns to
+    /// one, so two hosts have the peer's key, and each takes the session from the other.
+    latest_takeover: Option<Instant>,
 }
 
 impl Sessions {
@@ -79,7 +86,14 @@ impl Sessions {
             boot_id: None,
             boot_id_known: Instant::ZERO,
             expected: ExpectedPacketNumbers::zero(),
+            earlier_boot_ids: [None; EARLIER_BOOT_IDS],
+            latest_takeover: None,
         }
+    }
+
+    /// When a host last took the session back from another one with the same key.
+    pub(crate) fn latest_takeover(&self) -> Option<Instant> {
+        self.latest_takeover
     }
 
     /// The session that seals.
@@ -141,6 +155,11 @@ impl Sessions {
     fn establish(&mut self, entry: SessionEntry, is_receive_only: bool, released_indices: &mut Vec<u32>) -> Activation {
         let has_peer_restarted = self.boot_id != Some(entry.boot_id);
         if has_peer_restarted {
+            if self.earlier_boot_ids.contains(&Some(entry.boot_id)) {
+                self.latest_takeover = Some(entry.created);
+            }
+            self.earlier_boot_ids.rotate_right(1);
+            self.earlier_boot_ids[0] = self.boot_id;
             self.drop_old_boot_id(entry.boot_id, released_indices);
             self.boot_id_known = entry.created;
         }

@@ -19,6 +19,11 @@ pub(super) fn changes(previous: Option<&TunnelStatus>, status: &TunnelStatus) ->
         let elapsed_ms = previous.map_or(0.0, |previous| (status.uptime_s - previous.uptime_s) * 1e3);
         let mut peer_events = Vec::new();
         handshake(earlier, peer, elapsed_ms, &mut peer_events);
+        // Each takes the session from the other again and again.
+        if let (None, Some((text, remedy))) = (earlier.and_then(PeerStatus::shared_key), peer.shared_key()) {
+            let event = Event::new(EventLevel::Warn, EventKind::SharedKey, text);
+            peer_events.push(Event { remedy: Some(remedy), ..event });
+        }
         let earlier_paths = earlier.map_or(&[][..], |earlier| &earlier.paths);
         // Paths of the configuration that the daemon started with were not added.
         paths(earlier_paths, &peer.paths, earlier.is_some(), &mut peer_events);
@@ -160,6 +165,10 @@ mod tests {
             (EventKind::PeerUp, None),
         ];
         assert_eq!(kinds(Some(&left), &again), expected);
+        let mut shared = again.clone();
+        shared.peers[0].takeover_age_ms = Some(10.0);
+        assert_eq!(kinds(Some(&again), &shared), [(EventKind::SharedKey, None)]);
+        assert!(kinds(Some(&shared), &shared).is_empty());
         let flapped = status(10.0, Some(1010.0), &[("b", Up, 2), ("c", Validating, 0)]);
         assert_eq!(kinds(Some(&again), &flapped), [named(EventKind::PathDown, "b"), named(EventKind::PathUp, "b")]);
     }

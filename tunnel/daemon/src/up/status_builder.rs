@@ -206,6 +206,7 @@ fn ropewalk_peer(state: &mut PeerState, report: &PeerReport, peer: &mut PeerStat
         peer.handshake_age_ms = session.latest_handshake.map(|handshake| now.since(handshake).as_millis_f64());
         peer.cipher = session.cipher.map(|cipher| cipher.name().to_owned());
         peer.handshake_attempts = session.handshake_attempts;
+        peer.takeover_age_ms = session.latest_takeover.map(|takeover| now.since(takeover).as_millis_f64());
     }
     peer.active = report.active;
     let unallowed = report.unallowed_sources.iter();

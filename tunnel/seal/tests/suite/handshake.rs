@@ -150,6 +150,27 @@ fn a_restarted_peer_is_recognised() {
     assert!(restarted.open(secs(6), &datagram).unwrap().0.established.unwrap().numbers_reset);
 }
 
+#[test]
+fn two_hosts_with_one_key_are_told_from_one_that_restarts() {
+    let (_, mut b) = pair();
+    // Each process draws other numbers.
+    let process = |number| {
+        let (mut host, _) = pair();
+        (0..number).for_each(|_| host.device.reset(secs(0), host.peer_id));
+        host
+    };
+    let mut processes: Vec<TestPeer> = (0..3).map(process).collect();
+    for (second, host) in (1..).zip(&mut processes) {
+        assert!(establish(secs(second), host, &mut b).1.numbers_reset);
+        b.next_packet_number = 0;
+        assert_eq!(b.device.status(b.peer_id).unwrap().latest_takeover, None, "a restart");
+    }
+    let first = &mut processes[0];
+    first.device.rekey(secs(9), first.peer_id);
+    establish(secs(9), first, &mut b);
+    assert_eq!(b.device.status(b.peer_id).unwrap().latest_takeover, Some(secs(9)));
+}
+
 /// The peer answers, restarts and initiates; only then its answer arrives. Its session is one that the peer has lost.
 #[test]
 fn a_response_from_before_the_peers_restart_that_comes_late_is_dropped() {

@@ -110,6 +110,7 @@ fn event(name: &str, span: Range<usize>) -> Result<EventKind, Diagnostic> {
         "uplink-added",
         "uplink-removed",
         "handshake-refused",
+        "shared-key",
         "start",
         "stop",
         "reload",
