@@ -96,6 +96,11 @@ fn the_dashboard_shows_the_paths_their_rates_and_the_one_that_went_down() {
     ] {
         assert!(document.contains(phrase), "{phrase}: {document}");
     }
+    // Words stand in the place of empty headings until the first data.
+    let waiting = "<main class=\"waiting\">";
+    let (_, page) = request(&pair, "/", "Host: localhost");
+    assert!(page.contains(waiting) && page.contains("Loading the tunnel's state from its daemon"), "{page}");
+    assert!(!document.contains(waiting), "{document}");
     assert!(transfer.stop() > 0);
 }
 

@@ -459,6 +459,7 @@ function render() {
 }
 
 function renderAll() {
+  if (page.status) document.querySelector("main").classList.remove("waiting");
   render();
   events();
   peers();
@@ -503,6 +504,7 @@ function choose(range) {
 function lost(error) {
   const node = element("connection");
   node.className = "lost";
+  element("waiting").replaceChildren(...prose("The daemon does not answer; this page asks again every 5 s. `ropewalk show` in a terminal tells whether it runs."));
   node.textContent = `not connected, trying again${error?.message ? `: ${error.message}` : ""}`;
 }
 
