@@ -1,10 +1,13 @@
-//! Replayed, forged and random datagrams.
+//! Replayed, forged, copied and random datagrams.
 
 use crate::packet_socket::{Frame, PacketSocket};
 use crate::traffic::{EchoClient, Transfer};
-use crate::tunnel_pair::{DEVICE, IPV4, TunnelPair, memory};
+use crate::tunnel_pair::{DEVICE, IPV4, PORT, TunnelPair, memory};
 use lab::testbed::{LEFT, RIGHT};
+use nix::sys::socket::{setsockopt, sockopt};
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 use testing::eventually;
 
 const LINKS: [&str; 2] = ["rate=20mbit delay=5ms", "rate=10mbit delay=10ms"];
@@ -59,6 +62,44 @@ fn replayed_and_forged_datagrams_are_counted_and_not_delivered() {
     assert!(transfer.stop() >= 5 << 20, "every byte is correct");
     // The link's queue may have dropped some of these.
     assert!(drops().iter().zip(expected_drops).all(|(drops, expected)| *drops > expected), "{:?}", drops());
+}
+
+/// A listener on the path, whose copies from an address of its own overtake what it copies.
+#[test]
+fn copies_from_a_listeners_address_that_come_first_move_no_path() {
+    let Some(pair) = TunnelPair::up(IPV4, &["delay=100ms", ""]) else { return };
+    let [target, own] = [pair.testbed.v4(0, RIGHT), std::net::Ipv4Addr::new(10, 88, 1, 99)];
+    let device = pair.testbed.device(1);
+    pair.testbed.run(LEFT, &format!("ip address add {own}/24 dev {device}")).unwrap();
+    let listener = PacketSocket::open(&pair, LEFT, 0);
+    let socket = pair.testbed.within(LEFT, move || {
+        let socket = UdpSocket::bind((own, 0))?;
+        setsockopt(&socket, sockopt::BindToDevice, &device.into())?;
+        socket.connect((target, PORT))?;
+        Ok(socket)
+    });
+    let socket = socket.unwrap();
+    let is_over = AtomicBool::new(false);
+    let replayed = pair.drops(RIGHT, "replayed");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                listener.captured().iter().filter(|frame| frame.is_sealed()).for_each(|frame| {
+                    let _ = socket.send(frame.payload());
+                });
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut echo = EchoClient::start(&pair, LEFT);
+        // Then the copy was processed, and what it copies came second.
+        let are_first = || echo.gets_answer() && pair.drops(RIGHT, "replayed") >= replayed + 50;
+        let has_happened = eventually(are_first);
+        is_over.store(true, Relaxed);
+        assert!(has_happened, "{:#?}", pair.status(RIGHT).drops);
+    });
+    let expected = [0, 1].map(|link| Some(format!("{}:{PORT}", pair.testbed.v4(link, LEFT))));
+    let paths = pair.status(RIGHT).peers.remove(0).paths;
+    assert!(paths.iter().all(|path| expected.contains(&path.remote)), "{paths:#?}");
 }
 
 /// Lengths and message types of the datagrams that a socket has received.

@@ -337,3 +337,22 @@ fn names_resolve_when_the_line_is_gone_whose_router_was_the_resolver() {
     let answer = || String::from_utf8(resolves().stdout).unwrap();
     assert!(eventually(|| answer().starts_with("2001:db8:64::c000:aa ")), "{}", answer());
 }
+
+#[test]
+fn an_uplink_that_is_renamed_is_shown_by_its_new_name() {
+    let Some(internet) = Internet::new() else { return };
+    internet.set_up("", "");
+    wait_for_paths(&internet, &["p3", "p4"]);
+    on(
+        &internet,
+        &[
+            (CLIENT, "ip link set p4 down"),
+            (CLIENT, "ip link set p4 name lte0"),
+            (CLIENT, "ip link set lte0 up"),
+            (CLIENT, "ip route add default via 100.64.0.1 dev lte0 metric 200"),
+        ],
+    );
+    wait_for_paths(&internet, &["lte0", "p3"]);
+    on(&internet, &[(CLIENT, "ip link set p3 down")]);
+    assert!(eventually(|| internet.pings(CLIENT, WEB_ADDRESS)));
+}
