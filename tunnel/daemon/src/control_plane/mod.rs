@@ -34,6 +34,7 @@ mod run_folder;
 mod server;
 mod state_file;
 mod supervisor;
+#[cfg(target_pointer_width = "64")]
 mod system_calls;
 mod uplinks;
 
@@ -56,12 +57,11 @@ pub use network::{Network, has_strict_reverse_path, route_halves};
 pub use observation::kept_handshake_time;
 pub(crate) use observation::open_handshake_times;
 pub use overlaps::overlapping_networks;
-pub use privileges::{confine, keep_capabilities};
+pub use privileges::{ThreadRole, confine, keep_capabilities};
 pub use reload::ControlConfig;
 pub use routes::{Route, Routes};
 pub use run_folder::{RUNTIME_DIRECTORY, RunFolder};
 pub use server::router;
 pub use state_file::{OpenStateFile, StateFile, running_tunnel, socket_path};
 pub use supervisor::restart_command;
-pub use system_calls::ThreadRole;
 pub use uplinks::{RoutedDevice, left_out_uplinks, private_gateways, routed_devices, with_present_uplinks};

@@ -1,12 +1,13 @@
 //! Dropping privileges: after the set-up the process keeps `CAP_NET_ADMIN` alone, for routes, addresses and socket buffers
 //! on a reload, and changes to the configured user. It gains no privileges by executing a program, leaves no core dump, cannot be
-//! traced by its own user, and makes only the system calls of [`system_calls`](super::system_calls).
+//! traced by its own user, and makes only the system calls of `system_calls` on processors of 64 bits.
 //!
 //! Capabilities are per thread: each thread drops its own, and new threads inherit the rest. A change of user, though,
 //! glibc performs in all threads, and aborts if one of them lacks the capability. Binding a socket to a device needs no
 //! capability since Linux 5.7.
 
-use super::system_calls::{ThreadRole, restrict};
+#[cfg(target_pointer_width = "64")]
+use super::system_calls::restrict;
 use crate::status::ProcessStatus;
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::sys::prctl::{set_dumpable, set_no_new_privs};
@@ -14,6 +15,21 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{User, geteuid, setgid, setgroups, setuid};
 use std::{fs, io};
 use tracing::warn;
+
+/// A thread of the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadRole {
+    /// Serves requests, reloads, netlink and signals; threads that resolve names inherit its filter.
+    Control,
+    /// Carries packets.
+    Data,
+}
+
+/// Processors of 32 bits have other system calls, among them two for everything that has a time.
+#[cfg(not(target_pointer_width = "64"))]
+fn restrict(_role: ThreadRole) -> Result<(), &'static str> {
+    Err("the list of system calls is that of processors of 64 bits")
+}
 
 /// The user of that name.
 ///

@@ -7,20 +7,12 @@
 //! a tunnel for a name that was not resolved. No program can be executed, no process started, no namespace, device,
 //! packet socket or tracing opened, and no memory be writable and executable.
 
+use super::privileges::ThreadRole;
 use nix::libc::{self, c_long};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 use std::collections::BTreeMap;
-
-/// A thread of the daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadRole {
-    /// Serves requests, reloads, netlink and signals; threads that resolve names inherit its filter.
-    Control,
-    /// Carries packets.
-    Data,
-}
 
 /// Calls of every thread: memory, locks, time, the end of a thread, open descriptors and sockets.
 const COMMON: &[c_long] = &[
