@@ -27,6 +27,7 @@ pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
         traffic: None,
         set,
         quick: arguments.quick,
+        own_files: false,
         jobs: arguments.jobs,
         seed: None,
         shard: None,

@@ -110,6 +110,9 @@ pub(crate) struct Run {
     /// Run the scenario's short form, its `[quick]` table
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Refuse a scenario that names files outside its folder: for a service that runs those of strangers
+    #[arg(long)]
+    pub(crate) own_files: bool,
     /// Runs side by side; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

@@ -89,7 +89,11 @@ fn time_taken(runs: usize, time: Duration) -> String {
 fn load(arguments: &Arguments) -> Result<Scenario, Failure> {
     let seed = arguments.seed.map(|seed| format!("seeds=[{seed}]"));
     let sets: Vec<String> = arguments.set.iter().cloned().chain(seed).collect();
-    find(&arguments.file, &Overrides { sets, quick: arguments.quick }, arguments.quiet)
+    let overrides = Overrides { sets, quick: arguments.quick };
+    if arguments.own_files && arguments.file.exists() {
+        return Ok(scenario::load_confined(&arguments.file, &overrides)?);
+    }
+    find(&arguments.file, &overrides, arguments.quiet)
 }
 
 /// The scenario of a file, or of a name of `ropewalk list scenarios`.

@@ -7,23 +7,56 @@ use params::ParamValue;
 use parse::{Diagnostic, SourceLocation, Spanned};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The longest trace, bytes: 67 million packets.
 const MAX_TRACE_LEN: u64 = 64 << 20;
+
+/// Where the files that a scenario names are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Base<'a> {
+    /// The scenario's folder.
+    pub(crate) folder: &'a Path,
+    /// Whether it may name nothing outside, by a path or by a link.
+    pub(crate) is_confined: bool,
+}
+
+impl Base<'_> {
+    /// The path of the file or folder `name`; the reason if the scenario may not name it. What does not exist may be named
+    /// inside.
+    pub(crate) fn path(&self, name: &str) -> Result<PathBuf, Diagnostic> {
+        let path = self.folder.join(name);
+        let folder = if self.folder == Path::new("") { Path::new(".") } else { self.folder };
+        let is_inside = match (folder.canonicalize(), path.canonicalize()) {
+            (Ok(folder), Ok(path)) => path.starts_with(folder),
+            _ => Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)),
+        };
+        if self.is_confined && !is_inside {
+            return Err(Diagnostic::new(0..0, format!("`{name}` leads out of the scenario's folder"))
+                .with_help("copy the file beside the scenario, or run without `--own-files`"));
+        }
+        Ok(path)
+    }
+}
 
 /// The files that a scenario names, each read once.
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
+    is_confined: bool,
     traces: BTreeMap<String, RateTrace>,
     parameters: BTreeMap<String, ParamValue>,
 }
 
 impl Files {
-    /// Files below `folder`.
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), traces: BTreeMap::new(), parameters: BTreeMap::new() }
+    /// Files at `base`.
+    pub(crate) fn new(base: Base<'_>) -> Self {
+        let Base { folder, is_confined } = base;
+        Self { folder: folder.to_owned(), is_confined, traces: BTreeMap::new(), parameters: BTreeMap::new() }
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, Diagnostic> {
+        Base { folder: &self.folder, is_confined: self.is_confined }.path(name)
     }
 
     /// The trace in the file `name`. The caller knows where the scenario names it. An error shows nothing of the file: a
@@ -32,7 +65,7 @@ impl Files {
         if let Some(trace) = self.traces.get(name) {
             return Ok(trace.clone());
         }
-        let path = self.folder.join(name);
+        let path = self.path(name)?;
         let file_name = path.display().to_string();
         let text = match (filesystem::read_text(&path, Links::Follow, MAX_TRACE_LEN), built_in::file(&path)) {
             (Err(error), Some(bytes)) if error.kind() == ErrorKind::NotFound => {
@@ -59,7 +92,7 @@ impl Files {
         if let Some(value) = self.parameters.get(name.get()) {
             return Ok(value.clone());
         }
-        let path = self.folder.join(name.get());
+        let path = self.path(name.get()).map_err(|refusal| Diagnostic { span: name.span(), ..refusal })?;
         let value = match built_in::file(&path).filter(|_| !path.exists()) {
             Some(bytes) => Ok(ParamValue::File { path: path.clone(), bytes: bytes.into() }),
             None => ParamValue::read_file(&path),

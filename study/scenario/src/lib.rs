@@ -26,6 +26,6 @@ pub mod model;
 
 pub use built_in::{BuiltIn, built_in};
 pub use parse::{Error, did_you_mean};
-pub use scenario::{Cell, Overrides, Scenario, load, parse, read_text};
+pub use scenario::{Cell, Overrides, Scenario, load, load_confined, parse, read_text};
 pub use schema::schema;
 pub use sweep::{Sweep, SweptKey};

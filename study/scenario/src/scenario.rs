@@ -1,7 +1,7 @@
 //! Reading a scenario: text in, every cell of its sweep out.
 
 use crate::file::File;
-use crate::files::Files;
+use crate::files::{Base, Files};
 use crate::keys;
 use crate::model::Experiment;
 use crate::renamed::explained;
@@ -83,6 +83,16 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
     parse(&path.display().to_string(), &read_text(path)?, path.parent().unwrap_or(Path::new("")), overrides)
 }
 
+/// As [`load`], for a scenario of a stranger: it may name no file outside its folder, by a path or by a link. Who can change
+/// that folder meanwhile can.
+///
+/// # Errors
+/// As [`load`], and if it does.
+pub fn load_confined(path: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
+    let base = Base { folder: path.parent().unwrap_or(Path::new("")), is_confined: true };
+    parse_in(&path.display().to_string(), &read_text(path)?, base, overrides)
+}
+
 /// The text of the scenario file at `path`.
 ///
 /// # Errors
@@ -98,6 +108,10 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
 /// # Errors
 /// As [`load`].
 pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Result<Scenario, Error> {
+    parse_in(origin, text, Base { folder: base, is_confined: false }, overrides)
+}
+
+fn parse_in(origin: &str, text: &str, base: Base<'_>, overrides: &Overrides) -> Result<Scenario, Error> {
     let source = Source::new(origin, text, &overrides.sets, overrides.quick);
     let mut scenario = read(&source, base, overrides).map_err(|first| {
         let others = all_errors(&source, base).unwrap_or_default().into_iter();
@@ -110,16 +124,16 @@ pub fn parse(origin: &str, text: &str, base: &Path, overrides: &Overrides) -> Re
 }
 
 /// The text that makes the cells of `scenario` without overrides; none if it does not.
-fn effective_text(scenario: &Scenario, base: &Path, overrides: &Overrides) -> Option<String> {
+fn effective_text(scenario: &Scenario, base: Base<'_>, overrides: &Overrides) -> Option<String> {
     let source = &scenario.positions;
     let file_name = Path::new(source.origin()).file_name().unwrap_or_default().to_string_lossy();
     let text = effective::text(source, &file_name, &overrides.options())?;
-    let again = parse(source.origin(), &text, base, &Overrides::default()).ok()?;
+    let again = parse_in(source.origin(), &text, base, &Overrides::default()).ok()?;
     (again.cells == scenario.cells && again.seeds == scenario.seeds).then_some(text)
 }
 
 /// Reads; an error has its key, and a position inside `source`.
-fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario, Diagnostic> {
+fn read(source: &Source, base: Base<'_>, overrides: &Overrides) -> Result<Scenario, Diagnostic> {
     let template = SweepTemplate::read(source)?;
     if let Some(axis) = template.axes.first() {
         check_run_count(template.cells(), 1)
@@ -135,7 +149,7 @@ fn read(source: &Source, base: &Path, overrides: &Overrides) -> Result<Scenario,
 }
 
 /// All errors of the first cell that do not follow from one another.
-fn all_errors(source: &Source, base: &Path) -> Result<Vec<Diagnostic>, Diagnostic> {
+fn all_errors(source: &Source, base: Base<'_>) -> Result<Vec<Diagnostic>, Diagnostic> {
     let template = SweepTemplate::read(source)?;
     check_run_count(template.cells(), 1)?;
     let tree = template.cell(0)?.1;
@@ -148,9 +162,13 @@ fn all_errors(source: &Source, base: &Path) -> Result<Vec<Diagnostic>, Diagnosti
 }
 
 /// The scenario without its cells.
-fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> Result<Scenario, Diagnostic> {
+fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: Base<'_>) -> Result<Scenario, Diagnostic> {
     let file: File = parse::deserialize(template.cell(0)?.1)?;
     let name = file.name.get().0.clone();
+    let baseline = file
+        .baseline
+        .as_ref()
+        .map(|folder| base.path(folder.get()).map_err(|refusal| Diagnostic { span: folder.span(), ..refusal }));
     Ok(Scenario {
         title: file.title.clone().unwrap_or_else(|| name.clone()),
         name,
@@ -158,7 +176,7 @@ fn without_cells(template: &SweepTemplate<'_>, source: &Source, base: &Path) -> 
         source: file.source.clone().unwrap_or_default(),
         seeds: resolve::seeds(&file, template.cells())?,
         cells: Vec::new(),
-        baseline: file.baseline.as_ref().map(|folder| base.join(folder.get())),
+        baseline: baseline.transpose()?,
         text: source.text.clone(),
         effective_text: None,
         hash: String::new(),

@@ -1,7 +1,7 @@
 //! A fault in a scenario is reported with its line, its key and a remedy.
 
 use crate::common::{error, try_read};
-use ropewalk_scenario::Overrides;
+use ropewalk_scenario::{Error, Overrides, Scenario};
 use std::path::Path;
 
 /// A scenario that reads; the lines of a bad one are put behind, or in the place of, its own.
@@ -444,4 +444,36 @@ fn multipath_flows() {
         "flow.tcp.scheduler",
         "a tcp flow has no `scheduler`",
     );
+}
+
+#[test]
+fn a_confined_scenario_names_no_file_outside_its_folder_by_path_or_link() {
+    let folder = std::env::temp_dir().join(format!("ropewalk-confined-{}", std::process::id()));
+    let inside = folder.join("own");
+    std::fs::create_dir_all(&inside).unwrap();
+    for file in [folder.join("secret"), inside.join("trace")] {
+        std::fs::write(file, "1\n2\n").unwrap();
+    }
+    std::os::unix::fs::symlink(folder.join("secret"), inside.join("link")).unwrap();
+    let file = inside.join("s.toml");
+    let load = |trace: &str| {
+        let text = format!(
+            "name = \"s\"\nduration = \"1s\"\n[[flow]]\nname = \"f\"\n[[path]]\nname = \"p\"\ntrace = \"{trace}\"\ndelay = \"1ms\"\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let read = |load: fn(&Path, &Overrides) -> Result<Scenario, Error>| {
+            load(&file, &Overrides::default()).map(drop).map_err(|error| error.to_string())
+        };
+        (read(ropewalk_scenario::load), read(ropewalk_scenario::load_confined))
+    };
+    assert_eq!(load("trace"), (Ok(()), Ok(())));
+    for trace in ["../secret", "link", &folder.join("secret").display().to_string()] {
+        let (anywhere, confined) = load(trace);
+        assert_eq!(anywhere, Ok(()), "{trace}");
+        let error = confined.unwrap_err();
+        assert!(error.contains("leads out of the scenario's folder") && error.contains("s.toml:7"), "{error}");
+    }
+    assert!(load("../missing").1.unwrap_err().contains("leads out"));
+    assert!(load("missing").1.unwrap_err().contains("No such file"));
+    std::fs::remove_dir_all(folder).unwrap();
 }
