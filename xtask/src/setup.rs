@@ -59,6 +59,8 @@ const PACKAGES: &[Package] = &[
     Package { name: "libbpf-dev", command: "/usr/include/bpf/bpf_helpers.h", purpose: "the sources of eBPF programs" },
     Package { name: "chromium", command: "chromium", purpose: "the tunnel's tests: the dashboard in a browser" },
     Package { name: "runc", command: "runc", purpose: "the image: a container of it" },
+    Package { name: "crun", command: "crun", purpose: "the image: a container of it" },
+    Package { name: "podman", command: "podman", purpose: "the image: loaded, and a container of it" },
     Package { name: "umoci", command: "umoci", purpose: "the image: unpacked" },
     Package {
         name: "systemd-standalone-sysusers",
