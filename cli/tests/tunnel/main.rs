@@ -4,6 +4,7 @@
 //! - `tunnel_pair`: both hosts with their configurations and daemons.
 //! - `traffic`: TCP transfers and echoed datagrams through the tunnel.
 //! - `relay`: TCP connections that are ended at the tunnel's ends.
+//! - `conversation`: a connection that goes on while lines change under it.
 //! - `hostile_client`: a hostile peer with a UDP socket.
 //! - `nat64`: a network of IPv6 that translates.
 //! - `kernel`: Linux's GRE-in-UDP as the peer.
@@ -17,12 +18,14 @@
 mod attacks;
 mod causes;
 mod compatibility;
+mod conversation;
 mod dashboard;
 mod enrolment;
 mod failures;
 mod field;
 mod hostile;
 mod hostile_client;
+mod inside;
 mod internet;
 mod kernel;
 mod leaks;
