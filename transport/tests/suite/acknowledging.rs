@@ -123,9 +123,9 @@ fn with_quick_acknowledgements_every_segment_is_acknowledged() {
 }
 
 /// A receive buffer of 131 072 bytes, half of it window, and packets of 2304 bytes with 1000 bytes of data. The window
-/// after the first one, 64 384 bytes, is rounded up to 128 bytes with each further one, which so takes 896 of it: 72 close
-/// it. It does not open before reading `r` of them leaves (131 072 - (72 - r) 2304) / 2 >= 131 072 / 32 bytes (RFC 9293
-/// section 3.8.6.2.2): r = 19. Then it is told of when it has doubled, until it is more than half of its maximum.
+/// after the first one, 64 384 bytes, is in units of 4 bytes, as `rmem_max` (212 992 bytes) is larger than the buffer: 65 close
+/// it. It does not open before reading `r` of them leaves (131 072 - (65 - r) 2304) / 2 >= 131 072 / 32 bytes (RFC 9293
+/// section 3.8.6.2.2): r = 12. Then it is told of when it has doubled, until it is more than half of its maximum.
 #[test]
 fn what_is_not_read_closes_the_window_and_reading_opens_it_step_by_step() {
     let config = receiver::ReceiverConfig { buffer: [1 << 17; 2], ..receiver_config(Options::default()) };
@@ -136,10 +136,10 @@ fn what_is_not_read_closes_the_window_and_reading_opens_it_step_by_step() {
         receiver.handle(Instant::ZERO, &data(seq, 1), false);
         seq += 1;
     }
-    assert_eq!((seq, receiver.unread()), (72, 72));
-    let updates: Vec<u64> = (1..=72).filter(|read| receiver.read(Instant::ZERO, *read).is_some()).collect();
-    assert_eq!(updates, [19, 23, 31, 47]);
-    assert_eq!((receiver.unread(), window(&mut receiver)), (0, 64_640), "65 536 less one segment, rounded up to 128");
+    assert_eq!((seq, receiver.unread()), (65, 65));
+    let updates: Vec<u64> = (1..=65).filter(|read| receiver.read(Instant::ZERO, *read).is_some()).collect();
+    assert_eq!(updates, [12, 16, 24, 40]);
+    assert_eq!((receiver.unread(), window(&mut receiver)), (0, 64_536), "65 536 less one segment");
 }
 
 #[test]

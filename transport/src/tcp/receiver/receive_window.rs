@@ -16,10 +16,18 @@ const OVERHEAD: u64 = 576 + 256;
 const TIMESTAMPS: u64 = 12;
 /// Step in which the autotuning raises the memory of a packet until half of it holds the payload, bytes.
 const MEMORY_STEP: u64 = 128;
-/// Window scaling of a 6 MiB buffer: the window is offered in units of 2^7 bytes.
-const SCALE: u64 = 1 << 7;
-/// The greatest window that a header can offer, bytes.
-const MAX_WINDOW: u64 = 65_535 * SCALE;
+/// The greatest number that the window field of a header holds.
+const MAX_FIELD: u64 = 65_535;
+/// The greatest shift of window scaling (RFC 7323 section 2.3).
+const MAX_SHIFT: u32 = 14;
+/// Linux's `net.core.rmem_max`, bytes: window scaling serves a buffer of that size, too.
+const RMEM_MAX: u64 = 212_992;
+
+/// The unit in which a connection offers its window, bytes: a power of two, so that 16 bits reach its largest
+/// buffer (RFC 7323 section 2.2; Linux `tcp_select_initial_window`).
+fn window_unit(max_buffer: u64) -> u64 {
+    1 << max_buffer.max(RMEM_MAX).ilog2().saturating_sub(15).min(MAX_SHIFT)
+}
 
 /// What came in order at one instant (Linux `sk_receive_queue`): the application reads it after the last of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +44,8 @@ struct ReceiveQueue {
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWindow {
     mss: u64,
+    /// The unit of the offered window, bytes.
+    unit: u64,
     buffer: u64,
     max_buffer: u64,
     window_clamp: u64,
@@ -60,10 +70,12 @@ impl ReceiveWindow {
         let initial_window = buffer / 2 / advertised_mss * advertised_mss;
         // One segment is reserved until the buffer grows (`tcp_init_buffer_space`).
         let window_clamp = (buffer / 2).saturating_sub(mss).max(2 * mss);
+        let max_buffer = max_buffer.max(buffer);
         Self {
             mss,
+            unit: window_unit(max_buffer),
             buffer,
-            max_buffer: max_buffer.max(buffer),
+            max_buffer,
             window_clamp,
             rcv_ssthresh: initial_window.min(window_clamp),
             rcv_wnd_edge: initial_window,
@@ -161,13 +173,13 @@ impl ReceiveWindow {
         subflow_next: u64,
     ) -> u64 {
         let (left_edge, subflow_left_edge) = (next * self.mss, subflow_next * self.mss);
-        let known = self.rcv_wnd_edge.saturating_sub(subflow_left_edge).next_multiple_of(SCALE);
+        let known = self.rcv_wnd_edge.saturating_sub(subflow_left_edge).next_multiple_of(self.unit);
         self.share_buffer(connection);
         let window = self.window(out_of_order, 0, 0).max(known);
         connection.rcv_wnd_edge = connection.rcv_wnd_edge.max(left_edge + window);
         let window = connection.rcv_wnd_edge - left_edge;
         self.rcv_wnd_edge = subflow_left_edge + window;
-        window.min(MAX_WINDOW)
+        window.min(MAX_FIELD * self.unit)
     }
 
     /// The window grows by two segments as far as there is room beside what occupies the buffer.
@@ -234,7 +246,7 @@ impl ReceiveWindow {
     pub(crate) fn advertise(&mut self, next: u64, out_of_order: u64, unread: u64, before_reading: bool) -> u64 {
         let left_edge = next * self.mss;
         let queued = if before_reading { self.queue.memory } else { 0 };
-        let known = self.rcv_wnd_edge.saturating_sub(left_edge).next_multiple_of(SCALE);
+        let known = self.rcv_wnd_edge.saturating_sub(left_edge).next_multiple_of(self.unit);
         let window = self.window(out_of_order, unread, queued).max(known);
         self.rcv_wnd_edge = left_edge + window;
         window
@@ -247,7 +259,7 @@ impl ReceiveWindow {
         if unread > 0 && free < self.mss.max(self.buffer / 2 / 16) {
             return 0;
         }
-        free.min(self.rcv_ssthresh).next_multiple_of(SCALE)
+        free.min(self.rcv_ssthresh).next_multiple_of(self.unit)
     }
 
     /// Whether reading has opened the window so far that the sender is to be told at once: to twice what it knows of
@@ -276,6 +288,15 @@ mod tests {
             window.on_read(now, next);
         }
         assert_eq!(window.advertise(next, 0, 0, false), 3 * 1024 * 1024);
+    }
+
+    /// The shifts that Linux shows for these largest buffers (`tcp_rmem[2]`), from RFC 7323 and the kernel's rule.
+    #[test]
+    fn the_unit_of_the_window_follows_from_the_largest_buffer() {
+        const KIB: u64 = 1 << 10;
+        for (buffer, shift) in [(64 * KIB, 2), (6144 * KIB, 7), (16_384 * KIB, 9), (524_288 * KIB, 14), (1 << 40, 14)] {
+            assert_eq!(window_unit(buffer), 1 << shift, "{buffer} bytes");
+        }
     }
 
     #[test]
