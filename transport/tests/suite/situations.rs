@@ -334,9 +334,13 @@ fn the_connection_opens_with_any_packet_of_the_handshake_lost() {
 
 #[test]
 fn without_sack_three_duplicates_start_recovery_and_each_partial_acknowledgement_repairs_one_loss() {
-    let options = Options { sack: false, ..Options::default() };
-    let counters = run_counters(options, losing(&[100], 1));
-    assert_eq!((counters.recoveries, counters.retransmitted, counters.timeouts, counters.tlp_probes), (1, 1, 0, 0));
-    let counters = run_counters(options, losing(&[100, 104, 108], 1));
-    assert_eq!((counters.recoveries, counters.retransmitted, counters.timeouts), (1, 3, 0));
+    for timestamps in [true, false] {
+        let options = Options { sack: false, timestamps, ..Options::default() };
+        let counters = run_counters(options, losing(&[100], 1));
+        assert_eq!((counters.recoveries, counters.retransmitted, counters.timeouts, counters.tlp_probes), (1, 1, 0, 0));
+        assert_eq!(counters.undone, 0, "a loss that was one");
+        let counters = run_counters(options, losing(&[100, 104, 108], 1));
+        assert_eq!((counters.recoveries, counters.retransmitted, counters.timeouts), (1, 3, 0));
+        assert_eq!(counters.undone, 0);
+    }
 }

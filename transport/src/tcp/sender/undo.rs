@@ -53,10 +53,13 @@ impl Sender {
     }
 
     /// True if the echoed timestamp is older than the first retransmission, or nothing was retransmitted (Linux
-    /// `tcp_packet_delayed`).
+    /// `tcp_packet_delayed`). Without SACK the state outlives the episode, whose retransmissions are acknowledged and
+    /// forgotten then: that is no proof (Linux since 6.1.142).
     pub(super) fn packet_delayed(&self, tsecr: u32) -> bool {
-        let first_stamp = self.undo.retrans_stamp;
-        first_stamp == 0 || (self.config.timestamps && tsecr != 0 && tsecr < first_stamp)
+        match self.undo.retrans_stamp {
+            0 => self.config.sack || self.scoreboard.snd_una() < self.path.high_seq,
+            first_stamp => self.config.timestamps && tsecr != 0 && tsecr < first_stamp,
+        }
     }
 
     pub(super) fn may_undo(&self, tsecr: u32) -> bool {
