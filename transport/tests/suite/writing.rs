@@ -5,7 +5,7 @@ use crate::tcp_connection;
 use crate::tcp_connection::{Connection, Options, new_sender, sender_with};
 use control::{Context, Controller, Decision, PathEvent};
 use ropewalk_transport::tcp::sender::{Input, Output};
-use ropewalk_transport::tcp::{Ack, Segment, SegmentKind, SinglePathSender};
+use ropewalk_transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathSender};
 use std::sync::{Arc, Mutex};
 use units::{INFINITE_SSTHRESH, Instant, PathId, Span};
 
@@ -92,6 +92,59 @@ fn a_closed_receive_window_is_probed_until_it_is_open() {
     let (segments, _) = poll_all(&mut sender, now);
     assert_eq!(segments.iter().map(|segment| segment.seq).collect::<Vec<_>>(), [5, 6, 7]);
     assert_eq!((sender.counters().sent, sender.counters().retransmitted), (8, 0));
+}
+
+/// The window of an acknowledgement that advances holds, though its right edge has moved back (RFC 9293 section 3.8.6); Linux
+/// 6.1 and 6.18 answer packetdrill so.
+#[test]
+fn a_window_that_shrinks_lets_nothing_out_until_it_opens() {
+    let mut sender = new_sender(Options::default());
+    let ack = |ack, receive_window| Ack { ack, receive_window, tsval: 1, tsecr: 1, ..Ack::default() };
+    let ms = |ms| Instant::ZERO + Span::from_millis(ms);
+    sender.handle(ms(0), Input::Connect);
+    poll_all(&mut sender, ms(0));
+    sender.handle(ms(100), Input::Ack(&Ack { syn: true, ..ack(0, 51_200) }));
+    assert_eq!(poll_all(&mut sender, ms(100)).0.len(), 1 + 10);
+    sender.handle(ms(200), Input::Ack(&ack(10, 0)));
+    let (mut kinds, mut now) = (Vec::new(), ms(200));
+    while now < ms(1300) {
+        let (segments, deadline) = poll_all(&mut sender, now);
+        kinds.extend(segments.iter().map(|segment| segment.kind));
+        now = deadline;
+        sender.handle(now, Input::Timeout);
+    }
+    assert_eq!(kinds, [SegmentKind::WindowProbe; 2], "the window ended 41 segments later before");
+    sender.handle(ms(1300), Input::Ack(&ack(10, 51_200)));
+    assert_eq!(poll_all(&mut sender, ms(1300)).0.len(), 10, "20 before the idle time");
+    // What does not advance may have been overtaken: its smaller window does not count, a closed one does.
+    let mut sent = |at, ack_number, window| {
+        sender.handle(ms(at), Input::Ack(&ack(ack_number, window)));
+        poll_all(&mut sender, ms(at)).0.len()
+    };
+    assert_eq!([sent(1400, 12, 30_000), sent(1401, 12, 2_000), sent(1402, 14, 30_000)], [4, 0, 4]);
+    assert_eq!([sent(1500, 28, 2_000), sent(1501, 28, 0), sent(1600, 29, 1_000)], [2, 0, 0]);
+}
+
+/// Beyond a window that has shrunk only the oldest segment is sent again (Linux `__tcp_retransmit_skb`).
+#[test]
+fn what_a_shrunk_window_does_not_take_is_not_retransmitted_but_for_the_oldest() {
+    let retransmitted = |receive_window| {
+        let mut sender = new_sender(Options::default());
+        let ms = |ms| Instant::ZERO + Span::from_millis(ms);
+        let ack = Ack { receive_window, tsval: 1, tsecr: 1, ..Ack::default() };
+        sender.handle(ms(0), Input::Connect);
+        poll_all(&mut sender, ms(0));
+        sender.handle(ms(20), Input::Ack(&Ack { syn: true, receive_window: 51_200, ..ack }));
+        poll_all(&mut sender, ms(20));
+        let mut sack_blocks = SackBlocks::default();
+        sack_blocks.push((5, 10));
+        sender.handle(ms(40), Input::Ack(&Ack { ack: 1, sack_blocks, ..ack }));
+        let segments = poll_all(&mut sender, ms(40)).0;
+        segments.iter().filter(|segment| segment.retransmission).map(|segment| segment.seq).collect::<Vec<u64>>()
+    };
+    assert_eq!(retransmitted(51_200), [1, 2, 3, 4]);
+    assert_eq!(retransmitted(2_000), [1, 2]);
+    assert_eq!(retransmitted(0), [1]);
 }
 
 /// A window that does not change, packets.

@@ -1,7 +1,7 @@
 //! One acknowledgement: SACK blocks, cumulative progress, RTT, delivery rate; then the recovery state machine, the
 //! timers, and the controller. The order is Linux's (`tcp_ack`), because several algorithms depend on it.
 
-use super::Sender;
+use super::{Sender, subflow::UNLIMITED_WINDOW};
 use crate::path::{AckedPackets, ControllerHandle, PriorState};
 use crate::recovery::{PacketCounts, SentPacket};
 use crate::tcp::segment::ACE_CYCLE;
@@ -90,9 +90,9 @@ impl Sender {
             outcome.ece = outcome.marks > 0;
         }
         self.ts_recent = self.ts_recent.max(ack.tsval);
-        let window_grew = self.update_window(ack);
+        let updates_window = self.update_window(ack, outcome.acked.advanced);
         self.read_sack_blocks(now, ack, &mut outcome);
-        outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || window_grew);
+        outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || updates_window);
         if prior.counts.packets_out == 0 {
             if outcome.dsack {
                 self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
@@ -167,14 +167,21 @@ impl Sender {
         self.fast_retransmit_alert(now, outcome, prior, controller);
     }
 
-    /// Updates the receive window. Returns whether its right edge moved.
-    fn update_window(&mut self, ack: &Ack) -> bool {
-        let edge = self.window_edge(ack);
+    /// Updates the receive window, whose right edge may move back (RFC 9293 section 3.8.6). An acknowledgement that
+    /// advances has the latest window. Another one may have been overtaken: it counts if its window is larger or closed
+    /// (Linux `tcp_may_update_window`). Returns whether it counts.
+    fn update_window(&mut self, ack: &Ack, advanced: bool) -> bool {
         self.write_queue.on_ack(ack.receive_window);
-        let window_grew = edge > self.snd_wnd_edge;
-        self.snd_wnd_edge = self.snd_wnd_edge.max(edge);
-        self.snd_wnd_end = self.snd_wnd_edge / u64::from(self.config.mss);
-        window_grew
+        if self.snd_wnd_edge == UNLIMITED_WINDOW {
+            return false;
+        }
+        let edge = self.window_edge(ack);
+        let updates = advanced || edge > self.snd_wnd_edge || ack.receive_window == 0;
+        if updates {
+            self.snd_wnd_edge = edge;
+            self.snd_wnd_end = edge / u64::from(self.config.mss);
+        }
+        updates
     }
 
     /// The right edge of the receive window that an acknowledgement offers, bytes.

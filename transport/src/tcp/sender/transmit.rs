@@ -93,6 +93,7 @@ impl Sender {
             && !self.transmit.frto_new_data
             && counts.retrans_out < counts.lost_out
             && let Some(seq) = self.scoreboard.next_lost()
+            && (seq < self.snd_wnd_end || seq == self.scoreboard.snd_una())
         {
             return self.small_queue_allows_retransmission(now).then(|| self.retransmit(now, seq));
         }
