@@ -280,3 +280,15 @@ fn with_per_packet_ecn_acknowledgements_count_marks_exactly() {
         assert_eq!((acked, counted_marks), (10_000, sent_marks), "{mark_probability} marked");
     }
 }
+
+/// Segments 1, 2, 4 and 7 wait when one packet brings 0 to 5: of what has come twice the first block is reported (Linux 6.1 and
+/// 6.18).
+#[test]
+fn of_several_blocks_that_a_super_segment_repeats_the_first_is_reported() {
+    let mut receiver = new_receiver(Options::default());
+    for seq in [1, 2, 4, 7] {
+        receiver.handle(Instant::ZERO, &data(seq, 1), false);
+    }
+    let ack = receiver.handle_super_segment(Instant::ZERO, &data(0, 1), 6, false).expect("at once");
+    assert_eq!((ack.ack, ack.sack_blocks.iter().collect::<Vec<_>>()), (6, vec![(1, 3), (7, 8)]));
+}

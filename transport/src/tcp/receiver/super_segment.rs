@@ -29,13 +29,11 @@ impl Receiver {
         self.acknowledge_arrival(now, prior_ack, arrival)
     }
 
-    /// Duplicates in a row are reported as one block.
+    /// Duplicates in a row are reported as one block. Of several blocks the first is reported (Linux `tcp_dsack_extend`).
     fn extend_dsack(&mut self, prior: Option<(u64, u64)>, seq: u64) {
-        if let Some((start, end)) = prior
-            && end == seq
-            && self.dsack == Some((seq, seq + 1))
-        {
-            self.dsack = Some((start, seq + 1));
+        if let Some((start, end)) = prior {
+            let is_next = end == seq && self.dsack == Some((seq, seq + 1));
+            self.dsack = Some((start, if is_next { seq + 1 } else { end }));
         }
     }
 }
