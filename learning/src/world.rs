@@ -54,7 +54,7 @@ pub fn draw(config: &Config, seed: u64) -> World {
     let mut capacity = 0.0;
     for index in 0..config.paths.len() {
         let (forward, reverse) = draw_path(config, index, &mut rng);
-        let rate = forward.trace.as_ref().map_or(forward.rate, |trace| Some(trace.mean_rate()));
+        let rate = forward.sustained_rate(config.duration);
         if config.kind != Kind::Single || index == 0 {
             capacity += rate.map_or(0.0, Rate::as_mbps);
         }

@@ -3,7 +3,7 @@
 //! Queue disciplines are named and parametrised as in `tc`. All defaults are here.
 
 use std::sync::Arc;
-use units::{Rate, Span};
+use units::{Instant, Rate, Span};
 
 /// One direction of a link: a queue, a transmitter, a wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,11 +62,11 @@ impl Default for PipeConfig {
 }
 
 impl PipeConfig {
-    /// The rate that the direction sustains: its rate or its trace's mean, at most its policer's; `None` without any of
-    /// them.
+    /// The rate that the direction sustains for the first `span` of a run: its rate, or its trace's mean in that time, at most
+    /// its policer's; `None` without any of them.
     #[must_use]
-    pub fn sustained_rate(&self) -> Option<Rate> {
-        let trace = self.trace.as_ref().map(RateTrace::mean_rate);
+    pub fn sustained_rate(&self, span: Span) -> Option<Rate> {
+        let trace = self.trace.as_ref().map(|trace| Rate::of(trace.bytes_until(Instant::ZERO + span), span));
         let policer = self.policer.map(|policer| policer.rate);
         [self.rate, trace, policer].into_iter().flatten().min()
     }
@@ -107,6 +107,15 @@ impl RateTrace {
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
         Rate::of(self.opportunities.len() as u64 * Self::OPPORTUNITY_BYTES, Span::from_millis(self.period_ms))
+    }
+
+    /// Bytes that the opportunities from after time zero until `end` can carry, repetitions included.
+    #[must_use]
+    pub fn bytes_until(&self, end: Instant) -> u64 {
+        let count = |millis: u64| self.opportunities.partition_point(|opportunity| *opportunity <= millis) as u64;
+        let (repetition, offset_ms) = (end.as_millis() / self.period_ms, end.as_millis() % self.period_ms);
+        let opportunities = repetition * self.opportunities.len() as u64 + count(offset_ms) - count(0);
+        opportunities * Self::OPPORTUNITY_BYTES
     }
 }
 

@@ -290,6 +290,14 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
+    /// Utilisation until `end`, 0 to 1: the share of the time in which the transmitter was busy; on a link with a trace or grants
+    /// the bytes that left, of what it could have carried.
+    pub fn utilisation(&mut self, end: Instant) -> f64 {
+        let full = self.egress.transmitter.full_busy_time(end);
+        // A packet that has left in part counts whole.
+        (self.busy_time(end).0 as f64 / full.0.max(1) as f64).min(1.0)
+    }
+
     /// Total time that the transmitter was busy until `now`; on a link with a trace or grants the time that the bytes
     /// would have taken at the mean rate.
     pub fn busy_time(&mut self, now: Instant) -> Span {

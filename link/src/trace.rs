@@ -64,13 +64,7 @@ impl TraceCursor {
 
     /// Bytes that the opportunities after `from`, until `to`, can carry.
     pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> u64 {
-        (self.opportunities_until(to) - self.opportunities_until(from)) * OPPORTUNITY_BYTES
-    }
-
-    fn opportunities_until(&self, end: Instant) -> u64 {
-        let (repetition, offset_ms) = (end.as_millis() / self.trace.period_ms, end.as_millis() % self.trace.period_ms);
-        let index = self.trace.opportunities.partition_point(|millis| *millis <= offset_ms);
-        repetition * self.trace.opportunities.len() as u64 + index as u64
+        self.trace.bytes_until(to) - self.trace.bytes_until(from)
     }
 
     /// Time at which the first byte of a packet that is available since `available_at` can leave.

@@ -58,6 +58,15 @@ impl Transmitter {
         }
     }
 
+    /// The busy time, in the units of [`Transmission::serialisation_time`], of a transmitter that was busy from the beginning
+    /// until `end`: with a trace, the time that the bytes it could carry until then take at its mean rate.
+    pub(super) fn full_busy_time(&self, end: Instant) -> Span {
+        match self {
+            Self::Trace(cursor) => cursor.mean_rate().time_for(cursor.bytes_between(Instant::ZERO, end)),
+            Self::Unlimited | Self::Rate(_) | Self::Grants(_) => end.since(Instant::ZERO),
+        }
+    }
+
     /// Time at which all packets accepted so far have been transmitted.
     #[inline]
     pub(super) fn idle_at(&self) -> Instant {

@@ -22,13 +22,13 @@ use units::{Rate, Span};
 
 /// Makes the record of a finished run.
 pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) -> Run {
-    let busy = busy(&mut engine);
+    let utilisation = utilisation(&mut engine);
     check_conservation(&mut engine);
     engine.flows.iter_mut().for_each(|flow| flow.finish(engine.end));
     let mut flows: Vec<Flow> = (0..experiment.flows.len()).map(|index| flow(&engine, index)).collect();
     let subflows = (0..experiment.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
     let fairness = fairness(&engine, &mut flows);
-    let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &busy)).collect();
+    let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &utilisation)).collect();
     let controller_failures = controller_failures(&mut engine);
     let tunnel = tunnel(&engine);
     let digest = digest(engine.digest, &flows, &paths);
@@ -226,13 +226,13 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
     subflows.map(record).collect()
 }
 
-/// The share of the run in which each pipe's transmitter was busy.
-fn busy(engine: &mut Engine) -> Vec<f64> {
-    let (end, span) = (engine.end, engine.end.0.max(1) as f64);
-    engine.network.topology.pipes.iter_mut().map(|pipe| pipe.busy_time(end).0 as f64 / span).collect()
+/// The utilisation of each pipe.
+fn utilisation(engine: &mut Engine) -> Vec<f64> {
+    let end = engine.end;
+    engine.network.topology.pipes.iter_mut().map(|pipe| pipe.utilisation(end)).collect()
 }
 
-fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) -> Path {
+fn path(engine: &Engine, experiment: &Experiment, index: usize, utilisation: &[f64]) -> Path {
     let pipes = engine.network.topology.pipes_of(index, Direction::Forward);
     let counters = |pipe: &u32| -> &LinkCounters { engine.network.topology.pipes[*pipe as usize].counters() };
     let total = |counter: fn(&LinkCounters) -> u64| pipes.iter().map(|pipe| counter(counters(pipe))).sum::<u64>();
@@ -253,7 +253,7 @@ fn path(engine: &Engine, experiment: &Experiment, index: usize, busy: &[f64]) ->
         duplicated_packets: total(|c| c.duplicated),
         corrupted_packets: engine.network.corrupted[index],
         marked_packets: total(|c| c.marked),
-        utilisation: pipes.iter().map(|pipe| busy[*pipe as usize]).fold(0.0, f64::max),
+        utilisation: pipes.iter().map(|pipe| utilisation[*pipe as usize]).fold(0.0, f64::max),
         queue_delay_ms: delay_ns / 1e6,
         declared_lost_packets: sender.map_or(0, |sender| sender.lost_packets),
         spurious_losses: sender.map_or(0, |sender| sender.spurious_losses),

@@ -183,6 +183,25 @@ fn a_trace_of_twelve_opportunities_a_millisecond_carries_144_mbit() {
     }
 }
 
+/// The period is far longer than the time that is looked at, and nearly all of its opportunities come later.
+#[test]
+fn the_utilisation_of_a_trace_is_of_what_it_could_carry_until_then() {
+    let opportunities: Vec<u64> = (1..=12).map(|k| k * 10).chain([99_000; 5000]).collect();
+    let trace = RateTrace { opportunities: opportunities.into(), period_ms: 100_000 };
+    for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
+        let queue = QueueConfig { discipline, ..link().queue };
+        let mut pipe =
+            pipe(&PipeConfig { rate: None, trace: Some(trace.clone()), overhead: 0, delay: Span::ZERO, queue, ..link() });
+        burst(&mut pipe, 0, 6);
+        arrivals(&mut pipe, 1000 * MS);
+        let utilisation: Vec<f64> = [60, 120, 500].map(|ms| pipe.utilisation(Instant(ms * MS))).into();
+        let expected = [1.0, 0.5, 0.5];
+        assert!(utilisation.iter().zip(expected).all(|(is, must)| (is - must).abs() < 1e-6), "{utilisation:?}");
+    }
+    let sustained = PipeConfig { rate: None, trace: Some(trace), ..link() }.sustained_rate(Span::from_millis(120));
+    assert_eq!(sustained, Some(Rate::of(12 * 1500, Span::from_millis(120))));
+}
+
 #[test]
 fn packets_of_a_trace_link_leave_at_opportunities() {
     let trace = Some(RateTrace { opportunities: [2, 3, 7].into(), period_ms: 10 });

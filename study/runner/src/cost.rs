@@ -28,7 +28,7 @@ pub(crate) fn estimate(experiment: &Experiment) -> u64 {
     }
     let seconds = experiment.duration.as_secs_f64();
     let carried = |(link, bytes): (&usize, &f64)| {
-        let rate = experiment.links[*link].forward.sustained_rate();
+        let rate = experiment.links[*link].forward.sustained_rate(experiment.duration);
         rate.map_or(*bytes, |rate| bytes.min(rate.as_bits() as f64 / 8.0 * seconds)) / PACKET_BYTES
     };
     (SETUP_PACKETS + loads.iter().map(carried).sum::<f64>()) as u64
@@ -54,7 +54,7 @@ fn loads_of(experiment: &Experiment, flow: &Flow) -> Vec<(usize, f64)> {
 /// The rate of a flow on a path, bit/s.
 fn path_rate(experiment: &Experiment, path: &Path, flow: &Flow) -> f64 {
     let links = || path.links.iter().map(|link| &experiment.links[*link]);
-    let sustained = links().filter_map(|link| link.forward.sustained_rate()).min();
+    let sustained = links().filter_map(|link| link.forward.sustained_rate(experiment.duration)).min();
     let sustained = sustained.map_or(UNLIMITED_RATE, |rate| rate.as_bits() as f64);
     let FlowKind::Tcp { host, .. } = &flow.kind else { return sustained };
     let rtt = links().map(|link| (link.forward.delay + link.reverse.delay).as_secs_f64()).sum::<f64>();

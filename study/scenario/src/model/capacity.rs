@@ -3,7 +3,7 @@
 use super::{Directions, Experiment, Path};
 
 impl Experiment {
-    /// What all paths together carry from the sending to the receiving side in the long run, headers included, Mbit/s:
+    /// What all paths together carry from the sending to the receiving side during the run, headers included, Mbit/s:
     /// of each path the rate of its slowest link times the share that the wires of its links neither lose nor corrupt.
     ///
     /// `None` if a path has no rate, if two paths share a link, or if an event changes what a link carries.
@@ -24,7 +24,7 @@ impl Experiment {
 
     fn path_capacity_mbps(&self, path: &Path) -> Option<f64> {
         let links = || path.links.iter().map(|link| &self.links[*link].forward);
-        let slowest = links().filter_map(link::PipeConfig::sustained_rate).min()?;
+        let slowest = links().filter_map(|link| link.sustained_rate(self.duration)).min()?;
         Some(slowest.as_mbps() * links().map(|link| (1.0 - link.loss.mean()) * (1.0 - link.corrupt)).product::<f64>())
     }
 }
