@@ -262,12 +262,14 @@ impl Default for CoDelConfig {
 pub struct RedConfig {
     /// No early drop below this average, bytes.
     pub min: u64,
-    /// Always drop above this average, bytes.
+    /// Always drop or mark above this average, bytes.
     pub max: u64,
     /// Drop probability at `max`.
     pub probability: f64,
     /// Weight of the newest sample in the average.
     pub weight: f64,
+    /// Whether packets that could be marked are dropped above `max` (`harddrop` of `tc-red`).
+    pub hard_drop: bool,
 }
 
 impl RedConfig {

@@ -9,7 +9,8 @@
 //! - from `max` on every packet is dropped (not "gentle").
 //!
 //! The queue is measured in bytes; the drop probability does not depend on a packet's size. An early drop becomes a
-//! mark where the queue uses ECN; above `max` packets are dropped all the same (`harddrop` of `tc-red`).
+//! mark where the queue uses ECN; above `max` packets are dropped all the same, unless `hard_drop` is off: then each is
+//! marked, and the queue's limit alone drops (`tc-red` without `harddrop`).
 
 use super::aqm::EnqueueAction;
 use crate::config::RedConfig;
@@ -25,6 +26,7 @@ pub(super) struct Red {
     max: f64,
     probability: f64,
     weight: f64,
+    hard_drop: bool,
     average: f64,
     /// Packets since the last early drop while between the thresholds.
     count: Option<u32>,
@@ -32,8 +34,8 @@ pub(super) struct Red {
 
 impl Red {
     pub(super) fn new(config: RedConfig) -> Self {
-        let RedConfig { min, max, probability, weight } = config;
-        Self { min: min as f64, max: max as f64, probability, weight, average: 0.0, count: None }
+        let RedConfig { min, max, probability, weight, hard_drop } = config;
+        Self { min: min as f64, max: max as f64, probability, weight, hard_drop, average: 0.0, count: None }
     }
 
     /// Action for a packet that arrives while `bytes` wait; `idle` is the time that queue and transmitter have been
@@ -77,7 +79,7 @@ impl Red {
 
     fn drop_all(&mut self) -> EnqueueAction {
         self.count = Some(0);
-        EnqueueAction::Drop
+        if self.hard_drop { EnqueueAction::Drop } else { EnqueueAction::MarkOrDrop }
     }
 }
 
@@ -87,7 +89,7 @@ mod tests {
 
     /// Weight 1: the average is the queue of the moment.
     fn red(probability: f64, weight: f64) -> Red {
-        Red::new(RedConfig { min: 10_000, max: 30_000, probability, weight })
+        Red::new(RedConfig { min: 10_000, max: 30_000, probability, weight, hard_drop: true })
     }
 
     #[test]
@@ -126,6 +128,8 @@ mod tests {
         let (mut red, mut rng) = (red(0.2, 1.0), RngStream::named(7, "red"));
         assert!((0..1000).all(|_| red.enqueue(9_999, None, &mut rng) == EnqueueAction::Accept));
         assert!((0..1000).all(|_| red.enqueue(30_000, None, &mut rng) == EnqueueAction::Drop));
+        red.hard_drop = false;
+        assert!((0..1000).all(|_| red.enqueue(30_000, None, &mut rng) == EnqueueAction::MarkOrDrop));
     }
 
     #[test]

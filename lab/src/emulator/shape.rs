@@ -144,7 +144,7 @@ fn red(value: &str) -> Result<RedConfig, String> {
     let [min, max, probability, weight] = numbers[..] else {
         return Err(format!("`{value}`: RED is MIN:MAX:PROBABILITY:WEIGHT, `25000:75000:0.1:0.002`"));
     };
-    Ok(RedConfig { min: min as u64, max: max as u64, probability, weight })
+    Ok(RedConfig { min: min as u64, max: max as u64, probability, weight, hard_drop: true })
 }
 
 fn loss(value: &str) -> Result<LossModel, String> {
@@ -167,7 +167,7 @@ mod tests {
                 .unwrap();
         assert_eq!(shape.pipe.rate, Some(units::Rate::from_mbit(30)));
         assert_eq!((shape.pipe.delay, shape.pipe.jitter), (Span::from_millis(40), Span::from_millis(8)));
-        let red = RedConfig { min: 25_000, max: 75_000, probability: 0.1, weight: 0.002 };
+        let red = RedConfig { min: 25_000, max: 75_000, probability: 0.1, weight: 0.002, hard_drop: true };
         let shape_with_red: Shape = "rate=20mbit queue=300p red=25000:75000:0.1:0.002".parse().unwrap();
         assert!(shape_with_red.pipe.queue.discipline == QueueDiscipline::Red(red) && !shape_with_red.is_rate_only());
         assert_eq!((shape.pipe.loss, shape.mtu), (LossModel::Random(0.005), Some(1400)));

@@ -220,7 +220,7 @@ impl Network<'_> {
         let word = |(name, share): &(&str, f64)| format!(" {name}={}%", share * 100.0);
         let impairments: String = impairments(pipe).iter().map(word).collect();
         let (delay, jitter, loss) = (time(pipe.delay), time(pipe.jitter), percent(pipe.loss));
-        let QueueDiscipline::Red(RedConfig { min, max, probability, weight }) = pipe.queue.discipline else {
+        let QueueDiscipline::Red(RedConfig { min, max, probability, weight, .. }) = pipe.queue.discipline else {
             return format!("delay={delay} jitter={jitter} loss={loss}{impairments}");
         };
         let limit = match pipe.queue.limit {
@@ -287,8 +287,13 @@ fn aqm_arguments(pipe: &PipeConfig, limit: u64) -> Option<String> {
         // `check` refuses DualPI2.
         QueueDiscipline::DropTail | QueueDiscipline::DualPi2(_) => return None,
         QueueDiscipline::DropHead => return Some(format!("pfifo_head_drop limit {packets}")),
-        QueueDiscipline::Red(RedConfig { min, max, probability, weight }) => {
-            let (avpkt, ecn) = ((*min).min(AVERAGE_PACKET_BYTES), if pipe.queue.ecn { " ecn harddrop" } else { "" });
+        QueueDiscipline::Red(RedConfig { min, max, probability, weight, hard_drop }) => {
+            let avpkt = (*min).min(AVERAGE_PACKET_BYTES);
+            let ecn = match (pipe.queue.ecn, hard_drop) {
+                (false, _) => "",
+                (true, true) => " ecn harddrop",
+                (true, false) => " ecn",
+            };
             let (burst, bits) = (burst(*weight, *min as f64 / avpkt as f64), pipe.rate.map_or(0, Rate::as_bits));
             return Some(format!(
                 "red limit {bytes} min {min} max {max} avpkt {avpkt} burst {burst} probability {probability} \

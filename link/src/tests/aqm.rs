@@ -22,7 +22,7 @@ fn pie() -> QueueDiscipline {
 }
 
 fn red() -> QueueDiscipline {
-    QueueDiscipline::Red(RedConfig { min: 15_000, max: 60_000, probability: 0.1, weight: 0.002 })
+    QueueDiscipline::Red(RedConfig { min: 15_000, max: 60_000, probability: 0.1, weight: 0.002, hard_drop: true })
 }
 
 fn ecn_field(is_capable: bool) -> EcnField {

@@ -43,7 +43,7 @@ fn discipline() -> impl Strategy<Value = QueueDiscipline> {
         Just(QueueDiscipline::DropTail),
         Just(QueueDiscipline::DropHead),
         Just(QueueDiscipline::CoDel(SHORT_CODEL)),
-        Just(QueueDiscipline::Red(RedConfig { min: 3_000, max: 20_000, probability: 0.2, weight: 0.1 })),
+        Just(QueueDiscipline::Red(RedConfig { min: 3_000, max: 20_000, probability: 0.2, weight: 0.1, hard_drop: true })),
         Just(QueueDiscipline::Pie(PieConfig { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 })),
         Just(QueueDiscipline::DualPi2(DualPi2Config {
             target: Span(MS),

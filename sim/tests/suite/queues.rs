@@ -7,7 +7,7 @@ use units::{Rate, Span};
 
 /// No early drop below 20 packets; so high an upper threshold that a slow start does not reach it.
 const RED: QueueDiscipline =
-    QueueDiscipline::Red(RedConfig { min: 30_000, max: 1_000_000, probability: 0.1, weight: 0.002 });
+    QueueDiscipline::Red(RedConfig { min: 30_000, max: 1_000_000, probability: 0.1, weight: 0.002, hard_drop: true });
 const TARGET: Span = Span::from_millis(5);
 const INTERVAL: Span = Span::from_millis(100);
 const CODEL: QueueDiscipline =

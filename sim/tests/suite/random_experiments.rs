@@ -227,7 +227,7 @@ impl Generator {
         let discipline = match self.between(0, 7) {
             0 => QueueDiscipline::DropTail,
             1 => QueueDiscipline::CoDel(codel),
-            2 => QueueDiscipline::Red(RedConfig { min: 5_000, max: 60_000, probability: 0.1, weight: 0.01 }),
+            2 => QueueDiscipline::Red(RedConfig { min: 5_000, max: 60_000, probability: 0.1, weight: 0.01, hard_drop: true }),
             3 => QueueDiscipline::Pie(PieConfig {
                 target: codel.target,
                 tupdate: self.millis(5, 15),

@@ -58,7 +58,7 @@ pub(crate) fn dependent() -> Vec<Dependent> {
         ("droptail", QueueDiscipline::DropTail),
         ("drophead", QueueDiscipline::DropHead),
         ("codel", QueueDiscipline::CoDel(CoDelConfig::DEFAULT)),
-        ("red", QueueDiscipline::Red(RedConfig { min: 0, max: 1, probability: 0.0, weight: 1.0 })),
+        ("red", QueueDiscipline::Red(RedConfig { min: 0, max: 1, probability: 0.0, weight: 1.0, hard_drop: true })),
         ("pie", QueueDiscipline::Pie(PieConfig::default())),
         ("dualpi2", QueueDiscipline::DualPi2(DualPi2Config::default())),
         ("fq-codel", QueueDiscipline::FqCodel(FqCodelConfig::default())),
@@ -131,6 +131,7 @@ fn queue() -> Vec<KeyDefault> {
         ("rtt", time(CakeConfig::default().rtt)),
         ("probability", json!(format!("{}%", RedConfig::PROBABILITY * 100.0))),
         ("weight", json!(RedConfig::WEIGHT)),
+        ("hard_drop", json!(true)),
     ];
     keys.map(|(key, value)| ("queue", key, value)).into()
 }

@@ -45,12 +45,14 @@ pub(crate) struct Queue {
     pub(crate) rtt: Option<Spanned<Time>>,
     /// RED: no early drop below this average.
     pub(crate) min: Option<Spanned<Size>>,
-    /// RED: always drop above this average.
+    /// RED: always drop or mark above this average.
     pub(crate) max: Option<Spanned<Size>>,
     /// RED: probability at `max`.
     pub(crate) probability: Option<Spanned<Percent>>,
     /// RED: weight of the newest sample in the average, 0 to 1.
     pub(crate) weight: Option<Spanned<f64>>,
+    /// RED: packets that could be marked are dropped above `max`. The recipe for DCTCP has false.
+    pub(crate) hard_drop: Option<Spanned<bool>>,
 }
 
 /// A queue discipline.

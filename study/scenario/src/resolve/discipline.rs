@@ -31,7 +31,7 @@ fn name_and_keys(discipline: file::Discipline) -> (&'static str, &'static [&'sta
         file::Discipline::DropTail => ("droptail", &[]),
         file::Discipline::DropHead => ("drophead", &[]),
         file::Discipline::CoDel => ("codel", &["target", "interval", "ce_threshold"]),
-        file::Discipline::Red => ("red", &["min", "max", "probability", "weight"]),
+        file::Discipline::Red => ("red", &["min", "max", "probability", "weight", "hard_drop"]),
         file::Discipline::Pie => ("pie", &["target", "tupdate", "alpha", "beta"]),
         file::Discipline::DualPi2 => {
             ("dualpi2", &["target", "tupdate", "alpha", "beta", "coupling_factor", "step_thresh", "classic_protection"])
@@ -59,7 +59,7 @@ fn refuse_keys_of_others(queue: &Queue) -> Result<(), Diagnostic> {
 }
 
 /// The keys that only some disciplines have, with their positions if the file has them.
-fn present_keys(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 16] {
+fn present_keys(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 17] {
     [
         ("target", span(&queue.target)),
         ("interval", span(&queue.interval)),
@@ -77,6 +77,7 @@ fn present_keys(queue: &Queue) -> [(&'static str, Option<Range<usize>>); 16] {
         ("max", span(&queue.max)),
         ("probability", span(&queue.probability)),
         ("weight", span(&queue.weight)),
+        ("hard_drop", span(&queue.hard_drop)),
     ]
 }
 
@@ -189,5 +190,6 @@ fn red(spanned: &Spanned<Queue>) -> Result<QueueDiscipline, Diagnostic> {
         max: max.get().0,
         probability: queue.probability.as_ref().map_or(RedConfig::PROBABILITY, |share| share.get().0),
         weight: queue.weight.as_ref().map_or(RedConfig::WEIGHT, |weight| *weight.get()),
+        hard_drop: queue.hard_drop.as_ref().is_none_or(|hard_drop| *hard_drop.get()),
     }))
 }

@@ -45,7 +45,7 @@ fn selector(table: &str, key: &str) -> &'static str {
         ("queue", "flows" | "quantum") => "fq-codel",
         ("queue", "coupling_factor" | "step_thresh" | "classic_protection") => "dualpi2",
         ("queue", "rtt") => "cake",
-        ("queue", "probability" | "weight") => "red",
+        ("queue", "probability" | "weight" | "hard_drop") => "red",
         ("tunnel", "kind" | "first" | "stray_packets") => "mpt",
         ("tunnel", "relay_congestion" | "relay_rate" | "relay_delay") => "relay",
         ("tunnel", _) => "ropewalk",
