@@ -139,5 +139,5 @@ fn flow(name: String, route: Route, start: Instant, algorithm: &str, multipath: 
         host: Box::<Host>::default(),
         multipath,
     };
-    Flow { name, route, start, start_within: Span::ZERO, stop: None, reverse: false, kind }
+    Flow { name, copy_of: None, route, start, start_within: Span::ZERO, stop: None, reverse: false, kind }
 }

@@ -26,6 +26,7 @@ pub(crate) fn pipe(rate: Rate, delay: Span, packets: u64) -> PipeConfig {
 pub(crate) fn bulk(name: &str, algorithm: &str) -> Flow {
     Flow {
         name: name.to_owned(),
+        copy_of: None,
         route: Route::Path(0),
         start: Instant::ZERO,
         start_within: Span::ZERO,

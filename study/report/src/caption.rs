@@ -1,5 +1,6 @@
 //! Captions of tables and figures, for the terminal and the page.
 
+use crate::copies;
 use crate::grid::Grid;
 use crate::layout::{Scope, Table};
 use crate::number::{format_number, name_with_unit_in};
@@ -15,7 +16,7 @@ pub(crate) fn caption(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     let value = table.columns.as_ref().map_or(String::new(), |_| value());
     let parts = [table.title.clone(), capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-    format!("{name}{mean}{panel}")
+    format!("{name}{mean}{panel}{}", copies::caption(study, table))
 }
 
 /// The name of a table: its title, or what it shows.

@@ -15,6 +15,7 @@ mod chart;
 mod claim;
 pub mod colour;
 mod compare;
+mod copies;
 mod cpu;
 mod csv;
 mod decimate;

@@ -105,7 +105,7 @@ pub(crate) fn name_and_unit(field: &str) -> (String, &'static str) {
     let known = UNITS.iter().find_map(|(suffix, unit)| Some((field_name.strip_suffix(suffix)?, *unit)));
     let (name, unit) = known.unwrap_or((field_name, ""));
     let name =
-        format!("{name} {component}").trim().replace('_', " ").replace("srtt", "smoothed RTT").replace("rtt", "RTT");
+        format!("{name} {component}").trim().replace(['_', '.'], " ").replace("srtt", "smoothed RTT").replace("rtt", "RTT");
     (name, unit)
 }
 

@@ -1,12 +1,13 @@
 //! The samples of a time series that are in a scope.
 
+use crate::copies;
 use crate::flow_record::FlowRecord;
 use crate::layout::Scope;
 use record::Run;
 
-/// The record that a scope names.
+/// The record that a scope names; of copies the first.
 pub(crate) fn flow_record<'r>(run: &'r Run, scope: &Scope) -> Option<FlowRecord<'r>> {
-    FlowRecord::of(run, scope.flow.as_deref())
+    FlowRecord::of(run, Some(copies::names(run, scope).first()?))
 }
 
 /// The samples of a column in the scope's time: instant in seconds, and value.

@@ -1,5 +1,6 @@
 //! The layout of a scenario, whose values are checked against what records and time series have.
 
+use crate::copies;
 use crate::layout::{self, BY_FLOW, FigureKind, Fit, Layout, Scope};
 use crate::value;
 use parse::{Error, suggest};
@@ -60,7 +61,7 @@ fn check_value(scenario: &Scenario, key: &str, name: &str, scope: &Scope) -> Res
         (false, true) => "a flow's result has",
         (false, false) => "a subflow's result has",
     };
-    let compared = value::baseline_values();
+    let (compared, name) = (value::baseline_values(), copies::split(name).0);
     if value::is_from_series(name) && scenario.cells.iter().any(|cell| cell.experiment.sample.is_none()) {
         return Err(scenario.error_at(key, &format!("`{name}` needs the time series"), "set `sample`"));
     }

@@ -1,6 +1,7 @@
 //! The values that tables, bars and claims show: numbers of a run, of a flow's or subflow's record, or of its time
 //! series.
 
+use crate::copies;
 use crate::estimate::Estimate;
 use crate::flow_record::{DROP_PERCENT, FlowRecord, percent};
 use crate::layout::Scope;
@@ -94,6 +95,17 @@ fn absolute_value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     if let Some((_, run_value)) = RUN_VALUES.iter().find(|(name, _)| *name == field) {
         return run_value(run);
     }
+    let (field, statistic) = copies::split(field);
+    let of_copy = |name: String| value_of_one(run, field, &Scope { flow: Some(name), ..scope.clone() });
+    match copies::names(run, scope) {
+        // The usual case, without a copy of the scope.
+        names if names.len() == 1 && scope.flow.as_ref() == names.first() => value_of_one(run, field, scope),
+        names => copies::summarise(names.into_iter().map(of_copy).collect::<Option<_>>()?, statistic),
+    }
+}
+
+/// The value of one flow or subflow.
+fn value_of_one(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     match field {
         VARIATION_PERCENT => variation_percent(run, scope),
         _ if load::NAMES.contains(&field) => load::value(run, field, scope),

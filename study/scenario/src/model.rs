@@ -79,6 +79,8 @@ pub struct Path {
 pub struct Flow {
     /// Name, unique.
     pub name: String,
+    /// The name without the copy's number, if the flow is one of several alike.
+    pub copy_of: Option<String>,
     /// The route of its packets.
     pub route: Route,
     /// The earliest start.

@@ -201,8 +201,12 @@ pub enum Test {
 pub struct Scope {
     /// Only cells with one of these values of a swept key; of [`BY_FLOW`], these flows and subflows.
     pub only: BTreeMap<String, Vec<String>>,
-    /// The flow, if not the first; `FLOW/PATH` is the subflow of an MPTCP flow over a path.
+    /// The flow, if not the first; `FLOW/PATH` is the subflow of an MPTCP flow over a path. Of a flow with copies, the name
+    /// without a number is all of them.
     pub flow: Option<String>,
+    /// The flows that have copies: where one of these is the first, all of its copies are meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copied: Vec<String>,
     /// Start of the time range, seconds.
     pub from_s: Option<f64>,
     /// End of the time range, seconds.

@@ -38,16 +38,21 @@ fn layout(scenario: &Scenario, sweep: &Sweep, file: &LayoutFile) -> Result<Layou
     })
 }
 
-/// The names of all flows and subflows, the latter as `FLOW/PATH`.
+/// The names of all flows and subflows, the latter as `FLOW/PATH`; of copies also the name of all.
 fn flows<'e>(experiments: impl Iterator<Item = &'e Experiment>) -> Vec<String> {
     let mut names = Vec::new();
     for experiment in experiments {
         for flow in &experiment.flows {
-            let name = |subflow: &Subflow| format!("{}/{}", flow.name, experiment.paths[subflow.path].name);
-            let flow_names = std::iter::once(flow.name.clone()).chain(flow.kind.subflows().iter().map(name));
-            names.extend(flow_names);
+            for name in flow.copy_of.iter().chain([&flow.name]) {
+                let of_path = |subflow: &Subflow| format!("{name}/{}", experiment.paths[subflow.path].name);
+                names.extend(std::iter::once(name.clone()).chain(flow.kind.subflows().iter().map(of_path)));
+            }
         }
     }
+    without_repeats(names)
+}
+
+fn without_repeats(mut names: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
@@ -63,6 +68,8 @@ fn key_use(key: &Spanned<String>) -> KeyUse<'_> {
 struct Context<'a> {
     sweep: &'a Sweep,
     flows: Vec<String>,
+    /// The flows that have copies.
+    copied: Vec<String>,
     /// Interval of the time series, nanoseconds.
     sample: Option<u64>,
 }
@@ -71,7 +78,8 @@ impl<'a> Context<'a> {
     fn new(scenario: &Scenario, sweep: &'a Sweep) -> Self {
         let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
         let sample = experiments().next().and_then(|experiment| experiment.sample).map(|sample| sample.0);
-        Self { sweep, flows: flows(experiments()), sample }
+        let copied = experiments().flat_map(|experiment| &experiment.flows).filter_map(|flow| flow.copy_of.clone());
+        Self { sweep, flows: flows(experiments()), copied: without_repeats(copied.collect()), sample }
     }
 
     fn fit(&self, given: &FitFile) -> Result<Option<Fit>, Diagnostic> {
@@ -193,7 +201,7 @@ impl<'a> Context<'a> {
     }
 
     fn scope(&self, given: &ScopeFile<'_>) -> Result<Option<Scope>, Diagnostic> {
-        let mut scope = Scope::default();
+        let mut scope = Scope { copied: self.copied.clone(), ..Scope::default() };
         for (key, values) in given.only {
             if !self.is_swept(key, &values.span())? {
                 continue;

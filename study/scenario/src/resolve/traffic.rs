@@ -60,12 +60,14 @@ pub(super) fn flows(
         let reverse = is_reverse(flow_table, route, tunnel)?;
         let firsts = (0..all_paths).step_by(paths_each.unwrap_or(all_paths).max(1));
         let hosts = paths_each.map(|_| firsts.clone().count() as u32);
+        let is_copied = hosts.is_some() || flow_table.count.is_some();
         for ((name, start), first) in copies(flow_table, hosts)?.into_iter().zip(firsts.cycle()) {
+            let copy_of = is_copied.then(|| flow_table.name.get().0.clone());
             let name = names.take("flow", &name, flow_table.name.span())?;
             let start_within = flow_table.start_within.map_or(Span::ZERO, |within| within.0);
             let stop = stop(flow_table, start + start_within)?;
             let (route, kind) = from_path(first, route, kind.clone());
-            flows.push(Flow { name, route, start, start_within, stop, reverse, kind });
+            flows.push(Flow { name, copy_of, route, start, start_within, stop, reverse, kind });
         }
     }
     Ok(flows)

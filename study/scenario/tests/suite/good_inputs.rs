@@ -129,7 +129,7 @@ fn bottleneck() -> Link {
         policer: None,
         queue: QueueConfig {
             limit: QueueLimit::Bytes(13_750),
-            discipline: QueueDiscipline::Red(RedConfig { min: 3000, max: 9000, probability: 0.1, weight: 0.01 }),
+            discipline: QueueDiscipline::Red(RedConfig { min: 3000, max: 9000, probability: 0.1, weight: 0.01, hard_drop: true }),
             ecn: false,
         },
         local: true,
@@ -204,6 +204,7 @@ fn flows() -> Vec<Flow> {
         start_within: Span::ZERO,
         reverse: false,
         name: name.into(),
+        copy_of: name.strip_suffix("-1").or_else(|| name.strip_suffix("-2")).map(str::to_owned),
         route: Route::Path(0),
         start,
         stop: None,
@@ -212,6 +213,7 @@ fn flows() -> Vec<Flow> {
     vec![
         Flow {
             name: "tcp".into(),
+            copy_of: None,
             route: Route::Tunnel,
             start: half_second,
             start_within: Span::ZERO,
