@@ -16,8 +16,8 @@ pub struct PipeConfig {
     pub grants: Option<GrantConfig>,
     /// Propagation delay.
     pub delay: Span,
-    /// Greatest extra delay; it is uniform in `0..=jitter` and does not reorder packets.
-    pub jitter: Span,
+    /// Random delay beside the propagation delay.
+    pub jitter: Jitter,
     /// Loss on the wire.
     pub loss: LossModel,
     /// Probability that a packet that is not lost arrives twice, at the same instant.
@@ -47,7 +47,7 @@ impl Default for PipeConfig {
             trace: None,
             grants: None,
             delay: Span::ZERO,
-            jitter: Span::ZERO,
+            jitter: Jitter::default(),
             loss: LossModel::None,
             duplicate: 0.0,
             corrupt: 0.0,
@@ -70,6 +70,54 @@ impl PipeConfig {
         let policer = self.policer.map(|policer| policer.rate);
         [self.rate, trace, policer].into_iter().flatten().min()
     }
+}
+
+/// Random delay of a wire, packet by packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Jitter {
+    /// How far it goes: the unit of the distribution.
+    pub span: Span,
+    /// Its distribution.
+    pub distribution: JitterDistribution,
+    /// Weight of the previous packet's draw in that of the next, 0 to 1 (netem's correlation, which narrows the
+    /// distribution).
+    pub correlation: f64,
+    /// Whether a packet with less delay overtakes those before it, as with netem without a rate.
+    pub reorders: bool,
+}
+
+/// Uniform from zero to this, without reordering.
+impl From<Span> for Jitter {
+    fn from(span: Span) -> Self {
+        Self { span, ..Self::default() }
+    }
+}
+
+impl Jitter {
+    /// The greatest delay that it adds.
+    #[must_use]
+    pub fn max(&self) -> Span {
+        match self.distribution {
+            JitterDistribution::Added | JitterDistribution::Uniform => self.span,
+            JitterDistribution::Normal | JitterDistribution::Pareto | JitterDistribution::ParetoNormal => self.span * 4,
+        }
+    }
+}
+
+/// The distribution of a [`Jitter`], in units of its span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterDistribution {
+    /// Uniform from 0 to 1.
+    #[default]
+    Added,
+    /// Uniform from -1 to 1, as netem's without a table.
+    Uniform,
+    /// Normal with the standard deviation 1 (netem's `normal`).
+    Normal,
+    /// Pareto's, with most packets early and few late by up to 4 (netem's `pareto`).
+    Pareto,
+    /// A quarter normal, three quarters Pareto's (netem's `paretonormal`).
+    ParetoNormal,
 }
 
 /// A token-bucket policer.

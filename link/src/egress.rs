@@ -110,13 +110,13 @@ impl<P: Packet> Egress<P> {
 
     /// Whether the wire duplicates, corrupts or reorders packets.
     pub(super) fn is_impaired(&self) -> bool {
-        self.impairments.is_some()
+        self.impairments.is_some() || self.wire.reorders()
     }
 
     /// Whether packets may overtake others on the wire.
     #[inline]
     pub(super) fn reorders(&self) -> bool {
-        self.impairments.as_ref().is_some_and(Impairments::reorders)
+        self.impairments.as_ref().is_some_and(Impairments::reorders) || self.wire.reorders()
     }
 
     #[inline]

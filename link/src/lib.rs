@@ -18,6 +18,7 @@ mod fair_queue;
 mod fifo;
 mod grants;
 mod impairments;
+mod jitter;
 mod limit;
 mod loss;
 mod packet;
@@ -35,8 +36,8 @@ mod wire;
 
 pub use codel::{CoDelAction, CoDelState};
 pub use config::{
-    CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig,
-    PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig,
+    CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, Jitter, JitterDistribution, LossModel,
+    PieConfig, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 pub use counters::LinkCounters;
 pub use packet::{EcnField, Forwarded, Packet, Verdict};

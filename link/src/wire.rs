@@ -3,25 +3,27 @@
 use crate::config::PipeConfig;
 use crate::counters::LinkCounters;
 use crate::impairments::{Impairment, Impairments};
+use crate::jitter::JitterSource;
 use crate::packet::Packet;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use units::{Instant, RngStream, Span};
 
 /// Packets in flight, in the order in which they were sent.
 ///
 /// The far end gets packets in that order: jitter, or a delay that gets shorter, lets one catch up with its predecessor
-/// but not overtake it. Only those that skip the delay arrive as soon as they depart.
+/// but not overtake it. Only those that skip the delay, and all where jitter reorders, arrive at a time of their own.
 #[derive(Debug)]
 pub(super) struct Wire<P> {
     delay: Span,
-    jitter: Span,
+    jitter: JitterSource,
     packets: VecDeque<WirePacket<P>>,
-    /// Whether packets have impairments; without, none of `first_number` and `undelayed` is kept.
+    /// Whether packets have impairments or overtake; without, none of `first_number` and `overtaking` is kept.
     is_impaired: bool,
     /// Number of the first of `packets`.
     first_number: u64,
-    /// Numbers of the packets in flight that skip the delay, in order.
-    undelayed: VecDeque<u64>,
+    /// Arrivals and numbers of the packets in flight that may overtake others, the earliest first.
+    overtaking: BinaryHeap<Reverse<(Instant, u64)>>,
     /// Time at which the last packet sent so far arrives.
     pub(super) last_arrival: Instant,
     delay_stage: Option<DelayStage>,
@@ -30,7 +32,7 @@ pub(super) struct Wire<P> {
 #[derive(Debug)]
 struct WirePacket<P> {
     departure: Instant,
-    /// Arrival in order; a packet that skips the delay arrives at its departure, and leaves an empty place until then.
+    /// Arrival in order; a packet that may overtake arrives earlier, and leaves an empty place until then.
     arrival: Instant,
     /// `None` for a packet that is transmitted but lost, or has arrived without delay.
     packet: Option<P>,
@@ -68,11 +70,11 @@ impl<P: Packet> Wire<P> {
         let delay_stage = |limit| DelayStage { limit: limit as usize, arrivals: VecDeque::new() };
         Self {
             delay: config.delay,
-            jitter: config.jitter,
+            is_impaired: Impairments::new(config).is_some() || config.jitter.reorders,
+            jitter: JitterSource::new(config.jitter),
             packets: VecDeque::new(),
-            is_impaired: Impairments::new(config).is_some(),
             first_number: 0,
-            undelayed: VecDeque::new(),
+            overtaking: BinaryHeap::new(),
             last_arrival: Instant::ZERO,
             delay_stage: config.wire_limit.map(delay_stage),
         }
@@ -82,17 +84,12 @@ impl<P: Packet> Wire<P> {
     #[inline]
     pub(super) fn next_arrival(&self) -> Instant {
         let in_order = self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival);
-        if self.is_impaired { in_order.min(self.next_undelayed_arrival()) } else { in_order }
+        if self.is_impaired { in_order.min(self.next_overtaking_arrival()) } else { in_order }
     }
 
     #[cold]
-    fn next_undelayed_arrival(&self) -> Instant {
-        self.first_undelayed().map_or(Instant::NEVER, |index| self.packets[index].departure)
-    }
-
-    /// Index of the first packet that skips the delay.
-    fn first_undelayed(&self) -> Option<usize> {
-        self.undelayed.front().map(|number| (number - self.first_number) as usize)
+    fn next_overtaking_arrival(&self) -> Instant {
+        self.overtaking.peek().map_or(Instant::NEVER, |Reverse((arrival, _))| *arrival)
     }
 
     /// Whether the delay stage is full at `departure`; called in the order of departures.
@@ -104,11 +101,8 @@ impl<P: Packet> Wire<P> {
     /// Adds a packet that leaves the transmitter at `departure`; `None` for one that is lost.
     #[inline]
     pub(super) fn send(&mut self, departure: Instant, packet: Option<P>, impairment: Impairment, rng: &mut RngStream) {
-        let is_delayed = packet.is_some() && !impairment.skips_delay;
-        if packet.is_some() && impairment.skips_delay {
-            self.undelayed.push_back(self.first_number + self.packets.len() as u64);
-        }
-        let arrival = self.arrival_of(departure, impairment.skips_delay, is_delayed, rng);
+        let number = packet.is_some().then_some(self.first_number + self.packets.len() as u64);
+        let arrival = self.arrival_of(departure, impairment.skips_delay, number, rng);
         self.packets.push_back(WirePacket { departure, arrival, packet, impairment });
     }
 
@@ -122,7 +116,7 @@ impl<P: Packet> Wire<P> {
         horizon: Instant,
         rng: &mut RngStream,
     ) -> Option<(P, Instant)> {
-        let arrival = self.arrival_of(departure, false, packet.is_some(), rng);
+        let arrival = self.arrival_of(departure, false, packet.is_some().then_some(0), rng);
         if arrival < horizon {
             debug_assert!(self.packets.is_empty(), "those before it arrive before the horizon, too");
             return Some((packet?, arrival));
@@ -137,9 +131,14 @@ impl<P: Packet> Wire<P> {
         self.packets.push_back(WirePacket { departure, arrival, packet, impairment: Impairment::default() });
     }
 
+    /// Whether jitter lets packets overtake others.
+    pub(super) fn reorders(&self) -> bool {
+        self.jitter.reorders()
+    }
+
     /// Whether there is but a delay.
     pub(super) fn is_plain(&self) -> bool {
-        self.jitter == Span::ZERO && self.delay_stage.is_none() && !self.is_impaired
+        self.jitter.is_none() && self.delay_stage.is_none() && !self.is_impaired
     }
 
     /// Arrival of the next packet, on a [plain](Self::is_plain) wire.
@@ -177,12 +176,13 @@ impl<P: Packet> Wire<P> {
     #[cold]
     fn receive_impaired(&mut self, now: Instant, counters: &mut LinkCounters) -> Option<P> {
         while self.next_arrival() <= now {
-            let first_undelayed = self.first_undelayed().filter(|index| self.packets[*index].departure <= now);
-            let entry = self.packets.get_mut(first_undelayed.unwrap_or(0))?;
+            let first = self.overtaking.peek().filter(|Reverse((arrival, _))| *arrival <= now);
+            let index = first.map(|Reverse((_, number))| (number - self.first_number) as usize);
+            let entry = self.packets.get_mut(index.unwrap_or(0))?;
             let taken = entry.take(counters);
             if entry.packet.is_none() {
-                match first_undelayed {
-                    Some(_) => drop(self.undelayed.pop_front()),
+                match index {
+                    Some(_) => drop(self.overtaking.pop()),
                     None => self.remove_first(),
                 }
             }
@@ -212,7 +212,7 @@ impl<P: Packet> Wire<P> {
     /// Removes all packets; returns those that would have arrived.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = P> {
         self.last_arrival = Instant::ZERO;
-        self.undelayed.clear();
+        self.overtaking.clear();
         if let Some(delay_stage) = &mut self.delay_stage {
             delay_stage.arrivals.clear();
         }
@@ -246,29 +246,49 @@ impl<P: Packet> Wire<P> {
                 .map(|packet| packet.arrival)
                 .collect();
         }
+        let first_number = self.first_number;
+        self.overtaking.retain(|Reverse((_, number))| *number < first_number + first as u64);
         for index in first..self.packets.len() {
             let WirePacket { departure, ref packet, impairment, .. } = self.packets[index];
-            let is_delayed = packet.is_some() && !impairment.skips_delay;
-            self.packets[index].arrival = self.arrival_of(departure, impairment.skips_delay, is_delayed, rng);
+            let number = packet.is_some().then_some(first_number + index as u64);
+            self.packets[index].arrival = self.arrival_of(departure, impairment.skips_delay, number, rng);
         }
     }
 
-    /// Arrival in order of a packet; `is_delayed` if it occupies the delay stage.
+    /// Arrival in order of a packet, with its number; none if it is lost.
     #[inline]
-    fn arrival_of(&mut self, departure: Instant, skips_delay: bool, is_delayed: bool, rng: &mut RngStream) -> Instant {
+    fn arrival_of(
+        &mut self,
+        departure: Instant,
+        skips_delay: bool,
+        number: Option<u64>,
+        rng: &mut RngStream,
+    ) -> Instant {
         if skips_delay {
+            self.overtaking.extend(number.map(|number| Reverse((departure, number))));
             return departure.max(self.last_arrival);
         }
-        let jitter = if self.jitter == Span::ZERO { 0 } else { rng.below(self.jitter.0.saturating_add(1)) };
-        self.last_arrival = (departure + self.delay + Span(jitter)).max(self.last_arrival);
-        if let (Some(delay_stage), true) = (&mut self.delay_stage, is_delayed) {
-            delay_stage.arrivals.push_back(self.last_arrival);
+        let arrival = departure + self.jitter.delay(self.delay, rng);
+        self.last_arrival = arrival.max(self.last_arrival);
+        if let Some(number) = number {
+            if self.jitter.reorders() {
+                self.overtaking.push(Reverse((arrival, number)));
+            }
+            if let Some(delay_stage) = &mut self.delay_stage {
+                delay_stage.push(if self.jitter.reorders() { arrival } else { self.last_arrival });
+            }
         }
         self.last_arrival
     }
 }
 
 impl DelayStage {
+    /// Adds a packet; nearly always it is the last.
+    fn push(&mut self, arrival: Instant) {
+        let index = self.arrivals.iter().rposition(|other| *other <= arrival).map_or(0, |last| last + 1);
+        self.arrivals.insert(index, arrival);
+    }
+
     fn is_full(&mut self, departure: Instant) -> bool {
         while self.arrivals.front().is_some_and(|arrival| *arrival <= departure) {
             self.arrivals.pop_front();

@@ -28,7 +28,8 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
     let mut flows: Vec<Flow> = (0..experiment.flows.len()).map(|index| flow(&engine, index)).collect();
     let subflows = (0..experiment.flows.len()).flat_map(|flow| subflows(&engine, experiment, flow)).collect();
     let fairness = fairness(&engine, &mut flows);
-    let paths: Vec<Path> = (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &utilisation)).collect();
+    let paths: Vec<Path> =
+        (0..experiment.paths.len()).map(|index| path(&engine, experiment, index, &utilisation)).collect();
     let controller_failures = controller_failures(&mut engine);
     let tunnel = tunnel(&engine);
     let digest = digest(engine.digest, &flows, &paths);

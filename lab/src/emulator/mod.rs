@@ -15,8 +15,8 @@
 mod shape;
 mod tap;
 
-pub(crate) use shape::Change;
 pub use shape::Shape;
+pub(crate) use shape::{Change, DISTRIBUTIONS};
 
 use link::{EcnField, Packet, Pipe};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

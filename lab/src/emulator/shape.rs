@@ -1,6 +1,9 @@
 //! The shape of a link in words: `rate=100mbit delay=10ms jitter=8ms loss=0.5% queue=60ms mtu=1400`.
 
-use link::{LossModel, Pipe, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
+use link::{
+    Jitter, JitterDistribution, LossModel, Pipe, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit,
+    RedConfig,
+};
 use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +38,8 @@ impl Shape {
     /// Whether the token bucket filter of `tc` can do all of it.
     pub(crate) fn is_rate_only(&self) -> bool {
         let Self { pipe, mtu, .. } = self;
-        let no_delay_or_loss = (pipe.delay, pipe.jitter) == (Span::ZERO, Span::ZERO) && pipe.loss == LossModel::None;
+        let no_delay_or_loss =
+            (pipe.delay, pipe.jitter.span) == (Span::ZERO, Span::ZERO) && pipe.loss == LossModel::None;
         no_delay_or_loss
             && (pipe.duplicate, pipe.corrupt, pipe.reorder) == (0.0, 0.0, 0.0)
             && mtu.is_none()
@@ -51,7 +55,7 @@ impl Shape {
         match key {
             "rate" => pipe.rate = Some(BitRate::parse(value)?.0),
             "delay" => pipe.delay = Time::parse(value)?.0,
-            "jitter" => pipe.jitter = Time::parse(value)?.0,
+            "jitter" => pipe.jitter = jitter(value)?,
             "loss" => pipe.loss = loss(value)?,
             "duplicate" => pipe.duplicate = Percent::parse(value)?.0,
             "corrupt" => pipe.corrupt = Percent::parse(value)?.0,
@@ -124,6 +128,33 @@ impl Change {
     }
 }
 
+/// `8ms`, or `8ms:normal:0.25:reorder`: span, distribution, correlation, and whether packets overtake others.
+fn jitter(value: &str) -> Result<Jitter, String> {
+    let mut words = value.split(':');
+    let jitter = Jitter::from(Time::parse(words.next().unwrap_or_default())?.0);
+    let Some(name) = words.next() else { return Ok(jitter) };
+    let named = |(_, known): &&(JitterDistribution, &str)| *known == name;
+    let distribution = DISTRIBUTIONS.iter().find(named).map(|(distribution, _)| *distribution);
+    let correlation = words.next().and_then(|share| share.parse().ok()).filter(|share| (0.0..=1.0).contains(share));
+    match (distribution, correlation, words.next(), words.next()) {
+        (Some(distribution), Some(correlation), order @ (None | Some("reorder")), None) => {
+            Ok(Jitter { distribution, correlation, reorders: order.is_some(), ..jitter })
+        }
+        _ => Err(format!(
+            "`{value}`: jitter is SPAN, or SPAN:DISTRIBUTION:CORRELATION[:reorder], `8ms:normal:0.25:reorder`"
+        )),
+    }
+}
+
+/// The distributions of jitter, by netem's names.
+pub(crate) const DISTRIBUTIONS: [(JitterDistribution, &str); 5] = [
+    (JitterDistribution::Added, "added"),
+    (JitterDistribution::Uniform, "uniform"),
+    (JitterDistribution::Normal, "normal"),
+    (JitterDistribution::Pareto, "pareto"),
+    (JitterDistribution::ParetoNormal, "paretonormal"),
+];
+
 fn limit(value: &str) -> Result<QueueLimit, String> {
     match QueueSize::parse(value)? {
         QueueSize::Packets(packets) => Ok(QueueLimit::Packets(packets)),
@@ -166,7 +197,7 @@ mod tests {
                 .parse()
                 .unwrap();
         assert_eq!(shape.pipe.rate, Some(units::Rate::from_mbit(30)));
-        assert_eq!((shape.pipe.delay, shape.pipe.jitter), (Span::from_millis(40), Span::from_millis(8)));
+        assert_eq!((shape.pipe.delay, shape.pipe.jitter), (Span::from_millis(40), Span::from_millis(8).into()));
         let red = RedConfig { min: 25_000, max: 75_000, probability: 0.1, weight: 0.002, hard_drop: true };
         let shape_with_red: Shape = "rate=20mbit queue=300p red=25000:75000:0.1:0.002".parse().unwrap();
         assert!(shape_with_red.pipe.queue.discipline == QueueDiscipline::Red(red) && !shape_with_red.is_rate_only());

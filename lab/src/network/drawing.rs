@@ -58,8 +58,8 @@ fn pipe(pipe: &PipeConfig) -> String {
     if pipe.delay > Span::ZERO {
         words.push(time(pipe.delay));
     }
-    if pipe.jitter > Span::ZERO {
-        words.push(format!("jitter {}", time(pipe.jitter)));
+    if pipe.jitter.span > Span::ZERO {
+        words.push(format!("jitter {}", time(pipe.jitter.span)));
     }
     match pipe.loss {
         LossModel::Random(share) => words.push(format!("loss {} %", share * 100.0)),

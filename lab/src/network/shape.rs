@@ -6,9 +6,10 @@
 
 use super::topology::{Hop, Interface};
 use super::{Environment, MTU, Network, uplink};
+use crate::emulator::DISTRIBUTIONS;
 use link::{
-    CakeConfig, CoDelConfig, FqCodelConfig, LossModel, PieConfig, PipeConfig, PolicerConfig, QueueDiscipline,
-    QueueLimit, RedConfig,
+    CakeConfig, CoDelConfig, FqCodelConfig, Jitter, JitterDistribution, LossModel, PieConfig, PipeConfig,
+    PolicerConfig, QueueDiscipline, QueueLimit, RedConfig,
 };
 use scenario::model::{Change, Directions, Link};
 use units::{Rate, Span};
@@ -127,10 +128,7 @@ impl Network<'_> {
     fn netem(&self, i: usize, forward: bool, pipe: &PipeConfig, verb: &str) -> String {
         let (netns, device) = self.netem_at(i, forward);
         let limit = pipe.wire_limit.unwrap_or(1_000_000);
-        // netem's jitter goes both ways from the delay; the scenario's only adds.
-        let half_jitter = pipe.jitter.as_nanos() as f64 / 2e3;
-        let delay = pipe.delay.as_nanos() as f64 / 1e3 + half_jitter;
-        let jitter = if half_jitter > 0.0 { format!(" {half_jitter}us") } else { String::new() };
+        let (delay, jitter) = netem_delay(pipe);
         let loss = match pipe.loss {
             LossModel::Random(share) => format!(" loss random {}%", share * 100.0),
             // netem names the states' exits first, then what the bad one loses, then what the good one keeps.
@@ -144,8 +142,12 @@ impl Network<'_> {
         let impairments: String = impairments(pipe).iter().map(argument).collect();
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         // With a rate, and be it without effect, netem keeps packets in order.
-        let unlimited = if half_jitter > 0.0 { format!(" rate {IN_ORDER}") } else { String::new() };
-        let rate = pipe.rate.map_or(unlimited, |rate| format!(" rate {}bit {overhead}", rate.as_bits()));
+        let rate = match pipe.rate {
+            _ if pipe.jitter.reorders => String::new(),
+            Some(rate) => format!(" rate {}bit {overhead}", rate.as_bits()),
+            None if jitter.is_empty() => String::new(),
+            None => format!(" rate {IN_ORDER}"),
+        };
         format!(
             "tc -n {netns} qdisc {verb} dev {device} root netem limit {limit} delay {delay}us{jitter}{loss}{impairments}{rate}"
         )
@@ -189,7 +191,7 @@ impl Network<'_> {
         let link = &self.experiment.links[i];
         let needs_emulation = |pipe: &PipeConfig| {
             let is_lossy = pipe.loss != LossModel::None || !impairments(pipe).is_empty();
-            pipe.delay > MAX_IGNORED_DELAY || pipe.jitter > Span::ZERO || is_lossy || self.emulates_queue(pipe)
+            pipe.delay > MAX_IGNORED_DELAY || pipe.jitter.span > Span::ZERO || is_lossy || self.emulates_queue(pipe)
         };
         let changes = self.experiment.events.iter().any(|event| event.link == i);
         !self.environment.netem && (needs_emulation(&link.forward) || needs_emulation(&link.reverse) || changes)
@@ -219,7 +221,7 @@ impl Network<'_> {
     fn emulator_arguments(&self, pipe: &PipeConfig) -> String {
         let word = |(name, share): &(&str, f64)| format!(" {name}={}%", share * 100.0);
         let impairments: String = impairments(pipe).iter().map(word).collect();
-        let (delay, jitter, loss) = (time(pipe.delay), time(pipe.jitter), percent(pipe.loss));
+        let (delay, jitter, loss) = (time(pipe.delay), emulated_jitter(pipe.jitter), percent(pipe.loss));
         let QueueDiscipline::Red(RedConfig { min, max, probability, weight, .. }) = pipe.queue.discipline else {
             return format!("delay={delay} jitter={jitter} loss={loss}{impairments}");
         };
@@ -262,7 +264,7 @@ impl Network<'_> {
                 QueueLimit::Bytes(bytes) => bytes,
                 QueueLimit::Time(span) => pipe.rate.map_or(0, |rate| rate.bytes_in(span)),
             };
-            pipe.delay + pipe.jitter + pipe.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
+            pipe.delay + pipe.jitter.max() + pipe.rate.map_or(Span::ZERO, |rate| rate.time_for(bytes))
         };
         let path_drain =
             |p: usize| self.experiment.paths[p].links.iter().map(link_drain).fold(Span::ZERO, |a, b| a + b);
@@ -349,6 +351,41 @@ fn pipe(link: &Link, forward: bool) -> &PipeConfig {
 fn impairments(pipe: &PipeConfig) -> Vec<(&'static str, f64)> {
     let all = [("duplicate", pipe.duplicate), ("corrupt", pipe.corrupt), ("reorder", pipe.reorder)];
     all.into_iter().filter(|(_, share)| *share > 0.0).collect()
+}
+
+/// netem's delay, microseconds, and the words for its jitter.
+fn netem_delay(pipe: &PipeConfig) -> (f64, String) {
+    let Jitter { span, distribution, correlation, reorders } = pipe.jitter;
+    let us = |span: Span| span.as_nanos() as f64 / 1e3;
+    // netem's goes both ways from the delay; one that only adds is half as long from its middle.
+    let is_added = distribution == JitterDistribution::Added;
+    let (middle, span) = if is_added { (us(span) / 2.0, us(span) / 2.0) } else { (0.0, us(span)) };
+    // Without netem's rate, which keeps the order, the time of a full packet's transmission is a part of the delay.
+    let transmission =
+        pipe.rate.filter(|_| reorders).map_or(0.0, |rate| us(rate.time_for(u64::from(MTU + pipe.overhead))));
+    let delay = us(pipe.delay) + middle + transmission;
+    if span == 0.0 {
+        return (delay, String::new());
+    }
+    let correlation = if correlation > 0.0 { format!(" {}%", correlation * 100.0) } else { String::new() };
+    let table = match distribution {
+        JitterDistribution::Added | JitterDistribution::Uniform => String::new(),
+        _ => format!(" distribution {}", distribution_name(distribution)),
+    };
+    (delay, format!(" {span}us{correlation}{table}"))
+}
+
+fn distribution_name(distribution: JitterDistribution) -> &'static str {
+    DISTRIBUTIONS.iter().find(|(known, _)| *known == distribution).map_or("", |(_, name)| name)
+}
+
+/// Jitter in the words of the emulator.
+fn emulated_jitter(jitter: Jitter) -> String {
+    if jitter == Jitter::from(jitter.span) {
+        return time(jitter.span);
+    }
+    let order = if jitter.reorders { ":reorder" } else { "" };
+    format!("{}:{}:{}{order}", time(jitter.span), distribution_name(jitter.distribution), jitter.correlation)
 }
 
 fn time(span: Span) -> String {

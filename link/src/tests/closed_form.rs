@@ -130,10 +130,43 @@ fn a_lost_packet_is_transmitted() {
     assert_eq!((pipe.counters().lost, pipe.counters().busy_ns), (3, 480 * US));
 }
 
+/// Packets each millisecond with a delay of 10 ms, 8 ms more or less: each arrives when its own delay is over.
+#[test]
+fn jitter_that_reorders_delays_each_packet_for_itself() {
+    let jitter = Jitter {
+        span: Span::from_millis(8),
+        distribution: JitterDistribution::Uniform,
+        reorders: true,
+        ..Jitter::default()
+    };
+    let mut pipe = pipe(&PipeConfig { rate: None, jitter, ..link() });
+    let mut arrived = Vec::new();
+    for k in 0..20_000 {
+        pipe.enqueue(Instant(k * MS), packet(k, 1500));
+        arrived.extend(arrivals(&mut pipe, (k + 1) * MS - 1));
+    }
+    arrived.extend(arrivals(&mut pipe, u64::MAX - 1));
+    assert_eq!(arrived.len(), 20_000);
+    let delays: Vec<f64> = arrived.iter().map(|(time, packet)| (time - packet.number * MS) as f64 / 1e6).collect();
+    assert!(delays.iter().all(|delay| (2.0..=18.0).contains(delay)));
+    // Uniform: the mean and the variance of the delays, each within five standard errors.
+    let n = delays.len() as f64;
+    let mean = delays.iter().sum::<f64>() / n;
+    let variance = delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / n;
+    assert!((mean - 10.0).abs() < 5.0 * (256.0 / 12.0 / n).sqrt(), "{mean}");
+    assert!((variance - 256.0 / 12.0).abs() < 5.0 * 256.0 / (180.0 * n).sqrt(), "{variance}");
+    // The next packet overtakes where its draw is more than 1/16 of the range below: (1 - 1/16)^2 / 2 of them.
+    let mut delay_of: Vec<f64> = vec![0.0; arrived.len()];
+    arrived.iter().zip(&delays).for_each(|((_, packet), delay)| delay_of[packet.number as usize] = *delay);
+    let overtaken = delay_of.windows(2).filter(|pair| pair[1] + 1.0 < pair[0]).count() as f64 / n;
+    let expected = (15.0f64 / 16.0).powi(2) / 2.0;
+    assert!((overtaken - expected).abs() < 5.0 * (0.25 / n).sqrt(), "{overtaken} for {expected}");
+}
+
 #[test]
 fn jitter_is_uniform_and_never_reorders() {
     let jitter = Span::from_millis(4);
-    let config = PipeConfig { rate: None, jitter, ..link() };
+    let config = PipeConfig { rate: None, jitter: jitter.into(), ..link() };
     let mut spaced_pipe = pipe(&config);
     let extra_delays: Vec<f64> = (0..100_000)
         .map(|k| {
@@ -190,8 +223,14 @@ fn the_utilisation_of_a_trace_is_of_what_it_could_carry_until_then() {
     let trace = RateTrace { opportunities: opportunities.into(), period_ms: 100_000 };
     for discipline in [QueueDiscipline::DropTail, codel_without_drops()] {
         let queue = QueueConfig { discipline, ..link().queue };
-        let mut pipe =
-            pipe(&PipeConfig { rate: None, trace: Some(trace.clone()), overhead: 0, delay: Span::ZERO, queue, ..link() });
+        let mut pipe = pipe(&PipeConfig {
+            rate: None,
+            trace: Some(trace.clone()),
+            overhead: 0,
+            delay: Span::ZERO,
+            queue,
+            ..link()
+        });
         burst(&mut pipe, 0, 6);
         arrivals(&mut pipe, 1000 * MS);
         let utilisation: Vec<f64> = [60, 120, 500].map(|ms| pipe.utilisation(Instant(ms * MS))).into();

@@ -43,7 +43,13 @@ fn discipline() -> impl Strategy<Value = QueueDiscipline> {
         Just(QueueDiscipline::DropTail),
         Just(QueueDiscipline::DropHead),
         Just(QueueDiscipline::CoDel(SHORT_CODEL)),
-        Just(QueueDiscipline::Red(RedConfig { min: 3_000, max: 20_000, probability: 0.2, weight: 0.1, hard_drop: true })),
+        Just(QueueDiscipline::Red(RedConfig {
+            min: 3_000,
+            max: 20_000,
+            probability: 0.2,
+            weight: 0.1,
+            hard_drop: true
+        })),
         Just(QueueDiscipline::Pie(PieConfig { target: Span(MS), tupdate: Span(MS), alpha: 2.0, beta: 2.0 })),
         Just(QueueDiscipline::DualPi2(DualPi2Config {
             target: Span(MS),
@@ -72,7 +78,7 @@ fn is_fair(config: &PipeConfig) -> bool {
 
 fn config() -> impl Strategy<Value = PipeConfig> {
     let trace = RateTrace { opportunities: [0, 1, 1, 4, 9].into(), period_ms: 9 };
-    let wire = (0..20 * MS, prop_oneof![Just(0), 0..5 * MS], proptest::option::of(1..40u32), 0..40u32);
+    let wire = (0..20 * MS, (prop_oneof![Just(0), 0..5 * MS], any::<bool>()), proptest::option::of(1..40u32), 0..40u32);
     let loss = LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
     let loss = prop_oneof![Just(LossModel::None), Just(loss)];
     let share = || prop_oneof![3 => Just(0.0), 1 => Just(0.2)];
@@ -88,7 +94,8 @@ fn config() -> impl Strategy<Value = PipeConfig> {
         |(rate_or_trace, wire, (loss, (duplicate, corrupt, reorder)), policer, limit, discipline, ecn)| {
             let (delay, jitter, wire_limit, overhead) = wire;
             let queue = QueueConfig { limit, discipline, ecn };
-            let (delay, jitter) = (Span(delay), Span(jitter));
+            let (span, reorders) = (Span(jitter.0), jitter.1);
+            let (delay, jitter) = (Span(delay), Jitter { span, reorders, ..Jitter::default() });
             PipeConfig {
                 rate: rate_or_trace.0,
                 trace: rate_or_trace.1,
@@ -220,7 +227,7 @@ proptest! {
         prop_assert!(run.arrived.is_sorted_by_key(|(time, _)| *time));
         for flow in 0..3 {
             let of_flow = |packet: &TestPacket| packet.flow == flow || !is_fair(&config);
-            if config.reorder > 0.0 {
+            if config.reorder > 0.0 || config.jitter.reorders {
                 continue;
             }
             let numbers = run.arrived.iter().map(|(_, packet)| packet).filter(|packet| of_flow(packet)).map(|p| p.number);
@@ -248,7 +255,7 @@ proptest! {
 
     #[test]
     fn forwarded_packets_arrive_when_enqueued_ones_do(config in config(), steps in steps()) {
-        let config = PipeConfig { duplicate: 0.0, corrupt: 0.0, reorder: 0.0, ..config };
+        let config = PipeConfig { duplicate: 0.0, corrupt: 0.0, reorder: 0.0, jitter: config.jitter.span.into(), ..config };
         prop_assume!(pipe(&config).forwards());
         let mut run = Run::new(&config);
         steps.iter().for_each(|step| run.step(step));
@@ -303,7 +310,7 @@ fn same_as_drop_tail(config: &PipeConfig, steps: &[Step], queue: QueueConfig) ->
     let run_with = |queue| {
         // A new rate redraws jitter, but not loss and the drops of the delay stage, of an enqueue-managed queue.
         let (loss, jitter, wire_limit, duplicate, corrupt, reorder) =
-            (LossModel::None, Span::ZERO, None, 0.0, 0.0, 0.0);
+            (LossModel::None, Jitter::default(), None, 0.0, 0.0, 0.0);
         Run::new(&PipeConfig { queue, loss, jitter, wire_limit, duplicate, corrupt, reorder, ..config.clone() })
     };
     let (mut enqueue_aqm, mut dequeue_aqm) =

@@ -9,7 +9,7 @@ use units::{Rate, Span};
 
 /// A link of 20 Mbit/s with a round trip of 40 ms, 65 packets, and this queue.
 fn link(packets: u64, jitter: Span) -> PipeConfig {
-    PipeConfig { jitter, ..pipe(Rate::from_mbit(20), Span::from_millis(20), packets) }
+    PipeConfig { jitter: jitter.into(), ..pipe(Rate::from_mbit(20), Span::from_millis(20), packets) }
 }
 
 fn copa(name: &str, competitive: &str) -> Flow {

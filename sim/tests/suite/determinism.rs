@@ -9,7 +9,7 @@ use units::{Instant, Rate, Span};
 fn lossy() -> Experiment {
     let pipe = PipeConfig {
         loss: LossModel::Random(0.001),
-        jitter: Span::from_micros(300),
+        jitter: Span::from_micros(300).into(),
         duplicate: 0.001,
         corrupt: 0.001,
         reorder: 0.001,

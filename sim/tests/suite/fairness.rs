@@ -11,7 +11,7 @@ fn two_flows(algorithm: &str, delays: [u64; 2], seconds: u64) -> Experiment {
     for (index, delay) in delays.into_iter().enumerate() {
         let mut access = pipe(Rate::from_mbit(1000), Span::from_millis(delay), 10_000);
         // Beats of two deterministic flows on one queue are no property of the algorithm (Floyd and Jacobson 1991).
-        access.jitter = Span::from_micros(500);
+        access.jitter = Span::from_micros(500).into();
         add_path(&mut experiment, [&format!("access {index}"); 2], access, &[0]);
         experiment.flows[index].route = Route::Path(index + 1);
     }

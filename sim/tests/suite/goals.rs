@@ -21,7 +21,7 @@ fn mptcp(algorithm: &str) -> Flow {
 fn beside_reno(algorithm: &str) -> f64 {
     let mut link = pipe(Rate::from_mbit(20), Span::from_millis(10), 34);
     // Beats of deterministic flows on one queue are no property of the algorithm (Floyd and Jacobson 1991).
-    link.jitter = Span::from_micros(500);
+    link.jitter = Span::from_micros(500).into();
     let mut experiment = one_link("reno", link, 120);
     experiment.paths.push(Path { name: "second".to_owned(), ..experiment.paths[0].clone() });
     experiment.flows.push(mptcp(algorithm));

@@ -11,7 +11,7 @@ use units::{Instant, Rate, Span};
 fn link(delay_ms: u64) -> PipeConfig {
     // Beats of deterministic flows on one queue are no property of the algorithm (Floyd and Jacobson 1991).
     let jitter = Span::from_micros(500);
-    PipeConfig { jitter, ..pipe(Rate::from_mbit(20), Span::from_millis(delay_ms), 400) }
+    PipeConfig { jitter: jitter.into(), ..pipe(Rate::from_mbit(20), Span::from_millis(delay_ms), 400) }
 }
 
 /// Packets of 1538 bytes on the wire in 60 ms.

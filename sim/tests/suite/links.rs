@@ -25,8 +25,10 @@ fn tcp_fills_a_trace_link() {
 /// Jitter lets a packet catch up with the one before but not overtake it.
 #[test]
 fn jitter_on_both_ways_does_not_look_like_reordering() {
-    let jittery =
-        PipeConfig { jitter: Span::from_millis(15), ..pipe(Rate::from_mbit(50), Span::from_millis(10), 100_000) };
+    let jittery = PipeConfig {
+        jitter: Span::from_millis(15).into(),
+        ..pipe(Rate::from_mbit(50), Span::from_millis(10), 100_000)
+    };
     for algorithm in ["reno", "cubic", "bbr"] {
         let mut experiment = one_link(algorithm, jittery.clone(), 20);
         experiment.links[0].reverse.jitter = jittery.jitter;
@@ -53,7 +55,7 @@ fn an_overloaded_trace_link_uses_each_of_its_opportunities() {
 #[test]
 fn a_chain_of_links_carries_the_same_with_an_event_for_each_hop_and_without() {
     let hop = |mbit, packets| PipeConfig {
-        jitter: Span::from_micros(700),
+        jitter: Span::from_micros(700).into(),
         ..pipe(Rate::from_mbit(mbit), Span::from_millis(7), packets)
     };
     let [near, bottleneck, far] = [hop(1000, 500), hop(40, 60), hop(200, 100)];

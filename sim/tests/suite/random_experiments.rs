@@ -3,7 +3,7 @@
 
 use crate::common::{self, application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{
-    CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, LossModel, PieConfig, PipeConfig,
+    CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, Jitter, LossModel, PieConfig, PipeConfig,
     PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig,
 };
 use scenario::model::{
@@ -227,7 +227,13 @@ impl Generator {
         let discipline = match self.between(0, 7) {
             0 => QueueDiscipline::DropTail,
             1 => QueueDiscipline::CoDel(codel),
-            2 => QueueDiscipline::Red(RedConfig { min: 5_000, max: 60_000, probability: 0.1, weight: 0.01, hard_drop: true }),
+            2 => QueueDiscipline::Red(RedConfig {
+                min: 5_000,
+                max: 60_000,
+                probability: 0.1,
+                weight: 0.01,
+                hard_drop: true,
+            }),
             3 => QueueDiscipline::Pie(PieConfig {
                 target: codel.target,
                 tupdate: self.millis(5, 15),
@@ -268,7 +274,8 @@ impl Generator {
 
     fn pipe(&mut self, queue: QueueConfig) -> PipeConfig {
         let trace = self.chance(0.1).then(|| RateTrace { opportunities: [0, 3, 3, 4, 9].into(), period_ms: 10 });
-        let jitter = if self.chance(0.3) { self.millis(0, 10) } else { Span::ZERO };
+        let span = if self.chance(0.3) { self.millis(0, 10) } else { Span::ZERO };
+        let jitter = Jitter { span, reorders: self.chance(0.3), ..Jitter::default() };
         let loss = match self.between(0, 3) {
             0 => LossModel::Random(0.02),
             1 => LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },

@@ -169,7 +169,7 @@ proptest! {
     ) {
         let pipe = |index: usize| PipeConfig {
             loss: LossModel::Random(loss[index]),
-            jitter: Span::from_millis(jitter_ms),
+            jitter: Span::from_millis(jitter_ms).into(),
             duplicate,
             corrupt,
             ..link(mbit[index], delay_ms[index])

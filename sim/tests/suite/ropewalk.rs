@@ -29,7 +29,7 @@ fn link(mbit: u64, delay_ms: u64) -> PipeConfig {
 fn over_lossy_jittery_paths_everything_arrives_once_and_in_order() {
     let lossy = |mbit, delay, loss| PipeConfig {
         loss: LossModel::Random(loss),
-        jitter: Span::from_millis(8),
+        jitter: Span::from_millis(8).into(),
         ..link(mbit, delay)
     };
     // CUBIC's window is some 11 packets at 1 % of loss: 5 Mbit/s at 25 ms.

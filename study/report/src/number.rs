@@ -104,8 +104,11 @@ pub(crate) fn name_and_unit(field: &str) -> (String, &'static str) {
     let (field_name, component) = field.split_once('.').unwrap_or((field, ""));
     let known = UNITS.iter().find_map(|(suffix, unit)| Some((field_name.strip_suffix(suffix)?, *unit)));
     let (name, unit) = known.unwrap_or((field_name, ""));
-    let name =
-        format!("{name} {component}").trim().replace(['_', '.'], " ").replace("srtt", "smoothed RTT").replace("rtt", "RTT");
+    let name = format!("{name} {component}")
+        .trim()
+        .replace(['_', '.'], " ")
+        .replace("srtt", "smoothed RTT")
+        .replace("rtt", "RTT");
     (name, unit)
 }
 

@@ -19,7 +19,7 @@ pub(crate) use pipe::{Grants, Handover, Policer, RateWalk};
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use quic::Quic;
 pub(crate) use requests::{Connection, Requests};
-pub(crate) use short_form::{Algorithm, Loss};
+pub(crate) use short_form::{Algorithm, Jitter, Loss};
 pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel};
 pub(crate) use video::{Video, VideoKind};
 
@@ -148,8 +148,9 @@ macro_rules! with_pipe_keys {
             rate_walk: Option<Spanned<RateWalk>>,
             /// Propagation delay, one way.
             delay: Option<Time>,
-            /// Uniform extra delay from zero to this; packets keep their order.
-            jitter: Option<Time>,
+            /// Uniform extra delay from zero to this; packets keep their order. Or netem's jitter:
+            /// { span = "8ms", distribution = "normal", correlation = "25%", reorder = true }.
+            jitter: Option<Jitter>,
             /// Loss on the wire.
             loss: Option<Loss>,
             /// Share of the packets on the wire that arrive twice (netem's `duplicate`).
@@ -204,7 +205,7 @@ pub(crate) struct Pipe {
     pub(crate) grants: Option<Spanned<Grants>>,
     pub(crate) rate_walk: Option<Spanned<RateWalk>>,
     pub(crate) delay: Option<Time>,
-    pub(crate) jitter: Option<Time>,
+    pub(crate) jitter: Option<Jitter>,
     pub(crate) loss: Option<Loss>,
     pub(crate) duplicate: Option<Percent>,
     pub(crate) corrupt: Option<Percent>,

@@ -1,9 +1,9 @@
-//! Values with a short and a long form: `loss = "1%"` or a table, `congestion = "cubic"` or a table.
+//! Values with a short and a long form: `loss = "1%"` or a table, `jitter = "8ms"` or a table, `congestion = "cubic"` or a table.
 
 use crate::model;
-use link::LossModel;
+use link::{JitterDistribution, LossModel};
 use params::ParamValue;
-use parse::{Percent, Quantity, Spanned};
+use parse::{Percent, Quantity, Spanned, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -15,6 +15,10 @@ use std::fmt;
 /// Loss: a share, or the four numbers of Gilbert and Elliott.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss(pub(crate) LossModel);
+
+/// Jitter: its greatest delay, or what netem has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jitter(pub(crate) link::Jitter);
 
 /// A congestion control or a scheduler: a name, or a table with `name` and its parameters.
 #[derive(Clone, Debug)]
@@ -54,6 +58,77 @@ impl From<BurstLoss> for Loss {
 impl From<Percent> for Loss {
     fn from(Percent(share): Percent) -> Self {
         Self(if share == 0.0 { LossModel::None } else { LossModel::Random(share) })
+    }
+}
+
+/// Jitter as netem has it: `delay TIME SPAN CORRELATION distribution NAME`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "jitter-distribution")]
+struct NetemJitter {
+    /// How far the delay varies; of a normal distribution the standard deviation.
+    span: Time,
+    /// How it varies.
+    #[serde(default)]
+    distribution: Distribution,
+    /// Weight of the previous packet's draw in the next one.
+    correlation: Option<Percent>,
+    /// Whether packets overtake others.
+    #[serde(default = "reorders")]
+    reorder: bool,
+}
+
+fn reorders() -> bool {
+    true
+}
+
+/// A distribution of delays.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "delay-distribution")]
+enum Distribution {
+    /// Uniform from `delay - span` to `delay + span`.
+    #[default]
+    Uniform,
+    /// Normal, with `span` as the standard deviation.
+    Normal,
+    /// Pareto: most packets are somewhat early, and few are late by up to four times `span`.
+    Pareto,
+    /// A quarter normal, three quarters Pareto.
+    ParetoNormal,
+}
+
+impl From<NetemJitter> for Jitter {
+    fn from(jitter: NetemJitter) -> Self {
+        Self(link::Jitter {
+            span: jitter.span.0,
+            distribution: match jitter.distribution {
+                Distribution::Uniform => JitterDistribution::Uniform,
+                Distribution::Normal => JitterDistribution::Normal,
+                Distribution::Pareto => JitterDistribution::Pareto,
+                Distribution::ParetoNormal => JitterDistribution::ParetoNormal,
+            },
+            correlation: jitter.correlation.map_or(0.0, |share| share.0),
+            reorders: jitter.reorder,
+        })
+    }
+}
+
+struct JitterVisitor;
+
+impl<'de> Visitor<'de> for JitterVisitor {
+    type Value = Jitter;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time such as \"8ms\", or { span, distribution, correlation, reorder }")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Jitter, E> {
+        Time::parse(text).map(|time| Jitter(time.0.into())).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Jitter, A::Error> {
+        NetemJitter::deserialize(MapAccessDeserializer::new(map)).map(Jitter::from)
     }
 }
 
@@ -145,6 +220,12 @@ impl<'de> Deserialize<'de> for Loss {
     }
 }
 
+impl<'de> Deserialize<'de> for Jitter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JitterVisitor)
+    }
+}
+
 impl<'de> Deserialize<'de> for Algorithm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AlgorithmVisitor)
@@ -164,6 +245,17 @@ impl JsonSchema for Loss {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let forms = [generator.subschema_for::<Percent>(), generator.subschema_for::<BurstLoss>()];
+        json_schema!({ "anyOf": forms })
+    }
+}
+
+impl JsonSchema for Jitter {
+    fn schema_name() -> Cow<'static, str> {
+        "jitter".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let forms = [generator.subschema_for::<Time>(), generator.subschema_for::<NetemJitter>()];
         json_schema!({ "anyOf": forms })
     }
 }

@@ -148,7 +148,7 @@ impl<'t> Links<'t> {
             trace: trace.transpose()?,
             grants: grants.transpose()?,
             delay,
-            jitter: pipe_table.jitter.map_or(Span::ZERO, |jitter| jitter.0),
+            jitter: pipe_table.jitter.map_or_else(link::Jitter::default, |jitter| jitter.0),
             loss: pipe_table.loss.map_or(LossModel::None, |loss| loss.0),
             duplicate: pipe_table.duplicate.map_or(0.0, |share| share.0),
             corrupt: pipe_table.corrupt.map_or(0.0, |share| share.0),

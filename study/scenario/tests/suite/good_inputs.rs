@@ -120,7 +120,7 @@ fn bottleneck() -> Link {
         trace: None,
         grants: None,
         delay: Span::from_millis(9),
-        jitter: Span::from_micros(250),
+        jitter: Span::from_micros(250).into(),
         loss: LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
         duplicate: 0.01,
         corrupt: 0.002,
@@ -129,7 +129,13 @@ fn bottleneck() -> Link {
         policer: None,
         queue: QueueConfig {
             limit: QueueLimit::Bytes(13_750),
-            discipline: QueueDiscipline::Red(RedConfig { min: 3000, max: 9000, probability: 0.1, weight: 0.01, hard_drop: true }),
+            discipline: QueueDiscipline::Red(RedConfig {
+                min: 3000,
+                max: 9000,
+                probability: 0.1,
+                weight: 0.01,
+                hard_drop: true,
+            }),
             ecn: false,
         },
         local: true,
