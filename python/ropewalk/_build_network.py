@@ -30,8 +30,10 @@ class FatTree:
     """Share of the packets on the wire that arrive twice (netem's `duplicate`)."""
     grants: Grants | None = None
     """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order."""
+    jitter: Jitter | None = None
+    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
+    distribution = "normal", correlation = "25%", reorder = true }.
+    """
     local: bool | None = None
     """The queue is in the sending host, which is told of its drops at once."""
     loss: Loss | None = None
@@ -85,6 +87,20 @@ class Handover:
 
 
 @dataclass(kw_only=True)
+class JitterDistribution:
+    """Jitter as netem has it: `delay TIME SPAN CORRELATION distribution NAME`."""
+
+    span: Time
+    """How far the delay varies; of a normal distribution the standard deviation."""
+    correlation: Percent | None = None
+    """Weight of the previous packet's draw in the next one."""
+    distribution: DelayDistribution | None = None
+    """How it varies."""
+    reorder: bool | None = None
+    """Whether packets overtake others. Default: true."""
+
+
+@dataclass(kw_only=True)
 class Link:
     """A full-duplex link that paths name."""
 
@@ -102,8 +118,10 @@ class Link:
     """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
     handover: Handover | None = None
     """Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Default: 0s."""
+    jitter: Jitter | None = None
+    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
+    distribution = "normal", correlation = "25%", reorder = true }. Default: 0s.
+    """
     local: bool | None = None
     """The queue is in the sending host, which is told of its drops at once. Default: false."""
     loss: Loss | None = None
@@ -148,8 +166,10 @@ class Path:
     """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
     handover: Handover | None = None
     """Hand-overs: { period = "15s", outage = "80ms", delay = ["20ms", "40ms"] }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order. Default: 0s."""
+    jitter: Jitter | None = None
+    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
+    distribution = "normal", correlation = "25%", reorder = true }. Default: 0s.
+    """
     links: Sequence[str] | None = None
     """Names of `[[link]]`s, in the order data packets cross them."""
     local: bool | None = None
@@ -218,6 +238,8 @@ class Queue:
     """
     flows: int | None = None
     """FQ-CoDel: queues that flows are hashed into. Default: 1024."""
+    hard_drop: bool | None = None
+    """RED: packets that could be marked are dropped above `max`. The recipe for DCTCP has false. Default: true."""
     interval: Time | None = None
     """CoDel, FQ-CoDel: time in which it must be reached once. Default: 100ms."""
     limit: QueueSize | None = None
@@ -226,7 +248,7 @@ class Queue:
     "1000p" (codel), "1000p" (red), "1000p" (pie), "10000p" (dualpi2), "10240p" (fq-codel), "4194304b" (cake).
     """
     max: Size | None = None
-    """RED: always drop above this average."""
+    """RED: always drop or mark above this average."""
     min: Size | None = None
     """RED: no early drop below this average."""
     probability: Percent | None = None
@@ -277,8 +299,10 @@ class Reverse:
     """Share of the packets on the wire that arrive twice (netem's `duplicate`)."""
     grants: Grants | None = None
     """The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }."""
-    jitter: Time | None = None
-    """Uniform extra delay from zero to this; packets keep their order."""
+    jitter: Jitter | None = None
+    """Uniform extra delay from zero to this; packets keep their order. Or netem's jitter: { span = "8ms",
+    distribution = "normal", correlation = "25%", reorder = true }.
+    """
     local: bool | None = None
     """The queue is in the sending host, which is told of its drops at once."""
     loss: Loss | None = None
@@ -307,5 +331,11 @@ QueueSize = str
 """a queue limit such as "1000p", "64kB", "50ms" or "1bdp"
 """
 
+DelayDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
+"""A distribution of delays."""
+
 Discipline = Literal["droptail", "drophead", "codel", "red", "pie", "dualpi2", "fq-codel", "cake"]
 """A queue discipline."""
+
+Jitter = Time | JitterDistribution
+"""`jitter`."""

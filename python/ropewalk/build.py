@@ -11,10 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ._build_network import DelayDistribution as DelayDistribution
 from ._build_network import Discipline as Discipline
 from ._build_network import FatTree as FatTree
 from ._build_network import Grants as Grants
 from ._build_network import Handover as Handover
+from ._build_network import Jitter as Jitter
+from ._build_network import JitterDistribution as JitterDistribution
 from ._build_network import Link as Link
 from ._build_network import Path as Path
 from ._build_network import Policer as Policer
