@@ -125,7 +125,7 @@ mod tests {
             let draws: Vec<f64> =
                 (0..100_000).map(|_| source.delay(Span::from_millis(10), &mut rng).0 as f64).collect();
             let mean = draws.iter().sum::<f64>() / draws.len() as f64;
-            let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+            let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
             let covariance = draws.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
             // The standard error of an autocorrelation is at most 1 / sqrt(n).
             assert!((covariance / variance - correlation).abs() < 5.0 / (draws.len() as f64).sqrt());

@@ -152,14 +152,14 @@ fn jitter_that_reorders_delays_each_packet_for_itself() {
     // Uniform: the mean and the variance of the delays, each within five standard errors.
     let n = delays.len() as f64;
     let mean = delays.iter().sum::<f64>() / n;
-    let variance = delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / n;
+    let variance = delays.iter().map(|delay| (delay - mean) * (delay - mean)).sum::<f64>() / n;
     assert!((mean - 10.0).abs() < 5.0 * (256.0 / 12.0 / n).sqrt(), "{mean}");
     assert!((variance - 256.0 / 12.0).abs() < 5.0 * 256.0 / (180.0 * n).sqrt(), "{variance}");
     // The next packet overtakes where its draw is more than 1/16 of the range below: (1 - 1/16)^2 / 2 of them.
     let mut delay_of: Vec<f64> = vec![0.0; arrived.len()];
     arrived.iter().zip(&delays).for_each(|((_, packet), delay)| delay_of[packet.number as usize] = *delay);
     let overtaken = delay_of.windows(2).filter(|pair| pair[1] + 1.0 < pair[0]).count() as f64 / n;
-    let expected = (15.0f64 / 16.0).powi(2) / 2.0;
+    let expected = 15.0 * 15.0 / (16.0 * 16.0) / 2.0;
     assert!((overtaken - expected).abs() < 5.0 * (0.25 / n).sqrt(), "{overtaken} for {expected}");
 }
 
