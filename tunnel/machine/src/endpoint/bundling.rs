@@ -117,12 +117,12 @@ impl<P: Payload> Endpoint<P> {
         Some(Transmit { path, destination: Destination::Present, packet_number, body: TransmitBody::Bundle })
     }
 
-    /// Takes the acknowledgements that may go with data on a path, if it is the one that they return by; returns their
-    /// bytes, at most so many.
+    /// Takes the acknowledgements that may go with data on a path, if it is the one that they return by, and none of the others
+    /// has been without them for too long; returns their bytes, at most so many.
     fn collect_acks(&mut self, now: Instant, id: PathId, max_bytes: u32) -> usize {
         self.control_frames.clear();
         let has_any = self.paths.iter().flatten().any(|path| path.received.deadline != Instant::NEVER);
-        if !has_any || self.feedback_path() != Some(id) {
+        if !has_any || self.feedback_path() != Some(id) || self.overdue_feedback_path(now, id).is_some() {
             return 0;
         }
         let mut bytes = 0;

@@ -87,11 +87,7 @@ impl<P: Payload> Endpoint<P> {
             return None;
         }
         let fastest = self.feedback_path()?;
-        let is_overdue = |path: &TunnelPath| {
-            path.is_up() && path.role() == PathRole::Regular && now.since(path.last_feedback) > MAX_ACK_INTERVAL
-        };
-        let overdue_path = self.paths.iter().position(|path| path.as_ref().is_some_and(is_overdue));
-        let overdue_path = overdue_path.map(|index| PathId(index as u16)).filter(|path| *path != fastest);
+        let overdue_path = self.overdue_feedback_path(now, fastest);
         let feedback_path = overdue_path.unwrap_or(fastest);
         self.control_frames.clear();
         self.control_frames.extend(reorder_timeout);
@@ -116,6 +112,14 @@ impl<P: Payload> Endpoint<P> {
         }
         self.on_acks_sent(now, feedback_path, bytes as u32);
         self.send_frames(now, feedback_path, 0)
+    }
+
+    /// A regular path other than `fastest` that has had no acknowledgements for [`MAX_ACK_INTERVAL`].
+    pub(super) fn overdue_feedback_path(&self, now: Instant, fastest: PathId) -> Option<PathId> {
+        let paths = (0..).map(PathId).zip(&self.paths).filter_map(|(id, path)| Some((id, path.as_ref()?)));
+        let mut regular = paths.filter(|(_, path)| path.is_up() && path.role() == PathRole::Regular);
+        let is_overdue = |path: &TunnelPath| now.since(path.last_feedback) > MAX_ACK_INTERVAL;
+        regular.find(|(id, path)| *id != fastest && is_overdue(path)).map(|(id, _)| id)
     }
 
     /// Acknowledgements of so many bytes are sent on a path: how long the next ones may wait follows from what it carries.

@@ -222,3 +222,20 @@ fn the_packets_of_a_lost_bundle_are_retransmitted_in_bundles() {
     let (datagrams, bundled) = datagrams_of_sixteen_packets(2, true);
     assert!((2..=4).contains(&datagrams) && bundled >= 32, "{datagrams} datagrams, {bundled} packets in bundles");
 }
+
+/// Packets of both directions, one per millisecond, go by the first path, and acknowledgements with them. The second path has
+/// acknowledgements of its own, and each end's ping every 200 ms.
+#[test]
+fn acknowledgements_go_by_each_path_every_25_ms_although_data_carries_them() {
+    let links = [5, 20].map(|delay| [LinkConfig::clean(100, delay); 2]);
+    let mut simulation = simulation(2, links.to_vec(), &options("bbr", "minrtt"), Span::ZERO);
+    simulation.run_until(ms(500));
+    let count = |simulation: &simulation::Simulation| simulation.hosts[0].received_count(PathId(1));
+    let before = count(&simulation);
+    for id in 0..1000 {
+        (0..2).for_each(|host| offer(&mut simulation, host, 1, id, 60));
+        simulation.run_for(Span::from_millis(1));
+    }
+    let second_path = count(&simulation) - before;
+    assert!((1000 / 27..=1000 / 25 + 2 * 1000 / 200).contains(&second_path), "{second_path} datagrams");
+}
