@@ -151,6 +151,7 @@ fn check_tunnel(ropewalk: &Ropewalk, capabilities: &Capabilities) -> Result<(), 
             (options.codel_interval != default.codel_interval, "codel_interval", message),
             (options.memory_bytes != default.memory_bytes, "memory", message),
             (!ropewalk.offload, "offload", "device without segmentation offload in mode `ropewalk`"),
+            (!ropewalk.bundles, "bundles", "end of an earlier version, which takes no bundles"),
         ],
     )?;
     let Some(Relay { congestion, .. }) = &ropewalk.relay else { return Ok(()) };

@@ -297,6 +297,10 @@ class Tunnel:
     """
     backup: Sequence[str] | None = None
     """Ropewalk: names of paths that are used only while all others have failed. Default: none."""
+    bundles: bool | None = None
+    """Ropewalk: both ends take bundles, several inner packets and acknowledgements in one datagram. Without it
+    packets go one by one, as with an end of an earlier version. Default: true.
+    """
     codel_interval: Time | None = None
     """Ropewalk: CoDel's interval in the ingress queue. Default: 300ms."""
     codel_target: Time | None = None

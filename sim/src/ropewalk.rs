@@ -205,7 +205,7 @@ impl Ropewalk {
         let new_end = |name: &str| -> Result<TunnelEnd, Error> {
             let seed = RngStream::named(seed, &format!("tunnel {name}")).bits();
             let mut machine = Endpoint::new(endpoint_config(tunnel, settings, seed)?);
-            machine.set_bundling(true);
+            machine.set_bundling(settings.bundles);
             for (path_index, path) in tunnel.paths.iter().enumerate() {
                 machine
                     .set_path(PathId(path_index as u16), path_config(tunnel, settings, path_index, paths[*path].mtu));

@@ -121,6 +121,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         ("", &[cake], "path.wire.queue.ecn"),
         ("", &["path.wire.mtu=1400b"], "path.wire.mtu"),
         (&tunnel, &["tunnel.offload=false"], "tunnel.offload"),
+        (&tunnel, &["tunnel.bundles=false"], "tunnel.bundles"),
         ("", &["path.wire.grants={ period = \"5ms\", request = \"8ms\" }"], "path.wire.grants"),
         ("", &["flow.tcp.video={ kind = \"live\", ladder = [\"1mbit\"] }"], "flow.tcp.video"),
         ("", &["flow.tcp.congestion=copa"], "flow.tcp.congestion"),

@@ -153,6 +153,7 @@ fn of_tunnel() -> Vec<KeyDefault> {
         ("codel_interval", time(options.codel_interval)),
         ("memory", json!(format!("{}MiB", options.memory_bytes >> 20))),
         ("offload", json!(Ropewalk::default().offload)),
+        ("bundles", json!(Ropewalk::default().bundles)),
         ("relay", json!("off")),
         ("relay_congestion", json!(relay.congestion.name)),
         ("relay_rate", json!(relay.rate.to_string())),

@@ -63,6 +63,9 @@ pub(crate) struct Tunnel {
     /// Ropewalk: the tunnel's device has segmentation offload, as the daemon's: a super-segment of a host with `tso` is one
     /// packet in the tunnel and at its receiver, which acknowledges it once. Without it packets go one by one.
     pub(crate) offload: Option<Spanned<bool>>,
+    /// Ropewalk: both ends take bundles, several inner packets and acknowledgements in one datagram. Without it packets go one by
+    /// one, as with an end of an earlier version.
+    pub(crate) bundles: Option<Spanned<bool>>,
     /// Ropewalk: sparse flows are a real-time class, which goes ahead of bulk and is copied over a second path while its
     /// own is unsteady.
     pub(crate) realtime: Option<Spanned<bool>>,

@@ -82,6 +82,8 @@ pub struct Ropewalk {
     pub metered: Vec<usize>,
     /// Whether the hosts' super-segments enter the tunnel uncut, through a device with segmentation offload.
     pub offload: bool,
+    /// Whether both ends take bundles, as all but earlier versions do.
+    pub bundles: bool,
     /// The relay of TCP connections, if there is one.
     pub relay: Option<Relay>,
 }
@@ -89,7 +91,7 @@ pub struct Ropewalk {
 impl Default for Ropewalk {
     fn default() -> Self {
         let (backup, metered) = (Vec::new(), Vec::new());
-        Self { options: TunnelOptions::default(), backup, metered, offload: true, relay: None }
+        Self { options: TunnelOptions::default(), backup, metered, offload: true, bundles: true, relay: None }
     }
 }
 

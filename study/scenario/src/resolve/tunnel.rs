@@ -102,6 +102,7 @@ fn ropewalk(
         backup: positions(table.backup.as_ref(), paths, tunnel_paths)?,
         metered: positions(table.metered.as_ref(), paths, tunnel_paths)?,
         offload: flag(&table.offload, Ropewalk::default().offload),
+        bundles: flag(&table.bundles, Ropewalk::default().bundles),
         relay: relay(table, files)?,
     })
 }
@@ -193,6 +194,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         ("backup", span(&table.backup)),
         ("metered", span(&table.metered)),
         ("offload", span(&table.offload)),
+        ("bundles", span(&table.bundles)),
         ("realtime", span(&table.realtime)),
         ("copy_budget", span(&table.copy_budget)),
         ("copy_on_metered", span(&table.copy_on_metered)),
