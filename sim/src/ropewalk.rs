@@ -87,8 +87,8 @@ impl Payload for TunnelPayload {
             return QueueRelation::Unrelated;
         }
         match (&packet.body, &earlier.body) {
-            (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.ack == earlier.ack => QueueRelation::Duplicate,
             (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.supersedes(earlier) => QueueRelation::Supersedes,
+            (Body::TcpAck(ack), Body::TcpAck(earlier)) if ack.ack == earlier.ack => QueueRelation::Duplicate,
             _ => QueueRelation::SameFlow,
         }
     }

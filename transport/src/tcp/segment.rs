@@ -115,22 +115,24 @@ pub struct Ack {
 
 impl Ack {
     /// Whether nothing that an earlier acknowledgement of the same connection says is missing in this one, so that a queue may
-    /// drop the earlier (CAKE's ACK filter): not duplicates, nor what ECN or SACK adds.
+    /// drop the earlier (CAKE's ACK filter): not duplicates whose SACK blocks say no more, nor what ECN or SACK adds.
     #[must_use]
     pub fn supersedes(&self, earlier: &Self) -> bool {
         let flags = |ack: &Self| (ack.syn, ack.ece, ack.ace);
-        let is_covered = |(start, end): (u64, u64)| {
-            start >= earlier.ack
-                && (end <= self.ack || self.sack_blocks.iter().any(|block| block.0 <= start && end <= block.1))
+        let is_inside = |(start, end): (u64, u64), blocks: &SackBlocks, skip| {
+            blocks.iter().skip(skip).any(|block| block.0 <= start && end <= block.1)
         };
-        let duplicate =
-            earlier.sack_blocks.iter().next().filter(|first| {
-                earlier.sack_blocks.iter().skip(1).any(|block| block.0 <= first.0 && first.1 <= block.1)
-            });
-        !self.syn
+        let adds_sack = |block: (u64, u64)| block.0 >= self.ack && !is_inside(block, &earlier.sack_blocks, 0);
+        let is_covered = |block: (u64, u64)| {
+            block.0 >= earlier.ack && (block.1 <= self.ack || is_inside(block, &self.sack_blocks, 0))
+        };
+        let reports_duplicate =
+            earlier.sack_blocks.iter().next().is_some_and(|first| is_inside(first, &earlier.sack_blocks, 1));
+        let is_newer = self.ack > earlier.ack || self.ack == earlier.ack && self.sack_blocks.iter().any(adds_sack);
+        is_newer
+            && !self.syn
             && flags(self) == flags(earlier)
-            && self.ack > earlier.ack
-            && duplicate.is_none()
+            && !reports_duplicate
             && earlier.sack_blocks.iter().all(is_covered)
     }
 }
@@ -149,6 +151,9 @@ mod tests {
     fn an_acknowledgement_supersedes_an_earlier_one_that_says_nothing_more() {
         assert!(ack(5, &[]).supersedes(&ack(4, &[])));
         assert!(!ack(5, &[]).supersedes(&ack(5, &[])), "a duplicate");
+        assert!(ack(5, &[(7, 9)]).supersedes(&ack(5, &[(7, 8)])), "one that says more");
+        assert!(!ack(5, &[(7, 8)]).supersedes(&ack(5, &[(7, 8)])) && !ack(5, &[(8, 9)]).supersedes(&ack(5, &[(7, 8)])));
+        assert!(!ack(5, &[(2, 3), (7, 8)]).supersedes(&ack(5, &[(7, 8)])), "D-SACK");
         assert!(!Ack { ece: true, ..ack(5, &[]) }.supersedes(&ack(4, &[])), "ECN echo");
         assert!(!Ack { ace: 1, ..ack(5, &[]) }.supersedes(&ack(4, &[])), "accurate ECN");
         assert!(!Ack { syn: true, ..ack(5, &[]) }.supersedes(&Ack { syn: true, ..ack(4, &[]) }));

@@ -58,7 +58,8 @@ pub enum QueueRelation {
     Unrelated,
     /// They are of one flow, and both are needed.
     SameFlow,
-    /// Both are pure acknowledgements of one flow with the same number: fast retransmit counts them (RFC 5681).
+    /// Both are pure acknowledgements of one flow with the same number, and SACK blocks do not tell them apart: fast retransmit
+    /// counts them (RFC 5681).
     Duplicate,
     /// Both are pure acknowledgements of one flow, and nothing in the earlier one is missing in this one.
     Supersedes,

@@ -8,11 +8,12 @@ use super::TunnelPath;
 use units::Span;
 
 /// Datagrams that may be in flight all the same.
-const MIN_DATAGRAMS: u32 = 8;
+const MIN_DATAGRAMS: u32 = 4;
 /// Minimum queueing delay that shows a queue.
 const MIN_QUEUE_DELAY: Span = Span::from_millis(2);
-/// The same as a part of the minimum round trip.
-const ROUND_TRIPS_PER_QUEUE: u64 = 4;
+/// The same as a part of the minimum round trip. An acknowledgement that waits gives way to a newer one, so the path needs no
+/// queue to be in use.
+const ROUND_TRIPS_PER_QUEUE: u64 = 12;
 
 impl TunnelPath {
     /// Whether small packets alone fill the path: it has a queue, and more in flight than it delivers in a minimum round trip

@@ -60,7 +60,11 @@ fn a_datagram_with_the_source_of_a_silent_victim_moves_nothing() {
     assert!(network.hosts[1].moves().is_empty(), "{:?}", network.hosts[1].moves());
     assert_eq!((network.hosts[1].route(0), network.hosts[1].path(0).refused_addresses), ((0, CLIENT), 1));
     let (sent, received) = network.bytes(1, OTHER);
-    assert_eq!((sent, received), (PING_BYTES, BUNDLE_BYTES), "the client still sends from its address: one ping is enough");
+    assert_eq!(
+        (sent, received),
+        (PING_BYTES, BUNDLE_BYTES),
+        "the client still sends from its address: one ping is enough"
+    );
     assert_delivered(&mut network, 3000);
 }
 

@@ -72,16 +72,18 @@ impl<'a> PureAck<'a> {
         self.acknowledgement == earlier.acknowledgement
     }
 
-    /// Whether an earlier one of the same connection says nothing that is missing in this one. It acknowledges less, and has
-    /// the same flags, DSCP, ECN field and sequence number; this one covers its SACK blocks; other options are the same.
+    /// Whether an earlier one of the same connection says nothing that is missing in this one. It has the same flags, DSCP, ECN
+    /// field and sequence number, and the same options but timestamps and SACK; this one covers its SACK blocks. This one
+    /// acknowledges more: by its number, or by SACK blocks, which a sender that uses them counts in place of duplicates (RFC 6675).
     #[must_use]
     pub fn supersedes(&self, earlier: &Self) -> bool {
-        let is_newer = is_before(earlier.acknowledgement, self.acknowledgement);
         let is_alike = (self.sequence, self.flags, self.tos) == (earlier.sequence, earlier.flags, earlier.tos);
         let (Some(options), Some(earlier_options)) = (Options::parse(self.options), Options::parse(earlier.options))
         else {
             return false;
         };
+        let is_newer = is_before(earlier.acknowledgement, self.acknowledgement)
+            || self.is_duplicate_of(earlier) && options.adds_to(&earlier_options, self.acknowledgement);
         is_newer
             && is_alike
             && options.has_timestamps == earlier_options.has_timestamps
@@ -132,17 +134,25 @@ impl Options {
     /// Whether the SACK blocks of an earlier acknowledgement are covered by this one. Those that report a duplicate never are
     /// (RFC 2883): they are below its number, or inside of its second block.
     fn covers(&self, acknowledgement: u32, earlier: &Self, earlier_acknowledgement: u32) -> bool {
-        let contains = |block: &(u32, u32), start, end| !is_before(start, block.0) && !is_before(block.1, end);
         let is_covered = |&(start, end): &(u32, u32)| {
             !is_before(start, earlier_acknowledgement)
-                && (!is_before(acknowledgement, end) || self.blocks().iter().any(|block| contains(block, start, end)))
+                && (!is_before(acknowledgement, end) || is_inside((start, end), self.blocks()))
         };
-        let is_duplicate = |(first, others): (&(u32, u32), &[(u32, u32)])| {
-            others.iter().any(|block| contains(block, first.0, first.1))
-        };
+        let is_duplicate = |(first, others): (&(u32, u32), &[(u32, u32)])| is_inside(*first, others);
         let has_duplicate = earlier.blocks().split_first().is_some_and(is_duplicate);
         !has_duplicate && earlier.blocks().iter().all(is_covered)
     }
+
+    /// Whether a SACK block above the acknowledgement number says more than those of an earlier acknowledgement.
+    fn adds_to(&self, earlier: &Self, acknowledgement: u32) -> bool {
+        let is_new = |block: &(u32, u32)| !is_before(block.0, acknowledgement) && !is_inside(*block, earlier.blocks());
+        self.blocks().iter().any(is_new)
+    }
+}
+
+/// Whether a SACK block is inside of one of these.
+fn is_inside((start, end): (u32, u32), blocks: &[(u32, u32)]) -> bool {
+    blocks.iter().any(|block| !is_before(start, block.0) && !is_before(block.1, end))
 }
 
 /// The options but timestamps and SACK.

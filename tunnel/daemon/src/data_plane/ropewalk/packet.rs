@@ -114,8 +114,8 @@ impl Payload for PacketSlice {
         };
         match (ack, earlier) {
             _ if connection != other => QueueRelation::Unrelated,
-            (Some(ack), Some(earlier)) if ack.is_duplicate_of(&earlier) => QueueRelation::Duplicate,
             (Some(ack), Some(earlier)) if ack.supersedes(&earlier) => QueueRelation::Supersedes,
+            (Some(ack), Some(earlier)) if ack.is_duplicate_of(&earlier) => QueueRelation::Duplicate,
             _ => QueueRelation::SameFlow,
         }
     }

@@ -141,6 +141,25 @@ fn sack_blocks_that_are_not_covered_stay() {
 }
 
 #[test]
+fn a_duplicate_whose_sack_blocks_say_more_supersedes_an_earlier_one() {
+    let with = |blocks: &[(u32, u32)]| Segment { options: sack(blocks), ..ack(1000) };
+    assert!(supersedes(&with(&[(3000, 5000)]), &with(&[(3000, 4000)])), "a block that grew");
+    assert!(supersedes(&with(&[(6000, 7000), (3000, 4000)]), &with(&[(3000, 4000)])), "one more");
+    assert!(supersedes(&with(&[(3000, 4000)]), &ack(1000)), "the first one");
+    assert!(!supersedes(&with(&[(3000, 4000)]), &with(&[(3000, 4000)])), "the same");
+    assert!(!supersedes(&with(&[(6000, 7000)]), &with(&[(3000, 4000)])), "one is missing");
+    assert!(
+        !supersedes(&with(&[(500, 600), (3000, 4000)]), &with(&[(3000, 4000)])),
+        "a duplicate below the acknowledgement"
+    );
+    assert!(!supersedes(&with(&[(3100, 3200), (3000, 4000)]), &with(&[(3000, 4000)])), "a duplicate above it");
+    assert!(
+        !supersedes(&with(&[(500, 600), (3000, 5000)]), &with(&[(500, 600), (3000, 4000)])),
+        "an earlier duplicate"
+    );
+}
+
+#[test]
 fn other_options_have_to_be_the_same_and_malformed_ones_stay() {
     let with = |number, options: &[u8]| Segment { options: options.to_vec(), ..ack(number) };
     let mptcp = [30, 4, 0x20, 1];
