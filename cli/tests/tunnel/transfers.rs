@@ -41,3 +41,17 @@ fn four_paths_carry_a_file() {
     let links = [8, 6, 4, 10].map(|rate| format!("rate={rate}mbit delay={rate}ms"));
     assert_all_paths_carry(IPV4, &links.each_ref().map(String::as_str), LEFT);
 }
+
+/// A way back of 125 kbit/s carries 100 datagrams per second with an inner acknowledgement each. A download of 8 Mbit/s has 320
+/// acknowledgements, one per two packets.
+#[test]
+fn acknowledgements_of_a_download_over_a_slow_way_back_are_thinned_and_share_datagrams() {
+    let line = "rate=8mbit delay=12ms queue=100ms / rate=125kbit delay=12ms queue=200ms";
+    let Some(pair) = TunnelPair::up(IPV4, &[line]) else { return };
+    assert_eq!(Transfer::start(&pair, LEFT, 4 << 20).finish(), 4 << 20);
+    let status = pair.status(RIGHT);
+    let (queue, datagrams) = (status.peers[0].ingress_queue, status.peers[0].paths[0].sent);
+    let acknowledgements = status.interface.sent.packets;
+    assert!(queue.thinned_acks > 0 && queue.bundled_packets > 0, "{queue:?}");
+    assert!(datagrams.packets < acknowledgements / 2, "{datagrams:?} for {acknowledgements} acknowledgements");
+}
