@@ -21,12 +21,17 @@ impl<P: Payload> Endpoint<P> {
         now: Instant,
         arrival: Arrival,
         frames: &[Frame],
-        fragments: impl Iterator<Item = Fragment<P>> + Clone,
+        fragments: impl Iterator<Item = Fragment<P>>,
     ) {
-        let bytes = fragments.clone().map(|fragment| fragment.payload.len()).sum();
-        if self.on_data_datagram(now, arrival, bytes) {
-            self.receive_frames(now, arrival.path, frames);
-            fragments.for_each(|fragment| self.receive_fragment(now, arrival, fragment));
+        if !self.on_data_datagram(now, arrival, 0) {
+            return;
+        }
+        self.receive_frames(now, arrival.path, frames);
+        for fragment in fragments {
+            if let Some(Some(path)) = self.paths.get_mut(arrival.path.index()) {
+                path.count_received_data(fragment.payload.len());
+            }
+            self.receive_fragment(now, arrival, fragment);
         }
     }
 

@@ -356,8 +356,13 @@ impl TunnelPath {
         if let Some(bytes) = data_bytes {
             self.last_data_received = Some(now);
             self.received_data_packets += 1;
-            self.received_data_bytes += u64::from(bytes);
+            self.count_received_data(bytes);
         }
+    }
+
+    /// A datagram brought so many bytes of data.
+    pub(super) fn count_received_data(&mut self, bytes: u32) {
+        self.received_data_bytes += u64::from(bytes);
     }
 
     /// Handles the peer's acknowledgement of packets of this path. False if it is malformed.

@@ -467,11 +467,12 @@ impl SentPackets {
         (self.latest_rtt, self.one_way_delay) = (Span::ZERO, None);
     }
 
-    /// Probe timeout (RFC 9002, section 6.2.1).
+    /// Probe timeout (RFC 9002, section 6.2.1), with the longest that the peer delays an acknowledgement. That is about as long as
+    /// it takes to use this path for acknowledgements when the one that they went by fails.
     #[inline]
     pub(super) fn pto(&self, sender: &PathSender) -> Span {
         let rtt = sender.rtt();
-        let max_ack_delay = super::MAX_SHARED_ACK_DELAY.min(rtt.srtt() / super::ACKS_PER_ROUND_TRIP);
+        let max_ack_delay = super::MAX_BUNDLED_ACK_DELAY.min(rtt.srtt() / super::BUNDLED_ACKS_PER_ROUND_TRIP);
         rtt.srtt() + (rtt.mdev() * 4).max(GRANULARITY) + max_ack_delay.max(super::MAX_ACK_DELAY)
     }
 

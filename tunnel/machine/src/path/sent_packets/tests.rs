@@ -66,3 +66,14 @@ fn the_minimum_probe_rtt_counts_until_data_is_acknowledged_and_a_much_shorter_on
         assert_eq!(packets.one_way_delay.map(|(mean, _)| mean), Some(delay.wrapping_sub(change)));
     }
 }
+
+/// RFC 9002, section 6.2.1: SRTT, four deviations, which are half the first sample each, and the peer's maximum delay.
+#[test]
+fn a_probe_timeout_includes_the_longest_that_the_peer_delays_an_acknowledgement() {
+    for (rtt, expected) in [(20, 20 + 40 + 10), (100, 100 + 200 + 25)] {
+        let (mut packets, mut sender, mut outcomes) = path();
+        packets.push_data(millis(1), &DatagramData::single(1, 1000), 1100, &mut sender);
+        assert!(packets.on_ack(millis(1 + rtt), &ack(0, 0), &mut sender, &mut outcomes).is_some());
+        assert_eq!(packets.pto(&sender), Span::from_millis(expected));
+    }
+}
