@@ -95,10 +95,16 @@ fn in_a_fat_tree_subflows_find_the_paths_that_one_path_misses() {
     assert_all_hold(&claims("fat-tree", &[]), 3);
 }
 
-/// One seed with the real-time class.
+/// All seeds of the default scheduler with the real-time class, which the claims are about. Eight runs may leave a claim open, as a
+/// single run would decide it by chance.
 #[test]
 fn in_the_field_the_real_time_class_keeps_its_delays_and_bulk_its_share() {
-    assert_all_hold(&claims("studies/field", &[]), 29);
+    let tunnel = r#"{ label = "overflow", value = { mode = "ropewalk", scheduler = "overflow", realtime = true } }"#;
+    let claims = claims("studies/field", &["repetitions=8", &format!("sweep.tunnel=[{tunnel}]")]);
+    assert_eq!(claims.len(), 29);
+    let holding = claims.iter().filter(|claim| claim["verdict"] == "holds").count();
+    assert!(holding >= 27, "{holding} hold");
+    claims.iter().for_each(|claim| assert_ne!(claim["verdict"], "does_not_hold", "{claim:#}"));
 }
 
 /// With acknowledgements paced by their own rate the bulk flow had 73 Mbit/s over DSL and satellite, which can carry 183.
