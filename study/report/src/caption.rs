@@ -11,12 +11,12 @@ pub(crate) fn caption(study: &Study<'_>, table: &Table, grid: &Grid) -> String {
     let flow_suffix = table.scope.flow.as_ref().map_or(String::new(), |flow| format!(" of flow {flow}"));
     let time = time_range(&table.scope);
     let mean = if grid.has_intervals() { format!(": mean over seeds {}", study.seeds()) } else { String::new() };
-    let panel = if grid.panel.is_empty() { String::new() } else { format!("; {}", grid.panel) };
     let value = || name_with_unit_in(&table.scope, &table.values[0].value) + &flow_suffix + &time;
     let value = table.columns.as_ref().map_or(String::new(), |_| value());
     let parts = [table.title.clone(), capitalise(&value)];
     let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-    format!("{name}{mean}{panel}{}", copies::caption(study, table))
+    let parts = [format!("{name}{mean}"), grid.panel.clone(), copies::caption(study, table)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// The name of a table: its title, or what it shows.

@@ -1,7 +1,7 @@
 //! The copies of a flow with `count`, which are called `NAME-1`, `NAME-2` and so on, and what a value is over them.
 
 use crate::flow_record::FlowRecord;
-use crate::layout::{Column, Scope, Table};
+use crate::layout::{Scope, Table};
 use crate::study::{Study, SweepCell};
 use crate::trajectory::quantile;
 use crate::value::is_run_value;
@@ -80,10 +80,13 @@ pub(crate) fn caption(study: &Study<'_>, table: &Table) -> String {
         let names = names(cell.runs[0], &cell.scope(&table.scope));
         (names.len() > 1).then(|| name_of_all(&names[0]).map(str::to_owned))?
     };
+    let mut values = table.values.iter().filter(|column| !is_run_value(&column.value)).peekable();
+    if values.peek().is_none() {
+        return String::new();
+    }
     let Some(flow) = cells.filter_map(of_cell).next() else { return String::new() };
-    let is_mean = |column: &Column| split(&column.value).1.is_none() && !is_run_value(&column.value);
-    let mean = if table.values.iter().any(is_mean) { "mean " } else { "" };
-    format!("; flow {flow}: {mean}over its copies")
+    let mean = if values.any(|column| split(&column.value).1.is_none()) { "mean " } else { "" };
+    format!("flow {flow}: {mean}over its copies")
 }
 
 #[cfg(test)]
