@@ -40,7 +40,10 @@ const FILTERS: &[(&str, &[&str])] = &[
     ("ropewalk-node::many", &["--skip=a_thousand_clients"]),
     ("ropewalk-seal", &["--skip=exhaustive::"]),
     ("ropewalk-scenario::suite", &["--skip=effective::the_shipped_scenarios"]),
-    ("ropewalk-sim::suite", &["--skip=goals::", "--skip=kernel::", "--skip=ns2::", "--skip=relay::"]),
+    (
+        "ropewalk-sim::suite",
+        &["--skip=goals::", "--skip=kernel::", "--skip=ns2::", "--skip=relay::", "--skip=delay_and_loss_together"],
+    ),
     ("ropewalk-store::suite", &["--skip=kill::"]),
 ];
 
