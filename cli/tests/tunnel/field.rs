@@ -51,12 +51,12 @@ impl Internet {
     }
 
     fn has_process(&self, host: usize, line: &str) -> bool {
-        self.output(host, &["pgrep", "-f", line]).status.success()
+        self.processes(host, "pgrep", line)
     }
 
     /// Kills the processes of a host that run the program with this line, as a crash would.
     pub(crate) fn kill(&self, host: usize, line: &str) {
-        self.run(host, &["pkill", "-9", "-f", line]);
+        assert!(self.processes(host, "pkill -9", line));
         assert!(eventually(|| !self.has_process(host, line)));
     }
 }

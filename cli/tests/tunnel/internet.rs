@@ -204,6 +204,13 @@ impl Internet {
         stdout
     }
 
+    /// `pgrep` or `pkill` with its words, for processes of the host with this in their line; its status. Without the host's
+    /// namespace they would be those of all tests that run at this time.
+    pub(crate) fn processes(&self, host: usize, tool: &str, line: &str) -> bool {
+        let script = format!("exec {tool} --ns $$ --nslist net -f '{line}'");
+        self.output(host, &["sh", "-c", &script]).status.success()
+    }
+
     /// `ropewalk`, with words separated by blanks.
     #[track_caller]
     pub(crate) fn ropewalk(&self, host: usize, line: &str) -> String {

@@ -241,7 +241,7 @@ fn a_set_up_that_is_killed_while_it_enrols_leaves_no_daemon_and_continues() {
     let script = "echo $$ > /run/setup.pid; exec \"$@\"";
     let mut child = internet.command(CLIENT, &[&["sh", "-c", script, "sh", &program], &words[..], &["--yes"]].concat());
     let mut child = child.spawn().unwrap();
-    let daemon = || internet.output(CLIENT, &["pgrep", "-f", "rw0.enrol.toml"]).status.success();
+    let daemon = || internet.processes(CLIENT, "pgrep", "rw0.enrol.toml");
     assert!(eventually(daemon), "it enrols");
     internet.run(CLIENT, &["sh", "-c", "kill -9 $(cat /run/setup.pid)"]);
     child.wait().unwrap();

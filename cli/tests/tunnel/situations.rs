@@ -85,13 +85,13 @@ fn a_closed_lid_costs_nothing_when_it_opens_in_another_network() {
     let Some(internet) = Internet::new() else { return };
     internet.set_up("", "");
     wait_for_paths(&internet, &["p3", "p4"]);
-    let signal = |name: &str| internet.run(CLIENT, &["pkill", name, "-f", "up /etc/ropewalk/rw0.toml"]);
-    signal("-STOP");
+    let signal = |name: &str| internet.processes(CLIENT, &format!("pkill {name}"), "up /etc/ropewalk/rw0.toml");
+    assert!(signal("-STOP"));
     // The server has forgotten the session by then.
     internet.restart_after(SERVER, || {});
     renumber(&internet, "172.20.10.1/28", "172.20.10.3/28");
     on(&internet, &[(CLIENT, "ip link set p4 down")]);
-    signal("-CONT");
+    assert!(signal("-CONT"));
     assert!(eventually(|| internet.pings(CLIENT, WEB_ADDRESS)), "{}", internet.ropewalk(CLIENT, "show rw0"));
     wait_for_paths(&internet, &["p3"]);
 }
