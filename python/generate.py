@@ -85,6 +85,9 @@ def generated(schema: Schema) -> dict[str, str]:
     for module, (part, purpose) in PARTS.items():
         needed = closure([keys[name] for name in part], definitions)
         own = needed - closure([key for name, key in keys.items() if name not in part], definitions)
+        # An alias is a value, unlike an annotation: what it names has to be there when it is made.
+        aliases = {name for name in own if "properties" not in definitions[name]}
+        own -= {name for name in aliases if closure([definitions[name]], definitions) - own}
         shared = ", ".join(sorted(type_name(name) for name in needed - own))
         head = PART_HEAD.replace("{purpose}", purpose).replace("{imports}", shared)
         texts[f"{module}.py"] = head + types({name: rest.pop(name) for name in sorted(own)})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from .build import BitRate, Loss, Name, Packets, Percent, Size, Time
+    from .build import BitRate, Jitter, Loss, Name, Packets, Percent, Size, Time
 
 
 @dataclass(kw_only=True)
@@ -336,6 +336,3 @@ DelayDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
 Discipline = Literal["droptail", "drophead", "codel", "red", "pie", "dualpi2", "fq-codel", "cake"]
 """A queue discipline."""
-
-Jitter = Time | JitterDistribution
-"""`jitter`."""

@@ -16,7 +16,6 @@ from ._build_network import Discipline as Discipline
 from ._build_network import FatTree as FatTree
 from ._build_network import Grants as Grants
 from ._build_network import Handover as Handover
-from ._build_network import Jitter as Jitter
 from ._build_network import JitterDistribution as JitterDistribution
 from ._build_network import Link as Link
 from ._build_network import Path as Path
@@ -480,6 +479,9 @@ TunnelMode = Literal["mpt", "ropewalk"]
 
 VideoKind = Literal["stored", "live"]
 """The kind of a video."""
+
+Jitter = Time | JitterDistribution
+"""`jitter`."""
 
 Loss = Percent | BurstLoss
 """`loss`."""
