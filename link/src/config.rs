@@ -16,7 +16,7 @@ pub struct PipeConfig {
     pub grants: Option<GrantConfig>,
     /// Propagation delay.
     pub delay: Span,
-    /// Random delay beside the propagation delay.
+    /// Random delay, added to the propagation delay.
     pub jitter: Jitter,
     /// Loss on the wire.
     pub loss: LossModel,

@@ -12,7 +12,7 @@ use daemon::speed_test::PORT as SPEED_TEST_PORT;
 use ipnet::IpNet;
 use std::fmt::Write as _;
 
-/// What no client reaches, whatever is told: link-local addresses, where clouds serve credentials to their hosts.
+/// What no client reaches, whatever the options: link-local addresses, where clouds serve credentials to their hosts.
 const NEVER: [&str; 3] = ["169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128"];
 /// Addresses that are not of the internet: private, shared (RFC 6598), loopback, unique local.
 const PRIVATE: [&str; 6] =

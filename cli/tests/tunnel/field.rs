@@ -126,7 +126,7 @@ fn sites_that_the_server_names_reach_each_other_and_other_clients_do_not() {
     internet.ropewalk(SERVER, "setup server --add late");
     assert!(!rules().contains("192.168.70.0/24"), "{}", rules());
 
-    // A client without a network of its own reaches neither, until it is told.
+    // A client without a network of its own reaches neither, until an option allows it.
     internet.ropewalk(OFFICE, "setup remove --yes");
     let output = internet.ropewalk(SERVER, "setup server --add guest");
     internet.ropewalk(OFFICE, &format!("{} --yes --lan none", client_command(&output)));

@@ -69,7 +69,7 @@ const COMMANDS: &[(usize, &str)] = &[
     (CLIENT, "ip route add default via 100.64.0.1 dev p4 metric 200"),
 ];
 
-/// What there is beside with sites.
+/// What sites add.
 const SITE_COMMANDS: &[(usize, &str)] = &[
     (CLIENT, "ip address add 192.168.50.1/24 dev p5"),
     (CLIENT, "ip address add fd50::1/64 dev p5 nodad"),

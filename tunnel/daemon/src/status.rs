@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of this document; incremented when a field is removed or changes its meaning.
 pub const VERSION: u32 = 2;
-/// For how long it is told that two hosts have a peer's private key, milliseconds.
+/// How long it is reported that two hosts have a peer's private key, milliseconds.
 const TAKEOVER_MS: f64 = 300_000.0;
 
 /// The status of a tunnel.

@@ -33,7 +33,7 @@ use watch::{Wake, Watch};
 pub(super) const RUN: &str = "/run/ropewalk-setup";
 /// The time for an answer of a running keeper.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// A fault is told of again after this time.
+/// The same fault is reported again after this time.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 /// Asks a keeper to look now.
 const LOOK: u8 = b'l';
@@ -45,7 +45,7 @@ fn run_file(interface: &str, extension: &str) -> PathBuf {
     PathBuf::from(RUN).join(format!("{interface}.{extension}"))
 }
 
-/// Keeps until it is told to end.
+/// Keeps until a request to end comes.
 pub(super) fn run(interface: &str) -> Result<(), Failure> {
     let listener = listen(interface).map_err(|error| Failure::Environment(format!("{RUN}: {error}")))?;
     let mut watch = Watch::new(&listener).map_err(|error| Failure::Environment(format!("netlink: {error}")))?;
