@@ -188,11 +188,10 @@ impl Service {
             }
             Self::Background { .. } => {
                 let directory = runtime_directory();
-                let Some(state) = running_tunnel(&directory, interface) else { return Ok(()) };
-                let _ = Client::new(&directory, interface).request("POST", "/v1/down", "");
-                if !wait(|| !state.is_alive()) {
-                    return Err(format!("the process {} of {interface} does not end", state.pid));
+                if running_tunnel(&directory, interface).is_none() {
+                    return Ok(());
                 }
+                Client::new(&directory, interface).down().map_err(|error| error.to_string())?;
                 // The user that it has become could not remove them.
                 let folder = RunFolder::open(&directory).and_then(|folder| StateFile::remove(&folder, interface));
                 folder.map_err(|error| error.to_string())?;

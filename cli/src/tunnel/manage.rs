@@ -16,7 +16,7 @@ pub(super) fn up(file: &Path, log_as_json: bool, parent: Option<u32>) -> Result<
 }
 
 pub(super) fn down(tunnel: &str) -> Result<(), Failure> {
-    client(tunnel).request("POST", "/v1/down", "").map(drop).map_err(|error| failure(&error))
+    client(tunnel).down().map_err(|error| failure(&error))
 }
 
 pub(super) fn reload(tunnel: &str) -> Result<(), Failure> {

@@ -13,6 +13,9 @@ use testing::eventually;
 const LAN_ADDRESS: &str = "192.168.50.10";
 const OFFICE_LAN_ADDRESS: &str = "192.168.60.10";
 
+/// Where a host's programs that a test starts write.
+const STARTED_LOG: &str = "/var/log/started.log";
+
 impl Internet {
     /// Sets a server and the client up, with options.
     pub(crate) fn set_up(&self, server: &str, client: &str) {
@@ -39,25 +42,27 @@ impl Internet {
     /// Starts the daemon of a set-up again, after `change`.
     pub(crate) fn restart_after(&self, host: usize, change: impl FnOnce()) {
         self.ropewalk(host, "down rw0");
-        assert!(eventually(|| !self.has_process(host, "up /etc/ropewalk/rw0.toml")));
         change();
         self.start(host, "up /etc/ropewalk/rw0.toml");
-        assert!(eventually(|| self.output(host, &[&program(), "show", "rw0"]).status.success()));
+        let shows = || self.output(host, &[&program(), "show", "rw0"]).status.success();
+        assert!(eventually(shows), "{}", self.run(host, &["cat", STARTED_LOG]));
     }
 
     /// Starts the program in the background.
     pub(crate) fn start(&self, host: usize, line: &str) {
-        self.run(host, &["sh", "-c", &format!("setsid {} {line} > /dev/null 2>&1 &", program())]);
+        self.run(host, &["sh", "-c", &format!("setsid {} {line} >> {STARTED_LOG} 2>&1 &", program())]);
     }
 
-    fn has_process(&self, host: usize, line: &str) -> bool {
-        self.processes(host, "pgrep", line)
-    }
-
-    /// Kills the processes of a host that run the program with this line, as a crash would.
+    /// Kills the processes of a host that run the program with this line, as a crash would, and waits until they have
+    /// closed what they had open: a process without a command line may still have to.
     pub(crate) fn kill(&self, host: usize, line: &str) {
-        assert!(self.processes(host, "pkill -9", line));
-        assert!(eventually(|| !self.has_process(host, line)));
+        // The brackets keep the pattern from finding the script itself.
+        let (first, rest) = line.split_at(1);
+        let script = format!(
+            "pids=$(pgrep --ns $$ --nslist net -f '[{first}]{rest}') && kill -9 $pids && \
+             while kill -0 $pids 2> /dev/null; do sleep 0.01; done"
+        );
+        self.run(host, &["sh", "-c", &script]);
     }
 }
 

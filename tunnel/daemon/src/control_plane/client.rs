@@ -1,15 +1,18 @@
 //! The client of a daemon's socket, for `ropewalk show` and the other verbs.
 
-use super::state_file::socket_path;
+use super::state_file::{running_tunnel, socket_path};
 use crate::status::TunnelStatus;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The read timeout: longer than a daemon waits for its own data plane.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The time for a daemon to end.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A client of one daemon.
 #[derive(Clone, Debug)]
@@ -71,6 +74,29 @@ impl Client {
         let mut names: Vec<_> = names.filter(listens).collect();
         names.sort();
         names
+    }
+
+    /// Ends the daemon, and waits until its process has ended: then its device, ports and routes are free for another.
+    ///
+    /// # Errors
+    /// Those of [`Self::request`]; the process has not ended after 20 s.
+    pub fn down(&self) -> Result<(), ClientError> {
+        let running = self.socket.parent().and_then(|directory| running_tunnel(directory, &self.interface));
+        match (self.request("POST", "/v1/down", ""), &running) {
+            // It is ending already.
+            (Ok(_), _) | (Err(ClientError::NotRunning { .. }), Some(_)) => {}
+            (Err(error), _) => return Err(error),
+        }
+        let Some(state) = running else { return Ok(()) };
+        let start = Instant::now();
+        while state.is_alive() {
+            if start.elapsed() > END_TIMEOUT {
+                let reason = format!("the process {} of {} has not ended after 20 s", state.pid, self.interface);
+                return Err(ClientError::Refused(reason));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     /// Requests the status.

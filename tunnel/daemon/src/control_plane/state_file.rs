@@ -124,13 +124,15 @@ fn state_name(interface: &str) -> String {
 }
 
 /// The start time of a process that runs: field 22 of `/proc/PID/stat` (proc(5)). Field 2 may contain blanks and
-/// brackets. Field 3 is the state: a zombie (Z) or dead process (X) has ended, and only waits for its parent.
+/// brackets. Field 3 is the state: a zombie (Z) or dead process (X) without other threads (field 20) has ended, and only
+/// waits for its parent. Other threads that still end keep its files open.
 fn start_time(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
-    fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
-    fields.nth(18)?.parse().ok()
+    let has_ended = matches!(fields.next()?, "Z" | "X" | "x");
+    let threads: u32 = fields.nth(16)?.parse().ok()?;
+    (!has_ended || threads > 1).then(|| fields.nth(1)?.parse().ok())?
 }
 
 #[cfg(test)]
