@@ -206,7 +206,7 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
             "queue.discipline: the emulator of the link has RED, the simulator's; its drops count as lost".into(),
         );
     }
-    let reorders = |pipe: &PipeConfig| capabilities.netem && pipe.rate.is_some() && pipe.reorder > 0.0;
+    let reorders = |pipe: &PipeConfig| capabilities.netem && pipe.rate.is_some() && pipe.reorder.share > 0.0;
     if experiment.links.iter().any(|link| reorders(&link.forward) || reorders(&link.reverse)) {
         notes.push(
             "reorder: netem hands these packets on at the beginning of their transmission, not at its end".into(),

@@ -24,8 +24,8 @@ pub struct PipeConfig {
     pub duplicate: f64,
     /// Probability that a packet arrives with a flipped bit, so that its receiver's checksum discards it.
     pub corrupt: f64,
-    /// Probability that a packet is not delayed, and so overtakes those that are (netem's `reorder` with a gap of 1).
-    pub reorder: f64,
+    /// Packets that are not delayed, and so overtake those that are.
+    pub reorder: Reordering,
     /// Bytes that the transmitter adds to each packet (Ethernet preamble, header and gap: 38).
     pub overhead: u32,
     /// The policer in front of the queue.
@@ -37,6 +37,8 @@ pub struct PipeConfig {
     pub local: bool,
     /// Maximum number of packets in the wire's delay stage (netem's `limit`), or no limit.
     pub wire_limit: Option<u32>,
+    /// Slots in which packets leave the wire.
+    pub slot: Option<SlotConfig>,
 }
 
 /// No limit and no impairment, before a queue as an interface of Linux has it.
@@ -51,12 +53,13 @@ impl Default for PipeConfig {
             loss: LossModel::None,
             duplicate: 0.0,
             corrupt: 0.0,
-            reorder: 0.0,
+            reorder: Reordering::default(),
             overhead: 0,
             policer: None,
             queue: QueueConfig::default(),
             local: false,
             wire_limit: None,
+            slot: None,
         }
     }
 }
@@ -118,6 +121,45 @@ pub enum JitterDistribution {
     Pareto,
     /// A quarter normal, three quarters Pareto's (netem's `paretonormal`).
     ParetoNormal,
+}
+
+/// Packets that skip the delay, as netem's `reorder SHARE CORRELATION gap GAP`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reordering {
+    /// Probability that a packet skips the delay, where the gap lets it.
+    pub share: f64,
+    /// Weight of the previous draw in the next one, 0 to 1. As it narrows the distribution of the draws, fewer skip the
+    /// delay than `share` of less than a half says.
+    pub correlation: f64,
+    /// Of so many packets in a row at most one skips the delay; at least 1.
+    pub gap: u32,
+}
+
+impl Default for Reordering {
+    fn default() -> Self {
+        Self { share: 0.0, correlation: 0.0, gap: 1 }
+    }
+}
+
+/// Independent draws, with a gap of 1.
+impl From<f64> for Reordering {
+    fn from(share: f64) -> Self {
+        Self { share, ..Self::default() }
+    }
+}
+
+/// Slots in which packets leave the wire, as netem's `slot MIN MAX packets PACKETS bytes BYTES`: a slot carries so much, and
+/// then the next one opens after a time that is uniform between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotConfig {
+    /// Least time from the end of a slot to the next one.
+    pub min: Span,
+    /// Greatest time; at least `min`.
+    pub max: Span,
+    /// Packets of a slot; at least 1.
+    pub packets: Option<u32>,
+    /// Bytes after which a slot ends, with the packet that reaches them; at least 1.
+    pub bytes: Option<u64>,
 }
 
 /// A token-bucket policer.

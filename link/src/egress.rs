@@ -23,10 +23,10 @@ pub(super) struct Egress<P> {
 }
 
 impl<P: Packet> Egress<P> {
-    pub(super) fn new(config: &PipeConfig, rng: RngStream) -> Self {
+    pub(super) fn new(config: &PipeConfig, mut rng: RngStream) -> Self {
         Self {
             transmitter: Transmitter::new(config),
-            wire: Wire::new(config),
+            wire: Wire::new(config, &mut rng),
             loss: LossState::new(config.loss),
             impairments: Impairments::new(config),
             rng,
@@ -41,7 +41,7 @@ impl<P: Packet> Egress<P> {
     pub(super) fn send(&mut self, available_at: Instant, packet: P, size: u64) -> (Instant, Verdict) {
         let Transmission { start, departure, .. } = self.transmit(available_at, size);
         let (packet_or_lost, verdict) = self.apply_loss(departure, packet);
-        let impairment = match &self.impairments {
+        let impairment = match &mut self.impairments {
             Some(impairments) => impairments.draw(&mut self.rng),
             None => Impairment::default(),
         };
@@ -108,9 +108,9 @@ impl<P: Packet> Egress<P> {
         transmission
     }
 
-    /// Whether the wire duplicates, corrupts or reorders packets.
+    /// Whether the wire duplicates, corrupts or reorders packets, or lets them leave in slots.
     pub(super) fn is_impaired(&self) -> bool {
-        self.impairments.is_some() || self.wire.reorders()
+        self.impairments.is_some() || self.wire.reorders() || self.wire.has_slots()
     }
 
     /// Whether packets may overtake others on the wire.

@@ -1,14 +1,18 @@
 //! Duplication, corruption and reordering on the wire, with the probabilities and the names of `tc-netem`(8).
 
-use crate::config::PipeConfig;
+use crate::config::{PipeConfig, Reordering};
+use crate::correlated::Correlated;
 use units::RngStream;
 
-/// The probabilities of a wire's impairments, all of them independent.
-#[derive(Clone, Copy, Debug)]
+/// A wire's impairments, independent of each other.
+#[derive(Clone, Debug)]
 pub(super) struct Impairments {
     duplicate: f64,
     corrupt: f64,
-    reorder: f64,
+    reorder: Reordering,
+    reorder_draws: Correlated,
+    /// Packets since the last one that skipped the delay.
+    delayed: u32,
 }
 
 /// The impairments of one packet.
@@ -28,21 +32,35 @@ impl Impairments {
     /// The impairments of `config`; none if it has none.
     pub(super) fn new(config: &PipeConfig) -> Option<Self> {
         let PipeConfig { duplicate, corrupt, reorder, .. } = *config;
-        let is_impaired = duplicate > 0.0 || corrupt > 0.0 || reorder > 0.0;
-        is_impaired.then_some(Self { duplicate, corrupt, reorder })
+        let is_impaired = duplicate > 0.0 || corrupt > 0.0 || reorder.share > 0.0;
+        let reorder_draws = Correlated::new(reorder.correlation);
+        is_impaired.then_some(Self { duplicate, corrupt, reorder, reorder_draws, delayed: 0 })
     }
 
     /// Whether packets may overtake others.
     pub(super) fn reorders(&self) -> bool {
-        self.reorder > 0.0
+        self.reorder.share > 0.0
     }
 
     /// Draws the impairments of the next packet.
     #[cold]
-    pub(super) fn draw(&self, rng: &mut RngStream) -> Impairment {
+    pub(super) fn draw(&mut self, rng: &mut RngStream) -> Impairment {
+        let skips_delay = self.draw_skip(rng);
         let mut chance = |probability: f64| probability > 0.0 && rng.chance(probability);
-        let (skips_delay, has_copy) = (chance(self.reorder), chance(self.duplicate));
+        let has_copy = chance(self.duplicate);
         let is_corrupted = chance(self.corrupt);
         Impairment { is_corrupted, has_copy, is_copy_corrupted: has_copy && chance(self.corrupt), skips_delay }
+    }
+
+    fn draw_skip(&mut self, rng: &mut RngStream) -> bool {
+        let Reordering { share, correlation, gap } = self.reorder;
+        let is_due = share > 0.0 && self.delayed + 1 >= gap;
+        let skips = match correlation {
+            _ if !is_due => false,
+            0.0 => rng.chance(share),
+            _ => self.reorder_draws.draw(rng) < share,
+        };
+        self.delayed = if skips { 0 } else { self.delayed.saturating_add(1) };
+        skips
     }
 }

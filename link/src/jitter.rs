@@ -1,6 +1,7 @@
 //! Random delay, with the distributions of `tc-netem`(8).
 
 use crate::config::{Jitter, JitterDistribution};
+use crate::correlated::Correlated;
 use std::sync::LazyLock;
 use units::{RngStream, Span};
 
@@ -16,13 +17,12 @@ static NORMAL: LazyLock<Vec<f64>> = LazyLock::new(|| (0..ENTRIES).map(|k| normal
 #[derive(Clone, Debug)]
 pub(super) struct JitterSource {
     jitter: Jitter,
-    /// The latest draw, 0 to 1, with which the next one is correlated.
-    last: Option<f64>,
+    draws: Correlated,
 }
 
 impl JitterSource {
     pub(super) fn new(jitter: Jitter) -> Self {
-        Self { jitter, last: None }
+        Self { jitter, draws: Correlated::new(jitter.correlation) }
     }
 
     /// Whether there is none.
@@ -51,11 +51,8 @@ impl JitterSource {
 
     #[cold]
     fn draw(&mut self, delay: Span, rng: &mut RngStream) -> Span {
-        let Jitter { span, distribution, correlation, .. } = self.jitter;
-        let last = self.last.unwrap_or_else(|| rng.unit());
-        let draw = last * correlation + rng.unit() * (1.0 - correlation);
-        self.last = Some(draw);
-        let ns = delay.0 as f64 + span.0 as f64 * quantile(distribution, draw);
+        let Jitter { span, distribution, .. } = self.jitter;
+        let ns = delay.0 as f64 + span.0 as f64 * quantile(distribution, self.draws.draw(rng));
         Span(ns.max(0.0) as u64)
     }
 }

@@ -9,6 +9,7 @@ mod aqm;
 mod cobalt;
 mod codel;
 mod config;
+mod correlated;
 mod counters;
 mod dequeue_aqm;
 mod dualpi2;
@@ -28,6 +29,7 @@ mod pipe;
 mod policer;
 mod qdisc;
 mod red;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -37,7 +39,8 @@ mod wire;
 pub use codel::{CoDelAction, CoDelState};
 pub use config::{
     CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, Jitter, JitterDistribution, LossModel,
-    PieConfig, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig,
+    PieConfig, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig, Reordering,
+    SlotConfig,
 };
 pub use counters::LinkCounters;
 pub use packet::{EcnField, Forwarded, Packet, Verdict};

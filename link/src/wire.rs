@@ -5,6 +5,7 @@ use crate::counters::LinkCounters;
 use crate::impairments::{Impairment, Impairments};
 use crate::jitter::JitterSource;
 use crate::packet::Packet;
+use crate::slots::Slots;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use units::{Instant, RngStream, Span};
@@ -27,6 +28,7 @@ pub(super) struct Wire<P> {
     /// Time at which the last packet sent so far arrives.
     pub(super) last_arrival: Instant,
     delay_stage: Option<DelayStage>,
+    slots: Option<Slots>,
 }
 
 #[derive(Debug)]
@@ -66,17 +68,18 @@ struct DelayStage {
 }
 
 impl<P: Packet> Wire<P> {
-    pub(super) fn new(config: &PipeConfig) -> Self {
+    pub(super) fn new(config: &PipeConfig, rng: &mut RngStream) -> Self {
         let delay_stage = |limit| DelayStage { limit: limit as usize, arrivals: VecDeque::new() };
         Self {
             delay: config.delay,
-            is_impaired: Impairments::new(config).is_some() || config.jitter.reorders,
+            is_impaired: Impairments::new(config).is_some() || config.jitter.reorders || config.slot.is_some(),
             jitter: JitterSource::new(config.jitter),
             packets: VecDeque::new(),
             first_number: 0,
             overtaking: BinaryHeap::new(),
             last_arrival: Instant::ZERO,
             delay_stage: config.wire_limit.map(delay_stage),
+            slots: config.slot.map(|slot| Slots::new(slot, RngStream::named(rng.bits(), "slot"))),
         }
     }
 
@@ -84,12 +87,14 @@ impl<P: Packet> Wire<P> {
     #[inline]
     pub(super) fn next_arrival(&self) -> Instant {
         let in_order = self.packets.front().map_or(Instant::NEVER, |packet| packet.arrival);
-        if self.is_impaired { in_order.min(self.next_overtaking_arrival()) } else { in_order }
+        if self.is_impaired { self.next_impaired_arrival(in_order) } else { in_order }
     }
 
     #[cold]
-    fn next_overtaking_arrival(&self) -> Instant {
-        self.overtaking.peek().map_or(Instant::NEVER, |Reverse((arrival, _))| *arrival)
+    fn next_impaired_arrival(&self, in_order: Instant) -> Instant {
+        let overtaking = self.overtaking.peek().map_or(Instant::NEVER, |Reverse((arrival, _))| *arrival);
+        let opens_at = self.slots.as_ref().map_or(Instant::ZERO, |slots| slots.opens_at);
+        in_order.min(overtaking).max(opens_at)
     }
 
     /// Whether the delay stage is full at `departure`; called in the order of departures.
@@ -131,6 +136,11 @@ impl<P: Packet> Wire<P> {
         self.packets.push_back(WirePacket { departure, arrival, packet, impairment: Impairment::default() });
     }
 
+    /// Whether packets wait for slots.
+    pub(super) fn has_slots(&self) -> bool {
+        self.slots.is_some()
+    }
+
     /// Whether jitter lets packets overtake others.
     pub(super) fn reorders(&self) -> bool {
         self.jitter.reorders()
@@ -162,7 +172,9 @@ impl<P: Packet> Wire<P> {
     #[inline]
     pub(super) fn receive(&mut self, now: Instant, counters: &mut LinkCounters) -> Option<P> {
         if self.is_impaired {
-            return self.receive_impaired(now, counters);
+            let packet = self.receive_impaired(now, counters)?;
+            self.slots.iter_mut().for_each(|slots| slots.count(now, packet.bytes()));
+            return Some(packet);
         }
         while self.next_arrival() <= now {
             let first = self.packets.pop_front()?;

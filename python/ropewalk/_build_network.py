@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from .build import BitRate, Jitter, Loss, Name, Packets, Percent, Size, Time
+    from .build import BitRate, Jitter, Loss, Name, Packets, Percent, Reorder, Size, Time
 
 
 @dataclass(kw_only=True)
@@ -54,8 +54,14 @@ class FatTree:
     """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
     = "100ms" }.
     """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`)."""
+    reorder: Reorder | None = None
+    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
+    "25%", correlation = "50%", gap = 5 }.
+    """
+    slot: Slot | None = None
+    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }.
+    """
     trace: str | None = None
     """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
     wire_limit: Packets | None = None
@@ -138,10 +144,16 @@ class Link:
     """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
     = "100ms" }.
     """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`). Default: 0%."""
+    reorder: Reorder | None = None
+    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
+    "25%", correlation = "50%", gap = 5 }. Default: 0%.
+    """
     reverse: Reverse | None = None
     """The keys of the reverse direction that differ."""
+    slot: Slot | None = None
+    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }.
+    """
     trace: str | None = None
     """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
     wire_limit: Packets | None = None
@@ -190,10 +202,16 @@ class Path:
     """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
     = "100ms" }.
     """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`). Default: 0%."""
+    reorder: Reorder | None = None
+    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
+    "25%", correlation = "50%", gap = 5 }. Default: 0%.
+    """
     reverse: Reverse | None = None
     """The keys of the reverse direction that differ."""
+    slot: Slot | None = None
+    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }.
+    """
     trace: str | None = None
     """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
     wire_limit: Packets | None = None
@@ -286,6 +304,18 @@ class RateWalk:
 
 
 @dataclass(kw_only=True)
+class Reordering:
+    """Reordering as netem has it: `reorder SHARE CORRELATION gap GAP`."""
+
+    share: Percent
+    """Share of the packets that are not delayed."""
+    correlation: Percent | None = None
+    """Weight of the previous packet's draw in the next one."""
+    gap: int | None = None
+    """Of so many packets in a row at most one skips the delay."""
+
+
+@dataclass(kw_only=True)
 class Reverse:
     """The reverse direction of a link; a key that is not given is that of the forward direction."""
 
@@ -319,12 +349,32 @@ class Reverse:
     """The rate follows a random walk, from `rate` on: { min = "5mbit", max = "40mbit", deviation = "2mbit", interval
     = "100ms" }.
     """
-    reorder: Percent | None = None
-    """Share of the packets that are not delayed, and so overtake the others (netem's `reorder`)."""
+    reorder: Reorder | None = None
+    """Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`: { share =
+    "25%", correlation = "50%", gap = 5 }.
+    """
+    slot: Slot | None = None
+    """Packets leave the wire in slots (netem's `slot`): { min = "800us", max = "1ms", packets = 32, bytes = "42kB"
+    }.
+    """
     trace: str | None = None
     """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
     wire_limit: Packets | None = None
     """Most packets on the wire at once (netem's `limit`). Default: no limit."""
+
+
+@dataclass(kw_only=True)
+class Slot:
+    """Slots in which packets leave the wire, as netem's `slot` (a Wi-Fi channel, a DOCSIS uplink)."""
+
+    min: Time
+    """Least time from the end of a slot to the next one."""
+    bytes: Size | None = None
+    """Bytes after which a slot ends, with the packet that reaches them."""
+    max: Time | None = None
+    """Greatest time; without it always `min`."""
+    packets: int | None = None
+    """Packets of a slot."""
 
 
 QueueSize = str

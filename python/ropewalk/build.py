@@ -23,7 +23,9 @@ from ._build_network import Policer as Policer
 from ._build_network import Queue as Queue
 from ._build_network import QueueSize as QueueSize
 from ._build_network import RateWalk as RateWalk
+from ._build_network import Reordering as Reordering
 from ._build_network import Reverse as Reverse
+from ._build_network import Slot as Slot
 from ._build_report import Claim as Claim
 from ._build_report import Column as Column
 from ._build_report import Figure as Figure
@@ -491,6 +493,9 @@ RandomSize = Size | Mapping[str, Any]
 
 RandomTime = Time | Mapping[str, Any]
 """`random-Time`."""
+
+Reorder = Percent | Reordering
+"""`reorder`."""
 
 
 def scenario(

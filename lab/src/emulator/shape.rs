@@ -2,7 +2,7 @@
 
 use link::{
     Jitter, JitterDistribution, LossModel, Pipe, PipeConfig, PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit,
-    RedConfig,
+    RedConfig, Reordering, SlotConfig,
 };
 use parse::{BitRate, Percent, Quantity, QueueSize, Size, Time};
 use std::fmt;
@@ -41,7 +41,8 @@ impl Shape {
         let no_delay_or_loss =
             (pipe.delay, pipe.jitter.span) == (Span::ZERO, Span::ZERO) && pipe.loss == LossModel::None;
         no_delay_or_loss
-            && (pipe.duplicate, pipe.corrupt, pipe.reorder) == (0.0, 0.0, 0.0)
+            && (pipe.duplicate, pipe.corrupt, pipe.reorder.share) == (0.0, 0.0, 0.0)
+            && pipe.slot.is_none()
             && mtu.is_none()
             && pipe.policer.is_none()
             && pipe.overhead == ETHERNET
@@ -59,14 +60,16 @@ impl Shape {
             "loss" => pipe.loss = loss(value)?,
             "duplicate" => pipe.duplicate = Percent::parse(value)?.0,
             "corrupt" => pipe.corrupt = Percent::parse(value)?.0,
-            "reorder" => pipe.reorder = Percent::parse(value)?.0,
+            "reorder" => pipe.reorder = reorder(value)?,
+            "slot" => pipe.slot = Some(slot(value)?),
             "police" => pipe.policer = Some(policer(value)?),
             "queue" => pipe.queue.limit = limit(value)?,
             "red" => pipe.queue.discipline = QueueDiscipline::Red(red(value)?),
             "overhead" => pipe.overhead = bytes(value)?,
             "mtu" => self.mtu = Some(bytes(value)?),
             _ => {
-                let known = "rate, delay, jitter, loss, duplicate, corrupt, reorder, police, queue, red, overhead, mtu";
+                let known =
+                    "rate, delay, jitter, loss, duplicate, corrupt, reorder, slot, police, queue, red, overhead, mtu";
                 return Err(format!("a link has no `{key}`\nit has {known}"));
             }
         }
@@ -146,6 +149,36 @@ fn jitter(value: &str) -> Result<Jitter, String> {
     }
 }
 
+/// `25%`, or `25%:0.5:5`: share, correlation and gap.
+fn reorder(value: &str) -> Result<Reordering, String> {
+    let words: Vec<&str> = value.split(':').collect();
+    let share = Percent::parse(words[0])?.0;
+    let rest = words[1..].iter().map(|word| word.parse::<f64>()).collect::<Result<Vec<_>, _>>();
+    match rest.as_deref() {
+        Ok([]) => Ok(share.into()),
+        Ok([correlation, gap]) if (0.0..=1.0).contains(correlation) && (1.0..=f64::from(u32::MAX)).contains(gap) => {
+            Ok(Reordering { share, correlation: *correlation, gap: *gap as u32 })
+        }
+        _ => Err(format!("`{value}`: reorder is SHARE, or SHARE:CORRELATION:GAP, `25%:0.5:5`")),
+    }
+}
+
+/// `800us:1ms:32:0`: least and greatest time to the next slot, its packets and its bytes, 0 for any number of one of them.
+fn slot(value: &str) -> Result<SlotConfig, String> {
+    let wrong = || format!("`{value}`: slot is MIN:MAX:PACKETS:BYTES, one of the latter two above 0, `800us:1ms:32:0`");
+    let [min, max, packets, bytes] = value.split(':').collect::<Vec<_>>().try_into().map_err(|_| wrong())?;
+    let packets = packets.parse().map_err(|_| wrong())?;
+    let bytes = bytes.parse().map_err(|_| wrong())?;
+    let slot = SlotConfig {
+        min: Time::parse(min)?.0,
+        max: Time::parse(max)?.0,
+        packets: Some(packets).filter(|most| *most > 0),
+        bytes: Some(bytes).filter(|most| *most > 0),
+    };
+    let is_limited = slot.packets.is_some() || slot.bytes.is_some();
+    if is_limited && slot.min <= slot.max { Ok(slot) } else { Err(wrong()) }
+}
+
 /// The distributions of jitter, by netem's names.
 pub(crate) const DISTRIBUTIONS: [(JitterDistribution, &str); 5] = [
     (JitterDistribution::Added, "added"),
@@ -202,7 +235,7 @@ mod tests {
         let shape_with_red: Shape = "rate=20mbit queue=300p red=25000:75000:0.1:0.002".parse().unwrap();
         assert!(shape_with_red.pipe.queue.discipline == QueueDiscipline::Red(red) && !shape_with_red.is_rate_only());
         assert_eq!((shape.pipe.loss, shape.mtu), (LossModel::Random(0.005), Some(1400)));
-        assert_eq!((shape.pipe.duplicate, shape.pipe.corrupt, shape.pipe.reorder), (0.01, 0.02, 0.03));
+        assert_eq!((shape.pipe.duplicate, shape.pipe.corrupt, shape.pipe.reorder.share), (0.01, 0.02, 0.03));
         assert!(!"rate=30mbit duplicate=1%".parse::<Shape>().unwrap().is_rate_only());
         assert!(!shape.is_rate_only() && "rate=30mbit queue=20ms".parse::<Shape>().unwrap().is_rate_only());
     }

@@ -9,9 +9,10 @@ use super::{Environment, MTU, Network, uplink};
 use crate::emulator::DISTRIBUTIONS;
 use link::{
     CakeConfig, CoDelConfig, FqCodelConfig, Jitter, JitterDistribution, LossModel, PieConfig, PipeConfig,
-    PolicerConfig, QueueDiscipline, QueueLimit, RedConfig,
+    PolicerConfig, QueueDiscipline, QueueLimit, RedConfig, Reordering, SlotConfig,
 };
 use scenario::model::{Change, Directions, Link};
+use std::fmt::Write;
 use units::{Rate, Span};
 
 /// `tc` counts the 14 bytes of a packet's Ethernet header; a scenario's overhead is on top of the IP packet.
@@ -140,6 +141,7 @@ impl Network<'_> {
         };
         let argument = |(name, share): &(&str, f64)| format!(" {name} {}%", share * 100.0);
         let impairments: String = impairments(pipe).iter().map(argument).collect();
+        let impairments = impairments + &netem_reorder_and_slot(pipe);
         let overhead = i64::from(pipe.overhead) - ETHERNET;
         // With a rate, and be it without effect, netem keeps packets in order.
         let rate = match pipe.rate {
@@ -190,7 +192,8 @@ impl Network<'_> {
     pub(super) fn is_emulated(&self, i: usize) -> bool {
         let link = &self.experiment.links[i];
         let needs_emulation = |pipe: &PipeConfig| {
-            let is_lossy = pipe.loss != LossModel::None || !impairments(pipe).is_empty();
+            let is_impaired = !impairments(pipe).is_empty() || pipe.slot.is_some();
+            let is_lossy = pipe.loss != LossModel::None || is_impaired;
             pipe.delay > MAX_IGNORED_DELAY || pipe.jitter.span > Span::ZERO || is_lossy || self.emulates_queue(pipe)
         };
         let changes = self.experiment.events.iter().any(|event| event.link == i);
@@ -221,6 +224,7 @@ impl Network<'_> {
     fn emulator_arguments(&self, pipe: &PipeConfig) -> String {
         let word = |(name, share): &(&str, f64)| format!(" {name}={}%", share * 100.0);
         let impairments: String = impairments(pipe).iter().map(word).collect();
+        let impairments = impairments + &emulated_reorder_and_slot(pipe);
         let (delay, jitter, loss) = (time(pipe.delay), emulated_jitter(pipe.jitter), percent(pipe.loss));
         let QueueDiscipline::Red(RedConfig { min, max, probability, weight, .. }) = pipe.queue.discipline else {
             return format!("delay={delay} jitter={jitter} loss={loss}{impairments}");
@@ -349,8 +353,41 @@ fn pipe(link: &Link, forward: bool) -> &PipeConfig {
 
 /// The impairments that a pipe has other than delay and loss, by netem's names.
 fn impairments(pipe: &PipeConfig) -> Vec<(&'static str, f64)> {
-    let all = [("duplicate", pipe.duplicate), ("corrupt", pipe.corrupt), ("reorder", pipe.reorder)];
+    let all = [("duplicate", pipe.duplicate), ("corrupt", pipe.corrupt), ("reorder", pipe.reorder.share)];
     all.into_iter().filter(|(_, share)| *share > 0.0).collect()
+}
+
+/// netem's words for what follows the share of reordered packets, and for slots.
+fn netem_reorder_and_slot(pipe: &PipeConfig) -> String {
+    let Reordering { share, correlation, gap } = pipe.reorder;
+    let mut words = String::new();
+    if share > 0.0 && correlation > 0.0 {
+        let _ = write!(words, " {}%", correlation * 100.0);
+    }
+    if share > 0.0 && gap > 1 {
+        let _ = write!(words, " gap {gap}");
+    }
+    if let Some(SlotConfig { min, max, packets, bytes }) = pipe.slot {
+        let [min, max] = [min, max].map(|span| span.as_nanos() as f64 / 1e3);
+        let _ = write!(words, " slot {min}us {max}us");
+        words += &packets.map_or(String::new(), |packets| format!(" packets {packets}"));
+        words += &bytes.map_or(String::new(), |bytes| format!(" bytes {bytes}"));
+    }
+    words
+}
+
+/// Reordering and slots in the words of the emulator.
+fn emulated_reorder_and_slot(pipe: &PipeConfig) -> String {
+    let Reordering { share, correlation, gap } = pipe.reorder;
+    let mut words = String::new();
+    if share > 0.0 && (correlation, gap) != (0.0, 1) {
+        let _ = write!(words, ":{correlation}:{gap}");
+    }
+    if let Some(SlotConfig { min, max, packets, bytes }) = pipe.slot {
+        let [packets, bytes] = [packets.map(u64::from), bytes].map(|most| most.unwrap_or(0));
+        let _ = write!(words, " slot={}:{}:{packets}:{bytes}", time(min), time(max));
+    }
+    words
 }
 
 /// netem's delay, microseconds, and the words for its jitter.

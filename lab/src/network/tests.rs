@@ -109,6 +109,14 @@ fn impairments_of_the_wire_are_netems_or_the_emulators() {
     let emulated = setup(SINGLE, &shares, false);
     let words = " delay=2500000ns jitter=0ns loss=0% duplicate=1% corrupt=0.5% reorder=25% ";
     assert!(emulated.iter().any(|line| line.contains(words)), "{emulated:#?}");
+    let all = [
+        "path.w.reorder={ share = \"25%\", correlation = \"50%\", gap = 5 }",
+        "path.w.slot={ min = \"800us\", max = \"1ms\", packets = 32, bytes = \"42kB\" }",
+        "path.w.overhead=14b",
+    ];
+    let has = |lines: &[String], words: &str| assert!(lines.iter().any(|line| line.contains(words)), "{lines:#?}");
+    has(&setup(SINGLE, &all, true), " reorder 25% 50% gap 5 slot 800us 1000us packets 32 bytes 42000 rate");
+    has(&setup(SINGLE, &all, false), " reorder=25%:0.5:5 slot=800000ns:1000000ns:32:42000 ");
 }
 
 #[test]

@@ -82,7 +82,14 @@ fn config() -> impl Strategy<Value = PipeConfig> {
     let loss = LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_bad: 0.5, loss_good: 0.01 };
     let loss = prop_oneof![Just(LossModel::None), Just(loss)];
     let share = || prop_oneof![3 => Just(0.0), 1 => Just(0.2)];
-    let impairments = (share(), share(), share());
+    let reorder = prop_oneof![
+        3 => Just(Reordering::default()),
+        1 => Just(Reordering::from(0.2)),
+        1 => Just(Reordering { share: 0.4, correlation: 0.5, gap: 3 }),
+    ];
+    let slot = SlotConfig { min: Span(MS), max: Span(2 * MS), packets: Some(3), bytes: Some(4000) };
+    let slot = prop_oneof![3 => Just(None), 1 => Just(Some(slot))];
+    let impairments = (share(), share(), reorder, slot);
     let policer = proptest::option::of((1..100u64, 0..20_000u64));
     let rate_or_trace = prop_oneof![
         3 => Just((Some(Rate::from_mbit(50)), None, None)),
@@ -91,7 +98,7 @@ fn config() -> impl Strategy<Value = PipeConfig> {
         1 => Just((None, Some(trace), None)),
     ];
     (rate_or_trace, wire, (loss, impairments), policer, limit(), discipline(), any::<bool>()).prop_map(
-        |(rate_or_trace, wire, (loss, (duplicate, corrupt, reorder)), policer, limit, discipline, ecn)| {
+        |(rate_or_trace, wire, (loss, (duplicate, corrupt, reorder, slot)), policer, limit, discipline, ecn)| {
             let (delay, jitter, wire_limit, overhead) = wire;
             let queue = QueueConfig { limit, discipline, ecn };
             let (span, reorders) = (Span(jitter.0), jitter.1);
@@ -110,6 +117,7 @@ fn config() -> impl Strategy<Value = PipeConfig> {
                 policer: policer.map(|(mbit, burst)| PolicerConfig { rate: Rate::from_mbit(mbit), burst }),
                 queue,
                 wire_limit,
+                slot,
                 ..link()
             }
         },
@@ -227,7 +235,7 @@ proptest! {
         prop_assert!(run.arrived.is_sorted_by_key(|(time, _)| *time));
         for flow in 0..3 {
             let of_flow = |packet: &TestPacket| packet.flow == flow || !is_fair(&config);
-            if config.reorder > 0.0 || config.jitter.reorders {
+            if config.reorder.share > 0.0 || config.jitter.reorders {
                 continue;
             }
             let numbers = run.arrived.iter().map(|(_, packet)| packet).filter(|packet| of_flow(packet)).map(|p| p.number);
@@ -255,7 +263,7 @@ proptest! {
 
     #[test]
     fn forwarded_packets_arrive_when_enqueued_ones_do(config in config(), steps in steps()) {
-        let config = PipeConfig { duplicate: 0.0, corrupt: 0.0, reorder: 0.0, jitter: config.jitter.span.into(), ..config };
+        let config = PipeConfig { duplicate: 0.0, corrupt: 0.0, reorder: Reordering::default(), slot: None, jitter: config.jitter.span.into(), ..config };
         prop_assume!(pipe(&config).forwards());
         let mut run = Run::new(&config);
         steps.iter().for_each(|step| run.step(step));
@@ -310,7 +318,7 @@ fn same_as_drop_tail(config: &PipeConfig, steps: &[Step], queue: QueueConfig) ->
     let run_with = |queue| {
         // A new rate redraws jitter, but not loss and the drops of the delay stage, of an enqueue-managed queue.
         let (loss, jitter, wire_limit, duplicate, corrupt, reorder) =
-            (LossModel::None, Jitter::default(), None, 0.0, 0.0, 0.0);
+            (LossModel::None, Jitter::default(), None, 0.0, 0.0, Reordering::default());
         Run::new(&PipeConfig { queue, loss, jitter, wire_limit, duplicate, corrupt, reorder, ..config.clone() })
     };
     let (mut enqueue_aqm, mut dequeue_aqm) =

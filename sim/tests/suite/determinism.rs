@@ -12,7 +12,7 @@ fn lossy() -> Experiment {
         jitter: Span::from_micros(300).into(),
         duplicate: 0.001,
         corrupt: 0.001,
-        reorder: 0.001,
+        reorder: 0.001.into(),
         ..pipe(Rate::from_mbit(50), Span::from_millis(5), 60)
     };
     let mut experiment = one_link("bbr", pipe, 10);

@@ -4,7 +4,7 @@
 use crate::common::{self, application, bulk, datagrams, host, multipath, one_link, pipe, set_subflows};
 use link::{
     CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, GrantConfig, Jitter, LossModel, PieConfig, PipeConfig,
-    PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig,
+    PolicerConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace, RedConfig, SlotConfig,
 };
 use scenario::model::{
     Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Handover, Link, LossRecovery,
@@ -135,7 +135,7 @@ fn situations(experiment: &Experiment, run: &record::Run) -> Vec<&'static str> {
         run.paths.iter().any(|path| path.lost_packets > 0),
         run.paths.iter().any(|path| path.duplicated_packets > 0),
         run.paths.iter().any(|path| path.corrupted_packets > 0),
-        experiment.links.iter().any(|link| link.forward.reorder > 0.0) && run.paths[0].delivered_packets > 1000,
+        experiment.links.iter().any(|link| link.forward.reorder.share > 0.0) && run.paths[0].delivered_packets > 1000,
         early && matches!(queue.discipline, QueueDiscipline::CoDel(_)),
         run.paths.iter().any(|path| path.marked_packets > 0) && matches!(queue.discipline, QueueDiscipline::Red(_)),
         early && matches!(queue.discipline, QueueDiscipline::Pie(_)),
@@ -291,7 +291,7 @@ impl Generator {
             loss,
             duplicate: if self.chance(0.1) { 0.02 } else { 0.0 },
             corrupt: if self.chance(0.1) { 0.02 } else { 0.0 },
-            reorder: if self.chance(0.1) { 0.02 } else { 0.0 },
+            reorder: if self.chance(0.1) { 0.02 } else { 0.0 }.into(),
             overhead: self.between(0, 40) as u32,
             policer: self.chance(0.25).then(|| PolicerConfig {
                 rate: Rate::from_mbit(self.between(1, 15)),
@@ -300,6 +300,12 @@ impl Generator {
             queue,
             local: self.chance(0.3),
             wire_limit: (queue.limit != ENDLESS && self.chance(0.1)).then(|| self.between(5, 100) as u32),
+            slot: self.chance(0.1).then(|| SlotConfig {
+                min: self.millis(1, 2),
+                max: self.millis(2, 5),
+                packets: Some(self.between(5, 40) as u32),
+                bytes: None,
+            }),
         }
     }
 

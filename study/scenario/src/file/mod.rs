@@ -15,11 +15,11 @@ mod video;
 
 pub(crate) use host::{Host, LossRecovery, MptcpSendBuffer, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
-pub(crate) use pipe::{Grants, Handover, Policer, RateWalk};
+pub(crate) use pipe::{Grants, Handover, Policer, RateWalk, Slot};
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use quic::Quic;
 pub(crate) use requests::{Connection, Requests};
-pub(crate) use short_form::{Algorithm, Jitter, Loss};
+pub(crate) use short_form::{Algorithm, Jitter, Loss, Reorder};
 pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel};
 pub(crate) use video::{Video, VideoKind};
 
@@ -158,8 +158,9 @@ macro_rules! with_pipe_keys {
             /// Share of the packets that arrive with a flipped bit, so that the receiver's checksum discards them
             /// (netem's `corrupt`).
             corrupt: Option<Percent>,
-            /// Share of the packets that are not delayed, and so overtake the others (netem's `reorder`).
-            reorder: Option<Spanned<Percent>>,
+            /// Share of the packets that are not delayed, and so overtake the others. Or all of netem's `reorder`:
+            /// { share = "25%", correlation = "50%", gap = 5 }.
+            reorder: Option<Spanned<Reorder>>,
             /// The bytes that the transmitter adds to each packet; Ethernet with preamble and gap: "38b".
             overhead: Option<Spanned<Size>>,
             /// A policer in front of the queue: { rate = "20mbit", burst = "100kB" }.
@@ -170,6 +171,9 @@ macro_rules! with_pipe_keys {
             local: Option<bool>,
             /// Most packets on the wire at once (netem's `limit`). Default: no limit.
             wire_limit: Option<Packets>,
+            /// Packets leave the wire in slots (netem's `slot`):
+            /// { min = "800us", max = "1ms", packets = 32, bytes = "42kB" }.
+            slot: Option<Spanned<Slot>>,
         }
 
         impl $name {
@@ -191,6 +195,7 @@ macro_rules! with_pipe_keys {
                     queue: self.queue.clone(),
                     local: self.local,
                     wire_limit: self.wire_limit,
+                    slot: self.slot.clone(),
                 }
             }
         }
@@ -209,12 +214,13 @@ pub(crate) struct Pipe {
     pub(crate) loss: Option<Loss>,
     pub(crate) duplicate: Option<Percent>,
     pub(crate) corrupt: Option<Percent>,
-    pub(crate) reorder: Option<Spanned<Percent>>,
+    pub(crate) reorder: Option<Spanned<Reorder>>,
     pub(crate) overhead: Option<Spanned<Size>>,
     pub(crate) policer: Option<Spanned<Policer>>,
     pub(crate) queue: Option<Spanned<Queue>>,
     pub(crate) local: Option<bool>,
     pub(crate) wire_limit: Option<Packets>,
+    pub(crate) slot: Option<Spanned<Slot>>,
 }
 
 with_pipe_keys! {

@@ -5,6 +5,7 @@
 use parse::{BitRate, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::num::NonZeroU32;
 
 /// Grants of a cellular uplink (3GPP TS 36.321, sections 5.4.4 and 5.4.5): the rate is used in batches, after a
 /// request.
@@ -44,6 +45,21 @@ pub(crate) struct RateWalk {
     pub(crate) deviation: BitRate,
     /// The time between two changes.
     pub(crate) interval: Spanned<Time>,
+}
+
+/// Slots in which packets leave the wire, as netem's `slot` (a Wi-Fi channel, a DOCSIS uplink).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "slot")]
+pub(crate) struct Slot {
+    /// Least time from the end of a slot to the next one.
+    pub(crate) min: Time,
+    /// Greatest time; without it always `min`.
+    pub(crate) max: Option<Spanned<Time>>,
+    /// Packets of a slot.
+    pub(crate) packets: Option<NonZeroU32>,
+    /// Bytes after which a slot ends, with the packet that reaches them.
+    pub(crate) bytes: Option<Spanned<Size>>,
 }
 
 /// A token-bucket policer (RFC 2697, `tc police`): drops what exceeds it, and queues nothing.

@@ -1,7 +1,8 @@
-//! Values with a short and a long form: `loss = "1%"` or a table, `jitter = "8ms"` or a table, `congestion = "cubic"` or a table.
+//! Values with a short and a long form: `loss = "1%"` or a table, `jitter = "8ms"` or a table, `reorder = "1%"` or a
+//! table, `congestion = "cubic"` or a table.
 
 use crate::model;
-use link::{JitterDistribution, LossModel};
+use link::{JitterDistribution, LossModel, Reordering};
 use params::ParamValue;
 use parse::{Percent, Quantity, Spanned, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -11,6 +12,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 
 /// Loss: a share, or the four numbers of Gilbert and Elliott.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +134,59 @@ impl<'de> Visitor<'de> for JitterVisitor {
     }
 }
 
+/// Packets that are not delayed: a share, or what netem has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reorder(pub(crate) Reordering);
+
+/// Reordering as netem has it: `reorder SHARE CORRELATION gap GAP`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "reordering")]
+struct NetemReorder {
+    /// Share of the packets that are not delayed.
+    share: Percent,
+    /// Weight of the previous packet's draw in the next one.
+    correlation: Option<Percent>,
+    /// Of so many packets in a row at most one skips the delay.
+    gap: Option<NonZeroU32>,
+}
+
+impl From<NetemReorder> for Reorder {
+    fn from(reorder: NetemReorder) -> Self {
+        Self(Reordering {
+            share: reorder.share.0,
+            correlation: reorder.correlation.map_or(0.0, |share| share.0),
+            gap: reorder.gap.map_or(1, NonZeroU32::get),
+        })
+    }
+}
+
+struct ReorderVisitor;
+
+impl<'de> Visitor<'de> for ReorderVisitor {
+    type Value = Reorder;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a share such as \"1%\", or { share, correlation, gap }")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Reorder, E> {
+        Percent::parse(text).map(|share| Reorder(share.0.into())).map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Reorder, E> {
+        self.visit_str(&n.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, n: f64) -> Result<Reorder, E> {
+        self.visit_str(&n.to_string())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Reorder, A::Error> {
+        NetemReorder::deserialize(MapAccessDeserializer::new(map)).map(Reorder::from)
+    }
+}
+
 struct LossVisitor;
 
 impl<'de> Visitor<'de> for LossVisitor {
@@ -226,6 +281,12 @@ impl<'de> Deserialize<'de> for Jitter {
     }
 }
 
+impl<'de> Deserialize<'de> for Reorder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReorderVisitor)
+    }
+}
+
 impl<'de> Deserialize<'de> for Algorithm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AlgorithmVisitor)
@@ -256,6 +317,17 @@ impl JsonSchema for Jitter {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let forms = [generator.subschema_for::<Time>(), generator.subschema_for::<NetemJitter>()];
+        json_schema!({ "anyOf": forms })
+    }
+}
+
+impl JsonSchema for Reorder {
+    fn schema_name() -> Cow<'static, str> {
+        "reorder".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let forms = [generator.subschema_for::<Percent>(), generator.subschema_for::<NetemReorder>()];
         json_schema!({ "anyOf": forms })
     }
 }

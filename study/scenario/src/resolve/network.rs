@@ -138,10 +138,11 @@ impl<'t> Links<'t> {
         let rate = pipe_table.rate.map(|rate| rate.0);
         let grants = pipe_table.grants.as_ref().map(|table| pipe::grants(table, rate));
         let delay = pipe_table.delay.map_or(Span::ZERO, |delay| delay.0);
-        let reorder = pipe_table.reorder.as_ref().map_or(Ok(0.0), |share| pipe::reorder(share, delay))?;
+        let reorder = pipe_table.reorder.as_ref().map(|table| pipe::reorder(table, delay));
         let overhead = pipe_table.overhead.as_ref().map_or(Ok(0), parse_bytes)?;
         let local = pipe_table.local.unwrap_or(false);
         let policer = pipe_table.policer.as_ref().map(|table| pipe::policer(table, overhead, local));
+        let slot = pipe_table.slot.as_ref().map(pipe::slot);
         let (queue, bdp_limit) = queue::queue(pipe_table.queue.as_ref())?;
         let pipe = PipeConfig {
             rate,
@@ -152,12 +153,13 @@ impl<'t> Links<'t> {
             loss: pipe_table.loss.map_or(LossModel::None, |loss| loss.0),
             duplicate: pipe_table.duplicate.map_or(0.0, |share| share.0),
             corrupt: pipe_table.corrupt.map_or(0.0, |share| share.0),
-            reorder,
+            reorder: reorder.transpose()?.unwrap_or_default(),
             overhead,
             policer: policer.transpose()?,
             queue,
             local,
             wire_limit: pipe_table.wire_limit.map(|limit| limit.0),
+            slot: slot.transpose()?,
         };
         Ok((pipe, bdp_limit))
     }
@@ -201,6 +203,7 @@ impl file::Pipe {
             queue: self.queue.or(defaults.queue),
             local: self.local.or(defaults.local),
             wire_limit: self.wire_limit.or(defaults.wire_limit),
+            slot: self.slot.or(defaults.slot),
         }
     }
 
@@ -222,6 +225,7 @@ impl file::Pipe {
             queue,
             local,
             wire_limit,
+            slot,
         } = self;
         let unshaped = grants.is_none() && rate_walk.is_none() && policer.is_none();
         let unimpaired = loss.is_none() && duplicate.is_none() && corrupt.is_none() && reorder.is_none();
@@ -233,5 +237,6 @@ impl file::Pipe {
             && queue.is_none()
             && local.is_none()
             && wire_limit.is_none()
+            && slot.is_none()
     }
 }

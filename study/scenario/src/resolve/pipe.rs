@@ -3,8 +3,9 @@
 use super::checks::check_positive;
 use super::network::DEFAULT_MTU;
 use crate::file;
-use link::{GrantConfig, PolicerConfig};
-use parse::{Diagnostic, Percent, Spanned};
+use link::{GrantConfig, PolicerConfig, Reordering, SlotConfig};
+use parse::{Diagnostic, Spanned};
+use std::num::NonZeroU32;
 use units::{Rate, Span};
 
 /// The grants of a direction with this rate.
@@ -21,15 +22,31 @@ pub(super) fn grants(table: &Spanned<file::Grants>, rate: Option<Rate>) -> Resul
     Ok(GrantConfig { period, request: table.get().request.0 })
 }
 
-/// The share of packets that are not delayed on a wire with this propagation delay.
-pub(super) fn reorder(share: &Spanned<Percent>, delay: Span) -> Result<f64, Diagnostic> {
-    let Percent(reorder) = *share.get();
-    if reorder > 0.0 && delay == Span::ZERO {
+/// The packets that are not delayed on a wire with this propagation delay.
+pub(super) fn reorder(table: &Spanned<file::Reorder>, delay: Span) -> Result<Reordering, Diagnostic> {
+    let file::Reorder(reorder) = *table.get();
+    if reorder.share > 0.0 && delay == Span::ZERO {
         let diagnostic =
-            Diagnostic::new(share.span(), "`reorder` without `delay`: no packet is delayed, so none is overtaken");
+            Diagnostic::new(table.span(), "`reorder` without `delay`: no packet is delayed, so none is overtaken");
         return Err(diagnostic.with_help("give the link a `delay`"));
     }
     Ok(reorder)
+}
+
+/// The slots of a wire.
+pub(super) fn slot(table: &Spanned<file::Slot>) -> Result<SlotConfig, Diagnostic> {
+    let file::Slot { min, max, packets, bytes } = table.get();
+    let greatest = max.as_ref().map_or(min.0, |max| max.get().0);
+    if let Some(max) = max.as_ref().filter(|_| greatest < min.0) {
+        return Err(Diagnostic::new(max.span(), format!("`max` is less than `min`, {}", min.0)));
+    }
+    if packets.is_none() && bytes.is_none() {
+        let diagnostic =
+            Diagnostic::new(table.span(), "`slot` without `packets` and `bytes`: the first slot never ends");
+        return Err(diagnostic.with_help("say how much a slot carries: `packets = 32`, `bytes = \"42kB\"`"));
+    }
+    let bytes = bytes.as_ref().map(|bytes| check_positive("bytes", bytes, |size| size.0)).transpose()?;
+    Ok(SlotConfig { min: min.0, max: greatest, packets: packets.map(NonZeroU32::get), bytes: bytes.map(|size| size.0) })
 }
 
 /// The policer of a direction whose packets have `overhead` bytes more.

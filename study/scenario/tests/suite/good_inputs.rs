@@ -124,7 +124,7 @@ fn bottleneck() -> Link {
         loss: LossModel::GilbertElliott { to_bad: 0.01, to_good: 0.2, loss_bad: 0.5, loss_good: 0.0 },
         duplicate: 0.01,
         corrupt: 0.002,
-        reorder: 0.25,
+        reorder: 0.25.into(),
         overhead: 38,
         policer: None,
         queue: QueueConfig {
@@ -140,12 +140,13 @@ fn bottleneck() -> Link {
         },
         local: true,
         wire_limit: Some(1000),
+        slot: None,
     };
     let reverse = PipeConfig {
         rate: Some(Rate::from_mbit(1)),
         delay: Span::from_millis(11),
         loss: LossModel::None,
-        reorder: 0.0,
+        reorder: 0.0.into(),
         queue: QueueConfig { limit: QueueLimit::Bytes(2750), discipline: QueueDiscipline::DropTail, ecn: false },
         ..forward.clone()
     };
