@@ -56,6 +56,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	u32 icsk_rto;                   /* jiffies */
+	u8 icsk_retransmits;            /* timeouts since the latest acknowledgement of new data */
 	void *icsk_ulp_data;
 	u8 icsk_ca_state : 5;
 	struct {
@@ -84,6 +85,7 @@ struct tcp_sock {
 	u32 lsndtime;                   /* time of the latest packet sent, jiffies */
 	u32 max_packets_out;
 	u32 packets_out;
+	u32 data_segs_out;              /* segments with data that were ever sent */
 	u32 sacked_out;
 	u32 lost_out;
 	u32 retrans_out;

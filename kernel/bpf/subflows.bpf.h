@@ -6,7 +6,9 @@
  * subflow context, that to the MPTCP socket, that to the list of its subflows. All of these may be read only, and by
  * reads that cannot fault. A context that leaves the list during the walk ends it, as what is read of it is no longer the
  * connection's or zero; then some siblings do not count in this event. The own subflow comes first and is always there.
- * A subflow that is established but has nothing to send counts too.
+ * A sibling counts while it is in use (RFC 6356 couples the subflows over which a connection sends): while it has packets
+ * out, or has sent less than a retransmission timeout ago. One that has never sent data, a backup that stands by, and one
+ * that has timed out since its latest acknowledgement do not.
  */
 #pragma once
 #include "kernel.bpf.h"
@@ -19,7 +21,7 @@ enum { CWND_LIMIT = 1 << 20 };      /* a greater window counts as this */
 #endif
 enum { MICROSECOND = 8 };           /* least smoothed RTT, in eighths of a microsecond */
 
-/* A subflow that is established and has an RTT sample. */
+/* A subflow that is established and has an RTT sample; a sibling is in use, too. */
 struct subflow {
 	u32 cwnd;           /* packets, 1 to CWND_LIMIT; a sibling's in a reduction: its ssthresh (RFC 6356, section 3) */
 	u32 srtt_eighths;   /* smoothed RTT, eighths of a microsecond as in tcp_sock; at least MICROSECOND */
@@ -54,6 +56,14 @@ static inline struct mptcp_subflow_context *context_of(struct list_head *node)
 #endif
 }
 
+/* Whether a sibling is in use. */
+static inline bool in_use(struct tcp_sock *tp)
+{
+	if (!READ(tp, data_segs_out) || READ(tp, inet_conn.icsk_retransmits))
+		return false;
+	return READ(tp, packets_out) || (u32)bpf_jiffies64() - READ(tp, lsndtime) < READ(tp, inet_conn.icsk_rto);
+}
+
 static inline void add_subflow(struct walk *walk, struct tcp_sock *tp)
 {
 	struct group *group = walk->group;
@@ -84,7 +94,7 @@ static long visit_context(u32 index, struct walk *walk)
 	struct tcp_sock *tp = (struct tcp_sock *)READ(context, tcp_sock);
 	if (READ(context, conn) != walk->conn || !tp)
 		return 1;
-	if ((struct sock *)tp != walk->sk)
+	if ((struct sock *)tp != walk->sk && in_use(tp))
 		add_subflow(walk, tp);
 	walk->position = READ(context, node.next);
 	return 0;

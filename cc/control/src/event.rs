@@ -1,6 +1,6 @@
 //! Events of a path: plain data, so that a trace can be stored, replayed, fuzzed and compared with a kernel's.
 
-use units::{Rate, Span};
+use units::{Instant, Rate, Span};
 
 /// What a sender reports of a path to its controller.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +148,8 @@ pub struct AckSample {
     pub prior_in_flight: u32,
     /// In flight now.
     pub in_flight: u32,
+    /// Time at which a retransmission timeout has gone by since the latest packet was sent.
+    pub idle_from: Instant,
     /// Time until the pacer lets the next packet leave (Linux `tcp_wstamp_ns`, the earliest departure time); zero if it may
     /// leave now.
     pub until_departure: Span,

@@ -9,6 +9,9 @@ pub(crate) fn runner(cases: u32) -> TestRunner {
     TestRunner::new(Config { cases, source_file: Some(file!()), ..Config::default() })
 }
 
+/// A subflow that has packets out.
+pub(crate) const SENDING: &str = "data_segs_out 9 packets_out 2";
+
 /// A subflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subflow {
@@ -50,7 +53,7 @@ fn group() -> impl Strategy<Value = Vec<Subflow>> {
 /// After `event` of the first subflow, in recovery-free congestion avoidance.
 fn answer(native: &Native, group: &[Subflow], event: &str) -> Result<Answer, TestCaseError> {
     let up = group.iter().enumerate().map(|(path, Subflow { cwnd, rtt_us, .. })| {
-        format!("up {path} snd_cwnd {cwnd} snd_ssthresh 1 srtt_eighths {}", u64::from(*rtt_us) * 8)
+        format!("up {path} snd_cwnd {cwnd} snd_ssthresh 1 srtt_eighths {} {SENDING}", u64::from(*rtt_us) * 8)
     });
     let deliver = group.iter().enumerate().map(|(path, subflow)| format!("ack {path} delivered {}", subflow.delivered));
     let lines: Vec<String> = up.chain(deliver).chain([event.to_owned()]).collect();
@@ -189,7 +192,7 @@ fn no_numbers_are_undefined_behaviour_or_leave_no_window() {
         let Some(native) = Native::of(program) else { return };
         let result = runner(16).run(&lines, |lines| {
             let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            let up: Vec<String> = (0..10).map(|path| format!("up {path}")).collect();
+            let up: Vec<String> = (0..10).map(|path| format!("up {path} {SENDING}")).collect();
             lines.splice(0..0, up.iter().map(String::as_str));
             // Undefined behaviour ends the program.
             let answers = native.run(&lines).map_err(|error| TestCaseError::fail(format!("{program}: {error}")))?;

@@ -1,6 +1,6 @@
 //! Which subflows of a connection count (`subflows.bpf.h`), and what a group of equal ones does.
 
-use crate::formulas::{Subflow, rfc_6356, runner};
+use crate::formulas::{SENDING, Subflow, rfc_6356, runner};
 use crate::harness::{Answer, Native};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn subflow(path: u32) -> Subflow {
 
 fn up(path: u32) -> String {
     let Subflow { cwnd, rtt_us, .. } = subflow(path);
-    format!("up {path} snd_cwnd {cwnd} snd_ssthresh 1 srtt_eighths {}", rtt_us * 8)
+    format!("up {path} snd_cwnd {cwnd} snd_ssthresh 1 srtt_eighths {} {SENDING}", rtt_us * 8)
 }
 
 /// Checks LIA's increase of subflow `own` for a packet after `lines`: that of the RFC for these subflows, the own one first;
@@ -46,6 +46,24 @@ fn sockets_that_are_not_established_or_have_no_rtt_do_not_count_nor_hide_others(
     check(&lines, 0, None);
 }
 
+/// A sibling with a round-trip time of 20 us, whose window would slow the own subflow down most.
+#[test]
+fn a_sibling_that_is_not_in_use_changes_nothing() {
+    let sibling =
+        |values: &str| format!("up 1 snd_cwnd 10 snd_ssthresh 1 srtt_eighths 160 time_ns 5000000000 {values}");
+    let check_with = |values: &str, counts: bool| {
+        let fast = Subflow { cwnd: 10, rtt_us: 20, delivered: 0 };
+        check(&[up(0), sibling(values)], 0, counts.then_some(&[subflow(0), fast]));
+    };
+    check_with("", false);
+    check_with("lsndtime 5000 rto 1000", false);
+    let sent = "data_segs_out 9 rto 200";
+    check_with(&format!("{sent} packets_out 1"), true);
+    check_with(&format!("{sent} lsndtime 4801"), true);
+    check_with(&format!("{sent} lsndtime 4800"), false);
+    check_with(&format!("{sent} packets_out 1 retransmits 1"), false);
+}
+
 #[test]
 fn of_a_sibling_in_a_reduction_the_threshold_counts_and_of_the_own_the_window() {
     let reduced = Subflow { cwnd: 5, ..subflow(1) };
@@ -68,7 +86,7 @@ const PACKETS: usize = 400;
 /// one, to each subflow in turn, and each subflow loses one in `interval`.
 fn windows(native: &Native, count: usize, every: usize, interval: usize) -> Result<Vec<u32>, String> {
     let mut lines: Vec<String> =
-        (0..count).map(|path| format!("up {path} srtt_eighths 800000 snd_ssthresh 2")).collect();
+        (0..count).map(|path| format!("up {path} srtt_eighths 800000 snd_ssthresh 2 {SENDING}")).collect();
     for packet in 1..=PACKETS * every {
         for path in 0..count {
             // OLIA's l stays zero: all subflows are equally good, whoever's acknowledgement came last.

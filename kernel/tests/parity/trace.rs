@@ -13,7 +13,7 @@ use control::{
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
-use units::{INFINITE_SSTHRESH, PathId, RngStream, Span};
+use units::{INFINITE_SSTHRESH, Instant, PathId, RngStream, Span};
 
 /// Which decisions of the program are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,11 @@ const OVER_BBR: Properties = Properties {
     deviations: &[(Deviation::RaisesUnfilledCwnd, "as bbr"), (Deviation::KeepsCwndOnUndo, "as bbr")],
     ..Properties::DEFAULT
 };
+
+/// Nanoseconds.
+const MILLISECOND: u64 = 1_000_000;
+/// A retransmission timeout; only when it ends counts.
+const RTO_MS: u32 = 1000;
 
 type Log = Arc<Mutex<Vec<Step>>>;
 
@@ -144,6 +149,8 @@ impl Controller for Recorder {
             sample.srtt = if sample.srtt == Span::ZERO { Span::ZERO } else { Span(srtt_eighths(sample) * 125) };
             let echoes_mark = std::mem::take(&mut self.states[path.index()].echoes_mark);
             sample.marked = if echoes_mark { sample.acked } else { 0 };
+            // The kernel compares in jiffies, here milliseconds.
+            sample.idle_from = Instant(sample.idle_from.0.div_ceil(MILLISECOND) * MILLISECOND);
         }
         let none = Decision { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
         let is_new = matches!(event, PathEvent::PathUp(_));
@@ -164,7 +171,7 @@ impl Controller for Recorder {
             let before = if is_new { String::new() } else { cwnd_and_ssthresh(prior) };
             step.line = format!("{}{time}{random}{before}", step.line);
         }
-        let line = format!("set {index}{}", cwnd_and_ssthresh(decision));
+        let line = format!("set {index}{}{}", cwnd_and_ssthresh(decision), usage(&event));
         log.push(Step { path: index, line, check: Check::NOTHING, acked: 0, snd_nxt: None, prior, decision });
     }
 
@@ -175,6 +182,20 @@ impl Controller for Recorder {
 
 fn cwnd_and_ssthresh(decision: Decision) -> String {
     format!(" snd_cwnd {} snd_ssthresh {}", decision.cwnd, decision.ssthresh)
+}
+
+/// What says after an event whether the path is in use.
+fn usage(event: &PathEvent) -> String {
+    match event {
+        PathEvent::IdleRestart { .. } => " packets_out 1 data_segs_out 1".into(),
+        PathEvent::Ack(sample) => {
+            let lsndtime = ((sample.idle_from.0 / MILLISECOND) as u32).wrapping_sub(RTO_MS);
+            let retransmits = if sample.acked > 0 { " retransmits 0" } else { "" };
+            format!(" data_segs_out 1 lsndtime {lsndtime} rto {RTO_MS}{retransmits}")
+        }
+        PathEvent::Congestion { cause: Cause::Timeout, .. } => " retransmits 1".into(),
+        _ => String::new(),
+    }
 }
 
 fn srtt_eighths(sample: &AckSample) -> u64 {

@@ -113,6 +113,7 @@ impl PathSender {
             sent: std::mem::take(&mut self.sent_since_sample),
             prior_in_flight: prior.in_flight,
             in_flight: outstanding.in_flight,
+            idle_from: self.last_sent + self.rtt.rto(),
             until_departure: self.pacer.next_send_time().since(now),
             rtt: acked_packets.rtt,
             srtt: self.rtt.srtt(),

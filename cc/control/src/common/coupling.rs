@@ -2,12 +2,13 @@
 //!
 //! Every event moves a path's window by the same steps as any single window ([`super::CwndController`]): slow start,
 //! one reduction a round, proportional rate reduction, undo, and restart after idling are not coupled. A path whose
-//! siblings are not active (not up, or without an RTT sample) is Reno.
+//! siblings are not active (not up, not in use, or without an RTT sample) is Reno.
 //!
 //! An event changes its own path only. A sibling's decision changes with that sibling's next event.
 
 use super::path_controllers::PathControllers;
 use super::subflows::{SubflowGroup, SubflowView};
+use super::usage::Usage;
 use super::{CongestionOps, CwndState, reno_cong_avoid, reno_ssthresh};
 use crate::{AckSample, CaState, Context, Controller, Decision, PathController, PathEvent, PathInfo};
 use std::fmt::Debug;
@@ -71,13 +72,20 @@ pub struct CoupledController<C: Coupling> {
     coupling: C,
     subflows: Vec<SubflowView<C::PathState>>,
     states: Vec<CwndState>,
+    usages: Vec<Usage>,
     path_controllers: PathControllers,
 }
 
 impl<C: Coupling> CoupledController<C> {
     /// The coupled windows without controllers of the paths.
     pub fn new(coupling: C) -> Self {
-        Self { coupling, subflows: Vec::new(), states: Vec::new(), path_controllers: PathControllers::default() }
+        Self {
+            coupling,
+            subflows: Vec::new(),
+            states: Vec::new(),
+            usages: Vec::new(),
+            path_controllers: PathControllers::default(),
+        }
     }
 
     /// The coupled windows with a controller of each path from `construct` (`path_controllers.rs` documents how they
@@ -87,10 +95,18 @@ impl<C: Coupling> CoupledController<C> {
         Self { path_controllers: PathControllers::new(construct), ..self }
     }
 
+    /// Finds out which siblings are active at an event of the own path, which is in use.
+    fn find_active(&mut self, own_index: usize, now: Instant) {
+        for (index, (subflow, usage)) in self.subflows.iter_mut().zip(&self.usages).enumerate() {
+            subflow.active = subflow.up && subflow.srtt > 0.0 && (index == own_index || usage.is_in_use(now));
+        }
+    }
+
     fn ensure_path(&mut self, path: usize) {
         while self.states.len() <= path {
             self.states.push(CwndState::default());
             self.subflows.push(SubflowView::default());
+            self.usages.push(Usage::NEVER);
             self.path_controllers.add();
         }
     }
@@ -100,6 +116,7 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
         let own_index = path.index();
         self.ensure_path(own_index);
+        self.find_active(own_index, cx.now);
         let state = &mut self.states[own_index];
         let mut ops = CoupledOps {
             coupling: &mut self.coupling,
@@ -115,6 +132,7 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
         }
         self.path_controllers.on_event(own_index, event, state, cx);
         self.subflows[own_index].update(event, state);
+        self.usages[own_index].on_event(event);
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -126,7 +144,6 @@ impl<M: Default> SubflowView<M> {
     /// Updates what the siblings see until the path's next event.
     fn update(&mut self, event: &PathEvent, state: &CwndState) {
         self.up &= !matches!(event, PathEvent::PathDown);
-        self.active = self.up && self.srtt > 0.0;
         self.cwnd = f64::from(if state.in_cwnd_reduction() { state.ssthresh } else { state.cwnd });
         self.ca_state = state.ca_state;
     }
@@ -257,7 +274,14 @@ mod tests {
 
     fn ack(acked: u32, cwnd_limited: bool) -> PathEvent {
         let srtt = Span::from_millis(100);
-        PathEvent::Ack(AckSample { acked, srtt, cwnd_limited, may_raise_cwnd: true, ..AckSample::default() })
+        PathEvent::Ack(AckSample {
+            acked,
+            srtt,
+            cwnd_limited,
+            may_raise_cwnd: true,
+            idle_from: Instant::NEVER,
+            ..AckSample::default()
+        })
     }
 
     const LOSS: PathEvent = PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 20 };
@@ -267,6 +291,7 @@ mod tests {
     fn two_paths(mut group: CoupledController<Hundredth>) -> CoupledController<Hundredth> {
         for path in [0, 1] {
             notify(&mut group, path, &up(Some(Span::from_millis(100))));
+            notify(&mut group, path, &ack(0, false));
             notify(&mut group, path, &LOSS);
             assert_eq!(notify(&mut group, path, &RECOVERED), 10);
         }

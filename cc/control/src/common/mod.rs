@@ -14,6 +14,7 @@ mod rate_halving;
 mod reno;
 mod round_trip;
 pub(crate) mod subflows;
+mod usage;
 mod vegas_rtt;
 mod windowed_max;
 
@@ -23,5 +24,6 @@ pub use cwnd::CwndState;
 pub use reno::{cong_avoid_ai, reno_cong_avoid, reno_cong_avoid_if_limited, reno_ssthresh, slow_start};
 pub use round_trip::RoundTrip;
 pub use subflows::{SubflowGroup, SubflowView};
+pub(crate) use usage::Usage;
 pub use vegas_rtt::VegasRtt;
 pub use windowed_max::WindowedMax;

@@ -12,7 +12,7 @@ const MIN_WINDOW: u32 = 2;
 pub struct SubflowView<M> {
     /// Whether the path is up.
     pub up: bool,
-    /// Whether the path is up and its RTT is known: only such paths are coupled.
+    /// Whether the path is up and in use, and its RTT is known: only such paths are coupled.
     pub active: bool,
     /// Congestion window, packets; during a reduction, the slow-start threshold (RFC 6356 section 3).
     pub cwnd: f64,

@@ -1,8 +1,9 @@
 //! The BBR instances of a group's paths, for algorithms that couple them.
 
+use crate::common::Usage;
 use crate::single::bbr::{Bbr, ProbeBwGains};
 use crate::{Context, Decision, Deviation, PathController, PathEvent, Properties};
-use units::PathId;
+use units::{Instant, PathId};
 
 /// Properties of an algorithm that couples BBR instances.
 pub(super) const PROPERTIES: Properties = Properties {
@@ -23,12 +24,15 @@ pub(super) struct BbrPaths<M> {
 pub(super) struct BbrPath<M> {
     pub(super) bbr: Bbr,
     pub(super) up: bool,
+    usage: Usage,
+    /// Whether the path counts: it is up, in use, and has a bandwidth.
+    is_measured: bool,
     pub(super) state: M,
 }
 
 impl<M: Default> Default for BbrPath<M> {
     fn default() -> Self {
-        Self { bbr: Bbr::new(), up: false, state: M::default() }
+        Self { bbr: Bbr::new(), up: false, usage: Usage::NEVER, is_measured: false, state: M::default() }
     }
 }
 
@@ -37,8 +41,8 @@ impl<M: Default> BbrPaths<M> {
         Self { paths: Vec::new() }
     }
 
-    /// Adds the path if it is new and resets it if it comes up; returns it.
-    pub(super) fn update(&mut self, path: PathId, event: &PathEvent) -> &mut BbrPath<M> {
+    /// Adds the path if it is new and resets it if it comes up, and finds out which paths count at `now`; returns the path.
+    pub(super) fn update(&mut self, path: PathId, event: &PathEvent, now: Instant) -> &mut BbrPath<M> {
         while self.paths.len() <= path.index() {
             self.paths.push(BbrPath::default());
         }
@@ -48,6 +52,12 @@ impl<M: Default> BbrPaths<M> {
             PathEvent::PathDown => own.up = false,
             _ => {}
         }
+        for (index, other) in self.paths.iter_mut().enumerate() {
+            let is_in_use = index == path.index() || other.usage.is_in_use(now);
+            other.is_measured = other.up && is_in_use && other.bbr.max_bw() > 0.0;
+        }
+        let own = &mut self.paths[path.index()];
+        own.usage.on_event(event);
         own
     }
 
@@ -66,9 +76,9 @@ impl<M: Default> BbrPaths<M> {
         &self.paths[path.index()]
     }
 
-    /// The paths that are up and have a bandwidth.
+    /// The paths that are up and in use, and have a bandwidth.
     pub(super) fn measured(&self) -> impl Iterator<Item = &BbrPath<M>> + Clone {
-        self.paths.iter().filter(|path| path.up && path.bbr.max_bw() > 0.0)
+        self.paths.iter().filter(|path| path.is_measured)
     }
 
     pub(super) fn decision(&self, path: PathId) -> Decision {

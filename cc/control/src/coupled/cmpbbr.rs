@@ -135,7 +135,7 @@ impl CMpBbrPath {
 
 impl Controller for CMpBbr {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
-        let own = self.paths.update(path, event);
+        let own = self.paths.update(path, event, cx.now);
         let (prior_cycle_idx, gains) = (own.bbr.cycle_idx(), Self::probe_bw_gains(own));
         self.paths.on_event(path, event, gains, cx);
         let cycle_idx = self.paths.own_path(path).bbr.cycle_idx();

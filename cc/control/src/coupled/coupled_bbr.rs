@@ -8,7 +8,7 @@
 //! Source: Han, Xue, Xing, Hong and Wei, "Measurement and redesign of BBR-based MPTCP" (SIGCOMM 2019, poster), section
 //! 3.1, on BBR v1.
 //! What the poster leaves open, and what is done here:
-//! - Bandwidths are compared at each event of the path, in bytes a second, over all paths that are up and have one.
+//! - Bandwidths are compared at each event of the path, in bytes a second, over all paths that are up and in use, and have one.
 //! - A phase lasts a minimum RTT, as in BBR v1, at any rate. The cwnd gain stays 2.
 //! - The window of four packets applies to the six phases that cruise, not to the first two.
 //! - Startup, drain, RTT probing, and BBR's fixed rate behind a policer are not coupled.
@@ -74,7 +74,7 @@ impl CoupledBbr {
 
 impl Controller for CoupledBbr {
     fn on_event(&mut self, path: PathId, event: &PathEvent, cx: &mut Context<'_>) {
-        self.paths.update(path, event);
+        self.paths.update(path, event, cx.now);
         let gains = self.update_gains(path);
         self.paths.on_event(path, event, gains, cx);
     }
