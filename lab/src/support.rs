@@ -10,7 +10,7 @@ use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
     Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Relay, Ropewalk, Route, TunnelOptions,
 };
-use units::Span;
+use units::{Rate, Span};
 
 /// Maximum numbers of flows, paths and links: their indices are parts of addresses.
 const MAX_FLOWS: usize = 250;
@@ -119,6 +119,7 @@ pub(crate) fn check(experiment: &Experiment, capabilities: &Capabilities) -> Res
             &key,
             &[
                 (!has_rate && changes().any(|event| event.rate.is_some()), "rate", "new rate for a link without one"),
+                (changes().any(|event| event.rate == Some(Rate(0))), "rate", "rate of zero: an event has `up = false`"),
                 (
                     (link.forward.local || link.reverse.local) && sources_on_link(experiment, index) > 1,
                     "local",

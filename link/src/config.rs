@@ -12,6 +12,8 @@ pub struct PipeConfig {
     pub rate: Option<Rate>,
     /// Delivery opportunities instead of a rate, repeated for ever.
     pub trace: Option<RateTrace>,
+    /// Place in the trace, repeated for ever, at which the run begins; whole milliseconds.
+    pub trace_offset: Span,
     /// Grants in which the rate is used; needs a rate.
     pub grants: Option<GrantConfig>,
     /// Propagation delay.
@@ -47,6 +49,7 @@ impl Default for PipeConfig {
         Self {
             rate: None,
             trace: None,
+            trace_offset: Span::ZERO,
             grants: None,
             delay: Span::ZERO,
             jitter: Jitter::default(),
@@ -69,7 +72,9 @@ impl PipeConfig {
     /// its policer's; `None` without any of them.
     #[must_use]
     pub fn sustained_rate(&self, span: Span) -> Option<Rate> {
-        let trace = self.trace.as_ref().map(|trace| Rate::of(trace.bytes_until(Instant::ZERO + span), span));
+        let begin = Instant::ZERO + self.trace_offset;
+        let carried = |trace: &RateTrace| trace.bytes_until(begin + span) - trace.bytes_until(begin);
+        let trace = self.trace.as_ref().map(|trace| Rate::of(carried(trace), span));
         let policer = self.policer.map(|policer| policer.rate);
         [self.rate, trace, policer].into_iter().flatten().min()
     }
@@ -180,7 +185,7 @@ pub struct GrantConfig {
     pub request: Span,
 }
 
-/// A mahimahi trace: at each instant one packet of [`OPPORTUNITY_BYTES`](Self::OPPORTUNITY_BYTES) bytes may leave.
+/// A trace of delivery opportunities, as mahimahi has them: at each instant one packet of [`OPPORTUNITY_BYTES`](Self::OPPORTUNITY_BYTES) bytes may leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateTrace {
     /// Milliseconds since the trace's beginning, ascending, repeats allowed.
@@ -192,6 +197,15 @@ pub struct RateTrace {
 impl RateTrace {
     /// Bytes that one opportunity carries.
     pub const OPPORTUNITY_BYTES: u64 = 1500;
+
+    /// The longest period, milliseconds: a year.
+    pub const MAX_PERIOD_MS: u64 = 366 * 86_400 * 1000;
+
+    /// Whether a link can follow it: a period of a year at most, and a mean rate of 1 bit/s at least.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        (1..=Self::MAX_PERIOD_MS).contains(&self.period_ms) && self.mean_rate() >= Rate(1)
+    }
 
     /// The mean rate over one period.
     #[must_use]

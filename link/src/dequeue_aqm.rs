@@ -96,6 +96,13 @@ impl<P: Packet> DequeueAqm<P> {
         self.qdisc.set_rate(rate);
     }
 
+    /// Lets the waiting packets wait until `until`. The packet in transmission leaves.
+    pub(super) fn pause(&mut self, now: Instant, until: Instant, egress: &mut Egress<P>) {
+        self.dequeue_until(now, egress);
+        let from = egress.wire.departure_before(0).map_or(now, |departure| departure.max(now));
+        egress.transmitter.pause(from, until);
+    }
+
     /// Takes the link down: the queueing delay of the waiting packets ends now.
     pub(super) fn take_down(&mut self, now: Instant, egress: &mut Egress<P>) {
         self.dequeue_until(now, egress);

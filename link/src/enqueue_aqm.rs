@@ -10,7 +10,7 @@ use super::limit::EffectiveLimit;
 use super::packet::{Forwarded, Packet, Verdict};
 use super::packet_queue::Backlog;
 use super::red::Red;
-use super::transmitter::{FixedRate, Transmission};
+use super::transmitter::{FixedRate, Transmission, Transmitter};
 use crate::config::{QueueConfig, QueueDiscipline};
 use std::collections::VecDeque;
 use units::{Instant, Rate};
@@ -130,11 +130,27 @@ impl EnqueueAqm {
 
     /// Reschedules the waiting packets at a new rate. The packet in transmission keeps the old one.
     pub(super) fn set_rate<P: Packet>(&mut self, now: Instant, rate: Rate, egress: &mut Egress<P>) {
+        self.reschedule(now, egress, |transmitter, from| transmitter.set_rate(rate, from));
+        self.limit = EffectiveLimit::new(self.config.limit, Some(rate));
+    }
+
+    /// Lets the waiting packets wait until `until`. The packet in transmission leaves.
+    pub(super) fn pause<P: Packet>(&mut self, now: Instant, until: Instant, egress: &mut Egress<P>) {
+        self.reschedule(now, egress, |transmitter, from| transmitter.pause(from, until));
+    }
+
+    /// Reschedules the waiting packets for a transmitter that `change` changes from an instant on.
+    fn reschedule<P: Packet>(
+        &mut self,
+        now: Instant,
+        egress: &mut Egress<P>,
+        change: impl FnOnce(&mut Transmitter, Instant),
+    ) {
         self.dequeue_until(now);
         let (old_rate, counters) = (egress.transmitter.rate(), &mut egress.counters);
         let effective_from =
             egress.wire.departure_before(self.waiting.len()).map_or(now, |departure| departure.max(now));
-        egress.transmitter.set_rate(rate, effective_from);
+        change(&mut egress.transmitter, effective_from);
         let mut departures = Vec::with_capacity(self.waiting.len());
         for waiting in &mut self.waiting {
             let transmission = egress.transmitter.send(now, waiting.size);
@@ -145,7 +161,6 @@ impl EnqueueAqm {
             departures.push(transmission.departure);
         }
         egress.wire.reschedule(now, &departures, &mut egress.rng);
-        self.limit = EffectiveLimit::new(self.config.limit, Some(rate));
     }
 
     /// Takes the link down: the queueing delay of the waiting packets ends now.

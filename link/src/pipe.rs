@@ -46,7 +46,7 @@ enum Queue<P> {
 }
 
 impl<P: Packet> Pipe<P> {
-    /// An empty pipe with its random stream. The rate must not be zero (such a link is down), nor the trace empty.
+    /// An empty pipe with its random stream. The rate must not be zero (a link [pauses](Self::pause)), nor the trace empty.
     #[must_use]
     pub fn new(config: &PipeConfig, rng: RngStream) -> Self {
         let mut egress = Egress::new(config, rng);
@@ -222,6 +222,17 @@ impl<P: Packet> Pipe<P> {
         match &mut self.queue {
             Queue::EnqueueAqm(queue) => queue.set_rate(now, rate, &mut self.egress),
             Queue::DequeueAqm(queue) => queue.set_rate(now, rate, &mut self.egress),
+        }
+        self.find_plain();
+    }
+
+    /// A rate of zero to `until`, inclusive, or to the next [`set_rate`](Self::set_rate): the packet in transmission leaves,
+    /// the others wait, and arriving ones join them as long as the queue has room.
+    pub fn pause(&mut self, now: Instant, until: Instant) {
+        let until = until + Span(1);
+        match &mut self.queue {
+            Queue::EnqueueAqm(queue) => queue.pause(now, until, &mut self.egress),
+            Queue::DequeueAqm(queue) => queue.pause(now, until, &mut self.egress),
         }
         self.find_plain();
     }

@@ -5,7 +5,7 @@
 //! nothing to carry, or not enough, is wasted.
 
 use crate::config::RateTrace;
-use units::{Instant, Rate};
+use units::{Instant, Rate, Span};
 
 /// Bytes one opportunity carries.
 const OPPORTUNITY_BYTES: u64 = RateTrace::OPPORTUNITY_BYTES;
@@ -15,6 +15,8 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct TraceCursor {
     trace: RateTrace,
+    /// Place in the trace, repeated for ever, at time zero.
+    offset: Span,
     mean_rate: Rate,
     /// The opportunity in use, and the bytes it can still carry.
     instant: Instant,
@@ -30,26 +32,19 @@ struct Opportunity {
     index: usize,
 }
 
-impl Opportunity {
-    const FIRST: Self = Self { repetition: 0, index: 0 };
-}
-
 impl TraceCursor {
-    /// A cursor at the trace's beginning, which is time zero.
-    pub(super) fn new(trace: RateTrace) -> Self {
+    /// A cursor at time zero, which is the place `offset` of the trace.
+    pub(super) fn new(trace: RateTrace, offset: Span) -> Self {
         assert!(!trace.opportunities.is_empty() && trace.period_ms > 0, "an empty trace never carries anything");
-        Self {
-            mean_rate: trace.mean_rate(),
-            trace,
-            instant: Instant::ZERO,
-            bytes_left: 0,
-            next_opportunity: Opportunity::FIRST,
-        }
+        let first = first_after(&trace, Instant::ZERO + offset);
+        let (instant, mean_rate) = (Instant::ZERO, trace.mean_rate());
+        Self { trace, offset, mean_rate, instant, bytes_left: 0, next_opportunity: first }
     }
 
-    /// Returns to the beginning of the trace.
+    /// Returns to time zero.
     pub(super) fn reset(&mut self) {
-        (self.instant, self.bytes_left, self.next_opportunity) = (Instant::ZERO, 0, Opportunity::FIRST);
+        let first = first_after(&self.trace, Instant::ZERO + self.offset);
+        (self.instant, self.bytes_left, self.next_opportunity) = (Instant::ZERO, 0, first);
     }
 
     /// Instant of the opportunity in use, or of the last one that was used.
@@ -64,7 +59,7 @@ impl TraceCursor {
 
     /// Bytes that the opportunities after `from`, until `to`, can carry.
     pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> u64 {
-        self.trace.bytes_until(to) - self.trace.bytes_until(from)
+        self.trace.bytes_until(to + self.offset) - self.trace.bytes_until(from + self.offset)
     }
 
     /// Time at which the first byte of a packet that is available since `available_at` can leave.
@@ -100,7 +95,7 @@ impl TraceCursor {
 
     fn instant_of(&self, opportunity: Opportunity) -> Instant {
         let millis = opportunity.repetition * self.trace.period_ms + self.trace.opportunities[opportunity.index];
-        Instant(millis * NANOS_PER_MILLI)
+        Instant(millis * NANOS_PER_MILLI - self.offset.0)
     }
 
     fn following(&self, opportunity: Opportunity) -> Opportunity {
@@ -115,12 +110,16 @@ impl TraceCursor {
         if self.instant_of(self.next_opportunity) > available_at {
             return self.next_opportunity;
         }
-        let (repetition, offset_ms) =
-            (available_at.as_millis() / self.trace.period_ms, available_at.as_millis() % self.trace.period_ms);
-        match self.trace.opportunities.partition_point(|millis| *millis <= offset_ms) {
-            index if index < self.trace.opportunities.len() => Opportunity { repetition, index },
-            _ => Opportunity { repetition: repetition + 1, index: 0 },
-        }
+        first_after(&self.trace, available_at + self.offset)
+    }
+}
+
+/// The first opportunity later than the place `place` of a trace, repeated for ever.
+fn first_after(trace: &RateTrace, place: Instant) -> Opportunity {
+    let (repetition, offset_ms) = (place.as_millis() / trace.period_ms, place.as_millis() % trace.period_ms);
+    match trace.opportunities.partition_point(|millis| *millis <= offset_ms) {
+        index if index < trace.opportunities.len() => Opportunity { repetition, index },
+        _ => Opportunity { repetition: repetition + 1, index: 0 },
     }
 }
 
@@ -129,7 +128,11 @@ mod tests {
     use super::*;
 
     fn cursor(opportunities: &[u64], period_ms: u64) -> TraceCursor {
-        TraceCursor::new(RateTrace { opportunities: opportunities.into(), period_ms })
+        cursor_from(opportunities, period_ms, 0)
+    }
+
+    fn cursor_from(opportunities: &[u64], period_ms: u64, offset_ms: u64) -> TraceCursor {
+        TraceCursor::new(RateTrace { opportunities: opportunities.into(), period_ms }, Span::from_millis(offset_ms))
     }
 
     fn ms(n: u64) -> Instant {
@@ -175,6 +178,21 @@ mod tests {
         let cursor = cursor(&[1, 2, 5], 5);
         assert_eq!(cursor.bytes_between(ms(0), ms(4)), 3000);
         assert_eq!(cursor.bytes_between(ms(2), ms(11)), 5 * 1500, "those at 5, 6, 7, 10 and 11 ms");
+    }
+
+    #[test]
+    fn an_offset_begins_elsewhere_and_wraps_around() {
+        for offset in [0, 1, 2, 3, 4, 5, 9, 5000] {
+            let (mut whole, mut later) = (cursor(&[1, 2, 5], 5), cursor_from(&[1, 2, 5], 5, offset));
+            assert_eq!(later.bytes_between(ms(0), ms(7)), whole.bytes_between(ms(offset), ms(offset + 7)));
+            for now in 0..12 {
+                let (start, departure) = whole.send(ms(offset + now), 1000);
+                let shifted = |instant: Instant| Instant(instant.0 - ms(offset).0);
+                assert_eq!(later.send(ms(now), 1000), (shifted(start), shifted(departure)), "{offset} ms, {now} ms");
+            }
+            later.reset();
+            assert_eq!(later.start(ms(20)), cursor_from(&[1, 2, 5], 5, offset).start(ms(20)));
+        }
     }
 
     #[test]

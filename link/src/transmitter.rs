@@ -31,7 +31,7 @@ pub(super) struct Transmission {
 impl Transmitter {
     pub(super) fn new(config: &PipeConfig) -> Self {
         match (&config.trace, config.rate, config.grants) {
-            (Some(trace), ..) => Self::Trace(TraceCursor::new(trace.clone())),
+            (Some(trace), ..) => Self::Trace(TraceCursor::new(trace.clone(), config.trace_offset)),
             (None, Some(rate), Some(grants)) => Self::Grants(GrantCursor::new(grants, rate)),
             (None, Some(rate), None) => Self::Rate(FixedRate::new(rate, Instant::ZERO)),
             (None, None, _) => Self::Unlimited,
@@ -52,7 +52,7 @@ impl Transmitter {
     pub(super) fn bytes_between(&self, from: Instant, to: Instant) -> Option<u64> {
         match self {
             Self::Unlimited => None,
-            Self::Rate(fixed) => Some(fixed.rate.bytes_in(to.since(from))),
+            Self::Rate(fixed) => Some(fixed.rate.bytes_in(to.since(from.max(fixed.resumes_at)))),
             Self::Trace(cursor) => Some(cursor.bytes_between(from, to)),
             Self::Grants(cursor) => Some(cursor.rate().bytes_in(to.since(from))),
         }
@@ -123,12 +123,22 @@ impl Transmitter {
         *self = Self::Rate(FixedRate { effective_from, ..FixedRate::new(rate, from) });
     }
 
+    /// Begins no transmission from `from`, when the packet in transmission has left, until `until`. The rate stays; a
+    /// trace, grants or an unlimited transmitter get one, as by [`set_rate`](Self::set_rate).
+    pub(super) fn pause(&mut self, from: Instant, until: Instant) {
+        let rate = self.rate().unwrap_or(Rate(u64::MAX));
+        self.set_rate(rate, from.max(until));
+        if let Self::Rate(fixed) = self {
+            fixed.resumes_at = until;
+        }
+    }
+
     /// Cancels the transmissions after `now`.
     pub(super) fn cancel_after(&mut self, now: Instant) {
         match self {
             Self::Unlimited => {}
             Self::Rate(fixed) => {
-                fixed.idle_at = fixed.idle_at.min(now);
+                fixed.idle_at = fixed.idle_at.min(now.max(fixed.resumes_at));
                 fixed.effective_from = fixed.effective_from.min(now);
             }
             Self::Trace(cursor) => cursor.reset(),
@@ -141,7 +151,7 @@ impl Transmitter {
     pub(super) fn remaining_busy_time(&self, now: Instant, waiting: impl Iterator<Item = u64>) -> Span {
         match self {
             Self::Unlimited => Span::ZERO,
-            Self::Rate(fixed) => fixed.idle_at.since(now.max(fixed.effective_from)),
+            Self::Rate(fixed) => fixed.idle_at.since(now.max(fixed.effective_from).max(fixed.resumes_at)),
             Self::Trace(cursor) => Span(waiting.map(|size| cursor.mean_rate().time_for(size).0).sum()),
             Self::Grants(cursor) => Span(waiting.map(|size| cursor.rate().time_for(size).0).sum()),
         }
@@ -155,6 +165,8 @@ pub(super) struct FixedRate {
     /// Time at which the rate takes effect: later than now while a packet leaves at the opportunities of a former
     /// trace.
     effective_from: Instant,
+    /// End of a [pause](Transmitter::pause), or time zero.
+    resumes_at: Instant,
     /// Time at which all packets accepted so far have been transmitted.
     pub(super) idle_at: Instant,
     /// The last two packet sizes and their transmission times: saves the division for almost every packet.
@@ -163,8 +175,9 @@ pub(super) struct FixedRate {
 
 impl FixedRate {
     fn new(rate: Rate, idle_at: Instant) -> Self {
-        assert!(rate.0 > 0, "a link of rate zero is a link that is down");
-        Self { rate, effective_from: Instant::ZERO, idle_at, cached_times: [(0, Span::ZERO); 2] }
+        assert!(rate.0 > 0, "a link of rate zero pauses, or is down");
+        let cached_times = [(0, Span::ZERO); 2];
+        Self { rate, effective_from: Instant::ZERO, resumes_at: Instant::ZERO, idle_at, cached_times }
     }
 
     /// Transmits a packet that is available since `available_at`, after all before it.

@@ -63,7 +63,11 @@ class FatTree:
     }.
     """
     trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
+    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
+    names a column.
+    """
+    trace_offset: TraceOffset | None = None
+    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
     wire_limit: Packets | None = None
     """Most packets on the wire at once (netem's `limit`). Default: no limit."""
 
@@ -155,7 +159,11 @@ class Link:
     }.
     """
     trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
+    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
+    names a column.
+    """
+    trace_offset: TraceOffset | None = None
+    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
     wire_limit: Packets | None = None
     """Most packets on the wire at once (netem's `limit`). Default: no limit."""
 
@@ -213,7 +221,11 @@ class Path:
     }.
     """
     trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
+    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
+    names a column.
+    """
+    trace_offset: TraceOffset | None = None
+    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
     wire_limit: Packets | None = None
     """Most packets on the wire at once (netem's `limit`). Default: no limit."""
 
@@ -358,7 +370,11 @@ class Reverse:
     }.
     """
     trace: str | None = None
-    """Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line."""
+    """Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which "FILE#COLUMN"
+    names a column.
+    """
+    trace_offset: TraceOffset | None = None
+    """Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed."""
     wire_limit: Packets | None = None
     """Most packets on the wire at once (netem's `limit`). Default: no limit."""
 
@@ -386,3 +402,6 @@ DelayDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
 Discipline = Literal["droptail", "drophead", "codel", "red", "pie", "dualpi2", "fq-codel", "cake"]
 """A queue discipline."""
+
+TraceOffset = str
+"""Where in a trace a run begins."""

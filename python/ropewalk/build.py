@@ -26,6 +26,7 @@ from ._build_network import RateWalk as RateWalk
 from ._build_network import Reordering as Reordering
 from ._build_network import Reverse as Reverse
 from ._build_network import Slot as Slot
+from ._build_network import TraceOffset as TraceOffset
 from ._build_report import Claim as Claim
 from ._build_report import Column as Column
 from ._build_report import Figure as Figure
@@ -91,8 +92,8 @@ class Event:
     """New loss."""
     path: str | None = None
     """Name of a path."""
-    rate: BitRate | None = None
-    """New rate."""
+    rate: BitRateOrZero | None = None
+    """New rate; "0mbit" is an outage, in which packets wait."""
     up: bool | None = None
     """false: everything sent into the link is lost."""
 
@@ -415,6 +416,10 @@ class Video:
 
 
 BitRate = str
+"""a rate such as "100mbit"
+"""
+
+BitRateOrZero = str
 """a rate such as "100mbit"
 """
 

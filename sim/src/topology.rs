@@ -3,7 +3,7 @@
 use crate::packet::{Direction, PacketDescriptor};
 use link::{Pipe, PipeConfig};
 use scenario::model::{Change, Directions, Experiment, Relay};
-use units::{Instant, RngStream};
+use units::{Instant, Rate, RngStream};
 
 /// The network. Pipe `2 l` is link `l` forward, `2 l + 1` is its reverse. After the experiment's links come the two local
 /// links of a relay, after its paths one path over each of them.
@@ -13,6 +13,8 @@ pub(crate) struct Topology {
     /// Per path and direction: the pipes in the order of travel.
     hops: Vec<[Vec<u32>; 2]>,
     local: Vec<bool>,
+    /// The end of the run.
+    end: Instant,
 }
 
 /// One direction of a link between a relay and the hosts at its end of the tunnel. Data enters it at the interface of its
@@ -61,7 +63,7 @@ impl Topology {
                 local.extend([true, false]);
             }
         }
-        Self { hops, pipes, local }
+        Self { hops, pipes, local, end: Instant::ZERO + experiment.duration }
     }
 
     /// A path's first pipe.
@@ -97,21 +99,19 @@ impl Topology {
         self.local[pipe as usize]
     }
 
-    /// Applies a change of a link; returns the pipes that it concerns.
-    pub(crate) fn apply(&mut self, now: Instant, change: &Change) -> Vec<u32> {
-        let base = change.link as u32 * 2;
-        let changed = match change.directions {
-            Directions::Forward => vec![base],
-            Directions::Reverse => vec![base + 1],
-            Directions::Both => vec![base, base + 1],
-        };
-        for pipe in &changed {
-            let pipe = &mut self.pipes[*pipe as usize];
+    /// Applies a change of a link, which the changes `later` follow, the next one last; returns the pipes that it concerns.
+    pub(crate) fn apply(&mut self, now: Instant, change: &Change, later: &[Change]) -> Vec<u32> {
+        let changed = pipes_of_change(change);
+        for index in &changed {
+            let pipe = &mut self.pipes[*index as usize];
             if let Some(up) = change.up {
                 pipe.set_up(now, up);
             }
             if let Some(rate) = change.rate {
-                pipe.set_rate(now, rate);
+                match rate {
+                    Rate(0) => pipe.pause(now, next_rate_at(*index, later).unwrap_or(self.end)),
+                    rate => pipe.set_rate(now, rate),
+                }
             }
             if let Some(delay) = change.delay {
                 pipe.set_delay(now, delay);
@@ -122,4 +122,20 @@ impl Topology {
         }
         changed
     }
+}
+
+/// The pipes that a change concerns.
+fn pipes_of_change(change: &Change) -> Vec<u32> {
+    let base = change.link as u32 * 2;
+    match change.directions {
+        Directions::Forward => vec![base],
+        Directions::Reverse => vec![base + 1],
+        Directions::Both => vec![base, base + 1],
+    }
+}
+
+/// When the first of the changes `later`, the next one last, gives a pipe another rate.
+fn next_rate_at(pipe: u32, later: &[Change]) -> Option<Instant> {
+    let changes_rate = |change: &&Change| change.rate.is_some() && pipes_of_change(change).contains(&pipe);
+    later.iter().rev().find(changes_rate).map(|change| change.at)
 }

@@ -7,6 +7,8 @@ mod spanned;
 mod tree;
 
 pub use error::{Diagnostic, Error, SourceLocation, did_you_mean, suggest};
-pub use quantity::{BitRate, Decimal, Packets, Percent, Quantity, QuantityVisitor, QueueSize, Size, Time};
+pub use quantity::{
+    BitRate, BitRateOrZero, Decimal, Packets, Percent, Quantity, QuantityVisitor, QueueSize, Size, Time,
+};
 pub use spanned::Spanned;
 pub use tree::{Node, deserialize, element_name, key_at, parse};

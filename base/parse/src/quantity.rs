@@ -29,6 +29,10 @@ pub trait Quantity: Sized {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BitRate(pub Rate);
 
+/// A transmission rate that may be zero: an outage, in which packets wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BitRateOrZero(pub Rate);
+
 /// A time span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Time(pub Span);
@@ -103,6 +107,29 @@ impl Quantity for BitRate {
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)?[kKmMgGtT]?[bB][iI][tT]$";
 
     fn parse(text: &str) -> Result<Self, String> {
+        match BitRateOrZero::parse(text)?.0 {
+            Rate(0) => {
+                Err("a rate of zero carries nothing\nleave the key out; an [[event]] may set the rate to \"0mbit\", \
+                            or cut the link with `up = false`"
+                    .into())
+            }
+            rate => Ok(Self(rate)),
+        }
+    }
+
+    fn with_likely_unit(n: f64) -> String {
+        format!("{n}mbit")
+    }
+}
+
+impl Quantity for BitRateOrZero {
+    const DESCRIPTION: &'static str = BitRate::DESCRIPTION;
+    const PATTERN: &'static str = BitRate::PATTERN;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.parse() == Ok(0.0) {
+            return Ok(Self(Rate(0)));
+        }
         let (amount, unit) = split_unit::<Self>(text)?;
         let lowercase_unit = unit.to_ascii_lowercase();
         if let Some(prefix) = lowercase_unit.strip_suffix("bps") {
@@ -112,17 +139,11 @@ impl Quantity for BitRate {
                  if bytes are meant"
             ));
         }
-        match scale_to_smallest_unit::<Self>(text, amount, &lowercase_unit, RATE_UNITS)? {
-            0 => {
-                Err("a rate of zero carries nothing\nleave the key out; an [[event]] cuts a link with `up = false`"
-                    .into())
-            }
-            bits => Ok(Self(Rate(bits))),
-        }
+        scale_to_smallest_unit::<Self>(text, amount, &lowercase_unit, RATE_UNITS).map(|bits| Self(Rate(bits)))
     }
 
     fn with_likely_unit(n: f64) -> String {
-        format!("{n}mbit")
+        BitRate::with_likely_unit(n)
     }
 }
 
@@ -318,7 +339,7 @@ macro_rules! quantities {
         }
     )*};
 }
-quantities! { BitRate Time Size Percent Packets QueueSize }
+quantities! { BitRate BitRateOrZero Time Size Percent Packets QueueSize }
 
 #[cfg(test)]
 mod tests {
@@ -328,6 +349,10 @@ mod tests {
     fn quantities_are_exact() {
         assert_eq!(BitRate::parse("1.5gbit"), Ok(BitRate(Rate(1_500_000_000))));
         assert_eq!(BitRate::parse("100Mbit"), Ok(BitRate(Rate(100_000_000))));
+        for zero in ["0", "0mbit", "0.0bit"] {
+            assert_eq!(BitRateOrZero::parse(zero), Ok(BitRateOrZero(Rate(0))));
+            assert!(BitRate::parse(zero).is_err());
+        }
         assert_eq!(Time::parse("0.3us"), Ok(Time(Span(300))));
         assert_eq!(Size::parse("1GB"), Ok(Size(1_000_000_000)));
         assert_eq!(Size::parse("1.5MiB"), Ok(Size(1_572_864)));

@@ -102,6 +102,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
     let rival = "[[flow]]\nname = \"rival\"\n";
     let endless = "[[path]]\nname = \"b\"\nqueue = { limit = \"20ms\" }\n";
     let faster = "[[path]]\nname = \"b\"\n[[event]]\nat = \"500ms\"\npath = \"b\"\nrate = \"2mbit\"\n";
+    let outage = "[[event]]\nat = \"500ms\"\npath = \"wire\"\nrate = \"0mbit\"\n";
     let cake = "path.wire.queue={ discipline = \"cake\", ecn = false }";
     let tunnel = format!("{SECOND_PATH}[tunnel]\nmode = \"ropewalk\"\n");
     let outside_tunnel = format!("{tunnel}{rival}path = \"wire\"\n");
@@ -118,6 +119,7 @@ fn features_of_no_kernel_are_rejected_with_their_key() {
         ("", &["path.wire.local=true", "host.pacing=true"], "host.pacing"),
         (endless, &["flow.tcp.path=b"], "path.b.queue.limit"),
         (faster, &["flow.tcp.path=b"], "path.b.rate"),
+        (outage, &[], "path.wire.rate"),
         ("", &[cake], "path.wire.queue.ecn"),
         ("", &["path.wire.mtu=1400b"], "path.wire.mtu"),
         (&tunnel, &["tunnel.offload=false"], "tunnel.offload"),

@@ -41,6 +41,42 @@ fn a_faster_link_sends_the_queue_sooner_and_has_a_new_limit() {
 }
 
 #[test]
+fn a_rate_of_zero_holds_the_queue_until_there_is_a_rate_again() {
+    for mut pipe in both_kinds() {
+        burst(&mut pipe, 0, 5);
+        pipe.pause(Instant(300 * US), Instant(20 * MS));
+        burst(&mut pipe, 5 * MS, 1);
+        assert_eq!(pipe.queued_packets(Instant(6 * MS)), 3);
+        assert_eq!(pipe.bytes_between(Instant(5 * MS), Instant(15 * MS)), Some(0));
+        // The third leaves; three wait for the end of the outage.
+        let arrived: Vec<u64> = arrivals(&mut pipe, 19 * MS).iter().map(|(time, _)| *time).collect();
+        assert_eq!(arrived, [10_120 * US, 10_240 * US, 10_360 * US]);
+        pipe.set_rate(Instant(20 * MS), Rate::from_mbit(10));
+        assert_eq!(arrival_times(&mut pipe), [31_200 * US, 32_400 * US, 33_600 * US]);
+        let waits = 120 + 240 + 20_000 + 21_200 + (15_000 + 2400);
+        assert_eq!(pipe.counters().queue_delay_total_ns, waits * US);
+        assert_eq!(pipe.busy_time(Instant(40 * MS)), Span(3 * 120 * US + 3 * 1200 * US));
+        assert!(is_conserved(&pipe));
+    }
+}
+
+#[test]
+fn a_rate_of_zero_outlasts_an_interruption_and_ends_before_its_time_with_a_new_rate() {
+    for mut pipe in both_kinds() {
+        pipe.pause(Instant(0), Instant(20 * MS));
+        burst(&mut pipe, MS, 2);
+        pipe.set_up(Instant(2 * MS), false);
+        pipe.set_up(Instant(3 * MS), true);
+        assert_eq!(pipe.busy_time(Instant(3 * MS)), Span::ZERO);
+        burst(&mut pipe, 4 * MS, 1);
+        assert_eq!(pipe.queue_delay(Instant(4 * MS)), Span(16 * MS + 1 + 120 * US));
+        pipe.set_rate(Instant(10 * MS), Rate::from_mbit(100));
+        assert_eq!(arrival_times(&mut pipe), [20_120 * US]);
+        assert!(is_conserved(&pipe));
+    }
+}
+
+#[test]
 fn an_unlimited_link_can_get_a_rate() {
     let mut pipe = pipe(&PipeConfig { rate: None, ..link() });
     burst(&mut pipe, 0, 2);

@@ -122,7 +122,7 @@ impl Engine {
     /// Applies the changes of links that are due.
     fn apply_changes(&mut self) {
         while let Some(change) = self.changes.pop_if(|change| change.at <= self.network.now) {
-            self.network.change(&change);
+            self.network.change(&change, &self.changes);
         }
         if let Some(change) = self.changes.last() {
             self.network.schedule(Component::Changes, change.at);

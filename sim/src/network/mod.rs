@@ -169,9 +169,9 @@ impl Network {
         discard(descriptor, &mut self.slab, &mut self.tunnel, &mut self.dropped);
     }
 
-    /// Applies a change of a link.
-    pub(crate) fn change(&mut self, change: &Change) {
-        for pipe in self.topology.apply(self.now, change) {
+    /// Applies a change of a link, which the changes `later` follow, the next one last.
+    pub(crate) fn change(&mut self, change: &Change, later: &[Change]) {
+        for pipe in self.topology.apply(self.now, change, later) {
             self.settle(pipe);
         }
     }

@@ -3,7 +3,7 @@
 use crate::common::{add_striping_tunnel, bulk, datagrams, host, links, one_link, pipe, run, run_sampled};
 use link::{PipeConfig, RateTrace};
 use scenario::Overrides;
-use scenario::model::{Change, Flow, FlowKind, Handover, Route};
+use scenario::model::{Change, Directions, Flow, FlowKind, Handover, Route};
 use std::path::Path;
 use units::{Instant, Rate, Span};
 
@@ -40,6 +40,28 @@ fn jitter_on_both_ways_does_not_look_like_reordering() {
             assert!(flow.rtt_ms.max > flow.rtt_ms.min + 15.0, "there was jitter");
         }
     }
+}
+
+/// 20 Mbit/s of datagrams over 10 Mbit/s, which are nothing from 2 to 5 s, and from 9 s to the end of a run of 10 s.
+#[test]
+fn a_rate_of_zero_carries_nothing_until_the_next_rate() {
+    let mut experiment = one_link("", pipe(Rate::from_mbit(10), Span::from_millis(10), 50), 10);
+    experiment.flows = vec![datagrams("flood", Rate::from_mbit(20), 1500)];
+    let change = |s, mbit| Change {
+        at: Instant::ZERO + Span::from_secs(s),
+        rate: Some(Rate::from_mbit(mbit)),
+        ..Change::default()
+    };
+    experiment.events = vec![change(2, 0), change(5, 10), change(9, 0)];
+    // 6 s at 10 Mbit/s, and the rest of the packet that is in transmission when each outage begins.
+    let carried = run(&experiment).flows[0].delivered_bytes as f64 * 1538.0 / 1500.0;
+    assert!((7.5e6 - 1538.0..=7.5e6 + 2.0 * 1538.0).contains(&carried), "{carried} bytes");
+    let mut reversed = experiment.clone();
+    for event in &mut reversed.events {
+        event.directions = Directions::Reverse;
+    }
+    let uncut = run(&reversed).flows[0].delivered_bytes as f64 * 1538.0 / 1500.0;
+    assert!((12.4e6..=12.5e6).contains(&uncut), "{uncut} bytes");
 }
 
 #[test]

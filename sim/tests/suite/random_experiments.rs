@@ -285,6 +285,7 @@ impl Generator {
             rate: trace.is_none().then(|| Rate::from_mbit(self.between(1, 15))),
             grants: (trace.is_none() && self.chance(0.1))
                 .then(|| GrantConfig { period: self.millis(1, 20), request: self.millis(0, 20) }),
+            trace_offset: if trace.is_some() { self.millis(0, 30) } else { Span::ZERO },
             trace,
             delay: self.millis(0, 60),
             jitter,
@@ -422,7 +423,7 @@ impl Generator {
         };
         match self.between(0, 3) {
             0 => change.up = Some(self.chance(0.5)),
-            1 => change.rate = Some(Rate::from_mbit(self.between(1, 15))),
+            1 => change.rate = Some(Rate::from_mbit(self.between(0, 15))),
             2 => change.delay = Some(self.millis(0, 80)),
             _ => change.loss = Some(LossModel::Random(0.05)),
         }

@@ -39,6 +39,41 @@ impl Base<'_> {
     }
 }
 
+/// Reads a trace, as a scenario names it, from a file outside a scenario: `FILE`, or `FILE#COLUMN` of CSV.
+///
+/// # Errors
+/// The file cannot be read, or is no trace: in one line, with the file, the line's number and what would be right.
+pub fn trace_file(name: &str) -> Result<RateTrace, String> {
+    let (file, column) = split_column(name);
+    read_trace(Path::new(file), column).map_err(|diagnostic| {
+        let place = diagnostic.location.map(|place| format!("{}:{}: ", place.file_name, place.span.start + 1));
+        let help = if diagnostic.help.is_empty() { String::new() } else { format!(" ({})", diagnostic.help) };
+        format!("{}{}{help}", place.unwrap_or_default(), diagnostic.message)
+    })
+}
+
+fn split_column(name: &str) -> (&str, Option<&str>) {
+    name.rsplit_once('#').map_or((name, None), |(file, column)| (file, Some(column)))
+}
+
+fn read_trace(path: &Path, column: Option<&str>) -> Result<RateTrace, Diagnostic> {
+    let file_name = path.display().to_string();
+    let text = match (filesystem::read_text(path, Links::Follow, MAX_TRACE_LEN), built_in::file(path)) {
+        (Err(error), Some(bytes)) if error.kind() == ErrorKind::NotFound => String::from_utf8_lossy(bytes).into_owned(),
+        (text, _) => {
+            text.map_err(|error| Diagnostic::new(0..0, format!("cannot read the trace `{file_name}`: {error}")))?
+        }
+    };
+    trace::parse(&text, column).map_err(|error| {
+        // The line's number, without the file's text.
+        let start = error.line - 1;
+        let text = "\n".repeat(start) + "\u{2026}";
+        let span = start..text.len();
+        let location = Some(Box::new(SourceLocation { file_name, text, span }));
+        Diagnostic { location, ..Diagnostic::new(0..0, error.message).with_help(error.help) }
+    })
+}
+
 /// The files that a scenario names, each read once.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -60,29 +95,13 @@ impl Files {
     }
 
     /// The trace in the file `name`. The caller knows where the scenario names it. An error shows nothing of the file: a
-    /// scenario of a stranger may name any.
+    /// scenario of a stranger may name any. `FILE#COLUMN` is a column of CSV.
     pub(crate) fn trace(&mut self, name: &str) -> Result<RateTrace, Diagnostic> {
         if let Some(trace) = self.traces.get(name) {
             return Ok(trace.clone());
         }
-        let path = self.path(name)?;
-        let file_name = path.display().to_string();
-        let text = match (filesystem::read_text(&path, Links::Follow, MAX_TRACE_LEN), built_in::file(&path)) {
-            (Err(error), Some(bytes)) if error.kind() == ErrorKind::NotFound => {
-                String::from_utf8_lossy(bytes).into_owned()
-            }
-            (text, _) => {
-                text.map_err(|error| Diagnostic::new(0..0, format!("cannot read the trace `{file_name}`: {error}")))?
-            }
-        };
-        let trace = trace::parse(&text).map_err(|error| {
-            // The line's number, without the file's text.
-            let start = error.line - 1;
-            let text = "\n".repeat(start) + "\u{2026}";
-            let span = start..text.len();
-            let location = Some(Box::new(SourceLocation { file_name, text, span }));
-            Diagnostic { location, ..Diagnostic::new(0..0, error.message).with_help(error.help) }
-        })?;
+        let (file, column) = split_column(name);
+        let trace = read_trace(&self.path(file)?, column)?;
         self.traces.insert(name.to_owned(), trace.clone());
         Ok(trace)
     }

@@ -25,6 +25,7 @@ mod trace;
 pub mod model;
 
 pub use built_in::{BuiltIn, built_in};
+pub use files::trace_file;
 pub use parse::{Error, did_you_mean};
 pub use scenario::{Cell, Overrides, Scenario, load, load_confined, parse, read_text};
 pub use schema::schema;

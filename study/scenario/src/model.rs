@@ -50,13 +50,15 @@ pub struct Link {
     pub handover: Option<Handover>,
     /// Random walks of the rates of both directions, which start at the rates of `forward` and `reverse`.
     pub rate_walks: [Option<RateWalk>; 2],
+    /// Whether each direction begins anywhere in its trace. One draw serves both, which may be recorded together.
+    pub random_trace_offset: [bool; 2],
 }
 
 impl Link {
     /// A link that changes only at events of its experiment.
     #[must_use]
     pub fn new(name: String, forward: PipeConfig, reverse: PipeConfig) -> Self {
-        Self { name, forward, reverse, handover: None, rate_walks: [None; 2] }
+        Self { name, forward, reverse, handover: None, rate_walks: [None; 2], random_trace_offset: [false; 2] }
     }
 }
 

@@ -15,7 +15,7 @@ mod video;
 
 pub(crate) use host::{Host, LossRecovery, MptcpSendBuffer, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
-pub(crate) use pipe::{Grants, Handover, Policer, RateWalk, Slot};
+pub(crate) use pipe::{Grants, Handover, Policer, RateWalk, Slot, TraceOffset};
 pub(crate) use queue::{Discipline, Queue};
 pub(crate) use quic::Quic;
 pub(crate) use requests::{Connection, Requests};
@@ -23,7 +23,7 @@ pub(crate) use short_form::{Algorithm, Jitter, Loss, Reorder};
 pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel};
 pub(crate) use video::{Video, VideoKind};
 
-use parse::{BitRate, Packets, Percent, Size, Spanned, Time};
+use parse::{BitRate, BitRateOrZero, Packets, Percent, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -139,8 +139,11 @@ macro_rules! with_pipe_keys {
             $($extra)*
             /// Transmission rate; without it the link is never the bottleneck.
             rate: Option<BitRate>,
-            /// Instead of `rate`: a mahimahi trace beside the scenario, one millisecond time stamp a line.
+            /// Instead of `rate`: the file of a trace: mahimahi's, lines of `time Mbit/s`, or CSV, of which
+            /// "FILE#COLUMN" names a column.
             trace: Option<Spanned<String>>,
+            /// Where in the trace, repeated for ever, a run begins: a time, or "random", which draws it from the seed.
+            trace_offset: Option<Spanned<TraceOffset>>,
             /// The rate is used in grants, as on a cellular uplink: { period = "5ms", request = "8ms" }.
             grants: Option<Spanned<Grants>>,
             /// The rate follows a random walk, from `rate` on:
@@ -182,6 +185,7 @@ macro_rules! with_pipe_keys {
                 Pipe {
                     rate: self.rate,
                     trace: self.trace.clone(),
+                    trace_offset: self.trace_offset.clone(),
                     grants: self.grants.clone(),
                     rate_walk: self.rate_walk.clone(),
                     delay: self.delay,
@@ -207,6 +211,7 @@ macro_rules! with_pipe_keys {
 pub(crate) struct Pipe {
     pub(crate) rate: Option<BitRate>,
     pub(crate) trace: Option<Spanned<String>>,
+    pub(crate) trace_offset: Option<Spanned<TraceOffset>>,
     pub(crate) grants: Option<Spanned<Grants>>,
     pub(crate) rate_walk: Option<Spanned<RateWalk>>,
     pub(crate) delay: Option<Time>,
@@ -374,8 +379,8 @@ pub(crate) struct Event {
     pub(crate) direction: Direction,
     /// false: everything sent into the link is lost.
     pub(crate) up: Option<bool>,
-    /// New rate.
-    pub(crate) rate: Option<Spanned<BitRate>>,
+    /// New rate; "0mbit" is an outage, in which packets wait.
+    pub(crate) rate: Option<Spanned<BitRateOrZero>>,
     /// New propagation delay.
     pub(crate) delay: Option<Time>,
     /// New loss.

@@ -2,7 +2,7 @@
 //!
 //! Like those of `file`, the doc comments here are descriptions in the JSON Schema.
 
-use parse::{BitRate, Size, Spanned, Time};
+use parse::{BitRate, Quantity, Size, Spanned, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -60,6 +60,28 @@ pub(crate) struct Slot {
     pub(crate) packets: Option<NonZeroU32>,
     /// Bytes after which a slot ends, with the packet that reaches them.
     pub(crate) bytes: Option<Spanned<Size>>,
+}
+
+/// Where in a trace a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", rename = "trace-offset")]
+pub(crate) enum TraceOffset {
+    /// There.
+    At(Time),
+    /// Anywhere, drawn from the seed.
+    Random,
+}
+
+impl TryFrom<String> for TraceOffset {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "random" => Ok(Self::Random),
+            text => Time::parse(text).map(Self::At).map_err(|error| format!("{error}, or \"random\"")),
+        }
+    }
 }
 
 /// A token-bucket policer (RFC 2697, `tc police`): drops what exceeds it, and queues nothing.

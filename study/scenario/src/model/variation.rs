@@ -1,4 +1,5 @@
-//! Links that vary by themselves: hand-overs of a low-orbit satellite, and rates that follow a random walk.
+//! Links that vary by themselves: hand-overs of a low-orbit satellite, rates that follow a random walk, and traces that
+//! begin anywhere.
 //!
 //! What they do during a run is drawn from its seed and becomes events, so that every driver carries out the same.
 
@@ -39,7 +40,10 @@ impl Experiment {
     /// The experiment as it is with `seed`: what its links do by themselves is among its events.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Cow<'_, Self> {
-        let varies = |link: &Link| link.handover.is_some() || link.rate_walks.iter().any(Option::is_some);
+        let varies = |link: &Link| {
+            let has_walk = link.rate_walks.iter().any(Option::is_some);
+            link.handover.is_some() || has_walk || link.random_trace_offset.contains(&true)
+        };
         if !self.links.iter().any(varies) {
             return Cow::Borrowed(self);
         }
@@ -48,12 +52,25 @@ impl Experiment {
         for (index, link) in self.links.iter().enumerate() {
             experiment.events.extend(link.variations(seed, end).map(|change| Change { link: index, ..change }));
         }
+        experiment.links.iter_mut().for_each(|link| link.draw_trace_offset(seed));
         experiment.events.sort_by_key(|change| change.at);
         Cow::Owned(experiment)
     }
 }
 
 impl Link {
+    /// Draws where in its traces the link begins: uniform over the period of the first that begins anywhere.
+    fn draw_trace_offset(&mut self, seed: u64) {
+        let random = self.random_trace_offset;
+        let pipes = [&mut self.forward, &mut self.reverse].into_iter().zip(random).filter(|(_, random)| *random);
+        let mut rng = RngStream::named(seed, &format!("link {} trace offset", self.name));
+        let mut offset = None;
+        for (pipe, _) in pipes {
+            let period_ms = pipe.trace.as_ref().map_or(1, |trace| trace.period_ms);
+            pipe.trace_offset = *offset.get_or_insert_with(|| Span::from_millis(rng.below(period_ms)));
+        }
+    }
+
     /// The changes before `end` that the link makes with `seed`, by kind.
     fn variations(&self, seed: u64, end: Instant) -> impl Iterator<Item = Change> {
         let stream = |what: &str| RngStream::named(seed, &format!("link {} {what}", self.name));

@@ -4,7 +4,7 @@ use super::checks::find;
 use super::queue::mean_rate;
 use crate::file::{self, File};
 use crate::model::{Change, Directions, Link, Path};
-use parse::{BitRate, Diagnostic, Spanned};
+use parse::{BitRateOrZero, Diagnostic, Spanned};
 use std::cmp::Reverse;
 use units::{Instant, Rate};
 
@@ -53,7 +53,7 @@ fn changes_of(spanned: &Spanned<file::Event>, links: &[Link], paths: &[Path]) ->
 }
 
 /// Refuses a new rate for a link that follows a trace or a random walk, or is served in grants.
-fn check_changeable_rate(link: &Link, rate: &Spanned<BitRate>) -> Result<(), Diagnostic> {
+fn check_changeable_rate(link: &Link, rate: &Spanned<BitRateOrZero>) -> Result<(), Diagnostic> {
     let pipes = [&link.forward, &link.reverse];
     let why = match pipes {
         _ if link.forward.trace.is_some() => "follows a trace; it has no rate to change",

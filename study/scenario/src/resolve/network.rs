@@ -4,7 +4,7 @@ use super::checks::{Names, check_positive, find, parse_bytes};
 use super::queue::{self, BdpLimit};
 use super::variation;
 use super::{fat_tree, pipe};
-use crate::file::{self, File, Name, Reverse};
+use crate::file::{self, File, Name, Reverse, TraceOffset};
 use crate::files::Files;
 use crate::model::{Link, Path};
 use link::{LossModel, PipeConfig};
@@ -109,10 +109,12 @@ impl<'t> Links<'t> {
         let walk =
             |pipe: &file::Pipe| pipe.rate_walk.as_ref().map(|table| variation::rate_walk(table, pipe)).transpose();
         let rate_walks = [walk(forward)?, walk(reverse)?];
+        let is_random = |pipe: &file::Pipe| matches!(&pipe.trace_offset, Some(o) if *o.get() == TraceOffset::Random);
+        let random_trace_offset = [is_random(forward), is_random(reverse)];
         let ((forward, forward_limit), (reverse, reverse_limit)) =
             (self.resolve_pipe(forward)?, self.resolve_pipe(reverse)?);
         let handover = handover.map(variation::handover).transpose()?;
-        self.links.push(Link { name, forward, reverse, handover, rate_walks });
+        self.links.push(Link { name, forward, reverse, handover, rate_walks, random_trace_offset });
         self.bdp_limits.push([forward_limit, reverse_limit]);
         Ok(())
     }
@@ -132,6 +134,7 @@ impl<'t> Links<'t> {
         if let (Some(trace), true) = (trace, pipe_table.rate.is_some()) {
             return Err(Diagnostic::new(trace.span(), "a link follows a trace or has a rate, not both"));
         }
+        let trace_offset = trace_offset(pipe_table)?;
         let trace = trace.map(|name| {
             self.files.trace(name.get()).map_err(|diagnostic| Diagnostic { span: name.span(), ..diagnostic })
         });
@@ -147,6 +150,7 @@ impl<'t> Links<'t> {
         let pipe = PipeConfig {
             rate,
             trace: trace.transpose()?,
+            trace_offset,
             grants: grants.transpose()?,
             delay,
             jitter: pipe_table.jitter.map_or_else(link::Jitter::default, |jitter| jitter.0),
@@ -181,15 +185,29 @@ impl<'t> Links<'t> {
     }
 }
 
+/// The offset that a table has itself; one that is drawn is the run's.
+fn trace_offset(pipe: &file::Pipe) -> Result<Span, Diagnostic> {
+    let Some(offset) = &pipe.trace_offset else { return Ok(Span::ZERO) };
+    let problem = match offset.get() {
+        _ if pipe.trace.is_none() => "there is no trace to begin elsewhere in",
+        TraceOffset::At(time) if !time.0.0.is_multiple_of(1_000_000) => "an offset is of whole milliseconds",
+        TraceOffset::At(time) => return Ok(time.0),
+        TraceOffset::Random => return Ok(Span::ZERO),
+    };
+    Err(Diagnostic::new(offset.span(), problem).with_help("trace = \"FILE\", trace_offset = \"20s\" or \"random\""))
+}
+
 impl file::Pipe {
     /// The keys of `self`, and those of `defaults` that `self` does not have. What says how fast the link is goes
     /// together: a direction with a rate or a trace of its own has nothing of it from the other.
     fn with_defaults_from(self, defaults: &Self) -> Self {
         let defaults = defaults.clone();
         let has_rate = self.rate.is_some() || self.trace.is_some();
+        let trace_offset = self.trace_offset.or(defaults.trace_offset.filter(|_| self.rate.is_none()));
         Self {
             rate: if has_rate { self.rate } else { defaults.rate },
             trace: if has_rate { self.trace } else { defaults.trace },
+            trace_offset,
             rate_walk: if has_rate { self.rate_walk } else { self.rate_walk.or(defaults.rate_walk) },
             grants: if has_rate { self.grants } else { self.grants.or(defaults.grants) },
             delay: self.delay.or(defaults.delay),
@@ -212,6 +230,7 @@ impl file::Pipe {
         let Self {
             rate,
             trace,
+            trace_offset,
             grants,
             rate_walk,
             delay,
@@ -229,7 +248,8 @@ impl file::Pipe {
         } = self;
         let unshaped = grants.is_none() && rate_walk.is_none() && policer.is_none();
         let unimpaired = loss.is_none() && duplicate.is_none() && corrupt.is_none() && reorder.is_none();
-        let rate_and_delay_unset = rate.is_none() && trace.is_none() && delay.is_none() && jitter.is_none();
+        let is_traced = trace.is_some() || trace_offset.is_some();
+        let rate_and_delay_unset = rate.is_none() && !is_traced && delay.is_none() && jitter.is_none();
         rate_and_delay_unset
             && unimpaired
             && overhead.is_none()

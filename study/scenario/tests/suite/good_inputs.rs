@@ -118,6 +118,7 @@ fn bottleneck() -> Link {
     let forward = PipeConfig {
         rate: Some(Rate::from_mbit(10)),
         trace: None,
+        trace_offset: Span::ZERO,
         grants: None,
         delay: Span::from_millis(9),
         jitter: Span::from_micros(250).into(),

@@ -10,4 +10,5 @@ mod schema_defaults;
 mod several;
 mod shipped;
 mod sweeps;
+mod traces;
 mod tunnels;
