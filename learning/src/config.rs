@@ -3,6 +3,8 @@
 use link::RateTrace;
 use policy::{Action, Interval, Observation, Reward, Settings};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use units::Span;
@@ -32,7 +34,7 @@ struct File {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "expected a name, or a table of terms and their weights")]
+#[serde(untagged, expecting = "a name is expected, or a table of terms and their weights")]
 enum RewardFile {
     Preset(String),
     Terms(BTreeMap<String, f64>),
@@ -80,7 +82,20 @@ pub enum Kind {
 
 /// A range from which a number is drawn: `[least, greatest]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Range(pub f64, pub f64);
+
+impl TryFrom<Value> for Range {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let numbers: Option<Vec<f64>> = value.as_array().map(|list| list.iter().filter_map(Value::as_f64).collect());
+        match (numbers.as_deref(), value.as_array().map_or(0, Vec::len)) {
+            (Some([least, greatest]), 2) => Ok(Self(*least, *greatest)),
+            _ => Err(format!("{}: a range of two numbers is expected, [least, greatest]", shortened(&value))),
+        }
+    }
+}
 
 impl Range {
     fn check(self, key: &str, [least, greatest]: [f64; 2]) -> Result<(), ConfigError> {
@@ -95,8 +110,8 @@ impl Range {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathRanges {
-    /// Rate of the link in both directions, Mbit/s; uniform on a logarithmic scale.
-    pub rate_mbps: Range,
+    /// Rate of the link in both directions, Mbit/s; uniform on a logarithmic scale. A path has this or traces.
+    pub rate_mbps: Option<Range>,
     /// Round-trip time without queues, ms; uniform on a logarithmic scale.
     pub rtt_ms: Range,
     /// Probability of loss of a packet towards the receiver; uniform.
@@ -105,10 +120,11 @@ pub struct PathRanges {
     /// Queue, in bandwidth-delay products; uniform, and never below four packets.
     #[serde(default = "one_bdp")]
     pub queue_bdp: Range,
-    /// Mahimahi traces, each a list of the milliseconds at which a packet of 1500 bytes may leave; if there are any, one is
-    /// drawn for the direction of the data, and the queue follows from its mean rate.
-    #[serde(default)]
-    pub traces: Vec<Vec<u64>>,
+    /// Traces; if there are any, one is drawn for the direction of the data, and the queue follows from its mean rate.
+    #[serde(default, deserialize_with = "crate::trace::list")]
+    pub traces: Vec<RateTrace>,
+    /// Where in its trace, repeated for ever, an episode begins, seconds; uniform. Anywhere, if it is left out.
+    pub trace_offset_s: Option<Range>,
 }
 
 fn no_loss() -> Range {
@@ -124,7 +140,7 @@ fn one_bdp() -> Range {
 #[serde(deny_unknown_fields)]
 pub struct Rivals {
     /// Their number, least and greatest.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counts")]
     pub count: (u32, u32),
     /// Names of the registry.
     #[serde(default = "cubic")]
@@ -132,6 +148,16 @@ pub struct Rivals {
     /// Start, seconds; uniform.
     #[serde(default = "no_loss")]
     pub start_s: Range,
+}
+
+/// Two whole numbers from 0 on.
+fn counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, u32), D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let count = |index: usize| value.get(index)?.as_u64()?.try_into().ok();
+    match (count(0), count(1), value.as_array().map_or(0, Vec::len)) {
+        (Some(least), Some(greatest), 2) => Ok((least, greatest)),
+        _ => Err(D::Error::custom(format!("{}: two whole numbers are expected, [least, greatest]", shortened(&value)))),
+    }
 }
 
 fn cubic() -> Vec<String> {
@@ -149,8 +175,6 @@ impl Default for Rivals {
 pub struct Config {
     /// Ranges of the paths.
     pub paths: Vec<PathRanges>,
-    /// The traces of each path.
-    pub(crate) traces: Vec<Vec<RateTrace>>,
     /// Classical flows.
     pub rivals: Rivals,
     /// Length of an episode.
@@ -186,16 +210,15 @@ impl Config {
     /// Reads a configuration in JSON.
     ///
     /// # Errors
-    /// A key that does not exist, or a value that cannot be; with the key and what would be right.
+    /// A key that does not exist, a value that cannot be, or a trace that cannot be read; with the key and what would be
+    /// right.
     pub fn parse(json: &str) -> Result<Self, ConfigError> {
-        let file: File = serde_json::from_str(json)
-            .map_err(|error| ConfigError { key: String::new(), problem: error.to_string() })?;
+        let file = read(json)?;
         let error = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
         if file.paths.is_empty() || file.paths.len() > 32 {
             return Err(error("paths", format!("{} paths; there have to be 1 to 32", file.paths.len())));
         }
-        let traces = file.paths.iter().enumerate().map(|(index, path)| check_path(index, path));
-        let traces = traces.collect::<Result<Vec<_>, _>>()?;
+        file.paths.iter().enumerate().try_for_each(|(index, path)| check_path(index, path))?;
         check_rivals(&file.rivals)?;
         if !(0.1..=86_400.0).contains(&file.duration_s) {
             return Err(error("duration_s", format!("{}: an episode takes 0.1 to 86400 seconds", file.duration_s)));
@@ -220,7 +243,6 @@ impl Config {
         };
         Ok(Self {
             paths: file.paths,
-            traces,
             rivals: file.rivals,
             duration: Span::from_secs_f64(file.duration_s),
             learners: file.learners,
@@ -258,6 +280,40 @@ impl Config {
     }
 }
 
+/// The typed file of a configuration in JSON. The places in an error are keys, as a person who has not written JSON knows
+/// them.
+fn read(json: &str) -> Result<File, ConfigError> {
+    let no_json = |error: serde_json::Error| ConfigError { key: String::new(), problem: error.to_string() };
+    let value: Value = serde_json::from_str(json).map_err(no_json)?;
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let problem = TYPES.iter().fold(error.inner().to_string(), |text, (rust, plain)| text.replace(rust, plain));
+        let key = error.path().to_string();
+        ConfigError { key: if key == "." { String::new() } else { key }, problem }
+    })
+}
+
+/// Types in errors of serde, and what they are to everybody.
+const TYPES: [(&str, &str); 9] = [
+    ("expected f64", "a number is expected"),
+    ("expected usize", "a whole number from 0 on is expected"),
+    ("expected a sequence", "a list is expected"),
+    ("expected a string", "a text is expected"),
+    ("expected struct PathRanges", "a table with the keys of a path is expected"),
+    ("expected struct Rivals", "a table with the keys of rivals is expected"),
+    ("expected struct File", "a table is expected"),
+    ("invalid type: ", ""),
+    ("invalid value: ", ""),
+];
+
+/// A value as an error shows it.
+pub(crate) fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}\u{2026}", &text[..end]),
+        None => text,
+    }
+}
+
 fn interval(text: &str) -> Result<Interval, ConfigError> {
     let problem = || format!("`{text}` is not an interval; `rtt`, or milliseconds from 1 on as in `10ms`");
     let error = || ConfigError { key: "interval".to_owned(), problem: problem() };
@@ -271,21 +327,20 @@ fn interval(text: &str) -> Result<Interval, ConfigError> {
     Ok(Interval::Fixed(Span::from_secs_f64(millis / 1e3)))
 }
 
-fn check_path(index: usize, path: &PathRanges) -> Result<Vec<RateTrace>, ConfigError> {
+fn check_path(index: usize, path: &PathRanges) -> Result<(), ConfigError> {
     let key = |name: &str| format!("paths[{index}].{name}");
-    path.rate_mbps.check(&key("rate_mbps"), [0.1, 100_000.0])?;
+    if path.rate_mbps.is_none() && path.traces.is_empty() {
+        let problem = "is missing: a path has `rate_mbps`, or `traces`".to_owned();
+        return Err(ConfigError { key: key("rate_mbps"), problem });
+    }
+    if path.trace_offset_s.is_some() && path.traces.is_empty() {
+        return Err(ConfigError { key: key("trace_offset_s"), problem: "the path has no `traces`".to_owned() });
+    }
+    path.rate_mbps.map_or(Ok(()), |rate| rate.check(&key("rate_mbps"), [0.1, 100_000.0]))?;
     path.rtt_ms.check(&key("rtt_ms"), [0.1, 10_000.0])?;
     path.loss.check(&key("loss"), [0.0, 0.9])?;
     path.queue_bdp.check(&key("queue_bdp"), [0.0, 1000.0])?;
-    let trace = |(number, trace): (usize, &Vec<u64>)| {
-        let is_good = trace.is_sorted() && trace.last().is_some_and(|last| *last > 0);
-        let problem = || "milliseconds have to ascend, and the last one, the period, to be above 0".to_owned();
-        if !is_good {
-            return Err(ConfigError { key: key(&format!("traces[{number}]")), problem: problem() });
-        }
-        Ok(RateTrace { opportunities: trace.as_slice().into(), period_ms: trace[trace.len() - 1] })
-    };
-    path.traces.iter().enumerate().map(trace).collect()
+    path.trace_offset_s.map_or(Ok(()), |offset| offset.check(&key("trace_offset_s"), [0.0, 1e7]))
 }
 
 fn check_rivals(rivals: &Rivals) -> Result<(), ConfigError> {

@@ -8,6 +8,7 @@
 mod batch;
 mod config;
 mod environment;
+mod trace;
 mod world;
 
 pub use batch::{Batch, Outputs};

@@ -1,7 +1,7 @@
 //! Worlds drawn by seed.
 
 use crate::config::{Config, Kind, Range};
-use link::{LossModel, PipeConfig, QueueConfig, QueueLimit};
+use link::{LossModel, PipeConfig, QueueConfig, QueueLimit, RateTrace};
 use policy::Share;
 use scenario::model::{
     Application, Experiment, Flow, FlowKind, Host, Link, Mptcp, MptcpStack, Multipath, MultipathTransport, Path, Route,
@@ -77,13 +77,15 @@ pub fn draw(config: &Config, seed: u64) -> World {
 
 fn draw_path(config: &Config, index: usize, rng: &mut RngStream) -> (PipeConfig, PipeConfig) {
     let ranges = &config.paths[index];
-    let rate = Rate::from_bits((log_uniform(rng, ranges.rate_mbps) * 1e6) as u64);
+    let rate = ranges.rate_mbps.map(|range| Rate::from_bits((log_uniform(rng, range) * 1e6) as u64));
     let rtt = Span::from_secs_f64(log_uniform(rng, ranges.rtt_ms) / 1e3);
     let loss = uniform(rng, ranges.loss);
     let queue_bdp = uniform(rng, ranges.queue_bdp);
-    let traces = &config.traces[index];
+    let traces = &ranges.traces;
     let trace = (!traces.is_empty()).then(|| traces[rng.below(traces.len() as u64) as usize].clone());
-    let mean_rate = trace.as_ref().map_or(rate, link::RateTrace::mean_rate);
+    let trace_offset = trace.as_ref().map_or(Span::ZERO, |trace| draw_offset(ranges.trace_offset_s, trace, rng));
+    let traced_rate = trace.as_ref().map(RateTrace::mean_rate);
+    let mean_rate = traced_rate.or(rate).expect("a path has a rate or traces");
     let packets = ((queue_bdp * mean_rate.bytes_in(rtt) as f64) as u64).div_ceil(PACKET).max(MIN_QUEUE);
     let pipe = |rate, limit| PipeConfig {
         rate,
@@ -93,10 +95,18 @@ fn draw_path(config: &Config, index: usize, rng: &mut RngStream) -> (PipeConfig,
         ..PipeConfig::default()
     };
     let loss = if loss > 0.0 { LossModel::Random(loss) } else { LossModel::None };
-    let forward = PipeConfig { loss, ..pipe(trace.is_none().then_some(rate), packets) };
+    let forward = PipeConfig { loss, ..pipe(rate.filter(|_| trace.is_none()), packets) };
     // Acknowledgements are no bottleneck: the reverse direction is never slower than the data's.
-    let reverse = pipe(Some(rate.max(mean_rate)), packets.max(1000));
-    (PipeConfig { trace, ..forward }, reverse)
+    let reverse = pipe(rate.max(Some(mean_rate)), packets.max(1000));
+    (PipeConfig { trace, trace_offset, ..forward }, reverse)
+}
+
+/// Where an episode begins in a trace: in a range of seconds, or anywhere.
+fn draw_offset(range: Option<Range>, trace: &RateTrace, rng: &mut RngStream) -> Span {
+    match range {
+        Some(seconds) => Span::from_millis((uniform(rng, seconds) * 1e3) as u64),
+        None => Span::from_millis(rng.below(trace.period_ms)),
+    }
 }
 
 fn learner(config: &Config, index: usize) -> Flow {

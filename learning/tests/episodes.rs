@@ -4,6 +4,7 @@ use learning::{Batch, Config, Environment, MEASURES, Outputs, draw, episode_seed
 use policy::{Policy, PolicyController, PolicyError};
 use sim::Simulation;
 use std::sync::{Arc, Mutex};
+use units::Span;
 
 /// A policy by hand: faster while the newest latency ratio is small, slower otherwise; a path alone.
 fn hand_written(observation: &[f32], action: &mut [f32]) {
@@ -224,6 +225,51 @@ fn a_trace_is_the_rate() {
     assert!((f64::from(seen[0]) - 6.0).abs() <= 2.0 * packet, "{} Mbit/s", seen[0]);
 }
 
+/// A configuration of one path with these keys.
+fn traced(keys: &str) -> Config {
+    let path = format!(r#"{{"rtt_ms": [20, 20], {keys}}}"#);
+    Config::parse(&format!(r#"{{"paths": [{path}]}}"#)).expect("a good configuration")
+}
+
+#[test]
+fn traces_stand_for_the_rate_and_each_episode_begins_elsewhere_in_them() {
+    let config = traced(r#""traces": [[1000, 1001, 1002, 4000.0]]"#);
+    let offset = |config: &Config, seed| {
+        let forward = &draw(config, seed).experiment.links[0].forward;
+        assert_eq!(forward.rate, None);
+        forward.trace_offset
+    };
+    let offsets: Vec<Span> = (0..50).map(|seed| offset(&config, seed)).collect();
+    assert_eq!(offsets[7], offset(&config, 7));
+    assert!(offsets.iter().all(|offset| *offset < Span::from_secs(4)));
+    // Uniform: 50 draws leave a half empty with probability 2^-49.
+    assert!((0..2).all(|half| offsets.iter().any(|offset| offset.as_secs_f64() as u64 / 2 == half)), "{offsets:?}");
+    let pinned = traced(r#""traces": [[1000, 4000]], "trace_offset_s": [2.5, 2.5]"#);
+    assert_eq!(offset(&pinned, 1), Span::from_millis(2500));
+    // A run of 10 s from 2.5 s has the opportunities at 4, 5, 8, 9 and 12 s.
+    assert_eq!(draw(&pinned, 1).share.capacity, 5.0 * 1500.0 * 8.0 / 10.0 / 1e6);
+}
+
+#[test]
+fn traces_are_read_from_files_of_every_format() {
+    let folder = std::env::temp_dir().join(format!("ropewalk-learning-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name).display().to_string()
+    };
+    let (rates, csv) =
+        (file("rates", "0 0\n2 1.2\n"), file("5g.csv", "time_s,DL_bitrate,UL_bitrate\n0,0,0\n2,600,1200\n"));
+    let config = traced(&format!(r#""traces": ["{rates}", "{csv}", "{csv}#UL_bitrate", [1, 2]]"#));
+    let counts: Vec<usize> = config.paths[0].traces.iter().map(|trace| trace.opportunities.len()).collect();
+    assert_eq!(counts, [200, 100, 200, 2]);
+    let bad = file("bad", "0 0\n2 fast\n");
+    let error = Config::parse(&format!(r#"{{"paths": [{{"rtt_ms": [1, 1], "traces": [[1], "{bad}"]}}]}}"#));
+    let error = error.expect_err("wrong").to_string();
+    assert!(error.starts_with(&format!("paths[0].traces: trace 1: {bad}:2: this is not a rate")), "{error}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn weights_divide_the_packets() {
     let path = r#"{"rate_mbps": [20, 20], "rtt_ms": [20, 20], "queue_bdp": [2, 2]}"#;
@@ -246,7 +292,51 @@ fn a_wrong_configuration_is_refused_with_its_key() {
         (r#"{"paths": []}"#.to_owned(), "paths: 0 paths; there have to be 1 to 32"),
         (format!(r#"{{"paths": [{path}], "interval": "10"}}"#), "interval: `10` is not an interval"),
         (format!(r#"{{"paths": [{path}], "reward": "best"}}"#), "reward: `best` is neither a reward"),
-        (format!(r#"{{"paths": [{path}], "colour": 1}}"#), "unknown field `colour`"),
+        (format!(r#"{{"paths": [{path}], "colour": 1}}"#), "colour: unknown field `colour`, expected one of"),
+        (
+            format!(r#"{{"paths": [{path}], "duration_s": "long"}}"#),
+            "duration_s: string \"long\", a number is expected",
+        ),
+        (format!(r#"{{"paths": [{path}], "learners": -1}}"#), "learners: integer `-1`, a whole number from 0 on is"),
+        (format!(r#"{{"paths": [{path}], "history": 1.5}}"#), "history: floating point `1.5`, a whole number from"),
+        (format!(r#"{{"paths": [{path}], "reward": 3}}"#), "reward: a name is expected, or a table of terms"),
+        (format!(r#"{{"paths": {path}}}"#), "paths: map, a list is expected"),
+        (r#"{"paths": [[2, 20]]}"#.to_owned(), "paths[0][0]: 2: a range of two numbers is expected"),
+        (format!(r#"{{"paths": [{path}], "kind": "both"}}"#), "kind: unknown variant `both`, expected one of `single`"),
+        (format!(r#"{{"paths": [{path}], "rivals": {{"count": 2}}}}"#), "rivals.count: 2: two whole numbers are"),
+        (
+            format!(r#"{{"paths": [{path}], "rivals": {{"algorithms": "bbr"}}}}"#),
+            "rivals.algorithms: string \"bbr\", a list",
+        ),
+        (
+            r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": 20}]}"#.to_owned(),
+            "paths[0].rtt_ms: 20: a range of two numbers",
+        ),
+        (r#"{"paths": [{"rate_mbps": [2, 20]}]}"#.to_owned(), "paths[0]: missing field `rtt_ms`"),
+        (
+            r#"{"paths": [{"rate_mbps": [2, 20], "rtt_ms": [2, 20], "trace_offset_s": [0, 1]}]}"#.to_owned(),
+            "paths[0].trace_offset_s: the path has no `traces`",
+        ),
+        (
+            r#"{"paths": [{"rtt_ms": [2, 20]}]}"#.to_owned(),
+            "paths[0].rate_mbps: is missing: a path has `rate_mbps`, or",
+        ),
+        (
+            r#"{"paths": [{"rtt_ms": [2, 20], "traces": [1, 2]}]}"#.to_owned(),
+            "paths[0].traces: trace 0: 1: the name of",
+        ),
+        (
+            r#"{"paths": [{"rtt_ms": [2, 20], "traces": "a"}]}"#.to_owned(),
+            "paths[0].traces: \"a\": a list of traces is",
+        ),
+        (
+            r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[2, 1]]}]}"#.to_owned(),
+            "paths[0].traces: trace 0: milliseconds have",
+        ),
+        (
+            r#"{"paths": [{"rtt_ms": [2, 20], "traces": [[1.5]]}]}"#.to_owned(),
+            "paths[0].traces: trace 0: 1.5: milliseconds",
+        ),
         (r#"{"paths": [{"rate_mbps": [20, 2], "rtt_ms": [1, 1]}]}"#.to_owned(), "paths[0].rate_mbps: [20, 2]: a range"),
         (
             format!(r#"{{"paths": [{path}], "rivals": {{"algorithms": ["cubik"]}}}}"#),

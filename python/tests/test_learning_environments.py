@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,6 +127,30 @@ def test_worlds_are_narrowed_and_exchanged() -> None:
     assert info["min_rtt_ms"] >= 100
 
 
+def test_arrays_and_files_are_taken_where_lists_are(tmp_path: Path) -> None:
+    rates = tmp_path / "rates.txt"
+    rates.write_text("0 0\n2 12\n")  # 12 Mbit/s: a packet per millisecond
+    traces: list[Any] = [np.arange(1, 2001), [*range(1, 2001)], str(rates), rates, np.arange(1, 2001, dtype=float)]
+    seen = []
+    for trace in traces:
+        path: PathRanges = {"rtt_ms": np.array([20.0, 20.0]), "traces": [trace], "trace_offset_s": [0, 0]}
+        env = SinglePathEnv([path], duration_s=np.float32(0.5), history=np.int64(2))
+        observation, info = env.reset(seed=1)
+        assert info["capacity_mbps"] == 12
+        seen.append((observation, env.step(np.ones(1, dtype=np.float32))[0]))
+    for other in seen[1:]:
+        np.testing.assert_array_equal(other, seen[0])
+
+
+def test_each_seed_begins_elsewhere_in_a_trace() -> None:
+    # A packet per millisecond in the first half of 20 s, one per ten in the second.
+    trace = np.concatenate([np.arange(1, 10_001), np.arange(10_010, 20_001, 10)])
+    env = SinglePathEnv([{"rtt_ms": [20, 20], "traces": [trace]}], duration_s=2)
+    capacities = [env.reset(seed=seed)[1]["capacity_mbps"] for seed in range(20)]
+    assert capacities == [env.reset(seed=seed)[1]["capacity_mbps"] for seed in range(20)]
+    assert {1.2, 12.0} <= {round(capacity, 1) for capacity in capacities}
+
+
 def test_other_threads_run_while_worlds_are_stepped() -> None:
     vector = gymnasium.make_vec(MULTI, num_envs=64, vectorization_mode="vector_entry_point", threads=1)
     vector.reset(seed=1)
@@ -183,7 +208,13 @@ def test_several_learners_pass_pettingzoos_tests() -> None:
         ({"interval": "fast"}, "interval: `fast` is not an interval"),
         ({"reward": {"throughput": 1.0}}, "reward: `throughput` is neither a reward"),
         ({"paths": []}, "paths: 0 paths"),
-        ({"rivals": {"algorithm": "cubic"}}, "unknown field `algorithm`"),
+        ({"rivals": {"algorithm": "cubic"}}, r"rivals.algorithm: unknown field `algorithm`"),
+        ({"paths": [{"rate_mbps": [1, 2], "rtt_ms": 20}]}, r"paths\[0\].rtt_ms: 20: a range of two numbers"),
+        ({"paths": [{"rtt_ms": [20, 20]}]}, r"paths\[0\].rate_mbps: is missing: a path has `rate_mbps`, or `traces`"),
+        ({"paths": [{"rtt_ms": [20, 20], "traces": ["none.txt"]}]}, r"paths\[0\].traces: trace 0: cannot read"),
+        ({"duration_s": float("nan")}, "duration_s: nan is no finite number"),
+        ({"paths": [{"rtt_ms": [20, object()]}]}, r"paths\[0\].rtt_ms\[1\]: .* not object"),
+        ({"history": "10"}, "history: string"),
     ],
 )
 def test_a_wrong_configuration_says_what_would_be_right(keys: dict[str, Any], message: str) -> None:

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from .._native import FEATURES
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["MULTIPATH", "SINGLE_PATH", "PathRanges", "Rivals", "config", "feature_names", "narrow"]
 
-Range = Sequence[float]
+Range: TypeAlias = "Sequence[float] | NDArray[Any]"
+Trace: TypeAlias = "str | PathLike[str] | Sequence[int] | NDArray[Any]"
 
 
 class _Link(TypedDict):
-    rate_mbps: Range
-    """Rate of the link, Mbit/s: `[least, greatest]`, uniform on a logarithmic scale."""
     rtt_ms: Range
-    """Round-trip time without queues, ms; uniform on a logarithmic scale."""
+    """Round-trip time without queues, ms: `[least, greatest]`, uniform on a logarithmic scale."""
 
 
 class PathRanges(_Link, total=False):
-    """Ranges of one path: a link with a drop-tail queue."""
+    """Ranges of one path: a link with a drop-tail queue. It has `rate_mbps` or `traces`."""
 
+    rate_mbps: Range
+    """Rate of the link, Mbit/s; uniform on a logarithmic scale."""
     loss: Range
     """Probability that a packet of data is lost; uniform. Default: none."""
     queue_bdp: Range
     """Queue, in bandwidth-delay products; uniform, at least four packets. Default: 1."""
-    traces: Sequence[Sequence[int]]
-    """Mahimahi traces, as lists of milliseconds: one is drawn for the direction of the data instead of a rate."""
+    traces: Sequence[Trace]
+    """Files of traces, or mahimahi's lists of milliseconds: one is drawn for the direction of the data instead of a
+    rate."""
+    trace_offset_s: Range
+    """Where in its trace an episode begins, seconds; uniform. Default: anywhere."""
 
 
 class Rivals(TypedDict, total=False):
@@ -55,7 +65,28 @@ def feature_names() -> list[str]:
 
 def config(**keys: Any) -> str:
     """The configuration of the native environments: JSON. Keys that are None take their defaults."""
-    return json.dumps({key: value for key, value in keys.items() if value is not None})
+    return json.dumps({key: _plain(key, value) for key, value in keys.items() if value is not None})
+
+
+def _plain(key: str, value: Any) -> Any:
+    """A value as JSON has it: NumPy's arrays and numbers, tuples and paths of files too."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        if not math.isfinite(value):
+            raise ConfigError(f"{key}: {value} is no finite number")
+        return float(value)
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(f"{key}.{name}", one) for name, one in value.items()}
+    if hasattr(value, "tolist"):  # an array
+        return _plain(key, value.tolist())
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        return [_plain(f"{key}[{index}]", one) for index, one in enumerate(value)]
+    raise ConfigError(f"{key}: numbers, texts, lists and tables are expected, not {type(value).__name__}")
 
 
 def narrow(paths: Sequence[PathRanges], share: float) -> list[PathRanges]:
