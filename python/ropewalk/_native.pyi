@@ -5,6 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, final
 
+from numpy.typing import NDArray
+
 __version__: str
 
 # learning.rs
@@ -464,8 +466,12 @@ class Policy:
     """A policy read from an ONNX file."""
 
     def __init__(self, path: str | PathLike[str]) -> None: ...
-    def act(self, observation: Sequence[float]) -> list[float]:
-        """The action for an observation: the bits that the simulator and the tunnel get."""
+    def act(self, observation: Sequence[float] | Sequence[Sequence[float]] | NDArray[Any]) -> list[float]:
+        """The action for an observation of n numbers, or of one row of n: the bits that the simulator and the tunnel
+        get."""
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of the file, a sentence each: that its 64-bit floats were rounded."""
     @property
     def observation_size(self) -> int: ...
     @property

@@ -34,6 +34,25 @@ def test_a_refused_model_and_a_wrong_observation_say_why() -> None:
         ropewalk.Policy(MODELS / "exact.onnx").act([1, 2])
 
 
+def test_an_observation_may_be_one_row_of_a_matrix() -> None:
+    policy = ropewalk.Policy(MODELS / "exact.onnx")
+    rows = [[[1, 2, 3]], np.array([[1, 2, 3]]), np.array([[1.0, 9.0, 2.0, 9.0, 3.0]])[:, ::2], ((1, 2, 3),)]
+    assert [policy.act(row) for row in rows] == [[15, 0]] * 4
+    with pytest.raises(ropewalk.PolicyError, match="2 observations; a policy takes one"):
+        policy.act(np.ones((2, 3)))
+    with pytest.raises(ropewalk.PolicyError, match="3 numbers, or one row of them"):
+        policy.act("abc")  # type: ignore[arg-type]
+    with pytest.raises(ropewalk.PolicyError, match="3 numbers, or one row of them"):
+        policy.act(np.ones((1, 1, 3)))
+
+
+def test_a_model_of_64_bit_floats_is_rounded_with_a_note() -> None:
+    policy = ropewalk.Policy(MODELS / "double.onnx")
+    assert policy.act([3]) == [3, np.float32(3) * np.float32(1 / 3)]
+    assert policy.notes == ["the model's 64-bit floats were rounded to 32 bits"]
+    assert ropewalk.Policy(MODELS / "exact.onnx").notes == []
+
+
 def test_an_exported_network_decides_as_the_network(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     sizes = [7, 32, 32, 2]

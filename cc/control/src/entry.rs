@@ -38,6 +38,8 @@ pub struct Properties {
     pub single_path: Option<&'static str>,
     /// Checks parameters beyond their ranges, as the contents of a file.
     pub check: fn(&Params) -> Result<(), ParamError>,
+    /// What a person should know of these parameters, which were checked; a sentence each.
+    pub notes: fn(&Params) -> Vec<String>,
     /// Its colour in reports, `#rrggbb` on a white and on a black page; without one, a colour of the palette.
     pub colour: Option<[&'static str; 2]>,
     /// Of an algorithm that is registered at run time: which version of its code this is, such as a hash of its source.
@@ -53,6 +55,7 @@ impl Properties {
         min_cwnd: 2,
         deviations: &[],
         check: |_| Ok(()),
+        notes: |_| Vec::new(),
         single_path: Some("reno"),
         colour: None,
         code_version: None,
@@ -138,6 +141,12 @@ impl AlgorithmEntry {
     /// A parameter that the algorithm does not have, or a value outside its range.
     pub fn ecn(&self, given: &BTreeMap<String, ParamValue>) -> Result<Ecn, ParamError> {
         Ok((self.properties.ecn)(&Params::new(self.parameters, given)?))
+    }
+
+    /// What a person should know of the parameters `given`; nothing of wrong ones.
+    #[must_use]
+    pub fn notes(&self, given: &BTreeMap<String, ParamValue>) -> Vec<String> {
+        Params::new(self.parameters, given).map_or_else(|_| Vec::new(), |params| (self.properties.notes)(&params))
     }
 
     /// A controller for a group of paths with the parameters `given`.

@@ -18,6 +18,7 @@ pub fn register() {
         parameters: &[Parameter { name: FILE, description: "the policy's ONNX file", kind: ParamKind::File }],
         properties: Properties {
             check: |params| read(params).map(drop),
+            notes: |params| read(params).map_or_else(|_| Vec::new(), |file| file.notes()),
             code_version: Some(env!("CARGO_PKG_VERSION")),
             single_path: None,
             ..Properties::DEFAULT

@@ -68,6 +68,12 @@ impl PolicyFile {
         &self.model
     }
 
+    /// What a person should know of the file, a sentence each.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.model.notes()
+    }
+
     /// The policy, with memory of its own.
     #[must_use]
     pub fn policy(&self) -> Box<dyn Policy> {
@@ -81,9 +87,10 @@ type ReadFile = (Weak<[u8]>, Arc<PolicyFile>);
 fn settings(model: &Model) -> Result<Settings, ModelError> {
     let text = |key: &'static str| match model.metadata().get(key) {
         Some(text) => Ok(text.trim()),
-        None => {
-            Err(ModelError::Metadata(key, "is missing; docs/learning.md lists what a policy's file says".to_owned()))
-        }
+        None => Err(ModelError::Metadata(
+            key,
+            "is missing; `ropewalk.learning.metadata` makes the keys that docs/learning.md lists".to_owned(),
+        )),
     };
     let count = |key: &'static str, max: usize| {
         let text = text(key)?;

@@ -2,7 +2,7 @@
 //! size of the time series.
 
 use crate::Error;
-use control::registry;
+use control::{ParamKind, registry};
 use scenario::Scenario;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind, OFF, Tunnel};
 use schedule::{Fill, Needs, SchedulerEntry};
@@ -138,6 +138,20 @@ fn congestion_control_errors(scenario: &Scenario) -> Vec<scenario::Error> {
     errors.take(MAX_ERRORS_READ).collect()
 }
 
+/// What the congestion controls of all cells note of their parameters, each with its first key.
+pub(crate) fn congestion_control_notes(scenario: &Scenario) -> Vec<String> {
+    let mut notes: Vec<(String, String)> = Vec::new();
+    for (key, choice) in scenario.cells.iter().flat_map(|cell| congestions(&cell.experiment)) {
+        let of_choice = registry::find(&choice.name).map_or_else(Vec::new, |entry| entry.notes(&choice.parameters));
+        for note in of_choice {
+            if !notes.iter().any(|(_, known)| *known == note) {
+                notes.push((key.clone(), note));
+            }
+        }
+    }
+    notes.into_iter().map(|(key, note)| format!("{key}: {note}")).collect()
+}
+
 /// The congestion controls of the flows and of the tunnel's paths, with their keys.
 pub(crate) fn congestions(experiment: &Experiment) -> impl Iterator<Item = (String, &AlgorithmChoice)> {
     let of_flows = experiment.flows.iter().filter_map(|flow| match &flow.kind {
@@ -161,7 +175,11 @@ fn check_congestion_control(
     };
     entry.controller(&congestion.parameters).map(drop).map_err(|error| {
         let key = format!("{key}.{}", error.key);
-        let help = format!("`ropewalk list algorithms {}` shows its parameters", entry.name);
+        let is_file = entry.parameters.iter().any(|it| it.name == error.key && matches!(it.kind, ParamKind::File));
+        let help = match is_file {
+            true => format!("{} says what the file of `{}` may contain", entry.source, entry.name),
+            false => format!("`ropewalk list algorithms {}` shows its parameters", entry.name),
+        };
         scenario.error_in(cell, &key, &format!("{}: {error}", entry.name), &help)
     })
 }

@@ -1,6 +1,6 @@
 //! The runs that a driver makes of a scenario, and their division into shards.
 
-use crate::{Driver, Error, cost};
+use crate::{Driver, Error, checks, cost};
 use scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -24,6 +24,7 @@ pub struct Plan {
 pub fn plan(scenario: &Scenario, driver: &dyn Driver, partial: bool) -> Result<Plan, Error> {
     let checked = driver.check(scenario, partial)?;
     let mut plan = Plan { keys: Vec::new(), costs: Vec::new(), notes: checked.notes };
+    plan.notes.extend(checks::congestion_control_notes(scenario));
     for cell in checked.cells {
         let cost = cost::estimate(&scenario.cells[cell].experiment);
         plan.keys.extend(scenario.seeds.iter().map(|seed| (cell, *seed)));

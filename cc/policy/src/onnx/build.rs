@@ -1,6 +1,7 @@
 //! From the messages of a file to a [`Model`]: one input, one output, steps in order, every shape known.
 
-use super::messages::{self, FLOAT, GraphMessage, TensorMessage, ValueInfo};
+use super::indexing::Integers;
+use super::messages::{self, DOUBLE, FLOAT, GraphMessage, INT64, TensorMessage, ValueInfo};
 use super::operation::Operation;
 use super::{MAX_OPERATIONS, ModelError, OPERATOR_SETS};
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ pub struct Model {
     pub(super) output: usize,
     metadata: BTreeMap<String, String>,
     operations: u64,
+    is_rounded: bool,
 }
 
 /// A value that a step reads or writes.
@@ -43,10 +45,12 @@ pub(super) struct Tensor {
 pub(super) struct Builder {
     pub(super) tensors: BTreeMap<String, Tensor>,
     /// Constant 64-bit integers: shapes and axes.
-    pub(super) integers: BTreeMap<String, Vec<i64>>,
-    values: Vec<Value>,
+    pub(super) integers: BTreeMap<String, Integers>,
+    pub(super) values: Vec<Value>,
     steps: Vec<Step>,
     operations: u64,
+    /// Whether there were floats of 64 bits.
+    pub(super) is_rounded: bool,
     /// The version of the operator set.
     pub(super) opset: i64,
 }
@@ -73,8 +77,10 @@ impl Model {
             builder.node(node)?;
         }
         let output = builder.output(&graph)?;
+        let is_rounded = builder.is_rounded || input.element_type == DOUBLE;
         let Builder { values, steps, operations, .. } = builder;
-        Ok(Self { values, steps, input: input_value, output, metadata: message.metadata, operations })
+        let metadata = message.metadata;
+        Ok(Self { values, steps, input: input_value, output, metadata, operations, is_rounded })
     }
 
     /// The length of the input vector.
@@ -95,6 +101,13 @@ impl Model {
         &self.metadata
     }
 
+    /// What a person should know of the file, a sentence each.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let rounded = "the model's 64-bit floats were rounded to 32 bits";
+        self.is_rounded.then(|| rounded.to_owned()).into_iter().collect()
+    }
+
     /// Multiplications with their additions, and elements of results, of one evaluation.
     #[must_use]
     pub fn operations(&self) -> u64 {
@@ -109,18 +122,22 @@ fn signature<'g>(graph: &'g GraphMessage, builder: &Builder) -> Result<&'g Value
         (Some(input), None, 1) => Ok(input),
         (first, more, outputs) => {
             let inputs = first.into_iter().chain(more).chain(inputs).count();
-            Err(ModelError::Signature(format!("{inputs} inputs and {outputs} outputs; a policy has one of each")))
+            Err(ModelError::Signature(format!(
+                "{inputs} inputs and {outputs} outputs; a policy has one of each: export the action alone"
+            )))
         }
     }
 }
 
-/// The shape of an input or output: `[n]` or `[1, n]`.
+/// The shape of the input: `[n]` or `[1, n]`. A batch without a size is of 1.
 fn vector(info: &ValueInfo, kind: &str) -> Result<Vec<usize>, ModelError> {
     let wrong = |problem: &str| ModelError::Signature(format!("{kind} `{}` {problem}", info.name));
-    if info.element_type != FLOAT {
-        return Err(wrong("is not of 32-bit floats"));
+    if ![FLOAT, DOUBLE].contains(&info.element_type) {
+        return Err(wrong("is not of floats"));
     }
-    let sizes: Option<Vec<usize>> = info.dims.iter().map(|size| usize::try_from((*size)?).ok()).collect();
+    let batch = |index: usize| (index == 0 && info.dims.len() == 2).then_some(1);
+    let size = |(index, size): (usize, &Option<i64>)| size.and_then(|size| usize::try_from(size).ok()).or(batch(index));
+    let sizes: Option<Vec<usize>> = info.dims.iter().enumerate().map(size).collect();
     match sizes.as_deref() {
         None => Err(wrong("has a dimension without a size: export it with the shape [1, n]")),
         Some([] | [0] | [1, 0]) => Err(wrong("is empty")),
@@ -150,7 +167,7 @@ impl Builder {
         Ok(self.values.len() - 1)
     }
 
-    fn spend(&mut self, operations: u64) -> Result<(), ModelError> {
+    pub(super) fn spend(&mut self, operations: u64) -> Result<(), ModelError> {
         self.operations = self.operations.saturating_add(operations);
         match self.operations > MAX_OPERATIONS {
             true => Err(ModelError::TooExpensive(self.operations)),
@@ -165,12 +182,16 @@ impl Builder {
 
     /// Adds a constant of the file.
     pub(super) fn constant(&mut self, name: &str, tensor: &TensorMessage) -> Result<(), ModelError> {
-        if !tensor.integers.is_empty() {
-            self.integers.insert(name.to_owned(), tensor.integers.clone());
-            return Ok(());
-        }
+        self.is_rounded |= tensor.element_type == DOUBLE;
         let shape: Result<Vec<usize>, _> = tensor.dims.iter().map(|size| usize::try_from(*size)).collect();
         let shape = shape.map_err(|_| ModelError::NotOnnx)?;
+        if tensor.element_type == INT64 {
+            if tensor.integers.is_empty() || element_count(&shape)? != tensor.integers.len() {
+                return Err(ModelError::NotOnnx);
+            }
+            self.integers.insert(name.to_owned(), Integers { shape, values: tensor.integers.clone() });
+            return Ok(());
+        }
         self.numbers_constant(name, shape, tensor.floats.clone())
     }
 

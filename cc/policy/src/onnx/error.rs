@@ -9,7 +9,7 @@ pub enum ModelError {
     NotOnnx,
     /// Weights lie in another file.
     ExternalData,
-    /// A tensor of this name has elements that are neither 32-bit floats nor, as a shape, 64-bit integers.
+    /// A tensor of this name has elements that are neither floats nor, as a shape, 64-bit integers.
     ElementType(String),
     /// The operator set's version.
     OperatorSet(i64),
@@ -30,9 +30,9 @@ pub enum ModelError {
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotOnnx => f.write_str("not an ONNX model, or only a part of one"),
+            Self::NotOnnx => f.write_str("not an ONNX model, or only a part of one: export it again"),
             Self::ExternalData => f.write_str("weights lie in another file: save the model with its weights"),
-            Self::ElementType(name) => write!(f, "tensor `{name}` is not of 32-bit floats"),
+            Self::ElementType(name) => write!(f, "tensor `{name}` is neither of floats nor of 64-bit integers"),
             Self::OperatorSet(version) => {
                 let [min, max] = super::OPERATOR_SETS;
                 write!(f, "operator set {version}: export with one from {min} to {max}")

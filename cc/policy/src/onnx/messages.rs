@@ -37,18 +37,22 @@ pub(super) struct NodeMessage {
 pub(super) struct Attribute {
     pub(super) float: f32,
     pub(super) integer: i64,
+    pub(super) text: String,
+    pub(super) texts: Vec<String>,
     pub(super) integers: Vec<i64>,
     pub(super) floats: Vec<f32>,
     pub(super) tensor: Option<TensorMessage>,
 }
 
-/// `TensorProto` of floats or of 64-bit integers.
+/// `TensorProto` of floats or of 64-bit integers. Floats of 64 bits are rounded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TensorMessage {
     pub(super) name: String,
     pub(super) dims: Vec<i64>,
     pub(super) floats: Vec<f32>,
     pub(super) integers: Vec<i64>,
+    /// `TensorProto.DataType`.
+    pub(super) element_type: i64,
 }
 
 /// `ValueInfoProto`: an input or an output of the graph.
@@ -63,7 +67,9 @@ pub(super) struct ValueInfo {
 
 /// `TensorProto.DataType`.
 pub(super) const FLOAT: i64 = 1;
-const INT64: i64 = 7;
+pub(super) const INT64: i64 = 7;
+/// Floats of 64 bits.
+pub(super) const DOUBLE: i64 = 11;
 
 pub(super) fn model(bytes: &[u8]) -> Result<ModelMessage, ModelError> {
     let mut message = ModelMessage::default();
@@ -153,9 +159,11 @@ fn attribute(bytes: &[u8]) -> Result<(String, Attribute), ModelError> {
             1 => name = field.value.text()?,
             2 => message.float = field.value.float()?,
             3 => message.integer = field.value.integer()?,
+            4 => message.text = String::from_utf8_lossy(field.value.bytes()?).into_owned(),
             5 => message.tensor = Some(tensor(field.value.bytes()?)?),
             7 => field.value.floats(&mut message.floats)?,
             8 => field.value.integers(&mut message.integers)?,
+            9 => message.texts.push(String::from_utf8_lossy(field.value.bytes()?).into_owned()),
             _ => {}
         }
     }
@@ -163,21 +171,22 @@ fn attribute(bytes: &[u8]) -> Result<(String, Attribute), ModelError> {
 }
 
 fn tensor(bytes: &[u8]) -> Result<TensorMessage, ModelError> {
-    let (mut message, mut element_type, mut raw) = (TensorMessage::default(), 0, None);
+    let (mut message, mut raw) = (TensorMessage::default(), None);
     for field in Fields::new(bytes) {
         let field = field?;
         match field.number {
             1 => field.value.integers(&mut message.dims)?,
-            2 => element_type = field.value.integer()?,
+            2 => message.element_type = field.value.integer()?,
             4 => field.value.floats(&mut message.floats)?,
             7 => field.value.integers(&mut message.integers)?,
             8 => message.name = field.value.text()?,
             9 => raw = Some(field.value.bytes()?),
+            10 => field.value.doubles(&mut message.floats)?,
             13 => return Err(ModelError::ExternalData),
             _ => {}
         }
     }
-    match (element_type, raw) {
+    match (message.element_type, raw) {
         (FLOAT, Some(raw)) => message.floats = protobuf::floats(raw)?,
         (INT64, Some(raw)) => {
             let (chunks, rest) = raw.as_chunks();
@@ -186,7 +195,8 @@ fn tensor(bytes: &[u8]) -> Result<TensorMessage, ModelError> {
             }
             message.integers = chunks.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect();
         }
-        (FLOAT | INT64, None) => {}
+        (DOUBLE, Some(raw)) => message.floats = protobuf::doubles(raw)?,
+        (FLOAT | INT64 | DOUBLE, None) => {}
         _ => return Err(ModelError::ElementType(message.name)),
     }
     Ok(message)

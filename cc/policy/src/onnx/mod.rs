@@ -3,17 +3,21 @@
 //! A run has the same digest on every machine, so an evaluation must have the same bits everywhere. Inference libraries
 //! choose kernels (fused multiply-add or not, 4 to 16 lanes, their own `tanh`) by the processor that they run on; here
 //! every product and sum is a rounded 32-bit float in the order of ONNX's definition, and transcendental functions come
-//! from `libm`. What a policy network of dense layers needs is supported, and nothing else.
+//! from `libm`. What published policies need is supported: dense, convolutional and GRU layers, and what exporters put around
+//! them.
 //!
 //! Source: ONNX IR version 8 and later, operator sets 7 to 24, <https://onnx.ai/onnx/operators/>.
 
 mod build;
+mod convolution;
 mod error;
 mod evaluate;
+mod indexing;
 mod messages;
 mod node;
 mod operation;
 mod protobuf;
+mod recurrent;
 
 pub use build::Model;
 pub use error::ModelError;
@@ -27,15 +31,20 @@ const OPERATOR_SETS: [i64; 2] = [7, 24];
 const OPERATORS: &[&str] = &[
     "Abs",
     "Add",
+    "BatchNormalization",
     "Cast",
     "Clip",
     "Concat",
     "Constant",
+    "Conv",
     "Div",
     "Dropout",
     "Elu",
+    "Erf",
     "Exp",
     "Flatten",
+    "GRU",
+    "Gather",
     "Gemm",
     "Identity",
     "LayerNormalization",
@@ -47,12 +56,16 @@ const OPERATORS: &[&str] = &[
     "Neg",
     "Relu",
     "Reshape",
+    "Shape",
     "Sigmoid",
+    "Slice",
     "Softmax",
     "Softplus",
+    "Split",
     "Sqrt",
     "Squeeze",
     "Sub",
     "Tanh",
+    "Transpose",
     "Unsqueeze",
 ];

@@ -1,9 +1,10 @@
 //! The operators: from a node of the graph to a step.
 
-use super::ModelError;
 use super::build::{Builder, MAX_RANK, Tensor, element_count};
-use super::messages::{Attribute, FLOAT, NodeMessage};
+use super::indexing::Integers;
+use super::messages::{Attribute, DOUBLE, FLOAT, NodeMessage};
 use super::operation::{Binary, Operation, Unary};
+use super::{ModelError, OPERATORS};
 
 impl Builder {
     /// Adds the operation of a node.
@@ -11,14 +12,22 @@ impl Builder {
         if !["", "ai.onnx"].contains(&node.domain.as_str()) {
             return Err(ModelError::Operator(format!("{}.{}", node.domain, node.operator)));
         }
-        if node.outputs.is_empty() || node.outputs[1..].iter().any(|name| !name.is_empty()) {
+        if !OPERATORS.contains(&node.operator.as_str()) {
+            return Err(ModelError::Operator(node.operator.clone()));
+        }
+        let has_several = node.outputs.iter().skip(1).any(|name| !name.is_empty());
+        if node.outputs.is_empty() || has_several && !["GRU", "Split"].contains(&node.operator.as_str()) {
             return Err(wrong(node, "has more or less than one output"));
+        }
+        if self.integer_node(node)? {
+            return Ok(());
         }
         let float = |name: &str, default| node.attributes.get(name).map_or(default, |attribute| attribute.float);
         let unary = match node.operator.as_str() {
             "Abs" => Unary::Abs,
             "Clip" => self.clip(node)?,
             "Elu" => Unary::Elu(float("alpha", 1.0)),
+            "Erf" => Unary::Erf,
             "Exp" => Unary::Exp,
             "LeakyRelu" => Unary::LeakyRelu(float("alpha", 0.01)),
             "Neg" => Unary::Neg,
@@ -40,6 +49,14 @@ impl Builder {
             }
             "Constant" => return self.constant_node(node),
             "Concat" => return self.concat(node),
+            "BatchNormalization" => return self.batch_normalization(node),
+            "Conv" => return self.convolution(node),
+            "GRU" => return self.gru(node),
+            "Gather" => return self.gather(node),
+            "Shape" => return self.shape(node),
+            "Slice" => return self.slice(node),
+            "Split" => return self.split(node),
+            "Transpose" => return self.transpose(node),
             "Softmax" => return self.softmax(node),
             "LayerNormalization" => return self.layer_normalization(node),
             "Cast" | "Dropout" | "Identity" | "Flatten" | "Reshape" | "Squeeze" | "Unsqueeze" => {
@@ -51,7 +68,7 @@ impl Builder {
         self.step(&node.outputs[0], operand.shape.clone(), &[&operand], 0, || Operation::Unary(unary))
     }
 
-    fn operand(&self, node: &NodeMessage, index: usize) -> Result<Tensor, ModelError> {
+    pub(super) fn operand(&self, node: &NodeMessage, index: usize) -> Result<Tensor, ModelError> {
         let name = node.inputs.get(index).map_or("", String::as_str);
         let tensor = self.tensors.get(name).cloned();
         tensor
@@ -59,8 +76,9 @@ impl Builder {
     }
 
     /// The integers of a constant input, or of an attribute in older operator sets.
-    fn integers(&self, node: &NodeMessage, index: usize, attribute: &str) -> Option<Vec<i64>> {
-        let constant = node.inputs.get(index).and_then(|name| self.integers.get(name)).cloned();
+    pub(super) fn integers(&self, node: &NodeMessage, index: usize, attribute: &str) -> Option<Vec<i64>> {
+        let constant =
+            node.inputs.get(index).and_then(|name| self.integers.get(name)).map(|integers| integers.values.clone());
         constant.or_else(|| node.attributes.get(attribute).map(|attribute| attribute.integers.clone()))
     }
 
@@ -86,7 +104,7 @@ impl Builder {
         self.binary_step(node, &node.outputs[0], &left, &right, function)
     }
 
-    fn binary_step(
+    pub(super) fn binary_step(
         &mut self,
         node: &NodeMessage,
         name: &str,
@@ -136,7 +154,13 @@ impl Builder {
         Ok(Tensor { value, shape })
     }
 
-    fn mat_mul(&mut self, node: &NodeMessage, name: &str, left: &Tensor, right: &Tensor) -> Result<(), ModelError> {
+    pub(super) fn mat_mul(
+        &mut self,
+        node: &NodeMessage,
+        name: &str,
+        left: &Tensor,
+        right: &Tensor,
+    ) -> Result<(), ModelError> {
         let (mut shape, inner, columns) = match (&left.shape[..], &right.shape[..]) {
             ([inner], [rows, columns]) if inner == rows => (vec![], *inner, *columns),
             ([rows, inner], [others, columns]) if inner == others => (vec![*rows], *inner, *columns),
@@ -158,8 +182,9 @@ impl Builder {
         if let Some(Attribute { floats, .. }) = attributes.get("value_floats") {
             return self.numbers_constant(name, vec![floats.len()], floats.clone());
         }
-        let integer = attributes.get("value_int").map(|attribute| vec![attribute.integer]);
-        let integers = integer.or_else(|| attributes.get("value_ints").map(|attribute| attribute.integers.clone()));
+        let scalar = |attribute: &Attribute| Integers { shape: Vec::new(), values: vec![attribute.integer] };
+        let list = || attributes.get("value_ints").map(|attribute| Integers::list(attribute.integers.clone()));
+        let integers = attributes.get("value_int").map(scalar).or_else(list);
         self.integers.insert(name.clone(), integers.ok_or_else(|| wrong(node, "has no numeric value"))?);
         Ok(())
     }
@@ -210,7 +235,7 @@ impl Builder {
     }
 
     /// The attribute `axis` of tensors with `rank` dimensions.
-    fn axis(&self, node: &NodeMessage, rank: usize, default: i64) -> Result<usize, ModelError> {
+    pub(super) fn axis(&self, node: &NodeMessage, rank: usize, default: i64) -> Result<usize, ModelError> {
         let axis = node.attributes.get("axis").map_or(default, |attribute| attribute.integer);
         let axis = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
         usize::try_from(axis).ok().filter(|axis| *axis < rank).ok_or_else(|| wrong(node, "there is no such axis"))
@@ -218,15 +243,10 @@ impl Builder {
 
     /// The same numbers with another shape.
     fn reshaped(&mut self, node: &NodeMessage) -> Result<(), ModelError> {
-        let name = node.inputs.first().map_or("", String::as_str);
-        if let (Some(integers), "Identity") = (self.integers.get(name).cloned(), node.operator.as_str()) {
-            self.integers.insert(node.outputs[0].clone(), integers);
-            return Ok(());
-        }
         let tensor = self.operand(node, 0)?;
         let shape = match node.operator.as_str() {
-            "Cast" if node.attributes.get("to").is_none_or(|to| to.integer != FLOAT) => {
-                return Err(wrong(node, "only to 32-bit floats"));
+            "Cast" if node.attributes.get("to").is_none_or(|to| ![FLOAT, DOUBLE].contains(&to.integer)) => {
+                return Err(wrong(node, "only to floats"));
             }
             "Flatten" => {
                 let axis = node.attributes.get("axis").map_or(1, |attribute| attribute.integer);
@@ -251,7 +271,7 @@ impl Builder {
     }
 }
 
-fn wrong(node: &NodeMessage, message: &str) -> ModelError {
+pub(super) fn wrong(node: &NodeMessage, message: &str) -> ModelError {
     ModelError::Node(node.operator.clone(), message.to_owned())
 }
 

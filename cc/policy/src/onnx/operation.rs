@@ -9,6 +9,10 @@ pub(super) enum Operation {
     Unary(Unary),
     /// One function of two operands, with the index of each result's operands.
     Binary(Binary, Vec<[u32; 2]>),
+    /// The elements at these places.
+    Pick(Vec<u32>),
+    /// Sums of products: the places of their factors in both operands, and where each sum ends in this list.
+    Products { pairs: Vec<[u32; 2]>, ends: Vec<u32> },
     /// Blocks of these lengths, one of each operand in turn.
     Concat(Vec<usize>),
     /// Softmax over blocks of this length.
@@ -23,6 +27,7 @@ pub(super) enum Unary {
     Abs,
     Clip(f32, f32),
     Elu(f32),
+    Erf,
     Exp,
     LeakyRelu(f32),
     Neg,
@@ -62,6 +67,10 @@ impl Operation {
                     *result = function.of(first[*left as usize], operands[1][*right as usize]);
                 }
             }
+            Self::Pick(places) => {
+                places.iter().zip(result).for_each(|(place, result)| *result = first[*place as usize]);
+            }
+            Self::Products { pairs, ends } => products(first, operands[1], pairs, ends, result),
             Self::Concat(lens) => concat(operands, lens, result),
             Self::Softmax(len) => {
                 first.chunks_exact(*len).zip(result.chunks_exact_mut(*len)).for_each(|(x, result)| softmax(x, result));
@@ -79,6 +88,16 @@ fn multiply(row: &[f32], matrix: &[f32], result: &mut [f32]) {
     result.fill(0.0);
     for (factor, weights) in row.iter().zip(matrix.chunks_exact(result.len())) {
         result.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += factor * weight);
+    }
+}
+
+/// Every sum runs over its products in order.
+fn products(left: &[f32], right: &[f32], pairs: &[[u32; 2]], ends: &[u32], result: &mut [f32]) {
+    let mut start = 0;
+    for (end, result) in ends.iter().zip(result) {
+        let pairs = &pairs[start..*end as usize];
+        *result = sum(pairs.iter().map(|[a, b]| left[*a as usize] * right[*b as usize]));
+        start = *end as usize;
     }
 }
 
@@ -119,6 +138,7 @@ impl Unary {
             Self::Abs => x.abs(),
             Self::Clip(min, max) => x.clamp(min, max),
             Self::Elu(alpha) if x < 0.0 => alpha * libm::expm1f(x),
+            Self::Erf => libm::erff(x),
             Self::Exp => libm::expf(x),
             Self::LeakyRelu(alpha) if x < 0.0 => alpha * x,
             Self::Neg => -x,

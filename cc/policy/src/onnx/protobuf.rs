@@ -128,6 +128,25 @@ impl<'a> Value<'a> {
         list.extend(floats(bytes)?);
         Ok(())
     }
+
+    /// Appends the elements of a repeated float of 64 bits, packed or not, rounded.
+    pub(super) fn doubles(self, list: &mut Vec<f32>) -> Result<(), ModelError> {
+        match self {
+            Self::Bytes(bytes) => list.extend(doubles(bytes)?),
+            Self::Fixed64(bytes) => list.push(f64::from_le_bytes(bytes) as f32),
+            Self::Varint(_) | Self::Fixed32(_) => return Err(ModelError::NotOnnx),
+        }
+        Ok(())
+    }
+}
+
+/// Little-endian floats of 64 bits, rounded to the nearest of 32.
+pub(super) fn doubles(bytes: &[u8]) -> Result<Vec<f32>, ModelError> {
+    let (chunks, rest) = bytes.as_chunks();
+    if !rest.is_empty() {
+        return Err(ModelError::NotOnnx);
+    }
+    Ok(chunks.iter().map(|chunk| f64::from_le_bytes(*chunk) as f32).collect())
 }
 
 /// Little-endian floats.

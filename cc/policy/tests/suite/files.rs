@@ -57,6 +57,8 @@ fn the_registry_refuses_a_missing_file_and_a_bad_one() {
     assert_eq!((missing.key.as_str(), missing.to_string().contains("`file` is missing")), ("file", true));
     let error = entry.controller(&parameters("nan.onnx")).unwrap_err();
     assert_eq!(error.to_string(), "`file`: tensor `w` contains NaN or infinity");
+    assert_eq!(entry.notes(&parameters("rounded.onnx")), ["the model's 64-bit floats were rounded to 32 bits"]);
+    assert!(entry.notes(&parameters("steady.onnx")).is_empty() && entry.notes(&BTreeMap::new()).is_empty());
 }
 
 /// Brings a path up and lets two intervals pass.

@@ -26,28 +26,43 @@ fn a_dense_layer_of_whole_numbers_is_exact() {
 
 #[test]
 fn every_operator_answers_as_onnxruntime() {
-    let mut evaluator = evaluator("operators.onnx");
-    for line in String::from_utf8(bytes("operators.txt")).unwrap().lines() {
-        let numbers: Vec<f32> = line.split(' ').map(|number| number.parse().unwrap()).collect();
-        let (observation, expected) = numbers.split_at(6);
-        let action = evaluator.evaluate(observation);
-        for (action, expected) in action.iter().zip(expected) {
-            // Sums of 56 products of numbers below 100 in either order: (56 + some ten of earlier layers) roundings.
-            let bound = 66.0 * f32::EPSILON * 100.0;
-            assert!((action - expected).abs() <= bound, "{action} instead of {expected}");
+    for name in ["operators", "convolution", "gru", "gru-linear", "gru-plain", "indexing"] {
+        let mut evaluator = evaluator(&format!("{name}.onnx"));
+        for line in String::from_utf8(bytes(&format!("{name}.txt"))).unwrap().lines() {
+            let numbers: Vec<f32> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+            let (observation, expected) = numbers.split_at(evaluator.model().input_len());
+            let action = evaluator.evaluate(observation);
+            assert_eq!(action.len(), expected.len(), "{name}");
+            for (action, expected) in action.iter().zip(expected) {
+                // Sums of 56 products of numbers below 100 in either order: (56 + some ten of earlier layers) roundings.
+                let bound = 66.0 * f32::EPSILON * 100.0;
+                assert!((action - expected).abs() <= bound, "{name}: {action} instead of {expected}");
+            }
         }
     }
+}
+
+#[test]
+fn a_batch_without_a_size_is_one_and_64_bit_floats_are_rounded() {
+    assert_eq!(evaluator("dynamic.onnx").evaluate(&[1.0, -2.0, 0.5]), [1.0, -2.0, 0.5]);
+    let mut double = evaluator("double.onnx");
+    assert_eq!(double.evaluate(&[3.0]), [3.0, 3.0 * (1.0_f64 / 3.0) as f32]);
+    assert_eq!(double.model().notes(), ["the model's 64-bit floats were rounded to 32 bits"]);
+    assert!(evaluator("exact.onnx").model().notes().is_empty());
 }
 
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
     let refused = |name: &str| Model::read(&bytes(name)).unwrap_err().to_string();
     for (name, phrase) in [
-        ("dynamic.onnx", "input `observation` has a dimension without a size: export it with the shape [1, n]"),
+        ("endless.onnx", "input `observation` has a dimension without a size: export it with the shape [1, n]"),
         ("matrix.onnx", "input `observation` has the shape [2, 3]"),
         ("recurrent.onnx", "unsupported operator `Sin`; there are: Abs,"),
         ("nan.onnx", "tensor `w` contains NaN"),
-        ("double.onnx", "tensor `w` is not of 32-bit floats"),
+        ("argmax.onnx", "unsupported operator `ArgMax`"),
+        ("lstm.onnx", "unsupported operator `LSTM`"),
+        ("many-integers.onnx", "one decision takes"),
+        ("wide.onnx", "operator `Conv`: shapes [1, 1] and [1, 1, 3]"),
         ("mismatch.onnx", "operator `MatMul`: matrices [1, 3] and [2, 2]"),
         ("large.onnx", "one decision takes 2"),
         ("operators.txt", "not an ONNX model"),
@@ -60,7 +75,13 @@ fn what_is_not_supported_is_refused_by_name() {
 
 #[test]
 fn no_truncated_or_altered_model_panics() {
-    let original = bytes("operators.onnx");
+    for name in ["operators.onnx", "convolution.onnx", "gru.onnx", "indexing.onnx"] {
+        check_altered(&bytes(name));
+    }
+}
+
+/// Reads a model cut off and altered at each byte, and evaluates what can be read.
+fn check_altered(original: &[u8]) {
     let (mut refused, mut evaluated) = (0, 0);
     let mut check = |bytes: &[u8]| match Model::read(bytes) {
         Ok(model) => {
@@ -79,7 +100,7 @@ fn no_truncated_or_altered_model_panics() {
     }
     for index in 0..original.len() {
         for mask in [0x01, 0x80, 0xff] {
-            let mut altered = original.clone();
+            let mut altered = original.to_vec();
             altered[index] ^= mask;
             check(&altered);
         }
