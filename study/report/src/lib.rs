@@ -19,6 +19,7 @@ mod copies;
 mod cpu;
 mod csv;
 mod decimate;
+mod diagnosis;
 mod distribution;
 mod dot_plot;
 mod drawing;

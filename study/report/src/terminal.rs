@@ -1,6 +1,7 @@
 //! A study in the terminal. A table that is wider than the terminal is split into blocks of columns.
 
 use crate::caption::{caption, corner, footer};
+use crate::diagnosis;
 use crate::figure;
 use crate::grid::{Grid, Pair, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
@@ -43,6 +44,9 @@ pub fn terminal(study: &Study<'_>, width: usize, color: bool) -> String {
         summary_tables(study, MAX_ROWS).iter().for_each(|summary| out += &summary_table(summary, width, color));
     }
     out += &disturbance_notes(study, width, color);
+    for sentence in diagnosis::sentences(study) {
+        out += &("\n".to_owned() + &paragraph(&sentence, width, Style::Plain, color));
+    }
     out += &claims::claims(study, width, color);
     out += &figures(study, width, color);
     out + "\n" + &paragraph(&footer(study), width, Style::Dim, color)

@@ -1,5 +1,6 @@
 //! The runner's tests.
 
+mod diagnosis;
 mod execute;
 mod registered;
 mod shards;
