@@ -204,6 +204,9 @@ class Congestion:
     @property
     def in_flight(self) -> int:
         """Packets in flight without those lost."""
+    @property
+    def by_timer(self) -> bool:
+        """Whether a timer found it, and no acknowledgement."""
 
 @final
 class SpuriousLoss:

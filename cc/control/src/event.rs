@@ -22,6 +22,8 @@ pub enum PathEvent {
         reduce_cwnd: bool,
         /// Packets in flight without those lost.
         in_flight: u32,
+        /// Whether a timer found it, and no acknowledgement.
+        by_timer: bool,
     },
     /// The latest reduction was spurious, as the packets were not lost but late (Linux `tcp_undo_cwnd_reduction`). Ends
     /// the episode.

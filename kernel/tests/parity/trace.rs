@@ -226,7 +226,7 @@ impl Recorder {
                 steps.push(Step { snd_nxt: Some(snd_nxt), ..step(line, check) });
             }
             PathEvent::AckProgress(progress) => steps.push(step(state.progress(path, progress), Check::BOTH)),
-            PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
+            PathEvent::Congestion { cause, reduce_cwnd, in_flight, .. } => {
                 let reduces = state.on_congestion(*cause, *reduce_cwnd);
                 let name = if reduces { "congestion" } else { "state" };
                 let line = format!("{name} {path} new_state {} in_flight {in_flight}", state.ca_state as u8);

@@ -95,6 +95,7 @@ values! {
         cause: Cause,
         reduce_cwnd: bool,
         in_flight: u32,
+        by_timer: bool,
     }
     SpuriousLoss {}
     Recovered { to_ssthresh: bool, }
@@ -168,8 +169,8 @@ pub(crate) fn to_python<'py>(
             Bound::new(py, up)?.into_any()
         }
         PathEvent::PathDown => Bound::new(py, PathDown {})?.into_any(),
-        &PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
-            Bound::new(py, Congestion { cause: cause.into(), reduce_cwnd, in_flight })?.into_any()
+        &PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer } => {
+            Bound::new(py, Congestion { cause: cause.into(), reduce_cwnd, in_flight, by_timer })?.into_any()
         }
         PathEvent::SpuriousLoss => Bound::new(py, SpuriousLoss {})?.into_any(),
         &PathEvent::Recovered { to_ssthresh } => Bound::new(py, Recovered { to_ssthresh })?.into_any(),

@@ -295,7 +295,7 @@ impl PathSender {
     }
 
     /// Begins a window reduction in state `state` (CWR or Recovery), or continues that of CWR (Linux
-    /// `tcp_init_cwnd_reduction`).
+    /// `tcp_init_cwnd_reduction`). `by_timer` if no acknowledgement brings it.
     pub fn enter_reduction(
         &mut self,
         now: Instant,
@@ -303,16 +303,14 @@ impl PathSender {
         state: CaState,
         outstanding: &Outstanding,
         controller: &mut ControllerHandle,
+        by_timer: bool,
     ) {
         if self.ca_state != CaState::Cwr {
             self.high_seq = outstanding.snd_nxt;
             self.sent_since_sample = 0;
         }
-        self.notify(
-            now,
-            &PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: outstanding.in_flight },
-            controller,
-        );
+        let in_flight = outstanding.in_flight;
+        self.notify(now, &PathEvent::Congestion { cause, reduce_cwnd: true, in_flight, by_timer }, controller);
         self.ca_state = state;
     }
 
@@ -328,7 +326,8 @@ impl PathSender {
         self.high_seq = outstanding.snd_nxt;
         self.sent_since_sample = 0;
         let in_flight = outstanding.in_flight;
-        self.notify(now, &PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight }, controller);
+        let cause = Cause::Timeout;
+        self.notify(now, &PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer: true }, controller);
         self.ca_state = CaState::Loss;
     }
 

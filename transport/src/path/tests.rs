@@ -32,8 +32,8 @@ fn the_default_pacing_rate_is_linuxs_multiple_of_cwnd_over_srtt() {
 #[test]
 fn a_loss_in_cwr_continues_the_reduction() {
     let (mut path, mut handle) = path();
-    path.enter_reduction(millis(1), Cause::EcnMark, CaState::Cwr, &outstanding(10, 0, 10), &mut handle);
-    path.enter_reduction(millis(2), Cause::Loss, CaState::Recovery, &outstanding(10, 5, 15), &mut handle);
+    path.enter_reduction(millis(1), Cause::EcnMark, false, CaState::Cwr, &outstanding(10, 0, 10), &mut handle);
+    path.enter_reduction(millis(2), Cause::Loss, false, CaState::Recovery, &outstanding(10, 5, 15), &mut handle);
     assert_eq!((path.ca_state(), path.high_seq()), (CaState::Recovery, 10));
     path.leave_reduction(millis(3), true, &mut handle);
     assert_eq!(path.ca_state(), CaState::Open);

@@ -14,5 +14,6 @@ mod reordering;
 mod situations;
 mod super_segments;
 mod tcp_connection;
+mod timelines;
 mod write_queue;
 mod writing;

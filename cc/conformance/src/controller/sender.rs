@@ -191,7 +191,7 @@ impl Sender {
             Action::SpuriousLoss => path_state.on_spurious_loss(now, controller),
             Action::TlpRecovery if path_state.sender.ca_state() < CaState::Cwr => {
                 let (cause, in_flight) = (Cause::TlpRecovery, path_state.in_flight);
-                let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight };
+                let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight, by_timer: false };
                 path_state.sender.notify(now, &event, controller);
             }
             Action::ApplicationLimited(cwnd_used) if path_state.sender.ca_state() == CaState::Open => {
@@ -263,9 +263,9 @@ impl Path {
         let begins = self.sender.ca_state() < ca_state;
         self.may_undo = begins && cause == Cause::Loss;
         if begins {
-            self.sender.enter_reduction(now, cause, ca_state, &self.outstanding(), controller);
+            self.sender.enter_reduction(now, cause, false, ca_state, &self.outstanding(), controller);
         } else if cause != Cause::Loss {
-            let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight };
+            let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight, by_timer: false };
             self.sender.notify(now, &event, controller);
         }
     }

@@ -113,8 +113,8 @@ impl CwndState {
             }
             PathEvent::PathUp(path) => self.init(ops, path, cx),
             PathEvent::PathDown => {}
-            PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
-                self.on_congestion(ops, *cause, *reduce_cwnd, *in_flight, cx);
+            PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer } => {
+                self.on_congestion(ops, *cause, *reduce_cwnd, *in_flight, *by_timer, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(ops, cx),
             PathEvent::Recovered { to_ssthresh } => self.on_recovered(ops, *to_ssthresh, cx),
@@ -143,6 +143,18 @@ impl CwndState {
         self.ca_state = ca_state;
     }
 
+    /// Begins or continues a reduction. The acknowledgement that found the loss lowers the window by its sample. A timer has
+    /// none: its reduction counts one packet as delivered, which lets the first retransmission leave (Linux
+    /// `tcp_rack_reo_timeout`).
+    fn on_loss(&mut self, ops: &mut impl CongestionOps, in_flight: u32, by_timer: bool, cx: &mut Context<'_>) {
+        let prior_ssthresh = if self.in_cwnd_reduction() { 0 } else { self.current_ssthresh() };
+        self.begin_reduction(ops, prior_ssthresh, cx);
+        self.set_state(ops, CaState::Recovery, cx);
+        if by_timer {
+            self.reduce_cwnd(&AckSample { acked: 1, in_flight, ..AckSample::default() });
+        }
+    }
+
     /// Sets the threshold, once an episode; [`CwndState::reduce_cwnd`] lowers the window.
     fn on_congestion(
         &mut self,
@@ -150,20 +162,12 @@ impl CwndState {
         cause: Cause,
         reduce_cwnd: bool,
         in_flight: u32,
+        by_timer: bool,
         cx: &mut Context<'_>,
     ) {
         match cause {
             Cause::Timeout => self.on_timeout(ops, reduce_cwnd, in_flight, cx),
-            Cause::Loss => {
-                let prior_ssthresh = if self.in_cwnd_reduction() { 0 } else { self.current_ssthresh() };
-                self.begin_reduction(ops, prior_ssthresh, cx);
-                self.set_state(ops, CaState::Recovery, cx);
-                // The first retransmission goes out at once, also where a timer and not an acknowledgement found the
-                // loss.
-                if self.reduction == Reduction::Proportional {
-                    self.cwnd = in_flight + 1;
-                }
-            }
+            Cause::Loss => self.on_loss(ops, in_flight, by_timer, cx),
             // Marks and local drops are never spurious: one reduction a window, and none of that window is undone.
             Cause::EcnMark | Cause::LocalDrop if self.ca_state < CaState::Cwr => {
                 self.begin_reduction(ops, 0, cx);
@@ -293,7 +297,7 @@ mod tests {
     }
 
     fn congestion(cause: Cause, reduce_cwnd: bool, in_flight: u32) -> PathEvent {
-        PathEvent::Congestion { cause, reduce_cwnd, in_flight }
+        PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer: false }
     }
 
     #[test]
@@ -332,7 +336,25 @@ mod tests {
         let events = [congestion(Cause::EcnMark, true, 90), congestion(Cause::Loss, true, 80)];
         assert_eq!(state_after(100, INFINITE_SSTHRESH, &events).ca_state, CaState::Recovery);
         let state = state_after(100, INFINITE_SSTHRESH, &[&events[..], &[PathEvent::SpuriousLoss]].concat());
-        assert_eq!((state.cwnd, state.prior_cwnd, state.ssthresh), (81, 100, 50), "one retransmission, no undo");
+        assert_eq!((state.cwnd, state.prior_cwnd, state.ssthresh), (100, 100, 50), "no undo");
+    }
+
+    /// Linux 6.1.176 and 6.18: the reordering timer finds one packet of 12 lost while two are SACKed, with a window of 10.
+    /// Then each of four more is SACKed, and every packet is sent that the window allows.
+    #[test]
+    fn a_loss_that_a_timer_finds_counts_one_packet_as_delivered() {
+        let loss = PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 9, by_timer: true };
+        let mut state = state_after(10, INFINITE_SSTHRESH, &[loss]);
+        (state.ssthresh, state.ca_state) = (7, CaState::Recovery);
+        let (mut in_flight, mut sent) = (state.cwnd, state.cwnd - 9);
+        let cwnds = [(); 4].map(|()| {
+            in_flight -= 1;
+            state.reduce_cwnd(&AckSample { acked: 1, in_flight, sent, ..AckSample::default() });
+            sent = state.cwnd - in_flight;
+            in_flight += sent;
+            state.cwnd
+        });
+        assert_eq!(cwnds, [10, 10, 9, 9]);
     }
 
     #[test]

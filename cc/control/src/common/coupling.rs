@@ -284,7 +284,8 @@ mod tests {
         })
     }
 
-    const LOSS: PathEvent = PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 20 };
+    const LOSS: PathEvent =
+        PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 20, by_timer: false };
     const RECOVERED: PathEvent = PathEvent::Recovered { to_ssthresh: true };
 
     /// Two paths with ten packets each, in congestion avoidance.
@@ -315,7 +316,11 @@ mod tests {
     #[test]
     fn a_sibling_in_recovery_counts_with_its_threshold() {
         let mut group = two_paths(CoupledController::new(Hundredth));
-        notify(&mut group, 1, &PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 9 });
+        notify(
+            &mut group,
+            1,
+            &PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 9, by_timer: false },
+        );
         assert_eq!((group.states[1].cwnd, group.subflows[1].cwnd), (10, 5.0));
         assert_eq!(notify(&mut group, 0, &ack(20, true)), 11, "twenty times a twentieth");
     }

@@ -263,7 +263,7 @@ impl PathController for Copa {
         match event {
             PathEvent::Ack(sample) => self.on_ack(sample, cx.now),
             PathEvent::PathUp(path) => self.init(path, cx.now),
-            PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight } => {
+            PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd, in_flight, .. } => {
                 self.on_timeout(*reduce_cwnd, *in_flight);
             }
             PathEvent::Congestion { cause, .. } => {
@@ -389,7 +389,7 @@ mod tests {
             copa.on_event(&event, &mut context(0));
             (copa.packets(), copa.slow_start)
         };
-        let congestion = |cause| PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: 0 };
+        let congestion = |cause| PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: 0, by_timer: false };
         assert_eq!(notify(&mut copa, congestion(Cause::Loss)), (50, false));
         assert_eq!(notify(&mut copa, congestion(Cause::Timeout)), (1, true));
         assert_eq!(notify(&mut copa, PathEvent::SpuriousLoss), (50, false));

@@ -180,7 +180,7 @@ mod tests {
         let mut flow = CwndController::boxed(Dctcp::new(&params));
         flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0));
         for &(cause, reduce_cwnd) in causes {
-            let event = PathEvent::Congestion { cause, reduce_cwnd, in_flight: 90 };
+            let event = PathEvent::Congestion { cause, reduce_cwnd, in_flight: 90, by_timer: false };
             flow.on_event(&event, &mut context(0));
         }
         flow.decision().ssthresh
@@ -193,7 +193,7 @@ mod tests {
         let progress = AckProgress { acked: 100, marked: 0, rtt: None, snd_una: 100, snd_nxt: 200 };
         flow.on_event(&PathEvent::AckProgress(progress), &mut context(0));
         flow.on_event(
-            &PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: true, in_flight: 90 },
+            &PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: true, in_flight: 90, by_timer: false },
             &mut context(0),
         );
         assert_eq!(flow.decision().ssthresh, 54, "alpha is 960 of 1024");

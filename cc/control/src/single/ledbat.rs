@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn loss_halves_the_window_and_in_a_slowdown_the_one_before() {
-        let congestion = PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 0 };
+        let congestion = PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 0, by_timer: false };
         let mut plain = CwndController::new(ledbat(60, 0));
         *plain.state_mut() = congestion_avoidance(40);
         plain.on_event(&congestion, &mut context(0));

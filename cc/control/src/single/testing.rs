@@ -84,7 +84,7 @@ impl<C: PathController> Flow<C> {
     }
 
     pub(super) fn congestion(&mut self, cause: Cause, in_flight: u32) {
-        self.event(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight });
+        self.event(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight, by_timer: false });
     }
 
     /// One acknowledgement, with `change` applied to its sample.

@@ -244,7 +244,7 @@ mod tests {
             |ack: u64, rtt| AckSample { rtt: Some(Span::from_millis(rtt)), snd_una: 10 * ack, ..AckSample::default() };
         notify(PathEvent::PathUp(path(10, None)), 0);
         (1..=1000).for_each(|ack| notify(PathEvent::Ack(sample(ack, 100)), 10 * ack));
-        notify(PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 90 }, 10_000);
+        notify(PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 90, by_timer: false }, 10_000);
         let last = sample(1001, 80);
         notify(PathEvent::AckProgress(last.progress()), 10_010);
         notify(PathEvent::Recovered { to_ssthresh: true }, 10_010);

@@ -96,7 +96,7 @@ impl Path {
 
     fn reduce(&mut self, now: Instant, cause: Cause, controller: &mut ControllerHandle) {
         if self.sender.ca_state() == CaState::Open {
-            self.sender.enter_reduction(now, cause, CaState::Cwr, &self.outstanding(), controller);
+            self.sender.enter_reduction(now, cause, false, CaState::Cwr, &self.outstanding(), controller);
             self.reductions.push(now);
         }
     }

@@ -283,9 +283,10 @@ impl Path {
         // Appendix B.6: no reaction to packets that were sent before the latest period.
         let has_new_loss = outcomes.largest_lost.is_some_and(|lost| lost >= recovery_end);
         if has_new_loss {
-            self.enter(now, Cause::Loss, CaState::Recovery, controller);
+            let by_timer = self.sender.delivered_since(prior) == 0;
+            self.enter(now, Cause::Loss, by_timer, CaState::Recovery, controller);
         } else if outcomes.acked.marked > 0 && outcomes.largest_acked >= Some(recovery_end) {
-            self.enter(now, Cause::EcnMark, CaState::Cwr, controller);
+            self.enter(now, Cause::EcnMark, false, CaState::Cwr, controller);
         }
         if outcomes.is_persistent {
             self.counters.persistent_congestions += 1;
@@ -307,9 +308,9 @@ impl Path {
         }
     }
 
-    fn enter(&mut self, now: Instant, cause: Cause, state: CaState, controller: &mut ControllerHandle) {
+    fn enter(&mut self, now: Instant, cause: Cause, by_timer: bool, state: CaState, controller: &mut ControllerHandle) {
         self.counters.recoveries += 1;
-        self.sender.enter_reduction(now, cause, state, &self.sent.outstanding(), controller);
+        self.sender.enter_reduction(now, cause, by_timer, state, &self.sent.outstanding(), controller);
     }
 
     /// Expiry of the probe timer (RFC 9002, section 6.2.1): not while the loss timer runs.

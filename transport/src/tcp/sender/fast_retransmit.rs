@@ -36,7 +36,7 @@ impl Sender {
                 }
                 self.identify_loss(now, outcome);
                 if self.path.ca_state != CaState::Recovery && self.scoreboard.counts().lost_out > 0 {
-                    self.enter_recovery(now, outcome.ece, controller);
+                    self.enter_recovery(now, false, outcome.ece, controller);
                 }
                 return;
             }
@@ -61,7 +61,7 @@ impl Sender {
         if self.scoreboard.counts().lost_out == 0 {
             self.try_to_open(now, outcome.ece, controller);
         } else {
-            self.enter_recovery(now, outcome.ece, controller);
+            self.enter_recovery(now, false, outcome.ece, controller);
         }
     }
 
@@ -96,7 +96,14 @@ impl Sender {
         }
     }
 
-    pub(super) fn enter_recovery(&mut self, now: Instant, ece: bool, controller: &mut ControllerHandle) {
+    /// Begins fast recovery, `by_timer` or by an acknowledgement, which echoes a mark if `ece`.
+    pub(super) fn enter_recovery(
+        &mut self,
+        now: Instant,
+        by_timer: bool,
+        ece: bool,
+        controller: &mut ControllerHandle,
+    ) {
         if self.path.ca_state == CaState::Recovery {
             return;
         }
@@ -106,7 +113,7 @@ impl Sender {
         }
         let outstanding = self.scoreboard.counts().retrans_out + u32::from(self.transmit.tlp_retransmitted());
         self.init_undo(self.scoreboard.snd_una(), outstanding);
-        self.enter_reduction(now, Cause::Loss, CaState::Recovery, controller);
+        self.enter_reduction(now, Cause::Loss, by_timer, CaState::Recovery, controller);
         if ece {
             self.on_ece_in_reduction(now, controller);
         }
@@ -118,27 +125,31 @@ impl Sender {
             return;
         }
         self.undo.undo_marker = None;
-        self.enter_reduction(now, cause, CaState::Cwr, controller);
+        self.enter_reduction(now, cause, false, CaState::Cwr, controller);
     }
 
-    fn enter_reduction(&mut self, now: Instant, cause: Cause, state: CaState, controller: &mut ControllerHandle) {
+    fn enter_reduction(
+        &mut self,
+        now: Instant,
+        cause: Cause,
+        by_timer: bool,
+        state: CaState,
+        controller: &mut ControllerHandle,
+    ) {
         if self.path.ca_state != CaState::Cwr {
             self.transmit.clear_tlp();
             self.transmit.cwr_pending = self.config.ecn;
         }
         let outstanding = self.outstanding();
-        self.path.enter_reduction(now, cause, state, &outstanding, controller);
+        self.path.enter_reduction(now, cause, by_timer, state, &outstanding, controller);
     }
 
     /// An ECN echo in a reduction does not reduce again, but the reduction can then not be undone.
     fn on_ece_in_reduction(&mut self, now: Instant, controller: &mut ControllerHandle) {
         self.undo.ece = true;
         let in_flight = self.in_flight();
-        self.path.notify(
-            now,
-            &PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: false, in_flight },
-            controller,
-        );
+        let event = PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: false, in_flight, by_timer: false };
+        self.path.notify(now, &event, controller);
     }
 
     fn try_to_open(&mut self, now: Instant, ece: bool, controller: &mut ControllerHandle) {

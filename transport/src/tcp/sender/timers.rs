@@ -248,7 +248,7 @@ impl Sender {
         let (lost, _) = self.rack.detect_loss(now, &mut self.scoreboard, reo_wnd);
         self.path.count_lost(lost);
         if lost > 0 {
-            self.enter_recovery(now, false, controller);
+            self.enter_recovery(now, true, false, controller);
         }
     }
 

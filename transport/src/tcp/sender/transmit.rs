@@ -327,11 +327,9 @@ impl Sender {
                 self.counters.tlp_recoveries += 1;
                 self.transmit.cwr_pending = self.config.ecn;
                 let in_flight = self.in_flight();
-                self.path.notify(
-                    now,
-                    &PathEvent::Congestion { cause: Cause::TlpRecovery, reduce_cwnd: true, in_flight },
-                    controller,
-                );
+                let (cause, by_timer) = (Cause::TlpRecovery, false);
+                let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight, by_timer };
+                self.path.notify(now, &event, controller);
                 self.try_keep_open();
             }
         } else if outcome.is_dupack && !outcome.newly_sacked {

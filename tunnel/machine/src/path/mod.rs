@@ -405,9 +405,10 @@ impl TunnelPath {
             self.sender.leave_reduction(now, true, controller);
         }
         if has_lost && self.sender.ca_state() != CaState::Recovery {
-            self.sender.enter_reduction(now, Cause::Loss, CaState::Recovery, &outstanding, controller);
+            let by_timer = self.sender.delivered_since(prior) == 0;
+            self.sender.enter_reduction(now, Cause::Loss, by_timer, CaState::Recovery, &outstanding, controller);
         } else if acked.marked > 0 && self.sender.ca_state() == CaState::Open {
-            self.sender.enter_reduction(now, Cause::EcnMark, CaState::Cwr, &outstanding, controller);
+            self.sender.enter_reduction(now, Cause::EcnMark, false, CaState::Cwr, &outstanding, controller);
         }
         acked.pkts_acked = self.sender.delivered_since(prior);
         acked.may_raise_cwnd = acked.pkts_acked > 0;

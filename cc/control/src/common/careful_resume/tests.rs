@@ -78,7 +78,7 @@ impl Flow {
     /// A packet is lost, and found lost or marked.
     fn congestion(&mut self, cause: Cause) {
         let in_flight = self.in_flight();
-        self.event(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight });
+        self.event(&PathEvent::Congestion { cause, reduce_cwnd: true, in_flight, by_timer: false });
         self.ca_state = match cause {
             Cause::Loss => CaState::Recovery,
             Cause::Timeout => CaState::Loss,

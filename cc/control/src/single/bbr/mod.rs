@@ -321,7 +321,7 @@ impl PathController for Bbr {
         match event {
             PathEvent::Ack(sample) => self.on_ack(sample, cx),
             PathEvent::PathUp(path) => self.init(path, cx.now),
-            PathEvent::Congestion { cause, reduce_cwnd, in_flight } => {
+            PathEvent::Congestion { cause, reduce_cwnd, in_flight, .. } => {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, cx);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
