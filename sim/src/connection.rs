@@ -6,6 +6,7 @@ use crate::quic::QuicConnection;
 use crate::super_segment::SuperSegment;
 use control::{Controller, Decision};
 use schedule::Scheduler;
+use transport::path::LimitedTimes;
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Receiver, Sender, SinglePathSender};
 use transport::{mptcp, quic, tcp};
@@ -216,6 +217,15 @@ impl Connection {
         };
         let subflows = stats.iter().zip(self.senders()).enumerate();
         subflows.map(move |(index, (stats, sender))| SubflowStatus { stats, sender, failures: failures(index) })
+    }
+
+    /// How long receive window and send buffer have limited the sender, until `now`.
+    pub(crate) fn limited_times(&self, now: Instant) -> LimitedTimes {
+        match self {
+            Self::Single(single) => single.sender.limited_times(now),
+            Self::Multi(multi) => multi.sender.limited_times(now),
+            Self::Quic(quic) => quic.sender.limited_times(now),
+        }
     }
 
     /// The controller of all subflows.

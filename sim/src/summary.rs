@@ -132,6 +132,7 @@ fn flow(engine: &Engine, index: usize) -> Flow {
 fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_packets: u64, active_time: Span) -> Flow {
     let delivered_bytes = received.delivered_bytes();
     let completion = received.completed.map(|completed_at| completed_at.since(endpoint.start));
+    let limited = tcp.limited_times(endpoint.start + active_time);
     let flow = Flow {
         name: endpoint.name.clone(),
         congestion_control: tcp.congestion().to_owned(),
@@ -144,8 +145,8 @@ fn tcp_flow(endpoint: &FlowState, tcp: &TcpFlow, received: &TcpFlow, dropped_pac
         recoveries: tcp.total(|counters| counters.recoveries),
         spurious_recoveries: tcp.total(|counters| counters.undone),
         timeouts: tcp.total(|counters| counters.timeouts),
-        receive_window_limited_s: tcp.total(|counters| counters.receive_window_limited.as_secs_f64()),
-        send_buffer_limited_s: tcp.total(|counters| counters.send_buffer_limited.as_secs_f64()),
+        receive_window_limited_s: limited.receive_window.as_secs_f64(),
+        send_buffer_limited_s: limited.send_buffer.as_secs_f64(),
         completion_s: completion.map(Span::as_secs_f64),
         share: None,
         requests: tcp.client().map_or(0, |client| client.times.count()),
@@ -176,8 +177,6 @@ fn with_delays(stats: &MultipathStats, flow: Flow) -> Flow {
 fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (multi.sender.counters(), multi.receiver.counters());
     Flow {
-        receive_window_limited_s: sent.receive_window_limited.as_secs_f64(),
-        send_buffer_limited_s: sent.send_buffer_limited.as_secs_f64(),
         max_out_of_order_packets: received.max_out_of_order,
         redundant_packets: sent.copies,
         reinjected_packets: sent.reinjected,
@@ -191,7 +190,6 @@ fn mptcp_flow(multi: &MptcpConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
 fn quic_flow(quic: &QuicConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
     let (sent, received) = (quic.sender.counters(), quic.receiver.counters());
     Flow {
-        receive_window_limited_s: sent.flow_control_limited.as_secs_f64(),
         max_out_of_order_packets: received.max_out_of_order,
         redundant_packets: sent.copies,
         reinjected_packets: sent.reinjected,

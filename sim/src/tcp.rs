@@ -9,6 +9,7 @@ use control::Ecn;
 use link::EcnField;
 use record::Distribution;
 use scenario::model::{Requests, Route};
+use transport::path::LimitedTimes;
 use transport::tcp::sender::SenderCounters;
 use transport::tcp::{Ack, Input, Receiver, Segment, SegmentKind};
 use transport::{mptcp, quic};
@@ -32,6 +33,7 @@ pub(crate) struct TcpFlow {
     delivered_before: u64,
     /// Counters of earlier connections.
     closed: Vec<SenderCounters>,
+    closed_limited: LimitedTimes,
     /// Why the controllers of earlier connections failed.
     controller_failures: Vec<String>,
     pub rtt: Distribution,
@@ -60,6 +62,7 @@ impl TcpFlow {
             end: message.end(),
             delivered_before: 0,
             closed: Vec::new(),
+            closed_limited: LimitedTimes::default(),
             controller_failures: Vec::new(),
             rtt: Distribution::default(),
             arrived_bytes: 0,
@@ -189,6 +192,7 @@ impl TcpFlow {
         let mut first_segment = self.end;
         if reconnects {
             self.closed.extend(self.connection.senders().map(|sender| sender.counters));
+            self.closed_limited = self.limited_times(now);
             self.controller_failures = self.controller_failures();
             self.connection_number = self.connection_number.wrapping_add(1);
             self.connection = self.config.connection(self.connection_number);
@@ -475,5 +479,10 @@ impl TcpFlow {
     /// The sum of a counter over all connections.
     pub(crate) fn total<T: std::iter::Sum>(&self, counter: impl Fn(&SenderCounters) -> T) -> T {
         self.closed.iter().map(&counter).chain([self.connection.total(&counter)]).sum()
+    }
+
+    /// How long receive window and send buffer have limited the senders of this and of earlier connections, until `now`.
+    pub(crate) fn limited_times(&self, now: Instant) -> LimitedTimes {
+        self.closed_limited + self.connection.limited_times(now)
     }
 }

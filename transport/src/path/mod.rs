@@ -6,10 +6,13 @@
 //! timer means: sequence numbers, SACK and RACK in TCP, packet numbers and RFC 9002's thresholds in the tunnel.
 
 mod ack;
+mod limited;
 #[cfg(test)]
 mod tests;
 
 pub use ack::{AckedPackets, PriorState};
+pub(crate) use limited::LimitTimer;
+pub use limited::LimitedTimes;
 
 use crate::recovery::{CwndValidation, Pacer, RateSampler, RttEstimator, SendSnapshot, SendTotals, WindowedMin};
 use control::{CaState, Cause, Context, Controller, Decision, PathEvent, PathInfo};

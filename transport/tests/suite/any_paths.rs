@@ -8,6 +8,7 @@ use crate::tcp_connection::MSS;
 use ropewalk_transport::mptcp::{
     Ack, ConnectionCounters, Input, MptcpStack, Output, ReceiverCounters, Segment, SendBufferRule, SubflowConfig,
 };
+use ropewalk_transport::path::LimitedTimes;
 use ropewalk_transport::tcp::{self, SegmentKind};
 use testnet::LinkConfig;
 use units::{Instant, RngStream, Span};
@@ -39,6 +40,7 @@ fn copies(impairments: Impairments, now: Instant, rng: &mut RngStream) -> Copies
 
 /// Counters of a run.
 struct RunCounters {
+    limited: LimitedTimes,
     sender: ConnectionCounters,
     receiver: ReceiverCounters,
     failures: u64,
@@ -92,7 +94,8 @@ fn run(seed: u64) -> RunCounters {
     assert_eq!(connection.receiver.delivered(), SEGMENTS, "seed {seed}");
     assert_eq!(connection.delays.len() as u64, SEGMENTS, "seed {seed}: each segment is acknowledged once");
     let failures = (0..paths.len()).map(|subflow| connection.sender.failures(subflow)).sum();
-    RunCounters { sender: *connection.sender.counters(), receiver: *connection.receiver.counters(), failures }
+    let limited = connection.sender.limited_times(connection.now);
+    RunCounters { limited, sender: *connection.sender.counters(), receiver: *connection.receiver.counters(), failures }
 }
 
 #[test]
@@ -109,8 +112,8 @@ fn all_data_arrives_and_every_kind_of_recovery_occurs() {
     assert!(reached(|run| run.receiver.duplicates) > 100);
     assert!(reached(|run| run.receiver.copies_arrived_first) > 100);
     assert!(reached(|run| run.failures) > 50);
-    assert!(reached(|run| run.sender.receive_window_limited.as_micros()) > 50);
-    assert!(reached(|run| run.sender.send_buffer_limited.as_micros()) > 50);
+    assert!(reached(|run| run.limited.receive_window.as_micros()) > 50);
+    assert!(reached(|run| run.limited.send_buffer.as_micros()) > 50);
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod send_buffer;
 mod subflow;
 
 use super::{Ack, Segment};
-use crate::path::ControllerHandle;
+use crate::path::{ControllerHandle, LimitTimer, LimitedTimes};
 use crate::send_queue::SendQueue;
 use crate::tcp;
 use control::Controller;
@@ -129,10 +129,6 @@ pub struct ConnectionCounters {
     pub reinjected: u64,
     /// Opportunistic retransmissions, when a slow subflow blocked the window.
     pub opportunistic_retransmissions: u64,
-    /// Time for which the receive window limited the sender.
-    pub receive_window_limited: Span,
-    /// Time for which the send buffer limited the sender.
-    pub send_buffer_limited: Span,
 }
 
 /// The sender of an MPTCP connection.
@@ -167,7 +163,7 @@ pub struct Sender {
     /// Right edge of the receive window, segments.
     snd_wnd_end: u64,
     send_buffer: send_buffer::SendBuffer,
-    limited_by: Option<(scheduling::SendLimit, Instant)>,
+    limits: LimitTimer,
     connect_time: Option<Instant>,
     /// When the next subflow joins or leaves.
     membership_deadline: Instant,
@@ -217,7 +213,7 @@ impl Sender {
             window_probes: 0,
             snd_wnd_end: 0,
             send_buffer: send_buffer::SendBuffer::default(),
-            limited_by: None,
+            limits: LimitTimer::default(),
             connect_time: None,
             membership_deadline: Instant::NEVER,
             delays: Vec::new(),
@@ -287,6 +283,12 @@ impl Sender {
     #[must_use]
     pub fn counters(&self) -> &ConnectionCounters {
         &self.counters
+    }
+
+    /// How long the receive window and the send buffer have limited the connection, until `now`.
+    #[must_use]
+    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
+        self.limits.times(now)
     }
 
     /// The subflows by their numbers: senders and states.

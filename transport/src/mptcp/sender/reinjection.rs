@@ -1,7 +1,7 @@
 //! Reinjection: data sent again on another subflow, because its own failed, was removed, or blocks the window.
 
-use super::scheduling::SendLimit;
 use super::{MptcpStack, Sender, SubflowState};
+use crate::path::SendLimit;
 use control::CaState;
 use units::{Instant, Span};
 

@@ -1,15 +1,9 @@
 //! Assignment of data to subflows by the scheduler, as they have room.
 
 use super::Sender;
+use crate::path::SendLimit;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
-
-/// What limits the connection other than its subflows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendLimit {
-    ReceiveWindow,
-    SendBuffer,
-}
 
 impl Sender {
     /// Assigns all that can be assigned now: reinjections first, then what the scheduler picks.
@@ -137,14 +131,7 @@ impl Sender {
             self.retransmit_opportunistically(now);
         }
         self.set_persist_timer(now, send_limit);
-        if let Some((limited_by, start)) = self.limited_by {
-            let span = now.since(start);
-            match limited_by {
-                SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
-                SendLimit::SendBuffer => self.counters.send_buffer_limited += span,
-            }
-        }
-        self.limited_by = send_limit.map(|limit| (limit, now));
+        self.limits.set(now, send_limit);
     }
 
     /// The application has no data: rate samples of subflows whose windows are not full are application-limited.

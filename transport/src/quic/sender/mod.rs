@@ -10,7 +10,7 @@ mod send_queue;
 mod sent_packets;
 
 use super::{Content, Packet, PathAck, Reply, ReplyContent};
-use crate::path::ControllerHandle;
+use crate::path::{ControllerHandle, LimitTimer, LimitedTimes};
 use control::{Controller, Decision};
 use path::Path;
 pub use path::{PathCounters, PathState};
@@ -88,8 +88,6 @@ pub struct ConnectionCounters {
     pub copies: u64,
     /// Chunks sent on another path because theirs was lost, silent or abandoned.
     pub reinjected: u64,
-    /// Time for which flow control limited the sender.
-    pub flow_control_limited: Span,
 }
 
 /// A path's state for a driver.
@@ -124,7 +122,7 @@ pub struct Sender {
     sent_on: u32,
     /// MAX_DATA, chunks.
     max_data: u64,
-    limited_since: Option<Instant>,
+    limits: LimitTimer,
     connect_time: Option<Instant>,
     outcomes: PacketOutcomes,
     /// Delays of the chunks acknowledged since the last drain: from their first assignment, and the part of it beyond the
@@ -160,7 +158,7 @@ impl Sender {
             queue: SendQueue::default(),
             has_scheduled: true,
             sent_on: 0,
-            limited_since: None,
+            limits: LimitTimer::default(),
             connect_time: None,
             outcomes: PacketOutcomes::default(),
             delays: Vec::new(),
@@ -209,6 +207,12 @@ impl Sender {
     #[must_use]
     pub fn counters(&self) -> &ConnectionCounters {
         &self.counters
+    }
+
+    /// How long flow control has limited the sender, until `now`.
+    #[must_use]
+    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
+        self.limits.times(now)
     }
 
     /// The paths by their numbers.

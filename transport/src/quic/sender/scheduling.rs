@@ -3,6 +3,7 @@
 use super::path::Waiting;
 use super::send_queue::Assignment;
 use super::{Content, Packet, PathState, Sender};
+use crate::path::SendLimit;
 use schedule::{PacketChoice, Pick, SchedulerView};
 use units::Instant;
 
@@ -135,10 +136,7 @@ impl Sender {
     fn account_limit(&mut self, now: Instant) {
         let has_unsent = self.queue.data.unsent() > 0;
         let is_blocked = has_unsent && self.queue.data.snd_nxt() >= self.max_data;
-        if let Some(since) = self.limited_since.take() {
-            self.counters.flow_control_limited += now.since(since);
-        }
-        self.limited_since = is_blocked.then_some(now);
+        self.limits.set(now, is_blocked.then_some(SendLimit::ReceiveWindow));
         if self.queue.lost() == 0 && !has_unsent {
             for path in self.paths.iter_mut().filter(|path| path.is_active() && path.waiting.is_empty()) {
                 let in_flight = path.sent.in_flight();

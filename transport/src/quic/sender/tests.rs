@@ -161,7 +161,8 @@ fn flow_control_holds_new_data_but_not_what_was_lost() {
     }
     let (packets, _) = reply(&mut sender, ms(40), 0, content);
     assert_eq!(chunks(&packets), [(0, 0), (0, 1), (0, 2)]);
-    assert!(sender.counters().flow_control_limited >= Span::from_millis(20));
+    assert_eq!(sender.limited_times(ms(40)).receive_window, Span::from_millis(20));
+    assert_eq!(sender.limited_times(ms(70)).receive_window, Span::from_millis(50), "it lasts");
 }
 
 /// RFC 9002, section 7.3.2: one reduction a recovery period, which ends when a packet sent in it is acknowledged.

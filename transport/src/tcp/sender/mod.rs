@@ -18,7 +18,7 @@ mod tso;
 mod undo;
 mod write_queue;
 
-use crate::path::{ControllerHandle, Outstanding, PathSender};
+use crate::path::{ControllerHandle, LimitedTimes, Outstanding, PathSender};
 use crate::recovery::{Fack, Rack, Scoreboard};
 use crate::tcp::segment::INITIAL_ACE;
 use crate::tcp::{Ack, Segment};
@@ -143,10 +143,6 @@ pub struct SenderCounters {
     pub lost_retransmissions: u64,
     /// Duplicates reported by the receiver.
     pub duplicates: u64,
-    /// Time for which the receive window limited the sender.
-    pub receive_window_limited: Span,
-    /// Time for which the send buffer limited the sender.
-    pub send_buffer_limited: Span,
 }
 
 /// The sender of a TCP connection or of an MPTCP subflow. The controller is passed to the calls that may notify it
@@ -295,6 +291,12 @@ impl Sender {
         if last_is_small {
             self.snd_sml = Some(self.write_seq);
         }
+    /// How long the receive window and the send buffer have limited the sender, until `now`.
+    #[must_use]
+    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
+        self.transmit.limits.times(now)
+    }
+
     }
 
     fn outstanding(&self) -> Outstanding {

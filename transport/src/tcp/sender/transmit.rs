@@ -2,7 +2,7 @@
 //! receive window and the pacer allow.
 
 use super::{Output, Sender};
-use crate::path::{ControllerHandle, SendLimit};
+use crate::path::{ControllerHandle, LimitTimer, SendLimit};
 use crate::tcp::{Ack, Segment, SegmentKind, timestamp};
 use control::{CaState, Cause, PathEvent};
 use units::Instant;
@@ -25,7 +25,7 @@ pub(super) struct Transmit {
     /// The closed receive window is to be probed.
     pub is_window_probe_due: bool,
     pub tso: super::tso::Tso,
-    limited_by: Option<(SendLimit, Instant)>,
+    pub limits: LimitTimer,
 }
 
 /// A tail-loss probe (RFC 8985 section 7).
@@ -222,7 +222,9 @@ impl Sender {
         // A full send buffer is the host's limit, not the application's lack of data.
         let cwnd_full = self.path.validate_cwnd(now, &self.outstanding(), limit, controller);
         let limit = if cwnd_full { None } else { limit };
-        self.account_send_limit(now, limit);
+        // A closed window limits only who has more to send.
+        let has_unsent = self.scoreboard.snd_nxt() < self.write_seq;
+        self.transmit.limits.set(now, limit.filter(|limit| *limit != SendLimit::ReceiveWindow || has_unsent));
         self.set_persist_timer(now, self.is_window_closed());
         if limit == Some(SendLimit::SendBuffer) && !self.config.tso {
             self.check_app_limited();
@@ -246,18 +248,6 @@ impl Sender {
         if self.path.has_room(counts.in_flight()) && counts.lost_out <= counts.retrans_out {
             self.path.rate.mark_app_limited(counts.in_flight());
         }
-    }
-
-    fn account_send_limit(&mut self, now: Instant, limit: Option<SendLimit>) {
-        if let Some((limited_by, start)) = self.transmit.limited_by {
-            let span = now.since(start);
-            match limited_by {
-                SendLimit::ReceiveWindow => self.counters.receive_window_limited += span,
-                SendLimit::SendBuffer => self.counters.send_buffer_limited += span,
-                SendLimit::CongestionWindow | SendLimit::HostQueue => {}
-            }
-        }
-        self.transmit.limited_by = limit.map(|limit| (limit, now));
     }
 
     /// Sends a tail-loss probe (Linux `tcp_send_loss_probe`): new data if there is any, else the last segment again.
