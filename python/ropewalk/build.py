@@ -159,6 +159,8 @@ class Flow:
 class Host:
     """TCP as its hosts are set up, in the words of Linux's sysctls. Defaults are those of the profile."""
 
+    early_retrans: bool | None = None
+    """`tcp_early_retrans`: tail-loss probes. Default: true."""
     ecn: bool | None = None
     """`tcp_ecn`. Default: false."""
     gro: int | None = None
@@ -169,6 +171,10 @@ class Host:
     """
     initial_rto: Time | None = None
     """Retransmission timeout before the first RTT sample. Default: 1s."""
+    initial_send_buffer: Size | None = None
+    """The default of `tcp_wmem`: what the send buffer has at least. Equal to `send_buffer` it is a buffer of fixed
+    size, as `SO_SNDBUF` makes it (of twice that option's value). Default: 16384b.
+    """
     initial_window: int | None = None
     """Initial window, segments. Default: 10."""
     ip: int | None = None
@@ -181,6 +187,10 @@ class Host:
     """
     mss: Size | None = None
     """Payload of a full segment. Default: what the MTU leaves."""
+    notsent_lowat: Size | None = None
+    """`tcp_notsent_lowat`: written and not sent, from which the application waits, until half of it is sent.
+    Default: no such limit.
+    """
     pacing: bool | None = None
     """Pace every algorithm, as the `fq` discipline does. Default: false."""
     profile: Profile | None = None
@@ -200,6 +210,8 @@ class Host:
     """`tcp_sack`. Default: true."""
     send_buffer: Size | None = None
     """The max of `tcp_wmem`. Default: 4194304b."""
+    slow_start_after_idle: bool | None = None
+    """`tcp_slow_start_after_idle`: an idle connection restarts from the initial window. Default: true."""
     small_queues: bool | None = None
     """TCP small queues: of a connection, no more than about 1 ms of its rate waits in its host's own queue (a link
     that is `local`, with a queue that decides on arrival); the rest waits in the send buffer. Default: true.

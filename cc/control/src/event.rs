@@ -37,7 +37,8 @@ pub enum PathEvent {
     IdleRestart {
         /// Time since the last packet was sent.
         idle: Span,
-        /// The retransmission timeout at that moment.
+        /// The retransmission timeout at that moment; the greatest span if an idle period does not restart the window (Linux
+        /// `tcp_slow_start_after_idle=0`).
         rto: Span,
         /// Whether the application had nothing to send (Linux `tp->app_limited`), instead of the pacer or a window holding
         /// data back.

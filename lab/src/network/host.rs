@@ -94,12 +94,15 @@ fn sysctls(host: &Host, any_stops: bool) -> Vec<String> {
         format!("tcp_sack={}", flag(host.sack)),
         format!("tcp_ecn={ecn}"),
         format!("tcp_rmem={min} {default} {max}"),
-        format!("tcp_wmem=4096 16384 {}", host.send_buffer),
+        format!("tcp_wmem=4096 {} {}", host.initial_send_buffer, host.send_buffer.max(host.initial_send_buffer)),
+        format!("tcp_slow_start_after_idle={}", flag(host.slow_start_after_idle)),
+        format!("tcp_early_retrans={}", 3 * flag(host.early_retrans)),
         format!("tcp_reordering={}", host.reordering),
         format!("tcp_max_reordering={}", host.max_reordering),
     ];
     // Written data is sent even after the source has stopped: limit unsent data.
-    settings.extend(any_stops.then(|| "tcp_notsent_lowat=16384".to_owned()));
+    let notsent_lowat = host.notsent_lowat.or(any_stops.then_some(16_384));
+    settings.extend(notsent_lowat.map(|bytes| format!("tcp_notsent_lowat={bytes}")));
     settings
 }
 

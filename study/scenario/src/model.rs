@@ -231,6 +231,14 @@ pub struct Host {
     pub receive_buffer: TcpRmem,
     /// The maximum of `tcp_wmem`: the send buffer, bytes.
     pub send_buffer: u64,
+    /// The second value of `tcp_wmem`: what the send buffer has at least, bytes.
+    pub initial_send_buffer: u64,
+    /// `tcp_notsent_lowat`, bytes; `None`: no limit.
+    pub notsent_lowat: Option<u64>,
+    /// `tcp_slow_start_after_idle`.
+    pub slow_start_after_idle: bool,
+    /// `tcp_early_retrans`: tail-loss probes.
+    pub early_retrans: bool,
     /// How large the send buffer of an MPTCP connection is with the upstream stack.
     pub mptcp_send_buffer: MptcpSendBuffer,
     /// Pace every algorithm (the `fq` discipline), not only those that ask for it.
@@ -339,6 +347,10 @@ impl Default for Host {
             gro: 1,
             receive_buffer: TcpRmem { min: 4096, default: 131_072, max: 6_291_456 },
             send_buffer: 4_194_304,
+            initial_send_buffer: 16_384,
+            notsent_lowat: None,
+            slow_start_after_idle: true,
+            early_retrans: true,
             mptcp_send_buffer: MptcpSendBuffer::Sum,
             pacing: false,
             tso: true,

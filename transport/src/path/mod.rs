@@ -74,6 +74,8 @@ pub struct PathSender {
     pub(crate) sent_since_sample: u32,
     sent_since_validation: bool,
     last_sent: Instant,
+    /// The window is restarted after an idle period, and shrinks while it is unused (RFC 2861).
+    pub(crate) slow_start_after_idle: bool,
     pub(crate) lost: u64,
     marked: u64,
 }
@@ -95,6 +97,7 @@ impl PathSender {
             sent_since_sample: 0,
             sent_since_validation: false,
             last_sent: Instant::ZERO,
+            slow_start_after_idle: true,
             lost: 0,
             marked: 0,
         }
@@ -202,7 +205,8 @@ impl PathSender {
         if in_flight > 0 {
             return;
         }
-        let (idle, rto) = (now.since(self.last_sent), self.rtt.rto());
+        let idle = now.since(self.last_sent);
+        let rto = if self.slow_start_after_idle { self.rtt.rto() } else { Span::MAX };
         if idle > rto {
             self.cwnd_validation.restart(now);
         }
@@ -273,6 +277,7 @@ impl PathSender {
             if let Some(cwnd_used) =
                 self.cwnd_validation.application_limited(now, is_cwnd_limited, packets_out, self.rtt.rto())
                 && self.ca_state == CaState::Open
+                && self.slow_start_after_idle
                 && !matches!(limit, Some(SendLimit::SendBuffer | SendLimit::HostQueue))
             {
                 self.notify(now, &PathEvent::ApplicationLimited { cwnd_used }, controller);
@@ -303,10 +308,10 @@ impl PathSender {
         &mut self,
         now: Instant,
         cause: Cause,
+        by_timer: bool,
         state: CaState,
         outstanding: &Outstanding,
         controller: &mut ControllerHandle,
-        by_timer: bool,
     ) {
         if self.ca_state != CaState::Cwr {
             self.high_seq = outstanding.snd_nxt;

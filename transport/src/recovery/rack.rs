@@ -75,6 +75,13 @@ impl Rack {
         self.reord_seen += 1;
     }
 
+    /// Without SACK: more duplicate acknowledgements came than packets are missing, so that the network reorders by up to
+    /// `degree` packets (Linux `tcp_check_reno_reordering`).
+    pub fn on_reno_reordering(&mut self, degree: u32) {
+        self.reordering = degree.min(self.max_reordering);
+        self.reord_seen += 1;
+    }
+
     /// A timeout in the states Open and Disorder: the reordering degree falls to its default at most.
     pub fn reset_reordering(&mut self, default_reordering: u32) {
         self.reordering = self.reordering.min(default_reordering);

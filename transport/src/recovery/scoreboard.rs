@@ -346,16 +346,22 @@ impl Scoreboard {
     /// Without SACK: counts one more packet, unknown which, as arrived. False if all but the lost ones are counted
     /// already.
     pub fn add_reno_sack(&mut self) -> bool {
-        let lost = self.counts.lost_out.max(1).min(self.counts.packets_out);
-        let has_room = self.counts.sacked_out + lost < self.counts.packets_out;
+        let has_room = self.counts.sacked_out < self.max_reno_sacks();
         self.counts.sacked_out += u32::from(has_room);
         has_room
     }
 
-    /// Without SACK: `count` of the packets counted by [`Scoreboard::add_reno_sack`] were acknowledged.
-    pub fn remove_reno_sacks(&mut self, count: u32) {
-        let lost = self.counts.lost_out.max(1).min(self.counts.packets_out);
-        self.counts.sacked_out = self.counts.sacked_out.saturating_sub(count).min(self.counts.packets_out - lost);
+    /// Without SACK: `count` of the packets counted by [`Scoreboard::add_reno_sack`] were acknowledged. Returns whether the
+    /// others fit beside the holes (Linux `tcp_limit_reno_sacked`).
+    pub fn remove_reno_sacks(&mut self, count: u32) -> bool {
+        let rest = self.counts.sacked_out.saturating_sub(count);
+        self.counts.sacked_out = rest.min(self.max_reno_sacks());
+        self.counts.sacked_out == rest
+    }
+
+    /// Outstanding packets that are no holes: the lost ones, one at least.
+    fn max_reno_sacks(&self) -> u32 {
+        self.counts.packets_out - self.counts.lost_out.max(1).min(self.counts.packets_out)
     }
 
     /// Without SACK: duplicate acknowledgements are counted afresh.

@@ -33,6 +33,16 @@ pub(crate) struct Host {
     pub(crate) receive_buffer: Option<Spanned<[Size; 3]>>,
     /// The max of `tcp_wmem`.
     pub(crate) send_buffer: Option<Spanned<Size>>,
+    /// The default of `tcp_wmem`: what the send buffer has at least. Equal to `send_buffer` it is a buffer of fixed size, as
+    /// `SO_SNDBUF` makes it (of twice that option's value).
+    pub(crate) initial_send_buffer: Option<Spanned<Size>>,
+    /// `tcp_notsent_lowat`: written and not sent, from which the application waits, until half of it is sent. Default: no
+    /// such limit.
+    pub(crate) notsent_lowat: Option<Spanned<Size>>,
+    /// `tcp_slow_start_after_idle`: an idle connection restarts from the initial window.
+    pub(crate) slow_start_after_idle: Option<bool>,
+    /// `tcp_early_retrans`: tail-loss probes.
+    pub(crate) early_retrans: Option<bool>,
     /// An MPTCP connection's send buffer in the upstream stack: the sum of its subflows' buffers, as in Linux 6.7 and
     /// later, or the largest of them, as in Linux before.
     pub(crate) mptcp_send_buffer: Option<MptcpSendBuffer>,

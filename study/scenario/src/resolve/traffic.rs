@@ -375,6 +375,32 @@ fn refuse_keys<const N: usize>(kind: &str, keys: [(&str, Option<Range<usize>>); 
     }
 }
 
+/// Sets the fields of send and receive buffers that `table` has.
+fn set_buffers(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
+    if let Some(buffer) = &table.receive_buffer {
+        let [min, default, max] = buffer.get().map(|size| size.0);
+        if min == 0 || min > default || default > max {
+            let diagnostic = Diagnostic::new(buffer.span(), "min, default, max: they must ascend");
+            return Err(diagnostic.with_help("Linux's: [\"4096b\", \"131072b\", \"6291456b\"]"));
+        }
+        host.receive_buffer = TcpRmem { min, default, max };
+    }
+    if let Some(buffer) = &table.send_buffer {
+        host.send_buffer = check_positive("send_buffer", buffer, |buffer| buffer.0)?.0;
+    }
+    if let Some(buffer) = &table.initial_send_buffer {
+        host.initial_send_buffer = check_positive("initial_send_buffer", buffer, |buffer| buffer.0)?.0;
+    }
+    if let Some(lowat) = &table.notsent_lowat {
+        host.notsent_lowat = Some(check_positive("notsent_lowat", lowat, |lowat| lowat.0)?.0);
+        if !table.tso.unwrap_or(host.tso) {
+            let diagnostic = Diagnostic::new(lowat.span(), "`notsent_lowat` needs `tso = true`");
+            return Err(diagnostic.with_help("without `tso` the application writes each segment as it can be sent"));
+        }
+    }
+    Ok(())
+}
+
 /// Sets the fields that `table` has.
 fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     match table.profile {
@@ -398,17 +424,7 @@ fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     if let Some(gro) = &table.gro {
         host.gro = *check_positive("gro", gro, |gro| u64::from(*gro))?;
     }
-    if let Some(buffer) = &table.receive_buffer {
-        let [min, default, max] = buffer.get().map(|size| size.0);
-        if min == 0 || min > default || default > max {
-            let diagnostic = Diagnostic::new(buffer.span(), "min, default, max: they must ascend");
-            return Err(diagnostic.with_help("Linux's: [\"4096b\", \"131072b\", \"6291456b\"]"));
-        }
-        host.receive_buffer = TcpRmem { min, default, max };
-    }
-    if let Some(buffer) = &table.send_buffer {
-        host.send_buffer = check_positive("send_buffer", buffer, |buffer| buffer.0)?.0;
-    }
+    set_buffers(host, table)?;
     if let Some(tick) = &table.tick {
         host.tick = check_positive("tick", tick, |tick| tick.0.0)?.0;
     }
@@ -436,6 +452,8 @@ fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     host.pacing = table.pacing.unwrap_or(host.pacing);
     host.tso = table.tso.unwrap_or(host.tso);
     host.small_queues = table.small_queues.unwrap_or(host.small_queues);
+    host.slow_start_after_idle = table.slow_start_after_idle.unwrap_or(host.slow_start_after_idle);
+    host.early_retrans = table.early_retrans.unwrap_or(host.early_retrans);
     host.reordering = table.reordering.unwrap_or(host.reordering);
     host.max_reordering = table.max_reordering.unwrap_or(host.max_reordering);
     Ok(())

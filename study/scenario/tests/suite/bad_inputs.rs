@@ -221,6 +221,18 @@ fn tunnels() {
 }
 
 #[test]
+fn send_buffers() {
+    let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
+    check(
+        &flow("host = { tso = false, notsent_lowat = \"1B\" }"),
+        9,
+        "flow.f.host.notsent_lowat",
+        "needs `tso = true`",
+    );
+    check(&flow("host = { initial_send_buffer = \"0B\" }"), 9, "flow.f.host.initial_send_buffer", "more than zero");
+}
+
+#[test]
 fn flows_and_events() {
     let flow = |line: &str| format!("{HEAD}{PATH}[[flow]]\nname = \"f\"\n{line}\n");
     check(&format!("{HEAD}{PATH}"), 1, "flow", "no flow");

@@ -81,6 +81,10 @@ device = { ring = "500p", socket = "92p" }
 gro = 16
 send_buffer = "1MiB"
 mptcp_send_buffer = "largest"
+initial_send_buffer = "32KiB"
+notsent_lowat = "100kB"
+slow_start_after_idle = false
+early_retrans = false
 
 [[flow]]
 name = "tcp"
@@ -204,6 +208,10 @@ fn flows() -> Vec<Flow> {
         receive_buffer: TcpRmem { min: 4096, default: 65_536, max: 1_000_000 },
         send_buffer: 1 << 20,
         mptcp_send_buffer: MptcpSendBuffer::Largest,
+        initial_send_buffer: 32 << 10,
+        notsent_lowat: Some(100_000),
+        slow_start_after_idle: false,
+        early_retrans: false,
         ..Host::default()
     };
     let congestion = AlgorithmChoice { name: "cubic".into(), parameters };

@@ -15,8 +15,6 @@ const FRAGMENT_OVERHEAD: u64 = 40;
 const MIN_FRAGMENT: u64 = FRAGMENT_OVERHEAD + 32;
 /// Bytes that an application with more data writes at once, as iperf3 does; a write begins a fragment.
 const WRITE_BYTES: u64 = 128 << 10;
-/// Size of the buffer until the first acknowledgement, bytes (`tcp_wmem`).
-const INITIAL_SIZE: u64 = 16 << 10;
 /// Time from the acknowledgement that makes room until the application writes: all that comes at one instant comes before.
 const WAKE_UP: Span = Span::from_micros(1);
 
@@ -96,7 +94,7 @@ impl Sender {
         }
         let write_seq = self.queue.write_seq();
         let buffer = &mut self.send_buffer;
-        let size = buffer.size.max(INITIAL_SIZE);
+        let size = buffer.size.max(self.config.tcp.initial_send_buffer);
         while buffer.end < write_seq {
             if (buffer.end - snd_una) * mss >= size {
                 buffer.blocked_until = Some(Instant::NEVER);

@@ -56,6 +56,15 @@ pub struct SenderConfig {
     pub offload: bool,
     /// Maximum size of the send buffer, segments.
     pub send_buffer: u64,
+    /// Size that the send buffer has at least, bytes, as far as `send_buffer` allows (the second value of `tcp_wmem`).
+    pub initial_send_buffer: u64,
+    /// Bytes written and not sent from which the application waits, until half of them are sent (`tcp_notsent_lowat`); of an
+    /// application that writes into buffers (`tso`) over one path.
+    pub notsent_lowat: u64,
+    /// An idle path restarts from the initial window, and an unused window shrinks (RFC 2861; `tcp_slow_start_after_idle`).
+    pub slow_start_after_idle: bool,
+    /// Tail-loss probes are sent (RFC 8985 section 7; `tcp_early_retrans`).
+    pub early_retrans: bool,
     /// Initial reordering degree, packets (`tcp_reordering`).
     pub reordering: u32,
     /// Maximum reordering degree, packets (`tcp_max_reordering`).
@@ -182,9 +191,11 @@ impl Sender {
     /// The sender of `path`, which has nothing to send yet.
     #[must_use]
     pub fn new(config: SenderConfig, path: PathId) -> Self {
+        let mut path = PathSender::new(path, config.initial_window, config.initial_rto);
+        path.slow_start_after_idle = config.slow_start_after_idle;
         Self {
             config,
-            path: PathSender::new(path, config.initial_window, config.initial_rto),
+            path,
             scoreboard: Scoreboard::default(),
             rack: Rack::new(config.reordering, config.max_reordering),
             fack: (config.recovery == LossRecovery::Fack).then(|| Fack::new(config.reordering)),
@@ -280,6 +291,12 @@ impl Sender {
         SenderCounters { lost: self.path.lost(), marked: self.path.marked(), ..self.counters }
     }
 
+    /// How long the receive window and the send buffer have limited the sender, until `now`.
+    #[must_use]
+    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
+        self.transmit.limits.times(now)
+    }
+
     fn on_write(&mut self, segments: u64, last_is_small: bool) {
         if self.scoreboard.snd_nxt() >= self.write_seq {
             self.check_app_limited();
@@ -291,12 +308,6 @@ impl Sender {
         if last_is_small {
             self.snd_sml = Some(self.write_seq);
         }
-    /// How long the receive window and the send buffer have limited the sender, until `now`.
-    #[must_use]
-    pub fn limited_times(&self, now: Instant) -> LimitedTimes {
-        self.transmit.limits.times(now)
-    }
-
     }
 
     fn outstanding(&self) -> Outstanding {

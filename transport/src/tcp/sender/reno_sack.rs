@@ -15,8 +15,7 @@ impl Sender {
         if self.scoreboard.add_reno_sack() {
             self.path.rate.count(1);
         } else {
-            // More arrivals than packets: the network reorders.
-            self.rack.on_reordering(0, u64::from(self.scoreboard.counts().packets_out));
+            self.rack.on_reno_reordering(self.scoreboard.counts().packets_out);
         }
     }
 
@@ -25,7 +24,9 @@ impl Sender {
     pub(super) fn count_delivered_without_sack(&mut self, outcome: &mut AckOutcome) {
         let counted = self.scoreboard.counts().sacked_out;
         self.path.rate.count(outcome.acked.pkts_acked.saturating_sub(counted).max(1));
-        self.scoreboard.remove_reno_sacks(outcome.acked.pkts_acked - 1);
+        if !self.scoreboard.remove_reno_sacks(outcome.acked.pkts_acked - 1) {
+            self.rack.on_reno_reordering(self.scoreboard.counts().packets_out + outcome.acked.pkts_acked);
+        }
         if outcome.retransmission_acked {
             outcome.orig_sack_acked = false;
         }

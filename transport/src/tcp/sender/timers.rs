@@ -195,7 +195,8 @@ impl Sender {
     /// beyond the retransmission timeout, the whole of it if it `restarts`. Returns whether it was set.
     fn schedule_tlp(&mut self, now: Instant, restarts: bool) -> bool {
         let packets_out = self.scoreboard.counts().packets_out;
-        if !self.config.sack
+        if !self.config.early_retrans
+            || !self.config.sack
             || self.fack.is_some()
             || packets_out == 0
             || !matches!(self.path.ca_state, CaState::Open | CaState::Cwr)

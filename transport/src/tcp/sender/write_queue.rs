@@ -190,7 +190,7 @@ impl Sender {
         let goal = self.buffer_goal();
         let tail_room = self.write_queue.tail_room(snd_nxt, goal);
         if tail_room == 0 {
-            if self.queued_bytes() >= self.write_queue.size {
+            if self.queued_bytes() >= self.write_queue.size || self.notsent_bytes() >= self.config.notsent_lowat {
                 self.write_queue.push();
                 self.write_queue.blocked_until = Some(Instant::NEVER);
                 return true;
@@ -239,7 +239,8 @@ impl Sender {
         if self.path.has_room(self.in_flight()) {
             self.expand_send_buffer();
         }
-        if 3 * self.queued_bytes() <= 2 * self.write_queue.size {
+        let has_sent = self.notsent_bytes() < self.config.notsent_lowat.div_ceil(2);
+        if has_sent && 3 * self.queued_bytes() <= 2 * self.write_queue.size {
             self.write_queue.blocked_until = Some(now + WAKE_UP);
         }
     }
@@ -250,6 +251,13 @@ impl Sender {
         let super_segments = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
         let buffers = if self.config.tso { super_segments } else { segments };
         segments * u64::from(self.config.mss) + buffers * BUFFER_OVERHEAD
+    }
+
+    /// Bytes that the application has written and that are not sent (Linux `tcpi_notsent_bytes`).
+    #[must_use]
+    pub fn notsent_bytes(&self) -> u64 {
+        let segments = self.write_end().saturating_sub(self.scoreboard.snd_nxt());
+        segments.saturating_mul(u64::from(self.config.mss))
     }
 
     /// True if a subflow's own send buffer has room: it is filled past its size (`sk_stream_memory_free`).
@@ -277,7 +285,7 @@ impl Sender {
         let windows = if self.path.decision.pacing_rate.is_some() { 3 } else { 2 };
         let segments = self.path.decision.cwnd.max(self.config.initial_window).max(self.rack.reordering() + 1);
         let max_size = self.config.send_buffer.saturating_mul(mss + SENT_OVERHEAD);
-        let size = (windows * u64::from(segments) * segment).min(max_size);
+        let size = (windows * u64::from(segments) * segment).max(self.config.initial_send_buffer).min(max_size);
         self.write_queue.size = self.write_queue.size.max(size);
     }
 }
