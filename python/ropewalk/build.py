@@ -194,9 +194,10 @@ class Host:
     pacing: bool | None = None
     """Pace every algorithm, as the `fq` discipline does. Default: false."""
     profile: Profile | None = None
-    """The source of the defaults: "linux" (6.1), or "ns-2": TCP-Linux agents as in ns-2.35, which have recovery =
-    "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet and have window
-    = "20p". Default: linux.
+    """The source of the defaults: "linux-6.1", "linux-6.12" or "linux-6.18", the latest of these stable series;
+    "linux", which is 6.1 with the MPTCP send buffer of 6.7 and later; or "ns-2": TCP-Linux agents as in ns-2.35,
+    which have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every
+    packet and have window = "20p". Default: linux.
     """
     quick_ack: bool | None = None
     """Acknowledge every packet. Default: false."""
@@ -481,7 +482,7 @@ MptcpSendBuffer = Literal["sum", "largest"]
 MptcpStack = Literal["upstream", "out-of-tree"]
 """An MPTCP stack."""
 
-Profile = Literal["linux", "ns-2"]
+Profile = Literal["linux", "linux-6.1", "linux-6.12", "linux-6.18", "ns-2"]
 """A set of defaults for hosts."""
 
 Recovery = Literal["rack", "fack"]

@@ -5,7 +5,9 @@ use crate::error::Error;
 use crate::mptcp::MptcpConnection;
 use crate::quic::QuicConnection;
 use control::{AlgorithmEntry, Controller, Ecn};
-use scenario::model::{self, AlgorithmChoice, Host, LossRecovery, MptcpSendBuffer, MptcpStack, MultipathTransport};
+use scenario::model::{
+    self, AlgorithmChoice, Host, LossRecovery, MptcpSendBuffer, MptcpStack, MultipathTransport, ReceiveTuning,
+};
 use std::collections::BTreeMap;
 use transport::quic::STREAM_PACKET_OVERHEAD;
 use transport::tcp::{Receiver, SinglePathSender, receiver, sender};
@@ -233,8 +235,17 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig 
         quick_ack: host.quick_ack,
         gro: host.gro,
         buffer: [host.receive_buffer.default, host.receive_buffer.max],
+        tuning: receive_tuning(host),
         ecn,
         tick: host.tick,
+    }
+}
+
+fn receive_tuning(host: &Host) -> receiver::ReceiveTuning {
+    match host.receive_tuning {
+        ReceiveTuning::Linux6_1 => receiver::ReceiveTuning::Linux6_1,
+        ReceiveTuning::Linux6_12 => receiver::ReceiveTuning::Linux6_12,
+        ReceiveTuning::Linux6_18 => receiver::ReceiveTuning::Linux6_18,
     }
 }
 

@@ -271,6 +271,7 @@ fn settings_that_the_kernel_overrides_are_noted_once() {
     let small_queues = "host.small_queues=false";
     assert!(notes_of("", &[small_queues]).is_empty(), "the queue is not the host's");
     assert_eq!(keys(notes_of("", &[small_queues, "path.wire.local=true"])), ["host.small_queues"]);
+    assert_eq!(keys(notes_of("", &["host.profile=linux-6.18"])), ["host.profile"]);
     let policer = "path.wire.policer={ rate = \"1mbit\", burst = \"10kB\" }";
     assert_eq!(keys(notes_of("", &[policer])), ["policer"]);
     assert!(notes_of("", &[policer, "path.wire.overhead=14b"]).is_empty(), "the overhead is an Ethernet header");

@@ -229,6 +229,8 @@ pub struct Host {
     pub gro: u32,
     /// `tcp_rmem`: the receive buffer, bytes.
     pub receive_buffer: TcpRmem,
+    /// How the receive window follows from the buffer, and the buffer from what is read.
+    pub receive_tuning: ReceiveTuning,
     /// The maximum of `tcp_wmem`: the send buffer, bytes.
     pub send_buffer: u64,
     /// The second value of `tcp_wmem`: what the send buffer has at least, bytes.
@@ -274,6 +276,17 @@ pub struct TcpRmem {
     pub max: u64,
 }
 
+/// The kernel whose rules of receive window and autotuning are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveTuning {
+    /// Half of the buffer is window.
+    Linux6_1,
+    /// The payload's share of a packet's memory is window.
+    Linux6_12,
+    /// As 6.12, and the buffer grows without spare segments.
+    Linux6_18,
+}
+
 /// How large the send buffer of an MPTCP connection is, from those of its subflows, in upstream Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MptcpSendBuffer {
@@ -313,6 +326,29 @@ impl FlowKind {
 }
 
 impl Host {
+    /// Linux 6.1 (the stable series' latest).
+    #[must_use]
+    pub fn linux_6_1() -> Self {
+        Self { mptcp_send_buffer: MptcpSendBuffer::Largest, ..Self::default() }
+    }
+
+    /// Linux 6.12.
+    #[must_use]
+    pub fn linux_6_12() -> Self {
+        Self { receive_tuning: ReceiveTuning::Linux6_12, ..Self::default() }
+    }
+
+    /// Linux 6.18, whose receive buffer grows to 32 MiB (since 6.16).
+    #[must_use]
+    pub fn linux_6_18() -> Self {
+        let TcpRmem { min, default, .. } = Self::default().receive_buffer;
+        Self {
+            receive_tuning: ReceiveTuning::Linux6_18,
+            receive_buffer: TcpRmem { min, default, max: 32 << 20 },
+            ..Self::default()
+        }
+    }
+
     /// The hosts of ns-2.35: its one-way TCP-Linux agent and its `Sack1` sink as they stand in its `ns-default.tcl`.
     #[must_use]
     pub fn ns2() -> Self {
@@ -346,6 +382,7 @@ impl Default for Host {
             quick_ack: false,
             gro: 1,
             receive_buffer: TcpRmem { min: 4096, default: 131_072, max: 6_291_456 },
+            receive_tuning: ReceiveTuning::Linux6_1,
             send_buffer: 4_194_304,
             initial_send_buffer: 16_384,
             notsent_lowat: None,

@@ -140,6 +140,7 @@ pub(crate) fn receiver_config(options: Options) -> receiver::ReceiverConfig {
         quick_ack: options.quick_ack,
         gro: 1,
         buffer: [1 << 22, 1 << 22],
+        tuning: receiver::ReceiveTuning::default(),
         ecn: options.echo,
         tick: Span::from_millis(1),
     }

@@ -10,7 +10,7 @@ use std::collections::btree_map::OccupiedEntry;
 use transport::mptcp::{
     Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, SendBufferRule, Sender, SubflowConfig,
 };
-use transport::tcp::{receiver::ReceiverConfig, sender::LossRecovery, sender::SenderConfig};
+use transport::tcp::{receiver::ReceiveTuning, receiver::ReceiverConfig, sender::LossRecovery, sender::SenderConfig};
 use units::{Instant, RngStream, Span};
 
 /// Packets of data of a connection.
@@ -152,6 +152,7 @@ impl Connection {
             quick_ack: false,
             gro: 1,
             buffer: [1 << 22; 2],
+            tuning: ReceiveTuning::Linux6_1,
             ecn: Ecn::Classic,
             tick: Span::from_millis(1),
         };

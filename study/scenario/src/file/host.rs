@@ -9,7 +9,8 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "host")]
 pub(crate) struct Host {
-    /// The source of the defaults: "linux" (6.1), or "ns-2": TCP-Linux agents as in ns-2.35, which
+    /// The source of the defaults: "linux-6.1", "linux-6.12" or "linux-6.18", the latest of these stable series; "linux",
+    /// which is 6.1 with the MPTCP send buffer of 6.7 and later; or "ns-2": TCP-Linux agents as in ns-2.35, which
     /// have recovery = "fack", handshake = false, an initial window of 2 and no timestamps, acknowledge every packet
     /// and have window = "20p".
     pub(crate) profile: Option<Profile>,
@@ -76,9 +77,18 @@ pub(crate) struct Host {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "profile")]
 pub(crate) enum Profile {
-    /// Linux 6.1.
+    /// Linux 6.1, with the MPTCP send buffer of 6.7 and later.
     #[serde(rename = "linux")]
     Linux,
+    /// Linux 6.1: half of the receive buffer is window.
+    #[serde(rename = "linux-6.1")]
+    Linux6_1,
+    /// Linux 6.12: as much of the receive buffer is window as a packet's memory is payload.
+    #[serde(rename = "linux-6.12")]
+    Linux6_12,
+    /// Linux 6.18: as 6.12, with a receive buffer of up to 32 MiB, which grows more slowly.
+    #[serde(rename = "linux-6.18")]
+    Linux6_18,
     /// ns-2.35's TCP-Linux agents.
     #[serde(rename = "ns-2")]
     Ns2,

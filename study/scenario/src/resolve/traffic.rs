@@ -405,6 +405,9 @@ fn set_buffers(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
 fn set_host(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     match table.profile {
         Some(Profile::Linux) => *host = Host::default(),
+        Some(Profile::Linux6_1) => *host = Host::linux_6_1(),
+        Some(Profile::Linux6_12) => *host = Host::linux_6_12(),
+        Some(Profile::Linux6_18) => *host = Host::linux_6_18(),
         Some(Profile::Ns2) => *host = Host::ns2(),
         None => {}
     }

@@ -1,7 +1,7 @@
 //! The TCP receiver: reassembly, SACK, delayed acknowledgements, receive window.
 //!
 //! Files: `reassembly` (the out-of-order queue), `sack_blocks`, `ack_policy` (when an acknowledgement is sent),
-//! `receive_window` (buffer autotuning), `super_segment` (segments that arrive as one packet). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681,
+//! `receive_window` (buffer autotuning), `tuning` (what differs in it between kernels), `super_segment` (segments that arrive as one packet). Behaviour: Linux 6.1 `tcp_input.c`; RFC 2018, 2883, 3168, 5681,
 //! 7323, 8257, 9768.
 
 mod ack_policy;
@@ -9,6 +9,7 @@ pub(crate) mod reassembly;
 pub(crate) mod receive_window;
 mod sack_blocks;
 mod super_segment;
+mod tuning;
 
 use crate::tcp::segment::{ACE_CYCLE, INITIAL_ACE};
 use crate::tcp::{Ack, SackBlocks, Segment, SegmentKind, timestamp};
@@ -17,6 +18,7 @@ use control::Ecn;
 use reassembly::Reassembly;
 use receive_window::ReceiveWindow;
 use sack_blocks::RecentBlocks;
+pub use tuning::ReceiveTuning;
 use units::Instant;
 
 /// Configuration of a receiver.
@@ -34,6 +36,8 @@ pub struct ReceiverConfig {
     pub gro: u32,
     /// `tcp_rmem`: initial and maximum receive buffer, bytes.
     pub buffer: [u64; 2],
+    /// How the receive window follows from the buffer, and the buffer from what is read.
+    pub tuning: ReceiveTuning,
     /// How CE marks are echoed.
     pub ecn: Ecn,
     /// The host's timer tick (Linux: 1/HZ).
@@ -114,7 +118,7 @@ impl Receiver {
             reassembly: Reassembly::default(),
             blocks: RecentBlocks::default(),
             ack_policy: AckPolicy::new(&config),
-            window: ReceiveWindow::new(config.mss, config.buffer),
+            window: ReceiveWindow::new(config.mss, config.buffer, config.tuning),
             read: None,
             ts_recent: 0,
             last_ack_sent: 0,

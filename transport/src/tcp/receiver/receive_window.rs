@@ -1,21 +1,14 @@
 //! The receive window and its autotuning (Linux 6.1 `tcp_rcv_space_adjust`, `__tcp_select_window`).
 //!
-//! Half of the buffer is window (`tcp_adv_win_scale` 1). Segments that wait for earlier ones, or for the application to
+//! How much of the buffer is window is the kernel's rule ([`ReceiveTuning`]). Segments that wait for earlier ones, or for the application to
 //! read them, occupy the buffer; only what was read drives the tuning.
 
+use super::tuning::{HALF, ReceiveTuning, window_of};
 use std::ops::Range;
 use units::{Instant, Span};
 
-/// Memory that Linux charges for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB
-/// buffer.
-pub(crate) const TRUESIZE: u64 = 2304;
-/// Memory of a packet beside its payload in the autotuning's reckoning, bytes: `sk_buff`, `skb_shared_info` and
-/// `MAX_TCP_HEADER`.
-const OVERHEAD: u64 = 576 + 256;
 /// Bytes of the timestamps option: what a header allows a segment counts it, too (`advmss`).
 const TIMESTAMPS: u64 = 12;
-/// Step in which the autotuning raises the memory of a packet until half of it holds the payload, bytes.
-const MEMORY_STEP: u64 = 128;
 /// The greatest number that the window field of a header holds.
 const MAX_FIELD: u64 = 65_535;
 /// The greatest shift of window scaling (RFC 7323 section 2.3).
@@ -44,6 +37,11 @@ struct ReceiveQueue {
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWindow {
     mss: u64,
+    tuning: ReceiveTuning,
+    /// Memory of a received packet, bytes.
+    truesize: u64,
+    /// The share of the buffer that is window, in 256ths.
+    ratio: u64,
     /// The unit of the offered window, bytes.
     unit: u64,
     buffer: u64,
@@ -64,7 +62,7 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2]) -> Self {
+    pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2], tuning: ReceiveTuning) -> Self {
         let mss = u64::from(mss);
         let advertised_mss = mss + TIMESTAMPS;
         let initial_window = buffer / 2 / advertised_mss * advertised_mss;
@@ -73,6 +71,9 @@ impl ReceiveWindow {
         let max_buffer = max_buffer.max(buffer);
         Self {
             mss,
+            tuning,
+            truesize: tuning.truesize(mss),
+            ratio: HALF,
             unit: window_unit(max_buffer),
             buffer,
             max_buffer,
@@ -113,8 +114,8 @@ impl ReceiveWindow {
             self.queue.first_end = segments.start + 1;
         }
         self.queue.end = segments.end;
-        let first = if continues && !is_first { self.mss } else { TRUESIZE };
-        self.queue.memory += first + (segments.end - segments.start - 1) * TRUESIZE;
+        let first = if continues && !is_first { self.mss } else { self.truesize };
+        self.queue.memory += first + (segments.end - segments.start - 1) * self.truesize;
     }
 
     /// True if data came at this instant that is not read yet.
@@ -136,6 +137,7 @@ impl ReceiveWindow {
     /// Data came in order. `tsecr` is the segment's timestamp echo.
     pub(crate) fn on_data(&mut self, now: Instant, tsecr: u32) {
         self.establish(now);
+        self.measure_ratio();
         self.measure_rtt(now, tsecr);
     }
 
@@ -145,20 +147,21 @@ impl ReceiveWindow {
         if self.queue.time < now {
             self.read_received();
         }
-        self.raise_ssthresh(waiting * TRUESIZE + self.queue.memory)
+        self.raise_ssthresh(waiting * self.truesize + self.queue.memory)
     }
 
     /// As [`Self::on_data`] and [`Self::grow`], for an MPTCP connection, whose application has read up to segment `next`;
     /// `rtt` is the maximum RTT of its subflows.
     pub(crate) fn on_data_of_subflows(&mut self, now: Instant, next: u64, rtt: Span) {
         self.rtt_us8 = rtt.as_micros() << 3;
-        self.raise_ssthresh(TRUESIZE);
+        self.measure_ratio();
+        self.raise_ssthresh(self.truesize);
         self.on_read(now, next);
     }
 
     /// The window of a subflow of upstream Linux's MPTCP: its buffer is the connection's, which alone is tuned.
     pub(crate) fn share_buffer(&mut self, connection: &Self) {
-        (self.buffer, self.window_clamp) = (connection.buffer, connection.window_clamp);
+        (self.buffer, self.window_clamp, self.ratio) = (connection.buffer, connection.window_clamp, connection.ratio);
         self.measurement_start = Instant::NEVER;
     }
 
@@ -184,7 +187,7 @@ impl ReceiveWindow {
 
     /// The window grows by two segments as far as there is room beside what occupies the buffer.
     fn raise_ssthresh(&mut self, occupied: u64) -> bool {
-        let space = self.buffer.saturating_sub(occupied) / 2;
+        let space = window_of(self.buffer.saturating_sub(occupied), self.ratio);
         let limit = self.window_clamp.min(space);
         let has_room = self.rcv_ssthresh < limit;
         if has_room {
@@ -210,6 +213,15 @@ impl ReceiveWindow {
         self.rtt_us8 = if is_lowest { sample_us << 3 } else { self.rtt_us8 - (self.rtt_us8 >> 3) + sample_us };
     }
 
+    /// The first packet shows how much of its memory is payload (Linux `tcp_measure_rcv_mss`).
+    fn measure_ratio(&mut self) {
+        let ratio = self.tuning.ratio(self.mss);
+        if ratio != self.ratio {
+            self.ratio = ratio;
+            self.window_clamp = window_of(self.buffer, ratio);
+        }
+    }
+
     /// Once a round trip: if the application read more than in the previous one, the buffer grows to twice that.
     fn adjust_buffer(&mut self, now: Instant, read_bytes: u64) {
         if self.rtt_us8 > 0 && now.since(self.measurement_start) >= self.rtt() {
@@ -221,24 +233,15 @@ impl ReceiveWindow {
     fn grow_buffer(&mut self, now: Instant, read_bytes: u64) {
         let copied = read_bytes - self.measurement_start_bytes;
         if copied > self.prior_copied {
-            let mut window = 2 * copied + 16 * self.mss;
-            // The sender is in slow start: it may double again meanwhile.
-            window += 2 * (window * (copied - self.prior_copied) / self.prior_copied);
-            let buffer = (window / self.mss * self.memory_per_packet()).min(self.max_buffer);
+            let buffer = self.tuning.buffer(self.mss, self.ratio, copied, self.prior_copied).min(self.max_buffer);
             if buffer > self.buffer {
                 self.buffer = buffer;
-                self.window_clamp = buffer / 2;
+                self.window_clamp = window_of(buffer, self.ratio);
             }
             self.prior_copied = copied;
         }
         self.measurement_start_bytes = read_bytes;
         self.measurement_start = now;
-    }
-
-    /// Memory of a packet in the autotuning's reckoning, bytes (Linux `rcvmem`).
-    fn memory_per_packet(&self) -> u64 {
-        let least = self.mss + OVERHEAD;
-        least + (2 * self.mss).saturating_sub(least).next_multiple_of(MEMORY_STEP)
     }
 
     /// The window to offer beyond segment `next`, bytes, while `out_of_order` segments are out of order and `unread` in
@@ -255,8 +258,9 @@ impl ReceiveWindow {
     /// The window that the free buffer allows, bytes. With unread data none that is less than a segment or a sixteenth
     /// of the buffer's (RFC 9293 section 3.8.6.2.2, with Linux's share).
     fn window(&self, out_of_order: u64, unread: u64, queued: u64) -> u64 {
-        let free = self.buffer.saturating_sub((out_of_order + unread) * TRUESIZE + queued) / 2;
-        if unread > 0 && free < self.mss.max(self.buffer / 2 / 16) {
+        let occupied = (out_of_order + unread) * self.truesize + queued;
+        let free = window_of(self.buffer.saturating_sub(occupied), self.ratio);
+        if unread > 0 && free < self.mss.max(window_of(self.buffer, self.ratio) / 16) {
             return 0;
         }
         free.min(self.rcv_ssthresh).next_multiple_of(self.unit)
@@ -267,7 +271,7 @@ impl ReceiveWindow {
     pub(crate) fn has_opened(&self, next: u64, out_of_order: u64, unread: u64) -> bool {
         let known = self.rcv_wnd_edge.saturating_sub(next * self.mss);
         let window = self.window(out_of_order, unread, 0);
-        2 * known <= self.buffer / 2 && window > 0 && window >= 2 * known
+        2 * known <= window_of(self.buffer, self.ratio) && window > 0 && window >= 2 * known
     }
 }
 
@@ -275,9 +279,9 @@ impl ReceiveWindow {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_window_is_at_most_half_of_the_maximum_buffer() {
-        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
+    /// The greatest window of a receiver with these buffers, to which data comes ever faster.
+    fn greatest_window(buffer: [u64; 2], tuning: ReceiveTuning) -> u64 {
+        let mut window = ReceiveWindow::new(1448, buffer, tuning);
         let (mut next, mut tsecr) = (0, 0);
         for ms in 0..2000u64 {
             next += 1 + ms * 3; // ever faster
@@ -287,7 +291,23 @@ mod tests {
             window.grow(now, 0);
             window.on_read(now, next);
         }
-        assert_eq!(window.advertise(next, 0, 0, false), 3 * 1024 * 1024);
+        window.advertise(next, 0, 0, false)
+    }
+
+    #[test]
+    fn the_window_of_linux_6_1_is_at_most_half_of_the_maximum_buffer() {
+        assert_eq!(greatest_window([131_072, 6_291_456], ReceiveTuning::Linux6_1), 3 * 1024 * 1024);
+    }
+
+    /// A public measurement (github.com/acooks/jittertrap): `SO_RCVBUF` of 262144 bytes, which the kernel doubles, and segments
+    /// of 1448 bytes.
+    #[test]
+    fn the_window_since_linux_6_5_is_the_payloads_share_of_the_buffer() {
+        for tuning in [ReceiveTuning::Linux6_12, ReceiveTuning::Linux6_18] {
+            assert_eq!(greatest_window([524_288; 2], tuning), 313_344);
+        }
+        let half = greatest_window([524_288; 2], ReceiveTuning::Linux6_1);
+        assert_eq!(half, 262_144u64.saturating_sub(1448).next_multiple_of(16), "a segment is reserved");
     }
 
     /// The shifts that Linux shows for these largest buffers (`tcp_rmem[2]`), from RFC 7323 and the kernel's rule.
@@ -301,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_edge_never_moves_back() {
-        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456]);
+        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456], ReceiveTuning::Linux6_1);
         let first = window.advertise(0, 0, 0, false);
         assert_eq!(first, 64_256, "44 segments of 1460 bytes, rounded up to 128, as in captures");
         assert_eq!(window.advertise(0, 40, 0, false), first);
