@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     /// The scenario is wrong.
     #[cfg(feature = "study")]
     Scenario(scenario::Error),
+    /// A script is wrong, or has what does not apply.
+    #[cfg(feature = "study")]
+    Script(String),
     /// The tunnel's configuration is wrong.
     #[cfg(feature = "tunnel")]
     Configuration(daemon::config::ConfigErrors),
@@ -32,7 +35,7 @@ impl Failure {
             Self::Run(_) => 1,
             Self::Usage(_) => 2,
             #[cfg(feature = "study")]
-            Self::Scenario(_) => 3,
+            Self::Scenario(_) | Self::Script(_) => 3,
             #[cfg(feature = "tunnel")]
             Self::Configuration(_) | Self::ReloadedConfiguration(_) => 3,
             Self::Environment(_) => 4,
@@ -49,6 +52,8 @@ impl fmt::Display for Failure {
             Self::Configuration(faults) => write!(f, "{faults}"),
             #[cfg(feature = "tunnel")]
             Self::ReloadedConfiguration(faults) => f.write_str(faults),
+            #[cfg(feature = "study")]
+            Self::Script(message) => write!(f, "error: {message}"),
             #[cfg(any(feature = "study", feature = "tunnel"))]
             Self::Run(message) => write!(f, "error: {message}"),
             Self::Usage(message) | Self::Environment(message) => write!(f, "error: {message}"),

@@ -3,6 +3,7 @@
 mod claims;
 mod compare;
 mod document;
+mod drill;
 mod driver;
 mod evaluate;
 mod figures;
@@ -34,6 +35,9 @@ pub(crate) enum StudyVerb {
     /// Say whether the fitted constants of a scenario still meet their targets, and which ones would
     #[command(after_help = AFTER_HELP)]
     Fit(Fit),
+    /// Run scripts of packetdrill against the simulator's TCP, in virtual time
+    #[command(after_help = AFTER_HELP)]
+    Drill(Drill),
     /// Show what there is to choose from
     #[command(after_help = AFTER_HELP)]
     List(List),
@@ -201,6 +205,22 @@ pub(crate) enum Traffic {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct Drill {
+    /// The scripts
+    #[arg(required = true, value_name = "SCRIPT")]
+    pub(crate) scripts: Vec<PathBuf>,
+    /// The congestion control, instead of the script's own [default: cubic]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// The timer tick of the host (Linux: 1/HZ), milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10))]
+    pub(crate) tick_ms: u64,
+    /// Also print what comes and leaves, and the state after each acknowledgement
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct List {
     /// What to list
     pub(crate) what: ListKind,
@@ -227,6 +247,7 @@ pub(crate) fn dispatch(verb: &StudyVerb) -> Result<(), Failure> {
         StudyVerb::Run(arguments) => run::run(arguments),
         StudyVerb::Evaluate(arguments) => evaluate::evaluate(arguments),
         StudyVerb::Fit(arguments) => fit::fit(arguments),
+        StudyVerb::Drill(arguments) => drill::drill(arguments),
         StudyVerb::List(arguments) => list::list(arguments),
         StudyVerb::Report { dir, figures, json } => report::report(dir, figures.as_deref(), *json),
         StudyVerb::Merge { dirs, out, json } => report::merge(dirs, out, *json),

@@ -103,6 +103,15 @@ const CASES: &[(&str, i32, &str, &[&str])] = &[
     ("MPT's files that are not there", 3, "cannot read MPT's file", &["tunnel", "import-mpt", "{dir}/none"]),
     ("a private key that is none", 2, "44 characters of base64", &["pubkey"]),
     ("an unknown verb", 2, "unrecognized subcommand", &["walk"]),
+    ("a script that is not there", 3, "cannot read", &["drill", "{dir}/none.pkt"]),
+    ("a script with a typing error", 3, "bad.pkt:2: sokcet() is not supported", &["drill", "{dir}/bad.pkt"]),
+    ("a script without a handshake", 3, "has the SYN of both ends", &["drill", "{dir}/no-handshake.pkt"]),
+    (
+        "an algorithm that no script can have",
+        2,
+        "did you mean `reno`?",
+        &["drill", "{dir}/bad.pkt", "--congestion", "renno"],
+    ),
     ("an unknown list", 2, "algorithms", &["list", "paths"]),
     ("an unknown name in a list", 2, "did you mean `reno`?", &["list", "algorithms", "rena"]),
 ];
@@ -154,6 +163,8 @@ fn every_bad_input_gets_its_exit_code_and_a_message_that_helps() {
         assert!(GOOD.contains(valid), "{name} changes nothing");
         write(&dir, name, &GOOD.replacen(valid, invalid, 1));
     }
+    write(&dir, "bad.pkt", "// A script.\n0 sokcet(..., SOCK_STREAM, IPPROTO_TCP) = 3\n");
+    write(&dir, "no-handshake.pkt", "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n");
     write(&dir, "tunnel.toml", "[interface]\nadress = '10.77.0.1/24'\n");
     write(&dir, "no-paths.toml", &GOOD.replace("[[path]]\nname = \"one\"\nrate = \"10mbit\"\ndelay = \"5ms\"\n", ""));
     write(&dir, "value.toml", &format!("{GOOD}{TABLE}"));
@@ -216,6 +227,8 @@ fn no_document_of_a_stranger_sends_a_control_character_to_the_terminal() {
     write(&dir, "name.toml", &format!("name = \"{escape}\"\nduration = '1s'\n"));
     write(&dir, "text.toml", &format!("{scenario}# \u{1b}]0;PWN\u{7}\nspeed = 3\n\u{9b}31m = 1\n"));
     write(&dir, "trace.toml", &format!("{scenario}[[path]]\nname = 'a'\ntrace = \"{escape}\"\n"));
+    write(&dir, "bad.pkt", "// A script.\n0 sokcet(..., SOCK_STREAM, IPPROTO_TCP) = 3\n");
+    write(&dir, "no-handshake.pkt", "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n");
     write(&dir, "tunnel.toml", &format!("[interface]\naddress = \"{escape}\"\n\"{escape}\" = 1\n"));
     std::fs::create_dir_all(dir.join("results")).unwrap();
     let manifest =

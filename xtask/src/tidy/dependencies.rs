@@ -33,6 +33,7 @@ const CRATES: &[CrateRule] = &[
     pure("policy", &["control", "units"], &["libm"]),
     pure("transport", &["control", "schedule", "units"], &[]),
     pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),
+    pure("drill", &["control", "transport", "units"], &[]),
     pure("link", &["units"], &["libm"]),
     pure("record", &["units"], &["serde", "serde_json"]),
     pure("wire", &[], &[]),
@@ -80,6 +81,7 @@ const CRATES: &[CrateRule] = &[
         &[
             "control",
             "daemon",
+            "drill",
             "filesystem",
             "kernel",
             "lab",
