@@ -94,6 +94,7 @@ impl Sender {
         self.read_sack_blocks(now, ack, &mut outcome);
         outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || updates_window);
         if prior.counts.packets_out == 0 {
+            self.timers.restart_persist();
             if outcome.dsack {
                 self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
             }

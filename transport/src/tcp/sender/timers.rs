@@ -71,6 +71,13 @@ impl Timers {
         (self.pending, self.start) = (None, Instant::NEVER);
     }
 
+    /// The time until the next window probe begins again (Linux `tcp_ack_probe`).
+    pub(super) fn restart_persist(&mut self) {
+        if self.pending == Some(Timer::Persist) {
+            self.clear();
+        }
+    }
+
     fn is_running(&self) -> bool {
         self.start < Instant::NEVER
     }
@@ -108,7 +115,7 @@ impl Sender {
                 self.timers.clear();
             }
         } else if self.timers.pending != Some(Timer::Persist) {
-            let timeout = self.path.rtt.rto() * (1 << self.timers.window_probes.min(20));
+            let timeout = self.rto() * (1 << self.timers.window_probes.min(20));
             self.timers.set(Timer::Persist, now, timeout.min(RTO_MAX));
         }
     }
@@ -120,8 +127,14 @@ impl Sender {
         self.set_persist_timer(now, true);
     }
 
+    /// The retransmission timeout in whole ticks, which backing off doubles (Linux `icsk_rto`).
+    fn rto(&self) -> Span {
+        let tick = self.config.tick.0.max(1);
+        Span(self.path.rtt.rto().0.next_multiple_of(tick))
+    }
+
     pub(super) fn rto_with_backoff(&self) -> Span {
-        (self.path.rtt.rto() * (1 << self.timers.backoff.min(20))).min(RTO_MAX)
+        (self.rto() * (1 << self.timers.backoff.min(20))).min(RTO_MAX)
     }
 
     /// When the retransmission timer expires, or will if the timer that is set instead does nothing; never if nothing is

@@ -265,7 +265,9 @@ impl Sender {
         }
         let last = self.scoreboard.snd_nxt() - 1;
         let packet = self.scoreboard.packet(last);
-        if packet.is_sacked() || packet.is_retransmitted() {
+        // Beyond a window that has shrunk nothing is sent again but the head (Linux `__tcp_retransmit_skb`).
+        let is_beyond_window = last >= self.snd_wnd_end && last != self.scoreboard.snd_una();
+        if packet.is_sacked() || packet.is_retransmitted() || is_beyond_window {
             return None;
         }
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);
