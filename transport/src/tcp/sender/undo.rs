@@ -71,8 +71,11 @@ impl Sender {
         if unmark_lost {
             self.scoreboard.unmark_lost();
         }
+        let reduced = self.path.decision.ssthresh;
         self.path.notify(now, &PathEvent::SpuriousLoss, controller);
-        self.transmit.cwr_pending &= self.undo.ece;
+        // What is not taken back is still to be announced.
+        let is_withdrawn = !self.undo.ece && self.path.decision.ssthresh > reduced;
+        self.transmit.cwr_pending &= !is_withdrawn;
         self.undo.undo_marker = None;
         self.rack.advance();
         self.counters.undone += 1;
