@@ -47,17 +47,16 @@ impl Sender {
                     return;
                 }
             }
-            CaState::Open | CaState::Disorder | CaState::Cwr => {
-                if !self.config.sack && outcome.acked.advanced {
-                    self.scoreboard.reset_reno_sack();
-                }
-                self.add_reno_sack(outcome);
-                if self.path.ca_state <= CaState::Disorder {
-                    self.try_undo_dsack(now, controller);
-                }
-                self.identify_loss(now, outcome);
-            }
+            CaState::Open | CaState::Disorder | CaState::Cwr => {}
         }
+        if !self.config.sack && outcome.acked.advanced {
+            self.scoreboard.reset_reno_sack();
+        }
+        self.add_reno_sack(outcome);
+        if self.path.ca_state <= CaState::Disorder {
+            self.try_undo_dsack(now, controller);
+        }
+        self.identify_loss(now, outcome);
         if self.scoreboard.counts().lost_out == 0 {
             self.try_to_open(now, outcome.ece, controller);
         } else {
