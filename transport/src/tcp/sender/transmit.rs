@@ -19,6 +19,8 @@ pub(super) struct Transmit {
     pub cwr_pending: bool,
     /// The host's own queue dropped a segment: nothing more is sent until the next input.
     local_drop: bool,
+    /// New data was sent since the congestion window was validated.
+    has_sent_new: bool,
     /// The latest input lets no new data be sent, though there may be room: an acknowledgement that was discarded, or the
     /// probe timer, beside the probe.
     pub holds_new_data: bool,
@@ -145,6 +147,7 @@ impl Sender {
         let snapshot = self.path.on_sent(now, counts.packets_out > 0, counts.in_flight() + 1, 1);
         let seq = self.scoreboard.push(now, snapshot);
         self.on_new_data(now, counts.packets_out == 0);
+        self.transmit.has_sent_new = true;
         self.counters.sent += 1;
         let segment = self.segment(now, seq, false);
         Segment { psh: self.tso_on_sent(now), ..segment }
@@ -220,7 +223,7 @@ impl Sender {
         let host_queue_limit = host_queue_room_at.map(|_| SendLimit::HostQueue);
         let limit = self.transmit.tso.finish().or(host_queue_limit).or_else(|| self.send_limit());
         // A full send buffer is the host's limit, not the application's lack of data.
-        let cwnd_full = self.path.validate_cwnd(now, &self.outstanding(), limit, controller);
+        let cwnd_full = self.validate_cwnd(now, limit, controller);
         let limit = if cwnd_full { None } else { limit };
         // A closed window limits only who has more to send.
         let has_unsent = self.scoreboard.snd_nxt() < self.write_seq;
@@ -239,6 +242,20 @@ impl Sender {
         self.finish_timers(now);
         let deadline = self.deadline().min(self.write_queue.deadline()).min(send_time);
         deadline.min(host_queue_room_at.unwrap_or(Instant::NEVER))
+    }
+
+    /// Validates the congestion window if there was new data to send (Linux `tcp_write_xmit`): retransmissions alone show
+    /// nothing. Returns whether the window limits the sender now.
+    fn validate_cwnd(&mut self, now: Instant, limit: Option<SendLimit>, controller: &mut ControllerHandle) -> bool {
+        let cwnd_full = limit == Some(SendLimit::CongestionWindow) || !self.path.has_room(self.in_flight());
+        let has_unsent = self.scoreboard.snd_nxt() < self.write_end();
+        if std::mem::take(&mut self.transmit.has_sent_new) || has_unsent && cwnd_full {
+            // What waits for memory is no application that has nothing to send, whatever the window of the receiver.
+            let is_waiting = limit == Some(SendLimit::ReceiveWindow) && self.write_queue.is_waiting();
+            let limit = if is_waiting { Some(SendLimit::SendBuffer) } else { limit };
+            self.path.validate_cwnd(now, &self.outstanding(), limit, controller);
+        }
+        cwnd_full
     }
 
     /// Marks delivery-rate samples as application-limited if there is nothing to send although the congestion window

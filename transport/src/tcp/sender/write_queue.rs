@@ -73,6 +73,11 @@ impl WriteQueue {
         self.blocked_until.unwrap_or(Instant::NEVER)
     }
 
+    /// The application waits for memory (Linux `SOCK_NOSPACE`).
+    pub(super) fn is_waiting(&self) -> bool {
+        self.blocked_until.is_some()
+    }
+
     /// The first segment that is not written.
     pub(super) fn written(&self) -> u64 {
         self.written
