@@ -18,6 +18,7 @@
 //! - `summary`, `series`, `fairness`, `tunnel`: the results as a [`record::Run`]; `mptcp`: refuses a connection that
 //!   lacks a subflow.
 //! - `packet_size`: sizes of packets. `processes`: finds and ends those of a run. `shell`: quoting.
+//! - `replay`: a kernel as the judge of random situations of our TCP sender.
 //! - `doctor`: what this machine can run, and what would have to be added.
 
 pub mod testbed;
@@ -42,6 +43,7 @@ mod processes;
 mod processor;
 mod programs;
 mod protocol;
+mod replay;
 mod script;
 mod series;
 mod shell;
@@ -55,3 +57,4 @@ pub use doctor::{BackendReport, Diagnosis, Program, doctor};
 pub use error::Error;
 pub use generator::Generator;
 pub use lab::Lab;
+pub use replay::Judge;

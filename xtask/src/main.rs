@@ -1,5 +1,5 @@
 //! The chores:
-//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | release | static | oci | openwrt | wheel`.
+//! `cargo xtask setup | packages | test | campaign | tidy | bench | bpf | kernel | kernel-drill | kernel-traces | kernel-matrix | kernel-page | dist | sbom | deb | release | static | oci | openwrt | wheel`.
 
 use std::process::ExitCode;
 
@@ -8,6 +8,7 @@ mod bpf;
 mod campaign;
 mod deb;
 mod dist;
+mod drill;
 mod kernel;
 mod matrix;
 mod python;
@@ -36,6 +37,9 @@ cargo xtask CHORE
   bpf [--check]                 build the objects of kernel/bpf, which are in the tree; --check compares only
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
+  kernel-drill [--on uml|netns] [--congestion NAME,...] [--seeds FROM..TO] [--again] [--shrink] [--keep FOLDER]
+                                random situations of our TCP sender beside a kernel's, packet by packet: that kernel, or
+                                with netns this machine's (root); resumable; differences in target/kernel-drill
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
   kernel-matrix [--kernel FILE ...] [--soak MINUTES] [--seed N] [NAME ...]
                                 the eBPF programs in virtual machines with Debian's Linux 6.1 and 6.12, or with kernels
@@ -98,6 +102,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["bpf"] => bpf::build(),
         ["bpf", "--check"] => bpf::check(),
         ["kernel"] => kernel::build(),
+        ["kernel-drill", options @ ..] => drill::run(options),
         ["kernel-traces", studies @ ..] => traces::run(studies),
         ["kernel-page"] => traces::page(),
         ["kernel-matrix", options @ ..] => matrix::run(options),

@@ -67,6 +67,19 @@ impl SockDiag {
         Ok(Self { destroy_notifications: Some(destroy_notifications), ..self })
     }
 
+    /// One TCP connection, if it is there.
+    ///
+    /// # Errors
+    /// Those of the netlink socket.
+    pub fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<SocketInfo>> {
+        self.socket.send(&find_request(local, remote), 0)?;
+        let mut sockets = Vec::new();
+        match read_into(&mut sockets, &self.socket.recv_from_full()?.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            outcome => outcome.map(|_| sockets.pop()),
+        }
+    }
+
     /// All open TCP connections of an IP version, MPTCP subflows among them; then those that have been destroyed.
     pub fn dump(&mut self, is_v6: bool) -> io::Result<Vec<SocketInfo>> {
         self.socket.send(&dump_request(is_v6), 0)?;
@@ -137,7 +150,24 @@ fn token(ulp: &DefaultNla) -> Option<u32> {
 }
 
 fn dump_request(is_v6: bool) -> Vec<u8> {
-    let (family, socket_id) = if is_v6 { (AF_INET6, SocketId::new_v6()) } else { (AF_INET, SocketId::new_v4()) };
+    let socket_id = if is_v6 { SocketId::new_v6() } else { SocketId::new_v4() };
+    request(is_v6, socket_id, NLM_F_REQUEST | NLM_F_DUMP)
+}
+
+fn find_request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+    let socket_id = SocketId {
+        source_port: local.port(),
+        destination_port: remote.port(),
+        source_address: local.ip(),
+        destination_address: remote.ip(),
+        interface_id: 0,
+        cookie: [0xff; 8],
+    };
+    request(local.is_ipv6(), socket_id, NLM_F_REQUEST)
+}
+
+fn request(is_v6: bool, socket_id: SocketId, flags: u16) -> Vec<u8> {
+    let family = if is_v6 { AF_INET6 } else { AF_INET };
     let request = InetRequest {
         family,
         protocol: IPPROTO_TCP,
@@ -146,7 +176,7 @@ fn dump_request(is_v6: bool) -> Vec<u8> {
         socket_id,
     };
     let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    header.flags = flags;
     let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];

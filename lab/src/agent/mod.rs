@@ -21,7 +21,7 @@ mod udp;
 
 use crate::namespace::{enter, within};
 use crate::protocol::{FlowResults, Plan, RunResults};
-use crate::{emulator, kernel_image, testbed};
+use crate::{emulator, kernel_image, replay, testbed};
 use sampler::FlowSampler;
 use schedule::Task;
 use std::collections::BTreeSet;
@@ -37,9 +37,9 @@ const PREPARATION: Duration = Duration::from_millis(200);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// `agent PLAN RESULTS` carries out a plan; `agent off` powers the guest off, `agent preload` reads the program into its memory.
+/// `agent PLAN RESULTS` carries out a plan; `agent replay SCRIPTS RECORDINGS [NAMESPACE]` plays scripts; `agent off` powers the guest off, `agent preload` reads the program into its memory.
 /// Outside of guests `agent link ...` is an
-/// emulated link, `agent reap TESTBED` a reaper, and `agent testbed LINK ...` a testbed.
+/// emulated link, `agent reap TESTBED` a reaper, `agent testbed LINK ...` a testbed, and `agent kernel-drill ...` a campaign.
 #[must_use]
 pub fn main(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -49,6 +49,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
         ["link", ref link @ ..] => emulator::main(link),
         ["reap", testbed, ref run @ ..] => testbed::reap(testbed, run),
         ["testbed", ref links @ ..] => testbed::interactive_main(links),
+        ["replay", scripts, recordings] => replay::play(scripts, recordings, None),
+        ["replay", scripts, recordings, namespace] => replay::play(scripts, recordings, Some(namespace)),
+        ["kernel-drill", ref options @ ..] => replay::campaign(options),
         [plan, answer] => carry_out(plan, answer),
         _ => Err("the lab's agent is started by the lab, inside its guests and for its testbeds".into()),
     };

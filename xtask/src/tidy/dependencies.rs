@@ -32,6 +32,7 @@ const CRATES: &[CrateRule] = &[
     pure("schedule", &["params", "units"], &[]),
     pure("policy", &["control", "units"], &["libm"]),
     pure("transport", &["control", "schedule", "units"], &[]),
+    pure("replay", &["control", "transport", "units"], &["serde"]),
     pure("conformance", &["control", "params", "schedule", "transport", "units"], &[]),
     pure("drill", &["control", "transport", "units"], &[]),
     pure("link", &["units"], &["libm"]),
@@ -54,7 +55,7 @@ const CRATES: &[CrateRule] = &[
     ),
     impure("kernel", &[]),
     impure("stress", &["kernel", "units"]),
-    impure("lab", &["kernel", "link", "params", "parse", "record", "scenario", "sock-diag", "units"]),
+    impure("lab", &["kernel", "link", "params", "parse", "record", "replay", "scenario", "sock-diag", "units"]),
     impure(
         "sim",
         &[

@@ -1,0 +1,134 @@
+//! The first difference of two recordings of the same script.
+
+use crate::recording::{Recording, Sent, SentKind, State};
+use crate::script::Script;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What is not taken for a difference.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// Difference of the times at which a packet is sent, microseconds.
+    pub time_us: u64,
+}
+
+/// Where two recordings begin to differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The acknowledgement around which they differ; their number if it is after the last one.
+    pub ack: usize,
+    /// What differs: a field of the state, or `sent`.
+    pub what: String,
+    /// Where: `before` the acknowledgement (a timer, a write), `after` it, or `sent` in between.
+    pub place: Place,
+    /// The congestion states of both before the acknowledgement: ours, the kernel's.
+    pub ca_states: [String; 2],
+    /// The value on our side.
+    pub ours: String,
+    /// The value on the kernel's side.
+    pub kernel: String,
+}
+
+/// Where a difference was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// In the state before the acknowledgement.
+    Before,
+    /// In the state after it.
+    After,
+    /// In what was sent since.
+    Sent,
+}
+
+impl Difference {
+    /// Differences that may have one cause: the same field at the same place in the same state.
+    #[must_use]
+    pub fn class(&self) -> String {
+        let [ours, _] = &self.ca_states;
+        format!("{} {:?} in {ours}", self.what, self.place).to_lowercase()
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ack, what, place, ours, kernel, .. } = self;
+        write!(f, "acknowledgement {ack}, {place:?}: {what} is {ours} here and {kernel} on the kernel")
+    }
+}
+
+/// The first difference of two recordings: our machine's and the kernel's.
+#[must_use]
+pub fn first_difference(
+    script: &Script,
+    ours: &Recording,
+    kernel: &Recording,
+    tolerance: Tolerance,
+) -> Option<Difference> {
+    let windows = (0..=script.acks.len()).map(|index| {
+        let start = index.checked_sub(1).map_or(0, |before| script.acks[before].at_us);
+        (index, start, script.acks.get(index).map_or(script.end_us, |ack| ack.at_us))
+    });
+    for (index, start, end) in windows {
+        let difference = difference_of_sent(&ours.sent, &kernel.sent, [start, end], tolerance)
+            .map(|(ours, kernel)| ("sent".to_owned(), Place::Sent, ours, kernel))
+            .or_else(|| difference_of_states(ours.states.get(index)?, kernel.states.get(index)?));
+        if let Some((what, place, our_value, kernel_value)) = difference {
+            let name = |recording: &Recording| {
+                let [before, _] = recording.states.get(index).or(recording.states.last()).copied().unwrap_or_default();
+                before.ca_name().to_owned()
+            };
+            let ca_states = [name(ours), name(kernel)];
+            return Some(Difference { ack: index, what, place, ca_states, ours: our_value, kernel: kernel_value });
+        }
+    }
+    None
+}
+
+fn difference_of_states(ours: &[State; 2], kernel: &[State; 2]) -> Option<(String, Place, String, String)> {
+    [Place::Before, Place::After].into_iter().zip(ours.iter().zip(kernel)).find_map(|(place, (ours, kernel))| {
+        let mut fields = ours.fields().into_iter().zip(kernel.fields());
+        let ((name, our_value), (_, kernel_value)) = fields.find(|(ours, kernel)| ours.1 != kernel.1)?;
+        Some((name.to_owned(), place, our_value.to_string(), kernel_value.to_string()))
+    })
+}
+
+/// What one of both sent in an interval and the other one did not, or at another time.
+fn difference_of_sent(
+    ours: &[Sent],
+    kernel: &[Sent],
+    [start, end]: [u64; 2],
+    tolerance: Tolerance,
+) -> Option<(String, String)> {
+    let within = |all: &[Sent]| {
+        let sent = all.iter().filter(|sent| start <= sent.at_us && sent.at_us < end);
+        sent.copied().collect::<Vec<_>>()
+    };
+    let (ours, kernel) = (within(ours), within(kernel));
+    let describe = |sent: Option<&Sent>| sent.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+    (0..ours.len().max(kernel.len())).find_map(|index| {
+        let pair = (ours.get(index), kernel.get(index));
+        match pair {
+            (Some(ours), Some(kernel)) if is_same(ours, kernel, tolerance) => None,
+            // What is sent just before the end may come just after it.
+            (Some(only), None) | (None, Some(only)) if only.at_us + tolerance.time_us >= end => None,
+            (ours, kernel) => Some((describe(ours), describe(kernel))),
+        }
+    })
+}
+
+fn is_same(ours: &Sent, kernel: &Sent, tolerance: Tolerance) -> bool {
+    let content = |sent: &Sent| (sent.seq, sent.bytes, sent.kind, sent.cwr);
+    content(ours) == content(kernel) && ours.at_us.abs_diff(kernel.at_us) <= tolerance.time_us
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            SentKind::New => "segment",
+            SentKind::Retransmission => "again segment",
+            SentKind::Probe => "a window probe at segment",
+        };
+        let cwr = if self.cwr { " with CWR" } else { "" };
+        write!(f, "{kind} {} ({} bytes{cwr}) at {:.1} ms", self.seq, self.bytes, self.at_us as f64 / 1000.0)
+    }
+}

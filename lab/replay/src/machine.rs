@@ -1,0 +1,175 @@
+//! Our sender in virtual time.
+
+use crate::recording::{Recording, Sent, SentKind, State};
+use crate::script::{Layout, PeerAck, Script, Setup};
+use std::collections::BTreeMap;
+use transport::tcp::sender::{Input, LossRecovery, Output, SENT_OVERHEAD, SenderConfig};
+use transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathSender};
+use units::{Instant, RngStream, Span};
+
+/// Bytes of the headers of IP and TCP, and of TCP's timestamps.
+const HEADERS: u32 = 40;
+const TIMESTAMPS: u32 = 12;
+
+/// A sender that is driven by hand.
+pub(crate) struct Machine {
+    sender: SinglePathSender,
+    /// The time of its next timer, microseconds.
+    deadline: u64,
+    /// What it has sent, and when: data and probes.
+    pub(crate) sent: Vec<(u64, Segment)>,
+}
+
+impl Machine {
+    /// A sender of these settings.
+    ///
+    /// # Errors
+    /// There is no such algorithm.
+    pub(crate) fn new(setup: &Setup) -> Result<Self, String> {
+        let entry = control::registry::find(&setup.congestion);
+        let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
+        let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
+        let sender = SinglePathSender::new(config(setup), controller, RngStream::named(1, "replay"));
+        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new() })
+    }
+
+    /// Connects, and takes the SYN-ACK.
+    pub(crate) fn open(&mut self, setup: &Setup) {
+        self.step(setup.connect_us, Input::Connect);
+        let tsecr = if setup.timestamps { (setup.connect_us / 1000) as u32 } else { 0 };
+        let tsval = u32::from(setup.timestamps);
+        let ack = Ack { syn: true, receive_window: u64::from(setup.window), tsval, tsecr, ..Ack::default() };
+        self.step(setup.established_us, Input::Ack(&ack));
+    }
+
+    /// The application writes so many bytes.
+    pub(crate) fn write(&mut self, at_us: u64, bytes: u64, mss: u32) {
+        let mss = u64::from(mss);
+        let write = Input::Write { segments: bytes.div_ceil(mss), last_is_small: !bytes.is_multiple_of(mss) };
+        self.step(at_us, write);
+    }
+
+    /// An acknowledgement arrives.
+    pub(crate) fn acknowledge(&mut self, ack: &PeerAck) {
+        let mut sack_blocks = SackBlocks::default();
+        ack.sack.iter().for_each(|block| sack_blocks.push(*block));
+        let value = Ack {
+            ack: ack.ack,
+            receive_window: ack.window,
+            tsval: ack.tsval,
+            tsecr: ack.tsecr,
+            sack_blocks,
+            ece: ack.ece,
+            ..Ack::default()
+        };
+        self.step(ack.at_us, Input::Ack(&value));
+    }
+
+    /// When its next timer expires, microseconds.
+    pub(crate) fn deadline(&self) -> u64 {
+        self.deadline
+    }
+
+    /// Lets the timers expire that are due by then.
+    pub(crate) fn run_until(&mut self, until_us: u64) {
+        while self.deadline <= until_us {
+            self.step(self.deadline, Input::Timeout);
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let (decision, pipe) = (self.sender.decision(), self.sender.pipe());
+        State {
+            cwnd: decision.cwnd,
+            ssthresh: decision.ssthresh,
+            ca_state: self.sender.ca_state() as u8,
+            unacked: pipe.packets_out,
+            sacked: pipe.sacked_out,
+            lost: pipe.lost_out,
+            retrans: pipe.retrans_out,
+            reordering: self.sender.reordering(),
+        }
+    }
+
+    fn step(&mut self, at_us: u64, input: Input<'_>) {
+        let now = Instant(at_us * 1000);
+        self.sender.handle(now, input);
+        loop {
+            match self.sender.poll(now) {
+                Output::Transmit(segment) if is_recorded(segment.kind) => self.sent.push((at_us, segment)),
+                Output::Transmit(_) => {}
+                Output::WaitUntil(Instant::NEVER) => return self.deadline = u64::MAX,
+                Output::WaitUntil(deadline) => return self.deadline = deadline.0.div_ceil(1000).max(at_us),
+            }
+        }
+    }
+}
+
+fn is_recorded(kind: SegmentKind) -> bool {
+    matches!(kind, SegmentKind::Data | SegmentKind::WindowProbe)
+}
+
+/// Plays a script on our machine.
+///
+/// # Errors
+/// There is no such algorithm.
+pub fn play(script: &Script) -> Result<Recording, String> {
+    let (setup, layout) = (&script.setup, Layout::new(script));
+    let mut machine = Machine::new(setup)?;
+    machine.open(setup);
+    let mut states = Vec::new();
+    let mut writes = script.writes.iter().peekable();
+    for ack in &script.acks {
+        while let Some(write) = writes.next_if(|write| write.at_us < ack.at_us) {
+            machine.run_until(write.at_us);
+            machine.write(write.at_us, write.bytes, setup.mss);
+        }
+        machine.run_until(ack.at_us);
+        let before = machine.state();
+        machine.acknowledge(ack);
+        states.push([before, machine.state()]);
+    }
+    for write in writes {
+        machine.run_until(write.at_us);
+        machine.write(write.at_us, write.bytes, setup.mss);
+    }
+    machine.run_until(script.end_us);
+    let sent = machine.sent.iter().map(|(at_us, segment)| record(*at_us, segment, &layout)).collect();
+    Ok(Recording { states, sent, late_us: 0 })
+}
+
+fn record(at_us: u64, segment: &Segment, layout: &Layout) -> Sent {
+    let kind = match segment {
+        Segment { kind: SegmentKind::WindowProbe, .. } => SentKind::Probe,
+        Segment { retransmission: true, .. } => SentKind::Retransmission,
+        _ => SentKind::New,
+    };
+    let bytes = if kind == SentKind::Probe { 0 } else { layout.bytes(segment.seq) };
+    Sent { at_us, seq: segment.seq, bytes, kind, cwr: segment.cwr }
+}
+
+/// A sender of Linux with these settings.
+fn config(setup: &Setup) -> SenderConfig {
+    let headers = HEADERS + if setup.timestamps { TIMESTAMPS } else { 0 };
+    SenderConfig {
+        mss: setup.mss,
+        packet_bytes: setup.mss + headers,
+        initial_window: 10,
+        timestamps: setup.timestamps,
+        sack: setup.sack,
+        ecn: setup.ecn,
+        accurate_ecn: false,
+        pacing: false,
+        tso: setup.tso,
+        small_queues: true,
+        offload: false,
+        send_buffer: (setup.send_buffer / (u64::from(setup.mss) + SENT_OVERHEAD)).max(2),
+        reordering: 3,
+        max_reordering: 300,
+        recovery: LossRecovery::Rack,
+        handshake: true,
+        initial_rto: Span::from_secs(1),
+        window_clamp: u32::MAX,
+        tick: Span::from_micros(setup.tick_us),
+    }
+}

@@ -1,0 +1,267 @@
+//! A connection of the kernel under a script: the peer's side of it, and the recording.
+
+use super::Outcome;
+use super::clock::Clock;
+use super::packet::{ACK, CWR, ECE, KernelPacket, PeerPacket, RST, SYN};
+use replay::{Layout, PeerAck, Recording, Script, Sent, SentKind, State};
+use sock_diag::SockDiag;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io::{self, ErrorKind, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::thread::{self, JoinHandle};
+
+/// The peer's port, and its first sequence number.
+const PORT: u16 = 5001;
+const PEER_ISS: u32 = 1000;
+/// The peer's window scale.
+const SCALE: u8 = 7;
+/// Bytes of TCP's timestamps, which the MSS includes.
+const TIMESTAMPS: u32 = 12;
+/// Bytes that an application writes at once.
+const WRITE: usize = 128 << 10;
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Connect,
+    SynAck,
+    Ack(usize),
+    End,
+}
+
+pub(super) struct Connection<'a> {
+    script: &'a Script,
+    layout: Layout,
+    clock: Clock,
+    /// When the script's zero is.
+    zero_ns: u64,
+    peer: Ipv4Addr,
+    next: Next,
+    socket: Option<Socket>,
+    writer: Option<JoinHandle<()>>,
+    local: SocketAddrV4,
+    /// The kernel's first sequence number.
+    iss: u32,
+    /// The highest byte that was sent, and the highest that was acknowledged.
+    sent_end: u64,
+    acknowledged: u64,
+    /// Milliseconds of the script at which packets were sent, and their TSval.
+    stamps: Vec<(u32, u32)>,
+    recording: Recording,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(script: &'a Script, clock: Clock, zero_ns: u64, peer: Ipv4Addr) -> Self {
+        Self {
+            script,
+            layout: Layout::new(script),
+            clock,
+            zero_ns,
+            peer,
+            next: Next::Connect,
+            socket: None,
+            writer: None,
+            local: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0),
+            iss: 0,
+            sent_end: 0,
+            acknowledged: 0,
+            stamps: Vec::new(),
+            recording: Recording::default(),
+        }
+    }
+
+    /// When there is something to do for it; `None` once it has ended.
+    pub(super) fn due_ns(&self) -> u64 {
+        let setup = &self.script.setup;
+        let at_us = match self.next {
+            Next::Connect => setup.connect_us,
+            Next::SynAck => setup.established_us,
+            Next::Ack(index) => self.script.acks[index].at_us,
+            Next::End => self.script.end_us,
+        };
+        self.zero_ns + at_us * 1000
+    }
+
+    /// The script's time, microseconds.
+    fn now_us(&self) -> u64 {
+        self.clock.now_ns().saturating_sub(self.zero_ns) / 1000
+    }
+
+    /// Takes a packet that the kernel has sent.
+    pub(super) fn take(&mut self, packet: &KernelPacket) {
+        let at_us = self.now_us();
+        if packet.flags & SYN != 0 {
+            self.iss = packet.seq;
+            self.local.set_port(packet.source_port);
+        }
+        if let Some(tsval) = packet.tsval {
+            self.stamps.push(((at_us / 1000) as u32, tsval));
+        }
+        if packet.flags & (SYN | RST) == 0 && self.next != Next::SynAck {
+            self.record(at_us, packet);
+        }
+    }
+
+    fn record(&mut self, at_us: u64, packet: &KernelPacket) {
+        // The first byte has the number after the SYN's; what precedes it is the probe of an empty connection.
+        let relative = i64::from(packet.seq.wrapping_sub(self.iss.wrapping_add(1)).cast_signed());
+        let cwr = packet.flags & CWR != 0;
+        if packet.payload == 0 {
+            if relative == self.acknowledged.cast_signed() - 1 {
+                let seq = self.layout.segment_at(self.acknowledged);
+                self.recording.sent.push(Sent { at_us, seq, bytes: 0, kind: SentKind::Probe, cwr });
+            }
+            return;
+        }
+        let start = relative.max(0).cast_unsigned();
+        let kind = if start < self.sent_end { SentKind::Retransmission } else { SentKind::New };
+        self.sent_end = self.sent_end.max(start + u64::from(packet.payload));
+        let seq = self.layout.segment_at(start);
+        self.recording.sent.push(Sent { at_us, seq, bytes: packet.payload, kind, cwr });
+    }
+
+    /// Connects. The SYN is taken by [`take`](Self::take).
+    pub(super) fn connect(&mut self, local: Ipv4Addr) -> Outcome<()> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        let name = &self.script.setup.congestion;
+        let set = socket.set_tcp_congestion(name.as_bytes());
+        set.map_err(|error| format!("no congestion control {name}: {error}"))?;
+        socket.set_tcp_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        self.local.set_ip(local);
+        match socket.connect(&SockAddr::from(SocketAddrV4::new(self.peer, PORT))) {
+            Err(error) if error.raw_os_error() != Some(nix::libc::EINPROGRESS) => return Err(error.into()),
+            _ => {}
+        }
+        self.socket = Some(socket);
+        self.next = Next::SynAck;
+        Ok(())
+    }
+
+    /// Whether the connection is to be made.
+    pub(super) fn is_new(&self) -> bool {
+        self.next == Next::Connect
+    }
+
+    /// Whether an acknowledgement is due, around which the state is recorded.
+    pub(super) fn is_acknowledging(&self) -> bool {
+        matches!(self.next, Next::Ack(_))
+    }
+
+    /// The peer's next packet, and whether it is the last.
+    pub(super) fn next_packet(&mut self) -> Outcome<(Vec<u8>, bool)> {
+        let late_us = self.clock.now_ns().saturating_sub(self.due_ns()) / 1000;
+        self.recording.late_us = self.recording.late_us.max(late_us);
+        let ack = self.iss.wrapping_add(1);
+        let packet = match self.next {
+            Next::Ack(index) => self.acknowledgement(&self.script.acks[index]),
+            Next::End => PeerPacket { flags: RST, seq: PEER_ISS + 1, ..PeerPacket::default() },
+            Next::Connect | Next::SynAck => self.syn_ack(ack),
+        };
+        let is_last = self.next == Next::End;
+        self.next = match self.next {
+            Next::Ack(index) if index + 1 < self.script.acks.len() => Next::Ack(index + 1),
+            Next::SynAck if !self.script.acks.is_empty() => Next::Ack(0),
+            _ => Next::End,
+        };
+        Ok((packet.encode((self.peer, PORT), (*self.local.ip(), self.local.port())), is_last))
+    }
+
+    fn syn_ack(&self, ack: u32) -> PeerPacket {
+        let setup = &self.script.setup;
+        let flags = SYN | ACK | if setup.ecn { ECE } else { 0 };
+        let packet = PeerPacket { flags, seq: PEER_ISS, ack, window: setup.window, ..PeerPacket::default() };
+        let mss = setup.mss + if setup.timestamps { TIMESTAMPS } else { 0 };
+        let packet = packet.offers(mss as u16, setup.sack, SCALE);
+        if setup.timestamps { packet.stamped(1, self.stamps.last().map_or(0, |stamp| stamp.1)) } else { packet }
+    }
+
+    fn acknowledgement(&self, ack: &PeerAck) -> PeerPacket {
+        let wire = |segment: u64| self.iss.wrapping_add(1).wrapping_add(self.layout.start(segment) as u32);
+        let packet = PeerPacket {
+            flags: ACK | if ack.ece { ECE } else { 0 },
+            seq: PEER_ISS + 1,
+            ack: wire(ack.ack),
+            window: (ack.window >> SCALE) as u16,
+            ..PeerPacket::default()
+        };
+        let blocks: Vec<_> = ack.sack.iter().map(|(start, end)| (wire(*start), wire(*end))).collect();
+        let packet =
+            if self.script.setup.timestamps { packet.stamped(ack.tsval, self.echo(ack.tsecr)) } else { packet };
+        packet.sacking(&blocks)
+    }
+
+    /// The kernel's TSval of the packet that was sent at this millisecond of the script, or next to it.
+    fn echo(&self, millisecond: u32) -> u32 {
+        self.stamps.iter().min_by_key(|stamp| stamp.0.abs_diff(millisecond)).map_or(0, |stamp| stamp.1)
+    }
+
+    /// An acknowledgement has been taken by the kernel: `states` were those before and after.
+    pub(super) fn acknowledged(&mut self, states: [State; 2]) {
+        let ack = &self.script.acks[self.recording.states.len()];
+        self.acknowledged = self.acknowledged.max(self.layout.start(ack.ack).min(self.sent_end));
+        self.recording.states.push(states);
+    }
+
+    /// The connection is established: the application begins to write.
+    pub(super) fn begin_writing(&mut self) -> Outcome<()> {
+        let Some(socket) = self.socket.take() else { return Ok(()) };
+        socket.set_nonblocking(false)?;
+        let (clock, zero_ns) = (self.clock, self.zero_ns);
+        let writes: Vec<_> = self.script.writes.iter().map(|write| (write.at_us, write.bytes)).collect();
+        let writer = thread::Builder::new().spawn(move || {
+            let _ = nix::sys::prctl::set_timerslack(1); // else each may be 50 us late
+            let mut stream = TcpStream::from(socket);
+            for (at_us, bytes) in writes {
+                thread::sleep(clock.until(zero_ns + at_us * 1000));
+                if write_all(&mut stream, bytes as usize).is_err() {
+                    return; // the script has ended
+                }
+            }
+            // The socket lives until the peer's reset.
+            let _ = io::Read::read(&mut stream, &mut [0]);
+        })?;
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    pub(super) fn state(&self, diag: &mut SockDiag) -> Outcome<State> {
+        let remote = SocketAddr::from((self.peer, PORT));
+        let Some(socket) = diag.find(self.local.into(), remote)? else { return Ok(State::default()) };
+        let info = socket.info;
+        Ok(State {
+            cwnd: info.snd_cwnd,
+            ssthresh: info.snd_ssthresh,
+            ca_state: info.ca_state,
+            unacked: info.unacked,
+            sacked: info.sacked,
+            lost: info.lost,
+            retrans: info.retrans,
+            reordering: info.reordering,
+        })
+    }
+
+    /// The recording; the writer has ended.
+    pub(super) fn finish(mut self) -> Recording {
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+        let end_us = self.script.end_us;
+        self.recording.sent.retain(|sent| sent.at_us < end_us);
+        self.recording
+    }
+}
+
+fn write_all(stream: &mut TcpStream, bytes: usize) -> io::Result<()> {
+    let buffer = vec![0; WRITE.min(bytes)];
+    let mut left = bytes;
+    while left > 0 {
+        let chunk = &buffer[..left.min(WRITE)];
+        match stream.write_all(chunk) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(()) => left -= chunk.len(),
+        }
+    }
+    Ok(())
+}

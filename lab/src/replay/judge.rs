@@ -1,0 +1,159 @@
+//! A kernel that plays scripts.
+
+use super::clock;
+use crate::backend::{Backend, BackendChoice};
+use crate::guest::Guest;
+use crate::guest_kernel::GuestKernel;
+use crate::host_kernel::{HostKernel, log_tail};
+use crate::processes::{self, RUN_VARIABLE};
+use crate::protocol::Plan;
+use crate::shell::quoted;
+use crate::{Error, testbed};
+use replay::{Recording, Script};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use units::Span;
+
+/// Name of the agent's word for the player, and its files.
+const WORD: &str = "replay";
+const SCRIPTS: &str = "scripts.json";
+const RECORDINGS: &str = "recordings.json";
+/// The run's folder in a guest.
+const GUEST: &str = "/run/lab";
+/// Time limit of a player in real time, beside the time of its scripts.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// A kernel that plays scripts, and the program that is the lab's agent.
+#[derive(Debug)]
+pub struct Judge {
+    backend: Backend,
+    agent: [String; 2],
+    tick_us: u64,
+}
+
+impl Judge {
+    /// User-Mode Linux, or the machine's own kernel. `program` with the word `agent` is the lab's [`crate::agent`].
+    ///
+    /// # Errors
+    /// The kernel is not there: why.
+    pub fn find(choice: BackendChoice, program: &str, agent: &str) -> Result<Self, Error> {
+        let backend = match choice {
+            BackendChoice::Netns => Backend::Netns(HostKernel::find()?),
+            BackendChoice::Uml | BackendChoice::Any => Backend::Guest(GuestKernel::find()?),
+        };
+        let tick_us = match backend.capabilities().jiffy {
+            Some(jiffy) => jiffy.as_nanos() / 1000,
+            None => clock::tick_us().map_err(Error::failed)?,
+        };
+        Ok(Self { backend, agent: [program, agent].map(str::to_owned), tick_us })
+    }
+
+    /// The kernel in words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        self.backend.describe()
+    }
+
+    /// Its release.
+    #[must_use]
+    pub fn release(&self) -> &str {
+        match &self.backend {
+            Backend::Guest(kernel) => &kernel.version,
+            Backend::Netns(host) => &host.version,
+        }
+    }
+
+    /// The tick of its timers, microseconds.
+    #[must_use]
+    pub fn tick_us(&self) -> u64 {
+        self.tick_us
+    }
+
+    /// Whether its time is virtual, so that no script's event is late.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.backend.is_virtual()
+    }
+
+    /// Its congestion controls.
+    #[must_use]
+    pub fn congestion_controls(&self) -> &[String] {
+        &self.backend.capabilities().congestion_controls
+    }
+
+    /// Plays scripts. The recordings are in the same order.
+    ///
+    /// # Errors
+    /// The run failed: why, with its messages.
+    pub fn play(&self, scripts: &[Script]) -> Result<Vec<Recording>, Error> {
+        let folder = tempfile::Builder::new().prefix("ropewalk-replay-").tempdir().map_err(Error::failed)?;
+        let json = serde_json::to_vec(scripts).map_err(Error::failed)?;
+        fs::write(folder.path().join(SCRIPTS), json).map_err(Error::failed)?;
+        match &self.backend {
+            Backend::Guest(kernel) => self.play_in_guest(kernel, folder.path(), scripts)?,
+            Backend::Netns(_) => self.play_here(folder.path(), scripts)?,
+        }
+        let recordings = fs::read(folder.path().join(RECORDINGS)).map_err(Error::failed)?;
+        let recordings: Vec<Recording> = serde_json::from_slice(&recordings).map_err(Error::failed)?;
+        match recordings.len() == scripts.len() {
+            true => Ok(recordings),
+            false => Err(Error::failed(format!("{} recordings of {} scripts", recordings.len(), scripts.len()))),
+        }
+    }
+
+    fn play_in_guest(&self, kernel: &GuestKernel, folder: &Path, scripts: &[Script]) -> Result<(), Error> {
+        let agent: Vec<String> = self.agent.iter().map(|word| quoted(word)).collect();
+        let command = format!("{} {WORD} {GUEST}/{SCRIPTS} {GUEST}/{RECORDINGS}", agent.join(" "));
+        // The agent has nothing else to do. What it waits for, the guest's time limit allows thirty times.
+        let plan = Plan { drain: Span(total_us(scripts) * 1000 / 30), ..Plan::default() };
+        Guest::new(kernel, folder).run(&self.agent, &[command], &plan).map(drop)
+    }
+
+    fn play_here(&self, folder: &Path, scripts: &[Script]) -> Result<(), Error> {
+        let namespace = testbed::name();
+        let _namespace = Namespace::add(&namespace).map_err(Error::failed)?;
+        let messages = folder.join("messages");
+        let log = fs::File::create(&messages).map_err(Error::failed)?;
+        let files = [SCRIPTS, RECORDINGS].map(|name| folder.join(name));
+        // Before other programs, where that is allowed: else the events of the script are late.
+        let mut command = Command::new("chrt");
+        command.args(["--fifo", "1"]).args(&self.agent).arg(WORD).args(files).arg(&namespace);
+        command.env(RUN_VARIABLE, folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut child = command.spawn().map_err(Error::failed)?;
+        let time_limit = TIME_LIMIT + Duration::from_micros(total_us(scripts));
+        match processes::wait(&mut child, time_limit).map_err(Error::failed)? {
+            Some(status) if status.success() => Ok(()),
+            outcome => {
+                processes::end_all(folder);
+                let reason = outcome.map_or("the player still ran".to_owned(), |status| format!("{status}"));
+                Err(Error::Failed { reason, output: log_tail(&messages) })
+            }
+        }
+    }
+}
+
+/// The time of all scripts, if they were played one after the other.
+fn total_us(scripts: &[Script]) -> u64 {
+    scripts.iter().map(|script| script.end_us).sum()
+}
+
+/// A network namespace, which is removed when this value is dropped.
+struct Namespace<'a>(&'a str);
+
+impl<'a> Namespace<'a> {
+    fn add(name: &'a str) -> Result<Self, String> {
+        let output = Command::new("ip").args(["netns", "add", name]).output().map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(Self(name)),
+            false => Err(format!("no namespace {name}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        }
+    }
+}
+
+impl Drop for Namespace<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", self.0]).status();
+    }
+}

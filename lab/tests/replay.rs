@@ -1,0 +1,50 @@
+//! The kernel that plays scripts does what our machine does, and what it did before.
+//!
+//! A fixed sample: the records of `lab/replay/tests/golden`, played again by User-Mode Linux in virtual time.
+
+use lab::{BackendChoice, Error, Judge};
+use replay::{Golden, Script, Tolerance, first_difference, play, timeline};
+use ropewalk_lab as lab;
+use std::fs;
+use std::path::Path;
+use testing::{Reason, skip};
+
+const TOLERANCE: Tolerance = Tolerance { time_us: 100 };
+
+/// The judge, if there is one whose time is virtual.
+fn judge() -> Option<Judge> {
+    match Judge::find(BackendChoice::Uml, env!("CARGO_BIN_EXE_ropewalk-lab-agent"), "lab-agent") {
+        Ok(judge) if judge.is_virtual() => return Some(judge),
+        Ok(_) => {
+            skip(Reason::Kernel, "the kernel's time is real; `cargo xtask kernel` builds one whose time is virtual");
+        }
+        Err(Error::NoKernel(reason)) => skip(Reason::Missing, &reason),
+        Err(Error::Processor(reason)) => skip(Reason::Processor, &reason),
+        Err(error) => panic!("{error}"),
+    }
+    None
+}
+
+fn records() -> Vec<Golden> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("replay/tests/golden");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.iter().map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn a_kernel_does_again_what_our_machine_does() {
+    let Some(judge) = judge() else { return };
+    let records: Vec<Golden> = records().into_iter().filter(|golden| golden.kernel == judge.describe()).collect();
+    if records.is_empty() {
+        return skip(Reason::Kernel, &format!("no record is of {}", judge.describe()));
+    }
+    let scripts: Vec<Script> = records.iter().map(|golden| golden.script.clone()).collect();
+    for (golden, recording) in records.iter().zip(judge.play(&scripts).unwrap()) {
+        assert_eq!(recording.states, golden.recording.states, "the kernel itself changed");
+        let ours = play(&golden.script).unwrap();
+        if let Some(difference) = first_difference(&golden.script, &ours, &recording, TOLERANCE) {
+            panic!("{}", timeline(&golden.script, &ours, &recording, &difference));
+        }
+    }
+}
