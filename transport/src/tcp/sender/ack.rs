@@ -301,7 +301,7 @@ impl Sender {
         if !outcome.dsack_of_tlp {
             self.rack.on_dsack();
         }
-        self.undo.on_dsack(block, count);
+        self.undo.on_dsack(block, self.repeated_by_us(block, count));
         for seq in block.0.max(self.scoreboard.snd_una())..block.1 {
             let packet = *self.scoreboard.packet(seq);
             if packet.was_retransmitted() && packet.is_sacked() {
@@ -309,6 +309,16 @@ impl Sender {
             }
             self.scoreboard.clear_retransmission(seq);
         }
+    }
+
+    /// Packets of a DSACK block, of `count` packets, that were retransmitted: what is outstanding is known; of what was acknowledged
+    /// before, all are taken for it (Linux `tcp_sacktag_one`, `tcp_check_dsack`). The network may duplicate the others.
+    fn repeated_by_us(&self, block: (u64, u64), count: u32) -> u32 {
+        let una = self.scoreboard.snd_una();
+        if block.1 <= una {
+            return count;
+        }
+        (block.0.max(una)..block.1).filter(|seq| self.scoreboard.packet(*seq).was_retransmitted()).count() as u32
     }
 
     /// Removes what is cumulatively acknowledged (Linux `tcp_clean_rtx_queue`).
