@@ -106,10 +106,10 @@ impl CongestionOps for Dctcp {
         }
     }
 
-    /// A loss halves the window.
+    /// A loss halves the window as it is now, also one that marks are reducing (Linux `dctcp_react_to_loss`).
     fn set_state(&mut self, state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
         if next == CaState::Recovery && state.ca_state != CaState::Recovery {
-            halve(state);
+            state.ssthresh = (state.cwnd / 2).max(2);
         }
     }
 
