@@ -258,8 +258,14 @@ class Mptcp:
 class Quic:
     """The other settings of a multipath QUIC connection."""
 
+    loss_thresholds: LossThresholds | None = None
+    """Thresholds of loss detection: "adaptive" ones grow to the reordering that a path shows, "static" ones stay at
+    3 packets and 9/8 of the RTT. Default: adaptive.
+    """
     streams: int | None = None
     """Streams, over which the data is spread evenly: what is missing of one does not hold up the others. Default: 1."""
+    undo: bool | None = None
+    """Whether a reduction of the window is undone once all the losses that it answered have arrived. Default: true."""
     weights: Sequence[int] | None = None
     """One weight a path, for schedulers that have weights. Default: their rates (weighted), or all 1."""
 
@@ -475,6 +481,9 @@ FlowKind = Literal["tcp", "mptcp", "mpquic", "udp"]
 
 Late = Literal["drop", "deliver"]
 """The treatment of a late packet."""
+
+LossThresholds = Literal["adaptive", "static"]
+"""Packet and time threshold of QUIC's loss detection (RFC 9002, section 6.1)."""
 
 MptcpSendBuffer = Literal["sum", "largest"]
 """An MPTCP connection's send buffer in the upstream stack."""

@@ -30,6 +30,10 @@ pub(crate) struct SenderStatus {
     pub srtt: Span,
     /// Packets.
     pub in_flight: u32,
+    /// QUIC: packets declared lost.
+    pub declared_lost: u64,
+    /// QUIC: of these, packets that arrived after all.
+    pub spurious_losses: u64,
 }
 
 impl SenderStatus {
@@ -39,6 +43,8 @@ impl SenderStatus {
             decision: sender.decision(),
             srtt: sender.srtt(),
             in_flight: sender.in_flight(),
+            declared_lost: 0,
+            spurious_losses: 0,
         }
     }
 }

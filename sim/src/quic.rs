@@ -56,6 +56,7 @@ fn status(path: &PathStatus) -> SenderStatus {
             retransmitted: counters.retransmitted,
             lost: counters.lost,
             recoveries: counters.recoveries,
+            undone: counters.undone,
             timeouts: counters.probe_timeouts,
             ..SenderCounters::default()
         },
@@ -63,5 +64,7 @@ fn status(path: &PathStatus) -> SenderStatus {
         // Before the first sample it is a guess.
         srtt: if path.state == PathState::Up { path.smoothed_rtt } else { Span::ZERO },
         in_flight: path.in_flight,
+        declared_lost: counters.lost,
+        spurious_losses: counters.spurious_losses,
     }
 }

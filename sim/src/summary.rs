@@ -195,6 +195,8 @@ fn quic_flow(quic: &QuicConnection, tcp: &TcpFlow, flow: Flow) -> Flow {
         reinjected_packets: sent.reinjected,
         duplicate_bytes: received.duplicates * u64::from(tcp.mss()),
         redundant_first_packets: received.copies_arrived_first,
+        declared_lost_packets: quic.senders().map(|sender| sender.declared_lost).sum(),
+        spurious_losses: quic.senders().map(|sender| sender.spurious_losses).sum(),
         ..flow
     }
 }
@@ -216,6 +218,8 @@ fn subflows(engine: &Engine, experiment: &Experiment, flow: usize) -> Vec<Subflo
             dropped_packets: *dropped,
             drops_per_s: *dropped as f64 / active_time.as_secs_f64(),
             recoveries: counters.recoveries,
+            declared_lost_packets: sender.declared_lost,
+            spurious_losses: sender.spurious_losses,
             timeouts: counters.timeouts,
             failures,
             rtt_ms: stats.rtt.summary(),

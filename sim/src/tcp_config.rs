@@ -143,7 +143,8 @@ impl TcpConfig {
             }
             MultipathTransport::Quic(options) => {
                 let receiver = self.quic_receiver(paths.len(), options);
-                let sender = quic::Sender::new(self.quic_sender(model, receiver.window), controller, rng, scheduler);
+                let config = self.quic_sender(model, options, receiver.window);
+                let sender = quic::Sender::new(config, controller, rng, scheduler);
                 Connection::Quic(Box::new(QuicConnection::new(sender, quic::Receiver::new(receiver), &paths)))
             }
         }
@@ -159,7 +160,7 @@ impl TcpConfig {
         }
     }
 
-    fn quic_sender(&self, model: &model::Multipath, window: u64) -> quic::ConnectionConfig {
+    fn quic_sender(&self, model: &model::Multipath, options: &model::Quic, window: u64) -> quic::ConnectionConfig {
         let path = |it: &model::Subflow| quic::PathConfig { backup: it.backup, join: it.join, leave: it.leave };
         quic::ConnectionConfig {
             paths: model.subflows.iter().map(path).collect(),
@@ -170,6 +171,8 @@ impl TcpConfig {
             pacing: self.sender.pacing,
             handshake: self.sender.handshake,
             tick: self.sender.tick,
+            adaptive_loss_thresholds: options.adaptive_loss_thresholds,
+            undo: options.undo,
             initial_max_data: window,
         }
     }

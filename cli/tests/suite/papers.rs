@@ -75,6 +75,11 @@ fn luczak_2023_finds_balia_not_first_and_wvegas_not_last() {
     assert_verdict(&claims, "does_not_hold", &fails);
 }
 
+#[test]
+fn quinn_2711_finds_adaptive_loss_detection_several_times_ahead_of_static() {
+    assert_all_hold(&claims("papers/quinn-2711", &[]), 1);
+}
+
 /// Three of the 22 claims are not in the publication's own table.
 #[test]
 fn luczak_2023_has_nineteen_claims_in_its_own_table() {

@@ -385,7 +385,11 @@ impl Generator {
             dss_option_bytes: 24,
         });
         if is_bulk && self.chance(0.4) {
-            multipath.transport = MultipathTransport::Quic(Quic { streams: self.between(1, 8) as u32 });
+            multipath.transport = MultipathTransport::Quic(Quic {
+                streams: self.between(1, 8) as u32,
+                adaptive_loss_thresholds: self.chance(0.5),
+                undo: self.chance(0.5),
+            });
         }
         for subflow in multipath.subflows.iter_mut().skip(1) {
             subflow.backup = self.chance(0.2);

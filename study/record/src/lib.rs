@@ -143,6 +143,12 @@ pub struct Flow {
     pub spurious_recoveries: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// QUIC: data packets that the sender declared lost.
+    #[serde(default)]
+    pub declared_lost_packets: u64,
+    /// QUIC: of these, packets that arrived after all.
+    #[serde(default)]
+    pub spurious_losses: u64,
     /// Time the sender was held back by the receive window, seconds.
     pub receive_window_limited_s: f64,
     /// Time the sender was held back by its send buffer, seconds.
@@ -247,6 +253,12 @@ pub struct Subflow {
     pub drops_per_s: f64,
     /// Episodes of loss recovery.
     pub recoveries: u64,
+    /// QUIC: data packets that the sender declared lost.
+    #[serde(default)]
+    pub declared_lost_packets: u64,
+    /// QUIC: of these, packets that arrived after all.
+    #[serde(default)]
+    pub spurious_losses: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// The number of times that it was considered stale or failed.

@@ -54,6 +54,12 @@ const MPTCP: [Column<Flow>; 5] = [
     ("redundant first", |flow| if is_mptcp(flow) { flow.redundant_first_packets as f64 } else { f64::NAN }),
 ];
 
+/// Shown only if a QUIC sender has declared packets lost.
+const LOSSES: [Column<Flow>; 2] = [
+    ("declared lost", |flow| flow.declared_lost_packets as f64),
+    ("arrived after all", |flow| flow.spurious_losses as f64),
+];
+
 /// Acknowledged data of an MPTCP flow has a protocol delay.
 fn is_mptcp(flow: &Flow) -> bool {
     flow.protocol_delay_ms.max > 0.0
@@ -137,6 +143,7 @@ pub(crate) fn summary_tables(study: &Study<'_>, max_rows: usize) -> Vec<SummaryT
     flow_columns.extend(REQUESTS.iter().filter(|_| has(|flow| flow.requests > 0)));
     flow_columns.extend(VIDEO.iter().filter(|_| has(|flow| flow.frames > 0)));
     flow_columns.extend(MPTCP.iter().filter(|_| has(is_mptcp)));
+    flow_columns.extend(LOSSES.iter().filter(|_| has(|flow| flow.declared_lost_packets > 0)));
     let study = (study, max_rows);
     let subflow_names = |subflow: &Subflow| vec![subflow.flow.clone(), subflow.path.clone()];
     let path_names = |path: &Path| vec![path.name.clone()];

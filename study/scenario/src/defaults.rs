@@ -1,6 +1,6 @@
 //! The defaults of keys for the JSON Schema, from the constants that resolving uses.
 
-use crate::model::{Host, Relay, Ropewalk};
+use crate::model::{Host, Quic, Relay, Ropewalk};
 use crate::resolve::{multipath, network, traffic, tunnel, video};
 use link::{
     CakeConfig, CoDelConfig, DualPi2Config, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline, QueueLimit,
@@ -41,7 +41,9 @@ pub(crate) fn fixed() -> Vec<KeyDefault> {
     entries.extend([("flow", "start", json!("0s")), ("flow", "start_within", json!("0s"))]);
     entries.extend([("flow", "congestion", json!(traffic::CONGESTION)), ("subflow", "join", json!("0s"))]);
     entries.extend([("requests", "think", json!("0s")), ("mptcp", "stack", json!("upstream"))]);
-    entries.push(("quic", "streams", json!(multipath::STREAMS)));
+    let quic = Quic::default();
+    entries.extend([("quic", "streams", json!(quic.streams)), ("quic", "undo", json!(quic.undo))]);
+    entries.push(("quic", "loss_thresholds", json!("adaptive")));
     entries.extend([("video", "fps", json!(video::FPS)), ("video", "intra", json!(video::INTRA))]);
     entries.extend(["variation", "group_variation"].map(|key| ("video", key, json!(video::VARIATION))));
     let times = [("startup", video::STARTUP), ("ahead", video::AHEAD), ("latency", video::LATENCY)];

@@ -173,6 +173,16 @@ pub struct Mptcp {
 pub struct Quic {
     /// Streams, over which the data is spread evenly.
     pub streams: u32,
+    /// Whether the thresholds of loss detection grow to the reordering that a path shows.
+    pub adaptive_loss_thresholds: bool,
+    /// Whether a reduction of the window is undone once all the losses that it answered have arrived.
+    pub undo: bool,
+}
+
+impl Default for Quic {
+    fn default() -> Self {
+        Self { streams: 1, adaptive_loss_thresholds: true, undo: true }
+    }
 }
 
 impl Multipath {

@@ -89,6 +89,8 @@ impl Row for Flow {
         visitor.visit_u64("reinjected_packets", &mut self.reinjected_packets);
         visitor.visit_u64("duplicate_bytes", &mut self.duplicate_bytes);
         visitor.visit_u64("redundant_first_packets", &mut self.redundant_first_packets);
+        visitor.visit_u64("declared_lost_packets", &mut self.declared_lost_packets);
+        visitor.visit_u64("spurious_losses", &mut self.spurious_losses);
     }
 }
 
@@ -115,6 +117,8 @@ impl Row for Subflow {
         visitor.visit_u64("failures", &mut self.failures);
         visit_summary!("rtt_ms", &mut self.rtt_ms, visitor);
         visit_summary!("srtt_ms", &mut self.srtt_ms, visitor);
+        visitor.visit_u64("declared_lost_packets", &mut self.declared_lost_packets);
+        visitor.visit_u64("spurious_losses", &mut self.spurious_losses);
     }
 }
 

@@ -346,6 +346,12 @@ impl PathSender {
         self.notify(now, &PathEvent::Recovered { to_ssthresh }, controller);
     }
 
+    /// Undoes a reduction whose losses were spurious: back to Open. Losses from packet `high_seq` on begin another.
+    pub fn undo_reduction(&mut self, now: Instant, high_seq: u64, controller: &mut ControllerHandle) {
+        (self.ca_state, self.high_seq) = (CaState::Open, high_seq);
+        self.notify(now, &PathEvent::SpuriousLoss, controller);
+    }
+
     /// Ends the state Loss: back to Open.
     pub fn leave_loss(&mut self) {
         self.ca_state = CaState::Open;

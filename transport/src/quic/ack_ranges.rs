@@ -2,33 +2,54 @@
 
 use std::collections::VecDeque;
 
-/// Most ranges of an acknowledgement, and most that a receiver remembers: it may limit them (RFC 9000, section 13.2.3).
-pub const MAX_ACK_RANGES: usize = 10;
+/// Most ranges of an acknowledgement (RFC 9000, section 13.2.3). quinn and quic-go have 64, quiche 68.
+pub const MAX_ACK_RANGES: usize = 64;
+/// Most ranges that a receiver remembers, so that what fills a gap late is still acknowledged.
+const MAX_REMEMBERED_RANGES: usize = 1024;
 
-/// The ranges of an acknowledgement, the one with the largest packet number first.
+/// Numbers of 4 bits that hold the ranges.
+const DIGITS: usize = 128;
+const DIGITS_OF_WORD: usize = 16;
+
+/// The ranges of an acknowledgement, the one with the largest packet number first. They are stored as the frame has them
+/// (RFC 9000, section 19.3.1), as gaps and lengths, so that a packet of the simulator stays small: each number takes as many
+/// digits of 3 bits as it needs, and a fourth bit of a digit is set if another one follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckRanges {
     largest: u64,
-    /// Distances below the largest: the last and the first packet number of each range.
-    ends: [u16; MAX_ACK_RANGES],
-    starts: [u16; MAX_ACK_RANGES],
+    smallest: u64,
+    digits: [u64; DIGITS / DIGITS_OF_WORD],
+    used: u8,
     count: u8,
 }
 
 impl AckRanges {
-    /// Adds the next lower range of packet numbers, both ends included. What does not fit is left out, as are packet
-    /// numbers 65 536 and more below the largest.
+    /// Adds the next lower range of packet numbers, both ends included, with a packet missing between at least. The first
+    /// range that does not fit is left out, and all lower ones.
     pub fn push(&mut self, start: u64, end: u64) {
-        if self.count == 0 {
-            self.largest = end;
+        let gap = if self.is_empty() { None } else { Some(self.smallest - end - 2) };
+        let numbers = gap.into_iter().chain([end - start]);
+        let needed: usize = numbers.clone().map(digits_of).sum();
+        if self.len() == MAX_ACK_RANGES || usize::from(self.used) + needed > DIGITS {
+            self.used = DIGITS as u8;
+            return;
         }
-        let index = usize::from(self.count);
-        if let Ok(end) = u16::try_from(self.largest - end)
-            && index < MAX_ACK_RANGES
-        {
-            let start = u16::try_from(self.largest - start).unwrap_or(u16::MAX);
-            (self.ends[index], self.starts[index]) = (end, start);
-            self.count += 1;
+        numbers.for_each(|number| self.write(number));
+        self.largest = if self.is_empty() { end } else { self.largest };
+        self.smallest = start;
+        self.count += 1;
+    }
+
+    fn write(&mut self, mut number: u64) {
+        loop {
+            let (digit, rest) = (number & 7, number >> 3);
+            let (word, shift) = place(self.used);
+            self.digits[word] |= (digit | u64::from(rest > 0) << 3) << shift;
+            self.used += 1;
+            if rest == 0 {
+                return;
+            }
+            number = rest;
         }
     }
 
@@ -52,25 +73,56 @@ impl AckRanges {
 
     /// The ranges `(first, last)`, from the largest down.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let Self { largest, ends, starts, .. } = *self;
-        let ranges = starts.into_iter().zip(ends).take(self.len());
-        ranges.map(move |(start, end)| (largest - u64::from(start), largest - u64::from(end)))
+        let mut numbers = self.numbers();
+        let mut end = self.largest;
+        (0..self.len()).map(move |index| {
+            if index > 0 {
+                end -= numbers.next().expect("a gap before each further range") + 2;
+            }
+            let range = (end - numbers.next().expect("each range has a length"), end);
+            end = range.0;
+            range
+        })
     }
 
     /// Packets of the first range.
     pub(super) fn first_length(&self) -> u64 {
-        u64::from(self.starts[0]) + 1
+        self.numbers().next().map_or(0, |length| length + 1)
     }
 
     /// Gap and ACK Range Length of every further range as the frame has them (RFC 9000, section 19.3.1): the packets
     /// between two ranges, and of the range, each less one.
     pub(super) fn gaps_and_lengths(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let Self { ends, starts, .. } = *self;
-        (1..self.len()).map(move |index| {
-            let gap = ends[index] - starts[index - 1] - 2;
-            (u64::from(gap), u64::from(starts[index] - ends[index]))
+        let mut numbers = self.numbers().skip(1);
+        std::iter::from_fn(move || Some((numbers.next()?, numbers.next()?))).take(self.len().saturating_sub(1))
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        let Self { digits, used, .. } = *self;
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let (mut number, mut bits) = (0, 0);
+            while next < used {
+                let (word, shift) = place(next);
+                let digit = digits[word] >> shift;
+                (number, bits, next) = (number | (digit & 7) << bits, bits + 3, next + 1);
+                if digit & 8 == 0 {
+                    return Some(number);
+                }
+            }
+            None
         })
     }
+}
+
+/// Word and shift of a digit.
+fn place(digit: u8) -> (usize, u32) {
+    (usize::from(digit) / DIGITS_OF_WORD, u32::from(digit) % DIGITS_OF_WORD as u32 * 4)
+}
+
+/// Digits that a number takes.
+fn digits_of(number: u64) -> usize {
+    (64 - number.leading_zeros()).div_ceil(3).max(1) as usize
 }
 
 /// The packet numbers that a receiver has got: the highest ranges, of which none touches another.
@@ -80,6 +132,8 @@ pub(super) struct ReceivedRanges {
     ranges: VecDeque<(u64, u64)>,
     /// Everything below was received or is forgotten.
     floor: u64,
+    /// The packet number received last.
+    latest: u64,
 }
 
 impl ReceivedRanges {
@@ -93,6 +147,7 @@ impl ReceivedRanges {
         if number < self.floor {
             return false;
         }
+        self.latest = number;
         // The first range that does not lie wholly above the number.
         let index = self.ranges.partition_point(|range| range.0 > number);
         let touches_upper = index > 0 && self.ranges[index - 1].0 == number + 1;
@@ -108,7 +163,7 @@ impl ReceivedRanges {
             (_, false, true) => self.ranges[index].1 = number,
             (_, false, false) => self.ranges.insert(index, (number, number)),
         }
-        if self.ranges.len() > MAX_ACK_RANGES
+        if self.ranges.len() > MAX_REMEMBERED_RANGES
             && let Some(lowest) = self.ranges.pop_back()
         {
             self.floor = lowest.1 + 1;
@@ -116,10 +171,20 @@ impl ReceivedRanges {
         true
     }
 
-    /// The ranges as an acknowledgement has them.
+    /// The ranges as an acknowledgement has them: the highest, with that of the packet received last (RFC 9000, section
+    /// 13.2.3: an acknowledgement should have the most recently received packets). Where that one is too low, it and those
+    /// below take half of the places.
     pub(super) fn ack_ranges(&self) -> AckRanges {
+        let latest = self.ranges.partition_point(|range| range.0 > self.latest);
+        let highest = if latest < MAX_ACK_RANGES / 2 { MAX_ACK_RANGES } else { MAX_ACK_RANGES / 2 };
+        let lower = self.ranges.iter().skip(latest.max(highest));
         let mut ranges = AckRanges::default();
-        self.ranges.iter().for_each(|range| ranges.push(range.0, range.1));
+        self.ranges
+            .iter()
+            .take(highest)
+            .chain(lower)
+            .take(MAX_ACK_RANGES)
+            .for_each(|range| ranges.push(range.0, range.1));
         ranges
     }
 }
@@ -169,11 +234,44 @@ mod tests {
     }
 
     #[test]
+    fn ranges_of_any_size_are_read_as_they_were_written_as_far_as_they_fit() {
+        let mut rng = units::RngStream::named(1, "digits");
+        for _ in 0..200 {
+            let (mut ranges, mut written, mut next) = (AckRanges::default(), Vec::new(), u64::MAX);
+            let bits = 1 + rng.below(58);
+            while let Some(end) = next.checked_sub(rng.below(1 << bits)) {
+                let start = end.saturating_sub(rng.below(1 << bits));
+                ranges.push(start, end);
+                written.push((start, end));
+                let Some(below) = start.checked_sub(2) else { break };
+                if written.len() > MAX_ACK_RANGES {
+                    break;
+                }
+                next = below;
+            }
+            let read: Vec<_> = ranges.iter().collect();
+            assert_eq!(read, written[..read.len()]);
+            assert!(read.len() == written.len() || read.len() >= DIGITS / 2 / bits.div_ceil(3) as usize);
+        }
+    }
+
+    /// RFC 9000, section 13.2.3.
+    #[test]
+    fn an_acknowledgement_has_the_largest_and_the_latest_packet_however_many_ranges_are_between() {
+        let mut received = ReceivedRanges::default();
+        (0..500).for_each(|number| assert!(received.insert(2 * number)));
+        assert!(received.insert(401));
+        let ranges: Vec<_> = received.ack_ranges().iter().collect();
+        assert_eq!((ranges[0], ranges[32], ranges.len()), ((998, 998), (400, 402), MAX_ACK_RANGES - 1));
+    }
+
+    #[test]
     fn the_lowest_ranges_are_forgotten() {
         let mut received = ReceivedRanges::default();
-        (0..20).for_each(|number| assert!(received.insert(2 * number)));
-        assert_eq!(received.ack_ranges().len(), MAX_ACK_RANGES);
+        (0..1100).for_each(|number| assert!(received.insert(2 * number)));
+        assert_eq!((received.ack_ranges().len(), received.ranges.len()), (MAX_ACK_RANGES, MAX_REMEMBERED_RANGES));
         assert!(!received.insert(3), "too old to tell");
-        assert_eq!(received.largest(), Some(38));
+        assert!(received.insert(999), "below what the acknowledgement has");
+        assert_eq!(received.largest(), Some(2198));
     }
 }

@@ -73,10 +73,10 @@ impl RttEstimator {
         self.first_sample
     }
 
-    /// Time threshold of loss detection (RFC 9002, section 6.1.2): 9/8 of the greater of smoothed and latest RTT.
+    /// Time threshold of loss detection (RFC 9002, section 6.1.2): `eighths` of the greater of smoothed and latest RTT.
     #[must_use]
-    pub fn loss_delay(&self) -> Span {
-        Span(self.smoothed_rtt.max(self.latest_rtt).0 / 8 * 9).max(GRANULARITY)
+    pub fn loss_delay(&self, eighths: u64) -> Span {
+        (self.smoothed_rtt.max(self.latest_rtt) / 8 * eighths).max(GRANULARITY)
     }
 
     /// Probe timeout after `pto_count` in a row (RFC 9002, section 6.2.1).
@@ -145,11 +145,11 @@ mod tests {
     fn the_time_threshold_is_nine_eighths_of_the_greater_rtt_and_a_millisecond_at_least() {
         let mut rtt = RttEstimator::default();
         rtt.update(Instant::ZERO, ms(80), ms(0));
-        assert_eq!(rtt.loss_delay(), ms(90));
+        assert_eq!(rtt.loss_delay(9), ms(90));
         rtt.update(Instant::ZERO, ms(160), ms(0));
-        assert_eq!(rtt.loss_delay(), ms(180), "the latest is greater than the smoothed");
+        assert_eq!(rtt.loss_delay(9), ms(180), "the latest is greater than the smoothed");
         let mut short = RttEstimator::default();
         short.update(Instant::ZERO, Span::from_micros(100), ms(0));
-        assert_eq!(short.loss_delay(), ms(1));
+        assert_eq!(short.loss_delay(9), ms(1));
     }
 }

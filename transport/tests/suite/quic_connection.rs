@@ -46,6 +46,8 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
         pacing: false,
         handshake: true,
         tick: Span::from_millis(4),
+        adaptive_loss_thresholds: true,
+        undo: true,
         initial_max_data: options.window,
     };
     let entry = control::registry::find(options.congestion).expect("registered");

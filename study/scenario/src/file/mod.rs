@@ -17,7 +17,7 @@ pub(crate) use host::{Host, LossRecovery, MptcpSendBuffer, Profile};
 pub(crate) use mptcp::{Mptcp, MptcpStack, Subflow};
 pub(crate) use pipe::{Grants, Handover, Policer, RateWalk, Slot, TraceOffset};
 pub(crate) use queue::{Discipline, Queue};
-pub(crate) use quic::Quic;
+pub(crate) use quic::{LossThresholds, Quic};
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Jitter, Loss, Reorder};
 pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel};

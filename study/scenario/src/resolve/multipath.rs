@@ -2,7 +2,7 @@
 
 use super::checks::{algorithm, find, parse_bytes};
 use crate::file;
-use crate::file::{Kind, MptcpStack, Subflow};
+use crate::file::{Kind, LossThresholds, MptcpStack, Subflow};
 use crate::files::Files;
 use crate::model::{self, AlgorithmChoice, Multipath, MultipathTransport, Path};
 use parse::{Diagnostic, Size, Spanned};
@@ -16,8 +16,6 @@ pub(crate) const OUT_OF_TREE_SCHEDULER: &str = "minrtt";
 /// and a checksum.
 pub(crate) const UPSTREAM_DSS_OPTION_BYTES: u32 = 24;
 pub(crate) const OUT_OF_TREE_DSS_OPTION_BYTES: u32 = 20;
-/// Streams of a connection by default.
-pub(crate) const STREAMS: u32 = 1;
 /// The maximum number of subflows of a connection.
 const MAX_SUBFLOWS: usize = 32;
 
@@ -51,12 +49,17 @@ pub(super) fn mptcp(table: &file::Flow, paths: &[Path], files: &mut Files) -> Re
 pub(super) fn quic(table: &file::Flow, paths: &[Path], files: &mut Files) -> Result<Multipath, Diagnostic> {
     let subflows = subflows(table, paths)?;
     let keys = table.quic.as_ref().map(|quic| quic.get().clone()).unwrap_or_default();
-    let streams = keys.streams.as_ref().map_or(Ok(STREAMS), streams)?;
+    let defaults = model::Quic::default();
+    let quic = model::Quic {
+        streams: keys.streams.as_ref().map_or(Ok(defaults.streams), streams)?,
+        adaptive_loss_thresholds: keys.loss_thresholds.unwrap_or_default() == LossThresholds::Adaptive,
+        undo: keys.undo.unwrap_or(defaults.undo),
+    };
     Ok(Multipath {
         scheduler: algorithm(table.scheduler.as_ref(), AlgorithmChoice::from(QUIC_SCHEDULER), files)?,
         weights: weights(keys.weights.as_ref(), subflows.len())?,
         subflows,
-        transport: MultipathTransport::Quic(model::Quic { streams }),
+        transport: MultipathTransport::Quic(quic),
     })
 }
 

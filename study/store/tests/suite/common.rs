@@ -65,16 +65,14 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         reinjected_packets: 9,
         duplicate_bytes: 10,
         redundant_first_packets: 11,
+        declared_lost_packets: 17,
+        spurious_losses: 18,
     };
     let subflow = Subflow { flow: "one".to_owned(), path: "lte".to_owned(), srtt_ms: summary, ..Subflow::default() };
     let path = Path { name: "upper \"1\"\n".to_owned(), dropped_packets: 7, utilisation: x.ln(), ..Path::default() };
     let tunnel = Tunnel { reorder_buffered_packets: 1 << 40, reorder_delay_ms: summary, ..Tunnel::default() };
-    let mut parameters = BTreeMap::from([("delay".to_owned(), format!("{cell}ms"))]);
-    if cell % 2 == 1 {
-        parameters.insert("only odd cells".to_owned(), String::new());
-    }
     Run {
-        parameters,
+        parameters: parameters(cell),
         seed,
         digest: format!("{cell:08x}{seed:08x}"),
         duration_s: x,
@@ -92,6 +90,14 @@ pub(crate) fn run(cell: usize, seed: u64) -> Run {
         series: series(cell, x),
         work: Work { data_packet_hops: 1, packet_hops: 2, delivered_data_packets: 3, events: u64::MAX - seed },
     }
+}
+
+fn parameters(cell: usize) -> BTreeMap<String, String> {
+    let mut parameters = BTreeMap::from([("delay".to_owned(), format!("{cell}ms"))]);
+    if cell % 2 == 1 {
+        parameters.insert("only odd cells".to_owned(), String::new());
+    }
+    parameters
 }
 
 fn series(cell: usize, x: f64) -> Vec<Series> {

@@ -1,10 +1,13 @@
 //! The sender. One input, then poll until [`Output::WaitUntil`].
 //!
 //! Files: `send_queue` (the data of all streams), `sent_packets` (a path's packet-number space), `path` (a path with its
-//! timers), `scheduling` (which chunk goes on which path), `membership` (paths are opened and abandoned).
+//! timers), `loss_thresholds` and `recovery_period` (when a packet is lost, and what a false loss undoes), `scheduling`
+//! (which chunk goes on which path), `membership` (paths are opened and abandoned).
 
+mod loss_thresholds;
 mod membership;
 mod path;
+mod recovery_period;
 mod scheduling;
 mod send_queue;
 mod sent_packets;
@@ -41,6 +44,11 @@ pub struct ConnectionConfig {
     pub handshake: bool,
     /// Tick of the host's clock, for algorithms that count in it.
     pub tick: Span,
+    /// Whether the thresholds of loss detection grow to the reordering that a path shows (RFC 9002, sections 6.1.1 and
+    /// 6.1.2).
+    pub adaptive_loss_thresholds: bool,
+    /// Whether a reduction is undone once all the losses that it answered have arrived.
+    pub undo: bool,
     /// The peer's `initial_max_data` (RFC 9000, section 18.2), chunks.
     pub initial_max_data: u64,
 }

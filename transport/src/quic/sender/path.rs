@@ -42,6 +42,8 @@ pub struct PathCounters {
     pub spurious_losses: u64,
     /// Recovery periods, those begun by a mark included.
     pub recoveries: u64,
+    /// Recovery periods undone.
+    pub undone: u64,
     /// Probe timeouts.
     pub probe_timeouts: u64,
     /// Persistent congestions.
@@ -92,6 +94,7 @@ pub(super) struct Path {
     full_packet_bytes: u32,
     chunk_bytes: u32,
     is_always_paced: bool,
+    undoes: bool,
 }
 
 impl Path {
@@ -101,7 +104,7 @@ impl Path {
             config,
             state: PathState::Waiting,
             sender: PathSender::new(PathId(index as u16), connection.initial_window, rtt.pto(0)),
-            sent: SentPackets::new(),
+            sent: SentPackets::new(connection.adaptive_loss_thresholds),
             rtt,
             waiting: VecDeque::new(),
             pto_count: 0,
@@ -117,6 +120,7 @@ impl Path {
             full_packet_bytes: connection.packet_bytes,
             chunk_bytes: connection.chunk_bytes,
             is_always_paced: connection.pacing,
+            undoes: connection.undo,
         }
     }
 
@@ -252,13 +256,14 @@ impl Path {
         if outcomes.acked_packets > 0 {
             (self.pto_count, self.probes_due, self.is_suspect) = (0, 0, false);
         }
-        if outcomes.acked_packets > 0 || outcomes.lost_packets > 0 {
+        if outcomes.acked_packets > 0 || outcomes.lost_packets > 0 || outcomes.spurious_losses > 0 {
             self.finish_ack(now, &prior, outcomes, controller);
         }
         true
     }
 
-    /// Notifies the controller: progress, the end of a recovery period, congestion, persistent congestion, the sample.
+    /// Notifies the controller: progress, the undo or the end of a recovery period, congestion, persistent congestion, the
+    /// sample.
     fn finish_ack(
         &mut self,
         now: Instant,
@@ -268,10 +273,17 @@ impl Path {
     ) {
         self.counters.lost += u64::from(outcomes.lost_packets);
         let outstanding = self.sent.outstanding();
-        let recovery_end = self.sender.high_seq();
         if outcomes.lost_packets > 0 || outcomes.acked.marked > 0 || self.sender.ca_state() != CaState::Open {
             self.sender.report_progress(now, prior, &outcomes.acked, &outstanding, controller);
         }
+        if outcomes.acked.marked > 0 {
+            self.sent.period.keep();
+        }
+        if let Some(first) = self.sent.period.take_spurious() {
+            self.counters.undone += 1;
+            self.sender.undo_reduction(now, first, controller);
+        }
+        let recovery_end = self.sender.high_seq();
         // RFC 9002, section 7.3.2: the period ends when a packet that was sent in it is acknowledged.
         if outcomes.largest_acked >= Some(recovery_end) {
             match self.sender.ca_state() {
@@ -291,6 +303,7 @@ impl Path {
         if outcomes.is_persistent {
             self.counters.persistent_congestions += 1;
             self.sender.enter_loss(now, !has_new_loss, &outstanding, controller);
+            self.sent.period.begin(self.sender.high_seq(), false);
         }
         let acked = &mut outcomes.acked;
         acked.pkts_acked = self.sender.delivered_since(prior);
@@ -311,6 +324,7 @@ impl Path {
     fn enter(&mut self, now: Instant, cause: Cause, by_timer: bool, state: CaState, controller: &mut ControllerHandle) {
         self.counters.recoveries += 1;
         self.sender.enter_reduction(now, cause, by_timer, state, &self.sent.outstanding(), controller);
+        self.sent.period.begin(self.sender.high_seq(), self.undoes && cause == Cause::Loss);
     }
 
     /// Expiry of the probe timer (RFC 9002, section 6.2.1): not while the loss timer runs.

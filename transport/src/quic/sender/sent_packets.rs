@@ -5,13 +5,12 @@
 //! section 13.3).
 
 use super::super::{PathAck, RttEstimator};
+use super::loss_thresholds::LossThresholds;
+use super::recovery_period::RecoveryPeriod;
 use crate::path::{AckedPackets, Outstanding, PathSender};
 use crate::recovery::SendSnapshot;
 use std::collections::VecDeque;
 use units::{Instant, Span};
-
-/// Packet threshold (RFC 9002, section 6.1.1: `kPacketThreshold`).
-const PACKET_THRESHOLD: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -65,7 +64,7 @@ impl PacketOutcomes {
 }
 
 /// The packets of a path, by packet number.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct SentPackets {
     /// Number of the first packet in `packets`.
     base: u64,
@@ -79,11 +78,25 @@ pub(super) struct SentPackets {
     /// When a packet was last sent, or newly acknowledged: from then the probe timeout counts.
     latest_activity: Instant,
     ce_count: u32,
+    thresholds: LossThresholds,
+    /// The losses that the latest reduction of the window answered.
+    pub(super) period: RecoveryPeriod,
 }
 
 impl SentPackets {
-    pub(super) fn new() -> Self {
-        Self { loss_time: Instant::NEVER, ..Self::default() }
+    pub(super) fn new(adapts_thresholds: bool) -> Self {
+        Self {
+            base: 0,
+            packets: VecDeque::new(),
+            oldest_in_flight: 0,
+            in_flight: 0,
+            largest_acked: None,
+            loss_time: Instant::NEVER,
+            latest_activity: Instant::ZERO,
+            ce_count: 0,
+            thresholds: LossThresholds::new(adapts_thresholds),
+            period: RecoveryPeriod::default(),
+        }
     }
 
     /// The next packet number.
@@ -144,7 +157,7 @@ impl SentPackets {
                 break;
             }
             for number in (start.max(self.base)..=end).rev() {
-                self.on_acked(number, sender, outcomes);
+                self.on_acked(now, number, rtt, sender, outcomes);
             }
         }
         let has_new_largest = self.largest_acked < Some(largest);
@@ -174,7 +187,14 @@ impl SentPackets {
         true
     }
 
-    fn on_acked(&mut self, number: u64, sender: &mut PathSender, outcomes: &mut PacketOutcomes) {
+    fn on_acked(
+        &mut self,
+        now: Instant,
+        number: u64,
+        rtt: &RttEstimator,
+        sender: &mut PathSender,
+        outcomes: &mut PacketOutcomes,
+    ) {
         let packet = &mut self.packets[(number - self.base) as usize];
         match packet.state {
             State::Acked => return,
@@ -182,10 +202,16 @@ impl SentPackets {
                 self.in_flight -= 1;
                 outcomes.acked_packets += 1;
                 outcomes.largest_acked = outcomes.largest_acked.max(Some(number));
-                sender.on_delivered(&mut outcomes.acked.rate_sample, number, packet.sent, 1, &packet.snapshot);
             }
-            State::Lost { .. } => outcomes.spurious_losses += 1,
+            State::Lost { .. } => {
+                outcomes.spurious_losses += 1;
+                self.period.on_arrived(number);
+                let displacement = self.largest_acked.map_or(0, |largest| largest.saturating_sub(number));
+                self.thresholds.on_spurious_loss(displacement, now.since(packet.sent), rtt);
+            }
         }
+        // A late packet is delivered as any other: without it the delivery rate would be too low (Linux counts it, too).
+        sender.on_delivered(&mut outcomes.acked.rate_sample, number, packet.sent, 1, &packet.snapshot);
         packet.state = State::Acked;
         outcomes.acked_chunks.extend(packet.chunk);
     }
@@ -216,7 +242,7 @@ impl SentPackets {
     ) {
         self.loss_time = Instant::NEVER;
         let Some(largest) = self.largest_acked else { return };
-        let (loss_delay, duration) = (rtt.loss_delay(), rtt.persistent_congestion_duration());
+        let (loss_delay, duration) = (self.thresholds.loss_delay(rtt), rtt.persistent_congestion_duration());
         let mut first_lost: Option<Instant> = None;
         for number in self.oldest_in_flight..largest {
             let packet = &mut self.packets[(number - self.base) as usize];
@@ -229,11 +255,12 @@ impl SentPackets {
                 State::Lost { .. } => continue,
             }
             let deadline = packet.sent + loss_delay;
-            if number + PACKET_THRESHOLD > largest && deadline > now {
+            if number + self.thresholds.packets() > largest && deadline > now {
                 self.loss_time = deadline;
                 break;
             }
             packet.state = State::Lost { since: now };
+            self.period.on_lost(number);
             self.in_flight -= 1;
             outcomes.lost_packets += 1;
             outcomes.lost_chunks.extend(packet.chunk.filter(|_| !packet.is_given_up));

@@ -17,6 +17,8 @@ fn sender(paths: usize, chunks: u64) -> Sender {
         pacing: false,
         handshake: true,
         tick: Span::from_millis(1),
+        adaptive_loss_thresholds: true,
+        undo: true,
         initial_max_data: 1000,
     };
     let controller = control::registry::find("reno").expect("registered").controller(&BTreeMap::new());
@@ -182,4 +184,41 @@ fn losses_of_one_period_reduce_the_window_once() {
     reply(&mut sender, ms(60), 0, ack(0, &[(5, 10), (3, 3)]));
     assert_eq!(sender.paths[0].sender.ca_state(), control::CaState::Open);
     assert_eq!(sender.paths().next().expect("a path").decision.cwnd, 5, "packet 10 was sent in the period");
+}
+
+/// A sender of one path with ten packets in flight, three of them declared lost; and those that are.
+fn sender_with_three_losses() -> Sender {
+    let mut sender = sender(1, 1000);
+    poll(&mut sender, ms(0));
+    reply(&mut sender, ms(20), 0, ReplyContent::Handshake { number: 0 });
+    reply(&mut sender, ms(40), 0, ack(0, &[(5, 5)]));
+    let status = sender.paths().next().expect("a path");
+    assert_eq!((status.counters.lost, status.counters.recoveries), (3, 1), "0, 1 and 2; 3 and 4 are two older");
+    sender
+}
+
+#[test]
+fn a_reduction_is_undone_when_all_that_was_declared_lost_has_arrived() {
+    let mut sender = sender_with_three_losses();
+    reply(&mut sender, ms(41), 0, ack(0, &[(5, 5), (0, 1)]));
+    let status = sender.paths().next().expect("a path");
+    assert_eq!((status.counters.undone, status.counters.spurious_losses), (0, 2));
+    assert_eq!(status.decision.ssthresh, 5, "Reno halves ten packets");
+    reply(&mut sender, ms(42), 0, ack(0, &[(5, 5), (0, 2)]));
+    let status = sender.paths().next().expect("a path");
+    assert_eq!((status.counters.undone, status.counters.spurious_losses), (1, 3));
+    assert!(status.decision.cwnd >= 10 && status.decision.ssthresh >= 1000, "{:?}", status.decision);
+}
+
+/// A mark is congestion, whatever becomes of the losses beside it.
+#[test]
+fn a_reduction_is_not_undone_when_a_packet_of_it_was_marked() {
+    let mut sender = sender_with_three_losses();
+    let mut content = ack(0, &[(6, 6), (0, 2)]);
+    let ReplyContent::Ack(marked) = &mut content else { panic!("an acknowledgement") };
+    marked.ce_count = 1;
+    reply(&mut sender, ms(41), 0, content);
+    let status = sender.paths().next().expect("a path");
+    assert_eq!((status.counters.undone, status.counters.spurious_losses), (0, 3));
+    assert_eq!(status.decision.ssthresh, 5);
 }

@@ -25,7 +25,7 @@ impl Space {
         let mut rtt = RttEstimator::default();
         rtt.update(Instant::ZERO, Span::from_millis(100), Span::ZERO);
         Self {
-            sent: SentPackets::new(),
+            sent: SentPackets::new(true),
             rtt,
             sender: PathSender::new(PathId(0), 10, Span::from_secs(1)),
             outcomes: PacketOutcomes::default(),
@@ -113,7 +113,7 @@ fn a_packet_that_was_only_late_is_found_spurious_within_a_probe_timeout() {
     // After it the packet is forgotten.
     (0..5).for_each(|_| space.send_at(ms(2000)));
     space.ack(ms(2100), &[(9, 9), (2, 4)]);
-    assert_eq!(space.ack(ms(2101), &[(2, 9), (1, 1)]).0, [5, 6, 7, 8]);
+    assert_eq!(space.ack(ms(2101), &[(1, 9)]).0, [5, 6, 7, 8]);
 }
 
 #[test]
@@ -142,4 +142,24 @@ fn an_overtaken_acknowledgement_gives_no_sample_and_no_marks() {
     assert_eq!((space.outcomes.acked.marked, space.outcomes.acked.rtt), (1, Some(Span::from_millis(108))));
     assert_eq!(space.ack(ms(1111), &[(1, 1)]), (vec![1], vec![]));
     assert_eq!((space.outcomes.acked.marked, space.outcomes.acked.rtt), (0, None));
+}
+
+/// RFC 9002, section 6.1.1: the threshold may grow to the reordering that was observed.
+#[test]
+fn after_a_spurious_loss_the_packet_threshold_covers_what_was_reordered() {
+    let mut space = Space::new();
+    (0..12).for_each(|_| space.send_at(ms(1000)));
+    assert_eq!(space.ack(ms(1100), &[(4, 4)]).1, [0, 1]);
+    assert_eq!(space.ack(ms(1101), &[(4, 4), (0, 1)]), (vec![0, 1], vec![]), "0 was displaced by four packets");
+    assert_eq!(space.ack(ms(1102), &[(6, 6), (4, 4), (0, 1)]).1, Vec::<u64>::new(), "2 is displaced by four too");
+    assert_eq!(space.ack(ms(1103), &[(7, 7), (4, 4), (0, 1)]).1, [2], "and now by five");
+}
+
+#[test]
+fn a_late_packet_counts_as_delivered() {
+    let mut space = Space::new();
+    (0..5).for_each(|_| space.send_at(ms(1000)));
+    space.ack(ms(1100), &[(4, 4)]);
+    space.ack(ms(1101), &[(4, 4), (0, 1)]);
+    assert_eq!(space.sender.delivered(), 3);
 }
