@@ -219,6 +219,7 @@ impl<P: Packet> Pipe<P> {
     /// Changes the rate, also of a link that had a trace, grants or no limit. The packet in transmission keeps the old
     /// rate. Which waiting packets will be lost, on the wire or at a full delay stage, does not change.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.settle_busy_time(now);
         match &mut self.queue {
             Queue::EnqueueAqm(queue) => queue.set_rate(now, rate, &mut self.egress),
             Queue::DequeueAqm(queue) => queue.set_rate(now, rate, &mut self.egress),
@@ -230,11 +231,21 @@ impl<P: Packet> Pipe<P> {
     /// the others wait, and arriving ones join them as long as the queue has room.
     pub fn pause(&mut self, now: Instant, until: Instant) {
         let until = until + Span(1);
+        self.settle_busy_time(now);
         match &mut self.queue {
             Queue::EnqueueAqm(queue) => queue.pause(now, until, &mut self.egress),
             Queue::DequeueAqm(queue) => queue.pause(now, until, &mut self.egress),
         }
         self.find_plain();
+    }
+
+    /// Busy time at a trace's mean rate becomes time: the share of what the trace could carry until now that did leave.
+    fn settle_busy_time(&mut self, now: Instant) {
+        let full = self.egress.transmitter.full_busy_time(now).0.max(1);
+        let busy = self.busy_time(now).0;
+        let elapsed = now.since(Instant::ZERO).0;
+        let time = u128::from(busy.min(full)) * u128::from(elapsed) / u128::from(full);
+        self.egress.counters.busy_ns = self.egress.counters.busy_ns - busy + time as u64;
     }
 
     /// Changes the propagation delay of packets that have not left the transmitter yet. Packets stay in order.

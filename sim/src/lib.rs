@@ -9,6 +9,7 @@
 //!   `tcp_config`: their configuration; `application`: what runs on TCP.
 //! - `tunnel`: MPT's tunnel; `ropewalk`: Ropewalk's own; `event_loop`: how its daemon reads; `relay`: its relay of TCP
 //!   connections.
+//! - `invariants`: what holds in every run.
 //! - `meter`, `peak`, `series`, `summary`: fairness, peak rates, time series and the record of a run.
 
 mod application;
@@ -18,6 +19,7 @@ mod error;
 mod event_loop;
 mod event_queue;
 mod flow;
+mod invariants;
 mod meter;
 mod mptcp;
 mod multipath;

@@ -4,6 +4,7 @@ use crate::application::Video;
 use crate::connection::{Connection, SubflowStatus};
 use crate::engine::Engine;
 use crate::flow::{FlowProtocol, FlowState};
+use crate::invariants;
 use crate::mptcp::MptcpConnection;
 use crate::multipath::MultipathStats;
 use crate::packet::Direction;
@@ -33,7 +34,7 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
     let controller_failures = controller_failures(&mut engine);
     let tunnel = tunnel(&engine);
     let digest = digest(engine.digest, &flows, &paths);
-    Run {
+    let run = Run {
         parameters: std::collections::BTreeMap::new(),
         seed,
         digest,
@@ -51,7 +52,11 @@ pub(crate) fn summarise(mut engine: Engine, experiment: &Experiment, seed: u64) 
         tunnel,
         series: engine.sampler.take().map(crate::series::Sampler::finish).unwrap_or_default(),
         work: engine.network.work,
+    };
+    if cfg!(debug_assertions) {
+        invariants::check(experiment, &engine.network.topology.pipes, &run);
     }
+    run
 }
 
 /// Why the controllers of connections and of the tunnel's ends failed.

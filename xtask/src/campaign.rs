@@ -67,6 +67,14 @@ const CAMPAIGNS: &[Campaign] = &[
         piece: 1000,
     },
     Campaign {
+        name: "shipped",
+        package: "ropewalk-sim",
+        program: "suite",
+        tests: "shipped::",
+        file: "sim/tests/suite/shipped.rs",
+        piece: 500,
+    },
+    Campaign {
         name: "relay",
         package: "ropewalk-relay",
         program: "suite",

@@ -236,6 +236,10 @@ fn the_utilisation_of_a_trace_is_of_what_it_could_carry_until_then() {
         let utilisation: Vec<f64> = [60, 120, 500].map(|ms| pipe.utilisation(Instant(ms * MS))).into();
         let expected = [1.0, 0.5, 0.5];
         assert!(utilisation.iter().zip(expected).all(|(is, must)| (is - must).abs() < 1e-6), "{utilisation:?}");
+        // Half of the time until now was used; a rate instead of the trace keeps that, and the same time idle halves it.
+        pipe.set_rate(Instant(500 * MS), Rate::from_mbit(1));
+        let utilisation = pipe.utilisation(Instant(1000 * MS));
+        assert!((utilisation - 0.25).abs() < 1e-6, "{utilisation}");
     }
     let sustained = PipeConfig { rate: None, trace: Some(trace), ..link() }.sustained_rate(Span::from_millis(120));
     assert_eq!(sustained, Some(Rate::of(12 * 1500, Span::from_millis(120))));

@@ -1,7 +1,7 @@
 //! Small experiments, built in code.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use link::{LossModel, PipeConfig, QueueConfig, QueueLimit};
+use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace};
 use scenario::model::{
     Application, Change, Distribution, Experiment, Flow, FlowKind, Host, Link, Mptcp, MptcpStack, Multipath,
     MultipathTransport, Path, Requests, Resequence, Route, Subflow, Tunnel,
@@ -204,4 +204,66 @@ pub(crate) fn add_striping_tunnel(experiment: &mut Experiment, second: PipeConfi
 /// The change that sets the link up or down at `ms`.
 pub(crate) fn set_up(link: usize, ms: u64, up: bool) -> Change {
     Change { at: Instant::ZERO + Span::from_millis(ms), link, up: Some(up), ..Change::default() }
+}
+
+/// Prints the experiment if the test panics.
+pub(crate) struct PrintOnPanic<'a>(pub u64, pub &'a Experiment);
+
+impl Drop for PrintOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("seed {}: {:#?}", self.0, self.1);
+        }
+    }
+}
+
+/// Runs an experiment twice, the second time with longer traces; checks that both runs are the same, and that no loss was
+/// false where packets stay in order. The simulator checks what holds in every run (`sim/src/invariants.rs`).
+pub(crate) fn run_twice(experiment: &Experiment, seed: u64) -> record::Run {
+    let run = |experiment: &Experiment| ropewalk_sim::run(experiment, seed).expect("all are registered");
+    let (first, second) = (run(experiment), run(&with_longer_traces(experiment)));
+    assert_eq!(first.digest, second.digest);
+    for (path, again) in first.paths.iter().zip(&second.paths) {
+        // Busy time is counted at the trace's mean rate, which is a whole number of bits a second.
+        assert!((path.utilisation - again.utilisation).abs() < 1e-5, "{path:?} and {again:?}");
+    }
+    for flow in first.flows.iter().filter(|_| keeps_order(experiment)) {
+        // A timeout may be spurious where a queue grows.
+        let has_false = flow.timeouts == 0 && flow.spurious_recoveries + flow.spurious_losses > 0;
+        assert!(!has_false, "a recovery was undone in a network that keeps order: {flow:?}");
+    }
+    first
+}
+
+/// Whether packets of a connection stay in order: delays are constant, nothing is copied, no tunnel or queue discipline
+/// takes a later packet first.
+fn keeps_order(experiment: &Experiment) -> bool {
+    let is_constant = |pipe: &PipeConfig| {
+        let keeps_queue = !matches!(pipe.queue.discipline, QueueDiscipline::DualPi2(_) | QueueDiscipline::Cake(_));
+        pipe.jitter.span == Span::ZERO && pipe.reorder == 0.0 && pipe.duplicate == 0.0 && keeps_queue
+    };
+    let changes_delay = experiment.events.iter().any(|event| event.delay.is_some());
+    let are_constant = experiment.links.iter().all(|link| is_constant(&link.forward) && is_constant(&link.reverse));
+    experiment.tunnel.is_none() && !changes_delay && are_constant
+}
+
+/// The experiment with traces that go on after a run's end, and after all that it decides before its end. The rest has
+/// another rate, but where a queue's limit is a time or its discipline has a rate: both are by the trace's mean rate.
+fn with_longer_traces(experiment: &Experiment) -> Experiment {
+    let mut experiment = experiment.clone();
+    let used_ms = 20 * experiment.duration.as_millis();
+    let pipes = experiment.links.iter_mut().flat_map(|link| [&mut link.forward, &mut link.reverse]);
+    for pipe in pipes {
+        let Some(trace) = &mut pipe.trace else { continue };
+        let period = trace.period_ms;
+        let repeated = (0..=used_ms / period)
+            .flat_map(|repetition| trace.opportunities.iter().map(move |ms| repetition * period + ms));
+        let end = (used_ms / period + 1) * period;
+        let needs_rate = matches!(pipe.queue.limit, QueueLimit::Time(_))
+            || matches!(pipe.queue.discipline, QueueDiscipline::FqCodel(_) | QueueDiscipline::Cake(_));
+        let of_rest = if needs_rate { trace.opportunities.len() } else { 1000 };
+        let rest = std::iter::repeat_n(end + period, of_rest);
+        *trace = RateTrace { opportunities: repeated.chain(rest).collect(), period_ms: end + period };
+    }
+    experiment
 }

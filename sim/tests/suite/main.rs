@@ -22,6 +22,7 @@ mod quic;
 mod random_experiments;
 mod relay;
 mod ropewalk;
+mod shipped;
 mod slow_start;
 mod traffic;
 mod tunnel;
