@@ -67,6 +67,14 @@ const CAMPAIGNS: &[Campaign] = &[
         piece: 1000,
     },
     Campaign {
+        name: "clean-path",
+        package: "ropewalk-sim",
+        program: "suite",
+        tests: "clean_path::",
+        file: "sim/tests/suite/clean_path.rs",
+        piece: 10,
+    },
+    Campaign {
         name: "shipped",
         package: "ropewalk-sim",
         program: "suite",

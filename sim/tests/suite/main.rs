@@ -6,6 +6,7 @@ mod common;
 mod applications;
 mod bbr3_draft;
 mod changes;
+mod clean_path;
 mod closed_forms;
 mod copa;
 mod determinism;
