@@ -10,8 +10,8 @@
  * Both ends need it; it negotiates ECN by itself. Where the peer refuses ECN it is Reno.
  *
  * Source: RFC 8257.
- * Deviation from the RFC, Linux's: marks are counted in packets, not bytes. A loss after a mark halves the window before
- * the mark. Kernels differ in whether an acknowledgement's packets are counted before or after in_ack_event: they may
+ * Deviation from the RFC, Linux's: marks are counted in packets, not bytes. A loss while a mark reduces the window halves
+ * the window of that moment. Kernels differ in whether an acknowledgement's packets are counted before or after in_ack_event: they may
  * count for the next round.
  * Rounding: alpha in 1/1024; its decrease is rounded down, and below 16/1024 it becomes zero.
  */
@@ -36,11 +36,6 @@ static inline void update_alpha(struct dctcp *state, u32 delivered, u32 delivere
 	/* A small alpha becomes zero, as its shift would be zero. */
 	state->alpha -= decrease ? decrease : state->alpha;
 	state->alpha = min_u32(state->alpha + increase, MAX_ALPHA);
-}
-
-static inline void halve(struct tcp_sock *tp)
-{
-	tp->snd_ssthresh = max_u32(min_u32(tp->snd_ssthresh, tp->prior_cwnd / 2), 2);
 }
 
 HOOK(void, dctcp_init, struct sock *sk)
@@ -74,7 +69,7 @@ HOOK(void, dctcp_set_state, struct sock *sk, u8 new_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (new_state == CA_RECOVERY && ca_state(tp) != CA_RECOVERY)
-		halve(tp);
+		tp->snd_ssthresh = max_u32(tp->snd_cwnd / 2, 2);
 }
 
 /* The mark of the acknowledgements from now on. */
@@ -103,7 +98,7 @@ HOOK(void, dctcp_cwnd_event, struct sock *sk, enum ca_event event)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (event == LOSS)
-		halve(tp);
+		tp->snd_ssthresh = max_u32(min_u32(tp->snd_ssthresh, tp->prior_cwnd / 2), 2);
 	else if (event == ECN_IS_CE || event == ECN_NO_CE)
 		receive(tp, private(sk), event == ECN_IS_CE);
 }

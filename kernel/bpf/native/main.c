@@ -20,7 +20,7 @@
  *                 new_state is another; then cong_control, or else cong_avoid if may_raise is set and the window is not being
  *                 reduced
  *     congestion  prior_cwnd and ssthresh, then set_state(new_state), where it is a loss cwnd_event(LOSS) between them
- *                 and a window of in_flight + 1, as where it is a recovery
+ *                 and a window of in_flight + 1
  *     state       set_state(new_state): a timeout in an episode in which the window was reduced already, with a window of
  *                 in_flight + 1, or the end of one
  *     undo        undo_cwnd, and the threshold that the kernel kept (prior_ssthresh)
@@ -237,7 +237,7 @@ static void congestion(struct socket *socket)
 	tp->packets_out = event.in_flight;
 	if (event.new_state == CA_LOSS)
 		cwnd_event(socket, LOSS);
-	if (event.new_state >= CA_RECOVERY)
+	if (event.new_state == CA_LOSS)
 		tp->snd_cwnd = event.in_flight + 1;
 	set_state(socket, event.new_state);
 }

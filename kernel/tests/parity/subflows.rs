@@ -93,7 +93,7 @@ fn windows(native: &Native, count: usize, every: usize, interval: usize) -> Resu
             lines.push(format!("ack {path} acked 1 may_raise 1 cwnd_limited 1"));
             if packet % interval == 0 {
                 lines.push(format!("congestion {path} new_state 3"));
-                lines.push(format!("recovered {path} to_ssthresh 1"));
+                lines.push(format!("recovered {path} to_ssthresh 1 {SENDING}"));
                 lines.push(format!("state {path} new_state 0"));
             }
         }

@@ -240,7 +240,7 @@ pub(crate) fn run_twice(experiment: &Experiment, seed: u64) -> record::Run {
 fn keeps_order(experiment: &Experiment) -> bool {
     let is_constant = |pipe: &PipeConfig| {
         let keeps_queue = !matches!(pipe.queue.discipline, QueueDiscipline::DualPi2(_) | QueueDiscipline::Cake(_));
-        pipe.jitter.span == Span::ZERO && pipe.reorder == 0.0 && pipe.duplicate == 0.0 && keeps_queue
+        pipe.jitter.span == Span::ZERO && pipe.reorder.share == 0.0 && pipe.duplicate == 0.0 && keeps_queue
     };
     let changes_delay = experiment.events.iter().any(|event| event.delay.is_some());
     let are_constant = experiment.links.iter().all(|link| is_constant(&link.forward) && is_constant(&link.reverse));

@@ -148,7 +148,7 @@ fn the_same_seed_gives_the_same_digest_and_another_seed_another() {
 /// wire's overhead 8.1 packets pass in a millisecond.)
 fn reordered(algorithm: &str, share: f64, options: Quic) -> record::Flow {
     let mut experiment = quic(algorithm, &[pipe(Rate::from_mbit(100), Span::from_millis(15), 400)], 1, 20);
-    let overtaken = PipeConfig { reorder: share, delay: Span::from_millis(5), ..PipeConfig::default() };
+    let overtaken = PipeConfig { reorder: share.into(), delay: Span::from_millis(5), ..PipeConfig::default() };
     experiment.links.push(Link::new("netem".to_owned(), overtaken, PipeConfig::default()));
     (experiment.paths[0].links, experiment.paths[0].turn) = (vec![0, 1], 2);
     multipath(&mut experiment.flows[0]).transport = MultipathTransport::Quic(options);

@@ -55,7 +55,7 @@ mod tests {
             PathEvent::Ack(AckSample { acked, in_flight, idle_from: at(idle_from), ..AckSample::default() })
         };
         let restart = PathEvent::IdleRestart { idle: Span::ZERO, rto: Span::ZERO, app_limited: true };
-        let timeout = PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd: true, in_flight: 0 };
+        let timeout = PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd: true, by_timer: true, in_flight: 0 };
         let mut usage = Usage::NEVER;
         let mut after = |event: &PathEvent, ms: u64| {
             usage.on_event(event);

@@ -9,7 +9,7 @@
 //! and make alpha too large. Without marks it is Reno.
 //!
 //! Source: RFC 8257; integers as in Linux 6.1 (`tcp_dctcp.c`): alpha in 1/1024, marks counted in packets (RFC: bytes).
-//! Deviation from Linux: a loss after a mark halves the window before the mark (Linux: the window after it).
+//! A loss while a mark reduces the window halves the window of that moment.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_after_a_mark_halves_the_window_before_the_mark() {
+    fn a_loss_after_a_mark_halves_the_window_of_that_moment() {
         assert_eq!(ssthresh(0.0625, &[(Cause::EcnMark, true), (Cause::Loss, true)]), 50);
         assert_eq!(ssthresh(1.0, &[(Cause::EcnMark, true), (Cause::Loss, true)]), 50);
         assert_eq!(ssthresh(0.0625, &[(Cause::EcnMark, true), (Cause::Timeout, false)]), 97, "already paid for");
