@@ -260,7 +260,10 @@ fn with_longer_traces(experiment: &Experiment) -> Experiment {
             .flat_map(|repetition| trace.opportunities.iter().map(move |ms| repetition * period + ms));
         let end = (used_ms / period + 1) * period;
         let needs_rate = matches!(pipe.queue.limit, QueueLimit::Time(_))
-            || matches!(pipe.queue.discipline, QueueDiscipline::FqCodel(_) | QueueDiscipline::Cake(_));
+            || matches!(
+                pipe.queue.discipline,
+                QueueDiscipline::Red(_) | QueueDiscipline::FqCodel(_) | QueueDiscipline::Cake(_)
+            );
         let of_rest = if needs_rate { trace.opportunities.len() } else { 1000 };
         let rest = std::iter::repeat_n(end + period, of_rest);
         *trace = RateTrace { opportunities: repeated.chain(rest).collect(), period_ms: end + period };

@@ -91,8 +91,8 @@ fn the_bytes_of_a_constant_bit_rate_are_exact() {
 
 /// The link is down for two seconds. Frames captured from then on are late unless their turn comes after data flow
 /// again; that moment is in the series, and no later than twice the outage and a timeout. What is behind then (4 Mbit/s
-/// over twice the outage: 1400 packets) leaves in eleven rounds of 2 ms and 17 ms of transmission: the length of a
-/// frame, and one more for where the outage begins between two frames.
+/// over 3.2 s: 1100 packets) leaves in five rounds of slow start, to the threshold of about 18 packets, and in 32 of a packet
+/// more each: 37 rounds of 2 ms are less than two frames. One more is for where the outage begins between two frames.
 #[test]
 fn the_late_frames_of_an_outage_are_those_whose_turn_comes_in_it() {
     let latency = 0.3;
@@ -109,7 +109,7 @@ fn the_late_frames_of_an_outage_are_those_whose_turn_comes_in_it() {
     let expected = (resumed_s - latency - 10.010) * 25.0;
     let late = run.flows[0].late_frames as f64;
     println!("{resumed_s} s: {late} late frames, {expected} turns");
-    assert!((late - expected).abs() <= 2.0, "{late} late frames, {expected} turns");
+    assert!((-1.0..=3.0).contains(&(late - expected)), "{late} late frames, {expected} turns");
     assert_eq!(run.flows[0].frames, ((30.0 - latency) * 25.0).ceil() as u64, "its clock goes on");
 }
 
