@@ -2,12 +2,14 @@
 //! every test, campaign and random experiment; packets are conserved (`summary`) in every build.
 //!
 //! - A share is between 0 and 1: utilisations, Jain's index, and the shares of flows that compete, which sum to 1.
+//! - Time advances: no component is woken for ever at one instant.
 //! - What leaves a link is at most what it could carry in the same interval, a packet for each change of its rate aside.
 
 use crate::packet::PacketDescriptor;
 use link::{Pipe, PipeConfig};
 use record::Run;
 use scenario::model::{Change, Directions, Experiment};
+use std::fmt::Debug;
 use units::{Instant, Span};
 
 /// The largest packet on a link: a super-segment.
@@ -23,6 +25,30 @@ pub(crate) fn check(experiment: &Experiment, pipes: &[Pipe<PacketDescriptor>], r
     check_shares(run);
     for (index, pipe) in pipes.iter().enumerate().take(2 * experiment.links.len()) {
         check_capacity(experiment, index, pipe);
+    }
+}
+
+/// Wake-ups at one instant; no experiment of the tests has as many.
+const MAX_AT_ONCE: u32 = 1_000_000;
+
+/// The wake-ups at the present instant.
+#[derive(Default)]
+pub(crate) struct Progress {
+    now: Option<Instant>,
+    wake_ups: u32,
+}
+
+impl Progress {
+    /// Counts a component that is woken.
+    ///
+    /// # Panics
+    /// If time does not advance.
+    pub(crate) fn check(&mut self, now: Instant, component: &impl Debug) {
+        self.wake_ups = if self.now.replace(now) == Some(now) { self.wake_ups + 1 } else { 0 };
+        assert!(
+            self.wake_ups < MAX_AT_ONCE,
+            "time does not advance beyond {now:?}: {component:?} is woken again and again"
+        );
     }
 }
 

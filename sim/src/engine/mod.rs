@@ -8,6 +8,7 @@ mod relay;
 
 use crate::error::Error;
 use crate::flow::FlowState;
+use crate::invariants::Progress;
 use crate::meter::FairnessMeter;
 use crate::network::{Component, Network};
 use crate::packet::{Direction, PacketDescriptor};
@@ -86,7 +87,11 @@ impl Engine {
     /// Handles what is due by `until` and by the end.
     pub(crate) fn run_until(&mut self, until: Instant) {
         let until = until.min(self.end);
+        let mut progress = Progress::default();
         while let Some(component) = self.network.next(until) {
+            if cfg!(debug_assertions) {
+                progress.check(self.network.now, &component);
+            }
             match component {
                 Component::Pipe(pipe) => self.serve(pipe),
                 Component::Source(flow) => self.wake_source(flow),

@@ -36,10 +36,12 @@ impl SmallQueue {
 }
 
 impl Sender {
-    /// The segment that was polled last waits in the queue of the sending host until `departure`.
+    /// The segment that was polled last waits in the queue of the sending host until `departure`, and no shorter than the one
+    /// before it: a link that goes down forgets when they would have left.
     pub fn wait_in_host_queue(&mut self, departure: Instant) {
         if self.config.small_queues {
-            self.small_queue.departures.push_back(departure);
+            let departures = &mut self.small_queue.departures;
+            departures.push_back(departures.back().map_or(departure, |before| departure.max(*before)));
         }
     }
 
