@@ -38,7 +38,7 @@ cargo xtask CHORE
   kernel                        build Linux 6.1 with virtual time for the lab, into target/kernel/linux
   kernel-traces [STUDY ...]     what that kernel does with our scenarios, into scenarios/validation
   kernel-drill [--on uml|netns] [--congestion NAME,...] [--seeds FROM..TO] [--again] [--shrink] [--keep FOLDER]
-                                random situations of our TCP sender beside a kernel's, packet by packet: that kernel, or
+                                random situations of our TCP sender against a kernel's, packet by packet: that kernel, or
                                 with netns this machine's (root); resumable; differences in target/kernel-drill
   kernel-page                   these beside the simulator, into target/kernel/beside-the-simulator.html
   kernel-matrix [--kernel FILE ...] [--soak MINUTES] [--seed N] [NAME ...]
