@@ -1,4 +1,4 @@
-//! What holds in every run, whatever its experiment. A build with debug assertions checks it at the end of each run, so in
+//! What holds in every run of every experiment. A build with debug assertions checks it at the end of each run, so in
 //! every test, campaign and random experiment; packets are conserved (`summary`) in every build.
 //!
 //! - A share is between 0 and 1: utilisations, Jain's index, and the shares of flows that compete, which sum to 1.

@@ -1,4 +1,4 @@
-//! What real kernels did with scripts, beside our machine: no kernel is needed here.
+//! What real kernels did with scripts, and what our machine does: no kernel is needed here.
 //!
 //! `cargo xtask kernel-drill --keep FOLDER` writes such records; a difference that was mended stays as one.
 

@@ -22,7 +22,7 @@ const SCRIPTS: &str = "scripts.json";
 const RECORDINGS: &str = "recordings.json";
 /// The run's folder in a guest.
 const GUEST: &str = "/run/lab";
-/// Time limit of a player in real time, beside the time of its scripts.
+/// Time limit of a player in real time, on top of the time of its scripts.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A kernel that plays scripts, and the program that is the lab's agent.

@@ -23,7 +23,7 @@ pub(crate) struct TcpOptions {
     pub sack: Vec<(u64, u64)>,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// `<...>`: whatever they are.
+    /// `<...>`: any.
     pub any: bool,
 }
 

@@ -210,7 +210,7 @@ fn a_reduction_is_undone_when_all_that_was_declared_lost_has_arrived() {
     assert!(status.decision.cwnd >= 10 && status.decision.ssthresh >= 1000, "{:?}", status.decision);
 }
 
-/// A mark is congestion, whatever becomes of the losses beside it.
+/// A mark is congestion, also where the losses next to it turn out false.
 #[test]
 fn a_reduction_is_not_undone_when_a_packet_of_it_was_marked() {
     let mut sender = sender_with_three_losses();

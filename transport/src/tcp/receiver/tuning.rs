@@ -4,12 +4,12 @@
 const RATIO_BITS: u32 = 8;
 /// Half, which is also assumed before the first packet (`TCP_DEFAULT_SCALING_RATIO` since 6.10).
 pub(super) const HALF: u64 = 1 << (RATIO_BITS - 1);
-/// Memory of a packet beside its payload in the autotuning's reckoning, bytes: `sk_buff`, `skb_shared_info` and
+/// Memory of a packet without its payload, as the autotuning counts it, bytes: `sk_buff`, `skb_shared_info` and
 /// `MAX_TCP_HEADER`.
 const OVERHEAD: u64 = 576 + 256;
 /// Step in which the autotuning raises the memory of a packet until half of it holds the payload, bytes.
 const MEMORY_STEP: u64 = 128;
-/// Segments that the buffer has room for beside what the tuning measures, before 6.16.
+/// Segments that the buffer has room for on top of what the tuning measures, before 6.16.
 const SPARE_SEGMENTS: u64 = 16;
 
 /// The kernel whose rules of receive window and autotuning are followed.
@@ -26,7 +26,7 @@ pub enum ReceiveTuning {
 
 impl ReceiveTuning {
     /// Memory that is charged for one received packet, bytes (`skb->truesize`): `sk_buff` and the head of a 2 KiB buffer;
-    /// since 6.3 the head of a packet from the same machine is the small one of 704 bytes, beside the payload.
+    /// since 6.3 the head of a packet from the same machine is the small one of 704 bytes, without the payload.
     pub(super) fn truesize(self, mss: u64) -> u64 {
         match self {
             Self::Linux6_1 => 2304,
