@@ -189,8 +189,8 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
         if !host.small_queues && experiment.links.iter().any(|link| link.forward.local) {
             notes.push("host.small_queues: the kernel's own small queues cannot be turned off".into());
         }
-        if host.receive_tuning != Host::default().receive_tuning {
-            notes.push("host.profile: the receive window and its growth follow the kernel's own rules".into());
+        if host.release != Host::default().release {
+            notes.push("host.profile: what differs between releases of Linux follows the kernel's own rules".into());
         }
         if multipath.is_some() {
             notes.push("mptcp: rules of reinjection, the scheduler and the send buffer are the kernel's own".into());

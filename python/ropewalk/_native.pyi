@@ -126,6 +126,9 @@ class Ack:
     def una_advanced(self) -> bool:
         """Whether `snd_una` moved."""
     @property
+    def is_predicted(self) -> bool:
+        """Whether header prediction took it: it advances, with the same window, without SACK blocks and echoes."""
+    @property
     def cwnd_limited(self) -> bool:
         """Whether the congestion window limited the last window of data."""
     @property
@@ -180,6 +183,9 @@ class AckProgress:
     def acked(self) -> int:
         """Packets newly delivered."""
     @property
+    def pkts_acked(self) -> int:
+        """Packets removed from the head of the send queue or newly SACKed."""
+    @property
     def marked(self) -> int:
         """Packets newly reported as CE-marked."""
     @property
@@ -191,6 +197,9 @@ class AckProgress:
     @property
     def snd_nxt(self) -> int:
         """Number of the next new packet."""
+    @property
+    def is_predicted(self) -> bool:
+        """Whether header prediction took it: it advances, with the same window, without SACK blocks and echoes."""
 
 @final
 class Congestion:

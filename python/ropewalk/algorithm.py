@@ -150,8 +150,9 @@ class CongestionOps(_Controlling):
 
     Proportional rate reduction, one reduction a window, undo and the restart after idling are supplied. Further
     operations are called where a class has them: `init(state, path, now_ns)` when the path comes up,
-    `on_ack(state, ack, now_ns)` for every acknowledgement, `set_state(state, next, now_ns)` before the congestion state
-    changes, `undo_cwnd(state)`, which gives the window after a loss that proved spurious.
+    `pkts_acked(state, progress, now_ns)` for every acknowledgement before it ends a reduction or begins one,
+    `on_ack(state, ack, now_ns)` after that, `set_state(state, next, now_ns)` before the congestion state changes,
+    `undo_cwnd(state)`, which gives the window after a loss that proved spurious.
     """
 
     @abstractmethod

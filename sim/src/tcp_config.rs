@@ -6,7 +6,7 @@ use crate::mptcp::MptcpConnection;
 use crate::quic::QuicConnection;
 use control::{AlgorithmEntry, Controller, Ecn};
 use scenario::model::{
-    self, AlgorithmChoice, Host, LossRecovery, MptcpSendBuffer, MptcpStack, MultipathTransport, ReceiveTuning,
+    self, AlgorithmChoice, Host, LinuxRelease, LossRecovery, MptcpSendBuffer, MptcpStack, MultipathTransport,
 };
 use std::collections::BTreeMap;
 use transport::quic::STREAM_PACKET_OVERHEAD;
@@ -213,6 +213,7 @@ fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> 
         small_queues: host.small_queues,
         offload: false,
         send_buffer: (host.send_buffer / (u64::from(mss) + sender::SENT_OVERHEAD)).max(2),
+        release: release(host),
         initial_send_buffer: host.initial_send_buffer,
         notsent_lowat: host.notsent_lowat.unwrap_or(u64::MAX),
         slow_start_after_idle: host.slow_start_after_idle,
@@ -238,17 +239,17 @@ fn receiver_config(host: &Host, mss: u32, ecn: Ecn) -> receiver::ReceiverConfig 
         quick_ack: host.quick_ack,
         gro: host.gro,
         buffer: [host.receive_buffer.default, host.receive_buffer.max],
-        tuning: receive_tuning(host),
+        release: release(host),
         ecn,
         tick: host.tick,
     }
 }
 
-fn receive_tuning(host: &Host) -> receiver::ReceiveTuning {
-    match host.receive_tuning {
-        ReceiveTuning::Linux6_1 => receiver::ReceiveTuning::Linux6_1,
-        ReceiveTuning::Linux6_12 => receiver::ReceiveTuning::Linux6_12,
-        ReceiveTuning::Linux6_18 => receiver::ReceiveTuning::Linux6_18,
+fn release(host: &Host) -> control::LinuxRelease {
+    match host.release {
+        LinuxRelease::V6_1 => control::LinuxRelease::V6_1,
+        LinuxRelease::V6_12 => control::LinuxRelease::V6_12,
+        LinuxRelease::V6_18 => control::LinuxRelease::V6_18,
     }
 }
 

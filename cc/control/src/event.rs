@@ -74,6 +74,20 @@ pub struct PathInfo {
     pub cwnd_clamp: u32,
     /// How a window is reduced to the threshold.
     pub reduction: Reduction,
+    /// The Linux that the host follows.
+    pub release: LinuxRelease,
+}
+
+/// Stable series of Linux, where they differ in what a sender or its controller does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LinuxRelease {
+    /// 6.1.
+    #[default]
+    V6_1,
+    /// 6.12.
+    V6_12,
+    /// 6.18.
+    V6_18,
 }
 
 /// How a window is reduced to the threshold in [`CaState::Cwr`] and [`CaState::Recovery`].
@@ -118,12 +132,14 @@ pub enum CaState {
     Loss,
 }
 
-/// What an acknowledgement has brought, as Linux's `in_ack_event` finds it: after the RTT's measurement, before the congestion
-/// state changes. Counts are packets.
+/// What an acknowledgement has brought, as Linux's `in_ack_event` and `pkts_acked` find it: after the RTT's measurement, before
+/// the congestion state changes. Counts are packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AckProgress {
     /// Newly delivered, cumulatively or selectively.
     pub acked: u32,
+    /// Removed from the head of the send queue or newly SACKed: the argument of Linux's `pkts_acked`.
+    pub pkts_acked: u32,
     /// Newly reported as CE-marked.
     pub marked: u32,
     /// RTT of the newest packet that was acknowledged and never retransmitted.
@@ -132,6 +148,9 @@ pub struct AckProgress {
     pub snd_una: u64,
     /// Number of the next new packet.
     pub snd_nxt: u64,
+    /// Whether header prediction took it: it advances, with the window of the one before, without SACK blocks and echoes
+    /// (Linux: without `CA_ACK_SLOWPATH`).
+    pub is_predicted: bool,
 }
 
 /// Information from one acknowledgement (Linux `rate_sample` and `ack_sample`). Counts are packets.
@@ -179,6 +198,8 @@ pub struct AckSample {
     pub snd_nxt: u64,
     /// Whether `snd_una` moved.
     pub una_advanced: bool,
+    /// As in [`AckProgress::is_predicted`].
+    pub is_predicted: bool,
     /// Whether the congestion window, not the application or the receiver, limited the last window of data (Linux
     /// `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
@@ -197,8 +218,8 @@ impl AckSample {
     #[must_use]
     #[inline]
     pub fn progress(&self) -> AckProgress {
-        let Self { acked, marked, rtt, snd_una, snd_nxt, .. } = *self;
-        AckProgress { acked, marked, rtt, snd_una, snd_nxt }
+        let Self { acked, pkts_acked, marked, rtt, snd_una, snd_nxt, is_predicted, .. } = *self;
+        AckProgress { acked, pkts_acked, marked, rtt, snd_una, snd_nxt, is_predicted }
     }
 }
 

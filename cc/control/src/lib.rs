@@ -21,7 +21,9 @@ pub mod single;
 mod uncoupled;
 
 pub use entry::{AlgorithmEntry, Constructor, CoupledConstructor, Deviation, PerPathConstructor, Properties};
-pub use event::{AckProgress, AckSample, CaState, Cause, PathEvent, PathInfo, RateSample, Reduction, SendState};
+pub use event::{
+    AckProgress, AckSample, CaState, Cause, LinuxRelease, PathEvent, PathInfo, RateSample, Reduction, SendState,
+};
 pub use params::{
     AlgorithmChoice, AlgorithmError, FILE, ParamError, ParamKind, ParamValue, Parameter, Params, RegisterError,
     code_version,

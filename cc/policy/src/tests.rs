@@ -3,7 +3,7 @@
 use crate::{
     Action, Feature, Interval, Observation, Policy, PolicyController, PolicyError, Reward, Settings, Share, Summary,
 };
-use control::{AckSample, CaState, Context, Controller, PathEvent, PathInfo, Reduction};
+use control::{AckSample, CaState, Context, Controller, LinuxRelease, PathEvent, PathInfo, Reduction};
 use units::{Instant, PathId, Rate, RngStream, Span};
 
 const MSS: u32 = 1250; // 100 packets a second are 1 Mbit/s
@@ -30,6 +30,7 @@ fn up(rtt_ms: u64) -> PathEvent {
         tick: Span::from_millis(1),
         cwnd_clamp: u32::MAX,
         reduction: Reduction::default(),
+        release: LinuxRelease::default(),
     })
 }
 

@@ -315,7 +315,7 @@ int main(void)
 		event.sample.rtt_us = -1;
 		if (!strcmp(name, "up"))
 			up(socket);
-		if (strcmp(name, "progress") || registered.in_ack_event) {
+		if (strcmp(name, "progress") || registered.in_ack_event || registered.pkts_acked) {
 			for (const char *value = strtok(NULL, " \n"); value; value = strtok(NULL, " \n"))
 				set(socket, value, value_of(value));
 			handle(name, socket);

@@ -2,6 +2,7 @@
 
 use crate::recording::{Recording, Sent, SentKind, State};
 use crate::script::{Layout, PeerAck, Script, Setup};
+use control::LinuxRelease;
 use std::collections::BTreeMap;
 use transport::tcp::sender::{Input, LossRecovery, Output, SENT_OVERHEAD, SenderConfig};
 use transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathSender};
@@ -152,6 +153,7 @@ fn record(at_us: u64, segment: &Segment, layout: &Layout) -> Sent {
 fn config(setup: &Setup) -> SenderConfig {
     let headers = HEADERS + if setup.timestamps { TIMESTAMPS } else { 0 };
     SenderConfig {
+        release: LinuxRelease::V6_1,
         mss: setup.mss,
         packet_bytes: setup.mss + headers,
         initial_window: 10,

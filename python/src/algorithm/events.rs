@@ -66,6 +66,7 @@ values! {
         snd_una: u64,
         snd_nxt: u64,
         una_advanced: bool,
+        is_predicted: bool,
         cwnd_limited: bool,
         may_raise_cwnd: bool,
         prior_ca_state: CaState,
@@ -86,10 +87,12 @@ values! {
     }
     AckProgress {
         acked: u32,
+        pkts_acked: u32,
         marked: u32,
         rtt_ns: Option<u64>,
         snd_una: u64,
         snd_nxt: u64,
+        is_predicted: bool,
     }
     Congestion {
         cause: Cause,
@@ -152,9 +155,18 @@ pub(crate) fn to_python<'py>(
     use control::PathEvent;
     Ok(match event {
         PathEvent::Ack(sample) => Bound::new(py, ack(sample))?.into_any(),
-        &PathEvent::AckProgress(control::AckProgress { acked, marked, rtt, snd_una, snd_nxt }) => {
+        &PathEvent::AckProgress(control::AckProgress {
+            acked,
+            pkts_acked,
+            marked,
+            rtt,
+            snd_una,
+            snd_nxt,
+            is_predicted,
+        }) => {
             let rtt_ns = rtt.map(Span::as_nanos);
-            Bound::new(py, AckProgress { acked, marked, rtt_ns, snd_una, snd_nxt })?.into_any()
+            Bound::new(py, AckProgress { acked, pkts_acked, marked, rtt_ns, snd_una, snd_nxt, is_predicted })?
+                .into_any()
         }
         PathEvent::PathUp(path) => {
             let up = PathUp {
@@ -206,6 +218,7 @@ pub(crate) fn ack(sample: &control::AckSample) -> Ack {
         snd_una: sample.snd_una,
         snd_nxt: sample.snd_nxt,
         una_advanced: sample.una_advanced,
+        is_predicted: sample.is_predicted,
         cwnd_limited: sample.cwnd_limited,
         may_raise_cwnd: sample.may_raise_cwnd,
         prior_ca_state: sample.prior_ca_state.into(),

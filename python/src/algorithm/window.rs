@@ -6,7 +6,7 @@ use super::decision;
 use super::events::{self, CaState};
 use super::failure::expect;
 use control::common::{self, CongestionOps};
-use control::{AckSample, Context, PathInfo};
+use control::{AckProgress, AckSample, Context, PathInfo};
 use pyo3::prelude::*;
 use units::INFINITE_SSTHRESH;
 
@@ -100,6 +100,7 @@ impl CwndState {
 pub(super) struct WindowOps {
     instance: Instance,
     has_init: bool,
+    has_pkts_acked: bool,
     has_on_ack: bool,
     has_set_state: bool,
     has_undo_cwnd: bool,
@@ -108,9 +109,9 @@ pub(super) struct WindowOps {
 impl WindowOps {
     pub(super) fn new(instance: Instance) -> Self {
         let has = |name| Python::attach(|py| instance.made(py).is_some_and(|made| made.hasattr(name).unwrap_or(false)));
-        let [has_init, has_on_ack] = ["init", "on_ack"].map(has);
+        let [has_init, has_pkts_acked, has_on_ack] = ["init", "pkts_acked", "on_ack"].map(has);
         let [has_set_state, has_undo_cwnd] = ["set_state", "undo_cwnd"].map(has);
-        Self { instance, has_init, has_on_ack, has_set_state, has_undo_cwnd }
+        Self { instance, has_init, has_pkts_acked, has_on_ack, has_set_state, has_undo_cwnd }
     }
 
     /// Calls an operation with the state and what `arguments` makes; keeps what it does to the state.
@@ -154,6 +155,17 @@ impl CongestionOps for WindowOps {
             decision::ssthresh(instance.call_method1("ssthresh", (shared, cx.now.0))?.extract()?)
         };
         self.call("ssthresh", state, call).0
+    }
+
+    fn pkts_acked(&mut self, state: &mut common::CwndState, progress: &AckProgress, cx: &mut Context<'_>) {
+        if self.has_pkts_acked {
+            let event = control::PathEvent::AckProgress(*progress);
+            let now = cx.now.0;
+            ((), *state) = self.call("pkts_acked", state, |instance, shared| {
+                let event = events::to_python(instance.py(), &event, || 0)?;
+                instance.call_method1("pkts_acked", (shared, event, now)).map(drop)
+            });
+        }
     }
 
     fn on_ack(&mut self, state: &mut common::CwndState, sample: &AckSample, cx: &mut Context<'_>) {

@@ -34,12 +34,13 @@ fn a_writer_gets_its_rate_and_its_window_stays_at_what_it_uses() {
         let run = run_sampled(wide(flow, 60), Span::from_millis(10));
         // The last round trip is on its way.
         assert!((run.flows[0].goodput_mbps / 2.0 - 1.0).abs() < 0.003, "{algorithm}: {}", run.flows[0].goodput_mbps);
-        // What was written during the handshake is sent in the first second; its window is given back in a few
-        // timeouts.
-        let max = |column: &[f64]| column[500..].iter().copied().fold(0.0, f64::max);
+        // What was written during the handshake is sent in the first second. The window that it took stays: Linux takes it back
+        // after a timeout without acknowledgements only.
+        let max = |column: &[f64]| column.iter().copied().fold(0.0, f64::max);
         let max_cwnd = max(column(&run, "flow flow", "cwnd_packets"));
-        assert!(max_cwnd <= 2.0 * outstanding + 2.0, "{algorithm}: {max_cwnd} packets, {outstanding} are used");
-        let max_in_flight = max(column(&run, "flow flow", "in_flight_packets"));
+        let in_flight = column(&run, "flow flow", "in_flight_packets");
+        assert!(max_cwnd <= 2.0 * max(in_flight) + 2.0, "{algorithm}: {max_cwnd} packets, {} are used", max(in_flight));
+        let max_in_flight = max(&in_flight[500..]);
         assert!(
             (outstanding - 2.0..=outstanding).contains(&max_in_flight),
             "{algorithm}: {max_in_flight} of {outstanding}"

@@ -4,9 +4,9 @@ use crate::error::ScriptError;
 use crate::packet::{Packet, TcpOptions};
 use crate::parse::{Action, Script};
 use crate::settings::Settings;
-use control::registry;
+use control::{LinuxRelease, registry};
 use std::collections::BTreeMap;
-use transport::tcp::receiver::{ReceiveTuning, ReceiverConfig};
+use transport::tcp::receiver::ReceiverConfig;
 use transport::tcp::sender::{LossRecovery, SENT_OVERHEAD, SenderConfig};
 use units::Span;
 
@@ -104,6 +104,7 @@ fn configure(settings: &Settings, peer: &Packet, own: &Packet, tolerance: u64, t
 
 fn sender_config(settings: &Settings, mss: u64, timestamps: bool, sack: bool, ecn: bool, tick: Span) -> SenderConfig {
     SenderConfig {
+        release: LinuxRelease::V6_1,
         mss: mss as u32,
         packet_bytes: (mss + HEADERS + if timestamps { TIMESTAMPS } else { 0 }) as u32,
         initial_window: 10,
@@ -138,7 +139,7 @@ fn receiver_config(settings: &Settings, mss: u64, timestamps: bool, sack: bool, 
         quick_ack: false,
         gro: 1,
         buffer: settings.rmem,
-        tuning: ReceiveTuning::Linux6_1,
+        release: LinuxRelease::V6_1,
         ecn: control::Ecn::Classic,
         tick,
     }

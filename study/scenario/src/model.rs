@@ -239,8 +239,8 @@ pub struct Host {
     pub gro: u32,
     /// `tcp_rmem`: the receive buffer, bytes.
     pub receive_buffer: TcpRmem,
-    /// How the receive window follows from the buffer, and the buffer from what is read.
-    pub receive_tuning: ReceiveTuning,
+    /// The Linux that the host follows where releases differ.
+    pub release: LinuxRelease,
     /// The maximum of `tcp_wmem`: the send buffer, bytes.
     pub send_buffer: u64,
     /// The second value of `tcp_wmem`: what the send buffer has at least, bytes.
@@ -286,15 +286,15 @@ pub struct TcpRmem {
     pub max: u64,
 }
 
-/// The kernel whose rules of receive window and autotuning are followed.
+/// Stable series of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiveTuning {
-    /// Half of the buffer is window.
-    Linux6_1,
-    /// The payload's share of a packet's memory is window.
-    Linux6_12,
-    /// As 6.12, and the buffer grows without spare segments.
-    Linux6_18,
+pub enum LinuxRelease {
+    /// 6.1.
+    V6_1,
+    /// 6.12.
+    V6_12,
+    /// 6.18.
+    V6_18,
 }
 
 /// How large the send buffer of an MPTCP connection is, from those of its subflows, in upstream Linux.
@@ -345,7 +345,7 @@ impl Host {
     /// Linux 6.12.
     #[must_use]
     pub fn linux_6_12() -> Self {
-        Self { receive_tuning: ReceiveTuning::Linux6_12, ..Self::default() }
+        Self { release: LinuxRelease::V6_12, ..Self::default() }
     }
 
     /// Linux 6.18, whose receive buffer grows to 32 MiB (since 6.16).
@@ -353,7 +353,7 @@ impl Host {
     pub fn linux_6_18() -> Self {
         let TcpRmem { min, default, .. } = Self::default().receive_buffer;
         Self {
-            receive_tuning: ReceiveTuning::Linux6_18,
+            release: LinuxRelease::V6_18,
             receive_buffer: TcpRmem { min, default, max: 32 << 20 },
             ..Self::default()
         }
@@ -392,7 +392,7 @@ impl Default for Host {
             quick_ack: false,
             gro: 1,
             receive_buffer: TcpRmem { min: 4096, default: 131_072, max: 6_291_456 },
-            receive_tuning: ReceiveTuning::Linux6_1,
+            release: LinuxRelease::V6_1,
             send_buffer: 4_194_304,
             initial_send_buffer: 16_384,
             notsent_lowat: None,

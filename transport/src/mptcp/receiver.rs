@@ -73,7 +73,7 @@ impl Receiver {
     #[must_use]
     pub fn new(config: ReceiverConfig, subflows: usize, stack: MptcpStack) -> Self {
         let mut subflow = Subflow { tcp: tcp::Receiver::new(config), data: VecDeque::new() };
-        let window = ReceiveWindow::new(config.mss, config.buffer, config.tuning);
+        let window = ReceiveWindow::new(config.mss, config.buffer, config.release);
         if stack == MptcpStack::Upstream {
             subflow.tcp.window_mut().share_buffer(&window);
         }

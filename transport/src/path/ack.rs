@@ -25,6 +25,8 @@ pub struct AckedPackets {
     pub marked: u32,
     /// Packets removed from the head of the send queue or newly delivered, as Linux's `pkts_acked` has it.
     pub pkts_acked: u32,
+    /// As in [`AckProgress::is_predicted`].
+    pub is_predicted: bool,
     /// RTT sample of the newest packet.
     pub rtt: Option<Span>,
     /// One-way delay of the newest packet, where both ends share a clock.
@@ -81,10 +83,12 @@ impl PathSender {
     ) {
         let progress = AckProgress {
             acked: self.delivered_since(prior),
+            pkts_acked: acked_packets.pkts_acked,
             marked: acked_packets.marked,
             rtt: acked_packets.rtt,
             snd_una: outstanding.snd_una,
             snd_nxt: outstanding.snd_nxt,
+            is_predicted: acked_packets.is_predicted,
         };
         self.notify(now, &PathEvent::AckProgress(progress), controller);
     }
@@ -101,6 +105,9 @@ impl PathSender {
         controller: &mut ControllerHandle,
     ) -> Option<RateSample> {
         let AckedPackets { rate_sample, newest_lost, marked, .. } = acked_packets;
+        if acked_packets.may_raise_cwnd && !matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.cwnd_validation.renew(now);
+        }
         let acked = self.delivered_since(prior);
         self.marked += u64::from(*marked);
         let totals = self.totals(outstanding.in_flight);
@@ -126,6 +133,7 @@ impl PathSender {
             snd_una: outstanding.snd_una,
             snd_nxt: outstanding.snd_nxt,
             una_advanced: acked_packets.advanced,
+            is_predicted: acked_packets.is_predicted,
             cwnd_limited: self.is_cwnd_limited(),
             may_raise_cwnd: acked_packets.may_raise_cwnd,
             prior_ca_state: prior.ca_state,

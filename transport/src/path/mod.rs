@@ -76,6 +76,8 @@ pub struct PathSender {
     last_sent: Instant,
     /// The window is restarted after an idle period, and shrinks while it is unused (RFC 2861).
     pub(crate) slow_start_after_idle: bool,
+    /// The host's timer tick, in which idle times are counted.
+    pub(crate) tick: Span,
     pub(crate) lost: u64,
     marked: u64,
 }
@@ -98,6 +100,7 @@ impl PathSender {
             sent_since_validation: false,
             last_sent: Instant::ZERO,
             slow_start_after_idle: true,
+            tick: Span(1),
             lost: 0,
             marked: 0,
         }
@@ -199,19 +202,31 @@ impl PathSender {
         self.min_rtt.update(MIN_RTT_WINDOW, now, rtt);
     }
 
-    /// New data is about to be sent with `in_flight` packets in flight: notifies the controller if the path was idle
-    /// (RFC 2861, Linux `tcp_cwnd_restart`).
-    pub fn before_send(&mut self, now: Instant, in_flight: u32, controller: &mut ControllerHandle) {
+    /// A packet is about to be sent with `in_flight` packets in flight: notifies the controller if there are none. The path was
+    /// idle unless packets are `outstanding`, all of them SACKed or lost (RFC 2861, Linux `tcp_cwnd_restart`,
+    /// `tcp_event_data_sent`).
+    pub fn before_send(&mut self, now: Instant, in_flight: u32, outstanding: bool, controller: &mut ControllerHandle) {
         if in_flight > 0 {
             return;
         }
-        let idle = now.since(self.last_sent);
-        let rto = if self.slow_start_after_idle { self.rtt.rto() } else { Span::MAX };
+        let idle = self.ticks_since(now, self.last_sent);
+        let rto = if self.slow_start_after_idle && !outstanding { self.rto_in_ticks() } else { Span::MAX };
         if idle > rto {
             self.cwnd_validation.restart(now);
         }
         let app_limited = self.rate.is_app_limited();
         self.notify(now, &PathEvent::IdleRestart { idle, rto, app_limited }, controller);
+    }
+
+    /// The ticks of the host's timer between two times (Linux `tcp_jiffies32`).
+    fn ticks_since(&self, now: Instant, then: Instant) -> Span {
+        let tick = self.tick.0.max(1);
+        Span((now.0 / tick - then.0 / tick) * tick)
+    }
+
+    /// The retransmission timeout in whole ticks, which backing off doubles (Linux `icsk_rto`).
+    pub(crate) fn rto_in_ticks(&self) -> Span {
+        Span(self.rtt.rto().0.next_multiple_of(self.tick.0.max(1)))
     }
 
     /// A packet is sent that counts as so many `segments`, also in `in_flight`; `outstanding` if others are. The snapshot
@@ -333,6 +348,7 @@ impl PathSender {
     ) {
         self.high_seq = outstanding.snd_nxt;
         self.sent_since_sample = 0;
+        self.cwnd_validation.renew(now);
         let in_flight = outstanding.in_flight;
         let cause = Cause::Timeout;
         self.notify(now, &PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer: true }, controller);
@@ -343,12 +359,14 @@ impl PathSender {
     /// `tcp_end_cwnd_reduction`).
     pub fn leave_reduction(&mut self, now: Instant, to_ssthresh: bool, controller: &mut ControllerHandle) {
         self.ca_state = CaState::Open;
+        self.cwnd_validation.renew(now);
         self.notify(now, &PathEvent::Recovered { to_ssthresh }, controller);
     }
 
     /// Undoes a reduction whose losses were spurious: back to Open. Losses from packet `high_seq` on begin another.
     pub fn undo_reduction(&mut self, now: Instant, high_seq: u64, controller: &mut ControllerHandle) {
         (self.ca_state, self.high_seq) = (CaState::Open, high_seq);
+        self.cwnd_validation.renew(now);
         self.notify(now, &PathEvent::SpuriousLoss, controller);
     }
 

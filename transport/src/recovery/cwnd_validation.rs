@@ -37,6 +37,11 @@ impl CwndValidation {
         self.cwnd_stamp = now;
     }
 
+    /// The window was set or could grow: the time in which it may be unused begins again (Linux `snd_cwnd_stamp`).
+    pub fn renew(&mut self, now: Instant) {
+        self.cwnd_stamp = now;
+    }
+
     /// Called after each round of sending. Returns the maximum number of packets outstanding if the window was not
     /// filled for a whole `rto` (Linux `tcp_cwnd_application_limited`).
     pub fn application_limited(&mut self, now: Instant, limited: bool, packets_out: u32, rto: Span) -> Option<u32> {
@@ -67,6 +72,8 @@ mod tests {
         assert_eq!([1001, 1249, 1250, 1251].map(|now_ms| used(&mut validation, now_ms)), [None, None, Some(7), None]);
         validation.restart(ms(2000)); // an idle period does not count as unused
         assert_eq!(used(&mut validation, 2100), None);
+        validation.renew(ms(2200));
+        assert_eq!([2449, 2450].map(|now_ms| used(&mut validation, now_ms)), [None, Some(7)]);
     }
 
     #[test]

@@ -102,6 +102,7 @@ pub(crate) fn sender_with(options: Options, controller: Box<dyn Controller>) -> 
 
 pub(crate) fn sender_config(options: Options) -> sender::SenderConfig {
     sender::SenderConfig {
+        release: control::LinuxRelease::V6_1,
         mss: MSS,
         packet_bytes: MSS + 52,
         initial_window: 10,
@@ -140,7 +141,7 @@ pub(crate) fn receiver_config(options: Options) -> receiver::ReceiverConfig {
         quick_ack: options.quick_ack,
         gro: 1,
         buffer: [1 << 22, 1 << 22],
-        tuning: receiver::ReceiveTuning::default(),
+        release: control::LinuxRelease::default(),
         ecn: options.echo,
         tick: Span::from_millis(1),
     }

@@ -2,7 +2,7 @@
 
 use super::checked::{Broken, CheckedController};
 use crate::Violation;
-use control::{AlgorithmEntry, CaState, Cause, Decision, PathEvent, PathInfo, Reduction};
+use control::{AlgorithmEntry, CaState, Cause, Decision, LinuxRelease, PathEvent, PathInfo, Reduction};
 use params::ParamValue;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -117,6 +117,7 @@ const PATH: PathInfo = PathInfo {
     tick: Span::from_millis(1),
     cwnd_clamp: u32::MAX / 2,
     reduction: Reduction::Proportional,
+    release: LinuxRelease::V6_18,
 };
 
 impl Sender {
@@ -208,7 +209,7 @@ impl Path {
     fn send(&mut self, now: Instant, count: u32, controller: &mut ControllerHandle) {
         let count = count.min(self.sender.decision().cwnd.saturating_sub(self.in_flight));
         if count > 0 && self.snd_una() == self.snd_nxt {
-            self.sender.before_send(now, self.in_flight, controller);
+            self.sender.before_send(now, self.in_flight, false, controller);
         }
         for _ in 0..count {
             self.in_flight += 1;
@@ -265,7 +266,7 @@ impl Path {
         if begins {
             self.sender.enter_reduction(now, cause, false, ca_state, &self.outstanding(), controller);
         } else if cause != Cause::Loss {
-            let event = PathEvent::Congestion { cause, reduce_cwnd: true, in_flight: self.in_flight, by_timer: false };
+            let event = PathEvent::Congestion { cause, reduce_cwnd: false, in_flight: self.in_flight, by_timer: false };
             self.sender.notify(now, &event, controller);
         }
     }

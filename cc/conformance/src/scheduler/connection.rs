@@ -10,7 +10,7 @@ use std::collections::btree_map::OccupiedEntry;
 use transport::mptcp::{
     Ack, ConnectionConfig, Input, MptcpStack, Output, Receiver, Segment, SendBufferRule, Sender, SubflowConfig,
 };
-use transport::tcp::{receiver::ReceiveTuning, receiver::ReceiverConfig, sender::LossRecovery, sender::SenderConfig};
+use transport::tcp::{receiver::ReceiverConfig, sender::LossRecovery, sender::SenderConfig};
 use units::{Instant, RngStream, Span};
 
 /// Packets of data of a connection.
@@ -69,6 +69,7 @@ fn config(rng: &mut RngStream, paths: usize) -> ConnectionConfig {
     let opportunistic = rng.chance(0.5);
     ConnectionConfig {
         tcp: SenderConfig {
+            release: control::LinuxRelease::V6_1,
             mss: MSS,
             packet_bytes: MSS + 72,
             initial_window: 10,
@@ -152,7 +153,7 @@ impl Connection {
             quick_ack: false,
             gro: 1,
             buffer: [1 << 22; 2],
-            tuning: ReceiveTuning::Linux6_1,
+            release: control::LinuxRelease::V6_1,
             ecn: Ecn::Classic,
             tick: Span::from_millis(1),
         };

@@ -27,10 +27,13 @@ pub trait CongestionOps: Debug + Send {
         false
     }
 
-    /// Every acknowledgement, before it ends a reduction or begins one, and before `on_ack` (Linux `in_ack_event`).
+    /// Every acknowledgement, before it ends a reduction or begins one (Linux `in_ack_event`).
     fn in_ack_event(&mut self, _state: &mut CwndState, _progress: &AckProgress, _cx: &mut Context<'_>) {}
 
-    /// Every acknowledgement, before state and window change (Linux `pkts_acked`).
+    /// Every acknowledgement, before it ends a reduction or begins one (Linux `pkts_acked`).
+    fn pkts_acked(&mut self, _state: &mut CwndState, _progress: &AckProgress, _cx: &mut Context<'_>) {}
+
+    /// Every acknowledgement, after it has ended a reduction or begun one, before it changes the window otherwise.
     fn on_ack(&mut self, _state: &mut CwndState, _sample: &AckSample, _cx: &mut Context<'_>) {}
 
     /// The sender goes from `state.ca_state` to `next` (Linux `set_state`). Every timeout reports [`CaState::Loss`]
@@ -107,10 +110,7 @@ impl CwndState {
     pub(crate) fn on_event(&mut self, ops: &mut impl CongestionOps, event: &PathEvent, cx: &mut Context<'_>) {
         match event {
             PathEvent::Ack(sample) => self.on_ack(ops, sample, cx),
-            PathEvent::AckProgress(progress) => {
-                self.has_progress = true;
-                ops.in_ack_event(self, progress, cx);
-            }
+            PathEvent::AckProgress(progress) => self.on_progress(ops, progress, cx),
             PathEvent::PathUp(path) => self.init(ops, path, cx),
             PathEvent::PathDown => {}
             PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer } => {
@@ -168,8 +168,11 @@ impl CwndState {
         match cause {
             Cause::Timeout => self.on_timeout(ops, reduce_cwnd, in_flight, cx),
             Cause::Loss => self.on_loss(ops, in_flight, by_timer, cx),
-            // Marks and local drops are never spurious: one reduction a window, and none of that window is undone.
-            Cause::EcnMark | Cause::LocalDrop if self.ca_state < CaState::Cwr => {
+            // Marks and local drops are never spurious: one reduction a window, and none of that window is undone. That the state
+            // Loss has ended shows only now.
+            Cause::EcnMark | Cause::LocalDrop
+                if self.ca_state < CaState::Cwr || self.ca_state == CaState::Loss && reduce_cwnd =>
+            {
                 self.begin_reduction(ops, 0, cx);
                 self.set_state(ops, CaState::Cwr, cx);
             }
@@ -233,10 +236,18 @@ impl CwndState {
     }
 
     #[inline(always)]
+    fn on_progress(&mut self, ops: &mut impl CongestionOps, progress: &AckProgress, cx: &mut Context<'_>) {
+        self.has_progress = true;
+        ops.pkts_acked(self, progress, cx);
+        ops.in_ack_event(self, progress, cx);
+    }
+
+    #[inline(always)]
     fn on_ack(&mut self, ops: &mut impl CongestionOps, sample: &AckSample, cx: &mut Context<'_>) {
-        if !std::mem::take(&mut self.has_progress) {
-            ops.in_ack_event(self, &sample.progress(), cx);
+        if !self.has_progress {
+            self.on_progress(ops, &sample.progress(), cx);
         }
+        self.has_progress = false;
         ops.on_ack(self, sample, cx);
         if sample.ca_state != self.ca_state {
             self.set_state(ops, sample.ca_state, cx);

@@ -10,7 +10,7 @@ use super::path_controllers::PathControllers;
 use super::subflows::{SubflowGroup, SubflowView};
 use super::usage::Usage;
 use super::{CongestionOps, CwndState, reno_cong_avoid, reno_ssthresh};
-use crate::{AckSample, CaState, Context, Controller, Decision, PathController, PathEvent, PathInfo};
+use crate::{AckProgress, AckSample, CaState, Context, Controller, Decision, PathController, PathEvent, PathInfo};
 use std::fmt::Debug;
 use units::{Instant, PathId, Span};
 
@@ -54,7 +54,7 @@ pub trait Coupling: Debug + Send {
     fn init(&mut self, _paths: &mut SubflowGroup<'_, Self::PathState>, _state: &mut CwndState) {}
 
     /// Every acknowledgement, before state and window change.
-    fn on_ack(&mut self, _path_state: &mut Self::PathState, _sample: &AckSample) {}
+    fn pkts_acked(&mut self, _path_state: &mut Self::PathState, _progress: &AckProgress) {}
 
     /// The own window is about to be reduced: once an episode, alone or not.
     fn on_congestion(&mut self, _path_state: &mut Self::PathState) {}
@@ -177,6 +177,10 @@ impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
         self.coupling.init(&mut self.group, state);
     }
 
+    fn pkts_acked(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        self.coupling.pkts_acked(self.group.own_state(), progress);
+    }
+
     fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
         let subflow = self.own_subflow();
         if sample.srtt > Span::ZERO {
@@ -184,7 +188,6 @@ impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
             subflow.active = subflow.up;
         }
         (subflow.min_rtt, subflow.in_flight, subflow.cwnd) = (sample.min_rtt, sample.in_flight, f64::from(state.cwnd));
-        self.coupling.on_ack(self.group.own_state(), sample);
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
@@ -222,7 +225,7 @@ impl<C: Coupling> CongestionOps for CoupledOps<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cause, Reduction};
+    use crate::{Cause, LinuxRelease, Reduction};
     use units::{INFINITE_SSTHRESH, RngStream};
 
     /// Grows by a hundredth of the siblings' windows for each packet; counts reductions.
@@ -269,7 +272,8 @@ mod tests {
 
     fn up(rtt: Option<Span>) -> PathEvent {
         let (tick, reduction) = (Span::from_millis(1), Reduction::Proportional);
-        PathEvent::PathUp(PathInfo { mss: 1448, initial_window: 20, rtt, tick, cwnd_clamp: 1000, reduction })
+        let release = LinuxRelease::default();
+        PathEvent::PathUp(PathInfo { mss: 1448, initial_window: 20, rtt, tick, cwnd_clamp: 1000, reduction, release })
     }
 
     fn ack(acked: u32, cwnd_limited: bool) -> PathEvent {

@@ -18,9 +18,9 @@ impl RoundTrip {
         ends
     }
 
-    /// Begins a round.
-    pub fn restart(&mut self, sample: &AckSample) {
-        self.end = sample.snd_nxt;
+    /// Begins a round at this number of the next new packet.
+    pub fn restart(&mut self, snd_nxt: u64) {
+        self.end = snd_nxt;
     }
 }
 

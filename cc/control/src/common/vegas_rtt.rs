@@ -2,7 +2,7 @@
 //! idle.
 
 use super::RoundTrip;
-use crate::{AckSample, CaState};
+use crate::{AckProgress, AckSample, CaState};
 
 /// Samples that a round needs to be evaluated: of two, one may be a delayed acknowledgement, the other noise.
 const MIN_SAMPLES: u32 = 3;
@@ -19,18 +19,26 @@ pub struct VegasRtt {
     round: RoundTrip,
     /// Whether the next acknowledgement begins a round.
     begin_round: bool,
+    is_enabled: bool,
 }
 
 impl Default for VegasRtt {
     fn default() -> Self {
-        Self { base_rtt: u64::MAX, min_rtt: u64::MAX, cnt_rtt: 0, round: RoundTrip::default(), begin_round: false }
+        Self {
+            base_rtt: u64::MAX,
+            min_rtt: u64::MAX,
+            cnt_rtt: 0,
+            round: RoundTrip::default(),
+            begin_round: false,
+            is_enabled: true,
+        }
     }
 }
 
 impl VegasRtt {
     /// Adds the acknowledgement's RTT sample, if it has one.
-    pub fn add_sample(&mut self, sample: &AckSample) {
-        if let Some(rtt) = sample.rtt {
+    pub fn add_sample(&mut self, progress: &AckProgress) {
+        if let Some(rtt) = progress.rtt {
             // One microsecond more, so that neither RTT is ever zero.
             let rtt = rtt.as_micros() + 1;
             self.base_rtt = self.base_rtt.min(rtt);
@@ -42,7 +50,7 @@ impl VegasRtt {
     /// Whether this acknowledgement ends a round; evaluate it, then call [`VegasRtt::reset_round`].
     pub fn ends(&mut self, sample: &AckSample) -> bool {
         if std::mem::take(&mut self.begin_round) {
-            self.round.restart(sample);
+            self.round.restart(sample.snd_nxt);
         }
         self.round.ends(sample)
     }
@@ -64,15 +72,23 @@ impl VegasRtt {
         (self.min_rtt, self.cnt_rtt) = (u64::MAX, 0);
     }
 
+    /// Whether delay decides: in the open state, and from where nothing is in flight, as when all of it was lost (Linux
+    /// `doing_vegas_now`).
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.is_enabled
+    }
+
     /// Clears the base RTT too: after idling the route may have changed.
     pub fn reset(&mut self) {
-        self.base_rtt = u64::MAX;
+        (self.base_rtt, self.is_enabled) = (u64::MAX, true);
         self.reset_round();
     }
 
     /// Begins a new round when the sender comes back to the open state: one with losses is not evaluated.
     pub fn set_state(&mut self, next: CaState) {
-        if next == CaState::Open {
+        self.is_enabled = next == CaState::Open;
+        if self.is_enabled {
             self.begin_round = true;
             self.reset_round();
         }

@@ -14,7 +14,7 @@
 
 use super::{PATH, STEPS, boxed, cong_avoid, kernel_integers};
 use crate::common::{Coupling, CwndState, SubflowGroup, SubflowView};
-use crate::{AckSample, AlgorithmEntry, Constructor, Properties};
+use crate::{AckProgress, AckSample, AlgorithmEntry, Constructor, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -72,8 +72,8 @@ impl Coupling for Olia {
         });
     }
 
-    fn on_ack(&mut self, path_state: &mut OliaPath, sample: &AckSample) {
-        path_state.l2 += u64::from(sample.acked);
+    fn pkts_acked(&mut self, path_state: &mut OliaPath, progress: &AckProgress) {
+        path_state.l2 += u64::from(progress.acked);
     }
 
     fn on_congestion(&mut self, path_state: &mut OliaPath) {
@@ -158,7 +158,7 @@ mod tests {
         let mut path_state = OliaPath::default();
         let mut olia = Olia { kernel_integers: false };
         let mut acked = |path_state: &mut OliaPath, acked| {
-            olia.on_ack(path_state, &AckSample { acked, ..AckSample::default() });
+            olia.pkts_acked(path_state, &AckProgress { acked, ..AckProgress::default() });
         };
         acked(&mut path_state, 700);
         Olia { kernel_integers: false }.on_congestion(&mut path_state);

@@ -21,7 +21,9 @@
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, VegasRtt, reno_cong_avoid_if_limited, slow_start};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Deviation, ParamKind, Parameter, Params, Properties};
+use crate::{
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Deviation, ParamKind, Parameter, Params, Properties,
+};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -195,10 +197,10 @@ impl Coupling for WVegas {
         group.own_state().reset_round();
     }
 
-    fn on_ack(&mut self, path_state: &mut WVegasPath, sample: &AckSample) {
-        path_state.vegas_rtt.add_sample(sample);
+    fn pkts_acked(&mut self, path_state: &mut WVegasPath, progress: &AckProgress) {
+        path_state.vegas_rtt.add_sample(progress);
         // One microsecond more, as the minimum RTTs have.
-        path_state.sampled_rtt += sample.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
+        path_state.sampled_rtt += progress.rtt.map_or(0, |rtt| rtt.as_micros() + 1);
     }
 
     fn set_state(&mut self, path_state: &mut WVegasPath, next: CaState) {

@@ -10,7 +10,7 @@
 //! packets, not acknowledgements, so that delayed acknowledgements make it up to twice as fast.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, Properties};
+use crate::{AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, Properties};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -113,9 +113,9 @@ impl CongestionOps for Bic {
         state.ssthresh
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        if sample.prior_ca_state == CaState::Open {
-            self.delayed_ack = self.delayed_ack - (self.delayed_ack >> ACK_RATIO_SHIFT) + sample.pkts_acked;
+    fn pkts_acked(&mut self, state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        if state.ca_state == CaState::Open {
+            self.delayed_ack = self.delayed_ack - (self.delayed_ack >> ACK_RATIO_SHIFT) + progress.pkts_acked;
         }
     }
 
@@ -156,10 +156,11 @@ mod tests {
     #[test]
     fn the_packets_of_an_acknowledgement_are_averaged_in_the_open_state() {
         let ratio_after = |ca_state| {
-            let (mut bic, mut state) = (Bic::default(), CwndState::default());
-            let sample = AckSample { pkts_acked: 4, prior_ca_state: ca_state, ..AckSample::default() };
+            let mut bic = Bic::default();
+            let mut state = CwndState { ca_state, ..CwndState::default() };
+            let progress = AckProgress { pkts_acked: 4, ..AckProgress::default() };
             for _ in 0..100 {
-                bic.on_ack(&mut state, &sample, &mut context(0));
+                bic.pkts_acked(&mut state, &progress, &mut context(0));
             }
             bic.delayed_ack >> ACK_RATIO_SHIFT
         };

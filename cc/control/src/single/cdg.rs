@@ -21,7 +21,8 @@
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo,
+    Properties,
 };
 
 /// Registration.
@@ -229,7 +230,7 @@ impl Cdg {
     fn end_backoff(&mut self, sample: &AckSample) {
         self.backoff = None;
         self.start_round();
-        self.rtt_seq.restart(sample);
+        self.rtt_seq.restart(sample.snd_nxt);
     }
 
     fn hystart_update(&mut self, sample: &AckSample, now: u64) -> bool {
@@ -304,18 +305,18 @@ impl CongestionOps for Cdg {
         (state.cwnd / 2).max(if self.use_shadow { self.shadow_wnd } else { 0 }).max(2)
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        let Some(rtt) = sample.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
-        if sample.prior_ca_state == CaState::Open {
+    fn pkts_acked(&mut self, state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        let Some(rtt) = progress.rtt.map(|rtt| rtt.as_micros() as i64).filter(|&rtt| rtt > 0) else { return };
+        if state.ca_state == CaState::Open {
             // After acknowledgements of pairs, that of a single packet was probably delayed: it raises no RTT.
-            if sample.pkts_acked == 1 && self.delack > 0 {
+            if progress.pkts_acked == 1 && self.delack > 0 {
                 self.delack -= 1;
                 if let Some(min_max) = &mut self.rtt {
                     min_max.min = min_max.min.min(rtt);
                 }
                 return;
             }
-            self.delack += u32::from(sample.pkts_acked > 1 && self.delack < MAX_DELAYED_ACKS);
+            self.delack += u32::from(progress.pkts_acked > 1 && self.delack < MAX_DELAYED_ACKS);
         }
         let min_max = self.rtt.get_or_insert(MinMax { min: rtt, max: rtt });
         *min_max = MinMax { min: min_max.min.min(rtt), max: min_max.max.max(rtt) };
@@ -379,7 +380,7 @@ mod tests {
                     ..AckSample::default()
                 };
                 let mut cx = context_with(self.now, &mut self.rng);
-                self.cdg.on_ack(&mut self.state, &sample, &mut cx);
+                self.cdg.pkts_acked(&mut self.state, &sample.progress(), &mut cx);
                 self.cdg.cong_avoid(&mut self.state, 2, &sample, &mut cx);
             }
         }
@@ -471,8 +472,8 @@ mod tests {
     fn a_delayed_acknowledgement_does_not_raise_the_round_s_rtts() {
         let mut cdg = cdg();
         let mut sample = |pkts_acked, rtt| {
-            let sample = AckSample { pkts_acked, rtt: Some(Span::from_micros(rtt)), ..AckSample::default() };
-            cdg.on_ack(&mut congestion_avoidance(10), &sample, &mut context(0));
+            let progress = AckProgress { pkts_acked, rtt: Some(Span::from_micros(rtt)), ..AckProgress::default() };
+            cdg.pkts_acked(&mut congestion_avoidance(10), &progress, &mut context(0));
             cdg.rtt.map(|rtt| (rtt.min, rtt.max))
         };
         assert_eq!(sample(2, 100), Some((100, 100)));

@@ -15,7 +15,9 @@
 //! 1/2. Proportional rate reduction and undo are Linux 6.1's.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
+use crate::{
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties,
+};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -174,8 +176,8 @@ impl CongestionOps for Compound {
         ((loss_window / 2.0 + self.dwnd) as u32).max(2)
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.vegas_rtt.add_sample(sample);
+    fn pkts_acked(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        self.vegas_rtt.add_sample(progress);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {

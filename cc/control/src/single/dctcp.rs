@@ -135,7 +135,7 @@ mod tests {
     /// Alpha after a round trip of 100 packets.
     fn after_round(alpha: u64, marked: u32) -> u64 {
         let mut dctcp = dctcp(alpha);
-        let progress = AckProgress { acked: 100, marked, snd_una: 100, snd_nxt: 200, rtt: None };
+        let progress = AckProgress { acked: 100, marked, snd_una: 100, snd_nxt: 200, ..AckProgress::default() };
         dctcp.in_ack_event(&mut CwndState::default(), &progress, &mut context(0));
         dctcp.alpha
     }
@@ -190,7 +190,7 @@ mod tests {
     fn the_mark_that_ends_a_round_reduces_by_the_new_alpha() {
         let mut flow = CwndController::new(dctcp(1024));
         flow.on_event(&PathEvent::PathUp(path(100, None)), &mut context(0));
-        let progress = AckProgress { acked: 100, marked: 0, rtt: None, snd_una: 100, snd_nxt: 200 };
+        let progress = AckProgress { acked: 100, snd_una: 100, snd_nxt: 200, ..AckProgress::default() };
         flow.on_event(&PathEvent::AckProgress(progress), &mut context(0));
         flow.on_event(
             &PathEvent::Congestion { cause: Cause::EcnMark, reduce_cwnd: true, in_flight: 90, by_timer: false },

@@ -13,7 +13,8 @@
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo,
+    Properties,
 };
 use units::Span;
 
@@ -178,14 +179,14 @@ impl Htcp {
         }
     }
 
-    fn measure_achieved_throughput(&mut self, state: &CwndState, sample: &AckSample, now: u64) {
+    fn measure_achieved_throughput(&mut self, state: &CwndState, pkts_acked: u32, now: u64) {
         let (min_rtt, since_cong) = (self.min_rtt, now - self.epoch.last_cong);
         let throughput = &mut self.throughput;
-        if sample.prior_ca_state > CaState::Disorder {
+        if state.ca_state > CaState::Disorder {
             (throughput.packetcount, throughput.lasttime) = (0, now);
             return;
         }
-        throughput.packetcount += sample.pkts_acked;
+        throughput.packetcount += pkts_acked;
         let elapsed = now - throughput.lasttime;
         let required = state.cwnd.checked_sub((self.alpha / ONE).clamp(1, u64::from(u32::MAX)) as u32);
         if min_rtt == 0 || elapsed < min_rtt || required.is_none_or(|required| throughput.packetcount < required) {
@@ -237,15 +238,15 @@ impl CongestionOps for Htcp {
         state.ssthresh
     }
 
-    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        if sample.prior_ca_state == CaState::Open {
-            self.pkts_acked = sample.pkts_acked;
+    fn pkts_acked(&mut self, state: &mut CwndState, progress: &AckProgress, cx: &mut Context<'_>) {
+        if state.ca_state == CaState::Open {
+            self.pkts_acked = progress.pkts_acked;
         }
-        if let Some(rtt) = sample.rtt.filter(|rtt| rtt.as_micros() > 0) {
-            self.measure_rtt(state.jiffies_in(rtt), state.jiffies_in(MAX_RTT_STEP), sample.prior_ca_state);
+        if let Some(rtt) = progress.rtt.filter(|rtt| rtt.as_micros() > 0) {
+            self.measure_rtt(state.jiffies_in(rtt), state.jiffies_in(MAX_RTT_STEP), state.ca_state);
         }
         if self.constants.bandwidth_switch {
-            self.measure_achieved_throughput(state, sample, state.jiffies(cx.now));
+            self.measure_achieved_throughput(state, progress.pkts_acked, state.jiffies(cx.now));
         }
     }
 

@@ -12,7 +12,9 @@
 //! one outlier makes the flow aggressive from then on; what slow start leaves of an acknowledgement is dropped.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, RoundTrip};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
+use crate::{
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties,
+};
 
 /// Registration.
 pub const ENTRY: AlgorithmEntry = AlgorithmEntry {
@@ -207,12 +209,12 @@ impl CongestionOps for Illinois {
         (state.cwnd - reduction as u32).max(2)
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
+    fn pkts_acked(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
         if std::mem::take(&mut self.restart_round) {
-            self.round.restart(sample);
+            self.round.restart(progress.snd_nxt);
         }
-        self.acked = sample.pkts_acked;
-        if let Some(rtt) = sample.rtt {
+        self.acked = progress.pkts_acked;
+        if let Some(rtt) = progress.rtt {
             let rtt = rtt.as_micros().min(RTT_MAX);
             (self.base_rtt, self.max_rtt) = (self.base_rtt.min(rtt), self.max_rtt.max(rtt));
             (self.sum_rtt, self.cnt_rtt) = (self.sum_rtt + rtt, self.cnt_rtt + 1);
@@ -279,7 +281,7 @@ mod tests {
         for una in 1..=5 {
             let sample =
                 AckSample { pkts_acked: 2, cwnd_limited: true, snd_una: una, snd_nxt: 1_000, ..AckSample::default() };
-            illinois.on_ack(&mut state, &sample, &mut context(0));
+            illinois.pkts_acked(&mut state, &sample.progress(), &mut context(0));
             illinois.cong_avoid(&mut state, 2, &sample, &mut context(0));
         }
         assert_eq!((state.cwnd, state.cwnd_cnt), (101, 0), "one packet for ten of a hundred");
@@ -290,7 +292,7 @@ mod tests {
         let mut illinois = Illinois::new(&defaults(&ENTRY));
         let mut state = congestion_avoidance(100);
         let sample = AckSample { rtt: Some(Span::from_millis(50)), ..AckSample::default() };
-        illinois.on_ack(&mut state, &sample, &mut context(0));
+        illinois.pkts_acked(&mut state, &sample.progress(), &mut context(0));
         illinois.set_state(&mut state, CaState::Loss, &mut context(0));
         assert_eq!((illinois.alpha, illinois.beta, illinois.cnt_rtt), (128, 32, 0));
     }

@@ -180,7 +180,7 @@ impl Ledbat {
     fn slow_down(&mut self, state: &mut CwndState, sample: &AckSample, now: Instant) {
         state.ssthresh = state.cwnd.max(MIN_CWND);
         (state.cwnd, self.fraction) = (MIN_CWND, 0.0);
-        self.round.restart(sample);
+        self.round.restart(sample.snd_nxt);
         self.phase = Phase::Frozen { since: now, left: SLOWDOWN_ROUNDS };
     }
 
@@ -188,7 +188,7 @@ impl Ledbat {
     fn next_phase(&mut self, state: &mut CwndState, sample: &AckSample, round_ends: bool, now: Instant) {
         match &mut self.phase {
             Phase::Start if !state.in_slow_start() => {
-                self.round.restart(sample);
+                self.round.restart(sample.snd_nxt);
                 self.phase = Phase::FirstRounds { left: SLOWDOWN_ROUNDS };
             }
             Phase::FirstRounds { left } | Phase::Frozen { left, .. } if round_ends && *left > 1 => *left -= 1,

@@ -2,8 +2,8 @@
 
 use crate::common::CwndState;
 use crate::{
-    AckSample, AlgorithmEntry, Cause, Context, Params, PathController, PathEvent, PathInfo, RateSample, Reduction,
-    SendState,
+    AckSample, AlgorithmEntry, Cause, Context, LinuxRelease, Params, PathController, PathEvent, PathInfo, RateSample,
+    Reduction, SendState,
 };
 use std::collections::BTreeMap;
 use units::{Instant, RngStream, Span};
@@ -16,7 +16,15 @@ pub(super) fn defaults(entry: &AlgorithmEntry) -> Params {
 /// A path as it comes up.
 pub(crate) fn path(initial_window: u32, rtt: Option<Span>) -> PathInfo {
     let (tick, reduction) = (Span::from_millis(1), Reduction::Proportional);
-    PathInfo { mss: 1448, initial_window, rtt, tick, cwnd_clamp: u32::MAX / 2, reduction }
+    PathInfo {
+        mss: 1448,
+        initial_window,
+        rtt,
+        tick,
+        cwnd_clamp: u32::MAX / 2,
+        reduction,
+        release: LinuxRelease::default(),
+    }
 }
 
 /// A window in the first slow start.

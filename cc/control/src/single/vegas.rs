@@ -4,7 +4,7 @@
 //! `diff = window (rtt - base) / base`, about the packets this flow has in the queue.
 //! - Increase: one packet where `diff < alpha`. Decrease: one packet where `diff > beta`.
 //! - Slow start ends where `diff > gamma`, at the window without queue: `window base / rtt`.
-//! - Loss: half, as Reno. Reno's growth in a round with too few samples and outside the open state.
+//! - Loss: half, as Reno. Reno's growth in a round with too few samples, and from a loss to the open state unless nothing is in flight.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); integer
 //! steps as in Linux 6.1 (`tcp_vegas.c`).
@@ -13,7 +13,8 @@
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, Deviation, ParamKind, Parameter, Params, Properties,
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, Deviation, ParamKind, Parameter, Params,
+    Properties,
 };
 use units::Span;
 
@@ -92,7 +93,7 @@ impl CongestionOps for Vegas {
     }
 
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, sample: &AckSample, _cx: &mut Context<'_>) {
-        if state.ca_state != CaState::Open {
+        if !self.vegas_rtt.is_enabled() {
             return common::reno_cong_avoid_if_limited(state, acked, sample);
         }
         if self.vegas_rtt.ends(sample) {
@@ -111,8 +112,8 @@ impl CongestionOps for Vegas {
         common::reno_ssthresh(state)
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.vegas_rtt.add_sample(sample);
+    fn pkts_acked(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        self.vegas_rtt.add_sample(progress);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
@@ -171,7 +172,7 @@ mod tests {
     fn an_rtt_of_zero_counts_as_one_microsecond() {
         let mut vegas = Vegas::new(&defaults(&ENTRY));
         let sample = AckSample { rtt: Some(Span::ZERO), ..AckSample::default() };
-        vegas.on_ack(&mut CwndState::default(), &sample, &mut context(0));
+        vegas.pkts_acked(&mut CwndState::default(), &sample.progress(), &mut context(0));
         assert_eq!((vegas.vegas_rtt.base_rtt, vegas.vegas_rtt.min_rtt, vegas.vegas_rtt.cnt_rtt), (1, 1, 1));
     }
 

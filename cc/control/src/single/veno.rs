@@ -10,7 +10,10 @@
 //! growth, and of the last full window.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
-use crate::{AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, Properties};
+use crate::{
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo,
+    Properties,
+};
 use units::Span;
 
 /// Registration.
@@ -54,6 +57,8 @@ pub struct Veno {
     diff: u64,
     /// The next full window grows.
     inc: bool,
+    /// As in [`common::VegasRtt::is_enabled`].
+    is_enabled: bool,
 }
 
 impl Veno {
@@ -66,6 +71,7 @@ impl Veno {
             cnt_rtt: 0,
             diff: 0,
             inc: true,
+            is_enabled: true,
         }
     }
 
@@ -88,8 +94,13 @@ impl Veno {
 }
 
 impl CongestionOps for Veno {
+    /// The RTT of the handshake counts among the samples, but not as the minimum.
+    fn init(&mut self, _state: &mut CwndState, path: &PathInfo, _cx: &mut Context<'_>) {
+        self.cnt_rtt = u32::from(path.rtt.is_some());
+    }
+
     fn cong_avoid(&mut self, state: &mut CwndState, acked: u32, _sample: &AckSample, _cx: &mut Context<'_>) {
-        if state.ca_state != CaState::Open {
+        if !self.is_enabled {
             return common::reno_cong_avoid(state, acked);
         }
         if self.cnt_rtt < MIN_SAMPLES {
@@ -119,8 +130,8 @@ impl CongestionOps for Veno {
         state.ssthresh
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        if let Some(rtt) = sample.rtt {
+    fn pkts_acked(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        if let Some(rtt) = progress.rtt {
             // One microsecond more, so that no RTT is ever zero.
             let rtt = (rtt.as_micros() + 1).min(RTT_UNKNOWN);
             (self.base_rtt, self.min_rtt) = (self.base_rtt.min(rtt), self.min_rtt.min(rtt));
@@ -129,7 +140,8 @@ impl CongestionOps for Veno {
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {
-        if next == CaState::Open {
+        self.is_enabled = next == CaState::Open;
+        if self.is_enabled {
             self.min_rtt = RTT_UNKNOWN;
         }
     }
@@ -137,6 +149,7 @@ impl CongestionOps for Veno {
     /// After an idle period the route may have changed.
     fn on_tx_start(&mut self, _state: &mut CwndState, _idle: Span, _cx: &mut Context<'_>) {
         (self.base_rtt, self.min_rtt, self.inc) = (RTT_UNKNOWN, RTT_UNKNOWN, true);
+        self.is_enabled = true;
     }
 }
 
@@ -185,7 +198,8 @@ mod tests {
     #[test]
     fn outside_the_open_state_veno_is_reno() {
         let mut veno = veno(100, 150);
-        let mut state = CwndState { cwnd: 20, ssthresh: 2, ca_state: CaState::Disorder, ..CwndState::default() };
+        let mut state = congestion_avoidance(20);
+        veno.set_state(&mut state, CaState::Disorder, &mut context(0));
         veno.cong_avoid(&mut state, 20, &AckSample::default(), &mut context(0));
         assert_eq!((state.cwnd, veno.diff), (21, 0));
     }

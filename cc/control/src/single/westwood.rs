@@ -14,8 +14,8 @@
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckProgress, AckSample, AlgorithmEntry, Constructor, Context, Deviation, ParamKind, Parameter, Params, PathInfo,
-    Properties,
+    AckProgress, AckSample, AlgorithmEntry, Constructor, Context, Deviation, LinuxRelease, ParamKind, Parameter,
+    Params, PathInfo, Properties,
 };
 use units::Span;
 
@@ -61,6 +61,8 @@ pub struct Westwood {
     rtt_min: u64,
     /// Whether the next acknowledgement's RTT becomes the minimum.
     reset_rtt_min: bool,
+    /// An acknowledgement's RTT counts for its own sample, not for the next one only.
+    rtt_counts_at_once: bool,
 }
 
 /// Bandwidth estimation from acknowledgements.
@@ -95,11 +97,13 @@ impl Bandwidth {
         self.bk = 0;
     }
 
-    /// Bytes that left the network by this acknowledgement, in packets of `mss` (Linux `westwood_acked_count`).
-    fn acked_count(&mut self, una: u64, mss: u64) -> u64 {
-        let cumul_ack = una.saturating_sub(self.snd_una) * mss;
-        self.snd_una = una;
-        if cumul_ack == 0 {
+    /// Bytes that left the network by this acknowledgement, in packets of `mss` (Linux `westwood_acked_count`, `westwood_fast_bw`).
+    fn acked_count(&mut self, progress: &AckProgress, mss: u64) -> u64 {
+        let cumul_ack = progress.snd_una.saturating_sub(self.snd_una) * mss;
+        self.snd_una = progress.snd_una;
+        if progress.is_predicted {
+            cumul_ack
+        } else if cumul_ack == 0 {
             self.accounted += mss;
             mss
         } else if cumul_ack == mss {
@@ -122,6 +126,13 @@ impl Westwood {
             rtt: 0,
             rtt_min: 0,
             reset_rtt_min: true,
+            rtt_counts_at_once: false,
+        }
+    }
+
+    fn update_rtt(&mut self, state: &CwndState, progress: &AckProgress) {
+        if let Some(rtt) = progress.rtt.filter(|rtt| rtt.as_micros() > 0) {
+            self.rtt = state.jiffies_in(rtt);
         }
     }
 
@@ -133,7 +144,8 @@ impl Westwood {
 }
 
 impl CongestionOps for Westwood {
-    fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
+    fn init(&mut self, state: &mut CwndState, path: &PathInfo, cx: &mut Context<'_>) {
+        self.rtt_counts_at_once = path.release > LinuxRelease::V6_12;
         (self.rtt, self.rtt_min) = (state.jiffies_in(INIT_RTT), state.jiffies_in(INIT_RTT));
         // Counting begins at the first acknowledgement's number; it counts as a duplicate.
         (self.bandwidth.rtt_win_sx, self.bandwidth.snd_una) = (state.jiffies(cx.now), u64::MAX);
@@ -152,8 +164,8 @@ impl CongestionOps for Westwood {
     }
 
     fn in_ack_event(&mut self, state: &mut CwndState, progress: &AckProgress, cx: &mut Context<'_>) {
-        if let Some(rtt) = progress.rtt.filter(|rtt| rtt.as_micros() > 0) {
-            self.rtt = state.jiffies_in(rtt);
+        if self.rtt_counts_at_once {
+            self.update_rtt(state, progress);
         }
         let now = state.jiffies(cx.now);
         let elapsed = now - self.bandwidth.rtt_win_sx;
@@ -162,9 +174,12 @@ impl CongestionOps for Westwood {
             self.bandwidth.filter(elapsed);
             self.bandwidth.rtt_win_sx = now;
         }
-        self.bandwidth.bk += self.bandwidth.acked_count(progress.snd_una, u64::from(state.mss));
+        self.bandwidth.bk += self.bandwidth.acked_count(progress, u64::from(state.mss));
         let prior_rtt_min = if std::mem::take(&mut self.reset_rtt_min) { self.rtt } else { self.rtt_min };
         self.rtt_min = prior_rtt_min.min(self.rtt);
+        if !self.rtt_counts_at_once {
+            self.update_rtt(state, progress);
+        }
     }
 
     fn on_timeout(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
@@ -208,14 +223,27 @@ mod tests {
     fn a_duplicate_counts_once() {
         let mut bandwidth = Bandwidth::default();
         // Two duplicates, then the acknowledgement of those two, the hole and one more.
-        assert_eq!([0, 0, 4].map(|una| bandwidth.acked_count(una, 1000)), [1000, 1000, 2000]);
-        assert_eq!([5, 7].map(|una| bandwidth.acked_count(una, 1000)), [1000, 2000]);
+        let mut count = |snd_una, is_predicted| {
+            bandwidth.acked_count(&AckProgress { snd_una, is_predicted, ..AckProgress::default() }, 1000)
+        };
+        assert_eq!([0, 0, 4].map(|una| count(una, false)), [1000, 1000, 2000]);
+        assert_eq!([5, 7].map(|una| count(una, false)), [1000, 2000]);
+        assert_eq!(
+            (count(7, false), count(10, true)),
+            (1000, 3000),
+            "where the header is predicted, duplicates are not deducted"
+        );
+    }
+
+    /// A path of a host that follows the latest Linux.
+    fn latest() -> PathInfo {
+        PathInfo { release: LinuxRelease::V6_18, ..path(10, None) }
     }
 
     /// After ten seconds at 10 packets every 10 ms and an RTT of 100 ms.
     fn flow(state: &mut CwndState) -> Westwood {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
-        westwood.init(state, &path(10, None), &mut context(0));
+        westwood.init(state, &latest(), &mut context(0));
         for ack in 1..=1000 {
             let progress =
                 AckProgress { rtt: Some(Span::from_millis(100)), snd_una: 10 * ack, ..AckProgress::default() };
@@ -235,23 +263,28 @@ mod tests {
         assert_eq!(state.ssthresh, state.cwnd);
     }
 
-    /// Captured of Linux 6.1: the acknowledgement that ends a recovery counts for the window after it.
-    #[test]
-    fn the_acknowledgement_that_ends_a_recovery_counts_for_its_window_and_once() {
+    /// The window after a recovery of 1448 bytes a millisecond and 100 ms, which an acknowledgement with 80 ms ends.
+    fn recovered(path: PathInfo) -> u32 {
         let (mut state, mut westwood) = (CwndState::default(), Westwood::new(&defaults(&ENTRY)));
         let mut notify = |event: PathEvent, ms| state.on_event(&mut westwood, &event, &mut context(ms));
         let sample =
             |ack: u64, rtt| AckSample { rtt: Some(Span::from_millis(rtt)), snd_una: 10 * ack, ..AckSample::default() };
-        notify(PathEvent::PathUp(path(10, None)), 0);
+        notify(PathEvent::PathUp(path), 0);
         (1..=1000).for_each(|ack| notify(PathEvent::Ack(sample(ack, 100)), 10 * ack));
         notify(PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 90, by_timer: false }, 10_000);
         let last = sample(1001, 80);
         notify(PathEvent::AckProgress(last.progress()), 10_010);
         notify(PathEvent::Recovered { to_ssthresh: true }, 10_010);
         notify(PathEvent::Ack(last), 10_010);
-        // 1448 bytes a millisecond, 80 ms.
-        assert!((79..=80).contains(&state.cwnd), "{}", state.cwnd);
         assert_eq!(westwood.bandwidth.accounted, 0, "counted again it would be a duplicate");
+        state.cwnd
+    }
+
+    /// Before Linux 6.15 its packets count, and not its RTT.
+    #[test]
+    fn the_acknowledgement_that_ends_a_recovery_counts_for_its_window_and_once() {
+        assert!((99..=100).contains(&recovered(path(10, None))));
+        assert!((79..=80).contains(&recovered(latest())));
     }
 
     #[test]

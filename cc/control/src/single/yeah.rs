@@ -16,7 +16,8 @@
 
 use crate::common::{self, CongestionOps, CwndController, CwndState, VegasRtt};
 use crate::{
-    AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo, Properties,
+    AckProgress, AckSample, AlgorithmEntry, CaState, Constructor, Context, ParamKind, Parameter, Params, PathInfo,
+    Properties,
 };
 use units::Span;
 
@@ -153,8 +154,8 @@ impl CongestionOps for Yeah {
         state.cwnd.saturating_sub(reduction).max(2)
     }
 
-    fn on_ack(&mut self, _state: &mut CwndState, sample: &AckSample, _cx: &mut Context<'_>) {
-        self.vegas_rtt.add_sample(sample);
+    fn pkts_acked(&mut self, _state: &mut CwndState, progress: &AckProgress, _cx: &mut Context<'_>) {
+        self.vegas_rtt.add_sample(progress);
     }
 
     fn set_state(&mut self, _state: &mut CwndState, next: CaState, _cx: &mut Context<'_>) {

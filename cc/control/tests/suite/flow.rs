@@ -2,7 +2,7 @@
 //! the way, so that there are no retransmissions.
 
 use control::registry::find;
-use control::{CaState, Cause, Decision, ParamValue, PathInfo, Reduction};
+use control::{CaState, Cause, Decision, LinuxRelease, ParamValue, PathInfo, Reduction};
 use std::collections::BTreeMap;
 use testnet::{LinkConfig, Network};
 use transport::path::{AckedPackets, ControllerHandle, Outstanding, PathSender};
@@ -136,6 +136,7 @@ impl Connection {
                 tick: Span::from_millis(1),
                 cwnd_clamp: u32::MAX / 2,
                 reduction: Reduction::Proportional,
+                release: LinuxRelease::V6_18,
             };
             sender.start(Instant::ZERO, info, &mut controller);
             Path {
@@ -197,7 +198,7 @@ impl Connection {
                 break;
             }
             path.idle_at = path.idle_at.max(now) + path.link.transmission;
-            path.sender.before_send(now, path.in_flight(), &mut self.controller);
+            path.sender.before_send(now, path.in_flight(), false, &mut self.controller);
             path.snd_nxt += 1;
             let snapshot = path.sender.on_sent(now, path.in_flight() > 1, path.in_flight(), 1);
             let mark_every = path.link.mark_every;

@@ -40,6 +40,7 @@ fn a_registered_algorithm_is_found_listed_last_and_built() {
         tick: units::Span::from_millis(4),
         cwnd_clamp: 1000,
         reduction: control::Reduction::Proportional,
+        release: control::LinuxRelease::default(),
     };
     let mut context = control::Context { now: units::Instant::ZERO, rng: &mut rng };
     controller.on_event(PathId(0), &control::PathEvent::PathUp(info), &mut context);

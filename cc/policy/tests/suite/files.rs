@@ -1,6 +1,6 @@
 //! Files of policies: what their metadata has to say, and the algorithm `policy` of the registry.
 
-use control::{Context, Controller, FILE, ParamValue, PathEvent, PathInfo, Reduction, registry};
+use control::{Context, Controller, FILE, LinuxRelease, ParamValue, PathEvent, PathInfo, Reduction, registry};
 use policy::{Interval, PolicyFile};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,6 +71,7 @@ fn start(controller: &mut dyn Controller, path: u16) {
         tick: Span::from_millis(4),
         cwnd_clamp: 1000,
         reduction: Reduction::default(),
+        release: LinuxRelease::default(),
     };
     let mut event = |ms, event: &PathEvent| {
         controller.on_event(

@@ -356,8 +356,8 @@ fn a_profile_is_a_set_of_defaults_that_other_keys_override() {
     let [linux_6_1, linux_6_12, linux_6_18] =
         ["linux-6.1", "linux-6.12", "linux-6.18"].map(|name| host(&format!("profile = \"{name}\"")));
     assert_eq!(linux_6_1, Host { mptcp_send_buffer: MptcpSendBuffer::Largest, ..Host::default() });
-    assert_eq!(linux_6_12, Host { receive_tuning: ReceiveTuning::Linux6_12, ..Host::default() });
-    assert_eq!((linux_6_18.receive_tuning, linux_6_18.receive_buffer.max), (ReceiveTuning::Linux6_18, 32 << 20));
+    assert_eq!(linux_6_12, Host { release: LinuxRelease::V6_12, ..Host::default() });
+    assert_eq!((linux_6_18.release, linux_6_18.receive_buffer.max), (LinuxRelease::V6_18, 32 << 20));
     let ns2 = Host { timestamps: true, window: Some(9000), ..Host::ns2() };
     assert_eq!(host("window = \"9000p\"\nprofile = \"ns-2\""), ns2, "in whatever order they stand");
     assert_eq!((ns2.recovery, ns2.handshake, ns2.initial_window), (LossRecovery::Fack, false, 2));

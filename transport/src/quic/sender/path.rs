@@ -5,7 +5,7 @@ use super::{ConnectionConfig, PathConfig};
 use crate::path::{ControllerHandle, PathSender, PriorState};
 use crate::quic::{PathAck, RttEstimator};
 use control::common::WindowedMax;
-use control::{CaState, Cause, PathEvent, PathInfo, Reduction};
+use control::{CaState, Cause, LinuxRelease, PathEvent, PathInfo, Reduction};
 use schedule::PathView;
 use std::collections::VecDeque;
 use units::{Instant, PathId, Rate, Span};
@@ -186,6 +186,7 @@ impl Path {
             tick: connection.tick,
             cwnd_clamp: connection.cwnd_clamp,
             reduction: Reduction::Proportional,
+            release: LinuxRelease::V6_18,
         };
         self.sender.start(now, info, controller);
     }
@@ -215,9 +216,7 @@ impl Path {
         is_again: bool,
         controller: &mut ControllerHandle,
     ) -> u64 {
-        if !is_again {
-            self.sender.before_send(now, self.sent.in_flight(), controller);
-        }
+        self.sender.before_send(now, self.sent.in_flight(), is_again, controller);
         let number = self.sent.push(now, chunk, self.is_suspect, &mut self.sender);
         self.counters.sent += u64::from(chunk.is_some());
         self.counters.retransmitted += u64::from(is_again);

@@ -14,11 +14,10 @@ mod tuning;
 use crate::tcp::segment::{ACE_CYCLE, INITIAL_ACE};
 use crate::tcp::{Ack, SackBlocks, Segment, SegmentKind, timestamp};
 use ack_policy::{AckPolicy, AckTiming, MARKS_PER_ACK, MAX_QUICKACKS, ONE_QUICKACK, QUICKACKS_AFTER_MARK};
-use control::Ecn;
+use control::{Ecn, LinuxRelease};
 use reassembly::Reassembly;
 use receive_window::ReceiveWindow;
 use sack_blocks::RecentBlocks;
-pub use tuning::ReceiveTuning;
 use units::Instant;
 
 /// Configuration of a receiver.
@@ -36,8 +35,8 @@ pub struct ReceiverConfig {
     pub gro: u32,
     /// `tcp_rmem`: initial and maximum receive buffer, bytes.
     pub buffer: [u64; 2],
-    /// How the receive window follows from the buffer, and the buffer from what is read.
-    pub tuning: ReceiveTuning,
+    /// The Linux that the receiver follows: how the window follows from the buffer, and the buffer from what is read.
+    pub release: LinuxRelease,
     /// How CE marks are echoed.
     pub ecn: Ecn,
     /// The host's timer tick (Linux: 1/HZ).
@@ -118,7 +117,7 @@ impl Receiver {
             reassembly: Reassembly::default(),
             blocks: RecentBlocks::default(),
             ack_policy: AckPolicy::new(&config),
-            window: ReceiveWindow::new(config.mss, config.buffer, config.tuning),
+            window: ReceiveWindow::new(config.mss, config.buffer, config.release),
             read: None,
             ts_recent: 0,
             last_ack_sent: 0,

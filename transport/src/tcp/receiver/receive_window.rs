@@ -1,9 +1,10 @@
 //! The receive window and its autotuning (Linux 6.1 `tcp_rcv_space_adjust`, `__tcp_select_window`).
 //!
-//! How much of the buffer is window is the kernel's rule ([`ReceiveTuning`]). Segments that wait for earlier ones, or for the application to
+//! How much of the buffer is window is the kernel's rule ([`tuning`]). Segments that wait for earlier ones, or for the application to
 //! read them, occupy the buffer; only what was read drives the tuning.
 
-use super::tuning::{HALF, ReceiveTuning, window_of};
+use super::tuning::{self, HALF, window_of};
+use control::LinuxRelease;
 use std::ops::Range;
 use units::{Instant, Span};
 
@@ -37,7 +38,7 @@ struct ReceiveQueue {
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWindow {
     mss: u64,
-    tuning: ReceiveTuning,
+    release: LinuxRelease,
     /// Memory of a received packet, bytes.
     truesize: u64,
     /// The share of the buffer that is window, in 256ths.
@@ -62,7 +63,7 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2], tuning: ReceiveTuning) -> Self {
+    pub(crate) fn new(mss: u32, [buffer, max_buffer]: [u64; 2], release: LinuxRelease) -> Self {
         let mss = u64::from(mss);
         let advertised_mss = mss + TIMESTAMPS;
         let initial_window = buffer / 2 / advertised_mss * advertised_mss;
@@ -71,8 +72,8 @@ impl ReceiveWindow {
         let max_buffer = max_buffer.max(buffer);
         Self {
             mss,
-            tuning,
-            truesize: tuning.truesize(mss),
+            release,
+            truesize: tuning::truesize(release, mss),
             ratio: HALF,
             unit: window_unit(max_buffer),
             buffer,
@@ -215,7 +216,7 @@ impl ReceiveWindow {
 
     /// The first packet shows how much of its memory is payload (Linux `tcp_measure_rcv_mss`).
     fn measure_ratio(&mut self) {
-        let ratio = self.tuning.ratio(self.mss);
+        let ratio = tuning::ratio(self.release, self.mss);
         if ratio != self.ratio {
             self.ratio = ratio;
             self.window_clamp = window_of(self.buffer, ratio);
@@ -233,7 +234,8 @@ impl ReceiveWindow {
     fn grow_buffer(&mut self, now: Instant, read_bytes: u64) {
         let copied = read_bytes - self.measurement_start_bytes;
         if copied > self.prior_copied {
-            let buffer = self.tuning.buffer(self.mss, self.ratio, copied, self.prior_copied).min(self.max_buffer);
+            let buffer =
+                tuning::buffer(self.release, self.mss, self.ratio, copied, self.prior_copied).min(self.max_buffer);
             if buffer > self.buffer {
                 self.buffer = buffer;
                 self.window_clamp = window_of(buffer, self.ratio);
@@ -280,8 +282,8 @@ mod tests {
     use super::*;
 
     /// The greatest window of a receiver with these buffers, to which data comes ever faster.
-    fn greatest_window(buffer: [u64; 2], tuning: ReceiveTuning) -> u64 {
-        let mut window = ReceiveWindow::new(1448, buffer, tuning);
+    fn greatest_window(buffer: [u64; 2], release: LinuxRelease) -> u64 {
+        let mut window = ReceiveWindow::new(1448, buffer, release);
         let (mut next, mut tsecr) = (0, 0);
         for ms in 0..2000u64 {
             next += 1 + ms * 3; // ever faster
@@ -296,17 +298,17 @@ mod tests {
 
     #[test]
     fn the_window_of_linux_6_1_is_at_most_half_of_the_maximum_buffer() {
-        assert_eq!(greatest_window([131_072, 6_291_456], ReceiveTuning::Linux6_1), 3 * 1024 * 1024);
+        assert_eq!(greatest_window([131_072, 6_291_456], LinuxRelease::V6_1), 3 * 1024 * 1024);
     }
 
     /// A public measurement (github.com/acooks/jittertrap): `SO_RCVBUF` of 262144 bytes, which the kernel doubles, and segments
     /// of 1448 bytes.
     #[test]
     fn the_window_since_linux_6_5_is_the_payloads_share_of_the_buffer() {
-        for tuning in [ReceiveTuning::Linux6_12, ReceiveTuning::Linux6_18] {
-            assert_eq!(greatest_window([524_288; 2], tuning), 313_344);
+        for release in [LinuxRelease::V6_12, LinuxRelease::V6_18] {
+            assert_eq!(greatest_window([524_288; 2], release), 313_344);
         }
-        let half = greatest_window([524_288; 2], ReceiveTuning::Linux6_1);
+        let half = greatest_window([524_288; 2], LinuxRelease::V6_1);
         assert_eq!(half, 262_144u64.saturating_sub(1448).next_multiple_of(16), "a segment is reserved");
     }
 
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_edge_never_moves_back() {
-        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456], ReceiveTuning::Linux6_1);
+        let mut window = ReceiveWindow::new(1448, [131_072, 6_291_456], LinuxRelease::V6_1);
         let first = window.advertise(0, 0, 0, false);
         assert_eq!(first, 64_256, "44 segments of 1460 bytes, rounded up to 128, as in captures");
         assert_eq!(window.advertise(0, 40, 0, false), first);

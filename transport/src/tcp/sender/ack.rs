@@ -6,7 +6,7 @@ use crate::path::{AckedPackets, ControllerHandle, PriorState};
 use crate::recovery::{PacketCounts, SentPacket};
 use crate::tcp::segment::ACE_CYCLE;
 use crate::tcp::{Ack, timestamp};
-use control::CaState;
+use control::{CaState, LinuxRelease};
 use units::{Instant, Span};
 
 /// Milliseconds by which a timestamp may be older than the latest one (Linux `TCP_PAWS_WINDOW`).
@@ -23,6 +23,8 @@ pub(super) struct AckOutcome {
     pub dsack: bool,
     /// The DSACK reports the tail-loss probe.
     pub dsack_of_tlp: bool,
+    /// The receive window is updated.
+    pub updates_window: bool,
     /// A duplicate acknowledgement in the sense of RFC 5681.
     pub is_dupack: bool,
     /// Retransmission and probe timer are to be restarted (Linux `FLAG_SET_XMIT_TIMER`).
@@ -90,9 +92,11 @@ impl Sender {
             outcome.ece = outcome.marks > 0;
         }
         self.ts_recent = self.ts_recent.max(ack.tsval);
-        let updates_window = self.update_window(ack, outcome.acked.advanced);
+        outcome.acked.is_predicted =
+            outcome.acked.advanced && ack.receive_window == self.snd_wnd && ack.sack_blocks.is_empty() && !outcome.ece;
+        outcome.updates_window = self.update_window(ack, outcome.acked.advanced);
         self.read_sack_blocks(now, ack, &mut outcome);
-        outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || updates_window);
+        outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || outcome.updates_window);
         if prior.counts.packets_out == 0 {
             self.timers.restart_persist();
             if outcome.dsack {
@@ -169,17 +173,20 @@ impl Sender {
     }
 
     /// Updates the receive window, whose right edge may move back (RFC 9293 section 3.8.6). An acknowledgement that
-    /// advances has the latest window. Another one may have been overtaken: it counts if its window is larger or closed
-    /// (Linux `tcp_may_update_window`). Returns whether it counts.
+    /// advances has the latest window. Another one may have been overtaken: it counts if its window is larger, if it is the first, or, since Linux 6.6,
+    /// closed (`tcp_may_update_window`). Returns whether it counts.
     fn update_window(&mut self, ack: &Ack, advanced: bool) -> bool {
         self.write_queue.on_ack(ack.receive_window);
         if self.snd_wnd_edge == UNLIMITED_WINDOW {
+            self.snd_wnd = ack.receive_window;
             return false;
         }
         let edge = self.window_edge(ack);
-        let updates = advanced || edge > self.snd_wnd_edge || ack.receive_window == 0;
+        let closes = ack.receive_window == 0 && self.config.release > LinuxRelease::V6_1;
+        let is_first = std::mem::take(&mut self.snd_wnd_is_syns);
+        let updates = advanced || edge > self.snd_wnd_edge || closes || is_first;
         if updates {
-            self.snd_wnd_edge = edge;
+            (self.snd_wnd, self.snd_wnd_edge) = (ack.receive_window, edge);
             self.snd_wnd_end = edge / u64::from(self.config.mss);
         }
         updates
@@ -416,7 +423,7 @@ impl Sender {
     }
 
     fn is_dubious(&self, outcome: &AckOutcome) -> bool {
-        !outcome.acked.advanced
+        !(outcome.acked.advanced || outcome.updates_window)
             || outcome.newly_sacked
             || outcome.dsack
             || outcome.ece

@@ -263,7 +263,6 @@ impl Sender {
     fn undo_loss(&mut self, now: Instant, by_orig_ack: bool, controller: &mut ControllerHandle) {
         self.undo_reduction(now, true, controller);
         self.timers.retransmits = 0;
-        self.transmit.frto = false;
         if !self.is_non_sack_preventing_reopen() && (by_orig_ack || self.config.sack) {
             self.path.leave_loss();
         }

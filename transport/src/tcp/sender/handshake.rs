@@ -45,6 +45,7 @@ impl Sender {
             self.path.update_min_rtt(now, rtt);
             self.path.rtt.update(rtt, 0, 0);
         }
+        (self.snd_wnd, self.snd_wnd_is_syns) = (ack.receive_window, true);
         self.snd_wnd_end = (ack.receive_window / u64::from(self.config.mss)).max(self.snd_wnd_end);
         self.write_queue.on_ack(ack.receive_window);
         self.ts_recent = ack.tsval;
@@ -54,12 +55,12 @@ impl Sender {
 
     /// The connection is established: the controller is told of the path.
     fn start(&mut self, now: Instant, rtt: Option<Span>, controller: &mut ControllerHandle) {
-        let SenderConfig { mss, initial_window, tick, recovery, window_clamp: cwnd_clamp, .. } = self.config;
+        let SenderConfig { mss, initial_window, tick, recovery, window_clamp: cwnd_clamp, release, .. } = self.config;
         let reduction = match recovery {
             LossRecovery::Rack => Reduction::Proportional,
             LossRecovery::Fack => Reduction::Halving,
         };
-        self.path.start(now, PathInfo { mss, initial_window, rtt, tick, cwnd_clamp, reduction }, controller);
+        self.path.start(now, PathInfo { mss, initial_window, rtt, tick, cwnd_clamp, reduction, release }, controller);
     }
 
     /// Returns the handshake's next packet if one is due.

@@ -22,7 +22,7 @@ use crate::path::{ControllerHandle, LimitedTimes, Outstanding, PathSender};
 use crate::recovery::{Fack, Rack, Scoreboard};
 use crate::tcp::segment::INITIAL_ACE;
 use crate::tcp::{Ack, Segment};
-use control::{CaState, Decision, RateSample};
+use control::{CaState, Decision, LinuxRelease, RateSample};
 use timers::Timers;
 use undo::Undo;
 use units::{Instant, PathId, Span};
@@ -31,6 +31,8 @@ pub use write_queue::SENT_OVERHEAD;
 /// Configuration of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
+    /// The Linux that the sender follows.
+    pub release: LinuxRelease,
     /// Payload of a full segment, bytes.
     pub mss: u32,
     /// Size of a full segment with its headers, bytes.
@@ -171,6 +173,10 @@ pub struct Sender {
     small_queue: small_queue::SmallQueue,
     /// Right edge of the receive window, bytes.
     snd_wnd_edge: u64,
+    /// The receive window of the acknowledgement that updated it, bytes.
+    snd_wnd: u64,
+    /// That is the SYN's answer, which the first acknowledgement updates.
+    snd_wnd_is_syns: bool,
     /// The first segment beyond the receive window.
     snd_wnd_end: u64,
     write_seq: u64,
@@ -192,7 +198,7 @@ impl Sender {
     #[must_use]
     pub fn new(config: SenderConfig, path: PathId) -> Self {
         let mut path = PathSender::new(path, config.initial_window, config.initial_rto);
-        path.slow_start_after_idle = config.slow_start_after_idle;
+        (path.slow_start_after_idle, path.tick) = (config.slow_start_after_idle, config.tick);
         Self {
             config,
             path,
@@ -205,6 +211,8 @@ impl Sender {
             transmit: transmit::Transmit::default(),
             small_queue: small_queue::SmallQueue::default(),
             snd_wnd_edge: 0,
+            snd_wnd: u64::MAX,
+            snd_wnd_is_syns: false,
             snd_wnd_end: 0,
             write_seq: 0,
             write_queue: write_queue::WriteQueue::default(),

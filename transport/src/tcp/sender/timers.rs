@@ -115,7 +115,7 @@ impl Sender {
                 self.timers.clear();
             }
         } else if self.timers.pending != Some(Timer::Persist) {
-            let timeout = self.rto() * (1 << self.timers.window_probes.min(20));
+            let timeout = self.path.rto_in_ticks() * (1 << self.timers.window_probes.min(20));
             self.timers.set(Timer::Persist, now, timeout.min(RTO_MAX));
         }
     }
@@ -127,14 +127,8 @@ impl Sender {
         self.set_persist_timer(now, true);
     }
 
-    /// The retransmission timeout in whole ticks, which backing off doubles (Linux `icsk_rto`).
-    fn rto(&self) -> Span {
-        let tick = self.config.tick.0.max(1);
-        Span(self.path.rtt.rto().0.next_multiple_of(tick))
-    }
-
     pub(super) fn rto_with_backoff(&self) -> Span {
-        (self.rto() * (1 << self.timers.backoff.min(20))).min(RTO_MAX)
+        (self.path.rto_in_ticks() * (1 << self.timers.backoff.min(20))).min(RTO_MAX)
     }
 
     /// When the retransmission timer expires, or will if the timer that is set instead does nothing; never if nothing is
@@ -282,7 +276,9 @@ impl Sender {
             return self.timers.clear();
         }
         self.counters.timeouts += 1;
-        if self.path.ca_state <= CaState::Disorder && self.scoreboard.counts().sacked_out >= self.config.reordering {
+        // Without SACK nothing counts as SACKed any more.
+        let sacked_out = if self.config.sack { self.scoreboard.counts().sacked_out } else { 0 };
+        if self.path.ca_state <= CaState::Disorder && sacked_out >= self.config.reordering {
             self.rack.reset_reordering(self.config.reordering);
         }
         let new_recovery = self.path.ca_state < CaState::Recovery;
@@ -303,7 +299,8 @@ impl Sender {
         self.transmit.frto = self.fack.is_none() && (new_recovery || self.timers.retransmits > 0);
         self.transmit.frto_new_data = false;
         self.transmit.clear_tlp();
-        self.timers.retransmits += 1;
+        // Into a closed window it is a probe (Linux `tcp_retransmit_timer`).
+        self.timers.retransmits += u32::from(self.snd_wnd > 0);
         self.timers.backoff += 1;
         self.timers.set(Timer::Retransmission, now, self.rto_with_backoff());
         self.transmit.cwr_pending = self.config.ecn;

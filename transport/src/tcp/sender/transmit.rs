@@ -97,7 +97,7 @@ impl Sender {
             && let Some(seq) = self.scoreboard.next_lost()
             && (seq < self.snd_wnd_end || seq == self.scoreboard.snd_una())
         {
-            return self.small_queue_allows_retransmission(now).then(|| self.retransmit(now, seq));
+            return self.small_queue_allows_retransmission(now).then(|| self.retransmit(now, seq, controller));
         }
         (!self.transmit.holds_new_data && self.can_send_new() && self.tso_allows_new(now))
             .then(|| self.send_new(now, controller))
@@ -143,7 +143,7 @@ impl Sender {
     #[inline]
     fn send_new(&mut self, now: Instant, controller: &mut ControllerHandle) -> Segment {
         let counts = self.scoreboard.counts();
-        self.path.before_send(now, counts.in_flight(), controller);
+        self.path.before_send(now, counts.in_flight(), counts.packets_out > 0, controller);
         let snapshot = self.path.on_sent(now, counts.packets_out > 0, counts.in_flight() + 1, 1);
         let seq = self.scoreboard.push(now, snapshot);
         self.on_new_data(now, counts.packets_out == 0);
@@ -153,7 +153,8 @@ impl Sender {
         Segment { psh: self.tso_on_sent(now), ..segment }
     }
 
-    fn retransmit(&mut self, now: Instant, seq: u64) -> Segment {
+    fn retransmit(&mut self, now: Instant, seq: u64, controller: &mut ControllerHandle) -> Segment {
+        self.path.before_send(now, self.in_flight(), true, controller);
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);
         self.scoreboard.retransmit(seq, now, snapshot);
         self.undo.on_retransmission(timestamp(now));

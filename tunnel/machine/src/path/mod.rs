@@ -307,7 +307,7 @@ impl TunnelPath {
     pub(super) fn send(&mut self, now: Instant, data: &DatagramData, controller: &mut ControllerHandle) -> u64 {
         if self.sent.is_idle() {
             (self.pto_start, self.pto_count) = (now, 0);
-            self.sender.before_send(now, 0, controller);
+            self.sender.before_send(now, 0, false, controller);
         }
         let datagram_bytes = data.datagram_bytes();
         let full_datagram = self.full_datagram_bytes();

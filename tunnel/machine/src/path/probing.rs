@@ -3,7 +3,7 @@
 use super::phantom_queue::PhantomQueue;
 use super::{INITIAL_WINDOW, PingPolicy, TICK, TunnelPath};
 use crate::entropy::Entropy;
-use control::{PathEvent, PathInfo, Reduction};
+use control::{LinuxRelease, PathEvent, PathInfo, Reduction};
 use transport::path::ControllerHandle;
 use units::{Instant, Span};
 
@@ -49,6 +49,7 @@ impl TunnelPath {
             tick: TICK,
             cwnd_clamp: u32::MAX / 2,
             reduction: Reduction::Proportional,
+            release: LinuxRelease::V6_18,
         };
         self.sender.start(now, info, controller);
     }
