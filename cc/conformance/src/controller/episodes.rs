@@ -1,6 +1,6 @@
 //! Episodes of congestion whose outcome is known.
 
-use super::{Action, sender::Sender};
+use super::{Action, sender::Sender, siblings::unused_siblings};
 use crate::Violation;
 use control::{AlgorithmEntry, Decision, Deviation, registry};
 use params::ParamValue;
@@ -11,11 +11,19 @@ type ParamMap = BTreeMap<String, ParamValue>;
 type Check = fn(&AlgorithmEntry) -> Result<(), Violation>;
 
 /// Checks the reaction of an algorithm to worked episodes: losses, marks, timeouts, undo, a path that comes up again,
-/// a single path of a coupled one.
+/// a single path of a coupled one, siblings that are not in use.
 #[must_use]
 pub fn check_episodes(entry: &AlgorithmEntry) -> Vec<Violation> {
-    let checks: [Check; 7] =
-        [no_threshold_at_first, undo, marks_are_not_undone, one_reduction, timeout_in_recovery, up_again, single_path];
+    let checks: [Check; 8] = [
+        no_threshold_at_first,
+        undo,
+        marks_are_not_undone,
+        one_reduction,
+        timeout_in_recovery,
+        up_again,
+        single_path,
+        unused_siblings,
+    ];
     checks.iter().filter_map(|check| check(entry).err()).collect()
 }
 

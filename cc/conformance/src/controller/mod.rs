@@ -4,6 +4,7 @@ mod checked;
 mod episodes;
 mod random;
 mod sender;
+mod siblings;
 
 pub use episodes::{check_episodes, single_path_decisions};
 pub use random::check_actions;

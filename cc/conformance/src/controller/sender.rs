@@ -135,13 +135,24 @@ impl Sender {
 
     /// The path comes up, for the first time or again, with the same random stream, so that runs can be compared.
     pub(crate) fn bring_up(&mut self, path: usize) -> Result<(), Violation> {
-        self.checked(|sender| sender.start(path))
+        self.bring_up_with(path, PATH.rtt)
     }
 
-    fn start(&mut self, path: usize) {
+    /// As [`Sender::bring_up`], with a handshake's round-trip time.
+    pub(crate) fn bring_up_with(&mut self, path: usize, rtt: Option<Span>) -> Result<(), Violation> {
+        self.checked(|sender| sender.start(path, rtt))
+    }
+
+    fn start(&mut self, path: usize, rtt: Option<Span>) {
         self.controller.rng = RngStream::named(1, "controller");
         self.paths[path] = Path::new(PathId(path as u16));
-        self.paths[path].sender.start(self.now, PATH, &mut self.controller);
+        self.paths[path].sender.start(self.now, PathInfo { rtt, ..PATH }, &mut self.controller);
+    }
+
+    /// Goes on at this time after the start, with the random stream as at the start.
+    pub(crate) fn continue_at(&mut self, time: Span) {
+        self.controller.rng = RngStream::named(1, "controller");
+        self.now = self.now.max(Instant::ZERO + time);
     }
 
     /// Calls `act`; gives the rule that was broken in it.
@@ -176,7 +187,7 @@ impl Sender {
     fn act(&mut self, path: usize, action: Action) {
         let (now, controller, path_state) = (self.now, &mut self.controller, &mut self.paths[path]);
         match action {
-            Action::Toggle if path_state.down => self.start(path),
+            Action::Toggle if path_state.down => self.start(path, PATH.rtt),
             _ if path_state.down => {}
             Action::Toggle => {
                 path_state.sender.notify(now, &PathEvent::PathDown, controller);

@@ -98,7 +98,8 @@ impl<C: Coupling> CoupledController<C> {
     /// Finds out which siblings are active at an event of the own path, which is in use.
     fn find_active(&mut self, own_index: usize, now: Instant) {
         for (index, (subflow, usage)) in self.subflows.iter_mut().zip(&self.usages).enumerate() {
-            subflow.active = subflow.up && subflow.srtt > 0.0 && (index == own_index || usage.is_in_use(now));
+            subflow.in_use = subflow.up && (index == own_index || usage.is_in_use(now));
+            subflow.active = subflow.in_use && subflow.srtt > 0.0;
         }
     }
 

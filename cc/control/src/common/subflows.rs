@@ -12,6 +12,9 @@ const MIN_WINDOW: u32 = 2;
 pub struct SubflowView<M> {
     /// Whether the path is up.
     pub up: bool,
+    /// Whether packets are in flight, or one was sent less than a retransmission timeout ago; not after a timeout, until an
+    /// acknowledgement.
+    pub in_use: bool,
     /// Whether the path is up and in use, and its RTT is known: only such paths are coupled.
     pub active: bool,
     /// Congestion window, packets; during a reduction, the slow-start threshold (RFC 6356 section 3).
@@ -34,7 +37,7 @@ impl<M: Default> SubflowView<M> {
     /// An active path with this window in packets and this RTT in seconds.
     #[must_use]
     pub fn established(cwnd: f64, srtt: f64) -> Self {
-        Self { up: true, active: true, cwnd, srtt, min_rtt: Span::from_secs_f64(srtt), ..Self::default() }
+        Self { up: true, in_use: true, active: true, cwnd, srtt, min_rtt: Span::from_secs_f64(srtt), ..Self::default() }
     }
 }
 

@@ -8,8 +8,8 @@
 //! - Slow start: of the first path. The others wait with two packets until the first congestion on any.
 //!
 //! Source: the kernel module of Cui, Wang et al., "Desynchronized multipath TCP" (ICCCN 2014); the paper was not read.
-//! Deviations: a waiting path also begins slow start when no other path is up. Several paths may have the smallest
-//! window.
+//! Deviations: a waiting path also begins slow start when no other path is in use, so that it does not wait for a backup.
+//! Several paths may have the smallest window.
 
 use super::{PATH, boxed};
 use crate::common::{Coupling, CwndState, SubflowGroup, cong_avoid_ai, reno_cong_avoid, slow_start};
@@ -50,7 +50,7 @@ impl Coupling for Dmctcp {
     type PathState = DmctcpPath;
 
     fn init(&mut self, group: &mut SubflowGroup<'_, DmctcpPath>, state: &mut CwndState) {
-        if self.must_wait(group) {
+        if !self.congested && group.others().any(|path| path.up) {
             (state.cwnd, state.ssthresh) = (WAITING_CWND, WAITING_CWND);
             group.own_state().waiting = true;
         }
@@ -68,7 +68,7 @@ impl Coupling for Dmctcp {
         _sample: &AckSample,
     ) {
         if group.own_subflow().state.waiting {
-            if self.must_wait(group) {
+            if !self.congested && group.others().any(|path| path.in_use) {
                 return;
             }
             state.ssthresh = INFINITE_SSTHRESH;
@@ -100,13 +100,6 @@ impl Coupling for Dmctcp {
     }
 }
 
-impl Dmctcp {
-    /// Whether the own path waits: no path has been congested, and another one is up.
-    fn must_wait(&self, group: &SubflowGroup<'_, DmctcpPath>) -> bool {
-        !self.congested && group.others().any(|path| path.up)
-    }
-}
-
 /// Packets to be acknowledged for one more.
 fn ai(group: &SubflowGroup<'_, DmctcpPath>) -> f64 {
     let min_cwnd = group.active().map(|path| path.cwnd).fold(f64::MAX, f64::min);
@@ -117,6 +110,20 @@ fn ai(group: &SubflowGroup<'_, DmctcpPath>) -> f64 {
 mod tests {
     use super::*;
     use crate::common::subflows::testing::{for_each_path, siblings};
+
+    #[test]
+    fn a_path_waits_for_the_first_congestion_but_not_for_a_path_that_is_not_in_use() {
+        let mut dmctcp = Dmctcp::default();
+        let mut subflows = siblings::<DmctcpPath>(&[(10.0, 0.1), (10.0, 0.1)]);
+        let mut state = CwndState { cwnd: 10, ssthresh: INFINITE_SSTHRESH, ..CwndState::default() };
+        dmctcp.init(&mut SubflowGroup::new(&mut subflows, 1), &mut state);
+        let mut cwnd_after_ack = |in_use| {
+            subflows[0].in_use = in_use;
+            dmctcp.cong_avoid(&mut SubflowGroup::new(&mut subflows, 1), &mut state, 2, &AckSample::default());
+            state.cwnd
+        };
+        assert_eq!([true, true, false].map(&mut cwnd_after_ack), [2, 2, 4]);
+    }
 
     const WINDOWS: [(f64, f64); 3] = [(10.0, 0.1), (30.0, 0.1), (60.0, 0.1)];
 
