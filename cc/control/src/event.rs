@@ -170,8 +170,10 @@ pub struct AckSample {
     pub prior_in_flight: u32,
     /// In flight now.
     pub in_flight: u32,
-    /// Time at which a retransmission timeout has gone by since the latest packet was sent.
-    pub idle_from: Instant,
+    /// When the latest packet was sent.
+    pub last_sent: Instant,
+    /// The retransmission timeout (RFC 6298).
+    pub rto: Span,
     /// Time until the pacer lets the next packet leave (Linux `tcp_wstamp_ns`, the earliest departure time); zero if it may
     /// leave now.
     pub until_departure: Span,

@@ -50,7 +50,7 @@ const OVER_BBR: Properties = Properties {
 
 /// Nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
-/// A retransmission timeout; only when it ends counts.
+/// The retransmission timeout.
 const RTO_MS: u32 = 1000;
 
 type Log = Arc<Mutex<Vec<Step>>>;
@@ -125,6 +125,8 @@ struct PathState {
     mss: u64,
     /// The latest cumulative acknowledgement, packets and bytes.
     snd_una: (u64, u64),
+    /// When a kernel's retransmission timer expires, if packets are in flight.
+    timer: Option<Instant>,
 }
 
 /// Passes events on, and writes them down.
@@ -150,7 +152,8 @@ impl Controller for Recorder {
             let echoes_mark = std::mem::take(&mut self.states[path.index()].echoes_mark);
             sample.marked = if echoes_mark { sample.acked } else { 0 };
             // The kernel compares in jiffies, here milliseconds.
-            sample.idle_from = Instant(sample.idle_from.0.div_ceil(MILLISECOND) * MILLISECOND);
+            sample.last_sent = Instant(sample.last_sent.0.div_ceil(MILLISECOND) * MILLISECOND);
+            sample.rto = Span(u64::from(RTO_MS) * MILLISECOND);
         }
         let none = Decision { cwnd: 10, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
         let is_new = matches!(event, PathEvent::PathUp(_));
@@ -162,6 +165,8 @@ impl Controller for Recorder {
         let mut drawn = rng();
         let random = [(); 2].map(|()| drawn.bits() >> 32);
         let decision = self.inner.decision(path);
+        self.expire_timers(index, cx.now);
+        self.states[index].set_timer(&event, cx.now);
         let first = lock(&self.log).len();
         self.write(index, &event, prior, decision);
         let mut log = lock(&self.log);
@@ -189,7 +194,7 @@ fn usage(event: &PathEvent) -> String {
     match event {
         PathEvent::IdleRestart { .. } => " packets_out 1 data_segs_out 1".into(),
         PathEvent::Ack(sample) => {
-            let lsndtime = ((sample.idle_from.0 / MILLISECOND) as u32).wrapping_sub(RTO_MS);
+            let lsndtime = (sample.last_sent.0 / MILLISECOND) as u32;
             let retransmits = if sample.acked > 0 { " retransmits 0" } else { "" };
             format!(" data_segs_out 1 lsndtime {lsndtime} rto {RTO_MS}{retransmits}")
         }
@@ -203,6 +208,18 @@ fn srtt_eighths(sample: &AckSample) -> u64 {
 }
 
 impl Recorder {
+    /// The siblings' timers, which are no event of an action: a path that does not answer is not in use.
+    fn expire_timers(&mut self, own: usize, now: Instant) {
+        for path in (0..self.states.len()).filter(|path| *path != own) {
+            if self.states[path].timer.take_if(|timer| *timer <= now).is_none() {
+                continue;
+            }
+            let decision = self.inner.decision(PathId(path as u16));
+            let (line, prior) = (format!("set {path} retransmits 1"), decision);
+            lock(&self.log).push(Step { path, line, check: Check::NOTHING, acked: 0, snd_nxt: None, prior, decision });
+        }
+    }
+
     fn write(&mut self, path: usize, event: &PathEvent, prior: Decision, decision: Decision) {
         let acked = if let PathEvent::Ack(sample) = event { sample.acked } else { 0 };
         let step = |line: String, check| Step { path, line, check, acked, snd_nxt: None, prior, decision };
@@ -273,6 +290,15 @@ impl Recorder {
 }
 
 impl PathState {
+    /// Starts the timer where the kernel does: when the first packet is sent and at each acknowledgement of packets.
+    fn set_timer(&mut self, event: &PathEvent, now: Instant) {
+        match event {
+            PathEvent::IdleRestart { rto, .. } => self.timer = Some(now + *rto),
+            PathEvent::Ack(sample) if sample.acked > 0 => self.timer = (sample.in_flight > 0).then(|| now + sample.rto),
+            _ => {}
+        }
+    }
+
     /// The line of an acknowledgement, and its snd_nxt.
     fn ack(&mut self, path: usize, sample: &AckSample) -> (String, u64) {
         let numbers = self.sequence_numbers([sample.snd_una, sample.snd_nxt]);

@@ -133,7 +133,7 @@ impl<C: Coupling + 'static> Controller for CoupledController<C> {
         }
         self.path_controllers.on_event(own_index, event, state, cx);
         self.subflows[own_index].update(event, state);
-        self.usages[own_index].on_event(event);
+        self.usages[own_index].on_event(event, cx.now);
     }
 
     fn decision(&self, path: PathId) -> Decision {
@@ -284,7 +284,7 @@ mod tests {
             srtt,
             cwnd_limited,
             may_raise_cwnd: true,
-            idle_from: Instant::NEVER,
+            rto: Span::from_secs(1),
             ..AckSample::default()
         })
     }

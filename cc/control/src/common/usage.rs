@@ -5,31 +5,32 @@ use units::Instant;
 
 /// The use of one path, by its events.
 ///
-/// RFC 6356 couples the subflows over which a connection sends. In use is a path with packets in flight, or with a packet sent
-/// less than a retransmission timeout ago. One that has never sent, a backup that stands by, and one that has timed out and
-/// had no acknowledgement since are not: windows and RTTs of the past would slow the others down.
+/// RFC 6356 couples the subflows over which a connection sends. In use is a path with packets in flight of which one was
+/// acknowledged less than a retransmission timeout ago, or with a packet sent less than that ago. One that has never sent, a
+/// backup that stands by, and one that does not answer are not: windows and RTTs of the past would slow the others down. QUIC
+/// and the tunnel have no retransmission timeout that would tell of a path that has stalled, so the time counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
-    /// Whether packets are in flight, as far as events say.
-    is_sending: bool,
-    /// Time from which on it is idle, if nothing is in flight.
-    idle_from: Instant,
+    in_use_until: Instant,
+    /// Since its latest acknowledgement.
     has_timed_out: bool,
 }
 
 impl Usage {
     /// A path that has sent nothing.
-    pub(crate) const NEVER: Self = Self { is_sending: false, idle_from: Instant::ZERO, has_timed_out: false };
+    pub(crate) const NEVER: Self = Self { in_use_until: Instant::ZERO, has_timed_out: false };
 
-    /// Takes an event of the path into account.
-    pub(crate) fn on_event(&mut self, event: &PathEvent) {
+    /// Takes an event of the path at `now` into account.
+    pub(crate) fn on_event(&mut self, event: &PathEvent, now: Instant) {
         match event {
             PathEvent::PathUp(_) | PathEvent::PathDown => *self = Self::NEVER,
-            PathEvent::IdleRestart { .. } => self.is_sending = true,
+            PathEvent::IdleRestart { rto, .. } => self.in_use_until = now + *rto,
             PathEvent::Ack(sample) => {
-                self.is_sending = sample.in_flight > 0;
-                self.idle_from = sample.idle_from;
-                self.has_timed_out &= sample.acked == 0;
+                let is_idle = sample.in_flight == 0;
+                let until = if is_idle { sample.last_sent } else { now } + sample.rto;
+                let has_answered = sample.acked > 0;
+                self.in_use_until = if has_answered { until } else { self.in_use_until.min(until) };
+                self.has_timed_out &= !has_answered;
             }
             PathEvent::Congestion { cause: Cause::Timeout, .. } => self.has_timed_out = true,
             _ => {}
@@ -38,7 +39,7 @@ impl Usage {
 
     /// Whether it is in use at `now`.
     pub(crate) fn is_in_use(&self, now: Instant) -> bool {
-        !self.has_timed_out && (self.is_sending || now < self.idle_from)
+        !self.has_timed_out && now < self.in_use_until
     }
 }
 
@@ -49,25 +50,27 @@ mod tests {
     use units::Span;
 
     #[test]
-    fn a_path_is_in_use_while_packets_are_in_flight_and_for_a_timeout_after_the_latest() {
-        let at = |ms| Instant::ZERO + Span::from_millis(ms);
-        let ack = |acked, in_flight, idle_from| {
-            PathEvent::Ack(AckSample { acked, in_flight, idle_from: at(idle_from), ..AckSample::default() })
+    fn a_path_is_in_use_for_a_timeout_after_the_latest_answer_or_if_idle_after_the_latest_packet() {
+        let (at, rto) = (|ms| Instant::ZERO + Span::from_millis(ms), Span::from_millis(200));
+        let ack = |acked, in_flight, last_sent| {
+            PathEvent::Ack(AckSample { acked, in_flight, last_sent: at(last_sent), rto, ..AckSample::default() })
         };
-        let restart = PathEvent::IdleRestart { idle: Span::ZERO, rto: Span::ZERO, app_limited: true };
+        let restart = PathEvent::IdleRestart { idle: Span::ZERO, rto, app_limited: true };
         let timeout = PathEvent::Congestion { cause: Cause::Timeout, reduce_cwnd: true, by_timer: true, in_flight: 0 };
         let mut usage = Usage::NEVER;
-        let mut after = |event: &PathEvent, ms: u64| {
-            usage.on_event(event);
+        // Whether it is in use at the last of these times, in ms, after an event at the first.
+        let mut after = |event: &PathEvent, [happened, ms]: [u64; 2]| {
+            usage.on_event(event, at(happened));
             usage.is_in_use(at(ms))
         };
-        assert!(!after(&PathEvent::MssChanged { mss: 1000 }, 0), "it has never sent");
-        assert!(after(&restart, 10_000));
-        assert!(after(&ack(1, 3, 300), 10_000));
-        assert!(after(&ack(3, 0, 300), 299) && !after(&ack(0, 0, 300), 300));
-        assert!(after(&restart, 400) && !after(&timeout, 700));
-        assert!(!after(&ack(0, 1, 900), 710), "nothing was delivered");
-        assert!(after(&ack(1, 0, 900), 720));
-        assert!(!after(&PathEvent::PathDown, 720));
+        assert!(!after(&PathEvent::MssChanged { mss: 1000 }, [0, 0]), "it has never sent");
+        assert!(after(&restart, [10, 209]) && !after(&restart, [10, 210]));
+        assert!(after(&ack(1, 3, 20), [100, 299]) && !after(&ack(1, 3, 20), [100, 300]), "packets are in flight");
+        assert!(!after(&ack(0, 3, 20), [250, 300]), "nothing was delivered");
+        assert!(after(&ack(3, 0, 120), [260, 319]) && !after(&ack(0, 0, 120), [260, 320]), "it is idle");
+        assert!(after(&restart, [400, 500]) && !after(&timeout, [500, 500]));
+        assert!(!after(&ack(0, 1, 500), [510, 510]), "nothing was delivered");
+        assert!(after(&ack(1, 0, 500), [520, 699]));
+        assert!(!after(&PathEvent::PathDown, [530, 530]));
     }
 }

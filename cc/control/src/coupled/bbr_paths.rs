@@ -57,7 +57,7 @@ impl<M: Default> BbrPaths<M> {
             other.is_measured = other.up && is_in_use && other.bbr.max_bw() > 0.0;
         }
         let own = &mut self.paths[path.index()];
-        own.usage.on_event(event);
+        own.usage.on_event(event, now);
         own
     }
 
