@@ -394,6 +394,10 @@ class Tunnel:
     measurements. Ropewalk: one under which packets wait for a congestion window. Default: "packet-round-robin"
     (mpt), "overflow" (ropewalk).
     """
+    secondary: Sequence[str] | None = None
+    """Ropewalk: names of secondary paths: they carry data only while the regular ones are full, or none works.
+    Default: none.
+    """
     stray_packets: int | None = None
     """MPT: packets sent before the flows start, which shift the round-robin cycle. Default: 0."""
     weights: Sequence[int] | None = None

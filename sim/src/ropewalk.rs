@@ -443,6 +443,7 @@ fn path_config(tunnel: &model::Tunnel, settings: &model::Ropewalk, path_index: u
     PathConfig {
         backup: settings.backup.contains(&path_index),
         metered: settings.metered.contains(&path_index),
+        secondary: settings.secondary.contains(&path_index),
         ..PathConfig::regular(mtu.saturating_sub(tunnel.overhead), tunnel.overhead)
     }
 }

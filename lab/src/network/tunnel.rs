@@ -112,7 +112,8 @@ impl Network<'_> {
             }
             let is_in = |list: &[usize]| end_index == 0 && list.contains(&path_index);
             if let Some(ropewalk) = &tunnel.ropewalk {
-                let _ = write!(text, "backup = {}\nmetered = {}\n", is_in(&ropewalk.backup), is_in(&ropewalk.metered));
+                let roles = [&ropewalk.backup, &ropewalk.metered, &ropewalk.secondary].map(|list| is_in(list));
+                let _ = write!(text, "backup = {}\nmetered = {}\nsecondary = {}\n", roles[0], roles[1], roles[2]);
             }
         }
         format!("cat >{} <<END\n{text}END", self.environment.file(&format!("{}.toml", device(ENDS[end_index]))))

@@ -60,6 +60,8 @@ pub(crate) struct Tunnel {
     pub(crate) backup: Option<Spanned<Vec<Spanned<String>>>>,
     /// Ropewalk: names of metered paths: backups that are seldom probed. Default: none.
     pub(crate) metered: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Ropewalk: names of secondary paths: they carry data only while the regular ones are full, or none works. Default: none.
+    pub(crate) secondary: Option<Spanned<Vec<Spanned<String>>>>,
     /// Ropewalk: the tunnel's device has segmentation offload, as the daemon's: a super-segment of a host with `tso` is one
     /// packet in the tunnel and at its receiver, which acknowledges it once. Without it packets go one by one.
     pub(crate) offload: Option<Spanned<bool>>,

@@ -80,6 +80,8 @@ pub struct Ropewalk {
     pub backup: Vec<usize>,
     /// The metered paths (positions in [`Tunnel::paths`]).
     pub metered: Vec<usize>,
+    /// The paths (positions in [`Tunnel::paths`]) that carry data only while the regular ones are full, or none works.
+    pub secondary: Vec<usize>,
     /// Whether the hosts' super-segments enter the tunnel uncut, through a device with segmentation offload.
     pub offload: bool,
     /// Whether both ends take bundles, as all but earlier versions do.
@@ -90,8 +92,16 @@ pub struct Ropewalk {
 
 impl Default for Ropewalk {
     fn default() -> Self {
-        let (backup, metered) = (Vec::new(), Vec::new());
-        Self { options: TunnelOptions::default(), backup, metered, offload: true, bundles: true, relay: None }
+        let [backup, metered, secondary] = [const { Vec::new() }; 3];
+        Self {
+            options: TunnelOptions::default(),
+            backup,
+            metered,
+            secondary,
+            offload: true,
+            bundles: true,
+            relay: None,
+        }
     }
 }
 

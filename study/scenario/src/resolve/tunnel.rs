@@ -101,6 +101,7 @@ fn ropewalk(
         options,
         backup: positions(table.backup.as_ref(), paths, tunnel_paths)?,
         metered: positions(table.metered.as_ref(), paths, tunnel_paths)?,
+        secondary: secondary(table, paths, tunnel_paths)?,
         offload: flag(&table.offload, Ropewalk::default().offload),
         bundles: flag(&table.bundles, Ropewalk::default().bundles),
         relay: relay(table, files)?,
@@ -166,6 +167,18 @@ fn positions(
     names.map(|name| find("path of the tunnel", name.get(), name.span(), path_names())).collect()
 }
 
+/// The secondary paths, none of which is a backup.
+fn secondary(table: &file::Tunnel, paths: &[Path], tunnel_paths: &[usize]) -> Result<Vec<usize>, Diagnostic> {
+    let names =
+        |list: &Option<Spanned<Vec<Spanned<String>>>>| list.iter().flat_map(Spanned::get).cloned().collect::<Vec<_>>();
+    let backups = [names(&table.backup), names(&table.metered)].concat();
+    let is_backup = |name: &&Spanned<String>| backups.iter().any(|backup| backup.get() == name.get());
+    match names(&table.secondary).iter().find(is_backup) {
+        Some(name) => Err(Diagnostic::new(name.span(), "a secondary path is neither a backup nor metered".to_owned())),
+        None => positions(table.secondary.as_ref(), paths, tunnel_paths),
+    }
+}
+
 fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
     value.as_ref().map(Spanned::span)
 }
@@ -193,6 +206,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         ("memory", span(&table.memory)),
         ("backup", span(&table.backup)),
         ("metered", span(&table.metered)),
+        ("secondary", span(&table.secondary)),
         ("offload", span(&table.offload)),
         ("bundles", span(&table.bundles)),
         ("realtime", span(&table.realtime)),

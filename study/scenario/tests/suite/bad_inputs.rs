@@ -203,6 +203,7 @@ fn tunnels() {
     let ropewalk = |line: &str| format!("{HEAD}{PATH}{FLOW}[tunnel]\nmode = \"ropewalk\"\n{line}\n");
     check(&tunnel("stripe = \"byte-deficit\""), 11, "tunnel.stripe", "did you mean `scheduler`?");
     check(&ropewalk("backup = [\"wier\"]"), 11, "tunnel.backup.0", "did you mean `wire`?");
+    check(&ropewalk("backup = [\"wire\"]\nsecondary = [\"wire\"]"), 12, "tunnel.secondary.0", "neither a backup");
     check(&ropewalk("probe_interval = \"0s\""), 11, "tunnel.probe_interval", "more than zero");
     check(&ropewalk("late = \"never\""), 11, "tunnel.late", "known: drop, deliver");
     check(&ropewalk("relay = \"udp\""), 11, "tunnel.relay", "known: off, tcp");
