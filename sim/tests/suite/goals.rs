@@ -1,9 +1,9 @@
 //! Multipath congestion control: what a flow takes from a bottleneck that its paths share, what it makes of disjoint
 //! paths, and the shipped scenario of RFC 6356's goals with the verdict of each algorithm.
 
-use crate::common::{bulk, column, host, links, multipath, one_link, pipe, run, set_subflows, subflow};
+use crate::common::{bulk, column, host, links, multipath, one_link, pipe, run, set_subflows};
 use report::{Claim, Test};
-use scenario::model::{Experiment, Flow, MultipathTransport, Path, Quic, Subflow};
+use scenario::model::{Experiment, Flow, Path};
 use scenario::{Overrides, Scenario};
 use units::{Rate, Span};
 
@@ -149,35 +149,4 @@ fn subflows_have_series_of_their_own_that_add_up_to_the_flows() {
         assert!((0..20).all(|sample| difference(sample) < 1e-9), "{name}: {whole:?}, {first:?}, {second:?}");
     }
     assert!(column(&run, "subflow mptcp/path", "goodput_mbps").iter().all(|value| value.is_nan()));
-}
-
-/// Goodput of a connection over a path of 20 Mbit/s and 40 ms that it shares with a Reno flow, Mbit/s, with a sibling over a path
-/// of 2 ms of its own.
-fn goodput_with(algorithm: &str, sibling: Option<Subflow>, is_quic: bool) -> f64 {
-    let pipes = [20, 1].map(|ms| pipe(Rate::from_mbit(20), Span::from_millis(ms), 68));
-    let mut experiment = links(algorithm, &pipes, 30);
-    experiment.flows.push(bulk("reno", "reno"));
-    let connection = multipath(&mut experiment.flows[0]);
-    connection.subflows = [Some(subflow(0)), sibling].into_iter().flatten().collect();
-    if is_quic {
-        connection.transport =
-            MultipathTransport::Quic(Quic { streams: 1, adaptive_loss_thresholds: true, undo: true });
-    }
-    run(&experiment).flows[0].goodput_mbps
-}
-
-/// RFC 6356, section 2, goal 1: a connection is no slower than TCP on its best path. A backup that stands by has a short RTT and
-/// an initial window that was never used; each algorithm would take them for a fast path.
-#[test]
-fn a_backup_that_never_sends_changes_nothing_for_its_sibling() {
-    let backup = Some(Subflow { backup: true, ..subflow(1) });
-    for algorithm in
-        ["lia", "olia", "balia", "wvegas", "dmctcp", "ewtcp", "semicoupled", "fully-coupled", "coupled-bbr", "c-mpbbr"]
-    {
-        for is_quic in [false, true] {
-            let [alone, with_backup] = [None, backup].map(|sibling| goodput_with(algorithm, sibling, is_quic));
-            println!("{algorithm}, QUIC {is_quic}: {alone:.2} alone, {with_backup:.2} with a backup");
-            assert!((with_backup / alone - 1.0).abs() < 0.02, "{algorithm}, QUIC {is_quic}: {alone} and {with_backup}");
-        }
-    }
 }

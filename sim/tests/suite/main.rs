@@ -24,6 +24,7 @@ mod random_experiments;
 mod relay;
 mod ropewalk;
 mod shipped;
+mod siblings;
 mod slow_start;
 mod traffic;
 mod tunnel;
