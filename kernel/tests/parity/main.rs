@@ -5,6 +5,7 @@
 
 mod formulas;
 mod harness;
+mod siblings;
 mod subflows;
 mod trace;
 
