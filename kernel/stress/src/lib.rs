@@ -2,6 +2,7 @@
 //! reorder, whose subflows come and go, whose algorithm is switched and unloaded meanwhile; and what is left of them in the
 //! kernel afterwards. For tests, benchmarks and the virtual machines of `cargo xtask kernel-matrix`.
 
+pub mod backup;
 pub mod churn;
 pub mod network;
 pub mod observe;

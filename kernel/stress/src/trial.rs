@@ -97,7 +97,7 @@ fn carry(congestion: &str) -> Result<Carried, String> {
 /// A network of two links, on which connections leave slow start at ten packets.
 #[derive(Debug)]
 pub struct TwoPaths {
-    network: Network,
+    pub(crate) network: Network,
     sink: Sink,
     /// Bytes that its connections have sent.
     sent: u64,
