@@ -1,6 +1,6 @@
 //! `cargo xtask bench kernel`: what the eBPF programs cost on the running kernel, beside its own Reno and CUBIC.
 //!
-//! An MPTCP connection sends over two subflows between network namespaces, without a limit of the rate: what limits it is
+//! An MPTCP connection sends over two subflows, or so many as are wanted, between network namespaces, without a limit of the rate: what limits it is
 //! the processor. Slow start ends at ten packets, so that each acknowledgement passes through the growth of the window.
 //! In each round every algorithm sends once, one after the other, beginning with another one each time. CPU time is that
 //! of this process, in which both ends and what the kernel does for them run; what interrupts or another thread of the
@@ -13,11 +13,13 @@ use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Instant;
-use stress::observe::{Runs, runs};
-use stress::trial::TwoPaths;
+use stress::observe::Runs;
+use stress::trial::Paths;
 
 const ROUNDS: u64 = 10;
 const MEGABYTES: u64 = 500;
+const SUBFLOWS: usize = 2;
+const MAX_SUBFLOWS: usize = 8;
 /// The reference, and the kernel's default.
 const OWN: [&str; 2] = ["reno", "cubic"];
 const PROGRAMS: [&str; 6] = ["lia", "olia", "balia", "wvegas", "coupled-bbr", "highspeed"];
@@ -29,6 +31,7 @@ const LOAD: &str = "/proc/loadavg";
 struct Options {
     rounds: u64,
     megabytes: u64,
+    subflows: usize,
     names: Vec<String>,
     is_json: bool,
 }
@@ -70,17 +73,22 @@ impl Drop for Guest {
 /// Runs the benchmark and prints its table.
 pub(crate) fn run(options: &[&str]) -> Result<(), String> {
     let options = parse(options)?;
-    let guests = options.names.iter().map(|name| Guest::load(name)).collect::<Result<Vec<_>, _>>()?;
+    // One that somebody else has loaded is measured too, such as an earlier version by `bpftool struct_ops register`.
+    let registered = ::kernel::registered();
+    let (others, ours): (Vec<&String>, Vec<_>) = options.names.iter().partition(|name| registered.contains(*name));
+    let guests = ours.into_iter().map(|name| Guest::load(name)).collect::<Result<Vec<_>, _>>()?;
     let mut names = OWN.to_vec();
+    names.extend(others.into_iter().map(String::as_str));
     names.extend(guests.iter().map(|guest| guest.program.kernel_name));
     let load_before = load();
-    let mut paths = TwoPaths::new()?;
+    let mut paths = Paths::new(options.subflows)?;
     let mut rounds = Vec::new();
     for round in 0..options.rounds {
         rounds.push(measure_all(&mut paths, &names, round, options.megabytes)?);
     }
-    let ns = acknowledgements(&mut paths, &names, options.megabytes)?;
-    let rows: Vec<Value> = names.iter().enumerate().map(|(index, name)| row(name, index, &rounds, ns[index])).collect();
+    let acks = acknowledgements(&mut paths, &names, options.megabytes)?;
+    let rows: Vec<Value> =
+        names.iter().enumerate().map(|(index, name)| row(name, index, &rounds, acks[index])).collect();
     let load = format!("{load_before} before, {} after", self::load());
     if options.is_json {
         return shell::print(&format!("{:#}\n", json!({ "load": load, "rows": rows })));
@@ -89,7 +97,8 @@ pub(crate) fn run(options: &[&str]) -> Result<(), String> {
 }
 
 fn parse(words: &[&str]) -> Result<Options, String> {
-    let mut options = Options { rounds: ROUNDS, megabytes: MEGABYTES, names: Vec::new(), is_json: false };
+    let mut options =
+        Options { rounds: ROUNDS, megabytes: MEGABYTES, subflows: SUBFLOWS, names: Vec::new(), is_json: false };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut number = || {
@@ -100,8 +109,16 @@ fn parse(words: &[&str]) -> Result<Options, String> {
             "--json" => options.is_json = true,
             "--rounds" => options.rounds = number()?,
             "--megabytes" => options.megabytes = number()?,
+            "--subflows" => {
+                options.subflows =
+                    usize::try_from(number()?).ok().filter(|subflows| *subflows <= MAX_SUBFLOWS).ok_or_else(|| {
+                        format!("`--subflows` is at most {MAX_SUBFLOWS}, as a connection of Linux has no more")
+                    })?;
+            }
             unknown if unknown.starts_with('-') => {
-                return Err(format!("no option `{unknown}`; bench kernel has --rounds N, --megabytes N, --json"));
+                return Err(format!(
+                    "no option `{unknown}`; bench kernel has --rounds N, --megabytes N, --subflows N, --json"
+                ));
             }
             name => options.names.push(name.to_owned()),
         }
@@ -113,7 +130,7 @@ fn parse(words: &[&str]) -> Result<Options, String> {
 }
 
 /// One transfer of each, in an order that begins with another one each round.
-fn measure_all(paths: &mut TwoPaths, names: &[&str], round: u64, megabytes: u64) -> Result<Vec<Cost>, String> {
+fn measure_all(paths: &mut Paths, names: &[&str], round: u64, megabytes: u64) -> Result<Vec<Cost>, String> {
     let mut costs = vec![Cost { cpu_s: 0.0, gbps: 0.0 }; names.len()];
     for step in 0..names.len() {
         let index = (step + usize::try_from(round).unwrap_or(0)) % names.len();
@@ -122,7 +139,7 @@ fn measure_all(paths: &mut TwoPaths, names: &[&str], round: u64, megabytes: u64)
     Ok(costs)
 }
 
-fn transfer(paths: &mut TwoPaths, name: &str, megabytes: u64) -> Result<Cost, String> {
+fn transfer(paths: &mut Paths, name: &str, megabytes: u64) -> Result<Cost, String> {
     let mut connection = paths.open(name)?;
     let (cpu, start) = (cpu_s()?, Instant::now());
     paths.send(&mut connection, megabytes * 1_000_000)?;
@@ -137,33 +154,34 @@ fn cpu_s() -> Result<f64, String> {
     Ok(times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum())
 }
 
-/// Nanoseconds an acknowledgement of each that is a program.
-fn acknowledgements(paths: &mut TwoPaths, names: &[&str], megabytes: u64) -> Result<Vec<Option<f64>>, String> {
+/// Acknowledgements, and nanoseconds for each, of those that are programs.
+fn acknowledgements(paths: &mut Paths, names: &[&str], megabytes: u64) -> Result<Vec<Option<(u64, f64)>>, String> {
     let io_error = |error: std::io::Error| format!("{STATS}: {error}");
     let before = fs::read_to_string(STATS).map_err(io_error)?;
     fs::write(STATS, "1").map_err(io_error)?;
     let measure = |name: &&str| {
-        if ::kernel::program(name).is_none() {
+        if OWN.contains(name) {
             return Ok(None);
         }
-        let earlier = runs(name);
+        let earlier = Runs::until_now();
         transfer(paths, name, megabytes)?;
-        let Runs { calls, ns } = runs(name);
-        Ok(Some((ns - earlier.ns) as f64 / (calls - earlier.calls).max(1) as f64))
+        let [calls, ns] = Runs::until_now().since(&earlier);
+        Ok(Some((calls, ns as f64 / calls.max(1) as f64)))
     };
     let outcome = names.iter().map(measure).collect();
     fs::write(STATS, before).map_err(io_error)?;
     outcome
 }
 
-fn row(name: &str, index: usize, rounds: &[Vec<Cost>], ns: Option<f64>) -> Value {
+fn row(name: &str, index: usize, rounds: &[Vec<Cost>], acks: Option<(u64, f64)>) -> Value {
     let ratios = quartiles(rounds.iter().map(|round| round[index].cpu_s / round[0].cpu_s));
     json!({
         "algorithm": name,
         "cpu_ratio_quartiles": ratios,
         "cpu_s_per_gb": quartiles(rounds.iter().map(|round| round[index].cpu_s))[1],
         "gbps": quartiles(rounds.iter().map(|round| round[index].gbps))[1],
-        "ns_per_ack": ns,
+        "acks": acks.map(|(count, _)| count),
+        "ns_per_ack": acks.map(|(_, ns)| ns),
     })
 }
 
@@ -182,21 +200,22 @@ fn load() -> String {
 
 fn print(rows: &[Value], options: &Options, load: &str) -> Result<(), String> {
     shell::print(&format!(
-        "{:<16}{:>20}{:>10}{:>12}{:>10}\n",
-        "algorithm", "CPU / reno's", "s / GB", "ns / ACK", "Gbit/s"
+        "{:<16}{:>20}{:>10}{:>10}{:>12}{:>10}\n",
+        "algorithm", "CPU / reno's", "s / GB", "ACKs", "ns / ACK", "Gbit/s"
     ))?;
     for row in rows {
         let ratio = |index: usize| row["cpu_ratio_quartiles"][index].as_f64().unwrap_or_default();
         let ratios = format!("{:.2} ({:.2}-{:.2})", ratio(1), ratio(0), ratio(2));
         let ns = row["ns_per_ack"].as_f64().map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0}"));
+        let acks = row["acks"].as_u64().map_or_else(|| "-".to_owned(), |count| count.to_string());
         let number = |key: &str| row[key].as_f64().unwrap_or_default();
         let name = row["algorithm"].as_str().unwrap_or_default();
         let (cpu, gbps) = (number("cpu_s_per_gb"), number("gbps"));
-        shell::print(&format!("{name:<16}{ratios:>20}{cpu:>10.3}{ns:>12}{gbps:>10.1}\n"))?;
+        shell::print(&format!("{name:<16}{ratios:>20}{cpu:>10.3}{acks:>10}{ns:>12}{gbps:>10.1}\n"))?;
     }
-    let (rounds, megabytes) = (options.rounds, options.megabytes);
+    let Options { rounds, megabytes, subflows, .. } = options;
     shell::print(&format!(
-        "\n{rounds} rounds of {megabytes} MB over two subflows; ratios within a round: median and quartiles. Load of the \
+        "\n{rounds} rounds of {megabytes} MB over {subflows} subflows; ratios within a round: median and quartiles. Load of the \
          machine: {load}.\n"
     ))
 }

@@ -1,7 +1,7 @@
 //! An idle backup on the running kernel: what the window of the subflow that carries the data does.
 
 use crate::network::Host;
-use crate::trial::{TwoPaths, wait_until};
+use crate::trial::{Paths, wait_until};
 
 /// Bytes over both subflows, and then over the first alone.
 const BYTES: u64 = 8_000_000;
@@ -28,7 +28,7 @@ struct Seen {
 /// # Errors
 /// What a command said, or that the backup has sent.
 pub fn growth_beside_backup(congestion: &str) -> Result<f64, String> {
-    let mut paths = TwoPaths::new()?;
+    let mut paths = Paths::new(2)?;
     for link in 0..2 {
         paths.network.tc(Host::Router, &format!("qdisc add dev down{link} root {QUEUE}"))?;
     }
@@ -50,7 +50,7 @@ pub fn growth_beside_backup(congestion: &str) -> Result<f64, String> {
     Ok((after.cwnd.pow(2) as f64 - before.cwnd.pow(2) as f64) / (2.0 * packets as f64))
 }
 
-fn seen(paths: &TwoPaths, link: usize) -> Result<Seen, String> {
+fn seen(paths: &Paths, link: usize) -> Result<Seen, String> {
     let text = paths.network.run(Host::Client, &format!("ss -Htin state established src 10.77.{link}.1"))?;
     let value = |name: &str| {
         let mut values = text.split_whitespace().filter_map(|word| word.strip_prefix(name)?.parse().ok());

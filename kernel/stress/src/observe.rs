@@ -5,6 +5,7 @@ use kernel::Program;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use libbpf_rs::{MapType, ProgramType};
 use nix::libc;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -107,24 +108,27 @@ fn owner(function: &str) -> Option<&'static str> {
     names.filter(opens).max_by_key(|name| name.len())
 }
 
-/// What the functions of a program have cost since it was loaded, while `kernel.bpf_stats_enabled` was 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Runs {
-    /// Calls of the function that is called most: one for each acknowledgement.
-    pub calls: u64,
-    /// Time of all functions, nanoseconds.
-    pub ns: u64,
-}
+/// Calls and nanoseconds of each function of a congestion control that the kernel holds, by its id, while
+/// `kernel.bpf_stats_enabled` was 1.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(BTreeMap<u32, [u64; 2]>);
 
-/// The runs of a program by its name in the kernel.
-#[must_use]
-pub fn runs(kernel_name: &str) -> Runs {
-    let ours = ProgInfoIter::default()
-        .filter(|info| info.ty == ProgramType::StructOps && owner(&info.name.to_string_lossy()) == Some(kernel_name));
-    ours.fold(Runs::default(), |runs, info| Runs {
-        calls: runs.calls.max(info.run_cnt),
-        ns: runs.ns + info.run_time_ns,
-    })
+impl Runs {
+    /// Until now.
+    #[must_use]
+    pub fn until_now() -> Self {
+        let functions = ProgInfoIter::default().filter(|info| info.ty == ProgramType::StructOps);
+        Self(functions.map(|info| (info.id, [info.run_cnt, info.run_time_ns])).collect())
+    }
+
+    /// Calls of the function that has been called most since `earlier`, which is called once an acknowledgement, and the time of
+    /// all functions in nanoseconds.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> [u64; 2] {
+        let before = |id| earlier.0.get(id).copied().unwrap_or_default();
+        let changes = self.0.iter().map(|(id, now)| [0, 1].map(|index| now[index] - before(id)[index]));
+        changes.fold([0, 0], |[calls, ns], [more_calls, more_ns]| [calls.max(more_calls), ns + more_ns])
+    }
 }
 
 /// Sockets of TCP and MPTCP that a host has, by `/proc/net/protocols`; those in TIME-WAIT do not count.

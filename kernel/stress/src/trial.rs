@@ -81,11 +81,11 @@ pub fn run(program: &'static Program) -> Result<Outcome, String> {
     Ok(Outcome { carried: BYTES, windows, greatest_growth, unloaded, log: log.findings() })
 }
 
-type Carried = (TwoPaths, Connection, Vec<u64>);
+type Carried = (Paths, Connection, Vec<u64>);
 
 /// A connection that has sent all, with the windows of its subflows; none where the kernel has no netem.
 fn carry(congestion: &str) -> Result<Carried, String> {
-    let mut paths = TwoPaths::new()?;
+    let mut paths = Paths::new(2)?;
     let delay = |link| format!("qdisc add dev down{link} root netem delay 20ms limit 10000");
     let delayed = (0..2).all(|link| paths.network.tc(Host::Router, &delay(link)).is_ok());
     let mut connection = paths.open(congestion)?;
@@ -94,42 +94,42 @@ fn carry(congestion: &str) -> Result<Carried, String> {
     Ok((paths, connection, windows))
 }
 
-/// A network of two links, on which connections leave slow start at ten packets.
+/// A network of several links, on which connections leave slow start at ten packets.
 #[derive(Debug)]
-pub struct TwoPaths {
+pub struct Paths {
     pub(crate) network: Network,
     sink: Sink,
     /// Bytes that its connections have sent.
     sent: u64,
 }
 
-impl TwoPaths {
-    /// Makes it.
+impl Paths {
+    /// Makes it with so many links.
     ///
     /// # Errors
     /// What a command or a socket said.
-    pub fn new() -> Result<Self, String> {
-        let network = Network::new(2)?;
+    pub fn new(links: usize) -> Result<Self, String> {
+        let network = Network::new(links)?;
         let sink = Sink::start(&network)?;
-        for link in 0..2 {
+        for link in 0..links {
             let route = format!("route replace default via 10.77.{link}.2 dev up{link} table {}", 100 + link);
             network.ip(Host::Client, &format!("{route} ssthresh lock {SSTHRESH} initcwnd {SSTHRESH}"))?;
         }
         // A route's threshold counts only with this setting, and for an address that a connection has had before.
         network.write(Host::Client, "net/ipv4/tcp_no_ssthresh_metrics_save", "0")?;
-        for link in 0..2 {
+        for link in 0..links {
             drop(start(&network, link, Kind::Tcp, "reno")?);
         }
-        if !wait_until(|| sink.ended() == 2 && sockets(&network, Host::Client) == Ok(0)) {
+        if !wait_until(|| sink.ended() == links as u64 && sockets(&network, Host::Client) == Ok(0)) {
             return Err("plain TCP connections did not end".to_owned());
         }
-        Ok(Self { network, sink, sent: 2 * PACKET })
+        Ok(Self { network, sink, sent: links as u64 * PACKET })
     }
 
-    /// An MPTCP connection with two subflows, which has sent a packet.
+    /// An MPTCP connection with a subflow on each link, which has sent a packet.
     ///
     /// # Errors
-    /// If the kernel does not give it this congestion control, or no second subflow.
+    /// If the kernel does not give it this congestion control, or not all subflows.
     pub fn open(&mut self, congestion: &str) -> Result<Connection, String> {
         let connection = start(&self.network, 0, Kind::Mptcp, congestion)?;
         self.sent += PACKET;
@@ -137,8 +137,8 @@ impl TwoPaths {
         if chosen != congestion {
             return Err(format!("the connection has {chosen} instead of {congestion}"));
         }
-        if !wait_until(|| windows(&self.network).is_ok_and(|windows| windows.len() == 2)) {
-            return Err("no second subflow".to_owned());
+        if !wait_until(|| windows(&self.network).is_ok_and(|windows| windows.len() == self.network.links())) {
+            return Err("not a subflow on each link".to_owned());
         }
         Ok(connection)
     }
