@@ -9,7 +9,7 @@
  * start, recovery and undo are Reno's, as is a subflow without siblings.
  *
  * Source: Peng, Walid, Hwang and Low, IEEE/ACM ToN 2016; draft-walid-mptcp-congestion-control.
- * Deviations: the least threshold is two packets. The increase is computed anew at each acknowledgement.
+ * Deviation: the least threshold is two packets.
  * Rounding: the increase is within 2^-12 / w of the formula's, and 2^-28 / w beyond that, as both factors are at most 1 and
  * as exact as a share (shares.bpf.h). The threshold is within a packet: where a counts (below 1.5), s is above 1 / 12, and
  * m / s is exact to 2^-25 and the 2^-13 / w that the rates lose.
@@ -29,21 +29,30 @@ static long find_greatest(u32 index, struct balia *balia)
 	return 0;
 }
 
-HOOK(void, balia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static inline s64 increase(struct sock *sk)
 {
 	struct balia balia;
 	struct group *group = &balia.shares.group;
 
 	CLEAR(balia.greatest);
 	read_shares(sk, &balia.shares);
-	if (is_alone(group)) {
-		tcp_reno_cong_avoid(sk, ack, acked);
-		return;
-	}
+	if (is_alone(group))
+		return RENOS;
 	bpf_loop(group->count, find_greatest, &balia, 0);
 	u64 own = share(&balia.shares, own_subflow(group)), greatest = balia.greatest;
 	u64 product = (own + greatest) / 2 * ((4 * own + greatest) / 5);
-	grow(tcp_sk(sk), over_cwnd(product, own_subflow(group)), acked);
+	return over_cwnd(product, own_subflow(group));
+}
+
+HOOK(void, balia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct growth *growth = private(sk);
+
+	if (grows_without_increase(tcp_sk(sk), acked))
+		return;
+	if (!is_increase_fresh(tcp_sk(sk), growth))
+		keep_increase(tcp_sk(sk), growth, increase(sk));
+	grow(sk, growth, ack, acked);
 }
 
 HOOK(u32, balia_ssthresh, struct sock *sk)

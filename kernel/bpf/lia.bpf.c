@@ -7,8 +7,7 @@
  * recovery and undo are Reno's.
  *
  * Source: RFC 6356; Wischik, Raiciu, Greenhalgh and Handley, NSDI 2011.
- * Deviations: windows are packets, also where the packets of the paths differ in size. The increase is computed anew at
- * each acknowledgement.
+ * Deviation: windows are packets, also where the packets of the paths differ in size.
  * Rounding: the increase is within 2^-12 of the RFC's, in relation to it, and 2^-28 packets beyond that (shares.bpf.h).
  */
 #include "shares.bpf.h"
@@ -27,23 +26,27 @@ static long find_best(u32 index, struct lia *lia)
 	return 0;
 }
 
-static inline s64 increase(struct lia *lia)
-{
-	bpf_loop(lia->shares.group.count, find_best, lia, 0);
-	return min_u64(lia->best, PACKET / own_subflow(&lia->shares.group)->cwnd);
-}
-
-HOOK(void, lia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static inline s64 increase(struct sock *sk)
 {
 	struct lia lia;
 
 	CLEAR(lia.best);
 	read_shares(sk, &lia.shares);
-	if (is_alone(&lia.shares.group)) {
-		tcp_reno_cong_avoid(sk, ack, acked);
+	if (is_alone(&lia.shares.group))
+		return RENOS;
+	bpf_loop(lia.shares.group.count, find_best, &lia, 0);
+	return min_u64(lia.best, PACKET / own_subflow(&lia.shares.group)->cwnd);
+}
+
+HOOK(void, lia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct growth *growth = private(sk);
+
+	if (grows_without_increase(tcp_sk(sk), acked))
 		return;
-	}
-	grow(tcp_sk(sk), increase(&lia), acked);
+	if (!is_increase_fresh(tcp_sk(sk), growth))
+		keep_increase(tcp_sk(sk), growth, increase(sk));
+	grow(sk, growth, ack, acked);
 }
 
 HOOK(void, lia_set_state, struct sock *sk, u8 new_state)

@@ -98,21 +98,30 @@ static inline s64 alpha(struct olia *olia)
 	return is_in_m(olia, own) ? -(PACKET / (group->count * max_u32(olia->in_m, 1))) : 0;
 }
 
-HOOK(void, olia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static inline s64 increase(struct sock *sk)
 {
 	struct olia olia;
 
 	CLEAR(olia);
 	read_shares(sk, &olia.shares);
-	if (is_alone(&olia.shares.group)) {
-		tcp_reno_cong_avoid(sk, ack, acked);
-		return;
-	}
+	if (is_alone(&olia.shares.group))
+		return RENOS;
 	struct subflow *own = own_subflow(&olia.shares.group);
 	u64 own_share = share(&olia.shares, own);
 	s64 a = alpha(&olia);
 	s64 shift = a < 0 ? -(s64)((u64)-a / own->cwnd) : (s64)((u64)a / own->cwnd);
-	grow(tcp_sk(sk), over_cwnd(own_share * own_share, own) + shift, acked);
+	return over_cwnd(own_share * own_share, own) + shift;
+}
+
+HOOK(void, olia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct olia_subflow *state = private(sk);
+
+	if (grows_without_increase(tcp_sk(sk), acked))
+		return;
+	if (!is_increase_fresh(tcp_sk(sk), &state->growth))
+		keep_increase(tcp_sk(sk), &state->growth, increase(sk));
+	grow(sk, &state->growth, ack, acked);
 }
 
 HOOK(void, olia_init, struct sock *sk)

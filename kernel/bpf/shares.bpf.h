@@ -3,6 +3,9 @@
  * What LIA, OLIA and BALIA have in common: the share of each subflow in the rate of the connection, and growth by
  * fractions of a packet.
  *
+ * An increase is kept for a round trip, or until the own window is another one (RFC 6356, section 3: alpha is computed once a
+ * round trip, and when a packet is lost). So an acknowledgement costs the same however many subflows there are.
+ *
  * With x = cwnd / srtt of a subflow and s = x / sum(x) its share, (cwnd / srtt^2) / sum(x)^2 = s^2 / cwnd, for windows
  * to 2^20 packets and RTTs of 1 us to 2 minutes without overflow:
  * - A rate is cwnd * 2^43 / srtt, srtt in eighths of a microsecond: 2^10 to 2^60, and 2^63 for eight subflows.
@@ -16,14 +19,22 @@
 #pragma once
 #include "subflows.bpf.h"
 
+#ifdef __bpf__
+#define KEEPS_INCREASE true
+#endif
+
 enum { RATE_SHIFT = 43, SHARE_BITS = 31, INCREASE_BITS = 40 };
 enum { MAX_ACKED = 1 << 20 };           /* more packets in one acknowledgement count as this */
 #define PACKET (1LL << INCREASE_BITS)
+#define RENOS (-(1LL << 62))            /* in place of an increase: without siblings that count */
 
 /* The state of a subflow. */
 struct growth {
 	u64 shared;         /* read by the siblings */
 	s64 fraction;       /* of a packet by which the window has still to grow or to shrink; INCREASE_BITS */
+	s64 increase;       /* packets for each packet acknowledged, INCREASE_BITS, or RENOS */
+	u64 computed;       /* when that was computed, microseconds of tcp_mstamp */
+	u32 cwnd;           /* and with which window; 0: never, or before a reduction */
 };
 
 struct shares {
@@ -91,22 +102,49 @@ static inline void change_cwnd(struct tcp_sock *tp, struct growth *growth, s64 i
 	tp->snd_cwnd = min_u64(cwnd, max_u32(tp->snd_cwnd_clamp, least));
 }
 
-/* Slow start, then change_cwnd; nothing while the window is not filled. */
-static inline void grow(struct tcp_sock *tp, s64 increase, u32 acked)
+/* Whether this acknowledgement needs no increase: the window is not filled, or slow start takes all packets. */
+static inline bool grows_without_increase(struct tcp_sock *tp, u32 acked)
 {
 	if (!is_cwnd_limited(tp))
+		return true;
+	if ((u64)tp->snd_cwnd + acked > tp->snd_ssthresh)
+		return false;
+	tcp_slow_start(tp, acked);
+	return true;
+}
+
+static inline bool is_increase_fresh(const struct tcp_sock *tp, const struct growth *growth)
+{
+	return growth->cwnd == tp->snd_cwnd && tp->tcp_mstamp - growth->computed < tp->srtt_us >> 3 && KEEPS_INCREASE;
+}
+
+static inline void keep_increase(const struct tcp_sock *tp, struct growth *growth, s64 increase)
+{
+	growth->increase = increase;
+	growth->computed = tp->tcp_mstamp;
+	growth->cwnd = tp->snd_cwnd;
+}
+
+/* Slow start, then growth by the increase. */
+static inline void grow(struct sock *sk, struct growth *growth, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (growth->increase == RENOS) {
+		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
+	}
 	if (in_slow_start(tp))
 		acked = tcp_slow_start(tp, acked);
 	if (acked)
-		change_cwnd(tp, private((struct sock *)tp), increase, acked);
+		change_cwnd(tp, growth, growth->increase, acked);
 }
 
-/* The fraction is lost with the window. */
+/* The fraction is lost with the window, and the increase is computed again. */
 static inline void forget_fraction(struct sock *sk, u8 new_state)
 {
 	struct growth *growth = private(sk);
 
 	if (new_state >= CA_CWR)
-		growth->fraction = 0;
+		growth->fraction = growth->cwnd = 0;
 }

@@ -69,6 +69,7 @@ static void set(struct socket *socket, const char *name, long long value)
 	struct tcp_sock *tp = &socket->tp;
 #define VALUE(text, member) if (!strcmp(name, text)) { member = value; return; }
 	VALUE("time_ns", native_time)
+	VALUE("keeps_increase", native_keeps_increase)
 	VALUE("random0", native_random[0])
 	VALUE("random1", native_random[1])
 	VALUE("snd_cwnd", tp->snd_cwnd)

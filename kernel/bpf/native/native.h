@@ -15,6 +15,10 @@
 #define PROGRAM_LICENSE struct license
 #define PROGRAM_REGISTER(object) static struct tcp_congestion_ops registered
 
+/* Whether an increase is kept for a round trip; off, as the controllers compute theirs at each acknowledgement. */
+static bool native_keeps_increase;
+#define KEEPS_INCREASE native_keeps_increase
+
 #define SOCKET_STORAGE(map, value_type) static value_type map[32]
 #define STORAGE(map, sk) (&(map)[native_index(sk)])
 #define CREATE_STORAGE(map, sk) STORAGE(map, sk)

@@ -79,6 +79,42 @@ fn a_context_that_leaves_the_list_ends_the_walk_over_it() {
     check(&lines, 0, None);
 }
 
+/// LIA's increases of path 0, each for a packet, after lines that change what they follow from; `keeps_increase` as in the
+/// kernel.
+fn kept_increases(changes: &[&str]) -> Vec<f64> {
+    let Some(native) = Native::of("lia") else { return Vec::new() };
+    let ack = "ack 0 acked 1 may_raise 1 cwnd_limited 1";
+    let mut lines = vec![up(0), up(1), "set 0 keeps_increase 1 mstamp_us 1000000".to_owned(), ack.to_owned()];
+    for change in changes {
+        lines.extend([(*change).to_owned(), ack.to_owned()]);
+    }
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let answers = native.run(&lines).expect("runs");
+    let acks = lines.iter().zip(&answers).filter(|(line, _)| line.starts_with("ack"));
+    let fractions: Vec<i64> = acks.map(|(_, answer)| answer.state[1]).collect();
+    let increases = [0].iter().chain(&fractions).zip(&fractions).map(|(before, after)| after - before);
+    increases.map(|increase| increase as f64 / (1u64 << 40) as f64).collect()
+}
+
+/// RFC 6356, section 3: alpha is computed once a round trip, here of 10 ms, and when the own window changes.
+#[test]
+fn an_increase_is_kept_for_a_round_trip_or_until_the_own_window_changes() {
+    let of = |own: u32, sibling: u32| {
+        rfc_6356(&[Subflow { cwnd: own, ..subflow(0) }, Subflow { cwnd: sibling, ..subflow(1) }])
+    };
+    let increases = kept_increases(&[
+        "set 1 snd_cwnd 20",
+        "set 0 mstamp_us 1009999",
+        "set 0 mstamp_us 1010000",
+        "set 1 snd_cwnd 40",
+        "set 0 snd_cwnd 12",
+    ]);
+    let expected = [of(10, 11), of(10, 11), of(10, 11), of(10, 20), of(10, 20), of(12, 40)];
+    for (index, (increase, expected)) in increases.iter().zip(expected).enumerate() {
+        assert!((increase - expected).abs() <= expected / 4096.0, "{index}: {increase}, not {expected}");
+    }
+}
+
 /// Packets of Reno in a trial.
 const PACKETS: usize = 400;
 
