@@ -1,6 +1,8 @@
 //! `ropewalk kernel`: congestion control for the running kernel, as eBPF programs.
 
 mod check;
+mod metrics;
+mod namespaces;
 mod status;
 
 use crate::{Failure, output};
@@ -38,6 +40,8 @@ pub(crate) enum KernelVerb {
         #[arg(long)]
         json: bool,
     },
+    /// Print metrics of all network namespaces for Prometheus: programs, connections, windows, round-trip times, shares
+    Metrics(metrics::Options),
     /// Say whether this kernel can load programs, what it lacks, and the remedy; exit code 4 if it cannot
     Check {
         /// Print JSON
@@ -73,6 +77,7 @@ pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
             let names = names.iter().map(|name| Ok(find(name)?.kernel_name)).collect::<Result<Vec<_>, Failure>>()?;
             status::status(&names, *watch, *json)
         }
+        KernelVerb::Metrics(options) => metrics::metrics(options),
         KernelVerb::Check { json } => check::check(*json),
     }
 }

@@ -1,6 +1,7 @@
 //! `ropewalk kernel` on the running kernel. Names of programs are the kernel's, not this process's: the tests take
 //! turns with each other and with the lab's runs, and leave alone what somebody else has loaded.
 
+mod metrics;
 #[path = "../program/mod.rs"]
 mod program;
 
