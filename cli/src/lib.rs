@@ -1,7 +1,7 @@
 //! `ropewalk`: one program for all that Ropewalk does. This file reads the command line and hands over. It is a library,
 //! so that a program with algorithms of its own can register them and call [`main`].
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
 #[cfg(not(any(feature = "study", feature = "tunnel", feature = "kernel")))]
@@ -32,7 +32,12 @@ const VERSION: &str = env!("ROPEWALK_VERSION");
 /// The program: reads the command line, does what it says, and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
+    #[cfg(any(feature = "study", feature = "tunnel"))]
     policy::register();
+    #[cfg(feature = "kernel")]
+    if kernel::is_called_alone() {
+        return finish(kernel::alone());
+    }
     let verb = match Arguments::try_parse() {
         Ok(arguments) => arguments.verb,
         Err(error) => {
@@ -45,7 +50,12 @@ pub fn main() -> ExitCode {
     if let Verb::LabAgent { words } = &verb {
         return lab::agent(words);
     }
-    match dispatch(&verb) {
+    finish(dispatch(&verb))
+}
+
+/// The exit code of a verb, whose failure is printed.
+fn finish(result: Result<(), Failure>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::warn(&failure.to_string());
@@ -64,8 +74,8 @@ fn dispatch(verb: &Verb) -> Result<(), Failure> {
         Verb::LabAgent { .. } => unreachable!("answered before"),
         #[cfg(feature = "lab")]
         Verb::Doctor { json } => doctor::doctor(*json),
-        Verb::Completions { shell } => manual::completions(*shell),
-        Verb::Man { dir } => manual::pages(dir),
+        Verb::Completions { shell } => manual::completions(Arguments::command(), *shell),
+        Verb::Man { dir } => manual::pages(Arguments::command(), dir, "1"),
         #[cfg(feature = "kernel")]
         Verb::Kernel { verb } => kernel::dispatch(verb),
     }

@@ -7,8 +7,10 @@
 
 mod catalogue;
 mod check;
+mod group;
 mod loader;
 
 pub use catalogue::{PROGRAMS, Program, program};
 pub use check::{Condition, OLDEST, check, leaves_programs_out};
+pub use group::{Attached, attach};
 pub use loader::{Error, Loaded, load, loaded, registered, unload};

@@ -45,7 +45,7 @@ pub enum Error {
 
 impl Error {
     /// The error of a refused request: what is lacking, or else what libbpf says.
-    fn refused(name: &'static str, error: &libbpf_rs::Error, messages: &str) -> Self {
+    pub(crate) fn refused(name: &'static str, error: &libbpf_rs::Error, messages: &str) -> Self {
         let obstacles: Vec<Condition> = check().into_iter().filter(Condition::is_obstacle).collect();
         if !obstacles.is_empty() {
             return Self::Lacks { name, obstacles };
@@ -153,7 +153,7 @@ pub fn unload(program: &'static Program) -> Result<(), Error> {
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
 /// Calls libbpf; an error comes with the messages that libbpf would have printed. One call at a time.
-fn with_messages<T>(call: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, (libbpf_rs::Error, String)> {
+pub(crate) fn with_messages<T>(call: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, (libbpf_rs::Error, String)> {
     static CALLS: Mutex<()> = Mutex::new(());
     let messages = || MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let _call = CALLS.lock().unwrap_or_else(PoisonError::into_inner);

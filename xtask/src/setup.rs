@@ -45,6 +45,7 @@ const PACKAGES: &[Package] = &[
         command: "dbus-daemon",
         purpose: "the tunnel's tests: what NetworkManager says of uplinks",
     },
+    Package { name: "bpftool", command: "bpftool", purpose: "the eBPF programs' tests: their objects as files" },
     Package { name: "parallel", command: "parallel", purpose: "the recipe of a study on several hosts" },
     Package { name: "autoconf", command: "autoreconf", purpose: "the loader of eBPF programs: its libelf" },
     Package { name: "automake", command: "automake", purpose: "the loader of eBPF programs: its libelf" },

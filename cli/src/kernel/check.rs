@@ -1,5 +1,6 @@
 //! `ropewalk kernel check`: the conditions of loading, as a table.
 
+use super::alone;
 use crate::{Failure, output};
 use kernel::Condition;
 use serde::Serialize;
@@ -49,7 +50,7 @@ fn table(conditions: &[Condition]) -> String {
         }
     }
     if !conditions.iter().any(Condition::is_obstacle) {
-        text.push_str("\nPrograms can be loaded: ropewalk kernel load lia\n");
+        let _ = writeln!(text, "\nPrograms can be loaded: {} load lia", alone::words());
     }
     text
 }

@@ -1,9 +1,13 @@
 //! `ropewalk kernel`: congestion control for the running kernel, as eBPF programs.
 
+mod alone;
 mod check;
 mod metrics;
 mod namespaces;
+mod run;
 mod status;
+
+pub(crate) use alone::{alone, is_called_alone};
 
 use crate::{Failure, output};
 use clap::{Args, Subcommand};
@@ -12,6 +16,7 @@ use kernel::{Error, PROGRAMS, Program};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs;
+use std::path::PathBuf;
 
 /// The congestion control of new sockets in the caller's network namespace. Unloading does not change it.
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -40,6 +45,22 @@ pub(crate) enum KernelVerb {
         #[arg(long)]
         json: bool,
     },
+    /// Run a program: its TCP sockets, and its children's, have a congestion control without asking for it
+    Run(run::Options),
+    /// Holds what `run` has attached: not for people
+    #[command(hide = true)]
+    KeepGroup {
+        /// The group's folder
+        group: PathBuf,
+        /// The program
+        name: String,
+        /// Whether TCP becomes MPTCP
+        #[arg(long)]
+        mptcp: bool,
+        /// The process that stays
+        #[arg(long)]
+        second: bool,
+    },
     /// Print metrics of all network namespaces for Prometheus: programs, connections, windows, round-trip times, shares
     Metrics(metrics::Options),
     /// Say whether this kernel can load programs, what it lacks, and the remedy; exit code 4 if it cannot
@@ -53,7 +74,7 @@ pub(crate) enum KernelVerb {
 /// Some programs, or all.
 #[derive(Args, Debug)]
 pub(crate) struct Choice {
-    /// Names, as `ropewalk kernel list` prints them
+    /// Names, as the verb `list` prints them
     #[arg(required_unless_present = "all")]
     names: Vec<String>,
     /// All: of `load` those that are not loaded, of `unload` those that are
@@ -77,6 +98,8 @@ pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
             let names = names.iter().map(|name| Ok(find(name)?.kernel_name)).collect::<Result<Vec<_>, Failure>>()?;
             status::status(&names, *watch, *json)
         }
+        KernelVerb::Run(options) => run::run(options),
+        KernelVerb::KeepGroup { group, name, mptcp, second } => run::keep(group, name, *mptcp, *second),
         KernelVerb::Metrics(options) => metrics::metrics(options),
         KernelVerb::Check { json } => check::check(*json),
     }

@@ -1,6 +1,7 @@
 //! `ropewalk kernel status`: the sockets that use programs, and the subflows of MPTCP connections, in the network
 //! namespace of the caller.
 
+use super::alone;
 use crate::{Failure, output};
 use serde::Serialize;
 use sock_diag::{SockDiag, SocketInfo};
@@ -171,12 +172,13 @@ fn text(status: &Status, width: usize) -> String {
     }
     let unused: Vec<&str> = unused.into_iter().map(|usage| usage.name).collect();
     if status.programs.is_empty() {
-        text.push_str("none is loaded: ropewalk kernel load NAME\n");
+        let _ = writeln!(text, "none is loaded: {} load NAME", alone::words());
     } else if !unused.is_empty() {
         text.push_str(&wrapped("loaded, not used here:", &unused, width));
     }
     if status.connections.is_empty() {
-        text.push_str("no connection in this network namespace; another: ip netns exec NAME ropewalk kernel status\n");
+        let verb = format!("{} status", alone::words());
+        let _ = writeln!(text, "no connection in this network namespace; another: ip netns exec NAME {verb}");
     }
     for connection in &status.connections {
         let rate: f64 = connection.subflows.iter().map(|subflow| subflow.rate_mbps).sum();

@@ -1,9 +1,11 @@
 //! `ropewalk kernel` on the running kernel. Names of programs are the kernel's, not this process's: the tests take
 //! turns with each other and with the lab's runs, and leave alone what somebody else has loaded.
 
+mod alone;
 mod metrics;
 #[path = "../program/mod.rs"]
 mod program;
+mod run;
 
 use program::{Outcome, command, ropewalk};
 use serde_json::Value;
@@ -42,6 +44,18 @@ fn turn() -> Option<File> {
             None
         }
     }
+}
+
+/// The control group of this process, in which others can be made.
+fn kernel_group() -> std::io::Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let point = mount.and_then(|line| line.split(' ').nth(1)).ok_or_else(|| std::io::Error::other("no cgroup2"))?;
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let group = PathBuf::from(point).join(path);
+    let trial = group.join(format!("ropewalk-trial-{}", std::process::id()));
+    fs::create_dir(&trial).and_then(|()| fs::remove_dir(&trial)).map(|()| group)
 }
 
 /// The programs that nobody has loaded. Of the others it is noted that they were left out.
