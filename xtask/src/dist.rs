@@ -117,12 +117,30 @@ fn build_elsewhere() -> Result<PathBuf, String> {
     Ok(program)
 }
 
+/// The program of the package `ropewalk-kernel`: the feature `kernel` alone, as small as it gets. Returns its path.
+pub(crate) fn build_loader() -> Result<PathBuf, String> {
+    cargo_build(&shell::root(), &shell::target(), "loader", "--no-default-features --features kernel", &[])
+}
+
 /// Compiles the sources in `root` with a profile; returns the program's path.
 fn compile(root: &Path, target: &Path, stage: &str, profile: &Path) -> Result<PathBuf, String> {
+    let flags = [format!("-Cprofile-{stage}={}", profile.display())];
+    cargo_build(root, target, "dist", "--all-features", &flags)
+}
+
+/// Compiles the sources in `root` so that the program names no folder of this machine; returns its path.
+fn cargo_build(
+    root: &Path,
+    target: &Path,
+    cargo_profile: &str,
+    features: &str,
+    flags: &[String],
+) -> Result<PathBuf, String> {
     let compiler = shell::output("rustc -vV")?;
     let host = field(&compiler, "host:").ok_or("`rustc -vV` names no host")?;
     let paths = remapped_paths(root, target, &compiler)?;
-    let mut flags = vec![format!("-Cprofile-{stage}={}", profile.display())];
+    let mut flags = flags.to_vec();
+    let is_instrumented = flags.iter().any(|flag| flag.starts_with("-Cprofile-generate"));
     flags.extend(paths.iter().map(|(path, name)| format!("--remap-path-prefix={path}={name}")));
     // For the assembler and C code of libraries.
     let c_flags: Vec<_> = paths.iter().map(|(path, name)| format!("-ffile-prefix-map={path}={name}")).collect();
@@ -131,16 +149,16 @@ fn compile(root: &Path, target: &Path, stage: &str, profile: &Path) -> Result<Pa
     shell::run_with(
         &variables,
         &format!(
-            "cargo build --locked --profile dist --package ropewalk --all-features --target {host} \
+            "cargo build --locked --profile {cargo_profile} --package ropewalk {features} --target {host} \
              --manifest-path {} --target-dir {target_folder}",
             manifest.display()
         ),
     )?;
-    let program = target.join(host).join("dist/ropewalk");
+    let program = target.join(host).join(cargo_profile).join("ropewalk");
     let bytes = fs::read(&program).map_err(|error| io_error(&program, &error))?;
     match paths.iter().find(|(path, _)| bytes.windows(path.len()).any(|window| window == path.as_bytes())) {
         // An instrumented program knows where its profile goes.
-        Some((path, _)) if stage == "use" => Err(format!("{} contains the path {path}", program.display())),
+        Some((path, _)) if !is_instrumented => Err(format!("{} contains the path {path}", program.display())),
         _ => Ok(program),
     }
 }

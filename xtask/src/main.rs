@@ -16,6 +16,7 @@ mod release;
 mod sbom;
 mod setup;
 mod shell;
+mod size;
 mod test;
 mod tidy;
 mod traces;
@@ -50,6 +51,8 @@ cargo xtask CHORE
   sbom                          what is in that program, as a CycloneDX document, into target/released
   deb [--profile FILE | --program FILE]
                                 the Debian package of that program, or of a given one, into target/debian
+  deb kernel [--program FILE]   the Debian package `ropewalk-kernel`: congestion control for the kernel alone, as a small
+                                program; it is built, or a given one is packed
   static [--target TRIPLE] [--profile NAME]
                                 the tunnel alone as one static program, and its archive, into target/artefacts
   oci [--target TRIPLE] [--profile NAME]
@@ -73,6 +76,9 @@ cargo xtask CHORE
                                 calls beside bulk while links fail, by the daemon, with verdicts (needs root and iperf3)
   bench kernel [--rounds N] [--megabytes N] [--json] [NAME ...]
                                 what the eBPF programs cost on this kernel, beside its own Reno and CUBIC (needs root)
+  bench size [--whole FILE] [--record]
+                                bytes of the program and the package `ropewalk-kernel`, next to the whole program (the
+                                released one, or FILE); --record adds them to bench/size.csv
   bench resources [--json]      what each kind of datagram costs the host that receives it
 ";
 
@@ -115,6 +121,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), String> {
         ["release", options @ ..] => release::run(options),
         ["python-types"] => wheel::types(),
         ["wheel", options @ ..] => wheel::run(options),
+        ["bench", "size", options @ ..] => size::run(options),
         ["bench", options @ ..] => bench(options),
         unknown => Err(format!("no chore `{}`\n\n{HELP}", unknown.join(" "))),
     }

@@ -1,19 +1,15 @@
 //! What the package says of itself (deb-control(5)).
 
+use super::package::Package;
 use crate::shell;
 
-/// Dependencies of the package: the libraries that the program links. iproute2 is not one, because the daemon uses
-/// netlink. `systemd-sysusers` makes the daemon's user.
-const DEPENDS: &str = "libc6 (>= 2.36), libgcc-s1, systemd | systemd-standalone-sysusers | systemd-sysusers";
-/// A server's translation of addresses is a table of nftables. A client needs none.
-const RECOMMENDS: &str = "nftables";
 /// The maintainer if the variables of deb-changelog(5) name none: not one to be published.
 const AUTHORS: &str = "The Ropewalk authors";
 const NO_ADDRESS: &str = "ropewalk@localhost";
 
 /// The fields that differ between builds.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Control {
+    package: &'static Package,
     version: String,
     architecture: String,
     /// Name and address.
@@ -24,31 +20,34 @@ pub(super) struct Control {
 
 impl Control {
     /// Of a build. `DEBFULLNAME` and `DEBEMAIL` are the maintainer's name and address, as for Debian's own tools.
-    pub(super) fn new(version: &str, architecture: &str) -> Result<Self, String> {
+    pub(super) fn new(package: &'static Package, version: &str, architecture: &str) -> Result<Self, String> {
         let variable = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
         let maintainer = format!("{} <{}>", variable("DEBFULLNAME", AUTHORS), variable("DEBEMAIL", NO_ADDRESS));
         let homepage = shell::package_field("repository")?;
-        Ok(Self { version: version.to_owned(), architecture: architecture.to_owned(), maintainer, homepage })
+        Ok(Self { package, version: version.to_owned(), architecture: architecture.to_owned(), maintainer, homepage })
+    }
+
+    /// The package's name.
+    pub(super) fn package(&self) -> &'static str {
+        self.package.name
     }
 
     /// The control file of a package that takes `installed_kib` when it is installed.
     pub(super) fn text(&self, installed_kib: u64) -> String {
-        let Self { version, architecture, maintainer, homepage } = self;
+        let Self { package: Package { name, relations, description, .. }, version, architecture, maintainer, homepage } =
+            self;
         let homepage = homepage.as_ref().map_or_else(String::new, |url| format!("Homepage: {url}\n"));
         format!(
-            "Package: ropewalk\nVersion: {version}\nArchitecture: {architecture}\nSection: net\nPriority: optional\n\
-             Maintainer: {maintainer}\nInstalled-Size: {installed_kib}\nDepends: {DEPENDS}\nRecommends: {RECOMMENDS}\n\
-             {homepage}Description: several uplinks as one encrypted link\n \
-             A multipath GRE-in-UDP tunnel with congestion control on each path, striping of single\n \
-             flows, loss repair and bounded reordering; and the simulator that it was studied with.\n"
+            "Package: {name}\nVersion: {version}\nArchitecture: {architecture}\nSection: net\nPriority: optional\n\
+             Maintainer: {maintainer}\nInstalled-Size: {installed_kib}\n{relations}{homepage}{description}"
         )
     }
 
     /// The package's own changes (deb-changelog(5)), with a date as in e-mail.
     pub(super) fn changelog(&self, date: &str) -> String {
-        let Self { version, maintainer, .. } = self;
+        let Self { package: Package { name, .. }, version, maintainer, .. } = self;
         format!(
-            "ropewalk ({version}) unstable; urgency=medium\n\n  * A build of this version: changelog.gz has the changes.\n\n \
+            "{name} ({version}) unstable; urgency=medium\n\n  * A build of this version: changelog.gz has the changes.\n\n \
              -- {maintainer}  {date}\n"
         )
     }
@@ -56,12 +55,14 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
+    use super::super::package::ROPEWALK;
     use super::*;
 
     #[test]
     fn the_control_file_has_what_apt_shows() {
         let homepage = Some("https://example.org/ropewalk".to_owned());
         let control = Control {
+            package: &ROPEWALK,
             version: "0.1.0~git20261127135423.06ae08f7ab".into(),
             architecture: "amd64".into(),
             maintainer: "A Person <person@example.org>".into(),

@@ -1,85 +1,80 @@
-//! `cargo xtask deb`: the Debian package, by `dpkg-deb` alone.
+//! `cargo xtask deb`: Debian packages, by `dpkg-deb` alone.
 //!
-//! It holds the program, its systemd units, the daemon's user, an empty `/etc/ropewalk` that only root and this user may
-//! read, and the licences. Its version is the program's.
+//! - `ropewalk`: the whole program, its units, the daemon's user, and an empty `/etc/ropewalk` that only root and this user
+//!   may read.
+//! - `ropewalk-kernel`: congestion control for the kernel alone, as a small program, and its eBPF objects as files.
+//!
+//! The version of a package is its program's. The two have no file in common, so that a host may have one or both.
 
 mod control;
+mod package;
 mod tree;
 
 use crate::artefacts::archive;
 use crate::{dist, shell};
 use control::Control;
+use package::{KERNEL, Package, ROPEWALK};
 use std::path::{Path, PathBuf};
 use tree::Tree;
 
-/// Which eBPF programs are loaded at boot: a file that administrators change.
-const KERNEL_DEFAULT: &str = "etc/default/ropewalk-kernel";
-
-/// Files of the package with their modes, and where they come from.
-const FILES: &[(&str, u32, &str)] = &[
-    ("usr/lib/systemd/system/ropewalk@.service", 0o644, "packaging/ropewalk@.service"),
-    ("usr/lib/systemd/system/ropewalk-keep@.service", 0o644, "packaging/ropewalk-keep@.service"),
-    ("usr/lib/systemd/system/ropewalk-kernel.service", 0o644, "packaging/ropewalk-kernel.service"),
-    (KERNEL_DEFAULT, 0o644, "packaging/ropewalk-kernel.default"),
-    ("usr/lib/sysusers.d/ropewalk.conf", 0o644, "packaging/sysusers.conf"),
-    ("usr/share/doc/ropewalk/copyright", 0o644, "packaging/copyright"),
-    ("usr/share/doc/ropewalk/LICENSE-MIT", 0o644, "LICENSE-MIT"),
-    ("usr/share/doc/ropewalk/examples/rw0.toml", 0o644, "packaging/rw0.toml.example"),
-    ("DEBIAN/postinst", 0o755, "packaging/postinst"),
-    ("DEBIAN/prerm", 0o755, "packaging/prerm"),
-    ("DEBIAN/postrm", 0o755, "packaging/postrm"),
-];
-
-/// Shells, and where Debian's packages have completions for them.
-const COMPLETIONS: &[(&str, &str)] = &[
-    ("bash", "usr/share/bash-completion/completions/ropewalk"),
-    ("fish", "usr/share/fish/vendor_completions.d/ropewalk.fish"),
-    ("zsh", "usr/share/zsh/vendor-completions/_ropewalk"),
-];
-
-/// `cargo xtask deb [--profile FILE | --program FILE]`: packs the program into `target/debian/ropewalk_VERSION_ARCH.deb`.
-/// It builds the program, with a new profile if none is given, as `dist` does; or it packs another one.
+/// `cargo xtask deb [kernel] [--profile FILE | --program FILE]`: packs the program into
+/// `target/debian/PACKAGE_VERSION_ARCH.deb`. It builds the program, the whole one with a new profile if none is given, as
+/// `dist` does; or it packs another one.
 pub(crate) fn build(options: &[&str]) -> Result<(), String> {
-    let program = match options {
-        ["--program", file] => PathBuf::from(file),
-        profile => dist::build(profile)?,
+    let (package, program) = match options {
+        ["kernel", "--program", file] => (&KERNEL, PathBuf::from(file)),
+        ["kernel"] => (&KERNEL, dist::build_loader()?),
+        ["kernel", other, ..] => return Err(format!("no option `{other}`: --program FILE")),
+        ["--program", file] => (&ROPEWALK, PathBuf::from(file)),
+        profile => (&ROPEWALK, dist::build(profile)?),
     };
+    shell::print(&format!("{}\n", pack(package, &program)?.display()))
+}
+
+/// Packs the program of `ropewalk-kernel`; returns the package's path.
+pub(crate) fn pack_loader(program: &Path) -> Result<PathBuf, String> {
+    pack(&KERNEL, program)
+}
+
+/// Packs a program.
+fn pack(package: &'static Package, program: &Path) -> Result<PathBuf, String> {
+    let folder = shell::target().join("debian");
+    let tree = Tree::new(folder.join(package.name))?;
+    tree.write(&package.program(), 0o755, &archive::read(program)?)?;
+    // Called by the name that it is installed under.
+    let program = tree.root().join(package.program());
     let version = version_of(&program)?;
-    let architecture = shell::output("dpkg --print-architecture")?.trim().to_owned();
-    let target = shell::target();
-    let tree = Tree::new(target.join("debian/ropewalk"))?;
-    tree.write("usr/bin/ropewalk", 0o755, &archive::read(&program)?)?;
-    for (path, mode, source) in FILES {
+    for (path, mode, source) in package.files {
         tree.write(path, *mode, &archive::read(&shell::root().join(source))?)?;
     }
-    tree.folder("etc/ropewalk", 0o700)?;
-    write_manual(&program, &tree)?;
+    (package.write_more)(&tree)?;
+    write_manual(package, &program, &tree)?;
     // No file is newer than the commit, so that the same program gives the same package.
     let time = shell::output("git log -1 --format=%ct")?;
-    let control = Control::new(&version, &architecture)?;
+    let architecture = shell::output("dpkg --print-architecture")?.trim().to_owned();
+    let control = Control::new(package, &version, &architecture)?;
     write_changes(&tree, &control, time.trim())?;
-    tree.write("DEBIAN/conffiles", 0o644, format!("/{KERNEL_DEFAULT}\n").as_bytes())?;
     tree.write("DEBIAN/control", 0o644, control.text(tree.installed_kib()?).as_bytes())?;
-    let deb = target.join(format!("debian/ropewalk_{version}_{architecture}.deb"));
+    let deb = folder.join(format!("{}_{version}_{architecture}.deb", package.name));
     let line = format!("dpkg-deb --root-owner-group --build {} {}", tree.root().display(), deb.display());
     shell::run_with(&[("SOURCE_DATE_EPOCH", time.trim())], &line)?;
-    shell::print(&format!("{}\n", deb.display()))
+    Ok(deb)
 }
 
 /// The version that a program says it is.
 fn version_of(program: &Path) -> Result<String, String> {
     let printed = shell::output(&format!("{} --version", program.display()))?;
-    let version = printed.trim().strip_prefix("ropewalk ").map(str::to_owned);
+    let version = printed.trim().split_once(' ').map(|(_, version)| version.to_owned());
     version.ok_or_else(|| format!("`{} --version` printed `{}`", program.display(), printed.trim()))
 }
 
 /// Writes manual pages and completions, which the program makes.
-fn write_manual(program: &Path, tree: &Tree) -> Result<(), String> {
-    let pages = tree.folder("usr/share/man/man1", 0o755)?;
+fn write_manual(package: &Package, program: &Path, tree: &Tree) -> Result<(), String> {
+    let pages = tree.folder(&format!("usr/share/man/man{}", package.section), 0o755)?;
     shell::run(&format!("{} man {}", program.display(), pages.display()))?;
-    for (name, file) in COMPLETIONS {
-        let script = shell::output(&format!("{} completions {name}", program.display()))?;
-        tree.write(file, 0o644, script.as_bytes())?;
+    for (shell_name, file) in package.completions() {
+        let script = shell::output(&format!("{} completions {shell_name}", program.display()))?;
+        tree.write(&file, 0o644, script.as_bytes())?;
     }
     Ok(())
 }
@@ -87,8 +82,9 @@ fn write_manual(program: &Path, tree: &Tree) -> Result<(), String> {
 /// Writes the changes of all versions, and those of the package (Debian policy, sections 12.7 and 4.4).
 fn write_changes(tree: &Tree, control: &Control, time: &str) -> Result<(), String> {
     let changes = archive::read(&shell::root().join("CHANGELOG.md"))?;
-    tree.write("usr/share/doc/ropewalk/changelog.gz", 0o644, &archive::gzip(&changes)?)?;
+    let folder = format!("usr/share/doc/{}", control.package());
+    tree.write(&format!("{folder}/changelog.gz"), 0o644, &archive::gzip(&changes)?)?;
     let date = shell::output(&format!("date --utc --rfc-email --date=@{time}"))?;
     let changes = control.changelog(date.trim());
-    tree.write("usr/share/doc/ropewalk/changelog.Debian.gz", 0o644, &archive::gzip(changes.as_bytes())?)
+    tree.write(&format!("{folder}/changelog.Debian.gz"), 0o644, &archive::gzip(changes.as_bytes())?)
 }
