@@ -1,6 +1,7 @@
 //! The artefacts for other machines, built by their chores and used as their users would.
 
 mod deb;
+mod hosts;
 mod oci;
 mod openwrt;
 mod openwrt_scripts;

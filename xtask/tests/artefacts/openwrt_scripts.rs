@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use testing::{Reason, skip};
 
-const SCRIPTS: [&str; 3] = ["ropewalk.init", "proto.sh", "uci-defaults"];
+const SCRIPTS: [&str; 4] = ["ropewalk.init", "ropewalk-kernel.init", "proto.sh", "uci-defaults"];
 
 /// OpenWrt's functions, as its /lib/functions.sh and /lib/netifd/netifd-proto.sh define them.
 const FUNCTIONS: &str = r#"
@@ -88,6 +88,46 @@ fn the_init_script_runs_the_files_that_no_section_turns_off() {
     assert_eq!(lines("procd_set_param command "), expected);
     assert_eq!(lines("procd_set_param env STATE_DIRECTORY="), ["T/usb", "T/state"]);
     assert!(lines("logger ").iter().any(|line| line.contains("T/rw3.toml is missing")), "{printed}");
+}
+
+/// Stand-ins for what loads programs without the program: bpftool, with a list of what there is.
+const BPFTOOL: &str = r#"
+exec 3>&1
+network_get_ipaddr() { eval "$1=192.0.2.7"; }
+ip() { echo "ip $*" >&3; }
+sysctl() { echo "sysctl $*" >&3; }
+bpftool() {
+    echo "bpftool $*" >&3
+    name=${3##*/}
+    case $2 in register) echo "rw_${name%.bpf.o}" >> "$AVAILABLE" ;; *) sed -i "/^$4\$/d" "$AVAILABLE" ;; esac
+}
+"#;
+
+#[test]
+fn the_kernels_init_script_loads_what_is_not_there_and_unloads_it() {
+    let folder = folder("openwrt-kernel");
+    fs::create_dir_all(folder.join("lib/functions")).unwrap();
+    fs::write(folder.join("lib/functions/network.sh"), "").unwrap();
+    fs::write(folder.join("available"), "cubic\nrw_olia\n").unwrap();
+    let config = "kernel kernel program lia\nkernel kernel program olia\nkernel kernel program coupled-bbr\n\
+                  kernel kernel default lia\nwan endpoint network wan\nlte endpoint network lte\n";
+    fs::write(folder.join("ropewalk-kernel"), config).unwrap();
+    let path = folder.display();
+    let settings = format!("IPKG_INSTROOT={path} PROGRAM=/none OBJECTS=/objects AVAILABLE={path}/available\n{BPFTOOL}");
+    let started = call("ropewalk-kernel.init", &folder, &settings, "start_service");
+    let expected = "bpftool struct_ops register /objects/lia.bpf.o\n\
+                    bpftool struct_ops register /objects/coupled_bbr.bpf.o\n\
+                    sysctl -q -w net.ipv4.tcp_congestion_control=rw_lia\n\
+                    ip mptcp limits set subflows 2 add_addr_accepted 2\n\
+                    ip mptcp endpoint add 192.0.2.7 dev pppoe-wan subflow\n";
+    assert_eq!(started, expected);
+    let stopped = call("ropewalk-kernel.init", &folder, &settings, "stop_service");
+    assert_eq!(stopped.matches("unregister name rw_").count(), 3, "{stopped}");
+    assert_eq!(fs::read_to_string(folder.join("available")).unwrap(), "cubic\n");
+    fs::write(folder.join("available"), "cubic\n").unwrap();
+    let refused = format!("{settings}bpftool() {{ return 1; }}");
+    let started = call("ropewalk-kernel.init", &folder, &refused, "start_service");
+    assert_eq!(started.matches("is not loaded: does this kernel have BTF?").count(), 3, "{started}");
 }
 
 #[test]

@@ -15,7 +15,8 @@ const PREFIX: &str = "ropewalk-run-";
 pub(super) fn make() -> Result<PathBuf, Failure> {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let parent = own(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup")).ok_or_else(|| {
-        Failure::Environment("no cgroup2 is mounted\n  help: mount -t cgroup2 cgroup2 /sys/fs/cgroup".into())
+        let help = "mount -t cgroup2 cgroup2 /sys/fs/cgroup; with ip netns, `run NAME -- ip netns exec ...` instead";
+        Failure::Environment(format!("no cgroup2 is mounted\n  help: {help}"))
     })?;
     sweep(&parent);
     let group = parent.join(format!("{PREFIX}{}", std::process::id()));
