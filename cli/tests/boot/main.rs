@@ -11,6 +11,8 @@
 mod debian;
 mod firewalls;
 mod internet;
+#[cfg(feature = "kernel")]
+mod kernel;
 mod leaks;
 mod machine;
 mod package;
