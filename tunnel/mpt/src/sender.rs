@@ -44,13 +44,15 @@ impl Sender {
         keepalive: Option<KeepaliveConfig>,
     ) -> Self {
         let path = || Path { liveness: Liveness::new(keepalive), up: true, failures: 0 };
-        Self {
+        let mut sender = Self {
             path_assigner: PathAssigner::new(scheduler, paths),
             paths: (0..paths).map(|_| path()).collect(),
             keepalive: addresses.to_bytes(),
             no_path_packets: 0,
-            deadline: Instant::ZERO,
-        }
+            deadline: Instant::NEVER,
+        };
+        sender.update_deadline();
+        sender
     }
 
     /// The path and the GRE header of the next packet, of at most `bytes` and this EtherType. `None` if no path is up.
@@ -127,6 +129,10 @@ impl Sender {
             path.failures += u64::from(!up);
             self.path_assigner.set_usable(id, up);
         }
+        self.update_deadline();
+    }
+
+    fn update_deadline(&mut self) {
         self.deadline = self.paths.iter().map(|path| path.liveness.deadline()).min().unwrap_or(Instant::NEVER);
     }
 }
@@ -143,11 +149,20 @@ mod tests {
     }
 
     fn sender() -> Sender {
+        sender_with(Some(KeepaliveConfig::new(Span::from_millis(100))))
+    }
+
+    fn sender_with(keepalive: Option<KeepaliveConfig>) -> Sender {
         let entry = schedule::find("packet-round-robin").expect("registered");
         let scheduler = entry.scheduler(&[1, 1], 0, &BTreeMap::new()).expect("no parameters");
         let [sender, receiver] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
-        let keepalive = KeepaliveConfig::new(Span::from_millis(100));
-        Sender::new(scheduler, 2, Keepalive { sender, receiver }, Some(keepalive))
+        Sender::new(scheduler, 2, Keepalive { sender, receiver }, keepalive)
+    }
+
+    #[test]
+    fn without_keepalives_nothing_is_ever_due() {
+        assert_eq!(sender_with(None).deadline(), Instant::NEVER);
+        assert_eq!(sender().deadline(), Instant::ZERO);
     }
 
     #[test]
