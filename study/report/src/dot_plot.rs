@@ -5,14 +5,16 @@ use crate::sample::{Point, Sample};
 
 const WIDTH: f64 = 72.0;
 const HEIGHT: f64 = 10.0;
+/// The distance of a state's dots from the middle, where a cell has two.
+const STATE_OFFSET: f64 = 2.5;
 /// The margin at both ends.
 const EDGE: f64 = 4.0;
 /// The minimum distance of an end from the mean, as a share of the mean: a small spread looks small.
 const MIN_RANGE: f64 = 0.05;
 
 /// The explanation for captions.
-pub(crate) const CAPTION: &str =
-    "dots are runs, the line is their mean, both ends are at least 5 % away from it, a ring is a disturbed run";
+pub(crate) const CAPTION: &str = "dots are runs (of two states the lower one's lie lower), the line is their mean, both ends are at \
+                                  least 5 % away from it, a ring is a disturbed run";
 
 /// The dot plot; empty for a single run.
 pub(crate) fn dot_plot(sample: &Sample) -> String {
@@ -25,8 +27,14 @@ pub(crate) fn dot_plot(sample: &Sample) -> String {
     let outliers = sample.outliers();
     let x = |value: f64| WIDTH / 2.0 + (value - mean) / farthest * (WIDTH / 2.0 - EDGE);
     let y = HEIGHT / 2.0;
-    let dots = sample.points.iter().filter(|point| !outliers.contains(point));
-    let dots: String = dots.map(|point| format!("M{:.1} {y}h0", x(point.1))).collect();
+    let dots = |points: &[Point], y: f64| {
+        let dots = points.iter().filter(|point| !outliers.contains(point));
+        dots.map(|point| format!("M{:.1} {y}h0", x(point.1))).collect::<String>()
+    };
+    let dots = match sample.states() {
+        Some([lower, upper]) => dots(&lower.points, y + STATE_OFFSET) + &dots(&upper.points, y - STATE_OFFSET),
+        None => dots(&sample.points, y),
+    };
     let circles = |class: &str, points: &[Point]| {
         let circle = |point: &Point| format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"3\"/>", x(point.1));
         points.iter().map(circle).collect::<String>()

@@ -5,6 +5,7 @@ use crate::layout::{Column, Reference, Scope, Table};
 use crate::number::{mark_disturbed, mark_outlier, name_and_unit, name_and_unit_in, name_with_unit_in, relative_error};
 use crate::rank::kendall_tau_b;
 use crate::sample::{Sample, outlier_footnote};
+use crate::states;
 use crate::study::{Baseline, Study, SweepCell};
 use crate::trajectory;
 use crate::value::sample;
@@ -134,6 +135,12 @@ impl Grid {
     /// Whether the runs of some cell are one and the same for all seeds.
     pub(crate) fn has_identical_runs(&self) -> bool {
         self.rows.iter().any(|row| row.values.iter().flatten().any(|value| value.sample.identical))
+    }
+
+    /// The rule of two states, if a cell has them.
+    pub(crate) fn rule_of_states(&self) -> Option<&'static str> {
+        let mut values = self.rows.iter().flat_map(|row| row.values.iter().flatten());
+        values.any(|value| value.sample.states().is_some()).then_some(states::RULE)
     }
 
     /// Whether values are means over several seeds.

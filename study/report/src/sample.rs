@@ -2,10 +2,12 @@
 //!
 //! Outliers follow Tukey's rule (*Exploratory Data Analysis*, 1977): values beyond the fences, one and a half
 //! interquartile ranges outside the quartiles. With few runs the rule finds many harmless values, so an outlier must
-//! also be some way from the median. Outliers are shown and named, and stay in the mean.
+//! also be some way from the median. Outliers are shown and named, and stay in the mean. A cell with two states shows
+//! those instead.
 
 use crate::estimate::Estimate;
 use crate::number::{format_number, plural};
+use crate::states::{State, states};
 use crate::trajectory::quantile;
 
 /// The minimum number of runs among which outliers are looked for.
@@ -43,10 +45,15 @@ impl Sample {
         self.identical.then(|| format!("{}, identical runs", plural(self.points.len(), "seed")))
     }
 
-    /// The outliers among the points.
+    /// The lower and the upper state of the points, if there are two.
+    pub(crate) fn states(&self) -> Option<[State; 2]> {
+        states(&self.points)
+    }
+
+    /// The outliers among the points; none where there are two states.
     pub(crate) fn outliers(&self) -> Vec<Point> {
         let mut sorted: Vec<f64> = self.points.iter().map(|point| point.1).collect();
-        if sorted.len() < MIN_RUNS || sorted.iter().any(|value| !value.is_finite()) {
+        if sorted.len() < MIN_RUNS || sorted.iter().any(|value| !value.is_finite()) || self.states().is_some() {
             return Vec::new();
         }
         sorted.sort_by(f64::total_cmp);
@@ -94,6 +101,13 @@ mod tests {
         assert_eq!(outliers(&[10.0, 20.1, 14.0, 12.0, 10.0]), [(2, 20.1)]);
         assert_eq!(outliers(&[10.0, 20.0, 14.0, 12.0, 10.0]), []);
         assert_eq!(outliers(&[10.0, 3.9, 14.0, 12.0, 14.0]), [(2, 3.9)]);
+    }
+
+    #[test]
+    fn runs_of_another_state_are_no_outliers() {
+        let upper = [80.0, 81.0, 82.0, 83.0, 81.0, 82.0, 80.0, 82.0, 81.0, 83.0];
+        assert_eq!(outliers(&[&upper[..], &[4.0]].concat()), [(11, 4.0)]);
+        assert_eq!(outliers(&[&upper[..], &[4.0, 4.1]].concat()), []);
     }
 
     #[test]

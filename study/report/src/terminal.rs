@@ -3,12 +3,13 @@
 use crate::caption::{caption, corner, footer};
 use crate::diagnosis;
 use crate::figure;
-use crate::grid::{Grid, Pair, Value, agreement, closing_sentences, pairs, rank_correlations, references};
+use crate::grid::{Grid, Pair, Row, Value, agreement, closing_sentences, pairs, rank_correlations, references};
 use crate::heat_map::{BELOW_MARK, format_cell, is_below, sentence};
 use crate::layout::{HeatMap, Table};
 use crate::number::{
     DASH, IDENTICAL, format_digits, format_number, format_optional, format_percent, mark_disturbed, plural,
 };
+use crate::states::State;
 use crate::study::Study;
 use crate::summary::{SummaryTable, summary_tables};
 use crate::text::{Style, align_left, align_right, styled, width as columns_of, wrap};
@@ -109,6 +110,7 @@ fn grid_table(study: &Study<'_>, shown: &Table, grid: &Grid, width: usize, color
     if let Some(scale) = &shown.heat_map {
         out += &paragraph(&heat_map_note(grid, scale), width, Style::Plain, color);
     }
+    out += &grid.rule_of_states().map_or(String::new(), |rule| paragraph(rule, width, Style::Dim, color));
     out += &grid.outliers().map_or(String::new(), |note| paragraph(&note, width, Style::Plain, color));
     for (reference, (name, pairs)) in references.iter().zip(&compared) {
         let text = format!("{name} ({}): {}.", reference.source, agreement(pairs));
@@ -151,7 +153,24 @@ fn simulated_lines(shown: &Table, grid: &Grid, index: usize) -> Vec<TableLine> {
         let cells = row.values.iter().map(half).collect();
         lines.push(TableLine { label: "  ± 95 %".to_owned(), cells, style: Style::Dim });
     }
+    if row.values.iter().flatten().any(|value| value.sample.states().is_some()) {
+        lines.extend(state_lines(row));
+    }
     lines
+}
+
+/// The mean of each state of a cell that has two, with its share of the runs.
+fn state_lines(row: &Row) -> [TableLine; 2] {
+    let states: Vec<_> = row.values.iter().map(|value| value.as_ref()?.sample.states()).collect();
+    let cells = |which: usize| {
+        let text = |states: &Option<[State; 2]>| states.as_ref().map_or(DASH.to_owned(), |states| states[which].text());
+        states.iter().map(text).collect()
+    };
+    [("  lower state", 0), ("  upper state", 1)].map(|(label, which)| TableLine {
+        label: label.to_owned(),
+        cells: cells(which),
+        style: Style::Dim,
+    })
 }
 
 /// A table, split into as many blocks of columns as the width requires.

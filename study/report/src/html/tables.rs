@@ -83,8 +83,20 @@ fn simulated(study: &Study<'_>, table: &Table, grid: &Grid, shown: usize) -> Str
          <span class=\"scale\">0 <i></i> {scale_max}</span></caption>\n{}<tbody>\n{rows}</tbody></table></div>\n{}",
         escape(&caption(study, table, grid)),
         table_head(table, grid),
-        grid.outliers().map_or(String::new(), |note| format!("<p>{}</p>\n", escape(&note)))
+        notes(grid)
     )
+}
+
+/// The rule of two states, and the outliers.
+fn notes(grid: &Grid) -> String {
+    let notes = grid.rule_of_states().map(str::to_owned).into_iter().chain(grid.outliers());
+    notes.map(|note| format!("<p>{}</p>\n", escape(&note))).collect()
+}
+
+/// Both states of a cell that has two, with their shares of the runs.
+fn states(value: &Value) -> String {
+    let Some([lower, upper]) = value.sample.states() else { return String::new() };
+    format!("<small class=\"states\">{}<br>{}</small>", lower.text(), upper.text())
 }
 
 fn heat_cell(value: Option<&Value>, max_mean: f64, shown: usize) -> String {
@@ -96,7 +108,7 @@ fn heat_cell(value: Option<&Value>, max_mean: f64, shown: usize) -> String {
     let half = half.or_else(identical).unwrap_or_default();
     let mean = value.marked(format_number(estimate.mean));
     let mean = if *cell < shown { format!("<a href=\"#cell-{cell}\">{mean}</a>") } else { mean };
-    format!("<td style=\"--h:{share:.2}\">{mean}{half}{}</td>", dot_plot::dot_plot(sample))
+    format!("<td style=\"--h:{share:.2}\">{mean}{half}{}{}</td>", dot_plot::dot_plot(sample), states(value))
 }
 
 fn compared(study: &Study<'_>, table: &Table, grid: &Grid, reference: &Reference) -> String {

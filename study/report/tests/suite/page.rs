@@ -268,6 +268,25 @@ fn seeds_with_one_digest_are_said_to_be_identical_and_have_no_interval() {
 }
 
 #[test]
+fn two_states_are_shown_with_their_shares_in_the_page_and_in_the_terminal() {
+    let mut runs = made_up::runs(&[1, 2, 3, 4, 5], 0);
+    for (run, goodput) in runs.iter_mut().zip([4.0, 80.0, 82.0, 5.0, 78.0]) {
+        run.flows[0].goodput_mbps = goodput;
+    }
+    let page = html(&made_up::study(&runs));
+    assert_eq!(count(&page, "<small class=\"states\">"), 1, "of one cell");
+    assert_eq!(count(&page, "4.50 (40 %)<br>80 (60 %)"), 1);
+    assert_eq!([" 7.5h0", " 2.5h0"].map(|dot| count(&page, dot)), [2, 3], "the lower state's dots lie lower");
+    assert_eq!(count(&page, "Two states: the greatest ratio"), 1, "the rule");
+    let text = ropewalk_report::terminal(&made_up::study(&runs), 100, false);
+    let line = |label: &str| text.lines().find(|line| line.trim_start().starts_with(label)).unwrap_or_default();
+    assert!(line("lower state").contains("4.50 (40 %)") && line("upper state").contains("80 (60 %)"), "{text}");
+    let steady = made_up::runs(&[1, 2, 3, 4, 5], 0);
+    let text = ropewalk_report::terminal(&made_up::study(&steady), 100, false);
+    assert!(!text.contains("state"), "{text}");
+}
+
+#[test]
 fn figures_are_files_with_axes_and_every_number() {
     let runs = made_up::runs(&[1, 2, 3], 50);
     let mut study = made_up::study(&runs);
