@@ -8,7 +8,8 @@ use crate::packet_size::{TIMESTAMP_LEN, payload};
 use crate::programs::Programs;
 use link::{LossModel, PipeConfig, QueueLimit};
 use scenario::model::{
-    Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Relay, Ropewalk, Route, TunnelOptions,
+    Application, Experiment, Flow, FlowKind, Host, Link, LossRecovery, Multipath, Nuisances, Relay, Ropewalk, Route,
+    Tunnel, TunnelOptions,
 };
 use units::{Rate, Span};
 
@@ -227,18 +228,29 @@ pub(crate) fn notes(experiment: &Experiment, capabilities: &Capabilities) -> Vec
                 .into(),
         );
     }
-    if let Some(tunnel) = experiment.tunnel.as_ref().filter(|tunnel| tunnel.ropewalk.is_none()) {
-        if tunnel.first != 0 || tunnel.stray_packets != 0 {
-            notes.push("tunnel.first and stray_packets: which path is first is left to the daemon".into());
-        }
-        if tunnel.device.is_some_and(|device| device.socket != SNDBUF_PACKETS) {
-            notes.push(format!(
-                "tunnel.device.socket: the kernel's sockets hold {SNDBUF_PACKETS} full packets (212992 bytes)"
-            ));
-        }
-    }
+    notes.extend(experiment.tunnel.iter().flat_map(mpt_notes));
     notes.sort();
     notes.dedup();
+    notes
+}
+
+/// Notes on an MPT tunnel; none for Ropewalk's.
+fn mpt_notes(tunnel: &Tunnel) -> Vec<String> {
+    let mut notes = Vec::new();
+    if tunnel.ropewalk.is_some() {
+        return notes;
+    }
+    if tunnel.first != 0 || tunnel.stray_packets != 0 {
+        notes.push("tunnel.first and stray_packets: which path is first is left to the daemon".into());
+    }
+    if tunnel.nuisances != Nuisances::default() {
+        notes.push("tunnel.nuisances: the kernel and the daemon have their own".into());
+    }
+    if tunnel.device.is_some_and(|device| device.socket != SNDBUF_PACKETS) {
+        notes.push(format!(
+            "tunnel.device.socket: the kernel's sockets hold {SNDBUF_PACKETS} full packets (212992 bytes)"
+        ));
+    }
     notes
 }
 

@@ -255,6 +255,22 @@ class Mptcp:
 
 
 @dataclass(kw_only=True)
+class Nuisances:
+    """What differs from run to run on a test bed, drawn by seed."""
+
+    draw_first: bool | None = None
+    """The place in the round-robin cycle of the first packet of each direction is drawn: each as often as any.
+    Default: false.
+    """
+    stray_interval: Time | None = None
+    """Background packets of 100 bytes (neighbour discovery, ARP, MLD) enter the tunnel in each direction, each with
+    an exponential pause after the one before; this is the mean of the pauses. Default: none.
+    """
+    wake_up: WakeUp | None = None
+    """The time from a packet's arrival at a daemon that sleeps until the daemon runs. Default: none."""
+
+
+@dataclass(kw_only=True)
 class Quic:
     """The other settings of a multipath QUIC connection."""
 
@@ -356,6 +372,8 @@ class Tunnel:
     """The implementation: "mpt" or "ropewalk". Default: mpt."""
     mtu: Size | None = None
     """Largest inner packet. Ropewalk: by default what fits into one datagram on every path. Default: "1440b" (mpt)."""
+    nuisances: Nuisances | None = None
+    """MPT: what a test bed does not hold still, drawn by seed. Default: nothing."""
     offload: bool | None = None
     """Ropewalk: the tunnel's device has segmentation offload, as the daemon's: a super-segment of a host with `tso`
     is one packet in the tunnel and at its receiver, which acknowledges it once. Without it packets go one by one.
@@ -436,6 +454,16 @@ class Video:
     """stored: playback time that the player buffers before it starts. Default: 2s."""
     variation: float | None = None
     """Coefficient of variation of the frames' sizes around their mean, lognormal. Default: 0.0."""
+
+
+@dataclass(kw_only=True)
+class WakeUp:
+    """A latency with a least value, and exponential above it."""
+
+    least: Time
+    """The least latency."""
+    mean: Time
+    """The mean latency, at least the least."""
 
 
 BitRate = str

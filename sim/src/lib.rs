@@ -14,6 +14,7 @@
 
 mod application;
 mod connection;
+mod daemon;
 mod engine;
 mod error;
 mod event_loop;

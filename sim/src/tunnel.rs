@@ -1,14 +1,15 @@
 //! The tunnel: MPT's, with one ingress and one egress a direction, or [Ropewalk's own](crate::ropewalk).
 
 use crate::Error;
-use crate::packet::{PacketDescriptor, Slab};
+use crate::daemon::{Daemon, StrayTimes};
+use crate::packet::{Direction, PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
 use link::Packet as _;
 use mpt::{PathAssigner, ReorderConfig, Resequencer};
 use record::Distribution;
 use scenario::model::{self, AlgorithmChoice};
 use std::collections::VecDeque;
-use units::{Instant, PathId};
+use units::{Instant, PathId, RngStream};
 
 /// The sending end of one direction: the path assigner, and the device in whose queue packets wait.
 #[derive(Debug)]
@@ -33,10 +34,10 @@ pub(crate) struct Device {
 }
 
 impl Ingress {
-    pub(crate) fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
+    pub(crate) fn new(tunnel: &model::Tunnel, seed: u64, direction: Direction) -> Result<Self, Error> {
         let AlgorithmChoice { name, parameters } = &tunnel.mpt_scheduler;
         let entry = schedule::find(name).ok_or_else(|| Error::UnknownScheduler { name: name.clone() })?;
-        let scheduler = entry.scheduler(&tunnel.weights, tunnel.first, parameters);
+        let scheduler = entry.scheduler(&tunnel.weights, first(tunnel, seed, direction), parameters);
         let scheduler = scheduler.map_err(|error| Error::Tunnel { reason: format!("{name}: {error}") })?;
         let path_assigner = PathAssigner::new(scheduler, tunnel.paths.len());
         let device = tunnel.device.map(|device| Device {
@@ -76,6 +77,15 @@ impl Ingress {
     }
 }
 
+/// The place in the round-robin cycle of a direction's first packet.
+fn first(tunnel: &model::Tunnel, seed: u64, direction: Direction) -> u32 {
+    let cycle: u64 = tunnel.weights.iter().map(|weight| u64::from(*weight)).sum();
+    match tunnel.nuisances.draw_first {
+        true => RngStream::named(seed, &format!("tunnel first {}", direction as usize)).below(cycle) as u32,
+        false => tunnel.first,
+    }
+}
+
 impl Device {
     /// Queues a packet from the host. False if the ring is full and the packet is to be dropped.
     pub(crate) fn push(&mut self, descriptor: PacketDescriptor) -> bool {
@@ -96,6 +106,8 @@ impl Device {
 /// The receiving end of one direction, which delivers packets in sequence or as they arrive.
 #[derive(Debug)]
 pub(crate) struct Egress {
+    /// Packets that have come while the daemon sleeps, with their sequence numbers.
+    pub inbox: Vec<(u64, PacketDescriptor)>,
     pub resequencer: Option<Resequencer<PacketDescriptor>>,
     /// The times that packets spent in the reorder buffer.
     pub reorder_delay: Distribution,
@@ -109,7 +121,7 @@ impl Egress {
             let (window, timeout, deliver_late) = (config.window, config.timeout, config.deliver_late);
             Resequencer::new(ReorderConfig { window, timeout, deliver_late })
         });
-        Self { resequencer, reorder_delay: Distribution::default(), delivered: 0 }
+        Self { inbox: Vec::new(), resequencer, reorder_delay: Distribution::default(), delivered: 0 }
     }
 
     /// Receives a packet; packets that are delivered are added to `delivered`. False if this one is too late and
@@ -153,13 +165,20 @@ impl Egress {
 pub(crate) struct Mpt {
     pub ingress: [Ingress; 2],
     pub egress: [Egress; 2],
+    /// By end: that of the forward direction's ingress first.
+    pub daemons: [Daemon; 2],
+    /// By direction.
+    pub strays: [StrayTimes; 2],
 }
 
 impl Mpt {
-    fn new(tunnel: &model::Tunnel) -> Result<Self, Error> {
+    fn new(tunnel: &model::Tunnel, seed: u64) -> Result<Self, Error> {
+        let ingress = |direction| Ingress::new(tunnel, seed, direction);
         Ok(Self {
-            ingress: [Ingress::new(tunnel)?, Ingress::new(tunnel)?],
+            ingress: [ingress(Direction::Forward)?, ingress(Direction::Reverse)?],
             egress: [Egress::new(tunnel), Egress::new(tunnel)],
+            daemons: [0, 1].map(|end| Daemon::new(tunnel.nuisances.wake_up, seed, end)),
+            strays: [0, 1].map(|direction| StrayTimes::new(tunnel.nuisances.stray_interval, seed, direction)),
         })
     }
 
@@ -168,7 +187,8 @@ impl Mpt {
         let waiting = self.ingress.iter().filter_map(|ingress| ingress.device.as_ref()).map(Device::queued);
         let buffered =
             self.egress.iter().filter_map(|egress| egress.resequencer.as_ref()).map(Resequencer::buffered_packets);
-        waiting.chain(buffered).sum()
+        let received = self.egress.iter().map(|egress| egress.inbox.len() as u64);
+        waiting.chain(buffered).chain(received).sum()
     }
 }
 
@@ -182,7 +202,7 @@ pub(crate) enum Tunnel {
 impl Tunnel {
     pub(crate) fn new(tunnel: &model::Tunnel, paths: &[model::Path], seed: u64) -> Result<Self, Error> {
         Ok(match &tunnel.ropewalk {
-            None => Self::Mpt(Box::new(Mpt::new(tunnel)?)),
+            None => Self::Mpt(Box::new(Mpt::new(tunnel, seed)?)),
             Some(settings) => Self::Ropewalk(Box::new(Ropewalk::new(tunnel, settings, paths, seed)?)),
         })
     }

@@ -283,5 +283,6 @@ fn settings_that_the_kernel_overrides_are_noted_once() {
     let device = |socket: u32| format!("tunnel.device={{ ring = \"1500p\", socket = \"{socket}p\" }}");
     let [default, smaller] = [92, 40].map(device);
     assert_eq!(keys(notes_of(&tunnel, &["tunnel.first=1", &default])), ["tunnel.first and stray_packets"]);
+    assert_eq!(keys(notes_of(&tunnel, &["tunnel.nuisances={ draw_first = true }"])), ["tunnel.nuisances"]);
     assert_eq!(keys(notes_of(&tunnel, &[&smaller])), ["tunnel.device.socket"]);
 }

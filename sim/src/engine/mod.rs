@@ -82,6 +82,7 @@ impl Engine {
         for _ in 0..experiment.tunnel.as_ref().map_or(0, |tunnel| tunnel.stray_packets) {
             self.network.send_strays();
         }
+        [Direction::Forward, Direction::Reverse].into_iter().for_each(|d| self.network.schedule_stray(d));
     }
 
     /// Handles what is due by `until` and by the end.
@@ -105,6 +106,7 @@ impl Engine {
                     self.network.wake_egress(direction, &mut self.delivered);
                     self.deliver_all();
                 }
+                Component::Stray(direction) => self.network.on_stray(direction),
                 Component::Changes => self.apply_changes(),
                 Component::Sampler => self.sample(),
                 Component::Meter => self.sample_meter(),

@@ -18,17 +18,28 @@ pub(crate) enum Component {
     Egress(Direction),
     /// One direction of a link.
     Pipe(u32),
+    /// The next background packet of an MPT tunnel in this direction.
+    Stray(Direction),
     /// A flow's sender.
     Source(u16),
     /// A flow's receiver.
     Sink(u16),
 }
 
-use Component::{Changes, Egress, Ingress, Meter, Pipe, Sampler, Sink, Source};
+use Component::{Changes, Egress, Ingress, Meter, Pipe, Sampler, Sink, Source, Stray};
 
 /// The components that every experiment has, in the order of their ids.
-const FIXED: [Component; 7] =
-    [Changes, Sampler, Meter, Ingress(Forward), Ingress(Reverse), Egress(Forward), Egress(Reverse)];
+const FIXED: [Component; 9] = [
+    Changes,
+    Sampler,
+    Meter,
+    Ingress(Forward),
+    Ingress(Reverse),
+    Egress(Forward),
+    Egress(Reverse),
+    Stray(Forward),
+    Stray(Reverse),
+];
 
 /// Ids of all components: the pipes, the fixed ones, a source and a sink for each flow.
 #[derive(Debug)]
@@ -64,6 +75,7 @@ impl IdMap {
             Meter => self.pipes + 2,
             Ingress(direction) => self.pipes + 3 + direction as u32,
             Egress(direction) => self.pipes + 5 + direction as u32,
+            Stray(direction) => self.pipes + 7 + direction as u32,
             Source(flow) => first_flow + 2 * u32::from(flow),
             Sink(flow) => first_flow + 2 * u32::from(flow) + 1,
         }

@@ -15,9 +15,24 @@ const NO_FLOW: u16 = u16::MAX;
 impl Network {
     /// Sends one packet of no flow in each direction.
     pub(crate) fn send_strays(&mut self) {
-        for direction in [Direction::Forward, Direction::Reverse] {
-            self.send(Route::Tunnel, Packet::new(Body::Stray, NO_FLOW, 0, direction), STRAY_BYTES, EcnField::NotEct);
-        }
+        [Direction::Forward, Direction::Reverse].into_iter().for_each(|direction| self.send_stray(direction));
+    }
+
+    /// A background packet enters the tunnel.
+    pub(crate) fn on_stray(&mut self, direction: Direction) {
+        self.send_stray(direction);
+        self.schedule_stray(direction);
+    }
+
+    /// Schedules the next background packet, if there are any.
+    pub(crate) fn schedule_stray(&mut self, direction: Direction) {
+        let Some(Tunnel::Mpt(mpt)) = &mut self.tunnel else { return };
+        let time = mpt.strays[direction as usize].next(self.now);
+        self.schedule(Component::Stray(direction), time);
+    }
+
+    fn send_stray(&mut self, direction: Direction) {
+        self.send(Route::Tunnel, Packet::new(Body::Stray, NO_FLOW, 0, direction), STRAY_BYTES, EcnField::NotEct);
     }
 
     /// A packet enters the tunnel.
@@ -25,7 +40,9 @@ impl Network {
         if let Some(Tunnel::Ropewalk(_)) = &self.tunnel {
             return self.enter_ropewalk(direction, descriptor);
         }
-        let ingress = &mut expect_mpt(&mut self.tunnel).ingress[direction as usize];
+        let now = self.now;
+        let mpt = expect_mpt(&mut self.tunnel);
+        let ingress = &mut mpt.ingress[direction as usize];
         let Some(device) = &mut ingress.device else {
             let (descriptor, path) = ingress.encapsulate(self.now, descriptor, &mut self.slab);
             self.enter_path(path, descriptor);
@@ -34,7 +51,10 @@ impl Network {
         if !device.push(descriptor) {
             self.slab.remove(descriptor.slot());
         } else if device.blocked.is_none() {
-            self.run_tunnel_thread(direction);
+            match mpt.daemons[direction as usize].wake(now) {
+                runs_at if runs_at > now => self.schedule(Component::Ingress(direction), runs_at),
+                _ => self.run_tunnel_thread(direction),
+            }
         }
     }
 
@@ -62,21 +82,47 @@ impl Network {
         descriptor: PacketDescriptor,
         delivered: &mut Vec<PacketDescriptor>,
     ) {
-        let direction = self.slab.get(descriptor.slot()).direction;
+        let (now, direction) = (self.now, self.slab.get(descriptor.slot()).direction);
+        let mpt = expect_mpt(&mut self.tunnel);
+        let runs_at = mpt.daemons[direction.other() as usize].wake(now);
+        if runs_at > now {
+            mpt.egress[direction as usize].inbox.push((seq, descriptor));
+            return self.schedule(Component::Egress(direction), runs_at);
+        }
+        self.receive(direction, seq, descriptor, delivered);
+        let deadline = expect_mpt(&mut self.tunnel).egress[direction as usize].deadline();
+        self.schedule(Component::Egress(direction), deadline);
+    }
+
+    fn receive(
+        &mut self,
+        direction: Direction,
+        seq: u64,
+        descriptor: PacketDescriptor,
+        delivered: &mut Vec<PacketDescriptor>,
+    ) {
         let egress = &mut expect_mpt(&mut self.tunnel).egress[direction as usize];
         if !egress.handle(self.now, seq, descriptor, delivered) {
             self.slab.remove(descriptor.slot());
         }
-        let deadline = egress.deadline();
-        self.schedule(Component::Egress(direction), deadline);
     }
 
-    /// The reorder timeout of the end that receives in `direction` has expired.
+    /// The daemon of the end that receives in `direction` runs, or its reorder timeout has expired.
     pub(crate) fn wake_egress(&mut self, direction: Direction, delivered: &mut Vec<PacketDescriptor>) {
-        let egress = &mut expect_mpt(&mut self.tunnel).egress[direction as usize];
+        let mpt = expect_mpt(&mut self.tunnel);
+        if !mpt.daemons[direction.other() as usize].is_asleep(self.now) {
+            let mut inbox = std::mem::take(&mut mpt.egress[direction as usize].inbox);
+            inbox.drain(..).for_each(|(seq, descriptor)| self.receive(direction, seq, descriptor, delivered));
+            expect_mpt(&mut self.tunnel).egress[direction as usize].inbox = inbox;
+        }
+        let mpt = expect_mpt(&mut self.tunnel);
+        let egress = &mut mpt.egress[direction as usize];
         egress.on_timeout(self.now, delivered);
-        let deadline = egress.deadline();
-        self.schedule(Component::Egress(direction), deadline);
+        let due = match egress.inbox.is_empty() {
+            true => egress.deadline(),
+            false => mpt.daemons[direction.other() as usize].wake(self.now),
+        };
+        self.schedule(Component::Egress(direction), due);
     }
 }
 

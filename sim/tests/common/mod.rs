@@ -4,7 +4,7 @@
 use link::{LossModel, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RateTrace};
 use scenario::model::{
     Application, Change, Distribution, Experiment, Flow, FlowKind, Host, Link, Mptcp, MptcpStack, Multipath,
-    MultipathTransport, Path, Requests, Resequence, Route, Subflow, Tunnel,
+    MultipathTransport, Nuisances, Path, Requests, Resequence, Route, Subflow, Tunnel,
 };
 use units::{Instant, Rate, Span};
 
@@ -190,6 +190,7 @@ pub(crate) fn tunnel(paths: usize) -> Tunnel {
         mtu: 1440,
         resequence: None,
         device: None,
+        nuisances: Nuisances::default(),
         ropewalk: None,
     }
 }

@@ -11,7 +11,8 @@ use link::{
 };
 use scenario::model::{
     Application, Change, Device, Directions, Distribution, Experiment, Flow, FlowKind, Handover, Link, LossRecovery,
-    Mptcp, MptcpStack, MultipathTransport, Path, Quic, RateWalk, Relay, Requests, Resequence, Ropewalk, Route, Tunnel,
+    Mptcp, MptcpStack, MultipathTransport, Nuisances, Path, Quic, RateWalk, Relay, Requests, Resequence, Ropewalk,
+    Route, Tunnel, WakeUp,
 };
 use std::collections::BTreeSet;
 use units::{Instant, Rate, RngStream, Span};
@@ -319,7 +320,18 @@ impl Generator {
             mtu: 1440,
             resequence,
             device,
+            nuisances: self.nuisances(device.is_some()),
             ropewalk: None,
+        }
+    }
+
+    fn nuisances(&mut self, has_device: bool) -> Nuisances {
+        let least = self.between(0, 100_000);
+        let wake_up = WakeUp { least: Span(least), mean: Span(least + self.between(0, 1_000_000)) };
+        Nuisances {
+            draw_first: self.chance(0.3),
+            stray_interval: self.chance(0.3).then(|| self.millis(1, 3000)),
+            wake_up: (has_device && self.chance(0.5)).then_some(wake_up),
         }
     }
 

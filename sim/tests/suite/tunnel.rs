@@ -2,7 +2,7 @@
 
 use crate::common::{add_striping_tunnel, bulk, column, datagrams, host, one_link, pipe, run};
 use link::{CoDelConfig, FqCodelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
-use scenario::model::{Experiment, Flow, Route, Tunnel};
+use scenario::model::{Device, Experiment, Flow, Nuisances, Route, Tunnel, WakeUp};
 use units::{Instant, Rate, Span};
 
 /// Two paths of 10 Mbit/s with these delays, a tunnel over them, nothing added to packets, and this traffic.
@@ -48,6 +48,42 @@ fn packet_round_robin_splits_packets_by_weight_to_the_packet() {
         let share = 2501.0 * f64::from(weights[0]) / f64::from(weights[0] + weights[1]);
         assert!((first as f64 - share).abs() < f64::from(cycle), "{weights:?}: {first} and {second}");
     }
+}
+
+#[test]
+fn each_direction_begins_on_a_drawn_path() {
+    let mut experiment = striped([10, 30], vec![datagrams("flow", Rate::from_mbit(2), 1000)]);
+    tunnel(&mut experiment).nuisances.draw_first = true;
+    let begins_first = |seed| ropewalk_sim::run(&experiment, seed).unwrap().paths[0].sent_packets == 1251;
+    let count = (0..40).filter(|seed| begins_first(*seed)).count();
+    // 20 +- 3.2.
+    assert!((8..=32).contains(&count), "{count} of 40");
+}
+
+#[test]
+fn stray_packets_come_at_their_rate_between_those_of_the_flow() {
+    let mut experiment = striped([10, 30], vec![datagrams("flow", Rate::from_mbit(2), 1000)]);
+    let without: u64 = packets(&experiment).iter().sum();
+    tunnel(&mut experiment).nuisances.stray_interval = Some(Span::from_millis(50));
+    let strays = packets(&experiment).iter().sum::<u64>() - without;
+    // 200 +- 14.
+    assert!((140..=260).contains(&strays), "{strays}");
+}
+
+#[test]
+fn a_daemon_that_wakes_late_delays_packets_and_loses_none() {
+    let mut experiment = striped([10, 10], vec![datagrams("flow", Rate::from_mbit(2), 1000)]);
+    let (least, mean) = (Span::from_millis(1), Span::from_millis(2));
+    let latency = WakeUp { least, mean };
+    tunnel(&mut experiment).device = Some(Device { ring: 100, socket: 100 });
+    let before = run(&experiment);
+    tunnel(&mut experiment).nuisances = Nuisances { wake_up: Some(latency), ..Nuisances::default() };
+    let after = run(&experiment);
+    let delay = |record: &record::Run| record.flows[0].one_way_delay_ms.mean;
+    let added = delay(&after) - delay(&before);
+    // Two daemons, of which each takes what has come since it was woken: at most 2 ms each.
+    assert!((2.0..=4.1).contains(&added), "{added} ms");
+    assert!(after.paths.iter().all(|path| path.lost_packets == 0));
 }
 
 /// Large and small packets in turn: packet round robin sends all large ones on one path.

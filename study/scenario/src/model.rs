@@ -10,7 +10,7 @@ mod variation;
 pub use application::{Application, Distribution, Playback, Requests, Video};
 pub use machine::{OFF, TunnelOptions};
 pub use params::AlgorithmChoice;
-pub use tunnel::{Device, Relay, Resequence, Ropewalk, Tunnel};
+pub use tunnel::{Device, Nuisances, Relay, Resequence, Ropewalk, Tunnel, WakeUp};
 pub use variation::{Handover, RateWalk, standard_normal};
 
 use link::{LossModel, PipeConfig};

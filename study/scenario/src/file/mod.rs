@@ -20,7 +20,7 @@ pub(crate) use queue::{Discipline, Queue};
 pub(crate) use quic::{LossThresholds, Quic};
 pub(crate) use requests::{Connection, Requests};
 pub(crate) use short_form::{Algorithm, Jitter, Loss, Reorder};
-pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel};
+pub(crate) use tunnel::{Late, Mode, RelayKind, Tunnel, WakeUp};
 pub(crate) use video::{Video, VideoKind};
 
 use parse::{BitRate, BitRateOrZero, Packets, Percent, Size, Spanned, Time};

@@ -32,6 +32,8 @@ pub(crate) struct Tunnel {
     pub(crate) resequence: Option<Spanned<Resequence>>,
     /// MPT: the tunnel's device and sockets; without it the tunnel never holds packets back.
     pub(crate) device: Option<Spanned<Device>>,
+    /// MPT: what a test bed does not hold still, drawn by seed. Default: nothing.
+    pub(crate) nuisances: Option<Spanned<Nuisances>>,
     /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off".
     pub(crate) congestion: Option<Spanned<Algorithm>>,
     /// A scheduler of `ropewalk list schedulers`, which picks the path of each packet. MPT: one that needs no
@@ -144,6 +146,32 @@ pub(crate) enum Late {
     Drop,
     /// Deliver it out of order.
     Deliver,
+}
+
+/// What differs from run to run on a test bed, drawn by seed.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "nuisances")]
+pub(crate) struct Nuisances {
+    /// The place in the round-robin cycle of the first packet of each direction is drawn: each as often as any.
+    #[serde(default)]
+    pub(crate) draw_first: bool,
+    /// Background packets of 100 bytes (neighbour discovery, ARP, MLD) enter the tunnel in each direction, each with an
+    /// exponential pause after the one before; this is the mean of the pauses. Default: none.
+    pub(crate) stray_interval: Option<Spanned<Time>>,
+    /// The time from a packet's arrival at a daemon that sleeps until the daemon runs. Default: none.
+    pub(crate) wake_up: Option<Spanned<WakeUp>>,
+}
+
+/// A latency with a least value, and exponential above it.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "wake-up")]
+pub(crate) struct WakeUp {
+    /// The least latency.
+    pub(crate) least: Time,
+    /// The mean latency, at least the least.
+    pub(crate) mean: Time,
 }
 
 /// A tunnel's device.

@@ -26,6 +26,8 @@ pub struct Tunnel {
     pub resequence: Option<Resequence>,
     /// The tunnel's device and sockets; without them the tunnel never holds packets back.
     pub device: Option<Device>,
+    /// MPT: what differs from run to run.
+    pub nuisances: Nuisances,
     /// Ropewalk's own tunnel; `None` for MPT's, which has none of this.
     pub ropewalk: Option<Box<Ropewalk>>,
 }
@@ -60,6 +62,26 @@ pub struct Resequence {
     pub timeout: Span,
     /// Late packets, which later ones have overtaken, are delivered out of order instead of being dropped.
     pub deliver_late: bool,
+}
+
+/// What a test bed does not hold still, drawn by seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nuisances {
+    /// Whether the place in the round-robin cycle of each direction's first packet is drawn.
+    pub draw_first: bool,
+    /// The mean of the exponential pauses between background packets of a direction.
+    pub stray_interval: Option<Span>,
+    /// How long a sleeping daemon takes to run.
+    pub wake_up: Option<WakeUp>,
+}
+
+/// A latency: a least value, and an exponential one above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeUp {
+    /// The least latency.
+    pub least: Span,
+    /// The mean latency, at least `least`.
+    pub mean: Span,
 }
 
 /// A user-space tunnel's device: packets wait here while a path's socket buffer is full.

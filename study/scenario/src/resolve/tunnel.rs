@@ -4,7 +4,7 @@ use super::checks::{algorithm, check_positive, find, parse_bytes};
 use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
 use crate::file::{self, Late, Mode, RelayKind};
 use crate::files::Files;
-use crate::model::{Device, Path, Relay, Resequence, Ropewalk, Tunnel};
+use crate::model::{Device, Nuisances, Path, Relay, Resequence, Ropewalk, Tunnel, WakeUp};
 use machine::{RealtimeOptions, TunnelOptions};
 use parse::{Diagnostic, Percent, Spanned, Time};
 use std::ops::Range;
@@ -61,8 +61,42 @@ pub(super) fn tunnel(
             .as_ref()
             .map(Spanned::get)
             .map(|device| Device { ring: device.ring.0, socket: device.socket.0 }),
+        nuisances: nuisances(table)?,
         ropewalk: ropewalk.map(Box::new),
     })
+}
+
+/// What is drawn of an MPT tunnel.
+fn nuisances(table: &file::Tunnel) -> Result<Nuisances, Diagnostic> {
+    let Some(nuisances) = table.nuisances.as_ref().map(Spanned::get) else { return Ok(Nuisances::default()) };
+    if let Some(first) = table.first.as_ref().filter(|_| nuisances.draw_first) {
+        let diagnostic = Diagnostic::new(first.span(), "`first` is drawn (`nuisances.draw_first`)");
+        return Err(diagnostic.with_help("leave out one of the two"));
+    }
+    let interval = nuisances.stray_interval.as_ref();
+    let interval = interval.map(|interval| check_positive("stray_interval", interval, |interval| interval.0.0));
+    let wake_up = nuisances.wake_up.as_ref().map(|wake_up| self::wake_up(wake_up, table.device.is_some()));
+    Ok(Nuisances {
+        draw_first: nuisances.draw_first,
+        stray_interval: interval.transpose()?.map(|interval| interval.0),
+        wake_up: wake_up.transpose()?,
+    })
+}
+
+fn wake_up(latency: &Spanned<file::WakeUp>, has_device: bool) -> Result<WakeUp, Diagnostic> {
+    let (least, mean) = (latency.get().least.0, latency.get().mean.0);
+    if mean < least {
+        return Err(Diagnostic::new(
+            latency.span(),
+            format!("the mean of {mean} is below the least latency of {least}"),
+        ));
+    }
+    if !has_device {
+        let diagnostic =
+            Diagnostic::new(latency.span(), "a daemon with `wake_up` needs a device, where packets wait for it");
+        return Err(diagnostic.with_help("add device = { ring = \"1500p\", socket = \"92p\" } to [tunnel]"));
+    }
+    Ok(WakeUp { least, mean })
 }
 
 /// The largest packet that fits into one datagram on every path.
@@ -192,6 +226,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
         ("overhead", span(&table.overhead)),
         ("resequence", span(&table.resequence)),
         ("device", span(&table.device)),
+        ("nuisances", span(&table.nuisances)),
     ];
     let ropewalk_keys = [
         ("congestion", span(&table.congestion)),

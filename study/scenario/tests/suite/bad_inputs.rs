@@ -5,12 +5,12 @@ use ropewalk_scenario::{Error, Overrides, Scenario};
 use std::path::Path;
 
 /// A scenario that reads; the lines of a bad one are put behind, or in the place of, its own.
-const HEAD: &str = "name = \"x\"\nduration = \"10s\"\n";
-const PATH: &str = "[[path]]\nname = \"wire\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n";
-const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
+pub(crate) const HEAD: &str = "name = \"x\"\nduration = \"10s\"\n";
+pub(crate) const PATH: &str = "[[path]]\nname = \"wire\"\nrate = \"100mbit\"\ndelay = \"10ms\"\n";
+pub(crate) const FLOW: &str = "[[flow]]\nname = \"tcp\"\n";
 
 /// Line and key where the fault is found, and a phrase of the message or of the help.
-fn check(text: &str, line: usize, key: &str, phrase: &str) {
+pub(crate) fn check(text: &str, line: usize, key: &str, phrase: &str) {
     let error = error(text, &[]);
     let shown = error.to_string();
     assert_eq!((error.line(), error.key()), (line, key), "{text}\n{shown}");

@@ -76,6 +76,7 @@ overhead = "40b"
 mtu = "1400b"
 resequence = { window = "1600p", timeout = "300ms" }
 device = { ring = "500p", socket = "92p" }
+nuisances = { stray_interval = "10s", wake_up = { least = "3us", mean = "10us" } }
 
 [host]
 gro = 16
@@ -192,6 +193,11 @@ fn tunnel() -> Tunnel {
         mtu: 1400,
         resequence: Some(Resequence { window: 1600, timeout: Span::from_millis(300), deliver_late: false }),
         device: Some(Device { ring: 500, socket: 92 }),
+        nuisances: Nuisances {
+            draw_first: false,
+            stray_interval: Some(Span::from_secs(10)),
+            wake_up: Some(WakeUp { least: Span::from_micros(3), mean: Span::from_micros(10) }),
+        },
         ropewalk: None,
     }
 }

@@ -1,5 +1,6 @@
-//! Which paths a tunnel has, and what is its default.
+//! Which paths a tunnel has, what is its default, and which nuisances are refused.
 
+use crate::bad_inputs::{FLOW, HEAD, PATH, check};
 use crate::good_inputs::{SMALL, experiment};
 use ropewalk_scenario::model::{Relay, Route};
 use units::{Rate, Span};
@@ -35,4 +36,22 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
     assert_eq!(relayed(&sets), Some(relay));
     let over_ipv6 = experiment(&two, &["host.ip=6"]).tunnel.unwrap();
     assert_eq!((over_ipv6.mtu, over_ipv6.overhead), (1440, 56), "an IPv6 header has 40 bytes");
+}
+
+#[test]
+fn a_nuisance_that_cannot_be_is_refused_at_its_key() {
+    let tunnel = |lines: &str| format!("{HEAD}{PATH}[tunnel]\n{lines}\n{FLOW}");
+    let bad = |lines: &str, line, key: &str, phrase| check(&tunnel(lines), line, &format!("tunnel.{key}"), phrase);
+    bad("nuisances = { draw_first = true }\nfirst = 0", 9, "first", "leave out one of the two");
+    bad("nuisances = { stray_interval = \"0s\" }", 8, "nuisances.stray_interval", "more than zero");
+    let wake_up = "nuisances = { wake_up = { least = \"3us\", mean = \"10us\" } }";
+    bad(wake_up, 8, "nuisances.wake_up", "add device =");
+    bad(
+        "nuisances = { wake_up = { least = \"3us\", mean = \"2us\" } }",
+        8,
+        "nuisances.wake_up",
+        "below the least latency",
+    );
+    bad("nuisances = { wake_up = { least = \"3us\" } }", 8, "nuisances.wake_up.mean", "missing key `mean`");
+    bad(&format!("mode = \"ropewalk\"\n{wake_up}"), 9, "nuisances", "say mode = \"mpt\"");
 }

@@ -1,0 +1,96 @@
+//! What differs from run to run at the ends of an MPT tunnel: when a daemon runs that sleeps until a packet comes, and when
+//! background packets come.
+
+use scenario::model::WakeUp;
+use units::{Instant, RngStream, Span};
+
+/// The instants of a direction's background packets.
+#[derive(Debug)]
+pub(crate) struct StrayTimes {
+    interval: Option<Span>,
+    rng: RngStream,
+}
+
+impl StrayTimes {
+    /// Those of the direction of this number, with pauses of this mean.
+    pub(crate) fn new(interval: Option<Span>, seed: u64, direction: usize) -> Self {
+        Self { interval, rng: RngStream::named(seed, &format!("tunnel strays {direction}")) }
+    }
+
+    /// When the next packet comes after one at `now`.
+    pub(crate) fn next(&mut self, now: Instant) -> Instant {
+        self.interval.map_or(Instant::NEVER, |mean| now + exponential(&mut self.rng, mean))
+    }
+}
+
+/// A draw from the exponential distribution of this mean.
+fn exponential(rng: &mut RngStream, mean: Span) -> Span {
+    Span((-libm::log(1.0 - rng.unit()) * mean.0 as f64) as u64)
+}
+
+/// When a daemon runs.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    latency: Option<WakeUp>,
+    rng: RngStream,
+    /// When it runs, or last ran.
+    runs_at: Instant,
+}
+
+impl Daemon {
+    /// The daemon at the end of this number, which sleeps; without a latency it runs at once.
+    pub(crate) fn new(latency: Option<WakeUp>, seed: u64, end: usize) -> Self {
+        Self { latency, rng: RngStream::named(seed, &format!("tunnel daemon {end}")), runs_at: Instant::ZERO }
+    }
+
+    /// A packet has come: when the daemon takes it. A daemon that is already woken takes all that have come until it runs.
+    pub(crate) fn wake(&mut self, now: Instant) -> Instant {
+        let Some(WakeUp { least, mean }) = self.latency else { return now };
+        if self.runs_at <= now {
+            self.runs_at = now + least + exponential(&mut self.rng, Span(mean.0 - least.0));
+        }
+        self.runs_at
+    }
+
+    /// Whether it sleeps, or is woken and does not run yet.
+    pub(crate) fn is_asleep(&self, now: Instant) -> bool {
+        self.runs_at > now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_have_their_least_value_and_their_mean() {
+        let (least, mean) = (Span::from_micros(3), Span::from_micros(10));
+        let mut daemon = Daemon::new(Some(WakeUp { least, mean }), 1, 0);
+        let instants = (0..100_000).map(|k| Instant(k * 1_000_000_000));
+        let latencies: Vec<Span> = instants.map(|now| daemon.wake(now).since(now)).collect();
+        assert!(latencies.iter().all(|latency| *latency >= least));
+        let drawn_mean = latencies.iter().map(|latency| latency.0).sum::<u64>() / 100_000;
+        // The standard error is 7 us / sqrt(100 000), 22 ns.
+        assert!(drawn_mean.abs_diff(mean.0) < 4 * 22, "{drawn_mean} ns");
+    }
+
+    #[test]
+    fn strays_come_at_their_rate_or_never() {
+        let mut times = StrayTimes::new(Some(Span::from_secs(1)), 1, 0);
+        let last = (0..10_000).fold(Instant::ZERO, |now, _| times.next(now));
+        // The standard error of a sum of 10 000 is 100 s.
+        assert!(last.0.abs_diff(10_000 * 1_000_000_000) < 400 * 1_000_000_000, "{last:?}");
+        assert_eq!(StrayTimes::new(None, 1, 0).next(Instant::ZERO), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_woken_daemon_takes_what_comes_before_it_runs() {
+        let latency = WakeUp { least: Span::from_micros(3), mean: Span::from_micros(3) };
+        let mut daemon = Daemon::new(Some(latency), 1, 0);
+        let micros = |us: u64| Instant(us * 1000);
+        assert_eq!([10, 11, 12].map(|now| daemon.wake(micros(now))), [micros(13); 3]);
+        assert!(daemon.is_asleep(micros(12)) && !daemon.is_asleep(micros(13)));
+        assert_eq!(daemon.wake(micros(13)), micros(16));
+        assert_eq!(Daemon::new(None, 1, 0).wake(micros(5)), micros(5));
+    }
+}
