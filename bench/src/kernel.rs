@@ -13,7 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Instant;
-use stress::observe::Runs;
+use stress::observe::{Runs, Stats};
 use stress::trial::Paths;
 
 const ROUNDS: u64 = 10;
@@ -23,7 +23,6 @@ const MAX_SUBFLOWS: usize = 8;
 /// The reference, and the kernel's default.
 const OWN: [&str; 2] = ["reno", "cubic"];
 const PROGRAMS: [&str; 6] = ["lia", "olia", "balia", "wvegas", "coupled-bbr", "highspeed"];
-const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 const LOAD: &str = "/proc/loadavg";
 
 /// The command line.
@@ -156,9 +155,7 @@ fn cpu_s() -> Result<f64, String> {
 
 /// Acknowledgements, and nanoseconds for each, of those that are programs.
 fn acknowledgements(paths: &mut Paths, names: &[&str], megabytes: u64) -> Result<Vec<Option<(u64, f64)>>, String> {
-    let io_error = |error: std::io::Error| format!("{STATS}: {error}");
-    let before = fs::read_to_string(STATS).map_err(io_error)?;
-    fs::write(STATS, "1").map_err(io_error)?;
+    let _stats = Stats::enable()?;
     let measure = |name: &&str| {
         if OWN.contains(name) {
             return Ok(None);
@@ -168,9 +165,7 @@ fn acknowledgements(paths: &mut Paths, names: &[&str], megabytes: u64) -> Result
         let [calls, ns] = Runs::until_now().since(&earlier);
         Ok(Some((calls, ns as f64 / calls.max(1) as f64)))
     };
-    let outcome = names.iter().map(measure).collect();
-    fs::write(STATS, before).map_err(io_error)?;
-    outcome
+    names.iter().map(measure).collect()
 }
 
 fn row(name: &str, index: usize, rounds: &[Vec<Cost>], acks: Option<(u64, f64)>) -> Value {

@@ -11,9 +11,6 @@ CONG_CONTROL(rw_bbr_cong_control)
 
 BBR_HOOKS(rw_bbr)
 
-REGISTER(rw_bbr) = {
-	BBR_HOOKS_OF(rw_bbr),
-	.name = "rw_bbr",
-};
+PROGRAM_REGISTER_TX_START(rw_bbr, rw_bbr, BBR_HOOKS_OF(rw_bbr));
 
 LICENSE;

@@ -246,8 +246,8 @@ static inline void bbr_init(struct sock *sk, struct bbr *bbr)
 	bbr->pacing_gain = HIGH_GAIN;
 	bbr_restart_epoch(&bbr->excess, tp->tcp_mstamp);
 	bbr_init_pacing_rate(sk, bbr);
-	if (!sk->sk_pacing_status)
-		sk->sk_pacing_status = 1;
+	if (sk->sk_pacing_status == PACING_NONE)
+		sk->sk_pacing_status = PACING_NEEDED;
 }
 
 /* Adds a sample to the filter (Kathleen Nichols' windowed maximum, cc/control/src/common/windowed_max.rs). */
@@ -648,13 +648,13 @@ static inline void bbr_on_undo(struct sock *sk, struct bbr *bbr)
 	bbr_restart_lt(tcp_sk(sk), bbr);
 }
 
-/* The hook cwnd_event: the first packet after the application had nothing to send is sent at the bandwidth. */
-static inline void bbr_on_event(struct sock *sk, struct bbr *bbr, enum ca_event event)
+/* The first packet after the application had nothing to send is sent at the bandwidth. */
+static inline void bbr_on_tx_start(struct sock *sk, struct bbr *bbr)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 now = tp->tcp_mstamp;
 
-	if (event != TX_START || !tp->app_limited)
+	if (!tp->app_limited)
 		return;
 	bbr->idle_restart = 1;
 	bbr_restart_epoch(&bbr->excess, now);
@@ -697,10 +697,11 @@ static inline void bbr_control(struct sock *sk, struct bbr *bbr, const struct ra
 	{                                                                                                              \
 		bbr_on_state(sk, private(sk), new_state);                                                              \
 	}                                                                                                              \
-	HOOK(void, prefix##_cwnd_event, struct sock *sk, enum ca_event event)                                          \
+	static inline void prefix##_tx_start(struct sock *sk)                                                          \
 	{                                                                                                              \
-		bbr_on_event(sk, private(sk), event);                                                                  \
+		bbr_on_tx_start(sk, private(sk));                                                                      \
 	}                                                                                                              \
+	TX_START_HOOKS(prefix)                                                                                         \
 	BBR_SIZES(prefix)
 
 #define BBR_SIZES(prefix)                                                                                              \
@@ -715,6 +716,6 @@ static inline void bbr_control(struct sock *sk, struct bbr *bbr, const struct ra
 
 #define BBR_HOOKS_OF(prefix)                                                                                           \
 	.init = (void *)prefix##_init, .ssthresh = (void *)prefix##_ssthresh, .undo_cwnd = (void *)prefix##_undo_cwnd, \
-	.set_state = (void *)prefix##_set_state, .cwnd_event = (void *)prefix##_cwnd_event,                            \
+	.set_state = (void *)prefix##_set_state,                                                                       \
 	.cong_control = (void *)prefix##_cong_control, .min_tso_segs = (void *)prefix##_min_tso_segs,                  \
 	.sndbuf_expand = (void *)prefix##_sndbuf_expand, .flags = NON_RESTRICTED

@@ -593,8 +593,8 @@ HOOK(void, bbr3_init, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	tp->snd_ssthresh = INFINITE_SSTHRESH;
-	if (!sk->sk_pacing_status)
-		sk->sk_pacing_status = 1;
+	if (sk->sk_pacing_status == PACING_NONE)
+		sk->sk_pacing_status = PACING_NEEDED;
 	if (!bbr)
 		return;
 	__builtin_memset(bbr, 0, sizeof(*bbr));
@@ -692,13 +692,13 @@ HOOK(u32, bbr3_undo_cwnd, struct sock *sk)
 	return max_u32(min_u32(bbr->cwnd, tcp_sk(sk)->snd_cwnd_clamp), 1);
 }
 
-HOOK(void, bbr3_cwnd_event, struct sock *sk, enum ca_event event)
+static inline void bbr3_tx_start(struct sock *sk)
 {
 	struct bbr3 *bbr = BBR_OF(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 now = tp->tcp_mstamp;
 
-	if (!bbr || event != TX_START || !tp->app_limited)
+	if (!bbr || !tp->app_limited)
 		return;
 	bbr->idle_restart = true;
 	bbr_restart_epoch(&bbr->excess, now);
@@ -708,21 +708,21 @@ HOOK(void, bbr3_cwnd_event, struct sock *sk, enum ca_event event)
 		check_probe_rtt_done(tp, bbr, now);
 }
 
+TX_START_HOOKS(bbr3)
+
 HOOK(u32, bbr3_sndbuf_expand, struct sock *sk)
 {
 	return SNDBUF_EXPAND;
 }
 
-REGISTER(rw_bbr3) = {
+PROGRAM_REGISTER_TX_START(rw_bbr3, bbr3,
 	.init = (void *)bbr3_init,
 	.cong_control = (void *)bbr3_cong_control,
 	.ssthresh = (void *)bbr3_ssthresh,
 	.undo_cwnd = (void *)bbr3_undo_cwnd,
 	.set_state = (void *)bbr3_set_state,
-	.cwnd_event = (void *)bbr3_cwnd_event,
 	.sndbuf_expand = (void *)bbr3_sndbuf_expand,
-	.flags = NON_RESTRICTED,
-	.name = "rw_bbr3",
-};
+	.flags = NON_RESTRICTED
+);
 
 LICENSE;

@@ -17,7 +17,7 @@ struct coupling_hooks {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
 	void (*set_state)(struct sock *sk, u8 new_state);
-	void (*cwnd_event)(struct sock *sk, enum ca_event event);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);

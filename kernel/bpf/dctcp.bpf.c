@@ -93,7 +93,7 @@ static inline void receive(struct tcp_sock *tp, struct dctcp *state, bool ce)
 	set_echo(tp, ce);
 }
 
-HOOK(void, dctcp_cwnd_event, struct sock *sk, enum ca_event event)
+HOOK(void, dctcp_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 

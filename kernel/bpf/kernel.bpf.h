@@ -17,11 +17,34 @@ typedef _Bool bool;
 #define true 1
 #define false 0
 
-enum ca_state { CA_OPEN, CA_DISORDER, CA_CWR, CA_RECOVERY, CA_LOSS };      /* enum tcp_ca_state */
-enum ca_event { TX_START, CWND_RESTART, COMPLETE_CWR, LOSS, ECN_NO_CE, ECN_IS_CE };      /* enum tcp_ca_event */
+/* The kernel's enumerations, with its names; the macros below give the values of the kernel that runs. */
+enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum tcp_ca_event {
+	CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_COMPLETE_CWR, CA_EVENT_LOSS, CA_EVENT_ECN_NO_CE,
+	CA_EVENT_ECN_IS_CE,
+};
+enum inet_csk_ack_state_t { ICSK_ACK_TIMER = 2, ICSK_ACK_NOW = 16 };
+enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED };
+
+#define CA_OPEN KERNEL_VALUE(tcp_ca_state, TCP_CA_Open)
+#define CA_DISORDER KERNEL_VALUE(tcp_ca_state, TCP_CA_Disorder)
+#define CA_CWR KERNEL_VALUE(tcp_ca_state, TCP_CA_CWR)
+#define CA_RECOVERY KERNEL_VALUE(tcp_ca_state, TCP_CA_Recovery)
+#define CA_LOSS KERNEL_VALUE(tcp_ca_state, TCP_CA_Loss)
+#define TX_START KERNEL_VALUE(tcp_ca_event, CA_EVENT_TX_START)
+#define CWND_RESTART KERNEL_VALUE(tcp_ca_event, CA_EVENT_CWND_RESTART)
+#define COMPLETE_CWR KERNEL_VALUE(tcp_ca_event, CA_EVENT_COMPLETE_CWR)
+#define LOSS KERNEL_VALUE(tcp_ca_event, CA_EVENT_LOSS)
+#define ECN_NO_CE KERNEL_VALUE(tcp_ca_event, CA_EVENT_ECN_NO_CE)
+#define ECN_IS_CE KERNEL_VALUE(tcp_ca_event, CA_EVENT_ECN_IS_CE)
+#define ACK_TIMER KERNEL_VALUE(inet_csk_ack_state_t, ICSK_ACK_TIMER)
+#define ACK_NOW KERNEL_VALUE(inet_csk_ack_state_t, ICSK_ACK_NOW)
+#define PACING_NONE KERNEL_VALUE(sk_pacing, SK_PACING_NONE)
+#define PACING_NEEDED KERNEL_VALUE(sk_pacing, SK_PACING_NEEDED)
+
+/* The kernel has no names for these in its BTF. */
 enum { TCP_ESTABLISHED = 1 };
 enum { NON_RESTRICTED = 1, NEEDS_ECN = 2 };                                /* TCP_CONG_* */
-enum { ACK_TIMER = 2, ACK_NOW = 16 };                                      /* enum inet_csk_ack_state_t */
 enum { ECN_DEMAND_CWR = 4 };                                               /* TCP_ECN_* */
 enum { INFINITE_SSTHRESH = 0x7fffffff };
 enum { LINUX_6_10 = 6 << 16 | 10 << 8 };                                  /* of LINUX_KERNEL_VERSION */
@@ -135,21 +158,34 @@ struct rate_sample {
 	bool is_ack_delayed;
 };
 
-struct tcp_congestion_ops {
-	u32 (*ssthresh)(struct sock *sk);
-	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
-	void (*set_state)(struct sock *sk, u8 new_state);
-	void (*cwnd_event)(struct sock *sk, enum ca_event event);
-	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	void (*in_ack_event)(struct sock *sk, u32 flags);
-	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
-	u32 (*undo_cwnd)(struct sock *sk);
-	void (*init)(struct sock *sk);
-	void (*release)(struct sock *sk);
-	u32 (*min_tso_segs)(struct sock *sk);
-	u32 (*sndbuf_expand)(struct sock *sk);
-	u32 flags;
+/* The members that every kernel has. */
+#define CONGESTION_OPS                                                                                                 \
+	u32 (*ssthresh)(struct sock *sk);                                                                              \
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);                                                       \
+	void (*set_state)(struct sock *sk, u8 new_state);                                                              \
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);                                                  \
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);                                          \
+	void (*in_ack_event)(struct sock *sk, u32 flags);                                                              \
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);                        \
+	u32 (*undo_cwnd)(struct sock *sk);                                                                             \
+	void (*init)(struct sock *sk);                                                                                 \
+	void (*release)(struct sock *sk);                                                                              \
+	u32 (*min_tso_segs)(struct sock *sk);                                                                          \
+	u32 (*sndbuf_expand)(struct sock *sk);                                                                         \
+	u32 flags;                                                                                                     \
 	char name[16];
+
+struct tcp_congestion_ops {
+	CONGESTION_OPS
+#ifndef __bpf__
+	void (*cwnd_event_tx_start)(struct sock *sk);
+#endif
+};
+
+/* The kernel's structure since Linux 7.1: what follows the three underscores is no part of the name. */
+struct tcp_congestion_ops___tx_start {
+	CONGESTION_OPS
+	void (*cwnd_event_tx_start)(struct sock *sk);
 };
 
 #ifdef __bpf__
@@ -171,6 +207,8 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+/* A value of the running kernel; a program whose enumerator the kernel lacks is not loaded. */
+#define KERNEL_VALUE(type, enumerator) bpf_core_enum_value(enum type, enumerator)
 /* A member of another socket or of a structure that the verifier does not know: a read that cannot fault. */
 #define READ(pointer, member) BPF_CORE_READ(pointer, member)
 #define READ_BITS(pointer, member) BPF_CORE_READ_BITFIELD_PROBED(pointer, member)
@@ -183,6 +221,8 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 #define CLEAR(variable) bpf_probe_read_kernel(&(variable), sizeof(variable), (void *)0)
 /* A hook: HOOK(ssthresh, u32, lia_ssthresh, struct sock *sk). */
 #define PROGRAM_HOOK(type, name, ...) SEC("struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
+/* A hook that is loaded only with a registration that has it. */
+#define OPTIONAL_HOOK(type, name, ...) SEC("?struct_ops/" #name) type BPF_PROG(name, ##__VA_ARGS__)
 #define PROGRAM_LICENSE char _license[] SEC("license") = "Dual MIT/GPL"
 /* The hook cong_control: CONG_CONTROL(bbr_main) { ... }, with `sk` and `rs`. Its arguments are (sk, rs) up to Linux 6.9
  * and (sk, ack, flag, rs) since; of the two reads of the context, the verifier sees the one that the kernel has. */
@@ -195,6 +235,19 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 	static inline void name##_with(struct sock *sk, const struct rate_sample *rs)
 /* The registration; `object` is also the map's name. */
 #define PROGRAM_REGISTER(object) SEC(".struct_ops") struct tcp_congestion_ops object
+/*
+ * The registration of a program whose hooks of the first packet after an idle time are PREFIX_cwnd_event and
+ * PREFIX_cwnd_event_tx_start, twice: for kernels without the second hook as `object`, and for those with it as the map
+ * `object` and an underscore. libbpf ignores the second unless the loader chooses it, so any libbpf loads the bare object.
+ */
+#define PROGRAM_REGISTER_TX_START(object, prefix, ...)                                                                 \
+	SEC(".struct_ops") struct tcp_congestion_ops object = {                                                        \
+		__VA_ARGS__, .cwnd_event = (void *)prefix##_cwnd_event, .name = #object,                               \
+	};                                                                                                             \
+	SEC("?.struct_ops") struct tcp_congestion_ops___tx_start object##_ = {                                         \
+		__VA_ARGS__, .cwnd_event = (void *)prefix##_cwnd_event,                                                \
+		.cwnd_event_tx_start = (void *)prefix##_cwnd_event_tx_start, .name = #object,                          \
+	}
 /* State of a socket beyond the 104 bytes; null before it is created, or without memory. */
 #define SOCKET_STORAGE(map, value_type)                                                                                \
 	struct {                                                                                                       \
@@ -233,6 +286,21 @@ extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 #define HOOK PROGRAM_HOOK
 #define LICENSE PROGRAM_LICENSE
 #define REGISTER PROGRAM_REGISTER
+
+/*
+ * The hooks of a program that wants no event but the first packet after an idle time, for which it has PREFIX_tx_start(sk).
+ * Linux tells of that by cwnd_event, and since 7.1 by a hook of its own instead: see PROGRAM_REGISTER_TX_START.
+ */
+#define TX_START_HOOKS(prefix)                                                                                         \
+	HOOK(void, prefix##_cwnd_event, struct sock *sk, enum tcp_ca_event event)                                      \
+	{                                                                                                              \
+		if (event == TX_START)                                                                                 \
+			prefix##_tx_start(sk);                                                                         \
+	}                                                                                                              \
+	OPTIONAL_HOOK(void, prefix##_cwnd_event_tx_start, struct sock *sk)                                             \
+	{                                                                                                              \
+		prefix##_tx_start(sk);                                                                                 \
+	}
 
 #define inline inline __attribute__((always_inline))
 

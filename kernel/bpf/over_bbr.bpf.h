@@ -222,16 +222,14 @@ static inline void restart_after_idling(struct sock *sk)
 	window->cwnd = max_u32(cwnd >> min_u32((idle - 1) / rto, 31), min_u32(TCP_INIT_CWND, cwnd));
 }
 
-static inline void over_bbr_cwnd_event(struct sock *sk, enum ca_event event)
+static inline void over_bbr_tx_start(struct sock *sk)
 {
 	struct bbr *bbr = BBR_OF(sk);
 
-	if (event == TX_START && tcp_sk(sk)->app_limited)
+	if (tcp_sk(sk)->app_limited)
 		restart_after_idling(sk);
-	if (coupling.cwnd_event)
-		coupling.cwnd_event(sk, event);
 	if (bbr)
-		bbr_on_event(sk, bbr, event);
+		bbr_on_tx_start(sk, bbr);
 }
 
 PROGRAM_HOOK(void, program_init, struct sock *sk)
@@ -265,9 +263,17 @@ PROGRAM_HOOK(u32, program_undo_cwnd, struct sock *sk)
 	return over_bbr_undo_cwnd(sk);
 }
 
-PROGRAM_HOOK(void, program_cwnd_event, struct sock *sk, enum ca_event event)
+PROGRAM_HOOK(void, program_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	over_bbr_cwnd_event(sk, event);
+	if (event == TX_START)
+		over_bbr_tx_start(sk);
+	else if (coupling.cwnd_event)
+		coupling.cwnd_event(sk, event);
+}
+
+OPTIONAL_HOOK(void, program_cwnd_event_tx_start, struct sock *sk)
+{
+	over_bbr_tx_start(sk);
 }
 
 PROGRAM_HOOK(u32, program_min_tso_segs, struct sock *sk)
@@ -282,17 +288,15 @@ PROGRAM_HOOK(u32, program_sndbuf_expand, struct sock *sk)
 
 /* The registration of the program `object`. */
 #define OVER_BBR(object)                                                                                               \
-	PROGRAM_REGISTER(object) = {                                                                                   \
+	PROGRAM_REGISTER_TX_START(object, program,                                                                     \
 		.init = (void *)program_init,                                                                          \
 		.pkts_acked = (void *)program_pkts_acked,                                                              \
 		.cong_control = (void *)program_cong_control,                                                          \
 		.ssthresh = (void *)program_ssthresh,                                                                  \
 		.set_state = (void *)program_set_state,                                                                \
 		.undo_cwnd = (void *)program_undo_cwnd,                                                                \
-		.cwnd_event = (void *)program_cwnd_event,                                                              \
 		.min_tso_segs = (void *)program_min_tso_segs,                                                          \
 		.sndbuf_expand = (void *)program_sndbuf_expand,                                                        \
-		.flags = NON_RESTRICTED,                                                                               \
-		.name = #object,                                                                                       \
-	};                                                                                                             \
+		.flags = NON_RESTRICTED                                                                                \
+	);                                                                                                             \
 	PROGRAM_LICENSE

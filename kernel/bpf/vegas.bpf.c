@@ -57,11 +57,12 @@ HOOK(void, vegas_set_state, struct sock *sk, u8 new_state)
 	begin_round_if_open(private(sk), new_state);
 }
 
-HOOK(void, vegas_cwnd_event, struct sock *sk, enum ca_event event)
+static inline void vegas_tx_start(struct sock *sk)
 {
-	if (event == TX_START)
-		reset_vegas_rtt(private(sk));
+	reset_vegas_rtt(private(sk));
 }
+
+TX_START_HOOKS(vegas)
 
 HOOK(void, vegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
@@ -91,16 +92,14 @@ HOOK(u32, vegas_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-REGISTER(rw_vegas) = {
+PROGRAM_REGISTER_TX_START(rw_vegas, vegas,
 	.init = (void *)vegas_init,
 	.pkts_acked = (void *)vegas_pkts_acked,
 	.set_state = (void *)vegas_set_state,
-	.cwnd_event = (void *)vegas_cwnd_event,
 	.cong_avoid = (void *)vegas_cong_avoid,
 	.ssthresh = (void *)vegas_ssthresh,
 	.undo_cwnd = (void *)vegas_undo_cwnd,
-	.flags = NON_RESTRICTED,
-	.name = "rw_vegas",
-};
+	.flags = NON_RESTRICTED
+);
 
 LICENSE;

@@ -75,17 +75,17 @@ HOOK(void, veno_set_state, struct sock *sk, u8 new_state)
 		state->rtt.min_rtt = NO_RTT;
 }
 
-HOOK(void, veno_cwnd_event, struct sock *sk, enum ca_event event)
+static inline void veno_tx_start(struct sock *sk)
 {
 	struct veno *state = private(sk);
 
-	if (event != TX_START)
-		return;
 	/* After an idle period the route may have changed. */
 	state->rtt.base_rtt = NO_RTT;
 	state->rtt.min_rtt = NO_RTT;
 	state->full_window_seen = false;
 }
+
+TX_START_HOOKS(veno)
 
 HOOK(void, veno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
@@ -119,16 +119,14 @@ HOOK(u32, veno_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-REGISTER(rw_veno) = {
+PROGRAM_REGISTER_TX_START(rw_veno, veno,
 	.init = (void *)veno_init,
 	.pkts_acked = (void *)veno_pkts_acked,
 	.set_state = (void *)veno_set_state,
-	.cwnd_event = (void *)veno_cwnd_event,
 	.cong_avoid = (void *)veno_cong_avoid,
 	.ssthresh = (void *)veno_ssthresh,
 	.undo_cwnd = (void *)veno_undo_cwnd,
-	.flags = NON_RESTRICTED,
-	.name = "rw_veno",
-};
+	.flags = NON_RESTRICTED
+);
 
 LICENSE;

@@ -118,7 +118,7 @@ HOOK(void, westwood_in_ack_event, struct sock *sk, u32 flags)
 	state->reset_min_rtt = false;
 }
 
-HOOK(void, westwood_cwnd_event, struct sock *sk, enum ca_event event)
+HOOK(void, westwood_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct westwood *state = private(sk);

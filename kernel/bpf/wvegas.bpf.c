@@ -185,7 +185,7 @@ HOOK(void, wvegas_set_state, struct sock *sk, u8 new_state)
 }
 
 /* After idling the route may have changed. */
-HOOK(void, wvegas_cwnd_event, struct sock *sk, enum ca_event event)
+HOOK(void, wvegas_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct wvegas *state = private(sk);
 

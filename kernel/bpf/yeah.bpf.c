@@ -93,13 +93,14 @@ HOOK(void, yeah_set_state, struct sock *sk, u8 new_state)
 	begin_round_if_open(&state->rtt, new_state);
 }
 
-HOOK(void, yeah_cwnd_event, struct sock *sk, enum ca_event event)
+static inline void yeah_tx_start(struct sock *sk)
 {
 	struct yeah *state = private(sk);
 
-	if (event == TX_START)
-		reset_vegas_rtt(&state->rtt);
+	reset_vegas_rtt(&state->rtt);
 }
+
+TX_START_HOOKS(yeah)
 
 HOOK(void, yeah_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
@@ -136,16 +137,14 @@ HOOK(u32, yeah_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
-REGISTER(rw_yeah) = {
+PROGRAM_REGISTER_TX_START(rw_yeah, yeah,
 	.init = (void *)yeah_init,
 	.pkts_acked = (void *)yeah_pkts_acked,
 	.set_state = (void *)yeah_set_state,
-	.cwnd_event = (void *)yeah_cwnd_event,
 	.cong_avoid = (void *)yeah_cong_avoid,
 	.ssthresh = (void *)yeah_ssthresh,
 	.undo_cwnd = (void *)yeah_undo_cwnd,
-	.flags = NON_RESTRICTED,
-	.name = "rw_yeah",
-};
+	.flags = NON_RESTRICTED
+);
 
 LICENSE;

@@ -1,5 +1,7 @@
 //! The programs that there are.
 
+use std::ffi::OsStr;
+
 /// A congestion control as an eBPF program.
 #[derive(Debug)]
 pub struct Program {
@@ -11,6 +13,15 @@ pub struct Program {
     pub coupled: bool,
     /// The ELF object, built by clang.
     pub(crate) object: &'static [u8],
+}
+
+impl Program {
+    /// Whether a `struct_ops` map of this name is a registration of it: the name is the program's, or for kernels with the
+    /// hook `cwnd_event_tx_start` that and an underscore.
+    #[must_use]
+    pub fn has_map(&self, name: &OsStr) -> bool {
+        name.to_str().is_some_and(|name| name.strip_suffix('_').unwrap_or(name) == self.kernel_name)
+    }
 }
 
 /// A program whose object is `bpf/objects/FILE.o`.

@@ -8,9 +8,11 @@
 mod catalogue;
 mod check;
 mod group;
+mod hooks;
 mod loader;
 
 pub use catalogue::{PROGRAMS, Program, program};
 pub use check::{Condition, OLDEST, check, leaves_programs_out};
 pub use group::{Attached, attach};
+pub use hooks::{Hook, hooks};
 pub use loader::{Error, Loaded, load, loaded, registered, unload};

@@ -2,9 +2,11 @@
 
 use crate::catalogue::{PROGRAMS, Program};
 use crate::check::{Condition, check};
+use crate::hooks;
 use libbpf_rs::query::{MapInfo, MapInfoIter};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel, set_print};
+use libbpf_rs::{MapCore, MapHandle, MapType, ObjectBuilder, OpenObject, PrintLevel, set_print};
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, fs, mem};
 
@@ -82,7 +84,7 @@ const IN_USE: u32 = 1;
 #[must_use]
 pub fn loaded() -> Vec<Loaded> {
     let of = |info: MapInfo| {
-        let found = PROGRAMS.iter().find(|program| info.ty == MapType::StructOps && info.name == program.kernel_name);
+        let found = PROGRAMS.iter().find(|program| info.ty == MapType::StructOps && program.has_map(&info.name));
         found.filter(|_| is_registered(info.id)).map(|program| Loaded { program, id: info.id })
     };
     MapInfoIter::default().filter_map(of).collect()
@@ -90,8 +92,7 @@ pub fn loaded() -> Vec<Loaded> {
 
 /// The value of a `struct_ops` map opens with its reference count and its state, four bytes each.
 fn is_registered(id: u32) -> bool {
-    let value = MapHandle::from_map_id(id).and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::empty()));
-    let value = value.ok().flatten().unwrap_or_default();
+    let value = hooks::value(id).unwrap_or_default();
     value.get(4..8).is_some_and(|state| state == IN_USE.to_ne_bytes())
 }
 
@@ -122,14 +123,26 @@ pub fn load(program: &'static Program) -> Result<Loaded, Error> {
 
 /// Registers the program and returns the id of its `struct_ops` map.
 fn register(program: &'static Program) -> libbpf_rs::Result<u32> {
-    let mut object = ObjectBuilder::default().open_memory(program.object)?.load()?;
+    let mut object = open(program)?.load()?;
     let mut id = 0;
-    for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+    for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps && map.autocreate()) {
         id = map.info()?.info.id;
         // Without its link the registration belongs to nobody and stays.
         map.attach_struct_ops()?.disconnect();
     }
     Ok(id)
+}
+
+/// Opens a program's object, with that of its registrations which suits the running kernel.
+fn open(program: &Program) -> libbpf_rs::Result<OpenObject> {
+    let mut object = ObjectBuilder::default().open_memory(program.object)?;
+    let is_second = |name: &OsStr| name.as_encoded_bytes().ends_with(b"_");
+    let takes_second = hooks::kernel_has(hooks::TX_START) && object.maps().any(|map| is_second(map.name()));
+    for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+        let is_chosen = is_second(map.name()) == takes_second;
+        map.set_autocreate(is_chosen)?;
+    }
+    Ok(object)
 }
 
 /// Unloads a program, for which Linux asks more than for loading it (CAP_SYS_ADMIN). Sockets that use it keep it until they close.

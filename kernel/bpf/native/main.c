@@ -26,7 +26,7 @@
  *     undo        undo_cwnd, and the threshold that the kernel kept (prior_ssthresh)
  *     recovered   the window becomes the threshold if to_ssthresh is set and there is no cong_control;
  *                 cwnd_event(COMPLETE_CWR)
- *     event       cwnd_event(new_event)
+ *     event       cwnd_event(new_event), or cwnd_event_tx_start()
  *     unlink      the socket leaves the list, whose walkers may still stand on it: its node is cleared
  *
  * Proportional rate reduction, cwnd validation and the like are the kernel's own: a driver sets their outcome.
@@ -125,10 +125,16 @@ static void set_state(struct socket *socket, u8 state)
 	socket->tp.inet_conn.icsk_ca_state = state;
 }
 
-static void cwnd_event(struct socket *socket, enum ca_event which)
+/* As Linux 7.1 and later for subflows of an even number, and as earlier ones for the others. */
+static void cwnd_event(struct socket *socket, enum tcp_ca_event which)
 {
-	if (registered.cwnd_event)
-		registered.cwnd_event((struct sock *)&socket->tp, which);
+	struct sock *sk = (struct sock *)&socket->tp;
+	bool has_own_hook = which == TX_START && native_index(sk) % 2 == 0;
+
+	if (has_own_hook && registered.cwnd_event_tx_start)
+		registered.cwnd_event_tx_start(sk);
+	if (!has_own_hook && registered.cwnd_event)
+		registered.cwnd_event(sk, which);
 }
 
 static void unlink_node(struct list_head *node)

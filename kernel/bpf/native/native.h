@@ -7,12 +7,19 @@
 #pragma once
 #include <stddef.h>
 
+#define KERNEL_VALUE(type, enumerator) enumerator
 #define READ(pointer, member) ((pointer)->member)
 #define READ_BITS(pointer, member) ((pointer)->member)
 #define CLEAR(variable) __builtin_memset(&(variable), 0, sizeof(variable))
 #define PROGRAM_HOOK(type, name, ...) static type name(__VA_ARGS__)
 #define CONG_CONTROL(name) static void name(struct sock *sk, u32 snd_una, int flag, const struct rate_sample *rs)
 #define PROGRAM_LICENSE struct license
+#define OPTIONAL_HOOK PROGRAM_HOOK
+#define PROGRAM_REGISTER_TX_START(object, prefix, ...)                                                                 \
+	static struct tcp_congestion_ops registered = {                                                                \
+		__VA_ARGS__, .cwnd_event = (void *)prefix##_cwnd_event,                                                \
+		.cwnd_event_tx_start = (void *)prefix##_cwnd_event_tx_start,                                           \
+	}
 #define PROGRAM_REGISTER(object) static struct tcp_congestion_ops registered
 
 /* Whether an increase is kept for a round trip; off, as the controllers compute theirs at each acknowledgement. */

@@ -4,6 +4,7 @@
 
 pub mod backup;
 pub mod churn;
+pub mod exercise;
 pub mod network;
 pub mod observe;
 pub mod remains;

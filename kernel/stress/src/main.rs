@@ -44,8 +44,12 @@ fn trial(names: &[&str]) -> Result<bool, String> {
     };
     let mut succeeded = true;
     for program in chosen {
-        let row =
-            stress::trial::run(program).map_or_else(|error| Err(error.replace('\n', " ")), |outcome| outcome.row());
+        let outcome = stress::trial::run(program);
+        if let Ok(outcome) = &outcome {
+            let calls = outcome.hooks.iter().map(|hook| format!(" {}={}", hook.name, hook.calls));
+            println!("hooks {}{}", program.kernel_name, calls.collect::<String>());
+        }
+        let row = outcome.map_or_else(|error| Err(error.replace('\n', " ")), |outcome| outcome.row());
         succeeded &= row.is_ok();
         println!("trial {}: {}", program.kernel_name, row.unwrap_or_else(|error| format!("FAILED: {error}")));
     }

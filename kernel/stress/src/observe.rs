@@ -6,6 +6,7 @@ use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use libbpf_rs::{MapType, ProgramType};
 use nix::libc;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -64,6 +65,39 @@ fn finding(record: &str) -> Option<String> {
     MARKS.iter().any(|mark| line.contains(mark)).then(|| line.to_owned())
 }
 
+/// While it lives, the kernel counts the calls of eBPF functions, and their time. There is one at a time on a machine.
+#[derive(Debug)]
+pub struct Stats {
+    /// The setting, locked.
+    setting: File,
+    before: String,
+}
+
+impl Stats {
+    const SETTING: &str = "/proc/sys/kernel/bpf_stats_enabled";
+
+    /// Begins to count, as soon as no other process does.
+    ///
+    /// # Errors
+    /// Without root, or on a kernel that does not count.
+    pub fn enable() -> Result<Self, String> {
+        let io_error = |error: std::io::Error| format!("{}: {error}", Self::SETTING);
+        let mut setting = OpenOptions::new().read(true).write(true).open(Self::SETTING).map_err(io_error)?;
+        setting.lock().map_err(io_error)?;
+        let mut before = String::new();
+        setting.read_to_string(&mut before).map_err(io_error)?;
+        std::fs::write(Self::SETTING, "1").map_err(io_error)?;
+        Ok(Self { setting, before })
+    }
+}
+
+impl Drop for Stats {
+    fn drop(&mut self) {
+        let _ = std::fs::write(Self::SETTING, &self.before);
+        let _ = self.setting.unlock();
+    }
+}
+
 /// What the kernel holds of programs: ids of their registrations and of their functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
@@ -76,8 +110,8 @@ impl Held {
     #[must_use]
     pub fn of(programs: &[&Program]) -> Self {
         let is_ours = |name: &str| programs.iter().any(|program| program.kernel_name == name);
-        let maps = MapInfoIter::default()
-            .filter(|info| info.ty == MapType::StructOps && is_ours(&info.name.to_string_lossy()));
+        let has_map = |name: &OsString| programs.iter().any(|program| program.has_map(name));
+        let maps = MapInfoIter::default().filter(|info| info.ty == MapType::StructOps && has_map(&info.name));
         let functions = ProgInfoIter::default().filter(|info| {
             info.ty == ProgramType::StructOps && owner(&info.name.to_string_lossy()).is_some_and(&is_ours)
         });
@@ -89,6 +123,12 @@ impl Held {
     pub fn without(&self, other: &Self) -> Self {
         let rest = |ids: &[u32], others: &[u32]| ids.iter().filter(|id| !others.contains(id)).copied().collect();
         Self { maps: rest(&self.maps, &other.maps), functions: rest(&self.functions, &other.functions) }
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn among(&self, other: &Self) -> Self {
+        self.without(&self.without(other))
     }
 
     /// Whether nothing is held.

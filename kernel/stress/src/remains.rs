@@ -62,7 +62,7 @@ pub fn run(programs: &[&'static Program], load: Load) -> Result<Remains, String>
         remains.findings.extend(finding.map(|finding| format!("{name}: {finding}")));
     }
     // Ids are not given twice: what is loaded since then has others.
-    let left = || held.without(&held.without(&Held::of(programs)));
+    let left = || held.among(&Held::of(programs));
     if !wait_until(|| left().is_empty()) {
         remains.findings.push(format!("the kernel still holds {:?}", left()));
     }

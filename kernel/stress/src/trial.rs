@@ -1,15 +1,17 @@
-//! One program from loading to unloading: does it load, carry, couple, and leave nothing behind?
+//! One program from loading to unloading: does it load, carry, couple, is each of its hooks called, and does it leave nothing
+//! behind?
 
+use crate::exercise;
 use crate::network::{Host, Network};
-use crate::observe::{Held, KernelLog, sockets};
+use crate::observe::{Held, KernelLog, Stats, sockets};
 use crate::traffic::{Connection, Kind, Sink};
-use kernel::Program;
+use kernel::{Hook, Loaded, Program};
 use std::time::{Duration, Instant};
 
 /// Bytes that a trial sends.
 const BYTES: u64 = 8_000_000;
 /// Payload of a full packet here, bytes.
-const PACKET: u64 = 1428;
+pub(crate) const PACKET: u64 = 1428;
 /// Slow-start threshold from the start, packets: so that all growth is congestion avoidance's.
 const SSTHRESH: u64 = 10;
 /// Programs whose two equal subflows grow by a quarter of Reno's; the limit is in the middle between 1/4 and 1.
@@ -27,6 +29,8 @@ pub struct Outcome {
     pub windows: Vec<u64>,
     /// The limit that [`Outcome::growth`] has to keep.
     pub greatest_growth: Option<f64>,
+    /// The program's hooks with their calls; each has to be called.
+    pub hooks: Vec<Hook>,
     /// Whether everything went when it was unloaded and the connection closed.
     pub unloaded: bool,
     /// Warnings of the kernel meanwhile.
@@ -53,6 +57,10 @@ impl Outcome {
         if let Some(line) = self.log.first() {
             return Err(format!("the kernel's log: {line}"));
         }
+        let silent: Vec<&str> = self.hooks.iter().filter(|hook| hook.calls == 0).map(|hook| hook.name).collect();
+        if self.hooks.is_empty() || !silent.is_empty() {
+            return Err(format!("of its {} hooks never called: {}", self.hooks.len(), silent.join(", ")));
+        }
         if let (Some(growth), Some(greatest)) = (self.growth(), self.greatest_growth)
             && growth > greatest
         {
@@ -63,35 +71,40 @@ impl Outcome {
     }
 }
 
-/// Loads a program, sends over two subflows of 20 ms each (where the kernel has netem), unloads it while it is in use, and
-/// closes.
+/// Loads a program, sends over two subflows of 20 ms each (where the kernel has netem), lets [these](exercise) lose packets,
+/// time out and fall idle, unloads it while it is in use, and closes.
 ///
 /// # Errors
 /// What failed first: loading, with the kernel's words, or the connection.
 pub fn run(program: &'static Program) -> Result<Outcome, String> {
     let mut log = KernelLog::from_now()?;
-    kernel::load(program).map_err(|error| error.to_string())?;
-    let carried = carry(program.kernel_name);
+    let _stats = Stats::enable()?;
+    let before = Held::of(&[program]); // of somebody else who has just unloaded it
+    let loaded = kernel::load(program).map_err(|error| error.to_string())?;
+    let held = Held::of(&[program]).without(&before);
+    let carried = carry(&loaded);
     let unloaded = kernel::unload(program).map_err(|error| error.to_string());
-    let (paths, connection, windows) = carried?;
+    let (paths, connection, windows, hooks) = carried?;
     unloaded?;
     drop((connection, paths));
-    let unloaded = wait_until(|| Held::of(&[program]).is_empty());
+    let unloaded = wait_until(|| held.among(&Held::of(&[program])).is_empty());
     let greatest_growth = QUARTER.contains(&program.name).then_some(GREATEST_GROWTH);
-    Ok(Outcome { carried: BYTES, windows, greatest_growth, unloaded, log: log.findings() })
+    Ok(Outcome { carried: BYTES, windows, greatest_growth, hooks, unloaded, log: log.findings() })
 }
 
-type Carried = (Paths, Connection, Vec<u64>);
+type Carried = (Paths, Connection, Vec<u64>, Vec<Hook>);
 
-/// A connection that has sent all, with the windows of its subflows; none where the kernel has no netem.
-fn carry(congestion: &str) -> Result<Carried, String> {
+/// A connection that has sent all, with the windows of its subflows (none where the kernel has no netem), and the hooks that
+/// were called after it lost packets, timed out and was idle.
+fn carry(loaded: &Loaded) -> Result<Carried, String> {
     let mut paths = Paths::new(2)?;
     let delay = |link| format!("qdisc add dev down{link} root netem delay 20ms limit 10000");
     let delayed = (0..2).all(|link| paths.network.tc(Host::Router, &delay(link)).is_ok());
-    let mut connection = paths.open(congestion)?;
+    let mut connection = paths.open(loaded.program.kernel_name)?;
     paths.send(&mut connection, BYTES)?;
     let windows = if delayed { windows(&paths.network)? } else { Vec::new() };
-    Ok((paths, connection, windows))
+    let hooks = exercise::run(&mut paths, &mut connection, loaded.id)?;
+    Ok((paths, connection, windows, hooks))
 }
 
 /// A network of several links, on which connections leave slow start at ten packets.
@@ -143,13 +156,19 @@ impl Paths {
         Ok(connection)
     }
 
+    /// Sends, and waits only until all is in the connection's buffer.
+    pub(crate) fn start_sending(&mut self, connection: &mut Connection, bytes: u64) {
+        let start = Instant::now();
+        self.sent += connection.send(bytes, &|| start.elapsed() > PATIENCE);
+    }
+
     /// Sends, and waits until all has arrived.
     ///
     /// # Errors
     /// If it does not arrive.
     pub fn send(&mut self, connection: &mut Connection, bytes: u64) -> Result<(), String> {
         let start = Instant::now();
-        self.sent += connection.send(bytes, &|| start.elapsed() > PATIENCE);
+        self.start_sending(connection, bytes);
         let arrived = wait_until(|| self.sink.bytes() == self.sent);
         match arrived && start.elapsed() < PATIENCE {
             true => Ok(()),

@@ -15,20 +15,28 @@ pub(super) struct Kernel {
     pub(super) modules: Option<PathBuf>,
 }
 
-/// Debian 12 has Linux 6.1, Debian 13 has 6.12.
-pub(super) const SUITES: [&str; 2] = ["bookworm", "trixie"];
+/// Debian 12 has Linux 6.1, Debian 13 has 6.12, and unstable a stable kernel of these weeks.
+pub(super) const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
 
 /// The small kernels, without drivers of hardware; the package depends on the present version.
 const PACKAGE: &str = "linux-image-cloud-amd64";
 
+/// Beginnings of the names of the packages with a kernel's files: newer ones have image and modules apart.
+const PARTS: [&str; 3] = ["linux-image-", "linux-binary-", "linux-modules-"];
+
 /// The kernel of a release, which is downloaded once; `cargo clean` or removing its folder has it downloaded anew.
 pub(super) fn fetch(suite: &str, folder: &Path) -> Result<Kernel, String> {
     let folder = folder.join(suite);
-    let package = || find(&folder, &|name| name.starts_with("linux-image-") && name.ends_with(".deb"));
-    if package().is_none() {
+    let package = |part: &str| find(&folder, &|name| name.starts_with(part) && name.ends_with(".deb"));
+    if package(PARTS[0]).is_none() {
         download(suite, &folder)?;
     }
-    unpack(&package().ok_or_else(|| format!("{suite}: apt downloaded no kernel"))?, &folder)
+    let image = package(PARTS[0]).ok_or_else(|| format!("{suite}: apt downloaded no kernel"))?;
+    let files = folder.join("files");
+    for package in PARTS.into_iter().filter_map(package) {
+        extract(&package, &files)?;
+    }
+    unpacked(image.file_stem().unwrap_or_default().to_string_lossy().into_owned(), &files)
 }
 
 fn download(suite: &str, folder: &Path) -> Result<(), String> {
@@ -39,10 +47,19 @@ fn download(suite: &str, folder: &Path) -> Result<(), String> {
     let source = format!("deb [arch=amd64 signed-by={keyring}] http://deb.debian.org/debian {suite} main\n");
     fs::write(folder.join("sources.list"), source).map_err(io_error)?;
     apt("apt-get", folder, &["--quiet", "update"])?;
-    let dependencies = apt("apt-cache", folder, &["depends", PACKAGE])?;
-    let version = dependencies.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    let version = version.ok_or_else(|| format!("{suite}: {PACKAGE} depends on no kernel:\n{dependencies}"))?;
-    apt("apt-get", folder, &["--quiet", "download", version]).map(drop)
+    let version = parts(folder, PACKAGE)?;
+    let version = version.first().ok_or_else(|| format!("{suite}: {PACKAGE} depends on no kernel"))?;
+    let mut words = vec!["--quiet", "download", version];
+    let rest = parts(folder, version)?;
+    words.extend(rest.iter().map(String::as_str));
+    apt("apt-get", folder, &words).map(drop)
+}
+
+/// The packages with a kernel's files that a package depends on.
+fn parts(folder: &Path, package: &str) -> Result<Vec<String>, String> {
+    let dependencies = apt("apt-cache", folder, &["depends", package])?;
+    let names = dependencies.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    Ok(names.filter(|name| PARTS.iter().any(|part| name.starts_with(part))).map(str::to_owned).collect())
 }
 
 /// Runs a program of apt with all its folders in `folder`.
@@ -76,11 +93,15 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Kernel, String> {
         Some(package) => {
             let files = folder.join(package);
             if !files.exists() {
-                output(Command::new("dpkg-deb").arg("--extract").arg(file).arg(&files))?;
+                extract(file, &files)?;
             }
             unpacked(package.to_owned(), &files)
         }
     }
+}
+
+fn extract(package: &Path, folder: &Path) -> Result<(), String> {
+    output(Command::new("dpkg-deb").arg("--extract").arg(package).arg(folder)).map(drop)
 }
 
 fn unpacked(name: String, files: &Path) -> Result<Kernel, String> {

@@ -17,6 +17,8 @@ pub(super) struct Report {
     pub(super) release: String,
     /// What `ropewalk-stress` said of each program; of a soak its last line.
     pub(super) rows: Vec<String>,
+    /// Of each program its hooks with the calls: `rw_lia ssthresh=3 ...`.
+    pub(super) hooks: Vec<String>,
     /// Whether it ended, and well: a machine that panics does not end.
     pub(super) succeeded: bool,
 }
@@ -59,6 +61,8 @@ impl Report {
             self.succeeded = status == "0";
         } else if let Some(row) = line.strip_prefix("trial ") {
             self.rows.push(row.to_owned());
+        } else if let Some(hooks) = line.strip_prefix("hooks ") {
+            self.hooks.push(hooks.to_owned());
         } else if line.starts_with("soak ") {
             self.rows = vec![line.to_owned()];
         }

@@ -2,6 +2,7 @@
 //! without hardware support (QEMU's TCG), which work wherever QEMU does.
 
 mod debian;
+mod hooks;
 mod initramfs;
 mod machine;
 
@@ -25,7 +26,7 @@ const PACKAGES: &[Package] = &[
 /// The command line.
 #[derive(Debug, Default, PartialEq)]
 struct Options {
-    /// `--kernel`: a Debian package or a kernel image; none for Debian's 6.1 and 6.12.
+    /// `--kernel`: a Debian package or a kernel image; none for Debian's 6.1, 6.12 and newest.
     kernels: Vec<PathBuf>,
     /// `--soak`: minutes of everything at once instead of the trial.
     soak_minutes: Option<u64>,
@@ -69,16 +70,17 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let kernels = kernels(&options, &folder)?;
     let words = options.words();
-    let mut table = String::new();
+    let (mut table, mut calls) = (String::new(), Vec::new());
     let mut failed = false;
     for kernel in &kernels {
         let report = machine::run(kernel, &initramfs::write(kernel, &folder)?, &folder, &words)?;
         failed |= !report.succeeded;
+        calls.extend(report.hooks.iter().map(|line| (report.release.clone(), line.clone())));
         for row in report.rows {
             let _ = writeln!(table, "{:24} {row}", report.release);
         }
     }
-    shell::print(&format!("\n{table}"))?;
+    shell::print(&format!("\n{}\n{table}", hooks::table(&calls)))?;
     if failed { Err("not all went well; the kernels' logs are in target/kernel/matrix".to_owned()) } else { Ok(()) }
 }
 

@@ -1,0 +1,45 @@
+//! What calls the hooks of a program: a queue that overflows, a timeout that the path's delay causes, and an idle pause.
+//!
+//! The links are shaped by `tbf` only, which every kernel of the matrix has.
+
+use crate::network::{Host, Network};
+use crate::observe::counter;
+use crate::traffic::Connection;
+use crate::trial::{PACKET, Paths, wait_until};
+use kernel::Hook;
+
+/// A short queue that slow start overflows.
+const LOSING: &str = "tbf rate 20mbit burst 20kb limit 30kb";
+/// A long queue, so slow that a packet's acknowledgement comes after Linux's least timeout of 200 ms.
+const SLOW: &str = "tbf rate 20kbit burst 2kb limit 1mb";
+/// Counters of `/proc/net/netstat` that grow when a reduction turns out to have been unnecessary.
+const UNDONE: [&str; 4] = ["TCPLossUndo", "TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo"];
+
+/// Lets a connection lose packets, time out, find the timeout unnecessary, and fall idle, until each of these hooks was
+/// called at least once; they are those of the registration `id`, and returned.
+///
+/// # Errors
+/// What a command said, or what did not come about.
+pub fn run(paths: &mut Paths, connection: &mut Connection, id: u32) -> Result<Vec<Hook>, String> {
+    shape(&paths.network, "replace", LOSING)?;
+    paths.send(connection, 2_000_000)?;
+    let before = undone(&paths.network)?;
+    shape(&paths.network, "replace", SLOW)?;
+    paths.start_sending(connection, 40 * PACKET);
+    if !wait_until(|| undone(&paths.network).is_ok_and(|undone| undone > before)) {
+        return Err("no timeout was found unnecessary".to_owned());
+    }
+    shape(&paths.network, "change", LOSING)?;
+    paths.send(connection, PACKET)?;
+    wait_until(|| paths.send(connection, PACKET).is_err() || kernel::hooks(id).iter().all(|hook| hook.calls > 0));
+    Ok(kernel::hooks(id))
+}
+
+fn shape(network: &Network, verb: &str, qdisc: &str) -> Result<(), String> {
+    (0..network.links())
+        .try_for_each(|link| network.tc(Host::Router, &format!("qdisc {verb} dev down{link} root {qdisc}")).map(drop))
+}
+
+fn undone(network: &Network) -> Result<u64, String> {
+    UNDONE.iter().map(|name| counter(network, Host::Client, "TcpExt", name)).sum()
+}
