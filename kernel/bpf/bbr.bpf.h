@@ -718,4 +718,4 @@ static inline void bbr_control(struct sock *sk, struct bbr *bbr, const struct ra
 	.init = (void *)prefix##_init, .ssthresh = (void *)prefix##_ssthresh, .undo_cwnd = (void *)prefix##_undo_cwnd, \
 	.set_state = (void *)prefix##_set_state,                                                                       \
 	.cong_control = (void *)prefix##_cong_control, .min_tso_segs = (void *)prefix##_min_tso_segs,                  \
-	.sndbuf_expand = (void *)prefix##_sndbuf_expand, .flags = NON_RESTRICTED
+	.sndbuf_expand = (void *)prefix##_sndbuf_expand

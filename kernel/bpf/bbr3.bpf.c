@@ -721,8 +721,7 @@ PROGRAM_REGISTER_TX_START(rw_bbr3, bbr3,
 	.ssthresh = (void *)bbr3_ssthresh,
 	.undo_cwnd = (void *)bbr3_undo_cwnd,
 	.set_state = (void *)bbr3_set_state,
-	.sndbuf_expand = (void *)bbr3_sndbuf_expand,
-	.flags = NON_RESTRICTED
+	.sndbuf_expand = (void *)bbr3_sndbuf_expand
 );
 
 LICENSE;

@@ -137,7 +137,6 @@ REGISTER(rw_bic) = {
 	.cong_avoid = (void *)bic_cong_avoid,
 	.ssthresh = (void *)bic_ssthresh,
 	.undo_cwnd = (void *)bic_undo_cwnd,
-	.flags = NON_RESTRICTED,
 	.name = "rw_bic",
 };
 

@@ -83,6 +83,6 @@ CONG_CONTROL(coupled_bbr_cong_control)
 
 BBR_HOOKS(coupled_bbr)
 
-PROGRAM_REGISTER_TX_START(rw_coupled_bbr, coupled_bbr, BBR_HOOKS_OF(coupled_bbr));
+PROGRAM_REGISTER_TX_START(rw_coupled_bbr, coupled_bbr, BBR_HOOKS_OF(coupled_bbr), .flags = NON_RESTRICTED);
 
 LICENSE;

@@ -7,7 +7,8 @@
  * - A mark: to w (1 - alpha / 2), once a window. Loss: half, as Reno. Increase, slow start and undo are Reno's.
  * - As a receiver it echoes each packet's mark (RFC 8257, section 3.2): where CE changes, the acknowledgement that is
  *   being delayed goes out with the mark of the packets before, and the next one is not delayed.
- * Both ends need it; it negotiates ECN by itself. Where the peer refuses ECN it is Reno.
+ * Both ends need it; it negotiates ECN by itself. Where the peer refuses ECN the connection becomes Linux's Reno, as its
+ *   packets would otherwise claim to be ECN-capable while nobody answers a mark (RFC 3168, section 6.1.1).
  *
  * Source: RFC 8257.
  * Deviation from the RFC, Linux's: marks are counted in packets, not bytes. A loss while a mark reduces the window halves
@@ -42,7 +43,12 @@ HOOK(void, dctcp_init, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct dctcp *state = private(sk);
+	char reno[] = "reno";
 
+	/* Linux also takes ECT from the socket's packets then. */
+	if (!(tp->ecn_flags & (ECN_OK | ECN_MODE_ACCECN)) &&
+	    !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno)))
+		return;
 	state->alpha = MAX_ALPHA;
 	state->round_end = tp->snd_una;
 	state->delivered = tp->delivered;
@@ -129,7 +135,7 @@ REGISTER(rw_dctcp) = {
 	.cong_avoid = (void *)dctcp_cong_avoid,
 	.ssthresh = (void *)dctcp_ssthresh,
 	.undo_cwnd = (void *)dctcp_undo_cwnd,
-	.flags = NON_RESTRICTED | NEEDS_ECN,
+	.flags = NEEDS_ECN,
 	.name = "rw_dctcp",
 };
 

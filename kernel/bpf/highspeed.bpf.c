@@ -88,7 +88,6 @@ REGISTER(rw_highspeed) = {
 	.cong_avoid = (void *)highspeed_cong_avoid,
 	.ssthresh = (void *)highspeed_ssthresh,
 	.undo_cwnd = (void *)highspeed_undo_cwnd,
-	.flags = NON_RESTRICTED,
 	.name = "rw_highspeed",
 };
 

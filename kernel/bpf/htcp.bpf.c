@@ -206,7 +206,6 @@ REGISTER(rw_htcp) = {
 	.cong_avoid = (void *)htcp_cong_avoid,
 	.ssthresh = (void *)htcp_ssthresh,
 	.undo_cwnd = (void *)htcp_undo_cwnd,
-	.flags = NON_RESTRICTED,
 	.name = "rw_htcp",
 };
 

@@ -113,7 +113,6 @@ REGISTER(rw_hybla) = {
 	.cong_avoid = (void *)hybla_cong_avoid,
 	.ssthresh = (void *)hybla_ssthresh,
 	.undo_cwnd = (void *)hybla_undo_cwnd,
-	.flags = NON_RESTRICTED,
 	.name = "rw_hybla",
 };
 

@@ -179,7 +179,6 @@ REGISTER(rw_illinois) = {
 	.cong_avoid = (void *)illinois_cong_avoid,
 	.ssthresh = (void *)illinois_ssthresh,
 	.undo_cwnd = (void *)illinois_undo_cwnd,
-	.flags = NON_RESTRICTED,
 	.name = "rw_illinois",
 };
 

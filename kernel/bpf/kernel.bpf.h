@@ -44,8 +44,13 @@ enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED };
 
 /* The kernel has no names for these in its BTF. */
 enum { TCP_ESTABLISHED = 1 };
-enum { NON_RESTRICTED = 1, NEEDS_ECN = 2 };                                /* TCP_CONG_* */
-enum { ECN_DEMAND_CWR = 4 };                                               /* TCP_ECN_* */
+/*
+ * TCP_CONG_*. NON_RESTRICTED: processes without CAP_NET_ADMIN may choose it. Programs have it that couple, or that grow at
+ * most as Reno or CUBIC do and reduce as they do.
+ */
+enum { NON_RESTRICTED = 1, NEEDS_ECN = 2 };
+enum { ECN_OK = 1, ECN_DEMAND_CWR = 4, ECN_MODE_ACCECN = 16 };             /* TCP_ECN_*; the last since Linux 6.18 */
+enum { SOL_TCP = 6, TCP_CONGESTION = 13 };
 enum { INFINITE_SSTHRESH = 0x7fffffff };
 enum { LINUX_6_10 = 6 << 16 | 10 << 8 };                                  /* of LINUX_KERNEL_VERSION */
 enum { USEC_PER_SEC = 1000000, USEC_PER_MSEC = 1000 };
@@ -158,8 +163,10 @@ struct rate_sample {
 	bool is_ack_delayed;
 };
 
-/* The members that every kernel has. */
+/* The members that every kernel has. The loader changes the first: see load_for_everybody. */
 #define CONGESTION_OPS                                                                                                 \
+	u32 flags;                                                                                                     \
+	char name[16];                                                                                                 \
 	u32 (*ssthresh)(struct sock *sk);                                                                              \
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);                                                       \
 	void (*set_state)(struct sock *sk, u8 new_state);                                                              \
@@ -171,9 +178,7 @@ struct rate_sample {
 	void (*init)(struct sock *sk);                                                                                 \
 	void (*release)(struct sock *sk);                                                                              \
 	u32 (*min_tso_segs)(struct sock *sk);                                                                          \
-	u32 (*sndbuf_expand)(struct sock *sk);                                                                         \
-	u32 flags;                                                                                                     \
-	char name[16];
+	u32 (*sndbuf_expand)(struct sock *sk);
 
 struct tcp_congestion_ops {
 	CONGESTION_OPS

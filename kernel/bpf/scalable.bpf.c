@@ -43,7 +43,6 @@ REGISTER(rw_scalable) = {
 	.cong_avoid = (void *)scalable_cong_avoid,
 	.ssthresh = (void *)scalable_ssthresh,
 	.undo_cwnd = (void *)scalable_undo_cwnd,
-	.flags = NON_RESTRICTED,
 	.name = "rw_scalable",
 };
 

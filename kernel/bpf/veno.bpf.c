@@ -125,8 +125,7 @@ PROGRAM_REGISTER_TX_START(rw_veno, veno,
 	.set_state = (void *)veno_set_state,
 	.cong_avoid = (void *)veno_cong_avoid,
 	.ssthresh = (void *)veno_ssthresh,
-	.undo_cwnd = (void *)veno_undo_cwnd,
-	.flags = NON_RESTRICTED
+	.undo_cwnd = (void *)veno_undo_cwnd
 );
 
 LICENSE;

@@ -155,7 +155,6 @@ REGISTER(rw_westwood) = {
 	.cong_avoid = (void *)westwood_cong_avoid,
 	.ssthresh = (void *)westwood_ssthresh,
 	.undo_cwnd = (void *)westwood_undo_cwnd,
-	.flags = NON_RESTRICTED,
 	.name = "rw_westwood",
 };
 

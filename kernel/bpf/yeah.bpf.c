@@ -143,8 +143,7 @@ PROGRAM_REGISTER_TX_START(rw_yeah, yeah,
 	.set_state = (void *)yeah_set_state,
 	.cong_avoid = (void *)yeah_cong_avoid,
 	.ssthresh = (void *)yeah_ssthresh,
-	.undo_cwnd = (void *)yeah_undo_cwnd,
-	.flags = NON_RESTRICTED
+	.undo_cwnd = (void *)yeah_undo_cwnd
 );
 
 LICENSE;

@@ -11,6 +11,9 @@ pub struct Program {
     pub kernel_name: &'static str,
     /// Whether it couples the subflows of an MPTCP connection.
     pub coupled: bool,
+    /// Whether only processes with CAP_NET_ADMIN may choose it, as Linux restricts what may be more aggressive than Reno
+    /// and CUBIC; [`Audience::Everybody`](crate::Audience::Everybody) opens it. Coupled programs are open.
+    pub restricted: bool,
     /// The ELF object, built by clang.
     pub(crate) object: &'static [u8],
 }
@@ -26,11 +29,12 @@ impl Program {
 
 /// A program whose object is `bpf/objects/FILE.o`.
 macro_rules! programs {
-    ($($name:literal, $kernel_name:literal, $coupled:literal;)*) => {
+    ($($name:literal, $kernel_name:literal, $coupled:literal, $restricted:literal;)*) => {
         &[$(Program {
             name: $name,
             kernel_name: concat!("rw_", $kernel_name),
             coupled: $coupled,
+            restricted: $restricted,
             object: include_bytes!(concat!("../bpf/objects/", $kernel_name, ".o")),
         }),*]
     };
@@ -38,29 +42,29 @@ macro_rules! programs {
 
 /// All programs, coupled ones first.
 pub const PROGRAMS: &[Program] = programs! {
-    "lia", "lia", true;
-    "olia", "olia", true;
-    "balia", "balia", true;
-    "wvegas", "wvegas", true;
-    "coupled-bbr", "coupled_bbr", true;
-    "lia-bbr", "lia_bbr", true;
-    "olia-bbr", "olia_bbr", true;
-    "balia-bbr", "balia_bbr", true;
-    "wvegas-bbr", "wvegas_bbr", true;
-    "bbr", "bbr", false;
-    "bbr3", "bbr3", false;
-    "bic", "bic", false;
-    "dctcp", "dctcp", false;
-    "highspeed", "highspeed", false;
-    "htcp", "htcp", false;
-    "hybla", "hybla", false;
-    "illinois", "illinois", false;
-    "lp", "lp", false;
-    "scalable", "scalable", false;
-    "vegas", "vegas", false;
-    "veno", "veno", false;
-    "westwood", "westwood", false;
-    "yeah", "yeah", false;
+    "lia", "lia", true, false;
+    "olia", "olia", true, false;
+    "balia", "balia", true, false;
+    "wvegas", "wvegas", true, false;
+    "coupled-bbr", "coupled_bbr", true, false;
+    "lia-bbr", "lia_bbr", true, false;
+    "olia-bbr", "olia_bbr", true, false;
+    "balia-bbr", "balia_bbr", true, false;
+    "wvegas-bbr", "wvegas_bbr", true, false;
+    "bbr", "bbr", false, true;
+    "bbr3", "bbr3", false, true;
+    "bic", "bic", false, true;
+    "dctcp", "dctcp", false, true;
+    "highspeed", "highspeed", false, true;
+    "htcp", "htcp", false, true;
+    "hybla", "hybla", false, true;
+    "illinois", "illinois", false, true;
+    "lp", "lp", false, false;
+    "scalable", "scalable", false, true;
+    "vegas", "vegas", false, false;
+    "veno", "veno", false, true;
+    "westwood", "westwood", false, true;
+    "yeah", "yeah", false, true;
 };
 
 /// The program with this name, as the registry or the kernel has it.

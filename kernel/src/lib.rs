@@ -15,4 +15,4 @@ pub use catalogue::{PROGRAMS, Program, program};
 pub use check::{Condition, OLDEST, check, leaves_programs_out};
 pub use group::{Attached, attach};
 pub use hooks::{Hook, hooks};
-pub use loader::{Error, Loaded, load, loaded, registered, unload};
+pub use loader::{Audience, Error, Loaded, load, load_for, loaded, registered, unload};

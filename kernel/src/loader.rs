@@ -107,13 +107,31 @@ fn find(program: &Program) -> Option<Loaded> {
     loaded().into_iter().find(|loaded| loaded.program.kernel_name == program.kernel_name)
 }
 
-/// Loads a program. It stays when this process ends.
+/// Who may choose a program that is loaded, by the socket option or as a namespace's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// Of a [restricted](Program::restricted) program those with CAP_NET_ADMIN, and the first namespace as its default.
+    #[default]
+    AsCatalogued,
+    /// Every process, in every namespace.
+    Everybody,
+}
+
+/// `TCP_CONG_NON_RESTRICTED`, in the flags that a registration's value in the object opens with (`kernel.bpf.h`).
+const NON_RESTRICTED: u8 = 1;
+
+/// Loads a program for those that the catalogue says. It stays when this process ends.
 pub fn load(program: &'static Program) -> Result<Loaded, Error> {
+    load_for(program, Audience::AsCatalogued)
+}
+
+/// As [`load`], for others.
+pub fn load_for(program: &'static Program, audience: Audience) -> Result<Loaded, Error> {
     let name = program.kernel_name;
     if registered().contains(name) {
         return Err(Error::AlreadyLoaded(name));
     }
-    match with_messages(|| register(program)) {
+    match with_messages(|| register(program, audience)) {
         Ok(id) => Ok(Loaded { program, id }),
         // Somebody else was faster.
         Err(_) if registered().contains(name) => Err(Error::AlreadyLoaded(name)),
@@ -122,8 +140,8 @@ pub fn load(program: &'static Program) -> Result<Loaded, Error> {
 }
 
 /// Registers the program and returns the id of its `struct_ops` map.
-fn register(program: &'static Program) -> libbpf_rs::Result<u32> {
-    let mut object = open(program)?.load()?;
+fn register(program: &'static Program, audience: Audience) -> libbpf_rs::Result<u32> {
+    let mut object = open(program, audience)?.load()?;
     let mut id = 0;
     for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps && map.autocreate()) {
         id = map.info()?.info.id;
@@ -134,13 +152,18 @@ fn register(program: &'static Program) -> libbpf_rs::Result<u32> {
 }
 
 /// Opens a program's object, with that of its registrations which suits the running kernel.
-fn open(program: &Program) -> libbpf_rs::Result<OpenObject> {
+fn open(program: &Program, audience: Audience) -> libbpf_rs::Result<OpenObject> {
     let mut object = ObjectBuilder::default().open_memory(program.object)?;
     let is_second = |name: &OsStr| name.as_encoded_bytes().ends_with(b"_");
     let takes_second = hooks::kernel_has(hooks::TX_START) && object.maps().any(|map| is_second(map.name()));
     for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
         let is_chosen = is_second(map.name()) == takes_second;
         map.set_autocreate(is_chosen)?;
+        if let Some(flags) = map.initial_value_mut().and_then(|value| value.first_mut())
+            && audience == Audience::Everybody
+        {
+            *flags |= NON_RESTRICTED;
+        }
     }
     Ok(object)
 }
@@ -177,4 +200,27 @@ pub(crate) fn with_messages<T>(call: impl FnOnce() -> libbpf_rs::Result<T>) -> R
     let result = call();
     set_print(previous);
     result.map_err(|error| (error, mem::take(&mut *messages())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flags of an object's registrations.
+    fn flags(program: &Program, audience: Audience) -> Vec<u8> {
+        let mut object = open(program, audience).unwrap();
+        let mut registrations: Vec<_> = object.maps_mut().filter(|map| map.map_type() == MapType::StructOps).collect();
+        registrations.iter_mut().map(|map| map.initial_value_mut().unwrap()[0]).collect()
+    }
+
+    #[test]
+    fn an_object_is_restricted_as_the_catalogue_says_and_open_for_everybody() {
+        for program in PROGRAMS {
+            let is_open = |flags: Vec<u8>| !flags.is_empty() && flags.iter().all(|flags| flags & NON_RESTRICTED != 0);
+            let is_closed = |flags: Vec<u8>| !flags.is_empty() && flags.iter().all(|flags| flags & NON_RESTRICTED == 0);
+            let declared = flags(program, Audience::AsCatalogued);
+            assert!(if program.restricted { is_closed(declared) } else { is_open(declared) }, "{}", program.name);
+            assert!(is_open(flags(program, Audience::Everybody)), "{}", program.name);
+        }
+    }
 }

@@ -12,7 +12,7 @@ pub(crate) use alone::{alone, is_called_alone};
 use crate::{Failure, output};
 use clap::{Args, Subcommand};
 use control::registry;
-use kernel::{Error, PROGRAMS, Program};
+use kernel::{Audience, Error, PROGRAMS, Program};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fs;
@@ -25,7 +25,13 @@ const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 #[derive(Debug, Subcommand)]
 pub(crate) enum KernelVerb {
     /// Load programs: each is then a congestion control of this kernel, until it is unloaded or the machine restarts
-    Load(Choice),
+    Load {
+        #[command(flatten)]
+        choice: Choice,
+        /// Let every process choose them, also those that may be more aggressive than Reno and CUBIC
+        #[arg(long)]
+        for_everybody: bool,
+    },
     /// Unload programs: connections that use one keep it until they end
     Unload(Choice),
     /// Show which programs there are, and which are loaded
@@ -85,8 +91,9 @@ pub(crate) struct Choice {
 /// Does what the command line says.
 pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
     match verb {
-        KernelVerb::Load(choice) => each(choice, false, |program| {
-            let loaded = kernel::load(program)?;
+        KernelVerb::Load { choice, for_everybody } => each(choice, false, |program| {
+            let audience = if *for_everybody { Audience::Everybody } else { Audience::AsCatalogued };
+            let loaded = kernel::load_for(program, audience)?;
             Ok(format!("{} is loaded, id {}\n", program.kernel_name, loaded.id))
         }),
         KernelVerb::Unload(choice) => each(choice, true, |program| {
@@ -153,6 +160,8 @@ struct Entry {
     kernel_name: &'static str,
     title: String,
     coupled: bool,
+    /// Whether only processes with CAP_NET_ADMIN may choose it.
+    restricted: bool,
     loaded: bool,
     /// Whether the kernel has this algorithm of its own.
     in_kernel: bool,
@@ -160,20 +169,21 @@ struct Entry {
 
 impl Entry {
     fn new(program: &Program, registered: &HashSet<String>) -> Self {
-        let Program { name, kernel_name, coupled, .. } = *program;
+        let Program { name, kernel_name, coupled, restricted, .. } = *program;
         let title = match (registry::find(name), name.strip_suffix("-bbr").and_then(registry::find)) {
             (Some(entry), _) => entry.title.to_owned(),
             (None, Some(coupling)) => format!("{} over BBR v1: {}", coupling.name, coupling.title),
             (None, None) => String::new(),
         };
         let (loaded, in_kernel) = (registered.contains(kernel_name), registered.contains(name));
-        Self { name, kernel_name, title, coupled, loaded, in_kernel }
+        Self { name, kernel_name, title, coupled, restricted, loaded, in_kernel }
     }
 
     fn text(&self) -> String {
         let state = if self.loaded { "loaded" } else { "" };
         let own = if self.in_kernel { " (this kernel has its own)" } else { "" };
-        format!("  {:14} {state:7} {}{own}\n", self.kernel_name, self.title)
+        let restricted = if self.restricted { " (restricted)" } else { "" };
+        format!("  {:14} {state:7} {}{restricted}{own}\n", self.kernel_name, self.title)
     }
 }
 

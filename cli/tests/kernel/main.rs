@@ -1,6 +1,7 @@
 //! `ropewalk kernel` on the running kernel. Names of programs are the kernel's, not this process's: the tests take
 //! turns with each other and with the lab's runs, and leave alone what somebody else has loaded.
 
+mod access;
 mod alone;
 mod metrics;
 #[path = "../program/mod.rs"]
@@ -157,19 +158,6 @@ fn of_loaders_at_once_one_loads_and_the_others_say_that_it_is_loaded() {
     for output in refused {
         assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: {name} is already loaded\n"));
     }
-}
-
-/// Linux leaks a reference, so that the program stays for ever, where a namespace's default is refused; it is refused
-/// for a program that is restricted.
-#[test]
-fn any_namespace_may_choose_a_program() {
-    let Some(_turn) = turn() else { return };
-    let free = free();
-    assert_eq!(with("load", &free).code, Some(0));
-    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap();
-    assert_eq!(with("unload", &free).code, Some(0));
-    let allowed: Vec<&str> = allowed.split_whitespace().collect();
-    assert!(free.iter().all(|name| allowed.contains(name)), "{allowed:?}");
 }
 
 /// The program where every user may run it.

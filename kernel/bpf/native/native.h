@@ -57,6 +57,13 @@ static inline u32 bpf_get_prandom_u32(void)
 	return native_random[native_drawn++ % 2];
 }
 
+/* No other algorithm is there. */
+static inline long bpf_setsockopt(void *sk, int level, int name, void *value, int length)
+{
+	(void)sk, (void)level, (void)name, (void)value, (void)length;
+	return -1;
+}
+
 static inline long bpf_tcp_send_ack(void *tp, u32 rcv_nxt)
 {
 	(void)tp;

@@ -16,6 +16,8 @@ pub(crate) const PACKET: u64 = 1428;
 const SSTHRESH: u64 = 10;
 /// Programs whose two equal subflows grow by a quarter of Reno's; the limit is in the middle between 1/4 and 1.
 const QUARTER: [&str; 3] = ["lia", "olia", "balia"];
+/// The program that is Reno where no ECN was negotiated.
+const NEEDS_ECN: &str = "dctcp";
 const GREATEST_GROWTH: f64 = 0.5;
 /// After this time a condition has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -100,11 +102,22 @@ fn carry(loaded: &Loaded) -> Result<Carried, String> {
     let mut paths = Paths::new(2)?;
     let delay = |link| format!("qdisc add dev down{link} root netem delay 20ms limit 10000");
     let delayed = (0..2).all(|link| paths.network.tc(Host::Router, &delay(link)).is_ok());
-    let mut connection = paths.open(loaded.program.kernel_name)?;
+    let mut connection = open(&mut paths, loaded.program)?;
     paths.send(&mut connection, BYTES)?;
     let windows = if delayed { windows(&paths.network)? } else { Vec::new() };
     let hooks = exercise::run(&mut paths, &mut connection, loaded.id)?;
     Ok((paths, connection, windows, hooks))
+}
+
+/// A connection with the program. One that needs ECN takes over from Reno: its own SYN claims to be ECN-capable, which a
+/// listener with another algorithm answers by refusing ECN, and then the program becomes Reno.
+fn open(paths: &mut Paths, program: &Program) -> Result<Connection, String> {
+    if program.name != NEEDS_ECN {
+        return paths.open(program.kernel_name);
+    }
+    let connection = paths.open("reno")?;
+    connection.switch(program.kernel_name)?;
+    Ok(connection)
 }
 
 /// A network of several links, on which connections leave slow start at ten packets.
@@ -128,6 +141,7 @@ impl Paths {
             let route = format!("route replace default via 10.77.{link}.2 dev up{link} table {}", 100 + link);
             network.ip(Host::Client, &format!("{route} ssthresh lock {SSTHRESH} initcwnd {SSTHRESH}"))?;
         }
+        network.write(Host::Client, "net/ipv4/tcp_ecn", "1")?;
         // A route's threshold counts only with this setting, and for an address that a connection has had before.
         network.write(Host::Client, "net/ipv4/tcp_no_ssthresh_metrics_save", "0")?;
         for link in 0..links {

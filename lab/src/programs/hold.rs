@@ -78,7 +78,9 @@ impl Held {
     /// Loads the program if it is not loaded, and writes down that a lab did.
     fn load(&self) -> Result<(), String> {
         if !kernel::registered().contains(self.program.kernel_name) {
-            let loaded = kernel::load(self.program).map_err(|error| error.to_string())?;
+            // The hosts of a run are namespaces, of which a restricted program could not become the default.
+            let loaded =
+                kernel::load_for(self.program, kernel::Audience::Everybody).map_err(|error| error.to_string())?;
             self.write(&loaded.id.to_string()).map_err(|error| format!("{FOLDER}: {error}"))?;
         }
         Ok(())
