@@ -1,5 +1,7 @@
 //! What the running kernel and this process lack to load programs, and the remedies.
 
+use crate::catalogue::program;
+use crate::loader::try_load;
 use std::path::Path;
 use std::{env, fs};
 
@@ -16,6 +18,7 @@ const OWNED_BY_INIT: &[u8] = b"\0init_owned\0";
 const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 const CAP_SYS_ADMIN: u32 = 21;
 const CAPABILITIES_ROW: &str = "capabilities";
+const COMPILER: &str = "BPF JIT";
 /// The first user namespace, whose number is Linux's `PROC_USER_INIT_INO`: capabilities of others load no programs.
 const USER_NAMESPACE: &str = "user:[4026531837]";
 /// Programs that are useful with the algorithms, and Debian's packages with them.
@@ -47,9 +50,39 @@ impl Condition {
     }
 }
 
-/// Examines the running kernel and the capabilities of this process.
+/// The program that the attempt loads: the smallest.
+const ATTEMPT: &str = "scalable";
+
+/// Examines the running kernel and the capabilities of this process, and tries to load a small program, without registering
+/// it. What that answers counts more than what files say.
 #[must_use]
 pub fn check() -> Vec<Condition> {
+    let mut conditions = conditions();
+    let outcome = program(ATTEMPT).ok_or_else(String::new).and_then(try_load);
+    judge(&mut conditions, outcome);
+    conditions
+}
+
+/// Adds the attempt. After a success only a JIT compiler that is off hinders; after a failure the attempt is what hinders where
+/// nothing else explains it.
+fn judge(conditions: &mut Vec<Condition>, outcome: Result<(), String>) {
+    let attempt = match outcome {
+        Ok(()) => {
+            conditions.iter_mut().for_each(|condition| condition.required = condition.name == COMPILER);
+            condition("attempt", true, "the kernel takes a program", None)
+        }
+        Err(reason) => {
+            let is_explained = conditions.iter().any(Condition::is_obstacle);
+            let remedy =
+                if is_explained { "what hinders, above" } else { "report this line, and the kernel's version" };
+            condition("attempt", !is_explained, reason, Some(remedy))
+        }
+    };
+    conditions.push(attempt);
+}
+
+/// What files say, without the attempt.
+pub(crate) fn conditions() -> Vec<Condition> {
     let read = |file: &str| fs::read_to_string(file).map(|text| text.trim().to_owned());
     vec![
         version(&read("/proc/sys/kernel/osrelease").unwrap_or_default()),
@@ -109,10 +142,11 @@ fn left_out(leaves_out: bool) -> Condition {
 /// `hidden`: the setting is there, but only root may read it.
 fn compiler(setting: Option<&str>, hidden: bool) -> Condition {
     match setting {
-        Some("0") => condition("BPF JIT", true, "off", Some("sysctl net.core.bpf_jit_enable=1")),
-        Some(_) => condition("BPF JIT", true, "on", None),
-        None if hidden => condition("BPF JIT", true, "only root can tell", None),
-        None => condition("BPF JIT", true, "none", Some("a kernel with CONFIG_BPF_JIT=y")),
+        Some("0") => condition(COMPILER, true, "off", Some("sysctl net.core.bpf_jit_enable=1")),
+        Some(_) => condition(COMPILER, true, "on", None),
+        None if hidden => condition(COMPILER, true, "only root can tell", None),
+        // The setting is in the first network namespace only, and a process cannot tell whether its own is the first.
+        None => condition(COMPILER, true, "unknown: only the first network namespace shows it", None),
     }
 }
 
@@ -189,9 +223,22 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_only_root_may_read_is_no_obstacle() {
-        assert!(is_met(&compiler(None, true)) && compiler(None, false).is_obstacle());
+    fn a_setting_that_cannot_be_read_is_no_obstacle() {
+        assert!(is_met(&compiler(None, true)) && is_met(&compiler(None, false)));
         assert!(is_met(&compiler(Some("1"), true)) && compiler(Some("0"), true).is_obstacle());
+    }
+
+    #[test]
+    fn the_attempt_counts_more_than_what_files_say() {
+        let after = |mut conditions: Vec<Condition>, outcome| {
+            judge(&mut conditions, outcome);
+            conditions.into_iter().filter(Condition::is_obstacle).map(|condition| condition.name).collect::<Vec<_>>()
+        };
+        let refused = || Err("Operation not permitted".to_owned());
+        assert_eq!(after(vec![version("5.15.0")], Ok(())), [""; 0]);
+        assert_eq!(after(vec![compiler(Some("0"), false)], Ok(())), ["BPF JIT"]);
+        assert_eq!(after(vec![version("6.18.0")], refused()), ["attempt"]);
+        assert_eq!(after(vec![version("5.15.0")], refused()), ["kernel"]);
     }
 
     #[test]

@@ -7,12 +7,14 @@
 
 mod catalogue;
 mod check;
+mod generation;
 mod group;
 mod hooks;
 mod loader;
 
 pub use catalogue::{PROGRAMS, Program, program};
 pub use check::{Condition, OLDEST, check, leaves_programs_out};
+pub use generation::{Loaded, kept, loaded};
 pub use group::{Attached, attach};
 pub use hooks::{Hook, hooks};
-pub use loader::{Audience, Error, Loaded, load, load_for, loaded, registered, unload};
+pub use loader::{Audience, Error, load, load_for, registered, replace, unload};

@@ -1,10 +1,10 @@
 //! Programs into the kernel and out of it.
 
-use crate::catalogue::{PROGRAMS, Program};
-use crate::check::{Condition, check};
+use crate::catalogue::Program;
+use crate::check::{Condition, conditions};
+use crate::generation::{Loaded, loaded};
 use crate::hooks;
-use libbpf_rs::query::{MapInfo, MapInfoIter};
-use libbpf_rs::{MapCore, MapHandle, MapType, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::sync::{Mutex, PoisonError};
@@ -12,15 +12,6 @@ use std::{fmt, fs, mem};
 
 /// Lines of libbpf's messages in an error: the verifier's last instructions and its reason.
 const MESSAGE_LINES: usize = 12;
-
-/// A program that is loaded.
-#[derive(Clone, Copy, Debug)]
-pub struct Loaded {
-    /// What is loaded.
-    pub program: &'static Program,
-    /// Id of its `struct_ops` map, as `bpftool struct_ops list` prints it.
-    pub id: u32,
-}
 
 /// Why a program could not be loaded or unloaded.
 #[derive(Debug)]
@@ -48,7 +39,7 @@ pub enum Error {
 impl Error {
     /// The error of a refused request: what is lacking, or else what libbpf says.
     pub(crate) fn refused(name: &'static str, error: &libbpf_rs::Error, messages: &str) -> Self {
-        let obstacles: Vec<Condition> = check().into_iter().filter(Condition::is_obstacle).collect();
+        let obstacles: Vec<Condition> = conditions().into_iter().filter(Condition::is_obstacle).collect();
         if !obstacles.is_empty() {
             return Self::Lacks { name, obstacles };
         }
@@ -76,25 +67,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// `BPF_STRUCT_OPS_STATE_INUSE`: registered. One that is unregistered while sockets have it is kept until they close.
-const IN_USE: u32 = 1;
-
-/// The programs of ours that are loaded. Only root is told: for others there are none.
-#[must_use]
-pub fn loaded() -> Vec<Loaded> {
-    let of = |info: MapInfo| {
-        let found = PROGRAMS.iter().find(|program| info.ty == MapType::StructOps && program.has_map(&info.name));
-        found.filter(|_| is_registered(info.id)).map(|program| Loaded { program, id: info.id })
-    };
-    MapInfoIter::default().filter_map(of).collect()
-}
-
-/// The value of a `struct_ops` map opens with its reference count and its state, four bytes each.
-fn is_registered(id: u32) -> bool {
-    let value = hooks::value(id).unwrap_or_default();
-    value.get(4..8).is_some_and(|state| state == IN_USE.to_ne_bytes())
-}
 
 /// The congestion controls that the kernel has: its own and those that are loaded.
 #[must_use]
@@ -139,9 +111,39 @@ pub fn load_for(program: &'static Program, audience: Audience) -> Result<Loaded,
     }
 }
 
+/// Puts this version of a program in the place of the one that is loaded, which its sockets keep; loads it if none is. The
+/// kernel has examined the new one before the old one goes, so only for milliseconds there is none of the name. Namespaces
+/// whose default it is have the old one until their default is set again.
+pub fn replace(program: &'static Program, audience: Audience) -> Result<Loaded, Error> {
+    let name = program.kernel_name;
+    if !registered().contains(name) {
+        return load_for(program, audience);
+    }
+    let Some(old) = find(program) else {
+        return Err(Error::Lacks { name, obstacles: vec![Condition::finding_programs()] });
+    };
+    let exchange = || {
+        let object = open(program, audience)?.load()?;
+        unregister(old.id)?;
+        attach(object)
+    };
+    with_messages(exchange)
+        .map(|id| Loaded { program, id })
+        .map_err(|(error, messages)| Error::refused(name, &error, &messages))
+}
+
+/// Whether the kernel accepts a program, which it neither registers nor keeps; or else what it says.
+pub(crate) fn try_load(program: &Program) -> Result<(), String> {
+    with_messages(|| open(program, Audience::AsCatalogued)?.load().map(drop))
+        .map_err(|(error, messages)| messages.lines().last().map_or_else(|| error.to_string(), str::to_owned))
+}
+
 /// Registers the program and returns the id of its `struct_ops` map.
 fn register(program: &'static Program, audience: Audience) -> libbpf_rs::Result<u32> {
-    let mut object = open(program, audience)?.load()?;
+    attach(open(program, audience)?.load()?)
+}
+
+fn attach(mut object: Object) -> libbpf_rs::Result<u32> {
     let mut id = 0;
     for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps && map.autocreate()) {
         id = map.info()?.info.id;
@@ -152,7 +154,7 @@ fn register(program: &'static Program, audience: Audience) -> libbpf_rs::Result<
 }
 
 /// Opens a program's object, with that of its registrations which suits the running kernel.
-fn open(program: &Program, audience: Audience) -> libbpf_rs::Result<OpenObject> {
+pub(crate) fn open(program: &Program, audience: Audience) -> libbpf_rs::Result<OpenObject> {
     let mut object = ObjectBuilder::default().open_memory(program.object)?;
     let is_second = |name: &OsStr| name.as_encoded_bytes().ends_with(b"_");
     let takes_second = hooks::kernel_has(hooks::TX_START) && object.maps().any(|map| is_second(map.name()));
@@ -177,12 +179,15 @@ pub fn unload(program: &'static Program) -> Result<(), Error> {
     let Some(loaded) = find(program) else {
         return Err(Error::Lacks { name, obstacles: vec![Condition::finding_programs()] });
     };
-    let unregister = || MapHandle::from_map_id(loaded.id)?.delete(&0u32.to_ne_bytes());
-    match with_messages(unregister) {
+    match with_messages(|| unregister(loaded.id)) {
         Ok(()) => Ok(()),
         Err(_) if !registered().contains(name) => Err(Error::NotLoaded(name)),
         Err((error, messages)) => Err(Error::refused(name, &error, &messages)),
     }
+}
+
+fn unregister(id: u32) -> libbpf_rs::Result<()> {
+    MapHandle::from_map_id(id)?.delete(&0u32.to_ne_bytes())
 }
 
 /// What libbpf prints in this thread's calls, while it is collected.
@@ -205,6 +210,7 @@ pub(crate) fn with_messages<T>(call: impl FnOnce() -> libbpf_rs::Result<T>) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PROGRAMS;
 
     /// The flags of an object's registrations.
     fn flags(program: &Program, audience: Audience) -> Vec<u8> {

@@ -2,9 +2,11 @@
 
 mod alone;
 mod check;
+mod load;
 mod metrics;
 mod namespaces;
 mod run;
+mod state;
 mod status;
 
 pub(crate) use alone::{alone, is_called_alone};
@@ -12,35 +14,25 @@ pub(crate) use alone::{alone, is_called_alone};
 use crate::{Failure, output};
 use clap::{Args, Subcommand};
 use control::registry;
-use kernel::{Audience, Error, PROGRAMS, Program};
+use kernel::{Error, Loaded, PROGRAMS, Program};
 use serde::Serialize;
 use std::collections::HashSet;
-use std::fs;
 use std::path::PathBuf;
-
-/// The congestion control of new sockets in the caller's network namespace. Unloading does not change it.
-const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// What to do with the programs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KernelVerb {
     /// Load programs: each is then a congestion control of this kernel, until it is unloaded or the machine restarts
-    Load {
-        #[command(flatten)]
-        choice: Choice,
-        /// Let every process choose them, also those that may be more aggressive than Reno and CUBIC
-        #[arg(long)]
-        for_everybody: bool,
-    },
+    Load(load::Load),
     /// Unload programs: connections that use one keep it until they end
-    Unload(Choice),
+    Unload(load::Unload),
     /// Show which programs there are, and which are loaded
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show which sockets of this network namespace use which program, and the subflows of each connection
+    /// Show which sockets use which program, in all network namespaces, and the subflows of each connection
     Status {
         /// Only connections that use one of these
         names: Vec<String>,
@@ -83,7 +75,7 @@ pub(crate) struct Choice {
     /// Names, as the verb `list` prints them
     #[arg(required_unless_present = "all")]
     names: Vec<String>,
-    /// All: of `load` those that are not loaded, of `unload` those that are
+    /// All that are not loaded; with --ensure or --replace, all
     #[arg(long, conflicts_with = "names")]
     all: bool,
 }
@@ -91,15 +83,8 @@ pub(crate) struct Choice {
 /// Does what the command line says.
 pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
     match verb {
-        KernelVerb::Load { choice, for_everybody } => each(choice, false, |program| {
-            let audience = if *for_everybody { Audience::Everybody } else { Audience::AsCatalogued };
-            let loaded = kernel::load_for(program, audience)?;
-            Ok(format!("{} is loaded, id {}\n", program.kernel_name, loaded.id))
-        }),
-        KernelVerb::Unload(choice) => each(choice, true, |program| {
-            kernel::unload(program)?;
-            Ok(format!("{} is unloaded\n{}", program.kernel_name, kept(program)))
-        }),
+        KernelVerb::Load(options) => load::load(options),
+        KernelVerb::Unload(options) => load::unload(options),
         KernelVerb::List { json } => list(*json),
         KernelVerb::Status { names, watch, json } => {
             let names = names.iter().map(|name| Ok(find(name)?.kernel_name)).collect::<Result<Vec<_>, Failure>>()?;
@@ -112,18 +97,27 @@ pub(crate) fn dispatch(verb: &KernelVerb) -> Result<(), Failure> {
     }
 }
 
+/// Which programs `--all` are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    All,
+    Loaded,
+    NotLoaded,
+}
+
 /// Acts on each of the programs, also after one has failed. All names are looked up before the first is touched.
-/// `--all` are those that are loaded, or those that are not.
-fn each(choice: &Choice, loaded: bool, act: impl Fn(&'static Program) -> Result<String, Error>) -> Result<(), Failure> {
+fn each(choice: &Choice, all: Which, act: impl Fn(&'static Program) -> Result<String, Error>) -> Result<(), Failure> {
     let registered = kernel::registered();
     let programs = match choice {
         Choice { all: true, .. } => {
-            PROGRAMS.iter().filter(|program| registered.contains(program.kernel_name) == loaded).collect()
+            let is_loaded = |program: &Program| registered.contains(program.kernel_name);
+            let is_meant = |program: &&Program| all == Which::All || is_loaded(program) == (all == Which::Loaded);
+            PROGRAMS.iter().filter(is_meant).collect()
         }
         Choice { names, .. } => names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?,
     };
     if programs.is_empty() {
-        output::print(if loaded { "none is loaded\n" } else { "all are loaded\n" })?;
+        output::print(if all == Which::Loaded { "none is loaded\n" } else { "all are loaded\n" })?;
     }
     let mut failures = Vec::new();
     for program in programs {
@@ -133,18 +127,6 @@ fn each(choice: &Choice, loaded: bool, act: impl Fn(&'static Program) -> Result<
         }
     }
     if failures.is_empty() { Ok(()) } else { Err(Failure::Environment(failures.join("\nerror: "))) }
-}
-
-/// What of this namespace still uses a program that is unloaded.
-fn kept(program: &Program) -> String {
-    let mut text = match status::users(program) {
-        Ok(0) | Err(_) => String::new(),
-        Ok(users) => format!("  sockets of this namespace that keep it until they close: {users}\n"),
-    };
-    if fs::read_to_string(DEFAULT).is_ok_and(|name| name.trim() == program.kernel_name) {
-        text.push_str("  it is still this namespace's default: sysctl net.ipv4.tcp_congestion_control=reno\n");
-    }
-    text
 }
 
 fn find(name: &str) -> Result<&'static Program, Failure> {
@@ -163,12 +145,16 @@ struct Entry {
     /// Whether only processes with CAP_NET_ADMIN may choose it.
     restricted: bool,
     loaded: bool,
+    /// Id of its registration, of those that root is told.
+    id: Option<u32>,
+    /// Whether what is loaded is what this version of Ropewalk has.
+    this_version: Option<bool>,
     /// Whether the kernel has this algorithm of its own.
     in_kernel: bool,
 }
 
 impl Entry {
-    fn new(program: &Program, registered: &HashSet<String>) -> Self {
+    fn new(program: &Program, registered: &HashSet<String>, present: &[Loaded]) -> Self {
         let Program { name, kernel_name, coupled, restricted, .. } = *program;
         let title = match (registry::find(name), name.strip_suffix("-bbr").and_then(registry::find)) {
             (Some(entry), _) => entry.title.to_owned(),
@@ -176,20 +162,26 @@ impl Entry {
             (None, None) => String::new(),
         };
         let (loaded, in_kernel) = (registered.contains(kernel_name), registered.contains(name));
-        Self { name, kernel_name, title, coupled, restricted, loaded, in_kernel }
+        let present = present.iter().find(|loaded| loaded.program.kernel_name == kernel_name);
+        let this_version = present.and_then(Loaded::is_of_this_version);
+        let id = present.map(|loaded| loaded.id);
+        Self { name, kernel_name, title, coupled, restricted, loaded, id, this_version, in_kernel }
     }
 
     fn text(&self) -> String {
         let state = if self.loaded { "loaded" } else { "" };
+        let version = if self.this_version == Some(false) { ", of another Ropewalk" } else { "" };
+        let id = self.id.map_or_else(String::new, |id| format!(" (id {id}{version})"));
         let own = if self.in_kernel { " (this kernel has its own)" } else { "" };
         let restricted = if self.restricted { " (restricted)" } else { "" };
-        format!("  {:14} {state:7} {}{restricted}{own}\n", self.kernel_name, self.title)
+        format!("  {:14} {state:7} {}{id}{restricted}{own}\n", self.kernel_name, self.title)
     }
 }
 
 fn list(json: bool) -> Result<(), Failure> {
     let registered = kernel::registered();
-    let entries: Vec<Entry> = PROGRAMS.iter().map(|program| Entry::new(program, &registered)).collect();
+    let present = kernel::loaded();
+    let entries: Vec<Entry> = PROGRAMS.iter().map(|program| Entry::new(program, &registered, &present)).collect();
     if json {
         return output::json(&entries);
     }

@@ -1,17 +1,21 @@
-//! The network namespaces of this machine.
+//! The network namespaces of the machine: programs are the kernel's, their sockets and defaults a namespace's.
 
 use nix::sched::{CloneFlags, setns};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread;
 
-/// The namespace of this process.
-const OWN: &str = "/proc/self/ns/net";
-/// Where `ip netns` keeps namespaces, also those without a process.
-const NAMED: &str = "/run/netns";
+/// A network namespace.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    /// What leads to it: `/run/netns/NAME` and `/proc/PID/ns/net`, or nothing for the caller's own.
+    pub(super) name: Option<String>,
+    /// Its number, an inode.
+    number: u64,
+    file: File,
+}
 
 /// What a function returned in each namespace.
 #[derive(Debug)]
@@ -23,50 +27,69 @@ pub(super) struct Visit<T> {
 }
 
 /// Calls a function in each network namespace that has a process or a name. Only the own one can be entered without
-/// CAP_SYS_ADMIN. One that ends meanwhile is left out.
+/// CAP_SYS_ADMIN.
 ///
 /// # Errors
 /// Those of the function.
 pub(super) fn visit<T: Send>(call: impl Fn() -> io::Result<T> + Sync) -> io::Result<Visit<T>> {
-    let own = fs::metadata(OWN)?;
-    let mut visit = Visit { results: BTreeMap::from([(own.ino(), call()?)]), refused: 0 };
-    for (number, path) in all(own.dev()).into_iter().filter(|(number, _)| *number != own.ino()) {
-        match within(&path, &call) {
-            Ok(result) => drop(visit.results.insert(number, result?)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+    let mut visit = Visit { results: BTreeMap::new(), refused: 0 };
+    for namespace in found() {
+        match namespace.within(&call) {
+            Ok(result) => drop(visit.results.insert(namespace.number, result?)),
             Err(_) => visit.refused += 1,
         }
     }
     Ok(visit)
 }
 
-/// Calls a function in a thread that enters a namespace and ends there. The outer error says that it cannot be entered.
-fn within<T: Send>(path: &Path, call: &(impl Fn() -> io::Result<T> + Sync)) -> io::Result<io::Result<T>> {
-    let enter = || {
-        setns(File::open(path)?, CloneFlags::CLONE_NEWNET)?;
-        Ok(call())
-    };
-    thread::scope(|scope| scope.spawn(enter).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// The caller's own namespace first, then every other that `ip netns` has named or a process is in, each once, as far as this
+/// process may enter it. A process without root sees its own only.
+pub(super) fn all() -> Vec<Namespace> {
+    let mut found = found();
+    found.retain(|namespace| namespace.name.is_none() || namespace.within(|| ()).is_ok());
+    found
 }
 
-/// A path to each namespace, by its number. `device` is the file system of namespaces: a name whose namespace is gone is a
-/// file of another one.
-fn all(device: u64) -> BTreeMap<u64, PathBuf> {
-    let of_process = |entry: PathBuf| {
-        let is_process = entry.file_name().is_some_and(|name| name.to_string_lossy().parse::<u32>().is_ok());
-        is_process.then(|| entry.join("ns/net"))
+/// As [`all`], also those that this process may not enter. The name of a namespace that is gone is a file of another file system.
+fn found() -> Vec<Namespace> {
+    let (mut seen, mut device) = (HashSet::new(), None);
+    let own = Path::new("/proc/thread-self/ns/net").to_owned();
+    let others = files("/run/netns", "").into_iter().chain(files("/proc", "ns/net"));
+    let open = |path: PathBuf| {
+        let file = File::open(&path).ok()?;
+        let metadata = file.metadata().ok()?;
+        let number = metadata.ino();
+        let is_new = *device.get_or_insert(metadata.dev()) == metadata.dev() && seen.insert(number);
+        let name = (path != own).then(|| path.display().to_string());
+        is_new.then_some(Namespace { name, number, file })
     };
-    let paths = entries("/proc").filter_map(of_process).chain(entries(NAMED));
-    let mut all = BTreeMap::new();
-    for path in paths {
-        match fs::metadata(&path) {
-            Ok(file) if file.dev() == device => drop(all.entry(file.ino()).or_insert(path)),
-            _ => {}
-        }
+    std::iter::once(own.clone()).chain(others).filter_map(open).collect()
+}
+
+/// `FOLDER/ENTRY/REST` of each entry of a folder, of `/proc` the processes only.
+fn files(folder: &str, rest: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_wanted = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        rest.is_empty() || name.iter().all(u8::is_ascii_digit)
+    };
+    let mut paths: Vec<PathBuf> = entries.filter(is_wanted).collect();
+    paths.sort();
+    paths.into_iter().map(|path| if rest.is_empty() { path } else { path.join(rest) }).collect()
+}
+
+impl Namespace {
+    /// Does something in the namespace, in a thread of its own.
+    ///
+    /// # Errors
+    /// Another namespace than the caller's own may be entered with CAP_SYS_ADMIN only.
+    pub(super) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        let enter_and_work = || {
+            if self.name.is_some() {
+                setns(&self.file, CloneFlags::CLONE_NEWNET)?;
+            }
+            Ok(work())
+        };
+        std::thread::scope(|scope| scope.spawn(enter_and_work).join().expect("nothing panics in a namespace"))
     }
-    all
-}
-
-fn entries(folder: &str) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }

@@ -1,8 +1,9 @@
-//! `ropewalk kernel status`: the sockets that use programs, and the subflows of MPTCP connections, in the network
-//! namespace of the caller.
+//! `ropewalk kernel status`: the sockets that use programs, and the subflows of MPTCP connections, in all network
+//! namespaces.
 
-use super::alone;
+use super::{alone, namespaces};
 use crate::{Failure, output};
+use kernel::Loaded;
 use serde::Serialize;
 use sock_diag::{SockDiag, SocketInfo};
 use std::collections::{BTreeMap, HashMap};
@@ -28,8 +29,14 @@ struct Status {
 #[derive(Debug, PartialEq, Serialize)]
 struct Usage {
     name: &'static str,
-    /// Sockets of this namespace that use it.
+    /// Sockets of all namespaces that use it.
     sockets: usize,
+    /// Id of its registration; none if it is unloaded, or for others than root.
+    id: Option<u32>,
+    /// Whether what is loaded is what this version of Ropewalk has.
+    this_version: Option<bool>,
+    /// Ids of registrations before, which sockets or the defaults of namespaces keep.
+    kept_ids: Vec<u32>,
 }
 
 /// An MPTCP connection, or a TCP connection that uses a program.
@@ -37,7 +44,18 @@ struct Usage {
 struct Connection {
     /// The local MPTCP token; none of plain TCP, and none that a user without CAP_NET_ADMIN is told.
     token: Option<u32>,
+    /// What leads to its network namespace; none of the caller's own.
+    namespace: Option<String>,
+    /// Of MPTCP: whether all subflows have the same algorithm, as coupling needs.
+    same_algorithm: bool,
     subflows: Vec<Subflow>,
+}
+
+/// A socket, with what leads to its network namespace.
+#[derive(Debug)]
+struct Found {
+    namespace: Option<String>,
+    socket: SocketInfo,
 }
 
 /// A subflow.
@@ -61,16 +79,19 @@ struct Subflow {
 /// Bytes acknowledged by the sockets of a view, and when that was.
 struct View {
     at: Instant,
-    acked_bytes: HashMap<(SocketAddr, SocketAddr), u64>,
+    acked_bytes: HashMap<Ends, u64>,
 }
+
+/// The namespace, this end and the other end of a socket.
+type Ends = (Option<String>, SocketAddr, SocketAddr);
 
 /// Prints the status once, or every second until interrupted.
 pub(super) fn status(names: &[&str], watch: bool, json: bool) -> Result<(), Failure> {
-    let mut client = SockDiag::new().map_err(|error| refused(&error))?;
     let mut before = None;
+    let generations = Generations::find();
     loop {
-        let (sockets, at) = (sockets(&mut client)?, Instant::now());
-        let status = assess(&sockets, names, before.as_ref().map(|view: &View| (view, at - view.at)));
+        let (sockets, at) = (sockets_of_all()?, Instant::now());
+        let status = assess(&sockets, names, &generations, before.as_ref().map(|view: &View| (view, at - view.at)));
         if json {
             return output::json(&status);
         }
@@ -79,7 +100,7 @@ pub(super) fn status(names: &[&str], watch: bool, json: bool) -> Result<(), Fail
             return output::print(&text);
         }
         output::print_on_clear(&first_lines(&text, output::height()))?;
-        let acked_bytes = sockets.iter().map(|socket| (ends(socket), socket.info.bytes_acked)).collect();
+        let acked_bytes = sockets.iter().map(|found| (ends(found), found.socket.info.bytes_acked)).collect();
         before = Some(View { at, acked_bytes });
         std::thread::sleep(Duration::from_secs(1));
     }
@@ -102,16 +123,59 @@ fn sockets(client: &mut SockDiag) -> Result<Vec<SocketInfo>, Failure> {
     Ok(sockets)
 }
 
-fn ends(socket: &SocketInfo) -> (SocketAddr, SocketAddr) {
-    (socket.local, socket.remote)
+/// The sockets of all namespaces. Of those that close meanwhile nothing is known.
+fn sockets_of_all() -> Result<Vec<Found>, Failure> {
+    let mut all = Vec::new();
+    for namespace in namespaces::all() {
+        let dump = || sockets(&mut SockDiag::new().map_err(|error| refused(&error))?);
+        match namespace.within(dump).map_err(|error| refused(&error)).flatten() {
+            Ok(sockets) => {
+                let name = namespace.name;
+                all.extend(sockets.into_iter().map(|socket| Found { namespace: name.clone(), socket }));
+            }
+            Err(error) if namespace.name.is_none() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+fn ends(Found { namespace, socket }: &Found) -> Ends {
+    (namespace.clone(), socket.local, socket.remote)
+}
+
+/// The registrations of our programs, which root is told.
+#[derive(Debug, Default)]
+struct Generations {
+    loaded: Vec<(Loaded, Option<bool>)>,
+    kept: Vec<Loaded>,
+}
+
+impl Generations {
+    fn find() -> Self {
+        let with_version = |loaded: Loaded| (loaded, loaded.is_of_this_version());
+        Self { loaded: kernel::loaded().into_iter().map(with_version).collect(), kept: kernel::kept() }
+    }
+
+    fn usage(&self, name: &'static str, sockets: usize) -> Usage {
+        let present = self.loaded.iter().find(|(loaded, _)| loaded.program.kernel_name == name);
+        let kept = self.kept.iter().filter(|kept| kept.program.kernel_name == name);
+        Usage {
+            name,
+            sockets,
+            id: present.map(|(loaded, _)| loaded.id),
+            this_version: present.and_then(|(_, version)| *version),
+            kept_ids: kept.map(|kept| kept.id).collect(),
+        }
+    }
 }
 
 /// The status from all sockets; `before` is the view before and the time since.
-fn assess(sockets: &[SocketInfo], names: &[&str], before: Option<(&View, Duration)>) -> Status {
+fn assess(sockets: &[Found], names: &[&str], generations: &Generations, before: Option<(&View, Duration)>) -> Status {
     let registered = kernel::registered();
-    let uses = |name: &str| sockets.iter().filter(|socket| socket.congestion == name).count();
+    let uses = |name: &str| sockets.iter().filter(|found| found.socket.congestion == name).count();
     let programs =
-        kernel::PROGRAMS.iter().map(|program| Usage { name: program.kernel_name, sockets: uses(program.kernel_name) });
+        kernel::PROGRAMS.iter().map(|program| generations.usage(program.kernel_name, uses(program.kernel_name)));
     let is_wanted = |usage: &Usage| names.is_empty() || names.contains(&usage.name);
     // One that was unloaded while sockets used it is no longer registered.
     let programs =
@@ -119,34 +183,39 @@ fn assess(sockets: &[SocketInfo], names: &[&str], before: Option<(&View, Duratio
     Status { programs, connections: connections(sockets, names, before) }
 }
 
-fn connections(sockets: &[SocketInfo], names: &[&str], before: Option<(&View, Duration)>) -> Vec<Connection> {
-    let mut multipath: BTreeMap<u32, Vec<&SocketInfo>> = BTreeMap::new();
+fn connections(sockets: &[Found], names: &[&str], before: Option<(&View, Duration)>) -> Vec<Connection> {
+    let mut multipath: BTreeMap<(Option<&str>, u32), Vec<&Found>> = BTreeMap::new();
     let mut single = Vec::new();
-    for socket in sockets {
-        match socket.token {
-            Some(token) => multipath.entry(token).or_default().push(socket),
-            None if kernel::program(&socket.congestion).is_some() => single.push((None, vec![socket])),
+    for found in sockets {
+        match found.socket.token {
+            Some(token) => multipath.entry((found.namespace.as_deref(), token)).or_default().push(found),
+            None if kernel::program(&found.socket.congestion).is_some() => single.push((None, vec![found])),
             None => {}
         }
     }
-    let groups = multipath.into_iter().map(|(token, sockets)| (Some(token), sockets)).chain(single);
-    let is_wanted = |sockets: &[&SocketInfo]| {
-        names.is_empty() || sockets.iter().any(|socket| names.contains(&socket.congestion.as_str()))
+    let groups = multipath.into_iter().map(|((_, token), sockets)| (Some(token), sockets)).chain(single);
+    let is_wanted = |sockets: &[&Found]| {
+        names.is_empty() || sockets.iter().any(|found| names.contains(&found.socket.congestion.as_str()))
     };
     groups
         .filter(|(_, sockets)| is_wanted(sockets))
-        .map(|(token, sockets)| Connection { token, subflows: subflows(&sockets, before) })
+        .map(|(token, sockets)| Connection {
+            token,
+            namespace: sockets[0].namespace.clone(),
+            same_algorithm: sockets.iter().all(|found| found.socket.congestion == sockets[0].socket.congestion),
+            subflows: subflows(&sockets, before),
+        })
         .collect()
 }
 
-fn subflows(sockets: &[&SocketInfo], before: Option<(&View, Duration)>) -> Vec<Subflow> {
-    let acked = |socket: &SocketInfo| {
-        let earlier = before.and_then(|(view, _)| view.acked_bytes.get(&ends(socket)));
-        socket.info.bytes_acked.saturating_sub(earlier.copied().unwrap_or(0))
+fn subflows(sockets: &[&Found], before: Option<(&View, Duration)>) -> Vec<Subflow> {
+    let acked = |found: &Found| {
+        let earlier = before.and_then(|(view, _)| view.acked_bytes.get(&ends(found)));
+        found.socket.info.bytes_acked.saturating_sub(earlier.copied().unwrap_or(0))
     };
     let total: u64 = sockets.iter().map(|socket| acked(socket)).sum();
-    let subflow = |socket: &&SocketInfo| {
-        let (info, acked) = (&socket.info, acked(socket));
+    let subflow = |found: &&Found| {
+        let (socket, info, acked) = (&found.socket, &found.socket.info, acked(found));
         let rate = before.map_or(info.delivery_rate as f64, |(_, span)| acked as f64 / span.as_secs_f64());
         Subflow {
             local: socket.local,
@@ -167,9 +236,10 @@ fn subflows(sockets: &[&SocketInfo], before: Option<(&View, Duration)>) -> Vec<S
 fn text(status: &Status, width: usize) -> String {
     let mut text = String::new();
     let (used, unused): (Vec<&Usage>, Vec<&Usage>) = status.programs.iter().partition(|usage| usage.sockets > 0);
-    for Usage { name, sockets } in used {
-        let _ = writeln!(text, "{name:16} {}", count(*sockets, "socket"));
+    for usage in &used {
+        let _ = writeln!(text, "{:16} {}", usage.name, count(usage.sockets, "socket"));
     }
+    status.programs.iter().for_each(|usage| generations(&mut text, usage));
     let unused: Vec<&str> = unused.into_iter().map(|usage| usage.name).collect();
     if status.programs.is_empty() {
         let _ = writeln!(text, "none is loaded: {} load NAME", alone::words());
@@ -177,18 +247,39 @@ fn text(status: &Status, width: usize) -> String {
         text.push_str(&wrapped("loaded, not used here:", &unused, width));
     }
     if status.connections.is_empty() {
-        let verb = format!("{} status", alone::words());
-        let _ = writeln!(text, "no connection in this network namespace; another: ip netns exec NAME {verb}");
+        text.push_str("no connection\n");
     }
     for connection in &status.connections {
         let rate: f64 = connection.subflows.iter().map(|subflow| subflow.rate_mbps).sum();
         let title = connection.token.map_or_else(|| "TCP".to_owned(), |token| format!("MPTCP {token:08x}"));
         let subflows =
             connection.token.map_or_else(String::new, |_| format!("{}, ", count(connection.subflows.len(), "subflow")));
-        let _ = writeln!(text, "\n{title}: {subflows}{rate:.1} Mbit/s");
+        let place = connection.namespace.as_ref().map_or_else(String::new, |name| format!(", in {name}"));
+        let _ = writeln!(text, "\n{title}: {subflows}{rate:.1} Mbit/s{place}");
+        if !connection.same_algorithm {
+            text.push_str("  not all subflows are coupled: they have different algorithms\n");
+        }
         connection.subflows.iter().for_each(|subflow| line(&mut text, subflow, width));
     }
     text
+}
+
+/// What is to know of a program's registrations: one of another version, and earlier ones that are still in use.
+fn generations(text: &mut String, usage: &Usage) {
+    if usage.this_version == Some(false) {
+        let _ = writeln!(text, "{:16} loaded, of another Ropewalk: ropewalk kernel load --replace {0}", usage.name);
+    }
+    if usage.kept_ids.is_empty() {
+        return;
+    }
+    let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let now = usage.id.map_or_else(|| "not loaded now".to_owned(), |id| format!("new ones get id {id}"));
+    let _ = writeln!(
+        text,
+        "{:16} sockets or defaults keep id {}; {now}; they do not couple",
+        usage.name,
+        ids(&usage.kept_ids)
+    );
 }
 
 /// The words after the title, in lines that are no wider.
@@ -249,8 +340,11 @@ mod tests {
             acked_bytes: 1000,
             share: 0.6,
         };
-        let programs = vec![Usage { name: "rw_lia", sockets }, Usage { name: "rw_olia", sockets: 0 }];
-        Status { programs, connections: vec![Connection { token: Some(0xab), subflows: vec![subflow] }] }
+        let usage =
+            |name, sockets| Usage { name, sockets, id: Some(7), this_version: Some(true), kept_ids: Vec::new() };
+        let subflows = vec![subflow];
+        let connection = Connection { token: Some(0xab), namespace: None, same_algorithm: true, subflows };
+        Status { programs: vec![usage("rw_lia", sockets), usage("rw_olia", 0)], connections: vec![connection] }
     }
 
     #[test]
@@ -261,6 +355,22 @@ mod tests {
         assert!(wide.lines().all(|line| line.len() <= WIDE), "{wide}");
         assert!(narrow.contains("MPTCP 000000ab: 1 subflow, 4.5 Mbit/s\n"), "{narrow}");
         assert!(narrow.ends_with("    rw_lia open, cwnd 12, 20.5 ms, 4.5 Mbit/s, 60 %\n"), "{narrow}");
+    }
+
+    #[test]
+    fn what_does_not_couple_is_said() {
+        let mut status = status(2);
+        status.programs[0] = Usage { this_version: Some(false), kept_ids: vec![3, 5], ..status.programs.remove(0) };
+        status.connections[0] = Connection {
+            same_algorithm: false,
+            namespace: Some("/run/netns/x".to_owned()),
+            ..status.connections.remove(0)
+        };
+        let text = text(&status, WIDE);
+        let another = "rw_lia           loaded, of another Ropewalk: ropewalk kernel load --replace rw_lia\n";
+        let kept = "rw_lia           sockets or defaults keep id 3, 5; new ones get id 7; they do not couple\n";
+        assert!(text.contains(another) && text.contains(kept), "{text}");
+        assert!(text.contains("4.5 Mbit/s, in /run/netns/x\n  not all subflows are coupled: "), "{text}");
     }
 
     #[test]

@@ -5,13 +5,17 @@ use serde_json::Value;
 use std::process::Command;
 
 /// A network namespace with its loopback up; it goes when it is dropped.
-struct Namespace(String);
+pub(super) struct Namespace(String);
 
 impl Namespace {
-    fn new(purpose: &str) -> Self {
+    pub(super) fn new(purpose: &str) -> Self {
         let namespace = Self(format!("rw-{}-{purpose}", std::process::id()));
         assert!(ip(&format!("netns add {}", namespace.0)) && ip(&format!("-n {} link set lo up", namespace.0)));
         namespace
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.0
     }
 
     /// What a script of Python prints, as JSON.
@@ -30,7 +34,7 @@ impl Drop for Namespace {
     }
 }
 
-fn ip(arguments: &str) -> bool {
+pub(super) fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split_whitespace()).status().is_ok_and(|status| status.success())
 }
 
