@@ -28,7 +28,7 @@ pub(super) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path, words: &str)
     let console = folder.join(format!("{}.log", kernel.name));
     let settings = format!("console=ttyS0 panic=-1 oops=panic panic_on_warn=1 -- {words}");
     let mut command = Command::new("qemu-system-x86_64");
-    command.args(["-accel", "tcg", "-cpu", "max,cx16=off", "-smp", "2", "-m", "1024"]);
+    command.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024"]);
     command.args(["-nodefaults", "-display", "none", "-no-reboot", "-serial"]);
     command.arg(format!("file:{}", console.display())).args(["-serial", "stdio", "-append", &settings]);
     command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initramfs);
