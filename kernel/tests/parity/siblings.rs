@@ -5,7 +5,7 @@ use crate::harness::Native;
 use crate::trace::{Step, record};
 use crate::{ALGORITHMS, Algorithm};
 use conformance::controller::Action;
-use control::registry;
+use control::{AlgorithmEntry, registry};
 
 /// Rounds of path `path`, acknowledged by three acknowledgements after `wait_ms`.
 fn rounds(path: usize, count: usize, wait_ms: u64, rtt_ms: u64) -> Vec<(usize, Action)> {
@@ -46,7 +46,7 @@ fn check(algorithm: Algorithm, native: &Native, past: &[Action], backup: &str) {
 
 #[test]
 fn beside_a_sibling_that_is_not_in_use_each_coupled_program_decides_as_alone() {
-    let is_coupled = |algorithm: &&Algorithm| registry::find(algorithm.name).is_some_and(|entry| entry.is_coupled());
+    let is_coupled = |algorithm: &&Algorithm| registry::find(algorithm.name).is_some_and(AlgorithmEntry::is_coupled);
     for &algorithm in ALGORITHMS.iter().filter(is_coupled) {
         let Some(native) = Native::of(algorithm.program) else { return };
         let check = |past: &[Action], backup| check(algorithm, &native, past, backup);

@@ -291,12 +291,14 @@ mod tests {
 
     const LOSS: PathEvent =
         PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 20, by_timer: false };
+    const SENT: PathEvent = PathEvent::IdleRestart { idle: Span::ZERO, rto: Span::MAX, app_limited: false };
     const RECOVERED: PathEvent = PathEvent::Recovered { to_ssthresh: true };
 
     /// Two paths with ten packets each, in congestion avoidance.
     fn two_paths(mut group: CoupledController<Hundredth>) -> CoupledController<Hundredth> {
         for path in [0, 1] {
             notify(&mut group, path, &up(Some(Span::from_millis(100))));
+            notify(&mut group, path, &SENT);
             notify(&mut group, path, &ack(0, false));
             notify(&mut group, path, &LOSS);
             assert_eq!(notify(&mut group, path, &RECOVERED), 10);
@@ -313,6 +315,7 @@ mod tests {
         assert_eq!(notify(&mut group, 0, &ack(1, true)), 12);
         notify(&mut group, 1, &up(None));
         assert_eq!(group.subflows[1].state, 0, "its state is reset");
+        notify(&mut group, 1, &SENT);
         assert_eq!(notify(&mut group, 0, &ack(11, true)), 12, "it is not active before its first RTT");
         notify(&mut group, 1, &ack(0, true));
         assert_eq!(notify(&mut group, 0, &ack(10, true)), 14, "ten times a fifth");
