@@ -57,7 +57,7 @@ fn check_labels(labels: &str, line: &str) {
 #[test]
 fn connections_of_every_namespace_are_counted_and_each_is_shown_if_asked() {
     let Some(_turn) = turn() else { return };
-    let Some(name) = free().first().copied() else { return };
+    let Some(name) = free().last().copied() else { return };
     let namespace = format!("rw-{}-metrics", std::process::id());
     let ip = |arguments: &str| Command::new("ip").args(arguments.split_whitespace()).status().unwrap().success();
     assert!(ip(&format!("netns add {namespace}")) && ip(&format!("-n {namespace} link set lo up")));

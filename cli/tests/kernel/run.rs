@@ -43,7 +43,8 @@ fn turn_with_program() -> Option<(fs::File, &'static str)> {
         skip(Reason::Kernel, &format!("no control group can be made: {error}"));
         return None;
     }
-    free().first().map(|name| (turn, *name))
+    // People who try programs by hand take the first ones.
+    free().last().map(|name| (turn, *name))
 }
 
 fn run(name: &str, options: &[&str], words: &[&str]) -> Output {
