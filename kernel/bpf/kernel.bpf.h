@@ -42,8 +42,8 @@ enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED };
 #define PACING_NONE KERNEL_VALUE(sk_pacing, SK_PACING_NONE)
 #define PACING_NEEDED KERNEL_VALUE(sk_pacing, SK_PACING_NEEDED)
 
-/* The kernel has no names for these in its BTF. */
-enum { TCP_ESTABLISHED = 1 };
+/* The kernel has no names for these in its BTF: of states, and of in_ack_event's flags. */
+enum { TCP_ESTABLISHED = 1, SLOW_PATH = 1 };
 /*
  * TCP_CONG_*. NON_RESTRICTED: processes without CAP_NET_ADMIN may choose it. Programs have it that couple, or that grow at
  * most as Reno or CUBIC do and reduce as they do.

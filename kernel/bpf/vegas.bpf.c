@@ -69,7 +69,7 @@ HOOK(void, vegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct vegas_rtt *rtt = private(sk);
 
-	if (ca_state(tp) != CA_OPEN) {
+	if (!rtt->is_enabled) {
 		tcp_reno_cong_avoid(sk, ack, acked);
 	} else if (ends_round(rtt, tp)) {
 		if (rtt->samples >= MIN_SAMPLES)

@@ -12,6 +12,7 @@ struct vegas_rtt {
 	u32 samples;            /* of this round */
 	u32 round_end;          /* the round ends with the acknowledgement of more than this */
 	bool begin_round;       /* the next acknowledgement that may raise the window begins a round */
+	bool is_enabled;        /* in the open state, and from where nothing is in flight */
 };
 
 /* Samples that a round needs: of two, one may be a delayed acknowledgement, the other noise. */
@@ -27,6 +28,7 @@ static inline void reset_round(struct vegas_rtt *rtt)
 static inline void reset_vegas_rtt(struct vegas_rtt *rtt)
 {
 	rtt->base_rtt = NO_RTT;
+	rtt->is_enabled = true;
 	reset_round(rtt);
 }
 
@@ -52,7 +54,8 @@ static inline void add_rtt_sample(struct vegas_rtt *rtt, const struct ack_sample
 /* Begins a round when the sender comes back to the open state: one with losses is not evaluated. */
 static inline void begin_round_if_open(struct vegas_rtt *rtt, u8 new_state)
 {
-	if (new_state != CA_OPEN)
+	rtt->is_enabled = new_state == CA_OPEN;
+	if (!rtt->is_enabled)
 		return;
 	rtt->begin_round = true;
 	reset_round(rtt);

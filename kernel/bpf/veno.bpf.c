@@ -56,6 +56,8 @@ HOOK(void, veno_init, struct sock *sk)
 	struct veno *state = private(sk);
 
 	init_vegas_rtt(&state->rtt, tcp_sk(sk));
+	/* That of the handshake counts among the samples. */
+	state->rtt.samples = tcp_sk(sk)->srtt_us > 0;
 	state->diff = 0;
 	state->full_window_seen = false;
 }
@@ -71,7 +73,8 @@ HOOK(void, veno_set_state, struct sock *sk, u8 new_state)
 {
 	struct veno *state = private(sk);
 
-	if (new_state == CA_OPEN)
+	state->rtt.is_enabled = new_state == CA_OPEN;
+	if (state->rtt.is_enabled)
 		state->rtt.min_rtt = NO_RTT;
 }
 
@@ -82,6 +85,7 @@ static inline void veno_tx_start(struct sock *sk)
 	/* After an idle period the route may have changed. */
 	state->rtt.base_rtt = NO_RTT;
 	state->rtt.min_rtt = NO_RTT;
+	state->rtt.is_enabled = true;
 	state->full_window_seen = false;
 }
 
@@ -94,7 +98,7 @@ HOOK(void, veno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 	if (!is_cwnd_limited(tp))
 		return;
-	if (ca_state(tp) != CA_OPEN) {
+	if (!state->rtt.is_enabled) {
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}

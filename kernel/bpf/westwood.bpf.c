@@ -53,13 +53,15 @@ static inline void end_sample(struct westwood *state, u32 elapsed)
 	state->bytes = 0;
 }
 
-/* Bytes that left the network by this acknowledgement. */
-static inline u64 acked_bytes(struct westwood *state, u32 snd_una, u32 mss)
+/* Bytes that left the network by this acknowledgement: where header prediction took it, those that it acknowledges. */
+static inline u64 acked_bytes(struct westwood *state, u32 snd_una, u32 mss, bool is_predicted)
 {
 	u32 advance = state->has_snd_una ? snd_una - state->snd_una : 0;
 
 	state->has_snd_una = true;
 	state->snd_una = snd_una;
+	if (is_predicted)
+		return advance;
 	if (!advance) {
 		state->accounted += mss;
 		return mss;
@@ -113,7 +115,7 @@ HOOK(void, westwood_in_ack_event, struct sock *sk, u32 flags)
 		end_sample(state, elapsed);
 		state->sample_start = now;
 	}
-	state->bytes += acked_bytes(state, tp->snd_una, tp->mss_cache);
+	state->bytes += acked_bytes(state, tp->snd_una, tp->mss_cache, !(flags & SLOW_PATH));
 	state->min_rtt = state->reset_min_rtt ? state->rtt : min_u32(state->min_rtt, state->rtt);
 	state->reset_min_rtt = false;
 }

@@ -189,8 +189,14 @@ class AckProgress:
     def marked(self) -> int:
         """Packets newly reported as CE-marked."""
     @property
+    def in_flight(self) -> int:
+        """Packets in flight, before any is found lost."""
+    @property
     def rtt_ns(self) -> int | None:
         """RTT of the newest packet that was acknowledged and never retransmitted."""
+    @property
+    def one_way_delay_ns(self) -> int | None:
+        """Delay from sender to receiver of the newest packet delivered; None where the two share no clock."""
     @property
     def snd_una(self) -> int:
         """Cumulative acknowledgement number, packets."""

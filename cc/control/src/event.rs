@@ -142,8 +142,12 @@ pub struct AckProgress {
     pub pkts_acked: u32,
     /// Newly reported as CE-marked.
     pub marked: u32,
+    /// In flight, before any is found lost.
+    pub in_flight: u32,
     /// RTT of the newest packet that was acknowledged and never retransmitted.
     pub rtt: Option<Span>,
+    /// Delay from sender to receiver of the newest packet delivered; `None` where the two share no clock.
+    pub one_way_delay: Option<Span>,
     /// Cumulative acknowledgement number, packets.
     pub snd_una: u64,
     /// Number of the next new packet.
@@ -220,8 +224,9 @@ impl AckSample {
     #[must_use]
     #[inline]
     pub fn progress(&self) -> AckProgress {
-        let Self { acked, pkts_acked, marked, rtt, snd_una, snd_nxt, is_predicted, .. } = *self;
-        AckProgress { acked, pkts_acked, marked, rtt, snd_una, snd_nxt, is_predicted }
+        let Self { acked, pkts_acked, marked, in_flight, rtt, one_way_delay, .. } = *self;
+        let Self { snd_una, snd_nxt, is_predicted, .. } = *self;
+        AckProgress { acked, pkts_acked, marked, in_flight, rtt, one_way_delay, snd_una, snd_nxt, is_predicted }
     }
 }
 

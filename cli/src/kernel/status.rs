@@ -360,12 +360,9 @@ mod tests {
     #[test]
     fn what_does_not_couple_is_said() {
         let mut status = status(2);
-        status.programs[0] = Usage { this_version: Some(false), kept_ids: vec![3, 5], ..status.programs.remove(0) };
-        status.connections[0] = Connection {
-            same_algorithm: false,
-            namespace: Some("/run/netns/x".to_owned()),
-            ..status.connections.remove(0)
-        };
+        (status.programs[0].this_version, status.programs[0].kept_ids) = (Some(false), vec![3, 5]);
+        let connection = &mut status.connections[0];
+        (connection.same_algorithm, connection.namespace) = (false, Some("/run/netns/x".to_owned()));
         let text = text(&status, WIDE);
         let another = "rw_lia           loaded, of another Ropewalk: ropewalk kernel load --replace rw_lia\n";
         let kept = "rw_lia           sockets or defaults keep id 3, 5; new ones get id 7; they do not couple\n";

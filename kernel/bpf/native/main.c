@@ -58,7 +58,7 @@ static struct mptcp_sock connection = { .conn_list.next = &connection.conn_list 
 
 /* Values of one event. */
 static struct {
-	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight, idle, sent;
+	u64 acked, may_raise, prior_state, new_state, new_event, to_ssthresh, in_flight, idle, sent, slow_path;
 	struct ack_sample sample;
 	struct rate_sample rate;
 } event;
@@ -94,6 +94,7 @@ static void set(struct socket *socket, const char *name, long long value)
 	VALUE("idle", event.idle)
 	VALUE("rto", tp->inet_conn.icsk_rto)
 	VALUE("sent", event.sent)
+	VALUE("slow_path", event.slow_path)
 	VALUE("cwnd_limited", tp->is_cwnd_limited)
 	VALUE("ca_state", tp->inet_conn.icsk_ca_state)
 	VALUE("sk_state", tp->inet_conn.icsk_inet.sk.__sk_common.skc_state)
@@ -202,7 +203,7 @@ static void acked(struct socket *socket)
 	if (registered.pkts_acked)
 		registered.pkts_acked(sk, &event.sample);
 	if (registered.in_ack_event)
-		registered.in_ack_event(sk, 0);
+		registered.in_ack_event(sk, event.slow_path ? SLOW_PATH : 0);
 }
 
 static void ack(struct socket *socket)

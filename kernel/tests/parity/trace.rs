@@ -317,7 +317,11 @@ impl PathState {
         let rtt = progress.rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
         let (delivered, delivered_ce) = (self.delivered + u64::from(progress.acked), self.delivered_ce);
         format!(
-            "progress {path} rtt_us {rtt} delivered {delivered} delivered_ce {delivered_ce} snd_una {snd_una} snd_nxt {snd_nxt}"
+            "progress {path} pkts_acked {} rtt_us {rtt} delivered {delivered} delivered_ce {delivered_ce} snd_una {snd_una} \
+             snd_nxt {snd_nxt} slow_path {} packets_out {}",
+            progress.pkts_acked,
+            u8::from(!progress.is_predicted),
+            progress.in_flight
         )
     }
 
@@ -372,6 +376,7 @@ fn ack(path: usize, sample: &AckSample, [snd_una, snd_nxt]: [u64; 2]) -> String 
     set("prior_in_flight", i64::from(sample.prior_in_flight));
     set("packets_out", i64::from(sample.in_flight));
     set("sent", i64::from(sample.sent));
+    set("slow_path", i64::from(!sample.is_predicted));
     set("losses", i64::from(sample.lost));
     set("delivered", sample.delivered as i64);
     set("snd_una", snd_una as i64);

@@ -89,7 +89,9 @@ values! {
         acked: u32,
         pkts_acked: u32,
         marked: u32,
+        in_flight: u32,
         rtt_ns: Option<u64>,
+        one_way_delay_ns: Option<u64>,
         snd_una: u64,
         snd_nxt: u64,
         is_predicted: bool,
@@ -146,6 +148,13 @@ enumeration!(Reduction {
     Halving = "HALVING",
 });
 
+fn ack_progress(progress: &control::AckProgress) -> AckProgress {
+    let control::AckProgress { acked, pkts_acked, marked, in_flight, rtt, one_way_delay, .. } = *progress;
+    let control::AckProgress { snd_una, snd_nxt, is_predicted, .. } = *progress;
+    let (rtt_ns, one_way_delay_ns) = (rtt.map(Span::as_nanos), one_way_delay.map(Span::as_nanos));
+    AckProgress { acked, pkts_acked, marked, in_flight, rtt_ns, one_way_delay_ns, snd_una, snd_nxt, is_predicted }
+}
+
 /// The event as an object of its class. `seed` is drawn for a path that comes up.
 pub(crate) fn to_python<'py>(
     py: Python<'py>,
@@ -155,19 +164,7 @@ pub(crate) fn to_python<'py>(
     use control::PathEvent;
     Ok(match event {
         PathEvent::Ack(sample) => Bound::new(py, ack(sample))?.into_any(),
-        &PathEvent::AckProgress(control::AckProgress {
-            acked,
-            pkts_acked,
-            marked,
-            rtt,
-            snd_una,
-            snd_nxt,
-            is_predicted,
-        }) => {
-            let rtt_ns = rtt.map(Span::as_nanos);
-            Bound::new(py, AckProgress { acked, pkts_acked, marked, rtt_ns, snd_una, snd_nxt, is_predicted })?
-                .into_any()
-        }
+        PathEvent::AckProgress(progress) => Bound::new(py, ack_progress(progress))?.into_any(),
         PathEvent::PathUp(path) => {
             let up = PathUp {
                 mss: path.mss,

@@ -247,6 +247,7 @@ impl Path {
             pkts_acked: acked,
             newest_lost: (lost > 0).then_some(self.snapshot),
             advanced: self.snd_una() > prior_una,
+            is_predicted: self.snd_una() > prior_una && self.sender.ca_state() == CaState::Open,
             may_raise_cwnd: self.snd_una() > prior_una,
             ..AckedPackets::default()
         };

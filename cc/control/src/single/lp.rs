@@ -23,7 +23,7 @@
 //! (and a packet that was alone in flight brings no sample, as its acknowledgement may have been delayed).
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
-use crate::{AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
+use crate::{AckProgress, AckSample, AlgorithmEntry, Constructor, Context, ParamKind, Parameter, Params, Properties};
 use units::{Instant, Span};
 
 /// Registration.
@@ -176,14 +176,14 @@ impl Lp {
     }
 
     /// The one-way delay of this acknowledgement.
-    fn owd_sample(&mut self, sample: &AckSample, cx: &mut Context<'_>) -> Option<u32> {
+    fn owd_sample(&mut self, progress: &AckProgress, cx: &mut Context<'_>) -> Option<u32> {
         let micros = |span: Span| (span.as_micros() as u32).max(1);
         match &mut self.delay_source {
-            DelaySource::Linux(clock) => clock.owd(cx.now - sample.rtt?, sample.one_way_delay?, cx),
-            DelaySource::Path => sample.one_way_delay.map(micros),
+            DelaySource::Linux(clock) => clock.owd(cx.now - progress.rtt?, progress.one_way_delay?, cx),
+            DelaySource::Path => progress.one_way_delay.map(micros),
             // A packet that was alone in flight: a receiver that delays acknowledgements waits for a second one.
-            DelaySource::Rtt if sample.in_flight + sample.pkts_acked <= 1 => None,
-            DelaySource::Rtt => sample.rtt.map(micros),
+            DelaySource::Rtt if progress.in_flight + progress.pkts_acked <= 1 => None,
+            DelaySource::Rtt => progress.rtt.map(micros),
         }
     }
 
@@ -209,15 +209,15 @@ impl CongestionOps for Lp {
         common::reno_ssthresh(state)
     }
 
-    fn on_ack(&mut self, state: &mut CwndState, sample: &AckSample, cx: &mut Context<'_>) {
-        let Some(delay) = self.owd_sample(sample, cx) else {
+    fn pkts_acked(&mut self, state: &mut CwndState, progress: &AckProgress, cx: &mut Context<'_>) {
+        let Some(delay) = self.owd_sample(progress, cx) else {
             if matches!(self.delay_source, DelaySource::Rtt) {
                 self.within_inf = self.is_within_inference(cx.now);
             }
             return;
         };
         self.owd.add_sample(delay);
-        if let Some(rtt) = sample.rtt {
+        if let Some(rtt) = progress.rtt {
             self.inference_span = Span::from_secs_f64(rtt.as_secs_f64() * self.inference_rounds);
         }
         self.within_inf = self.is_within_inference(cx.now);
@@ -250,7 +250,7 @@ mod tests {
             one_way_delay: Some(Span::from_millis(delay_ms)),
             ..AckSample::default()
         };
-        lp.on_ack(state, &sample, &mut context(now_ms));
+        lp.pkts_acked(state, &sample.progress(), &mut context(now_ms));
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
         let cwnd_with = |delay_source| {
             let (mut lp, mut state) = (Lp { delay_source, ..lp(26) }, congestion_avoidance(40));
             let sample = AckSample { rtt: Some(Span::from_millis(26)), pkts_acked: 2, ..AckSample::default() };
-            lp.on_ack(&mut state, &sample, &mut context(1000));
+            lp.pkts_acked(&mut state, &sample.progress(), &mut context(1000));
             state.cwnd
         };
         assert_eq!([DelaySource::Path, DelaySource::Rtt].map(cwnd_with), [40, 20]);
@@ -327,7 +327,7 @@ mod tests {
         let (mut lp, mut state) = (Lp { delay_source: DelaySource::Rtt, ..lp(26) }, congestion_avoidance(40));
         let mut cwnd_after = |pkts_acked, now| {
             let rtt = Some(Span::from_millis(26));
-            lp.on_ack(&mut state, &AckSample { rtt, pkts_acked, ..AckSample::default() }, &mut context(now));
+            lp.pkts_acked(&mut state, &AckProgress { rtt, pkts_acked, ..AckProgress::default() }, &mut context(now));
             lp.cong_avoid(&mut state, 21, &AckSample::default(), &mut context(now));
             state.cwnd
         };
@@ -345,7 +345,7 @@ mod tests {
                 one_way_delay: Some(delay),
                 ..AckSample::default()
             };
-            lp.on_ack(&mut state, &sample, &mut context_with(now, &mut rng));
+            lp.pkts_acked(&mut state, &sample.progress(), &mut context_with(now, &mut rng));
             usize::from(state.cwnd < 40)
         };
         (1000..5000).map(is_early_congestion).sum()

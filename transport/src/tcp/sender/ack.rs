@@ -110,6 +110,7 @@ impl Sender {
         self.rack.update_reo_wnd(outcome.acked.rate_sample.prior_delivered(), self.path.rate.delivered());
         if self.is_dubious(&outcome) || self.transmit.tlp_outstanding() {
             outcome.acked.marked = self.newly_marked(&outcome, &prior_state);
+            outcome.acked.one_way_delay = self.one_way_delay(&outcome, &prior_state);
             let outstanding = self.outstanding();
             self.path.report_progress(now, &prior_state, &outcome.acked, &outstanding, controller);
         }
@@ -205,16 +206,20 @@ impl Sender {
         prior_state: &PriorState,
         controller: &mut ControllerHandle,
     ) {
-        let delivered = self.path.delivered_since(prior_state);
         outcome.acked.marked = self.newly_marked(outcome, prior_state);
         let has_reordering = self.rack.reordering() > self.config.reordering;
+        outcome.acked.one_way_delay = self.one_way_delay(outcome, prior_state);
         outcome.acked.ack_delayed = self.is_ack_delayed(outcome, prior);
         let acked = &mut outcome.acked;
         acked.newest_lost = self.scoreboard.take_last_lost();
-        acked.one_way_delay = (delivered > 0 && self.config.timestamps).then_some(outcome.one_way_delay);
         acked.may_raise_cwnd = acked.pkts_acked > 0 || has_reordering && outcome.newly_sacked;
         let outstanding = self.outstanding();
         self.last_delivery = self.path.finish_ack(now, prior_state, acked, &outstanding, controller);
+    }
+
+    fn one_way_delay(&self, outcome: &AckOutcome, prior_state: &PriorState) -> Option<Span> {
+        let has_delivered = self.path.delivered_since(prior_state) > 0;
+        (has_delivered && self.config.timestamps).then_some(outcome.one_way_delay)
     }
 
     /// Packets newly reported as CE-marked: with ECN echoes, all that an acknowledgement with the echo delivers.
