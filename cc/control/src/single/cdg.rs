@@ -311,15 +311,13 @@ impl CongestionOps for Cdg {
             // After acknowledgements of pairs, that of a single packet was probably delayed: it raises no RTT.
             if progress.pkts_acked == 1 && self.delack > 0 {
                 self.delack -= 1;
-                if let Some(min_max) = &mut self.rtt {
-                    min_max.min = min_max.min.min(rtt);
-                }
+                self.rtt.iter_mut().for_each(|of_round| of_round.min = of_round.min.min(rtt));
                 return;
             }
             self.delack += u32::from(progress.pkts_acked > 1 && self.delack < MAX_DELAYED_ACKS);
         }
-        let min_max = self.rtt.get_or_insert(MinMax { min: rtt, max: rtt });
-        *min_max = MinMax { min: min_max.min.min(rtt), max: min_max.max.max(rtt) };
+        let of_round = self.rtt.unwrap_or(MinMax { min: rtt, max: rtt });
+        self.rtt = Some(MinMax { min: of_round.min.min(rtt), max: of_round.max.max(rtt) });
     }
 
     /// The sender's reduction replaces the backoff.
