@@ -3,14 +3,17 @@
 
 use units::RngStream;
 
+mod sender;
 #[cfg(test)] // of the library, since those of a folder `tests` would build a program for each target
 mod steps;
+
+pub use sender::sender;
 
 /// A check, which panics if a property does not hold.
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their targets, which are those of their folders in `corpus/`.
-pub const TARGETS: [(&str, Check); 14] = [
+pub const TARGETS: [(&str, Check); 15] = [
     ("gre", wire::check::gre),
     ("frames", wire::check::frames),
     ("relay", wire::check::relay),
@@ -25,6 +28,7 @@ pub const TARGETS: [(&str, Check); 14] = [
     ("reassembler", machine::check::reassembler),
     ("connections", relay::check::relay),
     ("node", node::check::node),
+    ("sender", sender),
 ];
 
 /// Maximum length of a mutated input, bytes.

@@ -14,7 +14,7 @@ const SEEDS: u64 = 4;
 const SLOWER: [(&str, usize); 5] =
     [("handshake", 80), ("session", 4), ("reassembler", 20), ("node", 20), ("connections", 2)];
 
-fn saved_inputs(target: &str) -> Vec<Vec<u8>> {
+pub(crate) fn saved_inputs(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
     paths.sort();
@@ -39,7 +39,7 @@ fn check_mutations(seed: u64, target: &str, check: Check) {
 }
 
 #[test]
-fn saved_inputs_pass_every_check() {
+pub(crate) fn saved_inputs_pass_every_check() {
     for (target, check) in TARGETS {
         saved_inputs(target).iter().for_each(|input| check(input));
     }

@@ -119,7 +119,7 @@ const CRATES: &[CrateRule] = &[
     impure("plugin-example", &["control", "ropewalk"]),
     impure("plugin-example-python", &["plugin-example", "python"]),
     impure("bench", &["kernel", "machine", "node", "seal", "stress", "testnet", "units", "wire"]),
-    impure("fuzz", &["machine", "node", "relay", "seal", "units", "wire"]),
+    impure("fuzz", &["control", "machine", "node", "relay", "seal", "transport", "units", "wire"]),
     impure("xtask", &[]),
 ];
 

@@ -32,6 +32,19 @@ fn every_shipped_scenario_reads_and_opens_with_a_sentence() {
     }
 }
 
+/// The default profile may become another one.
+#[test]
+fn published_experiments_and_studies_name_the_linux_that_they_are_of() {
+    let named = ["papers", "studies"].map(|name| files(&folder().join(name)));
+    assert!(named.iter().all(|files| !files.is_empty()));
+    for file in named.into_iter().flatten() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let table = text.parse::<toml::Table>().unwrap();
+        let has_axis = table.get("sweep").is_some_and(|axes| axes.get("host.profile").is_some());
+        assert!(has_axis || table["host"].get("profile").is_some(), "{}", file.display());
+    }
+}
+
 #[test]
 fn the_schema_defines_the_parts_and_knows_every_key_of_the_shipped_scenarios() {
     let schema = schema();
