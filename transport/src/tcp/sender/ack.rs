@@ -92,8 +92,10 @@ impl Sender {
             outcome.ece = outcome.marks > 0;
         }
         self.ts_recent = self.ts_recent.max(ack.tsval);
-        outcome.acked.is_predicted =
-            outcome.acked.advanced && ack.receive_window == self.snd_wnd && ack.sack_blocks.is_empty() && !outcome.ece;
+        outcome.acked.is_predicted = outcome.acked.advanced
+            && ack.receive_window == self.predicted_wnd
+            && ack.sack_blocks.is_empty()
+            && !outcome.ece;
         outcome.updates_window = self.update_window(ack, outcome.acked.advanced);
         self.read_sack_blocks(now, ack, &mut outcome);
         outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || outcome.updates_window);
@@ -179,7 +181,7 @@ impl Sender {
     fn update_window(&mut self, ack: &Ack, advanced: bool) -> bool {
         self.write_queue.on_ack(ack.receive_window);
         if self.snd_wnd_edge == UNLIMITED_WINDOW {
-            self.snd_wnd = ack.receive_window;
+            self.set_window(ack.receive_window);
             return false;
         }
         let edge = self.window_edge(ack);
@@ -187,10 +189,19 @@ impl Sender {
         let is_first = std::mem::take(&mut self.snd_wnd_is_syns);
         let updates = advanced || edge > self.snd_wnd_edge || closes || is_first;
         if updates {
-            (self.snd_wnd, self.snd_wnd_edge) = (ack.receive_window, edge);
+            self.set_window(ack.receive_window);
+            self.snd_wnd_edge = edge;
             self.snd_wnd_end = edge / u64::from(self.config.mss);
         }
         updates
+    }
+
+    /// Header prediction expects a window that is another one than the SYN's answer had (Linux `tcp_fast_path_on`).
+    fn set_window(&mut self, window: u64) {
+        if window != self.snd_wnd {
+            self.predicted_wnd = window;
+        }
+        self.snd_wnd = window;
     }
 
     /// The right edge of the receive window that an acknowledgement offers, bytes.

@@ -175,6 +175,8 @@ pub struct Sender {
     snd_wnd_edge: u64,
     /// The receive window of the acknowledgement that updated it, bytes.
     snd_wnd: u64,
+    /// The receive window that header prediction expects, bytes.
+    predicted_wnd: u64,
     /// That is the SYN's answer, which the first acknowledgement updates.
     snd_wnd_is_syns: bool,
     /// The first segment beyond the receive window.
@@ -212,6 +214,7 @@ impl Sender {
             small_queue: small_queue::SmallQueue::default(),
             snd_wnd_edge: 0,
             snd_wnd: u64::MAX,
+            predicted_wnd: u64::MAX,
             snd_wnd_is_syns: false,
             snd_wnd_end: 0,
             write_seq: 0,
