@@ -1,4 +1,4 @@
-//! The TCP sender under any acknowledgements, whatever the algorithm: it has no network, so its check is here.
+//! The TCP sender of any algorithm under any acknowledgements. It has no network, so its check is here.
 
 use control::{CaState, registry};
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ fn config(bits: u8) -> SenderConfig {
 mod tests {
     use super::*;
 
-    /// Inputs that never leave the open state would pass whatever is asserted.
+    /// Inputs that never leave the open state would pass any assertion.
     #[test]
     fn the_saved_inputs_reach_recoveries_timeouts_and_undos() {
         let counters = crate::steps::saved_inputs("sender").into_iter().map(|input| run(&input).counters());

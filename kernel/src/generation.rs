@@ -44,7 +44,7 @@ fn hex(bytes: [u8; 8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The programs of ours that are loaded. Only root is told: for others there are none.
+/// The programs of ours that are loaded. Only root sees them: for others there are none.
 #[must_use]
 pub fn loaded() -> Vec<Loaded> {
     in_state(IN_USE)

@@ -21,7 +21,7 @@ pub struct Hook {
     pub calls: u64,
 }
 
-/// The hooks of the registration with this id, in the kernel's order. Only root is told: for others there are none.
+/// The hooks of the registration with this id, in the kernel's order. Only root sees them: for others there are none.
 #[must_use]
 pub fn hooks(id: u32) -> Vec<Hook> {
     let Some(value) = value(id) else { return Vec::new() };

@@ -145,7 +145,7 @@ struct Entry {
     /// Whether only processes with CAP_NET_ADMIN may choose it.
     restricted: bool,
     loaded: bool,
-    /// Id of its registration, of those that root is told.
+    /// Id of its registration.
     id: Option<u32>,
     /// Whether what is loaded is what this version of Ropewalk has.
     this_version: Option<bool>,

@@ -144,7 +144,7 @@ fn ends(Found { namespace, socket }: &Found) -> Ends {
     (namespace.clone(), socket.local, socket.remote)
 }
 
-/// The registrations of our programs, which root is told.
+/// The registrations of our programs.
 #[derive(Debug, Default)]
 struct Generations {
     loaded: Vec<(Loaded, Option<bool>)>,

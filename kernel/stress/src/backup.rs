@@ -23,7 +23,7 @@ struct Seen {
 }
 
 /// Growth of the first subflow's window in congestion avoidance, in relation to Reno's, whose square grows by twice the packets
-/// sent; beside a second one that was used, has become a backup, and is idle.
+/// sent; with a second one that was used, has become a backup, and is idle.
 ///
 /// # Errors
 /// What a command said, or that the backup has sent.

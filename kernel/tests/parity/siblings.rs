@@ -1,4 +1,4 @@
-//! Beside a sibling that is not in use each coupled program decides as alone: the same numbers, with the sibling's past in the
+//! With a sibling that is not in use each coupled program decides as alone: the same numbers, with the sibling's past in the
 //! kernel's memory and without it.
 
 use crate::harness::Native;

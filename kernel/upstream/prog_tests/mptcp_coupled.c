@@ -3,10 +3,10 @@
  * Coupled congestion control of MPTCP: do two equal subflows grow as half a window each?
  *
  * Without loss, in congestion avoidance, the square of a Reno window grows by twice the packets acknowledged. The windows of two
- * equal subflows that are coupled (RFC 6356, section 3) grow by a quarter of that, in all; those of one subflow beside an idle
+ * equal subflows that are coupled (RFC 6356, section 3) grow by a quarter of that, in all; those of one subflow with an idle
  * backup grow as Reno's. The ratio depends on packets and not on time, so it is the same on a slow machine.
  *
- * A client and a server in two network namespaces, with two links whose queues hold whatever is sent.
+ * A client and a server in two network namespaces, with two links whose queues hold all that is sent.
  */
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -205,8 +205,8 @@ static void check_growth(const char *cc)
 	if (!ASSERT_TRUE(send_all(fd, BYTES / 8) && wait_idle(fd, &idle), "send by one") ||
 	    !ASSERT_TRUE(send_all(fd, BYTES) && wait_idle(fd, &alone), "send by one again"))
 		goto out;
-	ASSERT_EQ(alone.subflows[1].bytes_acked, idle.subflows[1].bytes_acked, "the backup stands by");
-	ASSERT_GT(growth(&idle, &alone), 0.8, "beside an idle backup a window grows as Reno's");
+	ASSERT_EQ(alone.subflows[1].bytes_acked, idle.subflows[1].bytes_acked, "the backup is idle");
+	ASSERT_GT(growth(&idle, &alone), 0.8, "with an idle backup a window grows as Reno's");
 out:
 	SYS_NOFAIL("ip -n %s mptcp endpoint change id 2 nobackup", CLIENT);
 	close(fd);

@@ -1,7 +1,7 @@
 //! What a sibling does to the path that carries a connection's data, for every coupled algorithm of the registry, over MPTCP,
 //! multipath QUIC and Ropewalk's tunnel.
 //!
-//! One that is not in use does nothing: a backup or a metered path that stands by, a path that has stalled. One that is in use,
+//! One that is not in use does nothing: a backup or a metered path that is idle, a path that has stalled. One that is in use,
 //! slow or just joined, takes from the path no more than it adds (RFC 6356, section 2, goal 1), and the connection
 //! takes no more of the path than TCP would (goal 2).
 //!
@@ -24,7 +24,7 @@ enum Transport {
     Tunnel,
 }
 
-/// What the connection has beside the path that carries data.
+/// What the connection has in addition to the path that carries data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sibling {
     None,

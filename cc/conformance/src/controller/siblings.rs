@@ -18,14 +18,14 @@ const START: Span = Span::from_secs(10);
 /// Longer than any retransmission timeout here.
 const LONG: Action = Action::Wait(5_000);
 
-/// A path's decisions are the same beside siblings that stand by, are idle or have stalled as alone.
+/// A path's decisions are the same with siblings that are backups, idle or stalled as alone.
 pub(super) fn unused_siblings(entry: &AlgorithmEntry) -> Result<(), Violation> {
     let alone = decisions(entry, &Past { what: String::new(), handshake_rtt: None, actions: Vec::new() })?.1;
     // A short RTT slows the others down most in some algorithms, a large window in others.
     for past in [2, 50].into_iter().flat_map(pasts) {
         let (sender, beside) = decisions(entry, &past)?;
         if let Some((found, wanted)) = beside.iter().zip(&alone).find(|(found, wanted)| found != wanted) {
-            let message = format!("{} beside {}: {found:?} instead of {wanted:?}", entry.name, past.what);
+            let message = format!("{} with {}: {found:?} instead of {wanted:?}", entry.name, past.what);
             return Err(sender.violation("a sibling that is not in use changes nothing", message));
         }
     }

@@ -7,7 +7,7 @@ use units::Instant;
 ///
 /// RFC 6356 couples the subflows over which a connection sends. In use is a path with packets in flight of which one was
 /// acknowledged less than a retransmission timeout ago, or with a packet sent less than that ago. One that has never sent, a
-/// backup that stands by, and one that does not answer are not: windows and RTTs of the past would slow the others down. QUIC
+/// backup that is idle, and one that does not answer are not: windows and RTTs of the past would slow the others down. QUIC
 /// and the tunnel have no retransmission timeout that would tell of a path that has stalled, so the time counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
