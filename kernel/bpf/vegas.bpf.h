@@ -24,9 +24,12 @@ static inline void reset_round(struct vegas_rtt *rtt)
 	rtt->samples = 0;
 }
 
-/* When transmission starts after idling: the route may have changed. */
+/* When transmission starts with nothing in flight: the route may have changed. If all is lost, the round lasts until that is
+ * acknowledged. */
 static inline void reset_vegas_rtt(struct vegas_rtt *rtt)
 {
+	if (!rtt->is_enabled)
+		rtt->begin_round = true;
 	rtt->base_rtt = NO_RTT;
 	rtt->is_enabled = true;
 	reset_round(rtt);

@@ -79,8 +79,10 @@ impl VegasRtt {
         self.is_enabled
     }
 
-    /// Clears the base RTT too: after idling the route may have changed.
+    /// Clears the base RTT too, as nothing is in flight: after idling the route may have changed. If all is lost, the round lasts
+    /// until that is acknowledged.
     pub fn reset(&mut self) {
+        self.begin_round |= !self.is_enabled;
         (self.base_rtt, self.is_enabled) = (u64::MAX, true);
         self.reset_round();
     }
