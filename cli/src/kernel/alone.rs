@@ -1,5 +1,5 @@
-//! The program `ropewalk-kernel`: the verbs of `ropewalk kernel` and nothing else, in a package of its own. It is any build
-//! with the feature `kernel` that is called by this name.
+//! The program `ropewalk-kernel`, which has only the verbs of `ropewalk kernel`. It is any build with the feature `kernel` that
+//! is called by this name.
 
 use super::KernelVerb;
 use crate::arguments::AFTER_HELP;

@@ -26,8 +26,8 @@ pub(super) struct Visit<T> {
     pub(super) refused: usize,
 }
 
-/// Calls a function in each network namespace that has a process or a name. Only the own one can be entered without
-/// CAP_SYS_ADMIN.
+/// Calls a function in each network namespace that has a process or a name. Without CAP_SYS_ADMIN only the caller's can be
+/// entered.
 ///
 /// # Errors
 /// Those of the function.

@@ -131,7 +131,7 @@ fn namespaces<T>(visit: &Visit<T>) -> Family {
     family
 }
 
-/// Writes a file that whoever reads the old one never sees in part.
+/// Writes a file as a whole: a reader sees the earlier text or the new one.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let (folder, name) = Folder::of_file(file)?;
     // The collector reads names that end in `.prom`.
