@@ -28,6 +28,10 @@ class Claim:
     """
     each: str | None = None
     """A swept key for each value of which there is a verdict."""
+    expected_failure: str | None = None
+    """Why the claim is known not to hold of some of what it is put to. A failure then counts as an expected one.
+    Default: .
+    """
     flow: str | None = None
     """The flow, if there are several; "FLOW/PATH" is an MPTCP flow's subflow over a path. Default: the first flow's."""
     from_: Time | None = None
@@ -46,6 +50,8 @@ class Claim:
     """Only cells with these values of swept keys, as the sweep shows them: { case = ["a", "b"] }. Where rows,
     columns, lines or of is "flow": these flows and subflows.
     """
+    or_max: float | None = None
+    """For `ratio`: the claim also holds if the first one's value is this or less."""
     order: Sequence[str] | None = None
     """Each one's value is at least that of the next."""
     published: str | None = None

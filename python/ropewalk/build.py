@@ -346,6 +346,10 @@ class Tunnel:
     """Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off". Default:
     bbr-path.
     """
+    congestion_of: str | None = None
+    """Ropewalk, in the place of `congestion`: the paths have the congestion control of this flow, which a sweep may
+    vary.
+    """
     copy_budget: Percent | None = None
     """Ropewalk, with `realtime`: what copies may have of all paths' capacity."""
     copy_on_metered: bool | None = None

@@ -58,10 +58,10 @@ mod tests {
         };
         let test = Test::Range { names: vec![name], min: 0.0, max: None };
         let text = String::new;
-        let (says, source, published, note) = (text(), text(), text(), text());
-        let (unknown, scope) = (Some("delay".to_owned()), Scope::default());
+        let [says, source, published, note, expected_failure] = std::array::from_fn(|_| text());
+        let (each, unknown, scope, of, within) = (None, Some("delay".to_owned()), Scope::default(), key, 0.0);
         let claim =
-            Claim { says, source, value, of: key, each: None, unknown, scope, test, within: 0.0, published, note };
+            Claim { says, source, value, of, each, unknown, scope, test, within, published, note, expected_failure };
         let run = Run {
             flows: vec![Flow::default()],
             parameters: [("duration", "1s"), ("delay", "10ms")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),

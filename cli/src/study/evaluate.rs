@@ -1,9 +1,11 @@
-//! `ropewalk evaluate`: the questions of RFC 9743 to one congestion control.
+//! `ropewalk evaluate`: the questions of RFC 9743 to congestion controls.
 
-use super::{DriverChoice, Evaluate, Run, run};
-use crate::Failure;
+use super::run::{self, Finished};
+use super::{DriverChoice, Evaluate, Run};
+use crate::{Failure, output};
+use ::report::ClaimColumn;
 use control::registry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The scenario with the questions.
 const SCENARIO: &str = "rfc9743";
@@ -11,17 +13,47 @@ const SCENARIO: &str = "rfc9743";
 const KEY: &str = "sweep.flow.test*.congestion";
 const BESIDE: [&str; 2] = ["cubic", "reno"];
 
-/// Runs the scenario with the algorithm in the place of `proposed`.
+/// Puts the questions to each algorithm. Of one it shows the report, of several the verdicts side by side.
 pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
-    let (name, value) = proposed(&arguments.algorithm)?;
+    let proposed = arguments.algorithms.iter().map(|name| proposed(name)).collect::<Result<Vec<_>, _>>()?;
+    if let [(name, value)] = &proposed[..] {
+        return run::run(&questions(arguments, name, value, arguments.out.clone()));
+    }
+    if arguments.json {
+        return Err(Failure::Usage(
+            "--json is of one algorithm; each one's folder has its numbers as tables".to_owned(),
+        ));
+    }
+    let column = |(name, value): &(String, String)| {
+        let out = arguments.out.as_ref().map(|out| out.join(folder_name(name)));
+        let Finished { manifest, runs, dir, .. } = run::finish(&questions(arguments, name, value, out))?;
+        if let Some(dir) = dir {
+            runner::write_page(&dir, &manifest, &runs, |_| ())?;
+        }
+        Ok(ClaimColumn::of(name, &runner::to_report(&manifest, runner::layout(&manifest)?, &runs)))
+    };
+    let columns = proposed.iter().map(column).collect::<Result<Vec<_>, Failure>>()?;
+    output::print(&::report::verdicts_table(&columns))
+}
+
+/// What stands for an algorithm in a folder's name.
+fn folder_name(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+}
+
+/// The scenario with an algorithm in the place of `proposed`.
+fn questions(arguments: &Evaluate, name: &str, value: &str, out: Option<PathBuf>) -> Run {
     let beside = BESIDE.map(|name| format!("\"{name}\"")).join(", ");
-    let folder = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    let set = vec![
-        format!("name=\"{SCENARIO}-{folder}\""),
+    let mut set = vec![
+        format!("name=\"{SCENARIO}-{}\"", folder_name(name)),
         format!("title={}", toml_text(&format!("The questions of RFC 9743 to {name}"))),
         format!("{KEY}=[{{ label = \"proposed\", value = {value} }}, {beside}]"),
     ];
-    run::run(&Run {
+    if !arguments.cases.is_empty() {
+        let cases: Vec<String> = arguments.cases.iter().map(|case| toml_text(case)).collect();
+        set.push(format!("sweep.case=[{}]", cases.join(", ")));
+    }
+    Run {
         file: SCENARIO.into(),
         on: DriverChoice::Sim,
         traffic: None,
@@ -31,13 +63,13 @@ pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
         jobs: arguments.jobs,
         seed: None,
         shard: None,
-        out: arguments.out.clone(),
+        out,
         no_store: arguments.no_store,
         partial: false,
         capture: false,
         json: arguments.json,
         quiet: arguments.quiet,
-    })
+    }
 }
 
 /// A short name of an algorithm, and its TOML value: of a name of the registry, or of a policy's file.

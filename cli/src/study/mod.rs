@@ -148,16 +148,19 @@ pub(crate) struct Run {
 
 #[derive(Args, Debug)]
 pub(crate) struct Evaluate {
-    /// A name of `ropewalk list algorithms`, or the ONNX file of a policy
-    #[arg(value_name = "NAME|FILE.onnx")]
-    pub(crate) algorithm: String,
-    /// One seed and short runs
+    /// Names of `ropewalk list algorithms`, or ONNX files of policies; of several the verdicts are printed side by side
+    #[arg(value_name = "NAME|FILE.onnx", required = true)]
+    pub(crate) algorithms: Vec<String>,
+    /// Only this case of rfc9743.toml, such as `reordering`; may be repeated
+    #[arg(long = "case", value_name = "NAME")]
+    pub(crate) cases: Vec<String>,
+    /// Short runs
     #[arg(long)]
     pub(crate) quick: bool,
     /// Runs side by side; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// The results folder; an unfinished one is resumed [default: results/rfc9743-NAME]
+    /// The results folder; an unfinished one is resumed. Of several algorithms it has a folder for each [default: results/rfc9743-NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write nothing to disk: print the tables, or with --json the document

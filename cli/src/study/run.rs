@@ -9,24 +9,51 @@ use record::Run;
 use runner::{Folder, Study};
 use scenario::{Overrides, Scenario};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::{Key, Manifest, Runs, Shard};
 
 /// Suffix of the default folder's name for runs on a kernel.
 const KERNEL_SUFFIX: &str = "-kernel";
 
+/// A study whose runs are made.
+pub(super) struct Finished {
+    scenario: Scenario,
+    /// The results folder, if there is one.
+    pub(super) dir: Option<PathBuf>,
+    pub(super) manifest: Manifest,
+    pub(super) runs: Vec<Run>,
+}
+
+/// Runs a scenario, and shows it.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Finished { scenario, dir, manifest, runs } = finish(arguments)?;
+    match dir {
+        Some(dir) => report::show_shard(&dir, &manifest, &runs, arguments.json),
+        None => report::show_in_memory(&scenario, &manifest, &runs, arguments.json),
+    }
+}
+
 /// Runs every cell with every seed: in memory with `--no-store`, otherwise except the runs that the results folder
 /// already holds.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn finish(arguments: &Arguments) -> Result<Finished, Failure> {
     let scenario = load(arguments)?;
     let driver = driver::find(arguments)?;
     let study = Study::new(&scenario, driver.as_ref(), arguments.partial, command(arguments))?;
-    if arguments.no_store {
-        return run_in_memory(arguments, &scenario, &study);
-    }
-    let study = if let Some(shard) = arguments.shard { study.shard(shard) } else { study };
-    let folder = open(arguments, &study)?;
+    let study = match arguments.shard {
+        Some(shard) if !arguments.no_store => study.shard(shard),
+        _ => study,
+    };
+    let (dir, (manifest, runs)) = match arguments.no_store {
+        true => (None, run_in_memory(arguments, &study)?),
+        false => run_in_folder(arguments, &study).map(|(dir, made)| (Some(dir), made))?,
+    };
+    Ok(Finished { scenario, dir, manifest, runs })
+}
+
+/// Makes the runs that the results folder lacks.
+fn run_in_folder(arguments: &Arguments, study: &Study<'_>) -> Result<(PathBuf, (Manifest, Vec<Run>)), Failure> {
+    let folder = open(arguments, study)?;
     let (dir, missing) = (folder.dir().to_owned(), folder.missing().len());
     if folder.found() > 0 && !arguments.quiet {
         let planned = study.plan.keys.len();
@@ -35,17 +62,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if missing > 0 {
         interrupt::tell(Some(dir.clone()), study.plan.keys.len(), command_line())?;
     }
-    let (manifest, runs) =
-        with_progress(arguments, &study, folder.missing_costs(), |jobs, progress| folder.run(jobs, progress))?;
-    report::show_shard(&dir, &manifest, &runs, arguments.json)
+    let made = with_progress(arguments, study, folder.missing_costs(), |jobs, progress| folder.run(jobs, progress))?;
+    Ok((dir, made))
 }
 
 /// Makes all runs and writes nothing to disk.
-fn run_in_memory(arguments: &Arguments, scenario: &Scenario, study: &Study<'_>) -> Result<(), Failure> {
+fn run_in_memory(arguments: &Arguments, study: &Study<'_>) -> Result<(Manifest, Vec<Run>), Failure> {
     interrupt::tell(None, study.plan.keys.len(), command_line())?;
     let costs = study.plan.keys.iter().copied().zip(study.plan.costs.iter().copied()).collect();
-    let (manifest, runs) = with_progress(arguments, study, costs, |jobs, progress| study.run(jobs, progress))?;
-    report::show_in_memory(scenario, &manifest, &runs, arguments.json)
+    with_progress(arguments, study, costs, |jobs, progress| study.run(jobs, progress))
 }
 
 /// What `make` gives, between the notes of the plan and the time that it took.

@@ -104,7 +104,7 @@ fn verdict(scenario: &Scenario, case: &str, experiment: &Experiment) -> (f64, bo
     let claims = report::layout(scenario).expect("it is shipped").claims;
     let is_about_case = |claim: &&Claim| claim.scope.only["case"] == [case];
     let claim = claims.iter().find(is_about_case).expect("each has one");
-    let Test::Ratio { of, min, max } = &claim.test else { panic!("{:?}", claim.test) };
+    let Test::Ratio { of, min, max, .. } = &claim.test else { panic!("{:?}", claim.test) };
     let runs = scenario.seeds.iter().map(|seed| ropewalk_sim::run(experiment, *seed).expect("they are registered"));
     let sums = runs.fold([0.0; 2], |sums, run| [sums[0] + rate(&run, &of[0]), sums[1] + rate(&run, &of[1])]);
     let ratio = sums[0] / sums[1];

@@ -15,7 +15,7 @@ use crate::sample::Sample;
 use crate::study::{Study, SweepCell, short_names};
 use crate::trajectory;
 use crate::value::sample;
-pub use across::{ClaimColumn, claims_table};
+pub use across::{ClaimColumn, claims_table, verdicts_table};
 use contest::{Contest, Group};
 pub use document::claims_document;
 use resamples::Resamples;
@@ -63,7 +63,7 @@ pub(crate) struct ValueResult {
 impl SettingResult<'_> {
     /// The one verdict: with an unknown key the claim holds if it does at one of its values, and fails if it does at none.
     pub(crate) fn verdict(&self) -> Verdict {
-        let order = [Verdict::Holds, Verdict::Undecided, Verdict::Fails];
+        let order = [Verdict::Holds, Verdict::Undecided, Verdict::FailsAsExpected, Verdict::Fails];
         let has = |verdict: &Verdict| self.values.iter().any(|value| value.study.verdict == *verdict);
         order.into_iter().find(has).unwrap_or(Verdict::NotRun)
     }
@@ -131,6 +131,12 @@ fn words_of_unknown(values: &[ValueResult]) -> String {
         0 => Verdict::NotRun.label().to_owned(),
         count => format!("holds at none of {}", plural(count, "value")),
     }
+}
+
+/// What stands below a claim: its note, and why it is expected to fail.
+pub(crate) fn notes(claim: &Claim) -> impl Iterator<Item = String> {
+    let reason = |reason: &String| (!reason.is_empty()).then(|| format!("expected to fail: {reason}"));
+    [Some(claim.note.clone()).filter(|note| !note.is_empty()), reason(&claim.expected_failure)].into_iter().flatten()
 }
 
 /// Evaluates the study's claims.

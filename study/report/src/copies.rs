@@ -115,6 +115,20 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_that_has_sent_nothing_has_no_share_of_lost_packets() {
+        let copy = |n: u32, sent_packets| Flow {
+            name: format!("f-{n}"),
+            sent_packets,
+            dropped_packets: sent_packets / (2 * u64::from(n)),
+            ..Flow::default()
+        };
+        let run = Run { flows: vec![copy(1, 100), copy(2, 0), copy(3, 60)], ..Run::default() };
+        let scope = Scope { flow: Some("f".to_owned()), ..Scope::default() };
+        let mean = (50.0 + 100.0 / 6.0) / 2.0;
+        assert!((value(&run, "drop_percent", &scope).unwrap() - mean).abs() < 1e-9);
+    }
+
+    #[test]
     fn one_copy_and_flows_that_only_look_like_copies_are_one_flow() {
         let one = |flow: Option<&str>| Scope { flow: flow.map(str::to_owned), ..Scope::default() };
         let value = |flow| value(&run(), "completion_s", &one(flow));

@@ -52,7 +52,7 @@ mod trajectory;
 mod validate;
 mod value;
 
-pub use claim::{ClaimColumn, claims_document, claims_table};
+pub use claim::{ClaimColumn, claims_document, claims_table, verdicts_table};
 pub use compare::Comparison;
 pub use export::{FigureFile, figure_files};
 pub use fit::FitValue;

@@ -100,6 +100,8 @@ fn absolute_value(run: &Run, field: &str, scope: &Scope) -> Option<f64> {
     match copies::names(run, scope) {
         // The usual case, without a copy of the scope.
         names if names.len() == 1 && scope.flow.as_ref() == names.first() => value_of_one(run, field, scope),
+        // A copy that has sent nothing has lost nothing, and no share of it.
+        names if field == DROP_PERCENT => copies::summarise(names.into_iter().filter_map(of_copy).collect(), statistic),
         names => copies::summarise(names.into_iter().map(of_copy).collect::<Option<_>>()?, statistic),
     }
 }

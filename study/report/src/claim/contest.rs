@@ -1,5 +1,6 @@
 //! The test of a claim, and the values that it is put to.
 
+use super::Verdict;
 use super::resamples::{RESAMPLES, Resamples};
 use crate::layout::{Claim, Test};
 use crate::number::{format_distinct, format_number};
@@ -57,6 +58,12 @@ impl<'c> Contest<'c> {
         }
     }
 
+    /// The verdict, where a failure may be expected.
+    pub(crate) fn expected(&self, verdict: Verdict) -> Verdict {
+        let is_expected = verdict == Verdict::Fails && !self.claim.expected_failure.is_empty();
+        if is_expected { Verdict::FailsAsExpected } else { verdict }
+    }
+
     /// Whether the test holds for the means.
     pub(crate) fn holds(&self) -> bool {
         let values = |groups: &[Named<'_>]| means(groups).iter().map(|(_, mean)| *mean).collect::<Vec<_>>();
@@ -74,6 +81,15 @@ impl<'c> Contest<'c> {
         (0..RESAMPLES).map(trial).collect()
     }
 
+    /// The one number that the test limits, if it limits one.
+    pub(crate) fn figure(&self) -> Option<f64> {
+        match (&self.claim.test, &means(&self.tested)[..]) {
+            (Test::Range { .. }, [(_, mean)]) => Some(*mean),
+            (Test::Ratio { .. }, [(_, a), (_, b)]) => Some(a / b).filter(|ratio| ratio.is_finite()),
+            _ => None,
+        }
+    }
+
     /// The numbers that decide, as text.
     pub(crate) fn numbers(&self, unit: &str) -> String {
         let (tested, others) = (means(&self.tested), means(&self.others));
@@ -84,7 +100,7 @@ impl<'c> Contest<'c> {
             Test::Order(_) => order(&tested) + &unit + &self.tolerance(),
             Test::Alike { within, .. } => alike(tested, *within, &unit),
             Test::Range { min, max, .. } => range(tested, *min, *max, &unit),
-            Test::Ratio { min, max, .. } => ratio(&tested, *min, *max, &unit),
+            Test::Ratio { min, max, or_max, .. } => ratio(&tested, *min, *max, *or_max, &unit),
         }
     }
 
@@ -125,7 +141,9 @@ fn holds(claim: &Claim, tested: &[f64], others: &[f64]) -> bool {
         Test::Order(_) => tested.windows(2).all(|pair| is_at_least(pair[0], pair[1])),
         Test::Alike { within, .. } => spread(tested) <= *within,
         Test::Range { min, max, .. } => is_in(least, *min, *max) && is_in(greatest, *min, *max),
-        Test::Ratio { min, max, .. } => is_in(tested[0] / tested[1], *min, *max),
+        Test::Ratio { min, max, or_max, .. } => {
+            is_in(tested[0] / tested[1], *min, *max) || or_max.is_some_and(|max| tested[0] <= max)
+        }
     }
 }
 
@@ -211,11 +229,12 @@ fn limits(min: f64, max: Option<f64>) -> String {
     }
 }
 
-fn ratio(tested: &[NamedMean<'_>], min: f64, max: Option<f64>, unit: &str) -> String {
+fn ratio(tested: &[NamedMean<'_>], min: f64, max: Option<f64>, or_max: Option<f64>, unit: &str) -> String {
     let ratio = tested[0].1 / tested[1].1;
     let texts = with_values(tested);
     let ratio_text = if ratio.is_finite() { format_number(ratio) } else { "none".to_owned() };
-    format!("{} over {}{unit}: ratio {ratio_text}, claimed {}", texts[0], texts[1], limits(min, max))
+    let or = or_max.map_or(String::new(), |max| format!(", or {} at most {}{unit}", tested[0].0, format_number(max)));
+    format!("{} over {}{unit}: ratio {ratio_text}, claimed {}{or}", texts[0], texts[1], limits(min, max))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ fn tally(tally: &Tally) -> Value {
     json!({
         "holds": tally.holds,
         "does_not_hold": tally.fails,
+        "expected_failures": tally.expected,
         "undecided": tally.undecided,
         "not_run": tally.not_run,
         "interval": tally.interval.map(|(low, high)| [low, high]),

@@ -11,6 +11,7 @@ use crate::grid::unique;
 pub(crate) struct Tally {
     pub(crate) holds: usize,
     pub(crate) fails: usize,
+    pub(crate) expected: usize,
     pub(crate) undecided: usize,
     pub(crate) not_run: usize,
     /// Those with a verdict from one run.
@@ -52,6 +53,7 @@ impl Tally {
         Self {
             holds: count(Verdict::Holds),
             fails: count(Verdict::Fails),
+            expected: count(Verdict::FailsAsExpected),
             undecided: count(Verdict::Undecided),
             not_run: count(Verdict::NotRun),
             single: settings.iter().filter(|setting| setting.runs() == Some(1)).count(),
@@ -64,7 +66,7 @@ impl Tally {
 
     /// Those with values.
     pub(crate) fn run(&self) -> usize {
-        self.holds + self.fails + self.undecided
+        self.holds + self.fails + self.expected + self.undecided
     }
 
     /// All, with values or without.
@@ -84,6 +86,7 @@ impl Tally {
         let counts = [
             number(self.holds, "holds", "hold"),
             number(self.fails, "does not hold", "do not hold"),
+            number(self.expected, "does not hold as expected", "do not hold as expected"),
             number(self.undecided, &undecided, &undecided),
             number(self.not_run, "not run", "not run"),
         ];

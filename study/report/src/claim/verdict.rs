@@ -8,6 +8,8 @@ use super::resamples::Resamples;
 pub(crate) enum Verdict {
     Holds,
     Fails,
+    /// It fails, as the claim says that it will.
+    FailsAsExpected,
     /// The runs decide neither way.
     Undecided,
     /// Values that decide the claim are missing.
@@ -20,6 +22,7 @@ impl Verdict {
         match self {
             Self::Holds => "holds",
             Self::Fails => "does not hold",
+            Self::FailsAsExpected => "does not hold, as expected",
             Self::Undecided => "not decided",
             Self::NotRun => "not run",
         }
@@ -30,6 +33,7 @@ impl Verdict {
         match self {
             Self::Holds => "holds",
             Self::Fails => "does_not_hold",
+            Self::FailsAsExpected => "expected_failure",
             Self::Undecided => "undecided",
             Self::NotRun => "not_run",
         }
@@ -60,6 +64,8 @@ pub(crate) struct Evaluation {
     pub(crate) verdict: Verdict,
     /// The numbers that decide it, as text.
     pub(crate) numbers: String,
+    /// The one number that the test limits, if it limits one: a ratio, or the value of one name.
+    pub(crate) figure: Option<f64>,
     /// The minimum number of runs of a cell; 0 of published values.
     pub(crate) runs: usize,
     /// Whether the test holds in each resample; none if nothing was drawn.
@@ -69,13 +75,13 @@ pub(crate) struct Evaluation {
 impl Evaluation {
     /// A claim whose test lacks values.
     pub(crate) fn not_run(reason: String) -> Self {
-        Self { verdict: Verdict::NotRun, numbers: reason, runs: 0, trials: None }
+        Self { verdict: Verdict::NotRun, numbers: reason, figure: None, runs: 0, trials: None }
     }
 
     /// The verdict on values that are known without doubt, as published ones.
     pub(crate) fn certain(contest: &Contest<'_>, unit: &str) -> Self {
-        let verdict = Verdict::certain(contest.holds());
-        Self { verdict, numbers: contest.numbers(unit), runs: 0, trials: None }
+        let verdict = contest.expected(Verdict::certain(contest.holds()));
+        Self { verdict, numbers: contest.numbers(unit), figure: contest.figure(), runs: 0, trials: None }
     }
 
     /// The verdict from the runs. Where they are identical nothing is drawn, and one run has no known uncertainty.
@@ -86,7 +92,7 @@ impl Evaluation {
             return certain;
         }
         let trials = contest.trials(resamples);
-        let verdict = Verdict::from_share(contest.holds(), share(&trials));
+        let verdict = contest.expected(Verdict::from_share(contest.holds(), share(&trials)));
         Self { verdict, trials: Some(trials), ..certain }
     }
 

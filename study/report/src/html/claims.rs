@@ -1,7 +1,7 @@
 //! The page's table of claims.
 
 use crate::claim::{
-    ClaimResult, Claims, Evaluation, SettingResult, ValueResult, Verdict, evaluate_claims, reference_name,
+    ClaimResult, Claims, Evaluation, SettingResult, ValueResult, Verdict, evaluate_claims, notes, reference_name,
 };
 use crate::markup::escape;
 use crate::study::Study;
@@ -32,10 +32,7 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>, published: bool) -> String 
         source => format!(" <small>{}</small>", escape(source)),
     };
     let statement = escape(&result.claim.says);
-    let note = match result.claim.note.as_str() {
-        "" => String::new(),
-        note => format!("<p>{}</p>", escape(note)),
-    };
+    let note: String = notes(result.claim).map(|note| format!("<p>{}</p>", escape(&note))).collect();
     let rowspan = row_cells.len().max(1);
     let mut head = format!("<th scope=\"rowgroup\" rowspan=\"{rowspan}\">{statement}{source}{note}</th>");
     if published {
@@ -87,6 +84,7 @@ fn verdict_cell(verdict: Verdict, words: &str) -> String {
     let (name, mark) = match verdict {
         Verdict::Holds => ("holds", "✓"),
         Verdict::Fails => ("fails", "✗"),
+        Verdict::FailsAsExpected => ("expected", "✗"),
         Verdict::Undecided => ("open", "?"),
         Verdict::NotRun => ("missing", "–"),
     };

@@ -125,6 +125,9 @@ with_scope_keys! {
         /// A note on the verdict.
         #[serde(default)]
         pub(super) note: String,
+        /// Why the claim is known not to hold of some of what it is put to. A failure then counts as an expected one.
+        #[serde(default)]
+        pub(super) expected_failure: String,
         /// The value that is compared, as in a table.
         pub(super) value: String,
         /// The swept key whose values are compared; or "flow".
@@ -152,6 +155,8 @@ with_scope_keys! {
         pub(super) min: Option<Spanned<f64>>,
         /// For `range` and `ratio`. Default: no limit.
         pub(super) max: Option<Spanned<f64>>,
+        /// For `ratio`: the claim also holds if the first one's value is this or less.
+        pub(super) or_max: Option<Spanned<f64>>,
     }
 }
 
@@ -284,9 +289,9 @@ impl ClaimFile {
         let within = self.within();
         let alike = self.alike.as_ref().map(|names| Test::Alike { names: names.get().clone(), within });
         let min = self.min.as_ref().map_or(0.0, |min| *min.get());
-        let max = self.max.as_ref().map(|max| *max.get());
+        let [max, or_max] = [&self.max, &self.or_max].map(|limit| limit.as_ref().map(|limit| *limit.get()));
         let range = self.range.as_ref().map(|names| Test::Range { names: names.get().clone(), min, max });
-        let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), min, max });
+        let ratio = self.ratio.as_ref().map(|of| Test::Ratio { of: of.get().clone(), min, max, or_max });
         let [highest, lowest] = [list(&self.highest, Test::Highest), list(&self.lowest, Test::Lowest)];
         let tests = [highest, lowest, list(&self.order, Test::Order), alike, range, ratio];
         let mut tests: Vec<Test> = tests.into_iter().flatten().collect();
@@ -311,6 +316,9 @@ impl ClaimFile {
             let diagnostic = Diagnostic::new(span, format!("`{key}` has no meaning for this test"));
             Err(diagnostic.with_help(help))
         };
+        if let (Some(limit), false) = (&self.or_max, matches!(test, Test::Ratio { .. })) {
+            return without_meaning(limit.span(), "or_max", "only ratio has `or_max`; range has `max`");
+        }
         match (&self.within, &self.min, &self.max) {
             (Some(within), ..) if has_limits => {
                 without_meaning(within.span(), "within", "`min` and `max` are the limits of range and ratio")

@@ -154,6 +154,9 @@ pub struct Claim {
     pub published: String,
     /// A note on the verdict, or empty.
     pub note: String,
+    /// Why the claim is known not to hold of some of what it is put to, or empty. A failure is then shown and does not count as one.
+    #[serde(default)]
+    pub expected_failure: String,
 }
 
 /// The condition under which a claim holds.
@@ -193,6 +196,9 @@ pub enum Test {
         /// The maximum ratio that is allowed.
         #[serde(alias = "most")]
         max: Option<f64>,
+        /// The maximum value of the first that is allowed whatever the ratio.
+        #[serde(default)]
+        or_max: Option<f64>,
     },
 }
 

@@ -179,9 +179,22 @@ impl<'a> Context<'a> {
             scope.only.insert(of.clone(), self.flows.iter().filter(is_in_scope).cloned().collect());
         }
         let within = if matches!(test, Test::Alike { .. }) { 0.0 } else { given.within() };
-        let ClaimFile { says, source, published, note, value, .. } = given.clone();
+        let ClaimFile { says, source, published, note, expected_failure, value, .. } = given.clone();
         let says = says.get().clone();
-        Ok(Some(Claim { says, source, value, of, each, unknown, scope, test, within, published, note }))
+        Ok(Some(Claim {
+            says,
+            source,
+            value,
+            of,
+            each,
+            unknown,
+            scope,
+            test,
+            within,
+            published,
+            note,
+            expected_failure,
+        }))
     }
 
     /// The scope of what shows these swept keys; none if a `--set` has removed a key or all values of the scope.

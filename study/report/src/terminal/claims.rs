@@ -1,7 +1,9 @@
 //! Claims in the terminal: three columns of wrapped text, or one column if the terminal is narrow.
 
 use super::paragraph;
-use crate::claim::{ClaimResult, Claims, Evaluation, SettingResult, ValueResult, evaluate_claims, reference_name};
+use crate::claim::{
+    ClaimResult, Claims, Evaluation, SettingResult, ValueResult, evaluate_claims, notes, reference_name,
+};
 use crate::study::Study;
 use crate::text::{Style, align_left, styled, wrap};
 
@@ -50,7 +52,7 @@ fn rows(study: &Study<'_>, result: &ClaimResult<'_>) -> Vec<Row> {
     let labelled = |label: &str, text: &str| (!text.is_empty()).then(|| row(label, text, String::new()));
     let mut rows: Vec<Row> = labelled("published", &result.claim.published).into_iter().collect();
     result.settings.iter().for_each(|setting| rows.extend(setting_rows(study, setting)));
-    rows.extend(labelled("note", &result.claim.note));
+    rows.extend(notes(result.claim).filter_map(|note| labelled("note", &note)));
     rows
 }
 

@@ -76,6 +76,18 @@ fn the_tally_says_what_is_open_and_between_which_numbers_of_claims_hold() {
 }
 
 #[test]
+fn an_expected_failure_is_counted_by_itself_and_says_why() {
+    let runs = runs();
+    let study = with_claims(&runs, vec![Claim { expected_failure: "Vegas catches up".to_owned(), ..each() }]);
+    let counts = "1 holds, 1 does not hold as expected, 1 not decided by 4 runs; 1 to 2 of 3 hold (90 % interval)";
+    let (text, page, document) = (terminal(&study, 200, false), html(&study), claims_document(&study));
+    assert!(text.contains(counts) && text.contains("note: expected to fail: Vegas catches up"), "{text}");
+    assert!(page.contains("<i>✗</i> does not hold, as expected") && page.contains("expected to fail: Vegas"));
+    assert_eq!([&document["does_not_hold"], &document["expected_failures"]], [0, 1]);
+    assert_eq!(document["results"][2]["verdict"], "expected_failure");
+}
+
+#[test]
 fn a_key_that_the_source_does_not_give_has_one_verdict() {
     let runs = runs();
     let claims = vec![unknown(["veno", "vegas"]), unknown(["vegas", "veno"])];

@@ -266,6 +266,7 @@ fn claims_are_blamed_at_their_line() {
     for test in ["highest", "lowest", "order", "alike"] {
         check(&claim(&format!("{test} = [\"2s\"]\nmin = 1")), 16, "claim.0.min", "only range and ratio");
         check(&claim(&format!("{test} = [\"2s\"]\nmax = 1")), 16, "claim.0.max", "only range and ratio");
+        check(&claim(&format!("{test} = [\"2s\"]\nor_max = 1")), 16, "claim.0.or_max", "only ratio has");
         let tolerant = scenario(&claim(&format!("{test} = [\"2s\"]\nwithin = \"1%\"")), &[], false).unwrap();
         layout(&tolerant).unwrap_or_else(|error| panic!("{error}"));
     }

@@ -99,6 +99,7 @@ pub(crate) fn claim(says: &str, test: Test) -> Claim {
         within: 0.0,
         published: String::new(),
         note: String::new(),
+        expected_failure: String::new(),
     }
 }
 

@@ -344,7 +344,7 @@ fn a_column_may_be_of_a_subflow_and_has_its_label_and_its_rank() {
 #[test]
 fn flows_of_one_cell_are_compared_and_what_was_published_stands_beside() {
     let runs = made_up_multipath::runs();
-    let test = Test::Ratio { of: [by("both/b"), by("rival")], min: 1.0, max: None };
+    let test = Test::Ratio { of: [by("both/b"), by("rival")], min: 1.0, max: None, or_max: None };
     let claim = Claim {
         of: by(BY_FLOW),
         each: Some(by("flow.both.congestion")),

@@ -36,6 +36,8 @@ pub(crate) struct Tunnel {
     pub(crate) nuisances: Option<Spanned<Nuisances>>,
     /// Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off".
     pub(crate) congestion: Option<Spanned<Algorithm>>,
+    /// Ropewalk, in the place of `congestion`: the paths have the congestion control of this flow, which a sweep may vary.
+    pub(crate) congestion_of: Option<Spanned<String>>,
     /// A scheduler of `ropewalk list schedulers`, which picks the path of each packet. MPT: one that needs no
     /// measurements. Ropewalk: one under which packets wait for a congestion window.
     pub(crate) scheduler: Option<Spanned<Algorithm>>,

@@ -27,8 +27,7 @@ pub(crate) fn experiment(file: &File, files: &mut Files) -> Result<Experiment, D
     let duration = check_positive("duration", &file.duration, |time| time.0.0)?.0;
     let sample = file.sample.as_ref().map(|sample| check_positive("sample", sample, |time| time.0.0)).transpose()?;
     let (links, paths) = network::resolve_network(file, files)?;
-    let tunnel =
-        file.tunnel.as_ref().map(|table| tunnel::tunnel(table.get(), &file.host, &paths, files)).transpose()?;
+    let tunnel = file.tunnel.as_ref().map(|table| tunnel::tunnel(table.get(), file, &paths, files)).transpose()?;
     let flows = traffic::flows(file, &paths, tunnel.as_ref(), files)?;
     let events = events::events(file, &links, &paths)?;
     let name = file.name.get().0.clone();

@@ -1,10 +1,10 @@
 //! The tunnel: MPT's, or Ropewalk's.
 
 use super::checks::{algorithm, check_positive, find, parse_bytes};
-use super::traffic::{IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
-use crate::file::{self, Late, Mode, RelayKind};
+use super::traffic::{CONGESTION, IPV4_UDP_HEADER_BYTES, IPV6_EXTRA_BYTES};
+use crate::file::{self, File, Late, Mode, RelayKind};
 use crate::files::Files;
-use crate::model::{Device, Nuisances, Path, Relay, Resequence, Ropewalk, Tunnel, WakeUp};
+use crate::model::{AlgorithmChoice, Device, Nuisances, Path, Relay, Resequence, Ropewalk, Tunnel, WakeUp};
 use machine::{RealtimeOptions, TunnelOptions};
 use parse::{Diagnostic, Percent, Spanned, Time};
 use std::ops::Range;
@@ -21,12 +21,12 @@ const FRAGMENT_HEADER_BYTES: u32 = 12 + 6 + 16;
 
 pub(super) fn tunnel(
     table: &file::Tunnel,
-    host: &file::Host,
+    file: &File,
     paths: &[Path],
     files: &mut Files,
 ) -> Result<Tunnel, Diagnostic> {
     refuse_keys_of_the_other_mode(table)?;
-    let ipv6 = host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
+    let ipv6 = file.host.ip.as_ref().is_some_and(|ip| *ip.get() == 6);
     let headers = IPV4_UDP_HEADER_BYTES + if ipv6 { IPV6_EXTRA_BYTES } else { 0 };
     let tunnel_paths = paths_of(table, paths)?;
     let weights = weights(table, tunnel_paths.len())?;
@@ -34,7 +34,8 @@ pub(super) fn tunnel(
     if let Some(first) = table.first.as_ref().filter(|first| u64::from(*first.get()) >= cycle) {
         return Err(Diagnostic::new(first.span(), format!("the round-robin cycle has positions 0 to {}", cycle - 1)));
     }
-    let ropewalk = (table.mode == Mode::Ropewalk).then(|| ropewalk(table, paths, &tunnel_paths, files)).transpose()?;
+    let ropewalk =
+        (table.mode == Mode::Ropewalk).then(|| ropewalk(table, &file.flow, paths, &tunnel_paths, files)).transpose()?;
     let (overhead, mtu) = match &ropewalk {
         None => (headers + GRE_HEADER_BYTES, MPT_MTU),
         Some(_) => (headers, default_mtu(&tunnel_paths, paths, headers)),
@@ -105,8 +106,26 @@ fn default_mtu(tunnel_paths: &[usize], paths: &[Path], headers: u32) -> u32 {
     min_mtu.saturating_sub(headers + FRAGMENT_HEADER_BYTES).max(1)
 }
 
+/// The congestion control of the paths: one that is named, that of a flow, or the default.
+fn congestion(
+    table: &file::Tunnel,
+    flows: &[Spanned<file::Flow>],
+    default: AlgorithmChoice,
+    files: &mut Files,
+) -> Result<AlgorithmChoice, Diagnostic> {
+    let Some(of) = &table.congestion_of else { return algorithm(table.congestion.as_ref(), default, files) };
+    if table.congestion.is_some() {
+        let diagnostic = Diagnostic::new(of.span(), "`congestion` and `congestion_of` say the same thing");
+        return Err(diagnostic.with_help("keep one"));
+    }
+    let names = flows.iter().map(|flow| flow.get().name.get().0.as_str());
+    let flow = flows[find("flow", of.get(), of.span(), names)?].get();
+    algorithm(flow.congestion.as_ref(), CONGESTION.into(), files)
+}
+
 fn ropewalk(
     table: &file::Tunnel,
+    flows: &[Spanned<file::Flow>],
     paths: &[Path],
     tunnel_paths: &[usize],
     files: &mut Files,
@@ -118,7 +137,7 @@ fn ropewalk(
     let memory = table.memory.as_ref().map(|memory| check_positive("memory", memory, |memory| memory.0)).transpose()?;
     let flag = |flag: &Option<Spanned<bool>>, default| flag.as_ref().map_or(default, |flag| *flag.get());
     let options = TunnelOptions {
-        congestion: algorithm(table.congestion.as_ref(), default.congestion, files)?,
+        congestion: congestion(table, flows, default.congestion, files)?,
         scheduler: algorithm(table.scheduler.as_ref(), default.scheduler, files)?,
         retransmit: flag(&table.retransmit, default.retransmit),
         ack_filter: flag(&table.ack_filter, default.ack_filter),
@@ -230,6 +249,7 @@ fn refuse_keys_of_the_other_mode(table: &file::Tunnel) -> Result<(), Diagnostic>
     ];
     let ropewalk_keys = [
         ("congestion", span(&table.congestion)),
+        ("congestion_of", span(&table.congestion_of)),
         ("retransmit", span(&table.retransmit)),
         ("ack_filter", span(&table.ack_filter)),
         ("in_order", span(&table.in_order)),

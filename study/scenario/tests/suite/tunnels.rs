@@ -39,6 +39,19 @@ fn a_path_without_a_tunnel_must_not_be_guessed_but_a_tunnel_has_all_paths() {
 }
 
 #[test]
+fn the_paths_have_the_congestion_control_of_a_flow_that_a_sweep_may_vary() {
+    let text = format!("{SMALL}[tunnel]\nmode = \"ropewalk\"\ncongestion_of = \"tcp\"\n");
+    let of = |sets: &[&str]| experiment(&text, sets).tunnel.unwrap().ropewalk.unwrap().options.congestion;
+    assert_eq!(of(&[]), "cubic".into(), "the flow's default");
+    assert_eq!(of(&["flow.tcp.congestion=vegas"]), "vegas".into());
+    let tunnel = |lines: &str| format!("{HEAD}{PATH}[tunnel]\nmode = \"ropewalk\"\n{lines}\n{FLOW}");
+    check(&tunnel("congestion_of = \"tpc\""), 9, "tunnel.congestion_of", "unknown flow `tpc`");
+    let both = "congestion = \"bbr\"\ncongestion_of = \"tcp\"";
+    check(&tunnel(both), 10, "tunnel.congestion_of", "say the same thing");
+    check(&format!("{HEAD}{PATH}[tunnel]\ncongestion_of = \"tcp\"\n{FLOW}"), 8, "tunnel.congestion_of", "say mode");
+}
+
+#[test]
 fn a_nuisance_that_cannot_be_is_refused_at_its_key() {
     let tunnel = |lines: &str| format!("{HEAD}{PATH}[tunnel]\n{lines}\n{FLOW}");
     let bad = |lines: &str, line, key: &str, phrase| check(&tunnel(lines), line, &format!("tunnel.{key}"), phrase);

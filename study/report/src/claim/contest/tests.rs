@@ -12,9 +12,9 @@ const MEANS: [Mean<'static>; 5] =
 
 fn claim(test: &Test, within: f64) -> Claim {
     let text = String::new;
-    let (says, source, value, of, published, note) = (text(), text(), text(), text(), text(), text());
+    let [says, source, value, of, published, note, expected_failure] = std::array::from_fn(|_| text());
     let (each, unknown, scope, test) = (None, None, Scope::default(), test.clone());
-    Claim { says, source, value, of, each, unknown, scope, test, within, published, note }
+    Claim { says, source, value, of, each, unknown, scope, test, within, published, note, expected_failure }
 }
 
 /// One cell of a group, with seeds from 1 on.
@@ -98,7 +98,7 @@ fn each_of_a_range_lies_in_it() {
 fn a_ratio_lies_in_its_range() {
     let ratio = |text, min, max| {
         let [numerator, denominator] = names(text).try_into().unwrap();
-        Test::Ratio { of: [numerator, denominator], min, max }
+        Test::Ratio { of: [numerator, denominator], min, max, or_max: None }
     };
     assert_evaluation(&ratio("a d", 4.0, None), Verdict::Holds, "a 4 over d 1 Mbit/s: ratio 4, claimed at least 4");
     assert_evaluation(
@@ -117,6 +117,27 @@ fn a_ratio_lies_in_its_range() {
         (evaluation.verdict, evaluation.numbers.as_str()),
         (Verdict::Fails, "a 0 over b 0: ratio none, claimed at least 0")
     );
+}
+
+#[test]
+fn a_value_that_is_small_enough_meets_a_ratio_that_it_exceeds() {
+    let ratio = |or_max| Test::Ratio { of: ["a", "d"].map(str::to_owned), min: 0.0, max: Some(2.0), or_max };
+    let text = "a 4 over d 1 Mbit/s: ratio 4, claimed at most 2";
+    assert_evaluation(&ratio(None), Verdict::Fails, text);
+    assert_evaluation(&ratio(Some(3.9)), Verdict::Fails, &format!("{text}, or a at most 3.90 Mbit/s"));
+    assert_evaluation(&ratio(Some(4.0)), Verdict::Holds, &format!("{text}, or a at most 4 Mbit/s"));
+}
+
+#[test]
+fn a_failure_that_is_expected_is_no_other_verdict() {
+    let range = |min| Test::Range { names: names("a"), min, max: None };
+    let verdict = |min: f64, values: &[f64]| {
+        let claim = Claim { expected_failure: "known".to_owned(), ..claim(&range(min), 0.0) };
+        evaluate_groups(&claim, vec![("a", Some(cell(values)))], "").verdict
+    };
+    assert_eq!(verdict(5.0, &[4.0]), Verdict::FailsAsExpected);
+    assert_eq!(verdict(4.0, &[4.0]), Verdict::Holds);
+    assert_eq!(verdict(4.0, &[1.0, 8.0]), Verdict::Undecided);
 }
 
 #[test]
