@@ -2,14 +2,34 @@
 
 use crate::program::{folder, ropewalk};
 
-/// One seed, with which two subflows leave 0.49 of the link to a flow of CUBIC, where 0.45 are claimed.
 #[test]
-fn lia_meets_the_goals_of_rfc_6356_and_nothing_of_rfc_9743_is_open() {
+fn paths_of_a_tunnel_under_lia_take_one_share_of_a_bottleneck() {
     let dir = folder("evaluate").join("results").display().to_string();
-    let outcome = ropewalk(&["evaluate", "lia", "--quick", "--quiet", "--out", &dir]);
+    let outcome = ropewalk(&["evaluate", "lia", "--case", "tunnel-shared", "--quick", "--quiet", "--out", &dir]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.starts_with("The questions of RFC 9743 to lia\n"), "{}", outcome.stdout);
-    assert!(outcome.stdout.contains("Claims: 11 hold (1 run per cell)\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("Claims: 1 holds"), "{}", outcome.stdout);
+}
+
+#[test]
+fn the_verdicts_on_several_algorithms_stand_side_by_side() {
+    let dir = folder("evaluate-several");
+    let out = dir.join("results").display().to_string();
+    let cases = ["--case", "tunnel-shared", "--case", "no-feedback"];
+    let outcome =
+        ropewalk(&[&["evaluate", "bbr-path", "cubic", "--quick", "--quiet", "--out", &out], &cases[..]].concat());
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let row = |start: &str| outcome.stdout.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+    assert_eq!(row("| claim"), "| claim | bbr-path | cubic |");
+    // Paths that know nothing of each other take two shares, or all.
+    let shared = row("| Two paths of a tunnel");
+    assert!(shared.contains("| 0.0") && shared.ends_with(" - |"), "{shared}");
+    assert_eq!(row("| hold (+)"), "| hold (+) | 1 | 1 |", "{}", outcome.stdout);
+    assert!(dir.join("results/bbr-path/report.html").is_file() && dir.join("results/cubic/report.html").is_file());
+    let outcome = ropewalk(&["evaluate", "cubic", "reno", "--json"]);
+    assert!(outcome.code == Some(2) && outcome.stderr.contains("--json is of one algorithm"), "{}", outcome.stderr);
+    let outcome = ropewalk(&["evaluate", "cubic", "--case", "reorder", "--quick"]);
+    assert!(outcome.code == Some(3) && outcome.stderr.contains("reordering"), "{}", outcome.stderr);
 }
 
 #[test]
