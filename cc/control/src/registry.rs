@@ -44,6 +44,7 @@ pub const REGISTRY: &[&AlgorithmEntry] = &[
     &coupled::fully_coupled::ENTRY,
     &coupled::coupled_bbr::ENTRY,
     &coupled::cmpbbr::ENTRY,
+    &coupled::discern::ENTRY,
 ];
 
 /// Every algorithm: the built-in ones, then those that were registered at run time.

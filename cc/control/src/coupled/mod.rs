@@ -4,6 +4,7 @@ pub mod balia;
 mod bbr_paths;
 pub mod cmpbbr;
 pub mod coupled_bbr;
+pub mod discern;
 pub mod dmctcp;
 pub mod ewtcp;
 pub mod fully_coupled;
