@@ -101,3 +101,63 @@ impl Pairs {
         self.pairs[index].update(if a < b { [queueing_a, queueing_b] } else { [queueing_b, queueing_a] });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::RngStream;
+
+    /// Queueing delays of so many milliseconds at most.
+    fn queueing(rng: &mut RngStream, ms: f64) -> f64 {
+        rng.unit() * ms / 1e3
+    }
+
+    /// Whether two paths share a bottleneck after 5 s in which a common queue and one of each path's own had delays of up to so
+    /// many milliseconds.
+    fn is_shared(common_ms: f64, own_ms: f64) -> bool {
+        let (mut pairs, mut rng) = (Pairs::default(), RngStream::named(1, "queues"));
+        for _ in 0..100 {
+            let common = queueing(&mut rng, common_ms);
+            let [a, b] = [(); 2].map(|()| common + queueing(&mut rng, own_ms));
+            pairs.compare((0, a), (1, b));
+        }
+        assert_eq!(pairs.is_shared(0, 1), pairs.is_shared(1, 0));
+        pairs.is_shared(0, 1)
+    }
+
+    #[test]
+    fn paths_whose_delays_move_together_share_a_bottleneck_and_others_do_not() {
+        assert!(is_shared(20.0, 0.0));
+        assert!(is_shared(20.0, 8.0), "a slope of 400 / (400 + 64)");
+        assert!(!is_shared(0.0, 20.0));
+    }
+
+    #[test]
+    fn without_queues_to_compare_the_verdict_stays() {
+        assert!(is_shared(0.0, 0.2), "at first it is shared");
+    }
+
+    #[test]
+    fn a_path_that_comes_up_again_shares_until_something_else_is_known() {
+        let (mut pairs, mut rng) = (Pairs::default(), RngStream::named(1, "queues"));
+        for _ in 0..100 {
+            let [a, b, c] = [(); 3].map(|()| queueing(&mut rng, 20.0));
+            let compared = [((0, a), (1, b)), ((2, c), (0, a)), ((1, b), (2, c))];
+            compared.into_iter().for_each(|(first, second)| pairs.compare(first, second));
+        }
+        let shared = |pairs: &Pairs| [(0, 1), (0, 2), (1, 2)].map(|(a, b)| pairs.is_shared(a, b));
+        assert_eq!(shared(&pairs), [false; 3]);
+        pairs.forget(1);
+        assert_eq!(shared(&pairs), [true, false, true]);
+    }
+
+    #[test]
+    fn the_pairs_of_sixteen_paths_are_kept_and_the_others_share() {
+        let mut pairs = Pairs::default();
+        for b in 0..100 {
+            (0..b).for_each(|a| pairs.compare((a, 0.0), (b, 0.0)));
+        }
+        assert_eq!(pairs.pairs.len(), 16 * 15 / 2);
+        assert!(pairs.is_shared(3, 99));
+    }
+}

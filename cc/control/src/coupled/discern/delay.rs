@@ -90,3 +90,65 @@ impl Delay {
         (self.base() / 8.0).clamp(4e-3, 16e-3)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Params;
+    use std::collections::BTreeMap;
+
+    fn config(theta: f64) -> Config {
+        let given = BTreeMap::from([("theta".to_owned(), crate::ParamValue::Number(theta))]);
+        Config::new(&Params::new(super::super::ENTRY.parameters, &given).expect("allowed"))
+    }
+
+    /// After eight samples of `base` and as many of `rtt`, in seconds.
+    fn delay(base: f64, rtt: f64) -> Delay {
+        let mut delay = Delay::new(Instant::ZERO);
+        [[base; 8], [rtt; 8]].iter().flatten().for_each(|rtt| {
+            delay.on_sample(*rtt, Instant::ZERO);
+        });
+        delay
+    }
+
+    fn assert_close(value: f64, expected: f64) {
+        assert!((value / expected - 1.0).abs() < 1e-9, "{value} instead of {expected}");
+    }
+
+    #[test]
+    fn theta_is_five_base_rtts_between_50_us_and_2_ms_or_a_sixteenth_of_the_base_rtt() {
+        for (base, theta) in [(5e-6, 50e-6), (100e-6, 500e-6), (20e-3, 2e-3), (40e-3, 2.5e-3), (160e-3, 10e-3)] {
+            assert_close(delay(base, base).threshold(&config(0.0)), theta);
+        }
+    }
+
+    #[test]
+    fn theta_can_be_a_part_of_the_greatest_queueing_delay_which_fades_by_a_512th_a_round() {
+        let mut delay = delay(20e-3, 60e-3);
+        assert_close(delay.threshold(&config(0.25)), 10e-3);
+        delay.end_round(0.0);
+        assert_close(delay.threshold(&config(0.25)), 10e-3 * 511.0 / 512.0);
+    }
+
+    #[test]
+    fn one_late_packet_is_no_queue_and_one_that_overtakes_no_base_rtt() {
+        let mut delay = delay(20e-3, 20e-3);
+        assert_eq!(delay.on_sample(90e-3, Instant::ZERO), 0.0);
+        delay.on_sample(1e-3, Instant::ZERO);
+        assert_close(delay.base(), 20e-3);
+    }
+
+    #[test]
+    fn the_base_rtt_rises_after_two_slots_of_ten_seconds() {
+        let mut delay = delay(20e-3, 20e-3);
+        let mut base_at = |second| {
+            (0..4).for_each(|_| {
+                delay.on_sample(50e-3, Instant::ZERO + Span::from_secs(second));
+            });
+            delay.base()
+        };
+        assert_close(base_at(9), 20e-3);
+        assert_close(base_at(11), 20e-3);
+        assert_close(base_at(22), 50e-3);
+    }
+}

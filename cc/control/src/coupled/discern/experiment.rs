@@ -155,3 +155,113 @@ impl RandomLoss {
         self.packets = known + found.packets;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Params;
+    use std::collections::BTreeMap;
+    use units::Span;
+
+    const SRTT: f64 = 0.04;
+
+    fn config() -> Config {
+        Config::new(&Params::new(super::super::ENTRY.parameters, &BTreeMap::new()).expect("defaults are allowed"))
+    }
+
+    fn at(rounds: u32) -> Instant {
+        Instant::ZERO + Span::from_secs_f64(SRTT * f64::from(rounds))
+    }
+
+    /// Begins an experiment at a window of 100 packets and a loss rate, then measures another one over so many rounds of a
+    /// thousand packets. Returns the window that is given back.
+    fn experiment(random_loss: &mut RandomLoss, trigger: f64, remaining: f64) -> Option<f64> {
+        let thousand = |loss: f64| (1_000.0 * (1.0 - loss), 1_000.0 * loss);
+        let (acked, lost) = thousand(trigger);
+        random_loss.count(acked, lost, SRTT, at(0));
+        assert_eq!(random_loss.judge(&config(), 100.0, at(0)), Verdict::BackOff);
+        let (acked, lost) = thousand(remaining);
+        (2..60).find_map(|round| {
+            random_loss.count(acked, lost, SRTT, at(round));
+            random_loss.check(&config(), SRTT, at(round))
+        })
+    }
+
+    #[test]
+    fn loss_that_stays_is_random_and_the_window_is_given_back() {
+        let mut random_loss = RandomLoss::default();
+        assert_eq!(experiment(&mut random_loss, 0.03, 0.03), Some(100.0));
+        assert!((random_loss.rate() - 0.03).abs() < 1e-9, "{random_loss:?}");
+    }
+
+    #[test]
+    fn loss_that_follows_the_window_is_congestion_and_is_not_learnt() {
+        for remaining in [0.0, 0.014] {
+            let mut random_loss = RandomLoss::default();
+            assert_eq!(experiment(&mut random_loss, 0.03, remaining), None);
+            assert_eq!((random_loss.rate(), random_loss.is_under_trial()), (0.0, false));
+        }
+    }
+
+    /// Backing off by half of a share of 1/N leaves `1 - (1 - L) / (1 - 1/2N)` of a loss rate L, if the others hold still:
+    /// less than half of L where `N <= 2 δ (1 - L) / L`, which is 19 at 5 %.
+    #[test]
+    fn nineteen_flows_at_5_percent_find_out_and_twenty_do_not() {
+        let remaining = |flows: f64| 1.0 - 0.95 / (1.0 - 0.5 / flows);
+        for flows in [1.0, 2.0, 10.0, 19.0] {
+            assert_eq!(experiment(&mut RandomLoss::default(), 0.05, f64::max(0.0, remaining(flows))), None, "{flows}");
+        }
+        assert_eq!(experiment(&mut RandomLoss::default(), 0.05, remaining(20.0)), Some(100.0));
+    }
+
+    #[test]
+    fn fewer_losses_than_the_evidence_are_congestion() {
+        let mut random_loss = RandomLoss::default();
+        random_loss.count(96.0, 4.0, SRTT, at(0));
+        assert_eq!(random_loss.judge(&config(), 100.0, at(0)), Verdict::Congestion);
+        random_loss.count(99.0, 1.0, SRTT, at(0));
+        assert_eq!(random_loss.judge(&config(), 100.0, at(0)), Verdict::BackOff);
+    }
+
+    #[test]
+    fn suspect_are_losses_three_standard_deviations_above_the_known_loss() {
+        // 1 % of 1000 packets, known from 1000: 10 + 3 sqrt(10 (1 + 1)) = 23.4.
+        let verdict = |lost| {
+            let counts = Counts { packets: 1_000.0, lost };
+            let mut random_loss = RandomLoss { rate: 0.01, packets: 1_000.0, counts, ..RandomLoss::default() };
+            random_loss.judge(&config(), 100.0, at(0))
+        };
+        assert_eq!([23.0, 24.0].map(verdict), [Verdict::Random, Verdict::BackOff]);
+    }
+
+    #[test]
+    fn trials_are_pooled_with_what_was_known_from_at_most_5000_packets() {
+        let mut random_loss = RandomLoss { rate: 0.01, packets: 1_000.0, ..RandomLoss::default() };
+        random_loss.pool(Counts { packets: 1_000.0, lost: 30.0 });
+        assert_eq!((random_loss.rate, random_loss.packets), (40.0 / 2_000.0, 2_000.0));
+        random_loss.packets = 50_000.0;
+        random_loss.pool(Counts { packets: 5_000.0, lost: 300.0 });
+        assert_eq!((random_loss.rate, random_loss.packets), (400.0 / 10_000.0, 10_000.0));
+    }
+
+    #[test]
+    fn a_loss_rate_becomes_stale_after_the_time_that_is_given() {
+        let config = Config { revalidate: Some(Span::from_secs(15)), ..config() };
+        let mut random_loss = RandomLoss::default();
+        assert_eq!(experiment(&mut random_loss, 0.03, 0.03), Some(100.0));
+        random_loss.stale_at = Some(at(0) + Span::from_secs(15));
+        let mut verdict_after = |seconds| {
+            random_loss.count(970.0, 30.0, SRTT, at(0) + Span::from_secs(seconds));
+            random_loss.judge(&config, 100.0, at(0) + Span::from_secs(seconds))
+        };
+        assert_eq!([14, 16].map(&mut verdict_after), [Verdict::Random, Verdict::BackOff]);
+    }
+
+    #[test]
+    fn losses_that_were_only_late_do_not_count() {
+        let mut random_loss = RandomLoss::default();
+        random_loss.count(990.0, 10.0, SRTT, at(0));
+        random_loss.forgive(10.0);
+        assert_eq!(random_loss.judge(&config(), 100.0, at(0)), Verdict::Random);
+    }
+}

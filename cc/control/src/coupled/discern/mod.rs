@@ -138,3 +138,6 @@ impl Controller for Discern {
         state.map_or(Decision { cwnd: 1, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }, Path::decision)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,3 +147,116 @@ impl Politeness {
         self.next_test = now + pause;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::testing::path;
+
+    const BASE: f64 = 0.02;
+
+    /// What a round shows whose queueing delay is this, in seconds, with a full window of 100 packets and this rate.
+    struct Shown {
+        delay: Delay,
+        round: Round,
+        ended: Ended,
+    }
+
+    impl Shown {
+        fn new(queueing: f64, in_flight: f64, rate: f64) -> Self {
+            let (mut delay, mut round) = (Delay::new(Instant::ZERO), Round::new(Instant::ZERO));
+            (0..4).for_each(|_| {
+                delay.on_sample(BASE, Instant::ZERO);
+            });
+            let ended = Ended { least_queueing: queueing, most_queueing: queueing };
+            for _ in 0..3 {
+                round.add_in_flight(in_flight);
+                round.begin(ended, Instant::ZERO);
+            }
+            round.add_in_flight(in_flight);
+            round.rate = rate;
+            Self { delay, round, ended }
+        }
+
+        fn view(&self, seconds: f64) -> View<'_> {
+            let now = Instant::ZERO + Span::from_secs_f64(seconds);
+            View { delay: &self.delay, round: &self.round, ended: self.ended, srtt: 0.04, may_reduce: true, now }
+        }
+    }
+
+    fn window(cwnd: f64) -> Window {
+        let mut window = Window::new(&path(10, None));
+        (window.cwnd, window.ssthresh) = (cwnd, 2.0);
+        window
+    }
+
+    const TEST: Test = Test { at: Instant::ZERO, queueing: 0.02, left: 0.7, rate: 1_000.0 };
+
+    /// The verdict on a test that left 0.7 of the window at a queueing delay of 20 ms and a base RTT of 20 ms: verdicts that
+    /// the queue is ours, and whether others were seen.
+    fn verdict(queueing: f64, in_flight: f64, rate: f64) -> (u32, bool) {
+        let mut politeness = Politeness::default();
+        politeness.judge(TEST, &Shown::new(queueing, in_flight, rate).view(1.0), 70.0);
+        (politeness.own_verdicts, politeness.has_seen_others)
+    }
+
+    /// `q_alone = 0.7 (20 + 20) - 20 = 8 ms`; a share of 3/4 of the queue is 11 ms.
+    #[test]
+    fn a_queue_that_falls_by_three_quarters_of_what_it_would_if_we_were_alone_is_ours() {
+        assert_eq!(verdict(0.008, 70.0, 1_000.0), (1, false));
+        assert_eq!(verdict(0.0109, 70.0, 1_000.0), (1, false));
+        assert_eq!(verdict(0.0111, 70.0, 1_000.0), (0, true));
+        assert_eq!(verdict(0.020, 70.0, 1_000.0), (0, true), "others keep it");
+    }
+
+    #[test]
+    fn a_rate_that_falls_by_half_of_the_reduction_shows_others() {
+        assert_eq!([860.0, 840.0].map(|rate| verdict(0.008, 70.0, rate)), [(1, false), (0, true)]);
+    }
+
+    #[test]
+    fn a_test_in_which_the_window_was_not_filled_says_nothing() {
+        assert_eq!(verdict(0.020, 20.0, 1_000.0).1, true, "few packets in flight, but evenly");
+        let mut shown = Shown::new(0.020, 70.0, 1_000.0);
+        shown.round.add_in_flight(40.0);
+        let mut politeness = Politeness::default();
+        politeness.judge(TEST, &shown.view(1.0), 70.0);
+        assert_eq!((politeness.own_verdicts, politeness.has_seen_others), (0, false));
+    }
+
+    #[test]
+    fn three_verdicts_make_alone_and_two_sights_of_others_in_two_seconds_end_it() {
+        let mut politeness = Politeness::default();
+        for _ in 0..3 {
+            assert!(!politeness.alone);
+            politeness.judge(TEST, &Shown::new(0.008, 70.0, 1_000.0).view(1.0), 70.0);
+        }
+        assert!(politeness.alone);
+        let others = Shown::new(0.020, 70.0, 1_000.0);
+        for (seconds, alone) in [(10.0, true), (13.0, true), (14.0, false)] {
+            politeness.judge(TEST, &others.view(seconds), 70.0);
+            assert_eq!(politeness.alone, alone, "after {seconds} s");
+        }
+    }
+
+    #[test]
+    fn who_is_alone_backs_off_to_0_95_of_an_empty_queue_and_others_to_0_7() {
+        for (alone, left) in [(false, 0.7), (true, 0.95 / 3.0)] {
+            let mut politeness = Politeness { alone, ..Politeness::default() };
+            let mut window = window(90.0);
+            politeness.begin_test(&Shown::new(2.0 * BASE, 90.0, 1_000.0).view(1.0), &mut window);
+            assert!((window.cwnd - 90.0 * left).abs() < 1e-9, "{}", window.cwnd);
+        }
+    }
+
+    #[test]
+    fn after_others_were_seen_there_is_no_test_for_3_and_later_for_10_seconds() {
+        let mut politeness = Politeness::default();
+        let after =
+            |politeness: &Politeness, seconds| politeness.next_test.since(Instant::ZERO) > Span::from_secs(seconds);
+        politeness.on_others(Instant::ZERO + Span::from_secs(1));
+        assert!(after(&politeness, 3) && !after(&politeness, 4));
+        politeness.on_others(Instant::ZERO + Span::from_secs(5));
+        assert!(after(&politeness, 14) && !after(&politeness, 15));
+    }
+}

@@ -132,8 +132,7 @@ impl Window {
         let Some(prior) = self.prior.take().filter(|prior| prior.cwnd > self.cwnd) else { return };
         self.cwnd = prior.cwnd;
         self.ssthresh = self.ssthresh.max(prior.ssthresh);
-        self.w_max = self.w_max.max(prior.w_max);
-        (self.epoch, self.last_reduction) = (prior.epoch, None);
+        (self.w_max, self.epoch, self.last_reduction) = (prior.w_max, prior.epoch, None);
     }
 
     /// A timeout: one packet, and no history (RFC 9438 section 4.8).
@@ -231,3 +230,6 @@ impl Window {
         (self.ssthresh as u32).clamp(MIN_CWND as u32, INFINITE_SSTHRESH)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Paths of a connection under losses with and without delay.
+
+use super::*;
+use crate::single::testing::{context_with, path};
+use crate::{AckSample, CaState, Cause};
+use std::collections::BTreeMap;
+use units::{RngStream, Span};
+
+const BASE_MS: f64 = 40.0;
+
+/// A connection whose paths are acknowledged packet by packet.
+struct Connection {
+    controller: Discern,
+    rng: RngStream,
+    now: Instant,
+}
+
+impl Connection {
+    fn new(paths: u16) -> Self {
+        let params = Params::new(ENTRY.parameters, &BTreeMap::new()).expect("defaults are allowed");
+        let mut connection =
+            Self { controller: Discern::new(&params), rng: RngStream::named(1, "test"), now: Instant::ZERO };
+        (0..paths).for_each(|id| connection.event(id, &PathEvent::PathUp(path(10, None))));
+        connection
+    }
+
+    /// Paths in congestion avoidance at a window of so many packets, with a base RTT of 40 ms and no queue.
+    fn established(paths: u16, cwnd: f64) -> Self {
+        let mut connection = Self::new(paths);
+        for id in 0..paths {
+            (0..8).for_each(|_| connection.ack(id, 1, 0, 0.0));
+            let state = connection.controller.paths[usize::from(id)].as_mut().expect("it is up");
+            (state.window.cwnd, state.window.ssthresh) = (cwnd, 2.0);
+        }
+        connection
+    }
+
+    fn event(&mut self, id: u16, event: &PathEvent) {
+        let millis = self.now.as_millis();
+        self.controller.on_event(PathId(id), event, &mut context_with(millis, &mut self.rng));
+    }
+
+    /// An acknowledgement with a queueing delay in milliseconds, on a path whose window is full.
+    fn ack(&mut self, id: u16, acked: u32, lost: u32, queueing_ms: f64) {
+        let rtt = Span::from_secs_f64((BASE_MS + queueing_ms) / 1e3);
+        let in_flight = self.controller.decision(PathId(id)).cwnd;
+        self.event(
+            id,
+            &PathEvent::Ack(AckSample {
+                acked,
+                lost,
+                in_flight,
+                prior_in_flight: in_flight,
+                rtt: Some(rtt),
+                srtt: rtt,
+                rto: Span::from_secs(1),
+                last_sent: self.now,
+                may_raise_cwnd: true,
+                cwnd_limited: true,
+                ..AckSample::default()
+            }),
+        );
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now += Span::from_millis(millis);
+    }
+
+    fn cwnd(&self, id: u16) -> u32 {
+        self.controller.decision(PathId(id)).cwnd
+    }
+
+    fn loss_begins(&mut self, id: u16) {
+        let in_flight = self.cwnd(id);
+        let (cause, reduce_cwnd, by_timer) = (Cause::Loss, true, false);
+        self.event(id, &PathEvent::Congestion { cause, reduce_cwnd, in_flight, by_timer });
+    }
+
+    /// A loss while the latest samples have a queueing delay.
+    fn loss_with_delay(&mut self, id: u16) {
+        (0..4).for_each(|_| self.ack(id, 0, 0, 20.0));
+        self.loss_begins(id);
+        self.ack(id, 0, 1, 20.0);
+    }
+}
+
+#[test]
+fn a_loss_with_delay_leaves_seven_tenths_once_a_round_trip() {
+    let mut connection = Connection::established(1, 100.0);
+    let mut after = |millis| {
+        connection.wait(millis);
+        connection.loss_with_delay(0);
+        connection.cwnd(0)
+    };
+    assert_eq!([0, 30, 29, 10].map(&mut after), [70, 70, 70, 49], "a round trip is 60 ms");
+}
+
+#[test]
+fn few_losses_without_delay_are_congestion() {
+    let mut connection = Connection::established(1, 100.0);
+    connection.ack(0, 0, 1, 0.0);
+    assert_eq!(connection.cwnd(0), 70);
+}
+
+#[test]
+fn a_spurious_loss_gives_back_window_and_threshold_and_is_forgotten() {
+    let mut connection = Connection::established(1, 100.0);
+    connection.loss_with_delay(0);
+    let reduced = connection.controller.decision(PathId(0));
+    assert_eq!((reduced.cwnd, reduced.ssthresh), (70, 70));
+    connection.event(0, &PathEvent::SpuriousLoss);
+    assert_eq!(connection.cwnd(0), 100);
+}
+
+#[test]
+fn a_mark_leaves_0_85_and_is_not_undone() {
+    let mut connection = Connection::established(1, 100.0);
+    let (cause, reduce_cwnd, by_timer) = (Cause::EcnMark, true, false);
+    connection.event(0, &PathEvent::Congestion { cause, reduce_cwnd, in_flight: 100, by_timer });
+    assert_eq!(connection.cwnd(0), 85, "RFC 8511");
+    connection.event(0, &PathEvent::SpuriousLoss);
+    assert_eq!(connection.cwnd(0), 85);
+}
+
+#[test]
+fn a_mark_counts_during_recovery_too() {
+    let mut connection = Connection::established(1, 100.0);
+    let mut mark = || {
+        let rtt = Span::from_millis(40);
+        let (srtt, ca_state) = (rtt, CaState::Recovery);
+        let sample = AckSample { acked: 1, marked: 1, rtt: Some(rtt), srtt, ca_state, ..AckSample::default() };
+        connection.event(0, &PathEvent::Ack(sample));
+        connection.wait(1);
+        connection.cwnd(0)
+    };
+    let windows: Vec<u32> = (0..100).map(|_| mark()).collect();
+    assert_eq!([0, 80, 81, 99].map(|ack| windows[ack]), [85, 85, 72, 72], "the echo lasts for another round trip");
+}
+
+/// 0.08 * 100 + 2 sqrt(8) + 2 = 15.7 of a round's hundred packets.
+#[test]
+fn more_than_8_percent_and_its_deviation_is_congestion_whatever_the_delay() {
+    let after = |lost| {
+        let mut connection = Connection::new(1);
+        (0..8).for_each(|_| connection.ack(0, 0, 0, 0.0));
+        connection.controller.paths[0].as_mut().expect("it is up").window.cwnd = 100.0;
+        connection.ack(0, 100 - lost, lost, 0.0);
+        connection.controller.decision(PathId(0)).ssthresh < 200
+    };
+    assert_eq!([15, 16].map(after), [false, true]);
+}
+
+/// Whether two paths are coupled after 10 s of queueing delays that move together or do not.
+fn are_coupled(is_together: bool) -> bool {
+    let mut connection = Connection::established(2, 100.0);
+    for tick in 0..200u32 {
+        connection.wait(50);
+        let first = tick * tick % 7;
+        let queues = [first, if is_together { first } else { tick % 5 }];
+        for (id, queue) in [0, 1].into_iter().zip(queues) {
+            (0..4).for_each(|_| connection.ack(id, 1, 0, f64::from(queue)));
+        }
+    }
+    connection.controller.sharing(0, connection.now).count() == 1
+}
+
+#[test]
+fn paths_are_coupled_where_their_delays_move_together() {
+    assert_eq!([true, false].map(are_coupled), [true, false]);
+}
+
+#[test]
+fn a_loss_with_delay_on_one_path_of_a_bottleneck_reduces_the_other_with_its_next_acknowledgement() {
+    let mut connection = Connection::established(2, 100.0);
+    connection.wait(100);
+    (0..2).for_each(|id| connection.ack(id, 1, 0, 0.0));
+    connection.loss_with_delay(0);
+    let before = connection.cwnd(1);
+    connection.ack(1, 0, 0, 20.0);
+    assert_eq!((connection.cwnd(0), connection.cwnd(1)), (70, before * 7 / 10));
+}
+
+#[test]
+fn a_path_that_is_down_is_no_sibling_and_one_that_comes_up_again_is_new() {
+    let mut connection = Connection::established(2, 100.0);
+    assert_eq!(connection.controller.sharing(0, connection.now).count(), 1);
+    connection.event(1, &PathEvent::PathDown);
+    assert_eq!(connection.controller.sharing(0, connection.now).count(), 0);
+    connection.event(1, &PathEvent::PathUp(path(10, None)));
+    assert_eq!(connection.cwnd(1), 10);
+}
