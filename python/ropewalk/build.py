@@ -343,9 +343,7 @@ class Tunnel:
     codel_target: Time | None = None
     """Ropewalk: CoDel's target in the ingress queue. Default: 20ms."""
     congestion: Algorithm | None = None
-    """Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off". Default:
-    bbr-path.
-    """
+    """Ropewalk: congestion control of the paths: a name, { name = "cubic", beta = 0.7 }, or "off". Default: discern."""
     congestion_of: str | None = None
     """Ropewalk, in the place of `congestion`: the paths have the congestion control of this flow, which a sweep may
     vary.

@@ -64,7 +64,7 @@ impl Default for RealtimeOptions {
 impl Default for TunnelOptions {
     fn default() -> Self {
         Self {
-            congestion: "bbr-path".into(),
+            congestion: "discern".into(),
             scheduler: "overflow".into(),
             retransmit: true,
             in_order: true,
