@@ -70,6 +70,12 @@ impl Path {
         self.mirrored = Some(now);
     }
 
+    /// Congestion leaves a part of what is used of the window.
+    fn reduce(&mut self, part: f64, now: Instant) {
+        self.window.validate(self.round.used());
+        self.window.reduce(part, now);
+    }
+
     /// Whether the latest reduction is a round trip ago.
     fn may_reduce(&self, now: Instant) -> bool {
         self.window.since_reduction(now) > self.srtt.max(self.delay.latest())
@@ -83,12 +89,12 @@ impl Path {
                 self.on_congestion(*cause, *reduce_cwnd, *in_flight, now);
             }
             PathEvent::SpuriousLoss => self.on_spurious_loss(),
-            PathEvent::IdleRestart { idle, rto, .. } => self.window.on_idle(*idle, *rto, now),
-            PathEvent::ApplicationLimited { cwnd_used } => self.window.on_application_limited(*cwnd_used),
+            PathEvent::IdleRestart { idle, .. } => self.window.on_idle(*idle, now),
             PathEvent::Penalise => self.window.penalise(),
             PathEvent::MssChanged { mss } => self.mss = *mss,
-            // An acknowledgement is judged as a whole, and a reduction is over when it is made.
-            PathEvent::AckProgress(_) | PathEvent::Recovered { .. } => {}
+            // A window that is not used stays, and congestion reduces the used part of it (RFC 7661). An acknowledgement is judged
+            // as a whole. A reduction is over when it is made.
+            PathEvent::ApplicationLimited { .. } | PathEvent::AckProgress(_) | PathEvent::Recovered { .. } => {}
             PathEvent::PathUp(_) | PathEvent::Ack(_) => {}
         }
     }
@@ -113,7 +119,7 @@ impl Path {
             Cause::EcnMark | Cause::LocalDrop => {
                 self.window.forbid_undo();
                 if reduce && self.may_reduce(now) {
-                    self.window.reduce(if cause == Cause::EcnMark { BETA_ECN } else { BETA }, now);
+                    self.reduce(if cause == Cause::EcnMark { BETA_ECN } else { BETA }, now);
                     self.politeness.abandon_test();
                 }
             }
@@ -157,7 +163,7 @@ impl Path {
         }
         let (acked, lost) = (f64::from(sample.acked), f64::from(sample.lost));
         self.episode_lost += lost;
-        self.round.add_in_flight(f64::from(sample.prior_in_flight));
+        self.round.add_in_flight(f64::from(sample.prior_in_flight), now);
         self.round.counts.add(acked, lost);
         self.random_loss.count(acked, lost, self.srtt, now);
     }
@@ -168,7 +174,7 @@ impl Path {
         let in_recovery = sample.marked > 0 && sample.ca_state == CaState::Recovery;
         if in_recovery && self.window.since_reduction(now) > 2.0 * self.srtt.max(self.delay.latest()) {
             self.window.forbid_undo();
-            self.window.reduce(BETA_ECN, now);
+            self.reduce(BETA_ECN, now);
         }
     }
 
@@ -176,7 +182,7 @@ impl Path {
     fn follow_siblings(&mut self, now: Instant) {
         let is_recent = self.mirrored.take().is_some_and(|at| now.since(at).as_secs_f64() < self.srtt);
         if is_recent && self.may_reduce(now) {
-            self.window.reduce(BETA, now);
+            self.reduce(BETA, now);
         }
     }
 
@@ -188,7 +194,7 @@ impl Path {
         }
         let reduces = self.may_reduce(now);
         if reduces {
-            self.window.reduce(self.beta(), now);
+            self.reduce(self.beta(), now);
             self.politeness.abandon_test();
             self.random_loss.abandon();
         }
@@ -211,8 +217,8 @@ impl Path {
         }
         match self.random_loss.judge(config, self.window.cwnd, now) {
             Verdict::Random => {}
-            Verdict::Congestion => self.window.reduce(BETA, now),
-            Verdict::BackOff => self.window.reduce(config.back_off, now),
+            Verdict::Congestion => self.reduce(BETA, now),
+            Verdict::BackOff => self.reduce(config.back_off, now),
         }
     }
 
@@ -221,24 +227,26 @@ impl Path {
         let Counts { packets, lost } = self.round.counts;
         let bound = MAX_RANDOM_LOSS * packets;
         if lost > bound + 2.0 * bound.sqrt() + 2.0 && self.may_reduce(now) {
-            self.window.reduce((1.0 - lost / packets).clamp(0.5, BETA), now);
+            self.reduce((1.0 - lost / packets).clamp(0.5, BETA), now);
             self.random_loss.end_trial();
             self.round.counts = Counts::default();
         }
     }
 
     fn end_round(&mut self, config: &Config, now: Instant, rng: &mut RngStream) {
-        let Some(ended) = self.round.end(self.srtt.max(MIN_ROUND), now) else { return };
-        self.delay.end_round(ended.most_queueing);
+        if !self.round.ends(self.srtt.max(MIN_ROUND), now) {
+            return;
+        }
+        self.delay.end_round(self.round.most_queueing());
         if let Some(cwnd) = self.random_loss.check(config, self.srtt, now) {
             self.window.give_back(cwnd);
         }
         if config.polite && !self.window.in_slow_start() {
             let (delay, round, srtt, may_reduce) = (&self.delay, &self.round, self.srtt, self.may_reduce(now));
-            let view = View { delay, round, ended, srtt, may_reduce, now };
+            let view = View { delay, round, srtt, may_reduce, now };
             self.politeness.end_round(&view, &mut self.window, rng);
         }
-        self.round.begin(ended, now);
+        self.round.begin(now);
     }
 
     pub(super) fn decision(&self) -> Decision {

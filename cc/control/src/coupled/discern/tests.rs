@@ -31,6 +31,7 @@ impl Connection {
             (0..8).for_each(|_| connection.ack(id, 1, 0, 0.0));
             let state = connection.controller.paths[usize::from(id)].as_mut().expect("it is up");
             (state.window.cwnd, state.window.ssthresh) = (cwnd, 2.0);
+            connection.ack(id, 0, 0, 0.0);
         }
         connection
     }

@@ -14,6 +14,8 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 pub(super) const MIN_CWND: f64 = 2.0;
 /// Growth a round trip at least, of a path without history of reductions: a twentieth (as Linux).
 const GROWTH_WITHOUT_HISTORY: f64 = 1.0 / 20.0;
+/// The longest time for which a window that is not used is kept (RFC 7661 section 4.4.3).
+const MAX_IDLE: Span = Span::from_secs(300);
 /// Seconds of a base RTT that CUBIC looks ahead at most.
 const MAX_LOOK_AHEAD: f64 = 10.0;
 
@@ -102,9 +104,9 @@ impl Window {
         self.last_reduction = Some(now);
     }
 
-    /// The origin of CUBIC's curve is at least this window.
-    pub(super) fn raise_w_max(&mut self, cwnd: f64) {
-        self.w_max = self.w_max.max(cwnd);
+    /// CUBIC's curve leads back to this window at least.
+    pub(super) fn aim_at(&mut self, cwnd: f64) {
+        (self.w_max, self.epoch) = (self.w_max.max(cwnd), None);
     }
 
     pub(super) fn w_max(&self) -> f64 {
@@ -184,31 +186,29 @@ impl Window {
         growth.max((epoch.w_est - cwnd) / cwnd * acked)
     }
 
-    /// The first packet after nothing was in flight: time without data is no time on the curve, and a window unused for
-    /// longer than a retransmission timeout halves for each of them (RFC 2861).
-    pub(super) fn on_idle(&mut self, idle: Span, rto: Span, now: Instant) {
+    /// The first packet after nothing was in flight: time without data is no time on the curve. After five minutes nothing is
+    /// known of the path any more (RFC 7661 section 4.4.3).
+    pub(super) fn on_idle(&mut self, idle: Span, now: Instant) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle).min(now);
         }
-        if rto > Span::ZERO && idle > rto {
-            self.keep_threshold();
-            let halvings = ((idle.as_nanos() - 1) / rto.as_nanos()).min(31) as i32;
-            self.cwnd = libm::ldexp(self.cwnd, -halvings).max(self.initial.min(self.cwnd));
+        if idle > MAX_IDLE {
+            self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+            self.cwnd = self.cwnd.min(self.initial);
         }
     }
 
-    /// The application used only so many packets of the window for a retransmission timeout (RFC 2861).
-    pub(super) fn on_application_limited(&mut self, used: u32) {
-        let used = f64::from(used).max(self.initial);
-        if used < self.cwnd {
-            self.keep_threshold();
-            self.cwnd = (self.cwnd + used) / 2.0;
+    /// Only so many packets of the window were used lately: what congestion reduces are these, if they are less than half of it
+    /// (RFC 7661 sections 4.2 and 4.4.1).
+    pub(super) fn validate(&mut self, used: f64) {
+        if used < 0.5 * self.cwnd {
+            self.cwnd = used.max(self.initial.min(self.cwnd));
         }
     }
 
-    /// Slow start leads back to three quarters of the window.
-    fn keep_threshold(&mut self) {
-        self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+    /// Lowers the window to so many packets, if it is larger.
+    pub(super) fn use_at_most(&mut self, packets: f64) {
+        self.cwnd = self.cwnd.min(packets.max(MIN_CWND));
     }
 
     /// Halves the window, without a sign of congestion.

@@ -175,37 +175,41 @@ fn a_timeout_leaves_one_packet_and_can_be_undone() {
     assert_eq!(window.packets(), 100);
 }
 
-/// As `CwndController`'s: RFC 2861.
-#[test]
-fn the_window_is_halved_once_a_timeout_spent_idle_down_to_the_initial_window() {
-    let after = |idle| {
-        let mut window = window(160.0);
-        window.on_idle(Span::from_millis(idle), Span::from_millis(250), at(10.0));
-        (window.packets(), window.threshold())
-    };
-    assert_eq!([250, 251, 900, 1000, 2000].map(|idle| after(idle).0), [160, 80, 20, 20, 10]);
-    assert_eq!(after(900).1, 120, "three quarters of the window");
-}
-
 #[test]
 fn idle_time_is_not_time_on_the_curve() {
     let (mut idle, mut busy) = (window(100.0), window(100.0));
     [&mut idle, &mut busy].into_iter().for_each(|window| window.reduce(BETA, at(0.0)));
     run(&mut idle, 1.0, 0.0, 10);
     run(&mut busy, 1.0, 0.0, 20);
-    idle.on_idle(Span::from_secs(9), Span::MAX, at(10.0));
+    idle.on_idle(Span::from_secs(9), at(10.0));
     run(&mut idle, 1.0, 10.0, 10);
     assert!((idle.cwnd - busy.cwnd).abs() < 0.1, "{idle:?} {busy:?}");
 }
 
+/// RFC 7661.
 #[test]
-fn an_unused_window_shrinks_half_way_to_what_was_used_and_a_penalty_halves() {
+fn a_window_without_use_is_kept_for_five_minutes() {
+    let after = |seconds| {
+        let mut window = window(100.0);
+        window.on_idle(Span::from_secs(seconds), at(1_000.0));
+        (window.packets(), window.threshold())
+    };
+    assert_eq!([300, 301].map(after), [(100, 2), (10, 75)]);
+}
+
+/// RFC 7661.
+#[test]
+fn what_congestion_reduces_is_the_used_part_of_a_window_of_which_less_than_half_is_used() {
     let after = |used| {
         let mut window = window(100.0);
-        window.on_application_limited(used);
+        window.validate(used);
         window.packets()
     };
-    assert_eq!([20, 3, 100].map(after), [60, 55, 100]);
+    assert_eq!([50.0, 49.0, 3.0].map(after), [100, 49, 10]);
+}
+
+#[test]
+fn a_penalty_halves() {
     let mut window = window(100.0);
     window.penalise();
     assert_eq!((window.packets(), window.threshold()), (50, 2));
