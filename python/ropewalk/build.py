@@ -262,6 +262,8 @@ class Nuisances:
     """The place in the round-robin cycle of the first packet of each direction is drawn: each as often as any.
     Default: false.
     """
+    reader: WakeUp | None = None
+    """The time from a packet's arrival at a TCP receiver until the program, which sleeps, reads. Default: none."""
     stray_interval: Time | None = None
     """Background packets of 100 bytes (neighbour discovery, ARP, MLD) enter the tunnel in each direction, each with
     an exponential pause after the one before; this is the mean of the pauses. Default: none.

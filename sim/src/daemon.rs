@@ -28,25 +28,26 @@ fn exponential(rng: &mut RngStream, mean: Span) -> Span {
     Span((-libm::log(1.0 - rng.unit()) * mean.0 as f64) as u64)
 }
 
-/// When a daemon runs.
+/// When a program runs that sleeps until a packet comes: a daemon, or the receiver of a flow.
 #[derive(Debug)]
-pub(crate) struct Daemon {
+pub(crate) struct Sleeper {
     latency: Option<WakeUp>,
     rng: RngStream,
     /// When it runs, or last ran.
     runs_at: Instant,
 }
 
-impl Daemon {
-    /// The daemon at the end of this number, which sleeps; without a latency it runs at once.
-    pub(crate) fn new(latency: Option<WakeUp>, seed: u64, end: usize) -> Self {
-        Self { latency, rng: RngStream::named(seed, &format!("tunnel daemon {end}")), runs_at: Instant::ZERO }
+impl Sleeper {
+    /// It draws from the stream of this name; without a latency it runs at once.
+    pub(crate) fn new(latency: Option<WakeUp>, seed: u64, stream: &str) -> Self {
+        Self { latency, rng: RngStream::named(seed, stream), runs_at: Instant::ZERO }
     }
 
-    /// A packet has come: when the daemon takes it. A daemon that is already woken takes all that have come until it runs.
+    /// A packet has come: when the program takes it. One that is already woken takes all that have come until it runs, and
+    /// what comes while it runs, such as the acknowledgement of what it delivers.
     pub(crate) fn wake(&mut self, now: Instant) -> Instant {
         let Some(WakeUp { least, mean }) = self.latency else { return now };
-        if self.runs_at <= now {
+        if self.runs_at < now {
             self.runs_at = now + least + exponential(&mut self.rng, Span(mean.0 - least.0));
         }
         self.runs_at
@@ -65,8 +66,8 @@ mod tests {
     #[test]
     fn latencies_have_their_least_value_and_their_mean() {
         let (least, mean) = (Span::from_micros(3), Span::from_micros(10));
-        let mut daemon = Daemon::new(Some(WakeUp { least, mean }), 1, 0);
-        let instants = (0..100_000).map(|k| Instant(k * 1_000_000_000));
+        let mut daemon = Sleeper::new(Some(WakeUp { least, mean }), 1, "daemon");
+        let instants = (1..=100_000).map(|k| Instant(k * 1_000_000_000));
         let latencies: Vec<Span> = instants.map(|now| daemon.wake(now).since(now)).collect();
         assert!(latencies.iter().all(|latency| *latency >= least));
         let drawn_mean = latencies.iter().map(|latency| latency.0).sum::<u64>() / 100_000;
@@ -84,13 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn a_woken_daemon_takes_what_comes_before_it_runs() {
+    fn a_woken_daemon_takes_what_comes_until_it_has_run() {
         let latency = WakeUp { least: Span::from_micros(3), mean: Span::from_micros(3) };
-        let mut daemon = Daemon::new(Some(latency), 1, 0);
+        let mut daemon = Sleeper::new(Some(latency), 1, "daemon");
         let micros = |us: u64| Instant(us * 1000);
         assert_eq!([10, 11, 12].map(|now| daemon.wake(micros(now))), [micros(13); 3]);
         assert!(daemon.is_asleep(micros(12)) && !daemon.is_asleep(micros(13)));
-        assert_eq!(daemon.wake(micros(13)), micros(16));
-        assert_eq!(Daemon::new(None, 1, 0).wake(micros(5)), micros(5));
+        assert_eq!([13, 14].map(|now| daemon.wake(micros(now))), [micros(13), micros(17)]);
+        assert_eq!(Sleeper::new(None, 1, "daemon").wake(micros(5)), micros(5));
     }
 }

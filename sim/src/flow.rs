@@ -2,6 +2,7 @@
 
 use crate::application::Application;
 use crate::connection::Connection;
+use crate::daemon::Sleeper;
 use crate::error::Error;
 use crate::packet::Direction;
 use crate::split_connection::{FarConnection, NearConnection, SplitConnection};
@@ -94,6 +95,13 @@ fn min_mtu(experiment: &Experiment, multipath: Option<&Multipath>) -> u32 {
     subflows.map(|subflow| experiment.paths[subflow.path].mtu).min().expect("an MPTCP flow has a subflow")
 }
 
+/// The receiving program of a flow whose latency is drawn.
+fn reader(experiment: &Experiment, flow: &Flow, seed: u64) -> Option<Box<Sleeper>> {
+    let tunnel = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel)?;
+    let latency = Some(tunnel.nuisances.reader?);
+    Some(Box::new(Sleeper::new(latency, seed, &format!("flow {} reader", flow.name))))
+}
+
 impl FlowState {
     /// The flows of an experiment, and after them the far connections of those that are relayed, whose TCP has the flow's
     /// host settings and the relay's congestion control.
@@ -145,7 +153,9 @@ impl FlowState {
                     config.enable_offload();
                 }
                 let application = Application::new(application, &flow.name, start, config.mss(), seed);
-                FlowProtocol::Tcp(TcpFlow::new(config, application, *size))
+                let mut tcp = TcpFlow::new(config, application, *size);
+                tcp.reader = reader(experiment, flow, seed);
+                FlowProtocol::Tcp(tcp)
             }
             FlowKind::ConstantRate { rate, packet } => {
                 let interval = rate.time_for(u64::from(*packet));

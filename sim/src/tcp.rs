@@ -2,6 +2,7 @@
 
 use crate::application::{Application, Client, Message, Piggyback, RequestKind, Video};
 use crate::connection::{Connection, SenderOutput};
+use crate::daemon::Sleeper;
 use crate::mptcp::DATA_ACK_OPTION;
 use crate::peak::PeakGoodput;
 use crate::tcp_config::TcpConfig;
@@ -43,6 +44,8 @@ pub(crate) struct TcpFlow {
     /// Completion time of a flow of limited size.
     pub completed: Option<Instant>,
     pub stopped: bool,
+    /// The receiving program, if it does not read at once.
+    pub reader: Option<Box<Sleeper>>,
 }
 
 impl TcpFlow {
@@ -69,6 +72,7 @@ impl TcpFlow {
             peak: PeakGoodput::default(),
             completed: None,
             stopped: false,
+            reader: None,
         }
     }
 
@@ -285,6 +289,9 @@ impl TcpFlow {
         self.close_peak_window(now);
         self.arrived_bytes += u64::from(bytes);
         let Connection::Single(single) = &mut self.connection else { return None };
+        if let Some(reader) = &mut self.reader {
+            single.receiver.set_next_read(reader.wake(now));
+        }
         let ack = handle(&mut single.receiver);
         if let Application::Requests(client) = &mut self.application {
             client.on_segment(now, last.kind, last.seq, self.message.first);

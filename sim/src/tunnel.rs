@@ -1,7 +1,7 @@
 //! The tunnel: MPT's, with one ingress and one egress a direction, or [Ropewalk's own](crate::ropewalk).
 
 use crate::Error;
-use crate::daemon::{Daemon, StrayTimes};
+use crate::daemon::{Sleeper, StrayTimes};
 use crate::packet::{Direction, PacketDescriptor, Slab};
 use crate::ropewalk::Ropewalk;
 use link::Packet as _;
@@ -166,7 +166,7 @@ pub(crate) struct Mpt {
     pub ingress: [Ingress; 2],
     pub egress: [Egress; 2],
     /// By end: that of the forward direction's ingress first.
-    pub daemons: [Daemon; 2],
+    pub daemons: [Sleeper; 2],
     /// By direction.
     pub strays: [StrayTimes; 2],
 }
@@ -177,7 +177,7 @@ impl Mpt {
         Ok(Self {
             ingress: [ingress(Direction::Forward)?, ingress(Direction::Reverse)?],
             egress: [Egress::new(tunnel), Egress::new(tunnel)],
-            daemons: [0, 1].map(|end| Daemon::new(tunnel.nuisances.wake_up, seed, end)),
+            daemons: [0, 1].map(|end| Sleeper::new(tunnel.nuisances.wake_up, seed, &format!("tunnel daemon {end}"))),
             strays: [0, 1].map(|direction| StrayTimes::new(tunnel.nuisances.stray_interval, seed, direction)),
         })
     }

@@ -85,8 +85,9 @@ impl Network {
         let (now, direction) = (self.now, self.slab.get(descriptor.slot()).direction);
         let mpt = expect_mpt(&mut self.tunnel);
         let runs_at = mpt.daemons[direction.other() as usize].wake(now);
-        if runs_at > now {
-            mpt.egress[direction as usize].inbox.push((seq, descriptor));
+        let inbox = &mut mpt.egress[direction as usize].inbox;
+        if runs_at > now || !inbox.is_empty() {
+            inbox.push((seq, descriptor));
             return self.schedule(Component::Egress(direction), runs_at);
         }
         self.receive(direction, seq, descriptor, delivered);

@@ -86,6 +86,23 @@ fn a_daemon_that_wakes_late_delays_packets_and_loses_none() {
     assert!(after.paths.iter().all(|path| path.lost_packets == 0));
 }
 
+#[test]
+fn a_reader_that_wakes_late_delays_the_acknowledgement_of_a_pushed_segment() {
+    let latency = WakeUp { least: Span::from_millis(5), mean: Span::from_millis(5) };
+    // Of three segments sent at once the second is acknowledged as it comes, and the third, with PSH, when it is read.
+    for (window, reader, expected) in [(3, Some(latency), 5.0), (2, Some(latency), 0.0), (2, None, 0.0)] {
+        let mut flow = bulk("flow", "reno");
+        host(&mut flow).window = Some(window);
+        let mut experiment = striped([10, 10], vec![flow]);
+        tunnel(&mut experiment).nuisances = Nuisances { reader, ..Nuisances::default() };
+        let rtt = &run(&experiment).flows[0].rtt_ms;
+        let added = rtt.max - rtt.min;
+        // The handshake's round trip is shorter by the 70 us that a second segment's fill of the window takes.
+        // A small packet, the end of the handshake, takes 0.07 ms.
+        assert!((added - expected).abs() < 0.1, "window {window}: {added} ms");
+    }
+}
+
 /// Large and small packets in turn: packet round robin sends all large ones on one path.
 #[test]
 fn byte_deficit_splits_bytes_where_packet_round_robin_splits_packets() {

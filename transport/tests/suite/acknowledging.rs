@@ -87,6 +87,22 @@ fn a_segment_with_psh_is_acknowledged_when_the_application_has_read_it() {
     assert!(unread.handle(Instant::ZERO, &pushed(18), false).is_none(), "nothing is read");
 }
 
+/// What comes while the application sleeps is read, and acknowledged, when it runs.
+#[test]
+fn an_application_that_wakes_late_acknowledges_all_that_came_until_it_reads() {
+    let at = |us| Instant::ZERO + Span::from_micros(us);
+    let mut receiver = Receiver::new(receiver::ReceiverConfig { gro: 8, ..receiver_config(Options::default()) });
+    (0..24).for_each(|seq| _ = receiver.handle(at(0), &data(seq, 1), false));
+    let pushed = |seq| Segment { psh: true, ..data(seq, 1) };
+    for seq in 24..27 {
+        receiver.set_next_read(at(30));
+        assert_eq!(receiver.handle(at(seq), &pushed(seq), false), None);
+        assert_eq!(receiver.deadline(), at(30));
+    }
+    assert_eq!(receiver.on_timeout(at(30)).map(|ack| ack.ack), Some(27));
+    assert_eq!(receiver.deadline(), Instant::NEVER);
+}
+
 /// Linux `tcp_grow_window`. Its capture with 100 ms has ACKs of one segment each from the third round trip on, whose
 /// windows end three segments further each.
 #[test]

@@ -163,6 +163,8 @@ pub(crate) struct Nuisances {
     pub(crate) stray_interval: Option<Spanned<Time>>,
     /// The time from a packet's arrival at a daemon that sleeps until the daemon runs. Default: none.
     pub(crate) wake_up: Option<Spanned<WakeUp>>,
+    /// The time from a packet's arrival at a TCP receiver until the program, which sleeps, reads. Default: none.
+    pub(crate) reader: Option<Spanned<WakeUp>>,
 }
 
 /// A latency with a least value, and exponential above it.

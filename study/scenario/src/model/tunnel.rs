@@ -73,6 +73,8 @@ pub struct Nuisances {
     pub stray_interval: Option<Span>,
     /// How long a sleeping daemon takes to run.
     pub wake_up: Option<WakeUp>,
+    /// How long after a packet the program runs that receives a TCP flow; at once if there is none.
+    pub reader: Option<WakeUp>,
 }
 
 /// A latency: a least value, and an exponential one above it.

@@ -76,15 +76,17 @@ fn nuisances(table: &file::Tunnel) -> Result<Nuisances, Diagnostic> {
     }
     let interval = nuisances.stray_interval.as_ref();
     let interval = interval.map(|interval| check_positive("stray_interval", interval, |interval| interval.0.0));
-    let wake_up = nuisances.wake_up.as_ref().map(|wake_up| self::wake_up(wake_up, table.device.is_some()));
+    let wake_up = nuisances.wake_up.as_ref().map(|latency| daemon_wake_up(latency, table.device.is_some()));
+    let reader = nuisances.reader.as_ref().map(wake_up_of);
     Ok(Nuisances {
         draw_first: nuisances.draw_first,
         stray_interval: interval.transpose()?.map(|interval| interval.0),
         wake_up: wake_up.transpose()?,
+        reader: reader.transpose()?,
     })
 }
 
-fn wake_up(latency: &Spanned<file::WakeUp>, has_device: bool) -> Result<WakeUp, Diagnostic> {
+fn wake_up_of(latency: &Spanned<file::WakeUp>) -> Result<WakeUp, Diagnostic> {
     let (least, mean) = (latency.get().least.0, latency.get().mean.0);
     if mean < least {
         return Err(Diagnostic::new(
@@ -92,12 +94,17 @@ fn wake_up(latency: &Spanned<file::WakeUp>, has_device: bool) -> Result<WakeUp, 
             format!("the mean of {mean} is below the least latency of {least}"),
         ));
     }
+    Ok(WakeUp { least, mean })
+}
+
+fn daemon_wake_up(latency: &Spanned<file::WakeUp>, has_device: bool) -> Result<WakeUp, Diagnostic> {
+    let wake_up = wake_up_of(latency)?;
     if !has_device {
         let diagnostic =
             Diagnostic::new(latency.span(), "a daemon with `wake_up` needs a device, where packets wait for it");
         return Err(diagnostic.with_help("add device = { ring = \"1500p\", socket = \"92p\" } to [tunnel]"));
     }
-    Ok(WakeUp { least, mean })
+    Ok(wake_up)
 }
 
 /// The largest packet that fits into one datagram on every path.

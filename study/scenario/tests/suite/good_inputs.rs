@@ -76,7 +76,7 @@ overhead = "40b"
 mtu = "1400b"
 resequence = { window = "1600p", timeout = "300ms" }
 device = { ring = "500p", socket = "92p" }
-nuisances = { stray_interval = "10s", wake_up = { least = "3us", mean = "10us" } }
+nuisances = { stray_interval = "10s", wake_up = { least = "3us", mean = "10us" }, reader = { least = "4us", mean = "12us" } }
 
 [host]
 gro = 16
@@ -197,6 +197,7 @@ fn tunnel() -> Tunnel {
             draw_first: false,
             stray_interval: Some(Span::from_secs(10)),
             wake_up: Some(WakeUp { least: Span::from_micros(3), mean: Span::from_micros(10) }),
+            reader: Some(WakeUp { least: Span::from_micros(4), mean: Span::from_micros(12) }),
         },
         ropewalk: None,
     }

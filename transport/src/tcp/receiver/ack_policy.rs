@@ -69,9 +69,9 @@ impl AckPolicy {
         self.deadline < Instant::NEVER
     }
 
-    /// Makes the pending acknowledgement due now.
-    pub(super) fn expire(&mut self, now: Instant) {
-        self.deadline = now;
+    /// Makes an acknowledgement due at this instant, unless one is due before.
+    pub(super) fn expire(&mut self, at: Instant) {
+        self.deadline = self.deadline.min(at);
     }
 
     /// True while duplicate acknowledgements are being compressed.

@@ -94,6 +94,8 @@ pub struct Receiver {
     window: ReceiveWindow,
     /// The first segment that the application has not read; none if it reads at once.
     read: Option<u64>,
+    /// When the application, which sleeps, runs; none if it runs at once.
+    next_read: Option<Instant>,
     /// Timestamp to echo (RFC 7323 `TS.Recent`).
     ts_recent: u32,
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
@@ -119,6 +121,7 @@ impl Receiver {
             ack_policy: AckPolicy::new(&config),
             window: ReceiveWindow::new(config.mss, config.buffer, config.release),
             read: None,
+            next_read: None,
             ts_recent: 0,
             last_ack_sent: 0,
             dsack: None,
@@ -134,6 +137,12 @@ impl Receiver {
     #[must_use]
     pub fn with_reader(config: ReceiverConfig) -> Self {
         Self { read: Some(0), ..Self::new(config) }
+    }
+
+    /// The application, which sleeps, runs at this instant: to be said before a packet that comes is handled. A packet
+    /// with PSH is then acknowledged with all that has come until it reads. The window is as if it read at once.
+    pub fn set_next_read(&mut self, at: Instant) {
+        self.next_read = Some(at);
     }
 
     /// The application has read the segments below `read`, which have been delivered. Returns the window update that is
@@ -289,10 +298,10 @@ impl Receiver {
         let unacked = next - self.last_ack_sent;
         let timing = self.ack_policy.on_data(now, unacked, out_of_order, next, self.window.rtt());
         if timing == AckTiming::Later && arrival.is_pushed {
-            if self.counters.acks >= ACKS_BEFORE_PREEMPTION {
+            if self.next_read.is_none() && self.counters.acks >= ACKS_BEFORE_PREEMPTION {
                 return AckTiming::Now;
             }
-            self.ack_policy.expire(now);
+            self.ack_policy.expire(self.next_read.unwrap_or(now));
         }
         timing
     }
