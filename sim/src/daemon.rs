@@ -23,6 +23,11 @@ impl StrayTimes {
     }
 }
 
+/// The acknowledgements after which a flow's receiving program preempts the daemon, of this mean.
+pub(crate) fn draw_preemption(mean: u32, seed: u64, flow: &str) -> u64 {
+    exponential(&mut RngStream::named(seed, &format!("flow {flow} preemption")), Span(u64::from(mean))).0
+}
+
 /// A draw from the exponential distribution of this mean.
 fn exponential(rng: &mut RngStream, mean: Span) -> Span {
     Span((-libm::log(1.0 - rng.unit()) * mean.0 as f64) as u64)
@@ -73,6 +78,13 @@ mod tests {
         let drawn_mean = latencies.iter().map(|latency| latency.0).sum::<u64>() / 100_000;
         // The standard error is 7 us / sqrt(100 000), 22 ns.
         assert!(drawn_mean.abs_diff(mean.0) < 4 * 22, "{drawn_mean} ns");
+    }
+
+    #[test]
+    fn preemptions_have_their_mean() {
+        let sum: u64 = (0..10_000).map(|seed| draw_preemption(3400, seed, "tcp")).sum();
+        // The standard error is 3400 / 100.
+        assert!((sum / 10_000).abs_diff(3400) < 4 * 34, "{sum}");
     }
 
     #[test]

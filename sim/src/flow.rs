@@ -2,7 +2,7 @@
 
 use crate::application::Application;
 use crate::connection::Connection;
-use crate::daemon::Sleeper;
+use crate::daemon::{Sleeper, draw_preemption};
 use crate::error::Error;
 use crate::packet::Direction;
 use crate::split_connection::{FarConnection, NearConnection, SplitConnection};
@@ -102,6 +102,12 @@ fn reader(experiment: &Experiment, flow: &Flow, seed: u64) -> Option<Box<Sleeper
     Some(Box::new(Sleeper::new(latency, seed, &format!("flow {} reader", flow.name))))
 }
 
+/// The acknowledgements after which the receiving program of a flow preempts the tunnel's daemon, where they are drawn.
+fn preemption(experiment: &Experiment, flow: &Flow, seed: u64) -> Option<u64> {
+    let tunnel = experiment.tunnel.as_ref().filter(|_| flow.route == Route::Tunnel)?;
+    Some(draw_preemption(tunnel.nuisances.preemption?, seed, &flow.name))
+}
+
 impl FlowState {
     /// The flows of an experiment, and after them the far connections of those that are relayed, whose TCP has the flow's
     /// host settings and the relay's congestion control.
@@ -148,6 +154,7 @@ impl FlowState {
                 };
                 let mut config = TcpConfig::new(&flow.name, congestion, host, multipath.as_deref(), mtu, seed)?;
                 config.has_reader = experiment.relay_of(flow).is_some();
+                config.preemption = preemption(experiment, flow, seed);
                 let has_offload = || experiment.tunnel.as_ref().is_some_and(model::Tunnel::has_offload);
                 if flow.route == Route::Tunnel && !config.has_reader && host.tso && has_offload() {
                     config.enable_offload();

@@ -40,6 +40,8 @@ pub(crate) struct TcpConfig {
     mptcp_send_buffer: mptcp::SendBufferRule,
     /// Whether the receivers' application reads by [`TcpFlow::read`](crate::tcp::TcpFlow::read), instead of at once.
     pub has_reader: bool,
+    /// The acknowledgements after which the receiving program preempts the tunnel's daemon, if they are drawn.
+    pub preemption: Option<u64>,
 }
 
 /// The configuration of a connection over several paths, whose scheduler and its parameters have been checked.
@@ -112,6 +114,7 @@ impl TcpConfig {
             },
             ecn,
             has_reader: false,
+            preemption: None,
         })
     }
 
@@ -127,7 +130,9 @@ impl TcpConfig {
         }
         let sender = SinglePathSender::new(self.sender, controller, rng);
         let receiver = if self.has_reader { Receiver::with_reader } else { Receiver::new };
-        Connection::Single(TcpConnection { sender, receiver: receiver(self.receiver) })
+        let mut receiver = receiver(self.receiver);
+        self.preemption.into_iter().for_each(|acks| receiver.set_preemption(acks));
+        Connection::Single(TcpConnection { sender, receiver })
     }
 
     fn multipath(&self, multipath: &MultipathConfig, controller: Box<dyn Controller>, rng: RngStream) -> Connection {

@@ -330,12 +330,15 @@ impl Generator {
     fn nuisances(&mut self, has_device: bool) -> Nuisances {
         let least = self.between(0, 100_000);
         let wake_up = WakeUp { least: Span(least), mean: Span(least + self.between(0, 1_000_000)) };
-        Nuisances {
+        let mut nuisances = Nuisances {
             draw_first: self.chance(0.3),
             stray_interval: self.chance(0.3).then(|| self.millis(1, 3000)),
             wake_up: (has_device && self.chance(0.5)).then_some(wake_up),
             reader: self.chance(0.5).then_some(wake_up),
-        }
+            preemption: None,
+        };
+        nuisances.preemption = nuisances.reader.is_none().then_some(1000);
+        nuisances
     }
 
     fn flow(&mut self, index: u64, paths: usize, tunnel: bool) -> Flow {

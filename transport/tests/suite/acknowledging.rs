@@ -103,6 +103,19 @@ fn an_application_that_wakes_late_acknowledges_all_that_came_until_it_reads() {
     assert_eq!(receiver.deadline(), Instant::NEVER);
 }
 
+/// One core's Linux: the program that reads first runs when all has come that comes at an instant, later before the next packet.
+#[test]
+fn an_application_that_preempts_its_tunnel_acknowledges_each_pushed_segment() {
+    let ack = |preemption| {
+        let mut receiver = new_receiver(Options::default());
+        receiver.set_preemption(preemption);
+        (0..18).for_each(|seq| _ = receiver.handle(Instant::ZERO, &data(seq, 1), false));
+        assert_eq!(receiver.counters().acks, 17);
+        receiver.handle(Instant::ZERO, &Segment { psh: true, ..data(18, 1) }, false).map(|ack| ack.ack)
+    };
+    assert_eq!([17, 18].map(ack), [Some(19), None]);
+}
+
 /// Linux `tcp_grow_window`. Its capture with 100 ms has ACKs of one segment each from the third round trip on, whose
 /// windows end three segments further each.
 #[test]

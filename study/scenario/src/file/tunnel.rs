@@ -165,6 +165,9 @@ pub(crate) struct Nuisances {
     pub(crate) wake_up: Option<Spanned<WakeUp>>,
     /// The time from a packet's arrival at a TCP receiver until the program, which sleeps, reads. Default: none.
     pub(crate) reader: Option<Spanned<WakeUp>>,
+    /// One processor: the receiving program runs when the daemon has delivered all that came; after so many
+    /// acknowledgements it preempts the daemon. This is their mean; the number is exponential. Default: 1500 each time.
+    pub(crate) preemption: Option<Spanned<u32>>,
 }
 
 /// A latency with a least value, and exponential above it.

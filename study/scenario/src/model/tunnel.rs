@@ -75,6 +75,8 @@ pub struct Nuisances {
     pub wake_up: Option<WakeUp>,
     /// How long after a packet the program runs that receives a TCP flow; at once if there is none.
     pub reader: Option<WakeUp>,
+    /// The mean number of acknowledgements after which that program preempts the daemon.
+    pub preemption: Option<u32>,
 }
 
 /// A latency: a least value, and an exponential one above it.

@@ -74,6 +74,11 @@ fn nuisances(table: &file::Tunnel) -> Result<Nuisances, Diagnostic> {
         let diagnostic = Diagnostic::new(first.span(), "`first` is drawn (`nuisances.draw_first`)");
         return Err(diagnostic.with_help("leave out one of the two"));
     }
+    if let Some(preemption) = nuisances.preemption.as_ref().filter(|_| nuisances.reader.is_some()) {
+        let diagnostic =
+            Diagnostic::new(preemption.span(), "a `reader` that wakes up by itself does not preempt the daemon");
+        return Err(diagnostic.with_help("leave out one of the two"));
+    }
     let interval = nuisances.stray_interval.as_ref();
     let interval = interval.map(|interval| check_positive("stray_interval", interval, |interval| interval.0.0));
     let wake_up = nuisances.wake_up.as_ref().map(|latency| daemon_wake_up(latency, table.device.is_some()));
@@ -83,6 +88,7 @@ fn nuisances(table: &file::Tunnel) -> Result<Nuisances, Diagnostic> {
         stray_interval: interval.transpose()?.map(|interval| interval.0),
         wake_up: wake_up.transpose()?,
         reader: reader.transpose()?,
+        preemption: nuisances.preemption.as_ref().map(|acks| *acks.get()),
     })
 }
 

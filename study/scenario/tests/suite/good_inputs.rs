@@ -198,6 +198,7 @@ fn tunnel() -> Tunnel {
             stray_interval: Some(Span::from_secs(10)),
             wake_up: Some(WakeUp { least: Span::from_micros(3), mean: Span::from_micros(10) }),
             reader: Some(WakeUp { least: Span::from_micros(4), mean: Span::from_micros(12) }),
+            preemption: None,
         },
         ropewalk: None,
     }

@@ -67,6 +67,8 @@ fn a_nuisance_that_cannot_be_is_refused_at_its_key() {
     );
     let reader = "nuisances = { reader = { least = \"3us\", mean = \"2us\" } }";
     bad(reader, 8, "nuisances.reader", "below the least latency");
+    let both = "nuisances = { reader = { least = \"3us\", mean = \"4us\" }, preemption = 3400 }";
+    bad(both, 8, "nuisances.preemption", "leave out one of the two");
     bad("nuisances = { wake_up = { least = \"3us\" } }", 8, "nuisances.wake_up.mean", "missing key `mean`");
     bad(&format!("mode = \"ropewalk\"\n{wake_up}"), 9, "nuisances", "say mode = \"mpt\"");
 }

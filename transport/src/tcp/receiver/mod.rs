@@ -61,7 +61,7 @@ pub(crate) const MAX_OUT_OF_ORDER: u64 = 1 << 20;
 
 /// Acknowledgements after which the application's process preempts the one that delivers packets to it, as of a tunnel: it then
 /// reads a packet with PSH before the next of the same instant comes. In captures of one core's Linux 300 to more than
-/// 4000; a new process is behind others in virtual runtime.
+/// 4000; a new process is behind others in virtual runtime. [`Receiver::set_preemption`] sets another number.
 const ACKS_BEFORE_PREEMPTION: u64 = 1500;
 
 /// Number of SACK blocks that compressed acknowledgements may change: the third is the last that fits beside
@@ -96,6 +96,8 @@ pub struct Receiver {
     read: Option<u64>,
     /// When the application, which sleeps, runs; none if it runs at once.
     next_read: Option<Instant>,
+    /// Acknowledgements after which the application preempts what delivers packets to it.
+    preemption: u64,
     /// Timestamp to echo (RFC 7323 `TS.Recent`).
     ts_recent: u32,
     /// Cumulative acknowledgement last sent (`Last.ACK.sent`).
@@ -122,6 +124,7 @@ impl Receiver {
             window: ReceiveWindow::new(config.mss, config.buffer, config.release),
             read: None,
             next_read: None,
+            preemption: ACKS_BEFORE_PREEMPTION,
             ts_recent: 0,
             last_ack_sent: 0,
             dsack: None,
@@ -143,6 +146,11 @@ impl Receiver {
     /// with PSH is then acknowledged with all that has come until it reads. The window is as if it read at once.
     pub fn set_next_read(&mut self, at: Instant) {
         self.next_read = Some(at);
+    }
+
+    /// The application preempts what delivers packets to it after this many acknowledgements.
+    pub fn set_preemption(&mut self, acks: u64) {
+        self.preemption = acks;
     }
 
     /// The application has read the segments below `read`, which have been delivered. Returns the window update that is
@@ -298,7 +306,7 @@ impl Receiver {
         let unacked = next - self.last_ack_sent;
         let timing = self.ack_policy.on_data(now, unacked, out_of_order, next, self.window.rtt());
         if timing == AckTiming::Later && arrival.is_pushed {
-            if self.next_read.is_none() && self.counters.acks >= ACKS_BEFORE_PREEMPTION {
+            if self.next_read.is_none() && self.counters.acks >= self.preemption {
                 return AckTiming::Now;
             }
             self.ack_policy.expire(self.next_read.unwrap_or(now));
