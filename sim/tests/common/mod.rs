@@ -73,6 +73,12 @@ pub(crate) fn host(flow: &mut Flow) -> &mut Host {
     }
 }
 
+/// The flow's segments leave one by one, and windows alone limit it: its send buffer is large from the start.
+pub(crate) fn segment_by_segment(flow: &mut Flow) {
+    let host = host(flow);
+    (host.tso, host.initial_send_buffer) = (false, host.send_buffer);
+}
+
 /// The flow's application.
 pub(crate) fn application(flow: &mut Flow) -> &mut Application {
     match &mut flow.kind {

@@ -1,7 +1,7 @@
 //! Copa's competitive mode (Arun and Balakrishnan, NSDI 2018, section 2.2): beside a flow that fills the queue, and
 //! alone.
 
-use crate::common::{bulk, column, host, mean, one_link, pipe, run_sampled};
+use crate::common::{bulk, column, host, mean, one_link, pipe, run_sampled, segment_by_segment};
 use control::ParamValue;
 use link::PipeConfig;
 use scenario::model::{Flow, FlowKind};
@@ -48,9 +48,10 @@ fn the_competitive_mode_gets_about_half_beside_cubic_and_the_default_mode_next_t
 fn alone_the_competitive_mode_keeps_to_the_default_modes_queue() {
     let mut experiment = one_link("copa", link(260, Span::ZERO), 60);
     experiment.flows = vec![copa("flow", "on")];
-    // Acknowledgements of super-segments tell of their own ends only, which see no empty queue; neither do all of the pacer's
-    // bursts, so that the mode comes now and then.
-    host(&mut experiment.flows[0]).tso = false;
+    // Acknowledgements of super-segments tell of their own ends only, which see no empty queue; neither do those of two
+    // segments whose first one has PSH, nor all of the pacer's bursts, so that the mode comes now and then.
+    segment_by_segment(&mut experiment.flows[0]);
+    host(&mut experiment.flows[0]).quick_ack = true;
     let run = run_sampled(experiment, Span::from_millis(10));
     let mut queue = column(&run, "path path", "queue_packets")[1000..].to_vec();
     queue.sort_by(f64::total_cmp);

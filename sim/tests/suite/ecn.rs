@@ -1,6 +1,6 @@
 //! ECN from end to end: marks by queues, echoes, reductions.
 
-use crate::common::{OVERHEAD, bulk, column, host, mean, one_link, pipe, run};
+use crate::common::{OVERHEAD, bulk, column, host, mean, one_link, pipe, run, segment_by_segment};
 use link::{CoDelConfig, DualPi2Config, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit};
 use scenario::model::Experiment;
 use units::{Rate, Span};
@@ -14,7 +14,8 @@ fn stepped(algorithm: &str, delay: Span, step: Span) -> Experiment {
     let mut experiment = one_link(algorithm, link, 60);
     experiment.sample = Some(Span::from_millis(1));
     // Otherwise packets come in pairs or more, and the queue that the last one meets is longer by the others.
-    (host(&mut experiment.flows[0]).quick_ack, host(&mut experiment.flows[0]).tso) = (true, false);
+    segment_by_segment(&mut experiment.flows[0]);
+    host(&mut experiment.flows[0]).quick_ack = true;
     experiment
 }
 

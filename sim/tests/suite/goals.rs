@@ -1,7 +1,7 @@
 //! Multipath congestion control: what a flow takes from a bottleneck that its paths share, what it makes of disjoint
 //! paths, and the shipped scenario of RFC 6356's goals with the verdict of each algorithm.
 
-use crate::common::{bulk, column, host, links, multipath, one_link, pipe, run, set_subflows};
+use crate::common::{bulk, column, links, multipath, one_link, pipe, run, segment_by_segment, set_subflows};
 use report::{Claim, Test};
 use scenario::model::{Experiment, Flow, Path};
 use scenario::{Overrides, Scenario};
@@ -27,7 +27,7 @@ fn beside_reno(algorithm: &str) -> f64 {
     experiment.flows.push(mptcp(algorithm));
     // With a scheduler that waits for room a subflow has nothing that it could defer, and a flow that does has less; one with
     // super-segments beside one without has more.
-    experiment.flows.iter_mut().for_each(|flow| host(flow).tso = false);
+    experiment.flows.iter_mut().for_each(segment_by_segment);
     let ratio = |seed| {
         let run = ropewalk_sim::run(&experiment, seed).expect("the algorithms are registered");
         run.flows[1].goodput_mbps / run.flows[0].goodput_mbps

@@ -1,6 +1,8 @@
 //! Queue disciplines, with and without ECN, as TCP meets them.
 
-use crate::common::{OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run, run_sampled};
+use crate::common::{
+    OVERHEAD, bulk, column, datagrams, host, mean, one_link, pipe, run, run_sampled, segment_by_segment,
+};
 use link::{CakeConfig, CoDelConfig, FqCodelConfig, PipeConfig, QueueConfig, QueueDiscipline, QueueLimit, RedConfig};
 use scenario::model::Experiment;
 use units::{Rate, Span};
@@ -99,7 +101,8 @@ fn acknowledgements_queue_on_their_own_way_back() {
     let reverse = pipe(Rate::from_bits(500_000), Span::from_millis(10), 50);
     experiment.links[0].reverse = reverse;
     // Of super-segments the acknowledgements come in bursts, between which the queue drains.
-    host(&mut experiment.flows[0]).tso = false;
+    segment_by_segment(&mut experiment.flows[0]);
+    host(&mut experiment.flows[0]).window = Some(1000);
     let run = run(&experiment);
     // 50 waiting and one in transmission, 52 bytes and the overhead each; with SACK they would be larger.
     let queue = Rate::from_bits(500_000).time_for(51 * u64::from(52 + OVERHEAD)).as_millis_f64();

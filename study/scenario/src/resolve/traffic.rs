@@ -393,10 +393,6 @@ fn set_buffers(host: &mut Host, table: &file::Host) -> Result<(), Diagnostic> {
     }
     if let Some(lowat) = &table.notsent_lowat {
         host.notsent_lowat = Some(check_positive("notsent_lowat", lowat, |lowat| lowat.0)?.0);
-        if !table.tso.unwrap_or(host.tso) {
-            let diagnostic = Diagnostic::new(lowat.span(), "`notsent_lowat` needs `tso = true`");
-            return Err(diagnostic.with_help("without `tso` the application writes each segment as it can be sent"));
-        }
     }
     Ok(())
 }

@@ -49,8 +49,8 @@ pub struct SenderConfig {
     pub accurate_ecn: bool,
     /// Paces even if the controller gives no rate, at Linux's 200 % (slow start) or 120 % of cwnd / SRTT.
     pub pacing: bool,
-    /// The application writes into buffers, new data leaves in super-segments, and less than one may wait (Linux
-    /// `tcp_tso_should_defer`).
+    /// The application writes into buffers of several segments, new data leaves in super-segments, and less than one may wait
+    /// (Linux `tcp_tso_should_defer`).
     pub tso: bool,
     /// No more than about a millisecond of the pacing rate waits in the host's own queue (Linux `tcp_small_queue_check`).
     pub small_queues: bool,
@@ -60,8 +60,8 @@ pub struct SenderConfig {
     pub send_buffer: u64,
     /// Size that the send buffer has at least, bytes, as far as `send_buffer` allows (the second value of `tcp_wmem`).
     pub initial_send_buffer: u64,
-    /// Bytes written and not sent from which the application waits, until half of them are sent (`tcp_notsent_lowat`); of an
-    /// application that writes into buffers (`tso`) over one path.
+    /// Bytes written and not sent from which the application waits, until half of them are sent (`tcp_notsent_lowat`), over one
+    /// path.
     pub notsent_lowat: u64,
     /// An idle path restarts from the initial window, and an unused window shrinks (RFC 2861; `tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,

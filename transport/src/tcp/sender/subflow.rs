@@ -26,9 +26,7 @@ impl Sender {
     pub(crate) fn assign(&mut self, continues: bool) {
         self.write_seq += 1;
         self.transmit.holds_new_data = false;
-        if self.config.tso {
-            self.append_to_buffer(continues);
-        }
+        self.append_to_buffer(continues);
     }
 
     /// The connection has no data: rate samples from now on are application-limited if the window has room.

@@ -134,8 +134,7 @@ impl Sender {
             Some(SendLimit::ReceiveWindow)
         } else {
             let has_more = self.write_end() < self.write_seq || self.write_queue.is_connection_full;
-            let is_full = self.scoreboard.snd_nxt() == self.write_end() && has_more
-                || !self.config.tso && u64::from(packets_out) >= self.config.send_buffer;
+            let is_full = self.scoreboard.snd_nxt() == self.write_end() && has_more;
             is_full.then_some(SendLimit::SendBuffer)
         }
     }

@@ -146,10 +146,9 @@ impl WriteQueue {
 }
 
 impl Sender {
-    /// The first segment that cannot be sent, because the application has not written it. Without super-segments all that
-    /// the send buffer has room for is written at once, segment by segment.
+    /// The first segment that cannot be sent, because the application has not written it.
     pub(super) fn write_end(&self) -> u64 {
-        if self.config.tso { self.write_queue.written } else { self.write_seq }
+        self.write_queue.written
     }
 
     /// Segments of a full buffer.
@@ -159,7 +158,7 @@ impl Sender {
 
     /// A segment is assigned to a subflow; `continues` if its data follows those of the latest one.
     pub(super) fn append_to_buffer(&mut self, continues: bool) {
-        let goal = self.buffer_goal();
+        let (goal, psh) = (self.buffer_goal(), self.config.tso);
         let snd_nxt = self.scoreboard.snd_nxt();
         let queue = &mut self.write_queue;
         let has_room = continues && queue.tail_room(snd_nxt, goal) > 0;
@@ -171,24 +170,28 @@ impl Sender {
                 if let Some(tail) = tail {
                     tail.psh = false;
                 }
-                queue.buffers.push_back(Buffer { end, psh: true });
+                queue.buffers.push_back(Buffer { end, psh });
             }
         }
     }
 
     /// True if the next segment that is assigned to a subflow, if it continues the latest one, begins a buffer.
     pub(crate) fn begins_buffer(&self) -> bool {
-        !self.config.tso || self.write_queue.tail_room(self.scoreboard.snd_nxt(), self.buffer_goal()) == 0
+        self.write_queue.tail_room(self.scoreboard.snd_nxt(), self.buffer_goal()) == 0
     }
 
-    /// Segments that a buffer is filled to: no more than half of the window (`tcp_bound_to_half_wnd`).
+    /// Segments that a buffer is filled to: one without super-segments, else no more than half of the window
+    /// (`tcp_bound_to_half_wnd`).
     fn buffer_goal(&self) -> u64 {
+        if !self.config.tso {
+            return 1;
+        }
         (SIZE_GOAL.min(self.write_queue.half_window()) / u64::from(self.config.mss)).max(1)
     }
 
     /// The application fills a buffer, or begins to wait for memory. False if it waits, or has nothing to write.
     pub(super) fn fill_buffer(&mut self, now: Instant) -> bool {
-        if !self.config.tso || self.write_queue.written >= self.write_seq || self.is_blocked(now) {
+        if self.write_queue.written >= self.write_seq || self.is_blocked(now) {
             return false;
         }
         let (snd_nxt, mss) = (self.scoreboard.snd_nxt(), u64::from(self.config.mss));
