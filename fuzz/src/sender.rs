@@ -126,7 +126,7 @@ fn config(bits: u8) -> SenderConfig {
         tso: has(5),
         small_queues: true,
         offload: false,
-        send_buffer: if has(6) { 20 } else { 4000 },
+        send_buffer: if has(6) { 40 << 10 } else { 8 << 20 },
         initial_send_buffer: 16 << 10,
         notsent_lowat: u64::MAX,
         slow_start_after_idle: true,

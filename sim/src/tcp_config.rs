@@ -217,7 +217,7 @@ fn sender_config(host: &Host, mss: u32, header_bytes: u32, ecn: Option<Ecn>) -> 
         tso: host.tso,
         small_queues: host.small_queues,
         offload: false,
-        send_buffer: (host.send_buffer / (u64::from(mss) + sender::SENT_OVERHEAD)).max(2),
+        send_buffer: host.send_buffer,
         release: release(host),
         initial_send_buffer: host.initial_send_buffer,
         notsent_lowat: host.notsent_lowat.unwrap_or(u64::MAX),

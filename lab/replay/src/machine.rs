@@ -4,7 +4,7 @@ use crate::recording::{Recording, Sent, SentKind, State};
 use crate::script::{Layout, PeerAck, Script, Setup};
 use control::LinuxRelease;
 use std::collections::BTreeMap;
-use transport::tcp::sender::{Input, LossRecovery, Output, SENT_OVERHEAD, SenderConfig};
+use transport::tcp::sender::{Input, LossRecovery, Output, SenderConfig};
 use transport::tcp::{Ack, SackBlocks, Segment, SegmentKind, SinglePathSender};
 use units::{Instant, RngStream, Span};
 
@@ -165,7 +165,7 @@ fn config(setup: &Setup) -> SenderConfig {
         tso: setup.tso,
         small_queues: true,
         offload: false,
-        send_buffer: (setup.send_buffer / (u64::from(setup.mss) + SENT_OVERHEAD)).max(2),
+        send_buffer: setup.send_buffer,
         initial_send_buffer: 16 << 10,
         notsent_lowat: u64::MAX,
         slow_start_after_idle: true,

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use control::{LinuxRelease, registry};
 use std::collections::BTreeMap;
 use transport::tcp::receiver::ReceiverConfig;
-use transport::tcp::sender::{LossRecovery, SENT_OVERHEAD, SenderConfig};
+use transport::tcp::sender::{LossRecovery, SenderConfig};
 use units::Span;
 
 /// Bytes of IPv4's and TCP's headers, and of the timestamps option.
@@ -116,7 +116,7 @@ fn sender_config(settings: &Settings, mss: u64, timestamps: bool, sack: bool, ec
         tso: true,
         small_queues: true,
         offload: true,
-        send_buffer: (settings.wmem[1] / (mss + SENT_OVERHEAD)).max(2),
+        send_buffer: settings.wmem[1],
         initial_send_buffer: settings.wmem[0],
         notsent_lowat: settings.notsent_lowat,
         slow_start_after_idle: settings.slow_start_after_idle,

@@ -151,6 +151,13 @@ impl Scoreboard {
         self.super_segments
     }
 
+    /// Packets of a super-segment from `seq` on.
+    #[must_use]
+    pub fn buffer_segments(&self, seq: u64) -> u32 {
+        let others = (seq..self.snd_nxt - 1).take_while(|seq| self.packet(*seq).ends_super_segment() == 0);
+        others.count() as u32 + 1
+    }
+
     /// One past the highest SACKed packet, or `snd_una` if none is SACKed.
     #[must_use]
     pub fn sacked_end(&self) -> u64 {
@@ -273,6 +280,26 @@ impl Scoreboard {
             self.set_super_segment_end(seq - 1, !joins);
         }
         self.set_super_segment_end(seq, !is_joined);
+    }
+
+    /// Of the buffer that holds packet `seq` the first `count` packets from there on are sent again, as far as they are lost: what
+    /// follows becomes a buffer of its own (Linux `tcp_fragment`).
+    pub fn split_retransmission(&mut self, seq: u64, count: u64) {
+        if seq > self.snd_una && self.packet(seq - 1).ends_super_segment() == 0 {
+            return; // it goes on
+        }
+        let end = seq + count.min(u64::from(self.buffer_segments(seq)));
+        let lost = (seq..end).take_while(|seq| self.packet(*seq).is_lost()).count() as u64;
+        if lost > 0 {
+            self.set_super_segment_end(seq + lost - 1, true);
+        }
+    }
+
+    /// Packet `seq`, the last of a buffer, becomes a buffer of its own.
+    pub fn split_last(&mut self, seq: u64) {
+        if seq > self.snd_una {
+            self.set_super_segment_end(seq - 1, true);
+        }
     }
 
     fn set_super_segment_end(&mut self, seq: u64, is_end: bool) {

@@ -86,7 +86,7 @@ pub(crate) fn new_sender(options: &Options) -> Sender {
     let tcp = sender::SenderConfig {
         mss: options.mss,
         packet_bytes: options.mss + 72,
-        send_buffer: options.send_buffer,
+        send_buffer: options.send_buffer * (u64::from(options.mss) + sender::SENT_OVERHEAD),
         window_clamp: options.window,
         ..tcp_connection::sender_config(tcp_connection::Options::default())
     };

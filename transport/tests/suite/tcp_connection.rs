@@ -114,7 +114,7 @@ pub(crate) fn sender_config(options: Options) -> sender::SenderConfig {
         tso: options.tso,
         small_queues: true,
         offload: options.offload,
-        send_buffer: options.send_buffer,
+        send_buffer: options.send_buffer * (u64::from(MSS) + sender::SENT_OVERHEAD),
         initial_send_buffer: 16 << 10,
         notsent_lowat: u64::MAX,
         slow_start_after_idle: true,

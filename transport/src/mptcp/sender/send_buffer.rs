@@ -85,7 +85,7 @@ impl Sender {
     pub(super) fn fill_send_buffer(&mut self, now: Instant) {
         let (snd_una, mss) = (self.queue.snd_una(), u64::from(self.config.tcp.mss));
         if self.config.stack == MptcpStack::OutOfTree {
-            self.send_buffer.end = self.send_buffer.end.max(snd_una + self.config.tcp.send_buffer);
+            self.send_buffer.end = self.send_buffer.end.max(snd_una + self.config.tcp.send_buffer_segments());
             return;
         }
         self.send_buffer.blocked_until.take_if(|time| *time <= now);
@@ -113,7 +113,7 @@ impl Sender {
             SendBufferRule::Largest => buffers.max().unwrap_or(0),
         };
         self.send_buffer.is_size_outdated = false;
-        self.send_buffer.size = size.min(self.config.tcp.send_buffer.saturating_mul(u64::from(self.config.tcp.mss)));
+        self.send_buffer.size = size.min(self.config.tcp.send_buffer_segments() * u64::from(self.config.tcp.mss));
     }
 
     /// Bytes written and not acknowledged.

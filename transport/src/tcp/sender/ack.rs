@@ -11,6 +11,8 @@ use units::{Instant, Span};
 
 /// Milliseconds by which a timestamp may be older than the latest one (Linux `TCP_PAWS_WINDOW`).
 const TIMESTAMP_GRANULARITY: u32 = 1;
+/// Time between two answers to discarded acknowledgements at least (`tcp_invalid_ratelimit`).
+const ANSWER_INTERVAL: Span = Span::from_millis(500);
 
 /// Results of one acknowledgement (Linux `FLAG_*` and `tcp_sacktag_state`).
 #[derive(Debug, Default)]
@@ -70,8 +72,10 @@ impl Sender {
         }
         if self.is_discarded_by_paws(ack) {
             self.transmit.holds_new_data = true;
+            self.answer_discarded(now);
             return;
         }
+        self.write_queue.on_ack();
         let prior_state = self.path.prior_state(self.in_flight());
         let prior = self.prior_scoreboard();
         let mut outcome = AckOutcome {
@@ -139,6 +143,14 @@ impl Sender {
         }
     }
 
+    /// An acknowledgement of its own answers one that was discarded, at most one in half a second (`tcp_send_dupack`,
+    /// `tcp_invalid_ratelimit`). Its receiver has no use for it, so that it is not sent; but it counts as a departure.
+    fn answer_discarded(&mut self, now: Instant) {
+        if self.answered_discarded.is_none_or(|prior| now.since(prior) >= ANSWER_INTERVAL) {
+            self.answered_discarded = Some(now);
+        }
+    }
+
     /// Marks that the ACE field counts since the latest acknowledgement (RFC 9768 section 3.2.2): less than eight, as the
     /// receiver acknowledges every second one. An acknowledgement that another one may have overtaken counts nothing.
     fn new_marks(&mut self, ack: &Ack, advanced: bool) -> u32 {
@@ -158,7 +170,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement older than `snd_una` counts for its SACK blocks only.
+    /// An acknowledgement older than `snd_una` counts for its SACK blocks only, and not for an echo of congestion.
     fn on_old_ack(
         &mut self,
         now: Instant,
@@ -170,6 +182,7 @@ impl Sender {
         if ack.sack_blocks.is_empty() {
             return;
         }
+        outcome.ece = false;
         self.read_sack_blocks(now, ack, outcome);
         self.check_sack_reordering(outcome, prior);
         self.fast_retransmit_alert(now, outcome, prior, controller);
@@ -179,7 +192,7 @@ impl Sender {
     /// advances has the latest window. Another one may have been overtaken: it counts if its window is larger, if it is the first, or, since Linux 6.6,
     /// closed (`tcp_may_update_window`). Returns whether it counts.
     fn update_window(&mut self, ack: &Ack, advanced: bool) -> bool {
-        self.write_queue.on_ack(ack.receive_window);
+        self.write_queue.on_window(ack.receive_window);
         if self.snd_wnd_edge == UNLIMITED_WINDOW {
             self.set_window(ack.receive_window);
             return false;
@@ -313,13 +326,13 @@ impl Sender {
         if count == 0 || block.1 > self.scoreboard.snd_nxt() {
             return;
         }
+        outcome.dsack_of_tlp = self.dsack_reports_tlp(block);
         self.counters.duplicates += u64::from(count);
         // More duplicates than retransmissions: the network duplicates.
         if self.counters.duplicates > self.counters.retransmitted {
             return;
         }
         outcome.dsack = true;
-        outcome.dsack_of_tlp = self.dsack_reports_tlp(block);
         self.path.rate.count(count);
         if !outcome.dsack_of_tlp {
             self.rack.on_dsack();

@@ -47,7 +47,8 @@ impl Sender {
         }
         (self.snd_wnd, self.snd_wnd_is_syns) = (ack.receive_window, true);
         self.snd_wnd_end = (ack.receive_window / u64::from(self.config.mss)).max(self.snd_wnd_end);
-        self.write_queue.on_ack(ack.receive_window);
+        self.write_queue.on_window(ack.receive_window);
+        self.write_queue.on_ack();
         self.ts_recent = ack.tsval;
         self.handshake = Handshake::AckPending;
         self.start(now, rtt, controller);

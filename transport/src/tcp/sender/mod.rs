@@ -56,7 +56,7 @@ pub struct SenderConfig {
     pub small_queues: bool,
     /// Super-segments leave uncut (TSO): the driver sends what [`Sender::continues_super_segment`] joins as one packet.
     pub offload: bool,
-    /// Maximum size of the send buffer, segments.
+    /// Maximum size of the send buffer, bytes (the third value of `tcp_wmem`).
     pub send_buffer: u64,
     /// Size that the send buffer has at least, bytes, as far as `send_buffer` allows (the second value of `tcp_wmem`).
     pub initial_send_buffer: u64,
@@ -82,6 +82,14 @@ pub struct SenderConfig {
     pub window_clamp: u32,
     /// The host's timer tick (Linux: 1/HZ).
     pub tick: Span,
+}
+
+impl SenderConfig {
+    /// Segments of which a send buffer of maximum size has room, on average.
+    #[must_use]
+    pub fn send_buffer_segments(&self) -> u64 {
+        (self.send_buffer / (u64::from(self.mss) + SENT_OVERHEAD)).max(2)
+    }
 }
 
 /// Loss detection and recovery.
@@ -188,6 +196,8 @@ pub struct Sender {
     /// The SACK blocks of the previous acknowledgement, which need not be walked again.
     recv_sack_cache: crate::tcp::SackBlocks,
     ts_recent: u32,
+    /// When an acknowledgement that was discarded was answered last.
+    answered_discarded: Option<Instant>,
     /// The ACE field of the latest acknowledgement (RFC 9768 `s.cep`, modulo 8).
     ace: u8,
     last_rtt: Option<Span>,
@@ -222,6 +232,7 @@ impl Sender {
             snd_sml: None,
             recv_sack_cache: crate::tcp::SackBlocks::default(),
             ts_recent: 0,
+            answered_discarded: None,
             ace: INITIAL_ACE,
             last_rtt: None,
             last_delivery: None,
@@ -233,11 +244,15 @@ impl Sender {
     #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>, controller: &mut ControllerHandle) {
         self.transmit.holds_new_data = false;
+        self.transmit.has_tried_retransmission = false;
         self.timers.follows_tlp = false;
         match input {
             Input::Ack(ack) if ack.syn => self.on_handshake(now, ack, controller),
             Input::Ack(ack) => self.on_ack(now, ack, controller),
-            Input::Timeout => self.on_timeout(now, controller),
+            Input::Timeout => {
+                self.write_queue.push = write_queue::Push::Pending;
+                self.on_timeout(now, controller);
+            }
             Input::LocalDrop(segment) => self.on_local_drop(now, segment, controller),
             Input::Connect => self.connect(now, controller),
             Input::Write { segments, last_is_small } => self.on_write(segments, last_is_small),
@@ -309,13 +324,7 @@ impl Sender {
     }
 
     fn on_write(&mut self, segments: u64, last_is_small: bool) {
-        if self.scoreboard.snd_nxt() >= self.write_seq {
-            self.check_app_limited();
-        }
-        if self.write_queue.written() == self.write_seq {
-            self.write_queue.on_write();
-        }
-        self.write_seq = self.write_seq.saturating_add(segments);
+        self.add_write(self.write_seq.saturating_add(segments));
         if last_is_small {
             self.snd_sml = Some(self.write_seq);
         }

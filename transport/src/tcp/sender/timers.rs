@@ -115,7 +115,10 @@ impl Sender {
                 self.timers.clear();
             }
         } else if self.timers.pending != Some(Timer::Persist) {
-            let timeout = self.path.rto_in_ticks() * (1 << self.timers.window_probes.min(20));
+            // What retransmission has backed off without a measured RTT since (Karn) counts twice: in the timeout and in its
+            // backoff (Linux 6.1 `tcp_probe0_when`).
+            let backoff = self.timers.backoff + self.timers.window_probes;
+            let timeout = self.rto_with_backoff() * (1 << backoff.min(20));
             self.timers.set(Timer::Persist, now, timeout.min(RTO_MAX));
         }
     }
@@ -238,8 +241,8 @@ impl Sender {
         self.timers.start = Instant::NEVER;
         let is_tlp = self.timers.pending == Some(Timer::LossProbe);
         self.timers.follows_tlp = is_tlp;
-        // A probe is one packet: a segment, or a super-segment, which what follows completes.
-        self.transmit.holds_new_data = is_tlp && !self.config.tso;
+        // A probe is one packet: a segment, or a super-segment.
+        self.transmit.holds_new_data = is_tlp;
         match self.timers.pending {
             Some(Timer::Retransmission) => self.enter_loss(now, controller),
             Some(Timer::LossProbe) if self.transmit.tlp_outstanding() => self.on_tlp(now, false),

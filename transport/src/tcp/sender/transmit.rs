@@ -19,6 +19,8 @@ pub(super) struct Transmit {
     pub cwr_pending: bool,
     /// The host's own queue dropped a segment: nothing more is sent until the next input.
     local_drop: bool,
+    /// Since the latest input a retransmission beyond the receive window was tried.
+    pub has_tried_retransmission: bool,
     /// New data was sent since the congestion window was validated.
     has_sent_new: bool,
     /// The latest input lets no new data be sent, though there may be room: an acknowledgement that was discarded, or the
@@ -95,12 +97,14 @@ impl Sender {
             && !self.transmit.frto_new_data
             && counts.retrans_out < counts.lost_out
             && let Some(seq) = self.scoreboard.next_lost()
-            && (seq < self.snd_wnd_end || seq == self.scoreboard.snd_una())
         {
-            return self.small_queue_allows_retransmission(now).then(|| self.retransmit(now, seq, controller));
+            if seq < self.snd_wnd_end || seq == self.scoreboard.snd_una() {
+                return self.small_queue_allows_retransmission(now).then(|| self.retransmit(now, seq, controller));
+            }
+            self.count_failed_retransmission(now, seq);
         }
-        (!self.transmit.holds_new_data && self.can_send_new() && self.tso_allows_new(now))
-            .then(|| self.send_new(now, controller))
+        let holds_new_data = self.transmit.holds_new_data && !self.transmit.tso.is_under_way();
+        (!holds_new_data && self.can_send_new() && self.tso_allows_new(now)).then(|| self.send_new(now, controller))
     }
 
     /// True if there is unsent data that the receive window and the send buffer have room for.
@@ -152,11 +156,21 @@ impl Sender {
         Segment { psh: self.tso_on_sent(now), ..segment }
     }
 
+    /// Nothing is sent again beyond a window that has shrunk; but Linux counts that it was tried, once upon each input, as
+    /// one more that a DSACK has to report before an undo (`tcp_retransmit_skb`).
+    fn count_failed_retransmission(&mut self, now: Instant, seq: u64) {
+        if !std::mem::replace(&mut self.transmit.has_tried_retransmission, true) {
+            self.undo.on_retransmission(timestamp(now), self.scoreboard.buffer_segments(seq));
+        }
+    }
+
     fn retransmit(&mut self, now: Instant, seq: u64, controller: &mut ControllerHandle) -> Segment {
         self.path.before_send(now, self.in_flight(), true, controller);
+        let room = self.path.decision.cwnd.saturating_sub(self.in_flight()).min(self.burst()).max(1);
+        self.scoreboard.split_retransmission(seq, u64::from(room));
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);
         self.scoreboard.retransmit(seq, now, snapshot);
-        self.undo.on_retransmission(timestamp(now));
+        self.undo.on_retransmission(timestamp(now), 1);
         if seq == self.scoreboard.snd_una() {
             self.on_head_retransmitted(now);
         }
@@ -276,8 +290,8 @@ impl Sender {
         }
         self.counters.tlp_probes += 1;
         if self.can_send_new() {
-            self.transmit.tlp =
-                TlpState::Outstanding { tlp_high_seq: self.scoreboard.snd_nxt() + 1, retransmission: None };
+            let tlp_high_seq = self.scoreboard.snd_nxt() + self.begin_probe(now);
+            self.transmit.tlp = TlpState::Outstanding { tlp_high_seq, retransmission: None };
             return Some(self.send_new(now, controller));
         }
         let last = self.scoreboard.snd_nxt() - 1;
@@ -288,6 +302,7 @@ impl Sender {
             return None;
         }
         let snapshot = self.path.on_sent(now, true, self.in_flight() + 1, 1);
+        self.scoreboard.split_last(last);
         self.scoreboard.retransmit_as_tlp(last, now, snapshot);
         self.counters.sent += 1;
         self.counters.retransmitted += 1;

@@ -71,13 +71,33 @@ impl Sender {
             if push == Push::One {
                 self.write_queue.push = Push::Nothing;
             }
-            (self.transmit.tso.segments, self.transmit.tso.left) = (segments, segments);
-            if is_paced {
-                self.pace_super_segment(now);
-            }
+            self.begin_super_segment(now, segments);
         }
         self.transmit.tso.left -= 1;
         true
+    }
+
+    /// Begins the super-segment of a tail-loss probe, which does not wait and may be a segment where the window has no room.
+    /// Returns its segments.
+    pub(super) fn begin_probe(&mut self, now: Instant) -> u64 {
+        if !self.config.tso {
+            return 1;
+        }
+        let snd_nxt = self.scoreboard.snd_nxt();
+        let cwnd = u64::from(self.path.decision.cwnd);
+        let cwnd_room = cwnd.saturating_sub(u64::from(self.in_flight())).min(cwnd / 2).max(1);
+        let (in_buffer, _) = self.write_queue.head(snd_nxt);
+        let segments = cwnd_room.min(self.snd_wnd_end - snd_nxt).min(u64::from(self.burst())).min(in_buffer);
+        self.begin_super_segment(now, segments);
+        self.transmit.tso.left -= 1;
+        segments
+    }
+
+    fn begin_super_segment(&mut self, now: Instant, segments: u64) {
+        (self.transmit.tso.segments, self.transmit.tso.left) = (segments, segments);
+        if self.is_paced() {
+            self.pace_super_segment(now);
+        }
     }
 
     /// A new segment is sent. Returns whether it has PSH: it ends a super-segment of several (Linux `__tcp_transmit_skb`),
@@ -122,7 +142,8 @@ impl Sender {
     #[inline]
     fn may_defer(&self, now: Instant, room: u64, is_paced: bool) -> bool {
         let window = u64::from(self.path.decision.cwnd).min(self.snd_wnd_end - self.scoreboard.snd_una());
-        let last_departure = if is_paced { self.path.pacer.next_send_time() } else { self.path.last_sent() };
+        let last_sent = if is_paced { self.path.pacer.next_send_time() } else { self.path.last_sent() };
+        let last_departure = self.answered_discarded.map_or(last_sent, |answered| answered.max(last_sent));
         if self.path.ca_state >= CaState::Recovery
             || now.since(last_departure) > MAX_DEFERRAL
             || room * WINDOW_DIVISOR >= window

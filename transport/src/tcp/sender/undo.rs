@@ -28,11 +28,11 @@ impl Undo {
         self.ece = false;
     }
 
-    pub(super) fn on_retransmission(&mut self, timestamp: u32) {
+    pub(super) fn on_retransmission(&mut self, timestamp: u32, segments: u32) {
         if self.retrans_stamp == 0 {
             self.retrans_stamp = timestamp.max(1);
         }
-        self.undo_retrans = Some(self.undo_retrans.unwrap_or(0) + 1);
+        self.undo_retrans = Some(self.undo_retrans.unwrap_or(0) + segments);
     }
 
     pub(super) fn on_dsack(&mut self, block: (u64, u64), count: u32) {

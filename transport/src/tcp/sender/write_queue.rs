@@ -51,6 +51,10 @@ pub(super) struct WriteQueue {
     buffers: VecDeque<Buffer>,
     /// The first segment that is not written.
     written: u64,
+    /// The first segment of the write under way.
+    write_start: u64,
+    /// The ends of the writes under way and to come, but for the last one: each begins when the one before is complete.
+    write_ends: VecDeque<u64>,
     /// The end of what was written when PSH was set last (`pushed_seq`).
     pushed: u64,
     /// Size of the send buffer, bytes (`sk_sndbuf`).
@@ -78,27 +82,22 @@ impl WriteQueue {
         self.blocked_until.is_some()
     }
 
-    /// The first segment that is not written.
-    pub(super) fn written(&self) -> u64 {
-        self.written
-    }
-
     /// An acknowledgement offers a window of so many bytes.
-    pub(super) fn on_ack(&mut self, window: u64) {
+    pub(super) fn on_window(&mut self, window: u64) {
         self.max_window = self.max_window.max(window);
-        self.is_space_due = true;
     }
 
-    /// The application, which had written everything, goes on: what the latest buffer holds is not the end any more.
-    pub(super) fn on_write(&mut self) {
-        if let Some(tail) = self.buffers.back_mut() {
-            tail.psh = false;
-        }
+    /// An acknowledgement has come, be it an old one: what is written may be sent, and then the application looks for memory
+    /// (`tcp_data_snd_check`).
+    pub(super) fn on_ack(&mut self) {
+        self.push = Push::Pending;
+        self.is_space_due = true;
     }
 
     /// Nothing more is written than has been sent.
     pub(super) fn stop(&mut self, snd_nxt: u64) {
         self.buffers.clear();
+        self.write_ends.clear();
         self.written = self.written.min(snd_nxt);
     }
 
@@ -151,6 +150,29 @@ impl Sender {
         self.write_queue.written
     }
 
+    /// The application writes up to segment `end`, once all that it has been asked to write is written.
+    pub(super) fn add_write(&mut self, end: u64) {
+        self.write_queue.push = Push::Nothing;
+        if self.write_queue.written == self.write_seq {
+            self.begin_write();
+        } else {
+            self.write_queue.write_ends.push_back(self.write_seq);
+        }
+        self.write_seq = end;
+    }
+
+    /// A write begins: what the latest buffer holds is not the end any more.
+    fn begin_write(&mut self) {
+        if self.scoreboard.snd_nxt() >= self.write_queue.written {
+            self.check_app_limited();
+        }
+        let queue = &mut self.write_queue;
+        queue.write_start = queue.written;
+        if let Some(tail) = queue.buffers.back_mut() {
+            tail.psh = false;
+        }
+    }
+
     /// Segments of a full buffer.
     pub(super) fn full_buffer(&self) -> u64 {
         (SIZE_GOAL / u64::from(self.config.mss)).max(1)
@@ -194,26 +216,34 @@ impl Sender {
         if self.write_queue.written >= self.write_seq || self.is_blocked(now) {
             return false;
         }
+        let written = self.write_queue.written;
+        if self.write_queue.write_ends.pop_front_if(|end| *end == written).is_some() {
+            self.begin_write();
+        }
+        let write_end = self.write_queue.write_ends.front().copied().unwrap_or(self.write_seq);
         let (snd_nxt, mss) = (self.scoreboard.snd_nxt(), u64::from(self.config.mss));
         let goal = self.buffer_goal();
         let tail_room = self.write_queue.tail_room(snd_nxt, goal);
         if tail_room == 0 {
             if self.queued_bytes() >= self.write_queue.size || self.notsent_bytes() >= self.config.notsent_lowat {
-                self.write_queue.push();
                 self.write_queue.blocked_until = Some(Instant::NEVER);
-                return true;
+                let has_written = written > self.write_queue.write_start;
+                if has_written {
+                    self.write_queue.push();
+                }
+                return has_written;
             }
             self.write_queue.buffers.push_back(Buffer { end: self.write_queue.written, psh: false });
         }
         let room = if tail_room == 0 { goal } else { tail_room };
-        let (start, end) = (self.write_queue.written, (self.write_queue.written + room).min(self.write_seq));
+        let (start, end) = (written, (written + room).min(write_end));
         // What the write before has put into this buffer leaves at its end, unless the pacer holds it back.
         let next_write = (start * mss / WRITE_BYTES + 1) * WRITE_BYTES;
         let is_held_back = next_write / mss > start && self.is_paced() && !self.path.pacer.allows_burst(now);
         if start == snd_nxt && next_write <= end * mss && !is_held_back {
             self.check_app_limited();
         }
-        let is_last = end == self.write_seq;
+        let is_last = end == write_end;
         let queue = &mut self.write_queue;
         queue.written = end;
         queue.buffers.back_mut().expect("there is one").end = end;
@@ -248,7 +278,8 @@ impl Sender {
             self.expand_send_buffer();
         }
         let has_sent = self.notsent_bytes() < self.config.notsent_lowat.div_ceil(2);
-        if has_sent && 3 * self.queued_bytes() <= 2 * self.write_queue.size {
+        let queued = self.queued_bytes();
+        if has_sent && queued + queued / 2 <= self.write_queue.size {
             self.write_queue.blocked_until = Some(now + WAKE_UP);
         }
     }
@@ -256,8 +287,7 @@ impl Sender {
     /// Memory of the write queue, bytes (`sk_wmem_queued`).
     pub(crate) fn queued_bytes(&self) -> u64 {
         let segments = self.write_end() - self.scoreboard.snd_una();
-        let super_segments = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
-        let buffers = if self.config.tso { super_segments } else { segments };
+        let buffers = u64::from(self.scoreboard.super_segments()) + self.write_queue.buffers.len() as u64;
         segments * u64::from(self.config.mss) + buffers * BUFFER_OVERHEAD
     }
 
@@ -292,8 +322,8 @@ impl Sender {
         let segment = (mss + HEADERS).next_power_of_two() + SK_BUFF;
         let windows = if self.path.decision.pacing_rate.is_some() { 3 } else { 2 };
         let segments = self.path.decision.cwnd.max(self.config.initial_window).max(self.rack.reordering() + 1);
-        let max_size = self.config.send_buffer.saturating_mul(mss + SENT_OVERHEAD);
-        let size = (windows * u64::from(segments) * segment).max(self.config.initial_send_buffer).min(max_size);
+        let size = (windows * u64::from(segments) * segment).max(self.config.initial_send_buffer);
+        let size = size.min(self.config.send_buffer);
         self.write_queue.size = self.write_queue.size.max(size);
     }
 }
