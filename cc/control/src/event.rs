@@ -152,8 +152,8 @@ pub struct AckProgress {
     pub snd_una: u64,
     /// Number of the next new packet.
     pub snd_nxt: u64,
-    /// Whether header prediction took it: it advances, with the window of the one before, without SACK blocks and echoes
-    /// (Linux: without `CA_ACK_SLOWPATH`).
+    /// Whether header prediction took it: it has the window of the one before, no SACK blocks, no echo and no timestamp that
+    /// another one has overtaken (Linux: without `CA_ACK_SLOWPATH`).
     pub is_predicted: bool,
 }
 

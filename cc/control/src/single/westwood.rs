@@ -9,13 +9,13 @@
 //! Source: Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion
 //! control" (CCR 2004); integer steps as in Linux 6.1 (`tcp_westwood.c`). Time is the host's timer tick, the bandwidth
 //! whole bytes a tick. Deviation from the paper, Linux's: the window falls to a half first and to the estimate at the
-//! end, also if the episode was undone (`decrease = "estimate"`: the paper's). Deviation from Linux: duplicates are
-//! accounted for on every acknowledgement; Linux omits it where header prediction took its fast path.
+//! end, also if the episode was undone (`decrease = "estimate"`: the paper's). Acknowledgements that header prediction takes
+//! are counted as they are, also duplicates.
 
 use crate::common::{self, CongestionOps, CwndController, CwndState};
 use crate::{
-    AckProgress, AckSample, AlgorithmEntry, Constructor, Context, Deviation, LinuxRelease, ParamKind, Parameter,
-    Params, PathInfo, Properties,
+    AckProgress, AckSample, AlgorithmEntry, Constructor, Context, Deviation, ParamKind, Parameter, Params, PathInfo,
+    Properties,
 };
 use units::Span;
 
@@ -61,8 +61,6 @@ pub struct Westwood {
     rtt_min: u64,
     /// Whether the next acknowledgement's RTT becomes the minimum.
     reset_rtt_min: bool,
-    /// An acknowledgement's RTT counts for its own sample, not for the next one only.
-    rtt_counts_at_once: bool,
 }
 
 /// Bandwidth estimation from acknowledgements.
@@ -126,7 +124,6 @@ impl Westwood {
             rtt: 0,
             rtt_min: 0,
             reset_rtt_min: true,
-            rtt_counts_at_once: false,
         }
     }
 
@@ -144,8 +141,7 @@ impl Westwood {
 }
 
 impl CongestionOps for Westwood {
-    fn init(&mut self, state: &mut CwndState, path: &PathInfo, cx: &mut Context<'_>) {
-        self.rtt_counts_at_once = path.release > LinuxRelease::V6_12;
+    fn init(&mut self, state: &mut CwndState, _path: &PathInfo, cx: &mut Context<'_>) {
         (self.rtt, self.rtt_min) = (state.jiffies_in(INIT_RTT), state.jiffies_in(INIT_RTT));
         // Counting begins at the first acknowledgement's number; it counts as a duplicate.
         (self.bandwidth.rtt_win_sx, self.bandwidth.snd_una) = (state.jiffies(cx.now), u64::MAX);
@@ -164,9 +160,7 @@ impl CongestionOps for Westwood {
     }
 
     fn in_ack_event(&mut self, state: &mut CwndState, progress: &AckProgress, cx: &mut Context<'_>) {
-        if self.rtt_counts_at_once {
-            self.update_rtt(state, progress);
-        }
+        self.update_rtt(state, progress);
         let now = state.jiffies(cx.now);
         let elapsed = now - self.bandwidth.rtt_win_sx;
         // The packets of this acknowledgement belong to the next sample.
@@ -177,9 +171,6 @@ impl CongestionOps for Westwood {
         self.bandwidth.bk += self.bandwidth.acked_count(progress, u64::from(state.mss));
         let prior_rtt_min = if std::mem::take(&mut self.reset_rtt_min) { self.rtt } else { self.rtt_min };
         self.rtt_min = prior_rtt_min.min(self.rtt);
-        if !self.rtt_counts_at_once {
-            self.update_rtt(state, progress);
-        }
     }
 
     fn on_timeout(&mut self, state: &mut CwndState, _cx: &mut Context<'_>) {
@@ -235,15 +226,10 @@ mod tests {
         );
     }
 
-    /// A path of a host that follows the latest Linux.
-    fn latest() -> PathInfo {
-        PathInfo { release: LinuxRelease::V6_18, ..path(10, None) }
-    }
-
     /// After ten seconds at 10 packets every 10 ms and an RTT of 100 ms.
     fn flow(state: &mut CwndState) -> Westwood {
         let mut westwood = Westwood::new(&defaults(&ENTRY));
-        westwood.init(state, &latest(), &mut context(0));
+        westwood.init(state, &path(10, None), &mut context(0));
         for ack in 1..=1000 {
             let progress =
                 AckProgress { rtt: Some(Span::from_millis(100)), snd_una: 10 * ack, ..AckProgress::default() };
@@ -264,12 +250,12 @@ mod tests {
     }
 
     /// The window after a recovery of 1448 bytes a millisecond and 100 ms, which an acknowledgement with 80 ms ends.
-    fn recovered(path: PathInfo) -> u32 {
+    fn recovered() -> u32 {
         let (mut state, mut westwood) = (CwndState::default(), Westwood::new(&defaults(&ENTRY)));
         let mut notify = |event: PathEvent, ms| state.on_event(&mut westwood, &event, &mut context(ms));
         let sample =
             |ack: u64, rtt| AckSample { rtt: Some(Span::from_millis(rtt)), snd_una: 10 * ack, ..AckSample::default() };
-        notify(PathEvent::PathUp(path), 0);
+        notify(PathEvent::PathUp(path(10, None)), 0);
         (1..=1000).for_each(|ack| notify(PathEvent::Ack(sample(ack, 100)), 10 * ack));
         notify(PathEvent::Congestion { cause: Cause::Loss, reduce_cwnd: true, in_flight: 90, by_timer: false }, 10_000);
         let last = sample(1001, 80);
@@ -280,11 +266,9 @@ mod tests {
         state.cwnd
     }
 
-    /// Before Linux 6.15 its packets count, and not its RTT.
     #[test]
     fn the_acknowledgement_that_ends_a_recovery_counts_for_its_window_and_once() {
-        assert!((99..=100).contains(&recovered(path(10, None))));
-        assert!((79..=80).contains(&recovered(latest())));
+        assert!((79..=80).contains(&recovered()));
     }
 
     #[test]

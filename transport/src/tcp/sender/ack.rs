@@ -95,16 +95,18 @@ impl Sender {
             outcome.marks = self.new_marks(ack, outcome.acked.advanced);
             outcome.ece = outcome.marks > 0;
         }
-        self.ts_recent = self.ts_recent.max(ack.tsval);
-        outcome.acked.is_predicted = outcome.acked.advanced
+        outcome.acked.is_predicted = ack.tsval >= self.ts_recent
             && ack.receive_window == self.predicted_wnd
             && ack.sack_blocks.is_empty()
             && !outcome.ece;
+        self.ts_recent = self.ts_recent.max(ack.tsval);
         outcome.updates_window = self.update_window(ack, outcome.acked.advanced);
         self.read_sack_blocks(now, ack, &mut outcome);
         outcome.is_dupack = !(outcome.acked.advanced || outcome.dsack || outcome.updates_window);
         if prior.counts.packets_out == 0 {
             self.timers.restart_persist();
+            let outstanding = self.outstanding();
+            self.path.report_progress(now, &prior_state, &outcome.acked, &outstanding, controller);
             if outcome.dsack {
                 self.fast_retransmit_alert(now, &mut outcome, &prior, controller);
             }

@@ -241,8 +241,8 @@ impl Sender {
         self.timers.start = Instant::NEVER;
         let is_tlp = self.timers.pending == Some(Timer::LossProbe);
         self.timers.follows_tlp = is_tlp;
-        // A probe is one packet: a segment, or a super-segment.
-        self.transmit.holds_new_data = is_tlp;
+        // No timer lets new data be sent but for a probe, which is one packet: a segment, or a super-segment.
+        self.transmit.holds_new_data = true;
         match self.timers.pending {
             Some(Timer::Retransmission) => self.enter_loss(now, controller),
             Some(Timer::LossProbe) if self.transmit.tlp_outstanding() => self.on_tlp(now, false),
