@@ -7,10 +7,12 @@
 //! - `machine`: our sender in virtual time, which plays a script.
 //! - `recording`: what a sender did: its state around each acknowledgement, and what it sent.
 //! - `difference`: the first difference of two recordings; `timeline`: what came before it, in words.
+//! - `explain`: named changes of our machine, one of which may make a difference go away.
 //! - `shrink`: shorter scripts to try; `coverage`: states and transitions that recordings reached.
 
 mod coverage;
 mod difference;
+mod explain;
 mod machine;
 mod network;
 mod peer;
@@ -22,6 +24,7 @@ mod timeline;
 
 pub use coverage::Coverage;
 pub use difference::{Difference, Tolerance, first_difference};
+pub use explain::{Explanation, explanation};
 pub use machine::play;
 pub use network::script_of;
 pub use recording::{Golden, Recording, Sent, SentKind, State};

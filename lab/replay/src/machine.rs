@@ -1,5 +1,6 @@
 //! Our sender in virtual time.
 
+use crate::explain::Variation;
 use crate::recording::{Recording, Sent, SentKind, State};
 use crate::script::{Layout, PeerAck, Script, Setup};
 use control::LinuxRelease;
@@ -19,6 +20,7 @@ pub(crate) struct Machine {
     deadline: u64,
     /// What it has sent, and when: data and probes.
     pub(crate) sent: Vec<(u64, Segment)>,
+    variation: Variation,
 }
 
 impl Machine {
@@ -26,12 +28,12 @@ impl Machine {
     ///
     /// # Errors
     /// There is no such algorithm.
-    pub(crate) fn new(setup: &Setup) -> Result<Self, String> {
+    pub(crate) fn new(setup: &Setup, variation: Variation) -> Result<Self, String> {
         let entry = control::registry::find(&setup.congestion);
         let entry = entry.ok_or_else(|| format!("there is no congestion control `{}`", setup.congestion))?;
         let controller = entry.controller(&BTreeMap::new()).map_err(|error| format!("{error:?}"))?;
-        let sender = SinglePathSender::new(config(setup), controller, RngStream::named(1, "replay"));
-        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new() })
+        let sender = SinglePathSender::new(config(setup), controller, RngStream::named(1 + variation.seed, "replay"));
+        Ok(Self { sender, deadline: u64::MAX, sent: Vec::new(), variation })
     }
 
     /// Connects, and takes the SYN-ACK.
@@ -93,12 +95,15 @@ impl Machine {
     }
 
     fn step(&mut self, at_us: u64, input: Input<'_>) {
-        let now = Instant(at_us * 1000);
+        let mut now = Instant(at_us * 1000);
         self.sender.handle(now, input);
         loop {
             match self.sender.poll(now) {
-                Output::Transmit(segment) if is_recorded(segment.kind) => self.sent.push((at_us, segment)),
-                Output::Transmit(_) => {}
+                Output::Transmit(segment) => {
+                    self.sent.extend(is_recorded(segment.kind).then_some((now.0 / 1000, segment)));
+                    let goes_on = self.sender.continues_super_segment(&segment, u32::MAX);
+                    now.0 += if goes_on { 0 } else { self.variation.sending_ns };
+                }
                 Output::WaitUntil(Instant::NEVER) => return self.deadline = u64::MAX,
                 Output::WaitUntil(deadline) => return self.deadline = deadline.0.div_ceil(1000).max(at_us),
             }
@@ -115,8 +120,13 @@ fn is_recorded(kind: SegmentKind) -> bool {
 /// # Errors
 /// There is no such algorithm.
 pub fn play(script: &Script) -> Result<Recording, String> {
+    play_with(script, Variation::default())
+}
+
+/// Plays a script on our machine with a change.
+pub(crate) fn play_with(script: &Script, variation: Variation) -> Result<Recording, String> {
     let (setup, layout) = (&script.setup, Layout::new(script));
-    let mut machine = Machine::new(setup)?;
+    let mut machine = Machine::new(setup, variation)?;
     machine.open(setup);
     let mut states = Vec::new();
     let mut writes = script.writes.iter().peekable();

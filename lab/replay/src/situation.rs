@@ -64,6 +64,9 @@ const RTT_MS: [u64; 8] = [8, 15, 30, 50, 80, 120, 200, 400];
 const LOSS: [f64; 6] = [0.0, 0.0, 0.01, 0.03, 0.08, 0.2];
 const LATE: [f64; 5] = [0.0, 0.0, 0.0, 0.05, 0.15];
 const RARE: [f64; 6] = [0.0, 0.0, 0.0, 0.0, 0.02, 0.1];
+/// Time of the handshake beyond the round trip, microseconds: a kernel measures it some microseconds shorter, which matters where a
+/// whole number of ticks or of Hybla's 25 ms would be just reached.
+const HANDSHAKE_US: u64 = 30;
 /// Window without a limit, segments.
 const WIDE: u64 = 2000;
 
@@ -86,7 +89,7 @@ impl Situation {
             ecn: congestion == "dctcp" || rng.chance(0.25),
             tso: rng.chance(0.9),
             connect_us,
-            established_us: crate::network::snap(connect_us + network.rtt_us + rng.below(97), tick_us),
+            established_us: crate::network::snap(connect_us + network.rtt_us + HANDSHAKE_US + rng.below(97), tick_us),
             window: (mss * pick(rng, &[10, 20, 40])) as u16,
         };
         let writes = writes(rng, mss, has_small_writes);

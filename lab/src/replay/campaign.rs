@@ -144,7 +144,9 @@ impl Campaign<'_> {
     fn judge_script(&self, seed: u64, script: &Script, kernel: &Recording) -> Outcome<Verdict> {
         let difference = first_difference(script, &replay::play(script)?, kernel, self.tolerance());
         let is_late = !self.judge.is_virtual() && kernel.late_us > MAX_LATE_US;
-        Ok(Verdict { seed, acks: script.acks.len(), difference, is_late })
+        let explain = || replay::explanation(script, kernel, self.tolerance());
+        let explanation = if is_late { None } else { difference.as_ref().and_then(|_| explain()) };
+        Ok(Verdict { seed, acks: script.acks.len(), difference, explanation, is_late })
     }
 
     /// Keeps a script that differs, with its timeline; and one that does not, if that is wanted.

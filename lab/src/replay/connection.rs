@@ -6,7 +6,7 @@ use super::packet::{ACK, CWR, ECE, KernelPacket, PeerPacket, RST, SYN};
 use replay::{Layout, PeerAck, Recording, Script, Sent, SentKind, State};
 use sock_diag::SockDiag;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::thread::{self, JoinHandle};
 
@@ -17,8 +17,6 @@ const PEER_ISS: u32 = 1000;
 const SCALE: u8 = 7;
 /// Bytes of TCP's timestamps, which the MSS includes.
 const TIMESTAMPS: u32 = 12;
-/// Bytes that an application writes at once.
-const WRITE: usize = 128 << 10;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +212,8 @@ impl<'a> Connection<'a> {
             let mut stream = TcpStream::from(socket);
             for (at_us, bytes) in writes {
                 thread::sleep(clock.until(zero_ns + at_us * 1000));
-                if write_all(&mut stream, bytes as usize).is_err() {
+                // At once: where a write ends, a segment ends if it can be sent.
+                if stream.write_all(&vec![0; bytes as usize]).is_err() {
                     return; // the script has ended
                 }
             }
@@ -250,18 +249,4 @@ impl<'a> Connection<'a> {
         self.recording.sent.retain(|sent| sent.at_us < end_us);
         self.recording
     }
-}
-
-fn write_all(stream: &mut TcpStream, bytes: usize) -> io::Result<()> {
-    let buffer = vec![0; WRITE.min(bytes)];
-    let mut left = bytes;
-    while left > 0 {
-        let chunk = &buffer[..left.min(WRITE)];
-        match stream.write_all(chunk) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-            Ok(()) => left -= chunk.len(),
-        }
-    }
-    Ok(())
 }

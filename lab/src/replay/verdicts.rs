@@ -1,7 +1,7 @@
 //! What came of situations, in a folder: a line for each seed, and the scripts that differ.
 
 use super::Outcome;
-use replay::{Difference, Golden};
+use replay::{Difference, Explanation, Golden};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,6 +16,9 @@ pub(super) struct Verdict {
     pub(super) acks: usize,
     /// The first difference, if there is one.
     pub(super) difference: Option<Difference>,
+    /// The change of our machine that makes it go away, if one of those that were tried does.
+    #[serde(default)]
+    pub(super) explanation: Option<Explanation>,
     /// The kernel was late in all attempts, so that a difference says nothing.
     pub(super) is_late: bool,
 }
@@ -61,24 +64,35 @@ impl Verdicts {
         let same: Vec<_> = self.of.values().filter(|verdict| !verdict.is_late).filter(is_same).collect();
         let acks: usize = same.iter().map(|verdict| verdict.acks).sum();
         let mut classes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        let mut explained: BTreeMap<Explanation, Vec<u64>> = BTreeMap::new();
         for verdict in self.of.values().filter(|verdict| !verdict.is_late) {
-            if let Some(difference) = &verdict.difference {
+            if let Some(explanation) = &verdict.explanation {
+                explained.entry(*explanation).or_default().push(verdict.seed);
+            } else if let Some(difference) = &verdict.difference {
                 classes.entry(difference.class()).or_default().push(verdict.seed);
             }
         }
         let mut text = format!(
-            "{}: {} situations, {} the same over all {acks} acknowledgements, {} differ, {late} not compared (late)\n",
+            "{}: {} situations, {} the same over all {acks} acknowledgements, {} explained, {} unexplained, {late} not compared (late)\n",
             self.file.file_stem().unwrap_or_default().display(),
             self.of.len(),
             same.len(),
-            self.of.len() - same.len() - late
+            explained.values().map(Vec::len).sum::<usize>(),
+            classes.values().map(Vec::len).sum::<usize>()
         );
+        for (explanation, seeds) in explained {
+            text += &line(&format!("explained by {explanation}"), &seeds);
+        }
         let mut classes: Vec<_> = classes.into_iter().collect();
         classes.sort_by_key(|(_, seeds)| std::cmp::Reverse(seeds.len()));
         for (class, seeds) in classes {
-            let first: Vec<_> = seeds.iter().take(5).map(u64::to_string).collect();
-            text += &format!("  {:5} {class:40} seeds {}\n", seeds.len(), first.join(", "));
+            text += &line(&class, &seeds);
         }
         text
     }
+}
+
+fn line(what: &str, seeds: &[u64]) -> String {
+    let first: Vec<_> = seeds.iter().take(5).map(u64::to_string).collect();
+    format!("  {:5} {what:48} seeds {}\n", seeds.len(), first.join(", "))
 }

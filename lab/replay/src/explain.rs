@@ -1,0 +1,116 @@
+//! Named changes of our side: one that makes a difference go away explains it.
+
+use crate::difference::{Tolerance, first_difference};
+use crate::machine::play_with;
+use crate::recording::Recording;
+use crate::script::Script;
+use serde::{Deserialize, Serialize};
+use units::RngStream;
+
+/// Draws that are tried of each change.
+const DRAWS: u64 = 40;
+/// Latenesses of an event at most, microseconds: the smallest that explains a difference is the one that is reported.
+const LATENESS_US: [u64; 3] = [3, 10, 30];
+/// A clock may run on by up to so much while a segment is sent, nanoseconds.
+const SENDING_NS: u64 = 3000;
+
+/// How our machine is changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Variation {
+    /// Its clock runs on by so much while it sends a super-segment, nanoseconds.
+    pub(crate) sending_ns: u64,
+    /// The seed of its controller's chance.
+    pub(crate) seed: u64,
+}
+
+/// A change that explains a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Explanation {
+    /// Events come some microseconds later, and sending takes time: a comparison of times is decided by less than a clock tells.
+    Microseconds(u64),
+    /// The controller draws otherwise.
+    Draws,
+}
+
+impl std::fmt::Display for Explanation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Microseconds(most) => write!(f, "up to {most} us of a clock"),
+            Self::Draws => write!(f, "other draws of the controller"),
+        }
+    }
+}
+
+/// The first change, of a short list, with which our machine does what the kernel did.
+#[must_use]
+pub fn explanation(script: &Script, kernel: &Recording, tolerance: Tolerance) -> Option<Explanation> {
+    let agrees = |changed: &Script, variation| {
+        let ours = play_with(changed, variation).ok();
+        ours.is_some_and(|ours| first_difference(script, &ours, kernel, tolerance).is_none())
+    };
+    let by_microseconds = |most: &u64| {
+        (0..DRAWS).any(|draw| {
+            let (changed, sending_ns) = delayed(script, *most, draw);
+            agrees(&changed, Variation { sending_ns, ..Variation::default() })
+        })
+    };
+    let by_draws = || (1..DRAWS).any(|seed| agrees(script, Variation { seed, ..Variation::default() }));
+    let most = LATENESS_US.iter().find(|most| by_microseconds(most));
+    most.map(|most| Explanation::Microseconds(*most)).or_else(|| by_draws().then_some(Explanation::Draws))
+}
+
+/// The script with each event less than `most` later, and the time that sending takes in every second draw.
+fn delayed(script: &Script, most: u64, draw: u64) -> (Script, u64) {
+    let mut rng = RngStream::named(draw, "lateness");
+    let mut changed = script.clone();
+    let setup = &mut changed.setup;
+    let writes = changed.writes.iter_mut().map(|write| &mut write.at_us);
+    let acks = changed.acks.iter_mut().map(|ack| &mut ack.at_us);
+    for at_us in [&mut setup.connect_us, &mut setup.established_us].into_iter().chain(writes).chain(acks) {
+        *at_us += rng.below(most);
+    }
+    let sending_ns = if draw.is_multiple_of(2) { 0 } else { rng.below(SENDING_NS) };
+    (changed, sending_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Situation, play, script_of};
+
+    const TOLERANCE: Tolerance = Tolerance { time_us: 100 };
+
+    fn script(seed: u64, congestion: &str) -> Script {
+        script_of(&Situation::drawn(seed, congestion, 10_000)).unwrap()
+    }
+
+    /// The first situation whose recording of a changed machine differs from that of ours.
+    fn differing(congestion: &str, change: impl Fn(&Script) -> Recording) -> (Script, Recording) {
+        let mut cases = (0..100).map(|seed| script(seed, congestion)).map(|script| (change(&script), script));
+        let differs = |(changed, script): &(Recording, Script)| {
+            first_difference(script, &play(script).unwrap(), changed, TOLERANCE).is_some()
+        };
+        let (changed, script) = cases.find(differs).expect("one of a hundred differs");
+        (script, changed)
+    }
+
+    #[test]
+    fn what_a_clock_or_other_draws_have_changed_is_explained_by_them() {
+        let (script, changed) = differing("cubic", |script| {
+            let (delayed, sending_ns) = delayed(script, 10, 1);
+            play_with(&delayed, Variation { sending_ns, ..Variation::default() }).unwrap()
+        });
+        assert!(matches!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Microseconds(_))));
+        let variation = Variation { seed: 3, ..Variation::default() };
+        let (script, changed) = differing("cdg", |script| play_with(script, variation).unwrap());
+        assert_eq!(explanation(&script, &changed, TOLERANCE), Some(Explanation::Draws));
+    }
+
+    #[test]
+    fn another_window_is_not_explained() {
+        let script = script(3, "reno");
+        let mut changed = play(&script).unwrap();
+        changed.states.last_mut().unwrap()[1].cwnd += 1;
+        assert_eq!(explanation(&script, &changed, TOLERANCE), None);
+    }
+}
