@@ -33,10 +33,7 @@ struct Study {
 /// A column of al-imareen-2024.
 macro_rules! case {
     ($case:literal) => {
-        concat!(
-            "scenarios/papers/al-imareen-2024.toml --set tunnel.first=0 --set tunnel.stray_packets=0 --set case=",
-            $case
-        )
+        concat!("scenarios/papers/al-imareen-2024.toml --set tunnel.nuisances={} --set case=", $case)
     };
 }
 
@@ -44,7 +41,7 @@ macro_rules! case {
 macro_rules! drawn {
     ($congestion:literal, $case:literal) => {
         concat!(
-            "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0 ",
+            "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.nuisances={} ",
             "--set flow.tcp.start_within=1s --set case=",
             $case,
             " --set sweep.flow.tcp.congestion=[\"",
@@ -80,7 +77,8 @@ macro_rules! upstream {
     };
 }
 
-/// The studies. Where one sets `tunnel.first=0`, that is because the daemon sends the first packet on the first path.
+/// The studies. Those over a tunnel turn its nuisances off: in virtual time programs wake up at once, and the daemon sends the
+/// first packet on the first path.
 const STUDIES: &[Study] = &[
     Study { compared: &[KERNEL_CASES], ..one_seed("kernel-6.1", "scenarios/validation/kernel.toml") },
     // Chance decides for CDG's backoff, for TCP-LP's clocks, with random losses, and where a second flow comes or the path
@@ -103,12 +101,12 @@ const STUDIES: &[Study] = &[
     Study { seeds: 5, compared: &[BEFORE_6_7], ..one_seed("mptcp-6.1", MPTCP) },
     Study { seeds: 12, compared: &[TWENTY], ..one_seed("failover-6.1", FAILOVER) },
     Study {
-        compared: &[SZILAGYI_TCP, SZILAGYI_NOISY, SZILAGYI_MPTCP],
+        compared: &[SZILAGYI_TUNNEL, SZILAGYI_SINGLE, SZILAGYI_NOISY, SZILAGYI_MPTCP],
         ..one_seed("szilagyi-6.1", "scenarios/papers/szilagyi-2020.toml --quick")
     },
     Study {
         on_kernel: " --traffic ftp",
-        compared: &[FILES_TCP, FILES_NOISY, FILES_MPTCP],
+        compared: &[FILES_TUNNEL, FILES_SINGLE, FILES_NOISY, FILES_MPTCP],
         ..one_seed("szilagyi-ftp-6.1", FILES)
     },
     Study { compared: &[DELAYS], ..one_seed("al-imareen-6.1", AL_IMAREEN) },
@@ -148,28 +146,31 @@ const LOSS_SIX: &str =
 const OTHER_LOSSES: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=["reno","bic","cubic","cdg","dctcp","highspeed","htcp","hybla","illinois","scalable","vegas","veno","westwood","yeah","bbr"]"#;
 /// The send buffer of Linux 6.1's MPTCP.
 const BEFORE_6_7: &str = " --set host.mptcp_send_buffer=largest --set repetitions=20";
-const SZILAGYI_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre","single"]"#);
-const FILES_TCP: &str = at_phase!(r#" --set sweep.case=["mpt-gre-file","single-file"]"#);
+const SZILAGYI_TUNNEL: &str = at_phase!(r#" --set sweep.case=["mpt-gre"] --set tunnel.nuisances={}"#);
+const FILES_TUNNEL: &str = at_phase!(r#" --set sweep.case=["mpt-gre-file"] --set tunnel.nuisances={}"#);
+const SZILAGYI_SINGLE: &str = at_phase!(r#" --set sweep.case=["single"]"#);
+const FILES_SINGLE: &str = at_phase!(r#" --set sweep.case=["single-file"]"#);
 /// The kernel's runs have the delays that were fitted when they were made.
-const SZILAGYI_NOISY: &str = at_phase!(r#" --set sweep.case=["noisy"] --set path.*.jitter=250us"#);
-const FILES_NOISY: &str = at_phase!(r#" --set sweep.case=["noisy-file"] --set path.*.jitter=250us"#);
+const SZILAGYI_NOISY: &str =
+    at_phase!(r#" --set sweep.case=["noisy"] --set tunnel.nuisances={} --set path.*.jitter=250us"#);
+const FILES_NOISY: &str =
+    at_phase!(r#" --set sweep.case=["noisy-file"] --set tunnel.nuisances={} --set path.*.jitter=250us"#);
 /// The paper's MPTCP is the out-of-tree one, the kernel's is its own.
 const SZILAGYI_MPTCP: &str = upstream!("mptcp");
 const FILES_MPTCP: &str = upstream!("mptcp-file");
 const MPTCP: &str = "scenarios/validation/mptcp.toml --set flow.mptcp.start_within=1s";
 const FAILOVER: &str = "scenarios/two-paths-failover.toml --set flow.tcp.start_within=1s";
-const AL_IMAREEN: &str =
-    "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.first=0 --set tunnel.stray_packets=0";
+const AL_IMAREEN: &str = "scenarios/papers/al-imareen-2024.toml --quick --set tunnel.nuisances={}";
 /// Without the losses.
 const DELAYS: &str = at_phase!(r#" --set sweep.case=["10ms","50ms","100ms"]"#, without_drawn!());
 /// The delays between, as long as the quick form's.
 const BETWEEN: &str = concat!(
-    "scenarios/papers/al-imareen-2024.toml --set duration=21s --set tunnel.first=0 --set tunnel.stray_packets=0 ",
+    "scenarios/papers/al-imareen-2024.toml --set duration=21s --set tunnel.nuisances={} ",
     r#"--set sweep.case=["20ms","30ms","40ms"]"#,
     without_drawn!()
 );
 const WITHOUT_DRAWN: &str = at_phase!(without_drawn!());
-const BBR_LOSS: &str = r#"scenarios/papers/al-imareen-2024.toml --set tunnel.first=0 --set tunnel.stray_packets=0 --set sweep.case=["1%","2%","3%"] --set sweep.flow.tcp.congestion=["bbr"]"#;
+const BBR_LOSS: &str = r#"scenarios/papers/al-imareen-2024.toml --set tunnel.nuisances={} --set sweep.case=["1%","2%","3%"] --set sweep.flow.tcp.congestion=["bbr"]"#;
 /// The losses of all others.
 const WITHOUT_BBR: &str = r#" --set repetitions=20 --set sweep.flow.tcp.congestion=[{label="uncontrolled",value="cubic"},"cubic",{label="hstcp",value="highspeed"},"illinois","reno","veno","bic","westwood","vegas","hybla","scalable"]"#;
 /// Where chance decides.
