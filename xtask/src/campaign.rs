@@ -75,6 +75,14 @@ const CAMPAIGNS: &[Campaign] = &[
         piece: 10,
     },
     Campaign {
+        name: "worlds",
+        package: "ropewalk-worlds",
+        program: "worlds",
+        tests: "drawing::a_world_that_is_printed",
+        file: "study/worlds/tests/worlds/drawing.rs",
+        piece: 500,
+    },
+    Campaign {
         name: "shipped",
         package: "ropewalk-sim",
         program: "suite",

@@ -1,7 +1,7 @@
-//! `ropewalk evaluate`: the questions of RFC 9743 to congestion controls.
+//! `ropewalk evaluate`: the questions of RFC 9743 to congestion controls, or drawn worlds.
 
 use super::run::{self, Finished};
-use super::{DriverChoice, Evaluate, Run};
+use super::{DriverChoice, Evaluate, Run, worlds};
 use crate::{Failure, output};
 use ::report::ClaimColumn;
 use control::registry;
@@ -13,8 +13,18 @@ const SCENARIO: &str = "rfc9743";
 const KEY: &str = "sweep.flow.test*.congestion";
 const BESIDE: [&str; 2] = ["cubic", "reno"];
 
-/// Puts the questions to each algorithm. Of one it shows the report, of several the verdicts side by side.
+/// Puts algorithms to the questions, or into worlds.
 pub(crate) fn evaluate(arguments: &Evaluate) -> Result<(), Failure> {
+    let each = |judge: &dyn Fn(&str) -> Result<(), Failure>| arguments.algorithms.iter().try_for_each(|name| judge(name));
+    match (&arguments.worlds, arguments.show) {
+        (_, Some(seed)) => each(&|name| worlds::show(name, seed)),
+        (Some(seeds), None) => each(&|name| worlds::run(arguments, name, seeds)),
+        (None, None) => ask(arguments),
+    }
+}
+
+/// Puts the questions to each algorithm. Of one it shows the report, of several the verdicts side by side.
+fn ask(arguments: &Evaluate) -> Result<(), Failure> {
     let proposed = arguments.algorithms.iter().map(|name| proposed(name)).collect::<Result<Vec<_>, _>>()?;
     if let [(name, value)] = &proposed[..] {
         return run::run(&questions(arguments, name, value, arguments.out.clone()));
@@ -72,8 +82,12 @@ fn questions(arguments: &Evaluate, name: &str, value: &str, out: Option<PathBuf>
     }
 }
 
-/// A short name of an algorithm, and its TOML value: of a name of the registry, or of a policy's file.
-fn proposed(algorithm: &str) -> Result<(String, String), Failure> {
+/// A short name of an algorithm, and its TOML value: of a name of the registry, of a table with parameters, or of a policy's
+/// file.
+pub(super) fn proposed(algorithm: &str) -> Result<(String, String), Failure> {
+    if algorithm.trim_start().starts_with('{') {
+        return Ok((algorithm.to_owned(), algorithm.to_owned()));
+    }
     if let Some(entry) = registry::find(algorithm) {
         return Ok((entry.name.to_owned(), format!("\"{}\"", entry.name)));
     }

@@ -7,16 +7,21 @@ use std::sync::{Mutex, PoisonError};
 /// The exit code of a program that Ctrl-C ended: 128 and the signal's number, as shells have it.
 const EXIT_CODE: i32 = 130;
 
-/// What is said of the study that runs: its folder, its number of runs, and the command that goes on.
-type Study = (Option<PathBuf>, usize, String);
+/// Says what is kept of what runs.
+type Kept = Box<dyn Fn() -> String + Send>;
 
-/// The study that runs.
-static STUDY: Mutex<Option<Study>> = Mutex::new(None);
+/// Of what runs now.
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
 /// From now on an interrupt says what `dir` keeps of `planned` runs, without one that nothing is kept, and ends the
 /// program. Runs are stored whole or not at all, so it may end at any moment.
 pub(crate) fn tell(dir: Option<PathBuf>, planned: usize, command: String) -> Result<(), Failure> {
-    let earlier = STUDY.lock().unwrap_or_else(PoisonError::into_inner).replace((dir, planned, command));
+    tell_with(move || kept(dir.as_deref(), planned, &command))
+}
+
+/// From now on an interrupt says what is kept, and ends the program.
+pub(crate) fn tell_with(kept: impl Fn() -> String + Send + 'static) -> Result<(), Failure> {
+    let earlier = KEPT.lock().unwrap_or_else(PoisonError::into_inner).replace(Box::new(kept));
     if earlier.is_some() {
         return Ok(()); // One handler serves every study of the program.
     }
@@ -24,10 +29,9 @@ pub(crate) fn tell(dir: Option<PathBuf>, planned: usize, command: String) -> Res
 }
 
 fn end() {
-    let study = STUDY.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((dir, planned, command)) = &*study {
+    if let Some(kept) = &*KEPT.lock().unwrap_or_else(PoisonError::into_inner) {
         // Ends a line that the progress bar began.
-        output::warn(&format!("\ninterrupted: {}", kept(dir.as_deref(), *planned, command)));
+        output::warn(&format!("\ninterrupted: {}", kept()));
     }
     std::process::exit(EXIT_CODE);
 }

@@ -16,10 +16,12 @@ mod new;
 mod progress;
 mod report;
 mod run;
+mod worlds;
 
 use crate::arguments::AFTER_HELP;
 use crate::{Failure, output};
 use clap::{Args, Subcommand, ValueEnum};
+use std::ops::Range;
 use std::path::PathBuf;
 use store::Shard;
 
@@ -29,7 +31,7 @@ pub(crate) enum StudyVerb {
     /// Run a scenario: every cell of its sweep with every seed
     #[command(after_help = AFTER_HELP)]
     Run(Run),
-    /// Put a congestion control to the questions of RFC 9743, beside CUBIC and Reno
+    /// Put a congestion control to the questions of RFC 9743, beside CUBIC and Reno; or into worlds drawn by seed
     #[command(after_help = AFTER_HELP)]
     Evaluate(Evaluate),
     /// Say whether the fitted constants of a scenario still meet their targets, and which ones would
@@ -148,7 +150,8 @@ pub(crate) struct Run {
 
 #[derive(Args, Debug)]
 pub(crate) struct Evaluate {
-    /// Names of `ropewalk list algorithms`, or ONNX files of policies; of several the verdicts are printed side by side
+    /// Names of `ropewalk list algorithms`, with parameters `{ name = "cubic", beta = 0.8 }`, or ONNX files of policies; of
+    /// several the verdicts are printed side by side
     #[arg(value_name = "NAME|FILE.onnx", required = true)]
     pub(crate) algorithms: Vec<String>,
     /// Only this case of rfc9743.toml, such as `reordering`; may be repeated
@@ -157,10 +160,23 @@ pub(crate) struct Evaluate {
     /// Short runs
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Instead of the questions: judge it beside CUBIC in the worlds drawn from these seeds
+    #[arg(long, value_name = "FROM..TO", value_parser = worlds::range, conflicts_with = "quick")]
+    pub(crate) worlds: Option<Range<u64>>,
+    /// Only the worlds for choosing parameters (even seeds), or only those that judge (odd seeds)
+    #[arg(long, value_enum, requires = "worlds")]
+    pub(crate) part: Option<PartChoice>,
+    /// How many of the worst worlds of each measure to print
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "worlds")]
+    pub(crate) worst: usize,
+    /// Print the world of this seed as a scenario, and run nothing
+    #[arg(long, value_name = "SEED", value_parser = seed, conflicts_with_all = ["worlds", "quick", "out", "no_store", "json"])]
+    pub(crate) show: Option<u64>,
     /// Runs side by side; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// The results folder; an unfinished one is resumed. Of several algorithms it has a folder for each [default: results/rfc9743-NAME]
+    /// The results folder; an unfinished one is resumed. Of several algorithms it has a folder for each [default:
+    /// results/rfc9743-NAME, of worlds results/worlds]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write nothing to disk: print the tables, or with --json the document
@@ -181,6 +197,24 @@ pub(crate) struct Fit {
     /// Runs side by side; the results do not depend on it [default: one a core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
+}
+
+/// Parts of the worlds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartChoice {
+    /// Even seeds: parameters may be chosen by them
+    Tune,
+    /// Odd seeds: nothing is chosen by them
+    Judge,
+}
+
+impl From<PartChoice> for ::worlds::Part {
+    fn from(part: PartChoice) -> Self {
+        match part {
+            PartChoice::Tune => Self::Tune,
+            PartChoice::Judge => Self::Judge,
+        }
+    }
 }
 
 /// The drivers.

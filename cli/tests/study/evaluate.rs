@@ -39,3 +39,37 @@ fn what_is_no_algorithm_and_no_policy_is_refused_by_its_name() {
     let outcome = ropewalk(&["evaluate", "missing.onnx"]);
     assert!(outcome.code == Some(4) && outcome.stderr.contains("missing.onnx"), "{}", outcome.stderr);
 }
+
+/// The table is the same whether the folder is filled at once or in two parts.
+#[test]
+fn worlds_are_judged_and_resumed_and_one_that_is_shown_runs_by_itself() {
+    let dir = folder("worlds");
+    let judge = |name: &str, seeds: &str| {
+        let out = dir.join(name).display().to_string();
+        let outcome = ropewalk(&["evaluate", "reno", "--worlds", seeds, "--out", &out, "--quiet", "--worst", "1"]);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        outcome.stdout
+    };
+    let once = judge("once", "0..4");
+    assert!(once.starts_with("reno beside CUBIC in 4 drawn worlds: "), "{once}");
+    judge("twice", "2..4");
+    assert_eq!(judge("twice", "0..4"), once);
+    let world = ropewalk(&["evaluate", "reno", "--show", "0"]).stdout;
+    let file = dir.join("world.toml");
+    std::fs::write(&file, world).unwrap();
+    let outcome = ropewalk(&["run", &file.display().to_string(), "--no-store", "--quiet"]);
+    assert!(outcome.code == Some(0) && outcome.stdout.contains("cubic"), "{}{}", outcome.stdout, outcome.stderr);
+}
+
+#[test]
+fn worlds_of_what_is_no_range_or_no_algorithm_are_refused() {
+    for (arguments, phrase) in [
+        (["evaluate", "reno", "--worlds", "5..5"], "FROM..TO"),
+        (["evaluate", "renno", "--worlds", "0..2"], "did you mean `reno`?"),
+        (["evaluate", "{ name = \"cubic\", bta = 3 }", "--worlds", "0..2"], "no parameter `bta`"),
+        (["evaluate", "reno", "--part", "tune"], "--worlds"),
+    ] {
+        let outcome = ropewalk(&arguments);
+        assert!(matches!(outcome.code, Some(2 | 3)) && outcome.stderr.contains(phrase), "{}", outcome.stderr);
+    }
+}

@@ -7,7 +7,8 @@ use scenario::model::{AlgorithmChoice, Experiment, FlowKind};
 use std::collections::BTreeMap;
 
 /// The code version of each registered algorithm and scheduler that a scenario names; nothing of built-in ones.
-pub(crate) fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
+#[must_use]
+pub fn versions(scenario: &Scenario) -> BTreeMap<String, String> {
     let experiments = || scenario.cells.iter().map(|cell| &cell.experiment);
     let algorithms = experiments().flat_map(congestions).filter_map(|(_, choice)| registry::find(&choice.name));
     let algorithms = algorithms.map(|entry| (entry.name, entry.properties.code_version));

@@ -30,6 +30,7 @@ mod study;
 
 pub use baseline::LoadedBaseline;
 pub use checks::{check, suggestion};
+pub use code::versions as code_versions;
 pub use driver::{Checked, Driver, Job, Simulator, available_cores, is_kernel};
 pub use error::Error;
 pub use execute::{Observer, Running, run};

@@ -27,6 +27,7 @@ const PACKAGES: &[&str] = &[
     "ropewalk-transport",
     "ropewalk-units",
     "ropewalk-wire",
+    "ropewalk-worlds",
 ];
 
 /// Test programs of which a part is run: the tests whose names contain one of these; with `--skip`, all others.

@@ -77,6 +77,7 @@ const CRATES: &[CrateRule] = &[
     impure("store", &["filesystem", "record"]),
     impure("report", &["control", "parse", "record", "scenario", "units"]),
     impure("runner", &["control", "record", "report", "scenario", "schedule", "sim", "store", "units"]),
+    impure("worlds", &["filesystem", "record", "runner", "scenario", "store", "units"]),
     impure(
         "ropewalk",
         &[
@@ -97,6 +98,7 @@ const CRATES: &[CrateRule] = &[
             "seal",
             "store",
             "units",
+            "worlds",
         ],
     ),
     impure(
