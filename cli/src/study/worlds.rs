@@ -28,9 +28,11 @@ pub(super) fn run(arguments: &Evaluate, algorithm: &str, seeds: &Range<u64>) -> 
     let mut folder = if arguments.no_store { Folder::default() } else { Folder::at(&dir)? };
     let kept = (!arguments.no_store).then_some(dir);
     interrupt::tell_with(move || note(kept.as_ref()))?;
-    let cubic = outcomes(arguments, &Algorithm::new(REFERENCE, &format!("\"{REFERENCE}\""))?, seeds, &mut folder)?;
+    let [cubic, again] = Algorithm::references()?;
+    let cubic = outcomes(arguments, &cubic, seeds, &mut folder)?;
+    let again = outcomes(arguments, &again, seeds, &mut folder)?;
     let outcomes = outcomes(arguments, &algorithm, seeds, &mut folder)?;
-    let tally = Tally::new(&label, &outcomes, &cubic);
+    let tally = Tally::new(&label, &outcomes, [&cubic, &again]);
     if arguments.json { output::json(&tally.document()) } else { output::print(&tally.text(arguments.worst)) }
 }
 

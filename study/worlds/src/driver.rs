@@ -12,7 +12,13 @@ pub(crate) const TEST: &str = "test";
 /// The simulator, in the world of the seed. Of the experiment that it is given it takes the congestion control of the first
 /// flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Worlds;
+pub struct Worlds {
+    /// Whether the run has other luck than the seed's: losses, jitter and starts are drawn otherwise.
+    pub has_other_luck: bool,
+}
+
+/// What other luck adds to a run's seed.
+const OTHER_LUCK: u64 = 1 << 32;
 
 impl Driver for Worlds {
     fn describe(&self, _: &Scenario) -> String {
@@ -32,7 +38,8 @@ impl Driver for Worlds {
             return Err("the flow under test is not TCP".to_owned());
         };
         let experiment = crate::draw(job.seed).experiment(congestion)?;
-        Simulator.run(&Job { experiment: &experiment, ..*job })
+        let seed = if self.has_other_luck { job.seed.wrapping_add(OTHER_LUCK) } else { job.seed };
+        Simulator.run(&Job { experiment: &experiment, seed, ..*job })
     }
 
     fn setup(&self, _: &Scenario) -> Option<String> {

@@ -43,7 +43,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(message) => f.write_str(message),
-            Self::Run(error) => write!(f, "{error:?}"),
+            Self::Run(error) => write!(f, "{error}"),
         }
     }
 }

@@ -19,6 +19,7 @@ pub struct Algorithm {
     pub label: String,
     /// A scenario of one cell, whose flow is under the algorithm.
     scenario: Scenario,
+    driver: Worlds,
 }
 
 /// A part of the seeds: parameters may be chosen by the worlds of the one, and are judged by those of the other.
@@ -34,7 +35,7 @@ impl Part {
     /// The part of a seed.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        if seed % 2 == 0 { Self::Tune } else { Self::Judge }
+        if seed.is_multiple_of(2) { Self::Tune } else { Self::Judge }
     }
 
     /// Its name.
@@ -59,7 +60,16 @@ impl Algorithm {
         );
         let scenario = scenario::parse("the algorithm", &text, Path::new(""), &Overrides::default())?;
         runner::check(&scenario)?;
-        Ok(Self { label: label.to_owned(), scenario })
+        Ok(Self { label: label.to_owned(), scenario, driver: Worlds::default() })
+    }
+
+    /// CUBIC, by which all are judged; and once more, with other luck.
+    ///
+    /// # Errors
+    /// None, as CUBIC is built in.
+    pub fn references() -> Result<[Self; 2], runner::Error> {
+        let again = Self { driver: Worlds { has_other_luck: true }, ..Self::new("cubic-again", "\"cubic\"")? };
+        Ok([Self::new("cubic", "\"cubic\"")?, again])
     }
 
     /// What differs where the algorithm, its parameters or a file that it names does.
@@ -92,7 +102,7 @@ pub fn outcomes(
         seeds.clone().filter(is_wanted).filter(|seed| !outcomes.contains_key(seed)).map(|seed| (0, seed)).collect();
     for piece in missing.chunks(PIECE) {
         let mut keeper = Keeper { folder: &mut *folder, made: Vec::new(), error: None, observer: &mut *observer };
-        runner::run(&Worlds, &algorithm.scenario, piece, threads, &mut keeper)?;
+        runner::run(&algorithm.driver, &algorithm.scenario, piece, threads, &mut keeper)?;
         let Keeper { made, error, .. } = keeper;
         outcomes.extend(made.into_iter().map(|outcome| (outcome.seed, outcome)));
         if let Some(error) = error {
@@ -128,8 +138,10 @@ impl Observer for Keeper<'_> {
         self.observer.finished(key, run);
     }
 
+    /// How far a run is in its world, which takes seconds, is not told.
     fn progressed(&mut self, running: &[Running]) {
-        self.observer.progressed(running);
+        let running: Vec<Running> = running.iter().map(|running| Running { reached_s: 0.0, ..*running }).collect();
+        self.observer.progressed(&running);
     }
 
     fn is_cancelled(&mut self) -> bool {

@@ -54,11 +54,17 @@ impl Verdict {
 }
 
 impl Tally {
-    /// Judges the worlds of which there are both outcomes.
+    /// Judges the worlds of which there are all outcomes: the algorithm's, and both of CUBIC.
     #[must_use]
-    pub fn new(algorithm: &str, outcomes: &BTreeMap<u64, Outcome>, cubic: &BTreeMap<u64, Outcome>) -> Self {
-        let both = outcomes.iter().filter_map(|(seed, outcome)| Some((draw(*seed), outcome, cubic.get(seed)?)));
-        let judgements = both.map(|(world, outcome, cubic)| judge(&world, outcome, cubic)).collect();
+    pub fn new(
+        algorithm: &str,
+        outcomes: &BTreeMap<u64, Outcome>,
+        [cubic, again]: [&BTreeMap<u64, Outcome>; 2],
+    ) -> Self {
+        let judgement = |(seed, outcome): (&u64, &Outcome)| {
+            Some(judge(&draw(*seed), outcome, [cubic.get(seed)?, again.get(seed)?]))
+        };
+        let judgements = outcomes.iter().filter_map(judgement).collect();
         Self { algorithm: algorithm.to_owned(), judgements }
     }
 

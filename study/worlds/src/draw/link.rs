@@ -54,8 +54,10 @@ pub(super) struct Link {
     pub(super) rtt_us: u64,
     /// Keys of the scenario file, a line each.
     pub(super) keys: Vec<String>,
-    /// For people.
-    pub(super) about: String,
+    /// The kind of its queue, and the queue for people.
+    pub(super) queue: (&'static str, String),
+    /// What disturbs it, for people.
+    pub(super) notes: Vec<String>,
     /// Whether an event may change its rate.
     pub(super) is_steady: bool,
 }
@@ -85,15 +87,24 @@ fn link(seed: u64, name: &'static str, ecn: bool, kinds: &mut BTreeSet<&'static 
     let rate_kbit = chance.log(least as f64, greatest as f64) as u64;
     // What delays vary by is added to the delay; so the range ends below the bound.
     let rtt_us = chance.log(BOUNDS.rtt_us.0 as f64, BOUNDS.rtt_us.1 as f64) as u64;
-    let mut link = Link { name, rate_kbit, rtt_us, keys: Vec::new(), about: String::new(), is_steady: true };
-    link.about = format!("{:.3} Mbit/s, {:.1} ms", rate_kbit as f64 / 1e3, rtt_us as f64 / 1e3);
-    link.keys.push(format!("rate = \"{rate_kbit}kbit\""));
-    link.keys.push("overhead = \"38b\"".to_owned());
-    queue(&mut Chance::of(seed, &format!("{name} queue")), &mut link, ecn, kinds);
+    let keys = vec![format!("rate = \"{rate_kbit}kbit\""), "overhead = \"38b\"".to_owned()];
+    let mut link =
+        Link { name, rate_kbit, rtt_us, keys, queue: Default::default(), notes: Vec::new(), is_steady: true };
+    queue(&mut Chance::of(seed, &format!("{name} queue")), &mut link, ecn);
     trouble::add(seed, &mut link, kinds);
+    kinds.insert(link.queue.0);
     // The way back has no policer, grants or walk: acknowledgements meet the same queue and losses.
     link.keys.push(format!("reverse = {{ rate = \"{rate_kbit}kbit\" }}"));
     link
+}
+
+impl Link {
+    /// What it is, for people.
+    pub(super) fn about(&self) -> String {
+        let (rate, rtt) = (self.rate_kbit as f64 / 1e3, self.rtt_us as f64 / 1e3);
+        let notes: String = self.notes.iter().map(|note| format!(", {note}")).collect();
+        format!("{rate:.3} Mbit/s, {rtt:.1} ms, {}{notes}", self.queue.1)
+    }
 }
 
 /// Packets that fill the link for a round trip.
@@ -101,7 +112,7 @@ fn bdp(link: &Link) -> f64 {
     link.rate_kbit as f64 * link.rtt_us as f64 / 1e3 / PACKET_BITS as f64
 }
 
-fn queue(chance: &mut Chance, link: &mut Link, ecn: bool, kinds: &mut BTreeSet<&'static str>) {
+fn queue(chance: &mut Chance, link: &mut Link, ecn: bool) {
     let discipline = chance.pick(&[
         (45, "drop-tail"),
         (15, "short"),
@@ -115,7 +126,6 @@ fn queue(chance: &mut Chance, link: &mut Link, ecn: bool, kinds: &mut BTreeSet<&
     let (text, about) = match discipline {
         "short" => {
             let packets = chance.count(BOUNDS.queue.0, 32);
-            kinds.insert("queue of 4 to 32 packets");
             (format!("limit = \"{packets}p\""), format!("a queue of {packets} packets"))
         }
         "drop-tail" => {
@@ -138,9 +148,7 @@ fn queue(chance: &mut Chance, link: &mut Link, ecn: bool, kinds: &mut BTreeSet<&
         }
         _ => (format!("discipline = \"{}\"{marks}", discipline.to_lowercase()), discipline.to_owned()),
     };
-    if discipline != "short" {
-        kinds.insert(discipline);
-    }
+    let kind = if discipline == "short" { "queue of 4 to 32 packets" } else { discipline };
     link.keys.push(format!("queue = {{ {text} }}"));
-    link.about += &format!(", {about}");
+    link.queue = (kind, about);
 }

@@ -127,9 +127,3 @@ fn duration_ms(network: &link::Network) -> u64 {
     let least = BOUNDS.duration_ms.0.max(rounds);
     (PACKETS * 1000 / packets_per_s.max(1)).clamp(least, BOUNDS.duration_ms.1)
 }
-
-/// A competitor for tests of the judgement.
-#[cfg(test)]
-pub(crate) fn tests_rival() -> Rival {
-    Rival { name: "one".to_owned(), kind: RivalKind::Greedy, about: String::new(), count: 1, text: String::new() }
-}

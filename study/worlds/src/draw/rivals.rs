@@ -32,11 +32,12 @@ pub struct Rival {
     pub name: String,
     /// What they are.
     pub kind: RivalKind,
-    pub(super) about: String,
+    /// What they are, for people.
+    pub about: String,
     /// Flows.
     pub count: u64,
-    /// Tables of the scenario file.
-    pub(super) text: String,
+    /// Their tables in the scenario file.
+    pub text: String,
 }
 
 /// The flows under test.

@@ -9,7 +9,7 @@ const LARGE_BDP: u64 = 1 << 20;
 
 /// What a world is, in one line.
 pub(super) fn about(network: &Network, tests: &Tests, rivals: &[Rival], events: &[Event]) -> String {
-    let links: Vec<&str> = network.links.iter().map(|link| link.about.as_str()).collect();
+    let links: Vec<String> = network.links.iter().map(Link::about).collect();
     let mut parts = vec![links.join(" | ")];
     if network.layout.has_access() {
         parts.push(format!("a second path is {:.1} ms longer", network.access_us as f64 * 2.0 / 1e3));

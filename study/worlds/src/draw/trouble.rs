@@ -19,7 +19,7 @@ impl Link {
     fn note(&mut self, kinds: &mut Kinds, kind: &'static str, detail: &str, key: String) {
         kinds.insert(kind);
         self.keys.push(key);
-        self.about += &format!(", {kind}{}{detail}", if detail.is_empty() { "" } else { " " });
+        self.notes.push(format!("{kind} {detail}").trim_end().to_owned());
     }
 }
 
@@ -101,7 +101,8 @@ fn lte(chance: &mut Chance, link: &mut Link, kinds: &mut Kinds) {
     link.keys.push(format!("queue = {{ limit = \"{queue:.0}ms\" }}"));
     let walk = walk(chance, link.rate_kbit, 0.1);
     link.is_steady = false;
-    link.note(kinds, "LTE-like", &format!("(its own queue of {queue:.0} ms)"), walk);
+    link.queue = ("LTE-like", format!("a queue of {queue:.0} ms"));
+    link.note(kinds, "LTE-like", "", walk);
 }
 
 /// A random walk between a share of the rate and the rate.

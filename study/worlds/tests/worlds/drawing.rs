@@ -1,5 +1,6 @@
 //! Drawing: every kind comes up, the bounds hold, and a world that is printed is the world that is run.
 
+use link::{PipeConfig, QueueDiscipline, QueueLimit};
 use runner::{Driver, Job, Simulator};
 use scenario::Overrides;
 use scenario::model::{AlgorithmChoice, Experiment, FlowKind};
@@ -37,12 +38,21 @@ fn every_world_is_a_scenario_within_the_bounds() {
         for link in experiment.links.iter().filter(|link| link.name != "access") {
             let rate = link.forward.rate.expect("a bottleneck has a rate").as_bits() / 1000;
             assert!((BOUNDS.rate_kbit.0..=BOUNDS.rate_kbit.1).contains(&rate), "{}", context());
+            assert!(queue_packets(&link.forward).is_none_or(|packets| packets >= BOUNDS.queue.0), "{}", context());
         }
         for path in &experiment.paths {
             let one_way = path.links.iter().map(|link| experiment.links[*link].forward.delay.as_micros());
             let rtt = 2 * one_way.sum::<u64>();
             assert!(rtt <= BOUNDS.rtt_us.1, "{rtt} us: {}", context());
         }
+    }
+}
+
+/// The limit of a drop-tail queue.
+fn queue_packets(pipe: &PipeConfig) -> Option<u64> {
+    match pipe.queue.limit {
+        QueueLimit::Packets(packets) if pipe.queue.discipline == QueueDiscipline::DropTail => Some(packets),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use record::Run;
 use runner::Observer;
 use std::fs;
+use std::path::Path;
 use store::Key;
 use worlds::{Algorithm, Folder, Part, outcomes};
 
@@ -23,7 +24,11 @@ impl Observer for Counter {
     }
 }
 
-fn fill(dir: &std::path::Path, to: u64, part: Option<Part>, most: usize) -> (usize, Vec<u64>) {
+fn read(file: &Path) -> String {
+    filesystem::read_text_of_any(file, 1 << 20).unwrap()
+}
+
+fn fill(dir: &Path, to: u64, part: Option<Part>, most: usize) -> (usize, Vec<u64>) {
     let algorithm = Algorithm::new("reno", "\"reno\"").unwrap();
     let mut counter = Counter { runs: 0, most };
     let mut folder = Folder::at(dir).unwrap();
@@ -36,13 +41,13 @@ fn what_a_killed_process_has_done_is_kept_and_the_rest_is_made() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(fill(dir.path(), 6, Some(Part::Judge), 100), (3, vec![1, 3, 5]));
     let file = dir.path().join("reno.jsonl");
-    let whole = fs::read(&file).unwrap();
+    let whole = read(&file);
     // Killed in the middle of the last line.
     fs::write(&file, &whole[..whole.len() - 40]).unwrap();
     assert_eq!(fill(dir.path(), 6, None, 100), (4, vec![0, 1, 2, 3, 4, 5]), "the torn world and the even ones");
     assert_eq!(fill(dir.path(), 8, Some(Part::Judge), 100), (1, vec![1, 3, 5, 7]));
     assert_eq!(fill(dir.path(), 8, Some(Part::Judge), 100).0, 0);
-    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1 + 7, "a head and a line for each world");
+    assert_eq!(read(&file).lines().count(), 1 + 7, "a head and a line for each world");
 }
 
 #[test]
@@ -58,7 +63,7 @@ fn a_file_of_another_program_or_with_damage_is_refused_by_its_name() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), 1, None, 100);
     let file = dir.path().join("reno.jsonl");
-    let whole = fs::read_to_string(&file).unwrap();
+    let whole = read(&file);
     let refuse = |text: String| {
         fs::write(&file, text).unwrap();
         let algorithm = Algorithm::new("reno", "\"reno\"").unwrap();

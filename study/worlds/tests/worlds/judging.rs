@@ -11,11 +11,10 @@ const LEAST_HARMLESS: f64 = 0.95;
 const SAMPLE: Range<u64> = 0..20;
 
 fn tally(label: &str) -> Tally {
-    let run = |label: &str| {
-        let algorithm = Algorithm::new(label, &format!("\"{label}\"")).unwrap();
-        outcomes(&algorithm, &SAMPLE, None, &mut Folder::default(), None, &mut ()).unwrap()
-    };
-    Tally::new(label, &run(label), &run("cubic"))
+    let run =
+        |algorithm: &Algorithm| outcomes(algorithm, &SAMPLE, None, &mut Folder::default(), None, &mut ()).unwrap();
+    let [cubic, again] = Algorithm::references().unwrap().map(|reference| run(&reference));
+    Tally::new(label, &run(&Algorithm::new(label, &format!("\"{label}\"")).unwrap()), [&cubic, &again])
 }
 
 #[test]
@@ -23,7 +22,7 @@ fn cubic_passes_everything_beside_itself() {
     let tally = tally("cubic");
     assert_eq!((tally.all().judged, tally.all().passed), (20, 20));
     let of = |index: usize| tally.judgements.iter().filter_map(move |judgement| judgement.values[index]);
-    assert!(of(0).chain(of(3)).all(|value| value == 1.0), "{tally:?}");
+    assert!(of(0).chain(of(3)).all(|value| value >= 1.0), "{tally:?}");
     assert!(tally.rows().iter().all(|row| row.verdicts[0].judged >= 10), "the sample judges each measure");
 }
 
